@@ -1,0 +1,178 @@
+/* fgprof.h - samples the stacks of all threads of running processes, on and off the CPU.
+ *
+ * The way of use:
+ *
+ *     fgprof_options *options;
+ *     fgprof_recorder *recorder;
+ *     fgprof_profile *profile;
+ *     fgprof_options_new(&options);
+ *     fgprof_options_set_duration_ns(options, 30000000000);
+ *     fgprof_recorder_new(options, &recorder);
+ *     fgprof_recorder_attach(recorder, pid);
+ *     fgprof_recorder_run(recorder, &profile);
+ *     fgprof_profile_write(profile, FGPROF_FOLDED, STDOUT_FILENO);
+ *
+ * Functions that return int return 0 or a negative errno; what they give back through a pointer
+ * named ret_* is written only on success, and is the caller's to free. All _free functions accept
+ * NULL. Nothing here prints. Times are in nanoseconds; sampling uses CLOCK_MONOTONIC.
+ *
+ * One recorder is used by one thread at a time, except fgprof_recorder_stop. */
+#ifndef FGPROF_H
+#define FGPROF_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define FGPROF_API __attribute__((visibility("default")))
+
+/* The library's version, as "0.1.0". Static. */
+FGPROF_API const char *fgprof_version(void);
+
+/* ---- Options: how to sample, and how to label what was sampled ---- */
+
+typedef struct fgprof_options fgprof_options;
+
+/* Whose stacks are told apart. */
+enum fgprof_threads {
+    FGPROF_THREADS_BY_NAME, /* equal stacks of threads of equal name are one sample */
+    FGPROF_THREADS_BY_ID,   /* each thread has samples of its own, labelled with its id */
+};
+
+/* Called while sampling, from the thread that runs the recorder, a few times a second; it may take
+ * its time, sampling goes on. `progress` is valid during the call. */
+struct fgprof_progress {
+    uint64_t elapsed_ns;
+    uint64_t duration_ns; /* 0: without end */
+    uint64_t threads;     /* alive at the last tick */
+    uint64_t samples;     /* stacks taken, each weighted by the ticks that it stands for */
+    uint64_t stacks;      /* distinct ones */
+    uint64_t ticks_late;  /* ticks that were not taken at their time */
+};
+typedef void fgprof_progress_fn(const struct fgprof_progress *progress, void *context);
+
+/* Defaults: 99 Hz, no duration, depth 1024, threads by name. -ENOMEM. */
+FGPROF_API int fgprof_options_new(fgprof_options **ret_options);
+FGPROF_API void fgprof_options_free(fgprof_options *options);
+
+/* Ticks a second, 1 to 1000; else -ERANGE. */
+FGPROF_API int fgprof_options_set_rate(fgprof_options *options, unsigned hertz);
+
+/* When sampling ends by itself; 0: only when its targets have exited or it is stopped. */
+FGPROF_API int fgprof_options_set_duration_ns(fgprof_options *options, uint64_t duration_ns);
+
+/* The most frames of a stack that are kept, counted from the leaf; at least 1, else -ERANGE. A deeper
+ * one ends in the frame "[truncated: max depth]". */
+FGPROF_API int fgprof_options_set_max_depth(fgprof_options *options, size_t frames);
+
+/* -EINVAL for a value that is none of the enum's. */
+FGPROF_API int fgprof_options_set_threads(fgprof_options *options, enum fgprof_threads threads);
+
+/* `callback` may be NULL. `context` is handed to it. */
+FGPROF_API int fgprof_options_set_progress(fgprof_options *options, fgprof_progress_fn *callback,
+                                           void *context);
+
+/* ---- Recorder: chooses processes and samples them ---- */
+
+typedef struct fgprof_recorder fgprof_recorder;
+typedef struct fgprof_profile fgprof_profile;
+
+/* Copies what it needs of `options`. -ENOMEM, -EMFILE. */
+FGPROF_API int fgprof_recorder_new(const fgprof_options *options, fgprof_recorder **ret_recorder);
+
+/* Also ends a run's claim on its command: what was spawned runs on. */
+FGPROF_API void fgprof_recorder_free(fgprof_recorder *recorder);
+
+/* Adds the running process `pid`, with all its threads, those born later too. Nothing is done to it
+ * yet. Errors:
+ *   -ESRCH    there is no such process, or it is a zombie
+ *   -EDEADLK  it is the calling process
+ *   -ENOEXEC  it is a kernel thread
+ *   -EINVAL   it is the id of a thread, not of a process
+ *   -EBUSY    another process traces it (ptrace allows one tracer)
+ *   -EPERM    it may not be looked at
+ *   -EEXIST   it was added before
+ * fgprof_explain says more. */
+FGPROF_API int fgprof_recorder_attach(fgprof_recorder *recorder, pid_t pid);
+
+/* Starts the program `argv[0]`, found by PATH, with the arguments `argv` (which ends with NULL) and
+ * this process's environment, and adds it from its exec on. `stdout_fd` becomes its standard
+ * output, unless it is -1. Once a recorder. The command is a child of the calling process; it is
+ * waited for by fgprof_recorder_wait and by nothing else.
+ * Errors: what execvp gives (-ENOENT, -EACCES, -ENOEXEC ...), -EEXIST where one was started. */
+FGPROF_API int fgprof_recorder_spawn(fgprof_recorder *recorder, char *const argv[], int stdout_fd);
+
+/* The process id of the spawned command, 0 where there is none or its end was waited for. */
+FGPROF_API pid_t fgprof_recorder_child(const fgprof_recorder *recorder);
+
+/* Samples until the duration has passed, all processes have exited, or fgprof_recorder_stop is
+ * called, whichever comes first; then names what it found. The profile is the caller's, and does
+ * not need the recorder any more. Once a recorder.
+ * Errors: -ENOMEM, -EAGAIN (no thread could be started), -ESRCH where nothing was added. */
+FGPROF_API int fgprof_recorder_run(fgprof_recorder *recorder, fgprof_profile **ret_profile);
+
+/* Ends fgprof_recorder_run soon, from any thread or from a signal handler. */
+FGPROF_API void fgprof_recorder_stop(fgprof_recorder *recorder);
+
+/* Waits for the end of the spawned command. *ret_status is as of waitpid(2). -ECHILD where none was
+ * started. */
+FGPROF_API int fgprof_recorder_wait(fgprof_recorder *recorder, int *ret_status);
+
+/* ---- Profile: what was found ---- */
+
+/* How it went. Times and counts are of the whole recording. */
+struct fgprof_summary {
+    uint64_t elapsed_ns;
+    uint64_t ticks_planned; /* that came due in that time */
+    uint64_t ticks_taken;
+    uint64_t ticks_late;    /* planned, not taken at their time: later ones carry their weight */
+    uint64_t threads_seen;
+    uint64_t samples;       /* weighted by ticks */
+    uint64_t samples_cut;   /* of these, with a stack that does not reach its thread's first frame */
+    uint64_t samples_unnamed; /* of these, with a frame that has no function name */
+    uint64_t samples_not_captured; /* of these, whose thread could not be stopped in its time */
+    uint64_t stacks;        /* distinct ones */
+    uint64_t pauses;        /* how often a thread that was running was paused */
+    uint64_t pause_median_ns, pause_p99_ns, pause_max_ns;
+    double pause_share;     /* of the time that threads were found running; 0 to 1 */
+    int error;              /* why sampling ended before its time: 0 or a negative errno */
+};
+
+/* Valid as long as the profile. */
+FGPROF_API const struct fgprof_summary *fgprof_profile_summary(const fgprof_profile *profile);
+
+enum fgprof_format {
+    FGPROF_FOLDED, /* flamegraph.pl's: "root;caller;leaf COUNT" lines, sorted */
+    FGPROF_PPROF,  /* gzipped profile.proto (github.com/google/pprof/proto/profile.proto) */
+    FGPROF_TEXT,   /* Go's legacy profile text, as of its pprof with debug=1 */
+};
+
+/* How FGPROF_FOLDED writes frames; the others write all they know. */
+enum fgprof_folded_flags {
+    FGPROF_FOLDED_THREADS = 1, /* a root frame with the thread's name, "name/tid" by id */
+    FGPROF_FOLDED_LINES = 2,   /* "function (file:line)" */
+};
+FGPROF_API int fgprof_profile_set_folded_flags(fgprof_profile *profile, unsigned flags);
+
+/* Writes to `fd`, from its current offset. Errors are write(2)'s (-EPIPE only where SIGPIPE is
+ * ignored), -EINVAL for an unknown format, -ENOMEM; after one, what was written is not whole. */
+FGPROF_API int fgprof_profile_write(const fgprof_profile *profile, enum fgprof_format format,
+                                    int fd);
+
+FGPROF_API void fgprof_profile_free(fgprof_profile *profile);
+
+/* ---- Errors in words ---- */
+
+/* Writes into `buffer` one line, cut to `buffer_bytes`, on why attaching to `pid` failed with the
+ * negative errno `error`, and what would help. Looks at the process and the system for it. */
+FGPROF_API void fgprof_explain(pid_t pid, int error, char *buffer, size_t buffer_bytes);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

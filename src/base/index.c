@@ -1,0 +1,91 @@
+#include "base/index.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The finalizer of MurmurHash3 (Austin Appleby, public domain): every input bit reaches every
+ * output bit. */
+static uint64_t mix(uint64_t h)
+{
+    h ^= h >> 33;
+    h *= 0xff51afd7ed558ccdull;
+    h ^= h >> 33;
+    h *= 0xc4ceb9fe1a85ec53ull;
+    h ^= h >> 33;
+    return h;
+}
+
+uint64_t hash_bytes(const void *data, size_t bytes, uint64_t seed)
+{
+    const unsigned char *p = data;
+    uint64_t h = seed ^ (bytes * 0x9e3779b97f4a7c15ull);
+    uint64_t word;
+    for (; bytes >= sizeof word; p += sizeof word, bytes -= sizeof word) {
+        memcpy(&word, p, sizeof word);
+        h = mix(h ^ word);
+    }
+    word = 0;
+    if (bytes)
+        memcpy(&word, p, bytes);
+    return mix(h ^ word);
+}
+
+uint32_t index_find(const struct index *index, uint64_t hash, index_equal_fn *equal,
+                    const void *owner, const void *key)
+{
+    if (!index->slot_count)
+        return INDEX_NONE;
+    size_t mask = index->slot_count - 1;
+    for (size_t i = hash & mask;; i = (i + 1) & mask) {
+        const struct index_slot *slot = &index->slots[i];
+        if (!slot->item_plus_1)
+            return INDEX_NONE;
+        if (slot->hash == (uint32_t)hash && equal(owner, slot->item_plus_1 - 1, key))
+            return slot->item_plus_1 - 1;
+    }
+}
+
+static void put(struct index_slot *slots, size_t slot_count, struct index_slot item)
+{
+    size_t mask = slot_count - 1;
+    size_t i = item.hash & mask;
+    while (slots[i].item_plus_1)
+        i = (i + 1) & mask;
+    slots[i] = item;
+}
+
+static int grow(struct index *index)
+{
+    /* Only 32 bits of the hash are kept, so a table is never larger than they can spread. */
+    size_t slot_count = index->slot_count ? index->slot_count * 2 : 64;
+    struct index_slot *slots = calloc(slot_count, sizeof *slots);
+    if (!slots)
+        return -ENOMEM;
+    for (size_t i = 0; i < index->slot_count; i++) {
+        if (index->slots[i].item_plus_1)
+            put(slots, slot_count, index->slots[i]);
+    }
+    free(index->slots);
+    index->slots = slots;
+    index->slot_count = slot_count;
+    return 0;
+}
+
+int index_add(struct index *index, uint64_t hash, uint32_t item)
+{
+    if ((index->used + 1) * 4 > index->slot_count * 3) {
+        int err = grow(index);
+        if (err)
+            return err;
+    }
+    put(index->slots, index->slot_count, (struct index_slot){(uint32_t)hash, item + 1});
+    index->used++;
+    return 0;
+}
+
+void index_free(struct index *index)
+{
+    free(index->slots);
+    *index = (struct index){0};
+}

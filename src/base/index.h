@@ -1,0 +1,40 @@
+/* A hash index: finds the number of an item in a table that the owner keeps.
+ *
+ * Two columns, hash and item number; open addressing with linear probing. The owner keeps the items
+ * themselves in an array, numbered from 0, and tells whether item number n equals the one sought. */
+#ifndef FGPROF_BASE_INDEX_H
+#define FGPROF_BASE_INDEX_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define INDEX_NONE UINT32_MAX
+
+struct index_slot {
+    uint32_t hash;
+    uint32_t item_plus_1; /* 0: the slot is free */
+};
+
+struct index {
+    struct index_slot *slots;
+    size_t slot_count; /* a power of two, or 0 */
+    size_t used;
+};
+
+/* Whether item number `item` of `owner` is the one described by `key`. */
+typedef bool index_equal_fn(const void *owner, uint32_t item, const void *key);
+
+/* Returns the number of the item that equals `key`, or INDEX_NONE. */
+uint32_t index_find(const struct index *index, uint64_t hash, index_equal_fn *equal,
+                    const void *owner, const void *key);
+
+/* Adds an item that is known not to be there. Returns 0 or -ENOMEM. */
+int index_add(struct index *index, uint64_t hash, uint32_t item);
+
+void index_free(struct index *index);
+
+/* Hashes `bytes` bytes, seeded by `seed` so that a key in several parts can be chained. */
+uint64_t hash_bytes(const void *data, size_t bytes, uint64_t seed);
+
+#endif

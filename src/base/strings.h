@@ -1,0 +1,23 @@
+/* Interned strings: each distinct string is stored once and has a number. Number 0 is "". */
+#ifndef FGPROF_BASE_STRINGS_H
+#define FGPROF_BASE_STRINGS_H
+
+#include "base/index.h"
+
+struct strings {
+    char **items;
+    size_t count;
+    size_t capacity;
+    struct index index;
+};
+
+/* Returns 0 or -ENOMEM. */
+int strings_init(struct strings *strings);
+void strings_free(struct strings *strings);
+
+/* Sets *ret_id to the number of `text`, which is copied at first sight. Returns 0 or -ENOMEM. */
+int strings_intern(struct strings *strings, const char *text, uint32_t *ret_id);
+
+const char *strings_get(const struct strings *strings, uint32_t id);
+
+#endif

@@ -1,0 +1,45 @@
+/* The registers that unwinding needs, and what each architecture calls them. The build compiles one
+ * of registers_x86_64.c and registers_aarch64.c. */
+#ifndef FGPROF_CAPTURE_REGISTERS_H
+#define FGPROF_CAPTURE_REGISTERS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* By DWARF number, which libunwind's numbers equal on both architectures; pc last. */
+#define REGISTERS_MAX 33
+
+struct registers {
+    uint64_t values[REGISTERS_MAX];
+    uint64_t known; /* bit n: register n was captured */
+};
+
+struct architecture {
+    const char *name;
+    unsigned register_count;
+    unsigned sp, pc, frame_pointer; /* DWARF numbers */
+};
+
+extern const struct architecture architecture;
+
+/* Reads the registers of a thread that is stopped by ptrace. Returns 0 or -ESRCH. */
+int registers_read_stopped(pid_t tid, struct registers *ret_registers);
+
+static inline uint64_t registers_pc(const struct registers *registers)
+{
+    return registers->values[architecture.pc];
+}
+
+static inline uint64_t registers_sp(const struct registers *registers)
+{
+    return registers->values[architecture.sp];
+}
+
+static inline bool registers_has(const struct registers *registers, unsigned number)
+{
+    return number < REGISTERS_MAX && (registers->known >> number & 1);
+}
+
+#endif

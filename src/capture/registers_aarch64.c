@@ -1,0 +1,27 @@
+/* AArch64: DWARF numbers from "DWARF for the Arm 64-bit Architecture", 4.1: x0-x30 are 0-30, sp is
+ * 31. 32 is pc, as in libunwind. */
+#include "capture/registers.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/uio.h>
+#include <sys/user.h>
+
+const struct architecture architecture = {
+    .name = "aarch64", .register_count = 33, .sp = 31, .pc = 32, .frame_pointer = 29};
+
+int registers_read_stopped(pid_t tid, struct registers *ret_registers)
+{
+    struct user_regs_struct user;
+    struct iovec whole = {&user, sizeof user};
+    if (ptrace(PTRACE_GETREGSET, tid, (void *)NT_PRSTATUS, &whole) || whole.iov_len != sizeof user)
+        return -ESRCH;
+    struct registers registers = {.known = (1ull << 33) - 1};
+    memcpy(registers.values, user.regs, 31 * sizeof *registers.values);
+    registers.values[31] = user.sp;
+    registers.values[32] = user.pc;
+    *ret_registers = registers;
+    return 0;
+}

@@ -1,0 +1,76 @@
+#include "commands.h"
+#include "help.h"
+#include "interrupt.h"
+#include "options.h"
+#include "output_file.h"
+#include "progress.h"
+#include "report.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static bool attach_all(const struct cli_options *options, fgprof_recorder *recorder)
+{
+    for (size_t i = 0; i < options->pid_count; i++) {
+        int err = fgprof_recorder_attach(recorder, options->pids[i]);
+        if (err) {
+            char why[256];
+            fgprof_explain(options->pids[i], err, why, sizeof why);
+            fprintf(stderr, "fgprof-c: %s\n", why);
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool record(const struct cli_options *options, fgprof_recorder *recorder,
+                   struct output_file *file)
+{
+    fgprof_profile *profile;
+    if (!attach_all(options, recorder))
+        return false;
+    interrupt_stops(recorder);
+    int err = fgprof_recorder_run(recorder, &profile);
+    if (err) {
+        fprintf(stderr, "fgprof-c: sampling failed: %s\n", strerror(-err));
+        return false;
+    }
+    bool written = report(options, profile, file);
+    fgprof_profile_free(profile);
+    return written;
+}
+
+int command_attach(int argc, char **argv)
+{
+    struct cli_options options;
+    enum parse_result parsed = options_parse(argc, argv, COMMAND_ATTACH, &options);
+    if (parsed == PARSE_HELP) {
+        help_attach();
+        return EXIT_WRITTEN;
+    }
+    if (parsed == PARSE_WRONG)
+        return EXIT_USAGE;
+
+    bool written = false;
+    struct output_file file = {.fd = -1};
+    fgprof_recorder *recorder = NULL;
+    fgprof_options *library = options_for_library(&options);
+    int err = output_file_open(&file, options.output);
+    if (err) {
+        fprintf(stderr, "fgprof-c: %s can't be written: %s\n", options.output, strerror(-err));
+    } else if (!library) {
+        fprintf(stderr, "fgprof-c: out of memory\n");
+    } else {
+        progress_enable(&options, library);
+        err = fgprof_recorder_new(library, &recorder);
+        if (err)
+            fprintf(stderr, "fgprof-c: %s\n", strerror(-err));
+        else
+            written = record(&options, recorder, &file);
+    }
+    output_file_abandon(&file);
+    fgprof_recorder_free(recorder);
+    fgprof_options_free(library);
+    options_free(&options);
+    return written ? EXIT_WRITTEN : EXIT_NOT_WRITTEN;
+}

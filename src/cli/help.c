@@ -1,0 +1,51 @@
+#include "help.h"
+
+#include <stdio.h>
+
+static const char options_text[] =
+    "  -d, --duration TIME   end after TIME: 30s, 1.5m, 2h, 500ms, or seconds\n"
+    "  -F, --rate HZ         ticks a second, 1 to 1000 (default 99)\n"
+    "  -f, --format FORMAT   folded (default), pprof or text\n"
+    "  -o, --output FILE     write to FILE; without -f its ending names the format:\n"
+    "                        .folded .collapsed .txt .pb.gz .pprof; - is stdout\n"
+    "  -t, --threads[=tid]   folded: the thread's name (name/tid) as root frame;\n"
+    "                        =tid also tells threads of equal name apart\n"
+    "      --lines           folded: file and line in each frame\n"
+    "      --max-depth N     keep the N frames nearest the leaf (default 1024)\n"
+    "  -q, --quiet           no progress, no summary\n"
+    "  -h, --help            this text\n";
+
+void help_attach(void)
+{
+    printf("usage: fgprof-c attach -p PID[,PID...] [options]\n"
+           "\n"
+           "Samples all threads of running processes, whether they run or wait, until the\n"
+           "duration has passed, they have exited, or Ctrl-C; then writes the profile.\n"
+           "\n"
+           "  fgprof-c attach -p 1234 -d 30s | flamegraph.pl > wall.svg\n"
+           "  fgprof-c attach -p 1234 -d 30s -o wall.pb.gz && go tool pprof -top wall.pb.gz\n"
+           "\n"
+           "  -p, --pid PID[,...]   a process to sample; may be given again\n"
+           "%s"
+           "\n"
+           "Exit status: 0 a profile was written, 1 it was not, 2 bad command line.\n",
+           options_text);
+}
+
+void help_run(void)
+{
+    printf("usage: fgprof-c run [options] -- CMD [ARG...]\n"
+           "\n"
+           "Starts CMD and samples all its threads from its exec to its end. CMD has this\n"
+           "terminal's stdin, stdout and stderr; only where the profile goes to stdout does\n"
+           "CMD's stdout go to stderr, so that the two never mix.\n"
+           "\n"
+           "  fgprof-c run -o wall.pb.gz -- ./cmd arg\n"
+           "  fgprof-c run -- ./cmd | flamegraph.pl > wall.svg\n"
+           "\n"
+           "%s"
+           "\n"
+           "Exit status: CMD's, 128+N where signal N ended it, 125 the profiler failed,\n"
+           "126 CMD can't be executed, 127 it was not found.\n",
+           options_text);
+}

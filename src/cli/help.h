@@ -1,0 +1,7 @@
+#ifndef FGPROF_CLI_HELP_H
+#define FGPROF_CLI_HELP_H
+
+void help_attach(void);
+void help_run(void);
+
+#endif

@@ -1,0 +1,218 @@
+#include "options.h"
+#include "duration.h"
+
+#include <getopt.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define RATE_DEFAULT_HZ 99
+#define RATE_MAX_HZ 1000
+#define DEPTH_DEFAULT 1024
+
+enum { OPTION_LINES = 256, OPTION_MAX_DEPTH };
+
+static const struct option long_options[] = {
+    {"pid", required_argument, NULL, 'p'},
+    {"duration", required_argument, NULL, 'd'},
+    {"rate", required_argument, NULL, 'F'},
+    {"format", required_argument, NULL, 'f'},
+    {"output", required_argument, NULL, 'o'},
+    {"threads", optional_argument, NULL, 't'},
+    {"lines", no_argument, NULL, OPTION_LINES},
+    {"max-depth", required_argument, NULL, OPTION_MAX_DEPTH},
+    {"quiet", no_argument, NULL, 'q'},
+    {"help", no_argument, NULL, 'h'},
+    {0},
+};
+
+static const struct {
+    const char *name;
+    enum fgprof_format format;
+} formats[] = {{"folded", FGPROF_FOLDED}, {"pprof", FGPROF_PPROF}, {"text", FGPROF_TEXT}};
+
+static const struct {
+    const char *ending;
+    enum fgprof_format format;
+} endings[] = {
+    {".folded", FGPROF_FOLDED}, {".collapsed", FGPROF_FOLDED}, {".txt", FGPROF_TEXT},
+    {".pb.gz", FGPROF_PPROF},   {".pprof", FGPROF_PPROF},
+};
+
+static bool complain(const char *what, const char *value, const char *wanted)
+{
+    fprintf(stderr, "fgprof-c: bad %s '%s': %s\n", what, value, wanted);
+    return false;
+}
+
+static bool parse_pids(struct cli_options *options, const char *list)
+{
+    char *copy = strdup(list), *rest = copy, *word;
+    bool ok = copy != NULL;
+    while (ok && (word = strsep(&rest, ","))) {
+        uint64_t pid;
+        ok = number_parse(word, 1, INT_MAX, &pid);
+        if (!ok) {
+            complain("process id", word, "give a number, or several as 12,34");
+            break;
+        }
+        pid_t *grown = reallocarray(options->pids, options->pid_count + 1, sizeof *grown);
+        ok = grown != NULL;
+        if (ok) {
+            options->pids = grown;
+            options->pids[options->pid_count++] = (pid_t)pid;
+        }
+    }
+    free(copy);
+    return ok;
+}
+
+static bool parse_format(struct cli_options *options, const char *name)
+{
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
+        if (strcmp(name, formats[i].name) == 0) {
+            options->format = formats[i].format;
+            return true;
+        }
+    }
+    return complain("format", name, "give folded, pprof or text");
+}
+
+static bool parse_threads(struct cli_options *options, const char *value)
+{
+    options->shows_threads = true;
+    if (!value)
+        return true;
+    options->threads = FGPROF_THREADS_BY_ID;
+    return strcmp(value, "tid") == 0 || complain("--threads", value, "give --threads=tid, or no value");
+}
+
+/* The format that a file's name asks for. */
+static bool format_of_name(struct cli_options *options)
+{
+    size_t length = strlen(options->output);
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
+        size_t ending = strlen(endings[i].ending);
+        if (length >= ending && strcmp(options->output + length - ending, endings[i].ending) == 0) {
+            options->format = endings[i].format;
+            return true;
+        }
+    }
+    return complain("output", options->output,
+                    "its ending names no format (.folded .collapsed .txt .pb.gz .pprof): give -f");
+}
+
+static bool parse_option(struct cli_options *options, int option, const char *value)
+{
+    uint64_t number;
+    switch (option) {
+    case 'p':
+        return parse_pids(options, value);
+    case 'd':
+        return duration_parse(value, &options->duration_ns) ||
+               complain("duration", value, "give a number with ms, s, m or h, as 30s");
+    case 'F':
+        if (!number_parse(value, 1, RATE_MAX_HZ, &number))
+            return complain("rate", value, "give ticks a second, 1 to 1000");
+        options->rate_hz = (unsigned)number;
+        return true;
+    case 'f':
+        return parse_format(options, value);
+    case 'o':
+        options->output = value;
+        return *value || complain("output", value, "give a file name, or - for standard output");
+    case 't':
+        return parse_threads(options, value);
+    case OPTION_LINES:
+        options->shows_lines = true;
+        return true;
+    case OPTION_MAX_DEPTH:
+        if (!number_parse(value, 1, 1000000, &number))
+            return complain("depth", value, "give a number of frames, 1 to 1000000");
+        options->max_depth = number;
+        return true;
+    case 'q':
+        options->is_quiet = true;
+        return true;
+    default: /* getopt has said what is wrong */
+        return false;
+    }
+}
+
+static bool check(struct cli_options *options, int argc, char **argv, bool format_given)
+{
+    bool to_stdout = strcmp(options->output, "-") == 0;
+    if (options->command == COMMAND_ATTACH) {
+        if (optind < argc)
+            return complain("argument", argv[optind], "give processes with -p PID");
+        if (!options->pid_count) {
+            fprintf(stderr, "fgprof-c: no process given: attach -p PID\n");
+            return false;
+        }
+    } else {
+        if (options->pid_count) {
+            fprintf(stderr, "fgprof-c: run takes a command, not -p\n");
+            return false;
+        }
+        if (optind >= argc) {
+            fprintf(stderr, "fgprof-c: no command given: run -- CMD [ARG...]\n");
+            return false;
+        }
+        options->command_argv = argv + optind;
+    }
+    if (!format_given && !to_stdout && !format_of_name(options))
+        return false;
+    if (options->format == FGPROF_PPROF && to_stdout && isatty(STDOUT_FILENO)) {
+        fprintf(stderr, "fgprof-c: pprof is binary and is not written to a terminal: give -o FILE\n");
+        return false;
+    }
+    return true;
+}
+
+enum parse_result options_parse(int argc, char **argv, enum cli_command command,
+                                struct cli_options *ret_options)
+{
+    struct cli_options options = {
+        .command = command,
+        .rate_hz = RATE_DEFAULT_HZ,
+        .max_depth = DEPTH_DEFAULT,
+        .output = "-",
+    };
+    bool format_given = false, ok = true;
+    int option;
+    static char program[] = "fgprof-c";
+    argv[0] = program; /* what getopt puts before its messages */
+    while (ok && (option = getopt_long(argc, argv, "+p:d:F:f:o:tqh", long_options, NULL)) != -1) {
+        if (option == 'h') {
+            free(options.pids);
+            return PARSE_HELP;
+        }
+        format_given = format_given || option == 'f';
+        ok = parse_option(&options, option, optarg);
+    }
+    if (!ok || !check(&options, argc, argv, format_given)) {
+        free(options.pids);
+        return PARSE_WRONG;
+    }
+    *ret_options = options;
+    return PARSE_OK;
+}
+
+void options_free(struct cli_options *options)
+{
+    free(options->pids);
+}
+
+fgprof_options *options_for_library(const struct cli_options *options)
+{
+    fgprof_options *library;
+    if (fgprof_options_new(&library))
+        return NULL;
+    fgprof_options_set_rate(library, options->rate_hz);
+    fgprof_options_set_duration_ns(library, options->duration_ns);
+    fgprof_options_set_max_depth(library, options->max_depth);
+    fgprof_options_set_threads(library, options->threads);
+    return library;
+}

@@ -1,0 +1,37 @@
+/* The command line, parsed. */
+#ifndef FGPROF_CLI_OPTIONS_H
+#define FGPROF_CLI_OPTIONS_H
+
+#include "fgprof.h"
+
+#include <stdbool.h>
+
+enum cli_command { COMMAND_ATTACH, COMMAND_RUN };
+
+struct cli_options {
+    enum cli_command command;
+    pid_t *pids;
+    size_t pid_count;
+    uint64_t duration_ns; /* 0: without end */
+    unsigned rate_hz;
+    enum fgprof_format format;
+    const char *output; /* "-": standard output */
+    bool shows_threads;
+    enum fgprof_threads threads;
+    bool shows_lines;
+    size_t max_depth;
+    bool is_quiet;
+    char **command_argv; /* what `run` starts */
+};
+
+enum parse_result { PARSE_OK, PARSE_HELP, PARSE_WRONG };
+
+/* Parses `argv`, whose first word is the command's name. Says on stderr what is wrong. */
+enum parse_result options_parse(int argc, char **argv, enum cli_command command,
+                                struct cli_options *ret_options);
+void options_free(struct cli_options *options);
+
+/* The library's options for these, or NULL for lack of memory. */
+fgprof_options *options_for_library(const struct cli_options *options);
+
+#endif

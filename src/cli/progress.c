@@ -1,0 +1,37 @@
+#include "progress.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#define CLEAR_LINE "\r\033[K" /* ECMA-48: to the line's start, and erase to its end */
+
+static bool is_shown(const struct cli_options *options)
+{
+    return !options->is_quiet && isatty(STDERR_FILENO);
+}
+
+static void show(const struct fgprof_progress *progress, void *context)
+{
+    (void)context;
+    fprintf(stderr, CLEAR_LINE "%.1f s", (double)progress->elapsed_ns / 1e9);
+    if (progress->duration_ns)
+        fprintf(stderr, " of %.1f s", (double)progress->duration_ns / 1e9);
+    fprintf(stderr,
+            "  %" PRIu64 " threads  %" PRIu64 " samples  %" PRIu64 " stacks  %" PRIu64
+            " ticks late",
+            progress->threads, progress->samples, progress->stacks, progress->ticks_late);
+    fflush(stderr);
+}
+
+void progress_enable(const struct cli_options *options, fgprof_options *library)
+{
+    if (is_shown(options))
+        fgprof_options_set_progress(library, show, NULL);
+}
+
+void progress_clear(const struct cli_options *options)
+{
+    if (is_shown(options))
+        fputs(CLEAR_LINE, stderr);
+}

@@ -1,0 +1,13 @@
+/* The live line on a terminal's stderr. */
+#ifndef FGPROF_CLI_PROGRESS_H
+#define FGPROF_CLI_PROGRESS_H
+
+#include "options.h"
+
+/* Has `library` show it, where stderr is a terminal and the user wants it. */
+void progress_enable(const struct cli_options *options, fgprof_options *library);
+
+/* Takes it off the screen, where it was shown. */
+void progress_clear(const struct cli_options *options);
+
+#endif

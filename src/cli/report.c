@@ -1,0 +1,77 @@
+#include "report.h"
+#include "output_file.h"
+#include "progress.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* A duration with the unit in which it reads well. */
+static const char *readable(uint64_t ns, char *buffer, size_t buffer_bytes)
+{
+    if (ns < 1000000)
+        snprintf(buffer, buffer_bytes, "%.0f us", (double)ns / 1e3);
+    else if (ns < 1000000000)
+        snprintf(buffer, buffer_bytes, "%.1f ms", (double)ns / 1e6);
+    else
+        snprintf(buffer, buffer_bytes, "%.1f s", (double)ns / 1e9);
+    return buffer;
+}
+
+static double percent(uint64_t part, uint64_t whole)
+{
+    return whole ? 100.0 * (double)part / (double)whole : 0;
+}
+
+static void summarize(const struct cli_options *options, const struct fgprof_summary *summary)
+{
+    char median[32], p99[32], max[32];
+    fprintf(stderr,
+            "fgprof-c: %.1f s at %u Hz: %" PRIu64 " ticks planned, %" PRIu64 " taken, %" PRIu64
+            " late\n",
+            (double)summary->elapsed_ns / 1e9, options->rate_hz, summary->ticks_planned,
+            summary->ticks_taken, summary->ticks_late);
+    fprintf(stderr,
+            "  %" PRIu64 " threads seen, %" PRIu64 " samples, %" PRIu64
+            " distinct stacks; %.2f %% cut, %.2f %% with frames without symbols\n",
+            summary->threads_seen, summary->samples, summary->stacks,
+            percent(summary->samples_cut, summary->samples),
+            percent(summary->samples_unnamed, summary->samples));
+    if (summary->samples_not_captured) {
+        fprintf(stderr, "  %.2f %% of samples have no stack: their threads did not stop in time\n",
+                percent(summary->samples_not_captured, summary->samples));
+    }
+    if (summary->pauses) {
+        fprintf(stderr,
+                "  running threads were paused %" PRIu64
+                " times: %s median, %s p99, %s max; %.2f %% of their time\n",
+                summary->pauses, readable(summary->pause_median_ns, median, sizeof median),
+                readable(summary->pause_p99_ns, p99, sizeof p99),
+                readable(summary->pause_max_ns, max, sizeof max), 100 * summary->pause_share);
+    } else {
+        fprintf(stderr, "  no thread was found running\n");
+    }
+    if (summary->error)
+        fprintf(stderr, "  sampling ended early: %s\n", strerror(-summary->error));
+}
+
+bool report(const struct cli_options *options, fgprof_profile *profile, struct output_file *file)
+{
+    unsigned flags = (options->shows_threads ? FGPROF_FOLDED_THREADS : 0u) |
+                     (options->shows_lines ? FGPROF_FOLDED_LINES : 0u);
+    progress_clear(options);
+    int err = fgprof_profile_set_folded_flags(profile, flags);
+    if (!err)
+        err = fgprof_profile_write(profile, options->format, file->fd);
+    if (!err)
+        err = output_file_commit(file);
+    if (err) {
+        fprintf(stderr, "fgprof-c: the profile could not be written to %s: %s\n",
+                strcmp(options->output, "-") == 0 ? "standard output" : options->output,
+                strerror(-err));
+        output_file_abandon(file);
+    }
+    if (!options->is_quiet)
+        summarize(options, fgprof_profile_summary(profile));
+    return !err;
+}

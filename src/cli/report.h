@@ -1,0 +1,12 @@
+/* What is said on stderr when a profile is done. */
+#ifndef FGPROF_CLI_REPORT_H
+#define FGPROF_CLI_REPORT_H
+
+#include "options.h"
+
+/* Writes `profile` where the options say, and the summary, unless -q. `file` is open, and is put in
+ * its place or abandoned. Says what went wrong. Returns whether a profile was written. */
+struct output_file;
+bool report(const struct cli_options *options, fgprof_profile *profile, struct output_file *file);
+
+#endif

@@ -1,0 +1,94 @@
+#include "commands.h"
+#include "help.h"
+#include "interrupt.h"
+#include "options.h"
+#include "output_file.h"
+#include "progress.h"
+#include "report.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static int status_of(int wait_status)
+{
+    return WIFSIGNALED(wait_status) ? EXIT_SIGNAL_BASE + WTERMSIG(wait_status)
+                                    : WEXITSTATUS(wait_status);
+}
+
+/* The command has been started: samples it, writes, and returns its status, or 125. */
+static int record(const struct cli_options *options, fgprof_recorder *recorder,
+                  struct output_file *file)
+{
+    fgprof_profile *profile = NULL;
+    bool written = false;
+    int wait_status;
+    int err = fgprof_recorder_run(recorder, &profile);
+    if (err)
+        fprintf(stderr, "fgprof-c: sampling failed: %s\n", strerror(-err));
+    else
+        written = report(options, profile, file);
+    fgprof_profile_free(profile);
+    err = fgprof_recorder_wait(recorder, &wait_status);
+    return written && !err ? status_of(wait_status) : EXIT_SAMPLER_FAILED;
+}
+
+static int start_and_record(const struct cli_options *options, fgprof_recorder *recorder,
+                            struct output_file *file)
+{
+    bool to_stdout = strcmp(options->output, "-") == 0;
+    interrupt_forwards(recorder);
+    int err = fgprof_recorder_spawn(recorder, options->command_argv,
+                                    to_stdout ? STDERR_FILENO : -1);
+    if (!err)
+        return record(options, recorder, file);
+    if (fgprof_recorder_child(recorder)) {
+        /* It runs, but may not be sampled, as a program with more privileges: it is not ours to
+         * end. */
+        char why[256];
+        int wait_status;
+        fgprof_explain(fgprof_recorder_child(recorder), err, why, sizeof why);
+        fprintf(stderr, "fgprof-c: %s\n", why);
+        fgprof_recorder_wait(recorder, &wait_status);
+        return EXIT_SAMPLER_FAILED;
+    }
+    fprintf(stderr, "fgprof-c: %s: %s\n", options->command_argv[0], strerror(-err));
+    return err == -ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE;
+}
+
+int command_run(int argc, char **argv)
+{
+    struct cli_options options;
+    enum parse_result parsed = options_parse(argc, argv, COMMAND_RUN, &options);
+    if (parsed == PARSE_HELP) {
+        help_run();
+        return EXIT_WRITTEN;
+    }
+    if (parsed == PARSE_WRONG)
+        return EXIT_SAMPLER_FAILED;
+
+    int status = EXIT_SAMPLER_FAILED;
+    struct output_file file = {.fd = -1};
+    fgprof_recorder *recorder = NULL;
+    fgprof_options *library = options_for_library(&options);
+    int err = output_file_open(&file, options.output);
+    if (err) {
+        fprintf(stderr, "fgprof-c: %s can't be written: %s\n", options.output, strerror(-err));
+    } else if (!library) {
+        fprintf(stderr, "fgprof-c: out of memory\n");
+    } else {
+        progress_enable(&options, library);
+        err = fgprof_recorder_new(library, &recorder);
+        if (err)
+            fprintf(stderr, "fgprof-c: %s\n", strerror(-err));
+        else
+            status = start_and_record(&options, recorder, &file);
+    }
+    output_file_abandon(&file);
+    fgprof_recorder_free(recorder);
+    fgprof_options_free(library);
+    options_free(&options);
+    return status;
+}

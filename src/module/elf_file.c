@@ -1,0 +1,96 @@
+#include "module/elf_file.h"
+
+#include <elfutils/libdwelf.h>
+#include <errno.h>
+#include <gelf.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The form of .eh_frame_hdr that every linker writes, and the only one libunwind searches:
+ * a version, three encodings (DW_EH_PE_*), the 32-bit pc-relative address of .eh_frame, the 32-bit
+ * count of entries, and pairs of 32-bit offsets from the header, sorted (LSB 5.0, 10.6.2). */
+struct eh_frame_header {
+    uint8_t version;
+    uint8_t eh_frame_encoding;
+    uint8_t count_encoding;
+    uint8_t table_encoding;
+    int32_t eh_frame;
+    uint32_t entry_count;
+};
+#define EH_PCREL_SDATA4 0x1b
+#define EH_UDATA4 0x03
+#define EH_DATAREL_SDATA4 0x3b
+
+static int add_segment(struct module *module, const GElf_Phdr *header)
+{
+    struct segment *grown =
+        reallocarray(module->segments, module->segment_count + 1, sizeof *grown);
+    if (!grown)
+        return -ENOMEM;
+    module->segments = grown;
+    module->segments[module->segment_count++] = (struct segment){
+        .offset = header->p_offset,
+        .file_bytes = header->p_filesz,
+        .address = header->p_vaddr,
+        .memory_bytes = header->p_memsz,
+        .executable = header->p_flags & PF_X,
+    };
+    return 0;
+}
+
+static void read_unwind_table(struct module *module, uint64_t address)
+{
+    struct eh_frame_header header;
+    if (!module_read(module, address, &header, sizeof header))
+        return;
+    if (header.version != 1 || header.eh_frame_encoding != EH_PCREL_SDATA4 ||
+        header.count_encoding != EH_UDATA4 || header.table_encoding != EH_DATAREL_SDATA4)
+        return;
+    module->unwind_table = (struct unwind_table){
+        .header_address = address,
+        .entries_address = address + sizeof header,
+        .entry_count = header.entry_count,
+    };
+}
+
+static int read_headers(struct module *module, Elf *elf)
+{
+    GElf_Ehdr ehdr;
+    size_t count;
+    uint64_t unwind_header = 0;
+    if (elf_kind(elf) != ELF_K_ELF || gelf_getclass(elf) != ELFCLASS64 ||
+        !gelf_getehdr(elf, &ehdr) || elf_getphdrnum(elf, &count))
+        return -ENOEXEC;
+    for (size_t i = 0; i < count; i++) {
+        GElf_Phdr header;
+        if (!gelf_getphdr(elf, (int)i, &header))
+            return -ENOEXEC;
+        if (header.p_type == PT_GNU_EH_FRAME)
+            unwind_header = header.p_vaddr;
+        if (header.p_type == PT_LOAD && add_segment(module, &header))
+            return -ENOMEM;
+    }
+    if (unwind_header)
+        read_unwind_table(module, unwind_header);
+    const void *build_id;
+    ssize_t build_id_bytes = dwelf_elf_gnu_build_id(elf, &build_id);
+    if (build_id_bytes > 0 && (size_t)build_id_bytes <= sizeof module->build_id) {
+        memcpy(module->build_id, build_id, (size_t)build_id_bytes);
+        module->build_id_bytes = (size_t)build_id_bytes;
+    }
+    return 0;
+}
+
+int elf_file_read(struct module *module)
+{
+    elf_version(EV_CURRENT);
+    /* ELF_C_READ, not ELF_C_READ_MMAP: the file may shrink while we look (see image.h). */
+    Elf *elf = module->image.fd >= 0
+                   ? elf_begin(module->image.fd, ELF_C_READ, NULL)
+                   : elf_memory((char *)module->image.memory, module->image.bytes);
+    if (!elf)
+        return -ENOEXEC;
+    int err = read_headers(module, elf);
+    elf_end(elf);
+    return err;
+}

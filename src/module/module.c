@@ -1,0 +1,190 @@
+#include "module/module.h"
+#include "module/elf_file.h"
+#include "base/array.h"
+#include "target/maps.h"
+#include "target/memory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define VDSO_PATH "[vdso]"
+#define VDSO_MAX_BYTES (1u << 20)
+
+/* Opens `path` below `dir_fd` for reading where it is a regular file. O_PATH first: opening a FIFO
+ * would hang, opening a device may do something. */
+static int open_regular(int dir_fd, const char *path)
+{
+    struct stat status;
+    int path_fd = openat(dir_fd, path, O_PATH | O_CLOEXEC);
+    if (path_fd < 0)
+        return -errno;
+    int fd = -ENOEXEC;
+    if (fstat(path_fd, &status) == 0 && S_ISREG(status.st_mode)) {
+        char self[64];
+        snprintf(self, sizeof self, "/proc/self/fd/%d", path_fd);
+        fd = open(self, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+        if (fd < 0)
+            fd = -errno;
+    }
+    close(path_fd);
+    return fd;
+}
+
+/* Opens the file behind the mapping: the very inode by map_files, which needs a capability
+ * (proc(5)), else by its path in the process's own mount namespace, if that is the same inode
+ * still. Device numbers are not compared: those of btrfs and overlayfs differ between maps and
+ * stat. */
+static int open_mapped_file(int proc_fd, pid_t tid, const struct maps_entry *entry)
+{
+    char path[64];
+    snprintf(path, sizeof path, "map_files/%" PRIx64 "-%" PRIx64, entry->start, entry->end);
+    int fd = open_regular(proc_fd, path);
+    if (fd >= 0)
+        return fd;
+    if (entry->deleted)
+        return -ENOENT;
+    char *rooted;
+    if (asprintf(&rooted, "task/%d/root%s", tid, entry->path) < 0)
+        return -ENOMEM;
+    fd = open_regular(proc_fd, rooted);
+    free(rooted);
+    struct stat status;
+    if (fd >= 0 && (fstat(fd, &status) || status.st_ino != entry->inode)) {
+        close(fd);
+        fd = -ENOENT;
+    }
+    return fd;
+}
+
+static int open_file_image(struct module *module, int proc_fd, pid_t tid,
+                           const struct maps_entry *entry)
+{
+    int fd = open_mapped_file(proc_fd, tid, entry);
+    if (fd < 0)
+        return fd;
+    int err = image_open_fd(&module->image, fd);
+    if (err)
+        close(fd);
+    return err;
+}
+
+/* The vdso is no file: it is in the process's memory, whole. */
+static int open_vdso_image(struct module *module, pid_t tid, const struct maps_entry *entry)
+{
+    uint64_t bytes = entry->end - entry->start;
+    if (bytes > VDSO_MAX_BYTES)
+        return -ENOEXEC;
+    unsigned char *memory = malloc(bytes);
+    if (!memory)
+        return -ENOMEM;
+    if (memory_read(tid, entry->start, memory, bytes) != bytes) {
+        free(memory);
+        return -EIO;
+    }
+    image_open_memory(&module->image, memory, bytes);
+    return 0;
+}
+
+static void module_free(struct module *module)
+{
+    if (!module)
+        return;
+    image_close(&module->image);
+    free(module->segments);
+    free(module->path);
+    free(module);
+}
+
+static int module_open(int proc_fd, pid_t tid, const struct maps_entry *entry,
+                       struct module **ret_module)
+{
+    struct module *module = calloc(1, sizeof *module);
+    if (!module)
+        return -ENOMEM;
+    module->image.fd = -1;
+    module->dev_major = entry->dev_major;
+    module->dev_minor = entry->dev_minor;
+    module->inode = entry->inode;
+    module->path = strdup(entry->path);
+    int err = module->path ? 0 : -ENOMEM;
+    if (!err) {
+        err = entry->inode ? open_file_image(module, proc_fd, tid, entry)
+                           : open_vdso_image(module, tid, entry);
+    }
+    if (!err)
+        err = elf_file_read(module);
+    module->is_readable = !err;
+    if (err == -ENOMEM) {
+        module_free(module);
+        return -ENOMEM;
+    }
+    *ret_module = module;
+    return 0;
+}
+
+static bool is_same(const struct module *module, const struct maps_entry *entry)
+{
+    return module->inode == entry->inode && module->dev_major == entry->dev_major &&
+           module->dev_minor == entry->dev_minor && strcmp(module->path, entry->path) == 0;
+}
+
+int modules_get(struct modules *modules, int proc_fd, pid_t tid, const struct maps_entry *entry,
+                struct module **ret_module)
+{
+    *ret_module = NULL;
+    if (!entry->inode && strcmp(entry->path, VDSO_PATH) != 0)
+        return 0;
+    for (size_t i = 0; i < modules->count; i++) {
+        if (is_same(modules->items[i], entry)) {
+            *ret_module = modules->items[i];
+            return 0;
+        }
+    }
+    if (array_reserve((void **)&modules->items, &modules->capacity, modules->count + 1,
+                      sizeof *modules->items))
+        return -ENOMEM;
+    int err = module_open(proc_fd, tid, entry, ret_module);
+    if (!err)
+        modules->items[modules->count++] = *ret_module;
+    return err;
+}
+
+void modules_free(struct modules *modules)
+{
+    for (size_t i = 0; i < modules->count; i++)
+        module_free(modules->items[i]);
+    free(modules->items);
+    *modules = (struct modules){0};
+}
+
+bool module_address_of_offset(const struct module *module, uint64_t offset, uint64_t *ret_address)
+{
+    /* Where two segments share a page, the one with code is meant. */
+    const struct segment *found = NULL;
+    for (size_t i = 0; i < module->segment_count; i++) {
+        const struct segment *segment = &module->segments[i];
+        if (offset - segment->offset < segment->file_bytes && (!found || segment->executable))
+            found = segment;
+    }
+    if (!found)
+        return false;
+    *ret_address = offset - found->offset + found->address;
+    return true;
+}
+
+bool module_read(struct module *module, uint64_t address, void *buffer, size_t bytes)
+{
+    for (size_t i = 0; i < module->segment_count; i++) {
+        const struct segment *segment = &module->segments[i];
+        uint64_t at = address - segment->address;
+        if (at < segment->file_bytes && bytes <= segment->file_bytes - at)
+            return image_read(&module->image, segment->offset + at, buffer, bytes);
+    }
+    return false;
+}

@@ -1,0 +1,59 @@
+/* A file that processes have mapped and run code from: opened at first sight and kept open, so that
+ * it keeps its names when it is deleted, replaced, or its process is gone. */
+#ifndef FGPROF_MODULE_MODULE_H
+#define FGPROF_MODULE_MODULE_H
+
+#include "module/image.h"
+
+#include <sys/types.h>
+
+struct maps_entry;
+
+struct segment { /* a PT_LOAD of the file */
+    uint64_t offset, file_bytes;
+    uint64_t address, memory_bytes;
+    bool executable;
+};
+
+/* The binary search table of .eh_frame_hdr, in the module's own addresses. */
+struct unwind_table {
+    uint64_t header_address; /* what the table's offsets are relative to; 0: there is none */
+    uint64_t entries_address;
+    uint64_t entry_count;
+};
+
+struct module {
+    unsigned dev_major, dev_minor;
+    uint64_t inode;
+    char *path; /* as the process sees it */
+    bool is_readable; /* false: there was no file to open, or it is not ELF; image is empty */
+    struct image image;
+    struct segment *segments;
+    size_t segment_count;
+    struct unwind_table unwind_table;
+    unsigned char build_id[64];
+    size_t build_id_bytes; /* 0: it has none */
+};
+
+struct modules {
+    struct module **items;
+    size_t count, capacity;
+};
+
+/* Returns in *ret_module the module of the mapping `entry` of thread `tid` of the process whose
+ * /proc directory is `proc_fd`, opening it at first sight. A file that can't be opened or read is a
+ * module that is not readable. Returns 0 or -ENOMEM. */
+int modules_get(struct modules *modules, int proc_fd, pid_t tid, const struct maps_entry *entry,
+                struct module **ret_module);
+
+void modules_free(struct modules *modules);
+
+/* Turns a file offset into the module's own address, as its symbols have it. The segment is found
+ * by offset: there may be several (lld and mold make them), and the first need not start at 0.
+ * Returns false where no segment holds it. */
+bool module_address_of_offset(const struct module *module, uint64_t offset, uint64_t *ret_address);
+
+/* Reads bytes at one of the module's own addresses. Returns false where they are not in the file. */
+bool module_read(struct module *module, uint64_t address, void *buffer, size_t bytes);
+
+#endif

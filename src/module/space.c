@@ -1,0 +1,203 @@
+#include "module/space.h"
+#include "base/array.h"
+#include "target/maps.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* What is needed while lines of maps are taken in. */
+struct reading {
+    struct space *space;
+    struct modules *modules;
+    int proc_fd;
+    pid_t tid;
+    const char *program; /* the path of the process's executable */
+    size_t lines;
+    bool changed;
+};
+
+static void space_free(struct space *space)
+{
+    if (!space)
+        return;
+    for (size_t i = 0; i < space->mapping_count; i++)
+        free(space->mappings[i].path);
+    free(space->mappings);
+    free(space);
+}
+
+/* The first mapping that ends behind `address`. */
+static size_t lower_bound(const struct space *space, uint64_t address)
+{
+    size_t low = 0, high = space->mapping_count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (space->mappings[middle].end <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static bool is_same_code(const struct mapping *mapping, const struct maps_entry *entry)
+{
+    if (strcmp(mapping->path, entry->path) != 0)
+        return false;
+    if (!entry->inode)
+        return true; /* anonymous code that grew or was split */
+    return mapping->module && mapping->module->inode == entry->inode &&
+           mapping->start - mapping->offset == entry->start - entry->offset;
+}
+
+static int insert(struct reading *reading, size_t at, const struct maps_entry *entry,
+                  struct module *module)
+{
+    struct space *space = reading->space;
+    if (array_reserve((void **)&space->mappings, &space->mapping_capacity,
+                      space->mapping_count + 1, sizeof *space->mappings))
+        return -ENOMEM;
+    struct mapping mapping = {
+        .start = entry->start,
+        .end = entry->end,
+        .offset = entry->offset,
+        .module = module,
+        .path = strdup(entry->path),
+        .is_main = strcmp(entry->path, reading->program) == 0,
+    };
+    if (!mapping.path)
+        return -ENOMEM;
+    uint64_t own_address;
+    if (module && module->is_readable &&
+        module_address_of_offset(module, entry->offset, &own_address)) {
+        mapping.bias = entry->start - own_address;
+        mapping.has_bias = true;
+    }
+    memmove(&space->mappings[at + 1], &space->mappings[at],
+            (space->mapping_count - at) * sizeof mapping);
+    space->mappings[at] = mapping;
+    space->mapping_count++;
+    space->last = NULL;
+    return 0;
+}
+
+/* Adds one line of maps. -ESTALE: it contradicts what is known. */
+static int take_in(void *context, const struct maps_entry *entry)
+{
+    struct reading *reading = context;
+    struct space *space = reading->space;
+    reading->lines++;
+    if (!entry->executable)
+        return 0;
+    size_t at = lower_bound(space, entry->start);
+    bool covered = false;
+    for (size_t i = at; i < space->mapping_count && space->mappings[i].start < entry->end; i++) {
+        struct mapping *known = &space->mappings[i];
+        if (!is_same_code(known, entry))
+            return -ESTALE;
+        covered = true;
+        uint64_t next = i + 1 < space->mapping_count ? space->mappings[i + 1].start : UINT64_MAX;
+        if (entry->end > known->end && entry->end <= next) {
+            known->end = entry->end;
+            reading->changed = true;
+        }
+        if (entry->start < known->start && i == at && !entry->inode) {
+            known->start = entry->start;
+            reading->changed = true;
+        }
+    }
+    if (covered)
+        return 0;
+    struct module *module;
+    int err = modules_get(reading->modules, reading->proc_fd, reading->tid, entry, &module);
+    reading->changed = true;
+    return err ? err : insert(reading, at, entry, module);
+}
+
+static int read_maps(struct reading *reading, int maps_fd)
+{
+    char program[PATH_MAX];
+    ssize_t length = readlinkat(reading->proc_fd, "exe", program, sizeof program - 1);
+    program[length > 0 ? length : 0] = '\0';
+    reading->program = program;
+    return maps_read(maps_fd, take_in, reading);
+}
+
+int spaces_add(struct spaces *spaces, struct modules *modules, pid_t pid, int proc_fd, pid_t tid,
+               int maps_fd, struct space **ret_space)
+{
+    if (array_reserve((void **)&spaces->items, &spaces->capacity, spaces->count + 1,
+                      sizeof *spaces->items))
+        return -ENOMEM;
+    struct space *space = calloc(1, sizeof *space);
+    if (!space)
+        return -ENOMEM;
+    space->pid = pid;
+    space->id = (uint32_t)spaces->count;
+    struct reading reading = {
+        .space = space, .modules = modules, .proc_fd = proc_fd, .tid = tid};
+    int err = read_maps(&reading, maps_fd);
+    /* A mapping that changed while we read contradicts an earlier line: what was read stands. */
+    if (err == -ESTALE)
+        err = 0;
+    if (!err && !reading.lines)
+        err = -ESRCH;
+    if (err) {
+        space_free(space);
+        return err;
+    }
+    spaces->items[spaces->count++] = space;
+    *ret_space = space;
+    return 0;
+}
+
+int spaces_refresh(struct spaces *spaces, struct modules *modules, int proc_fd, pid_t tid,
+                   int maps_fd, struct space **space, bool *ret_changed)
+{
+    struct reading reading = {
+        .space = *space, .modules = modules, .proc_fd = proc_fd, .tid = tid};
+    int err = read_maps(&reading, maps_fd);
+    *ret_changed = reading.changed;
+    if (err != -ESTALE)
+        return err;
+    *ret_changed = true;
+    return spaces_add(spaces, modules, (*space)->pid, proc_fd, tid, maps_fd, space);
+}
+
+void spaces_free(struct spaces *spaces)
+{
+    for (size_t i = 0; i < spaces->count; i++)
+        space_free(spaces->items[i]);
+    free(spaces->items);
+    *spaces = (struct spaces){0};
+}
+
+const struct mapping *space_find(struct space *space, uint64_t address)
+{
+    if (space->last && address - space->last->start < space->last->end - space->last->start)
+        return space->last;
+    size_t at = lower_bound(space, address);
+    if (at == space->mapping_count || space->mappings[at].start > address)
+        return NULL;
+    space->last = &space->mappings[at];
+    return space->last;
+}
+
+/* Unwind tables lie next to the code that they describe, in mappings that are not executable and
+ * not in the table: they are found by the bias that the code's mapping has. */
+bool space_read_file(struct space *space, uint64_t address, void *buffer, size_t bytes)
+{
+    const struct mapping *last = space->last;
+    if (last && last->has_bias && module_read(last->module, address - last->bias, buffer, bytes))
+        return true;
+    for (size_t i = 0; i < space->mapping_count; i++) {
+        const struct mapping *mapping = &space->mappings[i];
+        if (mapping->has_bias &&
+            module_read(mapping->module, address - mapping->bias, buffer, bytes))
+            return true;
+    }
+    return false;
+}

@@ -1,0 +1,54 @@
+/* An address space: what code a process has mapped where.
+ *
+ * A table of executable mappings that do not overlap, sorted by address, so that an address means
+ * one thing for as long as the space lives. Mappings that appear later are added. Where one appears
+ * that contradicts a known one, or the process executes another program, a new space begins, and
+ * stacks that were counted in the old one keep their meaning. */
+#ifndef FGPROF_MODULE_SPACE_H
+#define FGPROF_MODULE_SPACE_H
+
+#include "module/module.h"
+
+struct mapping {
+    uint64_t start, end;
+    uint64_t offset;        /* of the file at start */
+    struct module *module;  /* NULL: anonymous code, as a JIT's */
+    char *path;             /* as maps shows it; "" for anonymous code */
+    uint64_t bias;          /* what is added to the module's own addresses to get the process's */
+    bool is_main;           /* of the program itself, not of a library */
+    bool has_bias;          /* false: no readable file, or no segment at this offset */
+};
+
+struct space {
+    uint32_t id; /* its number in struct spaces */
+    pid_t pid;
+    struct mapping *mappings;
+    size_t mapping_count, mapping_capacity;
+    const struct mapping *last; /* the last one found: most look-ups are near each other */
+};
+
+struct spaces {
+    struct space **items;
+    size_t count, capacity;
+};
+
+/* Reads the maps of thread `tid` from `maps_fd` into a new space of process `pid`. Returns 0 or a
+ * negative errno: -ESRCH where there are no maps any more. */
+int spaces_add(struct spaces *spaces, struct modules *modules, pid_t pid, int proc_fd, pid_t tid,
+               int maps_fd, struct space **ret_space);
+
+/* Reads the maps again and adds what is new to *space, or makes *space a new one where something
+ * contradicts it. *ret_changed: whether anything is new. Returns 0 or a negative errno. */
+int spaces_refresh(struct spaces *spaces, struct modules *modules, int proc_fd, pid_t tid,
+                   int maps_fd, struct space **space, bool *ret_changed);
+
+void spaces_free(struct spaces *spaces);
+
+/* The mapping that holds `address`, or NULL. */
+const struct mapping *space_find(struct space *space, uint64_t address);
+
+/* Reads bytes of a mapped file at an address of the process, whether that part of the file is
+ * executable or not. Returns false where no file has them. */
+bool space_read_file(struct space *space, uint64_t address, void *buffer, size_t bytes);
+
+#endif

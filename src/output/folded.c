@@ -1,0 +1,128 @@
+/* Folded stacks, as flamegraph.pl reads them (brendangregg/FlameGraph): "root;caller;leaf COUNT",
+ * one line a stack, sorted bytewise. */
+#include "output/output.h"
+#include "output/frame.h"
+#include "base/array.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct folded_line {
+    char *stack;
+    uint64_t count;
+};
+
+/* In a frame ';' would begin the next. */
+static void replace_separators(struct text_buffer *buffer, size_t from)
+{
+    for (size_t i = from; i < buffer->length; i++) {
+        if (buffer->text[i] == ';')
+            buffer->text[i] = ':';
+    }
+}
+
+static void append_line(struct text_buffer *buffer, const struct fgprof_profile *profile,
+                        const struct profile_line *line)
+{
+    const struct profile_function *function = &profile->functions[line->function];
+    text_append_name(buffer, strings_get(&profile->strings, function->name));
+    if (profile->folded_flags & FGPROF_FOLDED_LINES && function->file) {
+        const char *file = strings_get(&profile->strings, function->file);
+        const char *slash = strrchr(file, '/');
+        char number[16];
+        snprintf(number, sizeof number, ":%" PRIu32 ")", line->line);
+        text_append(buffer, " (");
+        text_append_name(buffer, slash ? slash + 1 : file);
+        text_append(buffer, number);
+    }
+    if (line->is_inlined)
+        text_append(buffer, "_[i]");
+}
+
+/* A frame, and those inlined in it after it: outermost first. */
+static void append_location(struct text_buffer *buffer, const struct fgprof_profile *profile,
+                            const struct profile_location *location)
+{
+    size_t from = buffer->length;
+    if (!location->line_count) {
+        text_append(buffer, buffer->length ? ";" : "");
+        from = buffer->length;
+        frame_append_unnamed(buffer, profile, location);
+        replace_separators(buffer, from);
+    }
+    for (uint32_t i = location->line_count; i-- > 0;) {
+        text_append(buffer, buffer->length ? ";" : "");
+        from = buffer->length;
+        append_line(buffer, profile, &profile->lines[location->first_line + i]);
+        replace_separators(buffer, from);
+    }
+}
+
+static void append_thread(struct text_buffer *buffer, const struct fgprof_profile *profile,
+                          const struct profile_sample *sample)
+{
+    const char *name = strings_get(&profile->strings, sample->thread_name);
+    text_append_name(buffer, *name ? name : "[unnamed]");
+    if (sample->tid) {
+        char tid[16];
+        snprintf(tid, sizeof tid, "/%" PRIu32, sample->tid);
+        text_append(buffer, tid);
+    }
+    replace_separators(buffer, 0);
+}
+
+static char *fold(const struct fgprof_profile *profile, const struct profile_sample *sample)
+{
+    struct text_buffer buffer = {0};
+    const struct profile_stack *stack = &profile->stacks[sample->stack];
+    if (profile->folded_flags & FGPROF_FOLDED_THREADS)
+        append_thread(&buffer, profile, sample);
+    for (size_t i = stack->depth; i-- > 0;) {
+        uint32_t location = profile->stack_locations[stack->first_location + i];
+        append_location(&buffer, profile, &profile->locations[location]);
+    }
+    if (!buffer.length)
+        text_append(&buffer, "[unknown]");
+    if (buffer.error) {
+        text_free(&buffer);
+        return NULL;
+    }
+    return buffer.text;
+}
+
+static int compare(const void *a, const void *b)
+{
+    return strcmp(((const struct folded_line *)a)->stack, ((const struct folded_line *)b)->stack);
+}
+
+void output_folded(const struct fgprof_profile *profile, struct sink *sink)
+{
+    size_t count = 0;
+    struct folded_line *lines = calloc(profile->sample_count + 1, sizeof *lines);
+    if (!lines)
+        sink->error = -ENOMEM;
+    for (; lines && count < profile->sample_count; count++) {
+        lines[count].count = profile->samples[count].count;
+        lines[count].stack = fold(profile, &profile->samples[count]);
+        if (!lines[count].stack) {
+            sink->error = -ENOMEM;
+            break;
+        }
+    }
+    if (!sink->error)
+        qsort(lines, count, sizeof *lines, compare);
+    for (size_t i = 0; !sink->error && i < count;) {
+        uint64_t sum = 0;
+        size_t first = i;
+        for (; i < count && strcmp(lines[i].stack, lines[first].stack) == 0; i++)
+            sum += lines[i].count;
+        sink_write(sink, lines[first].stack, strlen(lines[first].stack));
+        sink_print(sink, " %" PRIu64 "\n", sum);
+    }
+    for (size_t i = 0; i < count; i++)
+        free(lines[i].stack);
+    free(lines);
+}

@@ -1,0 +1,205 @@
+/* profile.proto, gzipped (github.com/google/pprof/proto/profile.proto), with the value types of Go's
+ * fgprof (github.com/felixge/fgprof): samples/count and time/nanoseconds. */
+#include "output/output.h"
+#include "output/protobuf.h"
+#include "output/text_buffer.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* Field numbers, by message. */
+enum {
+    PROFILE_SAMPLE_TYPE = 1,
+    PROFILE_SAMPLE = 2,
+    PROFILE_MAPPING = 3,
+    PROFILE_LOCATION = 4,
+    PROFILE_FUNCTION = 5,
+    PROFILE_STRING_TABLE = 6,
+    PROFILE_TIME_NANOS = 9,
+    PROFILE_DURATION_NANOS = 10,
+    PROFILE_PERIOD_TYPE = 11,
+    PROFILE_PERIOD = 12,
+    PROFILE_DEFAULT_SAMPLE_TYPE = 14,
+
+    VALUE_TYPE_TYPE = 1,
+    VALUE_TYPE_UNIT = 2,
+
+    SAMPLE_LOCATION_ID = 1,
+    SAMPLE_VALUE = 2,
+    SAMPLE_LABEL = 3,
+
+    LABEL_KEY = 1,
+    LABEL_STR = 2,
+    LABEL_NUM = 3,
+
+    MAPPING_ID = 1,
+    MAPPING_MEMORY_START = 2,
+    MAPPING_MEMORY_LIMIT = 3,
+    MAPPING_FILE_OFFSET = 4,
+    MAPPING_FILENAME = 5,
+    MAPPING_BUILD_ID = 6,
+    MAPPING_HAS_FUNCTIONS = 7,
+    MAPPING_HAS_FILENAMES = 8,
+    MAPPING_HAS_LINE_NUMBERS = 9,
+    MAPPING_HAS_INLINE_FRAMES = 10,
+
+    LOCATION_ID = 1,
+    LOCATION_MAPPING_ID = 2,
+    LOCATION_ADDRESS = 3,
+    LOCATION_LINE = 4,
+
+    LINE_FUNCTION_ID = 1,
+    LINE_LINE = 2,
+
+    FUNCTION_ID = 1,
+    FUNCTION_NAME = 2,
+    FUNCTION_SYSTEM_NAME = 3,
+    FUNCTION_FILENAME = 4,
+};
+
+/* The words of the format: they follow the profile's own strings in the string table. */
+enum word { WORD_SAMPLES, WORD_COUNT, WORD_TIME, WORD_NANOSECONDS, WORD_WALLCLOCK, WORD_THREAD,
+            WORD_TID, WORD_TOTAL };
+static const char *const words[WORD_TOTAL] = {
+    "samples", "count", "time", "nanoseconds", "wallclock", "thread", "tid",
+};
+
+static uint64_t word(const struct fgprof_profile *profile, enum word number)
+{
+    return profile->strings.count + number;
+}
+
+static void put_value_type(struct protobuf *out, const struct fgprof_profile *profile,
+                           unsigned field, enum word type, enum word unit)
+{
+    size_t begin = protobuf_begin(out, field);
+    protobuf_number(out, VALUE_TYPE_TYPE, word(profile, type));
+    protobuf_number(out, VALUE_TYPE_UNIT, word(profile, unit));
+    protobuf_end(out, begin);
+}
+
+static void put_sample(struct protobuf *out, const struct fgprof_profile *profile,
+                       const struct profile_sample *sample)
+{
+    const struct profile_stack *stack = &profile->stacks[sample->stack];
+    size_t begin = protobuf_begin(out, PROFILE_SAMPLE);
+
+    size_t packed = protobuf_begin(out, SAMPLE_LOCATION_ID);
+    for (size_t i = 0; i < stack->depth; i++)
+        protobuf_varint(out, profile->stack_locations[stack->first_location + i] + 1u);
+    protobuf_end(out, packed);
+
+    packed = protobuf_begin(out, SAMPLE_VALUE);
+    protobuf_varint(out, sample->count);
+    protobuf_varint(out, sample->time_ns);
+    protobuf_end(out, packed);
+
+    size_t label = protobuf_begin(out, SAMPLE_LABEL);
+    protobuf_number(out, LABEL_KEY, word(profile, WORD_THREAD));
+    protobuf_number(out, LABEL_STR, sample->thread_name);
+    protobuf_end(out, label);
+    if (sample->tid) {
+        label = protobuf_begin(out, SAMPLE_LABEL);
+        protobuf_number(out, LABEL_KEY, word(profile, WORD_TID));
+        protobuf_number(out, LABEL_NUM, sample->tid);
+        protobuf_end(out, label);
+    }
+    protobuf_end(out, begin);
+}
+
+static void put_mapping(struct protobuf *out, const struct profile_mapping *mapping, size_t number)
+{
+    size_t begin = protobuf_begin(out, PROFILE_MAPPING);
+    protobuf_number(out, MAPPING_ID, number + 1);
+    protobuf_number(out, MAPPING_MEMORY_START, mapping->start);
+    protobuf_number(out, MAPPING_MEMORY_LIMIT, mapping->limit);
+    protobuf_number(out, MAPPING_FILE_OFFSET, mapping->offset);
+    protobuf_number(out, MAPPING_FILENAME, mapping->path);
+    protobuf_number(out, MAPPING_BUILD_ID, mapping->build_id);
+    protobuf_number(out, MAPPING_HAS_FUNCTIONS, mapping->has_functions);
+    protobuf_number(out, MAPPING_HAS_FILENAMES, mapping->has_files);
+    protobuf_number(out, MAPPING_HAS_LINE_NUMBERS, mapping->has_lines);
+    protobuf_number(out, MAPPING_HAS_INLINE_FRAMES, mapping->has_inlined);
+    protobuf_end(out, begin);
+}
+
+static void put_location(struct protobuf *out, const struct fgprof_profile *profile, size_t number)
+{
+    const struct profile_location *location = &profile->locations[number];
+    size_t begin = protobuf_begin(out, PROFILE_LOCATION);
+    protobuf_number(out, LOCATION_ID, number + 1);
+    if (location->mapping != PROFILE_NO_MAPPING)
+        protobuf_number(out, LOCATION_MAPPING_ID, location->mapping + 1u);
+    protobuf_number(out, LOCATION_ADDRESS, location->address);
+    for (uint32_t i = 0; i < location->line_count; i++) {
+        const struct profile_line *line = &profile->lines[location->first_line + i];
+        size_t nested = protobuf_begin(out, LOCATION_LINE);
+        protobuf_number(out, LINE_FUNCTION_ID, line->function + 1u);
+        protobuf_number(out, LINE_LINE, line->line);
+        protobuf_end(out, nested);
+    }
+    protobuf_end(out, begin);
+}
+
+static void put_function(struct protobuf *out, const struct profile_function *function,
+                         size_t number)
+{
+    size_t begin = protobuf_begin(out, PROFILE_FUNCTION);
+    protobuf_number(out, FUNCTION_ID, number + 1);
+    protobuf_number(out, FUNCTION_NAME, function->name);
+    protobuf_number(out, FUNCTION_SYSTEM_NAME, function->system_name);
+    protobuf_number(out, FUNCTION_FILENAME, function->file);
+    protobuf_end(out, begin);
+}
+
+static void put_strings(struct protobuf *out, const struct fgprof_profile *profile)
+{
+    struct text_buffer clean = {0};
+    for (size_t i = 0; i < profile->strings.count; i++) {
+        clean.length = 0;
+        text_append_name(&clean, profile->strings.items[i]);
+        protobuf_bytes(out, PROFILE_STRING_TABLE, clean.text, clean.length);
+    }
+    for (size_t i = 0; i < WORD_TOTAL; i++)
+        protobuf_string(out, PROFILE_STRING_TABLE, words[i]);
+    if (clean.error)
+        out->error = clean.error;
+    text_free(&clean);
+}
+
+/* Hands over what is there, so that a message is the most that is ever in memory. */
+static void drain(struct protobuf *out, struct sink *sink)
+{
+    if (out->error && !sink->error)
+        sink->error = out->error;
+    sink_write(sink, out->bytes, out->length);
+    out->length = 0;
+}
+
+void output_pprof(const struct fgprof_profile *profile, struct sink *sink)
+{
+    struct protobuf out = {0};
+    put_value_type(&out, profile, PROFILE_SAMPLE_TYPE, WORD_SAMPLES, WORD_COUNT);
+    put_value_type(&out, profile, PROFILE_SAMPLE_TYPE, WORD_TIME, WORD_NANOSECONDS);
+    for (size_t i = 0; i < profile->sample_count; i++) {
+        put_sample(&out, profile, &profile->samples[i]);
+        drain(&out, sink);
+    }
+    for (size_t i = 0; i < profile->mapping_count; i++)
+        put_mapping(&out, &profile->mappings[i], i);
+    for (size_t i = 0; i < profile->location_count; i++) {
+        put_location(&out, profile, i);
+        drain(&out, sink);
+    }
+    for (size_t i = 0; i < profile->function_count; i++)
+        put_function(&out, &profile->functions[i], i);
+    drain(&out, sink);
+    put_strings(&out, profile);
+    protobuf_number(&out, PROFILE_TIME_NANOS, profile->start_time_ns);
+    protobuf_number(&out, PROFILE_DURATION_NANOS, profile->summary.elapsed_ns);
+    put_value_type(&out, profile, PROFILE_PERIOD_TYPE, WORD_WALLCLOCK, WORD_NANOSECONDS);
+    protobuf_number(&out, PROFILE_PERIOD, profile->period_ns);
+    protobuf_number(&out, PROFILE_DEFAULT_SAMPLE_TYPE, word(profile, WORD_TIME));
+    drain(&out, sink);
+    protobuf_free(&out);
+}

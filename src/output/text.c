@@ -1,0 +1,217 @@
+/* Go's legacy profile text: what printCountProfile of its runtime/pprof/pprof.go writes for debug=1,
+ * and pprof's parseGoCount (profile/legacy_profile.go) reads. */
+#include "output/output.h"
+#include "output/frame.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* pprof's scanner takes no line of 64 KiB (bufio.MaxScanTokenSize). */
+#define ADDRESS_LINE_MAX 65000
+#define TAB_WIDTH 8
+
+struct text_sample {
+    const struct profile_sample *sample;
+    char *key; /* "@ 0x1 0x2\n# labels: {...}": what Go sorts equal counts by */
+};
+
+/* A row about a frame: "#\tADDRESS\tFUNCTION\tPLACE"; the last ones may be missing. */
+struct row {
+    char *cells[3];
+};
+
+static void append_quoted(struct text_buffer *buffer, const char *text)
+{
+    struct text_buffer clean = {0};
+    text_append_name(&clean, text);
+    text_append(buffer, "\"");
+    for (size_t i = 0; i < clean.length; i++) {
+        /* text_append_name's own \xHH is good as it is: Go's %q writes it so. */
+        bool is_escape = clean.text[i] == '\\' && clean.text[i + 1] == 'x';
+        if (clean.text[i] == '"' || (clean.text[i] == '\\' && !is_escape))
+            text_append(buffer, "\\");
+        text_append_bytes(buffer, &clean.text[i], 1);
+    }
+    text_append(buffer, "\"");
+    if (clean.error)
+        buffer->error = clean.error;
+    text_free(&clean);
+}
+
+/* pprof takes one off every address, so each is written as what follows its instruction; a note has
+ * none, and becomes 0 there. */
+static char *key_of(const struct fgprof_profile *profile, const struct profile_sample *sample)
+{
+    struct text_buffer buffer = {0};
+    const struct profile_stack *stack = &profile->stacks[sample->stack];
+    char word[32];
+    text_append(&buffer, "@");
+    for (size_t i = 0; i < stack->depth && buffer.length < ADDRESS_LINE_MAX; i++) {
+        uint32_t number = profile->stack_locations[stack->first_location + i];
+        const struct profile_location *location = &profile->locations[number];
+        snprintf(word, sizeof word, " %#" PRIx64, location->address + 1);
+        text_append(&buffer, word);
+    }
+    text_append(&buffer, "\n# labels: {\"thread\":");
+    append_quoted(&buffer, strings_get(&profile->strings, sample->thread_name));
+    if (sample->tid) {
+        snprintf(word, sizeof word, ", \"tid\":\"%" PRIu32 "\"", sample->tid);
+        text_append(&buffer, word);
+    }
+    text_append(&buffer, "}\n");
+    if (buffer.error) {
+        text_free(&buffer);
+        return NULL;
+    }
+    return buffer.text;
+}
+
+static int compare(const void *a, const void *b)
+{
+    const struct text_sample *left = a, *right = b;
+    if (left->sample->count != right->sample->count)
+        return left->sample->count > right->sample->count ? -1 : 1;
+    return strcmp(left->key, right->key);
+}
+
+static int make_row(const struct fgprof_profile *profile, const struct profile_location *location,
+                    const struct profile_line *line, struct row *ret_row)
+{
+    struct text_buffer cells[3] = {0};
+    char number[40];
+    snprintf(number, sizeof number, "%#" PRIx64, location->address + (location->is_note ? 1 : 0));
+    text_append(&cells[0], number);
+    if (line) {
+        const struct profile_function *function = &profile->functions[line->function];
+        text_append_name(&cells[1], strings_get(&profile->strings, function->name));
+        snprintf(number, sizeof number, "+%#" PRIx64, location->function_offset);
+        text_append(&cells[1], location->is_note ? "" : number);
+        if (function->file) {
+            text_append_name(&cells[2], strings_get(&profile->strings, function->file));
+            snprintf(number, sizeof number, ":%" PRIu32, line->line);
+            text_append(&cells[2], number);
+        }
+    } else {
+        frame_append_unnamed(&cells[1], profile, location);
+    }
+    int err = 0;
+    for (size_t i = 0; i < 3; i++) {
+        ret_row->cells[i] = cells[i].text;
+        err = err ? err : cells[i].error;
+    }
+    return err;
+}
+
+static size_t rows_of(const struct fgprof_profile *profile, const struct profile_stack *stack)
+{
+    size_t rows = 0;
+    for (size_t i = 0; i < stack->depth; i++) {
+        uint32_t number = profile->stack_locations[stack->first_location + i];
+        uint32_t lines = profile->locations[number].line_count;
+        rows += lines ? lines : 1;
+    }
+    return rows;
+}
+
+/* As the width that Go's text/tabwriter counts: in code points. */
+static size_t width_of(const char *text)
+{
+    size_t width = 0;
+    for (; *text; text++)
+        width += (*text & 0xc0) != 0x80;
+    return width;
+}
+
+/* Writes a cell that another follows, filled up with tabs to its column. A column reaches over the
+ * neighbouring rows that have the cell and one behind it (text/tabwriter of Go). */
+static void put_cell(struct sink *sink, const struct row *rows, size_t count, size_t row,
+                     size_t column)
+{
+    size_t first = row, last = row, width = 0;
+    while (first > 0 && rows[first - 1].cells[column + 1])
+        first--;
+    while (last + 1 < count && rows[last + 1].cells[column + 1])
+        last++;
+    for (size_t i = first; i <= last; i++) {
+        size_t cell = width_of(rows[i].cells[column]) + 1;
+        width = cell > width ? cell : width;
+    }
+    width = (width + TAB_WIDTH - 1) / TAB_WIDTH * TAB_WIDTH;
+    size_t used = width_of(rows[row].cells[column]);
+    sink_write(sink, rows[row].cells[column], strlen(rows[row].cells[column]));
+    for (; used < width; used = (used / TAB_WIDTH + 1) * TAB_WIDTH)
+        sink_write(sink, "\t", 1);
+}
+
+static void put_rows(struct sink *sink, const struct row *rows, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        sink_write(sink, "#\t", 2);
+        size_t column = 0;
+        for (; column < 2 && rows[i].cells[column + 1]; column++)
+            put_cell(sink, rows, count, i, column);
+        sink_write(sink, rows[i].cells[column], strlen(rows[i].cells[column]));
+        sink_write(sink, "\n", 1);
+    }
+}
+
+static void put_stack(struct sink *sink, const struct fgprof_profile *profile,
+                      const struct profile_stack *stack)
+{
+    size_t count = 0, capacity = rows_of(profile, stack);
+    struct row *rows = calloc(capacity + 1, sizeof *rows);
+    if (!rows)
+        sink->error = -ENOMEM;
+    for (size_t i = 0; rows && i < stack->depth; i++) {
+        uint32_t number = profile->stack_locations[stack->first_location + i];
+        const struct profile_location *location = &profile->locations[number];
+        uint32_t lines = location->line_count;
+        for (uint32_t j = 0; j < (lines ? lines : 1); j++, count++) {
+            const struct profile_line *line =
+                lines ? &profile->lines[location->first_line + j] : NULL;
+            int err = make_row(profile, location, line, &rows[count]);
+            if (err)
+                sink->error = err;
+        }
+    }
+    if (!sink->error)
+        put_rows(sink, rows, count);
+    for (size_t i = 0; i < count; i++) {
+        for (size_t j = 0; j < 3; j++)
+            free(rows[i].cells[j]);
+    }
+    free(rows);
+}
+
+void output_text(const struct fgprof_profile *profile, struct sink *sink)
+{
+    uint64_t total = 0;
+    size_t count = 0;
+    struct text_sample *samples = calloc(profile->sample_count + 1, sizeof *samples);
+    if (!samples)
+        sink->error = -ENOMEM;
+    for (; samples && count < profile->sample_count; count++) {
+        total += profile->samples[count].count;
+        samples[count].sample = &profile->samples[count];
+        samples[count].key = key_of(profile, samples[count].sample);
+        if (!samples[count].key)
+            sink->error = -ENOMEM;
+    }
+    if (!sink->error) {
+        qsort(samples, count, sizeof *samples, compare);
+        sink_print(sink, "wallclock profile: total %" PRIu64 "\n", total);
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (!sink->error) {
+            sink_print(sink, "%" PRIu64 " ", samples[i].sample->count);
+            sink_write(sink, samples[i].key, strlen(samples[i].key));
+            put_stack(sink, profile, &profile->stacks[samples[i].sample->stack]);
+            sink_write(sink, "\n", 1);
+        }
+        free(samples[i].key);
+    }
+    free(samples);
+}

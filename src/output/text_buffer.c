@@ -1,0 +1,69 @@
+#include "output/text_buffer.h"
+#include "base/array.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void text_append_bytes(struct text_buffer *buffer, const char *text, size_t bytes)
+{
+    if (buffer->error)
+        return;
+    buffer->error = array_reserve((void **)&buffer->text, &buffer->capacity,
+                                  buffer->length + bytes + 1, 1);
+    if (buffer->error)
+        return;
+    memcpy(buffer->text + buffer->length, text, bytes);
+    buffer->length += bytes;
+    buffer->text[buffer->length] = '\0';
+}
+
+void text_append(struct text_buffer *buffer, const char *text)
+{
+    text_append_bytes(buffer, text, strlen(text));
+}
+
+/* The length of the UTF-8 sequence at `s` (RFC 3629), 0 where there is none, or where it is a control
+ * character. */
+static size_t printable_length(const unsigned char *s)
+{
+    if (s[0] < 0x20 || s[0] == 0x7f)
+        return 0;
+    if (s[0] < 0x80)
+        return 1;
+    size_t length = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
+    if (s[0] < 0xc2 || s[0] > 0xf4)
+        return 0;
+    for (size_t i = 1; i < length; i++) {
+        if ((s[i] & 0xc0) != 0x80)
+            return 0;
+    }
+    /* Overlong forms, surrogates, beyond U+10FFFF, and the control characters U+0080 to U+009F. */
+    if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) ||
+        (s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f) ||
+        (s[0] == 0xc2 && s[1] < 0xa0))
+        return 0;
+    return length;
+}
+
+void text_append_name(struct text_buffer *buffer, const char *name)
+{
+    const unsigned char *s = (const unsigned char *)name;
+    while (*s) {
+        size_t length = printable_length(s);
+        if (length) {
+            text_append_bytes(buffer, (const char *)s, length);
+            s += length;
+        } else {
+            char escaped[5];
+            snprintf(escaped, sizeof escaped, "\\x%02x", *s++);
+            text_append_bytes(buffer, escaped, 4);
+        }
+    }
+}
+
+void text_free(struct text_buffer *buffer)
+{
+    free(buffer->text);
+    *buffer = (struct text_buffer){0};
+}

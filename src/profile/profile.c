@@ -1,0 +1,230 @@
+#include "profile/profile.h"
+#include "base/array.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+int profile_new(struct fgprof_profile **ret_profile)
+{
+    struct fgprof_profile *profile = calloc(1, sizeof *profile);
+    if (!profile)
+        return -ENOMEM;
+    if (strings_init(&profile->strings)) {
+        fgprof_profile_free(profile);
+        return -ENOMEM;
+    }
+    *ret_profile = profile;
+    return 0;
+}
+
+void fgprof_profile_free(fgprof_profile *profile)
+{
+    if (!profile)
+        return;
+    strings_free(&profile->strings);
+    free(profile->functions);
+    index_free(&profile->function_index);
+    free(profile->lines);
+    free(profile->mappings);
+    free(profile->locations);
+    index_free(&profile->location_index);
+    free(profile->stack_locations);
+    free(profile->stacks);
+    index_free(&profile->stack_index);
+    free(profile->samples);
+    index_free(&profile->sample_index);
+    free(profile);
+}
+
+const struct fgprof_summary *fgprof_profile_summary(const fgprof_profile *profile)
+{
+    return &profile->summary;
+}
+
+int fgprof_profile_set_folded_flags(fgprof_profile *profile, unsigned flags)
+{
+    if (flags & ~(unsigned)(FGPROF_FOLDED_THREADS | FGPROF_FOLDED_LINES))
+        return -EINVAL;
+    profile->folded_flags = flags;
+    return 0;
+}
+
+static bool is_same_function(const void *owner, uint32_t item, const void *key)
+{
+    const struct fgprof_profile *profile = owner;
+    return memcmp(&profile->functions[item], key, sizeof *profile->functions) == 0;
+}
+
+int profile_add_function(struct fgprof_profile *profile, const char *name, const char *system_name,
+                         const char *file, uint32_t *ret_function)
+{
+    struct profile_function function;
+    if (strings_intern(&profile->strings, name, &function.name) ||
+        strings_intern(&profile->strings, system_name, &function.system_name) ||
+        strings_intern(&profile->strings, file, &function.file))
+        return -ENOMEM;
+    uint64_t hash = hash_bytes(&function, sizeof function, 0);
+    *ret_function =
+        index_find(&profile->function_index, hash, is_same_function, profile, &function);
+    if (*ret_function != INDEX_NONE)
+        return 0;
+    if (array_reserve((void **)&profile->functions, &profile->function_capacity,
+                      profile->function_count + 1, sizeof function) ||
+        index_add(&profile->function_index, hash, (uint32_t)profile->function_count))
+        return -ENOMEM;
+    *ret_function = (uint32_t)profile->function_count;
+    profile->functions[profile->function_count++] = function;
+    return 0;
+}
+
+int profile_add_mapping(struct fgprof_profile *profile, const struct profile_mapping *mapping,
+                        uint32_t *ret_mapping)
+{
+    for (size_t i = 0; i < profile->mapping_count; i++) {
+        const struct profile_mapping *known = &profile->mappings[i];
+        if (known->start == mapping->start && known->limit == mapping->limit &&
+            known->offset == mapping->offset && known->path == mapping->path &&
+            known->build_id == mapping->build_id) {
+            *ret_mapping = (uint32_t)i;
+            return 0;
+        }
+    }
+    if (array_reserve((void **)&profile->mappings, &profile->mapping_capacity,
+                      profile->mapping_count + 1, sizeof *mapping))
+        return -ENOMEM;
+    *ret_mapping = (uint32_t)profile->mapping_count;
+    profile->mappings[profile->mapping_count++] = *mapping;
+    return 0;
+}
+
+static bool is_same_location(const void *owner, uint32_t item, const void *key)
+{
+    const struct fgprof_profile *profile = owner;
+    const struct profile_location *known = &profile->locations[item], *sought = key;
+    return known->address == sought->address && known->mapping == sought->mapping &&
+           !known->is_note;
+}
+
+static int append_location(struct fgprof_profile *profile, const struct profile_location *location,
+                           uint32_t *ret_location)
+{
+    if (array_reserve((void **)&profile->locations, &profile->location_capacity,
+                      profile->location_count + 1, sizeof *location))
+        return -ENOMEM;
+    *ret_location = (uint32_t)profile->location_count;
+    profile->locations[profile->location_count++] = *location;
+    return 0;
+}
+
+int profile_add_location(struct fgprof_profile *profile, uint64_t address, uint32_t mapping,
+                         uint32_t *ret_location, bool *ret_is_new)
+{
+    struct profile_location location = {.address = address, .mapping = mapping};
+    uint64_t hash = hash_bytes(&address, sizeof address, mapping);
+    *ret_location =
+        index_find(&profile->location_index, hash, is_same_location, profile, &location);
+    *ret_is_new = *ret_location == INDEX_NONE;
+    if (!*ret_is_new)
+        return 0;
+    if (index_add(&profile->location_index, hash, (uint32_t)profile->location_count))
+        return -ENOMEM;
+    return append_location(profile, &location, ret_location);
+}
+
+int profile_add_note(struct fgprof_profile *profile, const char *text, uint32_t *ret_location)
+{
+    struct profile_line line = {0};
+    int err = profile_add_function(profile, text, text, "", &line.function);
+    if (err)
+        return err;
+    for (size_t i = 0; i < profile->location_count; i++) {
+        const struct profile_location *known = &profile->locations[i];
+        if (known->is_note && profile->lines[known->first_line].function == line.function) {
+            *ret_location = (uint32_t)i;
+            return 0;
+        }
+    }
+    struct profile_location note = {.mapping = PROFILE_NO_MAPPING, .is_note = true};
+    err = append_location(profile, &note, ret_location);
+    return err ? err : profile_set_lines(profile, *ret_location, &line, 1);
+}
+
+int profile_set_lines(struct fgprof_profile *profile, uint32_t location,
+                      const struct profile_line *lines, size_t count)
+{
+    if (array_reserve((void **)&profile->lines, &profile->line_capacity,
+                      profile->line_count + count, sizeof *lines))
+        return -ENOMEM;
+    for (size_t i = 0; i < count; i++)
+        profile->lines[profile->line_count + i] = lines[i];
+    profile->locations[location].first_line = (uint32_t)profile->line_count;
+    profile->locations[location].line_count = (uint32_t)count;
+    profile->line_count += count;
+    return 0;
+}
+
+struct stack_key {
+    const uint32_t *locations;
+    size_t depth;
+};
+
+static bool is_same_stack(const void *owner, uint32_t item, const void *key)
+{
+    const struct fgprof_profile *profile = owner;
+    const struct profile_stack *known = &profile->stacks[item];
+    const struct stack_key *sought = key;
+    return known->depth == sought->depth &&
+           (!known->depth ||
+            memcmp(&profile->stack_locations[known->first_location], sought->locations,
+                   known->depth * sizeof *sought->locations) == 0);
+}
+
+int profile_add_stack(struct fgprof_profile *profile, const uint32_t *locations, size_t depth,
+                      uint32_t *ret_stack)
+{
+    struct stack_key key = {locations, depth};
+    uint64_t hash = hash_bytes(locations, depth * sizeof *locations, 0);
+    *ret_stack = index_find(&profile->stack_index, hash, is_same_stack, profile, &key);
+    if (*ret_stack != INDEX_NONE)
+        return 0;
+    if (array_reserve((void **)&profile->stack_locations, &profile->stack_location_capacity,
+                      profile->stack_location_count + depth, sizeof *locations) ||
+        array_reserve((void **)&profile->stacks, &profile->stack_capacity,
+                      profile->stack_count + 1, sizeof *profile->stacks) ||
+        index_add(&profile->stack_index, hash, (uint32_t)profile->stack_count))
+        return -ENOMEM;
+    for (size_t i = 0; i < depth; i++)
+        profile->stack_locations[profile->stack_location_count + i] = locations[i];
+    *ret_stack = (uint32_t)profile->stack_count;
+    profile->stacks[profile->stack_count++] =
+        (struct profile_stack){profile->stack_location_count, depth};
+    profile->stack_location_count += depth;
+    return 0;
+}
+
+static bool is_same_sample(const void *owner, uint32_t item, const void *key)
+{
+    const struct fgprof_profile *profile = owner;
+    const struct profile_sample *known = &profile->samples[item], *sought = key;
+    return known->stack == sought->stack && known->thread_name == sought->thread_name &&
+           known->tid == sought->tid;
+}
+
+int profile_add_sample(struct fgprof_profile *profile, const struct profile_sample *sample)
+{
+    uint32_t labels[3] = {sample->stack, sample->thread_name, sample->tid};
+    uint64_t hash = hash_bytes(labels, sizeof labels, 0);
+    uint32_t found = index_find(&profile->sample_index, hash, is_same_sample, profile, sample);
+    if (found != INDEX_NONE) {
+        profile->samples[found].count += sample->count;
+        profile->samples[found].time_ns += sample->time_ns;
+        return 0;
+    }
+    if (array_reserve((void **)&profile->samples, &profile->sample_capacity,
+                      profile->sample_count + 1, sizeof *sample) ||
+        index_add(&profile->sample_index, hash, (uint32_t)profile->sample_count))
+        return -ENOMEM;
+    profile->samples[profile->sample_count++] = *sample;
+    return 0;
+}

@@ -1,0 +1,103 @@
+/* The finished profile, as writers see it: named, and free of anything of the target.
+ *
+ * Tables that refer to each other by number. A sample has a stack, a stack has locations leaf first,
+ * a location has a mapping and one line for its function and one for each call inlined there,
+ * innermost first, a line has a function. */
+#ifndef FGPROF_PROFILE_PROFILE_H
+#define FGPROF_PROFILE_PROFILE_H
+
+#include "fgprof.h"
+#include "base/strings.h"
+
+#include <stdbool.h>
+
+struct profile_function {
+    uint32_t name;        /* demangled */
+    uint32_t system_name; /* as in the symbol table */
+    uint32_t file;        /* "" where not known */
+};
+
+struct profile_line {
+    uint32_t function;
+    uint32_t line; /* 0: not known */
+    bool is_inlined;
+};
+
+struct profile_mapping {
+    uint64_t start, limit, offset;
+    uint32_t path;
+    uint32_t build_id; /* in hex */
+    bool is_sampled;   /* a location lies in it; what follows holds for all of them */
+    bool has_functions, has_files, has_lines, has_inlined;
+};
+
+#define PROFILE_NO_MAPPING UINT32_MAX
+
+struct profile_location {
+    uint64_t address; /* of the instruction: of the call in a caller */
+    uint64_t function_offset; /* of that address in its function */
+    uint32_t mapping; /* or PROFILE_NO_MAPPING */
+    uint32_t first_line, line_count; /* in profile.lines; 0: no name */
+    bool has_debug_info; /* calls inlined here would be known */
+    bool is_note; /* no place in the code: its name says why the stack ends here */
+};
+
+struct profile_stack {
+    size_t first_location; /* in profile.stack_locations */
+    size_t depth;
+};
+
+struct profile_sample {
+    uint32_t stack;
+    uint32_t thread_name;
+    uint32_t tid; /* 0: threads are not told apart */
+    uint64_t count;
+    uint64_t time_ns;
+};
+
+struct fgprof_profile {
+    struct strings strings;
+    struct profile_function *functions;
+    size_t function_count, function_capacity;
+    struct index function_index;
+    struct profile_line *lines;
+    size_t line_count, line_capacity;
+    struct profile_mapping *mappings;
+    size_t mapping_count, mapping_capacity;
+    struct profile_location *locations;
+    size_t location_count, location_capacity;
+    struct index location_index;
+    uint32_t *stack_locations;
+    size_t stack_location_count, stack_location_capacity;
+    struct profile_stack *stacks;
+    size_t stack_count, stack_capacity;
+    struct index stack_index;
+    struct profile_sample *samples;
+    size_t sample_count, sample_capacity;
+    struct index sample_index;
+    uint64_t start_time_ns; /* since 1970 */
+    uint64_t period_ns;
+    struct fgprof_summary summary;
+    unsigned folded_flags;
+};
+
+/* Returns 0 or -ENOMEM. */
+int profile_new(struct fgprof_profile **ret_profile);
+
+/* Each finds the equal row or adds one, and returns 0 or -ENOMEM. */
+int profile_add_function(struct fgprof_profile *profile, const char *name, const char *system_name,
+                         const char *file, uint32_t *ret_function);
+int profile_add_mapping(struct fgprof_profile *profile, const struct profile_mapping *mapping,
+                        uint32_t *ret_mapping);
+/* *ret_is_new: its lines are still to be given, by profile_set_lines. */
+int profile_add_location(struct fgprof_profile *profile, uint64_t address, uint32_t mapping,
+                         uint32_t *ret_location, bool *ret_is_new);
+int profile_add_note(struct fgprof_profile *profile, const char *text, uint32_t *ret_location);
+int profile_set_lines(struct fgprof_profile *profile, uint32_t location,
+                      const struct profile_line *lines, size_t count);
+int profile_add_stack(struct fgprof_profile *profile, const uint32_t *locations, size_t depth,
+                      uint32_t *ret_stack);
+/* Adds the counts to the sample of equal stack and labels. */
+int profile_add_sample(struct fgprof_profile *profile, const struct profile_sample *sample);
+
+#endif

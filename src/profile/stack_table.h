@@ -1,0 +1,45 @@
+/* Counts stacks while sampling.
+ *
+ * Two tables. Stacks: address space, addresses leaf first, how it was cut; each distinct one is there
+ * once. Samples: stack, thread name, thread id (0 where threads are not told apart), and what was
+ * counted for them: ticks and nanoseconds. */
+#ifndef FGPROF_PROFILE_STACK_TABLE_H
+#define FGPROF_PROFILE_STACK_TABLE_H
+
+#include "base/index.h"
+#include "unwind/stack.h"
+
+struct counted_stack {
+    uint32_t space;
+    uint32_t cut; /* enum stack_cut */
+    size_t first_address; /* in stack_table.addresses */
+    size_t depth;
+};
+
+struct counted_sample {
+    uint32_t stack;
+    uint32_t thread_name; /* in the recorder's strings */
+    uint32_t tid;
+    uint64_t count; /* ticks */
+    uint64_t time_ns;
+};
+
+struct stack_table {
+    uint64_t *addresses;
+    size_t address_count, address_capacity;
+    struct counted_stack *stacks;
+    size_t stack_count, stack_capacity;
+    struct index stack_index;
+    struct counted_sample *samples;
+    size_t sample_count, sample_capacity;
+    struct index sample_index;
+};
+
+/* Counts `count` ticks and `time_ns` for a stack. Returns 0 or -ENOMEM, and then nothing is
+ * counted. */
+int stack_table_add(struct stack_table *table, uint32_t space, const struct stack *stack,
+                    uint32_t thread_name, uint32_t tid, uint64_t count, uint64_t time_ns);
+
+void stack_table_free(struct stack_table *table);
+
+#endif

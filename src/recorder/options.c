@@ -1,0 +1,62 @@
+#include "recorder/options.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define RATE_DEFAULT_HZ 99 /* not 100: never in step with timers of the target */
+#define RATE_MAX_HZ 1000
+#define DEPTH_DEFAULT 1024
+
+int fgprof_options_new(fgprof_options **ret_options)
+{
+    fgprof_options *options = calloc(1, sizeof *options);
+    if (!options)
+        return -ENOMEM;
+    options->rate_hz = RATE_DEFAULT_HZ;
+    options->max_depth = DEPTH_DEFAULT;
+    *ret_options = options;
+    return 0;
+}
+
+void fgprof_options_free(fgprof_options *options)
+{
+    free(options);
+}
+
+int fgprof_options_set_rate(fgprof_options *options, unsigned hertz)
+{
+    if (hertz < 1 || hertz > RATE_MAX_HZ)
+        return -ERANGE;
+    options->rate_hz = hertz;
+    return 0;
+}
+
+int fgprof_options_set_duration_ns(fgprof_options *options, uint64_t duration_ns)
+{
+    options->duration_ns = duration_ns;
+    return 0;
+}
+
+int fgprof_options_set_max_depth(fgprof_options *options, size_t frames)
+{
+    if (frames < 1)
+        return -ERANGE;
+    options->max_depth = frames;
+    return 0;
+}
+
+int fgprof_options_set_threads(fgprof_options *options, enum fgprof_threads threads)
+{
+    if (threads != FGPROF_THREADS_BY_NAME && threads != FGPROF_THREADS_BY_ID)
+        return -EINVAL;
+    options->threads = threads;
+    return 0;
+}
+
+int fgprof_options_set_progress(fgprof_options *options, fgprof_progress_fn *callback,
+                                void *context)
+{
+    options->progress = callback;
+    options->progress_context = context;
+    return 0;
+}

@@ -1,0 +1,15 @@
+#ifndef FGPROF_RECORDER_OPTIONS_H
+#define FGPROF_RECORDER_OPTIONS_H
+
+#include "fgprof.h"
+
+struct fgprof_options {
+    unsigned rate_hz;
+    uint64_t duration_ns; /* 0: without end */
+    size_t max_depth;
+    enum fgprof_threads threads;
+    fgprof_progress_fn *progress;
+    void *progress_context;
+};
+
+#endif

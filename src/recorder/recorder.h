@@ -1,0 +1,23 @@
+#ifndef FGPROF_RECORDER_RECORDER_H
+#define FGPROF_RECORDER_RECORDER_H
+
+#include "recorder/target.h"
+
+#include <pthread.h>
+
+struct fgprof_recorder {
+    struct fgprof_options options;
+    struct recording recording;
+    struct target *targets;
+    size_t target_count, target_capacity;
+    pid_t child;         /* the spawned command, until its end was waited for */
+    uint64_t spawned_ns; /* CLOCK_MONOTONIC; 0: none was */
+    int stop_fd;         /* an eventfd: readable once sampling is to end */
+    bool has_run;
+    pthread_mutex_t lock; /* for what follows */
+    pthread_cond_t ended;
+    bool has_ended;
+    struct fgprof_progress progress;
+};
+
+#endif

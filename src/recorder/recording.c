@@ -1,0 +1,21 @@
+#include "recorder/recording.h"
+
+int recording_init(struct recording *recording)
+{
+    *recording = (struct recording){0};
+    return strings_init(&recording->thread_names);
+}
+
+void recording_free(struct recording *recording)
+{
+    stack_table_free(&recording->stacks);
+    spaces_free(&recording->spaces);
+    modules_free(&recording->modules);
+    strings_free(&recording->thread_names);
+}
+
+uint64_t recording_tick_at(const struct recording *recording, uint64_t now_ns)
+{
+    return now_ns < recording->start_ns ? 0
+                                        : (now_ns - recording->start_ns) / recording->period_ns;
+}

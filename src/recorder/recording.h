@@ -1,0 +1,38 @@
+/* What a recording gathers: the tables that samples go into, and how sampling went. */
+#ifndef FGPROF_RECORDER_RECORDING_H
+#define FGPROF_RECORDER_RECORDING_H
+
+#include "base/histogram.h"
+#include "base/strings.h"
+#include "module/space.h"
+#include "profile/stack_table.h"
+
+#define NO_SPACE UINT32_MAX /* of a stack that was not captured */
+
+struct recording {
+    struct modules modules;
+    struct spaces spaces;
+    struct stack_table stacks;
+    struct strings thread_names;
+    uint64_t start_ns; /* CLOCK_MONOTONIC: ticks are start_ns + n * period_ns */
+    uint64_t end_ns;
+    uint64_t start_time_ns; /* the same moment, since 1970 */
+    uint64_t period_ns;
+    uint64_t ticks_taken;
+    uint64_t threads_seen;
+    uint64_t samples;
+    uint64_t samples_cut;
+    uint64_t samples_not_captured;
+    struct histogram pauses;  /* of threads that were running */
+    uint64_t running_ns;      /* time of samples whose thread was running */
+    int error;
+};
+
+/* Returns 0 or -ENOMEM. */
+int recording_init(struct recording *recording);
+void recording_free(struct recording *recording);
+
+/* How many ticks had come due at `now_ns`. */
+uint64_t recording_tick_at(const struct recording *recording, uint64_t now_ns);
+
+#endif

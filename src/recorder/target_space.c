@@ -1,0 +1,94 @@
+#include "recorder/target_space.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+void target_space_close(struct target *target)
+{
+    if (target->mem_fd >= 0)
+        close(target->mem_fd);
+    if (target->maps_fd >= 0)
+        close(target->maps_fd);
+    target->mem_fd = target->maps_fd = -1;
+    unwinder_free(target->unwinder);
+    target->unwinder = NULL;
+    target->space = NULL;
+}
+
+/* An open /proc/PID/mem holds on to the memory that the process had then. Once that is gone, by exec
+ * or exit, a read says end of file; before, address 0 gives EIO (mem_rw in the kernel's
+ * fs/proc/base.c). */
+bool target_space_is_current(const struct target *target)
+{
+    char byte;
+    return target->mem_fd >= 0 && pread(target->mem_fd, &byte, 1, 0) != 0;
+}
+
+static int open_task_file(const struct target *target, pid_t tid, const char *name)
+{
+    char path[48];
+    snprintf(path, sizeof path, "task/%d/%s", tid, name);
+    int fd = openat(target->process.proc_fd, path, O_RDONLY | O_CLOEXEC);
+    return fd < 0 ? -errno : fd;
+}
+
+static int open_space(struct target *target)
+{
+    /* By a live thread: an exited leader shows neither memory nor maps. */
+    pid_t tid = process_live_thread(&target->process);
+    if (!tid)
+        return -ESRCH;
+    target->mem_fd = open_task_file(target, tid, "mem");
+    if (target->mem_fd < 0)
+        return target->mem_fd;
+    target->maps_fd = open_task_file(target, tid, "maps");
+    if (target->maps_fd < 0)
+        return target->maps_fd;
+    struct recording *recording = target->recording;
+    target->maps_read_ns = monotonic_ns();
+    int err = spaces_add(&recording->spaces, &recording->modules, target->process.pid,
+                         target->process.proc_fd, tid, target->maps_fd, &target->space);
+    if (!err)
+        err = unwinder_new(&target->unwinder);
+    /* Both files are of the same program only where the first is current after the second was
+     * read. */
+    if (!err && !target_space_is_current(target))
+        err = -ESRCH;
+    return err;
+}
+
+int target_space_update(struct target *target)
+{
+    if (target->space && target_space_is_current(target))
+        return 0;
+    target_space_close(target);
+    int err = open_space(target);
+    if (err)
+        target_space_close(target);
+    return err;
+}
+
+int target_space_refresh(struct target *target, bool *ret_changed)
+{
+    *ret_changed = false;
+    if (target->maps_read_ns >= target->round_ns)
+        return 0;
+    target->maps_read_ns = monotonic_ns();
+    struct recording *recording = target->recording;
+    struct space *space = target->space;
+    int err = spaces_refresh(&recording->spaces, &recording->modules, target->process.proc_fd,
+                             process_live_thread(&target->process), target->maps_fd, &space,
+                             ret_changed);
+    if (err == -ENOMEM || space == target->space)
+        return err == -ENOMEM ? err : 0;
+    struct unwinder *unwinder;
+    err = unwinder_new(&unwinder);
+    if (err)
+        return err;
+    unwinder_free(target->unwinder);
+    target->unwinder = unwinder;
+    target->space = space;
+    return 0;
+}

@@ -1,0 +1,20 @@
+/* Keeps a target's address space in step with what its process has mapped. */
+#ifndef FGPROF_RECORDER_TARGET_SPACE_H
+#define FGPROF_RECORDER_TARGET_SPACE_H
+
+#include "recorder/target.h"
+
+/* Makes target->space that of the program that runs now. Returns 0, or a negative errno and then
+ * target->space is NULL; all but -ENOMEM may pass. */
+int target_space_update(struct target *target);
+
+/* Whether the process still runs the program of target->space. */
+bool target_space_is_current(const struct target *target);
+
+/* Reads the maps again, at most once a round, and makes target->space the one that holds them.
+ * *ret_changed: whether there was anything new. Returns 0 or -ENOMEM. */
+int target_space_refresh(struct target *target, bool *ret_changed);
+
+void target_space_close(struct target *target);
+
+#endif

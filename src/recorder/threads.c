@@ -1,0 +1,68 @@
+#include "recorder/threads.h"
+#include "base/array.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* A first copy holds almost every whole stack; unwinding tells when it did not. */
+#define STACK_LIMIT_FIRST (16u << 10)
+
+int threads_update(struct threads *threads, size_t tid_count, thread_visit_fn *appeared,
+                   thread_visit_fn *vanished, void *context)
+{
+    if (array_reserve((void **)&threads->merged, &threads->merged_capacity, tid_count,
+                      sizeof *threads->merged))
+        return -ENOMEM;
+    size_t old = 0;
+    for (size_t i = 0; i < tid_count; i++) {
+        pid_t tid = threads->tids[i];
+        for (; old < threads->count && threads->items[old].tid < tid; old++)
+            vanished(context, &threads->items[old]);
+        if (old < threads->count && threads->items[old].tid == tid) {
+            threads->merged[i] = threads->items[old++];
+        } else {
+            threads->merged[i] = (struct thread){.tid = tid, .stack_limit = STACK_LIMIT_FIRST};
+            appeared(context, &threads->merged[i]);
+        }
+    }
+    for (; old < threads->count; old++)
+        vanished(context, &threads->items[old]);
+
+    struct thread *items = threads->items;
+    size_t capacity = threads->capacity;
+    threads->items = threads->merged;
+    threads->capacity = threads->merged_capacity;
+    threads->count = tid_count;
+    threads->merged = items;
+    threads->merged_capacity = capacity;
+    return 0;
+}
+
+size_t threads_place_from(const struct threads *threads, pid_t tid)
+{
+    size_t low = 0, high = threads->count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (threads->items[middle].tid < tid)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < threads->count ? low : 0;
+}
+
+struct thread *threads_find(struct threads *threads, pid_t tid)
+{
+    if (!threads->count)
+        return NULL;
+    struct thread *thread = &threads->items[threads_place_from(threads, tid)];
+    return thread->tid == tid ? thread : NULL;
+}
+
+void threads_free(struct threads *threads)
+{
+    free(threads->items);
+    free(threads->merged);
+    free(threads->tids);
+    *threads = (struct threads){0};
+}

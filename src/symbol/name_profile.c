@@ -1,0 +1,283 @@
+#include "symbol/name_profile.h"
+#include "symbol/demangle.h"
+#include "symbol/symbols.h"
+#include "base/array.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A location whose name is still to be found. */
+struct unnamed {
+    struct module *module;
+    uint64_t address; /* the module's own */
+    uint32_t location;
+};
+
+struct naming {
+    struct fgprof_profile *profile;
+    const struct stack_table *table;
+    const struct spaces *spaces;
+    struct unnamed *unnamed;
+    size_t unnamed_count, unnamed_capacity;
+    uint32_t *locations; /* of the stack at hand */
+    size_t location_capacity;
+    uint32_t *stacks;    /* by the number of a counted stack: its number in the profile */
+    uint32_t **mappings; /* by space and mapping: its number in the profile + 1; 0: not there yet */
+};
+
+static const char *const notes[STACK_CUT_COUNT] = {
+    [STACK_CUT_AT_MAX_DEPTH] = "[truncated: max depth]",
+    [STACK_CUT_NO_UNWIND_INFO] = "[truncated: no unwind info]",
+    [STACK_CUT_UNREADABLE] = "[truncated: stack unreadable]",
+    [STACK_CUT_NOT_CAPTURED] = "[truncated: thread not stopped in time]",
+};
+
+static int add_mapping(struct naming *naming, const struct mapping *mapping, uint32_t *ret_mapping)
+{
+    struct strings *strings = &naming->profile->strings;
+    const struct module *module = mapping->module;
+    char build_id[2 * sizeof module->build_id + 1] = "";
+    struct profile_mapping row = {
+        .start = mapping->start,
+        .limit = mapping->end,
+        .offset = mapping->offset,
+    };
+    for (size_t i = 0; module && i < module->build_id_bytes; i++)
+        snprintf(&build_id[2 * i], 3, "%02x", module->build_id[i]);
+    if (strings_intern(strings, *mapping->path ? mapping->path : "[anon]", &row.path) ||
+        strings_intern(strings, build_id, &row.build_id))
+        return -ENOMEM;
+    return profile_add_mapping(naming->profile, &row, ret_mapping);
+}
+
+/* The profile's mapping of the space's, added at first use. */
+static int mapping_of(struct naming *naming, const struct space *space,
+                      const struct mapping *mapping, uint32_t *ret_mapping)
+{
+    uint32_t **known = &naming->mappings[space->id];
+    size_t number = (size_t)(mapping - space->mappings);
+    if (!*known && !(*known = calloc(space->mapping_count, sizeof **known)))
+        return -ENOMEM;
+    if (!(*known)[number]) {
+        int err = add_mapping(naming, mapping, ret_mapping);
+        if (err)
+            return err;
+        (*known)[number] = *ret_mapping + 1;
+    }
+    *ret_mapping = (*known)[number] - 1;
+    return 0;
+}
+
+/* pprof takes the first mapping for the main binary. */
+static int add_main_mapping(struct naming *naming)
+{
+    for (size_t i = 0; i < naming->spaces->count; i++) {
+        const struct space *space = naming->spaces->items[i];
+        for (size_t j = 0; j < space->mapping_count; j++) {
+            uint32_t number;
+            if (space->mappings[j].is_main)
+                return mapping_of(naming, space, &space->mappings[j], &number);
+        }
+    }
+    return 0;
+}
+
+static int add_location(struct naming *naming, struct space *space, uint64_t address,
+                        uint32_t *ret_location)
+{
+    const struct mapping *mapping = space_find(space, address);
+    uint32_t mapping_number = PROFILE_NO_MAPPING;
+    bool is_new;
+    int err = mapping ? mapping_of(naming, space, mapping, &mapping_number) : 0;
+    if (!err)
+        err = profile_add_location(naming->profile, address, mapping_number, ret_location,
+                                   &is_new);
+    if (err || !is_new || !mapping || !mapping->has_bias)
+        return err;
+    if (array_reserve((void **)&naming->unnamed, &naming->unnamed_capacity,
+                      naming->unnamed_count + 1, sizeof *naming->unnamed))
+        return -ENOMEM;
+    naming->unnamed[naming->unnamed_count++] =
+        (struct unnamed){mapping->module, address - mapping->bias, *ret_location};
+    return 0;
+}
+
+static int add_stack(struct naming *naming, const struct counted_stack *stack,
+                     uint32_t *ret_stack)
+{
+    size_t depth = 0;
+    if (array_reserve((void **)&naming->locations, &naming->location_capacity, stack->depth + 1,
+                      sizeof *naming->locations))
+        return -ENOMEM;
+    for (; depth < stack->depth; depth++) {
+        int err = add_location(naming, naming->spaces->items[stack->space],
+                               naming->table->addresses[stack->first_address + depth],
+                               &naming->locations[depth]);
+        if (err)
+            return err;
+    }
+    if (notes[stack->cut]) {
+        int err =
+            profile_add_note(naming->profile, notes[stack->cut], &naming->locations[depth++]);
+        if (err)
+            return err;
+    }
+    return profile_add_stack(naming->profile, naming->locations, depth, ret_stack);
+}
+
+static int add_samples(struct naming *naming, const struct strings *thread_names)
+{
+    const struct stack_table *table = naming->table;
+    for (size_t i = 0; i < table->stack_count; i++) {
+        int err = add_stack(naming, &table->stacks[i], &naming->stacks[i]);
+        if (err)
+            return err;
+    }
+    for (size_t i = 0; i < table->sample_count; i++) {
+        const struct counted_sample *counted = &table->samples[i];
+        struct profile_sample sample = {
+            .stack = naming->stacks[counted->stack],
+            .tid = counted->tid,
+            .count = counted->count,
+            .time_ns = counted->time_ns,
+        };
+        if (strings_intern(&naming->profile->strings,
+                           strings_get(thread_names, counted->thread_name),
+                           &sample.thread_name) ||
+            profile_add_sample(naming->profile, &sample))
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+static int set_symbol(struct fgprof_profile *profile, uint32_t location,
+                      const struct symbol *symbol)
+{
+    struct profile_line lines[SYMBOL_LINES_MAX];
+    for (size_t i = 0; i < symbol->line_count; i++) {
+        const struct symbol_line *line = &symbol->lines[i];
+        char *demangled = demangle(line->name);
+        int err = profile_add_function(profile, demangled ? demangled : line->name, line->name,
+                                       line->file ? line->file : "", &lines[i].function);
+        free(demangled);
+        if (err)
+            return err;
+        lines[i].line = line->line;
+        lines[i].is_inlined = line->is_inlined;
+    }
+    profile->locations[location].function_offset = symbol->function_offset;
+    profile->locations[location].has_debug_info = symbol->has_debug_info;
+    return profile_set_lines(profile, location, lines, symbol->line_count);
+}
+
+static int compare_modules(const void *a, const void *b)
+{
+    const struct unnamed *left = a, *right = b;
+    uintptr_t left_module = (uintptr_t)left->module, right_module = (uintptr_t)right->module;
+    if (left_module != right_module)
+        return left_module < right_module ? -1 : 1;
+    return (left->address > right->address) - (left->address < right->address);
+}
+
+/* A module at a time, so that no more than one's debug information is in memory. */
+static int name_locations(struct naming *naming)
+{
+    struct symbols *symbols = NULL;
+    struct module *opened = NULL;
+    int err = 0;
+    if (naming->unnamed_count)
+        qsort(naming->unnamed, naming->unnamed_count, sizeof *naming->unnamed, compare_modules);
+    for (size_t i = 0; i < naming->unnamed_count && !err; i++) {
+        const struct unnamed *unnamed = &naming->unnamed[i];
+        struct symbol symbol;
+        if (unnamed->module != opened) {
+            symbols_close(symbols);
+            symbols = NULL;
+            opened = unnamed->module;
+            if (symbols_open(opened, &symbols) == -ENOMEM)
+                err = -ENOMEM;
+        }
+        if (!symbols)
+            continue;
+        symbols_find(symbols, unnamed->address, &symbol);
+        if (!symbol.line_count)
+            continue;
+        err = set_symbol(naming->profile, unnamed->location, &symbol);
+    }
+    symbols_close(symbols);
+    return err;
+}
+
+/* pprof names nothing again in a mapping that claims to be named, so each claim is made only where it
+ * holds for all that was sampled there. */
+static void set_mapping_claims(struct fgprof_profile *profile)
+{
+    for (size_t i = 0; i < profile->location_count; i++) {
+        const struct profile_location *location = &profile->locations[i];
+        if (location->mapping == PROFILE_NO_MAPPING)
+            continue;
+        struct profile_mapping *mapping = &profile->mappings[location->mapping];
+        bool has_name = location->line_count > 0, has_file = has_name, has_line = has_name;
+        for (uint32_t j = 0; j < location->line_count; j++) {
+            const struct profile_line *line = &profile->lines[location->first_line + j];
+            has_file = has_file && profile->functions[line->function].file;
+            has_line = has_line && line->line;
+        }
+        bool is_first = !mapping->is_sampled;
+        mapping->is_sampled = true;
+        mapping->has_functions = has_name && (is_first || mapping->has_functions);
+        mapping->has_files = has_file && (is_first || mapping->has_files);
+        mapping->has_lines = has_line && (is_first || mapping->has_lines);
+        mapping->has_inlined =
+            location->has_debug_info && (is_first || mapping->has_inlined);
+    }
+}
+
+static void count_unnamed(struct fgprof_profile *profile)
+{
+    for (size_t i = 0; i < profile->sample_count; i++) {
+        const struct profile_stack *stack = &profile->stacks[profile->samples[i].stack];
+        for (size_t j = 0; j < stack->depth; j++) {
+            uint32_t location = profile->stack_locations[stack->first_location + j];
+            if (!profile->locations[location].line_count) {
+                profile->summary.samples_unnamed += profile->samples[i].count;
+                break;
+            }
+        }
+    }
+}
+
+int name_profile(const struct stack_table *table, const struct spaces *spaces,
+                 const struct strings *thread_names, struct fgprof_profile **ret_profile)
+{
+    struct naming naming = {.table = table, .spaces = spaces};
+    int err = profile_new(&naming.profile);
+    if (err)
+        return err;
+    naming.stacks = calloc(table->stack_count + 1, sizeof *naming.stacks);
+    naming.mappings = calloc(spaces->count + 1, sizeof *naming.mappings);
+    if (!naming.stacks || !naming.mappings)
+        err = -ENOMEM;
+    if (!err)
+        err = add_main_mapping(&naming);
+    if (!err)
+        err = add_samples(&naming, thread_names);
+    if (!err)
+        err = name_locations(&naming);
+    for (size_t i = 0; naming.mappings && i < spaces->count; i++)
+        free(naming.mappings[i]);
+    free(naming.mappings);
+    free(naming.stacks);
+    free(naming.locations);
+    free(naming.unnamed);
+    if (err) {
+        fgprof_profile_free(naming.profile);
+        return err;
+    }
+    set_mapping_claims(naming.profile);
+    count_unnamed(naming.profile);
+    *ret_profile = naming.profile;
+    return 0;
+}

@@ -1,0 +1,13 @@
+/* From what was counted to a finished profile: each distinct address is named once. */
+#ifndef FGPROF_SYMBOL_NAME_PROFILE_H
+#define FGPROF_SYMBOL_NAME_PROFILE_H
+
+#include "module/space.h"
+#include "profile/profile.h"
+#include "profile/stack_table.h"
+
+/* Returns 0 or -ENOMEM. The summary's samples_unnamed is set, the rest of it is the caller's. */
+int name_profile(const struct stack_table *table, const struct spaces *spaces,
+                 const struct strings *thread_names, struct fgprof_profile **ret_profile);
+
+#endif

@@ -1,0 +1,33 @@
+/* The symbols and debug information of one module, by elfutils. */
+#ifndef FGPROF_SYMBOL_SYMBOLS_H
+#define FGPROF_SYMBOL_SYMBOLS_H
+
+#include "module/module.h"
+
+struct symbols;
+
+/* One line of a location: its function, and where in it. Strings live as long as the symbols. */
+struct symbol_line {
+    const char *name; /* as in the symbol table */
+    const char *file; /* NULL: not known */
+    uint32_t line;    /* 0: not known */
+    bool is_inlined;
+};
+
+#define SYMBOL_LINES_MAX 64 /* nested inlined calls at one address; the outermost beyond are left out */
+
+struct symbol {
+    struct symbol_line lines[SYMBOL_LINES_MAX]; /* innermost first */
+    size_t line_count; /* 0: nothing is known */
+    uint64_t function_offset; /* of the address, in the function that is not inlined */
+    bool has_debug_info;      /* so that inlined calls would be known */
+};
+
+/* Returns 0, -ENOMEM, or -ENOEXEC where elfutils can't read it. `module` must outlive it. */
+int symbols_open(struct module *module, struct symbols **ret_symbols);
+void symbols_close(struct symbols *symbols);
+
+/* Looks up one of the module's own addresses. */
+void symbols_find(struct symbols *symbols, uint64_t address, struct symbol *ret_symbol);
+
+#endif

@@ -1,0 +1,26 @@
+/* An unwound stack: code addresses, leaf first, and how it ended. */
+#ifndef FGPROF_UNWIND_STACK_H
+#define FGPROF_UNWIND_STACK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum stack_cut {
+    STACK_WHOLE,               /* it ends at its thread's first frame */
+    STACK_CUT_AT_MAX_DEPTH,    /* deeper than was asked for */
+    STACK_CUT_NO_UNWIND_INFO,  /* nothing says where the last frame's caller is */
+    STACK_CUT_UNREADABLE,      /* the stack's memory could not be read on */
+    STACK_CUT_NOT_CAPTURED,    /* the thread could not be stopped in its time */
+    STACK_CUT_COUNT
+};
+
+struct stack {
+    /* For each frame the address to look it up by: that of the instruction it is at. For a caller,
+     * which is known by the address it is returned to, that is one less: the call may be its
+     * function's last instruction, and the return address belong to another function. */
+    uint64_t *addresses;
+    size_t depth, capacity;
+    enum stack_cut cut;
+};
+
+#endif

@@ -1,0 +1,29 @@
+/* From a snapshot to a stack. Reads nothing but the snapshot and the files of the address space. */
+#ifndef FGPROF_UNWIND_UNWIND_H
+#define FGPROF_UNWIND_UNWIND_H
+
+#include "capture/snapshot.h"
+#include "module/space.h"
+#include "unwind/stack.h"
+
+/* An unwinder keeps what it has learnt about the code of one address space. */
+struct unwinder;
+
+/* Returns 0 or -ENOMEM. */
+int unwinder_new(struct unwinder **ret_unwinder);
+void unwinder_free(struct unwinder *unwinder);
+
+/* What the caller can do for a better result. */
+struct unwind_hints {
+    size_t stack_bytes_used;  /* how much of the snapshot's stack was needed */
+    bool needs_more_stack;    /* the snapshot was limited, and ended too early */
+    bool has_unknown_address; /* a frame lies in no known mapping */
+};
+
+/* Unwinds `snapshot`, taken in `space`, into `stack`, no deeper than `max_depth` frames. `space` must
+ * always be the same for one unwinder. Returns 0 or -ENOMEM. */
+int unwind_snapshot(struct unwinder *unwinder, struct space *space,
+                    const struct snapshot *snapshot, size_t max_depth, struct stack *stack,
+                    struct unwind_hints *ret_hints);
+
+#endif
