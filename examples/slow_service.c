@@ -1,5 +1,5 @@
-/* A program with known shares of time, after the example of Go's fgprof (github.com/felixge/fgprof):
- * 60 % it waits for a slow request, 30 % it computes, 10 % it naps.
+/* A program with known shares of time, after the example of Go's fgprof
+ * (github.com/felixge/fgprof): 60 % it waits for a slow request, 30 % it computes, 10 % it naps.
  *
  *     slow-service [SECONDS]     default 10
  *

@@ -65,8 +65,8 @@ FGPROF_API int fgprof_options_set_rate(fgprof_options *options, unsigned hertz);
 /* When sampling ends by itself; 0: only when its targets have exited or it is stopped. */
 FGPROF_API int fgprof_options_set_duration_ns(fgprof_options *options, uint64_t duration_ns);
 
-/* The most frames of a stack that are kept, counted from the leaf; at least 1, else -ERANGE. A deeper
- * one ends in the frame "[truncated: max depth]". */
+/* The most frames of a stack that are kept, counted from the leaf; at least 1, else -ERANGE. A
+ * deeper one ends in the frame "[truncated: max depth]". */
 FGPROF_API int fgprof_options_set_max_depth(fgprof_options *options, size_t frames);
 
 /* -EINVAL for a value that is none of the enum's. */
@@ -129,17 +129,17 @@ struct fgprof_summary {
     uint64_t elapsed_ns;
     uint64_t ticks_planned; /* that came due in that time */
     uint64_t ticks_taken;
-    uint64_t ticks_late;    /* planned, not taken at their time: later ones carry their weight */
+    uint64_t ticks_late; /* planned, not taken at their time: later ones carry their weight */
     uint64_t threads_seen;
-    uint64_t samples;       /* weighted by ticks */
-    uint64_t samples_cut;   /* of these, with a stack that does not reach its thread's first frame */
-    uint64_t samples_unnamed; /* of these, with a frame that has no function name */
+    uint64_t samples;     /* weighted by ticks */
+    uint64_t samples_cut; /* of these, with a stack that does not reach its thread's first frame */
+    uint64_t samples_unnamed;      /* of these, with a frame that has no function name */
     uint64_t samples_not_captured; /* of these, whose thread could not be stopped in its time */
-    uint64_t stacks;        /* distinct ones */
-    uint64_t pauses;        /* how often a thread that was running was paused */
+    uint64_t stacks;               /* distinct ones */
+    uint64_t pauses;               /* how often a thread that was running was paused */
     uint64_t pause_median_ns, pause_p99_ns, pause_max_ns;
-    double pause_share;     /* of the time that threads were found running; 0 to 1 */
-    int error;              /* why sampling ended before its time: 0 or a negative errno */
+    double pause_share; /* of the time that threads were found running; 0 to 1 */
+    int error;          /* why sampling ended before its time: 0 or a negative errno */
 };
 
 /* Valid as long as the profile. */

@@ -1,7 +1,8 @@
 /* A hash index: finds the number of an item in a table that the owner keeps.
  *
  * Two columns, hash and item number; open addressing with linear probing. The owner keeps the items
- * themselves in an array, numbered from 0, and tells whether item number n equals the one sought. */
+ * themselves in an array, numbered from 0, and tells whether item number n equals the one sought.
+ */
 #ifndef FGPROF_BASE_INDEX_H
 #define FGPROF_BASE_INDEX_H
 

@@ -33,8 +33,7 @@ static bool make_room(struct snapshot *snapshot, size_t stack_bytes)
 static void copy_stack(struct snapshot *snapshot, pid_t tid, size_t limit)
 {
     snapshot->stack_address = registers_sp(&snapshot->registers);
-    snapshot->stack_bytes =
-        memory_read(tid, snapshot->stack_address, snapshot->stack, limit);
+    snapshot->stack_bytes = memory_read(tid, snapshot->stack_address, snapshot->stack, limit);
     snapshot->stack_is_limited = snapshot->stack_bytes == limit;
 }
 
@@ -60,32 +59,36 @@ static enum capture_result await_and_copy(struct capture *capture, struct snapsh
 
 bool capture_parse_syscall(const char *line, struct registers *ret_registers)
 {
-    struct registers registers = {0};
-    uint64_t *sp = &registers.values[architecture.sp];
-    uint64_t *pc = &registers.values[architecture.pc];
-    if (sscanf(line, "-1 %" SCNx64 " %" SCNx64, sp, pc) != 2 &&
-        sscanf(line, "%*u %*x %*x %*x %*x %*x %*x %" SCNx64 " %" SCNx64, sp, pc) != 2)
+    uint64_t arguments[6] = {0}, sp, pc;
+    if (sscanf(line, "-1 %" SCNx64 " %" SCNx64, &sp, &pc) == 2) {
+        registers_set_blocked(ret_registers, arguments, sp, pc);
+        /* Outside a call the other registers are anything. */
+        ret_registers->known = 1ull << architecture.sp | 1ull << architecture.pc;
+        return true;
+    }
+    int fields = sscanf(line,
+                        "%*u %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64
+                        " %" SCNx64 " %" SCNx64,
+                        &arguments[0], &arguments[1], &arguments[2], &arguments[3], &arguments[4],
+                        &arguments[5], &sp, &pc);
+    if (fields != 8)
         return false;
-    registers.known = 1ull << architecture.sp | 1ull << architecture.pc;
-    *ret_registers = registers;
+    registers_set_blocked(ret_registers, arguments, sp, pc);
     return true;
 }
 
 /* Without a stop. The caller has seen it in uninterruptible sleep; where it has woken since,
  * `syscall` says "running" or shows another place. */
-static bool copy_blocked(struct capture *capture, int proc_fd, pid_t tid,
-                         struct snapshot *snapshot)
+static bool copy_blocked(struct capture *capture, int proc_fd, pid_t tid, struct snapshot *snapshot)
 {
     char name[48], line[256];
     struct registers *before = &snapshot->registers, after;
     snprintf(name, sizeof name, "task/%d/syscall", tid);
-    if (procfs_read(proc_fd, name, line, sizeof line) <= 0 ||
-        !capture_parse_syscall(line, before))
+    if (procfs_read(proc_fd, name, line, sizeof line) <= 0 || !capture_parse_syscall(line, before))
         return false;
     copy_stack(snapshot, tid, capture->stack_limit);
     return procfs_read(proc_fd, name, line, sizeof line) > 0 &&
-           capture_parse_syscall(line, &after) &&
-           registers_sp(&after) == registers_sp(before) &&
+           capture_parse_syscall(line, &after) && registers_sp(&after) == registers_sp(before) &&
            registers_pc(&after) == registers_pc(before);
 }
 

@@ -18,9 +18,9 @@ enum capture_result {
 /* One thread's capture, which may be under way over several calls. */
 struct capture {
     struct stop stop;
-    char state;          /* of /proc/PID/task/TID/stat before it was asked to stop */
-    size_t stack_limit;  /* how many bytes of stack to copy at the most */
-    uint64_t pause_ns;   /* after CAPTURE_DONE: how long it was stopped, at the most; 0: not at all */
+    char state;         /* of /proc/PID/task/TID/stat before it was asked to stop */
+    size_t stack_limit; /* how many bytes of stack to copy at the most */
+    uint64_t pause_ns; /* after CAPTURE_DONE: how long it was stopped, at the most; 0: not at all */
 };
 
 /* Begins with thread `tid` of process `process_id`, whose /proc directory is `proc_fd`, and waits

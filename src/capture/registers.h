@@ -24,6 +24,11 @@ struct architecture {
 
 extern const struct architecture architecture;
 
+/* Those of a thread that is blocked in a system call: stack pointer, program counter, and the
+ * registers that hold the call's six arguments. */
+void registers_set_blocked(struct registers *registers, const uint64_t arguments[6], uint64_t sp,
+                           uint64_t pc);
+
 /* Reads the registers of a thread that is stopped by ptrace. Returns 0 or -ESRCH. */
 int registers_read_stopped(pid_t tid, struct registers *ret_registers);
 

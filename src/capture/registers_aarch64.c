@@ -12,6 +12,16 @@
 const struct architecture architecture = {
     .name = "aarch64", .register_count = 33, .sp = 31, .pc = 32, .frame_pointer = 29};
 
+/* syscall(2): x0 to x5. */
+void registers_set_blocked(struct registers *registers, const uint64_t arguments[6], uint64_t sp,
+                           uint64_t pc)
+{
+    *registers = (struct registers){.known = 0x3full | 1ull << 31 | 1ull << 32};
+    memcpy(registers->values, arguments, 6 * sizeof *arguments);
+    registers->values[31] = sp;
+    registers->values[32] = pc;
+}
+
 int registers_read_stopped(pid_t tid, struct registers *ret_registers)
 {
     struct user_regs_struct user;

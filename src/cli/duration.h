@@ -4,8 +4,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Reads "30s", "1.5m", "2h", "500ms", or plain seconds. Returns false for anything else, for 0, and for
- * more than a year. */
+/* Reads "30s", "1.5m", "2h", "500ms", or plain seconds. Returns false for anything else, for 0, and
+ * for more than a year. */
 bool duration_parse(const char *text, uint64_t *ret_ns);
 
 /* Reads a whole decimal number from `min` to `max`, with nothing before or behind it. */

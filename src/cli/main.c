@@ -36,8 +36,10 @@ int main(int argc, char **argv)
         usage(stderr);
         return EXIT_USAGE;
     }
-    /* A reader that goes away is an error of write(2), which is said. */
+    /* A reader that goes away and a file that may not grow are errors of write(2), which are said.
+     */
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);
     if (strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "--help") == 0) {
         usage(stdout);
         return EXIT_WRITTEN;

@@ -86,7 +86,8 @@ static bool parse_threads(struct cli_options *options, const char *value)
     if (!value)
         return true;
     options->threads = FGPROF_THREADS_BY_ID;
-    return strcmp(value, "tid") == 0 || complain("--threads", value, "give --threads=tid, or no value");
+    return strcmp(value, "tid") == 0 ||
+           complain("--threads", value, "give --threads=tid, or no value");
 }
 
 /* The format that a file's name asks for. */
@@ -165,7 +166,8 @@ static bool check(struct cli_options *options, int argc, char **argv, bool forma
     if (!format_given && !to_stdout && !format_of_name(options))
         return false;
     if (options->format == FGPROF_PPROF && to_stdout && isatty(STDOUT_FILENO)) {
-        fprintf(stderr, "fgprof-c: pprof is binary and is not written to a terminal: give -o FILE\n");
+        fprintf(stderr,
+                "fgprof-c: pprof is binary and is not written to a terminal: give -o FILE\n");
         return false;
     }
     return true;

@@ -40,8 +40,8 @@ static int start_and_record(const struct cli_options *options, fgprof_recorder *
 {
     bool to_stdout = strcmp(options->output, "-") == 0;
     interrupt_forwards(recorder);
-    int err = fgprof_recorder_spawn(recorder, options->command_argv,
-                                    to_stdout ? STDERR_FILENO : -1);
+    int err =
+        fgprof_recorder_spawn(recorder, options->command_argv, to_stdout ? STDERR_FILENO : -1);
     if (!err)
         return record(options, recorder, file);
     if (fgprof_recorder_child(recorder)) {

@@ -36,7 +36,8 @@ void image_close(struct image *image)
     *image = (struct image){.fd = -1};
 }
 
-/* The page, read at first use; NULL where it can't be. What lies behind the end of the file is 0. */
+/* The page, read at first use; NULL where it can't be. What lies behind the end of the file is 0.
+ */
 static const unsigned char *page_at(struct image *image, size_t number)
 {
     if (image->pages[number])

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 struct image {
-    int fd;                /* -1: all of it is in memory */
+    int fd; /* -1: all of it is in memory */
     size_t bytes;
     unsigned char *memory; /* where fd is -1, owned */
     unsigned char **pages; /* of IMAGE_PAGE_BYTES each, NULL until read */

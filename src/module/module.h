@@ -25,7 +25,7 @@ struct unwind_table {
 struct module {
     unsigned dev_major, dev_minor;
     uint64_t inode;
-    char *path; /* as the process sees it */
+    char *path;       /* as the process sees it */
     bool is_readable; /* false: there was no file to open, or it is not ELF; image is empty */
     struct image image;
     struct segment *segments;
@@ -53,7 +53,8 @@ void modules_free(struct modules *modules);
  * Returns false where no segment holds it. */
 bool module_address_of_offset(const struct module *module, uint64_t offset, uint64_t *ret_address);
 
-/* Reads bytes at one of the module's own addresses. Returns false where they are not in the file. */
+/* Reads bytes at one of the module's own addresses. Returns false where they are not in the file.
+ */
 bool module_read(struct module *module, uint64_t address, void *buffer, size_t bytes);
 
 #endif

@@ -57,8 +57,8 @@ static int insert(struct reading *reading, size_t at, const struct maps_entry *e
                   struct module *module)
 {
     struct space *space = reading->space;
-    if (array_reserve((void **)&space->mappings, &space->mapping_capacity,
-                      space->mapping_count + 1, sizeof *space->mappings))
+    if (array_reserve((void **)&space->mappings, &space->mapping_capacity, space->mapping_count + 1,
+                      sizeof *space->mappings))
         return -ENOMEM;
     struct mapping mapping = {
         .start = entry->start,
@@ -137,8 +137,7 @@ int spaces_add(struct spaces *spaces, struct modules *modules, pid_t pid, int pr
         return -ENOMEM;
     space->pid = pid;
     space->id = (uint32_t)spaces->count;
-    struct reading reading = {
-        .space = space, .modules = modules, .proc_fd = proc_fd, .tid = tid};
+    struct reading reading = {.space = space, .modules = modules, .proc_fd = proc_fd, .tid = tid};
     int err = read_maps(&reading, maps_fd);
     /* A mapping that changed while we read contradicts an earlier line: what was read stands. */
     if (err == -ESTALE)
@@ -157,8 +156,7 @@ int spaces_add(struct spaces *spaces, struct modules *modules, pid_t pid, int pr
 int spaces_refresh(struct spaces *spaces, struct modules *modules, int proc_fd, pid_t tid,
                    int maps_fd, struct space **space, bool *ret_changed)
 {
-    struct reading reading = {
-        .space = *space, .modules = modules, .proc_fd = proc_fd, .tid = tid};
+    struct reading reading = {.space = *space, .modules = modules, .proc_fd = proc_fd, .tid = tid};
     int err = read_maps(&reading, maps_fd);
     *ret_changed = reading.changed;
     if (err != -ESTALE)

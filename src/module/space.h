@@ -11,12 +11,12 @@
 
 struct mapping {
     uint64_t start, end;
-    uint64_t offset;        /* of the file at start */
-    struct module *module;  /* NULL: anonymous code, as a JIT's */
-    char *path;             /* as maps shows it; "" for anonymous code */
-    uint64_t bias;          /* what is added to the module's own addresses to get the process's */
-    bool is_main;           /* of the program itself, not of a library */
-    bool has_bias;          /* false: no readable file, or no segment at this offset */
+    uint64_t offset;       /* of the file at start */
+    struct module *module; /* NULL: anonymous code, as a JIT's */
+    char *path;            /* as maps shows it; "" for anonymous code */
+    uint64_t bias;         /* what is added to the module's own addresses to get the process's */
+    bool is_main;          /* of the program itself, not of a library */
+    bool has_bias;         /* false: no readable file, or no segment at this offset */
 };
 
 struct space {

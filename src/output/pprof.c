@@ -1,5 +1,5 @@
-/* profile.proto, gzipped (github.com/google/pprof/proto/profile.proto), with the value types of Go's
- * fgprof (github.com/felixge/fgprof): samples/count and time/nanoseconds. */
+/* profile.proto, gzipped (github.com/google/pprof/proto/profile.proto), with the value types of
+ * Go's fgprof (github.com/felixge/fgprof): samples/count and time/nanoseconds. */
 #include "output/output.h"
 #include "output/protobuf.h"
 #include "output/text_buffer.h"
@@ -58,8 +58,16 @@ enum {
 };
 
 /* The words of the format: they follow the profile's own strings in the string table. */
-enum word { WORD_SAMPLES, WORD_COUNT, WORD_TIME, WORD_NANOSECONDS, WORD_WALLCLOCK, WORD_THREAD,
-            WORD_TID, WORD_TOTAL };
+enum word {
+    WORD_SAMPLES,
+    WORD_COUNT,
+    WORD_TIME,
+    WORD_NANOSECONDS,
+    WORD_WALLCLOCK,
+    WORD_THREAD,
+    WORD_TID,
+    WORD_TOTAL
+};
 static const char *const words[WORD_TOTAL] = {
     "samples", "count", "time", "nanoseconds", "wallclock", "thread", "tid",
 };

@@ -1,5 +1,5 @@
-/* The wire format of protocol buffers (protobuf.dev/programming-guides/encoding): a message is a row
- * of fields, each a tag (number << 3 | wire type) and a value. */
+/* The wire format of protocol buffers (protobuf.dev/programming-guides/encoding): a message is a
+ * row of fields, each a tag (number << 3 | wire type) and a value. */
 #ifndef FGPROF_OUTPUT_PROTOBUF_H
 #define FGPROF_OUTPUT_PROTOBUF_H
 

@@ -1,5 +1,5 @@
-/* Where writers put bytes: a file descriptor, buffered, gzipped if asked for. The first error stays,
- * and later writes do nothing. */
+/* Where writers put bytes: a file descriptor, buffered, gzipped if asked for. The first error
+ * stays, and later writes do nothing. */
 #ifndef FGPROF_OUTPUT_SINK_H
 #define FGPROF_OUTPUT_SINK_H
 
@@ -19,8 +19,7 @@ struct sink {
 
 void sink_open(struct sink *sink, int fd, bool is_gzip);
 void sink_write(struct sink *sink, const void *data, size_t bytes);
-void sink_print(struct sink *sink, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+void sink_print(struct sink *sink, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Writes all that is left. Returns 0 or the first error. */
 int sink_close(struct sink *sink);

@@ -1,5 +1,5 @@
-/* Go's legacy profile text: what printCountProfile of its runtime/pprof/pprof.go writes for debug=1,
- * and pprof's parseGoCount (profile/legacy_profile.go) reads. */
+/* Go's legacy profile text: what printCountProfile of its runtime/pprof/pprof.go writes for
+ * debug=1, and pprof's parseGoCount (profile/legacy_profile.go) reads. */
 #include "output/output.h"
 #include "output/frame.h"
 

@@ -9,8 +9,8 @@ void text_append_bytes(struct text_buffer *buffer, const char *text, size_t byte
 {
     if (buffer->error)
         return;
-    buffer->error = array_reserve((void **)&buffer->text, &buffer->capacity,
-                                  buffer->length + bytes + 1, 1);
+    buffer->error =
+        array_reserve((void **)&buffer->text, &buffer->capacity, buffer->length + bytes + 1, 1);
     if (buffer->error)
         return;
     memcpy(buffer->text + buffer->length, text, bytes);
@@ -23,8 +23,8 @@ void text_append(struct text_buffer *buffer, const char *text)
     text_append_bytes(buffer, text, strlen(text));
 }
 
-/* The length of the UTF-8 sequence at `s` (RFC 3629), 0 where there is none, or where it is a control
- * character. */
+/* The length of the UTF-8 sequence at `s` (RFC 3629), 0 where there is none, or where it is a
+ * control character. */
 static size_t printable_length(const unsigned char *s)
 {
     if (s[0] < 0x20 || s[0] == 0x7f)

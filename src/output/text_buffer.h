@@ -13,8 +13,8 @@ struct text_buffer {
 void text_append(struct text_buffer *buffer, const char *text);
 void text_append_bytes(struct text_buffer *buffer, const char *text, size_t bytes);
 
-/* Appends a name: control characters and bytes that are no UTF-8 as \xHH, since a name is data of the
- * target and could otherwise end a line, steer a terminal, or make the output unreadable. */
+/* Appends a name: control characters and bytes that are no UTF-8 as \xHH, since a name is data of
+ * the target and could otherwise end a line, steer a terminal, or make the output unreadable. */
 void text_append_name(struct text_buffer *buffer, const char *name);
 
 void text_free(struct text_buffer *buffer);

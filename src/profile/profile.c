@@ -190,8 +190,8 @@ int profile_add_stack(struct fgprof_profile *profile, const uint32_t *locations,
         return 0;
     if (array_reserve((void **)&profile->stack_locations, &profile->stack_location_capacity,
                       profile->stack_location_count + depth, sizeof *locations) ||
-        array_reserve((void **)&profile->stacks, &profile->stack_capacity,
-                      profile->stack_count + 1, sizeof *profile->stacks) ||
+        array_reserve((void **)&profile->stacks, &profile->stack_capacity, profile->stack_count + 1,
+                      sizeof *profile->stacks) ||
         index_add(&profile->stack_index, hash, (uint32_t)profile->stack_count))
         return -ENOMEM;
     for (size_t i = 0; i < depth; i++)

@@ -1,8 +1,8 @@
 /* The finished profile, as writers see it: named, and free of anything of the target.
  *
- * Tables that refer to each other by number. A sample has a stack, a stack has locations leaf first,
- * a location has a mapping and one line for its function and one for each call inlined there,
- * innermost first, a line has a function. */
+ * Tables that refer to each other by number. A sample has a stack, a stack has locations leaf
+ * first, a location has a mapping and one line for its function and one for each call inlined
+ * there, innermost first, a line has a function. */
 #ifndef FGPROF_PROFILE_PROFILE_H
 #define FGPROF_PROFILE_PROFILE_H
 
@@ -34,11 +34,11 @@ struct profile_mapping {
 #define PROFILE_NO_MAPPING UINT32_MAX
 
 struct profile_location {
-    uint64_t address; /* of the instruction: of the call in a caller */
-    uint64_t function_offset; /* of that address in its function */
-    uint32_t mapping; /* or PROFILE_NO_MAPPING */
+    uint64_t address;                /* of the instruction: of the call in a caller */
+    uint64_t function_offset;        /* of that address in its function */
+    uint32_t mapping;                /* or PROFILE_NO_MAPPING */
     uint32_t first_line, line_count; /* in profile.lines; 0: no name */
-    bool has_debug_info; /* calls inlined here would be known */
+    bool has_debug_info;             /* calls inlined here would be known */
     bool is_note; /* no place in the code: its name says why the stack ends here */
 };
 

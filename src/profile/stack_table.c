@@ -41,8 +41,8 @@ static int intern_stack(struct stack_table *table, uint32_t space, const struct 
         memcpy(&table->addresses[table->address_count], stack->addresses,
                stack->depth * sizeof *table->addresses);
     *ret_stack = (uint32_t)table->stack_count;
-    table->stacks[table->stack_count++] = (struct counted_stack){
-        space, (uint32_t)stack->cut, table->address_count, stack->depth};
+    table->stacks[table->stack_count++] =
+        (struct counted_stack){space, (uint32_t)stack->cut, table->address_count, stack->depth};
     table->address_count += stack->depth;
     return 0;
 }

@@ -1,8 +1,8 @@
 /* Counts stacks while sampling.
  *
- * Two tables. Stacks: address space, addresses leaf first, how it was cut; each distinct one is there
- * once. Samples: stack, thread name, thread id (0 where threads are not told apart), and what was
- * counted for them: ticks and nanoseconds. */
+ * Two tables. Stacks: address space, addresses leaf first, how it was cut; each distinct one is
+ * there once. Samples: stack, thread name, thread id (0 where threads are not told apart), and what
+ * was counted for them: ticks and nanoseconds. */
 #ifndef FGPROF_PROFILE_STACK_TABLE_H
 #define FGPROF_PROFILE_STACK_TABLE_H
 
@@ -11,7 +11,7 @@
 
 struct counted_stack {
     uint32_t space;
-    uint32_t cut; /* enum stack_cut */
+    uint32_t cut;         /* enum stack_cut */
     size_t first_address; /* in stack_table.addresses */
     size_t depth;
 };

@@ -82,14 +82,15 @@ int fgprof_recorder_attach(fgprof_recorder *recorder, pid_t pid)
     return err;
 }
 
-/* The command gets the signal handling that it would have had without us: none ignored or blocked on
- * our account. */
+/* The command gets the signal handling that it would have had without us: none ignored or blocked
+ * on our account. */
 static int set_signals(posix_spawnattr_t *attributes)
 {
     sigset_t none, defaults;
     sigemptyset(&none);
     sigemptyset(&defaults);
     sigaddset(&defaults, SIGPIPE);
+    sigaddset(&defaults, SIGXFSZ);
     int err = posix_spawnattr_setsigmask(attributes, &none);
     if (!err)
         err = posix_spawnattr_setsigdefault(attributes, &defaults);
@@ -208,8 +209,8 @@ static int continue_rounds(struct fgprof_recorder *recorder)
     return err;
 }
 
-/* Waits for the next tick, and meanwhile goes on with rounds that a thread holds up. Returns 1 for a
- * tick, 0 where it was asked to stop, or a negative errno. */
+/* Waits for the next tick, and meanwhile goes on with rounds that a thread holds up. Returns 1 for
+ * a tick, 0 where it was asked to stop, or a negative errno. */
 static int await_tick(struct fgprof_recorder *recorder, int timer_fd)
 {
     for (;;) {
@@ -285,8 +286,8 @@ static int sample_until_end(struct fgprof_recorder *recorder, int timer_fd)
     return err;
 }
 
-/* Threads that have been asked to stop get a last chance; those that do not come are let go when this
- * thread ends, which is when the kernel detaches whom it traces (exit_ptrace in ptrace.c). */
+/* Threads that have been asked to stop get a last chance; those that do not come are let go when
+ * this thread ends, which is when the kernel detaches whom it traces (exit_ptrace in ptrace.c). */
 static int finish(struct fgprof_recorder *recorder)
 {
     uint64_t begin_ns = monotonic_ns();
@@ -343,15 +344,14 @@ static int start_thread(struct fgprof_recorder *recorder, pthread_t *ret_thread)
     return -err;
 }
 
-/* Calls the progress callback from time to time, until sampling has ended. In the caller's thread, so
- * that a slow terminal costs no tick. */
+/* Calls the progress callback from time to time, until sampling has ended. In the caller's thread,
+ * so that a slow terminal costs no tick. */
 static void await_end(struct fgprof_recorder *recorder)
 {
     pthread_mutex_lock(&recorder->lock);
     while (!recorder->has_ended) {
         uint64_t until_ns = monotonic_ns() + PROGRESS_PERIOD_NS;
-        struct timespec until = {(time_t)(until_ns / 1000000000u),
-                                 (long)(until_ns % 1000000000u)};
+        struct timespec until = {(time_t)(until_ns / 1000000000u), (long)(until_ns % 1000000000u)};
         pthread_cond_timedwait(&recorder->ended, &recorder->lock, &until);
         struct fgprof_progress progress = recorder->progress;
         if (!recorder->options.progress)

@@ -15,7 +15,7 @@ struct fgprof_recorder {
     int stop_fd;         /* an eventfd: readable once sampling is to end */
     bool has_run;
     uint64_t rest_until_ns; /* no tick is taken before */
-    pthread_mutex_t lock; /* for what follows */
+    pthread_mutex_t lock;   /* for what follows */
     pthread_cond_t ended;
     bool has_ended;
     struct fgprof_progress progress;

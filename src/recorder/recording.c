@@ -16,6 +16,5 @@ void recording_free(struct recording *recording)
 
 uint64_t recording_tick_at(const struct recording *recording, uint64_t now_ns)
 {
-    return now_ns < recording->start_ns ? 0
-                                        : (now_ns - recording->start_ns) / recording->period_ns;
+    return now_ns < recording->start_ns ? 0 : (now_ns - recording->start_ns) / recording->period_ns;
 }

@@ -23,8 +23,8 @@ struct recording {
     uint64_t samples;
     uint64_t samples_cut;
     uint64_t samples_not_captured;
-    struct histogram pauses;  /* of threads that were running */
-    uint64_t running_ns;      /* time of samples whose thread was running */
+    struct histogram pauses; /* of threads that were running */
+    uint64_t running_ns;     /* time of samples whose thread was running */
     int error;
 };
 

@@ -14,8 +14,8 @@
 int target_open(struct target *target, pid_t pid, struct recording *recording,
                 const struct fgprof_options *options)
 {
-    *target = (struct target){
-        .recording = recording, .options = options, .mem_fd = -1, .maps_fd = -1};
+    *target =
+        (struct target){.recording = recording, .options = options, .mem_fd = -1, .maps_fd = -1};
     return process_open(pid, &target->process);
 }
 
@@ -38,8 +38,7 @@ static uint64_t birth_ns(const struct target *target, pid_t tid)
     uint64_t now_ns = monotonic_ns();
     snprintf(path, sizeof path, "task/%d/stat", tid);
     if (now_ns - target->last_round_ns < 2 * target->recording->period_ns ||
-        procfs_stat(target->process.proc_fd, path, &stat) ||
-        clock_gettime(CLOCK_BOOTTIME, &boot))
+        procfs_stat(target->process.proc_fd, path, &stat) || clock_gettime(CLOCK_BOOTTIME, &boot))
         return target->last_round_ns;
     uint64_t boot_now_ns = (uint64_t)boot.tv_sec * 1000000000u + (uint64_t)boot.tv_nsec;
     uint64_t boot_birth_ns = stat.start_tick * (1000000000u / (uint64_t)sysconf(_SC_CLK_TCK));
@@ -76,12 +75,10 @@ static void thread_vanished(void *context, struct thread *thread)
 static int update_threads(struct target *target)
 {
     struct threads *threads = &target->threads;
-    ssize_t count =
-        process_list_threads(&target->process, &threads->tids, &threads->tid_capacity);
+    ssize_t count = process_list_threads(&target->process, &threads->tids, &threads->tid_capacity);
     if (count < 0)
         return (int)count;
-    int err =
-        threads_update(threads, (size_t)count, thread_appeared, thread_vanished, target);
+    int err = threads_update(threads, (size_t)count, thread_appeared, thread_vanished, target);
     return err ? err : target->recording->error;
 }
 
@@ -95,8 +92,8 @@ int target_start(struct target *target)
     return err == -ENOMEM ? err : 0;
 }
 
-/* Whether any thread still lives: a zombie keeps its leader in the list until its parent takes note.
- * One with a program can only have exited since; without one, it is to be looked at. */
+/* Whether any thread still lives: a zombie keeps its leader in the list until its parent takes
+ * note. One with a program can only have exited since; without one, it is to be looked at. */
 static bool has_live_thread(struct target *target)
 {
     for (size_t i = 0; target->space && i < target->threads.count; i++) {
@@ -130,8 +127,7 @@ int target_begin_round(struct target *target)
 /* A capture whose thread has gone from the list: only its end is to be collected. */
 static void collect_vanished(struct target *target)
 {
-    target->is_pending =
-        capture_collect(&target->capture, &target->snapshot) == CAPTURE_PENDING;
+    target->is_pending = capture_collect(&target->capture, &target->snapshot) == CAPTURE_PENDING;
 }
 
 int target_continue_round(struct target *target)

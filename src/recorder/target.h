@@ -1,8 +1,8 @@
 /* One process that is being sampled.
  *
- * A round takes each of its threads once: capture, unwind, count. A thread that does not stop in its
- * time holds the round up; the rest of it goes on when it has stopped, and begins the next round
- * where that comes first. The ticks that a thread missed are counted with its next stack. */
+ * A round takes each of its threads once: capture, unwind, count. A thread that does not stop in
+ * its time holds the round up; the rest of it goes on when it has stopped, and begins the next
+ * round where that comes first. The ticks that a thread missed are counted with its next stack. */
 #ifndef FGPROF_RECORDER_TARGET_H
 #define FGPROF_RECORDER_TARGET_H
 
@@ -19,21 +19,21 @@ struct target {
     struct process process;
     struct space *space; /* NULL: it can't be looked at now */
     struct unwinder *unwinder;
-    int mem_fd;  /* of the program in `space`: ends when it executes another */
+    int mem_fd; /* of the program in `space`: ends when it executes another */
     int maps_fd;
     struct threads threads;
     struct snapshot snapshot;
     struct stack stack;
     struct capture capture;
-    bool is_pending;        /* `capture` waits for its thread to stop */
+    bool is_pending; /* `capture` waits for its thread to stop */
     pid_t pending_tid;
-    pid_t next_tid;         /* where the round goes on */
+    pid_t next_tid; /* where the round goes on */
     size_t left_in_round;
-    uint64_t round_ns;      /* when this round began, and the one before */
+    uint64_t round_ns; /* when this round began, and the one before */
     uint64_t last_round_ns;
     uint64_t maps_read_ns;
     bool has_exited;
-    bool has_exit_status;   /* it was a child, and its end was seen while stopping it */
+    bool has_exit_status; /* it was a child, and its end was seen while stopping it */
     int exit_status;
 };
 
@@ -51,7 +51,8 @@ int target_begin_round(struct target *target);
 /* Goes on with the round as far as it can without waiting. Returns 0 or -ENOMEM. */
 int target_continue_round(struct target *target);
 
-/* Counts what threads have not been counted for, as not captured, where it is more than a period. */
+/* Counts what threads have not been counted for, as not captured, where it is more than a period.
+ */
 int target_finish(struct target *target);
 
 #endif

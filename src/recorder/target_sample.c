@@ -39,8 +39,7 @@ static int count(struct target *target, struct thread *thread)
     uint64_t time_ns = now_ns - thread->counted_ns;
     bool is_captured = target->stack.cut != STACK_CUT_NOT_CAPTURED;
     uint32_t space = is_captured ? target->space->id : NO_SPACE;
-    uint32_t tid =
-        target->options->threads == FGPROF_THREADS_BY_ID ? (uint32_t)thread->tid : 0;
+    uint32_t tid = target->options->threads == FGPROF_THREADS_BY_ID ? (uint32_t)thread->tid : 0;
     int err = stack_table_add(&recording->stacks, space, &target->stack, thread->name, tid, ticks,
                               time_ns);
     if (err)
@@ -59,8 +58,8 @@ static int count(struct target *target, struct thread *thread)
     return 0;
 }
 
-/* A leader that had exited while others ran is there again when one of them executes a program, which
- * makes that one the leader (execve(2)). */
+/* A leader that had exited while others ran is there again when one of them executes a program,
+ * which makes that one the leader (execve(2)). */
 static void revive(const struct target *target, struct thread *thread)
 {
     if (!thread->has_exited)
@@ -96,8 +95,8 @@ static void adjust_stack_limit(struct thread *thread, size_t used)
     thread->stack_limit = wanted;
 }
 
-/* Unwinds the snapshot, if need be a second time with maps read anew. -EAGAIN: the copy of the stack
- * was too short, and a longer one is to be taken. */
+/* Unwinds the snapshot, if need be a second time with maps read anew. -EAGAIN: the copy of the
+ * stack was too short, and a longer one is to be taken. */
 static int unwind(struct target *target, struct thread *thread)
 {
     for (;;) {

@@ -17,8 +17,8 @@ void target_space_close(struct target *target)
     target->space = NULL;
 }
 
-/* An open /proc/PID/mem holds on to the memory that the process had then. Once that is gone, by exec
- * or exit, a read says end of file; before, address 0 gives EIO (mem_rw in the kernel's
+/* An open /proc/PID/mem holds on to the memory that the process had then. Once that is gone, by
+ * exec or exit, a read says end of file; before, address 0 gives EIO (mem_rw in the kernel's
  * fs/proc/base.c). */
 bool target_space_is_current(const struct target *target)
 {
@@ -67,6 +67,9 @@ int target_space_update(struct target *target)
     int err = open_space(target);
     if (err)
         target_space_close(target);
+    /* Another program, another name. */
+    for (size_t i = 0; i < target->threads.count; i++)
+        target->threads.items[i].samples_taken = 0;
     return err;
 }
 
@@ -78,9 +81,9 @@ int target_space_refresh(struct target *target, bool *ret_changed)
     target->maps_read_ns = monotonic_ns();
     struct recording *recording = target->recording;
     struct space *space = target->space;
-    int err = spaces_refresh(&recording->spaces, &recording->modules, target->process.proc_fd,
-                             process_live_thread(&target->process), target->maps_fd, &space,
-                             ret_changed);
+    int err =
+        spaces_refresh(&recording->spaces, &recording->modules, target->process.proc_fd,
+                       process_live_thread(&target->process), target->maps_fd, &space, ret_changed);
     if (err == -ENOMEM || space == target->space)
         return err == -ENOMEM ? err : 0;
     struct unwinder *unwinder;

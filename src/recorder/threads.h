@@ -13,8 +13,8 @@ struct thread {
     uint64_t counted_ns;   /* its time up to this moment too */
     uint32_t name;
     uint64_t samples_taken;
-    size_t stack_limit;    /* how much of its stack to copy, from what it used last */
-    bool has_exited;       /* a zombie: there, but no time of it counts */
+    size_t stack_limit; /* how much of its stack to copy, from what it used last */
+    bool has_exited;    /* a zombie: there, but no time of it counts */
 };
 
 struct threads {

@@ -92,8 +92,7 @@ static int add_location(struct naming *naming, struct space *space, uint64_t add
     bool is_new;
     int err = mapping ? mapping_of(naming, space, mapping, &mapping_number) : 0;
     if (!err)
-        err = profile_add_location(naming->profile, address, mapping_number, ret_location,
-                                   &is_new);
+        err = profile_add_location(naming->profile, address, mapping_number, ret_location, &is_new);
     if (err || !is_new || !mapping || !mapping->has_bias)
         return err;
     if (array_reserve((void **)&naming->unnamed, &naming->unnamed_capacity,
@@ -104,8 +103,7 @@ static int add_location(struct naming *naming, struct space *space, uint64_t add
     return 0;
 }
 
-static int add_stack(struct naming *naming, const struct counted_stack *stack,
-                     uint32_t *ret_stack)
+static int add_stack(struct naming *naming, const struct counted_stack *stack, uint32_t *ret_stack)
 {
     size_t depth = 0;
     if (array_reserve((void **)&naming->locations, &naming->location_capacity, stack->depth + 1,
@@ -119,8 +117,7 @@ static int add_stack(struct naming *naming, const struct counted_stack *stack,
             return err;
     }
     if (notes[stack->cut]) {
-        int err =
-            profile_add_note(naming->profile, notes[stack->cut], &naming->locations[depth++]);
+        int err = profile_add_note(naming->profile, notes[stack->cut], &naming->locations[depth++]);
         if (err)
             return err;
     }
@@ -144,8 +141,7 @@ static int add_samples(struct naming *naming, const struct strings *thread_names
             .time_ns = counted->time_ns,
         };
         if (strings_intern(&naming->profile->strings,
-                           strings_get(thread_names, counted->thread_name),
-                           &sample.thread_name) ||
+                           strings_get(thread_names, counted->thread_name), &sample.thread_name) ||
             profile_add_sample(naming->profile, &sample))
             return -ENOMEM;
     }
@@ -210,8 +206,8 @@ static int name_locations(struct naming *naming)
     return err;
 }
 
-/* pprof names nothing again in a mapping that claims to be named, so each claim is made only where it
- * holds for all that was sampled there. */
+/* pprof names nothing again in a mapping that claims to be named, so each claim is made only where
+ * it holds for all that was sampled there. */
 static void set_mapping_claims(struct fgprof_profile *profile)
 {
     for (size_t i = 0; i < profile->location_count; i++) {
@@ -230,8 +226,7 @@ static void set_mapping_claims(struct fgprof_profile *profile)
         mapping->has_functions = has_name && (is_first || mapping->has_functions);
         mapping->has_files = has_file && (is_first || mapping->has_files);
         mapping->has_lines = has_line && (is_first || mapping->has_lines);
-        mapping->has_inlined =
-            location->has_debug_info && (is_first || mapping->has_inlined);
+        mapping->has_inlined = location->has_debug_info && (is_first || mapping->has_inlined);
     }
 }
 

@@ -61,8 +61,7 @@ int symbols_open(struct module *module, struct symbols **ret_symbols)
     if (fd < 0)
         goto fail;
     /* At base 0, its addresses in the process are its own. */
-    symbols->module =
-        dwfl_report_elf(symbols->dwfl, module->path, module->path, fd, 0, true);
+    symbols->module = dwfl_report_elf(symbols->dwfl, module->path, module->path, fd, 0, true);
     if (!symbols->module) {
         close(fd);
         goto fail;
@@ -117,8 +116,8 @@ static void call_site(Dwarf_Die *unit, Dwarf_Die *inlined, struct symbol_line *l
     line->line = (uint32_t)line_number;
 }
 
-/* The functions around `address`, innermost first: inlined ones, then the one that they are in. Each
- * one's place is where the one before was called. */
+/* The functions around `address`, innermost first: inlined ones, then the one that they are in.
+ * Each one's place is where the one before was called. */
 static void functions_around(Dwarf_Die *unit, Dwarf_Addr address, struct symbol_line first,
                              struct symbol *symbol)
 {

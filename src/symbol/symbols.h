@@ -14,11 +14,12 @@ struct symbol_line {
     bool is_inlined;
 };
 
-#define SYMBOL_LINES_MAX 64 /* nested inlined calls at one address; the outermost beyond are left out */
+#define SYMBOL_LINES_MAX                                                                           \
+    64 /* nested inlined calls at one address; the outermost beyond are left out */
 
 struct symbol {
     struct symbol_line lines[SYMBOL_LINES_MAX]; /* innermost first */
-    size_t line_count; /* 0: nothing is known */
+    size_t line_count;                          /* 0: nothing is known */
     uint64_t function_offset; /* of the address, in the function that is not inlined */
     bool has_debug_info;      /* so that inlined calls would be known */
 };

@@ -15,8 +15,7 @@ static int add_ranges(struct units *units, Dwarf_Die *unit)
         if (array_reserve((void **)&units->ranges, &units->capacity, units->count + 1,
                           sizeof *units->ranges))
             return -ENOMEM;
-        units->ranges[units->count++] =
-            (struct unit_range){start, end, dwarf_dieoffset(unit)};
+        units->ranges[units->count++] = (struct unit_range){start, end, dwarf_dieoffset(unit)};
     }
     return 0;
 }

@@ -33,7 +33,8 @@ static long status_number(pid_t pid, const char *key)
     return procfs_status_number(status, key);
 }
 
-/* Yama's switch (Documentation/admin-guide/LSM/Yama.rst of the kernel), -1 where it is not there. */
+/* Yama's switch (Documentation/admin-guide/LSM/Yama.rst of the kernel), -1 where it is not there.
+ */
 static long ptrace_scope(void)
 {
     char value[16];
@@ -58,10 +59,11 @@ static void explain_permission(pid_t pid, char *buffer, size_t buffer_bytes)
                             : "; run as root, with CAP_SYS_PTRACE, or start the program with "
                               "`fgprof-c run`");
     } else {
-        snprintf(buffer, buffer_bytes,
-                 "not permitted to trace process %d: it may have more privileges than this one; run "
-                 "as root with CAP_SYS_PTRACE (in a container: --cap-add=SYS_PTRACE)",
-                 pid);
+        snprintf(
+            buffer, buffer_bytes,
+            "not permitted to trace process %d: it may have more privileges than this one; run "
+            "as root with CAP_SYS_PTRACE (in a container: --cap-add=SYS_PTRACE)",
+            pid);
     }
 }
 

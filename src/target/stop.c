@@ -6,8 +6,8 @@
 #include <sys/wait.h>
 #include <time.h>
 
-/* A thread on a CPU stops within about 30 us: looking for that long without sleeping keeps its pause
- * short. After that it is waiting for a CPU, and is not made slower by our being late. */
+/* A thread on a CPU stops within about 30 us: looking for that long without sleeping keeps its
+ * pause short. After that it is waiting for a CPU, and is not made slower by our being late. */
 #define SPIN_NS 60000
 #define NAP_NS 30000
 

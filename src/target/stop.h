@@ -13,15 +13,15 @@
 
 struct stop {
     pid_t tid;
-    pid_t process_id;      /* takes the place of tid where that thread executes a program */
-    int pass_signal;       /* one it was about to get when it stopped: given back on release */
-    uint64_t running_ns;   /* CLOCK_MONOTONIC: when it was last known not to have stopped yet */
-    bool exited;           /* its end was seen while waiting for it */
-    int exit_status;       /* as of waitpid, where it has exited */
+    pid_t process_id;    /* takes the place of tid where that thread executes a program */
+    int pass_signal;     /* one it was about to get when it stopped: given back on release */
+    uint64_t running_ns; /* CLOCK_MONOTONIC: when it was last known not to have stopped yet */
+    bool exited;         /* its end was seen while waiting for it */
+    int exit_status;     /* as of waitpid, where it has exited */
 };
 
-/* Attaches to thread `tid` of process `process_id` and asks it to stop. Returns 0, -ESRCH where it is gone or on its way out,
- * -EPERM where it may not be traced or another process traces it. */
+/* Attaches to thread `tid` of process `process_id` and asks it to stop. Returns 0, -ESRCH where it
+ * is gone or on its way out, -EPERM where it may not be traced or another process traces it. */
 int stop_request(pid_t process_id, pid_t tid, struct stop *ret_stop);
 
 /* Looks whether it has stopped, waiting for `wait_ns` at the most. Returns 0 where it has, -EAGAIN

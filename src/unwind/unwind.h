@@ -20,10 +20,9 @@ struct unwind_hints {
     bool has_unknown_address; /* a frame lies in no known mapping */
 };
 
-/* Unwinds `snapshot`, taken in `space`, into `stack`, no deeper than `max_depth` frames. `space` must
- * always be the same for one unwinder. Returns 0 or -ENOMEM. */
-int unwind_snapshot(struct unwinder *unwinder, struct space *space,
-                    const struct snapshot *snapshot, size_t max_depth, struct stack *stack,
-                    struct unwind_hints *ret_hints);
+/* Unwinds `snapshot`, taken in `space`, into `stack`, no deeper than `max_depth` frames. `space`
+ * must always be the same for one unwinder. Returns 0 or -ENOMEM. */
+int unwind_snapshot(struct unwinder *unwinder, struct space *space, const struct snapshot *snapshot,
+                    size_t max_depth, struct stack *stack, struct unwind_hints *ret_hints);
 
 #endif

@@ -26,7 +26,7 @@ struct walk {
     struct space *space;
     const struct snapshot *snapshot;
     size_t stack_bytes_used;
-    bool missed_stack;      /* an address behind the snapshot's end was asked for */
+    bool missed_stack;       /* an address behind the snapshot's end was asked for */
     bool missed_unwind_info; /* for an address, in this step */
 };
 
@@ -46,7 +46,8 @@ static int find_proc_info(unw_addr_space_t as, unw_word_t ip, unw_proc_info_t *r
         .format = UNW_INFO_FORMAT_REMOTE_TABLE,
         .u.rti.segbase = table->header_address + mapping->bias,
         .u.rti.table_data = table->entries_address + mapping->bias,
-        .u.rti.table_len = table->entry_count, /* an entry has the size of one word: two of 32 bits */
+        .u.rti.table_len =
+            table->entry_count, /* an entry has the size of one word: two of 32 bits */
     };
     int err = UNW_OBJ(dwarf_search_unwind_table)(as, ip, &info, ret_info, need_unwind_info, arg);
     if (err < 0)
@@ -197,9 +198,8 @@ static int walk_frames(struct walk *walk, unw_cursor_t *cursor, size_t max_depth
     }
 }
 
-int unwind_snapshot(struct unwinder *unwinder, struct space *space,
-                    const struct snapshot *snapshot, size_t max_depth, struct stack *stack,
-                    struct unwind_hints *ret_hints)
+int unwind_snapshot(struct unwinder *unwinder, struct space *space, const struct snapshot *snapshot,
+                    size_t max_depth, struct stack *stack, struct unwind_hints *ret_hints)
 {
     struct walk walk = {.space = space, .snapshot = snapshot};
     unw_cursor_t cursor;

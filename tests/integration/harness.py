@@ -1,0 +1,118 @@
+"""What the integration tests share: starting fixtures and the profiler, reading profiles."""
+
+import collections
+import contextlib
+import os
+import re
+import subprocess
+import tempfile
+import time
+
+RATE = 99
+PERIOD = 1 / RATE
+
+
+class Skip(Exception):
+    """This machine can't show what the test wants to see; the reason."""
+
+
+class World:
+    """The programs under test, in one build directory, and a directory for files."""
+
+    def __init__(self, build):
+        self.build = os.path.abspath(build)
+        self.program = os.path.join(self.build, "fgprof-c")
+        self.source = os.path.abspath(os.path.join(os.path.dirname(__file__), "../.."))
+        self.is_sanitized = "-fsanitize=address" in open(
+            os.path.join(self.build, "build.ninja")).read()
+        self._directory = tempfile.TemporaryDirectory(prefix="fgprof-test-")
+        self.directory = self._directory.name
+        os.chmod(self.directory, 0o755)
+
+    def path(self, name):
+        return os.path.join(self.directory, name)
+
+    def fixture(self, name):
+        return os.path.join(self.build, "tests/fixtures", "fixture-" + name)
+
+    def fgprof(self, *arguments, **options):
+        """Runs the profiler to its end. Returns it with returncode, stdout and stderr."""
+        options.setdefault("timeout", 60)
+        options.setdefault("stdin", subprocess.DEVNULL)
+        return subprocess.run([self.program, *map(str, arguments)], stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True, **options)
+
+    def start(self, *arguments, **options):
+        """Starts the profiler and returns at once."""
+        return subprocess.Popen([self.program, *map(str, arguments)], stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, text=True, **options)
+
+    @contextlib.contextmanager
+    def running(self, name, *arguments):
+        """A fixture that has said that it is ready; ended at the end."""
+        target = subprocess.Popen([self.fixture(name), *map(str, arguments)],
+                                  stdout=subprocess.PIPE, text=True)
+        try:
+            line = target.stdout.readline()
+            assert line == "ready\n", f"fixture {name} said {line!r}"
+            yield target
+        finally:
+            if target.poll() is None:
+                target.kill()
+            target.stdout.close()
+            target.wait()
+
+    def attach(self, target, *arguments, duration="2s"):
+        """Profiles a running process; fails where that fails."""
+        done = self.fgprof("attach", "-p", target.pid, "-d", duration, *arguments)
+        assert done.returncode == 0, done.stderr
+        return done
+
+
+def folded(text):
+    """Folded lines as {(frame, ...): count}; every line must be one."""
+    stacks = {}
+    for line in text.splitlines():
+        match = re.fullmatch(r"(.*\S) (\d+)", line)
+        assert match, f"not a folded line: {line!r}"
+        stack = tuple(match[1].split(";"))
+        assert stack not in stacks, f"twice: {line!r}"
+        stacks[stack] = int(match[2])
+    return stacks
+
+
+def by_root(stacks):
+    """Counts by root frame."""
+    counts = collections.Counter()
+    for stack, count in stacks.items():
+        counts[stack[0]] += count
+    return counts
+
+
+def has(stack, *names):
+    """Whether the stack has these frames, in this order, others between them."""
+    frames = iter(stack)
+    return all(any(name in frame for frame in frames) for name in names)
+
+
+def wait_for(condition, what, seconds=20):
+    """Waits until the condition is true, and fails where it does not become so."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, f"waited in vain for {what}"
+        time.sleep(0.005)
+
+
+def status_field(pid, key):
+    for line in open(f"/proc/{pid}/status"):
+        if line.startswith(key + ":"):
+            return line.split(":", 1)[1].strip()
+    raise AssertionError(key)
+
+
+def tool(*command, **options):
+    """Runs a reader of profiles; fails where that fails. Returns its stdout."""
+    done = subprocess.run(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          timeout=60, **options)
+    assert done.returncode == 0, done.stderr.decode()
+    return done.stdout.decode()

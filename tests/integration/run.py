@@ -1,0 +1,44 @@
+"""Runs the integration tests: run.py BUILD_DIRECTORY [NAME...]. Closes with a count."""
+
+import importlib
+import os
+import sys
+import time
+import traceback
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+sys.dont_write_bytecode = True
+
+import harness  # noqa: E402
+
+MODULES = ["test_truth", "test_stacks", "test_run", "test_errors", "test_outputs",
+           "test_lifecycle", "test_programs", "test_package"]
+
+
+def main():
+    world = harness.World(sys.argv[1])
+    chosen = sys.argv[2:]
+    passed = failed = 0
+    for module_name in MODULES:
+        module = importlib.import_module(module_name)
+        for name in sorted(n for n in dir(module) if n.startswith("test_")):
+            if chosen and name not in chosen:
+                continue
+            begin = time.monotonic()
+            try:
+                getattr(module, name)(world)
+                passed += 1
+                result = "ok  "
+            except harness.Skip as reason:
+                result = f"skip ({reason})"
+            except Exception:  # a test may fail in any way
+                failed += 1
+                result = "FAIL"
+                traceback.print_exc(file=sys.stdout)
+            print(f"{result} {module_name[5:]}: {name[5:]} {time.monotonic() - begin:.1f} s",
+                  flush=True)
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+sys.exit(main())

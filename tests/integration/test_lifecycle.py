@@ -1,0 +1,118 @@
+"""The target comes first: whatever happens to it or to the profiler, it runs on unharmed."""
+
+import os
+import re
+import signal
+import subprocess
+import time
+
+from harness import RATE, by_root, folded, has, status_field, wait_for
+
+
+def test_target_exits(world):
+    begin = time.monotonic()
+    with world.running("states", 1) as target:
+        done = world.attach(target, duration="60s")
+    assert time.monotonic() - begin < 20
+    assert any("in_spin" in stack for stack in folded(done.stdout))
+
+
+def test_target_executes_another_program(world):
+    with world.running("states", 1, world.fixture("deep"), 1, 40) as target:
+        done = world.attach(target, "-t", duration="60s")
+    stacks = folded(done.stdout)
+    assert any(has(stack, "spinning", "in_spin") for stack in stacks), stacks
+    after = {stack: count for stack, count in stacks.items() if stack.count("recurse") == 41}
+    # Named by what it is now, and by the files of its new program.
+    assert sum(count for stack, count in after.items() if stack[0] == "fixture-deep") > RATE / 2, (
+        stacks)
+    strange = [stack for stack in stacks for frame in stack if re.match(r"\[(fix|unk)", frame)]
+    assert not strange, strange
+
+
+def test_target_is_killed(world):
+    with world.running("states", 60) as target:
+        sampler = world.start("attach", "-p", target.pid, "-d", "60s")
+        wait_for(lambda: len(os.listdir(f"/proc/{sampler.pid}/task")) == 2, "the sampling thread")
+        time.sleep(0.5)
+        target.kill()
+        stdout, stderr = sampler.communicate(timeout=30)
+    assert sampler.returncode == 0, stderr
+    assert any("in_spin" in stack for stack in folded(stdout))
+
+
+def test_profiler_is_killed(world):
+    # Again and again, at 1000 Hz, at whatever point it happens to be.
+    with world.running("states", 3) as target:
+        for i in range(20):
+            sampler = world.start("attach", "-F", 1000, "-p", target.pid)
+            wait_for(lambda: len(os.listdir(f"/proc/{sampler.pid}/task")) == 2,
+                     "the sampling thread")
+            time.sleep(0.03 + i * 0.001)
+            sampler.kill()
+            sampler.communicate()
+        for tid in os.listdir(f"/proc/{target.pid}/task"):
+            assert status_field(f"{target.pid}/task/{tid}", "TracerPid") == "0"
+            assert status_field(f"{target.pid}/task/{tid}", "State")[0] in "RSD"
+        assert target.wait(timeout=20) == 0
+
+
+def test_signals_arrive_once_each(world):
+    with world.running("signals", 3) as target:
+        done = world.fgprof("attach", "-F", 500, "-p", target.pid)
+        counts = re.fullmatch(r"(\d+) of (\d+)\n", target.stdout.readline())
+    assert done.returncode == 0, done.stderr
+    assert counts[1] == counts[2] and int(counts[2]) > 1000, counts[0]
+
+
+def test_stopped_target_stays_stopped(world):
+    with world.running("states", 60) as target:
+        os.kill(target.pid, signal.SIGSTOP)
+        wait_for(lambda: status_field(target.pid, "State").startswith("T"), "the stop")
+        counts = by_root(folded(world.attach(target, "-t", duration="1s").stdout))
+        assert status_field(target.pid, "State").startswith("T")
+        assert len(counts) == 5 and all(abs(c - RATE) <= 1 for c in counts.values()), counts
+        os.kill(target.pid, signal.SIGCONT)
+        wait_for(lambda: not status_field(target.pid, "State").startswith("T"), "SIGCONT")
+
+
+def test_uninterruptible_thread(world):
+    with world.running("vfork", 4) as target:
+        wait_for(lambda: status_field(target.pid, "State").startswith("D"), "the vfork")
+        done = world.attach(target, "-t", duration="2s")
+        assert status_field(target.pid, "State").startswith("D")
+        assert status_field(target.pid, "TracerPid") == "0"
+        stacks = folded(done.stdout)
+        counts = by_root(stacks)
+        assert target.wait(timeout=20) == 0
+    assert set(counts) == {"fixture-vfork", "beside"}, counts
+    assert all(abs(count - 2 * RATE) <= 1 for count in counts.values()), counts
+    for stack in stacks:
+        assert stack[0] == "beside" or has(stack, "main", "vfork"), stack
+    assert re.search(r" 0 late", done.stderr) or world.is_sanitized, done.stderr
+
+
+def test_threads_that_come_and_go_leak_nothing(world):
+    with world.running("churn", 60) as target:
+        sampler = world.start("attach", "-d", "4s", "-p", target.pid)
+        fds = []
+        end = time.monotonic() + 3
+        while time.monotonic() < end:
+            fds.append(len(os.listdir(f"/proc/{sampler.pid}/fd")))
+            time.sleep(0.1)
+        stdout, stderr = sampler.communicate(timeout=30)
+    assert sampler.returncode == 0, stderr
+    assert max(fds) < 40 and max(fds[len(fds) // 2:]) <= max(fds[:len(fds) // 2]) + 2, fds
+    assert int(re.search(r"(\d+) threads seen", stderr)[1]) > 200, stderr
+
+
+def test_nothing_of_the_profiler_is_left_in_the_target(world):
+    with world.running("states", 30) as target:
+        before = os.listdir(f"/proc/{target.pid}/fd")
+        world.attach(target, duration="300ms")
+        assert os.listdir(f"/proc/{target.pid}/fd") == before
+        assert status_field(target.pid, "TracerPid") == "0"
+        # Another tracer finds it free.
+        done = subprocess.run(["gdb", "-batch", "-nx", "-p", str(target.pid), "-ex", "bt 1"],
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60)
+        assert "#0" in done.stdout, done.stdout

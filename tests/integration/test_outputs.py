@@ -1,0 +1,121 @@
+"""The formats, judged by their real readers."""
+
+import glob
+import gzip
+import os
+import re
+import subprocess
+
+from harness import Skip, folded, tool
+
+# Of Debian's golang-github-google-pprof-dev.
+SCHEMA = "/usr/share/gocode/src/github.com/google/pprof/proto"
+
+
+def profiles(world):
+    """One process in all formats: {format: path}, made once."""
+    paths = {name: world.path("all" + name) for name in (".folded", ".txt", ".pb.gz")}
+    if not os.path.exists(paths[".pb.gz"]):
+        with world.running("states", 60) as target:
+            for path in paths.values():
+                world.attach(target, "-o", path, duration="1s")
+    return paths
+
+
+def test_format_follows_the_files_ending(world):
+    with world.running("states", 60) as target:
+        for ending, begin in ((".folded", b"_"), (".collapsed", b"_"), (".txt", b"wallclock profile"),
+                              (".pb.gz", b"\x1f\x8b"), (".pprof", b"\x1f\x8b")):
+            path = world.path("ending" + ending)
+            world.attach(target, "-q", "-o", path, duration="100ms")
+            assert open(path, "rb").read().startswith(begin), ending
+        # -f wins over the ending.
+        path = world.path("forced.folded")
+        world.attach(target, "-f", "text", "-o", path, duration="100ms")
+        assert open(path).read().startswith("wallclock profile")
+
+
+def test_pprof_reads_pprof(world):
+    path = profiles(world)[".pb.gz"]
+    raw = tool("go", "tool", "pprof", "-raw", path)
+    assert "samples/count time/nanoseconds[dflt]" in raw, raw[:500]
+    assert "PeriodType: wallclock nanoseconds" in raw and "Period: 10101010" in raw
+    assert re.search(r"^1: 0x[0-9a-f]+/0x[0-9a-f]+/0x[0-9a-f]+ \S*fixture-states [0-9a-f]{40}", raw,
+                     re.M), "mapping 1 is the main binary, with its build id"
+    top = tool("go", "tool", "pprof", "-top", path)
+    for name in "in_spin", "nanosleep", "read":
+        assert name in top, top
+    assert re.search(r"in_spin", tool("go", "tool", "pprof", "-peek", "in_spin", path))
+
+
+def test_pprof_follows_the_published_schema(world):
+    proto = os.path.join(SCHEMA, "profile.proto")
+    data = gzip.open(profiles(world)[".pb.gz"]).read()
+    decoded = subprocess.run(["protoc", "--decode=perftools.profiles.Profile", "-I" + SCHEMA, proto],
+                             input=data, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
+    assert decoded.returncode == 0, decoded.stderr
+    text = decoded.stdout.decode()
+    # An unknown field is shown by its number.
+    assert not re.search(r"^\s*\d+:", text, re.M), text[:2000]
+    assert re.search(r'^string_table: ""', text, re.M)
+    for message in "mapping", "location", "function":
+        ids = re.findall(message + r" \{\n  id: (\d+)", text)
+        assert ids and len(set(ids)) == len(ids) and "0" not in ids, message
+    locations = set(re.findall(r"location \{\n  id: (\d+)", text))
+    assert set(re.findall(r"location_id: (\d+)", text)) <= locations
+    assert re.search(r"build_id: [1-9]", text) and "default_sample_type" in text
+    again = subprocess.run(["protoc", "--encode=perftools.profiles.Profile", "-I" + SCHEMA, proto],
+                           input=decoded.stdout, stdout=subprocess.PIPE, timeout=60)
+    assert again.returncode == 0 and len(again.stdout) > len(data) // 2
+
+
+def test_pprof_reads_text(world):
+    path = profiles(world)[".txt"]
+    text = open(path).read()
+    total = int(re.match(r"wallclock profile: total (\d+)\n", text)[1])
+    counts = [int(count) for count in re.findall(r"^(\d+) @", text, re.M)]
+    assert sum(counts) == total and counts == sorted(counts, reverse=True)
+    raw = tool("go", "tool", "pprof", "-raw", path)
+    assert "wallclock/count" in raw or "wallclock count" in raw, raw[:300]
+    samples = raw[raw.index("Samples:"):raw.index("Locations")]
+    read_back = [int(c) for c in re.findall(r"^ +(\d+): [\d ]+", samples, re.M)]
+    assert sum(read_back) == total, (sum(read_back), total)
+    assert '# labels: {"thread":"spinning"}' in text
+    assert re.search(r"^#\t0x[0-9a-f]+\tin_spin\+0x[0-9a-f]+\t+\S*states\.c:\d+$", text, re.M), text
+
+
+def test_flamegraph_reads_folded(world):
+    script = next(iter(glob.glob("/usr/share/perl5/**/flamegraph.pl", recursive=True)), None)
+    if not script:
+        raise Skip("no flamegraph.pl")
+    svg = tool("perl", script, profiles(world)[".folded"])
+    total = sum(folded(open(profiles(world)[".folded"]).read()).values())
+    for name in "in_spin", "in_sleep", "in_lock", "in_pipe":
+        assert f"<title>{name} (" in svg, name
+    assert f"<title>all ({total} samples, 100%)" in svg, svg[:3000]
+
+
+def test_folded_is_sorted_and_root_first(world):
+    lines = open(profiles(world)[".folded"], "rb").read().splitlines()
+    assert lines == sorted(lines)
+    for line in lines:
+        assert line.startswith((b"_start;", b"__clone3;", b"clone;", b"__clone")), line
+
+
+def test_a_device_is_written_directly(world):
+    with world.running("states", 60) as target:
+        done = world.fgprof("attach", "-q", "-p", target.pid, "-d", "200ms", "-f", "folded", "-o",
+                            "/dev/null")
+    assert done.returncode == 0 and not done.stdout and not done.stderr, done
+    assert os.path.exists("/dev/null")
+
+
+def test_a_file_keeps_its_mode_and_a_link_its_target(world):
+    real, link = world.path("real.folded"), world.path("link.folded")
+    open(real, "w").close()
+    os.chmod(real, 0o640)
+    os.symlink(real, link)
+    with world.running("states", 60) as target:
+        world.attach(target, "-o", link, duration="200ms")
+    assert os.path.islink(link) and folded(open(real).read())
+    assert os.stat(real).st_mode & 0o777 == 0o640

@@ -1,0 +1,110 @@
+"""`run`: the command's status, its files, its signals."""
+
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import time
+
+from harness import folded
+
+
+def test_exit_status_is_the_commands(world):
+    out = world.path("status.folded")
+    for command, status in ((["true"], 0), (["sh", "-c", "exit 7"], 7),
+                            (["sh", "-c", "kill -TERM $$"], 143),
+                            (["sh", "-c", "kill -KILL $$"], 137)):
+        done = world.fgprof("run", "-q", "-o", out, "--", *command)
+        assert done.returncode == status, (command, done)
+        assert os.path.exists(out)
+        os.unlink(out)
+
+
+def test_command_that_cannot_start(world):
+    plain = world.path("plain")
+    open(plain, "w").close()
+    for command, status in (["/nonexistent/cmd"], 127), (["no-such-command-x"], 127), ([plain], 126):
+        out = world.path("none.folded")
+        done = world.fgprof("run", "-o", out, "--", *command)
+        assert done.returncode == status, done
+        assert command[0] in done.stderr
+        assert not [name for name in os.listdir(world.directory) if "none.folded" in name]
+
+
+def test_profiler_failure_is_125(world):
+    for arguments in (["-o", "/nonexistent/x.folded", "--", "true"], ["-F", "0", "--", "true"], []):
+        done = world.fgprof("run", *arguments)
+        assert done.returncode == 125 and done.stderr, done
+
+
+def test_profile_on_stdout_never_mixes(world):
+    done = world.fgprof("run", "-q", "--", "sh", "-c", "echo from-the-command; sleep 0.3")
+    assert done.returncode == 0
+    assert "from-the-command" in done.stderr and "from-the-command" not in done.stdout
+    assert folded(done.stdout)
+
+
+def test_files_are_the_commands_own(world):
+    done = subprocess.run([world.program, "run", "-q", "-o", world.path("cat.folded"), "--", "cat"],
+                          input="through\n", stdout=subprocess.PIPE, text=True, timeout=60)
+    assert done.returncode == 0 and done.stdout == "through\n"
+
+
+def test_a_forwarded_signal_ends_the_command_and_the_profile_is_written(world):
+    for number, status in (signal.SIGINT, 130), (signal.SIGTERM, 143):
+        out = world.path("signal.folded")
+        sampler = world.start("run", "-o", out, "--", world.fixture("states"), 60)
+        # The command's stdout is the profiler's, so its ready line comes here.
+        assert sampler.stdout.readline() == "ready\n"
+        time.sleep(0.3)
+        sampler.send_signal(number)
+        _, stderr = sampler.communicate(timeout=30)
+        assert sampler.returncode == status, stderr
+        assert any("in_spin" in stack for stack in folded(open(out).read()))
+        os.unlink(out)
+
+
+def test_ctrl_c_on_a_terminal(world):
+    out = world.path("terminal.folded")
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execv(world.program, [world.program, "run", "-o", out, "--",
+                                 world.fixture("states"), "60"])
+    shown, status = b"", None
+    end = time.monotonic() + 30
+    sent = False
+    while time.monotonic() < end:
+        if select.select([terminal], [], [], 0.1)[0]:
+            try:
+                shown += os.read(terminal, 4096)
+            except OSError:
+                break
+        if not sent and b"ready" in shown and shown.count(b"stacks") >= 3:
+            os.write(terminal, b"\x03")
+            sent = True
+    _, status = os.waitpid(pid, 0)
+    os.close(terminal)
+    assert sent, shown
+    assert os.waitstatus_to_exitcode(status) == 130, shown
+    assert any("in_spin" in stack for stack in folded(open(out).read()))
+    live = re.findall(rb"(\d+\.\d) s  (\d+) threads  (\d+) samples  (\d+) stacks  (\d+) ticks late",
+                      shown)
+    assert len(live) >= 3 and int(live[1][1]) == 5 and int(live[-1][2]) > int(live[0][2]), shown
+
+
+def test_duration_ends_sampling_but_not_the_command(world):
+    out = world.path("short.folded")
+    begin = time.monotonic()
+    done = world.fgprof("run", "-d", "500ms", "-o", out, "--", world.fixture("states"), 2)
+    assert done.returncode == 0 and time.monotonic() - begin >= 2
+    assert 40 <= max(folded(open(out).read()).values()) <= 60
+
+
+def test_a_command_that_execs_and_forks(world):
+    # A shell that becomes another program, and a child that outlives the command.
+    done = world.fgprof("run", "-q", "--", "sh", "-c",
+                        f"sleep 5 >/dev/null 2>&1 & exec {world.fixture('deep')} 1 50", timeout=20)
+    assert done.returncode == 0, done.stderr
+    assert any(stack.count("recurse") == 51 for stack in folded(done.stdout)), done.stdout

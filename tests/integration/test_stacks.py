@@ -1,0 +1,118 @@
+"""The stacks: whole, in order, named, the same as gdb's."""
+
+import os
+import re
+import signal
+import subprocess
+
+from harness import folded, has, status_field, wait_for
+
+WAITS = {
+    "sleeping": ("in_sleep", "nanosleep"),
+    "spinning": ("in_spin",),
+    "locked": ("in_lock", "lock"),
+    "piped": ("in_pipe", "read"),
+}
+
+
+def test_running_and_blocked_threads(world):
+    with world.running("states", 30) as target:
+        stacks = folded(world.attach(target, "-t").stdout)
+    for thread, names in WAITS.items():
+        of_thread = {stack: count for stack, count in stacks.items() if stack[0] == thread}
+        right = sum(count for stack, count in of_thread.items()
+                    if has(stack, "start_thread", "run", *names))
+        assert right >= 0.99 * sum(of_thread.values()), of_thread
+    assert any(stack[0] == "fixture-states" and has(stack, "_start", "main", "sleep_until")
+               for stack in stacks)
+    assert not any("[truncated" in frame for stack in stacks for frame in stack), stacks
+
+
+def test_no_frame_of_the_profiler(world):
+    for _ in range(10):
+        done = world.fgprof("run", "-F", 1000, "--lines", "--", world.fixture("states"), 0.05)
+        assert done.returncode == 0, done.stderr
+        for stack in folded(done.stdout):
+            for frame in stack:
+                assert not re.search(r"fgprof|posix_spawn|__spawn|recorder|vfork", frame), stack
+
+
+def gdb_stacks(pid):
+    """{tid: [function, ...]}, leaf first."""
+    out = subprocess.run(["gdb", "-batch", "-nx", "-p", str(pid), "-ex", "thread apply all bt"],
+                         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                         timeout=60).stdout
+    stacks, tid = {}, None
+    for line in out.splitlines():
+        thread = re.match(r"Thread \d+ \(.*?(?:LWP|process) (\d+)\)?", line)
+        frame = re.match(r"#\d+ +(?:0x[0-9a-f]+ in )?(\S+)", line)
+        if thread:
+            tid = int(thread[1])
+            stacks[tid] = []
+        elif frame and tid:
+            stacks[tid].append(frame[1].split("@")[0])
+    return stacks
+
+
+def test_agrees_with_gdb(world):
+    with world.running("states", 60) as target:
+        os.kill(target.pid, signal.SIGSTOP)
+        wait_for(lambda: status_field(target.pid, "State").startswith("T"), "the stop")
+        stacks = folded(world.attach(target, "--threads=tid", duration="500ms").stdout)
+        judge = gdb_stacks(target.pid)
+    assert len(judge) == 5, judge
+    for tid, frames in judge.items():
+        ours = [stack for stack in stacks if stack[0].endswith(f"/{tid}")]
+        assert len(ours) == 1, ours
+        # Aliases of one function without debug information (clone3, __clone3) are as good as
+        # each other.
+        mine = [frame.replace("_[i]", "").lstrip("_") for frame in reversed(ours[0][1:])]
+        frames = [frame.lstrip("_") for frame in frames]
+        # gdb ends at main unless told otherwise.
+        mine = mine[:len(frames)] if frames[-1] == "main" else mine
+        assert mine == frames, f"ours {mine}\ngdb  {frames}"
+
+
+def test_deep_recursion_is_whole(world):
+    # 5,000 frames need far more stack than the first copy takes.
+    with world.running("deep", 30, 5000) as target:
+        stacks = folded(world.attach(target, "--max-depth", 10000, duration="500ms").stdout)
+    for stack in stacks:
+        assert stack.count("recurse") == 5001 and stack[0] == "_start", (len(stack), stack[:3])
+
+
+def test_a_cut_stack_says_so(world):
+    with world.running("deep", 30, 3000) as target:
+        default = world.attach(target, duration="500ms")
+        hundred = world.attach(target, "--max-depth", 100, duration="500ms")
+    for done, depth in (default, 1024), (hundred, 100):
+        for stack in folded(done.stdout):
+            assert stack[0] == "[truncated: max depth]" and len(stack) == depth + 1
+            assert "nanosleep" in stack[-1]
+        assert "100.00 % cut" in done.stderr, done.stderr
+
+
+def test_without_symbols(world):
+    with world.running("nosymbols", 30) as target:
+        done = world.attach(target, "-t", duration="1s")
+    stacks = folded(done.stdout)
+    assert any(has(stack, "sleeping", "start_thread", "[fixture-nosymbols]", "nanosleep")
+               for stack in stacks), stacks
+    assert re.search(r"[1-9][\d.]* % with frames without symbols", done.stderr), done.stderr
+
+
+def test_lines(world):
+    with world.running("states", 30) as target:
+        stacks = folded(world.attach(target, "--lines", duration="1s").stdout)
+    source = open(os.path.join(world.source, "tests/fixtures/states.c")).read().splitlines()
+    line = source.index("    pthread_mutex_lock(&mutex);") + 1
+    assert any(f"in_lock (states.c:{line})" in frame for stack in stacks for frame in stack), stacks
+
+
+def test_several_processes(world):
+    with world.running("states", 30) as one, world.running("deep", 30, 10) as two:
+        done = world.fgprof("attach", "-p", f"{one.pid},{two.pid}", "-d", "1s")
+    assert done.returncode == 0, done.stderr
+    stacks = folded(done.stdout)
+    assert any("in_spin" in stack for stack in stacks)
+    assert any(stack.count("recurse") == 11 for stack in stacks)

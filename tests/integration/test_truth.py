@@ -1,0 +1,89 @@
+"""The numbers: what a profile adds up to is the time that passed."""
+
+import re
+
+from harness import PERIOD, RATE, by_root, folded, tool
+
+THREADS = {"fixture-states", "sleeping", "spinning", "locked", "piped"}
+
+
+def ticks_planned(stderr):
+    return int(re.search(r"(\d+) ticks planned", stderr)[1])
+
+
+def test_each_thread_adds_up_to_the_time(world):
+    with world.running("states", 30) as target:
+        done = world.attach(target, "--threads=tid")
+    counts = by_root(folded(done.stdout))
+    assert {root.rsplit("/", 1)[0] for root in counts} == THREADS, counts
+    assert len(counts) == len(THREADS)
+    planned = ticks_planned(done.stderr)
+    assert planned >= 2 * RATE - 1
+    for root, count in counts.items():
+        assert abs(count - planned) <= 1, f"{root}: {count} of {planned}"
+
+
+def test_late_ticks_carry_their_weight(world):
+    # At 1000 Hz, with a stop of every thread at each tick, ticks are missed for certain.
+    with world.running("states", 30) as target:
+        done = world.attach(target, "-F", 1000, "--threads=tid")
+    planned = ticks_planned(done.stderr)
+    assert planned >= 1999
+    for root, count in by_root(folded(done.stdout)).items():
+        # A thread's last sample may be as many ticks before the end as the sampler rested then.
+        assert planned - 250 <= count <= planned + 1, f"{root}: {count} of {planned}"
+
+
+def test_pprof_time_is_elapsed_time(world):
+    profile = world.path("truth.pb.gz")
+    with world.running("states", 30) as target:
+        world.attach(target, "--threads=tid", "-o", profile)
+    raw = tool("go", "tool", "pprof", "-raw", profile)
+    duration = float(re.search(r"Duration: ([\d.]+)", raw)[1])
+    times = {}
+    for count, time_ns, labels in re.findall(
+            r"^ +(\d+) +(\d+): [\d ]+\n +thread:\[(.*?)\]", raw, re.M):
+        times[labels] = times.get(labels, 0) + int(time_ns)
+        assert int(count) > 0
+    assert set(times) == THREADS, times
+    for name, time_ns in times.items():
+        assert abs(time_ns / 1e9 - duration) < PERIOD + 0.02, (name, time_ns, duration)
+    assert len(re.findall(r"tid:\[?\d+", raw)) >= len(THREADS), raw[:2000]
+
+
+def test_equal_stacks_of_equally_named_threads_are_one_sample(world):
+    profile = world.path("churn.pb.gz")
+    with world.running("churn", 30) as target:
+        world.attach(target, "-o", profile, duration="1s")
+        by_tid = world.attach(target, "--threads=tid", duration="1s")
+    raw = tool("go", "tool", "pprof", "-raw", profile)
+    assert "tid" not in raw
+    samples = re.findall(r"^ +(\d+) +\d+: ([\d ]+)\n +thread:\[(.*?)\]", raw, re.M)
+    keys = [(stack, name) for _, stack, name in samples]
+    assert len(keys) == len(set(keys)), "one stack in two samples"
+    assert max(int(count) for count, _, _ in samples) > 10
+    assert len(by_root(folded(by_tid.stdout))) > 100
+
+
+def test_short_lived_threads_are_counted_in_proportion(world):
+    # About five threads of 5 ms each are alive at any time, whatever the machine's speed: time and
+    # count come from what the fixture itself says.
+    with world.running("churn", 3) as target:
+        done = world.fgprof("attach", "-p", target.pid, "-t")
+        births = int(target.stdout.readline().split()[0])
+    assert done.returncode == 0, done.stderr
+    short = sum(count for stack, count in folded(done.stdout).items()
+                if any("short_life" in frame for frame in stack))
+    lived = births * 0.005
+    assert 0.5 * lived < short * PERIOD < 2.5 * lived, (short * PERIOD, lived)
+
+
+def test_shares_of_the_example(world):
+    done = world.fgprof("run", "-t", "--", world.build + "/examples/slow-service", 5)
+    assert done.returncode == 0, done.stderr
+    stacks = folded(done.stdout)
+    total = sum(count for stack, count in stacks.items() if stack[0] == "slow-service")
+    for name, share in ("slow_network_request", 0.6), ("cpu_intensive_task", 0.3), ("nap", 0.1):
+        found = sum(count for stack, count in stacks.items()
+                    if stack[0] == "slow-service" and name in stack)
+        assert abs(found / total - share) < 0.05, (name, found / total)
