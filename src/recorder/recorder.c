@@ -209,6 +209,15 @@ static int continue_rounds(struct fgprof_recorder *recorder)
     return err;
 }
 
+/* Whether the duration has passed. */
+static bool is_over(const struct fgprof_recorder *recorder)
+{
+    const struct recording *recording = &recorder->recording;
+    uint64_t duration_ns = recorder->options.duration_ns;
+    return duration_ns &&
+           recording_tick_at(recording, monotonic_ns()) >= duration_ns / recording->period_ns;
+}
+
 /* Waits for the next tick, and meanwhile goes on with rounds that a thread holds up. Returns 1 for
  * a tick, 0 where it was asked to stop, or a negative errno. */
 static int await_tick(struct fgprof_recorder *recorder, int timer_fd)
@@ -224,7 +233,7 @@ static int await_tick(struct fgprof_recorder *recorder, int timer_fd)
             return 0;
         uint64_t expirations;
         if (files[0].revents && read(timer_fd, &expirations, sizeof expirations) > 0 &&
-            monotonic_ns() >= recorder->rest_until_ns)
+            (monotonic_ns() >= recorder->rest_until_ns || is_over(recorder)))
             return 1;
         int err = continue_rounds(recorder);
         if (err)
@@ -267,8 +276,6 @@ static int take_tick(struct fgprof_recorder *recorder)
 
 static int sample_until_end(struct fgprof_recorder *recorder, int timer_fd)
 {
-    struct recording *recording = &recorder->recording;
-    uint64_t last_tick = recorder->options.duration_ns / recording->period_ns;
     int err = 0;
     for (size_t i = 0; i < recorder->target_count && !err; i++)
         err = target_start(&recorder->targets[i]);
@@ -279,19 +286,23 @@ static int sample_until_end(struct fgprof_recorder *recorder, int timer_fd)
         err = take_tick(recorder);
         if (!err && all_exited(recorder))
             return 0;
-        if (recorder->options.duration_ns &&
-            recording_tick_at(recording, monotonic_ns()) >= last_tick)
+        if (is_over(recorder))
             return 0;
     }
     return err;
 }
 
-/* Threads that have been asked to stop get a last chance; those that do not come are let go when
- * this thread ends, which is when the kernel detaches whom it traces (exit_ptrace in ptrace.c). */
+/* Threads whose ticks are outstanding get a last round, and some time to stop; those that do not
+ * come are let go when this thread ends, which is when the kernel detaches whom it traces
+ * (exit_ptrace in ptrace.c). */
 static int finish(struct fgprof_recorder *recorder)
 {
     uint64_t begin_ns = monotonic_ns();
     int err = 0;
+    for (size_t i = 0; i < recorder->target_count && !err; i++)
+        err = target_begin_round(&recorder->targets[i]);
+    if (!err)
+        err = continue_rounds(recorder);
     while (!err && any_pending(recorder) && monotonic_ns() - begin_ns < FINISH_WAIT_NS) {
         struct timespec nap = {0, COLLECT_PERIOD_NS};
         clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, NULL);
@@ -324,7 +335,7 @@ static void *sampler_thread(void *context)
     if (timer_fd >= 0)
         close(timer_fd);
     recording->end_ns = monotonic_ns();
-    int finish_err = finish(recorder);
+    int finish_err = err ? 0 : finish(recorder);
     recording->error = err ? err : finish_err;
     pthread_mutex_lock(&recorder->lock);
     recorder->has_ended = true;

@@ -1,4 +1,5 @@
 #include "recorder/recording.h"
+#include "target/stop.h"
 
 int recording_init(struct recording *recording)
 {
@@ -12,6 +13,11 @@ void recording_free(struct recording *recording)
     spaces_free(&recording->spaces);
     modules_free(&recording->modules);
     strings_free(&recording->thread_names);
+}
+
+uint64_t recording_now_ns(const struct recording *recording)
+{
+    return recording->end_ns ? recording->end_ns : monotonic_ns();
 }
 
 uint64_t recording_tick_at(const struct recording *recording, uint64_t now_ns)

@@ -14,8 +14,8 @@ struct recording {
     struct spaces spaces;
     struct stack_table stacks;
     struct strings thread_names;
-    uint64_t start_ns; /* CLOCK_MONOTONIC: ticks are start_ns + n * period_ns */
-    uint64_t end_ns;
+    uint64_t start_ns;      /* CLOCK_MONOTONIC: ticks are start_ns + n * period_ns */
+    uint64_t end_ns;        /* 0 until it ends */
     uint64_t start_time_ns; /* the same moment, since 1970 */
     uint64_t period_ns;
     uint64_t ticks_taken;
@@ -31,6 +31,9 @@ struct recording {
 /* Returns 0 or -ENOMEM. */
 int recording_init(struct recording *recording);
 void recording_free(struct recording *recording);
+
+/* The moment up to which time is counted: now, and the end once that is reached. */
+uint64_t recording_now_ns(const struct recording *recording);
 
 /* How many ticks had come due at `now_ns`. */
 uint64_t recording_tick_at(const struct recording *recording, uint64_t now_ns);

@@ -31,10 +31,10 @@ static int update_name(struct target *target, struct thread *thread)
 static int count(struct target *target, struct thread *thread)
 {
     struct recording *recording = target->recording;
-    uint64_t now_ns = monotonic_ns();
+    uint64_t now_ns = recording_now_ns(recording);
     uint64_t tick = recording_tick_at(recording, now_ns);
-    if (tick <= thread->counted_tick)
-        return 0;
+    if (tick <= thread->counted_tick || now_ns < thread->counted_ns)
+        return 0; /* counted already, or born after the end */
     uint64_t ticks = tick - thread->counted_tick;
     uint64_t time_ns = now_ns - thread->counted_ns;
     bool is_captured = target->stack.cut != STACK_CUT_NOT_CAPTURED;
@@ -78,8 +78,8 @@ static int count_not_captured(struct target *target, struct thread *thread)
 
 int target_count_lost(struct target *target, struct thread *thread)
 {
-    uint64_t now_ns = monotonic_ns();
-    if (thread->has_exited || now_ns - thread->counted_ns < 2 * target->recording->period_ns)
+    uint64_t until_ns = recording_now_ns(target->recording);
+    if (thread->has_exited || until_ns < thread->counted_ns + 2 * target->recording->period_ns)
         return 0;
     return count_not_captured(target, thread);
 }
@@ -140,6 +140,9 @@ static void note_exit(struct target *target)
 
 int target_sample(struct target *target, struct thread *thread)
 {
+    uint64_t tick = recording_tick_at(target->recording, recording_now_ns(target->recording));
+    if (!target->is_pending && tick <= thread->counted_tick)
+        return 0; /* a round that ended late has counted this tick */
     for (;;) {
         enum capture_result result = capture(target, thread);
         target->is_pending = result == CAPTURE_PENDING;
