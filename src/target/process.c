@@ -104,7 +104,8 @@ ssize_t process_list_threads(struct process *process, pid_t **tids, size_t *capa
             return -ENOMEM;
         (*tids)[count++] = tid;
     }
-    qsort(*tids, count, sizeof **tids, compare_tids);
+    if (count)
+        qsort(*tids, count, sizeof **tids, compare_tids);
     return (ssize_t)count;
 }
 
