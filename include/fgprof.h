@@ -94,6 +94,7 @@ FGPROF_API void fgprof_recorder_free(fgprof_recorder *recorder);
  *   -ENOEXEC  it is a kernel thread
  *   -EINVAL   it is the id of a thread, not of a process
  *   -EBUSY    another process traces it (ptrace allows one tracer)
+ *   -ENOTSUP  it is a 32-bit program
  *   -EPERM    it may not be looked at
  *   -EEXIST   it was added before
  * fgprof_explain says more. */
@@ -112,7 +113,8 @@ FGPROF_API pid_t fgprof_recorder_child(const fgprof_recorder *recorder);
 /* Samples until the duration has passed, all processes have exited, or fgprof_recorder_stop is
  * called, whichever comes first; then names what it found. The profile is the caller's, and does
  * not need the recorder any more. Once a recorder.
- * Errors: -ENOMEM, -EAGAIN (no thread could be started), -ESRCH where nothing was added. */
+ * Errors: -ENOMEM, -EAGAIN (no thread could be started), -ESRCH where nothing was added, -EALREADY.
+ * Raises the process's soft limit of open files to the hard one: two are kept for each thread. */
 FGPROF_API int fgprof_recorder_run(fgprof_recorder *recorder, fgprof_profile **ret_profile);
 
 /* Ends fgprof_recorder_run soon, from any thread or from a signal handler. */
@@ -135,8 +137,9 @@ struct fgprof_summary {
     uint64_t samples_cut; /* of these, with a stack that does not reach its thread's first frame */
     uint64_t samples_unnamed;      /* of these, with a frame that has no function name */
     uint64_t samples_not_captured; /* of these, whose thread could not be stopped in its time */
-    uint64_t stacks;               /* distinct ones */
-    uint64_t pauses;               /* how often a thread that was running was paused */
+    uint64_t samples_assumed; /* of these, between two looks at a thread that moved meanwhile */
+    uint64_t stacks;          /* distinct ones */
+    uint64_t pauses;          /* how often a thread that was running was paused */
     uint64_t pause_median_ns, pause_p99_ns, pause_max_ns;
     double pause_share; /* of the time that threads were found running; 0 to 1 */
     int error;          /* why sampling ended before its time: 0 or a negative errno */

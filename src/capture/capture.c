@@ -1,6 +1,6 @@
 #include "capture/capture.h"
+#include "target/activity.h"
 #include "target/memory.h"
-#include "target/procfs.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -9,6 +9,7 @@
 
 /* How long a tick waits for one thread to stop, before it goes on with others. */
 #define STOP_WAIT_NS 1000000
+#define STACK_PAGE_BYTES 4096u /* the smallest there is */
 
 void snapshot_free(struct snapshot *snapshot)
 {
@@ -30,11 +31,19 @@ static bool make_room(struct snapshot *snapshot, size_t stack_bytes)
     return true;
 }
 
-static void copy_stack(struct snapshot *snapshot, pid_t tid, size_t limit)
+/* Up to the end of the mapping that the stack is in, and no further: what lies behind may be
+ * anything, also memory that is slow to read, or that only the thread that we hold can provide
+ * (userfaultfd(2)). Where the mapping is not known, up to the end of the page. */
+static void copy_stack(const struct capture_request *request, struct snapshot *snapshot)
 {
-    snapshot->stack_address = registers_sp(&snapshot->registers);
-    snapshot->stack_bytes = memory_read(tid, snapshot->stack_address, snapshot->stack, limit);
-    snapshot->stack_is_limited = snapshot->stack_bytes == limit;
+    uint64_t sp = registers_sp(&snapshot->registers);
+    uint64_t end = stack_areas_end(request->stack_areas, sp);
+    snapshot->stack_end_is_known = end != 0;
+    uint64_t room = end ? end - sp : STACK_PAGE_BYTES - sp % STACK_PAGE_BYTES;
+    size_t bytes = room < request->stack_limit ? room : request->stack_limit;
+    snapshot->stack_address = sp;
+    snapshot->stack_end = sp + room;
+    snapshot->stack_bytes = memory_read(request->tid, sp, snapshot->stack, bytes);
 }
 
 static enum capture_result copy_stopped(struct capture *capture, struct snapshot *snapshot)
@@ -42,10 +51,12 @@ static enum capture_result copy_stopped(struct capture *capture, struct snapshot
     struct stop *stop = &capture->stop;
     int err = registers_read_stopped(stop->tid, &snapshot->registers);
     if (!err)
-        copy_stack(snapshot, stop->tid, capture->stack_limit);
+        copy_stack(&capture->request, snapshot);
+    if (!err && capture->was_running && !stop->is_group_stop)
+        registers_hide_stop(stop->tid);
     stop_release(stop);
     capture->pause_ns = monotonic_ns() - stop->running_ns;
-    return err ? CAPTURE_GONE : CAPTURE_DONE;
+    return err == -ENOTSUP ? CAPTURE_REFUSED : err ? CAPTURE_GONE : CAPTURE_DONE;
 }
 
 static enum capture_result await_and_copy(struct capture *capture, struct snapshot *snapshot,
@@ -57,56 +68,92 @@ static enum capture_result await_and_copy(struct capture *capture, struct snapsh
     return err ? CAPTURE_GONE : copy_stopped(capture, snapshot);
 }
 
-bool capture_parse_syscall(const char *line, struct registers *ret_registers)
+void watch_close(struct watch *watch)
+{
+    thread_file_close(&watch->schedstat);
+    thread_file_close(&watch->syscall);
+    *watch = (struct watch){0};
+}
+
+bool capture_parse_syscall(const char *line, struct registers *ret_registers,
+                           long *ret_syscall_number)
 {
     uint64_t arguments[6] = {0}, sp, pc;
     if (sscanf(line, "-1 %" SCNx64 " %" SCNx64, &sp, &pc) == 2) {
         registers_set_blocked(ret_registers, arguments, sp, pc);
         /* Outside a call the other registers are anything. */
         ret_registers->known = 1ull << architecture.sp | 1ull << architecture.pc;
+        *ret_syscall_number = -1;
         return true;
     }
+    long number;
     int fields = sscanf(line,
-                        "%*u %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64
+                        "%ld %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64
                         " %" SCNx64 " %" SCNx64,
-                        &arguments[0], &arguments[1], &arguments[2], &arguments[3], &arguments[4],
-                        &arguments[5], &sp, &pc);
-    if (fields != 8)
+                        &number, &arguments[0], &arguments[1], &arguments[2], &arguments[3],
+                        &arguments[4], &arguments[5], &sp, &pc);
+    if (fields != 9 || number < 0)
         return false;
     registers_set_blocked(ret_registers, arguments, sp, pc);
+    *ret_syscall_number = number;
     return true;
 }
 
-/* Without a stop. The caller has seen it in uninterruptible sleep; where it has woken since,
- * `syscall` says "running" or shows another place. */
-static bool copy_blocked(struct capture *capture, int proc_fd, pid_t tid, struct snapshot *snapshot)
+static bool read_activity(const struct capture_request *request, struct watch *watch,
+                          struct activity *ret_activity)
 {
-    char name[48], line[256];
-    struct registers *before = &snapshot->registers, after;
-    snprintf(name, sizeof name, "task/%d/syscall", tid);
-    if (procfs_read(proc_fd, name, line, sizeof line) <= 0 || !capture_parse_syscall(line, before))
-        return false;
-    copy_stack(snapshot, tid, capture->stack_limit);
-    return procfs_read(proc_fd, name, line, sizeof line) > 0 &&
-           capture_parse_syscall(line, &after) && registers_sp(&after) == registers_sp(before) &&
-           registers_pc(&after) == registers_pc(before);
+    char line[128];
+    return thread_file_read(&watch->schedstat, request->proc_fd, request->tid, "schedstat",
+                            request->keep_fds_below, line, sizeof line) > 0 &&
+           activity_parse(line, ret_activity);
 }
 
-enum capture_result capture_thread(struct capture *capture, pid_t process_id, int proc_fd,
-                                   pid_t tid, struct snapshot *snapshot)
+/* Reads a blocked thread as it is. Returns 0, -EAGAIN where it runs or ran meanwhile, -ESRCH where
+ * it is a zombie. */
+static int copy_asleep(struct capture *capture, struct watch *watch, const struct activity *before,
+                       struct snapshot *snapshot)
 {
-    char name[48];
-    struct proc_stat stat;
-    snprintf(name, sizeof name, "task/%d/stat", tid);
-    capture->pause_ns = 0;
-    if (procfs_stat(proc_fd, name, &stat) || stat.state == 'Z' || stat.state == 'X')
-        return CAPTURE_GONE;
-    capture->state = stat.state;
-    if (!make_room(snapshot, capture->stack_limit))
+    const struct capture_request *request = &capture->request;
+    struct activity after;
+    char line[256];
+    /* "running" also where it is only runnable (task_current_syscall in the kernel's
+     * lib/syscall.c). */
+    if (thread_file_read(&watch->syscall, request->proc_fd, request->tid, "syscall",
+                         request->keep_fds_below, line, sizeof line) <= 0 ||
+        !capture_parse_syscall(line, &snapshot->registers, &capture->syscall_number))
+        return -EAGAIN;
+    /* "-1 0x0 0x0": it has no stack any more. */
+    if (!registers_sp(&snapshot->registers))
+        return -ESRCH;
+    copy_stack(request, snapshot);
+    if (!read_activity(request, watch, &after) || after.switched_in != before->switched_in)
+        return -EAGAIN;
+    watch->is_asleep = true;
+    watch->switched_in = before->switched_in;
+    return 0;
+}
+
+enum capture_result capture_thread(struct capture *capture, const struct capture_request *request,
+                                   struct watch *watch, struct snapshot *snapshot)
+{
+    struct activity before;
+    *capture = (struct capture){.request = *request, .syscall_number = -1};
+    bool is_known = read_activity(request, watch, &before);
+    if (is_known && watch->is_asleep && watch->switched_in == before.switched_in &&
+        !request->must_stop)
+        return CAPTURE_UNMOVED;
+    watch->is_asleep = false;
+    if (!make_room(snapshot, request->stack_limit))
         return CAPTURE_REFUSED;
-    if (stat.state == 'D' && copy_blocked(capture, proc_fd, tid, snapshot))
-        return CAPTURE_DONE;
-    int err = stop_request(process_id, tid, &capture->stop);
+    int err = -EAGAIN;
+    if (is_known && !request->must_stop)
+        err = copy_asleep(capture, watch, &before, snapshot);
+    if (err != -EAGAIN)
+        return err ? CAPTURE_GONE : CAPTURE_DONE;
+    if (!request->may_stop)
+        return CAPTURE_RUNNING;
+    capture->was_running = !request->must_stop;
+    err = stop_request(request->process_id, request->tid, &capture->stop);
     if (err)
         return err == -ESRCH ? CAPTURE_GONE : CAPTURE_REFUSED;
     return await_and_copy(capture, snapshot, STOP_WAIT_NS);
@@ -114,7 +161,7 @@ enum capture_result capture_thread(struct capture *capture, pid_t process_id, in
 
 enum capture_result capture_collect(struct capture *capture, struct snapshot *snapshot)
 {
-    if (!make_room(snapshot, capture->stack_limit))
+    if (!make_room(snapshot, capture->request.stack_limit))
         return CAPTURE_PENDING;
     return await_and_copy(capture, snapshot, 0);
 }

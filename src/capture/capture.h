@@ -1,32 +1,59 @@
-/* Takes a snapshot of one thread.
+/* Takes a snapshot of one thread, without waking one that sleeps.
  *
- * A thread in uninterruptible sleep can't be stopped, and does not move: it is read as it is. Any
- * other is stopped by ptrace for as long as its registers and stack are copied. */
+ * A thread that is blocked is read as it is: stack pointer and program counter from its `syscall`
+ * file, the stack from memory. The kernel's count of how often it was given a CPU, read before and
+ * after, proves that it did not move meanwhile; as long as that count stays the same at later
+ * ticks, it is where it was. Only a thread that is on a CPU, or waits for one, is stopped by
+ * ptrace, for as long as registers and stack are copied. */
 #ifndef FGPROF_CAPTURE_CAPTURE_H
 #define FGPROF_CAPTURE_CAPTURE_H
 
 #include "capture/snapshot.h"
+#include "target/stack_areas.h"
 #include "target/stop.h"
+#include "target/thread_file.h"
 
 enum capture_result {
     CAPTURE_DONE,
+    CAPTURE_UNMOVED, /* asleep since the last snapshot, which is right still */
+    CAPTURE_RUNNING, /* it would have to be stopped, and may_stop is false */
     CAPTURE_PENDING, /* it has not stopped yet: look again with capture_collect */
     CAPTURE_GONE,    /* it has exited, or is about to */
     CAPTURE_REFUSED, /* it may not be traced, or another process traces it */
 };
 
-/* One thread's capture, which may be under way over several calls. */
+/* What is kept of one thread from tick to tick. Zeroed at first. */
+struct watch {
+    struct thread_file schedstat, syscall;
+    bool is_asleep; /* the last snapshot was of it sleeping, with this count: */
+    uint64_t switched_in;
+};
+
+void watch_close(struct watch *watch);
+
+/* Whose thread it is, and how to capture it. */
+struct capture_request {
+    pid_t process_id, tid;
+    int proc_fd;                           /* /proc/PID of the process */
+    const struct stack_areas *stack_areas; /* of the process */
+    size_t stack_limit;                    /* how many bytes of stack to copy at the most */
+    int keep_fds_below;                    /* see thread_file_read */
+    bool may_stop;                         /* where it runs */
+    bool must_stop;                        /* also where it sleeps: all its registers are needed */
+};
+
+/* One capture, which may be under way over several calls. */
 struct capture {
+    struct capture_request request;
     struct stop stop;
-    char state;         /* of /proc/PID/task/TID/stat before it was asked to stop */
-    size_t stack_limit; /* how many bytes of stack to copy at the most */
+    long syscall_number; /* of a blocked thread; -1: outside a call */
+    bool was_running;    /* on a CPU or waiting for one, and so stopped */
     uint64_t pause_ns; /* after CAPTURE_DONE: how long it was stopped, at the most; 0: not at all */
 };
 
-/* Begins with thread `tid` of process `process_id`, whose /proc directory is `proc_fd`, and waits
- * for it shortly. `capture->stack_limit` is set by the caller. */
-enum capture_result capture_thread(struct capture *capture, pid_t process_id, int proc_fd,
-                                   pid_t tid, struct snapshot *snapshot);
+/* Begins, and waits shortly where it has to stop the thread. */
+enum capture_result capture_thread(struct capture *capture, const struct capture_request *request,
+                                   struct watch *watch, struct snapshot *snapshot);
 
 /* Goes on after CAPTURE_PENDING. */
 enum capture_result capture_collect(struct capture *capture, struct snapshot *snapshot);
@@ -35,6 +62,7 @@ enum capture_result capture_collect(struct capture *capture, struct snapshot *sn
  *   232 0x5 0x7ffd8c4c2d60 0x80 0xffffffff 0x0 0x8 0x7ffd8c4c2d30 0x7f6c0e5a1dd6
  * the number, six arguments, stack pointer and program counter, or "-1 SP PC" for one blocked
  * outside a call. Returns false for "running" and anything else. */
-bool capture_parse_syscall(const char *line, struct registers *ret_registers);
+bool capture_parse_syscall(const char *line, struct registers *ret_registers,
+                           long *ret_syscall_number);
 
 #endif

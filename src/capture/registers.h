@@ -29,8 +29,19 @@ extern const struct architecture architecture;
 void registers_set_blocked(struct registers *registers, const uint64_t arguments[6], uint64_t sp,
                            uint64_t pc);
 
-/* Reads the registers of a thread that is stopped by ptrace. Returns 0 or -ESRCH. */
+/* Reads the registers of a thread that is stopped by ptrace. Returns 0, -ESRCH, or
+ * -ENOTSUP where it runs 32-bit code. */
 int registers_read_stopped(pid_t tid, struct registers *ret_registers);
+
+/* Undoes what our stop may have done to a system call. A thread that was running when it was asked
+ * to stop, and had just gone to sleep in a call when it did, has that call interrupted: some calls
+ * then fail with EINTR, though no signal came. Has the kernel restart such a call instead, as it
+ * would where a signal without a handler had come; a signal with one still interrupts it. */
+void registers_hide_stop(pid_t tid);
+
+/* Whether a stop of a thread that sleeps in this system call is not noticed by the program: the
+ * kernel restarts the call, with what is left of its time. False where that is not certain. */
+bool registers_call_survives_stop(long syscall_number);
 
 static inline uint64_t registers_pc(const struct registers *registers)
 {

@@ -4,6 +4,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <sys/ptrace.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/user.h>
 
@@ -28,8 +29,10 @@ int registers_read_stopped(pid_t tid, struct registers *ret_registers)
 {
     struct user_regs_struct user;
     struct iovec whole = {&user, sizeof user};
-    if (ptrace(PTRACE_GETREGSET, tid, (void *)NT_PRSTATUS, &whole) || whole.iov_len != sizeof user)
+    if (ptrace(PTRACE_GETREGSET, tid, (void *)NT_PRSTATUS, &whole))
         return -ESRCH;
+    if (whole.iov_len != sizeof user)
+        return -ENOTSUP; /* a 32-bit program's */
     *ret_registers = (struct registers){
         .values = {user.rax, user.rdx, user.rcx, user.rbx, user.rsi, user.rdi, user.rbp, user.rsp,
                    user.r8, user.r9, user.r10, user.r11, user.r12, user.r13, user.r14, user.r15,
@@ -37,4 +40,70 @@ int registers_read_stopped(pid_t tid, struct registers *ret_registers)
         .known = (1u << 17) - 1,
     };
     return 0;
+}
+
+/* Of the kernel's include/linux/errno.h, not seen by programs: restart the call unless a handler
+ * runs. */
+#define KERNEL_ERESTARTNOHAND 514
+
+/* Calls that fail with EINTR before they have done anything, so that they can be begun again
+ * (signal(7), "Interruption of system calls and library functions by stop signals"). */
+static bool can_begin_again(unsigned long long number)
+{
+    switch (number) {
+    case SYS_epoll_wait:
+    case SYS_epoll_pwait:
+    case SYS_epoll_pwait2:
+    case SYS_semop:
+    case SYS_semtimedop:
+    case SYS_io_getevents:
+    case SYS_io_pgetevents:
+    case SYS_io_uring_enter:
+    case SYS_rt_sigtimedwait:
+    case SYS_msgrcv:
+    case SYS_msgsnd:
+    case SYS_read:
+    case SYS_write:
+    case SYS_recvfrom:
+    case SYS_recvmsg:
+    case SYS_sendto:
+    case SYS_sendmsg:
+    case SYS_accept:
+    case SYS_accept4:
+        return true;
+    default:
+        return false;
+    }
+}
+
+void registers_hide_stop(pid_t tid)
+{
+    struct user_regs_struct user;
+    struct iovec whole = {&user, sizeof user};
+    if (ptrace(PTRACE_GETREGSET, tid, (void *)NT_PRSTATUS, &whole) ||
+        (long long)user.orig_rax < 0 || (long long)user.rax != -EINTR ||
+        !can_begin_again(user.orig_rax))
+        return;
+    user.rax = (unsigned long long)-KERNEL_ERESTARTNOHAND;
+    ptrace(PTRACE_SETREGSET, tid, (void *)NT_PRSTATUS, &whole);
+}
+
+/* Seen to restart cleanly under a stop without a signal; signal(7) says which calls do not. */
+bool registers_call_survives_stop(long syscall_number)
+{
+    switch (syscall_number) {
+    case SYS_poll:
+    case SYS_ppoll:
+    case SYS_select:
+    case SYS_pselect6:
+    case SYS_futex:
+    case SYS_nanosleep:
+    case SYS_clock_nanosleep:
+    case SYS_wait4:
+    case SYS_waitid:
+    case SYS_restart_syscall:
+        return true;
+    default:
+        return false;
+    }
 }

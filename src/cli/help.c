@@ -36,7 +36,8 @@ void help_run(void)
 {
     printf("usage: fgprof-c run [options] -- CMD [ARG...]\n"
            "\n"
-           "Starts CMD and samples all its threads from its exec to its end. CMD has this\n"
+           "Starts CMD and samples all its threads from its exec to its end, or for the\n"
+           "duration, and waits for it. CMD has this\n"
            "terminal's stdin, stdout and stderr; only where the profile goes to stdout does\n"
            "CMD's stdout go to stderr, so that the two never mix.\n"
            "\n"
@@ -45,7 +46,7 @@ void help_run(void)
            "\n"
            "%s"
            "\n"
-           "Exit status: CMD's, 128+N where signal N ended it, 125 the profiler failed,\n"
-           "126 CMD can't be executed, 127 it was not found.\n",
+           "Exit status: CMD's, 128+N where signal N ended it; 125 the profiler failed or\n"
+           "its command line was wrong, 126 CMD can't be executed, 127 it was not found.\n",
            options_text);
 }

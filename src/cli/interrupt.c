@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
@@ -11,7 +12,13 @@ static fgprof_recorder *volatile current;
 
 static void stop(int number, siginfo_t *info, void *context)
 {
-    (void)number, (void)info, (void)context;
+    (void)info, (void)context;
+    /* Writing a large profile takes time: who asks again means it. */
+    static volatile sig_atomic_t asked;
+    if (asked++) {
+        signal(number, SIG_DFL);
+        raise(number);
+    }
     fgprof_recorder_stop(current);
 }
 
@@ -20,8 +27,10 @@ static void forward(int number, siginfo_t *info, void *context)
     (void)context;
     int saved_errno = errno;
     pid_t child = fgprof_recorder_child(current);
-    /* SI_KERNEL: the terminal's, which went to the whole foreground process group. */
-    if (info->si_code != SI_KERNEL && child > 0)
+    /* Ctrl-C at the terminal (SI_KERNEL) went to the whole foreground process group; its hang-up
+     * goes to the session's leader alone. */
+    bool has_reached_it = number == SIGINT && info->si_code == SI_KERNEL;
+    if (!has_reached_it && child > 0)
         kill(child, number);
     errno = saved_errno;
 }
@@ -42,6 +51,8 @@ static void handle(fgprof_recorder *recorder, void (*handler)(int, siginfo_t *, 
 void interrupt_stops(fgprof_recorder *recorder)
 {
     handle(recorder, stop);
+    /* Ctrl-Z would leave a thread that is just being sampled stopped for as long. */
+    signal(SIGTSTP, SIG_IGN);
 }
 
 void interrupt_forwards(fgprof_recorder *recorder)

@@ -27,7 +27,8 @@ static void usage(FILE *to)
                 "\n");
     for (size_t i = 0; i < COMMAND_COUNT; i++)
         fprintf(to, "  %-8s %s\n", commands[i].name, commands[i].summary);
-    fprintf(to, "\n`fgprof-c COMMAND --help` lists the options; see also fgprof-c(1).\n");
+    fprintf(to, "\n`fgprof-c COMMAND --help` lists the options; `fgprof-c --version` tells the\n"
+                "version; see also fgprof-c(1).\n");
 }
 
 int main(int argc, char **argv)

@@ -64,7 +64,7 @@ int output_file_open(struct output_file *file, const char *path)
         return -errno;
     /* Behind a symbolic link the file is replaced, not the link. */
     file->path = exists ? realpath(path, NULL) : strdup(path);
-    int err = file->path ? open_beside(file, exists ? status.st_mode & 07777 : mode_for_new_file())
+    int err = file->path ? open_beside(file, exists ? status.st_mode & 0777 : mode_for_new_file())
                          : -errno;
     if (err)
         output_file_abandon(file);

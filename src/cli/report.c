@@ -41,6 +41,11 @@ static void summarize(const struct cli_options *options, const struct fgprof_sum
         fprintf(stderr, "  %.2f %% of samples have no stack: their threads did not stop in time\n",
                 percent(summary->samples_not_captured, summary->samples));
     }
+    if (summary->samples_assumed) {
+        fprintf(stderr,
+                "  %.2f %% of samples are assumed: a thread long asleep moved between looks\n",
+                percent(summary->samples_assumed, summary->samples));
+    }
     if (summary->pauses) {
         fprintf(stderr,
                 "  running threads were paused %" PRIu64
@@ -51,8 +56,6 @@ static void summarize(const struct cli_options *options, const struct fgprof_sum
     } else {
         fprintf(stderr, "  no thread was found running\n");
     }
-    if (summary->error)
-        fprintf(stderr, "  sampling ended early: %s\n", strerror(-summary->error));
 }
 
 bool report(const struct cli_options *options, fgprof_profile *profile, struct output_file *file)
@@ -73,5 +76,8 @@ bool report(const struct cli_options *options, fgprof_profile *profile, struct o
     }
     if (!options->is_quiet)
         summarize(options, fgprof_profile_summary(profile));
-    return !err;
+    int early = fgprof_profile_summary(profile)->error;
+    if (early)
+        fprintf(stderr, "fgprof-c: sampling ended early: %s\n", strerror(-early));
+    return !err && !early;
 }

@@ -5,7 +5,8 @@
 #include "options.h"
 
 /* Writes `profile` where the options say, and the summary, unless -q. `file` is open, and is put in
- * its place or abandoned. Says what went wrong. Returns whether a profile was written. */
+ * its place or abandoned. Says what went wrong. Returns whether a profile of the whole time was
+ * written. */
 struct output_file;
 bool report(const struct cli_options *options, fgprof_profile *profile, struct output_file *file);
 

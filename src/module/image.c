@@ -6,11 +6,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* More than any program; a sparse file can claim to be of any size. */
+#define IMAGE_MAX_BYTES ((off_t)64 << 30)
+
 int image_open_fd(struct image *image, int fd)
 {
     struct stat status;
     if (fstat(fd, &status))
         return -errno;
+    if (status.st_size > IMAGE_MAX_BYTES)
+        return -EFBIG;
     size_t bytes = (size_t)status.st_size;
     size_t page_count = bytes / IMAGE_PAGE_BYTES + 1;
     unsigned char **pages = calloc(page_count, sizeof *pages);

@@ -163,13 +163,19 @@ void modules_free(struct modules *modules)
     *modules = (struct modules){0};
 }
 
+/* What the loader maps begins at a page, the segment wherever the linker put it: lld packs them, so
+ * that a mapping of code can begin with the end of another segment. */
+#define PAGE_MASK (~(uint64_t)4095)
+
 bool module_address_of_offset(const struct module *module, uint64_t offset, uint64_t *ret_address)
 {
     /* Where two segments share a page, the one with code is meant. */
     const struct segment *found = NULL;
     for (size_t i = 0; i < module->segment_count; i++) {
         const struct segment *segment = &module->segments[i];
-        if (offset - segment->offset < segment->file_bytes && (!found || segment->executable))
+        bool holds = offset >= (segment->offset & PAGE_MASK) &&
+                     offset < segment->offset + segment->file_bytes;
+        if (holds && (!found || (segment->executable && !found->executable)))
             found = segment;
     }
     if (!found)

@@ -1,6 +1,7 @@
 #include "output/sink.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,6 +30,11 @@ static void write_all(struct sink *sink, const unsigned char *data, size_t bytes
         ssize_t put = write(sink->fd, data, bytes);
         if (put < 0 && errno == EINTR)
             continue;
+        if (put < 0 && errno == EAGAIN) {
+            struct pollfd writable = {.fd = sink->fd, .events = POLLOUT};
+            poll(&writable, 1, -1);
+            continue;
+        }
         if (put < 0) {
             sink->error = -errno;
             return;

@@ -57,7 +57,8 @@ static bool is_same_sample(const void *owner, uint32_t item, const void *key)
 }
 
 int stack_table_add(struct stack_table *table, uint32_t space, const struct stack *stack,
-                    uint32_t thread_name, uint32_t tid, uint64_t count, uint64_t time_ns)
+                    uint32_t thread_name, uint32_t tid, uint64_t count, uint64_t time_ns,
+                    uint32_t *ret_sample)
 {
     struct counted_sample sample = {.thread_name = thread_name, .tid = tid};
     int err = intern_stack(table, space, stack, &sample.stack);
@@ -74,9 +75,15 @@ int stack_table_add(struct stack_table *table, uint32_t space, const struct stac
         found = (uint32_t)table->sample_count++;
         table->samples[found] = sample;
     }
-    table->samples[found].count += count;
-    table->samples[found].time_ns += time_ns;
+    stack_table_count(table, found, count, time_ns);
+    *ret_sample = found;
     return 0;
+}
+
+void stack_table_count(struct stack_table *table, uint32_t sample, uint64_t count, uint64_t time_ns)
+{
+    table->samples[sample].count += count;
+    table->samples[sample].time_ns += time_ns;
 }
 
 void stack_table_free(struct stack_table *table)

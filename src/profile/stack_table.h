@@ -35,10 +35,15 @@ struct stack_table {
     struct index sample_index;
 };
 
-/* Counts `count` ticks and `time_ns` for a stack. Returns 0 or -ENOMEM, and then nothing is
- * counted. */
+/* Counts `count` ticks and `time_ns` for a stack; *ret_sample is where. Returns 0 or -ENOMEM, and
+ * then nothing is counted. */
 int stack_table_add(struct stack_table *table, uint32_t space, const struct stack *stack,
-                    uint32_t thread_name, uint32_t tid, uint64_t count, uint64_t time_ns);
+                    uint32_t thread_name, uint32_t tid, uint64_t count, uint64_t time_ns,
+                    uint32_t *ret_sample);
+
+/* Counts more for a sample that is there. */
+void stack_table_count(struct stack_table *table, uint32_t sample, uint64_t count,
+                       uint64_t time_ns);
 
 void stack_table_free(struct stack_table *table);
 

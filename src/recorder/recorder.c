@@ -4,6 +4,7 @@
 #include "base/array.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -21,8 +22,9 @@
 extern char **environ;
 
 /* After a round we rest for this many times as long as it took: sampling a process of very many
- * threads takes no more than a fifth of one CPU from it. Ticks in that time are late. */
-#define REST_FACTOR 4
+ * threads takes no more than a third of one CPU. Ticks in that time are late. */
+#define REST_FACTOR 2
+#define FDS_FOR_MODULES 256 /* of the limit of open files, kept free of threads' files */
 #define PROGRESS_PERIOD_NS 200000000
 /* Between ticks, how often threads that have not stopped yet are looked at. They wait for a CPU;
  * from when they get it, this is how long they stand still at the most. */
@@ -82,16 +84,15 @@ int fgprof_recorder_attach(fgprof_recorder *recorder, pid_t pid)
     return err;
 }
 
-/* The command gets the signal handling that it would have had without us: none ignored or blocked
- * on our account. */
-static int set_signals(posix_spawnattr_t *attributes)
+/* The command gets the caller's signal mask, and the default for the two signals that a writer of
+ * profiles ignores. */
+static int set_signals(posix_spawnattr_t *attributes, const sigset_t *mask)
 {
-    sigset_t none, defaults;
-    sigemptyset(&none);
+    sigset_t defaults;
     sigemptyset(&defaults);
     sigaddset(&defaults, SIGPIPE);
     sigaddset(&defaults, SIGXFSZ);
-    int err = posix_spawnattr_setsigmask(attributes, &none);
+    int err = posix_spawnattr_setsigmask(attributes, mask);
     if (!err)
         err = posix_spawnattr_setsigdefault(attributes, &defaults);
     if (!err)
@@ -112,41 +113,53 @@ int fgprof_recorder_spawn(fgprof_recorder *recorder, char *const argv[], int std
         posix_spawnattr_destroy(&attributes);
         return -ENOMEM;
     }
-    int err = set_signals(&attributes);
+    /* No handler of the caller's may look for the command before it is known. */
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int err = set_signals(&attributes, &before);
     if (!err && stdout_fd >= 0)
         err = posix_spawn_file_actions_adddup2(&actions, stdout_fd, STDOUT_FILENO);
     /* Returns when the exec has succeeded (posix_spawn(3), since glibc 2.24), so that nothing of
      * ours is ever in the child that is sampled. */
     if (!err)
         err = posix_spawnp(&child, argv[0], &actions, &attributes, argv, environ);
+    if (!err)
+        recorder->child = child;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
     posix_spawn_file_actions_destroy(&actions);
     posix_spawnattr_destroy(&attributes);
     if (err)
         return -err;
-    recorder->child = child;
     recorder->spawned_ns = monotonic_ns();
     err = fgprof_recorder_attach(recorder, child);
     return err == -ESRCH ? 0 : err; /* it has ended already: a run without samples */
 }
 
+/* The target whose end as a child was seen while it was being stopped, or NULL. */
+static const struct target *reaped_child(const fgprof_recorder *recorder)
+{
+    for (size_t i = 0; i < recorder->target_count; i++) {
+        const struct target *target = &recorder->targets[i];
+        if (target->process.pid == recorder->child && target->has_exit_status)
+            return target;
+    }
+    return NULL;
+}
+
 pid_t fgprof_recorder_child(const fgprof_recorder *recorder)
 {
-    return recorder->child;
+    return reaped_child(recorder) ? 0 : recorder->child;
 }
 
 int fgprof_recorder_wait(fgprof_recorder *recorder, int *ret_status)
 {
     if (!recorder->child)
         return -ECHILD;
-    for (size_t i = 0; i < recorder->target_count; i++) {
-        const struct target *target = &recorder->targets[i];
-        if (target->process.pid == recorder->child && target->has_exit_status) {
-            *ret_status = target->exit_status;
-            recorder->child = 0;
-            return 0;
-        }
-    }
-    while (waitpid(recorder->child, ret_status, 0) < 0) {
+    const struct target *target = reaped_child(recorder);
+    if (target)
+        *ret_status = target->exit_status;
+    while (!target && waitpid(recorder->child, ret_status, 0) < 0) {
         if (errno != EINTR)
             return -errno;
     }
@@ -264,6 +277,8 @@ static int take_tick(struct fgprof_recorder *recorder)
     int err = 0;
     uint64_t begin_ns = monotonic_ns();
     recorder->recording.ticks_taken++;
+    /* First of all, who has stopped meanwhile is let go. */
+    err = continue_rounds(recorder);
     for (size_t i = 0; i < recorder->target_count && !err; i++)
         err = target_begin_round(&recorder->targets[i]);
     if (!err)
@@ -344,6 +359,20 @@ static void *sampler_thread(void *context)
     return NULL;
 }
 
+/* Two files are kept open for each thread that is sampled. */
+static void raise_file_limit(struct recording *recording)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit))
+        return;
+    rlim_t before = limit.rlim_cur;
+    limit.rlim_cur = limit.rlim_max;
+    if (setrlimit(RLIMIT_NOFILE, &limit))
+        limit.rlim_cur = before;
+    recording->keep_fds_below = limit.rlim_cur > INT_MAX ? INT_MAX : (int)limit.rlim_cur;
+    recording->keep_fds_below -= FDS_FOR_MODULES;
+}
+
 /* Signals are for the caller's threads: none interrupts a sample. */
 static int start_thread(struct fgprof_recorder *recorder, pthread_t *ret_thread)
 {
@@ -387,6 +416,7 @@ static void summarize(const struct recording *recording, struct fgprof_summary *
     summary->samples = recording->samples;
     summary->samples_cut = recording->samples_cut;
     summary->samples_not_captured = recording->samples_not_captured;
+    summary->samples_assumed = recording->samples_assumed;
     summary->stacks = recording->stacks.stack_count;
     summary->pauses = pauses->count;
     summary->pause_median_ns = histogram_quantile_ns(pauses, 500);
@@ -410,6 +440,7 @@ int fgprof_recorder_run(fgprof_recorder *recorder, fgprof_profile **ret_profile)
     clock_gettime(CLOCK_REALTIME, &wall);
     recording->start_time_ns = (uint64_t)wall.tv_sec * 1000000000u + (uint64_t)wall.tv_nsec;
     recording->start_ns = recorder->spawned_ns ? recorder->spawned_ns : monotonic_ns();
+    raise_file_limit(recording);
     int err = start_thread(recorder, &thread);
     if (err)
         return err;

@@ -18,13 +18,15 @@ struct recording {
     uint64_t end_ns;        /* 0 until it ends */
     uint64_t start_time_ns; /* the same moment, since 1970 */
     uint64_t period_ns;
+    int keep_fds_below; /* threads' files with higher descriptors are closed after each read */
     uint64_t ticks_taken;
     uint64_t threads_seen;
     uint64_t samples;
     uint64_t samples_cut;
     uint64_t samples_not_captured;
-    struct histogram pauses; /* of threads that were running */
-    uint64_t running_ns;     /* time of samples whose thread was running */
+    uint64_t samples_assumed; /* between the last two looks at a thread that had slept, and moved */
+    struct histogram pauses;  /* of threads that were running */
+    uint64_t running_ns;      /* time of samples whose thread was running */
     int error;
 };
 

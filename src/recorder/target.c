@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#define LISTING_MAX_AGE_NS 100000000u
 #define MAPS_MAX_AGE_NS 1000000000u
 
 int target_open(struct target *target, pid_t pid, struct recording *recording,
@@ -24,12 +25,14 @@ void target_close(struct target *target)
     target_space_close(target);
     threads_free(&target->threads);
     snapshot_free(&target->snapshot);
+    sites_free(&target->sites);
+    stack_areas_free(&target->stack_areas);
     free(target->stack.addresses);
     process_close(&target->process);
 }
 
 /* CLOCK_MONOTONIC of the thread's birth, from its start after boot in units of 10 ms: rounded down,
- * and never before the last round, which did not see it. */
+ * and never before the last listing, which did not show it. */
 static uint64_t birth_ns(const struct target *target, pid_t tid)
 {
     char path[48];
@@ -37,14 +40,14 @@ static uint64_t birth_ns(const struct target *target, pid_t tid)
     struct timespec boot;
     uint64_t now_ns = monotonic_ns();
     snprintf(path, sizeof path, "task/%d/stat", tid);
-    if (now_ns - target->last_round_ns < 2 * target->recording->period_ns ||
+    if (now_ns - target->listed_ns < 2 * target->recording->period_ns ||
         procfs_stat(target->process.proc_fd, path, &stat) || clock_gettime(CLOCK_BOOTTIME, &boot))
-        return target->last_round_ns;
+        return target->listed_ns;
     uint64_t boot_now_ns = (uint64_t)boot.tv_sec * 1000000000u + (uint64_t)boot.tv_nsec;
     uint64_t boot_birth_ns = stat.start_tick * (1000000000u / (uint64_t)sysconf(_SC_CLK_TCK));
     uint64_t age_ns = boot_now_ns > boot_birth_ns ? boot_now_ns - boot_birth_ns : 0;
     uint64_t born_ns = now_ns > age_ns ? now_ns - age_ns : 0;
-    return born_ns > target->last_round_ns ? born_ns : target->last_round_ns;
+    return born_ns > target->listed_ns ? born_ns : target->listed_ns;
 }
 
 static void thread_appeared(void *context, struct thread *thread)
@@ -67,7 +70,10 @@ static void thread_appeared(void *context, struct thread *thread)
 static void thread_vanished(void *context, struct thread *thread)
 {
     struct target *target = context;
-    int err = target_count_lost(target, thread);
+    /* It went at some time since it was last seen. */
+    uint64_t now_ns = recording_now_ns(target->recording);
+    uint64_t until_ns = thread->counted_ns + (now_ns - thread->counted_ns) / 2;
+    int err = now_ns > thread->counted_ns ? target_count_lost(target, thread, until_ns) : 0;
     if (err)
         target->recording->error = err;
 }
@@ -75,10 +81,19 @@ static void thread_vanished(void *context, struct thread *thread)
 static int update_threads(struct target *target)
 {
     struct threads *threads = &target->threads;
+    uint64_t now_ns = monotonic_ns();
+    /* One that went while another came leaves their number as it was: it is noticed when it is to
+     * be looked at, or here after some time. */
+    if (!target->must_list_threads && threads->count &&
+        now_ns - target->listed_ns < LISTING_MAX_AGE_NS &&
+        process_count_threads(&target->process) == threads->count)
+        return 0;
+    target->must_list_threads = false;
     ssize_t count = process_list_threads(&target->process, &threads->tids, &threads->tid_capacity);
     if (count < 0)
         return (int)count;
     int err = threads_update(threads, (size_t)count, thread_appeared, thread_vanished, target);
+    target->listed_ns = now_ns;
     return err ? err : target->recording->error;
 }
 
@@ -103,6 +118,20 @@ static bool has_live_thread(struct target *target)
     return process_live_thread(&target->process) != 0;
 }
 
+static int look_at_all(struct target *target)
+{
+    int err = 0;
+    target->stops_left = 0;
+    for (size_t i = 0; i < target->threads.count && !err; i++) {
+        struct thread *thread = &target->threads.items[i];
+        if (!target->space)
+            err = target_count_lost(target, thread, recording_now_ns(target->recording));
+        else if (!target->is_pending || thread->tid != target->pending_tid)
+            err = target_look(target, thread);
+    }
+    return err;
+}
+
 int target_begin_round(struct target *target)
 {
     if (target->has_exited)
@@ -120,35 +149,38 @@ int target_begin_round(struct target *target)
     bool changed;
     if (!err && target->round_ns - target->maps_read_ns >= MAPS_MAX_AGE_NS)
         err = target_space_refresh(target, &changed);
-    target->left_in_round = target->threads.count;
-    return err == -ENOMEM ? err : 0;
+    return err == -ENOMEM ? err : look_at_all(target);
 }
 
-/* A capture whose thread has gone from the list: only its end is to be collected. */
-static void collect_vanished(struct target *target)
+/* The next thread, from where the round is, that is to be stopped. */
+static struct thread *next_to_stop(struct target *target)
 {
-    target->is_pending = capture_collect(&target->capture, &target->snapshot) == CAPTURE_PENDING;
+    struct threads *threads = &target->threads;
+    size_t place = threads_place_from(threads, target->next_tid);
+    for (size_t i = 0; i < threads->count; i++) {
+        struct thread *thread = &threads->items[(place + i) % threads->count];
+        if (thread->needs_stop)
+            return thread;
+    }
+    return NULL;
 }
 
 int target_continue_round(struct target *target)
 {
-    struct threads *threads = &target->threads;
-    if (target->is_pending && !threads_find(threads, target->pending_tid))
-        collect_vanished(target);
-    if (target->is_pending && !threads_find(threads, target->pending_tid))
-        return 0;
-    while (target->left_in_round && threads->count) {
-        pid_t tid = target->is_pending ? target->pending_tid : target->next_tid;
-        struct thread *thread = &threads->items[threads_place_from(threads, tid)];
-        int err = 0;
-        if (target->is_pending || target->space)
-            err = target_sample(target, thread);
-        else
-            err = target_count_lost(target, thread);
+    if (target->is_pending && !threads_find(&target->threads, target->pending_tid))
+        target_collect_vanished(target);
+    while (target->is_pending || target->stops_left) {
+        struct thread *thread = target->is_pending
+                                    ? threads_find(&target->threads, target->pending_tid)
+                                    : next_to_stop(target);
+        if (!thread)
+            return 0;
+        int err = target_stop_and_sample(target, thread);
         if (err || target->is_pending)
             return err;
         target->next_tid = thread->tid + 1;
-        target->left_in_round--;
+        target->stops_left -= thread->needs_stop;
+        thread->needs_stop = false;
     }
     return 0;
 }
@@ -157,6 +189,6 @@ int target_finish(struct target *target)
 {
     int err = 0;
     for (size_t i = 0; i < target->threads.count && !err; i++)
-        err = target_count_lost(target, &target->threads.items[i]);
+        err = target_count_lost(target, &target->threads.items[i], target->recording->end_ns);
     return err;
 }

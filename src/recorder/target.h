@@ -1,14 +1,16 @@
 /* One process that is being sampled.
  *
- * A round takes each of its threads once: capture, unwind, count. A thread that does not stop in
- * its time holds the round up; the rest of it goes on when it has stopped, and begins the next
- * round where that comes first. The ticks that a thread missed are counted with its next stack. */
+ * A round looks at each of its threads once: who sleeps is read and counted at once, who runs is
+ * then stopped, one after the other. One that does not stop in its time holds up the other stops,
+ * but no look; the next round begins with the one whose turn it is. The ticks that a thread missed
+ * are counted with its next stack. */
 #ifndef FGPROF_RECORDER_TARGET_H
 #define FGPROF_RECORDER_TARGET_H
 
 #include "capture/capture.h"
 #include "recorder/options.h"
 #include "recorder/recording.h"
+#include "recorder/sites.h"
 #include "recorder/threads.h"
 #include "target/process.h"
 #include "unwind/unwind.h"
@@ -21,15 +23,22 @@ struct target {
     struct unwinder *unwinder;
     int mem_fd; /* of the program in `space`: ends when it executes another */
     int maps_fd;
+    struct stack_areas stack_areas;
     struct threads threads;
+    bool must_list_threads; /* one has gone since they were listed */
     struct snapshot snapshot;
     struct stack stack;
-    struct capture capture;
-    bool is_pending; /* `capture` waits for its thread to stop */
+    struct capture look;           /* the last one without a stop */
+    struct capture capture;        /* the last one with a stop */
+    const struct capture *current; /* the one of both that made the snapshot */
+    struct sites sites;            /* frame pointers of sleeping threads, where they were needed */
+    bool is_pending;               /* `capture` waits for its thread to stop */
     pid_t pending_tid;
-    pid_t next_tid; /* where the round goes on */
-    size_t left_in_round;
-    uint64_t round_ns; /* when this round began, and the one before */
+    pid_t next_tid;         /* where the round goes on */
+    size_t stops_left;      /* threads of this round with needs_stop */
+    uint64_t areas_read_ns; /* when stack_areas was */
+    uint64_t listed_ns;     /* when the threads were */
+    uint64_t round_ns;      /* when this round began, and the one before */
     uint64_t last_round_ns;
     uint64_t maps_read_ns;
     bool has_exited;
@@ -45,10 +54,10 @@ void target_close(struct target *target);
 /* Takes in the threads that are there when the recording starts: their time counts from then. */
 int target_start(struct target *target);
 
-/* Begins a round. Returns 0 or -ENOMEM. */
+/* Begins a round: looks at all threads, and stops none. Returns 0 or -ENOMEM. */
 int target_begin_round(struct target *target);
 
-/* Goes on with the round as far as it can without waiting. Returns 0 or -ENOMEM. */
+/* Goes on with the round's stops as far as it can without waiting. Returns 0 or -ENOMEM. */
 int target_continue_round(struct target *target);
 
 /* Counts what threads have not been counted for, as not captured, where it is more than a period.

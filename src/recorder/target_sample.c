@@ -7,7 +7,9 @@
 #include <string.h>
 
 #define STACK_LIMIT_MIN (16u << 10)
-#define STACK_LIMIT_MAX (256u << 20)
+#define STACK_LIMIT_MAX (16u << 20)
+#define LOOK_MAX_AGE_NS 100000000u
+#define LOOK_PART_OF_SLEEP 32
 #define NAME_MAX_AGE 128 /* samples between two looks at a thread's name */
 
 /* Threads are named soon after they were born, and seldom later: the name is read at the first
@@ -27,11 +29,20 @@ static int update_name(struct target *target, struct thread *thread)
     return strings_intern(&target->recording->thread_names, name, &thread->name);
 }
 
+static void note_counted(struct recording *recording, struct thread *thread, uint64_t tick,
+                         uint64_t now_ns, enum stack_cut cut)
+{
+    recording->samples += tick - thread->counted_tick;
+    if (cut != STACK_WHOLE)
+        recording->samples_cut += tick - thread->counted_tick;
+    thread->counted_tick = tick;
+    thread->counted_ns = now_ns;
+}
+
 /* Counts all that is outstanding for the thread, up to now, for target->stack. */
-static int count(struct target *target, struct thread *thread)
+static int count(struct target *target, struct thread *thread, uint64_t now_ns)
 {
     struct recording *recording = target->recording;
-    uint64_t now_ns = recording_now_ns(recording);
     uint64_t tick = recording_tick_at(recording, now_ns);
     if (tick <= thread->counted_tick || now_ns < thread->counted_ns)
         return 0; /* counted already, or born after the end */
@@ -41,21 +52,53 @@ static int count(struct target *target, struct thread *thread)
     uint32_t space = is_captured ? target->space->id : NO_SPACE;
     uint32_t tid = target->options->threads == FGPROF_THREADS_BY_ID ? (uint32_t)thread->tid : 0;
     int err = stack_table_add(&recording->stacks, space, &target->stack, thread->name, tid, ticks,
-                              time_ns);
+                              time_ns, &thread->last_sample);
     if (err)
         return err;
-    thread->counted_tick = tick;
-    thread->counted_ns = now_ns;
-    recording->samples += ticks;
-    if (target->stack.cut != STACK_WHOLE)
-        recording->samples_cut += ticks;
+    note_counted(recording, thread, tick, now_ns, target->stack.cut);
     if (!is_captured) {
         recording->samples_not_captured += ticks;
-    } else if (target->capture.state == 'R') {
+    } else if (target->current->was_running) {
         recording->running_ns += time_ns;
-        histogram_add(&recording->pauses, target->capture.pause_ns);
+        histogram_add(&recording->pauses, target->current->pause_ns);
     }
     return 0;
+}
+
+/* Counts the same again for a thread that has slept since. */
+static void count_unmoved(struct recording *recording, struct thread *thread, uint64_t now_ns)
+{
+    uint64_t tick = recording_tick_at(recording, now_ns);
+    struct stack_table *stacks = &recording->stacks;
+    if (tick <= thread->counted_tick || now_ns < thread->counted_ns)
+        return;
+    stack_table_count(stacks, thread->last_sample, tick - thread->counted_tick,
+                      now_ns - thread->counted_ns);
+    const struct counted_sample *sample = &stacks->samples[thread->last_sample];
+    note_counted(recording, thread, tick, now_ns, stacks->stacks[sample->stack].cut);
+}
+
+/* When to look at it again. That a thread has not run since the last look proves all ticks between,
+ * so one that sleeps long is looked at less often: what is not known where it moves after all is a
+ * small part of the time that it slept. */
+static void schedule_look(const struct recording *recording, struct thread *thread)
+{
+    uint64_t longest = LOOK_MAX_AGE_NS / recording->period_ns;
+    uint64_t wait = (thread->counted_tick - thread->asleep_since_tick) / LOOK_PART_OF_SLEEP;
+    thread->is_asleep = true;
+    thread->next_look_tick = thread->counted_tick + (wait < longest ? wait : longest);
+}
+
+/* It has moved at some time since the last look. What lies between is counted for where it is now,
+ * which is not known to be so. */
+static void note_moved(struct recording *recording, struct thread *thread, uint64_t now_ns)
+{
+    uint64_t tick = recording_tick_at(recording, now_ns);
+    if (thread->is_asleep && tick > thread->counted_tick + 1)
+        recording->samples_assumed += tick - thread->counted_tick - 1;
+    thread->is_asleep = false;
+    thread->asleep_since_tick = tick;
+    thread->next_look_tick = 0;
 }
 
 /* A leader that had exited while others ran is there again when one of them executes a program,
@@ -69,19 +112,24 @@ static void revive(const struct target *target, struct thread *thread)
     thread->counted_tick = recording_tick_at(target->recording, target->last_round_ns);
 }
 
-static int count_not_captured(struct target *target, struct thread *thread)
+static int count_not_captured(struct target *target, struct thread *thread, uint64_t until_ns)
 {
+    thread_forget_sleep(thread);
     target->stack.depth = 0;
     target->stack.cut = STACK_CUT_NOT_CAPTURED;
-    return count(target, thread);
+    return count(target, thread, until_ns);
 }
 
-int target_count_lost(struct target *target, struct thread *thread)
+int target_count_lost(struct target *target, struct thread *thread, uint64_t until_ns)
 {
-    uint64_t until_ns = recording_now_ns(target->recording);
-    if (thread->has_exited || until_ns < thread->counted_ns + 2 * target->recording->period_ns)
+    struct recording *recording = target->recording;
+    if (thread->has_exited || until_ns < thread->counted_ns + 2 * recording->period_ns)
         return 0;
-    return count_not_captured(target, thread);
+    if (!thread->is_asleep)
+        return count_not_captured(target, thread, until_ns);
+    note_moved(recording, thread, until_ns);
+    count_unmoved(recording, thread, until_ns);
+    return 0;
 }
 
 /* Sizes the next copy by what this one needed, with some room. */
@@ -110,23 +158,107 @@ static int unwind(struct target *target, struct thread *thread)
             return err;
         if (maps_changed)
             continue;
-        if (hints.needs_more_stack && thread->stack_limit < STACK_LIMIT_MAX) {
+        if (hints.needs_more_stack && !target->snapshot.stack_end_is_known &&
+            target_space_refresh_areas(target))
+            return -EAGAIN;
+        if (hints.needs_more_stack && target->snapshot.stack_end_is_known &&
+            thread->stack_limit < STACK_LIMIT_MAX && !thread->has_endless_stack) {
             thread->stack_limit *= 8;
             return -EAGAIN;
         }
+        /* Its unwind tables lead nowhere: copying ever more of its memory would only cost it time.
+         */
+        if (hints.needs_more_stack && target->snapshot.stack_end_is_known)
+            thread->has_endless_stack = true;
         adjust_stack_limit(thread, hints.stack_bytes_used);
         return 0;
     }
 }
 
-/* Captures, or goes on with it. */
-static enum capture_result capture(struct target *target, struct thread *thread)
+static bool may_stop_asleep(const struct target *target, const struct thread *thread)
 {
-    if (target->is_pending)
+    char path[48];
+    struct proc_stat stat;
+    if (registers_call_survives_stop(target->current->syscall_number))
+        return true;
+    /* One stopped by a signal stays so, and no call of it is disturbed. */
+    snprintf(path, sizeof path, "task/%d/stat", thread->tid);
+    return procfs_stat(target->process.proc_fd, path, &stat) == 0 && stat.state == 'T';
+}
+
+/* The stack of a thread read asleep is cut for want of the frame pointer. Unwinds it with the one
+ * that its site is known to have; -EAGAIN where the thread is to be stopped once to learn it. */
+static int unwind_by_site(struct target *target, struct thread *thread)
+{
+    struct snapshot *snapshot = &target->snapshot;
+    uint64_t key = sites_key(thread->tid, snapshot, &target->stack);
+    struct site *site = sites_find(&target->sites, key);
+    if (site && site->is_known) {
+        snapshot->registers.values[architecture.frame_pointer] = site->frame_pointer;
+        snapshot->registers.known |= 1ull << architecture.frame_pointer;
+        return unwind(target, thread);
+    }
+    if (site || !may_stop_asleep(target, thread))
+        return 0;
+    int err = sites_add(&target->sites, key);
+    if (err)
+        return err;
+    thread->must_stop = true;
+    thread->site_key = key;
+    thread->site_pc = registers_pc(&snapshot->registers);
+    thread->site_sp = registers_sp(&snapshot->registers);
+    return -EAGAIN;
+}
+
+/* A thread was stopped to learn the frame pointer of its site: that is, where it still sleeps
+ * there. */
+static void learn_site(struct target *target, const struct thread *thread)
+{
+    const struct registers *registers = &target->snapshot.registers;
+    struct site *site = sites_find(&target->sites, thread->site_key);
+    if (site && target->stack.cut == STACK_WHOLE && registers_pc(registers) == thread->site_pc &&
+        registers_sp(registers) == thread->site_sp) {
+        site->is_known = true;
+        site->frame_pointer = registers->values[architecture.frame_pointer];
+    }
+}
+
+static int unwind_and_count(struct target *target, struct thread *thread)
+{
+    int err = unwind(target, thread);
+    if (!err && target->stack.cut == STACK_CUT_NO_REGISTER)
+        err = unwind_by_site(target, thread);
+    else if (err == -EAGAIN)
+        thread->must_stop = target->current->request.must_stop;
+    if (err)
+        return err;
+    if (target->current->request.must_stop)
+        learn_site(target, thread);
+    revive(target, thread);
+    err = update_name(target, thread);
+    return err ? err : count(target, thread, recording_now_ns(target->recording));
+}
+
+/* Captures, or goes on with it. */
+static enum capture_result capture(struct target *target, struct thread *thread, bool may_stop)
+{
+    target->current = may_stop ? &target->capture : &target->look;
+    if (target->is_pending && may_stop)
         return capture_collect(&target->capture, &target->snapshot);
-    target->capture = (struct capture){.stack_limit = thread->stack_limit};
-    return capture_thread(&target->capture, target->process.pid, target->process.proc_fd,
-                          thread->tid, &target->snapshot);
+    struct capture_request request = {
+        .process_id = target->process.pid,
+        .tid = thread->tid,
+        .proc_fd = target->process.proc_fd,
+        .stack_areas = &target->stack_areas,
+        .stack_limit = thread->stack_limit,
+        .keep_fds_below = target->recording->keep_fds_below,
+        .may_stop = may_stop,
+        .must_stop = thread->must_stop,
+    };
+    thread->must_stop = thread->must_stop && !may_stop;
+    if (!may_stop)
+        return capture_thread(&target->look, &request, &thread->watch, &target->snapshot);
+    return capture_thread(&target->capture, &request, &thread->watch, &target->snapshot);
 }
 
 static void note_exit(struct target *target)
@@ -138,33 +270,75 @@ static void note_exit(struct target *target)
     }
 }
 
-int target_sample(struct target *target, struct thread *thread)
+static int sample_once(struct target *target, struct thread *thread, bool may_stop)
 {
-    uint64_t tick = recording_tick_at(target->recording, recording_now_ns(target->recording));
-    if (!target->is_pending && tick <= thread->counted_tick)
-        return 0; /* a round that ended late has counted this tick */
-    for (;;) {
-        enum capture_result result = capture(target, thread);
-        target->is_pending = result == CAPTURE_PENDING;
+    enum capture_result result = capture(target, thread, may_stop);
+    uint64_t now_ns = recording_now_ns(target->recording);
+    target->is_pending = target->is_pending && !may_stop;
+    switch (result) {
+    case CAPTURE_PENDING:
+        target->is_pending = true;
         target->pending_tid = thread->tid;
-        if (target->is_pending)
-            return 0;
-        if (result == CAPTURE_GONE) {
-            note_exit(target);
-            int err = target_count_lost(target, thread);
-            thread->has_exited = true;
-            return err;
-        }
+        return 0;
+    case CAPTURE_RUNNING:
+        thread->needs_stop = true;
+        target->stops_left++;
+        return 0;
+    case CAPTURE_UNMOVED:
+        count_unmoved(target->recording, thread, now_ns);
+        schedule_look(target->recording, thread);
+        return 0;
+    case CAPTURE_GONE:
+        note_exit(target);
+        target->must_list_threads = target->must_list_threads || !thread->has_exited;
+        int err = target_count_lost(target, thread, now_ns);
+        thread->has_exited = true;
+        return err;
+    case CAPTURE_REFUSED:
+        break;
+    case CAPTURE_DONE:
         /* Another program's stack would be read with this one's maps: the next round has both
          * right. */
-        if (result == CAPTURE_REFUSED || !target_space_is_current(target))
-            return target_count_lost(target, thread);
-        int err = unwind(target, thread);
-        if (err == -EAGAIN)
-            continue;
-        revive(target, thread);
-        if (!err)
-            err = update_name(target, thread);
-        return err ? err : count(target, thread);
+        if (!target_space_is_current(target))
+            break;
+        note_moved(target->recording, thread, now_ns);
+        return unwind_and_count(target, thread);
     }
+    return target_count_lost(target, thread, now_ns);
+}
+
+static int sample(struct target *target, struct thread *thread, bool may_stop)
+{
+    uint64_t before = thread->counted_tick;
+    int err;
+    do {
+        err = sample_once(target, thread, may_stop);
+        /* That it has not moved says something only of a snapshot that was counted. */
+        if (thread->counted_tick == before)
+            thread_forget_sleep(thread);
+    } while (err == -EAGAIN && !target->is_pending);
+    return err == -EAGAIN ? 0 : err;
+}
+
+int target_look(struct target *target, struct thread *thread)
+{
+    bool is_last = target->recording->end_ns != 0;
+    uint64_t tick = recording_tick_at(target->recording, recording_now_ns(target->recording));
+    thread->needs_stop = false;
+    /* Counted by a round that ended late, or not yet due. */
+    if (tick <= thread->counted_tick || (tick < thread->next_look_tick && !is_last))
+        return 0;
+    return sample(target, thread, false);
+}
+
+int target_stop_and_sample(struct target *target, struct thread *thread)
+{
+    return sample(target, thread, true);
+}
+
+void target_collect_vanished(struct target *target)
+{
+    enum capture_result result = capture_collect(&target->capture, &target->snapshot);
+    target->is_pending = result == CAPTURE_PENDING;
+    note_exit(target);
 }

@@ -4,11 +4,19 @@
 
 #include "recorder/target.h"
 
-/* Captures `thread`, or goes on with the capture that is pending for it, and counts its stack. Sets
- * target->is_pending where it has not stopped yet. Returns 0 or -ENOMEM. */
-int target_sample(struct target *target, struct thread *thread);
+/* Looks at `thread`, and counts its stack where it sleeps; where it runs, sets its needs_stop.
+ * Returns 0 or -ENOMEM. */
+int target_look(struct target *target, struct thread *thread);
 
-/* Counts a thread's outstanding time as not captured, where it is more than one period. */
-int target_count_lost(struct target *target, struct thread *thread);
+/* Stops `thread`, or goes on with the stop that is pending, and counts its stack. Sets
+ * target->is_pending where it has not stopped yet. Returns 0 or -ENOMEM. */
+int target_stop_and_sample(struct target *target, struct thread *thread);
+
+/* The thread that a stop is pending for is not listed any more: only its end is to be seen. */
+void target_collect_vanished(struct target *target);
+
+/* Counts what is outstanding for a thread up to `until_ns` as not captured, where it is more than a
+ * period; for one that was last seen asleep, as that. */
+int target_count_lost(struct target *target, struct thread *thread, uint64_t until_ns);
 
 #endif

@@ -47,9 +47,12 @@ static int open_space(struct target *target)
     if (target->maps_fd < 0)
         return target->maps_fd;
     struct recording *recording = target->recording;
-    target->maps_read_ns = monotonic_ns();
-    int err = spaces_add(&recording->spaces, &recording->modules, target->process.pid,
-                         target->process.proc_fd, tid, target->maps_fd, &target->space);
+    target->maps_read_ns = target->areas_read_ns = monotonic_ns();
+    int err = stack_areas_read(&target->stack_areas, target->maps_fd);
+    if (err)
+        return err;
+    err = spaces_add(&recording->spaces, &recording->modules, target->process.pid,
+                     target->process.proc_fd, tid, target->maps_fd, &target->space);
     if (!err)
         err = unwinder_new(&target->unwinder);
     /* Both files are of the same program only where the first is current after the second was
@@ -68,9 +71,20 @@ int target_space_update(struct target *target)
     if (err)
         target_space_close(target);
     /* Another program, another name. */
-    for (size_t i = 0; i < target->threads.count; i++)
+    for (size_t i = 0; i < target->threads.count; i++) {
         target->threads.items[i].samples_taken = 0;
+        thread_forget_sleep(&target->threads.items[i]);
+    }
     return err;
+}
+
+bool target_space_refresh_areas(struct target *target)
+{
+    if (target->areas_read_ns >= target->round_ns)
+        return false;
+    target->areas_read_ns = monotonic_ns();
+    stack_areas_read(&target->stack_areas, target->maps_fd);
+    return true;
 }
 
 int target_space_refresh(struct target *target, bool *ret_changed)

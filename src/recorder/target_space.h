@@ -15,6 +15,9 @@ bool target_space_is_current(const struct target *target);
  * *ret_changed: whether there was anything new. Returns 0 or -ENOMEM. */
 int target_space_refresh(struct target *target, bool *ret_changed);
 
+/* Reads anew where mappings end, at most once a round. Returns whether it did. */
+bool target_space_refresh_areas(struct target *target);
+
 void target_space_close(struct target *target);
 
 #endif

@@ -7,6 +7,12 @@
 /* A first copy holds almost every whole stack; unwinding tells when it did not. */
 #define STACK_LIMIT_FIRST (16u << 10)
 
+static void remove_thread(struct thread *thread, thread_visit_fn *vanished, void *context)
+{
+    vanished(context, thread);
+    watch_close(&thread->watch);
+}
+
 int threads_update(struct threads *threads, size_t tid_count, thread_visit_fn *appeared,
                    thread_visit_fn *vanished, void *context)
 {
@@ -17,7 +23,7 @@ int threads_update(struct threads *threads, size_t tid_count, thread_visit_fn *a
     for (size_t i = 0; i < tid_count; i++) {
         pid_t tid = threads->tids[i];
         for (; old < threads->count && threads->items[old].tid < tid; old++)
-            vanished(context, &threads->items[old]);
+            remove_thread(&threads->items[old], vanished, context);
         if (old < threads->count && threads->items[old].tid == tid) {
             threads->merged[i] = threads->items[old++];
         } else {
@@ -26,7 +32,7 @@ int threads_update(struct threads *threads, size_t tid_count, thread_visit_fn *a
         }
     }
     for (; old < threads->count; old++)
-        vanished(context, &threads->items[old]);
+        remove_thread(&threads->items[old], vanished, context);
 
     struct thread *items = threads->items;
     size_t capacity = threads->capacity;
@@ -59,8 +65,17 @@ struct thread *threads_find(struct threads *threads, pid_t tid)
     return thread->tid == tid ? thread : NULL;
 }
 
+void thread_forget_sleep(struct thread *thread)
+{
+    thread->watch.is_asleep = false;
+    thread->is_asleep = false;
+    thread->next_look_tick = 0;
+}
+
 void threads_free(struct threads *threads)
 {
+    for (size_t i = 0; i < threads->count; i++)
+        watch_close(&threads->items[i].watch);
     free(threads->items);
     free(threads->merged);
     free(threads->tids);

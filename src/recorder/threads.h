@@ -2,6 +2,8 @@
 #ifndef FGPROF_RECORDER_THREADS_H
 #define FGPROF_RECORDER_THREADS_H
 
+#include "capture/capture.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -9,12 +11,21 @@
 
 struct thread {
     pid_t tid;
+    struct watch watch;
+    uint32_t last_sample;  /* in the stack table: what its last snapshot was counted for */
     uint64_t counted_tick; /* ticks up to this one have been counted for it */
     uint64_t counted_ns;   /* its time up to this moment too */
     uint32_t name;
     uint64_t samples_taken;
-    size_t stack_limit; /* how much of its stack to copy, from what it used last */
-    bool has_exited;    /* a zombie: there, but no time of it counts */
+    bool is_asleep; /* the last look found it where it was the time before */
+    uint64_t asleep_since_tick;
+    uint64_t next_look_tick;
+    bool has_endless_stack; /* no copy of its stack was long enough */
+    size_t stack_limit;     /* how much of its stack to copy, from what it used last */
+    bool must_stop;         /* though it sleeps: to learn the frame pointer of its site */
+    uint64_t site_key, site_pc, site_sp;
+    bool needs_stop; /* in this round: it was found running */
+    bool has_exited; /* a zombie: there, but no time of it counts */
 };
 
 struct threads {
@@ -39,6 +50,9 @@ struct thread *threads_find(struct threads *threads, pid_t tid);
 
 /* The first place whose thread has an id of `tid` or more; 0 behind the last. */
 size_t threads_place_from(const struct threads *threads, pid_t tid);
+
+/* What was known of its sleep does not hold any more: it is captured anew. */
+void thread_forget_sleep(struct thread *thread);
 
 void threads_free(struct threads *threads);
 

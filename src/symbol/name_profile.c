@@ -30,6 +30,7 @@ struct naming {
 static const char *const notes[STACK_CUT_COUNT] = {
     [STACK_CUT_AT_MAX_DEPTH] = "[truncated: max depth]",
     [STACK_CUT_NO_UNWIND_INFO] = "[truncated: no unwind info]",
+    [STACK_CUT_NO_REGISTER] = "[truncated: frame pointer not known]",
     [STACK_CUT_UNREADABLE] = "[truncated: stack unreadable]",
     [STACK_CUT_NOT_CAPTURED] = "[truncated: thread not stopped in time]",
 };

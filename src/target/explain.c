@@ -100,6 +100,10 @@ void fgprof_explain(pid_t pid, int error, char *buffer, size_t buffer_bytes)
                  "process %d is already traced by process %ld (%s): end that first", pid, other,
                  name);
         break;
+    case -ENOTSUP:
+        snprintf(buffer, buffer_bytes, "process %d is a 32-bit program, which is not supported",
+                 pid);
+        break;
     case -EEXIST:
         snprintf(buffer, buffer_bytes, "process %d was given twice", pid);
         break;

@@ -34,6 +34,7 @@ bool maps_parse_line(char *line, struct maps_entry *ret_entry)
                         &entry.dev_minor, &entry.inode, &path_at);
     if (fields != 7 || !path_at || entry.end <= entry.start || strlen(permissions) != 4)
         return false;
+    entry.readable = permissions[0] == 'r';
     entry.executable = permissions[2] == 'x';
     char *path = line + path_at;
     size_t length = strlen(path);

@@ -2,10 +2,12 @@
 #include "target/procfs.h"
 #include "base/array.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* PF_KTHREAD of the kernel's include/linux/sched.h; proc(5) shows it in field 9 of stat. */
@@ -40,6 +42,15 @@ static int check(struct process *process)
         return -ESRCH;
     if (procfs_status_number(status, "TracerPid:") > 0)
         return -EBUSY;
+    unsigned char ident[EI_NIDENT] = {0};
+    int exe_fd = openat(process->proc_fd, "exe", O_RDONLY | O_CLOEXEC);
+    if (exe_fd >= 0 && pread(exe_fd, ident, sizeof ident, 0) == (ssize_t)sizeof ident &&
+        ident[EI_CLASS] == ELFCLASS32)
+        err = -ENOTSUP;
+    if (exe_fd >= 0)
+        close(exe_fd);
+    if (err)
+        return err;
     /* The same permission as ptrace's (PTRACE_MODE_ATTACH), asked without touching the target. */
     char path[32];
     snprintf(path, sizeof path, "task/%d/mem", live_tid);
@@ -107,6 +118,14 @@ ssize_t process_list_threads(struct process *process, pid_t **tids, size_t *capa
     if (count)
         qsort(*tids, count, sizeof **tids, compare_tids);
     return (ssize_t)count;
+}
+
+size_t process_count_threads(const struct process *process)
+{
+    struct stat status;
+    if (fstat(dirfd(process->task_dir), &status) || status.st_nlink < 2)
+        return 0;
+    return status.st_nlink - 2; /* "." and ".." */
 }
 
 pid_t process_live_thread(struct process *process)

@@ -18,6 +18,7 @@ struct process {
  *   -ENOEXEC   it is a kernel thread, which has no program
  *   -EINVAL    it is the id of a thread, not of a process
  *   -EBUSY     another process traces it
+ *   -ENOTSUP   it is a 32-bit program
  *   -EPERM     it may not be looked at
  * or another negative errno. */
 int process_open(pid_t pid, struct process *ret_process);
@@ -26,6 +27,11 @@ void process_close(struct process *process);
 /* Lists the ids of its threads, ascending, in *tids, which is grown as needed. Returns their count,
  * 0 once the process is gone, or -ENOMEM. */
 ssize_t process_list_threads(struct process *process, pid_t **tids, size_t *capacity);
+
+/* How many threads it has, zombies too, by the link count of its task directory, which is cheaper
+ * than listing them (proc_task_getattr in the kernel's fs/proc/base.c). 0 once the process is gone.
+ */
+size_t process_count_threads(const struct process *process);
 
 /* The id of a thread of it that is not a zombie, through which its memory and maps can be read: a
  * leader that has exited while others run shows neither. 0 where there is none. */

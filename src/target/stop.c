@@ -43,6 +43,8 @@ static int note_status(struct stop *stop, int status)
      * thread, which it must still get (ptrace(2), "Signal-delivery-stop"). */
     if (status >> 16 == 0)
         stop->pass_signal = WSTOPSIG(status);
+    else
+        stop->is_group_stop = WSTOPSIG(status) != SIGTRAP;
     return 0;
 }
 

@@ -16,6 +16,7 @@ struct stop {
     pid_t process_id;    /* takes the place of tid where that thread executes a program */
     int pass_signal;     /* one it was about to get when it stopped: given back on release */
     uint64_t running_ns; /* CLOCK_MONOTONIC: when it was last known not to have stopped yet */
+    bool is_group_stop;  /* it is stopped by a signal too, and stays so */
     bool exited;         /* its end was seen while waiting for it */
     int exit_status;     /* as of waitpid, where it has exited */
 };

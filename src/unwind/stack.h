@@ -9,6 +9,7 @@ enum stack_cut {
     STACK_WHOLE,              /* it ends at its thread's first frame */
     STACK_CUT_AT_MAX_DEPTH,   /* deeper than was asked for */
     STACK_CUT_NO_UNWIND_INFO, /* nothing says where the last frame's caller is */
+    STACK_CUT_NO_REGISTER,    /* a register is needed that a thread read asleep does not show */
     STACK_CUT_UNREADABLE,     /* the stack's memory could not be read on */
     STACK_CUT_NOT_CAPTURED,   /* the thread could not be stopped in its time */
     STACK_CUT_COUNT

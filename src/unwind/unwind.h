@@ -16,7 +16,7 @@ void unwinder_free(struct unwinder *unwinder);
 /* What the caller can do for a better result. */
 struct unwind_hints {
     size_t stack_bytes_used;  /* how much of the snapshot's stack was needed */
-    bool needs_more_stack;    /* the snapshot was limited, and ended too early */
+    bool needs_more_stack;    /* the copy ended too early, and the stack's mapping does not */
     bool has_unknown_address; /* a frame lies in no known mapping */
 };
 

@@ -26,8 +26,10 @@ struct walk {
     struct space *space;
     const struct snapshot *snapshot;
     size_t stack_bytes_used;
-    bool missed_stack;       /* an address behind the snapshot's end was asked for */
+    bool missed_stack; /* an address behind the snapshot's end was asked for */
+    uint64_t missed_address;
     bool missed_unwind_info; /* for an address, in this step */
+    bool missed_register;    /* one that is not in the snapshot, in this step */
 };
 
 static int find_proc_info(unw_addr_space_t as, unw_word_t ip, unw_proc_info_t *ret_info,
@@ -83,8 +85,10 @@ static int access_mem(unw_addr_space_t as, unw_word_t address, unw_word_t *value
     }
     if (space_read_file(walk->space, address, value, sizeof *value))
         return 0;
-    if (address >= snapshot->stack_address)
+    if (address >= snapshot->stack_address) {
         walk->missed_stack = true;
+        walk->missed_address = address;
+    }
     return -UNW_EINVAL;
 }
 
@@ -92,9 +96,14 @@ static int access_reg(unw_addr_space_t as, unw_regnum_t number, unw_word_t *valu
                       void *arg)
 {
     (void)as;
-    const struct registers *registers = &((struct walk *)arg)->snapshot->registers;
-    if (write || number < 0 || !registers_has(registers, (unsigned)number))
+    struct walk *walk = arg;
+    const struct registers *registers = &walk->snapshot->registers;
+    if (write || number < 0 || number >= REGISTERS_MAX)
         return -UNW_EBADREG;
+    if (!registers_has(registers, (unsigned)number)) {
+        walk->missed_register = true;
+        return -UNW_EBADREG;
+    }
     *value = registers->values[number];
     return 0;
 }
@@ -157,6 +166,8 @@ static int push(struct stack *stack, uint64_t address)
 /* Why a walk that libunwind can't continue ends here. */
 static enum stack_cut cut_of(const struct walk *walk, int step)
 {
+    if (walk->missed_register)
+        return STACK_CUT_NO_REGISTER;
     if (walk->missed_unwind_info)
         return STACK_CUT_NO_UNWIND_INFO;
     if (step == 0)
@@ -190,6 +201,7 @@ static int walk_frames(struct walk *walk, unw_cursor_t *cursor, size_t max_depth
         is_exact = is_trampoline;
         walk->missed_unwind_info = false;
         walk->missed_stack = false;
+        walk->missed_register = false;
         int step = unw_step(cursor);
         if (step <= 0) {
             stack->cut = cut_of(walk, step);
@@ -215,7 +227,9 @@ int unwind_snapshot(struct unwinder *unwinder, struct space *space, const struct
     }
     *ret_hints = (struct unwind_hints){
         .stack_bytes_used = walk.stack_bytes_used,
-        .needs_more_stack = stack->cut == STACK_CUT_UNREADABLE && snapshot->stack_is_limited,
+        .needs_more_stack =
+            stack->cut == STACK_CUT_UNREADABLE &&
+            (walk.missed_address < snapshot->stack_end || !snapshot->stack_end_is_known),
         .has_unknown_address = unknown,
     };
     return err;

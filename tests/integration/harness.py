@@ -23,8 +23,8 @@ class World:
         self.build = os.path.abspath(build)
         self.program = os.path.join(self.build, "fgprof-c")
         self.source = os.path.abspath(os.path.join(os.path.dirname(__file__), "../.."))
-        self.is_sanitized = "-fsanitize=address" in open(
-            os.path.join(self.build, "build.ninja")).read()
+        self.is_sanitized = "FGPROF_SANITIZE:BOOL=ON" in open(
+            os.path.join(self.build, "CMakeCache.txt")).read()
         self._directory = tempfile.TemporaryDirectory(prefix="fgprof-test-")
         self.directory = self._directory.name
         os.chmod(self.directory, 0o755)

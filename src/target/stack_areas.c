@@ -1,0 +1,50 @@
+#include "target/stack_areas.h"
+#include "base/array.h"
+#include "target/maps.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int take_in(void *context, const struct maps_entry *entry)
+{
+    struct stack_areas *areas = context;
+    if (!entry->readable)
+        return 0;
+    if (array_reserve((void **)&areas->items, &areas->capacity, areas->count + 1,
+                      sizeof *areas->items))
+        return -ENOMEM;
+    areas->items[areas->count++] = (struct stack_area){
+        entry->start, entry->end, !entry->inode && strcmp(entry->path, "[stack]") == 0};
+    return 0;
+}
+
+int stack_areas_read(struct stack_areas *areas, int maps_fd)
+{
+    areas->count = 0;
+    int err = maps_read(maps_fd, take_in, areas);
+    if (err)
+        areas->count = 0;
+    return err;
+}
+
+uint64_t stack_areas_end(const struct stack_areas *areas, uint64_t sp)
+{
+    size_t low = 0, high = areas->count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (areas->items[middle].end <= sp)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low == areas->count || (areas->items[low].start > sp && !areas->items[low].grows_down))
+        return 0;
+    return areas->items[low].end;
+}
+
+void stack_areas_free(struct stack_areas *areas)
+{
+    free(areas->items);
+    *areas = (struct stack_areas){0};
+}
