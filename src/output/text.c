@@ -21,6 +21,7 @@ struct text_sample {
 /* A row about a frame: "#\tADDRESS\tFUNCTION\tPLACE"; the last ones may be missing. */
 struct row {
     char *cells[3];
+    size_t widths[2]; /* of the first two, filled up to where the next begins */
 };
 
 static void append_quoted(struct text_buffer *buffer, const char *text)
@@ -125,35 +126,36 @@ static size_t width_of(const char *text)
     return width;
 }
 
-/* Writes a cell that another follows, filled up with tabs to its column. A column reaches over the
- * neighbouring rows that have the cell and one behind it (text/tabwriter of Go). */
-static void put_cell(struct sink *sink, const struct row *rows, size_t count, size_t row,
-                     size_t column)
+/* A column reaches over the neighbouring rows that have the cell and one behind it (text/tabwriter
+ * of Go): sets the width of `column` in each of them, padding included. */
+static void measure(struct row *rows, size_t count, size_t column)
 {
-    size_t first = row, last = row, width = 0;
-    while (first > 0 && rows[first - 1].cells[column + 1])
-        first--;
-    while (last + 1 < count && rows[last + 1].cells[column + 1])
-        last++;
-    for (size_t i = first; i <= last; i++) {
-        size_t cell = width_of(rows[i].cells[column]) + 1;
-        width = cell > width ? cell : width;
+    for (size_t first = 0, end; first<count; first = end> first ? end : first + 1) {
+        size_t width = 0;
+        for (end = first; end < count && rows[end].cells[column + 1]; end++) {
+            size_t cell = width_of(rows[end].cells[column]) + 1;
+            width = cell > width ? cell : width;
+        }
+        for (size_t i = first; i < end; i++)
+            rows[i].widths[column] = (width + TAB_WIDTH - 1) / TAB_WIDTH * TAB_WIDTH;
     }
-    width = (width + TAB_WIDTH - 1) / TAB_WIDTH * TAB_WIDTH;
-    size_t used = width_of(rows[row].cells[column]);
-    sink_write(sink, rows[row].cells[column], strlen(rows[row].cells[column]));
-    for (; used < width; used = (used / TAB_WIDTH + 1) * TAB_WIDTH)
-        sink_write(sink, "\t", 1);
 }
 
-static void put_rows(struct sink *sink, const struct row *rows, size_t count)
+static void put_rows(struct sink *sink, struct row *rows, size_t count)
 {
+    measure(rows, count, 0);
+    measure(rows, count, 1);
     for (size_t i = 0; i < count; i++) {
+        const struct row *row = &rows[i];
         sink_write(sink, "#\t", 2);
         size_t column = 0;
-        for (; column < 2 && rows[i].cells[column + 1]; column++)
-            put_cell(sink, rows, count, i, column);
-        sink_write(sink, rows[i].cells[column], strlen(rows[i].cells[column]));
+        for (; column < 2 && row->cells[column + 1]; column++) {
+            sink_write(sink, row->cells[column], strlen(row->cells[column]));
+            size_t used = width_of(row->cells[column]);
+            for (; used < row->widths[column]; used = (used / TAB_WIDTH + 1) * TAB_WIDTH)
+                sink_write(sink, "\t", 1);
+        }
+        sink_write(sink, row->cells[column], strlen(row->cells[column]));
         sink_write(sink, "\n", 1);
     }
 }

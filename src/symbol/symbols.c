@@ -1,4 +1,5 @@
 #include "symbol/symbols.h"
+#include "symbol/debug_file.h"
 #include "symbol/units.h"
 
 #include <dwarf.h>
@@ -47,10 +48,10 @@ static int file_of(const struct module *module)
 
 int symbols_open(struct module *module, struct symbols **ret_symbols)
 {
-    static char *debug_paths = NULL; /* elfutils' default: by build id and .gnu_debuglink */
+    static char *debug_paths = NULL; /* elfutils' default */
     static const Dwfl_Callbacks callbacks = {
         .find_elf = find_no_elf,
-        .find_debuginfo = dwfl_standard_find_debuginfo,
+        .find_debuginfo = debug_file_find,
         .debuginfo_path = &debug_paths,
     };
     struct symbols *symbols = calloc(1, sizeof *symbols);

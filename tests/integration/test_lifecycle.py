@@ -1,5 +1,6 @@
 """The target comes first: whatever happens to it or to the profiler, it runs on unharmed."""
 
+import contextlib
 import os
 import re
 import signal
@@ -104,6 +105,44 @@ def test_threads_that_come_and_go_leak_nothing(world):
     assert sampler.returncode == 0, stderr
     assert max(fds) < 40 and max(fds[len(fds) // 2:]) <= max(fds[:len(fds) // 2]) + 2, fds
     assert int(re.search(r"(\d+) threads seen", stderr)[1]) > 200, stderr
+
+
+def context_switches(pid):
+    """{tid: how often it was switched out}."""
+    return {tid: sum(int(status_field(f"{pid}/task/{tid}", key)) for key in
+                     ("voluntary_ctxt_switches", "nonvoluntary_ctxt_switches"))
+            for tid in os.listdir(f"/proc/{pid}/task")}
+
+
+def test_sleepers_are_never_woken(world):
+    """No EINTR, no early return, no late timeout, and not one context switch."""
+    variants = ["O0-omit", "O0-no-omit", "O2-omit", "O2-no-omit"]
+    with contextlib.ExitStack() as stack:
+        targets = [stack.enter_context(world.running("sleepers-" + name, 6)) for name in variants]
+        pids = [target.pid for target in targets]
+        tasks = [f"{pid}/task/{tid}" for pid in pids for tid in os.listdir(f"/proc/{pid}/task")]
+        assert len(tasks) == 4 * 8
+        # Each in its own call, not on its way there.
+        time.sleep(0.5)
+        wait_for(lambda: all(status_field(task, "State")[0] == "S" for task in tasks), "sleep")
+        before = [context_switches(pid) for pid in pids]
+        done = world.fgprof("attach", "-p", ",".join(map(str, pids)), "-d", "3s", "--threads=tid")
+        after = [context_switches(pid) for pid in pids]
+        lines = [line for target in targets for line in target.stdout.read().splitlines()]
+        assert [target.wait(timeout=20) for target in targets] == [0] * 4
+    assert done.returncode == 0 and after == before, (before, after)
+    assert "no thread was found running" in done.stderr, done.stderr
+    assert len(lines) == 4 * 7, lines
+    for line in lines:
+        call, result, error, late_ms = line.split()
+        if result == "0" and call.startswith("io_u"):
+            continue  # not permitted on this machine
+        # At its timeout epoll_wait and io_getevents give 0 events, the others an error.
+        assert result == ("0" if call in ("epoll_wait", "io_getevents") else "-1"), line
+        assert error in ("0", "EAGAIN", "ETIME"), line
+        assert -50 < int(late_ms) < 2000, line
+    for root, count in by_root(folded(done.stdout)).items():
+        assert abs(count - 3 * RATE) <= 1, (root, count)
 
 
 def test_nothing_of_the_profiler_is_left_in_the_target(world):

@@ -2,10 +2,11 @@
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 
-from harness import folded, has, status_field, wait_for
+from harness import Skip, folded, has, status_field, tool, wait_for
 
 WAITS = {
     "sleeping": ("in_sleep", "nanosleep"),
@@ -116,3 +117,32 @@ def test_several_processes(world):
     stacks = folded(done.stdout)
     assert any("in_spin" in stack for stack in stacks)
     assert any(stack.count("recurse") == 11 for stack in stacks)
+
+
+def test_debug_information_that_was_split_off(world):
+    plain, debug = world.path("split"), world.path("split.debug")
+    shutil.copy(world.fixture("states"), plain)
+    tool("objcopy", "--only-keep-debug", plain, debug)
+    tool("objcopy", "--strip-all", "--remove-section=.note.gnu.build-id",
+         "--add-gnu-debuglink=" + debug, plain)
+    done = world.fgprof("run", "-q", "--lines", "-d", "500ms", "--", plain, 1)
+    assert "in_lock (states.c:" in done.stdout, done.stdout
+    # A FIFO of that name is not waited for.
+    os.unlink(debug)
+    os.mkfifo(debug)
+    done = world.fgprof("run", "-q", "-d", "500ms", "--", plain, 1)
+    assert done.returncode == 0 and "[split]" in done.stdout, done
+
+
+def test_linked_by_lld(world):
+    if not shutil.which("ld.lld"):
+        raise Skip("no lld")
+    program = world.path("lld")
+    tool("gcc", "-O1", "-g", "-fno-inline", "-D_GNU_SOURCE", "-fuse-ld=lld", "-pthread",
+         world.source + "/tests/fixtures/states.c", "-o", program)
+    done = world.fgprof("run", "-d", "1s", "-t", "--", program, 2)
+    assert done.returncode == 0, done.stderr
+    stacks = folded(done.stdout)
+    for thread, names in WAITS.items():
+        assert any(has(stack, thread, "start_thread", "run", *names) for stack in stacks), thread
+    assert " 0.00 % cut" in done.stderr, done.stderr
