@@ -1,6 +1,7 @@
 #include "recorder/target_sample.h"
 #include "recorder/target_space.h"
 #include "target/procfs.h"
+#include "unwind/frame_pointer.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -145,7 +146,7 @@ static void adjust_stack_limit(struct thread *thread, size_t used)
 
 /* Unwinds the snapshot, if need be a second time with maps read anew. -EAGAIN: the copy of the
  * stack was too short, and a longer one is to be taken. */
-static int unwind(struct target *target, struct thread *thread)
+static int unwind(struct target *target, struct thread *thread, struct unwind_hints *ret_hints)
 {
     for (;;) {
         struct unwind_hints hints;
@@ -170,6 +171,7 @@ static int unwind(struct target *target, struct thread *thread)
          */
         if (hints.needs_more_stack && target->snapshot.stack_end_is_known)
             thread->has_endless_stack = true;
+        *ret_hints = hints;
         adjust_stack_limit(thread, hints.stack_bytes_used);
         return 0;
     }
@@ -186,21 +188,42 @@ static bool may_stop_asleep(const struct target *target, const struct thread *th
     return procfs_stat(target->process.proc_fd, path, &stat) == 0 && stat.state == 'T';
 }
 
+/* Remembers the frame pointer of a site. Returns 0 or -ENOMEM. */
+static int learn(struct target *target, uint64_t key, uint64_t frame_pointer)
+{
+    int err = sites_find(&target->sites, key) ? 0 : sites_add(&target->sites, key);
+    if (err)
+        return err;
+    struct site *site = sites_find(&target->sites, key);
+    site->is_known = true;
+    site->frame_pointer = frame_pointer;
+    return 0;
+}
+
 /* The stack of a thread read asleep is cut for want of the frame pointer. Unwinds it with the one
- * that its site is known to have; -EAGAIN where the thread is to be stopped once to learn it. */
-static int unwind_by_site(struct target *target, struct thread *thread)
+ * that its site is known to have, or that can be found; -EAGAIN where the thread is to be stopped
+ * once to learn it. */
+static int unwind_by_site(struct target *target, struct thread *thread, struct unwind_hints *hints)
 {
     struct snapshot *snapshot = &target->snapshot;
+    uint64_t *frame_pointer = &snapshot->registers.values[architecture.frame_pointer];
     uint64_t key = sites_key(thread->tid, snapshot, &target->stack);
-    struct site *site = sites_find(&target->sites, key);
+    const struct site *site = sites_find(&target->sites, key);
     if (site && site->is_known) {
-        snapshot->registers.values[architecture.frame_pointer] = site->frame_pointer;
+        *frame_pointer = site->frame_pointer;
         snapshot->registers.known |= 1ull << architecture.frame_pointer;
-        return unwind(target, thread);
+        return unwind(target, thread, hints);
     }
-    if (site || !may_stop_asleep(target, thread))
-        return 0;
-    int err = sites_add(&target->sites, key);
+    if (frame_pointer_find(target->unwinder, target->space, snapshot, target->options->max_depth,
+                           hints, &target->stack)) {
+        int err = learn(target, key, *frame_pointer);
+        return err ? err : unwind(target, thread, hints);
+    }
+    /* What was tried is in the stack: back to what is known. */
+    int err = unwind(target, thread, hints);
+    if (err || site || !may_stop_asleep(target, thread))
+        return err;
+    err = sites_add(&target->sites, key);
     if (err)
         return err;
     thread->must_stop = true;
@@ -212,30 +235,30 @@ static int unwind_by_site(struct target *target, struct thread *thread)
 
 /* A thread was stopped to learn the frame pointer of its site: that is, where it still sleeps
  * there. */
-static void learn_site(struct target *target, const struct thread *thread)
+static int learn_site(struct target *target, const struct thread *thread)
 {
     const struct registers *registers = &target->snapshot.registers;
-    struct site *site = sites_find(&target->sites, thread->site_key);
-    if (site && target->stack.cut == STACK_WHOLE && registers_pc(registers) == thread->site_pc &&
-        registers_sp(registers) == thread->site_sp) {
-        site->is_known = true;
-        site->frame_pointer = registers->values[architecture.frame_pointer];
-    }
+    if (target->stack.cut != STACK_WHOLE || registers_pc(registers) != thread->site_pc ||
+        registers_sp(registers) != thread->site_sp)
+        return 0;
+    return learn(target, thread->site_key, registers->values[architecture.frame_pointer]);
 }
 
 static int unwind_and_count(struct target *target, struct thread *thread)
 {
-    int err = unwind(target, thread);
+    struct unwind_hints hints;
+    int err = unwind(target, thread, &hints);
     if (!err && target->stack.cut == STACK_CUT_NO_REGISTER)
-        err = unwind_by_site(target, thread);
+        err = unwind_by_site(target, thread, &hints);
     else if (err == -EAGAIN)
         thread->must_stop = target->current->request.must_stop;
     if (err)
         return err;
     if (target->current->request.must_stop)
-        learn_site(target, thread);
+        err = learn_site(target, thread);
     revive(target, thread);
-    err = update_name(target, thread);
+    if (!err)
+        err = update_name(target, thread);
     return err ? err : count(target, thread, recording_now_ns(target->recording));
 }
 

@@ -28,8 +28,10 @@ struct walk {
     size_t stack_bytes_used;
     bool missed_stack; /* an address behind the snapshot's end was asked for */
     uint64_t missed_address;
-    bool missed_unwind_info; /* for an address, in this step */
-    bool missed_register;    /* one that is not in the snapshot, in this step */
+    bool missed_frame_pointer;
+    uint64_t function, function_sp; /* of the one that needs it */
+    bool missed_unwind_info;        /* for an address, in this step */
+    bool missed_register;           /* one that is not in the snapshot, in this step */
 };
 
 static int find_proc_info(unw_addr_space_t as, unw_word_t ip, unw_proc_info_t *ret_info,
@@ -102,6 +104,7 @@ static int access_reg(unw_addr_space_t as, unw_regnum_t number, unw_word_t *valu
         return -UNW_EBADREG;
     if (!registers_has(registers, (unsigned)number)) {
         walk->missed_register = true;
+        walk->missed_frame_pointer = (unsigned)number == architecture.frame_pointer;
         return -UNW_EBADREG;
     }
     *value = registers->values[number];
@@ -205,6 +208,11 @@ static int walk_frames(struct walk *walk, unw_cursor_t *cursor, size_t max_depth
         int step = unw_step(cursor);
         if (step <= 0) {
             stack->cut = cut_of(walk, step);
+            unw_proc_info_t info;
+            if (stack->cut == STACK_CUT_NO_REGISTER && walk->missed_frame_pointer &&
+                unw_get_reg(cursor, UNW_REG_SP, &walk->function_sp) == 0 &&
+                unw_get_proc_info(cursor, &info) == 0)
+                walk->function = info.start_ip;
             return 0;
         }
     }
@@ -230,6 +238,8 @@ int unwind_snapshot(struct unwinder *unwinder, struct space *space, const struct
         .needs_more_stack =
             stack->cut == STACK_CUT_UNREADABLE &&
             (walk.missed_address < snapshot->stack_end || !snapshot->stack_end_is_known),
+        .function = walk.function,
+        .function_sp = walk.function_sp,
         .has_unknown_address = unknown,
     };
     return err;

@@ -1,0 +1,33 @@
+/* Arm Architecture Reference Manual for A-profile, C6.2: BL (100101 imm26) and BLR. */
+#include "unwind/calls.h"
+
+#include <string.h>
+
+enum call_kind call_before(const uint8_t before[CALL_BYTES_MAX], uint64_t return_address,
+                           uint64_t *ret_target)
+{
+    uint32_t instruction;
+    memcpy(&instruction, before + CALL_BYTES_MAX - sizeof instruction, sizeof instruction);
+    if ((instruction & 0xfc000000u) == 0x94000000u) {
+        int64_t words = (int64_t)((uint64_t)instruction << 38) >> 38;
+        *ret_target = return_address - 4 + (uint64_t)words * 4;
+        return CALL_DIRECT;
+    }
+    return (instruction & 0xfffffc1fu) == 0xd63f0000u ? CALL_INDIRECT : CALL_NONE;
+}
+
+/* adrp x16, ... at its first or, after bti c, its second instruction. */
+bool call_is_to_stub(const uint8_t code[16])
+{
+    uint32_t instructions[2];
+    memcpy(instructions, code, sizeof instructions);
+    unsigned at = instructions[0] == 0xd503245fu;
+    return (instructions[at] & 0x9f00001fu) == 0x90000010u;
+}
+
+/* Not read yet: there the frame pointer's place in the frame is the compiler's choice. */
+bool entry_frame_bytes(const uint8_t code[ENTRY_BYTES_MAX], uint64_t *ret_bytes)
+{
+    (void)code, (void)ret_bytes;
+    return false;
+}

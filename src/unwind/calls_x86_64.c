@@ -1,0 +1,81 @@
+/* Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, CALL: E8 with a 32-bit
+ * displacement, and FF /2 with every form of operand. */
+#include "unwind/calls.h"
+
+#include <string.h>
+
+/* The length of an FF /2 instruction by its ModRM and SIB bytes, 0 where it is another. */
+static unsigned indirect_length(uint8_t modrm, uint8_t sib)
+{
+    unsigned mode = modrm >> 6, operand = modrm & 7;
+    if ((modrm >> 3 & 7) != 2)
+        return 0;
+    if (mode == 3)
+        return 2;
+    unsigned length = 2 + (operand == 4);
+    if (mode == 1)
+        return length + 1;
+    bool has_disp32 = mode == 2 || operand == 5 || (operand == 4 && (sib & 7) == 5);
+    return length + (has_disp32 ? 4 : 0);
+}
+
+enum call_kind call_before(const uint8_t before[CALL_BYTES_MAX], uint64_t return_address,
+                           uint64_t *ret_target)
+{
+    const uint8_t *end = before + CALL_BYTES_MAX;
+    int32_t displacement;
+    if (end[-5] == 0xe8) {
+        memcpy(&displacement, end - 4, sizeof displacement);
+        *ret_target = return_address + (uint64_t)(int64_t)displacement;
+        return CALL_DIRECT;
+    }
+    for (unsigned length = 2; length <= CALL_BYTES_MAX; length++) {
+        const uint8_t *start = end - length;
+        if (start[0] == 0xff && indirect_length(start[1], length > 2 ? start[2] : 0) == length)
+            return CALL_INDIRECT;
+    }
+    return CALL_NONE;
+}
+
+/* [endbr64] [bnd] jmp *displacement(%rip) */
+bool call_is_to_stub(const uint8_t code[16])
+{
+    static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
+    if (memcmp(code, endbr64, sizeof endbr64) == 0)
+        code += sizeof endbr64;
+    if (*code == 0xf2)
+        code++;
+    return code[0] == 0xff && code[1] == 0x25;
+}
+
+/* [endbr64] push %rbp; mov %rsp,%rbp; push ...; sub $room,%rsp */
+bool entry_frame_bytes(const uint8_t code[ENTRY_BYTES_MAX], uint64_t *ret_bytes)
+{
+    static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
+    static const uint8_t set_frame_pointer[] = {0x55, 0x48, 0x89, 0xe5};
+    const uint8_t *end = code + ENTRY_BYTES_MAX;
+    uint64_t pushed = 0;
+    if (memcmp(code, endbr64, sizeof endbr64) == 0)
+        code += sizeof endbr64;
+    if (memcmp(code, set_frame_pointer, sizeof set_frame_pointer) != 0)
+        return false;
+    code += sizeof set_frame_pointer;
+    while (code + 7 <= end) {
+        unsigned prefix = *code == 0x41;
+        if (code[prefix] >= 0x50 && code[prefix] <= 0x57) {
+            pushed += 8;
+            code += prefix + 1;
+        } else if (code[0] == 0x48 && code[1] == 0x83 && code[2] == 0xec && code[3] < 0x80) {
+            *ret_bytes = pushed + code[3];
+            return true;
+        } else if (code[0] == 0x48 && code[1] == 0x81 && code[2] == 0xec) {
+            uint32_t room;
+            memcpy(&room, code + 3, sizeof room);
+            *ret_bytes = pushed + room;
+            return room < 1u << 30;
+        } else {
+            return false;
+        }
+    }
+    return false;
+}

@@ -1,0 +1,98 @@
+#include "unwind/frame_pointer.h"
+#include "unwind/calls.h"
+
+#include <string.h>
+
+/* How far up the stack it is looked for: a frame is seldom larger. */
+#define SEARCH_BYTES (32u << 10)
+
+struct search {
+    struct unwinder *unwinder;
+    struct space *space;
+    struct snapshot *snapshot;
+    size_t max_depth;
+    uint64_t function; /* the one that needs the frame pointer */
+    struct stack *scratch;
+};
+
+/* Whether a frame of the function may return to this address, and whether the call before it says
+ * that it is this function's. */
+static bool can_return_to(const struct search *search, uint64_t return_address,
+                          bool *ret_is_certain)
+{
+    uint8_t before[CALL_BYTES_MAX], code[16];
+    uint64_t target;
+    *ret_is_certain = false;
+    if (!space_find(search->space, return_address - 1) ||
+        !space_read_file(search->space, return_address - CALL_BYTES_MAX, before, sizeof before))
+        return false;
+    switch (call_before(before, return_address, &target)) {
+    case CALL_DIRECT:
+        *ret_is_certain = target == search->function;
+        return *ret_is_certain ||
+               (space_read_file(search->space, target, code, sizeof code) && call_is_to_stub(code));
+    case CALL_INDIRECT:
+        return true;
+    case CALL_NONE:
+        break;
+    }
+    return false;
+}
+
+static void set_frame_pointer(struct snapshot *snapshot, uint64_t value)
+{
+    snapshot->registers.values[architecture.frame_pointer] = value;
+    snapshot->registers.known |= 1ull << architecture.frame_pointer;
+}
+
+/* Whether the frame pointer can point to `address`. */
+static bool fits(const struct search *search, uint64_t address, bool must_be_certain)
+{
+    struct snapshot *snapshot = search->snapshot;
+    struct unwind_hints hints;
+    uint64_t return_address, at = address - snapshot->stack_address;
+    bool is_certain;
+    if (at > snapshot->stack_bytes || snapshot->stack_bytes - at < 16)
+        return false;
+    memcpy(&return_address, snapshot->stack + at + 8, sizeof return_address);
+    if (!can_return_to(search, return_address, &is_certain) || (must_be_certain && !is_certain))
+        return false;
+    set_frame_pointer(snapshot, address);
+    return unwind_snapshot(search->unwinder, search->space, snapshot, search->max_depth,
+                           search->scratch, &hints) == 0 &&
+           search->scratch->cut == STACK_WHOLE;
+}
+
+/* The only place from `from` on that certainly fits, or 0. */
+static uint64_t find_certain(const struct search *search, uint64_t from)
+{
+    uint64_t found = 0;
+    for (uint64_t address = from; address - from < SEARCH_BYTES; address += 8) {
+        if (!fits(search, address, true))
+            continue;
+        if (found)
+            return 0;
+        found = address;
+    }
+    return found;
+}
+
+bool frame_pointer_find(struct unwinder *unwinder, struct space *space, struct snapshot *snapshot,
+                        size_t max_depth, const struct unwind_hints *hints, struct stack *scratch)
+{
+    const struct search search = {unwinder, space, snapshot, max_depth, hints->function, scratch};
+    uint8_t code[ENTRY_BYTES_MAX];
+    uint64_t bytes, found = 0;
+    if (!hints->function)
+        return false;
+    if (space_read_file(space, hints->function, code, sizeof code) &&
+        entry_frame_bytes(code, &bytes) && fits(&search, hints->function_sp + bytes, false))
+        found = hints->function_sp + bytes;
+    if (!found)
+        found = find_certain(&search, hints->function_sp);
+    if (found)
+        set_frame_pointer(snapshot, found);
+    else
+        snapshot->registers.known &= ~(1ull << architecture.frame_pointer);
+    return found != 0;
+}
