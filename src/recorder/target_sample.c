@@ -1,14 +1,12 @@
 #include "recorder/target_sample.h"
 #include "recorder/target_space.h"
+#include "recorder/target_unwind.h"
 #include "target/procfs.h"
-#include "unwind/frame_pointer.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#define STACK_LIMIT_MIN (16u << 10)
-#define STACK_LIMIT_MAX (16u << 20)
 #define LOOK_MAX_AGE_NS 100000000u
 #define LOOK_PART_OF_SLEEP 32
 #define NAME_MAX_AGE 128 /* samples between two looks at a thread's name */
@@ -133,132 +131,13 @@ int target_count_lost(struct target *target, struct thread *thread, uint64_t unt
     return 0;
 }
 
-/* Sizes the next copy by what this one needed, with some room. */
-static void adjust_stack_limit(struct thread *thread, size_t used)
-{
-    size_t wanted = used * 2;
-    if (wanted < STACK_LIMIT_MIN)
-        wanted = STACK_LIMIT_MIN;
-    if (wanted > STACK_LIMIT_MAX)
-        wanted = STACK_LIMIT_MAX;
-    thread->stack_limit = wanted;
-}
-
-/* Unwinds the snapshot, if need be a second time with maps read anew. -EAGAIN: the copy of the
- * stack was too short, and a longer one is to be taken. */
-static int unwind(struct target *target, struct thread *thread, struct unwind_hints *ret_hints)
-{
-    for (;;) {
-        struct unwind_hints hints;
-        bool maps_changed = false;
-        int err = unwind_snapshot(target->unwinder, target->space, &target->snapshot,
-                                  target->options->max_depth, &target->stack, &hints);
-        if (!err && hints.has_unknown_address)
-            err = target_space_refresh(target, &maps_changed);
-        if (err)
-            return err;
-        if (maps_changed)
-            continue;
-        if (hints.needs_more_stack && !target->snapshot.stack_end_is_known &&
-            target_space_refresh_areas(target))
-            return -EAGAIN;
-        if (hints.needs_more_stack && target->snapshot.stack_end_is_known &&
-            thread->stack_limit < STACK_LIMIT_MAX && !thread->has_endless_stack) {
-            thread->stack_limit *= 8;
-            return -EAGAIN;
-        }
-        /* Its unwind tables lead nowhere: copying ever more of its memory would only cost it time.
-         */
-        if (hints.needs_more_stack && target->snapshot.stack_end_is_known)
-            thread->has_endless_stack = true;
-        *ret_hints = hints;
-        adjust_stack_limit(thread, hints.stack_bytes_used);
-        return 0;
-    }
-}
-
-static bool may_stop_asleep(const struct target *target, const struct thread *thread)
-{
-    char path[48];
-    struct proc_stat stat;
-    if (registers_call_survives_stop(target->current->syscall_number))
-        return true;
-    /* One stopped by a signal stays so, and no call of it is disturbed. */
-    snprintf(path, sizeof path, "task/%d/stat", thread->tid);
-    return procfs_stat(target->process.proc_fd, path, &stat) == 0 && stat.state == 'T';
-}
-
-/* Remembers the frame pointer of a site. Returns 0 or -ENOMEM. */
-static int learn(struct target *target, uint64_t key, uint64_t frame_pointer)
-{
-    int err = sites_find(&target->sites, key) ? 0 : sites_add(&target->sites, key);
-    if (err)
-        return err;
-    struct site *site = sites_find(&target->sites, key);
-    site->is_known = true;
-    site->frame_pointer = frame_pointer;
-    return 0;
-}
-
-/* The stack of a thread read asleep is cut for want of the frame pointer. Unwinds it with the one
- * that its site is known to have, or that can be found; -EAGAIN where the thread is to be stopped
- * once to learn it. */
-static int unwind_by_site(struct target *target, struct thread *thread, struct unwind_hints *hints)
-{
-    struct snapshot *snapshot = &target->snapshot;
-    uint64_t *frame_pointer = &snapshot->registers.values[architecture.frame_pointer];
-    uint64_t key = sites_key(thread->tid, snapshot, &target->stack);
-    const struct site *site = sites_find(&target->sites, key);
-    if (site && site->is_known) {
-        *frame_pointer = site->frame_pointer;
-        snapshot->registers.known |= 1ull << architecture.frame_pointer;
-        return unwind(target, thread, hints);
-    }
-    if (frame_pointer_find(target->unwinder, target->space, snapshot, target->options->max_depth,
-                           hints, &target->stack)) {
-        int err = learn(target, key, *frame_pointer);
-        return err ? err : unwind(target, thread, hints);
-    }
-    /* What was tried is in the stack: back to what is known. */
-    int err = unwind(target, thread, hints);
-    if (err || site || !may_stop_asleep(target, thread))
-        return err;
-    err = sites_add(&target->sites, key);
-    if (err)
-        return err;
-    thread->must_stop = true;
-    thread->site_key = key;
-    thread->site_pc = registers_pc(&snapshot->registers);
-    thread->site_sp = registers_sp(&snapshot->registers);
-    return -EAGAIN;
-}
-
-/* A thread was stopped to learn the frame pointer of its site: that is, where it still sleeps
- * there. */
-static int learn_site(struct target *target, const struct thread *thread)
-{
-    const struct registers *registers = &target->snapshot.registers;
-    if (target->stack.cut != STACK_WHOLE || registers_pc(registers) != thread->site_pc ||
-        registers_sp(registers) != thread->site_sp)
-        return 0;
-    return learn(target, thread->site_key, registers->values[architecture.frame_pointer]);
-}
-
 static int unwind_and_count(struct target *target, struct thread *thread)
 {
-    struct unwind_hints hints;
-    int err = unwind(target, thread, &hints);
-    if (!err && target->stack.cut == STACK_CUT_NO_REGISTER)
-        err = unwind_by_site(target, thread, &hints);
-    else if (err == -EAGAIN)
-        thread->must_stop = target->current->request.must_stop;
+    int err = target_unwind(target, thread);
     if (err)
         return err;
-    if (target->current->request.must_stop)
-        err = learn_site(target, thread);
     revive(target, thread);
-    if (!err)
-        err = update_name(target, thread);
+    err = update_name(target, thread);
     return err ? err : count(target, thread, recording_now_ns(target->recording));
 }
 
