@@ -55,6 +55,10 @@ static const unsigned char *page_at(struct image *image, size_t number)
         free(page);
         return NULL;
     }
+    /* Less than there was when the file was opened: it has been cut short since. */
+    size_t end = number * IMAGE_PAGE_BYTES + (size_t)got;
+    if (got < (ssize_t)IMAGE_PAGE_BYTES && end < image->bytes)
+        image->bytes = end;
     image->pages[number] = page;
     return page;
 }
@@ -70,7 +74,7 @@ bool image_read(struct image *image, uint64_t offset, void *buffer, size_t bytes
     unsigned char *to = buffer;
     while (bytes) {
         const unsigned char *page = page_at(image, offset / IMAGE_PAGE_BYTES);
-        if (!page)
+        if (!page || offset + bytes > image->bytes)
             return false;
         size_t at = offset % IMAGE_PAGE_BYTES;
         size_t part = IMAGE_PAGE_BYTES - at < bytes ? IMAGE_PAGE_BYTES - at : bytes;

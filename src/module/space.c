@@ -84,6 +84,27 @@ static int insert(struct reading *reading, size_t at, const struct maps_entry *e
     return 0;
 }
 
+/* Makes one of the mappings from `first` to before `end`, which are the same code as `entry`, and
+ * of what it adds to them. Returns whether it adds anything. */
+static bool extend(struct space *space, size_t first, size_t end, const struct maps_entry *entry)
+{
+    struct mapping *known = &space->mappings[first];
+    uint64_t known_end = space->mappings[end - 1].end;
+    bool changed = end - first > 1 || entry->start < known->start || entry->end > known_end;
+    if (entry->start < known->start) {
+        known->offset = entry->offset;
+        known->start = entry->start;
+    }
+    known->end = entry->end > known_end ? entry->end : known_end;
+    for (size_t i = first + 1; i < end; i++)
+        free(space->mappings[i].path);
+    memmove(&space->mappings[first + 1], &space->mappings[end],
+            (space->mapping_count - end) * sizeof *known);
+    space->mapping_count -= end - first - 1;
+    space->last = NULL;
+    return changed;
+}
+
 /* Adds one line of maps. -ESTALE: it contradicts what is known. */
 static int take_in(void *context, const struct maps_entry *entry)
 {
@@ -92,25 +113,15 @@ static int take_in(void *context, const struct maps_entry *entry)
     reading->lines++;
     if (!entry->executable)
         return 0;
-    size_t at = lower_bound(space, entry->start);
-    bool covered = false;
-    for (size_t i = at; i < space->mapping_count && space->mappings[i].start < entry->end; i++) {
-        struct mapping *known = &space->mappings[i];
-        if (!is_same_code(known, entry))
+    size_t at = lower_bound(space, entry->start), end = at;
+    for (; end < space->mapping_count && space->mappings[end].start < entry->end; end++) {
+        if (!is_same_code(&space->mappings[end], entry))
             return -ESTALE;
-        covered = true;
-        uint64_t next = i + 1 < space->mapping_count ? space->mappings[i + 1].start : UINT64_MAX;
-        if (entry->end > known->end && entry->end <= next) {
-            known->end = entry->end;
-            reading->changed = true;
-        }
-        if (entry->start < known->start && i == at && !entry->inode) {
-            known->start = entry->start;
-            reading->changed = true;
-        }
     }
-    if (covered)
+    if (end > at) {
+        reading->changed = extend(space, at, end, entry) || reading->changed;
         return 0;
+    }
     struct module *module;
     int err = modules_get(reading->modules, reading->proc_fd, reading->tid, entry, &module);
     reading->changed = true;

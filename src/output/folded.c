@@ -74,6 +74,17 @@ static void append_thread(struct text_buffer *buffer, const struct fgprof_profil
     replace_separators(buffer, 0);
 }
 
+/* A name like "step 12" at the end would be read as a count: flamegraph.pl takes the last number of
+ * a line for it, and what is left must not end in another. */
+static void hide_count(struct text_buffer *buffer)
+{
+    size_t at = buffer->length;
+    while (at && strchr("0123456789.", buffer->text[at - 1]))
+        at--;
+    if (at && at < buffer->length && strchr(" \t", buffer->text[at - 1]))
+        buffer->text[at - 1] = '_';
+}
+
 static char *fold(const struct fgprof_profile *profile, const struct profile_sample *sample)
 {
     struct text_buffer buffer = {0};
@@ -84,8 +95,9 @@ static char *fold(const struct fgprof_profile *profile, const struct profile_sam
         uint32_t location = profile->stack_locations[stack->first_location + i];
         append_location(&buffer, profile, &profile->locations[location]);
     }
-    if (!buffer.length)
-        text_append(&buffer, "[unknown]");
+    if (!stack->depth)
+        text_append(&buffer, buffer.length ? ";[unknown]" : "[unknown]");
+    hide_count(&buffer);
     if (buffer.error) {
         text_free(&buffer);
         return NULL;

@@ -11,6 +11,7 @@
 
 /* pprof's scanner takes no line of 64 KiB (bufio.MaxScanTokenSize). */
 #define ADDRESS_LINE_MAX 65000
+#define CELL_MAX 16000
 #define TAB_WIDTH 8
 
 struct text_sample {
@@ -24,22 +25,25 @@ struct row {
     size_t widths[2]; /* of the first two, filled up to where the next begins */
 };
 
+/* A string as Go's %q writes it. */
 static void append_quoted(struct text_buffer *buffer, const char *text)
 {
-    struct text_buffer clean = {0};
-    text_append_name(&clean, text);
     text_append(buffer, "\"");
-    for (size_t i = 0; i < clean.length; i++) {
-        /* text_append_name's own \xHH is good as it is: Go's %q writes it so. */
-        bool is_escape = clean.text[i] == '\\' && clean.text[i + 1] == 'x';
-        if (clean.text[i] == '"' || (clean.text[i] == '\\' && !is_escape))
+    while (*text) {
+        size_t plain = strcspn(text, "\"\\");
+        char *part = strndup(text, plain);
+        if (part)
+            text_append_name(buffer, part);
+        else
+            buffer->error = -ENOMEM;
+        free(part);
+        text += plain;
+        if (*text) {
             text_append(buffer, "\\");
-        text_append_bytes(buffer, &clean.text[i], 1);
+            text_append_bytes(buffer, text++, 1);
+        }
     }
     text_append(buffer, "\"");
-    if (clean.error)
-        buffer->error = clean.error;
-    text_free(&clean);
 }
 
 /* pprof takes one off every address, so each is written as what follows its instruction; a note has
@@ -53,7 +57,7 @@ static char *key_of(const struct fgprof_profile *profile, const struct profile_s
     for (size_t i = 0; i < stack->depth && buffer.length < ADDRESS_LINE_MAX; i++) {
         uint32_t number = profile->stack_locations[stack->first_location + i];
         const struct profile_location *location = &profile->locations[number];
-        snprintf(word, sizeof word, " %#" PRIx64, location->address + 1);
+        snprintf(word, sizeof word, " 0x%" PRIx64, location->address + 1);
         text_append(&buffer, word);
     }
     text_append(&buffer, "\n# labels: {\"thread\":");
@@ -78,17 +82,29 @@ static int compare(const void *a, const void *b)
     return strcmp(left->key, right->key);
 }
 
+/* Three of them must fit in a line. Cut between characters (UTF-8). */
+static void cut_cell(struct text_buffer *cell)
+{
+    size_t length = CELL_MAX;
+    if (cell->length <= length)
+        return;
+    while (length && (cell->text[length] & 0xc0) == 0x80)
+        length--;
+    strcpy(cell->text + length, "...");
+    cell->length = length + 3;
+}
+
 static int make_row(const struct fgprof_profile *profile, const struct profile_location *location,
                     const struct profile_line *line, struct row *ret_row)
 {
     struct text_buffer cells[3] = {0};
     char number[40];
-    snprintf(number, sizeof number, "%#" PRIx64, location->address + (location->is_note ? 1 : 0));
+    snprintf(number, sizeof number, "0x%" PRIx64, location->address + (location->is_note ? 1 : 0));
     text_append(&cells[0], number);
     if (line) {
         const struct profile_function *function = &profile->functions[line->function];
         text_append_name(&cells[1], strings_get(&profile->strings, function->name));
-        snprintf(number, sizeof number, "+%#" PRIx64, location->function_offset);
+        snprintf(number, sizeof number, "+0x%" PRIx64, location->function_offset);
         text_append(&cells[1], location->is_note ? "" : number);
         if (function->file) {
             text_append_name(&cells[2], strings_get(&profile->strings, function->file));
@@ -100,6 +116,7 @@ static int make_row(const struct fgprof_profile *profile, const struct profile_l
     }
     int err = 0;
     for (size_t i = 0; i < 3; i++) {
+        cut_cell(&cells[i]);
         ret_row->cells[i] = cells[i].text;
         err = err ? err : cells[i].error;
     }
