@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#define CAPTURE_TRIES_MAX 8 /* of one thread at one tick: with more of its stack, a new map */
 #define LOOK_MAX_AGE_NS 100000000u
 #define LOOK_PART_OF_SLEEP 32
 #define NAME_MAX_AGE 128 /* samples between two looks at a thread's name */
@@ -212,13 +213,13 @@ static int sample_once(struct target *target, struct thread *thread, bool may_st
 static int sample(struct target *target, struct thread *thread, bool may_stop)
 {
     uint64_t before = thread->counted_tick;
-    int err;
+    int err, tries = 0;
     do {
         err = sample_once(target, thread, may_stop);
         /* That it has not moved says something only of a snapshot that was counted. */
         if (thread->counted_tick == before)
             thread_forget_sleep(thread);
-    } while (err == -EAGAIN && !target->is_pending);
+    } while (err == -EAGAIN && !target->is_pending && ++tries < CAPTURE_TRIES_MAX);
     return err == -EAGAIN ? 0 : err;
 }
 

@@ -48,7 +48,9 @@ static int unwind(struct target *target, struct thread *thread, struct unwind_hi
         if (hints.needs_more_stack && target->snapshot.stack_end_is_known)
             thread->has_endless_stack = true;
         *ret_hints = hints;
-        adjust_stack_limit(thread, hints.stack_bytes_used);
+        /* Cut for want of a register, it says nothing of how much is needed with it. */
+        if (target->stack.cut != STACK_CUT_NO_REGISTER)
+            adjust_stack_limit(thread, hints.stack_bytes_used);
         return 0;
     }
 }
@@ -62,6 +64,12 @@ static bool may_stop_asleep(const struct target *target, const struct thread *th
     /* One stopped by a signal stays so, and no call of it is disturbed. */
     snprintf(path, sizeof path, "task/%d/stat", thread->tid);
     return procfs_stat(target->process.proc_fd, path, &stat) == 0 && stat.state == 'T';
+}
+
+/* Whether a frame pointer that led to this stack is the right one. */
+static bool is_proof(const struct stack *stack)
+{
+    return stack->cut == STACK_WHOLE || stack->cut == STACK_CUT_AT_MAX_DEPTH;
 }
 
 /* Remembers the frame pointer of a site. Returns 0 or -ENOMEM. */
@@ -92,8 +100,8 @@ static int unwind_by_site(struct target *target, struct thread *thread, struct u
     }
     if (frame_pointer_find(target->unwinder, target->space, snapshot, target->options->max_depth,
                            hints, &target->stack)) {
-        int err = learn(target, key, *frame_pointer);
-        return err ? err : unwind(target, thread, hints);
+        int err = unwind(target, thread, hints);
+        return !err && is_proof(&target->stack) ? learn(target, key, *frame_pointer) : err;
     }
     /* What was tried is in the stack: back to what is known. */
     int err = unwind(target, thread, hints);
@@ -114,7 +122,7 @@ static int unwind_by_site(struct target *target, struct thread *thread, struct u
 static int learn_site(struct target *target, const struct thread *thread)
 {
     const struct registers *registers = &target->snapshot.registers;
-    if (target->stack.cut != STACK_WHOLE || registers_pc(registers) != thread->site_pc ||
+    if (!is_proof(&target->stack) || registers_pc(registers) != thread->site_pc ||
         registers_sp(registers) != thread->site_sp)
         return 0;
     return learn(target, thread->site_key, registers->values[architecture.frame_pointer]);

@@ -58,9 +58,12 @@ static bool fits(const struct search *search, uint64_t address, bool must_be_cer
     if (!can_return_to(search, return_address, &is_certain) || (must_be_certain && !is_certain))
         return false;
     set_frame_pointer(snapshot, address);
-    return unwind_snapshot(search->unwinder, search->space, snapshot, search->max_depth,
-                           search->scratch, &hints) == 0 &&
-           search->scratch->cut == STACK_WHOLE;
+    if (unwind_snapshot(search->unwinder, search->space, snapshot, search->max_depth,
+                        search->scratch, &hints))
+        return false;
+    /* To the first frame, or as far as was asked for or copied. */
+    return search->scratch->cut == STACK_WHOLE || search->scratch->cut == STACK_CUT_AT_MAX_DEPTH ||
+           hints.needs_more_stack;
 }
 
 /* The only place from `from` on that certainly fits, or 0. */

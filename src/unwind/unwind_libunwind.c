@@ -166,16 +166,27 @@ static int push(struct stack *stack, uint64_t address)
     return 0;
 }
 
+/* Whether the last frame's end lies in the stack. libunwind also takes a return address that would
+ * be at address 0 for the stack's end (DWARF_IS_NULL_LOC). */
+static bool ends_in_stack(const struct walk *walk, unw_cursor_t *cursor)
+{
+    const struct snapshot *snapshot = walk->snapshot;
+    uint64_t copied_end = snapshot->stack_address + snapshot->stack_bytes;
+    uint64_t end = snapshot->stack_end > copied_end ? snapshot->stack_end : copied_end;
+    unw_word_t sp;
+    return unw_get_reg(cursor, UNW_REG_SP, &sp) == 0 && sp >= snapshot->stack_address && sp <= end;
+}
+
 /* Why a walk that libunwind can't continue ends here. */
-static enum stack_cut cut_of(const struct walk *walk, int step)
+static enum stack_cut cut_of(const struct walk *walk, unw_cursor_t *cursor, int step)
 {
     if (walk->missed_register)
         return STACK_CUT_NO_REGISTER;
     if (walk->missed_unwind_info)
         return STACK_CUT_NO_UNWIND_INFO;
-    if (step == 0)
+    if (step == 0 && ends_in_stack(walk, cursor))
         return STACK_WHOLE;
-    return walk->missed_stack ? STACK_CUT_UNREADABLE : STACK_CUT_NO_UNWIND_INFO;
+    return step == 0 || walk->missed_stack ? STACK_CUT_UNREADABLE : STACK_CUT_NO_UNWIND_INFO;
 }
 
 /* Goes from frame to frame. The frame that a signal interrupted, and the kernel's trampoline that
@@ -186,7 +197,8 @@ static int walk_frames(struct walk *walk, unw_cursor_t *cursor, size_t max_depth
     bool is_exact = true;
     for (;;) {
         unw_word_t pc;
-        if (unw_get_reg(cursor, UNW_REG_IP, &pc) || !pc)
+        /* A caller at 0 is none: so the first frame of a thread may be marked. */
+        if (unw_get_reg(cursor, UNW_REG_IP, &pc) || (!pc && stack->depth))
             return 0;
         if (!space_find(walk->space, pc)) {
             *ret_unknown = true;
@@ -207,7 +219,7 @@ static int walk_frames(struct walk *walk, unw_cursor_t *cursor, size_t max_depth
         walk->missed_register = false;
         int step = unw_step(cursor);
         if (step <= 0) {
-            stack->cut = cut_of(walk, step);
+            stack->cut = cut_of(walk, cursor, step);
             unw_proc_info_t info;
             if (stack->cut == STACK_CUT_NO_REGISTER && walk->missed_frame_pointer &&
                 unw_get_reg(cursor, UNW_REG_SP, &walk->function_sp) == 0 &&

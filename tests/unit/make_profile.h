@@ -1,0 +1,114 @@
+/* Profiles made by hand, for the tests of the writers. */
+#ifndef FGPROF_TESTS_MAKE_PROFILE_H
+#define FGPROF_TESTS_MAKE_PROFILE_H
+
+#include "unit.h"
+#include "output/output.h"
+
+struct made_line {
+    const char *name; /* NULL ends the row of lines */
+    const char *file;
+    uint32_t line;
+    bool is_inlined;
+};
+
+static inline struct fgprof_profile *make_profile(void)
+{
+    struct fgprof_profile *profile;
+    assert_int_equal(profile_new(&profile), 0);
+    return profile;
+}
+
+static inline uint32_t make_string(struct fgprof_profile *profile, const char *text)
+{
+    uint32_t id;
+    assert_int_equal(strings_intern(&profile->strings, text, &id), 0);
+    return id;
+}
+
+static inline uint32_t make_mapping(struct fgprof_profile *profile, uint64_t start,
+                                    const char *path, const char *build_id)
+{
+    uint32_t number;
+    struct profile_mapping mapping = {
+        .start = start,
+        .limit = start + 0x100000,
+        .offset = 0x1000,
+        .path = make_string(profile, path),
+        .build_id = make_string(profile, build_id),
+    };
+    assert_int_equal(profile_add_mapping(profile, &mapping, &number), 0);
+    return number;
+}
+
+/* `lines` innermost first, ended by one without a name; NULL: the location has no name. */
+static inline uint32_t make_location(struct fgprof_profile *profile, uint64_t address,
+                                     uint32_t mapping, uint64_t function_offset,
+                                     const struct made_line *lines)
+{
+    struct profile_line made[8];
+    size_t count = 0;
+    uint32_t location;
+    bool is_new;
+    assert_int_equal(profile_add_location(profile, address, mapping, &location, &is_new), 0);
+    assert_true(is_new);
+    for (; lines && lines->name; lines++, count++) {
+        assert_true(count < sizeof made / sizeof *made);
+        made[count] = (struct profile_line){.line = lines->line, .is_inlined = lines->is_inlined};
+        assert_int_equal(profile_add_function(profile, lines->name, lines->name, lines->file,
+                                              &made[count].function),
+                         0);
+    }
+    if (count)
+        assert_int_equal(profile_set_lines(profile, location, made, count), 0);
+    profile->locations[location].function_offset = function_offset;
+    return location;
+}
+
+/* A location of one function, at `line` of `file`. */
+static inline uint32_t make_function(struct fgprof_profile *profile, uint64_t address,
+                                     uint32_t mapping, const char *name, const char *file,
+                                     uint32_t line)
+{
+    struct made_line lines[] = {{name, file, line, false}, {0}};
+    return make_location(profile, address, mapping, address & 0xff, lines);
+}
+
+/* `locations` leaf first. */
+static inline void make_sample(struct fgprof_profile *profile, const uint32_t *locations,
+                               size_t depth, const char *thread, uint32_t tid, uint64_t count)
+{
+    struct profile_sample sample = {
+        .thread_name = make_string(profile, thread),
+        .tid = tid,
+        .count = count,
+        .time_ns = count * 10101010,
+    };
+    assert_int_equal(profile_add_stack(profile, locations, depth, &sample.stack), 0);
+    assert_int_equal(profile_add_sample(profile, &sample), 0);
+}
+
+#define MAKE_SAMPLE(profile, thread, tid, count, ...)                                              \
+    make_sample(profile, (const uint32_t[]){__VA_ARGS__},                                          \
+                sizeof(uint32_t[]){__VA_ARGS__} / sizeof(uint32_t), thread, tid, count)
+
+/* What a writer makes of the profile. The caller frees it. */
+static inline char *written(const struct fgprof_profile *profile, enum fgprof_format format,
+                            size_t *ret_length)
+{
+    int fd = file_of_text("");
+    assert_int_equal(fgprof_profile_write(profile, format, fd), 0);
+    char *text = contents_of(fd, ret_length);
+    close(fd);
+    return text;
+}
+
+static inline void assert_written(const struct fgprof_profile *profile, enum fgprof_format format,
+                                  const char *expected)
+{
+    char *text = written(profile, format, NULL);
+    assert_string_equal(text, expected);
+    free(text);
+}
+
+#endif

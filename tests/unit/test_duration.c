@@ -1,0 +1,130 @@
+#include "unit.h"
+#include "duration.h"
+
+#define SECOND 1000000000ull
+
+static void assert_duration(const char *text, uint64_t expected_ns)
+{
+    uint64_t ns = 1;
+    if (!duration_parse(text, &ns))
+        fail_msg("\"%s\" was refused", text);
+    assert_int_equal(ns, expected_ns);
+}
+
+static void assert_no_duration(const char *text)
+{
+    uint64_t ns = 42;
+    if (duration_parse(text, &ns))
+        fail_msg("\"%s\" was taken", text);
+    assert_int_equal(ns, 42);
+}
+
+static void test_units(void **state)
+{
+    (void)state;
+    assert_duration("30s", 30 * SECOND);
+    assert_duration("1.5m", 90 * SECOND);
+    assert_duration("2h", 7200 * SECOND);
+    assert_duration("500ms", SECOND / 2);
+    assert_duration("7", 7 * SECOND);
+    assert_duration("0.25", SECOND / 4);
+    assert_duration("007s", 7 * SECOND);
+}
+
+static void test_fractions_are_exact(void **state)
+{
+    (void)state;
+    assert_duration("0.29s", 290000000);
+    assert_duration("1.001s", 1001000000);
+    assert_duration("0.1ms", 100000);
+    assert_duration("33.3ms", 33300000);
+}
+
+static void test_what_is_no_duration(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        "",    ".",     "s",      "ms",    "-1",  "-1s",  "+1",    "+1s",  "12abc",
+        "1e3", "1e3s",  "inf",    "nan",   "INF", "0x10", "0x10s", "1 s",  " 1s",
+        "1s ", "1.2.3", "1.2.3s", "..1",   "1..", "1,5s", "1S",    "1us",  "1ns",
+        "1d",  "1min",  "1sm",    "1m30s", "s1",  ".s",   "1s\n",  "1mss", "1_000"};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        assert_no_duration(texts[i]);
+}
+
+static void test_range(void **state)
+{
+    (void)state;
+    assert_no_duration("0");
+    assert_no_duration("0s");
+    assert_no_duration("0.0m");
+    assert_no_duration("0.0000000001s");
+    assert_duration("0.000000001s", 1);
+    assert_duration("8784h", 366 * 24 * 3600 * SECOND);
+    assert_no_duration("8784.1h");
+    assert_no_duration("99999999999999999999h");
+    /* So long that it would be lost on the way. */
+    assert_no_duration("999999999999999999999999999999999999999999999999s");
+}
+
+static void assert_number(const char *text, uint64_t min, uint64_t max, uint64_t expected)
+{
+    uint64_t number = 42;
+    if (!number_parse(text, min, max, &number))
+        fail_msg("\"%s\" was refused", text);
+    assert_true(number == expected);
+}
+
+static void assert_no_number(const char *text, uint64_t min, uint64_t max)
+{
+    uint64_t number = 42;
+    if (number_parse(text, min, max, &number))
+        fail_msg("\"%s\" was taken", text);
+    assert_int_equal(number, 42);
+}
+
+static void test_numbers(void **state)
+{
+    (void)state;
+    assert_number("7", 0, 10, 7);
+    assert_number("0", 0, 10, 0);
+    assert_number("010", 0, 10, 10); /* not octal */
+    assert_number("18446744073709551615", 0, UINT64_MAX, UINT64_MAX);
+    assert_number("00000000000000000000000000007", 0, 10, 7);
+}
+
+static void test_what_is_no_number(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {"",    ".",  "12abc", "-1",  "-0",  "+1",  "1e3", "0x1",
+                                        "1.0", " 1", "1 ",    "1\n", "inf", "nan", "1s",  "a"};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        assert_no_number(texts[i], 0, UINT64_MAX);
+}
+
+static void test_number_range(void **state)
+{
+    (void)state;
+    assert_number("1", 1, 1000, 1);
+    assert_number("1000", 1, 1000, 1000);
+    assert_no_number("0", 1, 1000);
+    assert_no_number("1001", 1, 1000);
+    /* 2^64, and what is 1 when taken by 2^64. */
+    assert_no_number("18446744073709551616", 0, UINT64_MAX);
+    assert_no_number("18446744073709551617", 0, UINT64_MAX);
+    assert_no_number("99999999999999999999999999999", 0, UINT64_MAX);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_units),
+        cmocka_unit_test(test_fractions_are_exact),
+        cmocka_unit_test(test_what_is_no_duration),
+        cmocka_unit_test(test_range),
+        cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_what_is_no_number),
+        cmocka_unit_test(test_number_range),
+    };
+    return cmocka_run_group_tests_name("duration", tests, NULL, NULL);
+}

@@ -1,0 +1,196 @@
+#include "unit.h"
+#include "module/module.h"
+
+/* As lld lays a program out: the code of the second page in memory is in the first of the file. */
+static const struct segment lld[] = {
+    {.offset = 0, .file_bytes = 0x5e4, .address = 0x200000, .memory_bytes = 0x5e4},
+    {.offset = 0x5f0,
+     .file_bytes = 0x300,
+     .address = 0x2015f0,
+     .memory_bytes = 0x300,
+     .executable = true},
+    {.offset = 0x8f0, .file_bytes = 0x210, .address = 0x2028f0, .memory_bytes = 0x710},
+    {.offset = 0xb00, .file_bytes = 0x30, .address = 0x203b00, .memory_bytes = 0x1030},
+};
+
+/* As GNU ld does by default: code in pages of its own in the file too. */
+static const struct segment gnu[] = {
+    {.offset = 0, .file_bytes = 0x640, .address = 0, .memory_bytes = 0x640},
+    {.offset = 0x1000,
+     .file_bytes = 0x1a5,
+     .address = 0x1000,
+     .memory_bytes = 0x1a5,
+     .executable = true},
+    {.offset = 0x2000, .file_bytes = 0x104, .address = 0x2000, .memory_bytes = 0x104},
+    {.offset = 0x2dd0, .file_bytes = 0x248, .address = 0x3dd0, .memory_bytes = 0x250},
+};
+
+static struct module module_of(const struct segment *segments, size_t count)
+{
+    struct module module = {.segments = malloc(count * sizeof *segments), .segment_count = count};
+    size_t length = 0x4000;
+    unsigned char *bytes = malloc(length);
+    assert_non_null(module.segments);
+    assert_non_null(bytes);
+    memcpy(module.segments, segments, count * sizeof *segments);
+    for (size_t i = 0; i < length; i++)
+        bytes[i] = (unsigned char)(i * 13 + i / 256);
+    image_open_memory(&module.image, bytes, length);
+    return module;
+}
+
+static void release(struct module *module)
+{
+    image_close(&module->image);
+    free(module->segments);
+}
+
+#define MODULE_OF(segments) module_of(segments, sizeof(segments) / sizeof *(segments))
+
+static void assert_address(const struct module *module, uint64_t offset, uint64_t expected)
+{
+    uint64_t address = 1;
+    assert_true(module_address_of_offset(module, offset, &address));
+    assert_int_equal(address, expected);
+}
+
+static void assert_no_address(const struct module *module, uint64_t offset)
+{
+    uint64_t address = 42;
+    assert_false(module_address_of_offset(module, offset, &address));
+    assert_int_equal(address, 42);
+}
+
+static void test_offsets_of_gnu_ld(void **state)
+{
+    (void)state;
+    struct module module = MODULE_OF(gnu);
+    assert_address(&module, 0, 0);
+    assert_address(&module, 0x1000, 0x1000);
+    assert_address(&module, 0x11a4, 0x11a4);
+    assert_address(&module, 0x2000, 0x2000);
+    assert_address(&module, 0x2dd0, 0x3dd0);
+    assert_no_address(&module, 0x640);
+    assert_no_address(&module, 0x11a5);
+    assert_no_address(&module, 0x3018);
+    assert_no_address(&module, UINT64_MAX);
+    release(&module);
+}
+
+/* The kernel maps whole pages: code that begins at 0x5f0 is mapped from offset 0, and the address
+ * there is that of the page that the code is in, not that of the first segment. */
+static void test_offsets_of_lld(void **state)
+{
+    (void)state;
+    struct module module = MODULE_OF(lld);
+    assert_address(&module, 0, 0x201000);
+    assert_address(&module, 0x5f0, 0x2015f0);
+    assert_address(&module, 0x8ef, 0x2018ef);
+    assert_no_address(&module, 0xb30);
+    assert_no_address(&module, 0x1000);
+    release(&module);
+}
+
+static void test_first_segment_need_not_begin_the_file(void **state)
+{
+    (void)state;
+    static const struct segment segments[] = {
+        {.offset = 0x2000,
+         .file_bytes = 0x100,
+         .address = 0x402000,
+         .memory_bytes = 0x100,
+         .executable = true},
+        {.offset = 0x1000, .file_bytes = 0x100, .address = 0x401000, .memory_bytes = 0x100},
+    };
+    struct module module = MODULE_OF(segments);
+    assert_no_address(&module, 0);
+    assert_address(&module, 0x1000, 0x401000);
+    assert_address(&module, 0x2000, 0x402000);
+    release(&module);
+}
+
+static void test_no_segments(void **state)
+{
+    (void)state;
+    struct module module = {.image.fd = -1};
+    char byte;
+    assert_no_address(&module, 0);
+    assert_false(module_read(&module, 0, &byte, 1));
+}
+
+static void assert_reads(struct module *module, uint64_t address, size_t length, size_t offset)
+{
+    unsigned char got[0x4000];
+    assert_true(length <= sizeof got);
+    assert_true(module_read(module, address, got, length));
+    assert_memory_equal(got, module->image.memory + offset, length);
+}
+
+static void assert_no_read(struct module *module, uint64_t address, size_t length)
+{
+    unsigned char got[0x4000];
+    assert_false(module_read(module, address, got, length));
+}
+
+static void test_read_finds_the_segment_by_address(void **state)
+{
+    (void)state;
+    struct module module = MODULE_OF(lld);
+    assert_reads(&module, 0x200000, 0x5e4, 0);
+    assert_reads(&module, 0x2015f0, 0x300, 0x5f0);
+    assert_reads(&module, 0x2018ec, 4, 0x8ec);
+    assert_reads(&module, 0x2028f0, 0x210, 0x8f0);
+    assert_reads(&module, 0x203b00, 8, 0xb00);
+    release(&module);
+}
+
+static void test_read_stays_within_the_segment(void **state)
+{
+    (void)state;
+    struct module module = MODULE_OF(lld);
+    assert_no_read(&module, 0x1fffff, 1);
+    assert_no_read(&module, 0x1fffff, 2);
+    assert_no_read(&module, 0x2005e4, 1);
+    assert_no_read(&module, 0x2005e0, 8);
+    assert_no_read(&module, 0x2015ef, 1);
+    assert_no_read(&module, 0x2018ed, 4);
+    assert_no_read(&module, 0x202b00, 1); /* of memory that the file does not have */
+    assert_no_read(&module, 0, 1);
+    assert_no_read(&module, UINT64_MAX, 1);
+    assert_no_read(&module, 0x200000, SIZE_MAX);
+    release(&module);
+}
+
+/* Headers are data: what they claim may not be in the file. */
+static void test_segments_beyond_the_file(void **state)
+{
+    (void)state;
+    static const struct segment segments[] = {
+        {.offset = 0x3f00, .file_bytes = 0x1000, .address = 0x10000, .memory_bytes = 0x1000},
+        {.offset = UINT64_MAX - 15, .file_bytes = 0x1000, .address = 0x20000},
+        {.offset = 0, .file_bytes = UINT64_MAX, .address = 0x30000},
+    };
+    struct module module = MODULE_OF(segments);
+    assert_reads(&module, 0x10000, 0x100, 0x3f00);
+    assert_no_read(&module, 0x10000, 0x101);
+    assert_no_read(&module, 0x10100, 1);
+    assert_no_read(&module, 0x20000, 1);
+    assert_no_read(&module, 0x20000, 32);
+    assert_reads(&module, 0x30000, 0x100, 0);
+    assert_no_read(&module, 0x34000, 1);
+    release(&module);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_offsets_of_gnu_ld),
+        cmocka_unit_test(test_offsets_of_lld),
+        cmocka_unit_test(test_first_segment_need_not_begin_the_file),
+        cmocka_unit_test(test_no_segments),
+        cmocka_unit_test(test_read_finds_the_segment_by_address),
+        cmocka_unit_test(test_read_stays_within_the_segment),
+        cmocka_unit_test(test_segments_beyond_the_file),
+    };
+    return cmocka_run_group_tests_name("module", tests, NULL, NULL);
+}

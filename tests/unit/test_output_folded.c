@@ -1,0 +1,266 @@
+#include "make_profile.h"
+
+#include <stdio.h>
+
+static int set_up(void **state)
+{
+    *state = make_profile();
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    fgprof_profile_free(*state);
+    return 0;
+}
+
+static void assert_folded(const struct fgprof_profile *profile, const char *expected)
+{
+    assert_written(profile, FGPROF_FOLDED, expected);
+}
+
+static uint32_t function(struct fgprof_profile *profile, uint64_t address, const char *name)
+{
+    return make_function(profile, address, PROFILE_NO_MAPPING, name, "", 0);
+}
+
+static void test_root_comes_first(void **state)
+{
+    struct fgprof_profile *profile = *state;
+    uint32_t leaf = function(profile, 1, "read");
+    uint32_t caller = function(profile, 2, "serve");
+    uint32_t root = function(profile, 3, "main");
+    MAKE_SAMPLE(profile, "app", 0, 42, leaf, caller, root);
+    assert_folded(profile, "main;serve;read 42\n");
+}
+
+static void test_lines_are_sorted_bytewise(void **state)
+{
+    struct fgprof_profile *profile = *state;
+    static const char *const names[] = {"b", "a", "B", "_", "\xc3\xa4", "aa", "a b", "a.b", "a:b"};
+    uint32_t root = function(profile, 1, "main");
+    for (uint32_t i = 0; i < sizeof names / sizeof *names; i++) {
+        uint32_t leaf = function(profile, 10 + i, names[i]);
+        MAKE_SAMPLE(profile, "app", 0, i + 1, leaf, root);
+    }
+    MAKE_SAMPLE(profile, "app", 0, 99, root);
+    assert_folded(profile, "main 99\n"
+                           "main;B 3\n"
+                           "main;_ 4\n"
+                           "main;a 2\n"
+                           "main;a b 7\n"
+                           "main;a.b 8\n"
+                           "main;a:b 9\n"
+                           "main;aa 6\n"
+                           "main;b 1\n"
+                           "main;\xc3\xa4 5\n");
+}
+
+static void test_equal_lines_are_one(void **state)
+{
+    struct fgprof_profile *profile = *state;
+    /* Other addresses and other threads, but the same names. */
+    uint32_t first = function(profile, 1, "work");
+    uint32_t second = function(profile, 2, "work");
+    MAKE_SAMPLE(profile, "a", 0, 1, first);
+    MAKE_SAMPLE(profile, "b", 0, 20, first);
+    MAKE_SAMPLE(profile, "a", 0, 300, second);
+    assert_folded(profile, "work 321\n");
+}
+
+static void test_separators_in_names_are_replaced(void **state)
+{
+    struct fgprof_profile *profile = *state;
+    uint32_t leaf = function(profile, 1, "[a; b];");
+    uint32_t root = function(profile, 2, "line\nfeed");
+    MAKE_SAMPLE(profile, "app", 0, 1, leaf, root);
+    assert_folded(profile, "line\\x0afeed;[a: b]: 1\n");
+}
+
+static void test_inlined_calls_are_marked_and_outermost_first(void **state)
+{
+    struct fgprof_profile *profile = *state;
+    struct made_line lines[] = {{"deepest", "in.h", 3, true},
+                                {"middle", "in.h", 9, true},
+                                {"outer", "a.c", 40, false},
+                                {0}};
+    uint32_t leaf = make_location(profile, 1, PROFILE_NO_MAPPING, 0, lines);
+    uint32_t root = function(profile, 2, "main");
+    MAKE_SAMPLE(profile, "app", 0, 5, leaf, root);
+    assert_folded(profile, "main;outer;middle_[i];deepest_[i] 5\n");
+}
+
+static void test_frames_without_a_name(void **state)
+{
+    struct fgprof_profile *profile = *state;
+    uint32_t library = make_mapping(profile, 0x1000000, "/usr/lib/x;y/libc.so.6", "");
+    uint32_t semicolon = make_mapping(profile, 0x2000000, "/opt/a;b", "");
+    uint32_t vdso = make_mapping(profile, 0x3000000, "[vdso]", "");
+    uint32_t anonymous = make_mapping(profile, 0x4000000, "", "");
+    uint32_t in_library = make_location(profile, 0x1000010, library, 0, NULL);
+    uint32_t in_semicolon = make_location(profile, 0x2000010, semicolon, 0, NULL);
+    uint32_t in_vdso = make_location(profile, 0x3000010, vdso, 0, NULL);
+    uint32_t in_anonymous = make_location(profile, 0x4000010, anonymous, 0, NULL);
+    uint32_t nowhere = make_location(profile, 0x99, PROFILE_NO_MAPPING, 0, NULL);
+    MAKE_SAMPLE(profile, "app", 0, 1, in_vdso, in_semicolon, in_library);
+    MAKE_SAMPLE(profile, "app", 0, 2, nowhere, in_anonymous);
+    assert_folded(profile, "[libc.so.6];[a:b];[vdso] 1\n"
+                           "[unknown];[unknown] 2\n");
+}
+
+static void test_a_sample_without_frames_still_counts(void **state)
+{
+    struct fgprof_profile *profile = *state;
+    make_sample(profile, NULL, 0, "app", 0, 3);
+    assert_folded(profile, "[unknown] 3\n");
+    assert_int_equal(fgprof_profile_set_folded_flags(profile, FGPROF_FOLDED_THREADS), 0);
+    assert_folded(profile, "app;[unknown] 3\n");
+}
+
+/* flamegraph.pl takes a number before the count for that of another profile, and for no part of
+ * the frame: a second "\s+?(\d+(?:\.\d*)?)$". */
+static bool ends_like_a_count(const char *stack)
+{
+    size_t end = strlen(stack), at = end;
+    while (at > 0 && strchr("0123456789.", stack[at - 1]))
+        at--;
+    return at < end && at > 0 && stack[at] != '.' && strchr(" \t", stack[at - 1]);
+}
+
+static void test_no_stack_ends_like_a_count(void **state)
+{
+    struct fgprof_profile *profile = *state;
+    static const char *const names[] = {"step 12", "step 1.5", "step 7.", " 3"};
+    for (uint32_t i = 0; i < sizeof names / sizeof *names; i++) {
+        uint32_t leaf = function(profile, i + 1, names[i]);
+        MAKE_SAMPLE(profile, "app", 0, 1, leaf);
+    }
+    char *text = written(profile, FGPROF_FOLDED, NULL), *line = text, *end;
+    size_t lines = 0;
+    for (; (end = strchr(line, '\n')); line = end + 1, lines++) {
+        *end = '\0';
+        char *count = strrchr(line, ' ');
+        assert_non_null(count);
+        assert_string_equal(count, " 1");
+        *count = '\0';
+        if (ends_like_a_count(line))
+            fail_msg("\"%s\" ends like a count", line);
+    }
+    assert_int_equal(lines, 4);
+    free(text);
+}
+
+static void test_notes_are_frames(void **state)
+{
+    struct fgprof_profile *profile = *state;
+    uint32_t note;
+    uint32_t leaf = function(profile, 1, "leaf");
+    assert_int_equal(profile_add_note(profile, "[truncated: max depth]", &note), 0);
+    MAKE_SAMPLE(profile, "app", 0, 3, leaf, note);
+    assert_folded(profile, "[truncated: max depth];leaf 3\n");
+}
+
+static void test_thread_root_by_name(void **state)
+{
+    struct fgprof_profile *profile = *state;
+    uint32_t leaf = function(profile, 1, "main");
+    MAKE_SAMPLE(profile, "io;1", 0, 1, leaf);
+    MAKE_SAMPLE(profile, "", 0, 2, leaf);
+    MAKE_SAMPLE(profile, "bad\x1b[2J", 0, 4, leaf);
+    assert_int_equal(fgprof_profile_set_folded_flags(profile, FGPROF_FOLDED_THREADS), 0);
+    assert_folded(profile, "[unnamed];main 2\n"
+                           "bad\\x1b[2J;main 4\n"
+                           "io:1;main 1\n");
+    /* Without the flag the thread does not matter. */
+    assert_int_equal(fgprof_profile_set_folded_flags(profile, 0), 0);
+    assert_folded(profile, "main 7\n");
+}
+
+static void test_thread_root_by_id(void **state)
+{
+    struct fgprof_profile *profile = *state;
+    uint32_t leaf = function(profile, 1, "main");
+    MAKE_SAMPLE(profile, "worker", 4294967295u, 1, leaf);
+    MAKE_SAMPLE(profile, "worker", 102, 2, leaf);
+    assert_int_equal(fgprof_profile_set_folded_flags(profile, FGPROF_FOLDED_THREADS), 0);
+    assert_folded(profile, "worker/102;main 2\n"
+                           "worker/4294967295;main 1\n");
+    assert_int_equal(fgprof_profile_set_folded_flags(profile, 0), 0);
+    assert_folded(profile, "main 3\n");
+}
+
+static void test_lines(void **state)
+{
+    struct fgprof_profile *profile = *state;
+    struct made_line lines[] = {
+        {"inner", "include/in;line.h", 3, true}, {"outer", "/src/a b.c", 40, false}, {0}};
+    uint32_t leaf = make_location(profile, 1, PROFILE_NO_MAPPING, 0, lines);
+    uint32_t root = function(profile, 2, "main");
+    uint32_t other = make_function(profile, 3, PROFILE_NO_MAPPING, "other", "plain.c", 7);
+    MAKE_SAMPLE(profile, "app", 0, 5, leaf, root);
+    MAKE_SAMPLE(profile, "app", 0, 6, other, root);
+    assert_int_equal(fgprof_profile_set_folded_flags(profile, FGPROF_FOLDED_LINES), 0);
+    assert_folded(profile, "main;other (plain.c:7) 6\n"
+                           "main;outer (a b.c:40);inner (in:line.h:3)_[i] 5\n");
+    assert_int_equal(
+        fgprof_profile_set_folded_flags(profile, FGPROF_FOLDED_LINES | FGPROF_FOLDED_THREADS), 0);
+    assert_folded(profile, "app;main;other (plain.c:7) 6\n"
+                           "app;main;outer (a b.c:40);inner (in:line.h:3)_[i] 5\n");
+}
+
+static void test_nothing_sampled(void **state)
+{
+    assert_folded(*state, "");
+}
+
+static void test_counts_are_64_bits_wide(void **state)
+{
+    struct fgprof_profile *profile = *state;
+    uint32_t leaf = function(profile, 1, "main");
+    MAKE_SAMPLE(profile, "app", 0, UINT64_MAX, leaf);
+    assert_folded(profile, "main 18446744073709551615\n");
+}
+
+static void test_many_samples(void **state)
+{
+    struct fgprof_profile *profile = *state;
+    char name[32];
+    for (uint32_t i = 5000; i-- > 0;) {
+        snprintf(name, sizeof name, "f%05u", i);
+        uint32_t leaf = function(profile, i + 1, name);
+        MAKE_SAMPLE(profile, "app", 0, i + 1, leaf);
+    }
+    char *text = written(profile, FGPROF_FOLDED, NULL), *at = text;
+    for (uint32_t i = 0; i < 5000; i++) {
+        char expected[48];
+        int length = snprintf(expected, sizeof expected, "f%05u %u\n", i, i + 1);
+        assert_memory_equal(at, expected, (size_t)length);
+        at += length;
+    }
+    assert_int_equal(*at, '\0');
+    free(text);
+}
+
+#define WITH_PROFILE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WITH_PROFILE(test_root_comes_first),
+        WITH_PROFILE(test_lines_are_sorted_bytewise),
+        WITH_PROFILE(test_equal_lines_are_one),
+        WITH_PROFILE(test_separators_in_names_are_replaced),
+        WITH_PROFILE(test_inlined_calls_are_marked_and_outermost_first),
+        WITH_PROFILE(test_frames_without_a_name),
+        WITH_PROFILE(test_a_sample_without_frames_still_counts),
+        WITH_PROFILE(test_no_stack_ends_like_a_count),
+        WITH_PROFILE(test_notes_are_frames),
+        WITH_PROFILE(test_thread_root_by_name),
+        WITH_PROFILE(test_thread_root_by_id),
+        WITH_PROFILE(test_lines),
+        WITH_PROFILE(test_nothing_sampled),
+        WITH_PROFILE(test_counts_are_64_bits_wide),
+        WITH_PROFILE(test_many_samples),
+    };
+    return cmocka_run_group_tests_name("output_folded", tests, NULL, NULL);
+}

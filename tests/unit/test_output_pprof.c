@@ -1,0 +1,555 @@
+#include "make_profile.h"
+
+#include <zlib.h>
+
+/* A reader of profile.proto (github.com/google/pprof/proto/profile.proto), written from the format
+ * and not from the writer: it takes the bytes apart field by field, in any order. */
+
+struct bytes {
+    const unsigned char *at, *end;
+};
+
+struct field {
+    unsigned number;
+    bool is_bytes;
+    uint64_t value;     /* of a varint */
+    struct bytes bytes; /* of all else */
+};
+
+static uint64_t read_varint(struct bytes *from)
+{
+    uint64_t value = 0;
+    for (unsigned shift = 0;; shift += 7) {
+        assert_true(from->at < from->end);
+        assert_true(shift < 64);
+        unsigned char byte = *from->at++;
+        value |= (uint64_t)(byte & 0x7f) << shift;
+        if (!(byte & 0x80))
+            return value;
+    }
+}
+
+static bool read_field(struct bytes *from, struct field *field)
+{
+    if (from->at == from->end)
+        return false;
+    uint64_t tag = read_varint(from);
+    *field = (struct field){.number = (unsigned)(tag >> 3), .is_bytes = (tag & 7) == 2};
+    assert_true(field->number > 0);
+    if (!field->is_bytes) {
+        assert_int_equal(tag & 7, 0);
+        field->value = read_varint(from);
+        return true;
+    }
+    uint64_t length = read_varint(from);
+    assert_true(length <= (uint64_t)(from->end - from->at));
+    field->bytes = (struct bytes){from->at, from->at + length};
+    from->at += length;
+    return true;
+}
+
+/* The field's varints, of a message with each field once at the most. Those not there are 0. */
+static void read_numbers(struct bytes from, uint64_t *numbers, size_t count)
+{
+    struct field field;
+    memset(numbers, 0, count * sizeof *numbers);
+    while (read_field(&from, &field)) {
+        assert_false(field.is_bytes);
+        assert_true(field.number < count);
+        assert_int_equal(numbers[field.number], 0);
+        numbers[field.number] = field.value;
+    }
+}
+
+#define READ_MAX 64
+
+struct read_line {
+    uint64_t function_id, line;
+};
+
+struct read_sample {
+    uint64_t locations[READ_MAX], values[READ_MAX];
+    size_t location_count, value_count;
+    uint64_t labels[READ_MAX][5]; /* by field number: key 1, str 2, num 3, num_unit 4 */
+    size_t label_count;
+};
+
+struct read_location {
+    uint64_t id, mapping_id, address, is_folded;
+    struct read_line lines[READ_MAX];
+    size_t line_count;
+};
+
+struct read_profile {
+    uint64_t sample_types[READ_MAX][3]; /* type 1, unit 2 */
+    size_t sample_type_count;
+    struct read_sample samples[READ_MAX];
+    size_t sample_count;
+    uint64_t mappings[READ_MAX][11]; /* by field number */
+    size_t mapping_count;
+    struct read_location locations[READ_MAX];
+    size_t location_count;
+    uint64_t functions[READ_MAX][6]; /* by field number */
+    size_t function_count;
+    char *strings[READ_MAX];
+    size_t string_count;
+    uint64_t period_type[3];
+    uint64_t numbers[16]; /* the others, by field number */
+    unsigned char *memory;
+};
+
+static void read_packed(struct bytes from, uint64_t *values, size_t *count)
+{
+    while (from.at < from.end) {
+        assert_true(*count < READ_MAX);
+        values[(*count)++] = read_varint(&from);
+    }
+}
+
+static void read_sample(struct bytes from, struct read_sample *sample)
+{
+    struct field field;
+    while (read_field(&from, &field)) {
+        assert_true(field.is_bytes);
+        assert_in_range(field.number, 1, 3);
+        if (field.number == 1) {
+            read_packed(field.bytes, sample->locations, &sample->location_count);
+        } else if (field.number == 2) {
+            read_packed(field.bytes, sample->values, &sample->value_count);
+        } else {
+            assert_true(sample->label_count < READ_MAX);
+            read_numbers(field.bytes, sample->labels[sample->label_count++], 5);
+        }
+    }
+}
+
+static void read_location(struct bytes from, struct read_location *location)
+{
+    struct field field;
+    while (read_field(&from, &field)) {
+        uint64_t numbers[4];
+        assert_int_equal(field.is_bytes, field.number == 4);
+        switch (field.number) {
+        case 1:
+            location->id = field.value;
+            break;
+        case 2:
+            location->mapping_id = field.value;
+            break;
+        case 3:
+            location->address = field.value;
+            break;
+        case 4:
+            read_numbers(field.bytes, numbers, 4);
+            location->lines[location->line_count++] = (struct read_line){numbers[1], numbers[2]};
+            break;
+        default:
+            location->is_folded = field.value;
+        }
+    }
+}
+
+static char *read_string(struct bytes from)
+{
+    size_t length = (size_t)(from.end - from.at);
+    char *text = malloc(length + 1);
+    assert_non_null(text);
+    memcpy(text, from.at, length);
+    text[length] = '\0';
+    assert_int_equal(strlen(text), length);
+    return text;
+}
+
+static void read_profile_fields(struct bytes from, struct read_profile *read)
+{
+    struct field field;
+    while (read_field(&from, &field)) {
+        assert_true(read->sample_count < READ_MAX && read->location_count < READ_MAX &&
+                    read->string_count < READ_MAX && read->function_count < READ_MAX &&
+                    read->mapping_count < READ_MAX && read->sample_type_count < READ_MAX);
+        switch (field.number) {
+        case 1:
+            read_numbers(field.bytes, read->sample_types[read->sample_type_count++], 3);
+            break;
+        case 2:
+            read_sample(field.bytes, &read->samples[read->sample_count++]);
+            break;
+        case 3:
+            read_numbers(field.bytes, read->mappings[read->mapping_count++], 11);
+            break;
+        case 4:
+            read_location(field.bytes, &read->locations[read->location_count++]);
+            break;
+        case 5:
+            read_numbers(field.bytes, read->functions[read->function_count++], 6);
+            break;
+        case 6:
+            read->strings[read->string_count++] = read_string(field.bytes);
+            break;
+        case 11:
+            read_numbers(field.bytes, read->period_type, 3);
+            break;
+        default:
+            assert_true(field.number < 16);
+            assert_false(field.is_bytes);
+            read->numbers[field.number] = field.value;
+        }
+    }
+}
+
+static struct bytes gunzip(const char *packed, size_t length)
+{
+    size_t capacity = 4u << 20;
+    unsigned char *plain = malloc(capacity);
+    assert_non_null(plain);
+    z_stream stream = {.next_in = (unsigned char *)packed,
+                       .avail_in = (uInt)length,
+                       .next_out = plain,
+                       .avail_out = (uInt)capacity};
+    assert_int_equal(inflateInit2(&stream, 15 + 16), Z_OK);
+    assert_int_equal(inflate(&stream, Z_FINISH), Z_STREAM_END);
+    assert_int_equal(stream.avail_in, 0);
+    inflateEnd(&stream);
+    return (struct bytes){plain, plain + stream.total_out};
+}
+
+static struct read_profile *read_back(const struct fgprof_profile *profile)
+{
+    size_t length;
+    char *packed = written(profile, FGPROF_PPROF, &length);
+    struct bytes plain = gunzip(packed, length);
+    struct read_profile *read = calloc(1, sizeof *read);
+    assert_non_null(read);
+    read->memory = (unsigned char *)plain.at;
+    read_profile_fields(plain, read);
+    free(packed);
+    return read;
+}
+
+static void read_free(struct read_profile *read)
+{
+    for (size_t i = 0; i < read->string_count; i++)
+        free(read->strings[i]);
+    free(read->memory);
+    free(read);
+}
+
+static const char *string_at(const struct read_profile *read, uint64_t number)
+{
+    assert_true(number < read->string_count);
+    return read->strings[number];
+}
+
+/* A profile with something of everything. */
+static struct fgprof_profile *make_rich_profile(void)
+{
+    struct fgprof_profile *profile = make_profile();
+    uint32_t app = make_mapping(profile, 0x400000, "/opt/app", "00ff12");
+    uint32_t libc = make_mapping(profile, 0x7f0000000000, "/usr/lib/libc.so.6", "");
+    struct made_line lines[] = {
+        {"inner", "/src/in.h", 3, true}, {"outer", "/src/a.c", 40, false}, {0}};
+    uint32_t unnamed = make_location(profile, 0x7f0000001000, libc, 0, NULL);
+    uint32_t work = make_location(profile, 0x401010, app, 0x10, lines);
+    uint32_t root = make_function(profile, 0x401100, app, "main", "/src/main.c", 7);
+    uint32_t note;
+    assert_int_equal(profile_add_note(profile, "[truncated: max depth]", &note), 0);
+    MAKE_SAMPLE(profile, "app", 0, 42, unnamed, work, root);
+    MAKE_SAMPLE(profile, "worker", 4711, 300, work, note);
+    profile->mappings[app].has_functions = true;
+    profile->mappings[app].has_files = true;
+    profile->mappings[app].has_lines = true;
+    profile->mappings[app].has_inlined = true;
+    profile->start_time_ns = 1700000000123456789;
+    profile->period_ns = 10101010;
+    profile->summary.elapsed_ns = 30000000001;
+    return profile;
+}
+
+static int set_up(void **state)
+{
+    struct fgprof_profile *profile = make_rich_profile();
+    *state = read_back(profile);
+    fgprof_profile_free(profile);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    read_free(*state);
+    return 0;
+}
+
+static void test_string_table_begins_with_the_empty_one(void **state)
+{
+    const struct read_profile *read = *state;
+    assert_string_equal(string_at(read, 0), "");
+    for (size_t i = 0; i < read->string_count; i++) {
+        for (size_t j = 0; j < i; j++)
+            assert_string_not_equal(read->strings[i], read->strings[j]);
+    }
+}
+
+static void test_value_types_are_those_of_fgprof(void **state)
+{
+    const struct read_profile *read = *state;
+    assert_int_equal(read->sample_type_count, 2);
+    assert_string_equal(string_at(read, read->sample_types[0][1]), "samples");
+    assert_string_equal(string_at(read, read->sample_types[0][2]), "count");
+    assert_string_equal(string_at(read, read->sample_types[1][1]), "time");
+    assert_string_equal(string_at(read, read->sample_types[1][2]), "nanoseconds");
+    assert_string_equal(string_at(read, read->period_type[1]), "wallclock");
+    assert_string_equal(string_at(read, read->period_type[2]), "nanoseconds");
+    assert_string_equal(string_at(read, read->numbers[14]), "time");
+}
+
+static void test_times(void **state)
+{
+    const struct read_profile *read = *state;
+    assert_int_equal(read->numbers[9], 1700000000123456789);
+    assert_int_equal(read->numbers[10], 30000000001);
+    assert_int_equal(read->numbers[12], 10101010);
+}
+
+static void test_ids_are_not_zero_and_unique(void **state)
+{
+    const struct read_profile *read = *state;
+    assert_int_equal(read->mapping_count, 2);
+    assert_int_equal(read->location_count, 4);
+    assert_int_equal(read->function_count, 4);
+    for (size_t i = 0; i < read->mapping_count; i++) {
+        assert_int_not_equal(read->mappings[i][1], 0);
+        for (size_t j = 0; j < i; j++)
+            assert_int_not_equal(read->mappings[i][1], read->mappings[j][1]);
+    }
+    for (size_t i = 0; i < read->location_count; i++) {
+        assert_int_not_equal(read->locations[i].id, 0);
+        for (size_t j = 0; j < i; j++)
+            assert_int_not_equal(read->locations[i].id, read->locations[j].id);
+    }
+    for (size_t i = 0; i < read->function_count; i++) {
+        assert_int_not_equal(read->functions[i][1], 0);
+        for (size_t j = 0; j < i; j++)
+            assert_int_not_equal(read->functions[i][1], read->functions[j][1]);
+    }
+}
+
+static const struct read_location *location_of(const struct read_profile *read, uint64_t id)
+{
+    for (size_t i = 0; i < read->location_count; i++) {
+        if (read->locations[i].id == id)
+            return &read->locations[i];
+    }
+    fail_msg("no location has the id %llu", (unsigned long long)id);
+    return NULL;
+}
+
+static const uint64_t *row_of(const uint64_t *rows, size_t columns, size_t count, uint64_t id)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (rows[i * columns + 1] == id)
+            return &rows[i * columns];
+    }
+    fail_msg("no row has the id %llu", (unsigned long long)id);
+    return NULL;
+}
+
+static void assert_line(const struct read_profile *read, const struct read_line *line,
+                        const char *name, const char *file, uint64_t number)
+{
+    const uint64_t *function =
+        row_of(&read->functions[0][0], 6, read->function_count, line->function_id);
+    assert_string_equal(string_at(read, function[2]), name);
+    assert_string_equal(string_at(read, function[3]), name);
+    assert_string_equal(string_at(read, function[4]), file);
+    assert_int_equal(line->line, number);
+}
+
+static void test_samples_have_their_values_and_leaf_first(void **state)
+{
+    const struct read_profile *read = *state;
+    assert_int_equal(read->sample_count, 2);
+    const struct read_sample *sample = &read->samples[0];
+    assert_int_equal(sample->value_count, 2);
+    assert_int_equal(sample->values[0], 42);
+    assert_int_equal(sample->values[1], 42 * 10101010);
+    assert_int_equal(sample->location_count, 3);
+    assert_int_equal(location_of(read, sample->locations[0])->address, 0x7f0000001000);
+    assert_int_equal(location_of(read, sample->locations[1])->address, 0x401010);
+    assert_int_equal(location_of(read, sample->locations[2])->address, 0x401100);
+    sample = &read->samples[1];
+    assert_int_equal(sample->values[0], 300);
+    assert_int_equal(sample->values[1], 3030303000);
+    assert_int_equal(sample->location_count, 2);
+    assert_int_equal(location_of(read, sample->locations[0])->address, 0x401010);
+}
+
+static void test_labels_have_one_value_a_key(void **state)
+{
+    const struct read_profile *read = *state;
+    const struct read_sample *sample = &read->samples[0];
+    assert_int_equal(sample->label_count, 1);
+    assert_string_equal(string_at(read, sample->labels[0][1]), "thread");
+    assert_string_equal(string_at(read, sample->labels[0][2]), "app");
+    assert_int_equal(sample->labels[0][3], 0);
+    sample = &read->samples[1];
+    assert_int_equal(sample->label_count, 2);
+    assert_string_equal(string_at(read, sample->labels[0][1]), "thread");
+    assert_string_equal(string_at(read, sample->labels[0][2]), "worker");
+    assert_string_equal(string_at(read, sample->labels[1][1]), "tid");
+    assert_int_equal(sample->labels[1][2], 0);
+    assert_int_equal(sample->labels[1][3], 4711);
+}
+
+static void test_lines_are_innermost_first(void **state)
+{
+    const struct read_profile *read = *state;
+    const struct read_location *location = location_of(read, read->samples[0].locations[1]);
+    assert_int_equal(location->line_count, 2);
+    assert_line(read, &location->lines[0], "inner", "/src/in.h", 3);
+    assert_line(read, &location->lines[1], "outer", "/src/a.c", 40);
+    location = location_of(read, read->samples[0].locations[2]);
+    assert_int_equal(location->line_count, 1);
+    assert_line(read, &location->lines[0], "main", "/src/main.c", 7);
+    /* One without a name has no line, so that pprof can look it up. */
+    location = location_of(read, read->samples[0].locations[0]);
+    assert_int_equal(location->line_count, 0);
+}
+
+static void test_notes_have_a_name_and_no_place(void **state)
+{
+    const struct read_profile *read = *state;
+    const struct read_location *location = location_of(read, read->samples[1].locations[1]);
+    assert_int_equal(location->mapping_id, 0);
+    assert_int_equal(location->address, 0);
+    assert_int_equal(location->line_count, 1);
+    assert_line(read, &location->lines[0], "[truncated: max depth]", "", 0);
+}
+
+static void test_mappings(void **state)
+{
+    const struct read_profile *read = *state;
+    const struct read_location *in_app = location_of(read, read->samples[0].locations[2]);
+    const struct read_location *in_libc = location_of(read, read->samples[0].locations[0]);
+    const uint64_t *app =
+        row_of(&read->mappings[0][0], 11, read->mapping_count, in_app->mapping_id);
+    const uint64_t *libc =
+        row_of(&read->mappings[0][0], 11, read->mapping_count, in_libc->mapping_id);
+    /* pprof takes the first for the main binary. */
+    assert_ptr_equal(app, read->mappings[0]);
+    assert_int_equal(app[2], 0x400000);
+    assert_int_equal(app[3], 0x500000);
+    assert_int_equal(app[4], 0x1000);
+    assert_string_equal(string_at(read, app[5]), "/opt/app");
+    assert_string_equal(string_at(read, app[6]), "00ff12");
+    assert_string_equal(string_at(read, libc[5]), "/usr/lib/libc.so.6");
+    assert_string_equal(string_at(read, libc[6]), "");
+    for (size_t flag = 7; flag <= 10; flag++) {
+        assert_int_equal(app[flag], 1);
+        assert_int_equal(libc[flag], 0);
+    }
+}
+
+static void test_each_flag_of_a_mapping_is_its_own(void **state)
+{
+    (void)state;
+    for (unsigned flag = 0; flag < 4; flag++) {
+        struct fgprof_profile *profile = make_profile();
+        uint32_t number = make_mapping(profile, 0x400000, "/opt/app", "");
+        struct profile_mapping *mapping = &profile->mappings[number];
+        mapping->has_functions = flag == 0;
+        mapping->has_files = flag == 1;
+        mapping->has_lines = flag == 2;
+        mapping->has_inlined = flag == 3;
+        struct read_profile *read = read_back(profile);
+        for (unsigned i = 0; i < 4; i++)
+            assert_int_equal(read->mappings[0][7 + i], i == flag);
+        read_free(read);
+        fgprof_profile_free(profile);
+    }
+}
+
+static void test_nothing_sampled(void **state)
+{
+    (void)state;
+    struct fgprof_profile *profile = make_profile();
+    struct read_profile *read = read_back(profile);
+    assert_int_equal(read->sample_count, 0);
+    assert_int_equal(read->sample_type_count, 2);
+    assert_string_equal(string_at(read, 0), "");
+    assert_string_equal(string_at(read, read->sample_types[1][1]), "time");
+    read_free(read);
+    fgprof_profile_free(profile);
+}
+
+/* Strings of a proto3 message are UTF-8; readers refuse what is not. */
+static void test_strings_are_made_utf8(void **state)
+{
+    (void)state;
+    struct fgprof_profile *profile = make_profile();
+    uint32_t leaf = make_function(profile, 1, PROFILE_NO_MAPPING, "f\xff\x1b[2J", "/\xc3(.c", 1);
+    MAKE_SAMPLE(profile, "t\x80", 0, 1, leaf);
+    struct read_profile *read = read_back(profile);
+    assert_string_equal(string_at(read, read->functions[0][2]), "f\\xff\\x1b[2J");
+    assert_string_equal(string_at(read, read->functions[0][4]), "/\\xc3(.c");
+    assert_string_equal(string_at(read, read->samples[0].labels[0][2]), "t\\x80");
+    read_free(read);
+    fgprof_profile_free(profile);
+}
+
+static void test_a_name_may_be_a_word_of_the_format(void **state)
+{
+    (void)state;
+    struct fgprof_profile *profile = make_profile();
+    uint32_t leaf = make_function(profile, 1, PROFILE_NO_MAPPING, "samples", "time", 1);
+    MAKE_SAMPLE(profile, "thread", 0, 1, leaf);
+    struct read_profile *read = read_back(profile);
+    assert_string_equal(string_at(read, read->functions[0][2]), "samples");
+    assert_string_equal(string_at(read, read->functions[0][4]), "time");
+    assert_string_equal(string_at(read, read->sample_types[0][1]), "samples");
+    assert_string_equal(string_at(read, read->samples[0].labels[0][1]), "thread");
+    assert_string_equal(string_at(read, read->samples[0].labels[0][2]), "thread");
+    read_free(read);
+    fgprof_profile_free(profile);
+}
+
+static void test_large_values(void **state)
+{
+    (void)state;
+    struct fgprof_profile *profile = make_profile();
+    uint32_t app = make_mapping(profile, 0xffffffff80000000, "/x", "");
+    uint32_t leaf = make_location(profile, 0xffffffff80000010, app, 0, NULL);
+    struct profile_sample sample = {.tid = UINT32_MAX, .count = INT64_MAX, .time_ns = INT64_MAX};
+    assert_int_equal(profile_add_stack(profile, &leaf, 1, &sample.stack), 0);
+    assert_int_equal(profile_add_sample(profile, &sample), 0);
+    struct read_profile *read = read_back(profile);
+    assert_true(read->samples[0].values[0] == INT64_MAX);
+    assert_true(read->samples[0].values[1] == INT64_MAX);
+    assert_int_equal(read->samples[0].labels[1][3], UINT32_MAX);
+    assert_true(read->locations[0].address == 0xffffffff80000010);
+    assert_true(read->mappings[0][2] == 0xffffffff80000000);
+    read_free(read);
+    fgprof_profile_free(profile);
+}
+
+#define WITH_RICH_PROFILE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WITH_RICH_PROFILE(test_string_table_begins_with_the_empty_one),
+        WITH_RICH_PROFILE(test_value_types_are_those_of_fgprof),
+        WITH_RICH_PROFILE(test_times),
+        WITH_RICH_PROFILE(test_ids_are_not_zero_and_unique),
+        WITH_RICH_PROFILE(test_samples_have_their_values_and_leaf_first),
+        WITH_RICH_PROFILE(test_labels_have_one_value_a_key),
+        WITH_RICH_PROFILE(test_lines_are_innermost_first),
+        WITH_RICH_PROFILE(test_notes_have_a_name_and_no_place),
+        WITH_RICH_PROFILE(test_mappings),
+        cmocka_unit_test(test_each_flag_of_a_mapping_is_its_own),
+        cmocka_unit_test(test_nothing_sampled),
+        cmocka_unit_test(test_strings_are_made_utf8),
+        cmocka_unit_test(test_a_name_may_be_a_word_of_the_format),
+        cmocka_unit_test(test_large_values),
+    };
+    return cmocka_run_group_tests_name("output_pprof", tests, NULL, NULL);
+}

@@ -1,0 +1,308 @@
+#include "make_profile.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+static int set_up(void **state)
+{
+    *state = make_profile();
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    fgprof_profile_free(*state);
+    return 0;
+}
+
+static void assert_text(const struct fgprof_profile *profile, const char *expected)
+{
+    assert_written(profile, FGPROF_TEXT, expected);
+}
+
+static void test_one_stack(void **state)
+{
+    struct fgprof_profile *profile = *state;
+    uint32_t app = make_mapping(profile, 0x400000, "/opt/app", "");
+    uint32_t leaf = make_function(profile, 0x401010, app, "read", "/src/io.c", 12);
+    uint32_t root = make_function(profile, 0x401120, app, "main", "/src/main.c", 7);
+    MAKE_SAMPLE(profile, "app", 0, 42, leaf, root);
+    /* pprof takes one off each address of the first line; the rows have them as they are. */
+    assert_text(profile, "wallclock profile: total 42\n"
+                         "42 @ 0x401011 0x401121\n"
+                         "# labels: {\"thread\":\"app\"}\n"
+                         "#\t0x401010\tread+0x10\t/src/io.c:12\n"
+                         "#\t0x401120\tmain+0x20\t/src/main.c:7\n"
+                         "\n");
+}
+
+static void test_nothing_sampled(void **state)
+{
+    assert_text(*state, "wallclock profile: total 0\n");
+}
+
+static void test_columns_are_aligned_by_tabs(void **state)
+{
+    struct fgprof_profile *profile = *state;
+    uint32_t app = make_mapping(profile, 0x400000, "/opt/app", "");
+    uint32_t locations[] = {
+        make_function(profile, 0x7f0000001002, app, "a", "/a.c", 1),                  /* 5 wide */
+        make_function(profile, 0x10, app, "abcdefghijk", "/b.c", 2),                  /* 16 */
+        make_function(profile, 0x401003, app, "abcd", "/c.c", 3),                     /* 8 */
+        make_function(profile, 0x401004, app, "\xc3\xa4\xc3\xb6\xc3\xbc", "/d.c", 4), /* 7 */
+    };
+    make_sample(profile, locations, 4, "app", 0, 1);
+    assert_text(profile, "wallclock profile: total 1\n"
+                         "1 @ 0x7f0000001003 0x11 0x401004 0x401005\n"
+                         "# labels: {\"thread\":\"app\"}\n"
+                         "#\t0x7f0000001002\ta+0x2\t\t\t/a.c:1\n"
+                         "#\t0x10\t\tabcdefghijk+0x10\t/b.c:2\n"
+                         "#\t0x401003\tabcd+0x3\t\t/c.c:3\n"
+                         "#\t0x401004\t\xc3\xa4\xc3\xb6\xc3\xbc+0x4\t\t\t/d.c:4\n"
+                         "\n");
+}
+
+/* A column ends at a row that has no cell behind it. */
+static void test_rows_without_a_file_part_the_columns(void **state)
+{
+    struct fgprof_profile *profile = *state;
+    uint32_t app = make_mapping(profile, 0x400000, "/opt/app", "");
+    uint32_t locations[] = {
+        make_function(profile, 0x401001, app, "short", "/a.c", 1),
+        make_function(profile, 0x401002, app, "a_name_without_a_file_that_is_long", "", 0),
+        make_function(profile, 0x401003, app, "a_longer_name", "/b.c", 2),
+        make_function(profile, 0x401004, app, "b", "/c.c", 3),
+    };
+    make_sample(profile, locations, 4, "app", 0, 1);
+    assert_text(profile, "wallclock profile: total 1\n"
+                         "1 @ 0x401002 0x401003 0x401004 0x401005\n"
+                         "# labels: {\"thread\":\"app\"}\n"
+                         "#\t0x401001\tshort+0x1\t/a.c:1\n"
+                         "#\t0x401002\ta_name_without_a_file_that_is_long+0x2\n"
+                         "#\t0x401003\ta_longer_name+0x3\t/b.c:2\n"
+                         "#\t0x401004\tb+0x4\t\t\t/c.c:3\n"
+                         "\n");
+}
+
+/* C's %#x writes 0 as "0", Go's as "0x0"; pprof takes no line with an address without 0x. */
+static void test_zero_is_written_as_any_number(void **state)
+{
+    struct fgprof_profile *profile = *state;
+    uint32_t entry = make_function(profile, 0x401000, PROFILE_NO_MAPPING, "entry", "", 0);
+    uint32_t last = make_location(profile, UINT64_MAX, PROFILE_NO_MAPPING, 0, NULL);
+    uint32_t first = make_location(profile, 0, PROFILE_NO_MAPPING, 0, NULL);
+    MAKE_SAMPLE(profile, "app", 0, 3, entry);
+    MAKE_SAMPLE(profile, "app", 0, 2, last);
+    MAKE_SAMPLE(profile, "app", 0, 1, first);
+    assert_text(profile, "wallclock profile: total 6\n"
+                         "3 @ 0x401001\n"
+                         "# labels: {\"thread\":\"app\"}\n"
+                         "#\t0x401000\tentry+0x0\n"
+                         "\n"
+                         "2 @ 0x0\n"
+                         "# labels: {\"thread\":\"app\"}\n"
+                         "#\t0xffffffffffffffff\t[unknown]\n"
+                         "\n"
+                         "1 @ 0x1\n"
+                         "# labels: {\"thread\":\"app\"}\n"
+                         "#\t0x0\t[unknown]\n"
+                         "\n");
+}
+
+static void test_most_counted_come_first(void **state)
+{
+    struct fgprof_profile *profile = *state;
+    uint32_t few = make_function(profile, 0x1010, PROFILE_NO_MAPPING, "few", "", 0);
+    uint32_t many = make_function(profile, 0x2010, PROFILE_NO_MAPPING, "many", "", 0);
+    uint32_t some = make_function(profile, 0x3010, PROFILE_NO_MAPPING, "some", "", 0);
+    MAKE_SAMPLE(profile, "app", 0, 9, few);
+    MAKE_SAMPLE(profile, "app", 0, 5000000000, many);
+    MAKE_SAMPLE(profile, "app", 0, 10, some);
+    assert_text(profile, "wallclock profile: total 5000000019\n"
+                         "5000000000 @ 0x2011\n"
+                         "# labels: {\"thread\":\"app\"}\n"
+                         "#\t0x2010\tmany+0x10\n"
+                         "\n"
+                         "10 @ 0x3011\n"
+                         "# labels: {\"thread\":\"app\"}\n"
+                         "#\t0x3010\tsome+0x10\n"
+                         "\n"
+                         "9 @ 0x1011\n"
+                         "# labels: {\"thread\":\"app\"}\n"
+                         "#\t0x1010\tfew+0x10\n"
+                         "\n");
+}
+
+static void test_ties_are_sorted_by_key(void **state)
+{
+    struct fgprof_profile *profile = *state;
+    uint32_t a = make_function(profile, 0x2010, PROFILE_NO_MAPPING, "a", "", 0);
+    uint32_t b = make_function(profile, 0x10010, PROFILE_NO_MAPPING, "b", "", 0);
+    /* The key is text: 0x10011 comes before 0x2011; a shorter stack before a longer one, since a
+     * line feed comes before a space; then the labels. */
+    MAKE_SAMPLE(profile, "x", 0, 1, a);
+    MAKE_SAMPLE(profile, "x", 0, 1, b, a);
+    MAKE_SAMPLE(profile, "x", 0, 1, b);
+    MAKE_SAMPLE(profile, "w", 0, 1, a);
+    assert_text(profile, "wallclock profile: total 4\n"
+                         "1 @ 0x10011\n"
+                         "# labels: {\"thread\":\"x\"}\n"
+                         "#\t0x10010\tb+0x10\n"
+                         "\n"
+                         "1 @ 0x10011 0x2011\n"
+                         "# labels: {\"thread\":\"x\"}\n"
+                         "#\t0x10010\tb+0x10\n"
+                         "#\t0x2010\ta+0x10\n"
+                         "\n"
+                         "1 @ 0x2011\n"
+                         "# labels: {\"thread\":\"w\"}\n"
+                         "#\t0x2010\ta+0x10\n"
+                         "\n"
+                         "1 @ 0x2011\n"
+                         "# labels: {\"thread\":\"x\"}\n"
+                         "#\t0x2010\ta+0x10\n"
+                         "\n");
+}
+
+static void test_labels(void **state)
+{
+    struct fgprof_profile *profile = *state;
+    uint32_t leaf = make_function(profile, 0x1010, PROFILE_NO_MAPPING, "f", "", 0);
+    MAKE_SAMPLE(profile, "worker", 4711, 3, leaf);
+    MAKE_SAMPLE(profile, "a\"b\\c", 0, 2, leaf);
+    MAKE_SAMPLE(profile, "x\ny", 0, 1, leaf);
+    assert_text(profile, "wallclock profile: total 6\n"
+                         "3 @ 0x1011\n"
+                         "# labels: {\"thread\":\"worker\", \"tid\":\"4711\"}\n"
+                         "#\t0x1010\tf+0x10\n"
+                         "\n"
+                         "2 @ 0x1011\n"
+                         "# labels: {\"thread\":\"a\\\"b\\\\c\"}\n"
+                         "#\t0x1010\tf+0x10\n"
+                         "\n"
+                         "1 @ 0x1011\n"
+                         "# labels: {\"thread\":\"x\\x0ay\"}\n"
+                         "#\t0x1010\tf+0x10\n"
+                         "\n");
+}
+
+/* A backslash of the name itself is quoted, whatever follows it. */
+static void test_labels_with_a_backslash_before_x(void **state)
+{
+    struct fgprof_profile *profile = *state;
+    uint32_t leaf = make_function(profile, 0x1010, PROFILE_NO_MAPPING, "f", "", 0);
+    MAKE_SAMPLE(profile, "C:\\xyz", 0, 1, leaf);
+    assert_text(profile, "wallclock profile: total 1\n"
+                         "1 @ 0x1011\n"
+                         "# labels: {\"thread\":\"C:\\\\xyz\"}\n"
+                         "#\t0x1010\tf+0x10\n"
+                         "\n");
+}
+
+static void test_inlined_calls_are_rows_of_their_own(void **state)
+{
+    struct fgprof_profile *profile = *state;
+    struct made_line lines[] = {{"inner", "/in.h", 3, true}, {"outer", "/a.c", 40, false}, {0}};
+    uint32_t leaf = make_location(profile, 0x401010, PROFILE_NO_MAPPING, 0x20, lines);
+    MAKE_SAMPLE(profile, "app", 0, 5, leaf);
+    assert_text(profile, "wallclock profile: total 5\n"
+                         "5 @ 0x401011\n"
+                         "# labels: {\"thread\":\"app\"}\n"
+                         "#\t0x401010\tinner+0x20\t/in.h:3\n"
+                         "#\t0x401010\touter+0x20\t/a.c:40\n"
+                         "\n");
+}
+
+static void test_frames_without_a_name_and_notes(void **state)
+{
+    struct fgprof_profile *profile = *state;
+    uint32_t libc = make_mapping(profile, 0x7f0000000000, "/usr/lib/libc.so.6", "");
+    uint32_t note;
+    uint32_t leaf = make_location(profile, 0x7f0000001000, libc, 0, NULL);
+    uint32_t nowhere = make_location(profile, 0x99, PROFILE_NO_MAPPING, 0, NULL);
+    assert_int_equal(profile_add_note(profile, "[truncated: max depth]", &note), 0);
+    MAKE_SAMPLE(profile, "app", 0, 5, leaf, nowhere, note);
+    /* The address of a note is 0 once pprof has taken one off. */
+    assert_text(profile, "wallclock profile: total 5\n"
+                         "5 @ 0x7f0000001001 0x9a 0x1\n"
+                         "# labels: {\"thread\":\"app\"}\n"
+                         "#\t0x7f0000001000\t[libc.so.6]\n"
+                         "#\t0x99\t\t[unknown]\n"
+                         "#\t0x1\t\t[truncated: max depth]\n"
+                         "\n");
+}
+
+/* A line that starts with "---" would end the profile for pprof, and a feed would begin a line. */
+static void test_names_can_not_break_lines(void **state)
+{
+    struct fgprof_profile *profile = *state;
+    uint32_t leaf = make_function(profile, 0x1010, PROFILE_NO_MAPPING, "f\n--- Memory map: ---",
+                                  "/a\n\tb.c", 3);
+    MAKE_SAMPLE(profile, "t\n---", 0, 1, leaf);
+    assert_text(profile, "wallclock profile: total 1\n"
+                         "1 @ 0x1011\n"
+                         "# labels: {\"thread\":\"t\\x0a---\"}\n"
+                         "#\t0x1010\tf\\x0a--- Memory map: ---+0x10\t/a\\x0a\\x09b.c:3\n"
+                         "\n");
+}
+
+/* pprof's scanner takes no line of 64 KiB. */
+static void test_deep_stacks_stay_below_the_longest_line(void **state)
+{
+    struct fgprof_profile *profile = *state;
+    enum { DEPTH = 10000 };
+    static uint32_t locations[DEPTH];
+    for (uint32_t i = 0; i < DEPTH; i++)
+        locations[i] =
+            make_function(profile, 0x7f0000000000 + i * 16, PROFILE_NO_MAPPING, "f", "", 0);
+    make_sample(profile, locations, DEPTH, "app", 0, 1);
+    char *text = written(profile, FGPROF_TEXT, NULL);
+    size_t longest = 0, rows = 0;
+    for (char *line = text, *end; (end = strchr(line, '\n')); line = end + 1) {
+        longest = (size_t)(end - line) > longest ? (size_t)(end - line) : longest;
+        rows += strncmp(line, "#\t", 2) == 0;
+    }
+    assert_in_range(longest, 60000, 65535);
+    assert_int_equal(rows, DEPTH);
+    free(text);
+}
+
+/* What pprof's scanner of 64 KiB reads must not be made longer by a name either. */
+static void test_long_names_stay_below_the_longest_line(void **state)
+{
+    struct fgprof_profile *profile = *state;
+    char *name = malloc(100001);
+    assert_non_null(name);
+    memset(name, 'n', 100000);
+    name[100000] = '\0';
+    uint32_t leaf = make_function(profile, 0x1010, PROFILE_NO_MAPPING, name, "/a.c", 1);
+    MAKE_SAMPLE(profile, "app", 0, 1, leaf);
+    free(name);
+    char *text = written(profile, FGPROF_TEXT, NULL);
+    for (char *line = text, *end; (end = strchr(line, '\n')); line = end + 1)
+        assert_in_range(end - line, 0, 65535);
+    free(text);
+}
+
+#define WITH_PROFILE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WITH_PROFILE(test_one_stack),
+        WITH_PROFILE(test_nothing_sampled),
+        WITH_PROFILE(test_columns_are_aligned_by_tabs),
+        WITH_PROFILE(test_rows_without_a_file_part_the_columns),
+        WITH_PROFILE(test_zero_is_written_as_any_number),
+        WITH_PROFILE(test_most_counted_come_first),
+        WITH_PROFILE(test_ties_are_sorted_by_key),
+        WITH_PROFILE(test_labels),
+        WITH_PROFILE(test_labels_with_a_backslash_before_x),
+        WITH_PROFILE(test_inlined_calls_are_rows_of_their_own),
+        WITH_PROFILE(test_frames_without_a_name_and_notes),
+        WITH_PROFILE(test_names_can_not_break_lines),
+        WITH_PROFILE(test_deep_stacks_stay_below_the_longest_line),
+        WITH_PROFILE(test_long_names_stay_below_the_longest_line),
+    };
+    return cmocka_run_group_tests_name("output_text", tests, NULL, NULL);
+}

@@ -1,0 +1,528 @@
+#include "make_elf.h"
+#include "module/space.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+/* Spaces of this process, which is shown maps that are made up. */
+struct world {
+    struct spaces spaces;
+    struct modules modules;
+    struct space *space;
+    int proc_fd;
+    char directory[64];
+    char path[2][96]; /* two files that can be mapped */
+    unsigned long inode[2];
+};
+
+static unsigned long inode_of(const char *path)
+{
+    struct stat status;
+    assert_int_equal(lstat(path, &status), 0);
+    return status.st_ino;
+}
+
+static void put_file(struct world *world, size_t number, const char *name, const void *bytes,
+                     size_t length)
+{
+    char *path = world->path[number];
+    snprintf(path, sizeof world->path[number], "%s/%s", world->directory, name);
+    int fd = open(path, O_CREAT | O_TRUNC | O_WRONLY, 0600);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, bytes, length), length);
+    close(fd);
+    world->inode[number] = inode_of(path);
+}
+
+static int set_up(void **state)
+{
+    struct world *world = calloc(1, sizeof *world);
+    struct made_elf elf;
+    assert_non_null(world);
+    strcpy(world->directory, "/tmp/unit-space-XXXXXX");
+    assert_non_null(mkdtemp(world->directory));
+    world->proc_fd = open("/proc/self", O_PATH | O_DIRECTORY);
+    assert_true(world->proc_fd >= 0);
+    make_elf(&elf);
+    make_lld_segments(&elf);
+    put_file(world, 0, "lld", elf.bytes, 0x2000);
+    make_elf(&elf);
+    make_segment(&elf, PT_LOAD, PF_R, 0, 0, 0x1000, 0x1000);
+    make_segment(&elf, PT_LOAD, PF_R | PF_X, 0x1000, 0x1000, 0x3000, 0x3000);
+    memcpy(elf.bytes + 0x1800, "code", 4);
+    memcpy(elf.bytes + 0x0800, "table", 5);
+    put_file(world, 1, "gnu file", elf.bytes, sizeof elf.bytes);
+    *state = world;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct world *world = *state;
+    spaces_free(&world->spaces);
+    modules_free(&world->modules);
+    close(world->proc_fd);
+    unlink(world->path[0]);
+    unlink(world->path[1]);
+    rmdir(world->directory);
+    free(world);
+    return 0;
+}
+
+/* Begins a space from these maps. */
+static int add(struct world *world, const char *maps)
+{
+    int fd = file_of_text(maps);
+    int err =
+        spaces_add(&world->spaces, &world->modules, 7, world->proc_fd, getpid(), fd, &world->space);
+    close(fd);
+    return err;
+}
+
+/* Shows it these maps. Returns whether it says that they have changed. */
+static bool refresh(struct world *world, const char *maps)
+{
+    bool changed;
+    int fd = file_of_text(maps);
+    assert_int_equal(spaces_refresh(&world->spaces, &world->modules, world->proc_fd, getpid(), fd,
+                                    &world->space, &changed),
+                     0);
+    close(fd);
+    return changed;
+}
+
+/* A line of maps for file `number`. */
+static const char *line_of(const struct world *world, size_t number, uint64_t start, uint64_t end,
+                           const char *permissions, uint64_t offset)
+{
+    static char lines[4][256];
+    static size_t next;
+    char *line = lines[next++ % 4];
+    snprintf(line, sizeof lines[0], "%llx-%llx %s %08llx 08:02 %lu    %s\n",
+             (unsigned long long)start, (unsigned long long)end, permissions,
+             (unsigned long long)offset, world->inode[number], world->path[number]);
+    return line;
+}
+
+static char *joined(const char *first, const char *second)
+{
+    static char text[1024];
+    snprintf(text, sizeof text, "%s%s", first, second);
+    return text;
+}
+
+static void assert_found(struct world *world, uint64_t address, uint64_t start, uint64_t end)
+{
+    const struct mapping *mapping = space_find(world->space, address);
+    assert_non_null(mapping);
+    assert_int_equal(mapping->start, start);
+    assert_int_equal(mapping->end, end);
+}
+
+static void assert_not_found(struct world *world, uint64_t address)
+{
+    assert_null(space_find(world->space, address));
+}
+
+#define ANONYMOUS(start, end) #start "-" #end " rwxp 00000000 00:00 0 \n"
+
+static void test_find(void **state)
+{
+    struct world *world = *state;
+    assert_int_equal(add(world, ANONYMOUS(1000, 2000) ANONYMOUS(2000, 4000) ANONYMOUS(6000, 7000)
+                                    ANONYMOUS(9000, a000)),
+                     0);
+    assert_int_equal(world->space->pid, 7);
+    assert_int_equal(world->space->id, 0);
+    /* In an order that makes the one that was found last right, wrong, and a neighbour. */
+    assert_found(world, 0x1000, 0x1000, 0x2000);
+    assert_found(world, 0x1fff, 0x1000, 0x2000);
+    assert_found(world, 0x2000, 0x2000, 0x4000);
+    assert_not_found(world, 0xfff);
+    assert_found(world, 0x9fff, 0x9000, 0xa000);
+    assert_not_found(world, 0xa000);
+    assert_not_found(world, 0x4000);
+    assert_not_found(world, 0x5fff);
+    assert_found(world, 0x6000, 0x6000, 0x7000);
+    assert_not_found(world, 0x7000);
+    assert_found(world, 0x3fff, 0x2000, 0x4000);
+    assert_not_found(world, 0);
+    assert_not_found(world, UINT64_MAX);
+}
+
+static void test_only_code_is_taken(void **state)
+{
+    struct world *world = *state;
+    assert_int_equal(add(world, "1000-2000 r--p 00000000 00:00 0 \n"
+                                "2000-3000 r-xp 00000000 00:00 0 \n"
+                                "3000-4000 rw-p 00000000 00:00 0 [heap]\n"),
+                     0);
+    assert_int_equal(world->space->mapping_count, 1);
+    assert_not_found(world, 0x1800);
+    assert_found(world, 0x2800, 0x2000, 0x3000);
+    assert_not_found(world, 0x3800);
+}
+
+static void test_no_maps(void **state)
+{
+    struct world *world = *state;
+    assert_int_equal(add(world, ""), -ESRCH);
+    assert_int_equal(world->spaces.count, 0);
+    assert_int_equal(
+        spaces_add(&world->spaces, &world->modules, 7, world->proc_fd, getpid(), -1, &world->space),
+        -EBADF);
+    assert_int_equal(world->spaces.count, 0);
+    assert_null(world->space);
+}
+
+/* The code of an lld-linked program is at 0x5f0 of the file and 0x15f0 behind its base: mapped from
+ * offset 0, a page behind the first segment. */
+static void test_bias_of_lld(void **state)
+{
+    struct world *world = *state;
+    assert_int_equal(
+        add(world, joined(line_of(world, 0, 0x555000000000, 0x555000001000, "r--p", 0),
+                          line_of(world, 0, 0x555000001000, 0x555000002000, "r-xp", 0))),
+        0);
+    const struct mapping *mapping = space_find(world->space, 0x5550000015f0);
+    assert_non_null(mapping);
+    assert_non_null(mapping->module);
+    assert_true(mapping->module->is_readable);
+    assert_true(mapping->has_bias);
+    /* The segments say 0x200000 for the first. */
+    assert_int_equal(mapping->bias, 0x555000000000 - 0x200000);
+    assert_int_equal(0x5550000015f0 - mapping->bias, 0x2015f0);
+}
+
+static void test_bias_below_the_files_own_addresses(void **state)
+{
+    struct world *world = *state;
+    assert_int_equal(add(world, line_of(world, 0, 0x11000, 0x12000, "r-xp", 0)), 0);
+    const struct mapping *mapping = space_find(world->space, 0x115f0);
+    assert_non_null(mapping);
+    assert_true(mapping->has_bias);
+    assert_int_equal(0x115f0 - mapping->bias, 0x2015f0);
+}
+
+static void test_read_file(void **state)
+{
+    struct world *world = *state;
+    char bytes[8] = {0};
+    assert_int_equal(add(world, joined(line_of(world, 0, 0x100000, 0x101000, "r-xp", 0),
+                                       line_of(world, 1, 0x201000, 0x204000, "r-xp", 0x1000))),
+                     0);
+    assert_true(space_read_file(world->space, 0x201800, bytes, 4));
+    assert_string_equal(bytes, "code");
+    /* Of a part of the file that is mapped, but is no code. */
+    assert_true(space_read_file(world->space, 0x200800, bytes, 5));
+    assert_string_equal(bytes, "table");
+    assert_non_null(space_find(world->space, 0x201800));
+    assert_true(space_read_file(world->space, 0x200800, bytes, 5));
+    assert_non_null(space_find(world->space, 0x100800));
+    assert_true(space_read_file(world->space, 0x200800, bytes, 5));
+    assert_string_equal(bytes, "table");
+    assert_false(space_read_file(world->space, 0x204000, bytes, 1));
+    assert_false(space_read_file(world->space, 0x203ffd, bytes, 4));
+    assert_false(space_read_file(world->space, 0x300000, bytes, 1));
+    assert_false(space_read_file(world->space, 0, bytes, 1));
+}
+
+static void test_a_file_is_opened_once(void **state)
+{
+    struct world *world = *state;
+    assert_int_equal(add(world, joined(line_of(world, 1, 0x201000, 0x202000, "r-xp", 0x1000),
+                                       line_of(world, 1, 0x203000, 0x204000, "r-xp", 0x3000))),
+                     0);
+    assert_int_equal(world->space->mapping_count, 2);
+    assert_int_equal(world->modules.count, 1);
+    assert_ptr_equal(world->space->mappings[0].module, world->space->mappings[1].module);
+    assert_int_equal(world->space->mappings[0].bias, world->space->mappings[1].bias);
+}
+
+static void test_the_program_is_told_from_libraries(void **state)
+{
+    struct world *world = *state;
+    char program[PATH_MAX] = {0}, line[PATH_MAX + 64];
+    assert_true(readlink("/proc/self/exe", program, sizeof program - 1) > 0);
+    snprintf(line, sizeof line, "1000-2000 r-xp 00000000 08:02 %lu %s\n", inode_of(program),
+             program);
+    char *maps = NULL;
+    assert_true(asprintf(&maps, "%s%s", line, line_of(world, 1, 0x9000, 0xa000, "r-xp", 0)) > 0);
+    assert_int_equal(add(world, maps), 0);
+    free(maps);
+    assert_true(space_find(world->space, 0x1000)->is_main);
+    assert_false(space_find(world->space, 0x9000)->is_main);
+}
+
+static const struct mapping *only_mapping(struct world *world, const char *maps)
+{
+    assert_int_equal(add(world, maps), 0);
+    assert_int_equal(world->space->mapping_count, 1);
+    return &world->space->mappings[0];
+}
+
+static void assert_not_readable(const struct mapping *mapping)
+{
+    assert_non_null(mapping->module);
+    assert_false(mapping->module->is_readable);
+    assert_false(mapping->has_bias);
+}
+
+static void test_a_deleted_file_keeps_its_name(void **state)
+{
+    struct world *world = *state;
+    const struct mapping *mapping =
+        only_mapping(world, "1000-2000 r-xp 00000000 08:02 7 /opt/gone (deleted)\n");
+    assert_not_readable(mapping);
+    assert_string_equal(mapping->path, "/opt/gone");
+    assert_string_equal(mapping->module->path, "/opt/gone");
+}
+
+static void test_a_missing_file(void **state)
+{
+    assert_not_readable(only_mapping(*state, "1000-2000 r-xp 00000000 08:02 7 /no/such/file\n"));
+}
+
+static void test_a_replaced_file_is_not_taken_for_it(void **state)
+{
+    struct world *world = *state;
+    world->inode[1]++;
+    assert_not_readable(only_mapping(world, line_of(world, 1, 0x1000, 0x2000, "r-xp", 0x1000)));
+}
+
+static void test_a_file_that_is_not_elf(void **state)
+{
+    struct world *world = *state;
+    put_file(world, 1, "gnu file", "#!/bin/sh\n", 10);
+    assert_not_readable(only_mapping(world, line_of(world, 1, 0x1000, 0x2000, "r-xp", 0)));
+}
+
+/* Opening a FIFO would wait for a writer for ever. */
+static void test_what_is_no_file_is_not_opened(void **state)
+{
+    struct world *world = *state;
+    unlink(world->path[1]);
+    assert_int_equal(mkfifo(world->path[1], 0600), 0);
+    world->inode[1] = inode_of(world->path[1]);
+    assert_not_readable(only_mapping(world, line_of(world, 1, 0x1000, 0x2000, "r-xp", 0)));
+}
+
+static void test_offset_in_no_segment(void **state)
+{
+    struct world *world = *state;
+    const struct mapping *mapping =
+        only_mapping(world, line_of(world, 1, 0x1000, 0x2000, "r-xp", 0x9000));
+    assert_true(mapping->module->is_readable);
+    assert_false(mapping->has_bias);
+}
+
+static void test_refresh_without_a_change(void **state)
+{
+    struct world *world = *state;
+    char *maps = strdup(
+        joined(ANONYMOUS(1000, 2000), line_of(world, 1, 0x201000, 0x202000, "r-xp", 0x1000)));
+    assert_non_null(maps);
+    assert_int_equal(add(world, maps), 0);
+    struct space *before = world->space;
+    assert_false(refresh(world, maps));
+    assert_ptr_equal(world->space, before);
+    assert_int_equal(world->space->mapping_count, 2);
+    assert_int_equal(world->modules.count, 1);
+    free(maps);
+}
+
+static void test_refresh_adds_what_is_new(void **state)
+{
+    struct world *world = *state;
+    assert_int_equal(add(world, ANONYMOUS(5000, 6000)), 0);
+    assert_found(world, 0x5000, 0x5000, 0x6000);
+    struct space *before = world->space;
+    assert_true(refresh(world, ANONYMOUS(1000, 2000) ANONYMOUS(5000, 6000) ANONYMOUS(8000, 9000)));
+    assert_ptr_equal(world->space, before);
+    assert_found(world, 0x1000, 0x1000, 0x2000);
+    assert_found(world, 0x5000, 0x5000, 0x6000);
+    assert_found(world, 0x8000, 0x8000, 0x9000);
+}
+
+static void test_what_was_unmapped_keeps_its_meaning(void **state)
+{
+    struct world *world = *state;
+    assert_int_equal(add(world, ANONYMOUS(1000, 2000) ANONYMOUS(5000, 6000)), 0);
+    assert_false(refresh(world, ANONYMOUS(5000, 6000)));
+    assert_found(world, 0x1000, 0x1000, 0x2000);
+    assert_int_equal(world->spaces.count, 1);
+}
+
+static void test_another_file_at_the_place_begins_a_new_space(void **state)
+{
+    struct world *world = *state;
+    assert_int_equal(add(world, line_of(world, 0, 0x201000, 0x202000, "r-xp", 0)), 0);
+    struct space *before = world->space;
+    assert_true(refresh(world, line_of(world, 1, 0x201000, 0x204000, "r-xp", 0x1000)));
+    assert_ptr_not_equal(world->space, before);
+    assert_int_equal(world->spaces.count, 2);
+    assert_int_equal(world->space->id, 1);
+    assert_int_equal(world->space->pid, 7);
+    assert_ptr_equal(world->spaces.items[1], world->space);
+    assert_string_equal(space_find(world->space, 0x201800)->path, world->path[1]);
+    assert_string_equal(space_find(before, 0x201800)->path, world->path[0]);
+    assert_int_equal(before->mappings[0].end, 0x202000);
+}
+
+static void test_conflicts(void **state)
+{
+    struct world *world = *state;
+    static const char jit[] = ANONYMOUS(201000, 202000);
+    /* Code of a file in place of a JIT's, in part of it, at another offset, and a JIT's again. */
+    assert_int_equal(add(world, jit), 0);
+    assert_true(refresh(world, line_of(world, 1, 0x201000, 0x202000, "r-xp", 0x1000)));
+    assert_int_equal(world->spaces.count, 2);
+    assert_true(refresh(world, line_of(world, 0, 0x201000, 0x202000, "r-xp", 0)));
+    assert_int_equal(world->spaces.count, 3);
+    assert_true(refresh(world, line_of(world, 1, 0x200000, 0x203000, "r-xp", 0x1000)));
+    assert_int_equal(world->spaces.count, 4);
+    assert_true(refresh(world, line_of(world, 1, 0x200000, 0x203000, "r-xp", 0x2000)));
+    assert_int_equal(world->spaces.count, 5);
+    assert_true(refresh(world, jit));
+    assert_int_equal(world->spaces.count, 6);
+    assert_found(world, 0x201800, 0x201000, 0x202000);
+    for (size_t i = 0; i < world->spaces.count; i++)
+        assert_int_equal(world->spaces.items[i]->id, i);
+}
+
+static void test_anonymous_code_grows(void **state)
+{
+    struct world *world = *state;
+    assert_int_equal(add(world, ANONYMOUS(3000, 4000) ANONYMOUS(8000, 9000)), 0);
+    assert_true(refresh(world, ANONYMOUS(3000, 5000) ANONYMOUS(8000, 9000)));
+    assert_found(world, 0x4fff, 0x3000, 0x5000);
+    assert_true(refresh(world, ANONYMOUS(2000, 5000) ANONYMOUS(8000, 9000)));
+    assert_found(world, 0x2000, 0x2000, 0x5000);
+    assert_int_equal(world->space->mapping_count, 2);
+    assert_int_equal(world->spaces.count, 1);
+    /* Split by a page that became writable, which says nothing new. */
+    assert_false(refresh(world, ANONYMOUS(2000, 3000) ANONYMOUS(4000, 5000)));
+    assert_found(world, 0x3800, 0x2000, 0x5000);
+}
+
+/* The kernel makes one of neighbouring mappings that are alike. */
+static void test_anonymous_code_grows_together(void **state)
+{
+    struct world *world = *state;
+    assert_int_equal(add(world, ANONYMOUS(2000, 3000) ANONYMOUS(5000, 6000)), 0);
+    assert_true(refresh(world, ANONYMOUS(2000, 6000)));
+    assert_int_equal(world->spaces.count, 1);
+    assert_non_null(space_find(world->space, 0x2000));
+    assert_non_null(space_find(world->space, 0x3000));
+    assert_non_null(space_find(world->space, 0x4fff));
+    assert_non_null(space_find(world->space, 0x5000));
+    assert_not_found(world, 0x6000);
+    assert_false(refresh(world, ANONYMOUS(2000, 6000)));
+}
+
+static void test_code_of_a_file_grows_up(void **state)
+{
+    struct world *world = *state;
+    assert_int_equal(add(world, line_of(world, 1, 0x201000, 0x202000, "r-xp", 0x1000)), 0);
+    assert_true(refresh(world, line_of(world, 1, 0x201000, 0x204000, "r-xp", 0x1000)));
+    assert_int_equal(world->spaces.count, 1);
+    assert_found(world, 0x203fff, 0x201000, 0x204000);
+}
+
+static void test_code_of_a_file_grows_down(void **state)
+{
+    struct world *world = *state;
+    assert_int_equal(add(world, line_of(world, 1, 0x202000, 0x203000, "r-xp", 0x2000)), 0);
+    assert_true(refresh(world, line_of(world, 1, 0x201000, 0x203000, "r-xp", 0x1000)));
+    assert_int_equal(world->spaces.count, 1);
+    const struct mapping *mapping = space_find(world->space, 0x201800);
+    assert_non_null(mapping);
+    assert_int_equal(mapping->bias, 0x200000);
+    assert_int_equal(mapping->start - mapping->offset, 0x200000);
+    assert_false(refresh(world, line_of(world, 1, 0x201000, 0x203000, "r-xp", 0x1000)));
+}
+
+static void test_maps_of_this_process(void **state)
+{
+    struct world *world = *state;
+    int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    bool changed;
+    assert_int_equal(spaces_add(&world->spaces, &world->modules, getpid(), world->proc_fd, getpid(),
+                                fd, &world->space),
+                     0);
+    uint64_t address = (uintptr_t)test_maps_of_this_process;
+    const struct mapping *mapping = space_find(world->space, address);
+    assert_non_null(mapping);
+    assert_true(mapping->is_main);
+    assert_true(mapping->has_bias);
+    /* What is in memory is what is in the file. */
+    unsigned char bytes[16];
+    assert_true(space_read_file(world->space, address, bytes, sizeof bytes));
+    assert_memory_equal(bytes, (const void *)(uintptr_t)address, sizeof bytes);
+    const struct mapping *library = space_find(world->space, (uintptr_t)strlen);
+    assert_non_null(library);
+    assert_false(library->is_main);
+    assert_int_equal(spaces_refresh(&world->spaces, &world->modules, world->proc_fd, getpid(), fd,
+                                    &world->space, &changed),
+                     0);
+    assert_false(changed);
+    close(fd);
+}
+
+static void test_vdso_of_this_process(void **state)
+{
+    struct world *world = *state;
+    int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    assert_int_equal(spaces_add(&world->spaces, &world->modules, getpid(), world->proc_fd, getpid(),
+                                fd, &world->space),
+                     0);
+    close(fd);
+    for (size_t i = 0; i < world->space->mapping_count; i++) {
+        const struct mapping *mapping = &world->space->mappings[i];
+        if (strcmp(mapping->path, "[vdso]") != 0)
+            continue;
+        unsigned char bytes[4];
+        assert_true(mapping->has_bias);
+        assert_int_not_equal(mapping->module->unwind_table.header_address, 0);
+        assert_true(space_read_file(world->space, mapping->start, bytes, sizeof bytes));
+        assert_memory_equal(bytes, ELFMAG, SELFMAG);
+        return;
+    }
+    skip(); /* some kernels have none */
+}
+
+#define IN_WORLD(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        IN_WORLD(test_find),
+        IN_WORLD(test_only_code_is_taken),
+        IN_WORLD(test_no_maps),
+        IN_WORLD(test_bias_of_lld),
+        IN_WORLD(test_bias_below_the_files_own_addresses),
+        IN_WORLD(test_read_file),
+        IN_WORLD(test_a_file_is_opened_once),
+        IN_WORLD(test_the_program_is_told_from_libraries),
+        IN_WORLD(test_a_deleted_file_keeps_its_name),
+        IN_WORLD(test_a_missing_file),
+        IN_WORLD(test_a_replaced_file_is_not_taken_for_it),
+        IN_WORLD(test_a_file_that_is_not_elf),
+        IN_WORLD(test_what_is_no_file_is_not_opened),
+        IN_WORLD(test_offset_in_no_segment),
+        IN_WORLD(test_refresh_without_a_change),
+        IN_WORLD(test_refresh_adds_what_is_new),
+        IN_WORLD(test_what_was_unmapped_keeps_its_meaning),
+        IN_WORLD(test_another_file_at_the_place_begins_a_new_space),
+        IN_WORLD(test_conflicts),
+        IN_WORLD(test_anonymous_code_grows),
+        IN_WORLD(test_anonymous_code_grows_together),
+        IN_WORLD(test_code_of_a_file_grows_up),
+        IN_WORLD(test_code_of_a_file_grows_down),
+        IN_WORLD(test_maps_of_this_process),
+        IN_WORLD(test_vdso_of_this_process),
+    };
+    return cmocka_run_group_tests_name("space", tests, NULL, NULL);
+}

@@ -1,0 +1,168 @@
+#include "unit.h"
+#include "profile/stack_table.h"
+
+static uint32_t add(struct stack_table *table, uint32_t space, enum stack_cut cut,
+                    uint64_t *addresses, size_t depth, uint32_t name, uint32_t tid, uint64_t count)
+{
+    struct stack stack = {.addresses = addresses, .depth = depth, .cut = cut};
+    uint32_t sample = UINT32_MAX;
+    assert_int_equal(stack_table_add(table, space, &stack, name, tid, count, count * 1000, &sample),
+                     0);
+    assert_true(sample < table->sample_count);
+    return sample;
+}
+
+static uint64_t total(const struct stack_table *table)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < table->sample_count; i++)
+        sum += table->samples[i].count;
+    return sum;
+}
+
+static void test_equal_stacks_are_there_once(void **state)
+{
+    (void)state;
+    struct stack_table table = {0};
+    uint64_t first[] = {0x10, 0x20, 0x30}, second[] = {0x10, 0x20, 0x30};
+    uint32_t sample = add(&table, 1, STACK_WHOLE, first, 3, 5, 0, 2);
+    assert_int_equal(add(&table, 1, STACK_WHOLE, second, 3, 5, 0, 3), sample);
+    assert_int_equal(table.stack_count, 1);
+    assert_int_equal(table.address_count, 3);
+    assert_int_equal(table.sample_count, 1);
+    assert_int_equal(table.samples[0].count, 5);
+    assert_int_equal(table.samples[0].time_ns, 5000);
+    assert_int_equal(table.samples[0].thread_name, 5);
+    assert_int_equal(table.stacks[0].space, 1);
+    assert_int_equal(table.stacks[0].cut, STACK_WHOLE);
+    stack_table_free(&table);
+}
+
+static void test_addresses_are_copied_in_order(void **state)
+{
+    (void)state;
+    struct stack_table table = {0};
+    uint64_t addresses[] = {0x10, 0x20, 0x30};
+    add(&table, 0, STACK_WHOLE, addresses, 3, 0, 0, 1);
+    memset(addresses, 0xff, sizeof addresses);
+    add(&table, 0, STACK_WHOLE, addresses, 1, 0, 0, 1);
+    const struct counted_stack *stack = &table.stacks[0];
+    assert_int_equal(stack->depth, 3);
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(table.addresses[stack->first_address + i], 0x10 * (i + 1));
+    assert_int_equal(table.stacks[1].depth, 1);
+    assert_true(table.addresses[table.stacks[1].first_address] == UINT64_MAX);
+    stack_table_free(&table);
+}
+
+static void test_labels_make_samples_of_their_own(void **state)
+{
+    (void)state;
+    struct stack_table table = {0};
+    uint64_t addresses[] = {0x10, 0x20};
+    uint32_t first = add(&table, 0, STACK_WHOLE, addresses, 2, 1, 100, 1);
+    uint32_t other_name = add(&table, 0, STACK_WHOLE, addresses, 2, 2, 100, 1);
+    uint32_t other_tid = add(&table, 0, STACK_WHOLE, addresses, 2, 1, 101, 1);
+    assert_int_not_equal(first, other_name);
+    assert_int_not_equal(first, other_tid);
+    assert_int_not_equal(other_name, other_tid);
+    assert_int_equal(table.stack_count, 1);
+    assert_int_equal(table.sample_count, 3);
+    assert_int_equal(table.samples[other_name].thread_name, 2);
+    assert_int_equal(table.samples[other_tid].tid, 101);
+    stack_table_free(&table);
+}
+
+static void test_cut_space_depth_and_order_make_stacks_of_their_own(void **state)
+{
+    (void)state;
+    struct stack_table table = {0};
+    uint64_t addresses[] = {0x10, 0x20}, reversed[] = {0x20, 0x10};
+    add(&table, 0, STACK_WHOLE, addresses, 2, 0, 0, 1);
+    add(&table, 0, STACK_CUT_AT_MAX_DEPTH, addresses, 2, 0, 0, 1);
+    add(&table, 0, STACK_CUT_UNREADABLE, addresses, 2, 0, 0, 1);
+    add(&table, 1, STACK_WHOLE, addresses, 2, 0, 0, 1);
+    add(&table, 0, STACK_WHOLE, addresses, 1, 0, 0, 1);
+    add(&table, 0, STACK_WHOLE, reversed, 2, 0, 0, 1);
+    assert_int_equal(table.stack_count, 6);
+    assert_int_equal(table.sample_count, 6);
+    add(&table, 0, STACK_CUT_UNREADABLE, addresses, 2, 0, 0, 1);
+    assert_int_equal(table.stack_count, 6);
+    stack_table_free(&table);
+}
+
+static void test_stacks_without_frames(void **state)
+{
+    (void)state;
+    struct stack_table table = {0};
+    uint32_t first = add(&table, UINT32_MAX, STACK_CUT_NOT_CAPTURED, NULL, 0, 1, 0, 1);
+    assert_int_equal(add(&table, UINT32_MAX, STACK_CUT_NOT_CAPTURED, NULL, 0, 1, 0, 1), first);
+    add(&table, UINT32_MAX, STACK_CUT_NO_UNWIND_INFO, NULL, 0, 1, 0, 1);
+    assert_int_equal(table.stack_count, 2);
+    assert_int_equal(table.samples[first].count, 2);
+    stack_table_free(&table);
+}
+
+static void test_counting_on(void **state)
+{
+    (void)state;
+    struct stack_table table = {0};
+    uint64_t addresses[] = {0x10, 0x20};
+    add(&table, 0, STACK_WHOLE, addresses, 1, 0, 0, 7);
+    uint32_t sample = add(&table, 0, STACK_WHOLE, addresses, 2, 0, 0, 1);
+    stack_table_count(&table, sample, 4, 40);
+    assert_int_equal(table.samples[sample].count, 5);
+    assert_int_equal(table.samples[sample].time_ns, 1040);
+    assert_int_equal(total(&table), 12);
+    stack_table_free(&table);
+}
+
+static void test_counts_are_64_bits_wide(void **state)
+{
+    (void)state;
+    struct stack_table table = {0};
+    uint64_t addresses[] = {0x10};
+    add(&table, 0, STACK_WHOLE, addresses, 1, 0, 0, UINT32_MAX);
+    add(&table, 0, STACK_WHOLE, addresses, 1, 0, 0, UINT32_MAX);
+    assert_int_equal(table.samples[0].count, 2ull * UINT32_MAX);
+    assert_int_equal(table.samples[0].time_ns, 2000ull * UINT32_MAX);
+    stack_table_free(&table);
+}
+
+static void test_100000_distinct_stacks(void **state)
+{
+    (void)state;
+    enum { STACKS = 100000, DEPTH = 8 };
+    struct stack_table table = {0};
+    uint64_t addresses[DEPTH];
+    for (uint32_t round = 0; round < 2; round++) {
+        for (uint32_t i = 0; i < STACKS; i++) {
+            for (uint32_t j = 0; j < DEPTH; j++)
+                addresses[j] = 0x400000 + (i >> j) * 16ull + j;
+            assert_int_equal(add(&table, 0, STACK_WHOLE, addresses, DEPTH, 0, 0, round + 1), i);
+        }
+    }
+    assert_int_equal(table.stack_count, STACKS);
+    assert_int_equal(table.sample_count, STACKS);
+    assert_int_equal(table.address_count, STACKS * DEPTH);
+    for (uint32_t i = 0; i < STACKS; i++)
+        assert_int_equal(table.samples[i].count, 3);
+    stack_table_free(&table);
+    assert_int_equal(table.sample_count, 0);
+    assert_null(table.addresses);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_equal_stacks_are_there_once),
+        cmocka_unit_test(test_addresses_are_copied_in_order),
+        cmocka_unit_test(test_labels_make_samples_of_their_own),
+        cmocka_unit_test(test_cut_space_depth_and_order_make_stacks_of_their_own),
+        cmocka_unit_test(test_stacks_without_frames),
+        cmocka_unit_test(test_counting_on),
+        cmocka_unit_test(test_counts_are_64_bits_wide),
+        cmocka_unit_test(test_100000_distinct_stacks),
+    };
+    return cmocka_run_group_tests_name("stack_table", tests, NULL, NULL);
+}

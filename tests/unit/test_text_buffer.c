@@ -1,0 +1,147 @@
+#include "unit.h"
+#include "output/text_buffer.h"
+
+static void assert_name(const char *name, const char *expected)
+{
+    struct text_buffer buffer = {0};
+    text_append(&buffer, "<");
+    text_append_name(&buffer, name);
+    text_append(&buffer, ">");
+    assert_int_equal(buffer.error, 0);
+    assert_int_equal(buffer.length, strlen(expected) + 2);
+    assert_int_equal(strlen(buffer.text), buffer.length);
+    assert_int_equal(buffer.text[0], '<');
+    assert_int_equal(buffer.text[buffer.length - 1], '>');
+    buffer.text[buffer.length - 1] = '\0';
+    assert_string_equal(buffer.text + 1, expected);
+    text_free(&buffer);
+}
+
+static void test_printable_names_stay(void **state)
+{
+    (void)state;
+    assert_name("", "");
+    assert_name("main", "main");
+    assert_name("std::vector<int, std::allocator<int> >::push_back",
+                "std::vector<int, std::allocator<int> >::push_back");
+    assert_name(" !\"#$%&'()*+,-./;<=>?@[\\]^_`{|}~", " !\"#$%&'()*+,-./;<=>?@[\\]^_`{|}~");
+}
+
+static void test_control_characters_are_escaped(void **state)
+{
+    (void)state;
+    assert_name("a\nb", "a\\x0ab");
+    assert_name("a\r\tb", "a\\x0d\\x09b");
+    assert_name("\x1b[2J\x1b]0;title\x07", "\\x1b[2J\\x1b]0;title\\x07");
+    assert_name("\x01\x1f\x7f", "\\x01\\x1f\\x7f");
+    /* U+0085, next line, and U+009B, which some terminals take for ESC [. */
+    assert_name("\xc2\x85", "\\xc2\\x85");
+    assert_name("\xc2\x9b"
+                "31m",
+                "\\xc2\\x9b"
+                "31m");
+}
+
+static void test_utf8_stays(void **state)
+{
+    (void)state;
+    assert_name("gr\xc3\xbc\xc3\x9f", "gr\xc3\xbc\xc3\x9f");
+    assert_name("\xc2\xa0", "\xc2\xa0");                 /* U+00A0: the first after the controls */
+    assert_name("\xe2\x82\xac", "\xe2\x82\xac");         /* U+20AC */
+    assert_name("\xe0\xa0\x80", "\xe0\xa0\x80");         /* U+0800: the first of three bytes */
+    assert_name("\xed\x9f\xbf", "\xed\x9f\xbf");         /* U+D7FF: the last before surrogates */
+    assert_name("\xee\x80\x80", "\xee\x80\x80");         /* U+E000: the first after them */
+    assert_name("\xf0\x9f\x90\xa7", "\xf0\x9f\x90\xa7"); /* U+1F427 */
+    assert_name("\xf0\x90\x80\x80", "\xf0\x90\x80\x80"); /* U+10000: the first of four bytes */
+    assert_name("\xf4\x8f\xbf\xbf", "\xf4\x8f\xbf\xbf"); /* U+10FFFF: the last */
+}
+
+static void test_what_is_no_utf8_is_escaped(void **state)
+{
+    (void)state;
+    assert_name("\x80", "\\x80");                            /* no first byte */
+    assert_name("\xff\xfe", "\\xff\\xfe");                   /* never in UTF-8 */
+    assert_name("\xc0\xaf", "\\xc0\\xaf");                   /* overlong '/' */
+    assert_name("\xc1\xbf", "\\xc1\\xbf");                   /* overlong U+007F */
+    assert_name("\xe0\x9f\xbf", "\\xe0\\x9f\\xbf");          /* overlong U+07FF */
+    assert_name("\xf0\x8f\xbf\xbf", "\\xf0\\x8f\\xbf\\xbf"); /* overlong U+FFFF */
+    assert_name("\xed\xa0\x80", "\\xed\\xa0\\x80");          /* U+D800, a surrogate */
+    assert_name("\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80"); /* U+110000 */
+    assert_name("\xf5\x80\x80\x80", "\\xf5\\x80\\x80\\x80"); /* beyond it by far */
+    assert_name("\xc3(", "\\xc3(");                          /* not followed up */
+    assert_name("a\xe2\x82"
+                "b",
+                "a\\xe2\\x82"
+                "b");
+}
+
+static void test_a_sequence_cut_off_by_the_end(void **state)
+{
+    (void)state;
+    /* In memory of their own, so that reading on behind the NUL is seen. */
+    static const char *const names[] = {"\xc3", "\xe2\x82", "\xf0\x9f\x90", "\xf0"};
+    static const char *const expected[] = {"\\xc3", "\\xe2\\x82", "\\xf0\\x9f\\x90", "\\xf0"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char *name = strdup(names[i]);
+        assert_non_null(name);
+        assert_name(name, expected[i]);
+        free(name);
+    }
+}
+
+static void test_appending_grows_and_ends_with_nul(void **state)
+{
+    (void)state;
+    struct text_buffer buffer = {0};
+    for (size_t i = 0; i < 10000; i++) {
+        text_append(&buffer, "abc");
+        assert_int_equal(buffer.length, 3 * (i + 1));
+        assert_int_equal(buffer.text[buffer.length], '\0');
+    }
+    for (size_t i = 0; i < buffer.length; i++)
+        assert_int_equal(buffer.text[i], "abc"[i % 3]);
+    text_free(&buffer);
+    assert_null(buffer.text);
+    assert_int_equal(buffer.length, 0);
+}
+
+static void test_appending_bytes_takes_no_more_than_asked(void **state)
+{
+    (void)state;
+    struct text_buffer buffer = {0};
+    text_append_bytes(&buffer, "abcdef", 2);
+    assert_string_equal(buffer.text, "ab");
+    text_append_bytes(&buffer, "xyz", 0);
+    assert_string_equal(buffer.text, "ab");
+    text_append(&buffer, "");
+    assert_int_equal(buffer.length, 2);
+    text_free(&buffer);
+}
+
+static void test_nothing_is_appended_after_an_error(void **state)
+{
+    (void)state;
+    struct text_buffer buffer = {0};
+    text_append(&buffer, "ab");
+    buffer.error = -12;
+    text_append(&buffer, "cd");
+    text_append_name(&buffer, "e\nf");
+    assert_string_equal(buffer.text, "ab");
+    assert_int_equal(buffer.error, -12);
+    text_free(&buffer);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_printable_names_stay),
+        cmocka_unit_test(test_control_characters_are_escaped),
+        cmocka_unit_test(test_utf8_stays),
+        cmocka_unit_test(test_what_is_no_utf8_is_escaped),
+        cmocka_unit_test(test_a_sequence_cut_off_by_the_end),
+        cmocka_unit_test(test_appending_grows_and_ends_with_nul),
+        cmocka_unit_test(test_appending_bytes_takes_no_more_than_asked),
+        cmocka_unit_test(test_nothing_is_appended_after_an_error),
+    };
+    return cmocka_run_group_tests_name("text_buffer", tests, NULL, NULL);
+}

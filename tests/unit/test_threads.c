@@ -1,0 +1,218 @@
+#include "unit.h"
+#include "recorder/threads.h"
+
+#define VISITS_MAX 64
+
+struct visits {
+    pid_t appeared[VISITS_MAX], vanished[VISITS_MAX];
+    size_t appeared_count, vanished_count;
+};
+
+static void appeared(void *context, struct thread *thread)
+{
+    struct visits *visits = context;
+    if (visits->appeared_count < VISITS_MAX)
+        visits->appeared[visits->appeared_count] = thread->tid;
+    visits->appeared_count++;
+    assert_int_equal(thread->counted_tick, 0);
+    thread->counted_tick = (uint64_t)thread->tid * 10;
+}
+
+static void vanished(void *context, struct thread *thread)
+{
+    struct visits *visits = context;
+    assert_int_equal(thread->counted_tick, (uint64_t)thread->tid * 10);
+    if (visits->vanished_count < VISITS_MAX)
+        visits->vanished[visits->vanished_count] = thread->tid;
+    visits->vanished_count++;
+}
+
+static struct visits update(struct threads *threads, const pid_t *tids, size_t count)
+{
+    struct visits visits = {0};
+    free(threads->tids);
+    threads->tids = malloc((count + 1) * sizeof *tids);
+    assert_non_null(threads->tids);
+    if (count)
+        memcpy(threads->tids, tids, count * sizeof *tids);
+    threads->tid_capacity = count + 1;
+    assert_int_equal(threads_update(threads, count, appeared, vanished, &visits), 0);
+    assert_int_equal(threads->count, count);
+    for (size_t i = 0; i < count; i++) {
+        assert_int_equal(threads->items[i].tid, tids[i]);
+        assert_int_equal(threads->items[i].counted_tick, tids[i] * 10);
+    }
+    return visits;
+}
+
+#define TIDS(...) (const pid_t[]){__VA_ARGS__}, sizeof(pid_t[]){__VA_ARGS__} / sizeof(pid_t)
+
+static void assert_tids(const pid_t *got, size_t got_count, const pid_t *expected, size_t count)
+{
+    assert_int_equal(got_count, count);
+    for (size_t i = 0; i < count; i++)
+        assert_int_equal(got[i], expected[i]);
+}
+
+#define ASSERT_APPEARED(visits, ...)                                                               \
+    assert_tids((visits).appeared, (visits).appeared_count, TIDS(__VA_ARGS__))
+#define ASSERT_VANISHED(visits, ...)                                                               \
+    assert_tids((visits).vanished, (visits).vanished_count, TIDS(__VA_ARGS__))
+
+static void test_first_threads_appear(void **state)
+{
+    (void)state;
+    struct threads threads = {0};
+    struct visits visits = update(&threads, TIDS(5, 7, 11));
+    ASSERT_APPEARED(visits, 5, 7, 11);
+    assert_int_equal(visits.vanished_count, 0);
+    for (size_t i = 0; i < 3; i++)
+        assert_true(threads.items[i].stack_limit > 0);
+    threads_free(&threads);
+}
+
+static void test_no_change_calls_nothing(void **state)
+{
+    (void)state;
+    struct threads threads = {0};
+    update(&threads, TIDS(5, 7, 11));
+    threads.items[1].samples_taken = 99;
+    struct visits visits = update(&threads, TIDS(5, 7, 11));
+    assert_int_equal(visits.appeared_count, 0);
+    assert_int_equal(visits.vanished_count, 0);
+    assert_int_equal(threads.items[1].samples_taken, 99);
+    threads_free(&threads);
+}
+
+static void test_births_and_deaths_anywhere(void **state)
+{
+    (void)state;
+    struct threads threads = {0};
+    update(&threads, TIDS(10, 20, 30, 40));
+    threads.items[1].samples_taken = 20;
+    threads.items[3].samples_taken = 40;
+    struct visits visits = update(&threads, TIDS(5, 20, 25, 40, 50));
+    ASSERT_APPEARED(visits, 5, 25, 50);
+    ASSERT_VANISHED(visits, 10, 30);
+    assert_int_equal(threads.items[1].samples_taken, 20);
+    assert_int_equal(threads.items[2].samples_taken, 0);
+    assert_int_equal(threads.items[3].samples_taken, 40);
+    visits = update(&threads, TIDS(20));
+    assert_int_equal(visits.appeared_count, 0);
+    ASSERT_VANISHED(visits, 5, 25, 40, 50);
+    assert_int_equal(threads.items[0].samples_taken, 20);
+    threads_free(&threads);
+}
+
+static void test_all_replaced_and_all_gone(void **state)
+{
+    (void)state;
+    struct threads threads = {0};
+    update(&threads, TIDS(10, 20));
+    struct visits visits = update(&threads, TIDS(1, 2, 3));
+    ASSERT_APPEARED(visits, 1, 2, 3);
+    ASSERT_VANISHED(visits, 10, 20);
+    visits = update(&threads, NULL, 0);
+    assert_int_equal(visits.appeared_count, 0);
+    ASSERT_VANISHED(visits, 1, 2, 3);
+    visits = update(&threads, NULL, 0);
+    assert_int_equal(visits.vanished_count, 0);
+    visits = update(&threads, TIDS(2));
+    ASSERT_APPEARED(visits, 2);
+    threads_free(&threads);
+}
+
+static void test_many_threads(void **state)
+{
+    (void)state;
+    enum { MANY = 5000 };
+    static pid_t all[MANY], odd[MANY / 2];
+    struct threads threads = {0};
+    for (pid_t i = 0; i < MANY; i++)
+        all[i] = i + 1;
+    for (size_t i = 0; i < MANY / 2; i++)
+        odd[i] = all[2 * i];
+    struct visits visits = update(&threads, odd, MANY / 2);
+    assert_int_equal(visits.appeared_count, MANY / 2);
+    visits = update(&threads, all, MANY);
+    assert_int_equal(visits.appeared_count, MANY / 2);
+    assert_int_equal(visits.vanished_count, 0);
+    visits = update(&threads, odd, MANY / 2);
+    assert_int_equal(visits.appeared_count, 0);
+    assert_int_equal(visits.vanished_count, MANY / 2);
+    assert_int_equal(visits.vanished[0], 2);
+    threads_free(&threads);
+}
+
+static void test_find(void **state)
+{
+    (void)state;
+    struct threads threads = {0};
+    assert_null(threads_find(&threads, 5));
+    update(&threads, TIDS(5, 7, 11));
+    assert_ptr_equal(threads_find(&threads, 5), &threads.items[0]);
+    assert_ptr_equal(threads_find(&threads, 7), &threads.items[1]);
+    assert_ptr_equal(threads_find(&threads, 11), &threads.items[2]);
+    assert_null(threads_find(&threads, 1));
+    assert_null(threads_find(&threads, 6));
+    assert_null(threads_find(&threads, 12));
+    threads_free(&threads);
+}
+
+static void test_place_goes_round(void **state)
+{
+    (void)state;
+    struct threads threads = {0};
+    assert_int_equal(threads_place_from(&threads, 5), 0);
+    update(&threads, TIDS(5, 7, 11));
+    assert_int_equal(threads_place_from(&threads, 0), 0);
+    assert_int_equal(threads_place_from(&threads, 5), 0);
+    assert_int_equal(threads_place_from(&threads, 6), 1);
+    assert_int_equal(threads_place_from(&threads, 11), 2);
+    assert_int_equal(threads_place_from(&threads, 12), 0);
+    threads_free(&threads);
+}
+
+static bool is_open(int fd)
+{
+    return fcntl(fd, F_GETFD) >= 0;
+}
+
+/* Files are kept open for each thread: a session of days with many short threads must not run out
+ * of descriptors. */
+static void test_files_are_closed_with_their_thread(void **state)
+{
+    (void)state;
+    struct threads threads = {0};
+    int fds[4];
+    update(&threads, TIDS(5, 7));
+    for (size_t i = 0; i < 4; i++)
+        fds[i] = file_of_text("");
+    threads.items[0].watch.schedstat.fd_plus_1 = fds[0] + 1;
+    threads.items[0].watch.syscall.fd_plus_1 = fds[1] + 1;
+    threads.items[1].watch.schedstat.fd_plus_1 = fds[2] + 1;
+    threads.items[1].watch.syscall.fd_plus_1 = fds[3] + 1;
+    update(&threads, TIDS(7, 8));
+    assert_false(is_open(fds[0]));
+    assert_false(is_open(fds[1]));
+    assert_true(is_open(fds[2]));
+    assert_true(is_open(fds[3]));
+    threads_free(&threads);
+    assert_false(is_open(fds[2]));
+    assert_false(is_open(fds[3]));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_first_threads_appear),
+        cmocka_unit_test(test_no_change_calls_nothing),
+        cmocka_unit_test(test_births_and_deaths_anywhere),
+        cmocka_unit_test(test_all_replaced_and_all_gone),
+        cmocka_unit_test(test_many_threads),
+        cmocka_unit_test(test_find),
+        cmocka_unit_test(test_place_goes_round),
+        cmocka_unit_test(test_files_are_closed_with_their_thread),
+    };
+    return cmocka_run_group_tests_name("threads", tests, NULL, NULL);
+}
