@@ -366,7 +366,7 @@ static void test_wrong_frame_pointer(void **state)
 {
     (void)state;
     struct take take = {0};
-    static const uint64_t wrong[] = {0, 8, 0x1000, UINT64_MAX, UINT64_MAX - 15};
+    static const uint64_t wrong[] = {0, 8, 0x1000, UINT64_MAX, UINT64_MAX - 7, UINT64_MAX - 15};
     take_with_frame_pointer(&take, 3000);
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         take.snapshot.registers.values[architecture.frame_pointer] = wrong[i];

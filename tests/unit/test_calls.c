@@ -1,0 +1,111 @@
+/* Calls and function entries in machine code of the architecture that is built for. */
+#include "unit.h"
+
+#include "unwind/calls.h"
+
+#include <string.h>
+
+#ifdef __x86_64__
+
+#define RETURN_ADDRESS 0x401000u
+
+/* What stands right before the return address. */
+static enum call_kind kind_of(const uint8_t *code, size_t bytes, uint64_t *target)
+{
+    uint8_t before[CALL_BYTES_MAX];
+    memset(before, 0x90, sizeof before);
+    memcpy(before + sizeof before - bytes, code, bytes);
+    return call_before(before, RETURN_ADDRESS, target);
+}
+#define KIND(target, ...)                                                                          \
+    kind_of((const uint8_t[]){__VA_ARGS__}, sizeof(const uint8_t[]){__VA_ARGS__}, target)
+
+static void test_direct_calls(void **state)
+{
+    (void)state;
+    uint64_t target = 0;
+    assert_int_equal(KIND(&target, 0xe8, 0x10, 0, 0, 0), CALL_DIRECT);
+    assert_int_equal(target, RETURN_ADDRESS + 0x10);
+    assert_int_equal(KIND(&target, 0xe8, 0xf0, 0xff, 0xff, 0xff), CALL_DIRECT);
+    assert_int_equal(target, RETURN_ADDRESS - 0x10);
+}
+
+static void test_indirect_calls(void **state)
+{
+    (void)state;
+    uint64_t target = 0;
+    assert_int_equal(KIND(&target, 0xff, 0xd0), CALL_INDIRECT);             /* *%rax */
+    assert_int_equal(KIND(&target, 0x41, 0xff, 0xd4), CALL_INDIRECT);       /* *%r12 */
+    assert_int_equal(KIND(&target, 0xff, 0x10), CALL_INDIRECT);             /* *(%rax) */
+    assert_int_equal(KIND(&target, 0xff, 0x50, 0x18), CALL_INDIRECT);       /* *0x18(%rax) */
+    assert_int_equal(KIND(&target, 0xff, 0x14, 0xc3), CALL_INDIRECT);       /* *(%rbx,%rax,8) */
+    assert_int_equal(KIND(&target, 0xff, 0x15, 1, 2, 3, 4), CALL_INDIRECT); /* *x(%rip) */
+    assert_int_equal(KIND(&target, 0xff, 0x94, 0xc3, 1, 2, 3, 4), CALL_INDIRECT); /* *x(%rbx,...) */
+}
+
+static void test_no_calls(void **state)
+{
+    (void)state;
+    uint64_t target = 0;
+    assert_int_equal(KIND(&target, 0x90), CALL_NONE);
+    assert_int_equal(KIND(&target, 0xff, 0xe0), CALL_NONE);             /* jmp *%rax */
+    assert_int_equal(KIND(&target, 0xff, 0x30), CALL_NONE);             /* push (%rax) */
+    assert_int_equal(KIND(&target, 0xe9, 0x10, 0, 0, 0), CALL_NONE);    /* jmp */
+    assert_int_equal(KIND(&target, 0xff, 0x15, 1, 2, 3), CALL_NONE);    /* one byte short */
+    assert_int_equal(KIND(&target, 0xff, 0x25, 1, 2, 3, 4), CALL_NONE); /* jmp *x(%rip) */
+}
+
+static void test_stubs(void **state)
+{
+    (void)state;
+    assert_true(call_is_to_stub((const uint8_t[16]){0xff, 0x25}));
+    assert_true(call_is_to_stub((const uint8_t[16]){0xf3, 0x0f, 0x1e, 0xfa, 0xff, 0x25}));
+    assert_true(call_is_to_stub((const uint8_t[16]){0xf3, 0x0f, 0x1e, 0xfa, 0xf2, 0xff, 0x25}));
+    assert_false(call_is_to_stub((const uint8_t[16]){0x55, 0x48, 0x89, 0xe5}));
+    assert_false(call_is_to_stub((const uint8_t[16]){0xff, 0xd0}));
+}
+
+static void test_entries(void **state)
+{
+    (void)state;
+    uint64_t bytes = 0;
+    /* push %rbp; mov %rsp,%rbp; push %r12; push %rbx; sub $0x20,%rsp */
+    assert_true(
+        entry_frame_bytes((const uint8_t[ENTRY_BYTES_MAX]){0x55, 0x48, 0x89, 0xe5, 0x41, 0x54, 0x53,
+                                                           0x48, 0x83, 0xec, 0x20},
+                          &bytes));
+    assert_int_equal(bytes, 0x30);
+    /* endbr64 before, and a sub of 32 bits */
+    assert_true(entry_frame_bytes((const uint8_t[ENTRY_BYTES_MAX]){0xf3, 0x0f, 0x1e, 0xfa, 0x55,
+                                                                   0x48, 0x89, 0xe5, 0x48, 0x81,
+                                                                   0xec, 0x00, 0x10, 0x00, 0x00},
+                                  &bytes));
+    assert_int_equal(bytes, 0x1000);
+    /* no frame pointer; an instruction between; room that is given back */
+    assert_false(
+        entry_frame_bytes((const uint8_t[ENTRY_BYTES_MAX]){0x53, 0x48, 0x83, 0xec, 0x20}, &bytes));
+    assert_false(entry_frame_bytes((const uint8_t[ENTRY_BYTES_MAX]){0x55, 0x48, 0x89, 0xe5, 0x89,
+                                                                    0xfb, 0x48, 0x83, 0xec, 0x20},
+                                   &bytes));
+    assert_false(entry_frame_bytes(
+        (const uint8_t[ENTRY_BYTES_MAX]){0x55, 0x48, 0x89, 0xe5, 0x48, 0x83, 0xec, 0x80}, &bytes));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_direct_calls), cmocka_unit_test(test_indirect_calls),
+        cmocka_unit_test(test_no_calls),     cmocka_unit_test(test_stubs),
+        cmocka_unit_test(test_entries),
+    };
+    return cmocka_run_group_tests_name("calls", tests, NULL, NULL);
+}
+
+#else
+
+int main(void)
+{
+    return 77; /* skipped: no tests for this architecture */
+}
+
+#endif
