@@ -55,7 +55,7 @@ static enum capture_result copy_stopped(struct capture *capture, struct snapshot
     if (!err && capture->was_running && !stop->is_group_stop)
         registers_hide_stop(stop->tid);
     stop_release(stop);
-    capture->pause_ns = monotonic_ns() - stop->running_ns;
+    capture->pause_ns = stop->released_ns - stop->running_ns;
     return err == -ENOTSUP ? CAPTURE_REFUSED : err ? CAPTURE_GONE : CAPTURE_DONE;
 }
 

@@ -3,9 +3,7 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <sched.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
@@ -171,23 +169,12 @@ static int finish(struct fgprof_recorder *recorder)
     return err;
 }
 
-/* While a thread is stopped it waits for us: on a busy machine for as long as the scheduler lets us
- * wait for a CPU, which is milliseconds for an ordinary thread. Where we may, run first; the rest
- * after each round sees to it that others run too. */
-static void run_before_others(void)
-{
-    struct sched_param lowest = {.sched_priority = sched_get_priority_min(SCHED_RR)};
-    if (sched_setscheduler(0, SCHED_RR | SCHED_RESET_ON_FORK, &lowest))
-        setpriority(PRIO_PROCESS, 0, -20);
-}
-
 void *sampler_main(void *context)
 {
     struct fgprof_recorder *recorder = context;
     struct recording *recording = &recorder->recording;
     prctl(PR_SET_NAME, "fgprof-sampler");
     prctl(PR_SET_TIMERSLACK, 1); /* ns: wake up when asked to (prctl(2)) */
-    run_before_others();
     int timer_fd = open_timer(recording);
     int err = timer_fd < 0 ? timer_fd : sample_until_end(recorder, timer_fd);
     if (timer_fd >= 0)

@@ -13,12 +13,14 @@
 
 struct stop {
     pid_t tid;
-    pid_t process_id;    /* takes the place of tid where that thread executes a program */
-    int pass_signal;     /* one it was about to get when it stopped: given back on release */
-    uint64_t running_ns; /* CLOCK_MONOTONIC: when it was last known not to have stopped yet */
-    bool is_group_stop;  /* it is stopped by a signal too, and stays so */
-    bool exited;         /* its end was seen while waiting for it */
-    int exit_status;     /* as of waitpid, where it has exited */
+    pid_t process_id;     /* takes the place of tid where that thread executes a program */
+    int pass_signal;      /* one it was about to get when it stopped: given back on release */
+    uint64_t running_ns;  /* CLOCK_MONOTONIC: when it was last known not to have stopped yet */
+    uint64_t released_ns; /* CLOCK_MONOTONIC */
+    bool runs_first;      /* we have real-time priority until it is released */
+    bool is_group_stop;   /* it is stopped by a signal too, and stays so */
+    bool exited;          /* its end was seen while waiting for it */
+    int exit_status;      /* as of waitpid, where it has exited */
 };
 
 /* Attaches to thread `tid` of process `process_id` and asks it to stop. Returns 0, -ESRCH where it
