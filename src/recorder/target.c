@@ -4,7 +4,6 @@
 #include "target/procfs.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
@@ -35,13 +34,12 @@ void target_close(struct target *target)
  * and never before the last listing, which did not show it. */
 static uint64_t birth_ns(const struct target *target, pid_t tid)
 {
-    char path[48];
     struct proc_stat stat;
     struct timespec boot;
     uint64_t now_ns = monotonic_ns();
-    snprintf(path, sizeof path, "task/%d/stat", tid);
     if (now_ns - target->listed_ns < 2 * target->recording->period_ns ||
-        procfs_stat(target->process.proc_fd, path, &stat) || clock_gettime(CLOCK_BOOTTIME, &boot))
+        procfs_thread_stat(target->process.proc_fd, tid, &stat) ||
+        clock_gettime(CLOCK_BOOTTIME, &boot))
         return target->listed_ns;
     uint64_t boot_now_ns = (uint64_t)boot.tv_sec * 1000000000u + (uint64_t)boot.tv_nsec;
     uint64_t boot_birth_ns = stat.start_tick * (1000000000u / (uint64_t)sysconf(_SC_CLK_TCK));

@@ -143,11 +143,13 @@ static int unwind_and_count(struct target *target, struct thread *thread)
 }
 
 /* Captures, or goes on with it. */
-static enum capture_result capture(struct target *target, struct thread *thread, bool may_stop)
+static enum capture_result take_snapshot(struct target *target, struct thread *thread,
+                                         bool may_stop)
 {
-    target->current = may_stop ? &target->capture : &target->look;
+    struct capture *capture = may_stop ? &target->capture : &target->look;
+    target->current = capture;
     if (target->is_pending && may_stop)
-        return capture_collect(&target->capture, &target->snapshot);
+        return capture_collect(capture, &target->snapshot);
     struct capture_request request = {
         .process_id = target->process.pid,
         .tid = thread->tid,
@@ -159,9 +161,7 @@ static enum capture_result capture(struct target *target, struct thread *thread,
         .must_stop = thread->must_stop,
     };
     thread->must_stop = thread->must_stop && !may_stop;
-    if (!may_stop)
-        return capture_thread(&target->look, &request, &thread->watch, &target->snapshot);
-    return capture_thread(&target->capture, &request, &thread->watch, &target->snapshot);
+    return capture_thread(capture, &request, &thread->watch, &target->snapshot);
 }
 
 static void note_exit(struct target *target)
@@ -175,7 +175,7 @@ static void note_exit(struct target *target)
 
 static int sample_once(struct target *target, struct thread *thread, bool may_stop)
 {
-    enum capture_result result = capture(target, thread, may_stop);
+    enum capture_result result = take_snapshot(target, thread, may_stop);
     uint64_t now_ns = recording_now_ns(target->recording);
     target->is_pending = target->is_pending && !may_stop;
     switch (result) {

@@ -4,7 +4,6 @@
 #include "unwind/frame_pointer.h"
 
 #include <errno.h>
-#include <stdio.h>
 
 #define STACK_LIMIT_MIN (16u << 10)
 #define STACK_LIMIT_MAX (16u << 20)
@@ -57,13 +56,13 @@ static int unwind(struct target *target, struct thread *thread, struct unwind_hi
 
 static bool may_stop_asleep(const struct target *target, const struct thread *thread)
 {
-    char path[48];
     struct proc_stat stat;
     if (registers_call_survives_stop(target->current->syscall_number))
         return true;
     /* One stopped by a signal stays so, and no call of it is disturbed. */
-    snprintf(path, sizeof path, "task/%d/stat", thread->tid);
-    return procfs_stat(target->process.proc_fd, path, &stat) == 0 && stat.state == 'T';
+
+    return procfs_thread_stat(target->process.proc_fd, thread->tid, &stat) == 0 &&
+           stat.state == 'T';
 }
 
 /* Whether a frame pointer that led to this stack is the right one. */

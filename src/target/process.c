@@ -135,10 +135,8 @@ pid_t process_live_thread(struct process *process)
     pid_t live = 0;
     ssize_t count = process_list_threads(process, &tids, &capacity);
     for (ssize_t i = 0; i < count && !live; i++) {
-        char name[32];
         struct proc_stat stat;
-        snprintf(name, sizeof name, "task/%d/stat", tids[i]);
-        if (procfs_stat(process->proc_fd, name, &stat) == 0 && stat.state != 'Z' &&
+        if (procfs_thread_stat(process->proc_fd, tids[i], &stat) == 0 && stat.state != 'Z' &&
             stat.state != 'X')
             live = tids[i];
     }

@@ -57,6 +57,13 @@ int procfs_stat(int dir_fd, const char *name, struct proc_stat *ret_stat)
     return procfs_parse_stat(line, ret_stat) ? 0 : -ESRCH;
 }
 
+int procfs_thread_stat(int proc_fd, pid_t tid, struct proc_stat *ret_stat)
+{
+    char name[48];
+    snprintf(name, sizeof name, "task/%d/stat", tid);
+    return procfs_stat(proc_fd, name, ret_stat);
+}
+
 long procfs_status_number(const char *status, const char *key)
 {
     size_t key_bytes = strlen(key);

@@ -28,6 +28,9 @@ bool procfs_parse_stat(const char *line, struct proc_stat *ret_stat);
  * errno. */
 int procfs_stat(int dir_fd, const char *name, struct proc_stat *ret_stat);
 
+/* The same of thread `tid` below the open directory /proc/PID. */
+int procfs_thread_stat(int proc_fd, pid_t tid, struct proc_stat *ret_stat);
+
 /* The number behind `key` (as "TracerPid:") in a /proc/PID/status text, or -1. */
 long procfs_status_number(const char *status, const char *key);
 
