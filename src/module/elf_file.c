@@ -17,6 +17,7 @@ struct eh_frame_header {
     int32_t eh_frame;
     uint32_t entry_count;
 };
+#define CFI_SECTION_BYTES_MAX ((uint64_t)256 << 20) /* a larger one is not believed */
 #define EH_PCREL_SDATA4 0x1b
 #define EH_UDATA4 0x03
 #define EH_DATAREL_SDATA4 0x3b
@@ -53,6 +54,53 @@ static void read_unwind_table(struct module *module, uint64_t address)
     };
 }
 
+/* A compressed one is read whole: it is to be searched. */
+static void decompress(Elf_Scn *scn, struct cfi_section *section)
+{
+    const Elf_Data *data = NULL;
+    if (elf_compress(scn, 0, 0) >= 0)
+        data = elf_getdata(scn, NULL);
+    section->bytes = 0;
+    if (!data || !data->d_buf || data->d_size > CFI_SECTION_BYTES_MAX)
+        return;
+    section->memory = malloc(data->d_size);
+    if (!section->memory)
+        return;
+    memcpy(section->memory, data->d_buf, data->d_size);
+    section->bytes = data->d_size;
+}
+
+static void read_section(struct module *module, Elf_Scn *scn, const GElf_Shdr *header,
+                         const char *name)
+{
+    struct cfi_section section = {
+        .address = header->sh_addr, .offset = header->sh_offset, .bytes = header->sh_size};
+    if (header->sh_type == SHT_NOBITS || section.bytes > CFI_SECTION_BYTES_MAX)
+        return;
+    if (strcmp(name, ".eh_frame") == 0 && !module->unwind_table.header_address)
+        module->eh_frame = section;
+    if (strcmp(name, ".debug_frame") == 0 && !module->debug_frame.bytes) {
+        if (header->sh_flags & SHF_COMPRESSED)
+            decompress(scn, &section);
+        module->debug_frame = section;
+    }
+}
+
+static void read_sections(struct module *module, Elf *elf)
+{
+    size_t names;
+    Elf_Scn *scn = NULL;
+    if (elf_getshdrstrndx(elf, &names))
+        return;
+    while ((scn = elf_nextscn(elf, scn))) {
+        GElf_Shdr header;
+        const char *name =
+            gelf_getshdr(scn, &header) ? elf_strptr(elf, names, header.sh_name) : NULL;
+        if (name)
+            read_section(module, scn, &header, name);
+    }
+}
+
 static int read_headers(struct module *module, Elf *elf)
 {
     GElf_Ehdr ehdr;
@@ -72,6 +120,7 @@ static int read_headers(struct module *module, Elf *elf)
     }
     if (unwind_header)
         read_unwind_table(module, unwind_header);
+    read_sections(module, elf);
     const void *build_id;
     ssize_t build_id_bytes = dwelf_elf_gnu_build_id(elf, &build_id);
     if (build_id_bytes > 0 && (size_t)build_id_bytes <= sizeof module->build_id) {

@@ -97,6 +97,7 @@ static void module_free(struct module *module)
         return;
     image_close(&module->image);
     free(module->segments);
+    free(module->debug_frame.memory);
     free(module->path);
     free(module);
 }
@@ -150,8 +151,10 @@ int modules_get(struct modules *modules, int proc_fd, pid_t tid, const struct ma
                       sizeof *modules->items))
         return -ENOMEM;
     int err = module_open(proc_fd, tid, entry, ret_module);
-    if (!err)
+    if (!err) {
+        (*ret_module)->number = (uint32_t)modules->count;
         modules->items[modules->count++] = *ret_module;
+    }
     return err;
 }
 

@@ -22,7 +22,16 @@ struct unwind_table {
     uint64_t entry_count;
 };
 
+/* A section of call frame information, for what has no such table. */
+struct cfi_section {
+    uint64_t address;      /* of .eh_frame: the module's own */
+    uint64_t offset;       /* in the file */
+    uint64_t bytes;        /* 0: there is none */
+    unsigned char *memory; /* where it is compressed in the file, its contents, owned; else NULL */
+};
+
 struct module {
+    uint32_t number; /* in struct modules */
     unsigned dev_major, dev_minor;
     uint64_t inode;
     char *path;       /* as the process sees it */
@@ -31,6 +40,8 @@ struct module {
     struct segment *segments;
     size_t segment_count;
     struct unwind_table unwind_table;
+    struct cfi_section eh_frame; /* looked for only where there is no unwind_table */
+    struct cfi_section debug_frame;
     unsigned char build_id[64];
     size_t build_id_bytes; /* 0: it has none */
 };

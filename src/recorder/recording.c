@@ -4,12 +4,14 @@
 int recording_init(struct recording *recording)
 {
     *recording = (struct recording){0};
-    return strings_init(&recording->thread_names);
+    int err = unwinder_new(&recording->unwinder);
+    return err ? err : strings_init(&recording->thread_names);
 }
 
 void recording_free(struct recording *recording)
 {
     stack_table_free(&recording->stacks);
+    unwinder_free(recording->unwinder);
     spaces_free(&recording->spaces);
     modules_free(&recording->modules);
     strings_free(&recording->thread_names);

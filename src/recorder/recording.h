@@ -6,12 +6,14 @@
 #include "base/strings.h"
 #include "module/space.h"
 #include "profile/stack_table.h"
+#include "unwind/unwind.h"
 
 #define NO_SPACE UINT32_MAX /* of a stack that was not captured */
 
 struct recording {
     struct modules modules;
     struct spaces spaces;
+    struct unwinder *unwinder;
     struct stack_table stacks;
     struct strings thread_names;
     uint64_t start_ns;      /* CLOCK_MONOTONIC: ticks are start_ns + n * period_ns */

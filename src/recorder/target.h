@@ -13,15 +13,13 @@
 #include "recorder/sites.h"
 #include "recorder/threads.h"
 #include "target/process.h"
-#include "unwind/unwind.h"
 
 struct target {
     struct recording *recording;
     const struct fgprof_options *options;
     struct process process;
     struct space *space; /* NULL: it can't be looked at now */
-    struct unwinder *unwinder;
-    int mem_fd; /* of the program in `space`: ends when it executes another */
+    int mem_fd;          /* of the program in `space`: ends when it executes another */
     int maps_fd;
     struct stack_areas stack_areas;
     struct threads threads;

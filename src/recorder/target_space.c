@@ -12,8 +12,6 @@ void target_space_close(struct target *target)
     if (target->maps_fd >= 0)
         close(target->maps_fd);
     target->mem_fd = target->maps_fd = -1;
-    unwinder_free(target->unwinder);
-    target->unwinder = NULL;
     target->space = NULL;
 }
 
@@ -53,8 +51,6 @@ static int open_space(struct target *target)
         return err;
     err = spaces_add(&recording->spaces, &recording->modules, target->process.pid,
                      target->process.proc_fd, tid, target->maps_fd, &target->space);
-    if (!err)
-        err = unwinder_new(&target->unwinder);
     /* Both files are of the same program only where the first is current after the second was
      * read. */
     if (!err && !target_space_is_current(target))
@@ -94,18 +90,8 @@ int target_space_refresh(struct target *target, bool *ret_changed)
         return 0;
     target->maps_read_ns = monotonic_ns();
     struct recording *recording = target->recording;
-    struct space *space = target->space;
-    int err =
-        spaces_refresh(&recording->spaces, &recording->modules, target->process.proc_fd,
-                       process_live_thread(&target->process), target->maps_fd, &space, ret_changed);
-    if (err == -ENOMEM || space == target->space)
-        return err == -ENOMEM ? err : 0;
-    struct unwinder *unwinder;
-    err = unwinder_new(&unwinder);
-    if (err)
-        return err;
-    unwinder_free(target->unwinder);
-    target->unwinder = unwinder;
-    target->space = space;
-    return 0;
+    int err = spaces_refresh(&recording->spaces, &recording->modules, target->process.proc_fd,
+                             process_live_thread(&target->process), target->maps_fd, &target->space,
+                             ret_changed);
+    return err == -ENOMEM ? err : 0;
 }

@@ -26,7 +26,7 @@ static int unwind(struct target *target, struct thread *thread, struct unwind_hi
     for (;;) {
         struct unwind_hints hints;
         bool maps_changed = false;
-        int err = unwind_snapshot(target->unwinder, target->space, &target->snapshot,
+        int err = unwind_snapshot(target->recording->unwinder, target->space, &target->snapshot,
                                   target->options->max_depth, &target->stack, &hints);
         if (!err && hints.has_unknown_address)
             err = target_space_refresh(target, &maps_changed);
@@ -97,8 +97,8 @@ static int unwind_by_site(struct target *target, struct thread *thread, struct u
         snapshot->registers.known |= 1ull << architecture.frame_pointer;
         return unwind(target, thread, hints);
     }
-    if (frame_pointer_find(target->unwinder, target->space, snapshot, target->options->max_depth,
-                           hints, &target->stack)) {
+    if (frame_pointer_find(target->recording->unwinder, target->space, snapshot,
+                           target->options->max_depth, hints, &target->stack)) {
         int err = unwind(target, thread, hints);
         return !err && is_proof(&target->stack) ? learn(target, key, *frame_pointer) : err;
     }

@@ -6,7 +6,8 @@
 #include "module/space.h"
 #include "unwind/stack.h"
 
-/* An unwinder keeps what it has learnt about the code of one address space. */
+/* An unwinder keeps what it has learnt about code: rules by module, and what libunwind knows of
+ * each address space. */
 struct unwinder;
 
 /* Returns 0 or -ENOMEM. */
@@ -23,8 +24,9 @@ struct unwind_hints {
     bool has_unknown_address; /* a frame lies in no known mapping */
 };
 
-/* Unwinds `snapshot`, taken in `space`, into `stack`, no deeper than `max_depth` frames. `space`
- * must always be the same for one unwinder. Returns 0 or -ENOMEM. */
+/* Unwinds `snapshot`, taken in `space`, into `stack`, no deeper than `max_depth` frames: by rules,
+ * or, where one of its frames has none that can be said in their form, all of it by libunwind.
+ * Modules and spaces must have numbers of their own. Returns 0 or -ENOMEM. */
 int unwind_snapshot(struct unwinder *unwinder, struct space *space, const struct snapshot *snapshot,
                     size_t max_depth, struct stack *stack, struct unwind_hints *ret_hints);
 

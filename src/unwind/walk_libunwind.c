@@ -1,7 +1,6 @@
 /* Unwinding by libunwind, which reads through the accessors below: registers and stack from the
  * snapshot, unwind tables and code from the mapped files. */
-#include "unwind/unwind.h"
-#include "base/array.h"
+#include "unwind/walk.h"
 
 #include <errno.h>
 #include <libunwind.h>
@@ -17,30 +16,27 @@
 int UNW_OBJ(dwarf_search_unwind_table)(unw_addr_space_t as, unw_word_t ip, unw_dyn_info_t *info,
                                        unw_proc_info_t *ret_info, int need_unwind_info, void *arg);
 
-struct unwinder {
+struct libunwind {
     unw_addr_space_t address_space;
 };
 
 /* One stack on its way; what accessors get as `arg`. */
-struct walk {
-    struct space *space;
-    const struct snapshot *snapshot;
-    size_t stack_bytes_used;
-    bool missed_stack; /* an address behind the snapshot's end was asked for */
-    uint64_t missed_address;
+struct progress {
+    struct walk *walk;
+    /* In this step: */
+    bool missed_stack;       /* an address that the copy of the stack does not reach */
+    bool missed_unwind_info; /* for an address */
+    bool missed_register;    /* one that is not in the snapshot */
     bool missed_frame_pointer;
-    uint64_t function, function_sp; /* of the one that needs it */
-    bool missed_unwind_info;        /* for an address, in this step */
-    bool missed_register;           /* one that is not in the snapshot, in this step */
 };
 
 static int find_proc_info(unw_addr_space_t as, unw_word_t ip, unw_proc_info_t *ret_info,
                           int need_unwind_info, void *arg)
 {
-    struct walk *walk = arg;
-    const struct mapping *mapping = space_find(walk->space, ip);
+    struct progress *progress = arg;
+    const struct mapping *mapping = space_find(progress->walk->space, ip);
     if (!mapping || !mapping->has_bias || !mapping->module->unwind_table.header_address) {
-        walk->missed_unwind_info = true;
+        progress->missed_unwind_info = true;
         return -UNW_ENOINFO;
     }
     const struct unwind_table *table = &mapping->module->unwind_table;
@@ -55,7 +51,7 @@ static int find_proc_info(unw_addr_space_t as, unw_word_t ip, unw_proc_info_t *r
     };
     int err = UNW_OBJ(dwarf_search_unwind_table)(as, ip, &info, ret_info, need_unwind_info, arg);
     if (err < 0)
-        walk->missed_unwind_info = true;
+        progress->missed_unwind_info = true;
     return err;
 }
 
@@ -74,23 +70,16 @@ static int access_mem(unw_addr_space_t as, unw_word_t address, unw_word_t *value
                       void *arg)
 {
     (void)as;
-    struct walk *walk = arg;
-    const struct snapshot *snapshot = walk->snapshot;
+    struct progress *progress = arg;
+    struct walk *walk = progress->walk;
     if (write)
         return -UNW_EREADONLYREG;
-    uint64_t at = address - snapshot->stack_address;
-    if (at < snapshot->stack_bytes && sizeof *value <= snapshot->stack_bytes - at) {
-        memcpy(value, snapshot->stack + at, sizeof *value);
-        if (at + sizeof *value > walk->stack_bytes_used)
-            walk->stack_bytes_used = at + sizeof *value;
+    if (walk_read_stack(walk, address, value))
         return 0;
-    }
+    /* Unwind tables, and code, are read by the same way. */
     if (space_read_file(walk->space, address, value, sizeof *value))
         return 0;
-    if (address >= snapshot->stack_address) {
-        walk->missed_stack = true;
-        walk->missed_address = address;
-    }
+    progress->missed_stack = true;
     return -UNW_EINVAL;
 }
 
@@ -98,13 +87,13 @@ static int access_reg(unw_addr_space_t as, unw_regnum_t number, unw_word_t *valu
                       void *arg)
 {
     (void)as;
-    struct walk *walk = arg;
-    const struct registers *registers = &walk->snapshot->registers;
+    struct progress *progress = arg;
+    const struct registers *registers = &progress->walk->snapshot->registers;
     if (write || number < 0 || number >= REGISTERS_MAX)
         return -UNW_EBADREG;
     if (!registers_has(registers, (unsigned)number)) {
-        walk->missed_register = true;
-        walk->missed_frame_pointer = (unsigned)number == architecture.frame_pointer;
+        progress->missed_register = true;
+        progress->missed_frame_pointer = (unsigned)number == architecture.frame_pointer;
         return -UNW_EBADREG;
     }
     *value = registers->values[number];
@@ -124,7 +113,7 @@ static int resume(unw_addr_space_t as, unw_cursor_t *cursor, void *arg)
     return -UNW_EINVAL;
 }
 
-int unwinder_new(struct unwinder **ret_unwinder)
+int libunwind_new(struct libunwind **ret_libunwind)
 {
     static unw_accessors_t accessors = {
         .find_proc_info = find_proc_info,
@@ -135,35 +124,26 @@ int unwinder_new(struct unwinder **ret_unwinder)
         .access_fpreg = access_fpreg,
         .resume = resume,
     };
-    struct unwinder *unwinder = calloc(1, sizeof *unwinder);
-    if (!unwinder)
+    struct libunwind *libunwind = calloc(1, sizeof *libunwind);
+    if (!libunwind)
         return -ENOMEM;
-    unwinder->address_space = unw_create_addr_space(&accessors, 0);
-    if (!unwinder->address_space) {
-        free(unwinder);
+    libunwind->address_space = unw_create_addr_space(&accessors, 0);
+    if (!libunwind->address_space) {
+        free(libunwind);
         return -ENOMEM;
     }
-    unw_set_caching_policy(unwinder->address_space, UNW_CACHE_GLOBAL);
-    unw_set_cache_size(unwinder->address_space, CACHED_ROWS, 0);
-    *ret_unwinder = unwinder;
+    unw_set_caching_policy(libunwind->address_space, UNW_CACHE_GLOBAL);
+    unw_set_cache_size(libunwind->address_space, CACHED_ROWS, 0);
+    *ret_libunwind = libunwind;
     return 0;
 }
 
-void unwinder_free(struct unwinder *unwinder)
+void libunwind_free(struct libunwind *libunwind)
 {
-    if (!unwinder)
+    if (!libunwind)
         return;
-    unw_destroy_addr_space(unwinder->address_space);
-    free(unwinder);
-}
-
-static int push(struct stack *stack, uint64_t address)
-{
-    if (array_reserve((void **)&stack->addresses, &stack->capacity, stack->depth + 1,
-                      sizeof *stack->addresses))
-        return -ENOMEM;
-    stack->addresses[stack->depth++] = address;
-    return 0;
+    unw_destroy_addr_space(libunwind->address_space);
+    free(libunwind);
 }
 
 /* Whether the last frame's end lies in the stack. libunwind also takes a return address that would
@@ -178,22 +158,39 @@ static bool ends_in_stack(const struct walk *walk, unw_cursor_t *cursor)
 }
 
 /* Why a walk that libunwind can't continue ends here. */
-static enum stack_cut cut_of(const struct walk *walk, unw_cursor_t *cursor, int step)
+static enum stack_cut cut_of(const struct progress *progress, unw_cursor_t *cursor, int step)
 {
-    if (walk->missed_register)
+    if (progress->missed_register)
         return STACK_CUT_NO_REGISTER;
-    if (walk->missed_unwind_info)
+    if (progress->missed_unwind_info)
         return STACK_CUT_NO_UNWIND_INFO;
-    if (step == 0 && ends_in_stack(walk, cursor))
+    if (step == 0 && ends_in_stack(progress->walk, cursor))
         return STACK_WHOLE;
-    return step == 0 || walk->missed_stack ? STACK_CUT_UNREADABLE : STACK_CUT_NO_UNWIND_INFO;
+    return step == 0 || progress->missed_stack ? STACK_CUT_UNREADABLE : STACK_CUT_NO_UNWIND_INFO;
+}
+
+static void note_end(const struct progress *progress, unw_cursor_t *cursor, int step)
+{
+    struct walk *walk = progress->walk;
+    struct unwind_hints *hints = walk->hints;
+    unw_proc_info_t info;
+    unw_word_t sp;
+    walk->stack->cut = cut_of(progress, cursor, step);
+    if (walk->stack->cut != STACK_CUT_UNREADABLE)
+        hints->needs_more_stack = false;
+    if (walk->stack->cut == STACK_CUT_NO_REGISTER && progress->missed_frame_pointer &&
+        unw_get_reg(cursor, UNW_REG_SP, &sp) == 0 && unw_get_proc_info(cursor, &info) == 0) {
+        hints->function = info.start_ip;
+        hints->function_sp = sp;
+    }
 }
 
 /* Goes from frame to frame. The frame that a signal interrupted, and the kernel's trampoline that
  * it "returns" to, are at their exact address; other callers are at a return address. */
-static int walk_frames(struct walk *walk, unw_cursor_t *cursor, size_t max_depth,
-                       struct stack *stack, bool *ret_unknown)
+static int walk_frames(struct progress *progress, unw_cursor_t *cursor)
 {
+    struct walk *walk = progress->walk;
+    struct stack *stack = walk->stack;
     bool is_exact = true;
     for (;;) {
         unw_word_t pc;
@@ -201,58 +198,34 @@ static int walk_frames(struct walk *walk, unw_cursor_t *cursor, size_t max_depth
         if (unw_get_reg(cursor, UNW_REG_IP, &pc) || (!pc && stack->depth))
             return 0;
         if (!space_find(walk->space, pc)) {
-            *ret_unknown = true;
+            walk->hints->has_unknown_address = true;
             stack->cut = STACK_CUT_NO_UNWIND_INFO;
             /* The leaf is where the thread is, known or not; a caller in no code is no caller. */
-            return stack->depth ? 0 : push(stack, pc);
+            return stack->depth ? 0 : walk_push(walk, pc);
         }
-        if (stack->depth == max_depth) {
+        if (stack->depth == walk->max_depth) {
             stack->cut = STACK_CUT_AT_MAX_DEPTH;
             return 0;
         }
         bool is_trampoline = unw_is_signal_frame(cursor) > 0;
-        if (push(stack, is_exact || is_trampoline ? pc : pc - 1))
+        if (walk_push(walk, is_exact || is_trampoline ? pc : pc - 1))
             return -ENOMEM;
         is_exact = is_trampoline;
-        walk->missed_unwind_info = false;
-        walk->missed_stack = false;
-        walk->missed_register = false;
+        *progress = (struct progress){.walk = walk};
         int step = unw_step(cursor);
         if (step <= 0) {
-            stack->cut = cut_of(walk, cursor, step);
-            unw_proc_info_t info;
-            if (stack->cut == STACK_CUT_NO_REGISTER && walk->missed_frame_pointer &&
-                unw_get_reg(cursor, UNW_REG_SP, &walk->function_sp) == 0 &&
-                unw_get_proc_info(cursor, &info) == 0)
-                walk->function = info.start_ip;
+            note_end(progress, cursor, step);
             return 0;
         }
     }
 }
 
-int unwind_snapshot(struct unwinder *unwinder, struct space *space, const struct snapshot *snapshot,
-                    size_t max_depth, struct stack *stack, struct unwind_hints *ret_hints)
+int walk_by_libunwind(struct walk *walk, struct libunwind *libunwind)
 {
-    struct walk walk = {.space = space, .snapshot = snapshot};
+    struct progress progress = {.walk = walk};
     unw_cursor_t cursor;
-    bool unknown = false;
-    stack->depth = 0;
-    stack->cut = STACK_WHOLE;
-    int err = 0;
-    if (unw_init_remote(&cursor, unwinder->address_space, &walk)) {
-        stack->cut = STACK_CUT_NO_UNWIND_INFO;
-        err = push(stack, registers_pc(&snapshot->registers));
-    } else {
-        err = walk_frames(&walk, &cursor, max_depth, stack, &unknown);
-    }
-    *ret_hints = (struct unwind_hints){
-        .stack_bytes_used = walk.stack_bytes_used,
-        .needs_more_stack =
-            stack->cut == STACK_CUT_UNREADABLE &&
-            (walk.missed_address < snapshot->stack_end || !snapshot->stack_end_is_known),
-        .function = walk.function,
-        .function_sp = walk.function_sp,
-        .has_unknown_address = unknown,
-    };
-    return err;
+    if (unw_init_remote(&cursor, libunwind->address_space, &progress) == 0)
+        return walk_frames(&progress, &cursor);
+    walk->stack->cut = STACK_CUT_NO_UNWIND_INFO;
+    return walk_push(walk, registers_pc(&walk->snapshot->registers));
 }

@@ -1,0 +1,253 @@
+#include "unwind/rule.h"
+
+#include <dwarf.h>
+
+/* The value of an expression as far as it is known before the registers are: a constant, or
+ * register + offset, or what is in memory there, + another offset. */
+struct symbolic {
+    bool is_constant;
+    bool is_in_memory;
+    uint8_t register_number;
+    int64_t offset;      /* of the register; of a constant, its value */
+    int64_t then_offset; /* added to what was in memory */
+};
+
+#define STACK_MAX 8
+
+struct evaluation {
+    struct symbolic stack[STACK_MAX];
+    unsigned depth;
+    uint64_t address; /* of the code: the program counter is known */
+};
+
+static bool push(struct evaluation *evaluation, struct symbolic value)
+{
+    if (evaluation->depth == STACK_MAX)
+        return false;
+    evaluation->stack[evaluation->depth++] = value;
+    return true;
+}
+
+static bool push_constant(struct evaluation *evaluation, uint64_t value)
+{
+    return push(evaluation, (struct symbolic){.is_constant = true, .offset = (int64_t)value});
+}
+
+static bool push_register(struct evaluation *evaluation, uint64_t number, int64_t offset)
+{
+    if (number == architecture.pc)
+        return push_constant(evaluation, evaluation->address + (uint64_t)offset);
+    return number < REGISTERS_MAX &&
+           push(evaluation,
+                (struct symbolic){.register_number = (uint8_t)number, .offset = offset});
+}
+
+static bool dereference(struct evaluation *evaluation)
+{
+    if (!evaluation->depth)
+        return false;
+    struct symbolic *top = &evaluation->stack[evaluation->depth - 1];
+    if (top->is_constant || top->is_in_memory)
+        return false;
+    top->is_in_memory = true;
+    return true;
+}
+
+static bool add(struct evaluation *evaluation, uint64_t constant)
+{
+    if (!evaluation->depth)
+        return false;
+    struct symbolic *top = &evaluation->stack[evaluation->depth - 1];
+    int64_t *offset = top->is_in_memory ? &top->then_offset : &top->offset;
+    *offset = (int64_t)((uint64_t)*offset + constant);
+    return true;
+}
+
+/* Operations on two values, of which the upper one is a constant; the lower one too, except in a
+ * sum. */
+static bool combine(struct evaluation *evaluation, uint8_t operation)
+{
+    if (evaluation->depth < 2)
+        return false;
+    struct symbolic upper = evaluation->stack[evaluation->depth - 1];
+    struct symbolic *lower = &evaluation->stack[evaluation->depth - 2];
+    if (operation == DW_OP_plus && lower->is_constant && !upper.is_constant) {
+        struct symbolic constant = *lower;
+        *lower = upper;
+        upper = constant;
+    }
+    evaluation->depth--;
+    if (!upper.is_constant)
+        return false;
+    uint64_t constant = (uint64_t)upper.offset;
+    if (operation == DW_OP_plus)
+        return add(evaluation, constant);
+    if (operation == DW_OP_minus)
+        return add(evaluation, 0 - constant);
+    if (!lower->is_constant)
+        return false;
+    switch (operation) {
+    case DW_OP_and:
+        lower->offset &= upper.offset;
+        return true;
+    case DW_OP_ge:
+        lower->offset = lower->offset >= upper.offset;
+        return true;
+    case DW_OP_shl:
+        lower->offset = constant < 64 ? (int64_t)((uint64_t)lower->offset << constant) : 0;
+        return true;
+    default:
+        return false;
+    }
+}
+
+static bool run_constant(struct evaluation *evaluation, uint8_t operation, struct bytes *code)
+{
+    switch (operation) {
+    case DW_OP_const1u:
+        return push_constant(evaluation, bytes_unsigned(code, 1));
+    case DW_OP_const1s:
+        return push_constant(evaluation, (uint64_t)bytes_signed(code, 1));
+    case DW_OP_const2u:
+        return push_constant(evaluation, bytes_unsigned(code, 2));
+    case DW_OP_const2s:
+        return push_constant(evaluation, (uint64_t)bytes_signed(code, 2));
+    case DW_OP_const4u:
+        return push_constant(evaluation, bytes_unsigned(code, 4));
+    case DW_OP_const4s:
+        return push_constant(evaluation, (uint64_t)bytes_signed(code, 4));
+    case DW_OP_constu:
+        return push_constant(evaluation, bytes_uleb(code));
+    case DW_OP_consts:
+        return push_constant(evaluation, (uint64_t)bytes_sleb(code));
+    default:
+        return false;
+    }
+}
+
+static bool run_operation(struct evaluation *evaluation, uint8_t operation, struct bytes *code)
+{
+    uint64_t number;
+    if (operation >= DW_OP_lit0 && operation <= DW_OP_lit31)
+        return push_constant(evaluation, operation - DW_OP_lit0);
+    if (operation >= DW_OP_breg0 && operation <= DW_OP_breg31)
+        return push_register(evaluation, operation - DW_OP_breg0, bytes_sleb(code));
+    switch (operation) {
+    case DW_OP_nop:
+        return true;
+    case DW_OP_bregx:
+        number = bytes_uleb(code);
+        return push_register(evaluation, number, bytes_sleb(code));
+    case DW_OP_deref:
+        return dereference(evaluation);
+    case DW_OP_plus_uconst:
+        return add(evaluation, bytes_uleb(code));
+    case DW_OP_plus:
+    case DW_OP_minus:
+    case DW_OP_and:
+    case DW_OP_ge:
+    case DW_OP_shl:
+        return combine(evaluation, operation);
+    default:
+        return run_constant(evaluation, operation, code);
+    }
+}
+
+/* Evaluates DWARF operations (DWARF 5, 2.5). Returns false where the value is of no form that a
+ * rule can say. The low bits of the program counter are what entries of the PLT ask for: they are
+ * the same in every process, as code is mapped by whole pages. */
+static bool evaluate(struct bytes code, uint64_t address, struct symbolic *ret_value)
+{
+    struct evaluation evaluation = {.address = address};
+    while (bytes_left(&code)) {
+        uint8_t operation = (uint8_t)bytes_unsigned(&code, 1);
+        if (!run_operation(&evaluation, operation, &code) || code.failed)
+            return false;
+    }
+    if (evaluation.depth != 1 || evaluation.stack[0].is_constant)
+        return false;
+    *ret_value = evaluation.stack[0];
+    return true;
+}
+
+static bool set_place(struct rule_place *place, uint64_t register_number, int64_t offset,
+                      bool is_in_memory)
+{
+    if (offset != (int32_t)offset || register_number > RULE_CFA)
+        return false;
+    *place = (struct rule_place){(uint8_t)register_number, is_in_memory, (int32_t)offset};
+    return true;
+}
+
+static bool set_cfa(struct rule *rule, const struct cfi_row *row, uint64_t address)
+{
+    struct symbolic value;
+    if (!row->cfa_is_expression)
+        return row->cfa_register < REGISTERS_MAX &&
+               set_place(&rule->cfa, row->cfa_register, row->cfa_offset, false);
+    if (!evaluate(row->cfa_expression, address, &value) ||
+        value.then_offset != (int32_t)value.then_offset)
+        return false;
+    rule->cfa_offset = (int32_t)value.then_offset;
+    return set_place(&rule->cfa, value.register_number, value.offset, value.is_in_memory);
+}
+
+/* Where the caller's value of a register is. */
+static bool set_register(struct rule_place *place, const struct cfi_register *row, unsigned number,
+                         uint64_t address)
+{
+    struct symbolic value;
+    switch (row->kind) {
+    case CFI_SAME:
+        return set_place(place, number, 0, false);
+    case CFI_IN_REGISTER:
+        return (uint64_t)row->offset < REGISTERS_MAX &&
+               set_place(place, (uint64_t)row->offset, 0, false);
+    case CFI_AT_OFFSET:
+        return set_place(place, RULE_CFA, row->offset, true);
+    case CFI_IS_OFFSET:
+        return set_place(place, RULE_CFA, row->offset, false);
+    case CFI_AT_EXPRESSION:
+        /* It begins with the CFA on its stack, which no compiler's expression uses; one that did
+         * would leave two values. */
+        return evaluate(row->expression, address, &value) && !value.is_in_memory &&
+               set_place(place, value.register_number, value.offset, true);
+    case CFI_UNDEFINED:
+    case CFI_IS_EXPRESSION:
+        break;
+    }
+    return false;
+}
+
+struct rule rule_make(const struct cfi_entry *entry, uint64_t address)
+{
+    struct rule rule = {.kind = RULE_CALLER};
+    const struct rule complex = {.kind = RULE_COMPLEX};
+    struct cfi_row row;
+    if (!cfi_find_row(entry, address, &row) || entry->return_register >= REGISTERS_MAX)
+        return complex;
+    unsigned return_register = (unsigned)entry->return_register;
+    const struct cfi_register *return_address = &row.registers[return_register];
+    if (entry->is_signal_frame)
+        return (struct rule){.kind = RULE_SIGNAL_FRAME};
+    if (return_address->kind == CFI_UNDEFINED)
+        return (struct rule){.kind = RULE_FIRST_FRAME};
+    /* Where the caller is at the address that this is at, nothing was said of it. */
+    if (return_address->kind == CFI_SAME && return_register == architecture.pc)
+        return complex;
+    if (!set_cfa(&rule, &row, address) ||
+        !set_register(&rule.return_address, return_address, return_register, address))
+        return complex;
+    /* A frame's stack pointer is its CFA, unless it says otherwise. */
+    const struct cfi_register *stack_pointer = &row.registers[architecture.sp];
+    if (stack_pointer->kind != CFI_SAME &&
+        !(stack_pointer->kind == CFI_IS_OFFSET && stack_pointer->offset == 0))
+        return complex;
+    const struct cfi_register *frame_pointer = &row.registers[architecture.frame_pointer];
+    if (frame_pointer->kind == CFI_UNDEFINED)
+        return rule;
+    if (!set_register(&rule.frame_pointer, frame_pointer, architecture.frame_pointer, address))
+        return complex;
+    rule.has_frame_pointer = true;
+    return rule;
+}

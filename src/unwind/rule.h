@@ -1,0 +1,37 @@
+/* The rule of one code address: where the caller's frame is, in the few words that almost all code
+ * needs. It is made from the address's row of call frame information once, and then applied to
+ * every stack that has a frame there. */
+#ifndef FGPROF_UNWIND_RULE_H
+#define FGPROF_UNWIND_RULE_H
+
+#include "unwind/cfi.h"
+
+enum rule_kind {
+    RULE_NONE,         /* there is no call frame information: the frame pointer may lead on */
+    RULE_CALLER,       /* what follows leads to the caller */
+    RULE_FIRST_FRAME,  /* there is no caller: the stack ends here */
+    RULE_SIGNAL_FRAME, /* the caller's registers are where the kernel put them for the handler */
+    RULE_COMPLEX,      /* it can't be said in this form */
+};
+
+/* Where something is: register + offset, where `register` may be RULE_CFA; or in memory there. */
+struct rule_place {
+    uint8_t register_number;
+    bool is_in_memory;
+    int32_t offset;
+};
+#define RULE_CFA 0xff
+
+struct rule {
+    uint8_t kind;              /* enum rule_kind */
+    uint8_t has_frame_pointer; /* the caller's is known: it was saved, or is the same still */
+    struct rule_place cfa;
+    int32_t cfa_offset; /* added to what was at `cfa` */
+    struct rule_place return_address;
+    struct rule_place frame_pointer;
+};
+
+/* Makes the rule of `address`, which lies in the entry's function. */
+struct rule rule_make(const struct cfi_entry *entry, uint64_t address);
+
+#endif

@@ -1,0 +1,121 @@
+#include "unwind/rule_tables.h"
+#include "unwind/signal_frame.h"
+#include "base/array.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define SLOTS_FIRST 64
+
+static size_t slot_of(const struct rule_table *table, uint64_t address)
+{
+    /* Fibonacci hashing: the upper bits of the product depend on all of the address. */
+    return (size_t)((address * 0x9e3779b97f4a7c15u) >> 32) & (table->slot_count - 1);
+}
+
+/* The slot with this address, or the free one where it belongs. */
+static struct rule_slot *find_slot(const struct rule_table *table, uint64_t address)
+{
+    size_t at = slot_of(table, address);
+    while (table->slots[at].address_plus_1 && table->slots[at].address_plus_1 != address + 1)
+        at = (at + 1) & (table->slot_count - 1);
+    return &table->slots[at];
+}
+
+static int grow(struct rule_table *table)
+{
+    struct rule_table grown = *table;
+    grown.slot_count = table->slot_count ? table->slot_count * 2 : SLOTS_FIRST;
+    grown.slots = calloc(grown.slot_count, sizeof *grown.slots);
+    if (!grown.slots)
+        return -ENOMEM;
+    for (size_t i = 0; i < table->slot_count; i++) {
+        const struct rule_slot *slot = &table->slots[i];
+        if (slot->address_plus_1)
+            *find_slot(&grown, slot->address_plus_1 - 1) = *slot;
+    }
+    free(table->slots);
+    *table = grown;
+    return 0;
+}
+
+/* The table of the module, which is there then. */
+static struct rule_table *table_of(struct rule_tables *tables, const struct module *module)
+{
+    if (module->number >= tables->count) {
+        if (array_reserve((void **)&tables->items, &tables->capacity, module->number + 1u,
+                          sizeof *tables->items))
+            return NULL;
+        while (tables->count <= module->number)
+            tables->items[tables->count++] = (struct rule_table){0};
+    }
+    if (!tables->scratch)
+        tables->scratch = malloc(sizeof *tables->scratch);
+    return tables->scratch ? &tables->items[module->number] : NULL;
+}
+
+static bool is_signal_return(struct module *module, uint64_t address)
+{
+    uint8_t code[SIGNAL_RETURN_BYTES];
+    return module_read(module, address, code, sizeof code) && signal_return_is_at(code);
+}
+
+/* Returns 0 or -ENOMEM. */
+static int make(struct rule_tables *tables, struct rule_table *table, struct module *module,
+                uint64_t address, struct rule *ret_rule)
+{
+    int err = cfi_index_find(&table->index, module, address, tables->scratch);
+    if (err == -ENOMEM)
+        return err;
+    *ret_rule = err ? (struct rule){.kind = RULE_NONE} : rule_make(tables->scratch, address);
+    /* glibc's entry for it begins one byte before, so that it holds the address of "the call" too;
+     * others have none. */
+    if (ret_rule->kind == RULE_SIGNAL_FRAME && !is_signal_return(module, address) &&
+        !is_signal_return(module, address + 1))
+        ret_rule->kind = RULE_COMPLEX;
+    if (ret_rule->kind == RULE_NONE && is_signal_return(module, address))
+        ret_rule->kind = RULE_SIGNAL_FRAME;
+    return 0;
+}
+
+const struct rule *rule_tables_find(struct rule_tables *tables, struct module *module,
+                                    uint64_t address)
+{
+    struct rule_table *table =
+        module->number < tables->count ? &tables->items[module->number] : table_of(tables, module);
+    if (!table)
+        return NULL;
+    if (table->slot_count) {
+        const struct rule_slot *known = find_slot(table, address);
+        if (known->address_plus_1)
+            return &known->rule;
+    }
+    struct rule rule;
+    if (make(tables, table, module, address, &rule) ||
+        ((table->used + 1) * 2 > table->slot_count && grow(table)))
+        return NULL;
+    struct rule_slot *slot = find_slot(table, address);
+    slot->address_plus_1 = address + 1;
+    slot->rule = rule;
+    table->used++;
+    return &slot->rule;
+}
+
+uint64_t rule_tables_function(struct rule_tables *tables, struct module *module, uint64_t address)
+{
+    struct rule_table *table = table_of(tables, module);
+    if (!table || cfi_index_find(&table->index, module, address, tables->scratch))
+        return 0;
+    return tables->scratch->start;
+}
+
+void rule_tables_free(struct rule_tables *tables)
+{
+    for (size_t i = 0; i < tables->count; i++) {
+        cfi_index_free(&tables->items[i].index);
+        free(tables->items[i].slots);
+    }
+    free(tables->items);
+    free(tables->scratch);
+    *tables = (struct rule_tables){0};
+}

@@ -1,0 +1,38 @@
+/* The rules that were made, by module and address: they serve every process that has mapped the
+ * module, wherever it lies in it. */
+#ifndef FGPROF_UNWIND_RULE_TABLES_H
+#define FGPROF_UNWIND_RULE_TABLES_H
+
+#include "unwind/rule.h"
+
+struct rule_slot {
+    uint64_t address_plus_1; /* 0: free */
+    struct rule rule;
+};
+
+/* Those of one module: open addressing with linear probing. */
+struct rule_table {
+    struct cfi_index index;
+    struct rule_slot *slots;
+    size_t slot_count; /* a power of two, or 0 */
+    size_t used;
+};
+
+struct rule_tables {
+    struct rule_table *items; /* by the module's number */
+    size_t count, capacity;
+    struct cfi_entry *scratch;
+};
+
+/* Returns the rule of an address of `module`, made at first use; valid until the next call. NULL
+ * where memory is short. */
+const struct rule *rule_tables_find(struct rule_tables *tables, struct module *module,
+                                    uint64_t address);
+
+/* The start of the function that holds `address`, by its call frame information; 0 where there is
+ * none. */
+uint64_t rule_tables_function(struct rule_tables *tables, struct module *module, uint64_t address);
+
+void rule_tables_free(struct rule_tables *tables);
+
+#endif

@@ -1,0 +1,18 @@
+/* What the kernel leaves on the stack for a signal handler: the registers of the code that the
+ * signal interrupted. The build compiles one of signal_frame_x86_64.c and signal_frame_aarch64.c.
+ */
+#ifndef FGPROF_UNWIND_SIGNAL_FRAME_H
+#define FGPROF_UNWIND_SIGNAL_FRAME_H
+
+#include "capture/registers.h"
+
+#define SIGNAL_RETURN_BYTES 9 /* how much of the code is looked at */
+
+/* Whether the code at which a handler returns ends the handling: the call of rt_sigreturn. */
+bool signal_return_is_at(const uint8_t code[SIGNAL_RETURN_BYTES]);
+
+/* By DWARF number: where the register is, in bytes from the stack pointer that the handler returns
+ * with. */
+extern const uint16_t signal_frame_offsets[REGISTERS_MAX];
+
+#endif

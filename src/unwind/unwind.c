@@ -1,0 +1,75 @@
+#include "unwind/walk.h"
+#include "base/array.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+struct unwinder {
+    struct rule_tables rules;
+    struct libunwind **libunwinds; /* by the space's number; NULL until needed */
+    size_t libunwind_count, libunwind_capacity;
+};
+
+int unwinder_new(struct unwinder **ret_unwinder)
+{
+    struct unwinder *unwinder = calloc(1, sizeof *unwinder);
+    if (!unwinder)
+        return -ENOMEM;
+    *ret_unwinder = unwinder;
+    return 0;
+}
+
+void unwinder_free(struct unwinder *unwinder)
+{
+    if (!unwinder)
+        return;
+    for (size_t i = 0; i < unwinder->libunwind_count; i++)
+        libunwind_free(unwinder->libunwinds[i]);
+    free(unwinder->libunwinds);
+    rule_tables_free(&unwinder->rules);
+    free(unwinder);
+}
+
+int walk_push(struct walk *walk, uint64_t address)
+{
+    struct stack *stack = walk->stack;
+    if (stack->depth == stack->capacity &&
+        array_reserve((void **)&stack->addresses, &stack->capacity, stack->depth + 1,
+                      sizeof *stack->addresses))
+        return -ENOMEM;
+    stack->addresses[stack->depth++] = address;
+    return 0;
+}
+
+static void begin(struct walk *walk)
+{
+    walk->stack->depth = 0;
+    walk->stack->cut = STACK_WHOLE;
+    *walk->hints = (struct unwind_hints){0};
+}
+
+static int unwind_by_libunwind(struct unwinder *unwinder, struct walk *walk)
+{
+    uint32_t space = walk->space->id;
+    if (space >= unwinder->libunwind_count) {
+        if (array_reserve((void **)&unwinder->libunwinds, &unwinder->libunwind_capacity, space + 1u,
+                          sizeof *unwinder->libunwinds))
+            return -ENOMEM;
+        while (unwinder->libunwind_count <= space)
+            unwinder->libunwinds[unwinder->libunwind_count++] = NULL;
+    }
+    int err = unwinder->libunwinds[space] ? 0 : libunwind_new(&unwinder->libunwinds[space]);
+    if (err)
+        return err;
+    begin(walk);
+    return walk_by_libunwind(walk, unwinder->libunwinds[space]);
+}
+
+int unwind_snapshot(struct unwinder *unwinder, struct space *space, const struct snapshot *snapshot,
+                    size_t max_depth, struct stack *stack, struct unwind_hints *ret_hints)
+{
+    struct walk walk = {space, snapshot, max_depth, stack, ret_hints};
+    begin(&walk);
+    int err = walk_by_rules(&walk, &unwinder->rules);
+    return err == -ENOTSUP ? unwind_by_libunwind(unwinder, &walk) : err;
+}
