@@ -5,11 +5,13 @@
 
 #include <errno.h>
 
-/* A frame on the way: of its registers only stack pointer, program counter and frame pointer are
- * followed; the others are known in the first one, and where a signal came. */
+/* A frame on the way. The other registers are known only in the first one, and where a signal came.
+ */
 struct frame {
-    struct registers registers;
+    uint64_t pc, sp, frame_pointer;
+    bool has_frame_pointer;
     bool is_exact; /* the program counter is where it is, not where it will return to */
+    const struct registers *registers; /* NULL: only the above are known */
 };
 
 enum step {
@@ -19,9 +21,16 @@ enum step {
     STEP_COMPLEX, /* rules don't do */
 };
 
-static uint64_t *value_of(struct frame *frame, unsigned number)
+static struct frame frame_of(const struct registers *registers)
 {
-    return &frame->registers.values[number];
+    return (struct frame){
+        .pc = registers_pc(registers),
+        .sp = registers_sp(registers),
+        .frame_pointer = registers->values[architecture.frame_pointer],
+        .has_frame_pointer = registers_has(registers, architecture.frame_pointer),
+        .is_exact = true,
+        .registers = registers,
+    };
 }
 
 static enum step cut(struct walk *walk, enum stack_cut why)
@@ -30,79 +39,104 @@ static enum step cut(struct walk *walk, enum stack_cut why)
     return STEP_CUT;
 }
 
-static void set_caller(struct frame *frame, uint64_t pc, uint64_t sp)
+static enum step read_register(struct walk *walk, const struct frame *frame, unsigned number,
+                               uint64_t *ret_value)
 {
-    frame->registers.values[architecture.pc] = pc;
-    frame->registers.values[architecture.sp] = sp;
-    frame->registers.known = 1ull << architecture.pc | 1ull << architecture.sp;
-    frame->is_exact = false;
-}
-
-static void set_frame_pointer(struct frame *frame, uint64_t value)
-{
-    frame->registers.values[architecture.frame_pointer] = value;
-    frame->registers.known |= 1ull << architecture.frame_pointer;
+    if (number == architecture.sp) {
+        *ret_value = frame->sp;
+    } else if (number == architecture.frame_pointer) {
+        if (!frame->has_frame_pointer)
+            return cut(walk, STACK_CUT_NO_REGISTER);
+        *ret_value = frame->frame_pointer;
+    } else {
+        if (!frame->registers || !registers_has(frame->registers, number))
+            return STEP_COMPLEX;
+        *ret_value = frame->registers->values[number];
+    }
+    return STEP_TAKEN;
 }
 
 /* The value at a rule's place. */
-static enum step read_place(struct walk *walk, struct frame *frame, const struct rule_place *place,
-                            uint64_t cfa, uint64_t *ret_value)
+static inline enum step read_place(struct walk *walk, const struct frame *frame,
+                                   const struct rule_place *place, uint64_t cfa,
+                                   uint64_t *ret_value)
 {
-    uint64_t base = cfa;
+    uint64_t value = cfa;
     if (place->register_number != RULE_CFA) {
-        if (!registers_has(&frame->registers, place->register_number)) {
-            return place->register_number == architecture.frame_pointer
-                       ? cut(walk, STACK_CUT_NO_REGISTER)
-                       : STEP_COMPLEX;
-        }
-        base = frame->registers.values[place->register_number];
+        enum step step = read_register(walk, frame, place->register_number, &value);
+        if (step != STEP_TAKEN)
+            return step;
     }
-    uint64_t value = base + (uint64_t)(int64_t)place->offset;
+    value += (uint64_t)(int64_t)place->offset;
     if (place->is_in_memory && !walk_read_stack(walk, value, &value))
         return cut(walk, STACK_CUT_UNREADABLE);
     *ret_value = value;
     return STEP_TAKEN;
 }
 
+/* Finds the caller's frame pointer. Where the frame's own is not known, neither is one that is the
+ * same. */
+static enum step read_frame_pointer(struct walk *walk, const struct frame *frame,
+                                    const struct rule_place *place, uint64_t cfa,
+                                    bool *ret_is_known, uint64_t *ret_value)
+{
+    bool is_same = place->register_number == architecture.frame_pointer && !place->is_in_memory;
+    /* At a function's end the register has been restored, while what says where it was saved stays
+     * as it was: a place that is no part of the stack any more. */
+    bool is_same_again = place->register_number == RULE_CFA && place->is_in_memory &&
+                         cfa + (uint64_t)(int64_t)place->offset < frame->sp;
+    if (is_same || is_same_again) {
+        *ret_is_known = frame->has_frame_pointer;
+        *ret_value = frame->frame_pointer;
+        return STEP_TAKEN;
+    }
+    *ret_is_known = true;
+    return read_place(walk, frame, place, cfa, ret_value);
+}
+
+static void set_frame(struct frame *frame, uint64_t pc, uint64_t sp, bool has_frame_pointer,
+                      uint64_t frame_pointer)
+{
+    frame->pc = pc;
+    frame->sp = sp;
+    frame->frame_pointer = frame_pointer;
+    frame->has_frame_pointer = has_frame_pointer;
+    frame->is_exact = false;
+    frame->registers = NULL;
+}
+
 static enum step step_to_caller(struct walk *walk, struct frame *frame, const struct rule *rule)
 {
-    uint64_t sp = *value_of(frame, architecture.sp), cfa = 0, pc, frame_pointer = 0;
+    uint64_t cfa, pc, frame_pointer = 0;
+    bool has_frame_pointer = false;
     enum step step = read_place(walk, frame, &rule->cfa, 0, &cfa);
     if (step != STEP_TAKEN)
         return step;
     cfa += (uint64_t)(int64_t)rule->cfa_offset;
     /* The stack only ever grows towards the first frame. A frame without room on it is one that has
      * its return address in a register. */
-    if (cfa < sp || (cfa == sp && rule->return_address.is_in_memory))
+    if (cfa < frame->sp || (cfa == frame->sp && rule->return_address.is_in_memory))
         return cut(walk, STACK_CUT_NO_UNWIND_INFO);
     step = read_place(walk, frame, &rule->return_address, cfa, &pc);
-    if (step != STEP_TAKEN)
-        return step;
-    bool has_frame_pointer = rule->has_frame_pointer &&
-                             (rule->frame_pointer.register_number != architecture.frame_pointer ||
-                              registers_has(&frame->registers, architecture.frame_pointer));
-    if (has_frame_pointer) {
-        step = read_place(walk, frame, &rule->frame_pointer, cfa, &frame_pointer);
-        if (step != STEP_TAKEN)
-            return step;
-    }
-    set_caller(frame, pc, cfa);
-    if (has_frame_pointer)
-        set_frame_pointer(frame, frame_pointer);
-    return STEP_TAKEN;
+    if (step == STEP_TAKEN && rule->has_frame_pointer)
+        step = read_frame_pointer(walk, frame, &rule->frame_pointer, cfa, &has_frame_pointer,
+                                  &frame_pointer);
+    if (step == STEP_TAKEN)
+        set_frame(frame, pc, cfa, has_frame_pointer, frame_pointer);
+    return step;
 }
 
-/* From the kernel's trampoline to what the signal interrupted: all its registers are known. */
-static enum step step_to_interrupted(struct walk *walk, struct frame *frame)
+/* From the kernel's trampoline to what the signal interrupted: all its registers are known, and go
+ * to *interrupted. */
+static enum step step_to_interrupted(struct walk *walk, struct frame *frame,
+                                     struct registers *interrupted)
 {
-    uint64_t sp = *value_of(frame, architecture.sp);
-    struct registers registers = {.known = (1ull << architecture.register_count) - 1};
+    interrupted->known = (1ull << architecture.register_count) - 1;
     for (unsigned i = 0; i < architecture.register_count; i++) {
-        if (!walk_read_stack(walk, sp + signal_frame_offsets[i], &registers.values[i]))
+        if (!walk_read_stack(walk, frame->sp + signal_frame_offsets[i], &interrupted->values[i]))
             return cut(walk, STACK_CUT_UNREADABLE);
     }
-    frame->registers = registers;
-    frame->is_exact = true;
+    *frame = frame_of(interrupted);
     return STEP_TAKEN;
 }
 
@@ -125,26 +159,25 @@ static bool follows_call(const struct walk *walk, uint64_t address)
  * and the return address is next to it. It is believed where all of it fits. */
 static enum step step_by_frame_pointer(struct walk *walk, struct frame *frame)
 {
-    uint64_t sp = *value_of(frame, architecture.sp), saved, pc;
-    if (!registers_has(&frame->registers, architecture.frame_pointer))
+    uint64_t saved, pc;
+    if (!frame->has_frame_pointer)
         return cut(walk, STACK_CUT_NO_REGISTER);
-    uint64_t frame_pointer = *value_of(frame, architecture.frame_pointer);
     /* The psABIs have the first frame marked so. */
-    if (!frame_pointer)
+    if (!frame->frame_pointer)
         return STEP_WHOLE;
-    if (frame_pointer < sp || frame_pointer % sizeof saved)
+    if (frame->frame_pointer < frame->sp || frame->frame_pointer % sizeof saved)
         return cut(walk, STACK_CUT_NO_UNWIND_INFO);
-    if (!walk_read_stack(walk, frame_pointer, &saved) ||
-        !walk_read_stack(walk, frame_pointer + sizeof saved, &pc))
+    if (!walk_read_stack(walk, frame->frame_pointer, &saved) ||
+        !walk_read_stack(walk, frame->frame_pointer + sizeof saved, &pc))
         return cut(walk, STACK_CUT_UNREADABLE);
     if (pc && !follows_call(walk, pc))
         return cut(walk, STACK_CUT_NO_UNWIND_INFO);
-    set_caller(frame, pc, frame_pointer + 2 * sizeof saved);
-    set_frame_pointer(frame, saved);
+    set_frame(frame, pc, frame->frame_pointer + 2 * sizeof saved, true, saved);
     return STEP_TAKEN;
 }
 
-static enum step take_step(struct walk *walk, struct frame *frame, const struct rule *rule)
+static enum step take_step(struct walk *walk, struct frame *frame, const struct rule *rule,
+                           struct registers *interrupted)
 {
     switch (rule->kind) {
     case RULE_CALLER:
@@ -152,7 +185,7 @@ static enum step take_step(struct walk *walk, struct frame *frame, const struct 
     case RULE_NONE:
         return step_by_frame_pointer(walk, frame);
     case RULE_SIGNAL_FRAME:
-        return step_to_interrupted(walk, frame);
+        return step_to_interrupted(walk, frame, interrupted);
     case RULE_FIRST_FRAME:
         return STEP_WHOLE;
     default:
@@ -160,26 +193,35 @@ static enum step take_step(struct walk *walk, struct frame *frame, const struct 
     }
 }
 
-/* Who the frame's code belongs to is looked up where it is; a caller, at its call: that may be its
- * function's last instruction, and the address behind it another function's. Only the trampoline
- * that a signal handler returns to was not called. */
-static const struct rule *rule_of(struct walk *walk, struct rule_tables *tables,
-                                  const struct frame *frame, const struct mapping *mapping,
-                                  uint64_t *ret_address)
+/* A frame that no rule says anything of; or the trampoline that a signal handler returns to, which
+ * was not called, and so is looked up where it is. */
+static const struct rule *rule_without_cfi(struct rule_tables *tables, const struct frame *frame,
+                                           const struct mapping *mapping)
 {
     static const struct rule none = {.kind = RULE_NONE};
-    uint64_t pc = registers_pc(&frame->registers);
-    const struct rule *rule = &none;
-    (void)walk;
-    *ret_address = frame->is_exact ? pc : pc - 1;
-    if (mapping->has_bias)
+    if (!mapping->has_bias || frame->is_exact)
+        return &none;
+    const struct rule *rule = rule_tables_find(tables, mapping->module, frame->pc - mapping->bias);
+    return !rule || rule->kind == RULE_SIGNAL_FRAME ? rule : &none;
+}
+
+/* The rule of a frame's code. Who that belongs to is looked up where it is; of a caller, at its
+ * call: that may be its function's last instruction, and the address behind it another function's.
+ * *ret_address is where it was looked up. NULL where memory is short. */
+static const struct rule *rule_of(struct rule_tables *tables, const struct frame *frame,
+                                  const struct mapping *mapping, uint64_t *ret_address)
+{
+    const struct rule *rule = NULL;
+    *ret_address = frame->is_exact ? frame->pc : frame->pc - 1;
+    if (mapping->has_bias) {
         rule = rule_tables_find(tables, mapping->module, *ret_address - mapping->bias);
-    if (rule && rule->kind == RULE_NONE && !frame->is_exact && mapping->has_bias) {
-        const struct rule *at_pc = rule_tables_find(tables, mapping->module, pc - mapping->bias);
-        rule = !at_pc || at_pc->kind == RULE_SIGNAL_FRAME ? at_pc : &none;
+        if (!rule)
+            return NULL;
     }
+    if (!rule || rule->kind == RULE_NONE)
+        rule = rule_without_cfi(tables, frame, mapping);
     if (rule && rule->kind == RULE_SIGNAL_FRAME)
-        *ret_address = pc;
+        *ret_address = frame->pc;
     return rule;
 }
 
@@ -191,33 +233,34 @@ static void note_missing_frame_pointer(const struct walk *walk, struct rule_tabl
         return;
     uint64_t function = rule_tables_function(tables, mapping->module, address - mapping->bias);
     walk->hints->function = function ? function + mapping->bias : 0;
-    walk->hints->function_sp = registers_sp(&frame->registers);
+    walk->hints->function_sp = frame->sp;
 }
 
 int walk_by_rules(struct walk *walk, struct rule_tables *tables)
 {
-    struct frame frame = {.registers = walk->snapshot->registers, .is_exact = true};
+    struct frame frame = frame_of(&walk->snapshot->registers);
+    struct registers interrupted;
     struct stack *stack = walk->stack;
     for (;;) {
-        uint64_t pc = registers_pc(&frame.registers), address;
+        uint64_t address;
         /* A caller at 0 is none: so the first frame of a thread may be marked. */
-        if (!pc && stack->depth)
+        if (!frame.pc && stack->depth)
             return 0;
-        const struct mapping *mapping = space_find(walk->space, pc);
+        const struct mapping *mapping = space_find(walk->space, frame.pc);
         if (!mapping) {
             walk->hints->has_unknown_address = true;
             stack->cut = STACK_CUT_NO_UNWIND_INFO;
             /* The leaf is where the thread is, known or not; a caller in no code is no caller. */
-            return stack->depth ? 0 : walk_push(walk, pc);
+            return stack->depth ? 0 : walk_push(walk, frame.pc);
         }
         if (stack->depth == walk->max_depth) {
             stack->cut = STACK_CUT_AT_MAX_DEPTH;
             return 0;
         }
-        const struct rule *rule = rule_of(walk, tables, &frame, mapping, &address);
+        const struct rule *rule = rule_of(tables, &frame, mapping, &address);
         if (!rule || walk_push(walk, address))
             return -ENOMEM;
-        switch (take_step(walk, &frame, rule)) {
+        switch (take_step(walk, &frame, rule, &interrupted)) {
         case STEP_TAKEN:
             break;
         case STEP_COMPLEX:

@@ -1,0 +1,234 @@
+/* compare-unwinders PID SNAPSHOTS
+ *
+ * Takes that many snapshots of the process's threads, at most for a minute, unwinds each by rules
+ * and by libunwind, and prints a row of what came of it:
+ *   snapshots=N frames=N rules_whole=N libunwind_whole=N agree=N disagree=N complex=N \
+ *       rules_ns=NS libunwind_ns=NS
+ * agree and disagree are of the snapshots in which libunwind reaches the thread's first frame;
+ * complex are those that have a frame that no rule can say; the times are of one frame, when what
+ * was learnt before is at hand. Disagreements are printed to standard error. Ends with 1 where there
+ * are any, with 2 where it could not be done. */
+#include "capture/capture.h"
+#include "target/process.h"
+#include "unwind/walk.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MAX_DEPTH 4096
+#define STACK_LIMIT (256u << 10)
+#define LIMIT_NS 60000000000u
+#define BETWEEN_NS 1000000
+#define SHOWN_MAX 5
+#define ROUNDS 20 /* of timing; the fastest counts */
+#define REPEATS 8 /* of each snapshot: one that was just taken is in the CPU's caches */
+
+struct context {
+    struct process process;
+    struct modules modules;
+    struct spaces spaces;
+    struct space *space;
+    struct stack_areas areas;
+    int maps_fd;
+    struct snapshot *snapshots;
+    size_t count, wanted;
+    struct rule_tables rules;
+    struct libunwind *libunwind;
+};
+
+struct result {
+    size_t frames, rules_whole, libunwind_whole, agree, disagree, complex;
+};
+
+static void take(struct context *context, pid_t tid, bool may_stop)
+{
+    struct watch watch = {0};
+    struct capture capture;
+    struct snapshot *snapshot = &context->snapshots[context->count];
+    struct capture_request request = {
+        .process_id = context->process.pid,
+        .tid = tid,
+        .proc_fd = context->process.proc_fd,
+        .stack_areas = &context->areas,
+        .stack_limit = STACK_LIMIT,
+        .keep_fds_below = 0,
+        .may_stop = may_stop,
+    };
+    enum capture_result result = capture_thread(&capture, &request, &watch, snapshot);
+    for (int i = 0; result == CAPTURE_PENDING && i < 1000; i++) {
+        struct timespec nap = {0, 1000000};
+        nanosleep(&nap, NULL);
+        result = capture_collect(&capture, snapshot);
+    }
+    watch_close(&watch);
+    if (result != CAPTURE_DONE) {
+        snapshot_free(snapshot);
+        return;
+    }
+    /* No more memory than it needs: there are many. */
+    unsigned char *fitting = realloc(snapshot->stack, snapshot->stack_bytes + 1);
+    if (fitting)
+        snapshot->stack = fitting;
+    context->count++;
+}
+
+static void take_all(struct context *context)
+{
+    pid_t *tids = NULL;
+    size_t capacity = 0;
+    uint64_t begin_ns = monotonic_ns(), round = 0;
+    while (context->count < context->wanted && monotonic_ns() - begin_ns < LIMIT_NS) {
+        ssize_t threads = process_list_threads(&context->process, &tids, &capacity);
+        if (threads <= 0)
+            break;
+        bool changed;
+        if (round++ % 64 == 0) {
+            stack_areas_read(&context->areas, context->maps_fd);
+            spaces_refresh(&context->spaces, &context->modules, context->process.proc_fd,
+                           context->process.pid, context->maps_fd, &context->space, &changed);
+        }
+        for (ssize_t i = 0; i < threads && context->count < context->wanted; i++)
+            take(context, tids[i], true);
+        struct timespec nap = {0, BETWEEN_NS};
+        nanosleep(&nap, NULL);
+    }
+    free(tids);
+}
+
+static int unwind(struct context *context, size_t number, bool by_rules, struct stack *stack)
+{
+    struct unwind_hints hints = {0};
+    struct walk walk = {context->space, &context->snapshots[number], MAX_DEPTH, stack, &hints};
+    stack->depth = 0;
+    stack->cut = STACK_WHOLE;
+    return by_rules ? walk_by_rules(&walk, &context->rules)
+                    : walk_by_libunwind(&walk, context->libunwind);
+}
+
+static void show(const struct context *context, size_t number, const struct stack *rules,
+                 const struct stack *libunwind)
+{
+    fprintf(stderr, "snapshot %zu: cut %d at depth %zu by rules, cut %d at %zu by libunwind\n",
+            number, rules->cut, rules->depth, libunwind->cut, libunwind->depth);
+    for (size_t i = 0; i < rules->depth || i < libunwind->depth; i++) {
+        uint64_t left = i < rules->depth ? rules->addresses[i] : 0;
+        uint64_t right = i < libunwind->depth ? libunwind->addresses[i] : 0;
+        const struct mapping *mapping = space_find(context->space, left ? left : right);
+        fprintf(stderr, "  %s %#" PRIx64 " %#" PRIx64 " %s+%#" PRIx64 "\n",
+                left == right ? " " : "!", left, right, mapping ? mapping->path : "?",
+                mapping ? (left ? left : right) - mapping->bias : 0);
+    }
+}
+
+static void compare(struct context *context, struct result *result)
+{
+    struct stack rules = {0}, libunwind = {0};
+    for (size_t i = 0; i < context->count; i++) {
+        int err = unwind(context, i, true, &rules);
+        if (err == -ENOTSUP)
+            result->complex++;
+        if (unwind(context, i, false, &libunwind) || (err && err != -ENOTSUP))
+            exit(2);
+        bool is_rules_whole = !err && rules.cut == STACK_WHOLE;
+        result->frames += rules.depth;
+        result->rules_whole += is_rules_whole || (err && libunwind.cut == STACK_WHOLE);
+        if (getenv("SHOW_CUT") && !is_rules_whole)
+            show(context, i, &rules, &libunwind);
+        if (libunwind.cut != STACK_WHOLE)
+            continue;
+        result->libunwind_whole++;
+        if (err)
+            continue;
+        bool is_same = is_rules_whole && rules.depth == libunwind.depth &&
+                       memcmp(rules.addresses, libunwind.addresses,
+                              rules.depth * sizeof *rules.addresses) == 0;
+        result->agree += is_same;
+        result->disagree += !is_same;
+        if (!is_same && result->disagree <= SHOWN_MAX)
+            show(context, i, &rules, &libunwind);
+    }
+    free(rules.addresses);
+    free(libunwind.addresses);
+}
+
+/* Nanoseconds a frame. */
+static double measure(struct context *context, bool by_rules)
+{
+    struct stack stack = {0};
+    double best = 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        size_t frames = 0;
+        uint64_t begin_ns = monotonic_ns();
+        for (size_t i = 0; i < context->count * REPEATS; i++) {
+            unwind(context, i / REPEATS, by_rules, &stack);
+            frames += stack.depth;
+        }
+        double ns = (double)(monotonic_ns() - begin_ns) / (double)(frames ? frames : 1);
+        best = !round || ns < best ? ns : best;
+    }
+    free(stack.addresses);
+    return best;
+}
+
+static int prepare(struct context *context, pid_t pid, size_t wanted)
+{
+    *context = (struct context){.wanted = wanted};
+    context->snapshots = calloc(wanted + 1, sizeof *context->snapshots);
+    if (!context->snapshots)
+        return -ENOMEM;
+    int err = process_open(pid, &context->process);
+    if (err)
+        return err;
+    context->maps_fd = openat(context->process.proc_fd, "maps", O_RDONLY | O_CLOEXEC);
+    if (context->maps_fd < 0)
+        return -errno;
+    err = stack_areas_read(&context->areas, context->maps_fd);
+    if (!err)
+        err = spaces_add(&context->spaces, &context->modules, pid, context->process.proc_fd, pid,
+                         context->maps_fd, &context->space);
+    return err ? err : libunwind_new(&context->libunwind);
+}
+
+static void release(struct context *context)
+{
+    for (size_t i = 0; i < context->count; i++)
+        snapshot_free(&context->snapshots[i]);
+    free(context->snapshots);
+    libunwind_free(context->libunwind);
+    rule_tables_free(&context->rules);
+    stack_areas_free(&context->areas);
+    spaces_free(&context->spaces);
+    modules_free(&context->modules);
+    close(context->maps_fd);
+    process_close(&context->process);
+}
+
+int main(int argc, char **argv)
+{
+    struct context context;
+    struct result result = {0};
+    if (argc != 3)
+        return 2;
+    int err = prepare(&context, (pid_t)strtol(argv[1], NULL, 10), strtoul(argv[2], NULL, 10));
+    if (err) {
+        fprintf(stderr, "%s\n", strerror(-err));
+        return 2;
+    }
+    take_all(&context);
+    if (!context.count) {
+        fprintf(stderr, "no snapshot could be taken\n");
+        return 2;
+    }
+    compare(&context, &result);
+    printf("snapshots=%zu frames=%zu rules_whole=%zu libunwind_whole=%zu agree=%zu disagree=%zu "
+           "complex=%zu rules_ns=%.1f libunwind_ns=%.1f\n",
+           context.count, result.frames, result.rules_whole, result.libunwind_whole, result.agree,
+           result.disagree, result.complex, measure(&context, true), measure(&context, false));
+    release(&context);
+    return result.disagree != 0;
+}
