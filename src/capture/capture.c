@@ -10,6 +10,7 @@
 /* How long a tick waits for one thread to stop, before it goes on with others. */
 #define STOP_WAIT_NS 1000000
 #define STACK_PAGE_BYTES 4096u /* the smallest there is */
+#define STATUS_BYTES 8192      /* what is looked for stands at its end */
 
 void snapshot_free(struct snapshot *snapshot)
 {
@@ -72,6 +73,7 @@ void watch_close(struct watch *watch)
 {
     thread_file_close(&watch->schedstat);
     thread_file_close(&watch->syscall);
+    thread_file_close(&watch->status);
     *watch = (struct watch){0};
 }
 
@@ -99,13 +101,54 @@ bool capture_parse_syscall(const char *line, struct registers *ret_registers,
     return true;
 }
 
+static ssize_t read_file(const struct capture_request *request, struct thread_file *file,
+                         const char *name, char *buffer, size_t buffer_bytes)
+{
+    return thread_file_read(file, request->proc_fd, request->tid, name, request->keep_fds_below,
+                            buffer, buffer_bytes);
+}
+
 static bool read_activity(const struct capture_request *request, struct watch *watch,
                           struct activity *ret_activity)
 {
-    char line[128];
-    return thread_file_read(&watch->schedstat, request->proc_fd, request->tid, "schedstat",
-                            request->keep_fds_below, line, sizeof line) > 0 &&
-           activity_parse(line, ret_activity);
+    char line[128], status[STATUS_BYTES];
+    if (read_file(request, &watch->schedstat, "schedstat", line, sizeof line) > 0 &&
+        activity_parse(line, ret_activity))
+        return true;
+    return read_file(request, &watch->status, "status", status, sizeof status) > 0 &&
+           activity_parse_status(status, ret_activity);
+}
+
+/* Reads where a thread is blocked. False where it is not: on a CPU, or waiting for one
+ * (task_current_syscall in the kernel's lib/syscall.c). */
+static bool read_blocked(const struct capture_request *request, struct watch *watch,
+                         struct registers *ret_registers, long *ret_syscall_number)
+{
+    char line[256];
+    return read_file(request, &watch->syscall, "syscall", line, sizeof line) > 0 &&
+           capture_parse_syscall(line, ret_registers, ret_syscall_number);
+}
+
+/* Whether a thread that was blocked when it had this count of switches has not run since. */
+static bool has_stayed(const struct capture_request *request, struct watch *watch,
+                       const struct activity *before)
+{
+    struct activity after;
+    struct registers registers;
+    long syscall_number;
+    /* One that woke and still runs has not lost its CPU yet. One that is blocked has. */
+    if (before->counts_ends && !read_blocked(request, watch, &registers, &syscall_number))
+        return false;
+    return read_activity(request, watch, &after) && after.counts_ends == before->counts_ends &&
+           after.switches == before->switches;
+}
+
+/* Whether it still sleeps where the last snapshot was made. */
+static bool is_unmoved(const struct capture_request *request, struct watch *watch,
+                       const struct activity *now)
+{
+    return watch->is_asleep && watch->switches == now->switches &&
+           (!now->counts_ends || has_stayed(request, watch, now));
 }
 
 /* Reads a blocked thread as it is. Returns 0, -EAGAIN where it runs or ran meanwhile, -ESRCH where
@@ -114,22 +157,16 @@ static int copy_asleep(struct capture *capture, struct watch *watch, const struc
                        struct snapshot *snapshot)
 {
     const struct capture_request *request = &capture->request;
-    struct activity after;
-    char line[256];
-    /* "running" also where it is only runnable (task_current_syscall in the kernel's
-     * lib/syscall.c). */
-    if (thread_file_read(&watch->syscall, request->proc_fd, request->tid, "syscall",
-                         request->keep_fds_below, line, sizeof line) <= 0 ||
-        !capture_parse_syscall(line, &snapshot->registers, &capture->syscall_number))
+    if (!read_blocked(request, watch, &snapshot->registers, &capture->syscall_number))
         return -EAGAIN;
     /* "-1 0x0 0x0": it has no stack any more. */
     if (!registers_sp(&snapshot->registers))
         return -ESRCH;
     copy_stack(request, snapshot);
-    if (!read_activity(request, watch, &after) || after.switched_in != before->switched_in)
+    if (!has_stayed(request, watch, before))
         return -EAGAIN;
     watch->is_asleep = true;
-    watch->switched_in = before->switched_in;
+    watch->switches = before->switches;
     return 0;
 }
 
@@ -139,8 +176,7 @@ enum capture_result capture_thread(struct capture *capture, const struct capture
     struct activity before;
     *capture = (struct capture){.request = *request, .syscall_number = -1};
     bool is_known = read_activity(request, watch, &before);
-    if (is_known && watch->is_asleep && watch->switched_in == before.switched_in &&
-        !request->must_stop)
+    if (is_known && !request->must_stop && is_unmoved(request, watch, &before))
         return CAPTURE_UNMOVED;
     watch->is_asleep = false;
     if (!make_room(snapshot, request->stack_limit))

@@ -3,8 +3,9 @@
  * A thread that is blocked is read as it is: stack pointer and program counter from its `syscall`
  * file, the stack from memory. The kernel's count of how often it was given a CPU, read before and
  * after, proves that it did not move meanwhile; as long as that count stays the same at later
- * ticks, it is where it was. Only a thread that is on a CPU, or waits for one, is stopped by
- * ptrace, for as long as registers and stack are copied. */
+ * ticks, it is where it was. Where the kernel does not keep that count, the one of how often it
+ * lost a CPU serves, together with the thread being seen blocked. Only a thread that is on a CPU,
+ * or waits for one, is stopped by ptrace, for as long as registers and stack are copied. */
 #ifndef FGPROF_CAPTURE_CAPTURE_H
 #define FGPROF_CAPTURE_CAPTURE_H
 
@@ -25,8 +26,9 @@ enum capture_result {
 /* What is kept of one thread from tick to tick. Zeroed at first. */
 struct watch {
     struct thread_file schedstat, syscall;
-    bool is_asleep; /* the last snapshot was of it sleeping, with this count: */
-    uint64_t switched_in;
+    struct thread_file status; /* only where schedstat does not count */
+    bool is_asleep;            /* the last snapshot was of it sleeping, with this count: */
+    uint64_t switches;
 };
 
 void watch_close(struct watch *watch);

@@ -8,7 +8,8 @@ static void test_line(void **state)
     assert_true(activity_parse("1187426 53201 37\n", &activity));
     assert_int_equal(activity.running_ns, 1187426);
     assert_int_equal(activity.waiting_ns, 53201);
-    assert_int_equal(activity.switched_in, 37);
+    assert_int_equal(activity.switches, 37);
+    assert_false(activity.counts_ends);
 }
 
 static void test_large_numbers_and_zero_times(void **state)
@@ -18,15 +19,15 @@ static void test_large_numbers_and_zero_times(void **state)
     assert_true(activity_parse("18446744073709551615 18446744073709551614 4294967297", &activity));
     assert_true(activity.running_ns == UINT64_MAX);
     assert_true(activity.waiting_ns == UINT64_MAX - 1);
-    assert_true(activity.switched_in == 4294967297ull);
+    assert_true(activity.switches == 4294967297ull);
     assert_true(activity_parse("0 0 1\n", &activity));
-    assert_int_equal(activity.switched_in, 1);
+    assert_int_equal(activity.switches, 1);
 }
 
 static void test_refuses_what_says_nothing(void **state)
 {
     (void)state;
-    struct activity activity = {1, 2, 3};
+    struct activity activity = {1, 2, 3, true};
     /* What kernels without CONFIG_SCHED_INFO show: equal for ever, which is no proof of sleep. */
     assert_false(activity_parse("0 0 0\n", &activity));
     assert_false(activity_parse("", &activity));
@@ -36,7 +37,40 @@ static void test_refuses_what_says_nothing(void **state)
     assert_false(activity_parse("12 13 x\n", &activity));
     assert_int_equal(activity.running_ns, 1);
     assert_int_equal(activity.waiting_ns, 2);
-    assert_int_equal(activity.switched_in, 3);
+    assert_int_equal(activity.switches, 3);
+}
+
+static const char status_text[] = "Name:\tapp\n"
+                                  "State:\tS (sleeping)\n"
+                                  "Mems_allowed_list:\t0\n"
+                                  "voluntary_ctxt_switches:\t36\n"
+                                  "nonvoluntary_ctxt_switches:\t5\n";
+
+static void test_status(void **state)
+{
+    (void)state;
+    struct activity activity = {1, 2, 3, false};
+    assert_true(activity_parse_status(status_text, &activity));
+    assert_int_equal(activity.switches, 41);
+    assert_true(activity.counts_ends);
+    assert_int_equal(activity.running_ns, 0);
+    assert_int_equal(activity.waiting_ns, 0);
+    assert_true(activity_parse_status("voluntary_ctxt_switches:\t0\n"
+                                      "nonvoluntary_ctxt_switches:\t0\n",
+                                      &activity));
+    assert_int_equal(activity.switches, 0);
+}
+
+static void test_status_without_both_counts(void **state)
+{
+    (void)state;
+    struct activity activity = {1, 2, 3, false};
+    assert_false(activity_parse_status("", &activity));
+    assert_false(activity_parse_status("Name:\tapp\n", &activity));
+    assert_false(activity_parse_status("voluntary_ctxt_switches:\t36\n", &activity));
+    assert_false(activity_parse_status("nonvoluntary_ctxt_switches:\t36\n", &activity));
+    assert_int_equal(activity.switches, 3);
+    assert_false(activity.counts_ends);
 }
 
 int main(void)
@@ -45,6 +79,8 @@ int main(void)
         cmocka_unit_test(test_line),
         cmocka_unit_test(test_large_numbers_and_zero_times),
         cmocka_unit_test(test_refuses_what_says_nothing),
+        cmocka_unit_test(test_status),
+        cmocka_unit_test(test_status_without_both_counts),
     };
     return cmocka_run_group_tests_name("activity", tests, NULL, NULL);
 }

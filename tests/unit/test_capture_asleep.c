@@ -1,0 +1,183 @@
+/* Captures of sleeping threads, from a directory made to look like /proc/PID: its thread has our id
+ * and "sleeps" with a buffer of ours for its stack. */
+#include "unit.h"
+#include "capture/capture.h"
+
+#include <stdio.h>
+#include <sys/stat.h>
+
+#define STACK_BYTES 256
+
+static _Alignas(STACK_BYTES) unsigned char sleepers_stack[STACK_BYTES];
+
+struct fake {
+    char path[32];
+    struct stack_areas areas;
+    struct watch watch;
+    struct snapshot snapshot;
+    struct capture capture;
+    struct capture_request request;
+};
+
+static void put(const struct fake *fake, const char *name, const char *text)
+{
+    char path[64];
+    snprintf(path, sizeof path, "task/%d/%s", gettid(), name);
+    int fd = openat(fake->request.proc_fd, path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+    close(fd);
+}
+
+static void take_away(const struct fake *fake, const char *name)
+{
+    char path[64];
+    snprintf(path, sizeof path, "task/%d/%s", gettid(), name);
+    unlinkat(fake->request.proc_fd, path, 0);
+}
+
+/* Blocked in this call, with sleepers_stack at its stack pointer. */
+static void put_blocked(const struct fake *fake, long syscall_number)
+{
+    char line[160];
+    snprintf(line, sizeof line, "%ld 0x1 0x2 0x3 0x4 0x5 0x6 %p 0x401000\n", syscall_number,
+             (void *)sleepers_stack);
+    put(fake, "syscall", line);
+}
+
+static void put_switches(const struct fake *fake, unsigned count)
+{
+    char text[128];
+    snprintf(text, sizeof text, "voluntary_ctxt_switches:\t%u\nnonvoluntary_ctxt_switches:\t1\n",
+             count);
+    put(fake, "status", text);
+}
+
+static int set_up(void **state)
+{
+    struct fake *fake = calloc(1, sizeof *fake);
+    char task[64];
+    assert_non_null(fake);
+    *state = fake;
+    strcpy(fake->path, "/tmp/fgprof-unit-XXXXXX");
+    assert_non_null(mkdtemp(fake->path));
+    fake->request = (struct capture_request){
+        .process_id = getpid(),
+        .tid = gettid(),
+        .proc_fd = open(fake->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC),
+        .stack_areas = &fake->areas,
+        .stack_limit = STACK_BYTES,
+        .keep_fds_below = 1000,
+    };
+    assert_true(fake->request.proc_fd >= 0);
+    assert_int_equal(mkdirat(fake->request.proc_fd, "task", 0700), 0);
+    snprintf(task, sizeof task, "task/%d", gettid());
+    assert_int_equal(mkdirat(fake->request.proc_fd, task, 0700), 0);
+    put(fake, "schedstat", "1187426 53201 37\n");
+    put_blocked(fake, 202);
+    for (size_t i = 0; i < STACK_BYTES; i++)
+        sleepers_stack[i] = (unsigned char)i;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    static const char *const names[] = {"schedstat", "status", "syscall"};
+    struct fake *fake = *state;
+    char task[64];
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        take_away(fake, names[i]);
+    snprintf(task, sizeof task, "task/%d", gettid());
+    unlinkat(fake->request.proc_fd, task, AT_REMOVEDIR);
+    unlinkat(fake->request.proc_fd, "task", AT_REMOVEDIR);
+    close(fake->request.proc_fd);
+    assert_int_equal(rmdir(fake->path), 0);
+    watch_close(&fake->watch);
+    snapshot_free(&fake->snapshot);
+    free(fake);
+    return 0;
+}
+
+static enum capture_result capture(struct fake *fake)
+{
+    return capture_thread(&fake->capture, &fake->request, &fake->watch, &fake->snapshot);
+}
+
+static void test_asleep_then_unmoved(void **state)
+{
+    struct fake *fake = *state;
+    assert_int_equal(capture(fake), CAPTURE_DONE);
+    assert_int_equal(fake->capture.syscall_number, 202);
+    assert_false(fake->capture.was_running);
+    assert_int_equal(fake->snapshot.stack_bytes, STACK_BYTES);
+    assert_memory_equal(fake->snapshot.stack, sleepers_stack, STACK_BYTES);
+    /* The count alone proves that it sleeps on: nothing else is read. */
+    take_away(fake, "syscall");
+    assert_int_equal(capture(fake), CAPTURE_UNMOVED);
+    put(fake, "schedstat", "1187426 53201 38\n");
+    assert_int_equal(capture(fake), CAPTURE_DONE);
+}
+
+static void test_running(void **state)
+{
+    struct fake *fake = *state;
+    put(fake, "syscall", "running\n");
+    assert_int_equal(capture(fake), CAPTURE_RUNNING);
+}
+
+static void test_zombie(void **state)
+{
+    struct fake *fake = *state;
+    put(fake, "syscall", "-1 0x0 0x0\n");
+    assert_int_equal(capture(fake), CAPTURE_GONE);
+}
+
+static void assert_works_by_status(struct fake *fake)
+{
+    put_switches(fake, 36);
+    assert_int_equal(capture(fake), CAPTURE_DONE);
+    assert_memory_equal(fake->snapshot.stack, sleepers_stack, STACK_BYTES);
+    assert_int_equal(capture(fake), CAPTURE_UNMOVED);
+    put_switches(fake, 37);
+    assert_int_equal(capture(fake), CAPTURE_DONE);
+    assert_int_equal(capture(fake), CAPTURE_UNMOVED);
+    /* It woke, and has not lost its CPU since: no switch is counted. */
+    put(fake, "syscall", "running\n");
+    assert_int_equal(capture(fake), CAPTURE_RUNNING);
+}
+
+static void test_schedstat_that_does_not_count(void **state)
+{
+    struct fake *fake = *state;
+    put(fake, "schedstat", "0 0 0\n");
+    assert_works_by_status(fake);
+}
+
+static void test_no_schedstat(void **state)
+{
+    struct fake *fake = *state;
+    take_away(fake, "schedstat");
+    assert_works_by_status(fake);
+}
+
+static void test_no_count_at_all(void **state)
+{
+    struct fake *fake = *state;
+    take_away(fake, "schedstat");
+    assert_int_equal(capture(fake), CAPTURE_RUNNING);
+}
+
+#define WITH_FAKE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WITH_FAKE(test_asleep_then_unmoved),
+        WITH_FAKE(test_running),
+        WITH_FAKE(test_zombie),
+        WITH_FAKE(test_schedstat_that_does_not_count),
+        WITH_FAKE(test_no_schedstat),
+        WITH_FAKE(test_no_count_at_all),
+    };
+    return cmocka_run_group_tests_name("capture_asleep", tests, NULL, NULL);
+}
