@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* How long a tick waits for one thread to stop, before it goes on with others. */
 #define STOP_WAIT_NS 1000000
@@ -47,32 +48,11 @@ static void copy_stack(const struct capture_request *request, struct snapshot *s
     snapshot->stack_bytes = memory_read(request->tid, sp, snapshot->stack, bytes);
 }
 
-static enum capture_result copy_stopped(struct capture *capture, struct snapshot *snapshot)
-{
-    struct stop *stop = &capture->stop;
-    int err = registers_read_stopped(stop->tid, &snapshot->registers);
-    if (!err)
-        copy_stack(&capture->request, snapshot);
-    if (!err && capture->was_running && !stop->is_group_stop)
-        registers_hide_stop(stop->tid);
-    stop_release(stop);
-    capture->pause_ns = stop->released_ns - stop->running_ns;
-    return err == -ENOTSUP ? CAPTURE_REFUSED : err ? CAPTURE_GONE : CAPTURE_DONE;
-}
-
-static enum capture_result await_and_copy(struct capture *capture, struct snapshot *snapshot,
-                                          uint64_t wait_ns)
-{
-    int err = stop_await(&capture->stop, wait_ns);
-    if (err == -EAGAIN)
-        return CAPTURE_PENDING;
-    return err ? CAPTURE_GONE : copy_stopped(capture, snapshot);
-}
-
 void watch_close(struct watch *watch)
 {
     thread_file_close(&watch->schedstat);
     thread_file_close(&watch->syscall);
+    thread_file_close(&watch->stat);
     thread_file_close(&watch->status);
     *watch = (struct watch){0};
 }
@@ -151,6 +131,25 @@ static bool is_unmoved(const struct capture_request *request, struct watch *watc
            (!now->counts_ends || has_stayed(request, watch, now));
 }
 
+/* Of a thread that is blocked, and where it waits if no signal wakes it. */
+static void read_state(struct capture *capture, struct watch *watch)
+{
+    struct capture_request request = capture->request;
+    struct thread_file wchan = {0};
+    char line[256];
+    /* One that never moves is read once, which is not worth a descriptor. */
+    if (!watch->was_asleep)
+        request.keep_fds_below = 0;
+    watch->was_asleep = true;
+    if (read_file(&request, &watch->stat, "stat", line, sizeof line) > 0)
+        capture->state = thread_state_of_stat(line);
+    request.keep_fds_below = 0;
+    /* "0" where the kernel does not tell (proc(5)). */
+    if (capture->state == THREAD_UNINTERRUPTIBLE &&
+        read_file(&request, &wchan, "wchan", line, sizeof line) > 0 && strcmp(line, "0") != 0)
+        snprintf(capture->wait_channel, WAIT_CHANNEL_BYTES, "%.*s", WAIT_CHANNEL_BYTES - 1, line);
+}
+
 /* Reads a blocked thread as it is. Returns 0, -EAGAIN where it runs or ran meanwhile, -ESRCH where
  * it is a zombie. */
 static int copy_asleep(struct capture *capture, struct watch *watch, const struct activity *before,
@@ -163,11 +162,67 @@ static int copy_asleep(struct capture *capture, struct watch *watch, const struc
     if (!registers_sp(&snapshot->registers))
         return -ESRCH;
     copy_stack(request, snapshot);
+    read_state(capture, watch);
     if (!has_stayed(request, watch, before))
         return -EAGAIN;
     watch->is_asleep = true;
     watch->switches = before->switches;
     return 0;
+}
+
+/* Of a thread that has been let go: the file is not read while it stands still. */
+static enum thread_state state_of_stopped(const struct capture *capture)
+{
+    struct watch watch = {0};
+    struct activity after;
+    if (capture->stop.is_group_stop)
+        return THREAD_STOPPED;
+    if (!capture->was_running)
+        return capture->state; /* as it was read just before */
+    if (!capture->look.is_known)
+        return THREAD_UNKNOWN;
+    bool is_known = read_activity(&capture->request, &watch, &after);
+    /* Later than the waits that are counted, since it has run on meanwhile. */
+    uint64_t now_ns = monotonic_ns();
+    watch_close(&watch);
+    if (!is_known || after.waiting_ns < capture->look.waiting_ns)
+        return THREAD_RUNNING;
+    return thread_state_by_wait(after.waiting_ns - capture->look.waiting_ns,
+                                now_ns - capture->look.awake_ns);
+}
+
+static enum capture_result copy_stopped(struct capture *capture, struct snapshot *snapshot)
+{
+    struct stop *stop = &capture->stop;
+    int err = registers_read_stopped(stop->tid, &snapshot->registers);
+    if (!err)
+        copy_stack(&capture->request, snapshot);
+    if (!err && capture->was_running && !stop->is_group_stop)
+        registers_hide_stop(stop->tid);
+    stop_release(stop);
+    capture->pause_ns = stop->released_ns - stop->running_ns;
+    capture->state = state_of_stopped(capture);
+    return err == -ENOTSUP ? CAPTURE_REFUSED : err ? CAPTURE_GONE : CAPTURE_DONE;
+}
+
+static enum capture_result await_and_copy(struct capture *capture, struct snapshot *snapshot,
+                                          uint64_t wait_ns)
+{
+    int err = stop_await(&capture->stop, wait_ns);
+    if (err == -EAGAIN)
+        return CAPTURE_PENDING;
+    return err ? CAPTURE_GONE : copy_stopped(capture, snapshot);
+}
+
+static enum capture_result stop_and_copy(struct capture *capture, const struct watch *watch,
+                                         struct snapshot *snapshot)
+{
+    const struct capture_request *request = &capture->request;
+    capture->look = watch->look;
+    int err = stop_request(request->process_id, request->tid, &capture->stop);
+    if (err)
+        return err == -ESRCH ? CAPTURE_GONE : CAPTURE_REFUSED;
+    return await_and_copy(capture, snapshot, STOP_WAIT_NS);
 }
 
 enum capture_result capture_thread(struct capture *capture, const struct capture_request *request,
@@ -176,23 +231,25 @@ enum capture_result capture_thread(struct capture *capture, const struct capture
     struct activity before;
     *capture = (struct capture){.request = *request, .syscall_number = -1};
     bool is_known = read_activity(request, watch, &before);
+    if (is_known && (!request->may_stop || !watch->look.is_known))
+        watch->look = (struct look){true, request->awake_ns, before.waiting_ns};
     if (is_known && !request->must_stop && is_unmoved(request, watch, &before))
         return CAPTURE_UNMOVED;
     watch->is_asleep = false;
+    if (request->must_stop && !request->may_stop)
+        return CAPTURE_RUNNING;
     if (!make_room(snapshot, request->stack_limit))
         return CAPTURE_REFUSED;
-    int err = -EAGAIN;
-    if (is_known && !request->must_stop)
-        err = copy_asleep(capture, watch, &before, snapshot);
-    if (err != -EAGAIN)
-        return err ? CAPTURE_GONE : CAPTURE_DONE;
+    int err = is_known ? copy_asleep(capture, watch, &before, snapshot) : -EAGAIN;
+    if (err == -ESRCH)
+        return CAPTURE_GONE;
+    if (!err && !request->must_stop)
+        return CAPTURE_DONE;
     if (!request->may_stop)
         return CAPTURE_RUNNING;
-    capture->was_running = !request->must_stop;
-    err = stop_request(request->process_id, request->tid, &capture->stop);
-    if (err)
-        return err == -ESRCH ? CAPTURE_GONE : CAPTURE_REFUSED;
-    return await_and_copy(capture, snapshot, STOP_WAIT_NS);
+    capture->was_running = err != 0;
+    watch->is_asleep = false;
+    return stop_and_copy(capture, watch, snapshot);
 }
 
 enum capture_result capture_collect(struct capture *capture, struct snapshot *snapshot)

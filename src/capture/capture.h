@@ -10,6 +10,7 @@
 #define FGPROF_CAPTURE_CAPTURE_H
 
 #include "capture/snapshot.h"
+#include "capture/thread_state.h"
 #include "target/stack_areas.h"
 #include "target/stop.h"
 #include "target/thread_file.h"
@@ -23,12 +24,22 @@ enum capture_result {
     CAPTURE_REFUSED, /* it may not be traced, or another process traces it */
 };
 
+/* When a thread was looked at without a stop, and how it stood with its waits for a CPU then. */
+struct look {
+    bool is_known;
+    uint64_t awake_ns;   /* request.awake_ns */
+    uint64_t waiting_ns; /* of struct activity */
+};
+
 /* What is kept of one thread from tick to tick. Zeroed at first. */
 struct watch {
     struct thread_file schedstat, syscall;
+    struct thread_file stat;   /* from the second snapshot of it asleep on */
     struct thread_file status; /* only where schedstat does not count */
     bool is_asleep;            /* the last snapshot was of it sleeping, with this count: */
     uint64_t switches;
+    bool was_asleep; /* in some snapshot: the next may need its stat again */
+    struct look look;
 };
 
 void watch_close(struct watch *watch);
@@ -42,7 +53,10 @@ struct capture_request {
     int keep_fds_below;                    /* see thread_file_read */
     bool may_stop;                         /* where it runs */
     bool must_stop;                        /* also where it sleeps: all its registers are needed */
+    uint64_t awake_ns; /* CLOCK_MONOTONIC: the calling thread has not slept since */
 };
+
+#define WAIT_CHANNEL_BYTES 64
 
 /* One capture, which may be under way over several calls. */
 struct capture {
@@ -50,7 +64,12 @@ struct capture {
     struct stop stop;
     long syscall_number; /* of a blocked thread; -1: outside a call */
     bool was_running;    /* on a CPU or waiting for one, and so stopped */
-    uint64_t pause_ns; /* after CAPTURE_DONE: how long it was stopped, at the most; 0: not at all */
+    struct look look;    /* the last one before the stop */
+    /* After CAPTURE_DONE: */
+    uint64_t pause_ns;                     /* how long it was stopped, at the most; 0: not at all */
+    enum thread_state state;               /* when the snapshot was made */
+    char wait_channel[WAIT_CHANNEL_BYTES]; /* the kernel's function that it waits in, where it is
+                                              uninterruptible; "": not known */
 };
 
 /* Begins, and waits shortly where it has to stop the thread. */

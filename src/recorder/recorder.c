@@ -78,7 +78,7 @@ void fgprof_recorder_stop(fgprof_recorder *recorder)
     errno = saved_errno;
 }
 
-/* Two files are kept open for each thread that is sampled. */
+/* Up to three files are kept open for each thread that is sampled. */
 static void raise_file_limit(struct recording *recording)
 {
     struct rlimit limit;

@@ -20,6 +20,7 @@ struct recording {
     uint64_t end_ns;        /* 0 until it ends */
     uint64_t start_time_ns; /* the same moment, since 1970 */
     uint64_t period_ns;
+    uint64_t awake_ns;  /* CLOCK_MONOTONIC: the sampling thread has not waited for a tick since */
     int keep_fds_below; /* threads' files with higher descriptors are closed after each read */
     uint64_t ticks_taken;
     uint64_t threads_seen;

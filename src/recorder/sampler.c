@@ -14,6 +14,8 @@
 /* Between ticks, how often threads that have not stopped yet are looked at. They wait for a CPU;
  * from when they get it, this is how long they stand still at the most. */
 #define COLLECT_PERIOD_NS 100000
+/* A wait for a tick that was shorter was none: the tick was due already. */
+#define WAIT_MIN_NS 20000
 /* At the end, how long such threads are waited for. */
 #define FINISH_WAIT_NS 50000000
 
@@ -72,6 +74,22 @@ static bool is_over(const struct fgprof_recorder *recorder)
            recording_tick_at(recording, monotonic_ns()) >= duration_ns / recording->period_ns;
 }
 
+/* Waits for one of the files, for `timeout` at the most, and notes since when we are awake: threads
+ * that wait for the CPU that we run on are not to be blamed for that. Returns 0 or a negative
+ * errno.
+ */
+static int wait_for(struct recording *recording, struct pollfd files[2],
+                    const struct timespec *timeout)
+{
+    uint64_t begin_ns = monotonic_ns();
+    int ready = ppoll(files, 2, timeout, NULL);
+    int err = ready < 0 && errno != EINTR ? -errno : 0;
+    uint64_t now_ns = monotonic_ns();
+    if (now_ns - begin_ns >= WAIT_MIN_NS)
+        recording->awake_ns = now_ns;
+    return err;
+}
+
 /* Waits for the next tick, and meanwhile goes on with rounds that a thread holds up. Returns 1 for
  * a tick, 0 where it was asked to stop, or a negative errno. */
 static int await_tick(struct fgprof_recorder *recorder, int timer_fd)
@@ -80,16 +98,16 @@ static int await_tick(struct fgprof_recorder *recorder, int timer_fd)
         struct pollfd files[] = {{.fd = timer_fd, .events = POLLIN},
                                  {.fd = recorder->stop_fd, .events = POLLIN}};
         struct timespec soon = {0, COLLECT_PERIOD_NS};
-        int ready = ppoll(files, 2, any_pending(recorder) ? &soon : NULL, NULL);
-        if (ready < 0 && errno != EINTR)
-            return -errno;
+        int err = wait_for(&recorder->recording, files, any_pending(recorder) ? &soon : NULL);
+        if (err)
+            return err;
         if (files[1].revents)
             return 0;
         uint64_t expirations;
         if (files[0].revents && read(timer_fd, &expirations, sizeof expirations) > 0 &&
             (monotonic_ns() >= recorder->rest_until_ns || is_over(recorder)))
             return 1;
-        int err = continue_rounds(recorder);
+        err = continue_rounds(recorder);
         if (err)
             return err;
     }
@@ -176,6 +194,7 @@ void *sampler_main(void *context)
     prctl(PR_SET_NAME, "fgprof-sampler");
     prctl(PR_SET_TIMERSLACK, 1); /* ns: wake up when asked to (prctl(2)) */
     int timer_fd = open_timer(recording);
+    recording->awake_ns = monotonic_ns();
     int err = timer_fd < 0 ? timer_fd : sample_until_end(recorder, timer_fd);
     if (timer_fd >= 0)
         close(timer_fd);

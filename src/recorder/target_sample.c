@@ -159,6 +159,7 @@ static enum capture_result take_snapshot(struct target *target, struct thread *t
         .keep_fds_below = target->recording->keep_fds_below,
         .may_stop = may_stop,
         .must_stop = thread->must_stop,
+        .awake_ns = target->recording->awake_ns,
     };
     thread->must_stop = thread->must_stop && !may_stop;
     return capture_thread(capture, &request, &thread->watch, &target->snapshot);

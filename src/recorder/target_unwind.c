@@ -1,6 +1,5 @@
 #include "recorder/target_unwind.h"
 #include "recorder/target_space.h"
-#include "target/procfs.h"
 #include "unwind/frame_pointer.h"
 
 #include <errno.h>
@@ -54,15 +53,11 @@ static int unwind(struct target *target, struct thread *thread, struct unwind_hi
     }
 }
 
-static bool may_stop_asleep(const struct target *target, const struct thread *thread)
+/* One stopped by a signal stays so, and no call of it is disturbed. */
+static bool may_stop_asleep(const struct capture *capture)
 {
-    struct proc_stat stat;
-    if (registers_call_survives_stop(target->current->syscall_number))
-        return true;
-    /* One stopped by a signal stays so, and no call of it is disturbed. */
-
-    return procfs_thread_stat(target->process.proc_fd, thread->tid, &stat) == 0 &&
-           stat.state == 'T';
+    return capture->state == THREAD_STOPPED ||
+           registers_call_survives_stop(capture->syscall_number);
 }
 
 /* Whether a frame pointer that led to this stack is the right one. */
@@ -104,7 +99,7 @@ static int unwind_by_site(struct target *target, struct thread *thread, struct u
     }
     /* What was tried is in the stack: back to what is known. */
     int err = unwind(target, thread, hints);
-    if (err || site || !may_stop_asleep(target, thread))
+    if (err || site || !may_stop_asleep(target->current))
         return err;
     err = sites_add(&target->sites, key);
     if (err)

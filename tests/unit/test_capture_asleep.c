@@ -36,6 +36,13 @@ static void take_away(const struct fake *fake, const char *name)
     unlinkat(fake->request.proc_fd, path, 0);
 }
 
+static void put_state(const struct fake *fake, char letter)
+{
+    char line[64];
+    snprintf(line, sizeof line, "%d (a) D) b) %c 1 1 1 0 -1 4194560\n", gettid(), letter);
+    put(fake, "stat", line);
+}
+
 /* Blocked in this call, with sleepers_stack at its stack pointer. */
 static void put_blocked(const struct fake *fake, long syscall_number)
 {
@@ -75,6 +82,7 @@ static int set_up(void **state)
     assert_int_equal(mkdirat(fake->request.proc_fd, task, 0700), 0);
     put(fake, "schedstat", "1187426 53201 37\n");
     put_blocked(fake, 202);
+    put_state(fake, 'S');
     for (size_t i = 0; i < STACK_BYTES; i++)
         sleepers_stack[i] = (unsigned char)i;
     return 0;
@@ -82,7 +90,7 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-    static const char *const names[] = {"schedstat", "status", "syscall"};
+    static const char *const names[] = {"schedstat", "stat", "status", "syscall", "wchan"};
     struct fake *fake = *state;
     char task[64];
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -113,9 +121,67 @@ static void test_asleep_then_unmoved(void **state)
     assert_memory_equal(fake->snapshot.stack, sleepers_stack, STACK_BYTES);
     /* The count alone proves that it sleeps on: nothing else is read. */
     take_away(fake, "syscall");
+    take_away(fake, "stat");
     assert_int_equal(capture(fake), CAPTURE_UNMOVED);
+    put_state(fake, 'S');
     put(fake, "schedstat", "1187426 53201 38\n");
     assert_int_equal(capture(fake), CAPTURE_DONE);
+}
+
+static void test_states(void **state)
+{
+    struct fake *fake = *state;
+    static const struct {
+        char letter;
+        enum thread_state state;
+    } letters[] = {
+        {'S', THREAD_SLEEPING}, {'D', THREAD_UNINTERRUPTIBLE}, {'T', THREAD_STOPPED},
+        {'t', THREAD_STOPPED},  {'R', THREAD_RUNNABLE},        {'S', THREAD_SLEEPING},
+    };
+    put(fake, "wchan", "0");
+    for (unsigned i = 0; i < sizeof letters / sizeof *letters; i++) {
+        char line[32];
+        /* It moved each time. */
+        snprintf(line, sizeof line, "1 1 %u\n", 100 + i);
+        put(fake, "schedstat", line);
+        put_state(fake, letters[i].letter);
+        assert_int_equal(capture(fake), CAPTURE_DONE);
+        assert_int_equal(fake->capture.state, letters[i].state);
+        assert_string_equal(fake->capture.wait_channel, "");
+    }
+}
+
+static void test_stat_that_can_not_be_read(void **state)
+{
+    struct fake *fake = *state;
+    take_away(fake, "stat");
+    assert_int_equal(capture(fake), CAPTURE_DONE);
+    assert_int_equal(fake->capture.state, THREAD_UNKNOWN);
+}
+
+static void test_wait_channel(void **state)
+{
+    struct fake *fake = *state;
+    char long_name[201];
+    memset(long_name, 'x', sizeof long_name - 1);
+    long_name[sizeof long_name - 1] = '\0';
+    put(fake, "wchan", "kernel_clone");
+    /* Of one that a signal wakes, the call says more. */
+    assert_int_equal(capture(fake), CAPTURE_DONE);
+    assert_string_equal(fake->capture.wait_channel, "");
+    put_state(fake, 'D');
+    put(fake, "schedstat", "1 1 101\n");
+    assert_int_equal(capture(fake), CAPTURE_DONE);
+    assert_string_equal(fake->capture.wait_channel, "kernel_clone");
+    put(fake, "wchan", long_name);
+    put(fake, "schedstat", "1 1 102\n");
+    assert_int_equal(capture(fake), CAPTURE_DONE);
+    assert_int_equal(strlen(fake->capture.wait_channel), WAIT_CHANNEL_BYTES - 1);
+    take_away(fake, "wchan");
+    put(fake, "schedstat", "1 1 103\n");
+    assert_int_equal(capture(fake), CAPTURE_DONE);
+    assert_int_equal(fake->capture.state, THREAD_UNINTERRUPTIBLE);
+    assert_string_equal(fake->capture.wait_channel, "");
 }
 
 static void test_running(void **state)
@@ -173,6 +239,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         WITH_FAKE(test_asleep_then_unmoved),
+        WITH_FAKE(test_states),
+        WITH_FAKE(test_stat_that_can_not_be_read),
+        WITH_FAKE(test_wait_channel),
         WITH_FAKE(test_running),
         WITH_FAKE(test_zombie),
         WITH_FAKE(test_schedstat_that_does_not_count),
