@@ -208,12 +208,15 @@ static bool is_same_sample(const void *owner, uint32_t item, const void *key)
     const struct fgprof_profile *profile = owner;
     const struct profile_sample *known = &profile->samples[item], *sought = key;
     return known->stack == sought->stack && known->thread_name == sought->thread_name &&
-           known->tid == sought->tid;
+           known->tid == sought->tid && known->state == sought->state &&
+           known->syscall_name == sought->syscall_name &&
+           known->wait_channel == sought->wait_channel;
 }
 
 int profile_add_sample(struct fgprof_profile *profile, const struct profile_sample *sample)
 {
-    uint32_t labels[3] = {sample->stack, sample->thread_name, sample->tid};
+    uint32_t labels[] = {sample->stack, sample->thread_name,  sample->tid,
+                         sample->state, sample->syscall_name, sample->wait_channel};
     uint64_t hash = hash_bytes(labels, sizeof labels, 0);
     uint32_t found = index_find(&profile->sample_index, hash, is_same_sample, profile, sample);
     if (found != INDEX_NONE) {

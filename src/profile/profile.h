@@ -8,6 +8,7 @@
 
 #include "fgprof.h"
 #include "base/strings.h"
+#include "capture/thread_state.h"
 
 #include <stdbool.h>
 
@@ -50,7 +51,10 @@ struct profile_stack {
 struct profile_sample {
     uint32_t stack;
     uint32_t thread_name;
-    uint32_t tid; /* 0: threads are not told apart */
+    uint32_t tid;          /* 0: threads are not told apart */
+    uint32_t state;        /* enum thread_state */
+    uint32_t syscall_name; /* of the call that the thread waits in; "": none */
+    uint32_t wait_channel; /* the kernel's function that it waits in; "": not known */
     uint64_t count;
     uint64_t time_ns;
 };

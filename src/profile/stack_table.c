@@ -52,20 +52,19 @@ static bool is_same_sample(const void *owner, uint32_t item, const void *key)
     const struct stack_table *table = owner;
     const struct counted_sample *known = &table->samples[item];
     const struct counted_sample *sought = key;
-    return known->stack == sought->stack && known->thread_name == sought->thread_name &&
-           known->tid == sought->tid;
+    return known->stack == sought->stack &&
+           memcmp(&known->labels, &sought->labels, sizeof known->labels) == 0;
 }
 
 int stack_table_add(struct stack_table *table, uint32_t space, const struct stack *stack,
-                    uint32_t thread_name, uint32_t tid, uint64_t count, uint64_t time_ns,
+                    const struct sample_labels *labels, uint64_t count, uint64_t time_ns,
                     uint32_t *ret_sample)
 {
-    struct counted_sample sample = {.thread_name = thread_name, .tid = tid};
+    struct counted_sample sample = {.labels = *labels};
     int err = intern_stack(table, space, stack, &sample.stack);
     if (err)
         return err;
-    uint32_t labels[3] = {sample.stack, thread_name, tid};
-    uint64_t hash = hash_bytes(labels, sizeof labels, 0);
+    uint64_t hash = hash_bytes(labels, sizeof *labels, sample.stack);
     uint32_t found = index_find(&table->sample_index, hash, is_same_sample, table, &sample);
     if (found == INDEX_NONE) {
         if (array_reserve((void **)&table->samples, &table->sample_capacity,

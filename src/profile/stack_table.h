@@ -1,12 +1,13 @@
 /* Counts stacks while sampling.
  *
  * Two tables. Stacks: address space, addresses leaf first, how it was cut; each distinct one is
- * there once. Samples: stack, thread name, thread id (0 where threads are not told apart), and what
- * was counted for them: ticks and nanoseconds. */
+ * there once. Samples: stack, labels (whose it is, and what the thread was doing), and what was
+ * counted for them: ticks and nanoseconds. */
 #ifndef FGPROF_PROFILE_STACK_TABLE_H
 #define FGPROF_PROFILE_STACK_TABLE_H
 
 #include "base/index.h"
+#include "capture/thread_state.h"
 #include "unwind/stack.h"
 
 struct counted_stack {
@@ -16,10 +17,18 @@ struct counted_stack {
     size_t depth;
 };
 
+/* What tells samples of one stack apart. Of 32 bits each, so that it can be compared as bytes. */
+struct sample_labels {
+    uint32_t thread_name;   /* in the recording's strings */
+    uint32_t tid;           /* 0: threads are not told apart */
+    uint32_t state;         /* enum thread_state */
+    int32_t syscall_number; /* of the call that the thread waits in; -1: none */
+    uint32_t wait_channel;  /* in the recording's strings; "": not known */
+};
+
 struct counted_sample {
     uint32_t stack;
-    uint32_t thread_name; /* in the recorder's strings */
-    uint32_t tid;
+    struct sample_labels labels;
     uint64_t count; /* ticks */
     uint64_t time_ns;
 };
@@ -38,7 +47,7 @@ struct stack_table {
 /* Counts `count` ticks and `time_ns` for a stack; *ret_sample is where. Returns 0 or -ENOMEM, and
  * then nothing is counted. */
 int stack_table_add(struct stack_table *table, uint32_t space, const struct stack *stack,
-                    uint32_t thread_name, uint32_t tid, uint64_t count, uint64_t time_ns,
+                    const struct sample_labels *labels, uint64_t count, uint64_t time_ns,
                     uint32_t *ret_sample);
 
 /* Counts more for a sample that is there. */

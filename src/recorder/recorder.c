@@ -166,7 +166,7 @@ int fgprof_recorder_run(fgprof_recorder *recorder, fgprof_profile **ret_profile)
     await_end(recorder);
     pthread_join(thread, NULL);
     struct fgprof_profile *profile;
-    err = name_profile(&recording->stacks, &recording->spaces, &recording->thread_names, &profile);
+    err = name_profile(&recording->stacks, &recording->spaces, &recording->strings, &profile);
     if (err)
         return err;
     profile->start_time_ns = recording->start_time_ns;

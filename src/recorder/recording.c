@@ -5,7 +5,7 @@ int recording_init(struct recording *recording)
 {
     *recording = (struct recording){0};
     int err = unwinder_new(&recording->unwinder);
-    return err ? err : strings_init(&recording->thread_names);
+    return err ? err : strings_init(&recording->strings);
 }
 
 void recording_free(struct recording *recording)
@@ -14,7 +14,7 @@ void recording_free(struct recording *recording)
     unwinder_free(recording->unwinder);
     spaces_free(&recording->spaces);
     modules_free(&recording->modules);
-    strings_free(&recording->thread_names);
+    strings_free(&recording->strings);
 }
 
 uint64_t recording_now_ns(const struct recording *recording)

@@ -15,7 +15,7 @@ struct recording {
     struct spaces spaces;
     struct unwinder *unwinder;
     struct stack_table stacks;
-    struct strings thread_names;
+    struct strings strings; /* thread names and wait channels */
     uint64_t start_ns;      /* CLOCK_MONOTONIC: ticks are start_ns + n * period_ns */
     uint64_t end_ns;        /* 0 until it ends */
     uint64_t start_time_ns; /* the same moment, since 1970 */

@@ -26,7 +26,7 @@ static int update_name(struct target *target, struct thread *thread)
         return 0;
     if (name[length - 1] == '\n')
         name[length - 1] = '\0';
-    return strings_intern(&target->recording->thread_names, name, &thread->name);
+    return strings_intern(&target->recording->strings, name, &thread->name);
 }
 
 static void note_counted(struct recording *recording, struct thread *thread, uint64_t tick,
@@ -37,6 +37,27 @@ static void note_counted(struct recording *recording, struct thread *thread, uin
         recording->samples_cut += tick - thread->counted_tick;
     thread->counted_tick = tick;
     thread->counted_ns = now_ns;
+}
+
+/* Returns 0 or -ENOMEM. */
+static int label(const struct target *target, const struct thread *thread, bool is_captured,
+                 struct sample_labels *ret_labels)
+{
+    const struct capture *capture = target->current;
+    struct sample_labels labels = {
+        .thread_name = thread->name,
+        .tid = target->options->threads == FGPROF_THREADS_BY_ID ? (uint32_t)thread->tid : 0,
+        .state = is_captured ? capture->state : THREAD_UNKNOWN,
+        .syscall_number = -1,
+    };
+    if (thread_state_waits(labels.state)) {
+        labels.syscall_number = (int32_t)capture->syscall_number;
+        if (strings_intern(&target->recording->strings, capture->wait_channel,
+                           &labels.wait_channel))
+            return -ENOMEM;
+    }
+    *ret_labels = labels;
+    return 0;
 }
 
 /* Counts all that is outstanding for the thread, up to now, for target->stack. */
@@ -50,9 +71,11 @@ static int count(struct target *target, struct thread *thread, uint64_t now_ns)
     uint64_t time_ns = now_ns - thread->counted_ns;
     bool is_captured = target->stack.cut != STACK_CUT_NOT_CAPTURED;
     uint32_t space = is_captured ? target->space->id : NO_SPACE;
-    uint32_t tid = target->options->threads == FGPROF_THREADS_BY_ID ? (uint32_t)thread->tid : 0;
-    int err = stack_table_add(&recording->stacks, space, &target->stack, thread->name, tid, ticks,
-                              time_ns, &thread->last_sample);
+    struct sample_labels labels;
+    int err = label(target, thread, is_captured, &labels);
+    if (!err)
+        err = stack_table_add(&recording->stacks, space, &target->stack, &labels, ticks, time_ns,
+                              &thread->last_sample);
     if (err)
         return err;
     note_counted(recording, thread, tick, now_ns, target->stack.cut);

@@ -1,9 +1,11 @@
 #include "symbol/name_profile.h"
 #include "symbol/demangle.h"
 #include "symbol/symbols.h"
+#include "symbol/syscall_names.h"
 #include "base/array.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +21,7 @@ struct naming {
     struct fgprof_profile *profile;
     const struct stack_table *table;
     const struct spaces *spaces;
+    const struct strings *strings; /* of the labels */
     struct unnamed *unnamed;
     size_t unnamed_count, unnamed_capacity;
     uint32_t *locations; /* of the stack at hand */
@@ -125,28 +128,44 @@ static int add_stack(struct naming *naming, const struct counted_stack *stack, u
     return profile_add_stack(naming->profile, naming->locations, depth, ret_stack);
 }
 
-static int add_samples(struct naming *naming, const struct strings *thread_names)
+static int name_syscall(struct naming *naming, int32_t number, uint32_t *ret_name)
+{
+    char unnamed[32] = "";
+    const char *name = number < 0 ? "" : syscall_name(number);
+    if (!name)
+        snprintf(unnamed, sizeof unnamed, "syscall_%" PRId32, number);
+    return strings_intern(&naming->profile->strings, name ? name : unnamed, ret_name);
+}
+
+static int add_sample(struct naming *naming, const struct counted_sample *counted)
+{
+    const struct sample_labels *labels = &counted->labels;
+    struct strings *strings = &naming->profile->strings;
+    struct profile_sample sample = {
+        .stack = naming->stacks[counted->stack],
+        .tid = labels->tid,
+        .state = labels->state,
+        .count = counted->count,
+        .time_ns = counted->time_ns,
+    };
+    if (strings_intern(strings, strings_get(naming->strings, labels->thread_name),
+                       &sample.thread_name) ||
+        strings_intern(strings, strings_get(naming->strings, labels->wait_channel),
+                       &sample.wait_channel) ||
+        name_syscall(naming, labels->syscall_number, &sample.syscall_name))
+        return -ENOMEM;
+    return profile_add_sample(naming->profile, &sample);
+}
+
+static int add_samples(struct naming *naming)
 {
     const struct stack_table *table = naming->table;
-    for (size_t i = 0; i < table->stack_count; i++) {
-        int err = add_stack(naming, &table->stacks[i], &naming->stacks[i]);
-        if (err)
-            return err;
-    }
-    for (size_t i = 0; i < table->sample_count; i++) {
-        const struct counted_sample *counted = &table->samples[i];
-        struct profile_sample sample = {
-            .stack = naming->stacks[counted->stack],
-            .tid = counted->tid,
-            .count = counted->count,
-            .time_ns = counted->time_ns,
-        };
-        if (strings_intern(&naming->profile->strings,
-                           strings_get(thread_names, counted->thread_name), &sample.thread_name) ||
-            profile_add_sample(naming->profile, &sample))
-            return -ENOMEM;
-    }
-    return 0;
+    int err = 0;
+    for (size_t i = 0; i < table->stack_count && !err; i++)
+        err = add_stack(naming, &table->stacks[i], &naming->stacks[i]);
+    for (size_t i = 0; i < table->sample_count && !err; i++)
+        err = add_sample(naming, &table->samples[i]);
+    return err;
 }
 
 static int set_symbol(struct fgprof_profile *profile, uint32_t location,
@@ -246,9 +265,9 @@ static void count_unnamed(struct fgprof_profile *profile)
 }
 
 int name_profile(const struct stack_table *table, const struct spaces *spaces,
-                 const struct strings *thread_names, struct fgprof_profile **ret_profile)
+                 const struct strings *strings, struct fgprof_profile **ret_profile)
 {
-    struct naming naming = {.table = table, .spaces = spaces};
+    struct naming naming = {.table = table, .spaces = spaces, .strings = strings};
     int err = profile_new(&naming.profile);
     if (err)
         return err;
@@ -259,7 +278,7 @@ int name_profile(const struct stack_table *table, const struct spaces *spaces,
     if (!err)
         err = add_main_mapping(&naming);
     if (!err)
-        err = add_samples(&naming, thread_names);
+        err = add_samples(&naming);
     if (!err)
         err = name_locations(&naming);
     for (size_t i = 0; naming.mappings && i < spaces->count; i++)

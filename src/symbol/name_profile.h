@@ -6,8 +6,9 @@
 #include "profile/profile.h"
 #include "profile/stack_table.h"
 
-/* Returns 0 or -ENOMEM. The summary's samples_unnamed is set, the rest of it is the caller's. */
+/* `strings` are those of the labels. Returns 0 or -ENOMEM. The summary's samples_unnamed is set,
+ * the rest of it is the caller's. */
 int name_profile(const struct stack_table *table, const struct spaces *spaces,
-                 const struct strings *thread_names, struct fgprof_profile **ret_profile);
+                 const struct strings *strings, struct fgprof_profile **ret_profile);
 
 #endif

@@ -159,13 +159,16 @@ static void test_samples_of_equal_stack_and_labels_merge(void **state)
     assert_int_equal(profile->sample_count, 1);
     assert_int_equal(profile->samples[0].count, 15);
     assert_int_equal(profile->samples[0].time_ns, 150);
-    struct profile_sample other[3] = {sample, sample, sample};
+    struct profile_sample other[6] = {sample, sample, sample, sample, sample, sample};
     other[0].stack = 9;
     other[1].thread_name = 9;
     other[2].tid = 9;
-    for (size_t i = 0; i < 3; i++)
+    other[3].state = THREAD_STOPPED;
+    other[4].syscall_name = 9;
+    other[5].wait_channel = 9;
+    for (size_t i = 0; i < 6; i++)
         assert_int_equal(profile_add_sample(profile, &other[i]), 0);
-    assert_int_equal(profile->sample_count, 4);
+    assert_int_equal(profile->sample_count, 7);
     assert_int_equal(profile->samples[0].count, 15);
     assert_int_equal(profile->samples[3].tid, 9);
 }

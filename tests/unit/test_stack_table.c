@@ -5,8 +5,9 @@ static uint32_t add(struct stack_table *table, uint32_t space, enum stack_cut cu
                     uint64_t *addresses, size_t depth, uint32_t name, uint32_t tid, uint64_t count)
 {
     struct stack stack = {.addresses = addresses, .depth = depth, .cut = cut};
+    struct sample_labels labels = {.thread_name = name, .tid = tid, .syscall_number = -1};
     uint32_t sample = UINT32_MAX;
-    assert_int_equal(stack_table_add(table, space, &stack, name, tid, count, count * 1000, &sample),
+    assert_int_equal(stack_table_add(table, space, &stack, &labels, count, count * 1000, &sample),
                      0);
     assert_true(sample < table->sample_count);
     return sample;
@@ -32,7 +33,7 @@ static void test_equal_stacks_are_there_once(void **state)
     assert_int_equal(table.sample_count, 1);
     assert_int_equal(table.samples[0].count, 5);
     assert_int_equal(table.samples[0].time_ns, 5000);
-    assert_int_equal(table.samples[0].thread_name, 5);
+    assert_int_equal(table.samples[0].labels.thread_name, 5);
     assert_int_equal(table.stacks[0].space, 1);
     assert_int_equal(table.stacks[0].cut, STACK_WHOLE);
     stack_table_free(&table);
@@ -68,8 +69,35 @@ static void test_labels_make_samples_of_their_own(void **state)
     assert_int_not_equal(other_name, other_tid);
     assert_int_equal(table.stack_count, 1);
     assert_int_equal(table.sample_count, 3);
-    assert_int_equal(table.samples[other_name].thread_name, 2);
-    assert_int_equal(table.samples[other_tid].tid, 101);
+    assert_int_equal(table.samples[other_name].labels.thread_name, 2);
+    assert_int_equal(table.samples[other_tid].labels.tid, 101);
+    stack_table_free(&table);
+}
+
+static void test_each_label_makes_a_sample_of_its_own(void **state)
+{
+    (void)state;
+    struct stack_table table = {0};
+    uint64_t addresses[] = {0x10, 0x20};
+    struct stack stack = {.addresses = addresses, .depth = 2, .cut = STACK_WHOLE};
+    const struct sample_labels labels[] = {
+        {1, 2, THREAD_SLEEPING, 202, 0},        {9, 2, THREAD_SLEEPING, 202, 0},
+        {1, 9, THREAD_SLEEPING, 202, 0},        {1, 2, THREAD_UNINTERRUPTIBLE, 202, 0},
+        {1, 2, THREAD_UNINTERRUPTIBLE, 202, 3}, {1, 2, THREAD_SLEEPING, 0, 0},
+        {1, 2, THREAD_SLEEPING, -1, 0},
+    };
+    enum { COUNT = sizeof labels / sizeof *labels };
+    for (uint32_t round = 0; round < 2; round++) {
+        for (uint32_t i = 0; i < COUNT; i++) {
+            uint32_t sample;
+            assert_int_equal(stack_table_add(&table, 0, &stack, &labels[i], 1, 10, &sample), 0);
+            assert_int_equal(sample, i);
+            assert_memory_equal(&table.samples[sample].labels, &labels[i], sizeof *labels);
+            assert_int_equal(table.samples[sample].count, round + 1);
+        }
+    }
+    assert_int_equal(table.stack_count, 1);
+    assert_int_equal(table.sample_count, COUNT);
     stack_table_free(&table);
 }
 
@@ -158,6 +186,7 @@ int main(void)
         cmocka_unit_test(test_equal_stacks_are_there_once),
         cmocka_unit_test(test_addresses_are_copied_in_order),
         cmocka_unit_test(test_labels_make_samples_of_their_own),
+        cmocka_unit_test(test_each_label_makes_a_sample_of_its_own),
         cmocka_unit_test(test_cut_space_depth_and_order_make_stacks_of_their_own),
         cmocka_unit_test(test_stacks_without_frames),
         cmocka_unit_test(test_counting_on),

@@ -1,0 +1,117 @@
+/* Naming of what needs no module: stacks without frames, and their labels. */
+#include "unit.h"
+#include "symbol/name_profile.h"
+
+#include <sys/syscall.h>
+
+struct counted {
+    struct stack_table table;
+    struct spaces spaces;
+    struct strings strings;
+};
+
+static int set_up(void **state)
+{
+    struct counted *counted = calloc(1, sizeof *counted);
+    *state = counted;
+    return counted ? strings_init(&counted->strings) : -1;
+}
+
+static int tear_down(void **state)
+{
+    struct counted *counted = *state;
+    stack_table_free(&counted->table);
+    strings_free(&counted->strings);
+    free(counted);
+    return 0;
+}
+
+static void add(struct counted *counted, enum stack_cut cut, const char *thread,
+                enum thread_state thread_state, int32_t syscall_number, const char *wait_channel)
+{
+    struct stack stack = {.cut = cut};
+    struct sample_labels labels = {.state = thread_state, .syscall_number = syscall_number};
+    uint32_t sample;
+    assert_int_equal(strings_intern(&counted->strings, thread, &labels.thread_name), 0);
+    assert_int_equal(strings_intern(&counted->strings, wait_channel, &labels.wait_channel), 0);
+    assert_int_equal(stack_table_add(&counted->table, UINT32_MAX, &stack, &labels, 2, 20, &sample),
+                     0);
+}
+
+static struct fgprof_profile *named(const struct counted *counted)
+{
+    struct fgprof_profile *profile;
+    assert_int_equal(name_profile(&counted->table, &counted->spaces, &counted->strings, &profile),
+                     0);
+    return profile;
+}
+
+static void assert_sample(const struct fgprof_profile *profile, size_t number,
+                          enum thread_state thread_state, const char *syscall_name,
+                          const char *wait_channel)
+{
+    const struct profile_sample *sample = &profile->samples[number];
+    assert_int_equal(sample->state, thread_state);
+    assert_string_equal(strings_get(&profile->strings, sample->syscall_name), syscall_name);
+    assert_string_equal(strings_get(&profile->strings, sample->wait_channel), wait_channel);
+    assert_string_equal(strings_get(&profile->strings, sample->thread_name), "app");
+    assert_int_equal(sample->count, 2);
+    assert_int_equal(sample->time_ns, 20);
+}
+
+static void test_labels_are_named(void **state)
+{
+    struct counted *counted = *state;
+    add(counted, STACK_CUT_UNREADABLE, "app", THREAD_RUNNING, -1, "");
+    add(counted, STACK_CUT_UNREADABLE, "app", THREAD_SLEEPING, SYS_futex, "");
+    add(counted, STACK_CUT_UNREADABLE, "app", THREAD_SLEEPING, 99999, "");
+    add(counted, STACK_CUT_UNREADABLE, "app", THREAD_SLEEPING, -1, "");
+    add(counted, STACK_CUT_UNREADABLE, "app", THREAD_UNINTERRUPTIBLE, SYS_read, "io_schedule");
+    add(counted, STACK_CUT_NOT_CAPTURED, "app", THREAD_UNKNOWN, -1, "");
+    struct fgprof_profile *profile = named(counted);
+    assert_int_equal(profile->sample_count, 6);
+    assert_sample(profile, 0, THREAD_RUNNING, "", "");
+    assert_sample(profile, 1, THREAD_SLEEPING, "futex", "");
+    assert_sample(profile, 2, THREAD_SLEEPING, "syscall_99999", "");
+    assert_sample(profile, 3, THREAD_SLEEPING, "", "");
+    assert_sample(profile, 4, THREAD_UNINTERRUPTIBLE, "read", "io_schedule");
+    assert_sample(profile, 5, THREAD_UNKNOWN, "", "");
+    fgprof_profile_free(profile);
+}
+
+static void test_cut_stacks_end_in_a_note(void **state)
+{
+    struct counted *counted = *state;
+    add(counted, STACK_CUT_NOT_CAPTURED, "app", THREAD_UNKNOWN, -1, "");
+    struct fgprof_profile *profile = named(counted);
+    const struct profile_stack *stack = &profile->stacks[profile->samples[0].stack];
+    assert_int_equal(stack->depth, 1);
+    const struct profile_location *note =
+        &profile->locations[profile->stack_locations[stack->first_location]];
+    assert_true(note->is_note);
+    const struct profile_function *function =
+        &profile->functions[profile->lines[note->first_line].function];
+    assert_string_equal(strings_get(&profile->strings, function->name),
+                        "[truncated: thread not stopped in time]");
+    fgprof_profile_free(profile);
+}
+
+static void test_nothing_counted(void **state)
+{
+    struct fgprof_profile *profile = named(*state);
+    assert_int_equal(profile->sample_count, 0);
+    assert_int_equal(profile->summary.samples_unnamed, 0);
+    fgprof_profile_free(profile);
+}
+
+#define WITH_COUNTED(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WITH_COUNTED(test_labels_are_named),
+        WITH_COUNTED(test_cut_stacks_end_in_a_note),
+        WITH_COUNTED(test_nothing_counted),
+    };
+    return cmocka_run_group_tests_name("name_profile", tests, NULL, NULL);
+}
