@@ -131,6 +131,9 @@ void output_folded(const struct fgprof_profile *profile, struct sink *sink)
         size_t first = i;
         for (; i < count && strcmp(lines[i].stack, lines[first].stack) == 0; i++)
             sum += lines[i].count;
+        /* Less than a tick. */
+        if (!sum)
+            continue;
         sink_write(sink, lines[first].stack, strlen(lines[first].stack));
         sink_print(sink, " %" PRIu64 "\n", sum);
     }

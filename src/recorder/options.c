@@ -6,6 +6,7 @@
 #define RATE_DEFAULT_HZ 99 /* not 100: never in step with timers of the target */
 #define RATE_MAX_HZ 1000
 #define DEPTH_DEFAULT 1024
+#define MAX_PAUSE_DEFAULT_PERCENT 2
 
 int fgprof_options_new(fgprof_options **ret_options)
 {
@@ -14,6 +15,7 @@ int fgprof_options_new(fgprof_options **ret_options)
         return -ENOMEM;
     options->rate_hz = RATE_DEFAULT_HZ;
     options->max_depth = DEPTH_DEFAULT;
+    options->max_pause_percent = MAX_PAUSE_DEFAULT_PERCENT;
     *ret_options = options;
     return 0;
 }

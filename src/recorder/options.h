@@ -7,6 +7,7 @@ struct fgprof_options {
     unsigned rate_hz;
     uint64_t duration_ns; /* 0: without end */
     size_t max_depth;
+    double max_pause_percent;
     enum fgprof_threads threads;
     fgprof_progress_fn *progress;
     void *progress_context;

@@ -5,6 +5,8 @@ int recording_init(struct recording *recording)
 {
     *recording = (struct recording){0};
     int err = unwinder_new(&recording->unwinder);
+    if (!err)
+        err = reaper_new(&recording->reaper);
     return err ? err : strings_init(&recording->strings);
 }
 
@@ -12,6 +14,7 @@ void recording_free(struct recording *recording)
 {
     stack_table_free(&recording->stacks);
     unwinder_free(recording->unwinder);
+    reaper_free(recording->reaper);
     spaces_free(&recording->spaces);
     modules_free(&recording->modules);
     strings_free(&recording->strings);

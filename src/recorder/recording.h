@@ -6,6 +6,7 @@
 #include "base/strings.h"
 #include "module/space.h"
 #include "profile/stack_table.h"
+#include "target/reaper.h"
 #include "unwind/unwind.h"
 
 #define NO_SPACE UINT32_MAX /* of a stack that was not captured */
@@ -20,13 +21,16 @@ struct recording {
     uint64_t end_ns;        /* 0 until it ends */
     uint64_t start_time_ns; /* the same moment, since 1970 */
     uint64_t period_ns;
-    uint64_t awake_ns;  /* CLOCK_MONOTONIC: the sampling thread has not waited for a tick since */
+    uint64_t awake_ns; /* CLOCK_MONOTONIC: the sampling thread has not waited for a tick since */
+    struct reaper *reaper;
+    bool runs_first;    /* the sampling thread holds threads stopped: see target/priority.h */
     int keep_fds_below; /* threads' files with higher descriptors are closed after each read */
     uint64_t ticks_taken;
     uint64_t threads_seen;
     uint64_t samples;
     uint64_t samples_cut;
     uint64_t samples_not_captured;
+    uint64_t samples_thinned; /* looks at running threads that were not stopped, to spare them */
     uint64_t samples_assumed; /* between the last two looks at a thread that had slept, and moved */
     struct histogram pauses;  /* of threads that were running */
     uint64_t running_ns;      /* time of samples whose thread was running */

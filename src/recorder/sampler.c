@@ -1,5 +1,6 @@
 #include "recorder/sampler.h"
 #include "recorder/recorder.h"
+#include "target/priority.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -11,9 +12,12 @@
 /* After a round we rest for this many times as long as it took: sampling a process of very many
  * threads takes no more than a third of one CPU. Ticks in that time are late. */
 #define REST_FACTOR 2
-/* Between ticks, how often threads that have not stopped yet are looked at. They wait for a CPU;
- * from when they get it, this is how long they stand still at the most. */
-#define COLLECT_PERIOD_NS 100000
+/* Between ticks, how often threads that have not stopped yet are looked at: after a part of the
+ * time that they have been waited for. They wait for a CPU, maybe for ours, which each look takes
+ * from them; from when they get it, this is how long they stand still at the most. */
+#define COLLECT_PART_OF_WAIT 8
+#define COLLECT_PERIOD_MIN_NS 30000
+#define COLLECT_PERIOD_MAX_NS 150000
 /* A wait for a tick that was shorter was none: the tick was due already. */
 #define WAIT_MIN_NS 20000
 /* At the end, how long such threads are waited for. */
@@ -42,7 +46,7 @@ static int open_timer(const struct recording *recording)
 static bool any_pending(const struct fgprof_recorder *recorder)
 {
     for (size_t i = 0; i < recorder->target_count; i++) {
-        if (recorder->targets[i].is_pending)
+        if (recorder->targets[i].stops.count)
             return true;
     }
     return false;
@@ -62,7 +66,24 @@ static int continue_rounds(struct fgprof_recorder *recorder)
     int err = 0;
     for (size_t i = 0; i < recorder->target_count && !err; i++)
         err = target_continue_round(&recorder->targets[i]);
+    if (!any_pending(recorder)) {
+        recorder->pending_since_ns = 0;
+        priority_run_as_others(&recorder->recording.runs_first);
+    } else if (!recorder->pending_since_ns) {
+        recorder->pending_since_ns = monotonic_ns();
+    }
     return err;
+}
+
+/* How long to wait before threads that have not stopped are looked at again. */
+static struct timespec collect_period(const struct fgprof_recorder *recorder)
+{
+    uint64_t wait_ns = (monotonic_ns() - recorder->pending_since_ns) / COLLECT_PART_OF_WAIT;
+    if (wait_ns < COLLECT_PERIOD_MIN_NS)
+        wait_ns = COLLECT_PERIOD_MIN_NS;
+    if (wait_ns > COLLECT_PERIOD_MAX_NS)
+        wait_ns = COLLECT_PERIOD_MAX_NS;
+    return (struct timespec){0, (long)wait_ns};
 }
 
 /* Whether the duration has passed. */
@@ -97,7 +118,7 @@ static int await_tick(struct fgprof_recorder *recorder, int timer_fd)
     for (;;) {
         struct pollfd files[] = {{.fd = timer_fd, .events = POLLIN},
                                  {.fd = recorder->stop_fd, .events = POLLIN}};
-        struct timespec soon = {0, COLLECT_PERIOD_NS};
+        struct timespec soon = collect_period(recorder);
         int err = wait_for(&recorder->recording, files, any_pending(recorder) ? &soon : NULL);
         if (err)
             return err;
@@ -178,7 +199,7 @@ static int finish(struct fgprof_recorder *recorder)
     if (!err)
         err = continue_rounds(recorder);
     while (!err && any_pending(recorder) && monotonic_ns() - begin_ns < FINISH_WAIT_NS) {
-        struct timespec nap = {0, COLLECT_PERIOD_NS};
+        struct timespec nap = collect_period(recorder);
         clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, NULL);
         err = continue_rounds(recorder);
     }

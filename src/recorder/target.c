@@ -1,6 +1,8 @@
 #include "recorder/target.h"
+#include "recorder/target_count.h"
 #include "recorder/target_sample.h"
 #include "recorder/target_space.h"
+#include "target/priority.h"
 #include "target/procfs.h"
 
 #include <errno.h>
@@ -10,6 +12,9 @@
 
 #define LISTING_MAX_AGE_NS 100000000u
 #define MAPS_MAX_AGE_NS 1000000000u
+/* A thread on a CPU stops within about 30 us: looking for that long without sleeping keeps its
+ * pause short. After that it is waiting for a CPU, maybe for ours. */
+#define SPIN_NS 40000
 
 int target_open(struct target *target, pid_t pid, struct recording *recording,
                 const struct fgprof_options *options)
@@ -23,7 +28,8 @@ void target_close(struct target *target)
 {
     target_space_close(target);
     threads_free(&target->threads);
-    snapshot_free(&target->snapshot);
+    stops_free(&target->stops);
+    snapshot_free(&target->look_snapshot);
     sites_free(&target->sites);
     stack_areas_free(&target->stack_areas);
     free(target->stack.addresses);
@@ -48,21 +54,20 @@ static uint64_t birth_ns(const struct target *target, pid_t tid)
     return born_ns > target->listed_ns ? born_ns : target->listed_ns;
 }
 
+/* A thread that a round sees for the first time stands for those that came and went unseen since
+ * the round before: it counts as if it had been there all that time. So, over many, their time is
+ * counted in full. */
 static void thread_appeared(void *context, struct thread *thread)
 {
     struct target *target = context;
     struct recording *recording = target->recording;
     recording->threads_seen++;
-    if (!target->round_ns) {
-        thread->counted_ns = recording->start_ns;
-        return;
+    uint64_t since_ns = recording->start_ns;
+    if (target->round_ns) {
+        uint64_t born_ns = birth_ns(target, thread->tid);
+        since_ns = born_ns < target->last_round_ns ? born_ns : target->last_round_ns;
     }
-    thread->counted_ns = birth_ns(target, thread->tid);
-    /* A thread that is seen has been there for the tick that sees it. */
-    uint64_t tick = recording_tick_at(recording, target->round_ns);
-    thread->counted_tick = recording_tick_at(recording, thread->counted_ns);
-    if (thread->counted_tick >= tick)
-        thread->counted_tick = tick ? tick - 1 : 0;
+    thread->ledger.booked_ns = since_ns;
 }
 
 static void thread_vanished(void *context, struct thread *thread)
@@ -70,8 +75,9 @@ static void thread_vanished(void *context, struct thread *thread)
     struct target *target = context;
     /* It went at some time since it was last seen. */
     uint64_t now_ns = recording_now_ns(target->recording);
-    uint64_t until_ns = thread->counted_ns + (now_ns - thread->counted_ns) / 2;
-    int err = now_ns > thread->counted_ns ? target_count_lost(target, thread, until_ns) : 0;
+    uint64_t seen_ns = thread->ledger.booked_ns;
+    uint64_t until_ns = now_ns > seen_ns ? seen_ns + (now_ns - seen_ns) / 2 : seen_ns;
+    int err = target_count_end(target, thread, until_ns, false);
     if (err)
         target->recording->error = err;
 }
@@ -119,12 +125,11 @@ static bool has_live_thread(struct target *target)
 static int look_at_all(struct target *target)
 {
     int err = 0;
-    target->stops_left = 0;
     for (size_t i = 0; i < target->threads.count && !err; i++) {
         struct thread *thread = &target->threads.items[i];
         if (!target->space)
-            err = target_count_lost(target, thread, recording_now_ns(target->recording));
-        else if (!target->is_pending || thread->tid != target->pending_tid)
+            err = target_count_not_captured(target, thread);
+        else if (!thread->is_stopping && !thread->needs_stop)
             err = target_look(target, thread);
     }
     return err;
@@ -140,7 +145,7 @@ int target_begin_round(struct target *target)
     if (err)
         return err;
     err = target_space_update(target);
-    if (!target->is_pending && !has_live_thread(target)) {
+    if (!target->stops.count && !has_live_thread(target)) {
         target->has_exited = true;
         return 0;
     }
@@ -150,7 +155,7 @@ int target_begin_round(struct target *target)
     return err == -ENOMEM ? err : look_at_all(target);
 }
 
-/* The next thread, from where the round is, that is to be stopped. */
+/* The next thread, from where the last left off, that is to be stopped. */
 static struct thread *next_to_stop(struct target *target)
 {
     struct threads *threads = &target->threads;
@@ -163,30 +168,74 @@ static struct thread *next_to_stop(struct target *target)
     return NULL;
 }
 
+static int begin_stops(struct target *target)
+{
+    int err = 0;
+    while (target->stops_left && target->stops.count < STOPS_MAX && !err) {
+        struct thread *thread = next_to_stop(target);
+        if (!thread) {
+            target->stops_left = 0; /* they have gone */
+            break;
+        }
+        target->next_tid = thread->tid + 1;
+        target->stops_left--;
+        thread->needs_stop = false;
+        err = target_begin_stop(target, thread);
+    }
+    return err;
+}
+
+/* Counts all that have been collected. */
+static int end_stops(struct target *target)
+{
+    int err = 0;
+    for (size_t i = 0; i < target->stops.count && !err;) {
+        if (target->stops.items[i].result == CAPTURE_PENDING) {
+            i++;
+            continue;
+        }
+        err = target_end_stop(target, &target->stops.items[i]);
+        stops_remove(&target->stops, i);
+    }
+    return err;
+}
+
 int target_continue_round(struct target *target)
 {
-    if (target->is_pending && !threads_find(&target->threads, target->pending_tid))
-        target_collect_vanished(target);
-    while (target->is_pending || target->stops_left) {
-        struct thread *thread = target->is_pending
-                                    ? threads_find(&target->threads, target->pending_tid)
-                                    : next_to_stop(target);
-        if (!thread)
-            return 0;
-        int err = target_stop_and_sample(target, thread);
-        if (err || target->is_pending)
-            return err;
-        target->next_tid = thread->tid + 1;
-        target->stops_left -= thread->needs_stop;
-        thread->needs_stop = false;
+    struct recording *recording = target->recording;
+    struct stops *stops = &target->stops;
+    uint64_t look_until_ns = 0;
+    int err = 0;
+    while (!err && (stops->count || target->stops_left)) {
+        bool has_new = target->stops_left > 0;
+        err = begin_stops(target);
+        if (err || !stops->count)
+            break;
+        priority_run_first(&recording->runs_first);
+        stops_interrupt(stops);
+        bool has_collected = stops_collect(stops, recording->reaper) > 0;
+        if (has_collected)
+            err = end_stops(target);
+        uint64_t now_ns = monotonic_ns();
+        if (has_new || has_collected)
+            look_until_ns = now_ns + SPIN_NS;
+        if (now_ns >= look_until_ns)
+            break;
     }
-    return 0;
+    return err;
 }
 
 int target_finish(struct target *target)
 {
     int err = 0;
-    for (size_t i = 0; i < target->threads.count && !err; i++)
-        err = target_count_lost(target, &target->threads.items[i], target->recording->end_ns);
+    uint64_t end_ns = target->recording->end_ns;
+    for (size_t i = 0; i < target->threads.count && !err; i++) {
+        struct thread *thread = &target->threads.items[i];
+        /* One that is asked to stop and has not, has not run since. */
+        if (thread->is_stopping)
+            err = target_count_not_captured(target, thread);
+        if (!err)
+            err = target_count_end(target, thread, end_ns, false);
+    }
     return err;
 }

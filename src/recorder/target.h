@@ -1,9 +1,8 @@
 /* One process that is being sampled.
  *
- * A round looks at each of its threads once: who sleeps is read and counted at once, who runs is
- * then stopped, one after the other. One that does not stop in its time holds up the other stops,
- * but no look; the next round begins with the one whose turn it is. The ticks that a thread missed
- * are counted with its next stack. */
+ * A round looks at each of its threads once: who sleeps is read and counted at once. Who runs is
+ * then asked to stop, all together, and counted as they do. One that has not stopped by the next
+ * tick holds up nobody: it waits on, and what it missed is counted with its next stack. */
 #ifndef FGPROF_RECORDER_TARGET_H
 #define FGPROF_RECORDER_TARGET_H
 
@@ -11,6 +10,7 @@
 #include "recorder/options.h"
 #include "recorder/recording.h"
 #include "recorder/sites.h"
+#include "recorder/stops.h"
 #include "recorder/threads.h"
 #include "target/process.h"
 
@@ -24,19 +24,18 @@ struct target {
     struct stack_areas stack_areas;
     struct threads threads;
     bool must_list_threads; /* one has gone since they were listed */
-    struct snapshot snapshot;
-    struct stack stack;
-    struct capture look;           /* the last one without a stop */
-    struct capture capture;        /* the last one with a stop */
-    const struct capture *current; /* the one of both that made the snapshot */
+    struct capture look;    /* the last one without a stop */
+    struct snapshot look_snapshot;
+    struct stops stops;
+    const struct capture *capture; /* the one at hand, of both kinds, */
+    struct snapshot *snapshot;     /* its snapshot, */
+    struct stack stack;            /* and what that was unwound to */
     struct sites sites;            /* frame pointers of sleeping threads, where they were needed */
-    bool is_pending;               /* `capture` waits for its thread to stop */
-    pid_t pending_tid;
-    pid_t next_tid;         /* where the round goes on */
-    size_t stops_left;      /* threads of this round with needs_stop */
-    uint64_t areas_read_ns; /* when stack_areas was */
-    uint64_t listed_ns;     /* when the threads were */
-    uint64_t round_ns;      /* when this round began, and the one before */
+    pid_t next_tid;                /* where stops go on */
+    size_t stops_left;             /* threads with needs_stop */
+    uint64_t areas_read_ns;        /* when stack_areas was */
+    uint64_t listed_ns;            /* when the threads were */
+    uint64_t round_ns;             /* when this round began, and the one before */
     uint64_t last_round_ns;
     uint64_t maps_read_ns;
     bool has_exited;
@@ -55,11 +54,11 @@ int target_start(struct target *target);
 /* Begins a round: looks at all threads, and stops none. Returns 0 or -ENOMEM. */
 int target_begin_round(struct target *target);
 
-/* Goes on with the round's stops as far as it can without waiting. Returns 0 or -ENOMEM. */
+/* Goes on with the stops that are to be made as far as it can without waiting for long. Returns 0
+ * or -ENOMEM. */
 int target_continue_round(struct target *target);
 
-/* Counts what threads have not been counted for, as not captured, where it is more than a period.
- */
+/* At the end: settles what threads have not been counted for. */
 int target_finish(struct target *target);
 
 #endif

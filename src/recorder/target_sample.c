@@ -1,4 +1,5 @@
 #include "recorder/target_sample.h"
+#include "recorder/target_count.h"
 #include "recorder/target_space.h"
 #include "recorder/target_unwind.h"
 #include "target/procfs.h"
@@ -29,98 +30,29 @@ static int update_name(struct target *target, struct thread *thread)
     return strings_intern(&target->recording->strings, name, &thread->name);
 }
 
-static void note_counted(struct recording *recording, struct thread *thread, uint64_t tick,
-                         uint64_t now_ns, enum stack_cut cut)
-{
-    recording->samples += tick - thread->counted_tick;
-    if (cut != STACK_WHOLE)
-        recording->samples_cut += tick - thread->counted_tick;
-    thread->counted_tick = tick;
-    thread->counted_ns = now_ns;
-}
-
-/* Returns 0 or -ENOMEM. */
-static int label(const struct target *target, const struct thread *thread, bool is_captured,
-                 struct sample_labels *ret_labels)
-{
-    const struct capture *capture = target->current;
-    struct sample_labels labels = {
-        .thread_name = thread->name,
-        .tid = target->options->threads == FGPROF_THREADS_BY_ID ? (uint32_t)thread->tid : 0,
-        .state = is_captured ? capture->state : THREAD_UNKNOWN,
-        .syscall_number = -1,
-    };
-    if (thread_state_waits(labels.state)) {
-        labels.syscall_number = (int32_t)capture->syscall_number;
-        if (strings_intern(&target->recording->strings, capture->wait_channel,
-                           &labels.wait_channel))
-            return -ENOMEM;
-    }
-    *ret_labels = labels;
-    return 0;
-}
-
-/* Counts all that is outstanding for the thread, up to now, for target->stack. */
-static int count(struct target *target, struct thread *thread, uint64_t now_ns)
-{
-    struct recording *recording = target->recording;
-    uint64_t tick = recording_tick_at(recording, now_ns);
-    if (tick <= thread->counted_tick || now_ns < thread->counted_ns)
-        return 0; /* counted already, or born after the end */
-    uint64_t ticks = tick - thread->counted_tick;
-    uint64_t time_ns = now_ns - thread->counted_ns;
-    bool is_captured = target->stack.cut != STACK_CUT_NOT_CAPTURED;
-    uint32_t space = is_captured ? target->space->id : NO_SPACE;
-    struct sample_labels labels;
-    int err = label(target, thread, is_captured, &labels);
-    if (!err)
-        err = stack_table_add(&recording->stacks, space, &target->stack, &labels, ticks, time_ns,
-                              &thread->last_sample);
-    if (err)
-        return err;
-    note_counted(recording, thread, tick, now_ns, target->stack.cut);
-    if (!is_captured) {
-        recording->samples_not_captured += ticks;
-    } else if (target->current->was_running) {
-        recording->running_ns += time_ns;
-        histogram_add(&recording->pauses, target->current->pause_ns);
-    }
-    return 0;
-}
-
-/* Counts the same again for a thread that has slept since. */
-static void count_unmoved(struct recording *recording, struct thread *thread, uint64_t now_ns)
-{
-    uint64_t tick = recording_tick_at(recording, now_ns);
-    struct stack_table *stacks = &recording->stacks;
-    if (tick <= thread->counted_tick || now_ns < thread->counted_ns)
-        return;
-    stack_table_count(stacks, thread->last_sample, tick - thread->counted_tick,
-                      now_ns - thread->counted_ns);
-    const struct counted_sample *sample = &stacks->samples[thread->last_sample];
-    note_counted(recording, thread, tick, now_ns, stacks->stacks[sample->stack].cut);
-}
-
 /* When to look at it again. That a thread has not run since the last look proves all ticks between,
  * so one that sleeps long is looked at less often: what is not known where it moves after all is a
- * small part of the time that it slept. */
+ * small part of the time that it slept. Threads take turns, so that each tick has its part of them.
+ */
 static void schedule_look(const struct recording *recording, struct thread *thread)
 {
     uint64_t longest = LOOK_MAX_AGE_NS / recording->period_ns;
-    uint64_t wait = (thread->counted_tick - thread->asleep_since_tick) / LOOK_PART_OF_SLEEP;
+    uint64_t wait = (thread->looked_tick - thread->asleep_since_tick) / LOOK_PART_OF_SLEEP;
     thread->is_asleep = true;
-    thread->next_look_tick = thread->counted_tick + (wait < longest ? wait : longest);
+    thread->next_look_tick = thread->looked_tick + wait;
+    if (longest && wait >= longest)
+        thread->next_look_tick =
+            thread->looked_tick + longest - (thread->looked_tick + (uint64_t)thread->tid) % longest;
 }
 
-/* It has moved at some time since the last look. What lies between is counted for where it is now,
- * which is not known to be so. */
-static void note_moved(struct recording *recording, struct thread *thread, uint64_t now_ns)
+/* It has moved at some time since the last look. What it slept between is counted for where it is
+ * found asleep next, which is not known to be so. */
+static void note_moved(struct recording *recording, struct thread *thread, uint64_t last_look_tick)
 {
-    uint64_t tick = recording_tick_at(recording, now_ns);
-    if (thread->is_asleep && tick > thread->counted_tick + 1)
-        recording->samples_assumed += tick - thread->counted_tick - 1;
+    if (thread->is_asleep && thread->looked_tick > last_look_tick + 1)
+        recording->samples_assumed += thread->looked_tick - last_look_tick - 1;
     thread->is_asleep = false;
-    thread->asleep_since_tick = tick;
+    thread->asleep_since_tick = thread->looked_tick;
     thread->next_look_tick = 0;
 }
 
@@ -131,141 +63,177 @@ static void revive(const struct target *target, struct thread *thread)
     if (!thread->has_exited)
         return;
     thread->has_exited = false;
-    thread->counted_ns = target->last_round_ns;
-    thread->counted_tick = recording_tick_at(target->recording, target->last_round_ns);
+    thread->ledger = (struct ledger){.booked_ns = target->last_round_ns};
 }
 
-static int count_not_captured(struct target *target, struct thread *thread, uint64_t until_ns)
+static void note_exit(struct target *target, const struct stop *stop)
 {
-    thread_forget_sleep(thread);
-    target->stack.depth = 0;
-    target->stack.cut = STACK_CUT_NOT_CAPTURED;
-    return count(target, thread, until_ns);
-}
-
-int target_count_lost(struct target *target, struct thread *thread, uint64_t until_ns)
-{
-    struct recording *recording = target->recording;
-    if (thread->has_exited || until_ns < thread->counted_ns + 2 * recording->period_ns)
-        return 0;
-    if (!thread->is_asleep)
-        return count_not_captured(target, thread, until_ns);
-    note_moved(recording, thread, until_ns);
-    count_unmoved(recording, thread, until_ns);
-    return 0;
-}
-
-static int unwind_and_count(struct target *target, struct thread *thread)
-{
-    int err = target_unwind(target, thread);
-    if (err)
-        return err;
-    revive(target, thread);
-    err = update_name(target, thread);
-    return err ? err : count(target, thread, recording_now_ns(target->recording));
-}
-
-/* Captures, or goes on with it. */
-static enum capture_result take_snapshot(struct target *target, struct thread *thread,
-                                         bool may_stop)
-{
-    struct capture *capture = may_stop ? &target->capture : &target->look;
-    target->current = capture;
-    if (target->is_pending && may_stop)
-        return capture_collect(capture, &target->snapshot);
-    struct capture_request request = {
-        .process_id = target->process.pid,
-        .tid = thread->tid,
-        .proc_fd = target->process.proc_fd,
-        .stack_areas = &target->stack_areas,
-        .stack_limit = thread->stack_limit,
-        .keep_fds_below = target->recording->keep_fds_below,
-        .may_stop = may_stop,
-        .must_stop = thread->must_stop,
-        .awake_ns = target->recording->awake_ns,
-    };
-    thread->must_stop = thread->must_stop && !may_stop;
-    return capture_thread(capture, &request, &thread->watch, &target->snapshot);
-}
-
-static void note_exit(struct target *target)
-{
-    const struct stop *stop = &target->capture.stop;
     if (stop->exited && stop->tid == target->process.pid) {
         target->has_exit_status = true;
         target->exit_status = stop->exit_status;
     }
 }
 
-static int sample_once(struct target *target, struct thread *thread, bool may_stop)
+static int count_gone(struct target *target, struct thread *thread, bool was_running)
 {
-    enum capture_result result = take_snapshot(target, thread, may_stop);
-    uint64_t now_ns = recording_now_ns(target->recording);
-    target->is_pending = target->is_pending && !may_stop;
-    switch (result) {
-    case CAPTURE_PENDING:
-        target->is_pending = true;
-        target->pending_tid = thread->tid;
-        return 0;
-    case CAPTURE_RUNNING:
-        thread->needs_stop = true;
-        target->stops_left++;
-        return 0;
-    case CAPTURE_UNMOVED:
-        count_unmoved(target->recording, thread, now_ns);
-        schedule_look(target->recording, thread);
-        return 0;
-    case CAPTURE_GONE:
-        note_exit(target);
-        target->must_list_threads = target->must_list_threads || !thread->has_exited;
-        int err = target_count_lost(target, thread, now_ns);
-        thread->has_exited = true;
-        return err;
-    case CAPTURE_REFUSED:
-        break;
-    case CAPTURE_DONE:
-        /* Another program's stack would be read with this one's maps: the next round has both
-         * right. */
-        if (!target_space_is_current(target))
-            break;
-        note_moved(target->recording, thread, now_ns);
-        return unwind_and_count(target, thread);
-    }
-    return target_count_lost(target, thread, now_ns);
+    target->must_list_threads = target->must_list_threads || !thread->has_exited;
+    int err = target_count_end(target, thread, recording_now_ns(target->recording), was_running);
+    thread->has_exited = true;
+    return err;
 }
 
-static int sample(struct target *target, struct thread *thread, bool may_stop)
+/* It is stopped when its turn comes; what the look said is needed then. */
+static void ask_for_stop(struct target *target, struct thread *thread)
 {
-    uint64_t before = thread->counted_tick;
-    int err, tries = 0;
-    do {
-        err = sample_once(target, thread, may_stop);
+    thread->looked_awake_ns = target->recording->awake_ns;
+    thread->has_looked_activity = target->look.has_activity;
+    thread->looked_activity = target->look.activity;
+    target->stops_left += !thread->needs_stop;
+    thread->needs_stop = true;
+}
+
+/* Unwinds and counts the snapshot at hand. -EAGAIN where it is to be taken anew; by a stop, if the
+ * thread is marked so. */
+static int sample(struct target *target, struct thread *thread)
+{
+    int err = -EAGAIN;
+    /* Another program's stack would be read with this one's maps: the next round has both right. */
+    if (target_space_is_current(target))
+        err = target_unwind(target, thread);
+    else
+        thread->tries = CAPTURE_TRIES_MAX;
+    if (err) {
         /* That it has not moved says something only of a snapshot that was counted. */
-        if (thread->counted_tick == before)
-            thread_forget_sleep(thread);
-    } while (err == -EAGAIN && !target->is_pending && ++tries < CAPTURE_TRIES_MAX);
-    return err == -EAGAIN ? 0 : err;
+        thread_forget_sleep(thread);
+        return err;
+    }
+    revive(target, thread);
+    err = update_name(target, thread);
+    return err ? err : target_count(target, thread);
+}
+
+static struct capture_request request_of(const struct target *target, const struct thread *thread)
+{
+    return (struct capture_request){
+        .process_id = target->process.pid,
+        .tid = thread->tid,
+        .proc_fd = target->process.proc_fd,
+        .stack_areas = &target->stack_areas,
+        .stack_limit = thread->stack_limit,
+        .keep_fds_below = target->recording->keep_fds_below,
+        .awake_ns = target->recording->awake_ns,
+    };
+}
+
+/* One that runs is to be stopped, unless that would cost it too much: then what it runs until it is
+ * sampled next is counted for that. */
+static void find_running(struct target *target, struct thread *thread)
+{
+    const struct capture *look = &target->look;
+    bool has_times = look->has_activity && !look->activity.counts_ends;
+    uint64_t running_ns =
+        has_times ? look->activity.running_ns : recording_now_ns(target->recording);
+    thread->is_asleep = false;
+    if (pause_budget_allows(&thread->pause_budget, running_ns, target->options->max_pause_percent))
+        ask_for_stop(target, thread);
+    else
+        target->recording->samples_thinned++;
+}
+
+static int look_once(struct target *target, struct thread *thread, uint64_t last_look_tick)
+{
+    const struct capture_request request = request_of(target, thread);
+    target->capture = &target->look;
+    target->snapshot = &target->look_snapshot;
+    switch (capture_look(&target->look, &request, &thread->watch, target->snapshot)) {
+    case CAPTURE_UNMOVED:
+        target_count_unmoved(target, thread);
+        schedule_look(target->recording, thread);
+        return 0;
+    case CAPTURE_DONE:
+        note_moved(target->recording, thread, last_look_tick);
+        return sample(target, thread);
+    case CAPTURE_RUNNING:
+        note_moved(target->recording, thread, last_look_tick);
+        find_running(target, thread);
+        return 0;
+    case CAPTURE_GONE:
+        return count_gone(target, thread, false);
+    default:
+        return target_count_not_captured(target, thread);
+    }
 }
 
 int target_look(struct target *target, struct thread *thread)
 {
     bool is_last = target->recording->end_ns != 0;
     uint64_t tick = recording_tick_at(target->recording, recording_now_ns(target->recording));
-    thread->needs_stop = false;
-    /* Counted by a round that ended late, or not yet due. */
-    if (tick <= thread->counted_tick || (tick < thread->next_look_tick && !is_last))
+    uint64_t last_look_tick = thread->looked_tick;
+    int err;
+    /* Looked at by a round that ended late, or not yet due. */
+    if ((tick <= last_look_tick || tick < thread->next_look_tick) && !is_last)
         return 0;
-    return sample(target, thread, false);
+    thread->looked_tick = tick;
+    thread->tries = 0;
+    do
+        err = look_once(target, thread, last_look_tick);
+    while (err == -EAGAIN && !thread->must_stop && ++thread->tries < CAPTURE_TRIES_MAX);
+    if (err == -EAGAIN && thread->must_stop)
+        ask_for_stop(target, thread);
+    return err == -EAGAIN ? 0 : err;
 }
 
-int target_stop_and_sample(struct target *target, struct thread *thread)
+int target_begin_stop(struct target *target, struct thread *thread)
 {
-    return sample(target, thread, true);
+    struct recording *recording = target->recording;
+    struct capture_request request = request_of(target, thread);
+    struct capture look = {.activity = thread->looked_activity,
+                           .has_activity = thread->has_looked_activity,
+                           .syscall_number = -1};
+    request.awake_ns = thread->looked_awake_ns;
+    if (thread->must_stop)
+        request.blocked = thread->blocked;
+    thread->must_stop = false;
+    switch (stops_add(&target->stops, recording->reaper, &request, &look)) {
+    case CAPTURE_PENDING:
+        thread->is_stopping = true;
+        return 0;
+    case CAPTURE_GONE:
+        return count_gone(target, thread, true);
+    default:
+        return target_count_not_captured(target, thread);
+    }
 }
 
-void target_collect_vanished(struct target *target)
+/* Counts what a stop brought. */
+static int take_in(struct target *target, struct thread *thread, struct pending_stop *stop)
 {
-    enum capture_result result = capture_collect(&target->capture, &target->snapshot);
-    target->is_pending = result == CAPTURE_PENDING;
-    note_exit(target);
+    if (stop->result == CAPTURE_GONE)
+        return count_gone(target, thread, true);
+    if (stop->result != CAPTURE_DONE)
+        return target_count_not_captured(target, thread);
+    target->capture = &stop->capture;
+    target->snapshot = &stop->snapshot;
+    capture_conclude(&stop->capture, &thread->watch, &stop->snapshot);
+    if (stop->capture.state == THREAD_RUNNING || stop->capture.state == THREAD_RUNNABLE) {
+        histogram_add(&target->recording->pauses, stop->capture.pause_ns);
+        pause_budget_spend(&thread->pause_budget, stop->capture.pause_ns);
+    }
+    int err = sample(target, thread);
+    if (err == -EAGAIN && ++thread->tries < CAPTURE_TRIES_MAX) {
+        target->stops_left += !thread->needs_stop;
+        thread->needs_stop = true;
+    }
+    return err == -EAGAIN ? 0 : err;
+}
+
+int target_end_stop(struct target *target, struct pending_stop *stop)
+{
+    struct thread *thread = threads_find(&target->threads, stop->capture.request.tid);
+    note_exit(target, &stop->capture.stop);
+    /* It has gone from the list meanwhile: nobody's time is left to count. */
+    if (!thread)
+        return 0;
+    thread->is_stopping = false;
+    return take_in(target, thread, stop);
 }

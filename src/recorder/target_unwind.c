@@ -25,7 +25,7 @@ static int unwind(struct target *target, struct thread *thread, struct unwind_hi
     for (;;) {
         struct unwind_hints hints;
         bool maps_changed = false;
-        int err = unwind_snapshot(target->recording->unwinder, target->space, &target->snapshot,
+        int err = unwind_snapshot(target->recording->unwinder, target->space, target->snapshot,
                                   target->options->max_depth, &target->stack, &hints);
         if (!err && hints.has_unknown_address)
             err = target_space_refresh(target, &maps_changed);
@@ -33,17 +33,17 @@ static int unwind(struct target *target, struct thread *thread, struct unwind_hi
             return err;
         if (maps_changed)
             continue;
-        if (hints.needs_more_stack && !target->snapshot.stack_end_is_known &&
+        if (hints.needs_more_stack && !target->snapshot->stack_end_is_known &&
             target_space_refresh_areas(target))
             return -EAGAIN;
-        if (hints.needs_more_stack && target->snapshot.stack_end_is_known &&
+        if (hints.needs_more_stack && target->snapshot->stack_end_is_known &&
             thread->stack_limit < STACK_LIMIT_MAX && !thread->has_endless_stack) {
             thread->stack_limit *= 8;
             return -EAGAIN;
         }
         /* Its unwind tables lead nowhere: copying ever more of its memory would only cost it time.
          */
-        if (hints.needs_more_stack && target->snapshot.stack_end_is_known)
+        if (hints.needs_more_stack && target->snapshot->stack_end_is_known)
             thread->has_endless_stack = true;
         *ret_hints = hints;
         /* Cut for want of a register, it says nothing of how much is needed with it. */
@@ -83,7 +83,7 @@ static int learn(struct target *target, uint64_t key, uint64_t frame_pointer)
  * once to learn it. */
 static int unwind_by_site(struct target *target, struct thread *thread, struct unwind_hints *hints)
 {
-    struct snapshot *snapshot = &target->snapshot;
+    struct snapshot *snapshot = target->snapshot;
     uint64_t *frame_pointer = &snapshot->registers.values[architecture.frame_pointer];
     uint64_t key = sites_key(thread->tid, snapshot, &target->stack);
     const struct site *site = sites_find(&target->sites, key);
@@ -99,15 +99,19 @@ static int unwind_by_site(struct target *target, struct thread *thread, struct u
     }
     /* What was tried is in the stack: back to what is known. */
     int err = unwind(target, thread, hints);
-    if (err || site || !may_stop_asleep(target->current))
+    if (err || site || !may_stop_asleep(target->capture))
         return err;
     err = sites_add(&target->sites, key);
     if (err)
         return err;
     thread->must_stop = true;
     thread->site_key = key;
-    thread->site_pc = registers_pc(&snapshot->registers);
-    thread->site_sp = registers_sp(&snapshot->registers);
+    thread->blocked = (struct blocked){
+        .pc = registers_pc(&snapshot->registers),
+        .sp = registers_sp(&snapshot->registers),
+        .state = target->capture->state,
+        .syscall_number = target->capture->syscall_number,
+    };
     return -EAGAIN;
 }
 
@@ -115,9 +119,10 @@ static int unwind_by_site(struct target *target, struct thread *thread, struct u
  * there. */
 static int learn_site(struct target *target, const struct thread *thread)
 {
-    const struct registers *registers = &target->snapshot.registers;
-    if (!is_proof(&target->stack) || registers_pc(registers) != thread->site_pc ||
-        registers_sp(registers) != thread->site_sp)
+    const struct registers *registers = &target->snapshot->registers;
+    const struct blocked *blocked = &target->capture->request.blocked;
+    if (!is_proof(&target->stack) || registers_pc(registers) != blocked->pc ||
+        registers_sp(registers) != blocked->sp)
         return 0;
     return learn(target, thread->site_key, registers->values[architecture.frame_pointer]);
 }
@@ -129,8 +134,8 @@ int target_unwind(struct target *target, struct thread *thread)
     if (!err && target->stack.cut == STACK_CUT_NO_REGISTER)
         err = unwind_by_site(target, thread, &hints);
     else if (err == -EAGAIN)
-        thread->must_stop = target->current->request.must_stop;
-    if (!err && target->current->request.must_stop)
+        thread->must_stop = target->capture->request.blocked.pc != 0;
+    if (!err && target->capture->request.blocked.pc)
         err = learn_site(target, thread);
     return err;
 }

@@ -3,6 +3,8 @@
 #define FGPROF_RECORDER_THREADS_H
 
 #include "capture/capture.h"
+#include "recorder/ledger.h"
+#include "recorder/pause_budget.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,20 +14,26 @@
 struct thread {
     pid_t tid;
     struct watch watch;
-    uint32_t last_sample;  /* in the stack table: what its last snapshot was counted for */
-    uint64_t counted_tick; /* ticks up to this one have been counted for it */
-    uint64_t counted_ns;   /* its time up to this moment too */
+    struct ledger ledger;
+    struct pause_budget pause_budget;
+    uint32_t last_sample; /* in the stack table: what its last snapshot was counted for */
     uint32_t name;
     uint64_t samples_taken;
     bool is_asleep; /* the last look found it where it was the time before */
     uint64_t asleep_since_tick;
-    uint64_t next_look_tick;
+    uint64_t looked_tick, next_look_tick;
+    unsigned tries;         /* to take its snapshot, since that look */
     bool has_endless_stack; /* no copy of its stack was long enough */
     size_t stack_limit;     /* how much of its stack to copy, from what it used last */
     bool must_stop;         /* though it sleeps: to learn the frame pointer of its site */
-    uint64_t site_key, site_pc, site_sp;
-    bool needs_stop; /* in this round: it was found running */
-    bool has_exited; /* a zombie: there, but no time of it counts */
+    uint64_t site_key;
+    struct blocked blocked; /* where that is */
+    bool needs_stop;        /* is to be stopped: it was found running by a look that said: */
+    bool has_looked_activity;
+    struct activity looked_activity;
+    uint64_t looked_awake_ns; /* of struct capture_request */
+    bool is_stopping;         /* a stop of it is under way */
+    bool has_exited;          /* a zombie: there, but no time of it counts */
 };
 
 struct threads {

@@ -163,8 +163,11 @@ static int add_samples(struct naming *naming)
     int err = 0;
     for (size_t i = 0; i < table->stack_count && !err; i++)
         err = add_stack(naming, &table->stacks[i], &naming->stacks[i]);
-    for (size_t i = 0; i < table->sample_count && !err; i++)
-        err = add_sample(naming, &table->samples[i]);
+    for (size_t i = 0; i < table->sample_count && !err; i++) {
+        /* Where there is neither, what the sample stood for was given to others. */
+        if (table->samples[i].count || table->samples[i].time_ns)
+            err = add_sample(naming, &table->samples[i]);
+    }
     return err;
 }
 

@@ -1,41 +1,16 @@
 #include "target/stop.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <signal.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <time.h>
-
-/* A thread on a CPU stops within about 30 us: looking for that long without sleeping keeps its
- * pause short. After that it is waiting for a CPU, and is not made slower by our being late. */
-#define SPIN_NS 60000
-#define NAP_NS 30000
 
 uint64_t monotonic_ns(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
-/* While a thread is stopped it waits for us: on a busy machine for as long as the scheduler lets us
- * wait for a CPU, which is milliseconds for an ordinary thread. Where we may, we run first then,
- * and only then: a sampler that takes a CPU at each tick before anybody else finds asleep who would
- * be running, because it has just stopped whom they work for. */
-static void run_before_others(struct stop *stop)
-{
-    struct sched_param lowest = {.sched_priority = sched_get_priority_min(SCHED_RR)};
-    int policy = sched_getscheduler(0);
-    stop->runs_first = policy == SCHED_OTHER &&
-                       sched_setscheduler(0, SCHED_RR | SCHED_RESET_ON_FORK, &lowest) == 0;
-}
-
-static void run_as_others(const struct stop *stop)
-{
-    struct sched_param none = {0};
-    if (stop->runs_first)
-        sched_setscheduler(0, SCHED_OTHER, &none);
 }
 
 int stop_request(pid_t process_id, pid_t tid, struct stop *ret_stop)
@@ -46,11 +21,14 @@ int stop_request(pid_t process_id, pid_t tid, struct stop *ret_stop)
         return errno == ESRCH ? -ESRCH : -EPERM;
     }
     *ret_stop = (struct stop){.tid = tid, .process_id = process_id};
-    run_before_others(ret_stop);
-    ret_stop->running_ns = monotonic_ns();
-    /* Fails only for one that has just died: its end is then collected by stop_await. */
-    ptrace(PTRACE_INTERRUPT, tid, NULL, NULL);
     return 0;
+}
+
+void stop_interrupt(struct stop *stop)
+{
+    stop->running_ns = monotonic_ns();
+    /* Fails only for one that has just died: its end is then seen by stop_poll. */
+    ptrace(PTRACE_INTERRUPT, stop->tid, NULL, NULL);
 }
 
 /* Takes in what waitpid said of it. */
@@ -77,45 +55,30 @@ static bool is_traced_by_us(pid_t tid)
     return ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) == 0;
 }
 
-static int await(struct stop *stop, uint64_t wait_ns)
+int stop_poll(struct stop *stop)
 {
-    uint64_t begin_ns = monotonic_ns();
     for (;;) {
         int status;
         uint64_t now_ns = monotonic_ns();
         pid_t got = waitpid(stop->tid, &status, __WALL | WNOHANG);
         if (got == stop->tid)
             return note_status(stop, status);
-        if (got < 0 && errno == ECHILD && stop->tid != stop->process_id) {
-            /* A thread that executes a program takes on the process's id (execve(2)), still ours
-             * and still asked to stop. */
-            stop->tid = stop->process_id;
+        if (got == 0) {
+            stop->running_ns = now_ns;
+            return stop->tid != stop->process_id || is_traced_by_us(stop->tid) ? -EAGAIN : -ESRCH;
+        }
+        if (errno == EINTR)
             continue;
-        }
-        if (got < 0 && errno != EINTR)
+        if (errno != ECHILD || stop->tid == stop->process_id || !stop->may_become_leader)
             return -ESRCH;
-        stop->running_ns = now_ns;
-        uint64_t waited_ns = now_ns - begin_ns;
-        if (waited_ns >= wait_ns)
-            return is_traced_by_us(stop->tid) ? -EAGAIN : -ESRCH;
-        if (waited_ns >= SPIN_NS) {
-            struct timespec nap = {0, NAP_NS};
-            clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, NULL);
-        }
+        /* A thread that executes a program takes on the process's id (execve(2)), still ours and
+         * still asked to stop. */
+        stop->tid = stop->process_id;
     }
-}
-
-int stop_await(struct stop *stop, uint64_t wait_ns)
-{
-    int err = await(stop, wait_ns);
-    if (err == -ESRCH)
-        run_as_others(stop);
-    return err;
 }
 
 void stop_release(struct stop *stop)
 {
     ptrace(PTRACE_DETACH, stop->tid, NULL, (void *)(intptr_t)stop->pass_signal);
     stop->released_ns = monotonic_ns();
-    run_as_others(stop);
 }

@@ -239,8 +239,13 @@ static void note_missing_frame_pointer(const struct walk *walk, struct rule_tabl
 int walk_by_rules(struct walk *walk, struct rule_tables *tables)
 {
     struct frame frame = frame_of(&walk->snapshot->registers);
+    const struct registers *first = &walk->snapshot->registers;
     struct registers interrupted;
     struct stack *stack = walk->stack;
+    if (!registers_has(first, architecture.pc) || !registers_has(first, architecture.sp)) {
+        stack->cut = STACK_CUT_NO_UNWIND_INFO;
+        return 0;
+    }
     for (;;) {
         uint64_t address;
         /* A caller at 0 is none: so the first frame of a thread may be marked. */

@@ -103,6 +103,16 @@ def wait_for(condition, what, seconds=20):
         time.sleep(0.005)
 
 
+def is_sampling(sampler):
+    """Whether the profiler has come as far as to sample."""
+    def name(task):
+        try:
+            return open(f"/proc/{sampler.pid}/task/{task}/comm").read().strip()
+        except OSError:
+            return ""
+    return any(name(task) == "fgprof-sampler" for task in os.listdir(f"/proc/{sampler.pid}/task"))
+
+
 def status_field(pid, key):
     for line in open(f"/proc/{pid}/status"):
         if line.startswith(key + ":"):

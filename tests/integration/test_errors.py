@@ -9,7 +9,7 @@ import signal
 import subprocess
 import time
 
-from harness import Skip, folded, status_field, wait_for
+from harness import Skip, folded, is_sampling, status_field, wait_for
 
 PTRACE_SEIZE, PTRACE_DETACH, PTRACE_INTERRUPT = 0x4206, 17, 0x4207
 libc = ctypes.CDLL(None, use_errno=True)
@@ -163,8 +163,7 @@ def test_interrupted_attach_writes_what_it_has(world):
     for number in signal.SIGINT, signal.SIGTERM:
         with world.running("states", 60) as target:
             sampler = world.start("attach", "-p", target.pid)
-            wait_for(lambda: len(os.listdir(f"/proc/{sampler.pid}/task")) == 2,
-                     "the sampling thread")
+            wait_for(lambda: is_sampling(sampler), "the sampling thread")
             time.sleep(0.5)
             sampler.send_signal(number)
             stdout, stderr = sampler.communicate(timeout=30)

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import time
 
-from harness import RATE, by_root, folded, has, status_field, wait_for
+from harness import RATE, by_root, folded, has, is_sampling, status_field, wait_for
 
 
 def test_target_exits(world):
@@ -34,7 +34,7 @@ def test_target_executes_another_program(world):
 def test_target_is_killed(world):
     with world.running("states", 60) as target:
         sampler = world.start("attach", "-p", target.pid, "-d", "60s")
-        wait_for(lambda: len(os.listdir(f"/proc/{sampler.pid}/task")) == 2, "the sampling thread")
+        wait_for(lambda: is_sampling(sampler), "the sampling thread")
         time.sleep(0.5)
         target.kill()
         stdout, stderr = sampler.communicate(timeout=30)
@@ -47,8 +47,7 @@ def test_profiler_is_killed(world):
     with world.running("states", 3) as target:
         for i in range(20):
             sampler = world.start("attach", "-F", 1000, "-p", target.pid)
-            wait_for(lambda: len(os.listdir(f"/proc/{sampler.pid}/task")) == 2,
-                     "the sampling thread")
+            wait_for(lambda: is_sampling(sampler), "the sampling thread")
             time.sleep(0.03 + i * 0.001)
             sampler.kill()
             sampler.communicate()

@@ -6,8 +6,8 @@
  *       rules_ns=NS libunwind_ns=NS
  * agree and disagree are of the snapshots in which libunwind reaches the thread's first frame;
  * complex are those that have a frame that no rule can say; the times are of one frame, when what
- * was learnt before is at hand. Disagreements are printed to standard error. Ends with 1 where there
- * are any, with 2 where it could not be done. */
+ * was learnt before is at hand. Disagreements are printed to standard error. Ends with 1 where
+ * there are any, with 2 where it could not be done. */
 #include "capture/capture.h"
 #include "target/process.h"
 #include "unwind/walk.h"
@@ -45,10 +45,10 @@ struct result {
     size_t frames, rules_whole, libunwind_whole, agree, disagree, complex;
 };
 
-static void take(struct context *context, pid_t tid, bool may_stop)
+static void take(struct context *context, pid_t tid)
 {
     struct watch watch = {0};
-    struct capture capture;
+    struct capture look, capture;
     struct snapshot *snapshot = &context->snapshots[context->count];
     struct capture_request request = {
         .process_id = context->process.pid,
@@ -57,11 +57,14 @@ static void take(struct context *context, pid_t tid, bool may_stop)
         .stack_areas = &context->areas,
         .stack_limit = STACK_LIMIT,
         .keep_fds_below = 0,
-        .may_stop = may_stop,
     };
-    enum capture_result result = capture_thread(&capture, &request, &watch, snapshot);
-    for (int i = 0; result == CAPTURE_PENDING && i < 1000; i++) {
-        struct timespec nap = {0, 1000000};
+    enum capture_result result = capture_look(&look, &request, &watch, snapshot);
+    if (result == CAPTURE_RUNNING)
+        result = capture_stop(&capture, &request, &look, snapshot);
+    if (result == CAPTURE_PENDING)
+        stop_interrupt(&capture.stop);
+    for (int i = 0; result == CAPTURE_PENDING && i < 100000; i++) {
+        struct timespec nap = {0, 10000};
         nanosleep(&nap, NULL);
         result = capture_collect(&capture, snapshot);
     }
@@ -93,7 +96,7 @@ static void take_all(struct context *context)
                            context->process.pid, context->maps_fd, &context->space, &changed);
         }
         for (ssize_t i = 0; i < threads && context->count < context->wanted; i++)
-            take(context, tids[i], true);
+            take(context, tids[i]);
         struct timespec nap = {0, BETWEEN_NS};
         nanosleep(&nap, NULL);
     }

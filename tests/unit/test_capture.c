@@ -9,7 +9,7 @@ static void test_blocked_in_a_call(void **state)
     (void)state;
     struct registers registers;
     long number = -7;
-    assert_true(capture_parse_syscall(blocked, &registers, &number));
+    assert_true(watch_parse_syscall(blocked, &registers, &number));
     assert_int_equal(number, 232);
     assert_int_equal(registers_sp(&registers), 0x7ffd8c4c2d30);
     assert_int_equal(registers_pc(&registers), 0x7f6c0e5a1dd6);
@@ -29,7 +29,7 @@ static void test_arguments_are_in_the_registers_of_the_call(void **state)
 #endif
     struct registers registers;
     long number;
-    assert_true(capture_parse_syscall("17 0x11 0x12 0x13 0x14 0x15 0x16 0x7000 0x4000\n",
+    assert_true(watch_parse_syscall("17 0x11 0x12 0x13 0x14 0x15 0x16 0x7000 0x4000\n",
                                       &registers, &number));
     uint64_t known = 1ull << architecture.sp | 1ull << architecture.pc;
     for (unsigned i = 0; i < 6; i++) {
@@ -44,7 +44,7 @@ static void test_call_number_0(void **state)
     (void)state;
     struct registers registers;
     long number = -7;
-    assert_true(capture_parse_syscall("0 0x3 0x0 0x0 0x0 0x0 0x0 0x7ffc00000000 0x7f0000000001",
+    assert_true(watch_parse_syscall("0 0x3 0x0 0x0 0x0 0x0 0x0 0x7ffc00000000 0x7f0000000001",
                                       &registers, &number));
     assert_int_equal(number, 0);
     assert_int_equal(registers_pc(&registers), 0x7f0000000001);
@@ -55,7 +55,7 @@ static void test_addresses_are_64_bits_wide(void **state)
     (void)state;
     struct registers registers;
     long number;
-    assert_true(capture_parse_syscall("1 0xffffffffffffffff 0x0 0x0 0x0 0x0 0x0 "
+    assert_true(watch_parse_syscall("1 0xffffffffffffffff 0x0 0x0 0x0 0x0 0x0 "
                                       "0xfffffffffffffff0 0xffffffffff600000\n",
                                       &registers, &number));
     assert_true(registers_sp(&registers) == 0xfffffffffffffff0ull);
@@ -67,7 +67,7 @@ static void test_blocked_outside_a_call(void **state)
     (void)state;
     struct registers registers;
     long number = -7;
-    assert_true(capture_parse_syscall("-1 0x7ffd8c4c2d30 0x55d0c0de0042\n", &registers, &number));
+    assert_true(watch_parse_syscall("-1 0x7ffd8c4c2d30 0x55d0c0de0042\n", &registers, &number));
     assert_int_equal(number, -1);
     assert_int_equal(registers_sp(&registers), 0x7ffd8c4c2d30);
     assert_int_equal(registers_pc(&registers), 0x55d0c0de0042);
@@ -94,7 +94,7 @@ static void test_running_and_broken_lines(void **state)
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
         struct registers registers = {.known = 5};
         long number = 77;
-        if (capture_parse_syscall(lines[i], &registers, &number))
+        if (watch_parse_syscall(lines[i], &registers, &number))
             fail_msg("\"%s\" was taken for a blocked thread's", lines[i]);
         assert_int_equal(registers.known, 5);
         assert_int_equal(number, 77);

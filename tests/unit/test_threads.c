@@ -14,14 +14,14 @@ static void appeared(void *context, struct thread *thread)
     if (visits->appeared_count < VISITS_MAX)
         visits->appeared[visits->appeared_count] = thread->tid;
     visits->appeared_count++;
-    assert_int_equal(thread->counted_tick, 0);
-    thread->counted_tick = (uint64_t)thread->tid * 10;
+    assert_int_equal(thread->looked_tick, 0);
+    thread->looked_tick = (uint64_t)thread->tid * 10;
 }
 
 static void vanished(void *context, struct thread *thread)
 {
     struct visits *visits = context;
-    assert_int_equal(thread->counted_tick, (uint64_t)thread->tid * 10);
+    assert_int_equal(thread->looked_tick, (uint64_t)thread->tid * 10);
     if (visits->vanished_count < VISITS_MAX)
         visits->vanished[visits->vanished_count] = thread->tid;
     visits->vanished_count++;
@@ -40,7 +40,7 @@ static struct visits update(struct threads *threads, const pid_t *tids, size_t c
     assert_int_equal(threads->count, count);
     for (size_t i = 0; i < count; i++) {
         assert_int_equal(threads->items[i].tid, tids[i]);
-        assert_int_equal(threads->items[i].counted_tick, tids[i] * 10);
+        assert_int_equal(threads->items[i].looked_tick, tids[i] * 10);
     }
     return visits;
 }

@@ -1,0 +1,83 @@
+/* Captures of threads that sleep. */
+#include "capture/capture.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Whether a thread that was blocked when it had this count of switches has not run since. */
+static bool has_stayed(const struct watch_place *place, struct watch *watch,
+                       const struct activity *before)
+{
+    struct activity after;
+    struct registers registers;
+    long syscall_number;
+    /* One that woke and still runs has not lost its CPU yet. One that is blocked has. */
+    if (before->counts_ends && !watch_read_blocked(place, watch, &registers, &syscall_number))
+        return false;
+    return watch_read_activity(place, watch, &after) && after.counts_ends == before->counts_ends &&
+           after.switches == before->switches;
+}
+
+/* Whether it still sleeps where the last snapshot was made. */
+static bool is_unmoved(const struct watch_place *place, struct watch *watch,
+                       const struct activity *now)
+{
+    return watch->is_asleep && watch->switches == now->switches &&
+           (!now->counts_ends || has_stayed(place, watch, now));
+}
+
+/* Of a thread that is blocked, and where it waits if no signal wakes it. */
+static void read_state(struct capture *capture, struct watch_place place, struct watch *watch)
+{
+    struct thread_file wchan = {0};
+    char line[256];
+    /* One that never moves is read once, which is not worth a descriptor. */
+    if (!watch->was_asleep)
+        place.keep_fds_below = 0;
+    watch->was_asleep = true;
+    if (watch_read(&place, &watch->stat, "stat", line, sizeof line) > 0)
+        capture->state = thread_state_of_stat(line);
+    place.keep_fds_below = 0;
+    /* "0" where the kernel does not tell (proc(5)). */
+    if (capture->state == THREAD_UNINTERRUPTIBLE &&
+        watch_read(&place, &wchan, "wchan", line, sizeof line) > 0 && strcmp(line, "0") != 0)
+        snprintf(capture->wait_channel, WAIT_CHANNEL_BYTES, "%.*s", WAIT_CHANNEL_BYTES - 1, line);
+}
+
+/* Reads a blocked thread as it is. Returns 0, -EAGAIN where it runs or ran meanwhile, -ESRCH where
+ * it is a zombie. */
+static int copy_asleep(struct capture *capture, const struct watch_place *place,
+                       struct watch *watch, struct snapshot *snapshot)
+{
+    const struct capture_request *request = &capture->request;
+    if (!watch_read_blocked(place, watch, &snapshot->registers, &capture->syscall_number))
+        return -EAGAIN;
+    /* "-1 0x0 0x0": it has no stack any more. */
+    if (!registers_sp(&snapshot->registers))
+        return -ESRCH;
+    snapshot_copy_stack(snapshot, request->tid, request->stack_areas, request->stack_limit);
+    read_state(capture, *place, watch);
+    if (!has_stayed(place, watch, &capture->activity))
+        return -EAGAIN;
+    watch->is_asleep = true;
+    watch->switches = capture->activity.switches;
+    return 0;
+}
+
+enum capture_result capture_look(struct capture *capture, const struct capture_request *request,
+                                 struct watch *watch, struct snapshot *snapshot)
+{
+    const struct watch_place place = {request->proc_fd, request->tid, request->keep_fds_below};
+    *capture = (struct capture){.request = *request, .syscall_number = -1};
+    capture->has_activity = watch_read_activity(&place, watch, &capture->activity);
+    if (capture->has_activity && is_unmoved(&place, watch, &capture->activity))
+        return CAPTURE_UNMOVED;
+    watch->is_asleep = false;
+    if (!snapshot_make_room(snapshot, request->stack_limit))
+        return CAPTURE_REFUSED;
+    int err = capture->has_activity ? copy_asleep(capture, &place, watch, snapshot) : -EAGAIN;
+    if (err == -EAGAIN)
+        return CAPTURE_RUNNING;
+    return err ? CAPTURE_GONE : CAPTURE_DONE;
+}

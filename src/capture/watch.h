@@ -1,0 +1,49 @@
+/* The files of /proc that tell of one thread, kept open from tick to tick, and what the last look
+ * at them said. */
+#ifndef FGPROF_CAPTURE_WATCH_H
+#define FGPROF_CAPTURE_WATCH_H
+
+#include "capture/registers.h"
+#include "target/activity.h"
+#include "target/thread_file.h"
+
+/* Zeroed at first. */
+struct watch {
+    struct thread_file schedstat, syscall;
+    struct thread_file stat;   /* from the second snapshot of it asleep on */
+    struct thread_file status; /* only where schedstat does not count */
+    bool is_asleep;            /* the last snapshot was of it sleeping, with this count: */
+    uint64_t switches;
+    bool was_asleep; /* in some snapshot: the next may need its stat again */
+};
+
+/* Whose files they are. */
+struct watch_place {
+    int proc_fd; /* /proc/PID of the process */
+    pid_t tid;
+    int keep_fds_below; /* see thread_file_read */
+};
+
+ssize_t watch_read(const struct watch_place *place, struct thread_file *file, const char *name,
+                   char *buffer, size_t buffer_bytes);
+
+/* By schedstat, or, where the kernel does not count there, by status. Returns false where the
+ * thread is gone. */
+bool watch_read_activity(const struct watch_place *place, struct watch *watch,
+                         struct activity *ret_activity);
+
+/* Reads where the thread is blocked. Returns false where it is not: on a CPU, or waiting for one
+ * (task_current_syscall in the kernel's lib/syscall.c). */
+bool watch_read_blocked(const struct watch_place *place, struct watch *watch,
+                        struct registers *ret_registers, long *ret_syscall_number);
+
+/* Parses a line of /proc/PID/task/TID/syscall of a blocked thread, as
+ *   232 0x5 0x7ffd8c4c2d60 0x80 0xffffffff 0x0 0x8 0x7ffd8c4c2d30 0x7f6c0e5a1dd6
+ * the number, six arguments, stack pointer and program counter, or "-1 SP PC" for one blocked
+ * outside a call. Returns false for "running" and anything else. */
+bool watch_parse_syscall(const char *line, struct registers *ret_registers,
+                         long *ret_syscall_number);
+
+void watch_close(struct watch *watch);
+
+#endif

@@ -1,0 +1,42 @@
+/* The stops of one process that are under way: asked for together, collected as they come.
+ *
+ * A row is a capture with a snapshot of its own, so that a thread that has stopped can be copied
+ * and let go at once, whatever the others do. */
+#ifndef FGPROF_RECORDER_STOPS_H
+#define FGPROF_RECORDER_STOPS_H
+
+#include "capture/capture.h"
+#include "target/reaper.h"
+
+#define STOPS_MAX                                                                                  \
+    64 /* at a time: a thread that has stopped waits for those before it to be copied */
+
+struct pending_stop {
+    struct capture capture;
+    struct snapshot snapshot;
+    enum capture_result result; /* CAPTURE_PENDING until it is collected */
+    bool is_interrupted;
+};
+
+struct stops {
+    struct pending_stop *items;
+    size_t count, capacity;
+    size_t made; /* items that were used before: they have room for a stack */
+};
+
+/* Attaches to the thread, which runs on. Returns CAPTURE_PENDING, or why not. */
+enum capture_result stops_add(struct stops *stops, struct reaper *reaper,
+                              const struct capture_request *request, const struct capture *look);
+
+/* Asks those to stop that were added since. */
+void stops_interrupt(struct stops *stops);
+
+/* Copies and lets go those that have stopped. Returns how many of all are collected now. */
+size_t stops_collect(struct stops *stops, struct reaper *reaper);
+
+/* Forgets a collected one; the last takes its place. */
+void stops_remove(struct stops *stops, size_t number);
+
+void stops_free(struct stops *stops);
+
+#endif

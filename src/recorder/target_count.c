@@ -1,0 +1,154 @@
+#include "recorder/target_count.h"
+
+#include <errno.h>
+
+/* A gap of less than this many ticks is none: a tick may come late. */
+#define GAP_TICKS 2
+
+static void note_counted(struct recording *recording, const struct share *share, enum stack_cut cut)
+{
+    recording->samples += share->ticks;
+    if (cut != STACK_WHOLE)
+        recording->samples_cut += share->ticks;
+    if (cut == STACK_CUT_NOT_CAPTURED)
+        recording->samples_not_captured += share->ticks;
+}
+
+/* More for a sample that is there. */
+static void count_again(struct recording *recording, uint32_t sample, const struct share *share)
+{
+    struct stack_table *stacks = &recording->stacks;
+    stack_table_count(stacks, sample, share->ticks, share->time_ns);
+    note_counted(recording, share, stacks->stacks[stacks->samples[sample].stack].cut);
+}
+
+/* Returns 0 or -ENOMEM. */
+static int label(const struct target *target, const struct thread *thread, enum thread_state state,
+                 struct sample_labels *ret_labels)
+{
+    const struct capture *capture = target->capture;
+    struct sample_labels labels = {
+        .thread_name = thread->name,
+        .tid = target->options->threads == FGPROF_THREADS_BY_ID ? (uint32_t)thread->tid : 0,
+        .state = state,
+        .syscall_number = -1,
+    };
+    if (thread_state_waits(state)) {
+        labels.syscall_number = (int32_t)capture->syscall_number;
+        if (strings_intern(&target->recording->strings, capture->wait_channel,
+                           &labels.wait_channel))
+            return -ENOMEM;
+    }
+    *ret_labels = labels;
+    return 0;
+}
+
+/* Counts target->stack for what is owed to the account. */
+static int count(struct target *target, struct thread *thread, enum thread_state state,
+                 enum account account)
+{
+    struct recording *recording = target->recording;
+    bool is_captured = target->stack.cut != STACK_CUT_NOT_CAPTURED;
+    struct sample_labels labels;
+    uint32_t sample;
+    int err = label(target, thread, state, &labels);
+    if (!err)
+        err = stack_table_add(&recording->stacks, is_captured ? target->space->id : NO_SPACE,
+                              &target->stack, &labels, 0, 0, &sample);
+    if (err)
+        return err;
+    struct share share = ledger_take(&thread->ledger, account, recording->period_ns);
+    count_again(recording, sample, &share);
+    if (is_captured) {
+        ledger_note_sample(&thread->ledger, account, sample);
+        thread->last_sample = sample;
+    }
+    return 0;
+}
+
+static const struct activity *activity_of(const struct capture *capture)
+{
+    return capture->has_activity ? &capture->activity : NULL;
+}
+
+/* Books the time up to now, by what the kernel said at the capture. */
+static void book(struct target *target, struct thread *thread, enum account account)
+{
+    struct recording *recording = target->recording;
+    struct ledger *ledger = &thread->ledger;
+    uint64_t owed_before_ns = ledger->owed_ns[ACCOUNT_RUNNING];
+    ledger_book(ledger, recording_now_ns(recording), activity_of(target->capture), account);
+    recording->running_ns += ledger->owed_ns[ACCOUNT_RUNNING] - owed_before_ns;
+}
+
+int target_count(struct target *target, struct thread *thread)
+{
+    enum account account = ledger_account(target->capture->state);
+    book(target, thread, account);
+    return count(target, thread, target->capture->state, account);
+}
+
+void target_count_unmoved(struct target *target, struct thread *thread)
+{
+    struct recording *recording = target->recording;
+    book(target, thread, ACCOUNT_ASLEEP);
+    struct share share = ledger_take(&thread->ledger, ACCOUNT_ASLEEP, recording->period_ns);
+    count_again(recording, thread->last_sample, &share);
+}
+
+/* Counts what it ran, or wanted to, for no stack. */
+static int count_active_not_captured(struct target *target, struct thread *thread)
+{
+    static const enum account accounts[] = {ACCOUNT_RUNNING, ACCOUNT_RUNNABLE};
+    int err = 0;
+    target->stack.depth = 0;
+    target->stack.cut = STACK_CUT_NOT_CAPTURED;
+    for (unsigned i = 0; i < sizeof accounts / sizeof *accounts && !err; i++) {
+        if (thread->ledger.owed_ns[accounts[i]])
+            err = count(target, thread, THREAD_UNKNOWN, accounts[i]);
+    }
+    return err;
+}
+
+static bool is_gap(const struct recording *recording, const struct thread *thread,
+                   uint64_t until_ns)
+{
+    return until_ns >= thread->ledger.booked_ns + GAP_TICKS * recording->period_ns;
+}
+
+int target_count_not_captured(struct target *target, struct thread *thread)
+{
+    uint64_t now_ns = recording_now_ns(target->recording);
+    if (thread->has_exited || !is_gap(target->recording, thread, now_ns))
+        return 0;
+    thread_forget_sleep(thread);
+    ledger_book(&thread->ledger, now_ns, NULL, ACCOUNT_RUNNABLE);
+    return count_active_not_captured(target, thread);
+}
+
+static bool has_sample(const struct ledger *ledger)
+{
+    for (unsigned i = 0; i < ACCOUNT_COUNT; i++) {
+        if (ledger->has_sample[i])
+            return true;
+    }
+    return false;
+}
+
+int target_count_end(struct target *target, struct thread *thread, uint64_t until_ns,
+                     bool was_running)
+{
+    struct recording *recording = target->recording;
+    struct ledger *ledger = &thread->ledger;
+    struct settlement settlements[ACCOUNT_COUNT];
+    if (thread->has_exited)
+        return 0;
+    if (was_running || is_gap(recording, thread, until_ns))
+        ledger_book(ledger, until_ns, NULL, thread->is_asleep ? ACCOUNT_ASLEEP : ACCOUNT_RUNNABLE);
+    if (!has_sample(ledger))
+        return count_active_not_captured(target, thread);
+    unsigned count = ledger_settle(ledger, recording->period_ns, settlements);
+    for (unsigned i = 0; i < count; i++)
+        count_again(recording, settlements[i].sample, &settlements[i].share);
+    return 0;
+}
