@@ -159,8 +159,21 @@ enum fgprof_format {
 enum fgprof_folded_flags {
     FGPROF_FOLDED_THREADS = 1, /* a root frame with the thread's name, "name/tid" by id */
     FGPROF_FOLDED_LINES = 2,   /* "function (file:line)" */
+    /* A leaf frame with what the thread was doing: "[running]"; "[runnable]", waiting for a CPU;
+     * "[futex]", the system call that it slept in, or "[sleeping]"; "[uninterruptible:
+     * io_schedule]", with the kernel's function that it waited in; "[stopped]"; "[unknown]". */
+    FGPROF_FOLDED_STATE = 4,
 };
 FGPROF_API int fgprof_profile_set_folded_flags(fgprof_profile *profile, unsigned flags);
+
+/* Which samples are written, in all formats. */
+enum fgprof_kept {
+    FGPROF_KEPT_ALL, /* the default */
+    FGPROF_KEPT_ON_CPU,
+    FGPROF_KEPT_OFF_CPU, /* all others: of threads that waited, for a CPU too, or were stopped */
+};
+/* -EINVAL for a value that is none of the enum's. */
+FGPROF_API int fgprof_profile_set_kept(fgprof_profile *profile, enum fgprof_kept kept);
 
 /* Writes to `fd`, from its current offset. Errors are write(2)'s (-EPIPE only where SIGPIPE is
  * ignored), -EINVAL for an unknown format, -ENOMEM; after one, what was written is not whole. */

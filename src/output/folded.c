@@ -2,6 +2,7 @@
  * one line a stack, sorted bytewise. */
 #include "output/output.h"
 #include "output/frame.h"
+#include "output/state.h"
 #include "base/array.h"
 
 #include <errno.h>
@@ -97,6 +98,12 @@ static char *fold(const struct fgprof_profile *profile, const struct profile_sam
     }
     if (!stack->depth)
         text_append(&buffer, buffer.length ? ";[unknown]" : "[unknown]");
+    if (profile->folded_flags & FGPROF_FOLDED_STATE) {
+        size_t from = buffer.length + 1;
+        text_append(&buffer, ";");
+        state_append_frame(&buffer, profile, sample);
+        replace_separators(&buffer, from);
+    }
     hide_count(&buffer);
     if (buffer.error) {
         text_free(&buffer);
@@ -116,13 +123,16 @@ void output_folded(const struct fgprof_profile *profile, struct sink *sink)
     struct folded_line *lines = calloc(profile->sample_count + 1, sizeof *lines);
     if (!lines)
         sink->error = -ENOMEM;
-    for (; lines && count < profile->sample_count; count++) {
-        lines[count].count = profile->samples[count].count;
-        lines[count].stack = fold(profile, &profile->samples[count]);
-        if (!lines[count].stack) {
+    for (size_t i = 0; lines && i < profile->sample_count && !sink->error; i++) {
+        const struct profile_sample *sample = &profile->samples[i];
+        if (!profile_keeps(profile, sample))
+            continue;
+        lines[count].count = sample->count;
+        lines[count].stack = fold(profile, sample);
+        if (lines[count].stack)
+            count++;
+        else
             sink->error = -ENOMEM;
-            break;
-        }
     }
     if (!sink->error)
         qsort(lines, count, sizeof *lines, compare);

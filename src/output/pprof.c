@@ -1,7 +1,9 @@
 /* profile.proto, gzipped (github.com/google/pprof/proto/profile.proto), with the value types of
- * Go's fgprof (github.com/felixge/fgprof): samples/count and time/nanoseconds. */
+ * Go's fgprof (github.com/felixge/fgprof), samples/count and time/nanoseconds, and the time in two
+ * parts, on_cpu/nanoseconds and off_cpu/nanoseconds. */
 #include "output/output.h"
 #include "output/protobuf.h"
+#include "output/state.h"
 #include "output/text_buffer.h"
 
 #include <errno.h>
@@ -62,14 +64,21 @@ enum word {
     WORD_SAMPLES,
     WORD_COUNT,
     WORD_TIME,
+    WORD_ON_CPU,
+    WORD_OFF_CPU,
     WORD_NANOSECONDS,
     WORD_WALLCLOCK,
     WORD_THREAD,
     WORD_TID,
-    WORD_TOTAL
+    WORD_STATE,
+    WORD_SYSCALL,
+    WORD_WAIT_CHANNEL,
+    WORD_STATES, /* and those after it: the states' names */
+    WORD_TOTAL = WORD_STATES + THREAD_STATE_COUNT
 };
-static const char *const words[WORD_TOTAL] = {
-    "samples", "count", "time", "nanoseconds", "wallclock", "thread", "tid",
+static const char *const words[WORD_STATES] = {
+    "samples",   "count",  "time", "on_cpu", "off_cpu", "nanoseconds",
+    "wallclock", "thread", "tid",  "state",  "syscall", "wait_channel",
 };
 
 static uint64_t word(const struct fgprof_profile *profile, enum word number)
@@ -86,6 +95,17 @@ static void put_value_type(struct protobuf *out, const struct fgprof_profile *pr
     protobuf_end(out, begin);
 }
 
+static void put_label(struct protobuf *out, const struct fgprof_profile *profile, enum word key,
+                      unsigned field, uint64_t value)
+{
+    if (!value)
+        return;
+    size_t begin = protobuf_begin(out, SAMPLE_LABEL);
+    protobuf_number(out, LABEL_KEY, word(profile, key));
+    protobuf_number(out, field, value);
+    protobuf_end(out, begin);
+}
+
 static void put_sample(struct protobuf *out, const struct fgprof_profile *profile,
                        const struct profile_sample *sample)
 {
@@ -97,21 +117,19 @@ static void put_sample(struct protobuf *out, const struct fgprof_profile *profil
         protobuf_varint(out, profile->stack_locations[stack->first_location + i] + 1u);
     protobuf_end(out, packed);
 
+    bool is_on_cpu = sample_is_on_cpu(sample);
     packed = protobuf_begin(out, SAMPLE_VALUE);
     protobuf_varint(out, sample->count);
     protobuf_varint(out, sample->time_ns);
+    protobuf_varint(out, is_on_cpu ? sample->time_ns : 0);
+    protobuf_varint(out, is_on_cpu ? 0 : sample->time_ns);
     protobuf_end(out, packed);
 
-    size_t label = protobuf_begin(out, SAMPLE_LABEL);
-    protobuf_number(out, LABEL_KEY, word(profile, WORD_THREAD));
-    protobuf_number(out, LABEL_STR, sample->thread_name);
-    protobuf_end(out, label);
-    if (sample->tid) {
-        label = protobuf_begin(out, SAMPLE_LABEL);
-        protobuf_number(out, LABEL_KEY, word(profile, WORD_TID));
-        protobuf_number(out, LABEL_NUM, sample->tid);
-        protobuf_end(out, label);
-    }
+    put_label(out, profile, WORD_THREAD, LABEL_STR, sample->thread_name);
+    put_label(out, profile, WORD_TID, LABEL_NUM, sample->tid);
+    put_label(out, profile, WORD_STATE, LABEL_STR, word(profile, WORD_STATES) + sample->state);
+    put_label(out, profile, WORD_SYSCALL, LABEL_STR, sample->syscall_name);
+    put_label(out, profile, WORD_WAIT_CHANNEL, LABEL_STR, sample->wait_channel);
     protobuf_end(out, begin);
 }
 
@@ -168,8 +186,10 @@ static void put_strings(struct protobuf *out, const struct fgprof_profile *profi
         text_append_name(&clean, profile->strings.items[i]);
         protobuf_bytes(out, PROFILE_STRING_TABLE, clean.text, clean.length);
     }
-    for (size_t i = 0; i < WORD_TOTAL; i++)
+    for (size_t i = 0; i < WORD_STATES; i++)
         protobuf_string(out, PROFILE_STRING_TABLE, words[i]);
+    for (uint32_t i = 0; i < THREAD_STATE_COUNT; i++)
+        protobuf_string(out, PROFILE_STRING_TABLE, state_name(i));
     if (clean.error)
         out->error = clean.error;
     text_free(&clean);
@@ -189,8 +209,11 @@ void output_pprof(const struct fgprof_profile *profile, struct sink *sink)
     struct protobuf out = {0};
     put_value_type(&out, profile, PROFILE_SAMPLE_TYPE, WORD_SAMPLES, WORD_COUNT);
     put_value_type(&out, profile, PROFILE_SAMPLE_TYPE, WORD_TIME, WORD_NANOSECONDS);
+    put_value_type(&out, profile, PROFILE_SAMPLE_TYPE, WORD_ON_CPU, WORD_NANOSECONDS);
+    put_value_type(&out, profile, PROFILE_SAMPLE_TYPE, WORD_OFF_CPU, WORD_NANOSECONDS);
     for (size_t i = 0; i < profile->sample_count; i++) {
-        put_sample(&out, profile, &profile->samples[i]);
+        if (profile_keeps(profile, &profile->samples[i]))
+            put_sample(&out, profile, &profile->samples[i]);
         drain(&out, sink);
     }
     for (size_t i = 0; i < profile->mapping_count; i++)

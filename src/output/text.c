@@ -2,6 +2,7 @@
  * debug=1, and pprof's parseGoCount (profile/legacy_profile.go) reads. */
 #include "output/output.h"
 #include "output/frame.h"
+#include "output/state.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -46,6 +47,33 @@ static void append_quoted(struct text_buffer *buffer, const char *text)
     text_append(buffer, "\"");
 }
 
+static void append_label(struct text_buffer *buffer, const char *key, const char *value)
+{
+    text_append(buffer, ", \"");
+    text_append(buffer, key);
+    text_append(buffer, "\":");
+    append_quoted(buffer, value);
+}
+
+/* Sorted by key, as Go writes them. */
+static void append_labels(struct text_buffer *buffer, const struct fgprof_profile *profile,
+                          const struct profile_sample *sample)
+{
+    const struct strings *strings = &profile->strings;
+    char tid[16];
+    snprintf(tid, sizeof tid, "%" PRIu32, sample->tid);
+    text_append(buffer, "# labels: {\"state\":");
+    append_quoted(buffer, state_name(sample->state));
+    if (sample->syscall_name)
+        append_label(buffer, "syscall", strings_get(strings, sample->syscall_name));
+    append_label(buffer, "thread", strings_get(strings, sample->thread_name));
+    if (sample->tid)
+        append_label(buffer, "tid", tid);
+    if (sample->wait_channel)
+        append_label(buffer, "wait_channel", strings_get(strings, sample->wait_channel));
+    text_append(buffer, "}\n");
+}
+
 /* pprof takes one off every address, so each is written as what follows its instruction; a note has
  * none, and becomes 0 there. */
 static char *key_of(const struct fgprof_profile *profile, const struct profile_sample *sample)
@@ -60,13 +88,8 @@ static char *key_of(const struct fgprof_profile *profile, const struct profile_s
         snprintf(word, sizeof word, " 0x%" PRIx64, location->address + 1);
         text_append(&buffer, word);
     }
-    text_append(&buffer, "\n# labels: {\"thread\":");
-    append_quoted(&buffer, strings_get(&profile->strings, sample->thread_name));
-    if (sample->tid) {
-        snprintf(word, sizeof word, ", \"tid\":\"%" PRIu32 "\"", sample->tid);
-        text_append(&buffer, word);
-    }
-    text_append(&buffer, "}\n");
+    text_append(&buffer, "\n");
+    append_labels(&buffer, profile, sample);
     if (buffer.error) {
         text_free(&buffer);
         return NULL;
@@ -212,11 +235,13 @@ void output_text(const struct fgprof_profile *profile, struct sink *sink)
     struct text_sample *samples = calloc(profile->sample_count + 1, sizeof *samples);
     if (!samples)
         sink->error = -ENOMEM;
-    for (; samples && count < profile->sample_count; count++) {
-        total += profile->samples[count].count;
-        samples[count].sample = &profile->samples[count];
-        samples[count].key = key_of(profile, samples[count].sample);
-        if (!samples[count].key)
+    for (size_t i = 0; samples && i < profile->sample_count; i++) {
+        const struct profile_sample *sample = &profile->samples[i];
+        if (!profile_keeps(profile, sample))
+            continue;
+        total += sample->count;
+        samples[count] = (struct text_sample){sample, key_of(profile, sample)};
+        if (!samples[count++].key)
             sink->error = -ENOMEM;
     }
     if (!sink->error) {

@@ -44,9 +44,17 @@ const struct fgprof_summary *fgprof_profile_summary(const fgprof_profile *profil
 
 int fgprof_profile_set_folded_flags(fgprof_profile *profile, unsigned flags)
 {
-    if (flags & ~(unsigned)(FGPROF_FOLDED_THREADS | FGPROF_FOLDED_LINES))
+    if (flags & ~(unsigned)(FGPROF_FOLDED_THREADS | FGPROF_FOLDED_LINES | FGPROF_FOLDED_STATE))
         return -EINVAL;
     profile->folded_flags = flags;
+    return 0;
+}
+
+int fgprof_profile_set_kept(fgprof_profile *profile, enum fgprof_kept kept)
+{
+    if (kept != FGPROF_KEPT_ALL && kept != FGPROF_KEPT_ON_CPU && kept != FGPROF_KEPT_OFF_CPU)
+        return -EINVAL;
+    profile->kept = kept;
     return 0;
 }
 

@@ -83,7 +83,21 @@ struct fgprof_profile {
     uint64_t period_ns;
     struct fgprof_summary summary;
     unsigned folded_flags;
+    enum fgprof_kept kept;
 };
+
+static inline bool sample_is_on_cpu(const struct profile_sample *sample)
+{
+    return sample->state == THREAD_RUNNING;
+}
+
+/* Whether the sample is to be written. */
+static inline bool profile_keeps(const struct fgprof_profile *profile,
+                                 const struct profile_sample *sample)
+{
+    return profile->kept == FGPROF_KEPT_ALL ||
+           (profile->kept == FGPROF_KEPT_ON_CPU) == sample_is_on_cpu(sample);
+}
 
 /* Returns 0 or -ENOMEM. */
 int profile_new(struct fgprof_profile **ret_profile);

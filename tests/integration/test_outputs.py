@@ -38,7 +38,8 @@ def test_format_follows_the_files_ending(world):
 def test_pprof_reads_pprof(world):
     path = profiles(world)[".pb.gz"]
     raw = tool("go", "tool", "pprof", "-raw", path)
-    assert "samples/count time/nanoseconds[dflt]" in raw, raw[:500]
+    assert ("samples/count time/nanoseconds[dflt] on_cpu/nanoseconds off_cpu/nanoseconds\n"
+            in raw), raw[:500]
     assert "PeriodType: wallclock nanoseconds" in raw and "Period: 10101010" in raw
     assert re.search(r"^1: 0x[0-9a-f]+/0x[0-9a-f]+/0x[0-9a-f]+ \S*fixture-states [0-9a-f]{40}", raw,
                      re.M), "mapping 1 is the main binary, with its build id"
@@ -80,7 +81,7 @@ def test_pprof_reads_text(world):
     samples = raw[raw.index("Samples:"):raw.index("Locations")]
     read_back = [int(c) for c in re.findall(r"^ +(\d+): [\d ]+", samples, re.M)]
     assert sum(read_back) == total, (sum(read_back), total)
-    assert '# labels: {"thread":"spinning"}' in text
+    assert '"thread":"spinning"}' in text
     assert re.search(r"^#\t0x[0-9a-f]+\tin_spin\+0x[0-9a-f]+\t+\S*states\.c:\d+$", text, re.M), text
 
 

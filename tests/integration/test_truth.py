@@ -42,7 +42,7 @@ def test_pprof_time_is_elapsed_time(world):
     duration = float(re.search(r"Duration: ([\d.]+)", raw)[1])
     times = {}
     for count, time_ns, labels in re.findall(
-            r"^ +(\d+) +(\d+): [\d ]+\n +thread:\[(.*?)\]", raw, re.M):
+            r"^ +(\d+) +(\d+) +\d+ +\d+: [\d ]+\n.*?thread:\[(.*?)\]", raw, re.M):
         times[labels] = times.get(labels, 0) + int(time_ns)
         assert int(time_ns) > 0 and int(count) >= 0
     assert set(times) == THREADS, times
@@ -57,9 +57,9 @@ def test_equal_stacks_of_equally_named_threads_are_one_sample(world):
         world.attach(target, "-o", profile, duration="1s")
         by_tid = world.attach(target, "--threads=tid", duration="1s")
     raw = tool("go", "tool", "pprof", "-raw", profile)
-    assert "tid" not in raw
-    samples = re.findall(r"^ +(\d+) +\d+: ([\d ]+)\n +thread:\[(.*?)\]", raw, re.M)
-    keys = [(stack, name) for _, stack, name in samples]
+    assert "tid:" not in raw
+    samples = re.findall(r"^ +(\d+) +\d+ +\d+ +\d+: ([\d ]+)\n +(.*)$", raw, re.M)
+    keys = [(stack, labels) for _, stack, labels in samples]
     assert len(keys) == len(set(keys)), "one stack in two samples"
     assert max(int(count) for count, _, _ in samples) > 10
     assert len(by_root(folded(by_tid.stdout))) > 100

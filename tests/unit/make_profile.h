@@ -88,6 +88,23 @@ static inline void make_sample(struct fgprof_profile *profile, const uint32_t *l
     assert_int_equal(profile_add_sample(profile, &sample), 0);
 }
 
+/* One of thread "app" with one frame. */
+static inline void make_state(struct fgprof_profile *profile, uint32_t location,
+                              enum thread_state state, const char *syscall_name,
+                              const char *wait_channel, uint64_t count)
+{
+    struct profile_sample sample = {
+        .thread_name = make_string(profile, "app"),
+        .state = state,
+        .syscall_name = make_string(profile, syscall_name),
+        .wait_channel = make_string(profile, wait_channel),
+        .count = count,
+        .time_ns = count * 10101010,
+    };
+    assert_int_equal(profile_add_stack(profile, &location, 1, &sample.stack), 0);
+    assert_int_equal(profile_add_sample(profile, &sample), 0);
+}
+
 #define MAKE_SAMPLE(profile, thread, tid, count, ...)                                              \
     make_sample(profile, (const uint32_t[]){__VA_ARGS__},                                          \
                 sizeof(uint32_t[]){__VA_ARGS__} / sizeof(uint32_t), thread, tid, count)

@@ -208,6 +208,68 @@ static void test_lines(void **state)
                            "app;main;outer (a b.c:40);inner (in:line.h:3)_[i] 5\n");
 }
 
+static void test_state_leaf(void **state)
+{
+    struct fgprof_profile *profile = *state;
+    uint32_t leaf = function(profile, 1, "f");
+    make_state(profile, leaf, THREAD_UNKNOWN, "", "", 1);
+    make_state(profile, leaf, THREAD_RUNNING, "", "", 2);
+    make_state(profile, leaf, THREAD_RUNNABLE, "", "", 4);
+    make_state(profile, leaf, THREAD_STOPPED, "", "", 8);
+    make_state(profile, leaf, THREAD_SLEEPING, "futex", "", 16);
+    make_state(profile, leaf, THREAD_SLEEPING, "syscall_999", "", 32);
+    make_state(profile, leaf, THREAD_SLEEPING, "", "", 64);
+    make_state(profile, leaf, THREAD_UNINTERRUPTIBLE, "vfork", "kernel_clone", 128);
+    make_state(profile, leaf, THREAD_UNINTERRUPTIBLE, "vfork", "", 256);
+    make_state(profile, leaf, THREAD_UNINTERRUPTIBLE, "", "", 512);
+    make_state(profile, leaf, THREAD_UNINTERRUPTIBLE, "", "odd;name\n", 1024);
+    assert_folded(profile, "f 2047\n");
+    assert_int_equal(fgprof_profile_set_folded_flags(profile, FGPROF_FOLDED_STATE), 0);
+    assert_folded(profile, "f;[futex] 16\n"
+                           "f;[runnable] 4\n"
+                           "f;[running] 2\n"
+                           "f;[sleeping] 64\n"
+                           "f;[stopped] 8\n"
+                           "f;[syscall_999] 32\n"
+                           "f;[uninterruptible: kernel_clone] 128\n"
+                           "f;[uninterruptible: odd:name\\x0a] 1024\n"
+                           "f;[uninterruptible: vfork] 256\n"
+                           "f;[uninterruptible] 512\n"
+                           "f;[unknown] 1\n");
+}
+
+static void test_state_leaf_with_the_other_flags(void **state)
+{
+    struct fgprof_profile *profile = *state;
+    uint32_t leaf = make_function(profile, 1, PROFILE_NO_MAPPING, "step 12", "a.c", 7);
+    make_state(profile, leaf, THREAD_SLEEPING, "read", "", 3);
+    make_sample(profile, NULL, 0, "app", 0, 5);
+    assert_int_equal(fgprof_profile_set_folded_flags(profile, FGPROF_FOLDED_STATE |
+                                                                  FGPROF_FOLDED_LINES |
+                                                                  FGPROF_FOLDED_THREADS),
+                     0);
+    assert_folded(profile, "app;[unknown];[unknown] 5\n"
+                           "app;step 12 (a.c:7);[read] 3\n");
+}
+
+static void test_only_what_is_kept_is_written(void **state)
+{
+    struct fgprof_profile *profile = *state;
+    uint32_t leaf = function(profile, 1, "f");
+    static const enum thread_state off_cpu[] = {THREAD_UNKNOWN, THREAD_RUNNABLE, THREAD_SLEEPING,
+                                                THREAD_UNINTERRUPTIBLE, THREAD_STOPPED};
+    make_state(profile, leaf, THREAD_RUNNING, "", "", 100);
+    assert_int_equal(fgprof_profile_set_kept(profile, FGPROF_KEPT_OFF_CPU), 0);
+    assert_folded(profile, "");
+    for (size_t i = 0; i < sizeof off_cpu / sizeof *off_cpu; i++)
+        make_state(profile, leaf, off_cpu[i], "", "", 1);
+    assert_folded(profile, "f 5\n");
+    assert_int_equal(fgprof_profile_set_kept(profile, FGPROF_KEPT_ON_CPU), 0);
+    assert_folded(profile, "f 100\n");
+    assert_int_equal(fgprof_profile_set_kept(profile, FGPROF_KEPT_ALL), 0);
+    assert_folded(profile, "f 105\n");
+}
+
 static void test_nothing_sampled(void **state)
 {
     assert_folded(*state, "");
@@ -258,6 +320,9 @@ int main(void)
         WITH_PROFILE(test_thread_root_by_name),
         WITH_PROFILE(test_thread_root_by_id),
         WITH_PROFILE(test_lines),
+        WITH_PROFILE(test_state_leaf),
+        WITH_PROFILE(test_state_leaf_with_the_other_flags),
+        WITH_PROFILE(test_only_what_is_kept_is_written),
         WITH_PROFILE(test_nothing_sampled),
         WITH_PROFILE(test_counts_are_64_bits_wide),
         WITH_PROFILE(test_many_samples),

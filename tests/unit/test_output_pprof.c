@@ -289,14 +289,18 @@ static void test_string_table_begins_with_the_empty_one(void **state)
     }
 }
 
-static void test_value_types_are_those_of_fgprof(void **state)
+static void test_value_types_are_those_of_fgprof_and_two_parts_of_time(void **state)
 {
     const struct read_profile *read = *state;
-    assert_int_equal(read->sample_type_count, 2);
+    assert_int_equal(read->sample_type_count, 4);
     assert_string_equal(string_at(read, read->sample_types[0][1]), "samples");
     assert_string_equal(string_at(read, read->sample_types[0][2]), "count");
     assert_string_equal(string_at(read, read->sample_types[1][1]), "time");
     assert_string_equal(string_at(read, read->sample_types[1][2]), "nanoseconds");
+    assert_string_equal(string_at(read, read->sample_types[2][1]), "on_cpu");
+    assert_string_equal(string_at(read, read->sample_types[2][2]), "nanoseconds");
+    assert_string_equal(string_at(read, read->sample_types[3][1]), "off_cpu");
+    assert_string_equal(string_at(read, read->sample_types[3][2]), "nanoseconds");
     assert_string_equal(string_at(read, read->period_type[1]), "wallclock");
     assert_string_equal(string_at(read, read->period_type[2]), "nanoseconds");
     assert_string_equal(string_at(read, read->numbers[14]), "time");
@@ -369,7 +373,7 @@ static void test_samples_have_their_values_and_leaf_first(void **state)
     const struct read_profile *read = *state;
     assert_int_equal(read->sample_count, 2);
     const struct read_sample *sample = &read->samples[0];
-    assert_int_equal(sample->value_count, 2);
+    assert_int_equal(sample->value_count, 4);
     assert_int_equal(sample->values[0], 42);
     assert_int_equal(sample->values[1], 42 * 10101010);
     assert_int_equal(sample->location_count, 3);
@@ -387,12 +391,14 @@ static void test_labels_have_one_value_a_key(void **state)
 {
     const struct read_profile *read = *state;
     const struct read_sample *sample = &read->samples[0];
-    assert_int_equal(sample->label_count, 1);
+    assert_int_equal(sample->label_count, 2);
     assert_string_equal(string_at(read, sample->labels[0][1]), "thread");
     assert_string_equal(string_at(read, sample->labels[0][2]), "app");
     assert_int_equal(sample->labels[0][3], 0);
+    assert_string_equal(string_at(read, sample->labels[1][1]), "state");
+    assert_string_equal(string_at(read, sample->labels[1][2]), "unknown");
     sample = &read->samples[1];
-    assert_int_equal(sample->label_count, 2);
+    assert_int_equal(sample->label_count, 3);
     assert_string_equal(string_at(read, sample->labels[0][1]), "thread");
     assert_string_equal(string_at(read, sample->labels[0][2]), "worker");
     assert_string_equal(string_at(read, sample->labels[1][1]), "tid");
@@ -474,7 +480,7 @@ static void test_nothing_sampled(void **state)
     struct fgprof_profile *profile = make_profile();
     struct read_profile *read = read_back(profile);
     assert_int_equal(read->sample_count, 0);
-    assert_int_equal(read->sample_type_count, 2);
+    assert_int_equal(read->sample_type_count, 4);
     assert_string_equal(string_at(read, 0), "");
     assert_string_equal(string_at(read, read->sample_types[1][1]), "time");
     read_free(read);
@@ -524,10 +530,80 @@ static void test_large_values(void **state)
     struct read_profile *read = read_back(profile);
     assert_true(read->samples[0].values[0] == INT64_MAX);
     assert_true(read->samples[0].values[1] == INT64_MAX);
-    assert_int_equal(read->samples[0].labels[1][3], UINT32_MAX);
+    assert_int_equal(read->samples[0].labels[0][3], UINT32_MAX);
     assert_true(read->locations[0].address == 0xffffffff80000010);
     assert_true(read->mappings[0][2] == 0xffffffff80000000);
     read_free(read);
+    fgprof_profile_free(profile);
+}
+
+static void assert_label(const struct read_profile *read, size_t sample, size_t label,
+                         const char *key, const char *value)
+{
+    assert_true(label < read->samples[sample].label_count);
+    assert_string_equal(string_at(read, read->samples[sample].labels[label][1]), key);
+    assert_string_equal(string_at(read, read->samples[sample].labels[label][2]), value);
+}
+
+static void test_states(void **state)
+{
+    (void)state;
+    static const char *const names[THREAD_STATE_COUNT] = {
+        "unknown", "running", "runnable", "sleeping", "uninterruptible", "stopped",
+    };
+    struct fgprof_profile *profile = make_profile();
+    uint32_t leaf = make_function(profile, 1, PROFILE_NO_MAPPING, "f", "", 0);
+    for (uint32_t i = 0; i < THREAD_STATE_COUNT; i++)
+        make_state(profile, leaf, i, "", "", 1 + i);
+    struct read_profile *read = read_back(profile);
+    assert_int_equal(read->sample_count, THREAD_STATE_COUNT);
+    for (uint32_t i = 0; i < THREAD_STATE_COUNT; i++) {
+        const uint64_t *values = read->samples[i].values;
+        assert_label(read, i, 1, "state", names[i]);
+        assert_int_equal(values[0], 1 + i);
+        assert_int_equal(values[1], (1 + i) * 10101010);
+        assert_int_equal(values[2], i == THREAD_RUNNING ? values[1] : 0);
+        assert_int_equal(values[3], i == THREAD_RUNNING ? 0 : values[1]);
+    }
+    read_free(read);
+    fgprof_profile_free(profile);
+}
+
+static void test_labels_of_waits(void **state)
+{
+    (void)state;
+    struct fgprof_profile *profile = make_profile();
+    uint32_t leaf = make_function(profile, 1, PROFILE_NO_MAPPING, "f", "", 0);
+    make_state(profile, leaf, THREAD_SLEEPING, "futex", "", 1);
+    make_state(profile, leaf, THREAD_UNINTERRUPTIBLE, "read", "io_schedule", 1);
+    struct read_profile *read = read_back(profile);
+    assert_int_equal(read->samples[0].label_count, 3);
+    assert_label(read, 0, 2, "syscall", "futex");
+    assert_int_equal(read->samples[1].label_count, 4);
+    assert_label(read, 1, 1, "state", "uninterruptible");
+    assert_label(read, 1, 2, "syscall", "read");
+    assert_label(read, 1, 3, "wait_channel", "io_schedule");
+    read_free(read);
+    fgprof_profile_free(profile);
+}
+
+static void test_only_what_is_kept_is_written(void **state)
+{
+    (void)state;
+    struct fgprof_profile *profile = make_profile();
+    uint32_t leaf = make_function(profile, 1, PROFILE_NO_MAPPING, "f", "", 0);
+    make_state(profile, leaf, THREAD_RUNNING, "", "", 1);
+    make_state(profile, leaf, THREAD_SLEEPING, "", "", 1);
+    make_state(profile, leaf, THREAD_RUNNABLE, "", "", 1);
+    static const size_t counts[] = {3, 1, 2};
+    for (size_t kept = 0; kept < 3; kept++) {
+        assert_int_equal(fgprof_profile_set_kept(profile, (enum fgprof_kept)kept), 0);
+        struct read_profile *read = read_back(profile);
+        assert_int_equal(read->sample_count, counts[kept]);
+        for (size_t i = 0; i < read->sample_count && kept; i++)
+            assert_int_equal(read->samples[i].values[2] != 0, kept == FGPROF_KEPT_ON_CPU);
+        read_free(read);
+    }
     fgprof_profile_free(profile);
 }
 
@@ -537,7 +613,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         WITH_RICH_PROFILE(test_string_table_begins_with_the_empty_one),
-        WITH_RICH_PROFILE(test_value_types_are_those_of_fgprof),
+        WITH_RICH_PROFILE(test_value_types_are_those_of_fgprof_and_two_parts_of_time),
         WITH_RICH_PROFILE(test_times),
         WITH_RICH_PROFILE(test_ids_are_not_zero_and_unique),
         WITH_RICH_PROFILE(test_samples_have_their_values_and_leaf_first),
@@ -550,6 +626,9 @@ int main(void)
         cmocka_unit_test(test_strings_are_made_utf8),
         cmocka_unit_test(test_a_name_may_be_a_word_of_the_format),
         cmocka_unit_test(test_large_values),
+        cmocka_unit_test(test_states),
+        cmocka_unit_test(test_labels_of_waits),
+        cmocka_unit_test(test_only_what_is_kept_is_written),
     };
     return cmocka_run_group_tests_name("output_pprof", tests, NULL, NULL);
 }

@@ -30,7 +30,7 @@ static void test_one_stack(void **state)
     /* pprof takes one off each address of the first line; the rows have them as they are. */
     assert_text(profile, "wallclock profile: total 42\n"
                          "42 @ 0x401011 0x401121\n"
-                         "# labels: {\"thread\":\"app\"}\n"
+                         "# labels: {\"state\":\"unknown\", \"thread\":\"app\"}\n"
                          "#\t0x401010\tread+0x10\t/src/io.c:12\n"
                          "#\t0x401120\tmain+0x20\t/src/main.c:7\n"
                          "\n");
@@ -54,7 +54,7 @@ static void test_columns_are_aligned_by_tabs(void **state)
     make_sample(profile, locations, 4, "app", 0, 1);
     assert_text(profile, "wallclock profile: total 1\n"
                          "1 @ 0x7f0000001003 0x11 0x401004 0x401005\n"
-                         "# labels: {\"thread\":\"app\"}\n"
+                         "# labels: {\"state\":\"unknown\", \"thread\":\"app\"}\n"
                          "#\t0x7f0000001002\ta+0x2\t\t\t/a.c:1\n"
                          "#\t0x10\t\tabcdefghijk+0x10\t/b.c:2\n"
                          "#\t0x401003\tabcd+0x3\t\t/c.c:3\n"
@@ -76,7 +76,7 @@ static void test_rows_without_a_file_part_the_columns(void **state)
     make_sample(profile, locations, 4, "app", 0, 1);
     assert_text(profile, "wallclock profile: total 1\n"
                          "1 @ 0x401002 0x401003 0x401004 0x401005\n"
-                         "# labels: {\"thread\":\"app\"}\n"
+                         "# labels: {\"state\":\"unknown\", \"thread\":\"app\"}\n"
                          "#\t0x401001\tshort+0x1\t/a.c:1\n"
                          "#\t0x401002\ta_name_without_a_file_that_is_long+0x2\n"
                          "#\t0x401003\ta_longer_name+0x3\t/b.c:2\n"
@@ -96,15 +96,15 @@ static void test_zero_is_written_as_any_number(void **state)
     MAKE_SAMPLE(profile, "app", 0, 1, first);
     assert_text(profile, "wallclock profile: total 6\n"
                          "3 @ 0x401001\n"
-                         "# labels: {\"thread\":\"app\"}\n"
+                         "# labels: {\"state\":\"unknown\", \"thread\":\"app\"}\n"
                          "#\t0x401000\tentry+0x0\n"
                          "\n"
                          "2 @ 0x0\n"
-                         "# labels: {\"thread\":\"app\"}\n"
+                         "# labels: {\"state\":\"unknown\", \"thread\":\"app\"}\n"
                          "#\t0xffffffffffffffff\t[unknown]\n"
                          "\n"
                          "1 @ 0x1\n"
-                         "# labels: {\"thread\":\"app\"}\n"
+                         "# labels: {\"state\":\"unknown\", \"thread\":\"app\"}\n"
                          "#\t0x0\t[unknown]\n"
                          "\n");
 }
@@ -120,15 +120,15 @@ static void test_most_counted_come_first(void **state)
     MAKE_SAMPLE(profile, "app", 0, 10, some);
     assert_text(profile, "wallclock profile: total 5000000019\n"
                          "5000000000 @ 0x2011\n"
-                         "# labels: {\"thread\":\"app\"}\n"
+                         "# labels: {\"state\":\"unknown\", \"thread\":\"app\"}\n"
                          "#\t0x2010\tmany+0x10\n"
                          "\n"
                          "10 @ 0x3011\n"
-                         "# labels: {\"thread\":\"app\"}\n"
+                         "# labels: {\"state\":\"unknown\", \"thread\":\"app\"}\n"
                          "#\t0x3010\tsome+0x10\n"
                          "\n"
                          "9 @ 0x1011\n"
-                         "# labels: {\"thread\":\"app\"}\n"
+                         "# labels: {\"state\":\"unknown\", \"thread\":\"app\"}\n"
                          "#\t0x1010\tfew+0x10\n"
                          "\n");
 }
@@ -146,20 +146,20 @@ static void test_ties_are_sorted_by_key(void **state)
     MAKE_SAMPLE(profile, "w", 0, 1, a);
     assert_text(profile, "wallclock profile: total 4\n"
                          "1 @ 0x10011\n"
-                         "# labels: {\"thread\":\"x\"}\n"
+                         "# labels: {\"state\":\"unknown\", \"thread\":\"x\"}\n"
                          "#\t0x10010\tb+0x10\n"
                          "\n"
                          "1 @ 0x10011 0x2011\n"
-                         "# labels: {\"thread\":\"x\"}\n"
+                         "# labels: {\"state\":\"unknown\", \"thread\":\"x\"}\n"
                          "#\t0x10010\tb+0x10\n"
                          "#\t0x2010\ta+0x10\n"
                          "\n"
                          "1 @ 0x2011\n"
-                         "# labels: {\"thread\":\"w\"}\n"
+                         "# labels: {\"state\":\"unknown\", \"thread\":\"w\"}\n"
                          "#\t0x2010\ta+0x10\n"
                          "\n"
                          "1 @ 0x2011\n"
-                         "# labels: {\"thread\":\"x\"}\n"
+                         "# labels: {\"state\":\"unknown\", \"thread\":\"x\"}\n"
                          "#\t0x2010\ta+0x10\n"
                          "\n");
 }
@@ -171,17 +171,63 @@ static void test_labels(void **state)
     MAKE_SAMPLE(profile, "worker", 4711, 3, leaf);
     MAKE_SAMPLE(profile, "a\"b\\c", 0, 2, leaf);
     MAKE_SAMPLE(profile, "x\ny", 0, 1, leaf);
+    assert_text(profile,
+                "wallclock profile: total 6\n"
+                "3 @ 0x1011\n"
+                "# labels: {\"state\":\"unknown\", \"thread\":\"worker\", \"tid\":\"4711\"}\n"
+                "#\t0x1010\tf+0x10\n"
+                "\n"
+                "2 @ 0x1011\n"
+                "# labels: {\"state\":\"unknown\", \"thread\":\"a\\\"b\\\\c\"}\n"
+                "#\t0x1010\tf+0x10\n"
+                "\n"
+                "1 @ 0x1011\n"
+                "# labels: {\"state\":\"unknown\", \"thread\":\"x\\x0ay\"}\n"
+                "#\t0x1010\tf+0x10\n"
+                "\n");
+}
+
+/* Sorted by key, as Go writes them. */
+static void test_labels_of_the_state(void **state)
+{
+    struct fgprof_profile *profile = *state;
+    uint32_t leaf = make_function(profile, 0x1010, PROFILE_NO_MAPPING, "f", "", 0);
+    make_state(profile, leaf, THREAD_RUNNING, "", "", 3);
+    make_state(profile, leaf, THREAD_SLEEPING, "futex", "", 2);
+    make_state(profile, leaf, THREAD_UNINTERRUPTIBLE, "vfork", "kernel_clone", 1);
     assert_text(profile, "wallclock profile: total 6\n"
                          "3 @ 0x1011\n"
-                         "# labels: {\"thread\":\"worker\", \"tid\":\"4711\"}\n"
+                         "# labels: {\"state\":\"running\", \"thread\":\"app\"}\n"
                          "#\t0x1010\tf+0x10\n"
                          "\n"
                          "2 @ 0x1011\n"
-                         "# labels: {\"thread\":\"a\\\"b\\\\c\"}\n"
+                         "# labels: {\"state\":\"sleeping\", \"syscall\":\"futex\", "
+                         "\"thread\":\"app\"}\n"
                          "#\t0x1010\tf+0x10\n"
                          "\n"
                          "1 @ 0x1011\n"
-                         "# labels: {\"thread\":\"x\\x0ay\"}\n"
+                         "# labels: {\"state\":\"uninterruptible\", \"syscall\":\"vfork\", "
+                         "\"thread\":\"app\", \"wait_channel\":\"kernel_clone\"}\n"
+                         "#\t0x1010\tf+0x10\n"
+                         "\n");
+}
+
+static void test_only_what_is_kept_is_written(void **state)
+{
+    struct fgprof_profile *profile = *state;
+    uint32_t leaf = make_function(profile, 0x1010, PROFILE_NO_MAPPING, "f", "", 0);
+    make_state(profile, leaf, THREAD_RUNNING, "", "", 3);
+    make_state(profile, leaf, THREAD_STOPPED, "", "", 2);
+    assert_int_equal(fgprof_profile_set_kept(profile, FGPROF_KEPT_ON_CPU), 0);
+    assert_text(profile, "wallclock profile: total 3\n"
+                         "3 @ 0x1011\n"
+                         "# labels: {\"state\":\"running\", \"thread\":\"app\"}\n"
+                         "#\t0x1010\tf+0x10\n"
+                         "\n");
+    assert_int_equal(fgprof_profile_set_kept(profile, FGPROF_KEPT_OFF_CPU), 0);
+    assert_text(profile, "wallclock profile: total 2\n"
+                         "2 @ 0x1011\n"
+                         "# labels: {\"state\":\"stopped\", \"thread\":\"app\"}\n"
                          "#\t0x1010\tf+0x10\n"
                          "\n");
 }
@@ -194,7 +240,7 @@ static void test_labels_with_a_backslash_before_x(void **state)
     MAKE_SAMPLE(profile, "C:\\xyz", 0, 1, leaf);
     assert_text(profile, "wallclock profile: total 1\n"
                          "1 @ 0x1011\n"
-                         "# labels: {\"thread\":\"C:\\\\xyz\"}\n"
+                         "# labels: {\"state\":\"unknown\", \"thread\":\"C:\\\\xyz\"}\n"
                          "#\t0x1010\tf+0x10\n"
                          "\n");
 }
@@ -207,7 +253,7 @@ static void test_inlined_calls_are_rows_of_their_own(void **state)
     MAKE_SAMPLE(profile, "app", 0, 5, leaf);
     assert_text(profile, "wallclock profile: total 5\n"
                          "5 @ 0x401011\n"
-                         "# labels: {\"thread\":\"app\"}\n"
+                         "# labels: {\"state\":\"unknown\", \"thread\":\"app\"}\n"
                          "#\t0x401010\tinner+0x20\t/in.h:3\n"
                          "#\t0x401010\touter+0x20\t/a.c:40\n"
                          "\n");
@@ -225,7 +271,7 @@ static void test_frames_without_a_name_and_notes(void **state)
     /* The address of a note is 0 once pprof has taken one off. */
     assert_text(profile, "wallclock profile: total 5\n"
                          "5 @ 0x7f0000001001 0x9a 0x1\n"
-                         "# labels: {\"thread\":\"app\"}\n"
+                         "# labels: {\"state\":\"unknown\", \"thread\":\"app\"}\n"
                          "#\t0x7f0000001000\t[libc.so.6]\n"
                          "#\t0x99\t\t[unknown]\n"
                          "#\t0x1\t\t[truncated: max depth]\n"
@@ -241,7 +287,7 @@ static void test_names_can_not_break_lines(void **state)
     MAKE_SAMPLE(profile, "t\n---", 0, 1, leaf);
     assert_text(profile, "wallclock profile: total 1\n"
                          "1 @ 0x1011\n"
-                         "# labels: {\"thread\":\"t\\x0a---\"}\n"
+                         "# labels: {\"state\":\"unknown\", \"thread\":\"t\\x0a---\"}\n"
                          "#\t0x1010\tf\\x0a--- Memory map: ---+0x10\t/a\\x0a\\x09b.c:3\n"
                          "\n");
 }
@@ -297,6 +343,8 @@ int main(void)
         WITH_PROFILE(test_most_counted_come_first),
         WITH_PROFILE(test_ties_are_sorted_by_key),
         WITH_PROFILE(test_labels),
+        WITH_PROFILE(test_labels_of_the_state),
+        WITH_PROFILE(test_only_what_is_kept_is_written),
         WITH_PROFILE(test_labels_with_a_backslash_before_x),
         WITH_PROFILE(test_inlined_calls_are_rows_of_their_own),
         WITH_PROFILE(test_frames_without_a_name_and_notes),

@@ -204,10 +204,29 @@ static void test_folded_flags(void **state)
     assert_int_equal(
         fgprof_profile_set_folded_flags(profile, FGPROF_FOLDED_THREADS | FGPROF_FOLDED_LINES), 0);
     assert_int_equal(profile->folded_flags, 3);
-    assert_int_equal(fgprof_profile_set_folded_flags(profile, 4), -EINVAL);
+    assert_int_equal(fgprof_profile_set_folded_flags(profile, 8), -EINVAL);
     assert_int_equal(profile->folded_flags, 3);
+    assert_int_equal(fgprof_profile_set_folded_flags(profile, FGPROF_FOLDED_STATE), 0);
+    assert_int_equal(profile->folded_flags, 4);
     assert_int_equal(fgprof_profile_set_folded_flags(profile, 0), 0);
     assert_int_equal(profile->folded_flags, 0);
+}
+
+static void test_what_is_kept(void **state)
+{
+    struct fgprof_profile *profile = *state;
+    struct profile_sample sample = {0};
+    assert_true(profile_keeps(profile, &sample));
+    assert_int_equal(fgprof_profile_set_kept(profile, (enum fgprof_kept)3), -EINVAL);
+    for (uint32_t i = 0; i < THREAD_STATE_COUNT; i++) {
+        sample.state = i;
+        assert_int_equal(fgprof_profile_set_kept(profile, FGPROF_KEPT_ALL), 0);
+        assert_true(profile_keeps(profile, &sample));
+        assert_int_equal(fgprof_profile_set_kept(profile, FGPROF_KEPT_ON_CPU), 0);
+        assert_int_equal(profile_keeps(profile, &sample), i == THREAD_RUNNING);
+        assert_int_equal(fgprof_profile_set_kept(profile, FGPROF_KEPT_OFF_CPU), 0);
+        assert_int_equal(profile_keeps(profile, &sample), i != THREAD_RUNNING);
+    }
 }
 
 static void test_summary_is_the_profiles_own(void **state)
@@ -237,6 +256,7 @@ int main(void)
         WITH_PROFILE(test_samples_of_equal_stack_and_labels_merge),
         WITH_PROFILE(test_many_rows_of_each_table),
         WITH_PROFILE(test_folded_flags),
+        WITH_PROFILE(test_what_is_kept),
         WITH_PROFILE(test_summary_is_the_profiles_own),
         cmocka_unit_test(test_free_accepts_null),
     };

@@ -1,0 +1,17 @@
+/* How the state of a sample's thread is written. */
+#ifndef FGPROF_OUTPUT_STATE_H
+#define FGPROF_OUTPUT_STATE_H
+
+#include "output/text_buffer.h"
+#include "profile/profile.h"
+
+/* "running", "runnable", "sleeping", "uninterruptible", "stopped" or "unknown". Static. */
+const char *state_name(uint32_t state);
+
+/* Appends the state as a frame: "[running]", "[runnable]", "[stopped]", "[unknown]"; of a thread
+ * that sleeps the call that it sleeps in, as "[futex]", of one that is uninterruptible the wait
+ * channel or else the call, as "[uninterruptible: io_schedule]". */
+void state_append_frame(struct text_buffer *buffer, const struct fgprof_profile *profile,
+                        const struct profile_sample *sample);
+
+#endif
