@@ -143,7 +143,13 @@ struct fgprof_summary {
     uint64_t pauses;          /* how often a thread that was running was paused */
     uint64_t pause_median_ns, pause_p99_ns, pause_max_ns;
     double pause_share; /* of the time that threads were found running; 0 to 1 */
-    int error;          /* why sampling ended before its time: 0 or a negative errno */
+    /* The time of all threads, by what they were doing: the sum of the five is all of it. */
+    uint64_t running_ns;
+    uint64_t runnable_ns; /* waiting for a CPU */
+    uint64_t waiting_ns;  /* for anything else */
+    uint64_t stopped_ns;  /* by a signal or a debugger */
+    uint64_t unknown_ns;  /* of samples that were not captured */
+    int error;            /* why sampling ended before its time: 0 or a negative errno */
 };
 
 /* Valid as long as the profile. */

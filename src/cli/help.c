@@ -11,6 +11,10 @@ static const char options_text[] =
     "  -t, --threads[=tid]   folded: the thread's name (name/tid) as root frame;\n"
     "                        =tid also tells threads of equal name apart\n"
     "      --lines           folded: file and line in each frame\n"
+    "      --state           folded: what the thread was doing as leaf frame:\n"
+    "                        [running], [runnable] (waiting for a CPU), [futex] ...\n"
+    "      --on-cpu          only samples of threads that ran on a CPU\n"
+    "      --off-cpu         only all others\n"
     "      --max-depth N     keep the N frames nearest the leaf (default 1024)\n"
     "  -q, --quiet           no progress, no summary\n"
     "  -h, --help            this text\n";

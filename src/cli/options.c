@@ -12,7 +12,7 @@
 #define RATE_MAX_HZ 1000
 #define DEPTH_DEFAULT 1024
 
-enum { OPTION_LINES = 256, OPTION_MAX_DEPTH };
+enum { OPTION_LINES = 256, OPTION_STATE, OPTION_ON_CPU, OPTION_OFF_CPU, OPTION_MAX_DEPTH };
 
 static const struct option long_options[] = {
     {"pid", required_argument, NULL, 'p'},
@@ -22,6 +22,9 @@ static const struct option long_options[] = {
     {"output", required_argument, NULL, 'o'},
     {"threads", optional_argument, NULL, 't'},
     {"lines", no_argument, NULL, OPTION_LINES},
+    {"state", no_argument, NULL, OPTION_STATE},
+    {"on-cpu", no_argument, NULL, OPTION_ON_CPU},
+    {"off-cpu", no_argument, NULL, OPTION_OFF_CPU},
     {"max-depth", required_argument, NULL, OPTION_MAX_DEPTH},
     {"quiet", no_argument, NULL, 'q'},
     {"help", no_argument, NULL, 'h'},
@@ -90,6 +93,17 @@ static bool parse_threads(struct cli_options *options, const char *value)
            complain("--threads", value, "give --threads=tid, or no value");
 }
 
+static bool set_kept(struct cli_options *options, enum fgprof_kept kept)
+{
+    if (options->kept != FGPROF_KEPT_ALL && options->kept != kept) {
+        fprintf(stderr, "fgprof-c: --on-cpu and --off-cpu exclude each other: give one of them, or "
+                        "none for all samples\n");
+        return false;
+    }
+    options->kept = kept;
+    return true;
+}
+
 /* The format that a file's name asks for. */
 static bool format_of_name(struct cli_options *options)
 {
@@ -129,6 +143,13 @@ static bool parse_option(struct cli_options *options, int option, const char *va
     case OPTION_LINES:
         options->shows_lines = true;
         return true;
+    case OPTION_STATE:
+        options->shows_state = true;
+        return true;
+    case OPTION_ON_CPU:
+        return set_kept(options, FGPROF_KEPT_ON_CPU);
+    case OPTION_OFF_CPU:
+        return set_kept(options, FGPROF_KEPT_OFF_CPU);
     case OPTION_MAX_DEPTH:
         if (!number_parse(value, 1, 1000000, &number))
             return complain("depth", value, "give a number of frames, 1 to 1000000");

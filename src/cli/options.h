@@ -19,6 +19,8 @@ struct cli_options {
     bool shows_threads;
     enum fgprof_threads threads;
     bool shows_lines;
+    bool shows_state;
+    enum fgprof_kept kept;
     size_t max_depth;
     bool is_quiet;
     char **command_argv; /* what `run` starts */

@@ -23,6 +23,21 @@ static double percent(uint64_t part, uint64_t whole)
     return whole ? 100.0 * (double)part / (double)whole : 0;
 }
 
+static void summarize_states(const struct fgprof_summary *summary)
+{
+    uint64_t all_ns = summary->running_ns + summary->runnable_ns + summary->waiting_ns +
+                      summary->stopped_ns + summary->unknown_ns;
+    fprintf(stderr,
+            "  of their time threads were %.1f %% running, %.1f %% runnable, %.1f %% waiting",
+            percent(summary->running_ns, all_ns), percent(summary->runnable_ns, all_ns),
+            percent(summary->waiting_ns, all_ns));
+    if (summary->stopped_ns)
+        fprintf(stderr, ", %.1f %% stopped", percent(summary->stopped_ns, all_ns));
+    if (summary->unknown_ns)
+        fprintf(stderr, ", %.1f %% not known", percent(summary->unknown_ns, all_ns));
+    fputc('\n', stderr);
+}
+
 static void summarize(const struct cli_options *options, const struct fgprof_summary *summary)
 {
     char median[32], p99[32], max[32];
@@ -37,6 +52,7 @@ static void summarize(const struct cli_options *options, const struct fgprof_sum
             summary->threads_seen, summary->samples, summary->stacks,
             percent(summary->samples_cut, summary->samples),
             percent(summary->samples_unnamed, summary->samples));
+    summarize_states(summary);
     if (summary->samples_not_captured) {
         fprintf(stderr, "  %.2f %% of samples have no stack: their threads did not stop in time\n",
                 percent(summary->samples_not_captured, summary->samples));
@@ -61,9 +77,12 @@ static void summarize(const struct cli_options *options, const struct fgprof_sum
 bool report(const struct cli_options *options, fgprof_profile *profile, struct output_file *file)
 {
     unsigned flags = (options->shows_threads ? FGPROF_FOLDED_THREADS : 0u) |
-                     (options->shows_lines ? FGPROF_FOLDED_LINES : 0u);
+                     (options->shows_lines ? FGPROF_FOLDED_LINES : 0u) |
+                     (options->shows_state ? FGPROF_FOLDED_STATE : 0u);
     progress_clear(options);
     int err = fgprof_profile_set_folded_flags(profile, flags);
+    if (!err)
+        err = fgprof_profile_set_kept(profile, options->kept);
     if (!err)
         err = fgprof_profile_write(profile, options->format, file->fd);
     if (!err)

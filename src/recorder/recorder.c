@@ -146,6 +146,17 @@ static void summarize(const struct recording *recording, struct fgprof_summary *
     summary->error = recording->error;
 }
 
+static void sum_times(const struct fgprof_profile *profile, struct fgprof_summary *summary)
+{
+    uint64_t *const times[THREAD_STATE_COUNT] = {
+        [THREAD_UNKNOWN] = &summary->unknown_ns,         [THREAD_RUNNING] = &summary->running_ns,
+        [THREAD_RUNNABLE] = &summary->runnable_ns,       [THREAD_SLEEPING] = &summary->waiting_ns,
+        [THREAD_UNINTERRUPTIBLE] = &summary->waiting_ns, [THREAD_STOPPED] = &summary->stopped_ns,
+    };
+    for (size_t i = 0; i < profile->sample_count; i++)
+        *times[profile->samples[i].state] += profile->samples[i].time_ns;
+}
+
 int fgprof_recorder_run(fgprof_recorder *recorder, fgprof_profile **ret_profile)
 {
     pthread_t thread;
@@ -172,6 +183,7 @@ int fgprof_recorder_run(fgprof_recorder *recorder, fgprof_profile **ret_profile)
     profile->start_time_ns = recording->start_time_ns;
     profile->period_ns = recording->period_ns;
     summarize(recording, &profile->summary);
+    sum_times(profile, &profile->summary);
     *ret_profile = profile;
     return 0;
 }

@@ -44,6 +44,8 @@ def test_command_line(world):
             (["attach", "-p", "1", "-o", "x.svg"], "x.svg"),
             (["attach", "-p", "1", "--max-depth", "0"], "depth"),
             (["attach", "-p", "1", "--threads=pid"], "pid"),
+            (["attach", "-p", "1", "--on-cpu", "--off-cpu"], "exclude each other"),
+            (["attach", "-p", "1", "--off-cpu", "--on-cpu"], "exclude each other"),
             (["attach", "-p", "1", "--nonsense"], "nonsense"),
             (["attach", "-p", "1", "extra"], "extra")):
         done = world.fgprof(*arguments)
