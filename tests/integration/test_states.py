@@ -1,0 +1,191 @@
+"""What threads were doing: the state of each sample, in all formats."""
+
+import collections
+import os
+import re
+import signal
+
+from harness import folded, status_field, tool, wait_for
+
+CALLS = {"sleeping": "[clock_nanosleep]", "locked": "[futex]", "piped": "[read]",
+         "fixture-states": "[clock_nanosleep]"}
+
+# Writes one recording of process argv[1] whole, and in two parts, to argv[2], argv[3] and argv[4].
+PARTS = r"""
+#include <fcntl.h>
+#include <fgprof.h>
+#include <stdlib.h>
+int main(int argc, char **argv)
+{
+    fgprof_options *options;
+    fgprof_recorder *recorder;
+    fgprof_profile *profile;
+    if (argc != 5 || fgprof_options_new(&options))
+        return 1;
+    fgprof_options_set_duration_ns(options, 1000000000);
+    if (fgprof_recorder_new(options, &recorder) ||
+        fgprof_recorder_attach(recorder, atoi(argv[1])) || fgprof_recorder_run(recorder, &profile))
+        return 2;
+    enum fgprof_kept kept[] = {FGPROF_KEPT_ALL, FGPROF_KEPT_ON_CPU, FGPROF_KEPT_OFF_CPU};
+    for (int i = 0; i < 3; i++) {
+        int fd = open(argv[2 + i], O_WRONLY | O_CREAT | O_TRUNC, 0600);
+        if (fd < 0 || fgprof_profile_set_kept(profile, kept[i]) ||
+            fgprof_profile_write(profile, FGPROF_FOLDED, fd))
+            return 3;
+    }
+    fgprof_profile_free(profile);
+    fgprof_recorder_free(recorder);
+    fgprof_options_free(options);
+    return 0;
+}
+"""
+
+
+def leaves_by_root(text):
+    """{root: {leaf: count}}"""
+    leaves = collections.defaultdict(collections.Counter)
+    for stack, count in folded(text).items():
+        leaves[stack[0]][stack[-1]] += count
+    return leaves
+
+
+def shares(stderr):
+    """The summary's shares of time, as {state: percent}."""
+    line = re.search(r"^  of their time threads were (.*)$", stderr, re.M)[1]
+    return {state: float(share) for share, state in re.findall(r"([\d.]+) % ([a-z ]+)", line)}
+
+
+def test_leaf_frames(world):
+    with world.running("states", 30) as target:
+        done = world.attach(target, "-t", "--state")
+    leaves = leaves_by_root(done.stdout)
+    for thread, leaf in CALLS.items():
+        # One may still be on its way there at the first ticks.
+        assert leaves[thread][leaf] >= 0.8 * sum(leaves[thread].values()), leaves[thread]
+    # On a busy machine it waits for a CPU at times.
+    assert leaves["spinning"]["[running]"] > 0, leaves["spinning"]
+    assert set(leaves["spinning"]) <= {"[running]", "[runnable]"}, leaves["spinning"]
+    found = shares(done.stderr)
+    assert found["waiting"] >= 65 and abs(sum(found.values()) - 100) < 0.5, done.stderr
+
+
+def test_without_the_flag_there_is_no_such_frame(world):
+    with world.running("states", 30) as target:
+        done = world.attach(target, duration="300ms")
+    assert not re.search(r";\[(running|runnable|futex|read|clock_nanosleep)\] ", done.stdout)
+
+
+def test_calls_that_a_stop_would_disturb(world):
+    with world.running("sleepers-O2-omit", 3) as target:
+        stacks = folded(world.attach(target, "--state", duration="1s").stdout)
+    leaves = {stack[-1] for stack in stacks}
+    assert {"[epoll_wait]", "[semtimedop]", "[rt_sigtimedwait]", "[recvfrom]", "[accept]"} <= leaves, (
+        leaves)
+
+
+def test_uninterruptible(world):
+    with world.running("vfork", 4) as target:
+        wait_for(lambda: status_field(target.pid, "State").startswith("D"), "the vfork")
+        channel = open(f"/proc/{target.pid}/wchan").read()
+        done = world.attach(target, "-t", "--state", duration="1s")
+        raw_path = world.path("vfork.pb.gz")
+        world.attach(target, "-o", raw_path, duration="300ms")
+    leaf = "[uninterruptible: " + (channel if channel != "0" else "vfork") + "]"
+    leaves = leaves_by_root(done.stdout)
+    assert set(leaves["fixture-vfork"]) == {leaf}, leaves
+    assert set(leaves["beside"]) == {"[clock_nanosleep]"}, leaves
+    raw = tool("go", "tool", "pprof", "-raw", raw_path)
+    assert re.search(r"state:\[uninterruptible\] syscall:\[vfork\]", raw), raw
+
+
+def test_stopped(world):
+    with world.running("states", 30) as target:
+        os.kill(target.pid, signal.SIGSTOP)
+        for tid in os.listdir(f"/proc/{target.pid}/task"):
+            wait_for(lambda: status_field(f"{target.pid}/task/{tid}", "State").startswith("T"),
+                     "the stop")
+        done = world.attach(target, "--state", duration="500ms")
+        os.kill(target.pid, signal.SIGCONT)
+    assert {stack[-1] for stack in folded(done.stdout)} == {"[stopped]"}, done.stdout
+    assert shares(done.stderr)["stopped"] == 100, done.stderr
+
+
+def times_of(pid):
+    """On a CPU, and waiting for one, of all threads: the kernel's own account."""
+    lines = [open(f"/proc/{pid}/task/{tid}/schedstat").read().split()
+             for tid in os.listdir(f"/proc/{pid}/task")]
+    return sum(int(line[0]) for line in lines), sum(int(line[1]) for line in lines)
+
+
+def test_waiting_for_a_cpu(world):
+    with world.running("spinners", 30, 4) as target:
+        before = times_of(target.pid)
+        done = world.attach(target, "--state", duration="3s")
+        after = times_of(target.pid)
+    running, waiting = after[0] - before[0], after[1] - before[1]
+    truth = waiting / (running + waiting)
+    leaves = collections.Counter()
+    for stack, count in folded(done.stdout).items():
+        leaves[stack[-1]] += count
+    found = leaves["[runnable]"] / sum(leaves.values())
+    assert set(leaves) <= {"[running]", "[runnable]", "[unknown]"}, leaves
+    assert leaves["[unknown]"] <= 0.15 * sum(leaves.values()), leaves
+    # Other work on that CPU makes the waits longer.
+    assert truth > 0.7 and abs(found - truth) < 0.35, (found, truth)
+
+
+def samples_of(raw):
+    """[(values, {label: value})] of pprof -raw."""
+    samples = []
+    for values, labels in re.findall(r"^((?: +\d+)+): [\d ]+\n +(\S.*)$", raw, re.M):
+        pairs = re.findall(r"(\w+):\[(.*?)\]", labels)
+        assert len(dict(pairs)) == len(pairs), labels
+        samples.append(([int(value) for value in values.split()], dict(pairs)))
+    return samples
+
+
+def test_pprof(world):
+    path = world.path("states.pb.gz")
+    with world.running("states", 30) as target:
+        world.attach(target, "-o", path, duration="1s")
+    raw = tool("go", "tool", "pprof", "-raw", path)
+    assert "samples/count time/nanoseconds[dflt] on_cpu/nanoseconds off_cpu/nanoseconds\n" in raw
+    samples = samples_of(raw)
+    for (count, time, on_cpu, off_cpu), labels in samples:
+        assert count and time == on_cpu + off_cpu, (time, on_cpu, off_cpu)
+        assert (on_cpu > 0) == (labels["state"] == "running"), (on_cpu, labels)
+        assert ("syscall" in labels) == (labels["state"] == "sleeping"), labels
+    calls = {(labels["thread"], labels.get("syscall")) for _, labels in samples}
+    assert {("locked", "futex"), ("piped", "read"), ("sleeping", "clock_nanosleep"),
+            ("spinning", None)} <= calls, calls
+    on_cpu = tool("go", "tool", "pprof", "-top", "-sample_index=on_cpu", path)
+    assert "in_spin" in on_cpu and "nanosleep" not in on_cpu, on_cpu
+    futex = tool("go", "tool", "pprof", "-top", "-tagfocus=syscall=futex", path)
+    assert "in_lock" in futex and "in_pipe" not in futex, futex
+
+
+def test_parts_add_up(world):
+    source, program = world.path("parts.c"), world.path("parts")
+    with open(source, "w") as file:
+        file.write(PARTS)
+    sanitize = ["-fsanitize=address,undefined"] if world.is_sanitized else []
+    tool("gcc", "-std=c17", "-D_GNU_SOURCE", *sanitize, source, "-I" + world.source + "/include",
+         "-o", program, "-L" + world.build, "-lfgprof", "-Wl,-rpath," + world.build)
+    paths = [world.path(name) for name in ("whole.folded", "on.folded", "off.folded")]
+    with world.running("states", 30) as target:
+        tool(program, target.pid, *paths)
+    whole, on_cpu, off_cpu = (collections.Counter(folded(open(path).read())) for path in paths)
+    assert on_cpu and off_cpu and on_cpu + off_cpu == whole, (on_cpu, off_cpu, whole)
+
+
+def test_one_kind_alone(world):
+    with world.running("states", 30) as target:
+        on_cpu = world.attach(target, "--on-cpu", "--state", duration="500ms")
+        off_cpu = world.attach(target, "--off-cpu", "--state", duration="500ms")
+        text = world.attach(target, "--on-cpu", "-f", "text", duration="500ms").stdout
+    assert {stack[-1] for stack in folded(on_cpu.stdout)} == {"[running]"}, on_cpu.stdout
+    leaves = {stack[-1] for stack in folded(off_cpu.stdout)}
+    assert {"[futex]", "[read]", "[clock_nanosleep]"} <= leaves and "[running]" not in leaves, leaves
+    assert set(re.findall(r'"state":"(\w+)"', text)) == {"running"}, text
+    # The summary is of all of it.
+    assert shares(on_cpu.stderr)["waiting"] >= 65, on_cpu.stderr
