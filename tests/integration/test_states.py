@@ -119,7 +119,8 @@ def times_of(pid):
 
 
 def test_waiting_for_a_cpu(world):
-    with world.running("spinners", 30, 4) as target:
+    # Two on one CPU: each waits for at least half of its time, longer where others use that CPU.
+    with world.running("spinners", 30, 2) as target:
         before = times_of(target.pid)
         done = world.attach(target, "--state", duration="3s")
         after = times_of(target.pid)
@@ -128,11 +129,10 @@ def test_waiting_for_a_cpu(world):
     leaves = collections.Counter()
     for stack, count in folded(done.stdout).items():
         leaves[stack[-1]] += count
-    found = leaves["[runnable]"] / sum(leaves.values())
+    # Of one that gets no CPU at the end nothing is known.
     assert set(leaves) <= {"[running]", "[runnable]", "[unknown]"}, leaves
-    assert leaves["[unknown]"] <= 0.15 * sum(leaves.values()), leaves
-    # Other work on that CPU makes the waits longer.
-    assert truth > 0.7 and abs(found - truth) < 0.35, (found, truth)
+    found = leaves["[runnable]"] / (leaves["[runnable]"] + leaves["[running]"])
+    assert truth > 0.4 and abs(found - truth) < 0.3, (found, truth, done.stderr)
 
 
 def samples_of(raw):
