@@ -235,7 +235,7 @@ int target_finish(struct target *target)
         if (thread->is_stopping)
             err = target_count_not_captured(target, thread);
         if (!err)
-            err = target_count_end(target, thread, end_ns, false);
+            err = target_count_end(target, thread, end_ns, true);
     }
     return err;
 }

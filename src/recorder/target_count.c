@@ -136,14 +136,14 @@ static bool has_sample(const struct ledger *ledger)
 }
 
 int target_count_end(struct target *target, struct thread *thread, uint64_t until_ns,
-                     bool was_running)
+                     bool is_certain)
 {
     struct recording *recording = target->recording;
     struct ledger *ledger = &thread->ledger;
     struct settlement settlements[ACCOUNT_COUNT];
     if (thread->has_exited)
         return 0;
-    if (was_running || is_gap(recording, thread, until_ns))
+    if (is_certain || is_gap(recording, thread, until_ns))
         ledger_book(ledger, until_ns, NULL, thread->is_asleep ? ACCOUNT_ASLEEP : ACCOUNT_RUNNABLE);
     if (!has_sample(ledger))
         return count_active_not_captured(target, thread);

@@ -15,9 +15,10 @@ void target_count_unmoved(struct target *target, struct thread *thread);
 int target_count_not_captured(struct target *target, struct thread *thread);
 
 /* The thread is gone, or the recording at its end. Settles its ledger: its time until `until_ns` is
- * counted for where it was seen last, or as not captured where it was not seen. `was_running`: it
- * is known to have been on a CPU, or waiting for one, until then. Returns 0 or -ENOMEM. */
+ * counted for where it was seen last, or as not captured where it was not seen. Not where that
+ * is less than a tick or two, unless `is_certain`: that it was there until then. Returns 0 or
+ * -ENOMEM. */
 int target_count_end(struct target *target, struct thread *thread, uint64_t until_ns,
-                     bool was_running);
+                     bool is_certain);
 
 #endif
