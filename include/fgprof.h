@@ -20,6 +20,7 @@
 #ifndef FGPROF_H
 #define FGPROF_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -55,7 +56,7 @@ struct fgprof_progress {
 };
 typedef void fgprof_progress_fn(const struct fgprof_progress *progress, void *context);
 
-/* Defaults: 99 Hz, no duration, depth 1024, threads by name. -ENOMEM. */
+/* Defaults: 99 Hz, no duration, depth 1024, pauses of 2 percent, threads by name. -ENOMEM. */
 FGPROF_API int fgprof_options_new(fgprof_options **ret_options);
 FGPROF_API void fgprof_options_free(fgprof_options *options);
 
@@ -68,6 +69,11 @@ FGPROF_API int fgprof_options_set_duration_ns(fgprof_options *options, uint64_t 
 /* The most frames of a stack that are kept, counted from the leaf; at least 1, else -ERANGE. A
  * deeper one ends in the frame "[truncated: max depth]". */
 FGPROF_API int fgprof_options_set_max_depth(fgprof_options *options, size_t frames);
+
+/* The most of its running time that a thread may lose to pauses, in percent: more than 0, at most
+ * 100, else -ERANGE. Where stopping a thread at each tick would cost it more, it is stopped less
+ * often, and each of its samples stands for more time. */
+FGPROF_API int fgprof_options_set_max_pause(fgprof_options *options, double percent);
 
 /* -EINVAL for a value that is none of the enum's. */
 FGPROF_API int fgprof_options_set_threads(fgprof_options *options, enum fgprof_threads threads);
@@ -140,7 +146,9 @@ struct fgprof_summary {
     uint64_t samples_not_captured; /* of these, whose thread could not be stopped in its time */
     uint64_t samples_assumed; /* of these, between two looks at a thread that moved meanwhile */
     uint64_t stacks;          /* distinct ones */
-    uint64_t pauses;          /* how often a thread that was running was paused */
+    uint64_t samples_thinned; /* ticks at which a running thread was not stopped, to spare it */
+    bool lacks_files; /* the limit of open files is too low to keep those of all threads open */
+    uint64_t pauses;  /* how often a thread that was running was paused */
     uint64_t pause_median_ns, pause_p99_ns, pause_max_ns;
     double pause_share; /* of the time that threads were found running; 0 to 1 */
     /* The time of all threads, by what they were doing: the sum of the five is all of it. */

@@ -32,10 +32,8 @@ static void read_state(struct capture *capture, struct watch_place place, struct
 {
     struct thread_file wchan = {0};
     char line[256];
-    /* One that never moves is read once, which is not worth a descriptor. */
-    if (!watch->was_asleep)
+    if (!watch->was_read)
         place.keep_fds_below = 0;
-    watch->was_asleep = true;
     if (watch_read(&place, &watch->stat, "stat", line, sizeof line) > 0)
         capture->state = thread_state_of_stat(line);
     place.keep_fds_below = 0;
@@ -77,6 +75,7 @@ enum capture_result capture_look(struct capture *capture, const struct capture_r
     if (!snapshot_make_room(snapshot, request->stack_limit))
         return CAPTURE_REFUSED;
     int err = capture->has_activity ? copy_asleep(capture, &place, watch, snapshot) : -EAGAIN;
+    watch->was_read = true;
     if (err == -EAGAIN)
         return CAPTURE_RUNNING;
     return err ? CAPTURE_GONE : CAPTURE_DONE;

@@ -26,8 +26,11 @@ bool watch_read_activity(const struct watch_place *place, struct watch *watch,
 bool watch_read_blocked(const struct watch_place *place, struct watch *watch,
                         struct registers *ret_registers, long *ret_syscall_number)
 {
+    struct watch_place once = *place;
     char line[256];
-    return watch_read(place, &watch->syscall, "syscall", line, sizeof line) > 0 &&
+    if (!watch->was_read)
+        once.keep_fds_below = 0;
+    return watch_read(&once, &watch->syscall, "syscall", line, sizeof line) > 0 &&
            watch_parse_syscall(line, ret_registers, ret_syscall_number);
 }
 

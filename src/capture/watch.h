@@ -9,12 +9,13 @@
 
 /* Zeroed at first. */
 struct watch {
-    struct thread_file schedstat, syscall;
-    struct thread_file stat;   /* from the second snapshot of it asleep on */
-    struct thread_file status; /* only where schedstat does not count */
-    bool is_asleep;            /* the last snapshot was of it sleeping, with this count: */
+    struct thread_file schedstat;
+    struct thread_file syscall, stat; /* from the second snapshot of it on: one that never moves is
+                                         read once, which is not worth a descriptor */
+    struct thread_file status;        /* only where schedstat does not count */
+    bool is_asleep;                   /* the last snapshot was of it sleeping, with this count: */
     uint64_t switches;
-    bool was_asleep; /* in some snapshot: the next may need its stat again */
+    bool was_read; /* its syscall was read before */
 };
 
 /* Whose files they are. */
@@ -24,6 +25,7 @@ struct watch_place {
     int keep_fds_below; /* see thread_file_read */
 };
 
+/* Reads one of them. */
 ssize_t watch_read(const struct watch_place *place, struct thread_file *file, const char *name,
                    char *buffer, size_t buffer_bytes);
 

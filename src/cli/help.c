@@ -16,6 +16,7 @@ static const char options_text[] =
     "      --on-cpu          only samples of threads that ran on a CPU\n"
     "      --off-cpu         only all others\n"
     "      --max-depth N     keep the N frames nearest the leaf (default 1024)\n"
+    "      --max-pause PCT   the most of its time a thread may be paused (default 2)\n"
     "  -q, --quiet           no progress, no summary\n"
     "  -h, --help            this text\n";
 

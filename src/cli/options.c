@@ -11,8 +11,16 @@
 #define RATE_DEFAULT_HZ 99
 #define RATE_MAX_HZ 1000
 #define DEPTH_DEFAULT 1024
+#define MAX_PAUSE_DEFAULT_PERCENT 2
 
-enum { OPTION_LINES = 256, OPTION_STATE, OPTION_ON_CPU, OPTION_OFF_CPU, OPTION_MAX_DEPTH };
+enum {
+    OPTION_LINES = 256,
+    OPTION_STATE,
+    OPTION_ON_CPU,
+    OPTION_OFF_CPU,
+    OPTION_MAX_DEPTH,
+    OPTION_MAX_PAUSE
+};
 
 static const struct option long_options[] = {
     {"pid", required_argument, NULL, 'p'},
@@ -26,6 +34,7 @@ static const struct option long_options[] = {
     {"on-cpu", no_argument, NULL, OPTION_ON_CPU},
     {"off-cpu", no_argument, NULL, OPTION_OFF_CPU},
     {"max-depth", required_argument, NULL, OPTION_MAX_DEPTH},
+    {"max-pause", required_argument, NULL, OPTION_MAX_PAUSE},
     {"quiet", no_argument, NULL, 'q'},
     {"help", no_argument, NULL, 'h'},
     {0},
@@ -93,6 +102,17 @@ static bool parse_threads(struct cli_options *options, const char *value)
            complain("--threads", value, "give --threads=tid, or no value");
 }
 
+static bool parse_max_pause(struct cli_options *options, const char *value)
+{
+    char *end;
+    /* strtod would skip spaces, and take words. */
+    bool begins_well = (*value >= '0' && *value <= '9') || *value == '.';
+    double percent = strtod(value, &end);
+    options->max_pause_percent = percent;
+    return (begins_well && !*end && percent > 0 && percent <= 100) ||
+           complain("pause", value, "give a share in percent, more than 0, at most 100");
+}
+
 static bool set_kept(struct cli_options *options, enum fgprof_kept kept)
 {
     if (options->kept != FGPROF_KEPT_ALL && options->kept != kept) {
@@ -155,6 +175,8 @@ static bool parse_option(struct cli_options *options, int option, const char *va
             return complain("depth", value, "give a number of frames, 1 to 1000000");
         options->max_depth = number;
         return true;
+    case OPTION_MAX_PAUSE:
+        return parse_max_pause(options, value);
     case 'q':
         options->is_quiet = true;
         return true;
@@ -201,6 +223,7 @@ enum parse_result options_parse(int argc, char **argv, enum cli_command command,
         .command = command,
         .rate_hz = RATE_DEFAULT_HZ,
         .max_depth = DEPTH_DEFAULT,
+        .max_pause_percent = MAX_PAUSE_DEFAULT_PERCENT,
         .output = "-",
     };
     bool format_given = false, ok = true;
@@ -236,6 +259,7 @@ fgprof_options *options_for_library(const struct cli_options *options)
     fgprof_options_set_rate(library, options->rate_hz);
     fgprof_options_set_duration_ns(library, options->duration_ns);
     fgprof_options_set_max_depth(library, options->max_depth);
+    fgprof_options_set_max_pause(library, options->max_pause_percent);
     fgprof_options_set_threads(library, options->threads);
     return library;
 }

@@ -22,6 +22,7 @@ struct cli_options {
     bool shows_state;
     enum fgprof_kept kept;
     size_t max_depth;
+    double max_pause_percent;
     bool is_quiet;
     char **command_argv; /* what `run` starts */
 };

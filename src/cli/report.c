@@ -62,6 +62,10 @@ static void summarize(const struct cli_options *options, const struct fgprof_sum
                 "  %.2f %% of samples are assumed: a thread long asleep moved between looks\n",
                 percent(summary->samples_assumed, summary->samples));
     }
+    if (summary->lacks_files) {
+        fprintf(stderr, "  the limit of open files is too low for so many threads: sampling costs "
+                        "more than it need (raise it with ulimit -n)\n");
+    }
     if (summary->pauses) {
         fprintf(stderr,
                 "  running threads were paused %" PRIu64
@@ -69,6 +73,13 @@ static void summarize(const struct cli_options *options, const struct fgprof_sum
                 summary->pauses, readable(summary->pause_median_ns, median, sizeof median),
                 readable(summary->pause_p99_ns, p99, sizeof p99),
                 readable(summary->pause_max_ns, max, sizeof max), 100 * summary->pause_share);
+        if (summary->samples_thinned) {
+            fprintf(stderr,
+                    "  %" PRIu64
+                    " more pauses were left out, to take no more than %g %% of a thread's time: "
+                    "see --max-pause\n",
+                    summary->samples_thinned, options->max_pause_percent);
+        }
     } else {
         fprintf(stderr, "  no thread was found running\n");
     }

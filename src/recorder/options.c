@@ -47,6 +47,15 @@ int fgprof_options_set_max_depth(fgprof_options *options, size_t frames)
     return 0;
 }
 
+int fgprof_options_set_max_pause(fgprof_options *options, double percent)
+{
+    /* Not a number is in no range either. */
+    if (!(percent > 0 && percent <= 100))
+        return -ERANGE;
+    options->max_pause_percent = percent;
+    return 0;
+}
+
 int fgprof_options_set_threads(fgprof_options *options, enum fgprof_threads threads)
 {
     if (threads != FGPROF_THREADS_BY_NAME && threads != FGPROF_THREADS_BY_ID)

@@ -136,6 +136,8 @@ static void summarize(const struct recording *recording, struct fgprof_summary *
     summary->samples_cut = recording->samples_cut;
     summary->samples_not_captured = recording->samples_not_captured;
     summary->samples_assumed = recording->samples_assumed;
+    summary->samples_thinned = recording->samples_thinned;
+    summary->lacks_files = recording->lacks_files;
     summary->stacks = recording->stacks.stack_count;
     summary->pauses = pauses->count;
     summary->pause_median_ns = histogram_quantile_ns(pauses, 500);

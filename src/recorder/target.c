@@ -11,6 +11,9 @@
 #include <unistd.h>
 
 #define LISTING_MAX_AGE_NS 100000000u
+/* Listing very many threads takes longer than a tick: it is done less often then. */
+#define LISTING_PART_OF_TIME 10
+#define LISTING_PART_OF_TIME_UNCHANGED 50
 #define MAPS_MAX_AGE_NS 1000000000u
 /* A thread on a CPU stops within about 30 us: looking for that long without sleeping keeps its
  * pause short. After that it is waiting for a CPU, maybe for ours. */
@@ -82,15 +85,26 @@ static void thread_vanished(void *context, struct thread *thread)
         target->recording->error = err;
 }
 
+static bool must_list_threads(const struct target *target, uint64_t now_ns)
+{
+    uint64_t age_ns = now_ns - target->listed_ns;
+    if (!target->threads.count)
+        return true;
+    if (age_ns < LISTING_PART_OF_TIME * target->listing_ns)
+        return false;
+    /* One that went while another came leaves their number as it was: it is noticed when it is to
+     * be looked at, or here after some time. */
+    return target->must_list_threads ||
+           process_count_threads(&target->process) != target->threads.count ||
+           (age_ns >= LISTING_MAX_AGE_NS &&
+            age_ns >= LISTING_PART_OF_TIME_UNCHANGED * target->listing_ns);
+}
+
 static int update_threads(struct target *target)
 {
     struct threads *threads = &target->threads;
     uint64_t now_ns = monotonic_ns();
-    /* One that went while another came leaves their number as it was: it is noticed when it is to
-     * be looked at, or here after some time. */
-    if (!target->must_list_threads && threads->count &&
-        now_ns - target->listed_ns < LISTING_MAX_AGE_NS &&
-        process_count_threads(&target->process) == threads->count)
+    if (!must_list_threads(target, now_ns))
         return 0;
     target->must_list_threads = false;
     ssize_t count = process_list_threads(&target->process, &threads->tids, &threads->tid_capacity);
@@ -98,6 +112,7 @@ static int update_threads(struct target *target)
         return (int)count;
     int err = threads_update(threads, (size_t)count, thread_appeared, thread_vanished, target);
     target->listed_ns = now_ns;
+    target->listing_ns = monotonic_ns() - now_ns;
     return err ? err : target->recording->error;
 }
 

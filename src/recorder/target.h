@@ -35,6 +35,7 @@ struct target {
     size_t stops_left;             /* threads with needs_stop */
     uint64_t areas_read_ns;        /* when stack_areas was */
     uint64_t listed_ns;            /* when the threads were */
+    uint64_t listing_ns;           /* how long that took */
     uint64_t round_ns;             /* when this round began, and the one before */
     uint64_t last_round_ns;
     uint64_t maps_read_ns;

@@ -11,7 +11,8 @@
 #define CAPTURE_TRIES_MAX 8 /* of one thread at one tick: with more of its stack, a new map */
 #define LOOK_MAX_AGE_NS 100000000u
 #define LOOK_PART_OF_SLEEP 32
-#define NAME_MAX_AGE 128 /* samples between two looks at a thread's name */
+#define LOOKS_PER_TICK 1000 /* at sleeping threads; so many take about a millisecond */
+#define NAME_MAX_AGE 128    /* samples between two looks at a thread's name */
 
 /* Threads are named soon after they were born, and seldom later: the name is read at the first
  * samples, then ever less often. */
@@ -32,17 +33,19 @@ static int update_name(struct target *target, struct thread *thread)
 
 /* When to look at it again. That a thread has not run since the last look proves all ticks between,
  * so one that sleeps long is looked at less often: what is not known where it moves after all is a
- * small part of the time that it slept. Threads take turns, so that each tick has its part of them.
- */
-static void schedule_look(const struct recording *recording, struct thread *thread)
+ * small part of the time that it slept. Where there are very many, each is looked at less often
+ * from the first. They take turns, so that each tick has its part of them. */
+static void schedule_look(const struct target *target, struct thread *thread)
 {
-    uint64_t longest = LOOK_MAX_AGE_NS / recording->period_ns;
+    uint64_t longest = LOOK_MAX_AGE_NS / target->recording->period_ns;
     uint64_t wait = (thread->looked_tick - thread->asleep_since_tick) / LOOK_PART_OF_SLEEP;
+    uint64_t shortest = target->threads.count / LOOKS_PER_TICK;
+    wait = wait < shortest ? shortest : wait;
+    wait = wait < longest ? wait : longest;
     thread->is_asleep = true;
     thread->next_look_tick = thread->looked_tick + wait;
-    if (longest && wait >= longest)
-        thread->next_look_tick =
-            thread->looked_tick + longest - (thread->looked_tick + (uint64_t)thread->tid) % longest;
+    if (wait > 1)
+        thread->next_look_tick -= (thread->looked_tick + (uint64_t)thread->tid) % wait;
 }
 
 /* It has moved at some time since the last look. What it slept between is counted for where it is
@@ -145,10 +148,14 @@ static int look_once(struct target *target, struct thread *thread, uint64_t last
     const struct capture_request request = request_of(target, thread);
     target->capture = &target->look;
     target->snapshot = &target->look_snapshot;
-    switch (capture_look(&target->look, &request, &thread->watch, target->snapshot)) {
+    enum capture_result result =
+        capture_look(&target->look, &request, &thread->watch, target->snapshot);
+    if (result != CAPTURE_GONE && !thread->watch.schedstat.fd_plus_1)
+        target->recording->lacks_files = true;
+    switch (result) {
     case CAPTURE_UNMOVED:
         target_count_unmoved(target, thread);
-        schedule_look(target->recording, thread);
+        schedule_look(target, thread);
         return 0;
     case CAPTURE_DONE:
         note_moved(target->recording, thread, last_look_tick);

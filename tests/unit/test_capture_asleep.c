@@ -122,6 +122,7 @@ static void test_asleep_then_unmoved(void **state)
     take_away(fake, "syscall");
     take_away(fake, "stat");
     assert_int_equal(capture(fake), CAPTURE_UNMOVED);
+    put_blocked(fake, 202);
     put_state(fake, 'S');
     put(fake, "schedstat", "1187426 53201 38\n");
     assert_int_equal(capture(fake), CAPTURE_DONE);
