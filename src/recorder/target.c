@@ -11,10 +11,13 @@
 #include <unistd.h>
 
 #define LISTING_MAX_AGE_NS 100000000u
-/* Listing very many threads takes longer than a tick: it is done less often then. */
-#define LISTING_PART_OF_TIME 10
-#define LISTING_PART_OF_TIME_UNCHANGED 50
+#define LISTED_PER_ROUND 2000 /* so many take about two milliseconds */
+#define LISTING_PART_OF_TIME 50
 #define MAPS_MAX_AGE_NS 1000000000u
+#define MAPS_PART_OF_TIME                                                                          \
+    100 /* with very many threads, each with a stack, there are as many lines */
+#define LOOKS_PART_OF_PERIOD 4
+#define LOOKS_BETWEEN_CLOCK 16
 /* A thread on a CPU stops within about 30 us: looking for that long without sleeping keeps its
  * pause short. After that it is waiting for a CPU, maybe for ours. */
 #define SPIN_NS 40000
@@ -31,6 +34,7 @@ void target_close(struct target *target)
 {
     target_space_close(target);
     threads_free(&target->threads);
+    thread_list_free(&target->listing);
     stops_free(&target->stops);
     snapshot_free(&target->look_snapshot);
     sites_free(&target->sites);
@@ -88,37 +92,43 @@ static void thread_vanished(void *context, struct thread *thread)
 static bool must_list_threads(const struct target *target, uint64_t now_ns)
 {
     uint64_t age_ns = now_ns - target->listed_ns;
-    if (!target->threads.count)
+    if (!target->threads.count || target->listing.is_partial)
         return true;
-    if (age_ns < LISTING_PART_OF_TIME * target->listing_ns)
-        return false;
     /* One that went while another came leaves their number as it was: it is noticed when it is to
      * be looked at, or here after some time. */
     return target->must_list_threads ||
            process_count_threads(&target->process) != target->threads.count ||
-           (age_ns >= LISTING_MAX_AGE_NS &&
-            age_ns >= LISTING_PART_OF_TIME_UNCHANGED * target->listing_ns);
+           (age_ns >= LISTING_MAX_AGE_NS && age_ns >= LISTING_PART_OF_TIME * target->listing_ns);
 }
 
+/* Very many are listed over several rounds. */
 static int update_threads(struct target *target)
 {
-    struct threads *threads = &target->threads;
+    struct thread_list *listing = &target->listing;
     uint64_t now_ns = monotonic_ns();
     if (!must_list_threads(target, now_ns))
         return 0;
-    target->must_list_threads = false;
-    ssize_t count = process_list_threads(&target->process, &threads->tids, &threads->tid_capacity);
-    if (count < 0)
-        return (int)count;
-    int err = threads_update(threads, (size_t)count, thread_appeared, thread_vanished, target);
-    target->listed_ns = now_ns;
-    target->listing_ns = monotonic_ns() - now_ns;
+    if (!listing->is_partial) {
+        target->must_list_threads = false;
+        target->listing_began_ns = now_ns;
+        target->listing_ns = 0;
+    }
+    int err = process_list_threads(&target->process, listing, LISTED_PER_ROUND);
+    target->listing_ns += monotonic_ns() - now_ns;
+    if (err || listing->is_partial)
+        return err;
+    err = threads_update(&target->threads, listing->tids, listing->count, thread_appeared,
+                         thread_vanished, target);
+    target->listed_ns = target->listing_began_ns;
     return err ? err : target->recording->error;
 }
 
 int target_start(struct target *target)
 {
-    int err = update_threads(target);
+    int err;
+    do
+        err = update_threads(target);
+    while (!err && target->listing.is_partial);
     if (err)
         return err;
     target->last_round_ns = target->round_ns = target->recording->start_ns;
@@ -137,15 +147,37 @@ static bool has_live_thread(struct target *target)
     return process_live_thread(&target->process) != 0;
 }
 
+/* Not one that was looked at by a round that ended late, or whose turn is later. */
+static bool is_due(const struct thread *thread, uint64_t tick)
+{
+    return tick > thread->looked_tick && tick >= thread->next_look_tick && !thread->is_stopping &&
+           !thread->needs_stop;
+}
+
+/* From where the round before left off: where there are more threads than can be looked at in a
+ * part of the time between ticks, the others have their turn at the next. At the end none is left
+ * out. */
 static int look_at_all(struct target *target)
 {
+    const struct recording *recording = target->recording;
+    struct threads *threads = &target->threads;
+    bool is_last = recording->end_ns != 0;
+    uint64_t tick = recording_tick_at(recording, recording_now_ns(recording));
+    uint64_t until_ns = target->round_ns + recording->period_ns / LOOKS_PART_OF_PERIOD;
+    size_t place = threads_place_from(threads, target->next_look_tid), looks = 0;
     int err = 0;
-    for (size_t i = 0; i < target->threads.count && !err; i++) {
-        struct thread *thread = &target->threads.items[i];
-        if (!target->space)
-            err = target_count_not_captured(target, thread);
-        else if (!thread->is_stopping && !thread->needs_stop)
-            err = target_look(target, thread);
+    for (size_t i = 0; i < threads->count && !err; i++, place++) {
+        if (place == threads->count)
+            place = 0;
+        struct thread *thread = &threads->items[place];
+        if (!is_due(thread, tick) && !(is_last && !thread->is_stopping))
+            continue;
+        if (++looks % LOOKS_BETWEEN_CLOCK == 0 && !is_last && monotonic_ns() >= until_ns) {
+            target->next_look_tid = thread->tid;
+            break;
+        }
+        err = target->space ? target_look(target, thread, tick)
+                            : target_count_not_captured(target, thread);
     }
     return err;
 }
@@ -165,7 +197,9 @@ int target_begin_round(struct target *target)
         return 0;
     }
     bool changed;
-    if (!err && target->round_ns - target->maps_read_ns >= MAPS_MAX_AGE_NS)
+    uint64_t maps_age_ns = target->round_ns - target->maps_read_ns;
+    if (!err && maps_age_ns >= MAPS_MAX_AGE_NS &&
+        maps_age_ns >= MAPS_PART_OF_TIME * target->maps_reading_ns)
         err = target_space_refresh(target, &changed);
     return err == -ENOMEM ? err : look_at_all(target);
 }

@@ -31,14 +31,17 @@ struct target {
     struct snapshot *snapshot;     /* its snapshot, */
     struct stack stack;            /* and what that was unwound to */
     struct sites sites;            /* frame pointers of sleeping threads, where they were needed */
-    pid_t next_tid;                /* where stops go on */
+    pid_t next_look_tid, next_tid; /* where looks go on, and stops */
     size_t stops_left;             /* threads with needs_stop */
     uint64_t areas_read_ns;        /* when stack_areas was */
-    uint64_t listed_ns;            /* when the threads were */
-    uint64_t listing_ns;           /* how long that took */
-    uint64_t round_ns;             /* when this round began, and the one before */
+    struct thread_list listing;
+    uint64_t listing_began_ns; /* the one under way, or the last */
+    uint64_t listed_ns;        /* when the last whole one began */
+    uint64_t listing_ns;       /* how long it took */
+    uint64_t round_ns;         /* when this round began, and the one before */
     uint64_t last_round_ns;
     uint64_t maps_read_ns;
+    uint64_t maps_reading_ns; /* how long that took */
     bool has_exited;
     bool has_exit_status; /* it was a child, and its end was seen while stopping it */
     int exit_status;

@@ -171,15 +171,10 @@ static int look_once(struct target *target, struct thread *thread, uint64_t last
     }
 }
 
-int target_look(struct target *target, struct thread *thread)
+int target_look(struct target *target, struct thread *thread, uint64_t tick)
 {
-    bool is_last = target->recording->end_ns != 0;
-    uint64_t tick = recording_tick_at(target->recording, recording_now_ns(target->recording));
     uint64_t last_look_tick = thread->looked_tick;
     int err;
-    /* Looked at by a round that ended late, or not yet due. */
-    if ((tick <= last_look_tick || tick < thread->next_look_tick) && !is_last)
-        return 0;
     thread->looked_tick = tick;
     thread->tries = 0;
     do

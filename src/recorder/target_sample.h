@@ -4,9 +4,9 @@
 
 #include "recorder/target.h"
 
-/* Looks at `thread`, and counts its stack where it sleeps; where it runs, sets its needs_stop.
- * Returns 0 or -ENOMEM. */
-int target_look(struct target *target, struct thread *thread);
+/* Looks at `thread`, at this tick, and counts its stack where it sleeps; where it runs, sets its
+ * needs_stop. Returns 0 or -ENOMEM. */
+int target_look(struct target *target, struct thread *thread, uint64_t tick);
 
 /* Attaches to `thread`, to stop it; sets its is_stopping, unless it is gone or can't be traced.
  * Returns 0 or -ENOMEM. */

@@ -93,5 +93,6 @@ int target_space_refresh(struct target *target, bool *ret_changed)
     int err = spaces_refresh(&recording->spaces, &recording->modules, target->process.proc_fd,
                              process_live_thread(&target->process), target->maps_fd, &target->space,
                              ret_changed);
+    target->maps_reading_ns = monotonic_ns() - target->maps_read_ns;
     return err == -ENOMEM ? err : 0;
 }

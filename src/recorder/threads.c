@@ -13,15 +13,15 @@ static void remove_thread(struct thread *thread, thread_visit_fn *vanished, void
     watch_close(&thread->watch);
 }
 
-int threads_update(struct threads *threads, size_t tid_count, thread_visit_fn *appeared,
-                   thread_visit_fn *vanished, void *context)
+int threads_update(struct threads *threads, const pid_t *tids, size_t tid_count,
+                   thread_visit_fn *appeared, thread_visit_fn *vanished, void *context)
 {
     if (array_reserve((void **)&threads->merged, &threads->merged_capacity, tid_count,
                       sizeof *threads->merged))
         return -ENOMEM;
     size_t old = 0;
     for (size_t i = 0; i < tid_count; i++) {
-        pid_t tid = threads->tids[i];
+        pid_t tid = tids[i];
         for (; old < threads->count && threads->items[old].tid < tid; old++)
             remove_thread(&threads->items[old], vanished, context);
         if (old < threads->count && threads->items[old].tid == tid) {
@@ -78,6 +78,5 @@ void threads_free(struct threads *threads)
         watch_close(&threads->items[i].watch);
     free(threads->items);
     free(threads->merged);
-    free(threads->tids);
     *threads = (struct threads){0};
 }

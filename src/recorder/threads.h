@@ -41,17 +41,15 @@ struct threads {
     size_t count, capacity;
     struct thread *merged; /* the other buffer of threads_update */
     size_t merged_capacity;
-    pid_t *tids;
-    size_t tid_capacity;
 };
 
 typedef void thread_visit_fn(void *context, struct thread *thread);
 
-/* Brings the table in line with `tid_count` ids in threads->tids, ascending: calls `appeared` for
+/* Brings the table in line with the ids `tids`, ascending: calls `appeared` for
  * each new thread, which fills it in, and `vanished` for each that is no longer there. Returns 0 or
  * -ENOMEM, and then nothing has changed. */
-int threads_update(struct threads *threads, size_t tid_count, thread_visit_fn *appeared,
-                   thread_visit_fn *vanished, void *context);
+int threads_update(struct threads *threads, const pid_t *tids, size_t tid_count,
+                   thread_visit_fn *appeared, thread_visit_fn *vanished, void *context);
 
 /* The thread with this id, or NULL. */
 struct thread *threads_find(struct threads *threads, pid_t tid);

@@ -102,22 +102,33 @@ static int compare_tids(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-ssize_t process_list_threads(struct process *process, pid_t **tids, size_t *capacity)
+int process_list_threads(struct process *process, struct thread_list *list, size_t max_count)
 {
-    size_t count = 0;
-    const struct dirent *entry;
-    rewinddir(process->task_dir);
-    while ((entry = readdir(process->task_dir))) {
+    const struct dirent *entry = NULL;
+    if (!list->is_partial) {
+        rewinddir(process->task_dir);
+        list->count = 0;
+    }
+    list->is_partial = false;
+    while (max_count-- && (entry = readdir(process->task_dir))) {
         pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
         if (tid <= 0)
             continue;
-        if (array_reserve((void **)tids, capacity, count + 1, sizeof **tids))
+        if (array_reserve((void **)&list->tids, &list->capacity, list->count + 1,
+                          sizeof *list->tids))
             return -ENOMEM;
-        (*tids)[count++] = tid;
+        list->tids[list->count++] = tid;
     }
-    if (count)
-        qsort(*tids, count, sizeof **tids, compare_tids);
-    return (ssize_t)count;
+    list->is_partial = entry != NULL;
+    if (!list->is_partial && list->count)
+        qsort(list->tids, list->count, sizeof *list->tids, compare_tids);
+    return 0;
+}
+
+void thread_list_free(struct thread_list *list)
+{
+    free(list->tids);
+    *list = (struct thread_list){0};
 }
 
 size_t process_count_threads(const struct process *process)
@@ -128,18 +139,33 @@ size_t process_count_threads(const struct process *process)
     return status.st_nlink - 2; /* "." and ".." */
 }
 
+static bool is_live(const struct process *process, pid_t tid)
+{
+    struct proc_stat stat;
+    return procfs_thread_stat(process->proc_fd, tid, &stat) == 0 && stat.state != 'Z' &&
+           stat.state != 'X';
+}
+
 pid_t process_live_thread(struct process *process)
 {
-    pid_t *tids = NULL;
-    size_t capacity = 0;
+    if (is_live(process, process->pid))
+        return process->pid;
+    /* By a directory of its own, so that a partial list of the other stays right. */
+    int task_fd = openat(process->proc_fd, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    struct process others = {.task_dir = task_fd < 0 ? NULL : fdopendir(task_fd)};
+    struct thread_list list = {0};
     pid_t live = 0;
-    ssize_t count = process_list_threads(process, &tids, &capacity);
-    for (ssize_t i = 0; i < count && !live; i++) {
-        struct proc_stat stat;
-        if (procfs_thread_stat(process->proc_fd, tids[i], &stat) == 0 && stat.state != 'Z' &&
-            stat.state != 'X')
-            live = tids[i];
+    if (!others.task_dir) {
+        if (task_fd >= 0)
+            close(task_fd);
+        return 0;
     }
-    free(tids);
+    process_list_threads(&others, &list, SIZE_MAX);
+    for (size_t i = 0; i < list.count && !live; i++) {
+        if (is_live(process, list.tids[i]))
+            live = list.tids[i];
+    }
+    thread_list_free(&list);
+    closedir(others.task_dir);
     return live;
 }

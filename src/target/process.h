@@ -3,6 +3,7 @@
 #define FGPROF_TARGET_PROCESS_H
 
 #include <dirent.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -24,9 +25,18 @@ struct process {
 int process_open(pid_t pid, struct process *ret_process);
 void process_close(struct process *process);
 
-/* Lists the ids of its threads, ascending, in *tids, which is grown as needed. Returns their count,
- * 0 once the process is gone, or -ENOMEM. */
-ssize_t process_list_threads(struct process *process, pid_t **tids, size_t *capacity);
+/* The ids of a process's threads. Zeroed at first. */
+struct thread_list {
+    pid_t *tids; /* ascending, once the list is whole */
+    size_t count, capacity;
+    bool is_partial; /* there are more */
+};
+
+/* Lists at most `max_count` threads, from the first one on or, where the list is partial, from
+ * where it ends. Returns 0 or -ENOMEM. The list of a process that is gone is empty. */
+int process_list_threads(struct process *process, struct thread_list *list, size_t max_count);
+
+void thread_list_free(struct thread_list *list);
 
 /* How many threads it has, zombies too, by the link count of its task directory, which is cheaper
  * than listing them (proc_task_getattr in the kernel's fs/proc/base.c). 0 once the process is gone.

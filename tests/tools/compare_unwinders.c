@@ -82,12 +82,10 @@ static void take(struct context *context, pid_t tid)
 
 static void take_all(struct context *context)
 {
-    pid_t *tids = NULL;
-    size_t capacity = 0;
+    struct thread_list threads = {0};
     uint64_t begin_ns = monotonic_ns(), round = 0;
     while (context->count < context->wanted && monotonic_ns() - begin_ns < LIMIT_NS) {
-        ssize_t threads = process_list_threads(&context->process, &tids, &capacity);
-        if (threads <= 0)
+        if (process_list_threads(&context->process, &threads, SIZE_MAX) || !threads.count)
             break;
         bool changed;
         if (round++ % 64 == 0) {
@@ -95,12 +93,12 @@ static void take_all(struct context *context)
             spaces_refresh(&context->spaces, &context->modules, context->process.proc_fd,
                            context->process.pid, context->maps_fd, &context->space, &changed);
         }
-        for (ssize_t i = 0; i < threads && context->count < context->wanted; i++)
-            take(context, tids[i]);
+        for (size_t i = 0; i < threads.count && context->count < context->wanted; i++)
+            take(context, threads.tids[i]);
         struct timespec nap = {0, BETWEEN_NS};
         nanosleep(&nap, NULL);
     }
-    free(tids);
+    thread_list_free(&threads);
 }
 
 static int unwind(struct context *context, size_t number, bool by_rules, struct stack *stack)

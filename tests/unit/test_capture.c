@@ -29,8 +29,8 @@ static void test_arguments_are_in_the_registers_of_the_call(void **state)
 #endif
     struct registers registers;
     long number;
-    assert_true(watch_parse_syscall("17 0x11 0x12 0x13 0x14 0x15 0x16 0x7000 0x4000\n",
-                                      &registers, &number));
+    assert_true(watch_parse_syscall("17 0x11 0x12 0x13 0x14 0x15 0x16 0x7000 0x4000\n", &registers,
+                                    &number));
     uint64_t known = 1ull << architecture.sp | 1ull << architecture.pc;
     for (unsigned i = 0; i < 6; i++) {
         assert_int_equal(registers.values[numbers[i]], 0x11 + i);
@@ -45,7 +45,7 @@ static void test_call_number_0(void **state)
     struct registers registers;
     long number = -7;
     assert_true(watch_parse_syscall("0 0x3 0x0 0x0 0x0 0x0 0x0 0x7ffc00000000 0x7f0000000001",
-                                      &registers, &number));
+                                    &registers, &number));
     assert_int_equal(number, 0);
     assert_int_equal(registers_pc(&registers), 0x7f0000000001);
 }
@@ -56,8 +56,8 @@ static void test_addresses_are_64_bits_wide(void **state)
     struct registers registers;
     long number;
     assert_true(watch_parse_syscall("1 0xffffffffffffffff 0x0 0x0 0x0 0x0 0x0 "
-                                      "0xfffffffffffffff0 0xffffffffff600000\n",
-                                      &registers, &number));
+                                    "0xfffffffffffffff0 0xffffffffff600000\n",
+                                    &registers, &number));
     assert_true(registers_sp(&registers) == 0xfffffffffffffff0ull);
     assert_true(registers_pc(&registers) == 0xffffffffff600000ull);
 }

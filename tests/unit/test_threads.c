@@ -30,13 +30,7 @@ static void vanished(void *context, struct thread *thread)
 static struct visits update(struct threads *threads, const pid_t *tids, size_t count)
 {
     struct visits visits = {0};
-    free(threads->tids);
-    threads->tids = malloc((count + 1) * sizeof *tids);
-    assert_non_null(threads->tids);
-    if (count)
-        memcpy(threads->tids, tids, count * sizeof *tids);
-    threads->tid_capacity = count + 1;
-    assert_int_equal(threads_update(threads, count, appeared, vanished, &visits), 0);
+    assert_int_equal(threads_update(threads, tids, count, appeared, vanished, &visits), 0);
     assert_int_equal(threads->count, count);
     for (size_t i = 0; i < count; i++) {
         assert_int_equal(threads->items[i].tid, tids[i]);
