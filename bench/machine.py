@@ -1,0 +1,70 @@
+"""The head of the report: what was measured, when and where."""
+
+import datetime
+import os
+import re
+import subprocess
+
+import programs
+
+
+def _first_match(path, pattern, otherwise="unknown"):
+    with open(path) as file:
+        match = re.search(pattern, file.read(), re.MULTILINE)
+    return match[1].strip() if match else otherwise
+
+
+def _output(*command):
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          env=programs.ENVIRONMENT, timeout=20)
+    return done.stdout.strip()
+
+
+def _version(tool):
+    """The number in the first line of what --version gives."""
+    first = _output(tool, "-v" if tool in ("nginx", "wrk") else "--version").split("\n")[0]
+    number = re.search(r"\d+(\.\d+)+", re.sub(r"\(.*?\)", "", first) + first)
+    return number[0] if number else "unknown version"
+
+
+def _commit(source):
+    """The commit, and whether files differ from it, other than the report itself."""
+    commit = _output("git", "-C", source, "rev-parse", "--short", "HEAD")
+    changed = _output("git", "-C", source, "status", "--porcelain", "--", ".", ":!scripts/bench.md")
+    return commit + (" with changes" if changed else "")
+
+
+def heading(world, tools):
+    cpu = _first_match("/proc/cpuinfo", r"^model name\s*:(.*)$")
+    is_virtual = _first_match("/proc/cpuinfo", r"^flags\s*:.*\b(hypervisor)\b", "")
+    memory_kib = int(_first_match("/proc/meminfo", r"^MemTotal:\s*(\d+)"))
+    system = _first_match("/etc/os-release", r'^PRETTY_NAME="?([^"\n]*)')
+    kernel = os.uname()
+    load = _first_match("/proc/loadavg", r"^(\S+)")
+    there = [f"{tool} {_version(tool)}" for tool in tools if world.has(tool)]
+    absent = [tool for tool in tools if not world.has(tool)]
+    lines = [
+        "# What fgprof-c costs",
+        "",
+        "Written by `scripts/bench`" + (" --quick: a smoke test, the figures mean nothing"
+                                        if world.is_quick else "") + ".",
+        "",
+        f"- date: {datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d %H:%M} UTC",
+        f"- fgprof-c: {_output(world.fgprof, '--version').split()[-1]}, commit "
+        f"{_commit(world.source)}, built with {_output('cc', '--version').splitlines()[0]}",
+        f"- CPU: {cpu}, {len(os.sched_getaffinity(0))} CPUs" + (", virtual" if is_virtual else ""),
+        f"- memory: {memory_kib / 1024 / 1024:.1f} GiB",
+        f"- system: {system}, kernel {kernel.release} {kernel.machine}",
+        f"- load average at the start: {load}",
+        "- beside it: " + ", ".join(there),
+    ]
+    if absent:
+        lines.append("- not installed: " + ", ".join(absent))
+    lines += [
+        "",
+        "Where something is compared with and without a sampler, both are measured in turns in the",
+        "same run: without, with, without, with, ... and each time with is compared with the mean",
+        "of the two beside it. Given are medians, in brackets between what the middle half lies.",
+        "",
+    ]
+    return "\n".join(lines)
