@@ -3,7 +3,7 @@
 
 /* DW_EH_PE_*: how a pointer is written (LSB Core 5.0, 10.5.1). */
 #define FORMAT_MASK 0x0f
-#define APPLICATION_MASK 0x70
+#define APPLICATION_MASK 0xf0 /* with the bit for an indirect one, which is not known here */
 enum {
     FORMAT_ABSOLUTE = 0x00,
     FORMAT_UDATA2 = 0x02,
