@@ -1,0 +1,237 @@
+/* Call frame information made by hand, and modules, address spaces and stacks around it. */
+#ifndef FGPROF_TESTS_MAKE_CFI_H
+#define FGPROF_TESTS_MAKE_CFI_H
+
+#include "unit.h"
+#include "unwind/cfi.h"
+
+#include <dwarf.h>
+
+/* A module of one segment: code first, then its sections. */
+#define MADE_ADDRESS 0x200000u
+#define MADE_CODE_BYTES 0x4000u
+#define MADE_EH_FRAME (MADE_ADDRESS + MADE_CODE_BYTES)
+#define MADE_SECTION_BYTES 0x18000u /* an entry of CFI_ENTRY_BYTES_MAX fits */
+
+/* A list of bytes, and how many they are, as two arguments. */
+#define BYTES(...)                                                                                 \
+    (const uint8_t[]){__VA_ARGS__}, sizeof(const uint8_t[])                                        \
+    {                                                                                              \
+        __VA_ARGS__                                                                                \
+    }
+
+/* A section that is being written. */
+struct made_section {
+    bool is_debug_frame;
+    size_t length;
+    uint8_t bytes[MADE_SECTION_BYTES];
+};
+
+static inline void put_bytes(struct made_section *section, const void *bytes, size_t count)
+{
+    assert_true(count <= sizeof section->bytes - section->length);
+    if (count)
+        memcpy(section->bytes + section->length, bytes, count);
+    section->length += count;
+}
+
+static inline void put_number(struct made_section *section, uint64_t value, size_t bytes)
+{
+    put_bytes(section, &value, bytes);
+}
+
+static inline void put_uleb(struct made_section *section, uint64_t value)
+{
+    for (; value > 0x7f; value >>= 7)
+        put_number(section, (value & 0x7f) | 0x80, 1);
+    put_number(section, value, 1);
+}
+
+static inline void put_sleb(struct made_section *section, int64_t value)
+{
+    for (; value < -0x40 || value > 0x3f; value >>= 7)
+        put_number(section, ((uint64_t)value & 0x7f) | 0x80, 1);
+    put_number(section, (uint64_t)value & 0x7f, 1);
+}
+
+/* Where the next byte comes to lie, as struct cfi_source has it. */
+static inline uint64_t made_position(const struct made_section *section)
+{
+    return section->length + (section->is_debug_frame ? 0 : MADE_EH_FRAME);
+}
+
+/* How a CIE and its FDEs are written. */
+struct made_form {
+    uint8_t version;
+    bool has_64_bits;
+    const char *letters; /* of the augmentation */
+    uint8_t pointer_encoding;
+    uint64_t code_factor;
+    int64_t data_factor;
+    uint64_t return_register;
+};
+
+/* As compilers of x86-64 write them in each section. */
+static const struct made_form made_eh_form = {1, false, "zR", 0x1b, 1, -8, 16};
+static const struct made_form made_debug_form = {4, false, "", 0, 1, -8, 16};
+
+/* Leaves room for the length, which end_entry fills in; returns what that needs. */
+static inline size_t begin_entry(struct made_section *section, bool has_64_bits)
+{
+    if (has_64_bits)
+        put_number(section, UINT32_MAX, 4);
+    put_number(section, 0, has_64_bits ? 8 : 4);
+    return section->length;
+}
+
+static inline void end_entry(struct made_section *section, size_t begin, bool has_64_bits)
+{
+    uint64_t length = section->length - begin;
+    size_t bytes = has_64_bits ? 8 : 4;
+    memcpy(section->bytes + begin - bytes, &length, bytes);
+}
+
+static inline void put_augmentation(struct made_section *section, const struct made_form *form)
+{
+    if (form->letters[0] != 'z')
+        return;
+    static struct made_section data;
+    data.length = 0;
+    for (const char *letter = form->letters + 1; *letter; letter++) {
+        if (*letter == 'R')
+            put_number(&data, form->pointer_encoding, 1);
+        if (*letter == 'L')
+            put_number(&data, 0x1b, 1);
+        if (*letter == 'P')
+            put_bytes(&data, BYTES(0x9b, 1, 2, 3, 4)); /* indirect, relative, of 32 bits */
+    }
+    put_uleb(section, data.length);
+    put_bytes(section, data.bytes, data.length);
+}
+
+/* Returns its position. */
+static inline uint64_t put_cie(struct made_section *section, const struct made_form *form,
+                               const uint8_t *program, size_t bytes)
+{
+    uint64_t position = made_position(section);
+    size_t begin = begin_entry(section, form->has_64_bits);
+    if (section->is_debug_frame)
+        put_number(section, UINT64_MAX, form->has_64_bits ? 8 : 4);
+    else
+        put_number(section, 0, 4);
+    put_number(section, form->version, 1);
+    put_bytes(section, form->letters, strlen(form->letters) + 1);
+    if (form->version == 4)
+        put_bytes(section, BYTES(8, 0)); /* the sizes of an address and of a segment selector */
+    put_uleb(section, form->code_factor);
+    put_sleb(section, form->data_factor);
+    if (form->version == 1)
+        put_number(section, form->return_register, 1);
+    else
+        put_uleb(section, form->return_register);
+    put_augmentation(section, form);
+    put_bytes(section, program, bytes);
+    end_entry(section, begin, form->has_64_bits);
+    return position;
+}
+
+static inline void put_pointer(struct made_section *section, uint8_t encoding, uint64_t value)
+{
+    static const uint8_t sizes[16] = {
+        [0] = 8, [2] = 2, [3] = 4, [4] = 8, [0xa] = 2, [0xb] = 4, [0xc] = 8};
+    assert_true(sizes[encoding & 0xf]);
+    if ((encoding & 0x70) == 0x10)
+        value -= made_position(section);
+    put_number(section, value, sizes[encoding & 0xf]);
+}
+
+/* An FDE of the CIE at `cie`, of the code from `start` on. Returns its position. */
+static inline uint64_t put_fde(struct made_section *section, const struct made_form *form,
+                               uint64_t cie, uint64_t start, uint64_t code_bytes,
+                               const uint8_t *program, size_t bytes)
+{
+    uint64_t position = made_position(section);
+    uint8_t encoding = strchr(form->letters, 'R') ? form->pointer_encoding : 0;
+    size_t begin = begin_entry(section, form->has_64_bits);
+    if (section->is_debug_frame)
+        put_number(section, cie, form->has_64_bits ? 8 : 4);
+    else
+        put_number(section, made_position(section) - cie, 4);
+    put_pointer(section, encoding, start);
+    put_pointer(section, encoding & 0xf, code_bytes);
+    if (form->letters[0] == 'z' && strchr(form->letters, 'L')) {
+        put_uleb(section, 4);
+        put_number(section, 0x01020304, 4); /* of exceptions */
+    } else if (form->letters[0] == 'z') {
+        put_uleb(section, 0);
+    }
+    put_bytes(section, program, bytes);
+    end_entry(section, begin, form->has_64_bits);
+    return position;
+}
+
+/* CFA = rsp + 8, return address at CFA - 8: a frame at its function's first instruction. */
+#define MADE_ENTRY_ROW DW_CFA_def_cfa, 7, 8, DW_CFA_offset | 16, 1
+
+/* Makes the module of MADE_CODE_BYTES bytes of code, of nops where that is NULL, and sections,
+ * which may be NULL. */
+static inline void make_module(struct module *module, const uint8_t *code,
+                               const struct made_section *eh_frame,
+                               const struct made_section *debug_frame)
+{
+    size_t eh_bytes = eh_frame ? eh_frame->length : 0;
+    size_t debug_bytes = debug_frame ? debug_frame->length : 0;
+    size_t bytes = MADE_CODE_BYTES + eh_bytes + debug_bytes;
+    unsigned char *memory = malloc(bytes);
+    *module = (struct module){.is_readable = true};
+    module->segments = calloc(1, sizeof *module->segments);
+    assert_true(memory && module->segments);
+    memset(memory, 0x90, MADE_CODE_BYTES);
+    if (code)
+        memcpy(memory, code, MADE_CODE_BYTES);
+    if (eh_bytes)
+        memcpy(memory + MADE_CODE_BYTES, eh_frame->bytes, eh_bytes);
+    if (debug_bytes)
+        memcpy(memory + MADE_CODE_BYTES + eh_bytes, debug_frame->bytes, debug_bytes);
+    image_open_memory(&module->image, memory, bytes);
+    module->segment_count = 1;
+    /* .debug_frame is no part of what is loaded. */
+    module->segments[0] = (struct segment){
+        .file_bytes = MADE_CODE_BYTES + eh_bytes,
+        .address = MADE_ADDRESS,
+        .memory_bytes = MADE_CODE_BYTES + eh_bytes,
+        .executable = true,
+    };
+    module->eh_frame = (struct cfi_section){
+        .address = MADE_EH_FRAME, .offset = MADE_CODE_BYTES, .bytes = eh_bytes};
+    module->debug_frame =
+        (struct cfi_section){.offset = MADE_CODE_BYTES + eh_bytes, .bytes = debug_bytes};
+}
+
+static inline void made_module_free(struct module *module)
+{
+    image_close(&module->image);
+    free(module->segments);
+    free(module->debug_frame.memory);
+    *module = (struct module){.image.fd = -1};
+}
+
+/* An entry of a function from `start` to `end` whose programs lie anywhere. */
+static inline struct cfi_entry *made_entry(uint64_t start, uint64_t end, const uint8_t *common,
+                                           size_t common_bytes, const uint8_t *own,
+                                           size_t own_bytes)
+{
+    static struct cfi_entry entry; /* large */
+    entry.start = start;
+    entry.end = end;
+    entry.code_factor = 1;
+    entry.data_factor = -8;
+    entry.return_register = 16;
+    entry.pointer_encoding = 0;
+    entry.has_augmentation = entry.is_signal_frame = false;
+    entry.common_program = (struct bytes){common, common + common_bytes, false};
+    entry.program = (struct bytes){own, own + own_bytes, false};
+    return &entry;
+}
+
+#endif

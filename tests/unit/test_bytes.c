@@ -1,0 +1,204 @@
+/* Numbers of DWARF, read from bytes that may end anywhere. */
+#include "unit.h"
+#include "unwind/bytes.h"
+
+#define BYTES(...)                                                                                 \
+    (const uint8_t[]){__VA_ARGS__}, sizeof(const uint8_t[])                                        \
+    {                                                                                              \
+        __VA_ARGS__                                                                                \
+    }
+
+static struct bytes bytes_of(const uint8_t *bytes, size_t count)
+{
+    return (struct bytes){bytes, bytes + count, false};
+}
+
+static uint64_t uleb_of(const uint8_t *bytes, size_t count)
+{
+    struct bytes from = bytes_of(bytes, count);
+    uint64_t value = bytes_uleb(&from);
+    assert_false(from.failed);
+    assert_int_equal(bytes_left(&from), 0);
+    return value;
+}
+
+static int64_t sleb_of(const uint8_t *bytes, size_t count)
+{
+    struct bytes from = bytes_of(bytes, count);
+    int64_t value = bytes_sleb(&from);
+    assert_false(from.failed);
+    assert_int_equal(bytes_left(&from), 0);
+    return value;
+}
+
+static void test_plain_numbers(void **state)
+{
+    (void)state;
+    static const uint8_t bytes[] = {0x01, 0x02, 0x83, 0x04, 0x05, 0x06, 0x07, 0x88, 0x09};
+    static const uint64_t values[9] = {
+        [1] = 0x01, [2] = 0x0201, [4] = 0x04830201, [8] = 0x8807060504830201};
+    for (unsigned size = 1; size <= 8; size *= 2) {
+        struct bytes from = bytes_of(bytes, sizeof bytes);
+        assert_true(bytes_unsigned(&from, size) == values[size]);
+        assert_ptr_equal(from.at, bytes + size);
+        assert_false(from.failed);
+    }
+}
+
+static void test_signed_numbers(void **state)
+{
+    (void)state;
+    static const uint8_t negative[] = {0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
+    static const uint8_t positive[] = {0x7e, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00};
+    static const uint8_t lowest[] = {0x00, 0x00, 0x00, 0x80};
+    for (unsigned size = 1; size <= 8; size *= 2) {
+        struct bytes from = bytes_of(negative, sizeof negative);
+        assert_true(bytes_signed(&from, size) == -2);
+        from = bytes_of(positive, sizeof positive);
+        assert_true(bytes_signed(&from, size) == 126);
+    }
+    struct bytes from = bytes_of(lowest, sizeof lowest);
+    assert_true(bytes_signed(&from, 4) == INT32_MIN);
+}
+
+/* What is not all there reads as 0, and no part of it is taken. */
+static void test_numbers_behind_the_end(void **state)
+{
+    (void)state;
+    static const uint8_t bytes[] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
+    for (unsigned size = 1; size <= 8; size *= 2) {
+        for (size_t count = 0; count < size; count++) {
+            struct bytes from = bytes_of(bytes, count);
+            assert_true(bytes_unsigned(&from, size) == 0);
+            assert_true(from.failed);
+            assert_int_equal(bytes_left(&from), count);
+            from = bytes_of(bytes, count);
+            assert_true(bytes_signed(&from, size) == 0);
+            assert_true(from.failed);
+        }
+    }
+}
+
+static void test_failure_stays(void **state)
+{
+    (void)state;
+    static const uint8_t bytes[] = {1, 2};
+    struct bytes from = bytes_of(bytes, sizeof bytes);
+    bytes_unsigned(&from, 4);
+    assert_true(from.failed);
+    assert_int_equal(bytes_unsigned(&from, 1), 1); /* is there, and yet: */
+    assert_true(from.failed);
+}
+
+static void test_skip(void **state)
+{
+    (void)state;
+    static const uint8_t bytes[8] = {0};
+    static const uint64_t too_many[] = {9, UINT32_MAX, UINT64_MAX - 7, UINT64_MAX};
+    struct bytes from = bytes_of(bytes, sizeof bytes);
+    bytes_skip(&from, 0);
+    bytes_skip(&from, 5);
+    assert_int_equal(bytes_left(&from), 3);
+    bytes_skip(&from, 3);
+    assert_int_equal(bytes_left(&from), 0);
+    assert_false(from.failed);
+    for (size_t i = 0; i < sizeof too_many / sizeof *too_many; i++) {
+        from = bytes_of(bytes, sizeof bytes);
+        bytes_skip(&from, too_many[i]);
+        assert_true(from.failed);
+        assert_ptr_equal(from.at, from.end);
+    }
+}
+
+/* Those of DWARF 5, table 7.7, and the largest. */
+static void test_unsigned_leb(void **state)
+{
+    (void)state;
+    assert_true(uleb_of(BYTES(0)) == 0);
+    assert_true(uleb_of(BYTES(2)) == 2);
+    assert_true(uleb_of(BYTES(127)) == 127);
+    assert_true(uleb_of(BYTES(0 + 0x80, 1)) == 128);
+    assert_true(uleb_of(BYTES(1 + 0x80, 1)) == 129);
+    assert_true(uleb_of(BYTES(57 + 0x80, 100)) == 12857);
+    assert_true(uleb_of(BYTES(0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01)) ==
+                UINT64_MAX);
+    assert_true(uleb_of(BYTES(0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x01)) ==
+                (uint64_t)1 << 63);
+}
+
+/* Those of table 7.8, and the outermost. */
+static void test_signed_leb(void **state)
+{
+    (void)state;
+    assert_true(sleb_of(BYTES(0)) == 0);
+    assert_true(sleb_of(BYTES(2)) == 2);
+    assert_true(sleb_of(BYTES(0x7e)) == -2);
+    assert_true(sleb_of(BYTES(0x3f)) == 63);
+    assert_true(sleb_of(BYTES(0x40)) == -64);
+    assert_true(sleb_of(BYTES(127 + 0x80, 0)) == 127);
+    assert_true(sleb_of(BYTES(1 + 0x80, 0x7f)) == -127);
+    assert_true(sleb_of(BYTES(0 + 0x80, 1)) == 128);
+    assert_true(sleb_of(BYTES(0 + 0x80, 0x7f)) == -128);
+    assert_true(sleb_of(BYTES(1 + 0x80, 1)) == 129);
+    assert_true(sleb_of(BYTES(0x7f + 0x80, 0x7e)) == -129);
+    assert_true(sleb_of(BYTES(0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x00)) ==
+                INT64_MAX);
+    assert_true(sleb_of(BYTES(0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x7f)) ==
+                INT64_MIN);
+}
+
+/* Longer than they must be, as assemblers write them that fix the length up later: the same
+ * numbers, and all of it is taken. */
+static void test_overlong_leb(void **state)
+{
+    (void)state;
+    assert_true(uleb_of(BYTES(0x85, 0x80, 0x80, 0x00)) == 5);
+    assert_true(sleb_of(BYTES(0x85, 0x80, 0x80, 0x00)) == 5);
+    assert_true(sleb_of(BYTES(0xfb, 0xff, 0xff, 0x7f)) == -5);
+    /* What does not fit into 64 bits is lost, and shifts nothing out of range. */
+    uint8_t bytes[40];
+    memset(bytes, 0xff, sizeof bytes);
+    bytes[sizeof bytes - 1] = 0x7f;
+    assert_true(uleb_of(bytes, sizeof bytes) == UINT64_MAX);
+    assert_true(sleb_of(bytes, sizeof bytes) == -1);
+    memset(bytes, 0x80, sizeof bytes);
+    bytes[0] = 0x87;
+    bytes[sizeof bytes - 1] = 0x00;
+    assert_true(uleb_of(bytes, sizeof bytes) == 7);
+    assert_true(sleb_of(bytes, sizeof bytes) == 7);
+}
+
+static void test_leb_without_an_end(void **state)
+{
+    (void)state;
+    uint8_t bytes[20];
+    memset(bytes, 0xff, sizeof bytes);
+    for (size_t count = 0; count <= sizeof bytes; count++) {
+        struct bytes from = bytes_of(bytes, count);
+        bytes_uleb(&from);
+        assert_true(from.failed);
+        assert_int_equal(bytes_left(&from), 0);
+        from = bytes_of(bytes, count);
+        bytes_sleb(&from);
+        assert_true(from.failed);
+    }
+    struct bytes nothing = bytes_of(bytes, 0);
+    assert_int_equal(bytes_uleb(&nothing), 0);
+    assert_int_equal(bytes_sleb(&nothing), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_plain_numbers),
+        cmocka_unit_test(test_signed_numbers),
+        cmocka_unit_test(test_numbers_behind_the_end),
+        cmocka_unit_test(test_failure_stays),
+        cmocka_unit_test(test_skip),
+        cmocka_unit_test(test_unsigned_leb),
+        cmocka_unit_test(test_signed_leb),
+        cmocka_unit_test(test_overlong_leb),
+        cmocka_unit_test(test_leb_without_an_end),
+    };
+    return cmocka_run_group_tests_name("bytes", tests, NULL, NULL);
+}
