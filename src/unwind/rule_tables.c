@@ -81,6 +81,10 @@ static int make(struct rule_tables *tables, struct rule_table *table, struct mod
 const struct rule *rule_tables_find(struct rule_tables *tables, struct module *module,
                                     uint64_t address)
 {
+    /* No code can be at the last of all addresses, which a slot can't tell from a free one's. */
+    static const struct rule none = {.kind = RULE_NONE};
+    if (address == UINT64_MAX)
+        return &none;
     struct rule_table *table =
         module->number < tables->count ? &tables->items[module->number] : table_of(tables, module);
     if (!table)
