@@ -1,0 +1,288 @@
+/* From a row of call frame information to a rule, in the registers of x86-64. */
+#include "make_cfi.h"
+#include "unwind/rule.h"
+
+#ifdef __x86_64__
+
+#define START 0x1000u
+enum { RDI = 5, RBP = 6, RSP = 7, R10 = 10, RIP = 16 };
+
+static const uint8_t common[] = {MADE_ENTRY_ROW};
+
+static struct rule rule_of(uint64_t address, const uint8_t *program, size_t bytes)
+{
+    return rule_make(made_entry(START, START + 0x1000, common, sizeof common, program, bytes),
+                     address);
+}
+#define RULE(...) rule_of(START, BYTES(__VA_ARGS__))
+
+static void assert_place(const struct rule_place *place, unsigned number, bool is_in_memory,
+                         int32_t offset)
+{
+    assert_int_equal(place->register_number, number);
+    assert_int_equal(place->is_in_memory, is_in_memory);
+    assert_int_equal(place->offset, offset);
+}
+
+static void assert_complex(struct rule rule)
+{
+    assert_int_equal(rule.kind, RULE_COMPLEX);
+}
+
+/* As a function begins, and as it goes on with a frame pointer. */
+static void test_plain_rules(void **state)
+{
+    (void)state;
+    struct rule rule = rule_of(START, NULL, 0);
+    assert_int_equal(rule.kind, RULE_CALLER);
+    assert_place(&rule.cfa, RSP, false, 8);
+    assert_int_equal(rule.cfa_offset, 0);
+    assert_place(&rule.return_address, RULE_CFA, true, -8);
+    assert_true(rule.has_frame_pointer);
+    assert_place(&rule.frame_pointer, RBP, false, 0);
+
+    rule = RULE(DW_CFA_def_cfa, RBP, 16, DW_CFA_offset | RBP, 2, DW_CFA_offset | 3, 3);
+    assert_int_equal(rule.kind, RULE_CALLER);
+    assert_place(&rule.cfa, RBP, false, 16);
+    assert_place(&rule.return_address, RULE_CFA, true, -8);
+    assert_true(rule.has_frame_pointer);
+    assert_place(&rule.frame_pointer, RULE_CFA, true, -16);
+
+    rule = RULE(DW_CFA_def_cfa, R10, 0);
+    assert_int_equal(rule.kind, RULE_CALLER);
+    assert_place(&rule.cfa, R10, false, 0);
+}
+
+static void test_frame_pointers(void **state)
+{
+    (void)state;
+    struct rule rule = RULE(DW_CFA_undefined, RBP);
+    assert_int_equal(rule.kind, RULE_CALLER);
+    assert_false(rule.has_frame_pointer);
+    rule = RULE(DW_CFA_register, RBP, 3);
+    assert_true(rule.has_frame_pointer);
+    assert_place(&rule.frame_pointer, 3, false, 0);
+    rule = RULE(DW_CFA_val_offset, RBP, 2);
+    assert_place(&rule.frame_pointer, RULE_CFA, false, -16);
+    assert_complex(RULE(DW_CFA_val_expression, RBP, 2, DW_OP_breg7, 0));
+    assert_complex(RULE(DW_CFA_register, RBP, REGISTERS_MAX));
+}
+
+static void test_return_addresses(void **state)
+{
+    (void)state;
+    /* Undefined: nobody called it. As _start and clone have it. */
+    struct rule rule = RULE(DW_CFA_undefined, RIP);
+    assert_int_equal(rule.kind, RULE_FIRST_FRAME);
+    /* vfork keeps it in a register, as the child would overwrite it. */
+    rule = RULE(DW_CFA_register, RIP, RDI, DW_CFA_def_cfa_offset, 0);
+    assert_int_equal(rule.kind, RULE_CALLER);
+    assert_place(&rule.return_address, RDI, false, 0);
+    assert_place(&rule.cfa, RSP, false, 0);
+    rule = RULE(DW_CFA_offset | RIP, 3);
+    assert_place(&rule.return_address, RULE_CFA, true, -24);
+    /* Where the caller goes on where this is, nothing was said of it. */
+    assert_complex(RULE(DW_CFA_same_value, RIP));
+    assert_complex(RULE(DW_CFA_val_expression, RIP, 2, DW_OP_breg3, 0));
+    assert_complex(RULE(DW_CFA_register, RIP, 0x80, 1));
+}
+
+static void test_return_registers(void **state)
+{
+    (void)state;
+    static const uint8_t own[] = {DW_CFA_nop};
+    struct cfi_entry *entry = made_entry(START, START + 1, common, sizeof common, own, sizeof own);
+    entry->return_register = 3; /* still in there, as in a leaf of other architectures */
+    struct rule rule = rule_make(entry, START);
+    assert_int_equal(rule.kind, RULE_CALLER);
+    assert_place(&rule.return_address, 3, false, 0);
+    entry->return_register = REGISTERS_MAX;
+    assert_complex(rule_make(entry, START));
+    entry->return_register = UINT64_MAX;
+    assert_complex(rule_make(entry, START));
+}
+
+static void test_signal_frames(void **state)
+{
+    (void)state;
+    static const uint8_t own[] = {DW_CFA_def_cfa_expression, 1, DW_OP_lit0, DW_CFA_undefined, RIP};
+    struct cfi_entry *entry = made_entry(START, START + 9, common, sizeof common, own, sizeof own);
+    entry->is_signal_frame = true;
+    assert_int_equal(rule_make(entry, START).kind, RULE_SIGNAL_FRAME);
+}
+
+/* The PLT: 11 bytes of an entry of 16 in, its second instruction has pushed a number. */
+static void test_entries_of_the_plt(void **state)
+{
+    (void)state;
+    static const uint8_t program[] = {DW_CFA_def_cfa_expression,
+                                      11,
+                                      DW_OP_breg7,
+                                      8,
+                                      DW_OP_breg16,
+                                      0,
+                                      DW_OP_lit15,
+                                      DW_OP_and,
+                                      DW_OP_lit11,
+                                      DW_OP_ge,
+                                      DW_OP_lit3,
+                                      DW_OP_shl,
+                                      DW_OP_plus};
+    for (uint64_t at = 0; at < 64; at++) {
+        struct rule rule = rule_of(START + at, program, sizeof program);
+        assert_int_equal(rule.kind, RULE_CALLER);
+        assert_place(&rule.cfa, RSP, false, at % 16 >= 11 ? 16 : 8);
+        assert_int_equal(rule.cfa_offset, 0);
+        assert_place(&rule.return_address, RULE_CFA, true, -8);
+    }
+}
+
+/* gcc's main with vectors on its stack: the CFA was pushed, the frame pointer is where rbp says. */
+static void test_realigned_stacks(void **state)
+{
+    (void)state;
+    struct rule rule = RULE(DW_CFA_def_cfa_expression, 3, DW_OP_breg6, 0x78, DW_OP_deref,
+                            DW_CFA_expression, RBP, 2, DW_OP_breg6, 0);
+    assert_int_equal(rule.kind, RULE_CALLER);
+    assert_place(&rule.cfa, RBP, true, -8);
+    assert_int_equal(rule.cfa_offset, 0);
+    assert_true(rule.has_frame_pointer);
+    assert_place(&rule.frame_pointer, RBP, true, 0);
+    /* And something added to what is there. */
+    rule = RULE(DW_CFA_def_cfa_expression, 5, DW_OP_breg7, 16, DW_OP_deref, DW_OP_plus_uconst, 8);
+    assert_place(&rule.cfa, RSP, true, 16);
+    assert_int_equal(rule.cfa_offset, 8);
+}
+
+/* All of an expression that says where the CFA is. */
+static struct rule rule_of_cfa(const uint8_t *operations, size_t count)
+{
+    uint8_t program[64] = {DW_CFA_def_cfa_expression, (uint8_t)count};
+    memcpy(program + 2, operations, count);
+    return rule_of(START, program, count + 2);
+}
+#define CFA(...) rule_of_cfa(BYTES(__VA_ARGS__))
+
+static void test_operations(void **state)
+{
+    (void)state;
+    static const struct {
+        uint8_t operations[16], count;
+        int32_t offset; /* of rsp */
+    } rows[] = {
+        {{DW_OP_breg7, 0x7f}, 2, -1},
+        {{DW_OP_bregx, 7, 8}, 3, 8},
+        {{DW_OP_breg7, 0, DW_OP_plus_uconst, 0x80, 1}, 5, 128},
+        {{DW_OP_breg7, 0, DW_OP_nop, DW_OP_const1u, 0xff, DW_OP_plus}, 6, 255},
+        {{DW_OP_breg7, 0, DW_OP_const1s, 0xff, DW_OP_plus}, 5, -1},
+        {{DW_OP_breg7, 0, DW_OP_const2u, 0xff, 0xff, DW_OP_plus}, 6, 0xffff},
+        {{DW_OP_breg7, 0, DW_OP_const2s, 0xfe, 0xff, DW_OP_plus}, 6, -2},
+        {{DW_OP_breg7, 0, DW_OP_const4u, 0, 0, 1, 0, DW_OP_plus}, 8, 0x10000},
+        {{DW_OP_breg7, 0, DW_OP_const4s, 0xfd, 0xff, 0xff, 0xff, DW_OP_plus}, 8, -3},
+        {{DW_OP_breg7, 0, DW_OP_constu, 0x90, 1, DW_OP_plus}, 6, 144},
+        {{DW_OP_breg7, 0, DW_OP_consts, 0x70, DW_OP_plus}, 5, -16},
+        {{DW_OP_breg7, 9, DW_OP_lit31, DW_OP_minus}, 4, -22},
+        {{DW_OP_lit31, DW_OP_breg7, 1, DW_OP_plus}, 4, 32},
+        {{DW_OP_breg7, 0, DW_OP_lit2, DW_OP_lit5, DW_OP_ge, DW_OP_plus}, 6, 0},
+        {{DW_OP_breg7, 0, DW_OP_lit5, DW_OP_lit5, DW_OP_ge, DW_OP_plus}, 6, 1},
+        {{DW_OP_breg7, 0, DW_OP_const1s, 0xff, DW_OP_lit5, DW_OP_ge, DW_OP_plus}, 7, 0},
+        {{DW_OP_breg7, 0, DW_OP_lit1, DW_OP_lit5, DW_OP_plus, DW_OP_plus}, 6, 6},
+        {{DW_OP_breg7, 0, DW_OP_lit1, DW_OP_const1u, 64, DW_OP_shl, DW_OP_plus}, 7, 0},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct rule rule = rule_of_cfa(rows[i].operations, rows[i].count);
+        assert_int_equal(rule.kind, RULE_CALLER);
+        assert_place(&rule.cfa, RSP, false, rows[i].offset);
+    }
+}
+
+static void test_expressions_that_no_rule_can_say(void **state)
+{
+    (void)state;
+    assert_complex(CFA(DW_OP_nop));                                  /* nothing */
+    assert_complex(CFA(DW_OP_lit8));                                 /* a constant */
+    assert_complex(CFA(DW_OP_breg16, 8));                            /* as much */
+    assert_complex(CFA(DW_OP_breg7, 8, DW_OP_breg7, 0));             /* two values */
+    assert_complex(CFA(DW_OP_breg7, 8, DW_OP_breg6, 0, DW_OP_plus)); /* two registers */
+    assert_complex(CFA(DW_OP_lit8, DW_OP_breg7, 0, DW_OP_minus));    /* 8 - rsp */
+    assert_complex(CFA(DW_OP_breg7, 0, DW_OP_lit15, DW_OP_and));     /* of a register */
+    assert_complex(CFA(DW_OP_breg7, 0, DW_OP_deref, DW_OP_deref));   /* twice */
+    assert_complex(CFA(DW_OP_lit8, DW_OP_deref));                    /* no part of the stack */
+    assert_complex(CFA(DW_OP_deref));                                /* of nothing */
+    assert_complex(CFA(DW_OP_breg7, 0, DW_OP_plus));                 /* one value */
+    assert_complex(CFA(DW_OP_plus_uconst, 8));                       /* none */
+    assert_complex(CFA(DW_OP_bregx, REGISTERS_MAX, 0));              /* no such register */
+    assert_complex(CFA(DW_OP_bregx, 0x87, 2, 0));                    /* 263, not 7 */
+    assert_complex(CFA(DW_OP_breg7, 0, DW_OP_lit1, DW_OP_or));       /* unknown */
+    assert_complex(CFA(DW_OP_breg7, 0, DW_OP_dup, DW_OP_drop));      /* unknown */
+    assert_complex(CFA(DW_OP_breg7, 0, DW_OP_skip, 0, 0));           /* and it ends */
+    assert_complex(CFA(DW_OP_breg7, 0x80));                          /* cut short */
+    assert_complex(CFA(DW_OP_breg7, 0, DW_OP_plus_uconst));          /* cut short */
+    assert_complex(CFA(DW_OP_breg7, 0, DW_OP_const4u, 1, 2, 3));     /* cut short */
+    assert_complex(CFA(DW_OP_lit1, DW_OP_lit1, DW_OP_lit1, DW_OP_lit1, DW_OP_lit1, DW_OP_lit1,
+                       DW_OP_lit1, DW_OP_lit1, DW_OP_lit1, DW_OP_lit1)); /* too many */
+    /* Registers that lie where an expression says have no more than register + offset. */
+    assert_complex(RULE(DW_CFA_expression, RBP, 3, DW_OP_breg6, 0, DW_OP_deref));
+    assert_complex(RULE(DW_CFA_expression, RIP, 1, DW_OP_lit0));
+}
+
+static void test_registers_that_no_rule_can_say(void **state)
+{
+    (void)state;
+    assert_complex(RULE(DW_CFA_def_cfa, REGISTERS_MAX, 8));
+    assert_complex(RULE(DW_CFA_def_cfa, 0xff, 1, 8)); /* RULE_CFA's own number */
+    /* A stack pointer that is not the CFA. */
+    assert_complex(RULE(DW_CFA_val_offset, RSP, 1));
+    assert_complex(RULE(DW_CFA_offset | RSP, 2));
+    assert_complex(RULE(DW_CFA_register, RSP, 6));
+    assert_int_equal(RULE(DW_CFA_val_offset, RSP, 0).kind, RULE_CALLER);
+    /* A row that can't be made. */
+    assert_complex(RULE(DW_CFA_high_user));
+}
+
+/* Rules have offsets of 32 bits. */
+static void test_far_offsets(void **state)
+{
+    (void)state;
+    /* 2^31 - 1, 2^31, -2^31, -2^31 - 1 as operands */
+    struct rule rule = RULE(DW_CFA_def_cfa, RSP, 0xff, 0xff, 0xff, 0xff, 7);
+    assert_place(&rule.cfa, RSP, false, INT32_MAX);
+    assert_complex(RULE(DW_CFA_def_cfa, RSP, 0x80, 0x80, 0x80, 0x80, 8));
+    rule = CFA(DW_OP_breg7, 0x80, 0x80, 0x80, 0x80, 0x78);
+    assert_place(&rule.cfa, RSP, false, INT32_MIN);
+    assert_complex(CFA(DW_OP_breg7, 0xff, 0xff, 0xff, 0xff, 0x77));
+    assert_complex(CFA(DW_OP_breg7, 0, DW_OP_deref, DW_OP_plus_uconst, 0x80, 0x80, 0x80, 0x80, 8));
+    assert_complex(RULE(DW_CFA_offset_extended, RIP, 0x81, 0x80, 0x80, 0x80, 1));
+    assert_complex(RULE(DW_CFA_offset_extended, RBP, 0x81, 0x80, 0x80, 0x80, 1));
+    rule = RULE(DW_CFA_offset_extended, RBP, 0x80, 0x80, 0x80, 0x80, 1);
+    assert_place(&rule.frame_pointer, RULE_CFA, true, INT32_MIN);
+    /* Not the register of that number, cut to 8 bits. */
+    assert_complex(RULE(DW_CFA_register, RIP, 0x85, 2));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_plain_rules),
+        cmocka_unit_test(test_frame_pointers),
+        cmocka_unit_test(test_return_addresses),
+        cmocka_unit_test(test_return_registers),
+        cmocka_unit_test(test_signal_frames),
+        cmocka_unit_test(test_entries_of_the_plt),
+        cmocka_unit_test(test_realigned_stacks),
+        cmocka_unit_test(test_operations),
+        cmocka_unit_test(test_expressions_that_no_rule_can_say),
+        cmocka_unit_test(test_registers_that_no_rule_can_say),
+        cmocka_unit_test(test_far_offsets),
+    };
+    return cmocka_run_group_tests_name("rule", tests, NULL, NULL);
+}
+
+#else
+
+int main(void)
+{
+    return 77; /* skipped: no tests for this architecture */
+}
+
+#endif

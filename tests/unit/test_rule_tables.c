@@ -1,0 +1,191 @@
+/* Rules are made once for an address of a module. */
+#include "make_cfi.h"
+#include "unwind/rule_tables.h"
+
+#ifdef __x86_64__
+
+enum { RBP = 6, RSP = 7 };
+
+static struct made_section eh;
+
+/* A module in which each byte of code is a function with a CFA of its own: rsp + 8 + 8 * its
+ * address, all of that behind `first`. */
+static void make_functions(struct module *module, uint32_t number, uint64_t first, size_t count)
+{
+    eh.length = 0;
+    uint64_t cie = put_cie(&eh, &made_eh_form, BYTES(MADE_ENTRY_ROW));
+    for (size_t i = 0; i < count; i++) {
+        uint64_t offset = 8 * (first + i) + 8;
+        put_fde(&eh, &made_eh_form, cie, MADE_ADDRESS + first + i, 1,
+                BYTES(DW_CFA_def_cfa_offset, (uint8_t)(0x80 | (offset & 0x7f)),
+                      (uint8_t)(0x80 | (offset >> 7 & 0x7f)), (uint8_t)(offset >> 14)));
+    }
+    make_module(module, NULL, &eh, NULL);
+    module->number = number;
+}
+
+static void test_the_same_after_growth(void **state)
+{
+    (void)state;
+    enum { COUNT = 3000 };
+    struct module module;
+    struct rule_tables tables = {0};
+    make_functions(&module, 0, 0, COUNT);
+    for (size_t round = 0; round < 3; round++) {
+        for (size_t i = 0; i < COUNT; i++) {
+            /* In another order each time. */
+            size_t at = (i * 7 + round) % COUNT;
+            const struct rule *rule = rule_tables_find(&tables, &module, MADE_ADDRESS + at);
+            assert_non_null(rule);
+            assert_int_equal(rule->kind, RULE_CALLER);
+            assert_int_equal(rule->cfa.register_number, RSP);
+            assert_int_equal(rule->cfa.offset, 8 + 8 * at);
+            /* The next call has the very same. */
+            assert_ptr_equal(rule_tables_find(&tables, &module, MADE_ADDRESS + at), rule);
+        }
+        assert_int_equal(tables.items[0].used, COUNT);
+    }
+    assert_true(tables.items[0].slot_count >= 2 * COUNT);
+    assert_true(tables.items[0].slot_count <= 8 * COUNT);
+    rule_tables_free(&tables);
+    assert_int_equal(tables.count, 0);
+    made_module_free(&module);
+}
+
+/* Addresses that are alike in their lower bits, as those of functions at pages are. */
+static void test_addresses_that_are_alike(void **state)
+{
+    (void)state;
+    enum { COUNT = 4096 };
+    struct module module;
+    struct rule_tables tables = {0};
+    make_functions(&module, 0, 0, 1);
+    for (uint64_t i = 0; i < COUNT; i++) {
+        const struct rule *rule = rule_tables_find(&tables, &module, MADE_ADDRESS + (i << 32));
+        assert_int_equal(rule->kind, i ? RULE_NONE : RULE_CALLER);
+    }
+    assert_int_equal(tables.items[0].used, COUNT);
+    assert_int_equal(rule_tables_find(&tables, &module, MADE_ADDRESS)->kind, RULE_CALLER);
+    rule_tables_free(&tables);
+    made_module_free(&module);
+}
+
+static void test_modules_do_not_mix(void **state)
+{
+    (void)state;
+    struct module one, two, none;
+    struct rule_tables tables = {0};
+    make_functions(&two, 40, 100, 200);
+    make_functions(&one, 3, 0, 200);
+    make_module(&none, NULL, NULL, NULL);
+    none.number = 7;
+    for (size_t round = 0; round < 2; round++) {
+        for (uint64_t i = 0; i < 300; i++) {
+            uint64_t address = MADE_ADDRESS + i;
+            assert_int_equal(rule_tables_find(&tables, &two, address)->kind,
+                             i < 100 ? RULE_NONE : RULE_CALLER);
+            assert_int_equal(rule_tables_find(&tables, &one, address)->kind,
+                             i < 200 ? RULE_CALLER : RULE_NONE);
+            assert_int_equal(rule_tables_find(&tables, &none, address)->kind, RULE_NONE);
+        }
+    }
+    assert_int_equal(rule_tables_function(&tables, &two, MADE_ADDRESS + 150), MADE_ADDRESS + 150);
+    assert_int_equal(rule_tables_function(&tables, &two, MADE_ADDRESS + 50), 0);
+    assert_int_equal(rule_tables_function(&tables, &one, MADE_ADDRESS + 50), MADE_ADDRESS + 50);
+    assert_int_equal(rule_tables_function(&tables, &none, MADE_ADDRESS + 50), 0);
+    rule_tables_free(&tables);
+    made_module_free(&one);
+    made_module_free(&two);
+    made_module_free(&none);
+}
+
+/* One with the last of all addresses, which "address + 1" can't tell from a free slot. */
+static void test_the_last_address(void **state)
+{
+    (void)state;
+    struct module module;
+    struct rule_tables tables = {0};
+    make_functions(&module, 0, 0, 1);
+    for (size_t i = 0; i < 1000; i++)
+        assert_int_equal(rule_tables_find(&tables, &module, UINT64_MAX)->kind, RULE_NONE);
+    assert_in_range(tables.items ? tables.items[0].used : 0, 0, 1);
+    assert_int_equal(rule_tables_find(&tables, &module, MADE_ADDRESS)->kind, RULE_CALLER);
+    rule_tables_free(&tables);
+    made_module_free(&module);
+}
+
+static void test_the_start_of_a_function(void **state)
+{
+    (void)state;
+    struct module module;
+    struct rule_tables tables = {0};
+    eh.length = 0;
+    uint64_t cie = put_cie(&eh, &made_eh_form, BYTES(MADE_ENTRY_ROW));
+    put_fde(&eh, &made_eh_form, cie, MADE_ADDRESS + 0x10, 0x20, BYTES(DW_CFA_nop));
+    make_module(&module, NULL, &eh, NULL);
+    assert_int_equal(rule_tables_function(&tables, &module, MADE_ADDRESS + 0x2f),
+                     MADE_ADDRESS + 0x10);
+    assert_int_equal(rule_tables_function(&tables, &module, MADE_ADDRESS + 0x30), 0);
+    rule_tables_free(&tables);
+    made_module_free(&module);
+}
+
+/* mov $15,%rax; syscall: what signal handlers return to. */
+static const uint8_t signal_return[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
+
+static void test_signal_trampolines(void **state)
+{
+    (void)state;
+    static uint8_t code[MADE_CODE_BYTES];
+    static const struct made_form form = {1, false, "zRS", 0x1b, 1, -8, 16};
+    struct module module;
+    struct rule_tables tables = {0};
+    memset(code, 0x90, sizeof code);
+    memcpy(code + 0x101, signal_return, sizeof signal_return); /* with an entry, as glibc's */
+    memcpy(code + 0x200, signal_return, sizeof signal_return); /* without one, as musl's */
+    memcpy(code + 0x301, signal_return, sizeof signal_return); /* with one of another kind */
+    eh.length = 0;
+    uint64_t cie = put_cie(&eh, &form, BYTES(MADE_ENTRY_ROW));
+    put_fde(&eh, &form, cie, MADE_ADDRESS + 0x100, 10, BYTES(DW_CFA_nop));
+    put_fde(&eh, &form, cie, MADE_ADDRESS + 0x400, 10, BYTES(DW_CFA_nop)); /* of other code */
+    cie = put_cie(&eh, &made_eh_form, BYTES(MADE_ENTRY_ROW));
+    put_fde(&eh, &made_eh_form, cie, MADE_ADDRESS + 0x300, 10, BYTES(DW_CFA_nop));
+    make_module(&module, code, &eh, NULL);
+    static const struct {
+        uint64_t at;
+        enum rule_kind kind;
+    } rows[] = {
+        /* By "the call", and where it is; within, rules don't know how far it has got. */
+        {0x100, RULE_SIGNAL_FRAME}, {0x101, RULE_SIGNAL_FRAME}, {0x102, RULE_COMPLEX},
+        {0x108, RULE_COMPLEX},      {0x10a, RULE_NONE},         {0x200, RULE_SIGNAL_FRAME},
+        {0x1ff, RULE_NONE},         {0x201, RULE_NONE},         {0x301, RULE_CALLER},
+        {0x400, RULE_COMPLEX},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        assert_int_equal(rule_tables_find(&tables, &module, MADE_ADDRESS + rows[i].at)->kind,
+                         rows[i].kind);
+    rule_tables_free(&tables);
+    made_module_free(&module);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_same_after_growth),
+        cmocka_unit_test(test_addresses_that_are_alike),
+        cmocka_unit_test(test_modules_do_not_mix),
+        cmocka_unit_test(test_the_last_address),
+        cmocka_unit_test(test_the_start_of_a_function),
+        cmocka_unit_test(test_signal_trampolines),
+    };
+    return cmocka_run_group_tests_name("rule_tables", tests, NULL, NULL);
+}
+
+#else
+
+int main(void)
+{
+    return 77; /* skipped: no tests for this architecture */
+}
+
+#endif
