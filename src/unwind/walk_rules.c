@@ -251,7 +251,9 @@ int walk_by_rules(struct walk *walk, struct rule_tables *tables)
         /* A caller at 0 is none: so the first frame of a thread may be marked. */
         if (!frame.pc && stack->depth)
             return 0;
-        const struct mapping *mapping = space_find(walk->space, frame.pc);
+        /* A call may be the last instruction of all that its file has mapped. */
+        const struct mapping *mapping =
+            space_find(walk->space, frame.is_exact ? frame.pc : frame.pc - 1);
         if (!mapping) {
             walk->hints->has_unknown_address = true;
             stack->cut = STACK_CUT_NO_UNWIND_INFO;
