@@ -1,0 +1,143 @@
+/* An address space, a stack and registers made by hand, around a module that is (see make_cfi.h).
+ * In the registers of x86-64. */
+#ifndef FGPROF_TESTS_MAKE_WALK_H
+#define FGPROF_TESTS_MAKE_WALK_H
+
+#include "make_cfi.h"
+#include "unwind/walk.h"
+
+enum { RDI = 5, RBP = 6, RSP = 7, R10 = 10, RIP = 16 };
+
+#define MADE_BIAS 0x555500000000u /* added to the module's own addresses */
+#define MADE_JIT 0x7f0000000000u  /* code of no file */
+#define MADE_STACK 0x7ffd00000000u
+#define MADE_WORDS 8192u
+
+struct made_walk {
+    struct made_section eh;
+    uint8_t code[MADE_CODE_BYTES];
+    struct module module;
+    struct mapping mappings[2];
+    struct space space;
+    uint64_t words[MADE_WORDS];
+    struct snapshot snapshot;
+    size_t max_depth;
+    struct rule_tables tables;
+    struct stack stack;
+    struct unwind_hints hints;
+};
+
+/* The process's address of a byte of the module's code. */
+static inline uint64_t code_at(uint64_t offset)
+{
+    return MADE_BIAS + MADE_ADDRESS + offset;
+}
+
+static inline uint64_t word_at(uint64_t number)
+{
+    return MADE_STACK + 8 * number;
+}
+
+/* Code of nops without any information; functions are added to it. */
+static inline void begin_module(struct made_walk *made)
+{
+    memset(made, 0, sizeof *made);
+    memset(made->code, 0x90, sizeof made->code);
+}
+
+/* Says how the `bytes` of code from `start` on are unwound. */
+static inline void put_function(struct made_walk *made, uint64_t start, uint64_t bytes,
+                                const uint8_t *program, size_t program_bytes)
+{
+    uint64_t cie = put_cie(&made->eh, &made_eh_form, BYTES(MADE_ENTRY_ROW));
+    put_fde(&made->eh, &made_eh_form, cie, MADE_ADDRESS + start, bytes, program, program_bytes);
+}
+
+static inline void put_signal_function(struct made_walk *made, uint64_t start, uint64_t bytes)
+{
+    static const struct made_form form = {1, false, "zRS", 0x1b, 1, -8, 16};
+    uint64_t cie = put_cie(&made->eh, &form, NULL, 0);
+    put_fde(&made->eh, &form, cie, MADE_ADDRESS + start, bytes, NULL, 0);
+}
+
+/* A direct call that returns to `offset`. */
+static inline void put_call(struct made_walk *made, uint64_t offset, uint64_t target)
+{
+    int32_t displacement = (int32_t)(target - offset);
+    made->code[offset - 5] = 0xe8;
+    memcpy(made->code + offset - 4, &displacement, sizeof displacement);
+}
+
+static inline void put_code(struct made_walk *made, uint64_t offset, const uint8_t *code,
+                            size_t bytes)
+{
+    memcpy(made->code + offset, code, bytes);
+}
+
+/* The module is as it is to be: it is mapped, and code of no file elsewhere. */
+static inline void end_module(struct made_walk *made)
+{
+    make_module(&made->module, made->code, &made->eh, NULL);
+    made->mappings[0] = (struct mapping){
+        .start = code_at(0),
+        .end = code_at(MADE_CODE_BYTES),
+        .module = &made->module,
+        .bias = MADE_BIAS,
+        .has_bias = true,
+    };
+    made->mappings[1] = (struct mapping){.start = MADE_JIT, .end = MADE_JIT + 0x1000};
+    made->space = (struct space){.mappings = made->mappings, .mapping_count = 2};
+    made->snapshot.stack_address = MADE_STACK;
+    made->snapshot.stack = (unsigned char *)made->words;
+    made->snapshot.stack_bytes = sizeof made->words;
+    made->snapshot.stack_end = MADE_STACK + sizeof made->words;
+    made->snapshot.stack_end_is_known = true;
+    made->max_depth = 100;
+}
+
+static inline void made_walk_free(struct made_walk *made)
+{
+    rule_tables_free(&made->tables);
+    free(made->stack.addresses);
+    made_module_free(&made->module);
+}
+
+static inline void set_register(struct made_walk *made, unsigned number, uint64_t value)
+{
+    made->snapshot.registers.values[number] = value;
+    made->snapshot.registers.known |= 1ull << number;
+}
+
+static inline void forget_register(struct made_walk *made, unsigned number)
+{
+    made->snapshot.registers.values[number] = 0xbad;
+    made->snapshot.registers.known &= ~(1ull << number);
+}
+
+/* Unwinds a thread that is at `pc`, with the stack pointer at that word of the stack. */
+static inline int walk_from(struct made_walk *made, uint64_t pc, uint64_t sp_word)
+{
+    struct walk walk = {&made->space, &made->snapshot, made->max_depth, &made->stack, &made->hints};
+    set_register(made, RIP, pc);
+    set_register(made, RSP, word_at(sp_word));
+    made->stack.depth = 0;
+    made->stack.cut = STACK_WHOLE;
+    made->hints = (struct unwind_hints){0};
+    return walk_by_rules(&walk, &made->tables);
+}
+
+static inline void assert_addresses(const struct stack *stack, const uint64_t *addresses,
+                                    size_t count)
+{
+    for (size_t i = 0; i < count && i < stack->depth; i++)
+        assert_int_equal(stack->addresses[i], addresses[i]);
+    assert_int_equal(stack->depth, count);
+}
+#define ASSERT_STACK(stack, how, ...)                                                              \
+    do {                                                                                           \
+        const uint64_t expected[] = {__VA_ARGS__};                                                 \
+        assert_int_equal((stack)->cut, how);                                                       \
+        assert_addresses(stack, expected, sizeof expected / sizeof *expected);                     \
+    } while (0)
+
+#endif

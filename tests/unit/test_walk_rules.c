@@ -1,0 +1,345 @@
+/* Stacks unwound by rules, made by hand. */
+#include "unit.h"
+
+#ifdef __x86_64__
+
+#include "make_walk.h"
+
+#include <errno.h>
+
+/* Where functions begin. What a caller is at is its call, one before what it is returned to. */
+enum {
+    FIRST = 0x100,  /* nobody called it */
+    PLAIN = 0x200,  /* has 24 bytes on the stack from its byte 4 on */
+    FRAMED = 0x300, /* has a frame pointer from its byte 4 on, and returns at byte 0x20 */
+    STUCK = 0x400,  /* has a CFA that is its stack pointer */
+    BACKWARDS = 0x500,
+    VFORK = 0x600,   /* has its return address in rdi */
+    COMPLEX = 0x700, /* has it where no rule can say */
+    BY_R10 = 0x800,  /* has its CFA in r10 */
+    LOSING = 0x900,  /* loses the frame pointer */
+    SAVER = 0xa00,   /* keeps the frame pointer in rdi */
+    LAST = 0x3ff0,   /* ends with its mapping, with a call */
+};
+
+static struct made_walk made;
+
+static void put_functions(void)
+{
+    put_function(&made, FIRST, 0x100, BYTES(DW_CFA_undefined, RIP));
+    put_function(&made, PLAIN, 0x100, BYTES(DW_CFA_advance_loc | 4, DW_CFA_def_cfa_offset, 32));
+    put_function(&made, FRAMED, 0x100,
+                 BYTES(DW_CFA_advance_loc | 1, DW_CFA_def_cfa_offset, 16, DW_CFA_offset | RBP, 2,
+                       DW_CFA_advance_loc | 3, DW_CFA_def_cfa_register, RBP,
+                       DW_CFA_advance_loc | 0x1c, DW_CFA_def_cfa, RSP, 8));
+    put_function(&made, STUCK, 0x100, BYTES(DW_CFA_def_cfa_offset, 0));
+    put_function(&made, BACKWARDS, 0x100, BYTES(DW_CFA_def_cfa_offset_sf, 2));
+    put_function(&made, VFORK, 0x100, BYTES(DW_CFA_def_cfa_offset, 0, DW_CFA_register, RIP, RDI));
+    put_function(&made, COMPLEX, 0x100, BYTES(DW_CFA_val_expression, RIP, 2, DW_OP_breg3, 0));
+    put_function(&made, BY_R10, 0x100, BYTES(DW_CFA_def_cfa, R10, 0));
+    put_function(&made, LOSING, 0x100, BYTES(DW_CFA_undefined, RBP));
+    put_function(&made, SAVER, 0x100, BYTES(DW_CFA_register, RBP, RDI));
+    put_function(&made, LAST, 0x10, BYTES(DW_CFA_def_cfa_offset, 16));
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    begin_module(&made);
+    put_functions();
+    end_module(&made);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    made_walk_free(&made);
+    return 0;
+}
+
+static void test_a_plain_stack(void **state)
+{
+    (void)state;
+    made.words[4] = code_at(PLAIN + 0x10);
+    made.words[8] = code_at(PLAIN + 2); /* its room is not there yet: 8 bytes */
+    made.words[9] = code_at(FIRST + 5);
+    assert_int_equal(walk_from(&made, code_at(PLAIN + 0x20), 1), 0);
+    ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(PLAIN + 0x20), code_at(PLAIN + 0xf),
+                 code_at(PLAIN + 1), code_at(FIRST + 4));
+    assert_int_equal(made.hints.stack_bytes_used, 10 * 8);
+    assert_false(made.hints.needs_more_stack);
+    assert_false(made.hints.has_unknown_address);
+}
+
+/* The leaf is looked up where it is, all others at their call: the last of a function may be a
+ * call, and the address behind it another function's. */
+static void test_the_first_and_the_last_instruction(void **state)
+{
+    (void)state;
+    made.words[0] = code_at(PLAIN); /* returned to from a call at the end of FIRST */
+    assert_int_equal(walk_from(&made, code_at(PLAIN), 0), 0);
+    ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(PLAIN), code_at(PLAIN - 1));
+    /* And where the mapping ends, too. */
+    made.words[0] = code_at(LAST + 0x10);
+    made.words[2] = code_at(FIRST + 5);
+    assert_int_equal(walk_from(&made, code_at(PLAIN), 0), 0);
+    ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(PLAIN), code_at(LAST + 0xf), code_at(FIRST + 4));
+}
+
+static void test_a_return_address_of_0_ends_the_stack(void **state)
+{
+    (void)state;
+    made.words[0] = 0;
+    assert_int_equal(walk_from(&made, code_at(PLAIN), 0), 0);
+    ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(PLAIN));
+    /* While a thread that is at 0 has called what is not there. */
+    assert_int_equal(walk_from(&made, 0, 0), 0);
+    ASSERT_STACK(&made.stack, STACK_CUT_NO_UNWIND_INFO, 0);
+    assert_true(made.hints.has_unknown_address);
+}
+
+static void test_a_caller_in_no_code(void **state)
+{
+    (void)state;
+    made.words[0] = 0x1234;
+    assert_int_equal(walk_from(&made, code_at(PLAIN), 0), 0);
+    ASSERT_STACK(&made.stack, STACK_CUT_NO_UNWIND_INFO, code_at(PLAIN));
+    assert_true(made.hints.has_unknown_address);
+}
+
+/* The frame pointer at each stage of a function that has one: not yet pushed, pushed, set, and
+ * popped again. Its caller needs it. */
+static void test_frame_pointers(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t offset, sp, rbp;
+    } rows[] = {{0, 10, 20}, {1, 9, 20}, {4, 9, 9}, {0x10, 3, 9}, {0x20, 10, 20}};
+    made.words[9] = word_at(20);
+    made.words[10] = code_at(FRAMED + 0x10);
+    made.words[20] = word_at(40);
+    made.words[21] = code_at(FRAMED + 0x18);
+    made.words[40] = 0;
+    made.words[41] = code_at(FIRST + 5);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        set_register(&made, RBP, word_at(rows[i].rbp));
+        assert_int_equal(walk_from(&made, code_at(FRAMED + rows[i].offset), rows[i].sp), 0);
+        ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(FRAMED + rows[i].offset),
+                     code_at(FRAMED + 0xf), code_at(FRAMED + 0x17), code_at(FIRST + 4));
+    }
+}
+
+/* Where it was saved still stands in the row when it has been popped; what lies there then, below
+ * the stack pointer, is anything. */
+static void test_a_popped_frame_pointer(void **state)
+{
+    (void)state;
+    made.words[9] = 0xdead; /* by a signal handler, say */
+    made.words[10] = code_at(FRAMED + 0x10);
+    made.words[21] = code_at(FIRST + 5);
+    set_register(&made, RBP, word_at(20));
+    assert_int_equal(walk_from(&made, code_at(FRAMED + 0x20), 10), 0);
+    ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(FRAMED + 0x20), code_at(FRAMED + 0xf),
+                 code_at(FIRST + 4));
+    /* One that is not known is not known afterwards. */
+    forget_register(&made, RBP);
+    assert_int_equal(walk_from(&made, code_at(FRAMED + 0x20), 10), 0);
+    ASSERT_STACK(&made.stack, STACK_CUT_NO_REGISTER, code_at(FRAMED + 0x20), code_at(FRAMED + 0xf));
+}
+
+static void test_a_frame_pointer_that_is_kept_in_a_register(void **state)
+{
+    (void)state;
+    made.words[0] = code_at(FRAMED + 0x10);
+    made.words[31] = code_at(FIRST + 5);
+    set_register(&made, RBP, 7);
+    set_register(&made, RDI, word_at(30));
+    assert_int_equal(walk_from(&made, code_at(SAVER), 0), 0);
+    ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(SAVER), code_at(FRAMED + 0xf),
+                 code_at(FIRST + 4));
+    forget_register(&made, RDI);
+    assert_int_equal(walk_from(&made, code_at(SAVER), 0), -ENOTSUP);
+}
+
+/* As of a thread that was read asleep: the caller needs the frame pointer. */
+static void test_a_missing_frame_pointer(void **state)
+{
+    (void)state;
+    made.words[3] = code_at(FRAMED + 0x10);
+    made.words[21] = code_at(FIRST + 5);
+    forget_register(&made, RBP);
+    assert_int_equal(walk_from(&made, code_at(PLAIN + 4), 0), 0);
+    ASSERT_STACK(&made.stack, STACK_CUT_NO_REGISTER, code_at(PLAIN + 4), code_at(FRAMED + 0xf));
+    assert_int_equal(made.hints.function, code_at(FRAMED));
+    assert_int_equal(made.hints.function_sp, word_at(4));
+    assert_false(made.hints.needs_more_stack);
+    /* Whoever saved it knows it. */
+    made.words[2] = word_at(20);
+    set_register(&made, RBP, word_at(2));
+    made.words[3] = code_at(FRAMED + 0x10);
+    assert_int_equal(walk_from(&made, code_at(FRAMED + 4), 0), 0);
+    ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(FRAMED + 4), code_at(FRAMED + 0xf),
+                 code_at(FIRST + 4));
+    assert_int_equal(made.hints.function, 0);
+    /* Lost by one that says so. */
+    made.words[0] = code_at(FRAMED + 0x10);
+    assert_int_equal(walk_from(&made, code_at(LOSING), 0), 0);
+    ASSERT_STACK(&made.stack, STACK_CUT_NO_REGISTER, code_at(LOSING), code_at(FRAMED + 0xf));
+}
+
+/* The stack grows from frame to frame, or it is none. */
+static void test_a_cfa_that_does_not_grow(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 100; i++)
+        made.words[i] = code_at(STUCK + 5);
+    assert_int_equal(walk_from(&made, code_at(STUCK), 50), 0);
+    ASSERT_STACK(&made.stack, STACK_CUT_NO_UNWIND_INFO, code_at(STUCK));
+    for (size_t i = 0; i < 100; i++)
+        made.words[i] = code_at(BACKWARDS + 5);
+    assert_int_equal(walk_from(&made, code_at(BACKWARDS), 50), 0);
+    ASSERT_STACK(&made.stack, STACK_CUT_NO_UNWIND_INFO, code_at(BACKWARDS));
+    /* By a frame pointer that points down. */
+    set_register(&made, RBP, word_at(20));
+    assert_int_equal(walk_from(&made, code_at(FRAMED + 4), 30), 0);
+    ASSERT_STACK(&made.stack, STACK_CUT_NO_UNWIND_INFO, code_at(FRAMED + 4));
+    /* Beyond the end of all addresses. */
+    set_register(&made, RBP, UINT64_MAX - 7);
+    assert_int_equal(walk_from(&made, code_at(FRAMED + 4), 30), 0);
+    ASSERT_STACK(&made.stack, STACK_CUT_NO_UNWIND_INFO, code_at(FRAMED + 4));
+}
+
+/* The child of vfork shares the stack, and would overwrite the return address: it is in rdi. */
+static void test_a_return_address_in_a_register(void **state)
+{
+    (void)state;
+    set_register(&made, RDI, code_at(PLAIN + 0x10));
+    made.words[8] = code_at(FIRST + 5);
+    assert_int_equal(walk_from(&made, code_at(VFORK + 4), 5), 0);
+    ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(VFORK + 4), code_at(PLAIN + 0xf),
+                 code_at(FIRST + 4));
+    /* A caller's rdi is not known; nor is that of a thread that does not show it. */
+    made.words[0] = code_at(VFORK + 4);
+    assert_int_equal(walk_from(&made, code_at(PLAIN), 0), -ENOTSUP);
+    forget_register(&made, RDI);
+    assert_int_equal(walk_from(&made, code_at(VFORK + 4), 5), -ENOTSUP);
+}
+
+static void test_what_no_rule_can_say(void **state)
+{
+    (void)state;
+    assert_int_equal(walk_from(&made, code_at(COMPLEX), 0), -ENOTSUP);
+    made.words[3] = code_at(COMPLEX + 4);
+    assert_int_equal(walk_from(&made, code_at(PLAIN + 4), 0), -ENOTSUP);
+    /* Not where the stack ends before. */
+    made.max_depth = 1;
+    assert_int_equal(walk_from(&made, code_at(PLAIN + 4), 0), 0);
+}
+
+static void test_max_depth(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 30; i++)
+        made.words[i] = code_at(PLAIN + 2);
+    made.words[30] = code_at(FIRST + 5);
+    for (made.max_depth = 1; made.max_depth < 40; made.max_depth++) {
+        bool is_cut = made.max_depth < 32;
+        assert_int_equal(walk_from(&made, code_at(PLAIN), 0), 0);
+        assert_int_equal(made.stack.depth, is_cut ? made.max_depth : 32);
+        assert_int_equal(made.stack.cut, is_cut ? STACK_CUT_AT_MAX_DEPTH : STACK_WHOLE);
+        assert_int_equal(made.hints.stack_bytes_used,
+                         8 * (is_cut ? made.max_depth : 31)); /* no more than is needed */
+    }
+}
+
+static void test_a_stack_that_ends_early(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 30; i++)
+        made.words[i] = code_at(PLAIN + 2);
+    made.words[30] = code_at(FIRST + 5);
+    for (size_t bytes = 0; bytes < 31 * 8; bytes++) {
+        made.snapshot.stack_bytes = bytes;
+        made.snapshot.stack_end_is_known = true;
+        made.snapshot.stack_end = MADE_STACK + 4096;
+        assert_int_equal(walk_from(&made, code_at(PLAIN), 0), 0);
+        assert_int_equal(made.stack.cut, STACK_CUT_UNREADABLE);
+        assert_int_equal(made.stack.depth, bytes / 8 + 1);
+        assert_int_equal(made.hints.stack_bytes_used, bytes / 8 * 8);
+        assert_true(made.hints.needs_more_stack); /* there is more of it */
+        made.snapshot.stack_end = MADE_STACK + bytes / 8 * 8;
+        assert_int_equal(walk_from(&made, code_at(PLAIN), 0), 0);
+        assert_int_equal(made.stack.cut, STACK_CUT_UNREADABLE);
+        assert_false(made.hints.needs_more_stack); /* it ends there */
+        made.snapshot.stack_end_is_known = false;
+        assert_int_equal(walk_from(&made, code_at(PLAIN), 0), 0);
+        assert_true(made.hints.needs_more_stack);
+    }
+    made.snapshot.stack_bytes = 31 * 8;
+    assert_int_equal(walk_from(&made, code_at(PLAIN), 0), 0);
+    assert_int_equal(made.stack.cut, STACK_WHOLE);
+}
+
+/* A stack pointer that is no part of the copy, as on a signal's own stack. */
+static void test_another_stack(void **state)
+{
+    (void)state;
+    made.snapshot.stack_address = word_at(100);
+    made.snapshot.stack = (unsigned char *)&made.words[100];
+    made.snapshot.stack_bytes = 800;
+    made.snapshot.stack_end = word_at(200);
+    assert_int_equal(walk_from(&made, code_at(PLAIN), 0), 0);
+    ASSERT_STACK(&made.stack, STACK_CUT_UNREADABLE, code_at(PLAIN));
+    assert_false(made.hints.needs_more_stack);
+    assert_int_equal(walk_from(&made, code_at(PLAIN), 200), 0);
+    ASSERT_STACK(&made.stack, STACK_CUT_UNREADABLE, code_at(PLAIN));
+    assert_false(made.hints.needs_more_stack);
+}
+
+/* A CFA in a register: of the leaf, all are known that it shows; of a caller, none is. */
+static void test_a_cfa_in_a_register(void **state)
+{
+    (void)state;
+    set_register(&made, R10, word_at(61));
+    made.words[60] = code_at(FIRST + 5);
+    assert_int_equal(walk_from(&made, code_at(BY_R10), 10), 0);
+    ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(BY_R10), code_at(FIRST + 4));
+    made.words[0] = code_at(BY_R10 + 9);
+    assert_int_equal(walk_from(&made, code_at(PLAIN), 0), -ENOTSUP);
+    forget_register(&made, R10);
+    assert_int_equal(walk_from(&made, code_at(BY_R10), 10), -ENOTSUP);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_a_plain_stack),
+        TEST(test_the_first_and_the_last_instruction),
+        TEST(test_a_return_address_of_0_ends_the_stack),
+        TEST(test_a_caller_in_no_code),
+        TEST(test_frame_pointers),
+        TEST(test_a_popped_frame_pointer),
+        TEST(test_a_frame_pointer_that_is_kept_in_a_register),
+        TEST(test_a_missing_frame_pointer),
+        TEST(test_a_cfa_that_does_not_grow),
+        TEST(test_a_return_address_in_a_register),
+        TEST(test_what_no_rule_can_say),
+        TEST(test_max_depth),
+        TEST(test_a_stack_that_ends_early),
+        TEST(test_another_stack),
+        TEST(test_a_cfa_in_a_register),
+    };
+    return cmocka_run_group_tests_name("walk_rules", tests, NULL, NULL);
+}
+
+#else
+
+int main(void)
+{
+    return 77; /* skipped: no tests for this architecture */
+}
+
+#endif
