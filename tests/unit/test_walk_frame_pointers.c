@@ -1,0 +1,217 @@
+/* Code without call frame information, where the frame pointer leads on if it is believable. */
+#include "unit.h"
+
+#ifdef __x86_64__
+
+#include "make_walk.h"
+
+/* Code without information, but for FIRST, which nobody called. Calls return to byte 5 of it, and
+ * to byte 0x10 of each of the others. */
+enum { FIRST = 0x100, LEAF = 0x1000, MIDDLE = 0x1100, OUTER = 0x1200, KNOWN = 0x1300 };
+
+static struct made_walk made;
+
+static int set_up(void **state)
+{
+    (void)state;
+    static const uint64_t bare[] = {LEAF, MIDDLE, OUTER, KNOWN};
+    begin_module(&made);
+    put_function(&made, FIRST, 0x80, BYTES(DW_CFA_undefined, RIP));
+    put_function(&made, KNOWN, 0x80, BYTES(DW_CFA_def_cfa_offset, 32));
+    put_call(&made, FIRST + 5, OUTER);
+    for (size_t i = 0; i < sizeof bare / sizeof *bare; i++)
+        put_call(&made, bare[i] + 0x10, LEAF);
+    end_module(&made);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    made_walk_free(&made);
+    return 0;
+}
+
+/* A frame: what rbp points to. */
+static void put_frame(uint64_t word, uint64_t saved, uint64_t return_address)
+{
+    made.words[word] = saved;
+    made.words[word + 1] = return_address;
+}
+
+static void test_a_chain(void **state)
+{
+    (void)state;
+    put_frame(10, word_at(20), code_at(MIDDLE + 0x10));
+    put_frame(20, word_at(30), code_at(OUTER + 0x10));
+    put_frame(30, 0, code_at(FIRST + 5));
+    set_register(&made, RBP, word_at(10));
+    assert_int_equal(walk_from(&made, code_at(LEAF + 3), 5), 0);
+    ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(LEAF + 3), code_at(MIDDLE + 0xf),
+                 code_at(OUTER + 0xf), code_at(FIRST + 4));
+    assert_int_equal(made.hints.stack_bytes_used, 32 * 8);
+}
+
+/* The first frame of a stack has a frame pointer of 0, by the psABI, or a return address of 0. */
+static void test_the_ends_of_a_chain(void **state)
+{
+    (void)state;
+    put_frame(10, 0, code_at(MIDDLE + 0x10));
+    set_register(&made, RBP, word_at(10));
+    assert_int_equal(walk_from(&made, code_at(LEAF + 3), 5), 0);
+    ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(LEAF + 3), code_at(MIDDLE + 0xf));
+    put_frame(10, word_at(20), 0);
+    assert_int_equal(walk_from(&made, code_at(LEAF + 3), 5), 0);
+    ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(LEAF + 3));
+    set_register(&made, RBP, 0);
+    assert_int_equal(walk_from(&made, code_at(LEAF + 3), 5), 0);
+    ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(LEAF + 3));
+}
+
+/* Between code with information and code without: each says the next what it needs. */
+static void test_code_of_both_kinds(void **state)
+{
+    (void)state;
+    made.words[3] = code_at(MIDDLE + 0x10); /* KNOWN leaves the frame pointer as it is */
+    put_frame(10, word_at(40), code_at(KNOWN + 0x10));
+    made.words[15] = code_at(OUTER + 0x10);
+    put_frame(40, 0, code_at(FIRST + 5));
+    set_register(&made, RBP, word_at(10));
+    assert_int_equal(walk_from(&made, code_at(KNOWN + 2), 0), 0);
+    ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(KNOWN + 2), code_at(MIDDLE + 0xf),
+                 code_at(KNOWN + 0xf), code_at(OUTER + 0xf), code_at(FIRST + 4));
+}
+
+static void assert_not_believed(uint64_t rbp)
+{
+    set_register(&made, RBP, rbp);
+    assert_int_equal(walk_from(&made, code_at(LEAF + 3), 5), 0);
+    ASSERT_STACK(&made.stack, STACK_CUT_NO_UNWIND_INFO, code_at(LEAF + 3));
+    assert_false(made.hints.needs_more_stack);
+}
+
+static void test_places_that_are_not_believed(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 60; i += 2)
+        put_frame(i, word_at(i + 2), code_at(MIDDLE + 0x10));
+    assert_not_believed(word_at(4));      /* below the stack pointer */
+    assert_not_believed(word_at(10) + 4); /* not aligned */
+    assert_not_believed(word_at(10) + 1);
+    assert_not_believed(0x1000); /* a number, not a place */
+    assert_not_believed(5);
+    /* At the stack pointer it may be: nothing else is on the stack. */
+    put_frame(5, 0, code_at(FIRST + 5));
+    set_register(&made, RBP, word_at(5));
+    assert_int_equal(walk_from(&made, code_at(LEAF + 3), 5), 0);
+    ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(LEAF + 3), code_at(FIRST + 4));
+}
+
+static void test_return_addresses_that_are_not_believed(void **state)
+{
+    (void)state;
+    static const uint64_t wrong[] = {MIDDLE + 0xf, MIDDLE + 0x11, MIDDLE, OUTER + 0x20};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        put_frame(10, 0, code_at(wrong[i])); /* no call before it */
+        assert_not_believed(word_at(10));
+    }
+    put_frame(10, 0, word_at(20)); /* no code at all */
+    assert_not_believed(word_at(10));
+    put_frame(10, 0, code_at(MADE_CODE_BYTES + 0x100));
+    assert_not_believed(word_at(10));
+    put_frame(10, 0, 1);
+    assert_not_believed(word_at(10));
+}
+
+/* A chain that turns back, or stays: it ends, and nothing of it is shown twice. */
+static void test_chains_that_do_not_grow(void **state)
+{
+    (void)state;
+    static const uint64_t back[] = {10, 11, 8, 0};
+    for (size_t i = 0; i < sizeof back / sizeof *back; i++) {
+        put_frame(10, word_at(back[i]), code_at(MIDDLE + 0x10));
+        if (back[i] == 0)
+            put_frame(0, word_at(10), code_at(MIDDLE + 0x10));
+        set_register(&made, RBP, word_at(10));
+        assert_int_equal(walk_from(&made, code_at(LEAF + 3), 5), 0);
+        ASSERT_STACK(&made.stack, STACK_CUT_NO_UNWIND_INFO, code_at(LEAF + 3),
+                     code_at(MIDDLE + 0xf));
+    }
+}
+
+static void test_a_chain_that_leaves_the_copy(void **state)
+{
+    (void)state;
+    put_frame(10, word_at(50), code_at(MIDDLE + 0x10));
+    made.snapshot.stack_bytes = 50 * 8;
+    set_register(&made, RBP, word_at(10));
+    assert_int_equal(walk_from(&made, code_at(LEAF + 3), 5), 0);
+    ASSERT_STACK(&made.stack, STACK_CUT_UNREADABLE, code_at(LEAF + 3), code_at(MIDDLE + 0xf));
+    assert_true(made.hints.needs_more_stack);
+    made.snapshot.stack_bytes = 51 * 8; /* the half of a frame */
+    assert_int_equal(walk_from(&made, code_at(LEAF + 3), 5), 0);
+    ASSERT_STACK(&made.stack, STACK_CUT_UNREADABLE, code_at(LEAF + 3), code_at(MIDDLE + 0xf));
+    assert_true(made.hints.needs_more_stack);
+    /* Off the stack altogether: no longer copy has it. */
+    put_frame(10, made.snapshot.stack_end + 64, code_at(MIDDLE + 0x10));
+    assert_int_equal(walk_from(&made, code_at(LEAF + 3), 5), 0);
+    ASSERT_STACK(&made.stack, STACK_CUT_UNREADABLE, code_at(LEAF + 3), code_at(MIDDLE + 0xf));
+    assert_false(made.hints.needs_more_stack);
+}
+
+static void test_a_frame_pointer_that_is_not_known(void **state)
+{
+    (void)state;
+    forget_register(&made, RBP);
+    assert_int_equal(walk_from(&made, code_at(LEAF + 3), 5), 0);
+    ASSERT_STACK(&made.stack, STACK_CUT_NO_REGISTER, code_at(LEAF + 3));
+    /* Where that function begins nobody says. */
+    assert_int_equal(made.hints.function, 0);
+    assert_int_equal(walk_from(&made, MADE_JIT + 5, 5), 0);
+    ASSERT_STACK(&made.stack, STACK_CUT_NO_REGISTER, MADE_JIT + 5);
+    assert_int_equal(made.hints.function, 0);
+}
+
+/* Code that a program made: it is in no file, and what is before a return address can't be seen. */
+static void test_code_of_no_file(void **state)
+{
+    (void)state;
+    put_frame(10, word_at(20), MADE_JIT + 0x123);
+    put_frame(20, word_at(30), code_at(OUTER + 0x10));
+    put_frame(30, 0, code_at(FIRST + 5));
+    set_register(&made, RBP, word_at(10));
+    assert_int_equal(walk_from(&made, MADE_JIT + 0x55, 5), 0);
+    ASSERT_STACK(&made.stack, STACK_WHOLE, MADE_JIT + 0x55, MADE_JIT + 0x122, code_at(OUTER + 0xf),
+                 code_at(FIRST + 4));
+    /* What is in a file is still looked at. */
+    put_frame(20, word_at(30), code_at(OUTER + 0x11));
+    assert_int_equal(walk_from(&made, MADE_JIT + 0x55, 5), 0);
+    ASSERT_STACK(&made.stack, STACK_CUT_NO_UNWIND_INFO, MADE_JIT + 0x55, MADE_JIT + 0x122);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_a_chain),
+        TEST(test_the_ends_of_a_chain),
+        TEST(test_code_of_both_kinds),
+        TEST(test_places_that_are_not_believed),
+        TEST(test_return_addresses_that_are_not_believed),
+        TEST(test_chains_that_do_not_grow),
+        TEST(test_a_chain_that_leaves_the_copy),
+        TEST(test_a_frame_pointer_that_is_not_known),
+        TEST(test_code_of_no_file),
+    };
+    return cmocka_run_group_tests_name("walk_frame_pointers", tests, NULL, NULL);
+}
+
+#else
+
+int main(void)
+{
+    return 77; /* skipped: no tests for this architecture */
+}
+
+#endif
