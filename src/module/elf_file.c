@@ -57,11 +57,13 @@ static void read_unwind_table(struct module *module, uint64_t address)
 /* A compressed one is read whole: it is to be searched. */
 static void decompress(Elf_Scn *scn, struct cfi_section *section)
 {
+    GElf_Chdr header;
     const Elf_Data *data = NULL;
-    if (elf_compress(scn, 0, 0) >= 0)
+    if (gelf_getchdr(scn, &header) && header.ch_size <= CFI_SECTION_BYTES_MAX &&
+        elf_compress(scn, 0, 0) >= 0)
         data = elf_getdata(scn, NULL);
     section->bytes = 0;
-    if (!data || !data->d_buf || data->d_size > CFI_SECTION_BYTES_MAX)
+    if (!data || !data->d_buf)
         return;
     section->memory = malloc(data->d_size);
     if (!section->memory)
