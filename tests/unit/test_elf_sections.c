@@ -1,0 +1,235 @@
+/* The sections of call frame information in ELF files that are made by hand. */
+#include "make_elf.h"
+#include "module/elf_file.h"
+
+#include <zlib.h>
+
+#define SECTIONS_MAX 8
+#define SECTION_HEADERS 0x3000u
+#define SECTION_NAMES 0x3800u
+
+struct made_sections {
+    struct made_elf elf;
+    Elf64_Shdr headers[SECTIONS_MAX]; /* the first is none, by the format */
+    size_t count, names_bytes;
+};
+
+static struct made_sections made;
+
+static void begin(void)
+{
+    memset(&made, 0, sizeof made);
+    make_elf(&made.elf);
+    make_segment(&made.elf, PT_LOAD, PF_R | PF_X, 0, 0x200000, 0x2000, 0x2000);
+    made.count = made.names_bytes = 1;
+}
+
+static void add_section(const char *name, uint32_t type, uint64_t flags, uint64_t address,
+                        uint64_t offset, uint64_t bytes)
+{
+    assert_true(made.count < SECTIONS_MAX);
+    made.headers[made.count++] = (Elf64_Shdr){
+        .sh_name = (uint32_t)made.names_bytes,
+        .sh_type = type,
+        .sh_flags = flags,
+        .sh_addr = address,
+        .sh_offset = offset,
+        .sh_size = bytes,
+        .sh_addralign = 8,
+    };
+    strcpy((char *)made.elf.bytes + SECTION_NAMES + made.names_bytes, name);
+    made.names_bytes += strlen(name) + 1;
+}
+
+/* Reads the file that was made, from memory or as a file. */
+static void read_made(struct module *module, bool from_file)
+{
+    add_section(".shstrtab", SHT_STRTAB, 0, 0, SECTION_NAMES, 0x200);
+    made.elf.header.e_shoff = SECTION_HEADERS;
+    made.elf.header.e_shentsize = sizeof(Elf64_Shdr);
+    made.elf.header.e_shnum = (uint16_t)made.count;
+    made.elf.header.e_shstrndx = (uint16_t)(made.count - 1);
+    memcpy(made.elf.bytes, &made.elf.header, sizeof made.elf.header);
+    memcpy(made.elf.bytes + SECTION_HEADERS, made.headers, sizeof made.headers);
+    *module = (struct module){0};
+    if (from_file) {
+        assert_int_equal(
+            image_open_fd(&module->image, file_of(made.elf.bytes, sizeof made.elf.bytes)), 0);
+    } else {
+        unsigned char *copy = malloc(sizeof made.elf.bytes);
+        assert_non_null(copy);
+        memcpy(copy, made.elf.bytes, sizeof made.elf.bytes);
+        image_open_memory(&module->image, copy, sizeof made.elf.bytes);
+    }
+    assert_int_equal(elf_file_read(module), 0);
+    assert_int_equal(module->segment_count, 1);
+}
+
+static void release(struct module *module)
+{
+    image_close(&module->image);
+    free(module->segments);
+    free(module->debug_frame.memory);
+    *module = (struct module){.image.fd = -1};
+}
+
+static void assert_section(const struct cfi_section *section, uint64_t address, uint64_t offset,
+                           uint64_t bytes)
+{
+    assert_int_equal(section->address, address);
+    assert_int_equal(section->offset, offset);
+    assert_int_equal(section->bytes, bytes);
+    assert_null(section->memory);
+}
+
+static void test_both_sections(void **state)
+{
+    (void)state;
+    struct module module;
+    begin();
+    add_section(".text", SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR, 0x200100, 0x100, 0x100);
+    add_section(".eh_frame", SHT_PROGBITS, SHF_ALLOC, 0x200400, 0x400, 0x80);
+    add_section(".debug_frame", SHT_PROGBITS, 0, 0, 0x2100, 0x90);
+    read_made(&module, false);
+    assert_section(&module.eh_frame, 0x200400, 0x400, 0x80);
+    assert_section(&module.debug_frame, 0, 0x2100, 0x90);
+    release(&module);
+}
+
+/* lld's type of .eh_frame. */
+static void test_eh_frame_of_another_type(void **state)
+{
+    (void)state;
+    struct module module;
+    begin();
+    add_section(".eh_frame", SHT_X86_64_UNWIND, SHF_ALLOC, 0x200400, 0x400, 0x80);
+    read_made(&module, true);
+    assert_section(&module.eh_frame, 0x200400, 0x400, 0x80);
+    assert_section(&module.debug_frame, 0, 0, 0);
+    release(&module);
+}
+
+/* With the linker's table, .eh_frame is not searched; with one that is not understood, it is. */
+static void test_eh_frame_beside_a_table(void **state)
+{
+    (void)state;
+    for (unsigned is_known = 0; is_known < 2; is_known++) {
+        struct module module;
+        begin();
+        make_segment(&made.elf, PT_GNU_EH_FRAME, PF_R, 0x700, 0x200700, 0x20, 0x20);
+        memcpy(made.elf.bytes + 0x700, (uint8_t[]){1, 0x1b, 0x03, is_known ? 0x3b : 0xff}, 4);
+        add_section(".eh_frame", SHT_PROGBITS, SHF_ALLOC, 0x200400, 0x400, 0x80);
+        add_section(".debug_frame", SHT_PROGBITS, 0, 0, 0x2100, 0x90);
+        read_made(&module, false);
+        assert_int_equal(module.unwind_table.header_address, is_known ? 0x200700 : 0);
+        assert_int_equal(module.eh_frame.bytes, is_known ? 0 : 0x80);
+        assert_section(&module.debug_frame, 0, 0x2100, 0x90);
+        release(&module);
+    }
+}
+
+static void test_sections_that_are_none(void **state)
+{
+    (void)state;
+    struct module module;
+    begin();
+    add_section(".eh_frame", SHT_NOBITS, SHF_ALLOC, 0x200400, 0x400, 0x80); /* was split off */
+    add_section(".debug_frame", SHT_NOBITS, 0, 0, 0x2100, 0x90);
+    add_section(".eh_frame2", SHT_PROGBITS, 0, 0, 0x400, 0x80);
+    add_section(".debug_frame", SHT_PROGBITS, 0, 0, 0x2100, (uint64_t)1 << 40);
+    read_made(&module, false);
+    assert_section(&module.eh_frame, 0, 0, 0);
+    assert_section(&module.debug_frame, 0, 0, 0);
+    release(&module);
+}
+
+/* ---- Compressed sections ---- */
+
+static unsigned char contents[3000];
+
+/* Adds .debug_frame with `contents` in compressed form, and returns how long that is. */
+static size_t add_compressed(Elf64_Chdr header)
+{
+    for (size_t i = 0; i < sizeof contents; i++)
+        contents[i] = (unsigned char)(i / 8 * 7);
+    uLongf bytes = 0x900;
+    memcpy(made.elf.bytes + 0x2100, &header, sizeof header);
+    assert_int_equal(
+        compress(made.elf.bytes + 0x2100 + sizeof header, &bytes, contents, sizeof contents), Z_OK);
+    bytes += sizeof header;
+    assert_in_range(bytes, 100, sizeof contents / 2);
+    add_section(".debug_frame", SHT_PROGBITS, SHF_COMPRESSED, 0, 0x2100, bytes);
+    return bytes;
+}
+
+static const Elf64_Chdr usual = {
+    .ch_type = ELFCOMPRESS_ZLIB, .ch_size = sizeof contents, .ch_addralign = 8};
+
+static void test_compressed(void **state)
+{
+    (void)state;
+    for (unsigned from_file = 0; from_file < 2; from_file++) {
+        struct module module;
+        begin();
+        add_section(".eh_frame", SHT_PROGBITS, SHF_ALLOC, 0x200400, 0x400, 0x80);
+        add_compressed(usual);
+        read_made(&module, from_file);
+        assert_int_equal(module.debug_frame.bytes, sizeof contents);
+        assert_non_null(module.debug_frame.memory);
+        assert_memory_equal(module.debug_frame.memory, contents, sizeof contents);
+        assert_int_equal(module.eh_frame.bytes, 0x80);
+        release(&module);
+    }
+}
+
+static void assert_no_debug_frame(void)
+{
+    struct module module;
+    read_made(&module, false);
+    assert_section(&module.debug_frame, 0, module.debug_frame.offset, 0);
+    release(&module);
+}
+
+static void test_compressed_and_damaged(void **state)
+{
+    (void)state;
+    Elf64_Chdr header = usual;
+    header.ch_type = 77;
+    begin();
+    add_compressed(header);
+    assert_no_debug_frame();
+    static const uint64_t sizes[] = {sizeof contents - 1, sizeof contents + 1, 300u << 20,
+                                     (uint64_t)1 << 40, UINT64_MAX};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        header = usual;
+        header.ch_size = sizes[i];
+        begin();
+        add_compressed(header);
+        assert_no_debug_frame();
+    }
+    begin(); /* cut short, before its end and within its header */
+    add_compressed(usual);
+    made.headers[made.count - 1].sh_size -= 20;
+    assert_no_debug_frame();
+    begin();
+    add_compressed(usual);
+    made.headers[made.count - 1].sh_size = sizeof(Elf64_Chdr) - 1;
+    assert_no_debug_frame();
+    begin();
+    size_t bytes = add_compressed(usual);
+    memset(made.elf.bytes + 0x2100 + sizeof(Elf64_Chdr) + 50, 0xff, bytes - 100);
+    assert_no_debug_frame();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_both_sections),
+        cmocka_unit_test(test_eh_frame_of_another_type),
+        cmocka_unit_test(test_eh_frame_beside_a_table),
+        cmocka_unit_test(test_sections_that_are_none),
+        cmocka_unit_test(test_compressed),
+        cmocka_unit_test(test_compressed_and_damaged),
+    };
+    return cmocka_run_group_tests_name("elf_sections", tests, NULL, NULL);
+}
