@@ -239,12 +239,12 @@ static void note_missing_frame_pointer(const struct walk *walk, struct rule_tabl
 int walk_by_rules(struct walk *walk, struct rule_tables *tables)
 {
     struct frame frame = frame_of(&walk->snapshot->registers);
-    const struct registers *first = &walk->snapshot->registers;
     struct registers interrupted;
     struct stack *stack = walk->stack;
-    if (!registers_has(first, architecture.pc) || !registers_has(first, architecture.sp)) {
+    if (!registers_has(&walk->snapshot->registers, architecture.sp) ||
+        !registers_has(&walk->snapshot->registers, architecture.pc)) {
         stack->cut = STACK_CUT_NO_UNWIND_INFO;
-        return 0;
+        return walk_push(walk, frame.pc);
     }
     for (;;) {
         uint64_t address;
