@@ -1,22 +1,10 @@
-#include "unit.h"
-#include "target/memory.h"
-#include "unwind/unwind.h"
+#include "own_stack.h"
 
-#include <errno.h>
-#include <pthread.h>
 #include <signal.h>
-#include <ucontext.h>
 
 /* Snapshots of this very thread, with what the compiler knows of its stack to compare with. */
 
 #define FRAMES_MAX 512
-
-static struct {
-    struct spaces spaces;
-    struct modules modules;
-    struct space *space;
-    struct unwinder *unwinder;
-} self;
 
 /* What is taken in the innermost function, and the address of the call in each one around it. */
 struct take {
@@ -27,51 +15,6 @@ struct take {
 };
 
 static struct take *signal_take;
-
-static uint64_t stack_end(void)
-{
-    pthread_attr_t attributes;
-    void *lowest;
-    size_t bytes;
-    assert_int_equal(pthread_getattr_np(pthread_self(), &attributes), 0);
-    assert_int_equal(pthread_attr_getstack(&attributes, &lowest, &bytes), 0);
-    pthread_attr_destroy(&attributes);
-    return (uintptr_t)lowest + bytes;
-}
-
-static void set_registers(struct registers *registers, const ucontext_t *context)
-{
-    memset(registers, 0, sizeof *registers);
-#ifdef __x86_64__
-    static const int order[17] = {REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI,
-                                  REG_RBP, REG_RSP, REG_R8,  REG_R9,  REG_R10, REG_R11,
-                                  REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP};
-    for (unsigned i = 0; i < 17; i++)
-        registers->values[i] = (uint64_t)context->uc_mcontext.gregs[order[i]];
-#else
-    for (unsigned i = 0; i < 31; i++)
-        registers->values[i] = context->uc_mcontext.regs[i];
-    registers->values[31] = context->uc_mcontext.sp;
-    registers->values[32] = context->uc_mcontext.pc;
-#endif
-    registers->known = (1ull << architecture.register_count) - 1;
-}
-
-static void copy_stack(struct snapshot *snapshot)
-{
-    snapshot->stack_address = registers_sp(&snapshot->registers);
-    snapshot->stack_end = stack_end();
-    snapshot->stack_end_is_known = true;
-    assert_true(snapshot->stack_end > snapshot->stack_address);
-    snapshot->stack_bytes = (size_t)(snapshot->stack_end - snapshot->stack_address);
-    snapshot->stack_capacity = snapshot->stack_bytes;
-    snapshot->stack = malloc(snapshot->stack_bytes);
-    assert_non_null(snapshot->stack);
-    /* Not by memcpy: a sanitizer build would complain of the frames that it steps over. */
-    snapshot->stack_bytes =
-        memory_read(getpid(), snapshot->stack_address, snapshot->stack, snapshot->stack_bytes);
-    assert_true(snapshot->stack_bytes > 1000);
-}
 
 /* The caller's frame is in the caller of this: its call is one before what it returns to. */
 #define NOTE_CALL(take)                                                                            \
@@ -143,28 +86,6 @@ __attribute__((noinline)) static void take_in_signal(struct take *take)
     assert_int_equal(sigaction(SIGUSR1, &before, NULL), 0);
     NOTE_CALL(take);
     STAY();
-}
-
-static int set_up_group(void **state)
-{
-    (void)state;
-    int proc_fd = open("/proc/self", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    int maps_fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
-    int err =
-        spaces_add(&self.spaces, &self.modules, getpid(), proc_fd, getpid(), maps_fd, &self.space);
-    close(maps_fd);
-    close(proc_fd);
-    return err ? err : unwinder_new(&self.unwinder);
-}
-
-static int tear_down_group(void **state)
-{
-    (void)state;
-    unwinder_free(self.unwinder);
-    unwinder_free(NULL);
-    spaces_free(&self.spaces);
-    modules_free(&self.modules);
-    return 0;
 }
 
 struct unwound {
