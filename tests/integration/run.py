@@ -13,6 +13,8 @@ import harness  # noqa: E402
 
 MODULES = ["test_truth", "test_stacks", "test_states", "test_run", "test_errors",
            "test_outputs", "test_lifecycle", "test_programs", "test_package"]
+MODULES = ["test_truth", "test_stacks", "test_run", "test_errors", "test_outputs",
+           "test_lifecycle", "test_unwind", "test_programs", "test_package"]
 
 
 def main():
