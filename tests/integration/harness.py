@@ -103,14 +103,48 @@ def wait_for(condition, what, seconds=20):
         time.sleep(0.005)
 
 
-def is_sampling(sampler):
-    """Whether the profiler has come as far as to sample."""
+def wait_until_sampling(sampler):
+    """Waits until the profiler has its sampling thread."""
     def name(task):
         try:
             return open(f"/proc/{sampler.pid}/task/{task}/comm").read().strip()
         except OSError:
             return ""
-    return any(name(task) == "fgprof-sampler" for task in os.listdir(f"/proc/{sampler.pid}/task"))
+    wait_for(lambda: any(name(task) == "fgprof-sampler"
+                         for task in os.listdir(f"/proc/{sampler.pid}/task")), "the sampling thread")
+
+
+def threads_of(pid):
+    """Its threads, as one says them in /proc: PID/task/TID."""
+    return [f"{pid}/task/{tid}" for tid in os.listdir(f"/proc/{pid}/task")]
+
+
+def context_switches(pid):
+    """{thread: how often it was switched out}."""
+    return {thread: sum(int(status_field(thread, key)) for key in
+                        ("voluntary_ctxt_switches", "nonvoluntary_ctxt_switches"))
+            for thread in threads_of(pid)}
+
+
+def wait_until_asleep(*pids):
+    """Waits until all threads sleep, each where it stays and not on its way there."""
+    def are_still():
+        before = [context_switches(pid) for pid in pids]
+        time.sleep(0.1)
+        return before == [context_switches(pid) for pid in pids] and all(
+            status_field(thread, "State")[0] == "S" for pid in pids for thread in threads_of(pid))
+    wait_for(are_still, "sleep")
+
+
+def ticks_planned(stderr):
+    return int(re.search(r"(\d+) ticks planned", stderr)[1])
+
+
+def pauses(stderr):
+    """How many stops of threads the summary speaks of."""
+    match = re.search(r"running threads were paused (\d+) times", stderr)
+    assert match or "no thread was found running" in stderr, stderr
+    return int(match[1]) if match else 0
 
 
 def status_field(pid, key):

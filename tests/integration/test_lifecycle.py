@@ -7,7 +7,8 @@ import signal
 import subprocess
 import time
 
-from harness import RATE, by_root, folded, has, is_sampling, status_field, wait_for
+from harness import (RATE, by_root, context_switches, folded, has, status_field, wait_for,
+                     wait_until_asleep, wait_until_sampling)
 
 
 def test_target_exits(world):
@@ -34,7 +35,7 @@ def test_target_executes_another_program(world):
 def test_target_is_killed(world):
     with world.running("states", 60) as target:
         sampler = world.start("attach", "-p", target.pid, "-d", "60s")
-        wait_for(lambda: is_sampling(sampler), "the sampling thread")
+        wait_until_sampling(sampler)
         time.sleep(0.5)
         target.kill()
         stdout, stderr = sampler.communicate(timeout=30)
@@ -47,7 +48,7 @@ def test_profiler_is_killed(world):
     with world.running("states", 3) as target:
         for i in range(20):
             sampler = world.start("attach", "-F", 1000, "-p", target.pid)
-            wait_for(lambda: is_sampling(sampler), "the sampling thread")
+            wait_until_sampling(sampler)
             time.sleep(0.03 + i * 0.001)
             sampler.kill()
             sampler.communicate()
@@ -106,30 +107,20 @@ def test_threads_that_come_and_go_leak_nothing(world):
     assert int(re.search(r"(\d+) threads seen", stderr)[1]) > 200, stderr
 
 
-def context_switches(pid):
-    """{tid: how often it was switched out}."""
-    return {tid: sum(int(status_field(f"{pid}/task/{tid}", key)) for key in
-                     ("voluntary_ctxt_switches", "nonvoluntary_ctxt_switches"))
-            for tid in os.listdir(f"/proc/{pid}/task")}
-
-
 def test_sleepers_are_never_woken(world):
     """No EINTR, no early return, no late timeout, and not one context switch."""
     variants = ["O0-omit", "O0-no-omit", "O2-omit", "O2-no-omit"]
     with contextlib.ExitStack() as stack:
         targets = [stack.enter_context(world.running("sleepers-" + name, 6)) for name in variants]
         pids = [target.pid for target in targets]
-        tasks = [f"{pid}/task/{tid}" for pid in pids for tid in os.listdir(f"/proc/{pid}/task")]
-        assert len(tasks) == 4 * 8
-        # Each in its own call, not on its way there.
-        time.sleep(0.5)
-        wait_for(lambda: all(status_field(task, "State")[0] == "S" for task in tasks), "sleep")
+        wait_until_asleep(*pids)
         before = [context_switches(pid) for pid in pids]
         done = world.fgprof("attach", "-p", ",".join(map(str, pids)), "-d", "3s", "--threads=tid")
         after = [context_switches(pid) for pid in pids]
         lines = [line for target in targets for line in target.stdout.read().splitlines()]
         assert [target.wait(timeout=20) for target in targets] == [0] * 4
     assert done.returncode == 0 and after == before, (before, after)
+    assert sum(map(len, before)) == 4 * 8, before
     assert "no thread was found running" in done.stderr, done.stderr
     assert len(lines) == 4 * 7, lines
     for line in lines:

@@ -2,13 +2,9 @@
 
 import re
 
-from harness import PERIOD, RATE, by_root, folded, tool
+from harness import PERIOD, RATE, by_root, folded, ticks_planned, tool
 
 THREADS = {"fixture-states", "sleeping", "spinning", "locked", "piped"}
-
-
-def ticks_planned(stderr):
-    return int(re.search(r"(\d+) ticks planned", stderr)[1])
 
 
 def test_each_thread_adds_up_to_the_time(world):
