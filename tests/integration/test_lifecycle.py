@@ -7,7 +7,7 @@ import signal
 import subprocess
 import time
 
-from harness import (RATE, by_root, context_switches, folded, has, status_field, wait_for,
+from harness import (RATE, by_root, context_switches, folded, has, pauses, status_field, wait_for,
                      wait_until_asleep, wait_until_sampling)
 
 
@@ -90,7 +90,9 @@ def test_uninterruptible_thread(world):
     assert all(abs(count - 2 * RATE) <= 1 for count in counts.values()), counts
     for stack in stacks:
         assert stack[0] == "beside" or has(stack, "main", "vfork"), stack
-    assert re.search(r" 0 late", done.stderr) or world.is_sanitized, done.stderr
+    # It holds up nobody: where all ticks waited for it, most were late.
+    assert pauses(done.stderr) == 0, done.stderr
+    assert int(re.search(r"(\d+) late", done.stderr)[1]) < 0.1 * 2 * RATE, done.stderr
 
 
 def test_threads_that_come_and_go_leak_nothing(world):
