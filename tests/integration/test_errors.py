@@ -6,6 +6,7 @@ import re
 import resource
 import shutil
 import signal
+import struct
 import subprocess
 import time
 
@@ -68,6 +69,38 @@ def test_zombie(world):
     wait_for(lambda: status_field(child.pid, "State").startswith("Z"), "the zombie")
     refused(world, ["attach", "-p", str(child.pid)], 1, "zombie")
     child.wait()
+
+
+def write_32_bit_program(path):
+    """An ELF file of one segment: pause(), again and again."""
+    code = bytes.fromhex("b81d000000"  # mov $29 (pause), %eax
+                         "cd80"        # int $0x80
+                         "ebf7")       # jmp to the start
+    base, header_bytes = 0x8048000, 52 + 32
+    size = header_bytes + len(code)
+    ident = b"\x7fELF\x01\x01\x01".ljust(16, b"\0")  # 32 bits, least significant byte first
+    header = struct.pack("<16sHHIIIIIHHHHHH", ident, 2, 3, 1, base + header_bytes, 52, 0, 0, 52, 32,
+                         1, 40, 0, 0)
+    segment = struct.pack("<8I", 1, 0, base, base, size, size, 5, 4096)
+    with open(path, "wb") as file:
+        file.write(header + segment + code)
+    os.chmod(path, 0o755)
+
+
+def test_32_bit_program(world):
+    program = world.path("32-bit")
+    write_32_bit_program(program)
+    try:
+        target = subprocess.Popen([program])
+    except OSError as error:
+        raise Skip(f"a 32-bit program: {error.strerror}")
+    try:
+        refused(world, ["attach", "-p", str(target.pid)], 1,
+                f"process {target.pid} is a 32-bit program, which is not supported")
+        assert target.poll() is None
+    finally:
+        target.kill()
+        target.wait()
 
 
 def test_itself(world):
@@ -160,7 +193,7 @@ def test_pprof_is_not_written_to_a_terminal(world):
 
 
 def test_interrupted_attach_writes_what_it_has(world):
-    for number in signal.SIGINT, signal.SIGTERM:
+    for number in signal.SIGINT, signal.SIGTERM, signal.SIGHUP:
         with world.running("states", 60) as target:
             sampler = world.start("attach", "-p", target.pid)
             wait_until_sampling(sampler)

@@ -35,6 +35,14 @@ def test_format_follows_the_files_ending(world):
         assert open(path).read().startswith("wallclock profile")
 
 
+def test_quiet(world):
+    with world.running("states", 60) as target:
+        done = world.attach(target, "-q", duration="300ms")
+    assert done.stdout and not done.stderr, done
+    done = world.fgprof("run", "-q", "-o", world.path("quiet.folded"), "--", "true")
+    assert done.returncode == 0 and not done.stdout and not done.stderr, done
+
+
 def test_pprof_reads_pprof(world):
     path = profiles(world)[".pb.gz"]
     raw = tool("go", "tool", "pprof", "-raw", path)
