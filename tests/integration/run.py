@@ -11,10 +11,8 @@ sys.dont_write_bytecode = True
 
 import harness  # noqa: E402
 
-MODULES = ["test_truth", "test_stacks", "test_states", "test_run", "test_errors",
-           "test_outputs", "test_lifecycle", "test_programs", "test_package"]
-MODULES = ["test_truth", "test_stacks", "test_run", "test_errors", "test_outputs",
-           "test_lifecycle", "test_unwind", "test_programs", "test_package"]
+MODULES = ["test_truth", "test_stacks", "test_unwind", "test_states", "test_run", "test_errors",
+           "test_outputs", "test_lifecycle", "test_promises", "test_programs", "test_package"]
 
 
 def main():
