@@ -12,7 +12,7 @@ import struct
 import subprocess
 import time
 
-from harness import (by_root, folded, status_field, threads_of, ticks_planned, wait_for,
+from harness import (by_root, folded, has, status_field, threads_of, ticks_planned, wait_for,
                      wait_until_sampling)
 
 libc = ctypes.CDLL(None, use_errno=True)
@@ -89,6 +89,37 @@ def test_queued_signals_arrive_once_each_and_in_order(world):
         assert target.wait(timeout=20) == 0
     assert sampler.returncode == 0, stderr
     assert sent > 500 and lines == [f"{sent} 0"] * 4, (sent, lines)
+
+
+# Eight threads that compute, and the main thread; every other time another one that executes.
+EXEC_COUNT = 20
+EXEC_THREADS = 9.5
+
+
+def check_exec_profile(stderr, stacks):
+    """Threads by id; the process's own id is that of the thread that sleeps in main."""
+    counts, planned = by_root(stacks), ticks_planned(stderr)
+    assert any(has(stack, "in_spin") for stack in stacks)
+    main = max(counts.values())
+    assert abs(main - planned) <= 0.03 * planned, (main, planned)
+    share = sum(counts.values()) / (EXEC_THREADS * planned)
+    assert 0.75 < share < 1.15, (share, stderr)
+
+
+def test_exec_again_and_again(world):
+    with world.running("exec_again", EXEC_COUNT) as target:
+        done = world.fgprof("attach", "-F", 1000, "--threads=tid", "-p", target.pid, timeout=30)
+        assert target.stdout.read() == "last\n" and target.wait(timeout=20) == 0
+    assert done.returncode == 0, done.stderr
+    check_exec_profile(done.stderr, folded(done.stdout))
+
+
+def test_run_of_a_command_that_execs_again_and_again(world):
+    out = world.path("exec.folded")
+    done = world.fgprof("run", "-F", 1000, "--threads=tid", "-o", out, "--",
+                        world.fixture("exec_again"), EXEC_COUNT, timeout=30)
+    assert done.returncode == 0 and done.stdout == "ready\nlast\n", done
+    check_exec_profile(done.stderr, folded(open(out).read()))
 
 
 def test_profiler_is_killed(world):
