@@ -80,20 +80,6 @@ def test_uninterruptible_thread(world):
     assert int(re.search(r"(\d+) late", done.stderr)[1]) < 0.1 * 2 * RATE, done.stderr
 
 
-def test_threads_that_come_and_go_leak_nothing(world):
-    with world.running("churn", 60) as target:
-        sampler = world.start("attach", "-d", "4s", "-p", target.pid)
-        fds = []
-        end = time.monotonic() + 3
-        while time.monotonic() < end:
-            fds.append(len(os.listdir(f"/proc/{sampler.pid}/fd")))
-            time.sleep(0.1)
-        stdout, stderr = sampler.communicate(timeout=30)
-    assert sampler.returncode == 0, stderr
-    assert max(fds) < 40 and max(fds[len(fds) // 2:]) <= max(fds[:len(fds) // 2]) + 2, fds
-    assert int(re.search(r"(\d+) threads seen", stderr)[1]) > 200, stderr
-
-
 def test_sleepers_are_never_woken(world):
     """No EINTR, no early return, no late timeout, and not one context switch."""
     variants = ["O0-omit", "O0-no-omit", "O2-omit", "O2-no-omit"]

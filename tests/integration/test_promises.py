@@ -1,7 +1,12 @@
 """What the program promises of targets that are hard to sample."""
 
-from harness import (by_root, context_switches, folded, pauses, threads_of, ticks_planned,
-                     wait_until_asleep)
+import os
+import re
+import resource
+import statistics
+
+from harness import (PERIOD, Skip, by_root, context_switches, folded, has, pauses, status_field,
+                     threads_of, ticks_planned, wait_for, wait_until_asleep, wait_until_sampling)
 
 TRANSFERS = {"write", "send", "recv"}
 
@@ -66,3 +71,75 @@ def test_slow_transfers_are_short_only_where_running_ones_were_stopped(world):
 
 def test_slow_transfers_at_the_highest_rate(world):
     sample_transfers(world, 1000)
+
+
+def test_more_running_threads_than_cpus(world):
+    spinning = 30
+    with world.running("workers", 30, spinning, 0) as target:
+        done = world.attach(target, "--threads=tid", duration="3s")
+    stacks, planned = folded(done.stdout), ticks_planned(done.stderr)
+    counts = by_root(stacks)
+    assert len(counts) == spinning + 1, counts
+    for root, count in counts.items():
+        assert abs(count - planned) <= 2, (root, count, planned)
+        assert root.startswith("fixture") or any(has(stack, root, "in_spin") for stack in stacks), (
+            root, done.stdout)
+    without = sum(count for stack, count in stacks.items() if "not stopped in time" in stack[1])
+    assert without < 0.01 * sum(stacks.values()), (without, done.stderr)
+
+
+def test_very_short_lived_threads(world):
+    """2,000 a second that live for 2 ms: counted by their time, and nothing of them is kept."""
+    out = world.path("churn.folded")
+    sampler = world.start("run", "-o", out, "--threads=tid", "--", world.fixture("churn"), 5, 2000,
+                          500)
+    try:
+        # The command's stdout is the profiler's.
+        assert sampler.stdout.readline() == "ready\n"
+        wait_until_sampling(sampler)
+        fds, rss_kb = [], []
+
+        def is_sampling():
+            if len(os.listdir(f"/proc/{sampler.pid}/task")) != 2:
+                return False
+            fds.append(len(os.listdir(f"/proc/{sampler.pid}/fd")))
+            rss_kb.append(int(status_field(sampler.pid, "VmRSS").split()[0]))
+            return True
+
+        wait_for(lambda: not is_sampling(), "the end of the command", 60)
+        stdout, stderr = sampler.communicate(timeout=60)
+    finally:
+        sampler.kill()
+        sampler.wait()
+    assert sampler.returncode == 0, stderr
+    births, lived_s = re.fullmatch(r"(\d+) threads lived ([\d.]+) s\n", stdout).groups()
+    assert int(births) > 1000, stdout
+    early, late = fds[len(fds) // 5:len(fds) // 2], fds[len(fds) // 2:]
+    # Two for each that is alive: more for a moment where the machine stalls.
+    assert statistics.median(late) <= statistics.median(early) + 4, fds[::100]
+    if not world.is_sanitized:  # which keeps freed memory for a while
+        assert max(rss_kb) < 2 * rss_kb[len(rss_kb) // 5], rss_kb[::100]
+    planned = ticks_planned(stderr)
+    counts = by_root(folded(open(out).read()))
+    main = max(counts.values())
+    assert abs(main - planned) <= 2, (main, planned)
+    found_s = (sum(counts.values()) - main) * PERIOD
+    assert 0.8 < found_s / float(lived_s) < 1.25, (found_s, stdout, stderr)
+
+
+def test_fewer_files_than_threads(world):
+    if resource.getrlimit(resource.RLIMIT_NOFILE)[1] < 300:
+        raise Skip("no 300 open files")
+    with world.running("workers", 60, 0, 500) as target:
+        wait_until_asleep(target.pid)
+        done = world.fgprof(
+            "attach", "-p", target.pid, "-d", "2s", "--threads=tid",
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (300, 300)))
+    assert done.returncode == 0, done.stderr
+    stacks, planned = folded(done.stdout), ticks_planned(done.stderr)
+    counts = by_root(stacks)
+    assert len(counts) == 501, len(counts)
+    for root, count in counts.items():
+        assert abs(count - planned) <= 1, (root, count, planned)
+    assert all(has(stack, "in_sleep") or has(stack, "main") for stack in stacks), stacks
+    assert re.search("^ .*open files", done.stderr, re.M), done.stderr
