@@ -21,7 +21,7 @@
 /* A wait for a tick that was shorter was none: the tick was due already. */
 #define WAIT_MIN_NS 20000
 /* At the end, how long such threads are waited for. */
-#define FINISH_WAIT_NS 50000000
+#define FINISH_WAIT_NS 250000000
 
 static int open_timer(const struct recording *recording)
 {

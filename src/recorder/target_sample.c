@@ -61,12 +61,12 @@ static void note_moved(struct recording *recording, struct thread *thread, uint6
 
 /* A leader that had exited while others ran is there again when one of them executes a program,
  * which makes that one the leader (execve(2)). */
-static void revive(const struct target *target, struct thread *thread)
+static void revive(struct thread *thread)
 {
     if (!thread->has_exited)
         return;
     thread->has_exited = false;
-    thread->ledger = (struct ledger){.booked_ns = target->last_round_ns};
+    thread->ledger = (struct ledger){.booked_ns = thread->gone_ns};
 }
 
 static void note_exit(struct target *target, const struct stop *stop)
@@ -79,8 +79,10 @@ static void note_exit(struct target *target, const struct stop *stop)
 
 static int count_gone(struct target *target, struct thread *thread, bool was_running)
 {
+    uint64_t now_ns = recording_now_ns(target->recording);
     target->must_list_threads = target->must_list_threads || !thread->has_exited;
-    int err = target_count_end(target, thread, recording_now_ns(target->recording), was_running);
+    int err = target_count_end(target, thread, now_ns, was_running);
+    thread->gone_ns = thread->has_exited ? now_ns : thread->ledger.booked_ns;
     thread->has_exited = true;
     return err;
 }
@@ -110,7 +112,7 @@ static int sample(struct target *target, struct thread *thread)
         thread_forget_sleep(thread);
         return err;
     }
-    revive(target, thread);
+    revive(thread);
     err = update_name(target, thread);
     return err ? err : target_count(target, thread);
 }

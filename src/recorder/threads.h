@@ -34,6 +34,7 @@ struct thread {
     uint64_t looked_awake_ns; /* of struct capture_request */
     bool is_stopping;         /* a stop of it is under way */
     bool has_exited;          /* a zombie: there, but no time of it counts */
+    uint64_t gone_ns;         /* up to here that is so */
 };
 
 struct threads {

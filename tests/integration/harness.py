@@ -103,15 +103,18 @@ def wait_for(condition, what, seconds=20):
         time.sleep(0.005)
 
 
-def wait_until_sampling(sampler):
-    """Waits until the profiler has its sampling thread."""
+def is_sampling(sampler):
+    """Whether the profiler has its sampling thread."""
     def name(task):
         try:
             return open(f"/proc/{sampler.pid}/task/{task}/comm").read().strip()
         except OSError:
             return ""
-    wait_for(lambda: any(name(task) == "fgprof-sampler"
-                         for task in os.listdir(f"/proc/{sampler.pid}/task")), "the sampling thread")
+    return any(name(task) == "fgprof-sampler" for task in os.listdir(f"/proc/{sampler.pid}/task"))
+
+
+def wait_until_sampling(sampler):
+    wait_for(lambda: is_sampling(sampler), "the sampling thread")
 
 
 def threads_of(pid):

@@ -5,8 +5,9 @@ import re
 import resource
 import statistics
 
-from harness import (PERIOD, Skip, by_root, context_switches, folded, has, pauses, status_field,
-                     threads_of, ticks_planned, wait_for, wait_until_asleep, wait_until_sampling)
+from harness import (PERIOD, Skip, by_root, context_switches, folded, has, is_sampling, pauses,
+                     status_field, threads_of, ticks_planned, wait_for, wait_until_asleep,
+                     wait_until_sampling)
 
 TRANSFERS = {"write", "send", "recv"}
 
@@ -99,14 +100,14 @@ def test_very_short_lived_threads(world):
         wait_until_sampling(sampler)
         fds, rss_kb = [], []
 
-        def is_sampling():
-            if len(os.listdir(f"/proc/{sampler.pid}/task")) != 2:
+        def goes_on():
+            if not is_sampling(sampler):
                 return False
             fds.append(len(os.listdir(f"/proc/{sampler.pid}/fd")))
             rss_kb.append(int(status_field(sampler.pid, "VmRSS").split()[0]))
             return True
 
-        wait_for(lambda: not is_sampling(), "the end of the command", 60)
+        wait_for(lambda: not goes_on(), "the end of the command", 60)
         stdout, stderr = sampler.communicate(timeout=60)
     finally:
         sampler.kill()
