@@ -181,8 +181,9 @@ static inline void make_module(struct module *module, const uint8_t *code,
 {
     size_t eh_bytes = eh_frame ? eh_frame->length : 0;
     size_t debug_bytes = debug_frame ? debug_frame->length : 0;
-    size_t bytes = MADE_CODE_BYTES + eh_bytes + debug_bytes;
-    unsigned char *memory = malloc(bytes);
+    /* The file goes on behind what its sections say. */
+    size_t bytes = MADE_CODE_BYTES + eh_bytes + debug_bytes + 64;
+    unsigned char *memory = calloc(1, bytes);
     *module = (struct module){.is_readable = true};
     module->segments = calloc(1, sizeof *module->segments);
     assert_true(memory && module->segments);

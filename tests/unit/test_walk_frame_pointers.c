@@ -100,6 +100,9 @@ static void test_places_that_are_not_believed(void **state)
     assert_not_believed(word_at(10) + 1);
     assert_not_believed(0x1000); /* a number, not a place */
     assert_not_believed(5);
+    const uint64_t whole[2] = {0, code_at(FIRST + 5)};
+    memcpy((char *)&made.words[40] + 4, whole, sizeof whole); /* as right as can be but for that */
+    assert_not_believed(word_at(40) + 4);
     /* At the stack pointer it may be: nothing else is on the stack. */
     put_frame(5, 0, code_at(FIRST + 5));
     set_register(&made, RBP, word_at(5));

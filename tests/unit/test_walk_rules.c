@@ -14,12 +14,14 @@ enum {
     FRAMED = 0x300, /* has a frame pointer from its byte 4 on, and returns at byte 0x20 */
     STUCK = 0x400,  /* has a CFA that is its stack pointer */
     BACKWARDS = 0x500,
-    VFORK = 0x600,   /* has its return address in rdi */
-    COMPLEX = 0x700, /* has it where no rule can say */
-    BY_R10 = 0x800,  /* has its CFA in r10 */
-    LOSING = 0x900,  /* loses the frame pointer */
-    SAVER = 0xa00,   /* keeps the frame pointer in rdi */
-    LAST = 0x3ff0,   /* ends with its mapping, with a call */
+    VFORK = 0x600,     /* has its return address in rdi */
+    COMPLEX = 0x700,   /* has it where no rule can say */
+    BY_R10 = 0x800,    /* has its CFA in r10 */
+    LOSING = 0x900,    /* loses the frame pointer */
+    SAVER = 0xa00,     /* keeps the frame pointer in rdi */
+    REALIGNED = 0xb00, /* has its CFA pushed, right below where rbp points */
+    PLUS_8 = 0xc00,    /* has one that is 8 less at rsp + 16 */
+    LAST = 0x3ff0,     /* ends with its mapping, with a call */
 };
 
 static struct made_walk made;
@@ -39,6 +41,12 @@ static void put_functions(void)
     put_function(&made, BY_R10, 0x100, BYTES(DW_CFA_def_cfa, R10, 0));
     put_function(&made, LOSING, 0x100, BYTES(DW_CFA_undefined, RBP));
     put_function(&made, SAVER, 0x100, BYTES(DW_CFA_register, RBP, RDI));
+    put_function(&made, REALIGNED, 0x100,
+                 BYTES(DW_CFA_def_cfa_expression, 3, DW_OP_breg6, 0x78, DW_OP_deref,
+                       DW_CFA_expression, RBP, 2, DW_OP_breg6, 0));
+    put_function(
+        &made, PLUS_8, 0x100,
+        BYTES(DW_CFA_def_cfa_expression, 5, DW_OP_breg7, 16, DW_OP_deref, DW_OP_plus_uconst, 8));
     put_function(&made, LAST, 0x10, BYTES(DW_CFA_def_cfa_offset, 16));
 }
 
@@ -311,6 +319,49 @@ static void test_a_cfa_in_a_register(void **state)
     assert_int_equal(walk_from(&made, code_at(BY_R10), 10), -ENOTSUP);
 }
 
+/* main with vectors on its stack, and one that says more of what it keeps in memory. */
+static void test_a_cfa_in_memory(void **state)
+{
+    (void)state;
+    set_register(&made, RBP, word_at(20));
+    made.words[19] = word_at(30); /* the CFA */
+    made.words[20] = word_at(40); /* the caller's frame pointer */
+    made.words[29] = code_at(FRAMED + 0x10);
+    made.words[41] = code_at(FIRST + 5);
+    assert_int_equal(walk_from(&made, code_at(REALIGNED), 4), 0);
+    ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(REALIGNED), code_at(FRAMED + 0xf),
+                 code_at(FIRST + 4));
+    made.words[6] = word_at(29);
+    assert_int_equal(walk_from(&made, code_at(PLUS_8), 4), 0);
+    ASSERT_STACK(&made.stack, STACK_CUT_NO_UNWIND_INFO, code_at(PLUS_8), code_at(FRAMED + 0xf));
+    set_register(&made, RBP, word_at(40));
+    assert_int_equal(walk_from(&made, code_at(PLUS_8), 4), 0);
+    ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(PLUS_8), code_at(FRAMED + 0xf),
+                 code_at(FIRST + 4));
+    /* What holds it is not in the copy. */
+    made.snapshot.stack_bytes = 6 * 8;
+    assert_int_equal(walk_from(&made, code_at(PLUS_8), 4), 0);
+    ASSERT_STACK(&made.stack, STACK_CUT_UNREADABLE, code_at(PLUS_8));
+    assert_true(made.hints.needs_more_stack);
+}
+
+/* A snapshot always has them; one without is not unwound from whatever their places hold. */
+static void test_without_a_place(void **state)
+{
+    (void)state;
+    static const unsigned numbers[] = {RSP, RIP};
+    made.words[0] = code_at(FIRST + 5);
+    for (size_t i = 0; i < 2; i++) {
+        struct walk walk = {&made.space, &made.snapshot, 9, &made.stack, &made.hints};
+        assert_int_equal(walk_from(&made, code_at(PLAIN), 0), 0);
+        assert_int_equal(made.stack.depth, 2);
+        made.snapshot.registers.known &= ~(1ull << numbers[i]);
+        made.stack.depth = 0;
+        assert_int_equal(walk_by_rules(&walk, &made.tables), 0);
+        ASSERT_STACK(&made.stack, STACK_CUT_NO_UNWIND_INFO, code_at(PLAIN));
+    }
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -331,6 +382,8 @@ int main(void)
         TEST(test_a_stack_that_ends_early),
         TEST(test_another_stack),
         TEST(test_a_cfa_in_a_register),
+        TEST(test_a_cfa_in_memory),
+        TEST(test_without_a_place),
     };
     return cmocka_run_group_tests_name("walk_rules", tests, NULL, NULL);
 }
