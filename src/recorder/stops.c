@@ -15,6 +15,7 @@ enum capture_result stops_add(struct stops *stops, struct reaper *reaper,
         stops->made++;
     }
     bool is_leader = request->tid == request->process_id;
+    reaper_watch(reaper);
     if (!is_leader && reaper_hold(reaper, request->tid))
         return CAPTURE_REFUSED;
     item->is_interrupted = false;
@@ -48,6 +49,21 @@ static bool holds_leader(const struct stops *stops)
     return false;
 }
 
+/* One that was killed is ours until it is dead. The end of the process's first thread is taken in
+ * by whoever looks at the process: it may be a child of ours. */
+static void let_go(struct stops *stops, struct reaper *reaper, const struct capture *capture)
+{
+    const struct stop *stop = &capture->stop;
+    if (stop->is_dying && stop->tid == stop->process_id) {
+        stops->has_dying_leader = true;
+        stops->dying_leader = *stop;
+    }
+    if (stop->is_dying && capture->request.tid == stop->tid)
+        reaper_abandon(reaper, stop->tid);
+    else
+        reaper_drop(reaper, capture->request.tid);
+}
+
 size_t stops_collect(struct stops *stops, struct reaper *reaper)
 {
     size_t collected = 0;
@@ -57,7 +73,7 @@ size_t stops_collect(struct stops *stops, struct reaper *reaper)
             item->capture.stop.may_become_leader = !holds_leader(stops);
             item->result = capture_collect(&item->capture, &item->snapshot);
             if (item->result != CAPTURE_PENDING)
-                reaper_drop(reaper, item->capture.request.tid);
+                let_go(stops, reaper, &item->capture);
         }
         collected += item->result != CAPTURE_PENDING;
     }

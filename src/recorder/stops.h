@@ -21,7 +21,9 @@ struct pending_stop {
 struct stops {
     struct pending_stop *items;
     size_t count, capacity;
-    size_t made; /* items that were used before: they have room for a stack */
+    size_t made;           /* items that were used before: they have room for a stack */
+    bool has_dying_leader; /* the process's first thread was killed while it was stopped: */
+    struct stop dying_leader;
 };
 
 /* Attaches to the thread, which runs on. Returns CAPTURE_PENDING, or why not. */

@@ -182,12 +182,22 @@ static int look_at_all(struct target *target)
     return err;
 }
 
+static void await_dying_leader(struct target *target)
+{
+    struct stops *stops = &target->stops;
+    if (!stops->has_dying_leader || !stop_end(&stops->dying_leader))
+        return;
+    stops->has_dying_leader = false;
+    target_note_exit(target, &stops->dying_leader);
+}
+
 int target_begin_round(struct target *target)
 {
     if (target->has_exited)
         return 0;
     target->last_round_ns = target->round_ns;
     target->round_ns = monotonic_ns();
+    await_dying_leader(target);
     int err = update_threads(target);
     if (err)
         return err;
@@ -201,7 +211,15 @@ int target_begin_round(struct target *target)
     if (!err && maps_age_ns >= MAPS_MAX_AGE_NS &&
         maps_age_ns >= MAPS_PART_OF_TIME * target->maps_reading_ns)
         err = target_space_refresh(target, &changed);
-    return err == -ENOMEM ? err : look_at_all(target);
+    err = err == -ENOMEM ? err : look_at_all(target);
+    /* One has gone, and so another may have come that was not looked for: their number had not
+     * changed. */
+    if (!err && target->must_list_threads && !target->listing.is_partial) {
+        err = update_threads(target);
+        if (!err)
+            err = look_at_all(target);
+    }
+    return err;
 }
 
 /* The next thread, from where the last left off, that is to be stopped. */
@@ -277,6 +295,7 @@ int target_continue_round(struct target *target)
 int target_finish(struct target *target)
 {
     int err = 0;
+    await_dying_leader(target);
     uint64_t end_ns = target->recording->end_ns;
     for (size_t i = 0; i < target->threads.count && !err; i++) {
         struct thread *thread = &target->threads.items[i];

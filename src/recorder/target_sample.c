@@ -69,7 +69,7 @@ static void revive(struct thread *thread)
     thread->ledger = (struct ledger){.booked_ns = thread->gone_ns};
 }
 
-static void note_exit(struct target *target, const struct stop *stop)
+void target_note_exit(struct target *target, const struct stop *stop)
 {
     if (stop->exited && stop->tid == target->process.pid) {
         target->has_exit_status = true;
@@ -234,7 +234,7 @@ static int take_in(struct target *target, struct thread *thread, struct pending_
 int target_end_stop(struct target *target, struct pending_stop *stop)
 {
     struct thread *thread = threads_find(&target->threads, stop->capture.request.tid);
-    note_exit(target, &stop->capture.stop);
+    target_note_exit(target, &stop->capture.stop);
     /* It has gone from the list meanwhile: nobody's time is left to count. */
     if (!thread)
         return 0;

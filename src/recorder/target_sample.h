@@ -12,6 +12,9 @@ int target_look(struct target *target, struct thread *thread, uint64_t tick);
  * Returns 0 or -ENOMEM. */
 int target_begin_stop(struct target *target, struct thread *thread);
 
+/* Remembers the exit status where `stop` has seen the end of the process's first thread. */
+void target_note_exit(struct target *target, const struct stop *stop);
+
 /* Counts what a collected stop has brought. Returns 0 or -ENOMEM. */
 int target_end_stop(struct target *target, struct pending_stop *stop);
 

@@ -10,35 +10,45 @@
 #include <sys/wait.h>
 #include <time.h>
 
-/* How long an exec is held up at the most. */
-#define PERIOD_NS 20000000
+/* How long an exec is held up at the most, once several threads are held. */
+#define PERIOD_NS 1000000
+
+struct held {
+    pid_t tid;
+    bool is_abandoned; /* nobody else waits for it */
+};
 
 struct reaper {
     pthread_t thread;
     pthread_mutex_t lock; /* for what follows */
     pthread_cond_t changed;
     bool must_end;
-    pid_t *tids;
+    bool is_watching; /* threads are held: it looks at them from time to time */
+    struct held *items;
     size_t count, capacity;
 };
 
-/* A tracee's stop is reported by every wait, whatever kind it asks for (wait_task_stopped in the
- * kernel's exit.c), and may be taken by the sampling thread alone: so this looks before it takes.
- */
-static bool has_exited(pid_t tid)
+/* Takes in the end of a thread, if that has come. Returns false where it is not traced by us any
+ * more. A tracee's stop is reported by every wait, whatever kind it asks for (wait_task_stopped in
+ * the kernel's exit.c), and may be taken by the sampling thread alone: so this looks before it
+ * takes. */
+static bool reap(pid_t tid)
 {
     siginfo_t info = {0};
-    if (waitid(P_PID, (id_t)tid, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) || !info.si_pid)
+    if (waitid(P_PID, (id_t)tid, &info, WEXITED | WNOHANG | WNOWAIT | __WALL))
         return false;
-    return info.si_code == CLD_EXITED || info.si_code == CLD_KILLED || info.si_code == CLD_DUMPED;
+    if (info.si_pid &&
+        (info.si_code == CLD_EXITED || info.si_code == CLD_KILLED || info.si_code == CLD_DUMPED))
+        return waitid(P_PID, (id_t)tid, &info, WEXITED | WNOHANG | __WALL) != 0;
+    return true;
 }
 
-static void reap(const struct reaper *reaper)
+static void reap_all(struct reaper *reaper)
 {
-    for (size_t i = 0; i < reaper->count; i++) {
-        siginfo_t info;
-        if (has_exited(reaper->tids[i]))
-            waitid(P_PID, (id_t)reaper->tids[i], &info, WEXITED | WNOHANG | __WALL);
+    for (size_t i = reaper->count; i-- > 0;) {
+        struct held *held = &reaper->items[i];
+        if (!reap(held->tid) && held->is_abandoned)
+            *held = reaper->items[--reaper->count];
     }
 }
 
@@ -49,12 +59,17 @@ static void *reaper_main(void *context)
     pthread_mutex_lock(&reaper->lock);
     while (!reaper->must_end) {
         struct timespec until;
+        if (!reaper->is_watching) {
+            pthread_cond_wait(&reaper->changed, &reaper->lock);
+            continue;
+        }
         clock_gettime(CLOCK_MONOTONIC, &until);
         until.tv_nsec += PERIOD_NS;
         until.tv_sec += until.tv_nsec / 1000000000;
         until.tv_nsec %= 1000000000;
         pthread_cond_timedwait(&reaper->changed, &reaper->lock, &until);
-        reap(reaper);
+        reap_all(reaper);
+        reaper->is_watching = reaper->count > 0;
     }
     pthread_mutex_unlock(&reaper->lock);
     return NULL;
@@ -95,29 +110,62 @@ void reaper_free(struct reaper *reaper)
     pthread_join(reaper->thread, NULL);
     pthread_cond_destroy(&reaper->changed);
     pthread_mutex_destroy(&reaper->lock);
-    free(reaper->tids);
+    free(reaper->items);
     free(reaper);
+}
+
+static void watch(struct reaper *reaper)
+{
+    if (reaper->is_watching)
+        return;
+    reaper->is_watching = true;
+    pthread_cond_signal(&reaper->changed);
 }
 
 int reaper_hold(struct reaper *reaper, pid_t tid)
 {
     pthread_mutex_lock(&reaper->lock);
-    int err = array_reserve((void **)&reaper->tids, &reaper->capacity, reaper->count + 1,
-                            sizeof *reaper->tids);
+    int err = array_reserve((void **)&reaper->items, &reaper->capacity, reaper->count + 1,
+                            sizeof *reaper->items);
     if (!err)
-        reaper->tids[reaper->count++] = tid;
+        reaper->items[reaper->count++] = (struct held){.tid = tid};
     pthread_mutex_unlock(&reaper->lock);
     return err;
+}
+
+void reaper_watch(struct reaper *reaper)
+{
+    pthread_mutex_lock(&reaper->lock);
+    if (reaper->count)
+        watch(reaper);
+    pthread_mutex_unlock(&reaper->lock);
+}
+
+static struct held *find(const struct reaper *reaper, pid_t tid)
+{
+    for (size_t i = 0; i < reaper->count; i++) {
+        if (reaper->items[i].tid == tid)
+            return &reaper->items[i];
+    }
+    return NULL;
 }
 
 void reaper_drop(struct reaper *reaper, pid_t tid)
 {
     pthread_mutex_lock(&reaper->lock);
-    for (size_t i = 0; i < reaper->count; i++) {
-        if (reaper->tids[i] == tid) {
-            reaper->tids[i] = reaper->tids[--reaper->count];
-            break;
-        }
+    struct held *held = find(reaper, tid);
+    if (held)
+        *held = reaper->items[--reaper->count];
+    pthread_mutex_unlock(&reaper->lock);
+}
+
+void reaper_abandon(struct reaper *reaper, pid_t tid)
+{
+    pthread_mutex_lock(&reaper->lock);
+    struct held *held = find(reaper, tid);
+    if (held) {
+        held->is_abandoned = true;
+        watch(reaper);
     }
     pthread_mutex_unlock(&reaper->lock);
 }

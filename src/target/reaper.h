@@ -19,10 +19,19 @@ int reaper_new(struct reaper **ret_reaper);
 /* Ends it. Takes NULL. */
 void reaper_free(struct reaper *reaper);
 
-/* Thread `tid` is traced from now on; is not any more. Not for the first thread of a process: an
- * exec does not wait for it to be collected, and its end is its parent's to know, which may be us.
- * Returns 0 or -ENOMEM, and then nothing has changed. */
+/* Thread `tid` is traced from now on. Not for the first thread of a process: an exec does not wait
+ * for it to be collected, and its end is its parent's to know, which may be us. Returns 0 or
+ * -ENOMEM, and then nothing has changed. */
 int reaper_hold(struct reaper *reaper, pid_t tid);
+
+/* Another thread is about to be traced: from now on, as long as any are held, their ends are
+ * collected. */
+void reaper_watch(struct reaper *reaper);
+
+/* It is not traced any more. */
 void reaper_drop(struct reaper *reaper, pid_t tid);
+
+/* It can't be let go, because it is dying: it is collected once it is dead. */
+void reaper_abandon(struct reaper *reaper, pid_t tid);
 
 #endif

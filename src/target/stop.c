@@ -79,6 +79,16 @@ int stop_poll(struct stop *stop)
 
 void stop_release(struct stop *stop)
 {
-    ptrace(PTRACE_DETACH, stop->tid, NULL, (void *)(intptr_t)stop->pass_signal);
+    stop->is_dying =
+        ptrace(PTRACE_DETACH, stop->tid, NULL, (void *)(intptr_t)stop->pass_signal) != 0;
     stop->released_ns = monotonic_ns();
+}
+
+bool stop_end(struct stop *stop)
+{
+    int status;
+    pid_t got = waitpid(stop->tid, &status, __WALL | WNOHANG);
+    if (got == stop->tid)
+        note_status(stop, status);
+    return got != 0;
 }

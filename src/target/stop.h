@@ -18,6 +18,7 @@ struct stop {
     uint64_t released_ns;   /* CLOCK_MONOTONIC */
     bool may_become_leader; /* set by the caller: its process's id stands for no other stop */
     bool is_group_stop;     /* it is stopped by a signal too, and stays so */
+    bool is_dying;          /* it was killed while it was stopped, and is ours until it is dead */
     bool exited;            /* its end was seen while waiting for it */
     int exit_status;        /* as of waitpid, where it has exited */
 };
@@ -33,8 +34,13 @@ void stop_interrupt(struct stop *stop);
  * it has exited. Does not wait. */
 int stop_poll(struct stop *stop);
 
-/* Lets a stopped thread go on, with the signal that it was about to get. */
+/* Lets a stopped thread go on, with the signal that it was about to get. Sets is_dying where that
+ * can't be done. */
 void stop_release(struct stop *stop);
+
+/* Takes in the end of a dying thread, if that has come: sets exited and exit_status. Returns false
+ * where it is still to come. */
+bool stop_end(struct stop *stop);
 
 /* Nanoseconds of CLOCK_MONOTONIC. */
 uint64_t monotonic_ns(void);
