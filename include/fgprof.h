@@ -120,6 +120,8 @@ FGPROF_API pid_t fgprof_recorder_child(const fgprof_recorder *recorder);
  * called, whichever comes first; then names what it found. The profile is the caller's, and does
  * not need the recorder any more. Once a recorder.
  * Errors: -ENOMEM, -EAGAIN (no thread could be started), -ESRCH where nothing was added, -EALREADY.
+ * While it samples, SIGCHLD is blocked in the calling thread, and taken by the sampling one, as far
+ * as no other thread of the program takes it.
  * Raises the process's soft limit of open files to the hard one: two or three are kept for each
  * thread. */
 FGPROF_API int fgprof_recorder_run(fgprof_recorder *recorder, fgprof_profile **ret_profile);

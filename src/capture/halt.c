@@ -28,7 +28,7 @@ enum capture_result capture_collect(struct capture *capture, struct snapshot *sn
     if (!err)
         snapshot_copy_stack(snapshot, request->tid, request->stack_areas, request->stack_limit);
     if (!err && !stop->is_group_stop)
-        registers_hide_stop(stop->tid);
+        registers_hide_stop(stop->tid, &snapshot->registers);
     stop_release(stop);
     capture->pause_ns = stop->released_ns - stop->running_ns;
     return err == -ENOTSUP ? CAPTURE_REFUSED : err ? CAPTURE_GONE : CAPTURE_DONE;

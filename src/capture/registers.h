@@ -13,7 +13,8 @@
 
 struct registers {
     uint64_t values[REGISTERS_MAX];
-    uint64_t known; /* bit n: register n was captured */
+    uint64_t known;     /* bit n: register n was captured */
+    bool may_hide_stop; /* of a stopped thread: see registers_hide_stop */
 };
 
 struct architecture {
@@ -36,8 +37,9 @@ int registers_read_stopped(pid_t tid, struct registers *ret_registers);
 /* Undoes what our stop may have done to a system call. A thread that was running when it was asked
  * to stop, and had just gone to sleep in a call when it did, has that call interrupted: some calls
  * then fail with EINTR, though no signal came. Has the kernel restart such a call instead, as it
- * would where a signal without a handler had come; a signal with one still interrupts it. */
-void registers_hide_stop(pid_t tid);
+ * would where a signal without a handler had come; a signal with one still interrupts it.
+ * `registers` are as read at the stop. */
+void registers_hide_stop(pid_t tid, const struct registers *registers);
 
 /* Whether a stop of a thread that sleeps in this system call is not noticed by the program: the
  * kernel restarts the call, with what is left of its time. False where that is not certain. */

@@ -39,9 +39,9 @@ int registers_read_stopped(pid_t tid, struct registers *ret_registers)
 }
 
 /* Not done here: what restarts a call on this architecture could not be tried. */
-void registers_hide_stop(pid_t tid)
+void registers_hide_stop(pid_t tid, const struct registers *registers)
 {
-    (void)tid;
+    (void)tid, (void)registers;
 }
 
 bool registers_call_survives_stop(long syscall_number)

@@ -25,23 +25,6 @@ void registers_set_blocked(struct registers *registers, const uint64_t arguments
     }
 }
 
-int registers_read_stopped(pid_t tid, struct registers *ret_registers)
-{
-    struct user_regs_struct user;
-    struct iovec whole = {&user, sizeof user};
-    if (ptrace(PTRACE_GETREGSET, tid, (void *)NT_PRSTATUS, &whole))
-        return -ESRCH;
-    if (whole.iov_len != sizeof user)
-        return -ENOTSUP; /* a 32-bit program's */
-    *ret_registers = (struct registers){
-        .values = {user.rax, user.rdx, user.rcx, user.rbx, user.rsi, user.rdi, user.rbp, user.rsp,
-                   user.r8, user.r9, user.r10, user.r11, user.r12, user.r13, user.r14, user.r15,
-                   user.rip},
-        .known = (1u << 17) - 1,
-    };
-    return 0;
-}
-
 /* Of the kernel's include/linux/errno.h, not seen by programs: restart the call unless a handler
  * runs. */
 #define KERNEL_ERESTARTNOHAND 514
@@ -76,13 +59,30 @@ static bool can_begin_again(unsigned long long number)
     }
 }
 
-void registers_hide_stop(pid_t tid)
+int registers_read_stopped(pid_t tid, struct registers *ret_registers)
 {
     struct user_regs_struct user;
     struct iovec whole = {&user, sizeof user};
-    if (ptrace(PTRACE_GETREGSET, tid, (void *)NT_PRSTATUS, &whole) ||
-        (long long)user.orig_rax < 0 || (long long)user.rax != -EINTR ||
-        !can_begin_again(user.orig_rax))
+    if (ptrace(PTRACE_GETREGSET, tid, (void *)NT_PRSTATUS, &whole))
+        return -ESRCH;
+    if (whole.iov_len != sizeof user)
+        return -ENOTSUP; /* a 32-bit program's */
+    *ret_registers = (struct registers){
+        .values = {user.rax, user.rdx, user.rcx, user.rbx, user.rsi, user.rdi, user.rbp, user.rsp,
+                   user.r8, user.r9, user.r10, user.r11, user.r12, user.r13, user.r14, user.r15,
+                   user.rip},
+        .known = (1u << 17) - 1,
+        .may_hide_stop = (long long)user.orig_rax >= 0 && (long long)user.rax == -EINTR &&
+                         can_begin_again(user.orig_rax),
+    };
+    return 0;
+}
+
+void registers_hide_stop(pid_t tid, const struct registers *registers)
+{
+    struct user_regs_struct user;
+    struct iovec whole = {&user, sizeof user};
+    if (!registers->may_hide_stop || ptrace(PTRACE_GETREGSET, tid, (void *)NT_PRSTATUS, &whole))
         return;
     user.rax = (unsigned long long)-KERNEL_ERESTARTNOHAND;
     ptrace(PTRACE_SETREGSET, tid, (void *)NT_PRSTATUS, &whole);

@@ -122,6 +122,23 @@ static void await_end(struct fgprof_recorder *recorder)
     pthread_mutex_unlock(&recorder->lock);
 }
 
+/* Meanwhile SIGCHLD is blocked in the caller's thread, so that it comes to the one that samples. */
+static int sample_in_thread(struct fgprof_recorder *recorder)
+{
+    pthread_t thread;
+    sigset_t stops, before;
+    sigemptyset(&stops);
+    sigaddset(&stops, SIGCHLD);
+    pthread_sigmask(SIG_BLOCK, &stops, &before);
+    int err = start_thread(recorder, &thread);
+    if (!err) {
+        await_end(recorder);
+        pthread_join(thread, NULL);
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return err;
+}
+
 static void summarize(const struct recording *recording, struct fgprof_summary *summary)
 {
     const struct histogram *pauses = &recording->pauses;
@@ -161,7 +178,6 @@ static void sum_times(const struct fgprof_profile *profile, struct fgprof_summar
 
 int fgprof_recorder_run(fgprof_recorder *recorder, fgprof_profile **ret_profile)
 {
-    pthread_t thread;
     struct recording *recording = &recorder->recording;
     if (recorder->has_run)
         return -EALREADY;
@@ -173,11 +189,9 @@ int fgprof_recorder_run(fgprof_recorder *recorder, fgprof_profile **ret_profile)
     recording->start_time_ns = (uint64_t)wall.tv_sec * 1000000000u + (uint64_t)wall.tv_nsec;
     recording->start_ns = recorder->spawned_ns ? recorder->spawned_ns : monotonic_ns();
     raise_file_limit(recording);
-    int err = start_thread(recorder, &thread);
+    int err = sample_in_thread(recorder);
     if (err)
         return err;
-    await_end(recorder);
-    pthread_join(thread, NULL);
     struct fgprof_profile *profile;
     err = name_profile(&recording->stacks, &recording->spaces, &recording->strings, &profile);
     if (err)

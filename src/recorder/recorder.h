@@ -14,9 +14,8 @@ struct fgprof_recorder {
     uint64_t spawned_ns; /* CLOCK_MONOTONIC; 0: none was */
     int stop_fd;         /* an eventfd: readable once sampling is to end */
     bool has_run;
-    uint64_t rest_until_ns;    /* no tick is taken before */
-    uint64_t pending_since_ns; /* threads have been asked to stop that have not; 0: none */
-    pthread_mutex_t lock;      /* for what follows */
+    uint64_t rest_until_ns; /* no tick is taken before */
+    pthread_mutex_t lock;   /* for what follows */
     pthread_cond_t ended;
     bool has_ended;
     struct fgprof_progress progress;

@@ -23,9 +23,10 @@ struct recording {
     uint64_t period_ns;
     uint64_t awake_ns; /* CLOCK_MONOTONIC: the sampling thread has not waited for a tick since */
     struct reaper *reaper;
-    bool runs_first;    /* the sampling thread holds threads stopped: see target/priority.h */
-    bool lacks_files;   /* some are: they are opened anew for each look */
-    int keep_fds_below; /* threads' files with higher descriptors are closed after each read */
+    uint64_t stop_heard_ns; /* when a thread was last heard to stop, less what that takes */
+    bool runs_first;        /* the sampling thread holds threads stopped: see target/priority.h */
+    bool lacks_files;       /* some are: they are opened anew for each look */
+    int keep_fds_below;     /* threads' files with higher descriptors are closed after each read */
     uint64_t ticks_taken;
     uint64_t threads_seen;
     uint64_t samples;

@@ -4,7 +4,9 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/prctl.h>
+#include <sys/signalfd.h>
 #include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
@@ -12,12 +14,11 @@
 /* After a round we rest for this many times as long as it took: sampling a process of very many
  * threads takes no more than a third of one CPU. Ticks in that time are late. */
 #define REST_FACTOR 2
-/* Between ticks, how often threads that have not stopped yet are looked at: after a part of the
- * time that they have been waited for. They wait for a CPU, maybe for ours, which each look takes
- * from them; from when they get it, this is how long they stand still at the most. */
-#define COLLECT_PART_OF_WAIT 8
-#define COLLECT_PERIOD_MIN_NS 30000
-#define COLLECT_PERIOD_MAX_NS 150000
+/* Between ticks, how often threads that have not stopped yet are looked at, where their stop was
+ * not heard of. */
+#define COLLECT_PERIOD_NS 1000000
+/* From a stop to our hearing of it, on a virtual machine where our CPU had nothing to do. */
+#define HEARING_NS 30000
 /* A wait for a tick that was shorter was none: the tick was due already. */
 #define WAIT_MIN_NS 20000
 /* At the end, how long such threads are waited for. */
@@ -66,24 +67,29 @@ static int continue_rounds(struct fgprof_recorder *recorder)
     int err = 0;
     for (size_t i = 0; i < recorder->target_count && !err; i++)
         err = target_continue_round(&recorder->targets[i]);
-    if (!any_pending(recorder)) {
-        recorder->pending_since_ns = 0;
+    if (!any_pending(recorder))
         priority_run_as_others(&recorder->recording.runs_first);
-    } else if (!recorder->pending_since_ns) {
-        recorder->pending_since_ns = monotonic_ns();
-    }
     return err;
 }
 
-/* How long to wait before threads that have not stopped are looked at again. */
-static struct timespec collect_period(const struct fgprof_recorder *recorder)
+/* The kernel says so by SIGCHLD when a thread that we trace has stopped (ptrace(2)), which this
+ * thread and the one that waits for it block: so a stop ends our wait at once, and the thread that
+ * was stopped does not wait for us. Where another thread of the program takes the signal, the stop
+ * is found a little later. Returns a descriptor or a negative errno. */
+static int open_stop_signals(void)
 {
-    uint64_t wait_ns = (monotonic_ns() - recorder->pending_since_ns) / COLLECT_PART_OF_WAIT;
-    if (wait_ns < COLLECT_PERIOD_MIN_NS)
-        wait_ns = COLLECT_PERIOD_MIN_NS;
-    if (wait_ns > COLLECT_PERIOD_MAX_NS)
-        wait_ns = COLLECT_PERIOD_MAX_NS;
-    return (struct timespec){0, (long)wait_ns};
+    sigset_t stops;
+    sigemptyset(&stops);
+    sigaddset(&stops, SIGCHLD);
+    int fd = signalfd(-1, &stops, SFD_CLOEXEC | SFD_NONBLOCK);
+    return fd < 0 ? -errno : fd;
+}
+
+static void drain(int signal_fd)
+{
+    struct signalfd_siginfo info;
+    while (read(signal_fd, &info, sizeof info) == (ssize_t)sizeof info) {
+    }
 }
 
 /* Whether the duration has passed. */
@@ -95,15 +101,18 @@ static bool is_over(const struct fgprof_recorder *recorder)
            recording_tick_at(recording, monotonic_ns()) >= duration_ns / recording->period_ns;
 }
 
+/* What the sampling thread waits for. */
+enum { FILE_TIMER, FILE_STOP, FILE_SIGNAL, FILE_COUNT };
+
 /* Waits for one of the files, for `timeout` at the most, and notes since when we are awake: threads
  * that wait for the CPU that we run on are not to be blamed for that. Returns 0 or a negative
  * errno.
  */
-static int wait_for(struct recording *recording, struct pollfd files[2],
+static int wait_for(struct recording *recording, struct pollfd files[FILE_COUNT],
                     const struct timespec *timeout)
 {
     uint64_t begin_ns = monotonic_ns();
-    int ready = ppoll(files, 2, timeout, NULL);
+    int ready = ppoll(files, FILE_COUNT, timeout, NULL);
     int err = ready < 0 && errno != EINTR ? -errno : 0;
     uint64_t now_ns = monotonic_ns();
     if (now_ns - begin_ns >= WAIT_MIN_NS)
@@ -113,19 +122,27 @@ static int wait_for(struct recording *recording, struct pollfd files[2],
 
 /* Waits for the next tick, and meanwhile goes on with rounds that a thread holds up. Returns 1 for
  * a tick, 0 where it was asked to stop, or a negative errno. */
-static int await_tick(struct fgprof_recorder *recorder, int timer_fd)
+static int await_tick(struct fgprof_recorder *recorder, int timer_fd, int signal_fd)
 {
     for (;;) {
-        struct pollfd files[] = {{.fd = timer_fd, .events = POLLIN},
-                                 {.fd = recorder->stop_fd, .events = POLLIN}};
-        struct timespec soon = collect_period(recorder);
-        int err = wait_for(&recorder->recording, files, any_pending(recorder) ? &soon : NULL);
+        bool is_pending = any_pending(recorder);
+        struct pollfd files[FILE_COUNT] = {
+            [FILE_TIMER] = {.fd = timer_fd, .events = POLLIN},
+            [FILE_STOP] = {.fd = recorder->stop_fd, .events = POLLIN},
+            [FILE_SIGNAL] = {.fd = is_pending ? signal_fd : -1, .events = POLLIN},
+        };
+        struct timespec soon = {0, COLLECT_PERIOD_NS};
+        int err = wait_for(&recorder->recording, files, is_pending ? &soon : NULL);
         if (err)
             return err;
-        if (files[1].revents)
+        if (files[FILE_STOP].revents)
             return 0;
+        if (files[FILE_SIGNAL].revents) {
+            recorder->recording.stop_heard_ns = monotonic_ns() - HEARING_NS;
+            drain(signal_fd);
+        }
         uint64_t expirations;
-        if (files[0].revents && read(timer_fd, &expirations, sizeof expirations) > 0 &&
+        if (files[FILE_TIMER].revents && read(timer_fd, &expirations, sizeof expirations) > 0 &&
             (monotonic_ns() >= recorder->rest_until_ns || is_over(recorder)))
             return 1;
         err = continue_rounds(recorder);
@@ -169,13 +186,13 @@ static int take_tick(struct fgprof_recorder *recorder)
     return err;
 }
 
-static int sample_until_end(struct fgprof_recorder *recorder, int timer_fd)
+static int sample_until_end(struct fgprof_recorder *recorder, int timer_fd, int signal_fd)
 {
     int err = 0;
     for (size_t i = 0; i < recorder->target_count && !err; i++)
         err = target_start(&recorder->targets[i]);
     while (!err) {
-        int ticked = await_tick(recorder, timer_fd);
+        int ticked = await_tick(recorder, timer_fd, signal_fd);
         if (ticked <= 0)
             return ticked;
         err = take_tick(recorder);
@@ -199,7 +216,7 @@ static int finish(struct fgprof_recorder *recorder)
     if (!err)
         err = continue_rounds(recorder);
     while (!err && any_pending(recorder) && monotonic_ns() - begin_ns < FINISH_WAIT_NS) {
-        struct timespec nap = collect_period(recorder);
+        struct timespec nap = {0, COLLECT_PERIOD_NS};
         clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, NULL);
         err = continue_rounds(recorder);
     }
@@ -214,11 +231,15 @@ void *sampler_main(void *context)
     struct recording *recording = &recorder->recording;
     prctl(PR_SET_NAME, "fgprof-sampler");
     prctl(PR_SET_TIMERSLACK, 1); /* ns: wake up when asked to (prctl(2)) */
-    int timer_fd = open_timer(recording);
+    int timer_fd = open_timer(recording), signal_fd = open_stop_signals();
     recording->awake_ns = monotonic_ns();
-    int err = timer_fd < 0 ? timer_fd : sample_until_end(recorder, timer_fd);
+    int err = timer_fd < 0 ? timer_fd : signal_fd < 0 ? signal_fd : 0;
+    if (!err)
+        err = sample_until_end(recorder, timer_fd, signal_fd);
     if (timer_fd >= 0)
         close(timer_fd);
+    if (signal_fd >= 0)
+        close(signal_fd);
     recording->end_ns = monotonic_ns();
     int finish_err = err ? 0 : finish(recorder);
     recording->error = err ? err : finish_err;

@@ -64,13 +64,15 @@ static void let_go(struct stops *stops, struct reaper *reaper, const struct capt
         reaper_drop(reaper, capture->request.tid);
 }
 
-size_t stops_collect(struct stops *stops, struct reaper *reaper)
+size_t stops_collect(struct stops *stops, struct reaper *reaper, uint64_t heard_ns)
 {
     size_t collected = 0;
     for (size_t i = 0; i < stops->count; i++) {
         struct pending_stop *item = &stops->items[i];
         if (item->result == CAPTURE_PENDING) {
             item->capture.stop.may_become_leader = !holds_leader(stops);
+            if (heard_ns > item->capture.stop.running_ns)
+                item->capture.stop.running_ns = heard_ns;
             item->result = capture_collect(&item->capture, &item->snapshot);
             if (item->result != CAPTURE_PENDING)
                 let_go(stops, reaper, &item->capture);

@@ -33,8 +33,9 @@ enum capture_result stops_add(struct stops *stops, struct reaper *reaper,
 /* Asks those to stop that were added since. */
 void stops_interrupt(struct stops *stops);
 
-/* Copies and lets go those that have stopped. Returns how many of all are collected now. */
-size_t stops_collect(struct stops *stops, struct reaper *reaper);
+/* Copies and lets go those that have stopped; not before `heard_ns`, as far as is known. Returns
+ * how many of all are collected now. */
+size_t stops_collect(struct stops *stops, struct reaper *reaper, uint64_t heard_ns);
 
 /* Forgets a collected one; the last takes its place. */
 void stops_remove(struct stops *stops, size_t number);

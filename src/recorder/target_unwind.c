@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-#define STACK_LIMIT_MIN (16u << 10)
+#define STACK_LIMIT_MIN (2u << 10)
 #define STACK_LIMIT_MAX (16u << 20)
 
 /* Sizes the next copy by what this one needed, with some room. */
