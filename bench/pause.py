@@ -80,6 +80,16 @@ def under_fgprof(world, target, threads, seconds):
     return window
 
 
+def under_bare_stop(world, target, threads, seconds):
+    """The least that a sampler by ptrace can do."""
+    sampler = programs.Measured(world, world.program("bare-stop"), target.pid)
+    window = watch_with_cpu(target, sampler, seconds)
+    sampler.signal(signal.SIGTERM)
+    sampler.wait(10)
+    window.snapshots = 99 * window.s
+    return window
+
+
 def under_perf(world, target, threads, seconds):
     """perf, told to begin when it is ready, so that its samples are those of a known time."""
     control, ready = world.path("perf-control"), world.path("perf-ready")
@@ -130,6 +140,7 @@ def under_snapshots(tool):
 SAMPLERS = [
     ("nothing", None, under_nothing),
     ("fgprof-c attach -F 99", None, under_fgprof),
+    ("bare ptrace stops at 99 Hz", None, under_bare_stop),
     ("perf record -F 99 --call-graph dwarf", "perf", under_perf),
     ("gdb -batch, in a loop", "gdb", under_snapshots("gdb")),
     ("eu-stack, in a loop", "eu-stack", under_snapshots("eu-stack")),
@@ -274,7 +285,7 @@ def two_cpus():
 
 
 def report(world):
-    repetitions, seconds = world.pick((9, 3), (1, 0.3))
+    repetitions, seconds = world.pick((7, 2.5), (1, 0.3))
     with two_cpus():
         one, of_one = compare(world, 1, repetitions, seconds)
         four, of_four = compare(world, 4, repetitions, seconds)
@@ -287,6 +298,9 @@ comparison without any sampler, which shows how far to trust the others. *Gaps a
 more than without, as the difference of the two histograms, from the length on at which they stand
 out most from chance; with their median and 99th percentile. *Paused a snapshot* is the sum of
 their lengths, a thread and a snapshot. The *sampler's CPU* is what it took of one CPU meanwhile.
+*Bare ptrace
+stops* are by a program that only attaches, stops, reads registers and 1 KiB of stack, and
+detaches: what no sampler by ptrace can be better than, on this machine at this time.
 Windows of {seconds} s, {repetitions} a sampler, all on two CPUs, the sampler too. perf sees only
 what runs on a CPU, and its snapshots are of single threads.
 
