@@ -1,4 +1,4 @@
-/* Recognises calls and function entries in machine code. The build compiles one of calls_x86_64.c
+/* Recognises calls in machine code. The build compiles one of calls_x86_64.c
  * and calls_aarch64.c. */
 #ifndef FGPROF_UNWIND_CALLS_H
 #define FGPROF_UNWIND_CALLS_H
@@ -21,12 +21,5 @@ enum call_kind call_before(const uint8_t before[CALL_BYTES_MAX], uint64_t return
 /* Whether `code`, the first 16 bytes of a call's target, only jump on to what the dynamic linker
  * put there, so that the target tells nothing (an entry of the PLT). */
 bool call_is_to_stub(const uint8_t code[16]);
-
-#define ENTRY_BYTES_MAX 64 /* how much of a function's code is looked at */
-
-/* How far below its frame pointer a function's stack pointer is once it is entered, by the
- * instructions at its start: the frame pointer set, registers pushed, room made. Returns false
- * where another instruction comes before the last of these, so that it can't be told. */
-bool entry_frame_bytes(const uint8_t code[ENTRY_BYTES_MAX], uint64_t *ret_bytes);
 
 #endif

@@ -24,10 +24,3 @@ bool call_is_to_stub(const uint8_t code[16])
     unsigned at = instructions[0] == 0xd503245fu;
     return (instructions[at] & 0x9f00001fu) == 0x90000010u;
 }
-
-/* Not read yet: there the frame pointer's place in the frame is the compiler's choice. */
-bool entry_frame_bytes(const uint8_t code[ENTRY_BYTES_MAX], uint64_t *ret_bytes)
-{
-    (void)code, (void)ret_bytes;
-    return false;
-}

@@ -47,35 +47,3 @@ bool call_is_to_stub(const uint8_t code[16])
         code++;
     return code[0] == 0xff && code[1] == 0x25;
 }
-
-/* [endbr64] push %rbp; mov %rsp,%rbp; push ...; sub $room,%rsp */
-bool entry_frame_bytes(const uint8_t code[ENTRY_BYTES_MAX], uint64_t *ret_bytes)
-{
-    static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
-    static const uint8_t set_frame_pointer[] = {0x55, 0x48, 0x89, 0xe5};
-    const uint8_t *end = code + ENTRY_BYTES_MAX;
-    uint64_t pushed = 0;
-    if (memcmp(code, endbr64, sizeof endbr64) == 0)
-        code += sizeof endbr64;
-    if (memcmp(code, set_frame_pointer, sizeof set_frame_pointer) != 0)
-        return false;
-    code += sizeof set_frame_pointer;
-    while (code + 7 <= end) {
-        unsigned prefix = *code == 0x41;
-        if (code[prefix] >= 0x50 && code[prefix] <= 0x57) {
-            pushed += 8;
-            code += prefix + 1;
-        } else if (code[0] == 0x48 && code[1] == 0x83 && code[2] == 0xec && code[3] < 0x80) {
-            *ret_bytes = pushed + code[3];
-            return true;
-        } else if (code[0] == 0x48 && code[1] == 0x81 && code[2] == 0xec) {
-            uint32_t room;
-            memcpy(&room, code + 3, sizeof room);
-            *ret_bytes = pushed + room;
-            return room < 1u << 30;
-        } else {
-            return false;
-        }
-    }
-    return false;
-}

@@ -1,5 +1,6 @@
 #include "unwind/frame_pointer.h"
 #include "unwind/calls.h"
+#include "unwind/prologue.h"
 
 #include <string.h>
 
@@ -80,17 +81,30 @@ static uint64_t find_certain(const struct search *search, uint64_t from)
     return found;
 }
 
+/* The place where the function keeps it by its instructions, or 0. */
+static uint64_t find_by_code(const struct search *search, const struct unwind_hints *hints)
+{
+    uint8_t code[PROLOGUE_CODE_BYTES_MAX];
+    uint64_t candidates[PROLOGUE_CANDIDATES_MAX];
+    uint64_t bytes = hints->function_address - hints->function;
+    bytes = bytes < sizeof code ? bytes : sizeof code;
+    if (!space_read_file(search->space, hints->function, code, bytes))
+        return 0;
+    size_t count = prologue_frame_bytes(code, bytes, candidates);
+    for (size_t i = 0; i < count; i++) {
+        if (fits(search, hints->function_sp + candidates[i], false))
+            return hints->function_sp + candidates[i];
+    }
+    return 0;
+}
+
 bool frame_pointer_find(struct unwinder *unwinder, struct space *space, struct snapshot *snapshot,
                         size_t max_depth, const struct unwind_hints *hints, struct stack *scratch)
 {
     const struct search search = {unwinder, space, snapshot, max_depth, hints->function, scratch};
-    uint8_t code[ENTRY_BYTES_MAX];
-    uint64_t bytes, found = 0;
     if (!hints->function)
         return false;
-    if (space_read_file(space, hints->function, code, sizeof code) &&
-        entry_frame_bytes(code, &bytes) && fits(&search, hints->function_sp + bytes, false))
-        found = hints->function_sp + bytes;
+    uint64_t found = find_by_code(&search, hints);
     if (!found)
         found = find_certain(&search, hints->function_sp);
     if (found)

@@ -5,7 +5,7 @@
 #include "unwind/unwind.h"
 
 /* Finds the place in the snapshot's stack that the frame pointer must point to: where the function
- * that needs it keeps it by its first instructions, or else the only one whose return address
+ * that needs it keeps it by its instructions up to there, or else the only one whose return address
  * follows a direct call of that function. It is believed only where that address follows a call at
  * all, and where the stack then reaches its thread's first frame, or the depth or the end of the
  * copy. Sets the register in the snapshot and returns true, or returns false. `hints` is what

@@ -16,12 +16,13 @@ void unwinder_free(struct unwinder *unwinder);
 
 /* What the caller can do for a better result. */
 struct unwind_hints {
-    size_t stack_bytes_used;  /* how much of the snapshot's stack was needed */
-    bool needs_more_stack;    /* the copy ended too early, and the stack's mapping does not */
-    uint64_t function;        /* cut for want of the frame pointer: the start of the function that
-                                 needs it; else 0 */
-    uint64_t function_sp;     /* the stack pointer in it: its frame lies above */
-    bool has_unknown_address; /* a frame lies in no known mapping */
+    size_t stack_bytes_used;   /* how much of the snapshot's stack was needed */
+    bool needs_more_stack;     /* the copy ended too early, and the stack's mapping does not */
+    uint64_t function;         /* cut for want of the frame pointer: the start of the function that
+                                  needs it; else 0 */
+    uint64_t function_address; /* where in it the frame is */
+    uint64_t function_sp;      /* the stack pointer in it: its frame lies above */
+    bool has_unknown_address;  /* a frame lies in no known mapping */
 };
 
 /* Unwinds `snapshot`, taken in `space`, into `stack`, no deeper than `max_depth` frames: by rules,

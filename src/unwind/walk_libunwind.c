@@ -181,6 +181,7 @@ static void note_end(const struct progress *progress, unw_cursor_t *cursor, int 
     if (walk->stack->cut == STACK_CUT_NO_REGISTER && progress->missed_frame_pointer &&
         unw_get_reg(cursor, UNW_REG_SP, &sp) == 0 && unw_get_proc_info(cursor, &info) == 0) {
         hints->function = info.start_ip;
+        hints->function_address = walk->stack->addresses[walk->stack->depth - 1];
         hints->function_sp = sp;
     }
 }

@@ -233,6 +233,7 @@ static void note_missing_frame_pointer(const struct walk *walk, struct rule_tabl
         return;
     uint64_t function = rule_tables_function(tables, mapping->module, address - mapping->bias);
     walk->hints->function = function ? function + mapping->bias : 0;
+    walk->hints->function_address = address;
     walk->hints->function_sp = frame->sp;
 }
 

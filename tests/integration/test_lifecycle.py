@@ -107,12 +107,10 @@ def test_sleepers_are_never_woken(world):
     stacks = folded(done.stdout)
     for root, count in by_root(stacks).items():
         assert abs(count - 30 * RATE) <= 1, (root, count)
-    # Those without frame pointers are whole, of the others those whose frame pointer can be proved;
-    # what is not cut is right.
-    cut = [stack for stack in stacks if "[truncated: frame pointer not known]" in stack]
+    # Also those whose frame pointer is not shown, and had to be found.
     for stack in stacks:
-        assert stack in cut or has(stack, "start_thread", "run", "in_") or has(stack, "_start", "main")
-    assert 0 < len(cut) <= 7, cut
+        assert has(stack, "start_thread", "run", "in_") or has(stack, "_start", "main"), stack
+    assert " 0.00 % cut" in done.stderr, done.stderr
 
 
 def test_nothing_of_the_profiler_is_left_in_the_target(world):

@@ -65,38 +65,13 @@ static void test_stubs(void **state)
     assert_false(call_is_to_stub((const uint8_t[16]){0xff, 0xd0}));
 }
 
-static void test_entries(void **state)
-{
-    (void)state;
-    uint64_t bytes = 0;
-    /* push %rbp; mov %rsp,%rbp; push %r12; push %rbx; sub $0x20,%rsp */
-    assert_true(
-        entry_frame_bytes((const uint8_t[ENTRY_BYTES_MAX]){0x55, 0x48, 0x89, 0xe5, 0x41, 0x54, 0x53,
-                                                           0x48, 0x83, 0xec, 0x20},
-                          &bytes));
-    assert_int_equal(bytes, 0x30);
-    /* endbr64 before, and a sub of 32 bits */
-    assert_true(entry_frame_bytes((const uint8_t[ENTRY_BYTES_MAX]){0xf3, 0x0f, 0x1e, 0xfa, 0x55,
-                                                                   0x48, 0x89, 0xe5, 0x48, 0x81,
-                                                                   0xec, 0x00, 0x10, 0x00, 0x00},
-                                  &bytes));
-    assert_int_equal(bytes, 0x1000);
-    /* no frame pointer; an instruction between; room that is given back */
-    assert_false(
-        entry_frame_bytes((const uint8_t[ENTRY_BYTES_MAX]){0x53, 0x48, 0x83, 0xec, 0x20}, &bytes));
-    assert_false(entry_frame_bytes((const uint8_t[ENTRY_BYTES_MAX]){0x55, 0x48, 0x89, 0xe5, 0x89,
-                                                                    0xfb, 0x48, 0x83, 0xec, 0x20},
-                                   &bytes));
-    assert_false(entry_frame_bytes(
-        (const uint8_t[ENTRY_BYTES_MAX]){0x55, 0x48, 0x89, 0xe5, 0x48, 0x83, 0xec, 0x80}, &bytes));
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_direct_calls), cmocka_unit_test(test_indirect_calls),
-        cmocka_unit_test(test_no_calls),     cmocka_unit_test(test_stubs),
-        cmocka_unit_test(test_entries),
+        cmocka_unit_test(test_direct_calls),
+        cmocka_unit_test(test_indirect_calls),
+        cmocka_unit_test(test_no_calls),
+        cmocka_unit_test(test_stubs),
     };
     return cmocka_run_group_tests_name("calls", tests, NULL, NULL);
 }
