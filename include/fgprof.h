@@ -87,7 +87,7 @@ FGPROF_API int fgprof_options_set_progress(fgprof_options *options, fgprof_progr
 typedef struct fgprof_recorder fgprof_recorder;
 typedef struct fgprof_profile fgprof_profile;
 
-/* Copies what it needs of `options`. -ENOMEM, -EMFILE. */
+/* Copies what it needs of `options`. -ENOMEM, -EMFILE, -EAGAIN (no thread could be started). */
 FGPROF_API int fgprof_recorder_new(const fgprof_options *options, fgprof_recorder **ret_recorder);
 
 /* Also ends a run's claim on its command: what was spawned runs on. */

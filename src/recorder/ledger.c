@@ -29,6 +29,10 @@ void ledger_book(struct ledger *ledger, uint64_t now_ns, const struct activity *
 {
     uint64_t left_ns = now_ns > ledger->booked_ns ? now_ns - ledger->booked_ns : 0;
     bool has_times = activity && !activity->counts_ends;
+    /* Less than before is another thread's: one that executed a program took this one's id. */
+    if (has_times &&
+        (activity->running_ns < ledger->running_ns || activity->waiting_ns < ledger->waiting_ns))
+        ledger->has_activity = false;
     if (has_times && ledger->has_activity) {
         book(&ledger->running_ns, activity->running_ns, &left_ns,
              &ledger->owed_ns[ACCOUNT_RUNNING]);

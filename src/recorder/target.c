@@ -16,7 +16,7 @@
 #define MAPS_MAX_AGE_NS 1000000000u
 #define MAPS_PART_OF_TIME                                                                          \
     100 /* with very many threads, each with a stack, there are as many lines */
-#define LOOKS_PART_OF_PERIOD 4
+#define LOOKS_PART_OF_PERIOD 5
 #define LOOKS_BETWEEN_CLOCK 16
 /* A thread on a CPU stops within about 30 us: looking for that long without sleeping keeps its
  * pause short. After that it is waiting for a CPU, maybe for ours. */

@@ -44,6 +44,9 @@ def test_command_line(world):
             (["attach", "-p", "1", "-f", "svg"], "svg"),
             (["attach", "-p", "1", "-o", "x.svg"], "x.svg"),
             (["attach", "-p", "1", "--max-depth", "0"], "depth"),
+            (["attach", "-p", "1", "--max-pause", "0"], "pause"),
+            (["attach", "-p", "1", "--max-pause", "101"], "pause"),
+            (["attach", "-p", "1", "--max-pause", "nan"], "pause"),
             (["attach", "-p", "1", "--threads=pid"], "pid"),
             (["attach", "-p", "1", "--nonsense"], "nonsense"),
             (["attach", "-p", "1", "extra"], "extra")):

@@ -4,6 +4,7 @@ import os
 import re
 import resource
 import statistics
+import time
 
 from harness import (PERIOD, Skip, by_root, context_switches, folded, has, is_sampling, pauses,
                      status_field, threads_of, ticks_planned, wait_for, wait_until_asleep,
@@ -87,6 +88,37 @@ def test_more_running_threads_than_cpus(world):
             root, done.stdout)
     without = sum(count for stack, count in stacks.items() if "not stopped in time" in stack[1])
     assert without < 0.01 * sum(stacks.values()), (without, done.stderr)
+
+
+def test_pauses_take_no_more_than_they_may(world):
+    def sample(*arguments):
+        with world.running("workers", 30, 1, 0) as target:
+            done = world.attach(target, "-F", 1000, "--threads=tid", *arguments, duration="3s")
+        for root, count in by_root(folded(done.stdout)).items():
+            assert abs(count - ticks_planned(done.stderr)) <= 2, (root, count, done.stderr)
+        share = float(re.search(r"([\d.]+) % of their time$", done.stderr, re.M)[1])
+        left_out = re.search(r"(\d+) more pauses were left out", done.stderr)
+        return pauses(done.stderr), share, int(left_out[1]) if left_out else 0
+
+    many, _, none = sample("--max-pause", 100)
+    few, share, left_out = sample("--max-pause", 0.5)
+    assert none == 0 and many > 2 * few and left_out > few, (many, few, none, left_out)
+    # What a thread may be paused at first comes on top: a millisecond in three seconds.
+    assert share < 0.6, share
+
+
+def test_time_on_the_cpu_is_the_kernels(world):
+    """More threads than CPUs: how long each ran is not a matter of what ticks happen to see."""
+    def ran_ns(pid):
+        return sum(int(open(f"/proc/{thread}/schedstat").read().split()[0])
+                   for thread in threads_of(pid))
+
+    with world.running("workers", 30, 5, 0) as target:
+        begin_ns, begin = ran_ns(target.pid), time.monotonic()
+        done = world.attach(target, duration="4s")
+        truth = (ran_ns(target.pid) - begin_ns) / 1e9 / (time.monotonic() - begin) / 6
+    found = float(re.search(r"([\d.]+) % running", done.stderr)[1]) / 100
+    assert abs(found - truth) < 0.04, (found, truth, done.stderr)
 
 
 def test_very_short_lived_threads(world):

@@ -113,6 +113,19 @@ static void test_activity_without_times(void **state)
     assert_share(ledger_take(&ledger, ACCOUNT_ASLEEP, PERIOD_NS), 1, 10);
 }
 
+/* By exec another thread takes the id: its figures say nothing of what passed. */
+static void test_another_thread_of_the_same_id(void **state)
+{
+    (void)state;
+    struct ledger ledger = {.booked_ns = 100};
+    book(&ledger, 110, 1000000, 500, ACCOUNT_RUNNING);
+    ledger_take(&ledger, ACCOUNT_RUNNING, PERIOD_NS);
+    book(&ledger, 120, 40, 0, ACCOUNT_RUNNING);
+    assert_share(ledger_take(&ledger, ACCOUNT_RUNNING, PERIOD_NS), 1, 10);
+    book(&ledger, 130, 47, 0, ACCOUNT_RUNNING);
+    assert_share(ledger_take(&ledger, ACCOUNT_RUNNING, PERIOD_NS), 0, 7);
+}
+
 static void test_settlement_gives_all(void **state)
 {
     (void)state;
@@ -162,6 +175,7 @@ int main(void)
         cmocka_unit_test(test_figures_that_run_ahead),
         cmocka_unit_test(test_time_is_booked_once),
         cmocka_unit_test(test_activity_without_times),
+        cmocka_unit_test(test_another_thread_of_the_same_id),
         cmocka_unit_test(test_settlement_gives_all),
         cmocka_unit_test(test_settlement_without_a_sample),
     };
