@@ -14,8 +14,8 @@
 #define LISTED_PER_ROUND 2000 /* so many take about two milliseconds */
 #define LISTING_PART_OF_TIME 50
 #define MAPS_MAX_AGE_NS 1000000000u
-#define MAPS_PART_OF_TIME                                                                          \
-    100 /* with very many threads, each with a stack, there are as many lines */
+/* With very many threads, each with a stack, maps has as many lines. */
+#define MAPS_PART_OF_TIME 100
 #define LOOKS_PART_OF_PERIOD 5
 #define LOOKS_BETWEEN_CLOCK 16
 /* A thread on a CPU stops within about 30 us: looking for that long without sleeping keeps its
