@@ -53,6 +53,10 @@ void capture_conclude(struct capture *capture, struct watch *watch, const struct
     capture->state = THREAD_RUNNING;
     if (capture->stop.is_group_stop) {
         capture->state = THREAD_STOPPED;
+    } else if (snapshot->registers.interrupted_call >= 0 && !request->blocked.pc) {
+        /* It ran when it was looked at, and has gone to sleep since. */
+        capture->state = THREAD_SLEEPING;
+        capture->syscall_number = snapshot->registers.interrupted_call;
     } else if (is_still_blocked(&request->blocked, &snapshot->registers)) {
         capture->state = request->blocked.state;
         capture->syscall_number = request->blocked.syscall_number;

@@ -13,8 +13,10 @@
 
 struct registers {
     uint64_t values[REGISTERS_MAX];
-    uint64_t known;     /* bit n: register n was captured */
-    bool may_hide_stop; /* of a stopped thread: see registers_hide_stop */
+    uint64_t known; /* bit n: register n was captured */
+    /* Of a stopped thread: */
+    long interrupted_call; /* the system call that it slept in, or was about to; -1: none */
+    bool may_hide_stop;    /* see registers_hide_stop */
 };
 
 struct architecture {

@@ -25,9 +25,28 @@ void registers_set_blocked(struct registers *registers, const uint64_t arguments
     }
 }
 
-/* Of the kernel's include/linux/errno.h, not seen by programs: restart the call unless a handler
- * runs. */
+/* Of the kernel's include/linux/errno.h, not seen by programs: what a call gives that is
+ * interrupted while it sleeps, so that it is begun again. NOHAND: unless a handler runs. */
+#define KERNEL_ERESTARTSYS 512
+#define KERNEL_ERESTARTNOINTR 513
 #define KERNEL_ERESTARTNOHAND 514
+#define KERNEL_ERESTART_RESTARTBLOCK 516
+
+static bool is_interrupted(const struct user_regs_struct *user)
+{
+    if ((long long)user->orig_rax < 0)
+        return false;
+    switch (-(long long)user->rax) {
+    case EINTR:
+    case KERNEL_ERESTARTSYS:
+    case KERNEL_ERESTARTNOINTR:
+    case KERNEL_ERESTARTNOHAND:
+    case KERNEL_ERESTART_RESTARTBLOCK:
+        return true;
+    default:
+        return false;
+    }
+}
 
 /* Calls that fail with EINTR before they have done anything, so that they can be begun again
  * (signal(7), "Interruption of system calls and library functions by stop signals"). */
@@ -72,7 +91,8 @@ int registers_read_stopped(pid_t tid, struct registers *ret_registers)
                    user.r8, user.r9, user.r10, user.r11, user.r12, user.r13, user.r14, user.r15,
                    user.rip},
         .known = (1u << 17) - 1,
-        .may_hide_stop = (long long)user.orig_rax >= 0 && (long long)user.rax == -EINTR &&
+        .interrupted_call = is_interrupted(&user) ? (long)user.orig_rax : -1,
+        .may_hide_stop = is_interrupted(&user) && (long long)user.rax == -EINTR &&
                          can_begin_again(user.orig_rax),
     };
     return 0;

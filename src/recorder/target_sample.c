@@ -219,7 +219,7 @@ static int take_in(struct target *target, struct thread *thread, struct pending_
     target->capture = &stop->capture;
     target->snapshot = &stop->snapshot;
     capture_conclude(&stop->capture, &thread->watch, &stop->snapshot);
-    if (stop->capture.state == THREAD_RUNNING || stop->capture.state == THREAD_RUNNABLE) {
+    if (stop->capture.state != THREAD_STOPPED && !stop->capture.request.blocked.pc) {
         histogram_add(&target->recording->pauses, stop->capture.pause_ns);
         pause_budget_spend(&thread->pause_budget, stop->capture.pause_ns);
     }

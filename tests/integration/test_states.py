@@ -5,7 +5,7 @@ import os
 import re
 import signal
 
-from harness import folded, status_field, tool, wait_for
+from harness import Skip, folded, has, status_field, tool, wait_for
 
 CALLS = {"sleeping": "[clock_nanosleep]", "locked": "[futex]", "piped": "[read]",
          "fixture-states": "[clock_nanosleep]"}
@@ -190,3 +190,20 @@ def test_one_kind_alone(world):
     assert set(re.findall(r'"state":"(\w+)"', text)) == {"running"}, text
     # The summary is of all of it.
     assert shares(on_cpu.stderr)["waiting"] >= 65, on_cpu.stderr
+
+
+def test_a_thread_that_goes_to_sleep_before_its_stop(world):
+    """What it runs is for where it runs, and not for the call in which its stop finds it."""
+    cpus = sorted(os.sched_getaffinity(0))
+    if len(cpus) < 2:
+        raise Skip("one CPU: the sampler runs when the thread sleeps")
+    with world.running("turns", 30) as target:
+        os.sched_setaffinity(target.pid, cpus[:1])
+        done = world.fgprof("attach", "-p", target.pid, "-d", "4s", "--state",
+                            preexec_fn=lambda: os.sched_setaffinity(0, cpus[1:2]))
+    assert done.returncode == 0, done.stderr
+    stacks = folded(done.stdout)
+    running = {stack: count for stack, count in stacks.items() if stack[-1] == "[running]"}
+    working = sum(count for stack, count in running.items() if "in_work" in stack)
+    assert working > 0.85 * sum(running.values()), running
+    assert any(has(stack, "in_wait", "[epoll_wait]") for stack in stacks), stacks
