@@ -192,14 +192,14 @@ def test_one_kind_alone(world):
     assert shares(on_cpu.stderr)["waiting"] >= 65, on_cpu.stderr
 
 
-def test_a_thread_that_goes_to_sleep_before_its_stop(world):
-    """What it runs is for where it runs, and not for the call in which its stop finds it."""
+def test_short_work_between_waits(world):
+    """What a thread runs is for where it runs, and not for the call that its stop may find it in."""
     cpus = sorted(os.sched_getaffinity(0))
     if len(cpus) < 2:
         raise Skip("one CPU: the sampler runs when the thread sleeps")
     with world.running("turns", 30) as target:
         os.sched_setaffinity(target.pid, cpus[:1])
-        done = world.fgprof("attach", "-p", target.pid, "-d", "4s", "--state",
+        done = world.fgprof("attach", "-p", target.pid, "-d", "4s", "-F", 1000, "--state",
                             preexec_fn=lambda: os.sched_setaffinity(0, cpus[1:2]))
     assert done.returncode == 0, done.stderr
     stacks = folded(done.stdout)

@@ -191,6 +191,25 @@ static void test_running(void **state)
     assert_int_equal(capture(fake), CAPTURE_RUNNING);
 }
 
+/* Found running by the look, and in a call that it sleeps in when it is stopped. */
+static void test_asleep_by_the_time_of_its_stop(void **state)
+{
+    struct fake *fake = *state;
+    put(fake, "syscall", "running\n");
+    assert_int_equal(capture(fake), CAPTURE_RUNNING);
+    fake->snapshot.registers.interrupted_call = 232;
+    capture_conclude(&fake->capture, &fake->watch, &fake->snapshot);
+    assert_int_equal(fake->capture.state, THREAD_SLEEPING);
+    assert_int_equal(fake->capture.syscall_number, 232);
+    fake->snapshot.registers.interrupted_call = -1;
+    capture_conclude(&fake->capture, &fake->watch, &fake->snapshot);
+    assert_int_equal(fake->capture.state, THREAD_RUNNING);
+    /* Stopped by a signal as well. */
+    fake->capture.stop.is_group_stop = true;
+    capture_conclude(&fake->capture, &fake->watch, &fake->snapshot);
+    assert_int_equal(fake->capture.state, THREAD_STOPPED);
+}
+
 static void test_zombie(void **state)
 {
     struct fake *fake = *state;
@@ -243,6 +262,7 @@ int main(void)
         WITH_FAKE(test_stat_that_can_not_be_read),
         WITH_FAKE(test_wait_channel),
         WITH_FAKE(test_running),
+        WITH_FAKE(test_asleep_by_the_time_of_its_stop),
         WITH_FAKE(test_zombie),
         WITH_FAKE(test_schedstat_that_does_not_count),
         WITH_FAKE(test_no_schedstat),
