@@ -51,7 +51,7 @@ struct capture_request {
 struct capture {
     struct capture_request request;
     struct stop stop;
-    bool has_activity;        /* false: the kernel would not tell, or the thread is gone */
+    bool has_activity;        /* false: it could not be read */
     struct activity activity; /* of a stopped one: first as it was looked at, in the end as it was
                                  when it ran again */
     long syscall_number;      /* of a blocked thread; -1: outside a call */
@@ -64,6 +64,11 @@ struct capture {
 /* Looks at the thread, and stops nothing. CAPTURE_DONE and CAPTURE_UNMOVED for one that sleeps. */
 enum capture_result capture_look(struct capture *capture, const struct capture_request *request,
                                  struct watch *watch, struct snapshot *snapshot);
+
+/* Whether a thread that was looked at some time ago is still to be stopped: it runs; or, where it
+ * is to be stopped though it sleeps, sleeps where it did. Other calls than those that survive a
+ * stop must not be stopped. */
+bool capture_must_stop(const struct capture_request *request, struct watch *watch);
 
 /* Asks a thread that was looked at, with `look`, to stop. Returns CAPTURE_PENDING, or why not. */
 enum capture_result capture_stop(struct capture *capture, const struct capture_request *request,

@@ -47,7 +47,7 @@ void capture_conclude(struct capture *capture, struct watch *watch, const struct
     const struct watch_place place = {request->proc_fd, request->tid, request->keep_fds_below};
     bool had_activity = capture->has_activity;
     uint64_t waited_before_ns = capture->activity.waiting_ns;
-    capture->has_activity = watch_read_activity(&place, watch, &capture->activity);
+    capture->has_activity = watch_read_activity(&place, watch, &capture->activity) == 0;
     /* Later than the waits that are counted, since it has run on meanwhile. */
     uint64_t now_ns = monotonic_ns();
     capture->state = THREAD_RUNNING;

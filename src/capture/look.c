@@ -5,18 +5,23 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Whether a thread that was blocked when it had this count of switches has not run since. */
-static bool has_stayed(const struct watch_place *place, struct watch *watch,
-                       const struct activity *before)
+/* Whether a thread that was blocked when it had this count of switches has not run since. Returns
+ * 0, -EAGAIN where it has, or another negative errno where that is not known. */
+static int check_stayed(const struct watch_place *place, struct watch *watch,
+                        const struct activity *before)
 {
     struct activity after;
     struct registers registers;
     long syscall_number;
     /* One that woke and still runs has not lost its CPU yet. One that is blocked has. */
-    if (before->counts_ends && !watch_read_blocked(place, watch, &registers, &syscall_number))
-        return false;
-    return watch_read_activity(place, watch, &after) && after.counts_ends == before->counts_ends &&
-           after.switches == before->switches;
+    int err =
+        before->counts_ends ? watch_read_blocked(place, watch, &registers, &syscall_number) : 0;
+    if (!err)
+        err = watch_read_activity(place, watch, &after);
+    if (err)
+        return err;
+    return after.counts_ends == before->counts_ends && after.switches == before->switches ? 0
+                                                                                          : -EAGAIN;
 }
 
 /* Whether it still sleeps where the last snapshot was made. */
@@ -24,7 +29,7 @@ static bool is_unmoved(const struct watch_place *place, struct watch *watch,
                        const struct activity *now)
 {
     return watch->is_asleep && watch->switches == now->switches &&
-           (!now->counts_ends || has_stayed(place, watch, now));
+           (!now->counts_ends || check_stayed(place, watch, now) == 0);
 }
 
 /* Of a thread that is blocked, and where it waits if no signal wakes it. */
@@ -44,23 +49,40 @@ static void read_state(struct capture *capture, struct watch_place place, struct
 }
 
 /* Reads a blocked thread as it is. Returns 0, -EAGAIN where it runs or ran meanwhile, -ESRCH where
- * it is a zombie. */
+ * it is a zombie or gone, or another negative errno where that can't be known. */
 static int copy_asleep(struct capture *capture, const struct watch_place *place,
                        struct watch *watch, struct snapshot *snapshot)
 {
     const struct capture_request *request = &capture->request;
-    if (!watch_read_blocked(place, watch, &snapshot->registers, &capture->syscall_number))
-        return -EAGAIN;
+    int err = watch_read_blocked(place, watch, &snapshot->registers, &capture->syscall_number);
+    if (err)
+        return err;
     /* "-1 0x0 0x0": it has no stack any more. */
     if (!registers_sp(&snapshot->registers))
         return -ESRCH;
     snapshot_copy_stack(snapshot, request->tid, request->stack_areas, request->stack_limit);
     read_state(capture, *place, watch);
-    if (!has_stayed(place, watch, &capture->activity))
-        return -EAGAIN;
+    err = check_stayed(place, watch, &capture->activity);
+    if (err)
+        return err;
     watch->is_asleep = true;
     watch->switches = capture->activity.switches;
     return 0;
+}
+
+/* Only what is known to run is to be stopped. */
+static enum capture_result result_of(int err)
+{
+    switch (err) {
+    case 0:
+        return CAPTURE_DONE;
+    case -EAGAIN:
+        return CAPTURE_RUNNING;
+    case -ESRCH:
+        return CAPTURE_GONE;
+    default:
+        return CAPTURE_REFUSED;
+    }
 }
 
 enum capture_result capture_look(struct capture *capture, const struct capture_request *request,
@@ -68,15 +90,29 @@ enum capture_result capture_look(struct capture *capture, const struct capture_r
 {
     const struct watch_place place = {request->proc_fd, request->tid, request->keep_fds_below};
     *capture = (struct capture){.request = *request, .syscall_number = -1};
-    capture->has_activity = watch_read_activity(&place, watch, &capture->activity);
-    if (capture->has_activity && is_unmoved(&place, watch, &capture->activity))
+    int err = watch_read_activity(&place, watch, &capture->activity);
+    capture->has_activity = !err;
+    if (!err && is_unmoved(&place, watch, &capture->activity))
         return CAPTURE_UNMOVED;
     watch->is_asleep = false;
+    if (err)
+        return result_of(err);
     if (!snapshot_make_room(snapshot, request->stack_limit))
         return CAPTURE_REFUSED;
-    int err = capture->has_activity ? copy_asleep(capture, &place, watch, snapshot) : -EAGAIN;
+    err = copy_asleep(capture, &place, watch, snapshot);
     watch->was_read = true;
-    if (err == -EAGAIN)
-        return CAPTURE_RUNNING;
-    return err ? CAPTURE_GONE : CAPTURE_DONE;
+    return result_of(err);
+}
+
+bool capture_must_stop(const struct capture_request *request, struct watch *watch)
+{
+    const struct watch_place place = {request->proc_fd, request->tid, request->keep_fds_below};
+    const struct blocked *blocked = &request->blocked;
+    struct registers registers;
+    long syscall_number;
+    int err = watch_read_blocked(&place, watch, &registers, &syscall_number);
+    if (!blocked->pc)
+        return err == -EAGAIN;
+    return !err && syscall_number == blocked->syscall_number &&
+           registers_pc(&registers) == blocked->pc && registers_sp(&registers) == blocked->sp;
 }

@@ -67,7 +67,11 @@ static bool can_begin_again(unsigned long long number)
     case SYS_read:
     case SYS_write:
     case SYS_recvfrom:
+    case SYS_readv:
+    case SYS_writev:
     case SYS_recvmsg:
+    case SYS_recvmmsg:
+    case SYS_sendmmsg:
     case SYS_sendto:
     case SYS_sendmsg:
     case SYS_accept:

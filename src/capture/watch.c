@@ -1,7 +1,9 @@
 #include "capture/watch.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #define STATUS_BYTES 8192 /* what is looked for stands at its end */
 
@@ -12,26 +14,39 @@ ssize_t watch_read(const struct watch_place *place, struct thread_file *file, co
                             buffer_bytes);
 }
 
-bool watch_read_activity(const struct watch_place *place, struct watch *watch,
-                         struct activity *ret_activity)
+/* A thread that is gone has no files, and those that were open say so. */
+static int error_of(ssize_t length)
+{
+    return length == 0 || length == -ENOENT ? -ESRCH : (int)length;
+}
+
+int watch_read_activity(const struct watch_place *place, struct watch *watch,
+                        struct activity *ret_activity)
 {
     char line[128], status[STATUS_BYTES];
     if (watch_read(place, &watch->schedstat, "schedstat", line, sizeof line) > 0 &&
         activity_parse(line, ret_activity))
-        return true;
-    return watch_read(place, &watch->status, "status", status, sizeof status) > 0 &&
-           activity_parse_status(status, ret_activity);
+        return 0;
+    ssize_t length = watch_read(place, &watch->status, "status", status, sizeof status);
+    if (length <= 0)
+        return error_of(length);
+    return activity_parse_status(status, ret_activity) ? 0 : -EIO;
 }
 
-bool watch_read_blocked(const struct watch_place *place, struct watch *watch,
-                        struct registers *ret_registers, long *ret_syscall_number)
+int watch_read_blocked(const struct watch_place *place, struct watch *watch,
+                       struct registers *ret_registers, long *ret_syscall_number)
 {
+    static const char running[] = "running";
     struct watch_place once = *place;
     char line[256];
     if (!watch->was_read)
         once.keep_fds_below = 0;
-    return watch_read(&once, &watch->syscall, "syscall", line, sizeof line) > 0 &&
-           watch_parse_syscall(line, ret_registers, ret_syscall_number);
+    ssize_t length = watch_read(&once, &watch->syscall, "syscall", line, sizeof line);
+    if (length <= 0)
+        return error_of(length);
+    if (watch_parse_syscall(line, ret_registers, ret_syscall_number))
+        return 0;
+    return strncmp(line, running, sizeof running - 1) == 0 ? -EAGAIN : -EIO;
 }
 
 bool watch_parse_syscall(const char *line, struct registers *ret_registers,

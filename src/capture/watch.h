@@ -29,15 +29,16 @@ struct watch_place {
 ssize_t watch_read(const struct watch_place *place, struct thread_file *file, const char *name,
                    char *buffer, size_t buffer_bytes);
 
-/* By schedstat, or, where the kernel does not count there, by status. Returns false where the
- * thread is gone. */
-bool watch_read_activity(const struct watch_place *place, struct watch *watch,
-                         struct activity *ret_activity);
+/* By schedstat, or, where the kernel does not count there, by status. Returns 0, -ESRCH where the
+ * thread is gone, or another negative errno: nothing is known of it then. */
+int watch_read_activity(const struct watch_place *place, struct watch *watch,
+                        struct activity *ret_activity);
 
-/* Reads where the thread is blocked. Returns false where it is not: on a CPU, or waiting for one
- * (task_current_syscall in the kernel's lib/syscall.c). */
-bool watch_read_blocked(const struct watch_place *place, struct watch *watch,
-                        struct registers *ret_registers, long *ret_syscall_number);
+/* Reads where the thread is blocked. Returns 0, -EAGAIN where it is not: on a CPU, or waiting for
+ * one (task_current_syscall in the kernel's lib/syscall.c); -ESRCH where it is gone, or another
+ * negative errno: nothing is known of it then. */
+int watch_read_blocked(const struct watch_place *place, struct watch *watch,
+                       struct registers *ret_registers, long *ret_syscall_number);
 
 /* Parses a line of /proc/PID/task/TID/syscall of a blocked thread, as
  *   232 0x5 0x7ffd8c4c2d60 0x80 0xffffffff 0x0 0x8 0x7ffd8c4c2d30 0x7f6c0e5a1dd6

@@ -104,7 +104,7 @@ unsigned ledger_settle(struct ledger *ledger, uint64_t period_ns,
             (struct settlement){ledger->last_sample[i], ledger_take(ledger, i, period_ns)};
         given_ns += ledger->given_ns[i];
         given_ticks += ledger->given_ticks[i];
-        if (ledger->given_ns[i] >= ledger->given_ns[largest])
+        if (count == 1 || ledger->given_ns[i] >= ledger->given_ns[largest])
             largest = i;
     }
     uint64_t missing = given_ns / period_ns - given_ticks;

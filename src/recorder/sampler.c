@@ -132,15 +132,17 @@ static int await_tick(struct fgprof_recorder *recorder, int timer_fd, int signal
             [FILE_SIGNAL] = {.fd = is_pending ? signal_fd : -1, .events = POLLIN},
         };
         struct timespec soon = {0, COLLECT_PERIOD_NS};
+        uint64_t awake_before_ns = recorder->recording.awake_ns;
         int err = wait_for(&recorder->recording, files, is_pending ? &soon : NULL);
         if (err)
             return err;
         if (files[FILE_STOP].revents)
             return 0;
-        if (files[FILE_SIGNAL].revents) {
-            recorder->recording.stop_heard_ns = monotonic_ns() - HEARING_NS;
+        /* Where it was there before we waited, it is not known since when. */
+        if (files[FILE_SIGNAL].revents && recorder->recording.awake_ns != awake_before_ns)
+            recorder->recording.stop_heard_ns = recorder->recording.awake_ns - HEARING_NS;
+        if (files[FILE_SIGNAL].revents)
             drain(signal_fd);
-        }
         uint64_t expirations;
         if (files[FILE_TIMER].revents && read(timer_fd, &expirations, sizeof expirations) > 0 &&
             (monotonic_ns() >= recorder->rest_until_ns || is_over(recorder)))
@@ -242,6 +244,7 @@ void *sampler_main(void *context)
         close(signal_fd);
     recording->end_ns = monotonic_ns();
     int finish_err = err ? 0 : finish(recorder);
+    reaper_forget_all(recording->reaper);
     recording->error = err ? err : finish_err;
     pthread_mutex_lock(&recorder->lock);
     recorder->has_ended = true;

@@ -1,5 +1,6 @@
 #include "recorder/stops.h"
 #include "base/array.h"
+#include "target/procfs.h"
 
 #include <stdlib.h>
 
@@ -80,6 +81,21 @@ size_t stops_collect(struct stops *stops, struct reaper *reaper, uint64_t heard_
         collected += item->result != CAPTURE_PENDING;
     }
     return collected;
+}
+
+void stops_drop_dead_leader(struct stops *stops, struct reaper *reaper, int proc_fd)
+{
+    for (size_t i = 0; i < stops->count; i++) {
+        struct pending_stop *item = &stops->items[i];
+        struct stop *stop = &item->capture.stop;
+        struct proc_stat stat;
+        if (item->result != CAPTURE_PENDING || stop->tid != stop->process_id ||
+            procfs_thread_stat(proc_fd, stop->tid, &stat) || stat.state != 'Z')
+            continue;
+        stop->is_dying = true;
+        item->result = CAPTURE_GONE;
+        let_go(stops, reaper, &item->capture);
+    }
 }
 
 void stops_remove(struct stops *stops, size_t number)

@@ -37,6 +37,10 @@ void stops_interrupt(struct stops *stops);
  * how many of all are collected now. */
 size_t stops_collect(struct stops *stops, struct reaper *reaper, uint64_t heard_ns);
 
+/* The process's first thread may end while it is asked to stop, and others go on: it is a zombie
+ * then that never stops. Takes it for gone. */
+void stops_drop_dead_leader(struct stops *stops, struct reaper *reaper, int proc_fd);
+
 /* Forgets a collected one; the last takes its place. */
 void stops_remove(struct stops *stops, size_t number);
 

@@ -191,6 +191,21 @@ static void await_dying_leader(struct target *target)
     target_note_exit(target, &stops->dying_leader);
 }
 
+/* Its time ends here, also where nobody has taken note of its end yet, and its first thread is a
+ * zombie for long. */
+static int end_target(struct target *target)
+{
+    uint64_t now_ns = recording_now_ns(target->recording);
+    int err = 0;
+    target->has_exited = true;
+    for (size_t i = 0; i < target->threads.count && !err; i++) {
+        struct thread *thread = &target->threads.items[i];
+        err = target_count_end(target, thread, now_ns, false);
+        thread->has_exited = true;
+    }
+    return err;
+}
+
 int target_begin_round(struct target *target)
 {
     if (target->has_exited)
@@ -198,14 +213,13 @@ int target_begin_round(struct target *target)
     target->last_round_ns = target->round_ns;
     target->round_ns = monotonic_ns();
     await_dying_leader(target);
+    stops_drop_dead_leader(&target->stops, target->recording->reaper, target->process.proc_fd);
     int err = update_threads(target);
     if (err)
         return err;
     err = target_space_update(target);
-    if (!target->stops.count && !has_live_thread(target)) {
-        target->has_exited = true;
-        return 0;
-    }
+    if (!target->stops.count && !has_live_thread(target))
+        return end_target(target);
     bool changed;
     uint64_t maps_age_ns = target->round_ns - target->maps_read_ns;
     if (!err && maps_age_ns >= MAPS_MAX_AGE_NS &&
@@ -252,9 +266,11 @@ static int begin_stops(struct target *target)
     return err;
 }
 
-/* Counts all that have been collected. */
+/* Counts all that have been collected. That may take long, where code is seen for the first time:
+ * who stops meanwhile is let go in between. */
 static int end_stops(struct target *target)
 {
+    struct recording *recording = target->recording;
     int err = 0;
     for (size_t i = 0; i < target->stops.count && !err;) {
         if (target->stops.items[i].result == CAPTURE_PENDING) {
@@ -263,6 +279,7 @@ static int end_stops(struct target *target)
         }
         err = target_end_stop(target, &target->stops.items[i]);
         stops_remove(&target->stops, i);
+        stops_collect(&target->stops, recording->reaper, recording->stop_heard_ns);
     }
     return err;
 }
@@ -274,7 +291,7 @@ int target_continue_round(struct target *target)
     uint64_t look_until_ns = 0;
     int err = 0;
     while (!err && (stops->count || target->stops_left)) {
-        bool has_new = target->stops_left > 0;
+        bool has_new = target->stops_left > 0 && stops->count < STOPS_MAX;
         err = begin_stops(target);
         if (err || !stops->count)
             break;

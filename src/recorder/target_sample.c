@@ -11,6 +11,8 @@
 #define CAPTURE_TRIES_MAX 8 /* of one thread at one tick: with more of its stack, a new map */
 #define LOOK_MAX_AGE_NS 100000000u
 #define LOOK_PART_OF_SLEEP 32
+#define LOOK_FRESH_NS                                                                              \
+    100000 /* no older: a thread that it found running is stopped without another */
 #define LOOKS_PER_TICK 1000 /* at sleeping threads; so many take about a millisecond */
 #define NAME_MAX_AGE 128    /* samples between two looks at a thread's name */
 
@@ -90,6 +92,7 @@ static int count_gone(struct target *target, struct thread *thread, bool was_run
 /* It is stopped when its turn comes; what the look said is needed then. */
 static void ask_for_stop(struct target *target, struct thread *thread)
 {
+    thread->looked_ns = monotonic_ns();
     thread->looked_awake_ns = target->recording->awake_ns;
     thread->has_looked_activity = target->look.has_activity;
     thread->looked_activity = target->look.activity;
@@ -179,6 +182,7 @@ int target_look(struct target *target, struct thread *thread, uint64_t tick)
     int err;
     thread->looked_tick = tick;
     thread->tries = 0;
+    thread->must_stop = false;
     do
         err = look_once(target, thread, last_look_tick);
     while (err == -EAGAIN && !thread->must_stop && ++thread->tries < CAPTURE_TRIES_MAX);
@@ -198,6 +202,11 @@ int target_begin_stop(struct target *target, struct thread *thread)
     if (thread->must_stop)
         request.blocked = thread->blocked;
     thread->must_stop = false;
+    /* Where others had their turn before, it may have gone to sleep since, maybe in another call.
+     * It is looked at again at the next tick. */
+    bool is_fresh = monotonic_ns() - thread->looked_ns < LOOK_FRESH_NS;
+    if (!(is_fresh && !request.blocked.pc) && !capture_must_stop(&request, &thread->watch))
+        return 0;
     switch (stops_add(&target->stops, recording->reaper, &request, &look)) {
     case CAPTURE_PENDING:
         thread->is_stopping = true;

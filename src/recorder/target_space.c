@@ -63,6 +63,8 @@ int target_space_update(struct target *target)
     if (target->space && target_space_is_current(target))
         return 0;
     target_space_close(target);
+    /* Where the other program's threads slept says nothing of this one's. */
+    sites_free(&target->sites);
     int err = open_space(target);
     if (err)
         target_space_close(target);

@@ -39,6 +39,8 @@ static int unwind(struct target *target, struct thread *thread, struct unwind_hi
         if (hints.needs_more_stack && target->snapshot->stack_end_is_known &&
             thread->stack_limit < STACK_LIMIT_MAX && !thread->has_endless_stack) {
             thread->stack_limit *= 8;
+            if (thread->stack_limit > STACK_LIMIT_MAX)
+                thread->stack_limit = STACK_LIMIT_MAX;
             return -EAGAIN;
         }
         /* Its unwind tables lead nowhere: copying ever more of its memory would only cost it time.

@@ -31,6 +31,7 @@ struct thread {
     bool needs_stop;        /* is to be stopped: it was found running by a look that said: */
     bool has_looked_activity;
     struct activity looked_activity;
+    uint64_t looked_ns;
     uint64_t looked_awake_ns; /* of struct capture_request */
     bool is_stopping;         /* a stop of it is under way */
     bool has_exited;          /* a zombie: there, but no time of it counts */

@@ -169,3 +169,10 @@ void reaper_abandon(struct reaper *reaper, pid_t tid)
     }
     pthread_mutex_unlock(&reaper->lock);
 }
+
+void reaper_forget_all(struct reaper *reaper)
+{
+    pthread_mutex_lock(&reaper->lock);
+    reaper->count = 0;
+    pthread_mutex_unlock(&reaper->lock);
+}

@@ -28,6 +28,9 @@ int reaper_hold(struct reaper *reaper, pid_t tid);
  * collected. */
 void reaper_watch(struct reaper *reaper);
 
+/* No thread is traced any more: the one that traced has ended, or is about to. */
+void reaper_forget_all(struct reaper *reaper);
+
 /* It is not traced any more. */
 void reaper_drop(struct reaper *reaper, pid_t tid);
 
