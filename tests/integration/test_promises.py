@@ -176,3 +176,35 @@ def test_fewer_files_than_threads(world):
         assert abs(count - planned) <= 1, (root, count, planned)
     assert all(has(stack, "in_sleep") or has(stack, "main") for stack in stacks), stacks
     assert re.search("^ .*open files", done.stderr, re.M), done.stderr
+
+
+def test_more_running_threads_than_are_stopped_at_a_time(world):
+    cpus = sorted(os.sched_getaffinity(0))[:1]
+    with world.running("workers", 30, 150, 0) as target:
+        for tid in os.listdir(f"/proc/{target.pid}/task"):
+            os.sched_setaffinity(int(tid), cpus)
+        done = world.attach(target)
+    # It ends in its time, and goes on with its ticks meanwhile.
+    elapsed_s, taken = re.match(r"fgprof-c: ([\d.]+) s at .* (\d+) taken", done.stderr).groups()
+    assert float(elapsed_s) < 2.6 and int(taken) > 10, done.stderr
+
+
+def test_what_can_not_be_read_is_not_stopped(world):
+    """So few open files that most of /proc can't be read: who sleeps must not pass for running."""
+    def limit():
+        resource.setrlimit(resource.RLIMIT_NOFILE, (12, 12))
+
+    with world.running("workers", 30, 0, 20) as target:
+        wait_until_asleep(target.pid)
+        done = world.fgprof("attach", "-p", target.pid, "-d", "1s", preexec_fn=limit)
+    assert pauses(done.stderr) == 0 if "samples" in done.stderr else done.returncode == 1, done
+
+
+def test_a_process_that_nobody_waits_for(world):
+    """Its time ends when it does, and not when its parent takes note of that."""
+    with world.running("workers", 1, 0, 1) as brief, world.running("deep", 30, 10) as other:
+        done = world.fgprof("attach", "-p", f"{brief.pid},{other.pid}", "-d", "4s", "-t")
+        assert done.returncode == 0, done.stderr
+        counts = by_root(folded(done.stdout))
+    assert counts["fixture-deep"] >= 0.9 * ticks_planned(done.stderr), counts
+    assert 0 < counts["fixture-workers"] < 0.5 * ticks_planned(done.stderr), counts
