@@ -285,7 +285,7 @@ def two_cpus():
 
 
 def report(world):
-    repetitions, seconds = world.pick((7, 2.5), (1, 0.3))
+    repetitions, seconds = world.pick((5, 2), (1, 0.3))
     with two_cpus():
         one, of_one = compare(world, 1, repetitions, seconds)
         four, of_four = compare(world, 4, repetitions, seconds)
