@@ -237,7 +237,8 @@ void output_text(const struct fgprof_profile *profile, struct sink *sink)
         sink->error = -ENOMEM;
     for (size_t i = 0; samples && i < profile->sample_count; i++) {
         const struct profile_sample *sample = &profile->samples[i];
-        if (!profile_keeps(profile, sample))
+        /* One with less than a tick's time would be nothing to read. */
+        if (!profile_keeps(profile, sample) || !sample->count)
             continue;
         total += sample->count;
         samples[count] = (struct text_sample){sample, key_of(profile, sample)};

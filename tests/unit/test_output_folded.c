@@ -224,6 +224,10 @@ static void test_state_leaf(void **state)
     make_state(profile, leaf, THREAD_UNINTERRUPTIBLE, "", "", 512);
     make_state(profile, leaf, THREAD_UNINTERRUPTIBLE, "", "odd;name\n", 1024);
     assert_folded(profile, "f 2047\n");
+    /* Less than a tick: no line. */
+    make_state(profile, make_function(profile, 2, PROFILE_NO_MAPPING, "g", "", 0), THREAD_RUNNING,
+               "", "", 0);
+    assert_folded(profile, "f 2047\n");
     assert_int_equal(fgprof_profile_set_folded_flags(profile, FGPROF_FOLDED_STATE), 0);
     assert_folded(profile, "f;[futex] 16\n"
                            "f;[runnable] 4\n"

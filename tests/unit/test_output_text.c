@@ -118,6 +118,8 @@ static void test_most_counted_come_first(void **state)
     MAKE_SAMPLE(profile, "app", 0, 9, few);
     MAKE_SAMPLE(profile, "app", 0, 5000000000, many);
     MAKE_SAMPLE(profile, "app", 0, 10, some);
+    /* Less than a tick: nothing to read. */
+    MAKE_SAMPLE(profile, "other", 0, 0, some);
     assert_text(profile, "wallclock profile: total 5000000019\n"
                          "5000000000 @ 0x2011\n"
                          "# labels: {\"state\":\"unknown\", \"thread\":\"app\"}\n"
