@@ -1,5 +1,7 @@
 #include "recorder/ledger.h"
 
+#include <stddef.h>
+
 enum account ledger_account(enum thread_state state)
 {
     switch (state) {
@@ -88,6 +90,7 @@ unsigned ledger_settle(struct ledger *ledger, uint64_t period_ns,
     unsigned count = 0;
     uint64_t given_ns = 0, given_ticks = 0;
     enum account largest = ACCOUNT_RUNNING;
+    struct share *share_of_largest = NULL;
     for (unsigned i = 0; i < ACCOUNT_COUNT; i++) {
         int heir = heir_of(ledger, i);
         if (heir < 0)
@@ -104,16 +107,13 @@ unsigned ledger_settle(struct ledger *ledger, uint64_t period_ns,
             (struct settlement){ledger->last_sample[i], ledger_take(ledger, i, period_ns)};
         given_ns += ledger->given_ns[i];
         given_ticks += ledger->given_ticks[i];
-        if (count == 1 || ledger->given_ns[i] >= ledger->given_ns[largest])
+        if (!share_of_largest || ledger->given_ns[i] >= ledger->given_ns[largest]) {
             largest = i;
+            share_of_largest = &ret_settlements[count - 1].share;
+        }
     }
     uint64_t missing = given_ns / period_ns - given_ticks;
     ledger->given_ticks[largest] += missing;
-    for (unsigned i = 0; i < count; i++) {
-        if (ret_settlements[i].sample == ledger->last_sample[largest]) {
-            ret_settlements[i].share.ticks += missing;
-            break;
-        }
-    }
+    share_of_largest->ticks += missing;
     return count;
 }
