@@ -56,27 +56,42 @@ static bool is_same_sample(const void *owner, uint32_t item, const void *key)
            memcmp(&known->labels, &sought->labels, sizeof known->labels) == 0;
 }
 
+static int intern_sample(struct stack_table *table, const struct counted_sample *sample,
+                         uint32_t *ret_sample)
+{
+    uint64_t hash = hash_bytes(&sample->labels, sizeof sample->labels, sample->stack);
+    *ret_sample = index_find(&table->sample_index, hash, is_same_sample, table, sample);
+    if (*ret_sample != INDEX_NONE)
+        return 0;
+    if (array_reserve((void **)&table->samples, &table->sample_capacity, table->sample_count + 1,
+                      sizeof *table->samples) ||
+        index_add(&table->sample_index, hash, (uint32_t)table->sample_count))
+        return -ENOMEM;
+    *ret_sample = (uint32_t)table->sample_count;
+    table->samples[table->sample_count++] = *sample;
+    return 0;
+}
+
 int stack_table_add(struct stack_table *table, uint32_t space, const struct stack *stack,
                     const struct sample_labels *labels, uint64_t count, uint64_t time_ns,
                     uint32_t *ret_sample)
 {
     struct counted_sample sample = {.labels = *labels};
     int err = intern_stack(table, space, stack, &sample.stack);
-    if (err)
-        return err;
-    uint64_t hash = hash_bytes(labels, sizeof *labels, sample.stack);
-    uint32_t found = index_find(&table->sample_index, hash, is_same_sample, table, &sample);
-    if (found == INDEX_NONE) {
-        if (array_reserve((void **)&table->samples, &table->sample_capacity,
-                          table->sample_count + 1, sizeof *table->samples) ||
-            index_add(&table->sample_index, hash, (uint32_t)table->sample_count))
-            return -ENOMEM;
-        found = (uint32_t)table->sample_count++;
-        table->samples[found] = sample;
-    }
-    stack_table_count(table, found, count, time_ns);
-    *ret_sample = found;
-    return 0;
+    if (!err)
+        err = intern_sample(table, &sample, ret_sample);
+    if (!err)
+        stack_table_count(table, *ret_sample, count, time_ns);
+    return err;
+}
+
+int stack_table_in_state(struct stack_table *table, uint32_t sample, enum thread_state state,
+                         uint32_t *ret_sample)
+{
+    struct counted_sample other = {.stack = table->samples[sample].stack,
+                                   .labels = table->samples[sample].labels};
+    other.labels.state = state;
+    return intern_sample(table, &other, ret_sample);
 }
 
 void stack_table_count(struct stack_table *table, uint32_t sample, uint64_t count, uint64_t time_ns)

@@ -50,6 +50,11 @@ int stack_table_add(struct stack_table *table, uint32_t space, const struct stac
                     const struct sample_labels *labels, uint64_t count, uint64_t time_ns,
                     uint32_t *ret_sample);
 
+/* The sample that is like `sample` but for its thread's state; made with a count of 0 where there
+ * is none. Returns 0 or -ENOMEM. */
+int stack_table_in_state(struct stack_table *table, uint32_t sample, enum thread_state state,
+                         uint32_t *ret_sample);
+
 /* Counts more for a sample that is there. */
 void stack_table_count(struct stack_table *table, uint32_t sample, uint64_t count,
                        uint64_t time_ns);

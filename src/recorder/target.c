@@ -295,6 +295,8 @@ int target_continue_round(struct target *target)
         err = begin_stops(target);
         if (err || !stops->count)
             break;
+        /* From here on they wait for us, who must not wait for others. */
+        priority_run_first(&recording->runs_first);
         stops_interrupt(stops);
         bool has_collected = stops_collect(stops, recording->reaper, recording->stop_heard_ns) > 0;
         if (has_collected)
@@ -305,9 +307,6 @@ int target_continue_round(struct target *target)
         if (now_ns >= look_until_ns)
             break;
     }
-    /* They stop while we sleep: from then on they wait for us. */
-    if (stops->count)
-        priority_run_first(&recording->runs_first);
     return err;
 }
 

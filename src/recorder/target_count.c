@@ -96,6 +96,14 @@ void target_count_unmoved(struct target *target, struct thread *thread)
     count_again(recording, thread->last_sample, &share);
 }
 
+void target_leave_out(struct target *target, struct thread *thread)
+{
+    const struct activity *activity = activity_of(target->capture);
+    if (activity && !activity->counts_ends)
+        book(target, thread, ACCOUNT_RUNNING);
+    target->recording->samples_thinned++;
+}
+
 /* Counts what it ran, or wanted to, for no stack. */
 static int count_active_not_captured(struct target *target, struct thread *thread)
 {
@@ -126,6 +134,21 @@ int target_count_not_captured(struct target *target, struct thread *thread)
     return count_active_not_captured(target, thread);
 }
 
+/* A thread that waits for a CPU stands where it was last seen running, and the other way round:
+ * what it owes to the one state is counted there, in that state. */
+static int borrow_sample(struct recording *recording, struct ledger *ledger, enum account account,
+                         enum account from)
+{
+    uint32_t sample;
+    if (!ledger->owed_ns[account] || ledger->has_sample[account] || !ledger->has_sample[from])
+        return 0;
+    enum thread_state state = account == ACCOUNT_RUNNING ? THREAD_RUNNING : THREAD_RUNNABLE;
+    int err = stack_table_in_state(&recording->stacks, ledger->last_sample[from], state, &sample);
+    if (!err)
+        ledger_note_sample(ledger, account, sample);
+    return err;
+}
+
 static bool has_sample(const struct ledger *ledger)
 {
     for (unsigned i = 0; i < ACCOUNT_COUNT; i++) {
@@ -147,6 +170,11 @@ int target_count_end(struct target *target, struct thread *thread, uint64_t unti
         ledger_book(ledger, until_ns, NULL, thread->is_asleep ? ACCOUNT_ASLEEP : ACCOUNT_RUNNABLE);
     if (!has_sample(ledger))
         return count_active_not_captured(target, thread);
+    int err = borrow_sample(recording, ledger, ACCOUNT_RUNNABLE, ACCOUNT_RUNNING);
+    if (!err)
+        err = borrow_sample(recording, ledger, ACCOUNT_RUNNING, ACCOUNT_RUNNABLE);
+    if (err)
+        return err;
     unsigned count = ledger_settle(ledger, recording->period_ns, settlements);
     for (unsigned i = 0; i < count; i++)
         count_again(recording, settlements[i].sample, &settlements[i].share);

@@ -145,7 +145,7 @@ static void find_running(struct target *target, struct thread *thread)
     if (pause_budget_allows(&thread->pause_budget, running_ns, target->options->max_pause_percent))
         ask_for_stop(target, thread);
     else
-        target->recording->samples_thinned++;
+        target_leave_out(target, thread);
 }
 
 static int look_once(struct target *target, struct thread *thread, uint64_t last_look_tick)

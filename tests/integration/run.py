@@ -18,13 +18,15 @@ MODULES = ["test_truth", "test_stacks", "test_unwind", "test_states", "test_run"
 
 def main():
     world = harness.World(sys.argv[1])
-    chosen = sys.argv[2:]
+    chosen = {f"test_{name.removeprefix('test_')}" for name in sys.argv[2:]}
     passed = failed = 0
+    found = set()
     for module_name in MODULES:
         module = importlib.import_module(module_name)
         for name in sorted(n for n in dir(module) if n.startswith("test_")):
             if chosen and name not in chosen:
                 continue
+            found.add(name)
             begin = time.monotonic()
             try:
                 getattr(module, name)(world)
@@ -38,6 +40,9 @@ def main():
                 traceback.print_exc(file=sys.stdout)
             print(f"{result} {module_name[5:]}: {name[5:]} {time.monotonic() - begin:.1f} s",
                   flush=True)
+    for name in sorted(chosen - found):
+        failed += 1
+        print(f"FAIL no such test: {name}")
     print(f"{passed} passed, {failed} failed")
     return 1 if failed else 0
 

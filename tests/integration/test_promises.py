@@ -85,7 +85,9 @@ def test_more_running_threads_than_cpus(world):
     for root, count in counts.items():
         assert abs(count - planned) <= 2, (root, count, planned)
         assert root.startswith("fixture") or any(has(stack, root, "in_spin") for stack in stacks), (
-            root, done.stdout)
+            root, done.stdout, done.stderr)
+    running = float(re.search(r"were ([\d.]+) % running", done.stderr)[1])
+    assert running * len(counts) < 110 * os.cpu_count(), done.stderr
     without = sum(count for stack, count in stacks.items() if "not stopped in time" in stack[1])
     assert without < 0.01 * sum(stacks.values()), (without, done.stderr)
 
