@@ -96,12 +96,9 @@ void target_count_unmoved(struct target *target, struct thread *thread)
     count_again(recording, thread->last_sample, &share);
 }
 
-void target_leave_out(struct target *target, struct thread *thread)
+void target_book_running(struct target *target, struct thread *thread)
 {
-    const struct activity *activity = activity_of(target->capture);
-    if (activity && !activity->counts_ends)
-        book(target, thread, ACCOUNT_RUNNING);
-    target->recording->samples_thinned++;
+    book(target, thread, ACCOUNT_RUNNING);
 }
 
 /* Counts what it ran, or wanted to, for no stack. */

@@ -7,9 +7,9 @@
 /* Counts target->stack, of target->capture, for the thread. Returns 0 or -ENOMEM. */
 int target_count(struct target *target, struct thread *thread);
 
-/* The thread runs and may not be paused: the kernel's figures for its time so far are kept for its
+/* Of a thread that was found running: the kernel's figures for its time so far are kept for its
  * next sample. */
-void target_leave_out(struct target *target, struct thread *thread);
+void target_book_running(struct target *target, struct thread *thread);
 
 /* Counts the last sample of a thread again that has slept since. */
 void target_count_unmoved(struct target *target, struct thread *thread);

@@ -142,10 +142,13 @@ static void find_running(struct target *target, struct thread *thread)
     uint64_t running_ns =
         has_times ? look->activity.running_ns : recording_now_ns(target->recording);
     thread->is_asleep = false;
+    /* What it did until now is known; of the time until it is sampled, only by this. */
+    if (has_times)
+        target_book_running(target, thread);
     if (pause_budget_allows(&thread->pause_budget, running_ns, target->options->max_pause_percent))
         ask_for_stop(target, thread);
     else
-        target_leave_out(target, thread);
+        target->recording->samples_thinned++;
 }
 
 static int look_once(struct target *target, struct thread *thread, uint64_t last_look_tick)
