@@ -9,7 +9,7 @@ enum capture_result capture_stop(struct capture *capture, const struct capture_r
     *capture = *look;
     capture->request = *request;
     /* In the pause nothing is allocated. */
-    if (!snapshot_make_room(snapshot, request->stack_limit))
+    if (!snapshot_make_room(snapshot, request->stack_limit, &request->other_stack))
         return CAPTURE_REFUSED;
     int err = stop_request(request->process_id, request->tid, &capture->stop);
     if (err)
@@ -26,7 +26,8 @@ enum capture_result capture_collect(struct capture *capture, struct snapshot *sn
         return err == -EAGAIN ? CAPTURE_PENDING : CAPTURE_GONE;
     err = registers_read_stopped(stop->tid, &snapshot->registers);
     if (!err)
-        snapshot_copy_stack(snapshot, request->tid, request->stack_areas, request->stack_limit);
+        snapshot_copy_stacks(snapshot, request->tid, request->stack_areas, request->stack_limit,
+                             &request->other_stack);
     if (!err && !stop->is_group_stop)
         registers_hide_stop(stop->tid, &snapshot->registers);
     stop_release(stop);

@@ -60,7 +60,8 @@ static int copy_asleep(struct capture *capture, const struct watch_place *place,
     /* "-1 0x0 0x0": it has no stack any more. */
     if (!registers_sp(&snapshot->registers))
         return -ESRCH;
-    snapshot_copy_stack(snapshot, request->tid, request->stack_areas, request->stack_limit);
+    snapshot_copy_stacks(snapshot, request->tid, request->stack_areas, request->stack_limit,
+                         &request->other_stack);
     read_state(capture, *place, watch);
     err = check_stayed(place, watch, &capture->activity);
     if (err)
@@ -97,7 +98,7 @@ enum capture_result capture_look(struct capture *capture, const struct capture_r
     watch->is_asleep = false;
     if (err)
         return result_of(err);
-    if (!snapshot_make_room(snapshot, request->stack_limit))
+    if (!snapshot_make_room(snapshot, request->stack_limit, &request->other_stack))
         return CAPTURE_REFUSED;
     err = copy_asleep(capture, &place, watch, snapshot);
     watch->was_read = true;

@@ -7,32 +7,53 @@
 
 void snapshot_free(struct snapshot *snapshot)
 {
-    free(snapshot->stack);
+    free(snapshot->stack.memory);
+    free(snapshot->other_stack.memory);
     *snapshot = (struct snapshot){0};
 }
 
-bool snapshot_make_room(struct snapshot *snapshot, size_t stack_bytes)
+static bool make_room(struct stack_copy *copy, size_t bytes)
 {
-    if (snapshot->stack_capacity >= stack_bytes)
+    if (copy->capacity >= bytes)
         return true;
-    unsigned char *stack = malloc(stack_bytes);
-    if (!stack)
+    unsigned char *memory = malloc(bytes);
+    if (!memory)
         return false;
-    free(snapshot->stack);
-    snapshot->stack = stack;
-    snapshot->stack_capacity = stack_bytes;
+    free(copy->memory);
+    copy->memory = memory;
+    copy->capacity = bytes;
     return true;
 }
 
-void snapshot_copy_stack(struct snapshot *snapshot, pid_t tid, const struct stack_areas *areas,
-                         size_t stack_limit)
+bool snapshot_make_room(struct snapshot *snapshot, size_t stack_limit,
+                        const struct stack_place *other)
 {
+    return make_room(&snapshot->stack, stack_limit) &&
+           make_room(&snapshot->other_stack, other->address ? other->bytes : 0);
+}
+
+static void copy_stack(struct stack_copy *copy, pid_t tid, uint64_t address, uint64_t end,
+                       size_t limit)
+{
+    uint64_t room = end - address;
+    copy->address = address;
+    copy->end = end;
+    copy->bytes = memory_read(tid, address, copy->memory, room < limit ? room : limit);
+}
+
+void snapshot_copy_stacks(struct snapshot *snapshot, pid_t tid, const struct stack_areas *areas,
+                          size_t stack_limit, const struct stack_place *other)
+{
+    struct stack_copy *stack = &snapshot->stack, *other_stack = &snapshot->other_stack;
     uint64_t sp = registers_sp(&snapshot->registers);
     uint64_t end = stack_areas_end(areas, sp);
-    snapshot->stack_end_is_known = end != 0;
-    uint64_t room = end ? end - sp : STACK_PAGE_BYTES - sp % STACK_PAGE_BYTES;
-    size_t bytes = room < stack_limit ? room : stack_limit;
-    snapshot->stack_address = sp;
-    snapshot->stack_end = sp + room;
-    snapshot->stack_bytes = memory_read(tid, sp, snapshot->stack, bytes);
+    stack->end_is_known = end != 0;
+    if (!end)
+        end = sp - sp % STACK_PAGE_BYTES + STACK_PAGE_BYTES;
+    copy_stack(stack, tid, sp, end, stack_limit);
+    other_stack->bytes = 0;
+    end = other->address ? stack_areas_end(areas, other->address) : 0;
+    other_stack->end_is_known = end != 0;
+    if (end)
+        copy_stack(other_stack, tid, other->address, end, other->bytes);
 }

@@ -5,27 +5,41 @@
 #include "capture/registers.h"
 #include "target/stack_areas.h"
 
-struct snapshot {
-    struct registers registers;
-    uint64_t stack_address; /* of stack[0] */
-    unsigned char *stack;
-    size_t stack_bytes;      /* how many were copied */
-    size_t stack_capacity;   /* how many fit */
-    uint64_t stack_end;      /* of the mapping that the stack is in */
-    bool stack_end_is_known; /* false: only its page was copied, and stack_end is where that ends */
+struct stack_copy {
+    uint64_t address; /* of memory[0] */
+    unsigned char *memory;
+    size_t bytes;      /* how many were copied */
+    size_t capacity;   /* how many fit */
+    uint64_t end;      /* of the mapping that it is in */
+    bool end_is_known; /* false: only its page was copied, and `end` is where that ends */
 };
 
-/* Makes room for that much of a stack, before a thread is paused. Returns false where memory is
+struct snapshot {
+    struct registers registers;
+    struct stack_copy stack;
+    /* A thread may have gone on from one stack to another: to handle a signal (sigaltstack(2)), or
+     * to run what needs more room than a coroutine has. This is of the one that it left. */
+    struct stack_copy other_stack;
+};
+
+/* Where that other stack is to be copied, and how much of it; address 0: there is none. */
+struct stack_place {
+    uint64_t address;
+    size_t bytes;
+};
+
+/* Makes room for that much of the stacks, before a thread is paused. Returns false where memory is
  * short. */
-bool snapshot_make_room(struct snapshot *snapshot, size_t stack_bytes);
+bool snapshot_make_room(struct snapshot *snapshot, size_t stack_limit,
+                        const struct stack_place *other);
 
 /* Copies the stack of thread `tid`, whose registers are in the snapshot: no more than `stack_limit`
  * bytes, for which there must be room; up to the end of the mapping that the stack is in, and no
  * further: what lies behind may be anything, also memory that is slow to read, or that only the
  * thread that we hold can provide (userfaultfd(2)). Where the mapping is not known, up to the end
- * of the page. */
-void snapshot_copy_stack(struct snapshot *snapshot, pid_t tid, const struct stack_areas *areas,
-                         size_t stack_limit);
+ * of the page. The other stack is copied where its mapping is known. */
+void snapshot_copy_stacks(struct snapshot *snapshot, pid_t tid, const struct stack_areas *areas,
+                          size_t stack_limit, const struct stack_place *other);
 
 void snapshot_free(struct snapshot *snapshot);
 

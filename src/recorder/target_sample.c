@@ -128,6 +128,7 @@ static struct capture_request request_of(const struct target *target, const stru
         .proc_fd = target->process.proc_fd,
         .stack_areas = &target->stack_areas,
         .stack_limit = thread->stack_limit,
+        .other_stack = thread->other_stack,
         .keep_fds_below = target->recording->keep_fds_below,
         .awake_ns = target->recording->awake_ns,
     };

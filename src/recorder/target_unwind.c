@@ -6,6 +6,11 @@
 
 #define STACK_LIMIT_MIN (2u << 10)
 #define STACK_LIMIT_MAX (16u << 20)
+/* Of another stack, which a thread left in the middle of its use: what was called since then is
+ * mostly gone, but at the next tick it may leave it deeper down. */
+#define OTHER_STACK_BYTES (32u << 10)
+#define OTHER_STACK_BYTES_BELOW (4u << 10)
+#define OTHER_STACK_MISSES_MAX 8 /* in a row */
 
 /* Sizes the next copy by what this one needed, with some room. */
 static void adjust_stack_limit(struct thread *thread, size_t used)
@@ -16,6 +21,27 @@ static void adjust_stack_limit(struct thread *thread, size_t used)
     if (wanted > STACK_LIMIT_MAX)
         wanted = STACK_LIMIT_MAX;
     thread->stack_limit = wanted;
+}
+
+/* The stack goes on at `address`, in another mapping: what is around there is to be copied too.
+ * Returns whether that is likely to help: a damaged stack leads anywhere. */
+static bool find_other_stack(struct target *target, struct thread *thread, uint64_t address)
+{
+    struct stack_place *other = &thread->other_stack;
+    const struct stack_area *area = stack_areas_find(&target->stack_areas, address);
+    if (!area && target_space_refresh_areas(target))
+        area = stack_areas_find(&target->stack_areas, address);
+    if (!area || ++thread->other_stack_misses > OTHER_STACK_MISSES_MAX)
+        return false;
+    uint64_t room = address > area->start ? address - area->start : 0;
+    uint64_t start = address - (room < OTHER_STACK_BYTES_BELOW ? room : OTHER_STACK_BYTES_BELOW);
+    bool is_further = other->address && address >= other->address + other->bytes &&
+                      address < area->end && other->address >= area->start;
+    if (is_further && other->bytes < STACK_LIMIT_MAX)
+        other->bytes *= 8;
+    else
+        *other = (struct stack_place){start, OTHER_STACK_BYTES};
+    return true;
 }
 
 /* Unwinds the snapshot, if need be a second time with maps read anew. -EAGAIN: the copy of the
@@ -33,10 +59,10 @@ static int unwind(struct target *target, struct thread *thread, struct unwind_hi
             return err;
         if (maps_changed)
             continue;
-        if (hints.needs_more_stack && !target->snapshot->stack_end_is_known &&
+        if (hints.needs_more_stack && !target->snapshot->stack.end_is_known &&
             target_space_refresh_areas(target))
             return -EAGAIN;
-        if (hints.needs_more_stack && target->snapshot->stack_end_is_known &&
+        if (hints.needs_more_stack && target->snapshot->stack.end_is_known &&
             thread->stack_limit < STACK_LIMIT_MAX && !thread->has_endless_stack) {
             thread->stack_limit *= 8;
             if (thread->stack_limit > STACK_LIMIT_MAX)
@@ -45,8 +71,14 @@ static int unwind(struct target *target, struct thread *thread, struct unwind_hi
         }
         /* Its unwind tables lead nowhere: copying ever more of its memory would only cost it time.
          */
-        if (hints.needs_more_stack && target->snapshot->stack_end_is_known)
+        if (hints.needs_more_stack && target->snapshot->stack.end_is_known)
             thread->has_endless_stack = true;
+        if (hints.missing_address && find_other_stack(target, thread, hints.missing_address))
+            return -EAGAIN;
+        if (hints.used_other_stack)
+            thread->other_stack_misses = 0;
+        else
+            thread->other_stack.address = 0;
         *ret_hints = hints;
         /* Cut for want of a register, it says nothing of how much is needed with it. */
         if (target->stack.cut != STACK_CUT_NO_REGISTER)

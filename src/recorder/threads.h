@@ -22,10 +22,12 @@ struct thread {
     bool is_asleep; /* the last look found it where it was the time before */
     uint64_t asleep_since_tick;
     uint64_t looked_tick, next_look_tick;
-    unsigned tries;         /* to take its snapshot, since that look */
-    bool has_endless_stack; /* no copy of its stack was long enough */
-    size_t stack_limit;     /* how much of its stack to copy, from what it used last */
-    bool must_stop;         /* though it sleeps: to learn the frame pointer of its site */
+    unsigned tries;                 /* to take its snapshot, since that look */
+    bool has_endless_stack;         /* no copy of its stack was long enough */
+    struct stack_place other_stack; /* where it went on from, when its stack was last unwound */
+    unsigned other_stack_misses;    /* how often in a row a copy of it did not help */
+    size_t stack_limit;             /* how much of its stack to copy, from what it used last */
+    bool must_stop;                 /* though it sleeps: to learn the frame pointer of its site */
     uint64_t site_key;
     struct blocked blocked; /* where that is */
     bool needs_stop;        /* is to be stopped: it was found running by a look that said: */

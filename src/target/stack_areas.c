@@ -28,19 +28,25 @@ int stack_areas_read(struct stack_areas *areas, int maps_fd)
     return err;
 }
 
-uint64_t stack_areas_end(const struct stack_areas *areas, uint64_t sp)
+const struct stack_area *stack_areas_find(const struct stack_areas *areas, uint64_t address)
 {
     size_t low = 0, high = areas->count;
     while (low < high) {
         size_t middle = (low + high) / 2;
-        if (areas->items[middle].end <= sp)
+        if (areas->items[middle].end <= address)
             low = middle + 1;
         else
             high = middle;
     }
-    if (low == areas->count || (areas->items[low].start > sp && !areas->items[low].grows_down))
-        return 0;
-    return areas->items[low].end;
+    if (low == areas->count || (areas->items[low].start > address && !areas->items[low].grows_down))
+        return NULL;
+    return &areas->items[low];
+}
+
+uint64_t stack_areas_end(const struct stack_areas *areas, uint64_t sp)
+{
+    const struct stack_area *area = stack_areas_find(areas, sp);
+    return area ? area->end : 0;
 }
 
 void stack_areas_free(struct stack_areas *areas)

@@ -20,6 +20,9 @@ struct stack_areas {
  * is empty. */
 int stack_areas_read(struct stack_areas *areas, int maps_fd);
 
+/* The mapping that holds `address`, or has done so since it grew; NULL where none is known. */
+const struct stack_area *stack_areas_find(const struct stack_areas *areas, uint64_t address);
+
 /* The end of the mapping that holds `sp`, or 0 where none is known. */
 uint64_t stack_areas_end(const struct stack_areas *areas, uint64_t sp);
 

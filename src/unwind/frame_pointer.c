@@ -51,11 +51,11 @@ static bool fits(const struct search *search, uint64_t address, bool must_be_cer
 {
     struct snapshot *snapshot = search->snapshot;
     struct unwind_hints hints;
-    uint64_t return_address, at = address - snapshot->stack_address;
+    uint64_t return_address, at = address - snapshot->stack.address;
     bool is_certain;
-    if (at > snapshot->stack_bytes || snapshot->stack_bytes - at < 16)
+    if (at > snapshot->stack.bytes || snapshot->stack.bytes - at < 16)
         return false;
-    memcpy(&return_address, snapshot->stack + at + 8, sizeof return_address);
+    memcpy(&return_address, snapshot->stack.memory + at + 8, sizeof return_address);
     if (!can_return_to(search, return_address, &is_certain) || (must_be_certain && !is_certain))
         return false;
     set_frame_pointer(snapshot, address);

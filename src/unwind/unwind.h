@@ -16,8 +16,10 @@ void unwinder_free(struct unwinder *unwinder);
 
 /* What the caller can do for a better result. */
 struct unwind_hints {
-    size_t stack_bytes_used;   /* how much of the snapshot's stack was needed */
-    bool needs_more_stack;     /* the copy ended too early, and the stack's mapping does not */
+    size_t stack_bytes_used; /* how much of the snapshot's stack was needed */
+    bool needs_more_stack;   /* the copy ended too early, and the stack's mapping does not */
+    bool used_other_stack;
+    uint64_t missing_address;  /* cut for want of what is there, in neither stack; else 0 */
     uint64_t function;         /* cut for want of the frame pointer: the start of the function that
                                   needs it; else 0 */
     uint64_t function_address; /* where in it the frame is */

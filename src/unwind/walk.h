@@ -14,21 +14,36 @@ struct walk {
     struct unwind_hints *hints;
 };
 
-/* Copies a word of the snapshot's stack. Where it is not there, returns false and notes in the
- * hints whether a longer copy would have it. */
+static inline bool walk_read_copy(const struct stack_copy *copy, uint64_t address,
+                                  uint64_t *ret_word)
+{
+    uint64_t at = address - copy->address;
+    if (at >= copy->bytes || sizeof *ret_word > copy->bytes - at)
+        return false;
+    memcpy(ret_word, copy->memory + at, sizeof *ret_word);
+    return true;
+}
+
+/* Copies a word of the snapshot's stacks. Where it is not there, returns false and notes in the
+ * hints what would have it: a longer copy, or one of another stack. */
 static inline bool walk_read_stack(const struct walk *walk, uint64_t address, uint64_t *ret_word)
 {
     const struct snapshot *snapshot = walk->snapshot;
-    uint64_t at = address - snapshot->stack_address;
-    if (at < snapshot->stack_bytes && sizeof *ret_word <= snapshot->stack_bytes - at) {
-        memcpy(ret_word, snapshot->stack + at, sizeof *ret_word);
-        if (at + sizeof *ret_word > walk->hints->stack_bytes_used)
-            walk->hints->stack_bytes_used = at + sizeof *ret_word;
+    const struct stack_copy *stack = &snapshot->stack;
+    struct unwind_hints *hints = walk->hints;
+    if (walk_read_copy(stack, address, ret_word)) {
+        size_t used = address - stack->address + sizeof *ret_word;
+        if (used > hints->stack_bytes_used)
+            hints->stack_bytes_used = used;
         return true;
     }
-    if (address >= snapshot->stack_address)
-        walk->hints->needs_more_stack =
-            address < snapshot->stack_end || !snapshot->stack_end_is_known;
+    if (walk_read_copy(&snapshot->other_stack, address, ret_word)) {
+        hints->used_other_stack = true;
+        return true;
+    }
+    bool is_in_stack = address >= stack->address && address < stack->end;
+    hints->needs_more_stack = is_in_stack || (address >= stack->address && !stack->end_is_known);
+    hints->missing_address = is_in_stack ? 0 : address;
     return false;
 }
 

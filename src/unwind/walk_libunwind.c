@@ -151,10 +151,10 @@ void libunwind_free(struct libunwind *libunwind)
 static bool ends_in_stack(const struct walk *walk, unw_cursor_t *cursor)
 {
     const struct snapshot *snapshot = walk->snapshot;
-    uint64_t copied_end = snapshot->stack_address + snapshot->stack_bytes;
-    uint64_t end = snapshot->stack_end > copied_end ? snapshot->stack_end : copied_end;
+    uint64_t copied_end = snapshot->stack.address + snapshot->stack.bytes;
+    uint64_t end = snapshot->stack.end > copied_end ? snapshot->stack.end : copied_end;
     unw_word_t sp;
-    return unw_get_reg(cursor, UNW_REG_SP, &sp) == 0 && sp >= snapshot->stack_address && sp <= end;
+    return unw_get_reg(cursor, UNW_REG_SP, &sp) == 0 && sp >= snapshot->stack.address && sp <= end;
 }
 
 /* Why a walk that libunwind can't continue ends here. */
@@ -177,7 +177,7 @@ static void note_end(const struct progress *progress, unw_cursor_t *cursor, int 
     unw_word_t sp;
     walk->stack->cut = cut_of(progress, cursor, step);
     if (walk->stack->cut != STACK_CUT_UNREADABLE)
-        hints->needs_more_stack = false;
+        hints->needs_more_stack = false, hints->missing_address = 0;
     if (walk->stack->cut == STACK_CUT_NO_REGISTER && progress->missed_frame_pointer &&
         unw_get_reg(cursor, UNW_REG_SP, &sp) == 0 && unw_get_proc_info(cursor, &info) == 0) {
         hints->function = info.start_ip;

@@ -29,6 +29,20 @@ def test_running_and_blocked_threads(world):
     assert not any("[truncated" in frame for stack in stacks for frame in stack), stacks
 
 
+def test_threads_on_another_stack(world):
+    with world.running("stacks", 30) as target:
+        stacks = folded(world.attach(target).stdout)
+    for begin, end in (("asleep_on_alternate", "in_handler"),
+                       ("spinning_on_alternate", "spin_in_handler")):
+        of_leaf = {stack: count for stack, count in stacks.items() if end in stack}
+        right = sum(count for stack, count in of_leaf.items() if has(
+            stack, "start_thread", begin, "on_alternate", "interrupted", "handle", end))
+        assert right and right >= 0.99 * sum(of_leaf.values()), of_leaf
+    # What the context was entered from is not below it: it was left, as one leaves a coroutine.
+    assert any("in_fiber" in stack[:2] and has(stack, "sleep_until") for stack in stacks), stacks
+    assert not any("[truncated" in frame for stack in stacks for frame in stack), stacks
+
+
 def test_no_frame_of_the_profiler(world):
     for _ in range(10):
         done = world.fgprof("run", "-F", 1000, "--lines", "--", world.fixture("states"), 0.05)

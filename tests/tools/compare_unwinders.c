@@ -74,9 +74,9 @@ static void take(struct context *context, pid_t tid)
         return;
     }
     /* No more memory than it needs: there are many. */
-    unsigned char *fitting = realloc(snapshot->stack, snapshot->stack_bytes + 1);
+    unsigned char *fitting = realloc(snapshot->stack.memory, snapshot->stack.bytes + 1);
     if (fitting)
-        snapshot->stack = fitting;
+        snapshot->stack.memory = fitting;
     context->count++;
 }
 

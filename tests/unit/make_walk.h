@@ -87,11 +87,11 @@ static inline void end_module(struct made_walk *made)
     };
     made->mappings[1] = (struct mapping){.start = MADE_JIT, .end = MADE_JIT + 0x1000};
     made->space = (struct space){.mappings = made->mappings, .mapping_count = 2};
-    made->snapshot.stack_address = MADE_STACK;
-    made->snapshot.stack = (unsigned char *)made->words;
-    made->snapshot.stack_bytes = sizeof made->words;
-    made->snapshot.stack_end = MADE_STACK + sizeof made->words;
-    made->snapshot.stack_end_is_known = true;
+    made->snapshot.stack.address = MADE_STACK;
+    made->snapshot.stack.memory = (unsigned char *)made->words;
+    made->snapshot.stack.bytes = sizeof made->words;
+    made->snapshot.stack.end = MADE_STACK + sizeof made->words;
+    made->snapshot.stack.end_is_known = true;
     made->max_depth = 100;
 }
 

@@ -47,18 +47,18 @@ static inline void set_registers(struct registers *registers, const ucontext_t *
 
 static inline void copy_stack(struct snapshot *snapshot)
 {
-    snapshot->stack_address = registers_sp(&snapshot->registers);
-    snapshot->stack_end = stack_end();
-    snapshot->stack_end_is_known = true;
-    assert_true(snapshot->stack_end > snapshot->stack_address);
-    snapshot->stack_bytes = (size_t)(snapshot->stack_end - snapshot->stack_address);
-    snapshot->stack_capacity = snapshot->stack_bytes;
-    snapshot->stack = malloc(snapshot->stack_bytes);
-    assert_non_null(snapshot->stack);
+    snapshot->stack.address = registers_sp(&snapshot->registers);
+    snapshot->stack.end = stack_end();
+    snapshot->stack.end_is_known = true;
+    assert_true(snapshot->stack.end > snapshot->stack.address);
+    snapshot->stack.bytes = (size_t)(snapshot->stack.end - snapshot->stack.address);
+    snapshot->stack.capacity = snapshot->stack.bytes;
+    snapshot->stack.memory = malloc(snapshot->stack.bytes);
+    assert_non_null(snapshot->stack.memory);
     /* Not by memcpy: a sanitizer build would complain of the frames that it steps over. */
-    snapshot->stack_bytes =
-        memory_read(getpid(), snapshot->stack_address, snapshot->stack, snapshot->stack_bytes);
-    assert_true(snapshot->stack_bytes > 1000);
+    snapshot->stack.bytes = memory_read(getpid(), snapshot->stack.address, snapshot->stack.memory,
+                                        snapshot->stack.bytes);
+    assert_true(snapshot->stack.bytes > 1000);
 }
 
 static inline int set_up_group(void **state)

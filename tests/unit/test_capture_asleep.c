@@ -116,8 +116,8 @@ static void test_asleep_then_unmoved(void **state)
     struct fake *fake = *state;
     assert_int_equal(capture(fake), CAPTURE_DONE);
     assert_int_equal(fake->capture.syscall_number, 202);
-    assert_int_equal(fake->snapshot.stack_bytes, STACK_BYTES);
-    assert_memory_equal(fake->snapshot.stack, sleepers_stack, STACK_BYTES);
+    assert_int_equal(fake->snapshot.stack.bytes, STACK_BYTES);
+    assert_memory_equal(fake->snapshot.stack.memory, sleepers_stack, STACK_BYTES);
     /* The count alone proves that it sleeps on: nothing else is read. */
     take_away(fake, "syscall");
     take_away(fake, "stat");
@@ -221,7 +221,7 @@ static void assert_works_by_status(struct fake *fake)
 {
     put_switches(fake, 36);
     assert_int_equal(capture(fake), CAPTURE_DONE);
-    assert_memory_equal(fake->snapshot.stack, sleepers_stack, STACK_BYTES);
+    assert_memory_equal(fake->snapshot.stack.memory, sleepers_stack, STACK_BYTES);
     assert_int_equal(capture(fake), CAPTURE_UNMOVED);
     put_switches(fake, 37);
     assert_int_equal(capture(fake), CAPTURE_DONE);

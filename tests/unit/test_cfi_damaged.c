@@ -106,7 +106,7 @@ static void walk_somewhere(void)
 {
     uint64_t pc = code_at(draw() % (FUNCTIONS * FUNCTION_BYTES));
     made.max_depth = 32;
-    made.snapshot.stack_bytes = 64 * 8;
+    made.snapshot.stack.bytes = 64 * 8;
     draw_stack();
     rule_tables_free(&made.tables);
     int err = walk_from(&made, pc, draw() % 8);

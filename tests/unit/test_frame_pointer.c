@@ -175,14 +175,14 @@ static void test_as_far_as_was_asked_for_or_copied(void **state)
     made.max_depth = 20;
     assert_true(is_found(NEEDING, 6));
     made.max_depth = 100;
-    made.snapshot.stack_bytes = 30 * 8;
+    made.snapshot.stack.bytes = 30 * 8;
     assert_true(is_found(NEEDING, 6));
-    made.snapshot.stack_end = word_at(30); /* there is no more */
+    made.snapshot.stack.end = word_at(30); /* there is no more */
     assert_false(is_found(NEEDING, 6));
     /* The frame itself is not in the copy. */
-    made.snapshot.stack_end = word_at(100);
+    made.snapshot.stack.end = word_at(100);
     for (size_t bytes = 0; bytes < 8 * 8; bytes++) {
-        made.snapshot.stack_bytes = bytes;
+        made.snapshot.stack.bytes = bytes;
         assert_false(is_found(NEEDING, 6));
     }
 }

@@ -192,12 +192,12 @@ static void test_no_more_stack_is_needed_than_was_used(void **state)
     (void)state;
     struct take take = take_here();
     struct unwound whole = unwind(&take.snapshot, FRAMES_MAX);
-    assert_in_range(whole.hints.stack_bytes_used, 5000, take.snapshot.stack_bytes);
-    take.snapshot.stack_bytes = whole.hints.stack_bytes_used;
+    assert_in_range(whole.hints.stack_bytes_used, 5000, take.snapshot.stack.bytes);
+    take.snapshot.stack.bytes = whole.hints.stack_bytes_used;
     struct unwound again = unwind(&take.snapshot, FRAMES_MAX);
     assert_int_equal(again.stack.cut, STACK_WHOLE);
     assert_same_stack(&again.stack, &whole.stack, whole.stack.depth);
-    take.snapshot.stack_bytes -= 8;
+    take.snapshot.stack.bytes -= 8;
     struct unwound less = unwind(&take.snapshot, FRAMES_MAX);
     assert_int_equal(less.stack.cut, STACK_CUT_UNREADABLE);
     assert_true(less.stack.depth < whole.stack.depth);
@@ -213,7 +213,7 @@ static void test_stack_cut_to_64_bytes(void **state)
     (void)state;
     struct take take = take_here();
     struct unwound whole = unwind(&take.snapshot, FRAMES_MAX);
-    take.snapshot.stack_bytes = 64;
+    take.snapshot.stack.bytes = 64;
 
     /* The mapping goes on: more of it would help. */
     struct unwound cut = unwind(&take.snapshot, FRAMES_MAX);
@@ -225,14 +225,14 @@ static void test_stack_cut_to_64_bytes(void **state)
     free(cut.stack.addresses);
 
     /* It ends there: there is no more. */
-    take.snapshot.stack_end = take.snapshot.stack_address + 64;
+    take.snapshot.stack.end = take.snapshot.stack.address + 64;
     cut = unwind(&take.snapshot, FRAMES_MAX);
     assert_int_equal(cut.stack.cut, STACK_CUT_UNREADABLE);
     assert_false(cut.hints.needs_more_stack);
     free(cut.stack.addresses);
 
     /* Nothing is known of where it ends. */
-    take.snapshot.stack_end_is_known = false;
+    take.snapshot.stack.end_is_known = false;
     cut = unwind(&take.snapshot, FRAMES_MAX);
     assert_int_equal(cut.stack.cut, STACK_CUT_UNREADABLE);
     assert_true(cut.hints.needs_more_stack);
@@ -245,7 +245,7 @@ static void test_no_stack_at_all(void **state)
 {
     (void)state;
     struct take take = take_here();
-    take.snapshot.stack_bytes = 0;
+    take.snapshot.stack.bytes = 0;
     struct unwound cut = unwind(&take.snapshot, FRAMES_MAX);
     assert_int_equal(cut.stack.cut, STACK_CUT_UNREADABLE);
     assert_int_equal(cut.stack.depth, 1);
@@ -367,12 +367,12 @@ static void test_damaged_stacks(void **state)
     (void)state;
     struct take take = take_here();
     uint64_t random = 1;
-    unsigned char *original = malloc(take.snapshot.stack_bytes);
+    unsigned char *original = malloc(take.snapshot.stack.bytes);
     assert_non_null(original);
-    memcpy(original, take.snapshot.stack, take.snapshot.stack_bytes);
+    memcpy(original, take.snapshot.stack.memory, take.snapshot.stack.bytes);
     for (size_t i = 0; i < 2000; i++) {
-        memcpy(take.snapshot.stack, original, take.snapshot.stack_bytes);
-        size_t words = take.snapshot.stack_bytes / 8;
+        memcpy(take.snapshot.stack.memory, original, take.snapshot.stack.bytes);
+        size_t words = take.snapshot.stack.bytes / 8;
         for (size_t j = 0; j < words; j++) {
             random = random * 6364136223846793005ull + 1442695040888963407ull;
             if (random >> 61)
@@ -380,12 +380,12 @@ static void test_damaged_stacks(void **state)
             uint64_t word = random >> 60 & 1
                                 ? random
                                 : registers_sp(&take.snapshot.registers) + (random >> 40) % 8192;
-            memcpy(take.snapshot.stack + 8 * j, &word, sizeof word);
+            memcpy(take.snapshot.stack.memory + 8 * j, &word, sizeof word);
         }
         struct unwound any = unwind(&take.snapshot, 64);
         assert_in_range(any.stack.depth, 1, 64);
         assert_int_equal(any.stack.addresses[0], registers_pc(&take.snapshot.registers));
-        assert_in_range(any.hints.stack_bytes_used, 0, take.snapshot.stack_bytes);
+        assert_in_range(any.hints.stack_bytes_used, 0, take.snapshot.stack.bytes);
         free(any.stack.addresses);
     }
     free(original);

@@ -178,7 +178,7 @@ static void test_what_is_not_reached_is_not_complex(void **state)
     assert_int_equal(cut.stack.depth, 2);
     assert_int_equal(cut.stack.cut, STACK_CUT_AT_MAX_DEPTH);
     free(cut.stack.addresses);
-    take.snapshot.stack_bytes = 8;
+    take.snapshot.stack.bytes = 8;
     cut = by_rules(&take.snapshot, FRAMES_MAX);
     assert_int_equal(cut.err, 0);
     assert_int_equal(cut.stack.cut, STACK_CUT_UNREADABLE);

@@ -146,17 +146,17 @@ static void test_a_chain_that_leaves_the_copy(void **state)
 {
     (void)state;
     put_frame(10, word_at(50), code_at(MIDDLE + 0x10));
-    made.snapshot.stack_bytes = 50 * 8;
+    made.snapshot.stack.bytes = 50 * 8;
     set_register(&made, RBP, word_at(10));
     assert_int_equal(walk_from(&made, code_at(LEAF + 3), 5), 0);
     ASSERT_STACK(&made.stack, STACK_CUT_UNREADABLE, code_at(LEAF + 3), code_at(MIDDLE + 0xf));
     assert_true(made.hints.needs_more_stack);
-    made.snapshot.stack_bytes = 51 * 8; /* the half of a frame */
+    made.snapshot.stack.bytes = 51 * 8; /* the half of a frame */
     assert_int_equal(walk_from(&made, code_at(LEAF + 3), 5), 0);
     ASSERT_STACK(&made.stack, STACK_CUT_UNREADABLE, code_at(LEAF + 3), code_at(MIDDLE + 0xf));
     assert_true(made.hints.needs_more_stack);
     /* Off the stack altogether: no longer copy has it. */
-    put_frame(10, made.snapshot.stack_end + 64, code_at(MIDDLE + 0x10));
+    put_frame(10, made.snapshot.stack.end + 64, code_at(MIDDLE + 0x10));
     assert_int_equal(walk_from(&made, code_at(LEAF + 3), 5), 0);
     ASSERT_STACK(&made.stack, STACK_CUT_UNREADABLE, code_at(LEAF + 3), code_at(MIDDLE + 0xf));
     assert_false(made.hints.needs_more_stack);

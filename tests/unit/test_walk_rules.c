@@ -268,23 +268,23 @@ static void test_a_stack_that_ends_early(void **state)
         made.words[i] = code_at(PLAIN + 2);
     made.words[30] = code_at(FIRST + 5);
     for (size_t bytes = 0; bytes < 31 * 8; bytes++) {
-        made.snapshot.stack_bytes = bytes;
-        made.snapshot.stack_end_is_known = true;
-        made.snapshot.stack_end = MADE_STACK + 4096;
+        made.snapshot.stack.bytes = bytes;
+        made.snapshot.stack.end_is_known = true;
+        made.snapshot.stack.end = MADE_STACK + 4096;
         assert_int_equal(walk_from(&made, code_at(PLAIN), 0), 0);
         assert_int_equal(made.stack.cut, STACK_CUT_UNREADABLE);
         assert_int_equal(made.stack.depth, bytes / 8 + 1);
         assert_int_equal(made.hints.stack_bytes_used, bytes / 8 * 8);
         assert_true(made.hints.needs_more_stack); /* there is more of it */
-        made.snapshot.stack_end = MADE_STACK + bytes / 8 * 8;
+        made.snapshot.stack.end = MADE_STACK + bytes / 8 * 8;
         assert_int_equal(walk_from(&made, code_at(PLAIN), 0), 0);
         assert_int_equal(made.stack.cut, STACK_CUT_UNREADABLE);
         assert_false(made.hints.needs_more_stack); /* it ends there */
-        made.snapshot.stack_end_is_known = false;
+        made.snapshot.stack.end_is_known = false;
         assert_int_equal(walk_from(&made, code_at(PLAIN), 0), 0);
         assert_true(made.hints.needs_more_stack);
     }
-    made.snapshot.stack_bytes = 31 * 8;
+    made.snapshot.stack.bytes = 31 * 8;
     assert_int_equal(walk_from(&made, code_at(PLAIN), 0), 0);
     assert_int_equal(made.stack.cut, STACK_WHOLE);
 }
@@ -293,10 +293,10 @@ static void test_a_stack_that_ends_early(void **state)
 static void test_another_stack(void **state)
 {
     (void)state;
-    made.snapshot.stack_address = word_at(100);
-    made.snapshot.stack = (unsigned char *)&made.words[100];
-    made.snapshot.stack_bytes = 800;
-    made.snapshot.stack_end = word_at(200);
+    made.snapshot.stack.address = word_at(100);
+    made.snapshot.stack.memory = (unsigned char *)&made.words[100];
+    made.snapshot.stack.bytes = 800;
+    made.snapshot.stack.end = word_at(200);
     assert_int_equal(walk_from(&made, code_at(PLAIN), 0), 0);
     ASSERT_STACK(&made.stack, STACK_CUT_UNREADABLE, code_at(PLAIN));
     assert_false(made.hints.needs_more_stack);
@@ -339,7 +339,7 @@ static void test_a_cfa_in_memory(void **state)
     ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(PLUS_8), code_at(FRAMED + 0xf),
                  code_at(FIRST + 4));
     /* What holds it is not in the copy. */
-    made.snapshot.stack_bytes = 6 * 8;
+    made.snapshot.stack.bytes = 6 * 8;
     assert_int_equal(walk_from(&made, code_at(PLUS_8), 4), 0);
     ASSERT_STACK(&made.stack, STACK_CUT_UNREADABLE, code_at(PLUS_8));
     assert_true(made.hints.needs_more_stack);

@@ -143,18 +143,39 @@ static void test_a_signal_frame_that_was_not_copied(void **state)
     (void)state;
     put_signal_frame(10, code_at(WITH_CFI), code_at(PLAIN), word_at(200));
     for (size_t words = 11; words < 11 + 22; words++) {
-        made.snapshot.stack_bytes = words * 8;
+        made.snapshot.stack.bytes = words * 8;
         assert_int_equal(walk_from(&made, code_at(PLAIN), 10), 0);
         ASSERT_STACK(&made.stack, STACK_CUT_UNREADABLE, code_at(PLAIN), code_at(WITH_CFI));
         assert_true(made.hints.needs_more_stack);
     }
     /* Of a handler that runs on a stack of its own, the rest lies elsewhere. */
-    made.snapshot.stack_bytes = made.snapshot.stack_end - MADE_STACK;
+    made.snapshot.stack.bytes = made.snapshot.stack.end - MADE_STACK;
     put_signal_frame(10, code_at(WITH_CFI), code_at(PLAIN), 0x7ff000000000);
     assert_int_equal(walk_from(&made, code_at(PLAIN), 10), 0);
     ASSERT_STACK(&made.stack, STACK_CUT_UNREADABLE, code_at(PLAIN), code_at(WITH_CFI),
                  code_at(PLAIN));
     assert_false(made.hints.needs_more_stack);
+    assert_int_equal(made.hints.missing_address, 0x7ff000000000);
+}
+
+static void test_a_handler_on_a_stack_of_its_own(void **state)
+{
+    (void)state;
+    uint64_t left[] = {code_at(PLAIN + 30), code_at(FIRST + 5)};
+    made.snapshot.other_stack = (struct stack_copy){
+        .address = 0x7ff000000000, .memory = (unsigned char *)left, .bytes = sizeof left};
+    put_signal_frame(10, code_at(WITH_CFI), code_at(PLAIN + 20), 0x7ff000000000);
+    assert_int_equal(walk_from(&made, code_at(PLAIN), 10), 0);
+    ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(PLAIN), code_at(WITH_CFI), code_at(PLAIN + 20),
+                 code_at(PLAIN + 29), code_at(FIRST + 4));
+    assert_true(made.hints.used_other_stack);
+    /* Too little of it. */
+    made.snapshot.other_stack.bytes = 8;
+    assert_int_equal(walk_from(&made, code_at(PLAIN), 10), 0);
+    ASSERT_STACK(&made.stack, STACK_CUT_UNREADABLE, code_at(PLAIN), code_at(WITH_CFI),
+                 code_at(PLAIN + 20), code_at(PLAIN + 29));
+    assert_int_equal(made.hints.missing_address, 0x7ff000000008);
+    made.snapshot.other_stack = (struct stack_copy){0};
 }
 
 /* A damaged one that leads to itself: only the depth ends it. */
@@ -179,6 +200,7 @@ int main(void)
         TEST(test_a_handler_that_was_interrupted),
         TEST(test_what_was_interrupted_in_no_code),
         TEST(test_a_signal_frame_that_was_not_copied),
+        TEST(test_a_handler_on_a_stack_of_its_own),
         TEST(test_a_signal_frame_that_leads_to_itself),
     };
     return cmocka_run_group_tests_name("walk_signals", tests, NULL, NULL);
