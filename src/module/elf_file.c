@@ -111,6 +111,7 @@ static int read_headers(struct module *module, Elf *elf)
     if (elf_kind(elf) != ELF_K_ELF || gelf_getclass(elf) != ELFCLASS64 ||
         !gelf_getehdr(elf, &ehdr) || elf_getphdrnum(elf, &count))
         return -ENOEXEC;
+    module->entry_address = ehdr.e_entry;
     for (size_t i = 0; i < count; i++) {
         GElf_Phdr header;
         if (!gelf_getphdr(elf, (int)i, &header))
@@ -134,11 +135,7 @@ static int read_headers(struct module *module, Elf *elf)
 
 int elf_file_read(struct module *module)
 {
-    elf_version(EV_CURRENT);
-    /* ELF_C_READ, not ELF_C_READ_MMAP: the file may shrink while we look (see image.h). */
-    Elf *elf = module->image.fd >= 0
-                   ? elf_begin(module->image.fd, ELF_C_READ, NULL)
-                   : elf_memory((char *)module->image.memory, module->image.bytes);
+    Elf *elf = module_open_elf(module);
     if (!elf)
         return -ENOEXEC;
     int err = read_headers(module, elf);

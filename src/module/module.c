@@ -96,6 +96,7 @@ static void module_free(struct module *module)
     if (!module)
         return;
     image_close(&module->image);
+    functions_free(&module->functions);
     free(module->segments);
     free(module->debug_frame.memory);
     free(module->path);
@@ -185,6 +186,14 @@ bool module_address_of_offset(const struct module *module, uint64_t offset, uint
         return false;
     *ret_address = offset - found->offset + found->address;
     return true;
+}
+
+Elf *module_open_elf(struct module *module)
+{
+    elf_version(EV_CURRENT);
+    /* ELF_C_READ, not ELF_C_READ_MMAP: the file may shrink while we look (see image.h). */
+    return module->image.fd >= 0 ? elf_begin(module->image.fd, ELF_C_READ, NULL)
+                                 : elf_memory((char *)module->image.memory, module->image.bytes);
 }
 
 bool module_read(struct module *module, uint64_t address, void *buffer, size_t bytes)

@@ -3,8 +3,10 @@
 #ifndef FGPROF_MODULE_MODULE_H
 #define FGPROF_MODULE_MODULE_H
 
+#include "module/functions.h"
 #include "module/image.h"
 
+#include <libelf.h>
 #include <sys/types.h>
 
 struct maps_entry;
@@ -39,9 +41,11 @@ struct module {
     struct image image;
     struct segment *segments;
     size_t segment_count;
+    uint64_t entry_address; /* where a process that runs it begins */
     struct unwind_table unwind_table;
     struct cfi_section eh_frame; /* looked for only where there is no unwind_table */
     struct cfi_section debug_frame;
+    struct functions functions; /* see functions_find */
     unsigned char build_id[64];
     size_t build_id_bytes; /* 0: it has none */
 };
@@ -63,6 +67,9 @@ void modules_free(struct modules *modules);
  * by offset: there may be several (lld and mold make them), and the first need not start at 0.
  * Returns false where no segment holds it. */
 bool module_address_of_offset(const struct module *module, uint64_t offset, uint64_t *ret_address);
+
+/* Opens the module's file for libelf, for elf_end. NULL where it is no ELF file. */
+Elf *module_open_elf(struct module *module);
 
 /* Reads bytes at one of the module's own addresses. Returns false where they are not in the file.
  */

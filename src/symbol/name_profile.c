@@ -107,6 +107,29 @@ static int add_location(struct naming *naming, struct space *space, uint64_t add
     return 0;
 }
 
+/* Why the stack ends, and where its last frame lies if that is why. */
+static int add_note(struct naming *naming, const struct counted_stack *stack,
+                    uint32_t *ret_location)
+{
+    const char *note = notes[stack->cut];
+    bool is_of_module =
+        stack->cut == STACK_CUT_NO_UNWIND_INFO || stack->cut == STACK_CUT_NO_REGISTER;
+    const struct mapping *mapping = NULL;
+    if (is_of_module && stack->depth)
+        mapping = space_find(naming->spaces->items[stack->space],
+                             naming->table->addresses[stack->first_address + stack->depth - 1]);
+    if (!mapping || !mapping->module)
+        return profile_add_note(naming->profile, note, ret_location);
+    const char *slash = strrchr(mapping->path, '/');
+    char *text;
+    if (asprintf(&text, "%.*s in %s]", (int)strlen(note) - 1, note,
+                 slash ? slash + 1 : mapping->path) < 0)
+        return -ENOMEM;
+    int err = profile_add_note(naming->profile, text, ret_location);
+    free(text);
+    return err;
+}
+
 static int add_stack(struct naming *naming, const struct counted_stack *stack, uint32_t *ret_stack)
 {
     size_t depth = 0;
@@ -121,7 +144,7 @@ static int add_stack(struct naming *naming, const struct counted_stack *stack, u
             return err;
     }
     if (notes[stack->cut]) {
-        int err = profile_add_note(naming->profile, notes[stack->cut], &naming->locations[depth++]);
+        int err = add_note(naming, stack, &naming->locations[depth++]);
         if (err)
             return err;
     }

@@ -18,6 +18,11 @@ enum call_kind {
 enum call_kind call_before(const uint8_t before[CALL_BYTES_MAX], uint64_t return_address,
                            uint64_t *ret_target);
 
+#define THREAD_END_BYTES 16 /* how much of the code behind a call is looked at */
+
+/* Whether the code behind a call only ends the thread, or can't be reached. */
+bool call_is_last(const uint8_t after[THREAD_END_BYTES]);
+
 /* Whether `code`, the first 16 bytes of a call's target, only jump on to what the dynamic linker
  * put there, so that the target tells nothing (an entry of the PLT). */
 bool call_is_to_stub(const uint8_t code[16]);

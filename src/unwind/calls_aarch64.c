@@ -16,6 +16,13 @@ enum call_kind call_before(const uint8_t before[CALL_BYTES_MAX], uint64_t return
     return (instruction & 0xfffffc1fu) == 0xd63f0000u ? CALL_INDIRECT : CALL_NONE;
 }
 
+/* exit, which is system call 93: mov x8, #93; svc #0. */
+bool call_is_last(const uint8_t after[THREAD_END_BYTES])
+{
+    static const uint8_t exit_call[] = {0xa8, 0x0b, 0x80, 0xd2, 0x01, 0x00, 0x00, 0xd4};
+    return memmem(after, THREAD_END_BYTES, exit_call, sizeof exit_call) != NULL;
+}
+
 /* adrp x16, ... at its first or, after bti c, its second instruction. */
 bool call_is_to_stub(const uint8_t code[16])
 {

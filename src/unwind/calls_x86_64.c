@@ -37,6 +37,17 @@ enum call_kind call_before(const uint8_t before[CALL_BYTES_MAX], uint64_t return
     return CALL_NONE;
 }
 
+/* hlt; or exit, which is system call 60: mov $60 to eax, or to al where the rest is 0; syscall. */
+bool call_is_last(const uint8_t after[THREAD_END_BYTES])
+{
+    static const uint8_t mov_eax[] = {0xb8, 60, 0, 0, 0, 0x0f, 0x05};
+    static const uint8_t mov_al[] = {0xb0, 60, 0x0f, 0x05};
+    if (after[0] == 0xf4)
+        return true;
+    return memmem(after, THREAD_END_BYTES, mov_eax, sizeof mov_eax) ||
+           memmem(after, THREAD_END_BYTES, mov_al, sizeof mov_al);
+}
+
 /* [endbr64] [bnd] jmp *displacement(%rip) */
 bool call_is_to_stub(const uint8_t code[16])
 {

@@ -25,6 +25,7 @@ struct rule_place {
 struct rule {
     uint8_t kind;              /* enum rule_kind */
     uint8_t has_frame_pointer; /* the caller's is known: it was saved, or is the same still */
+    uint8_t is_from_code;      /* it was not told by the module, and is to be checked */
     struct rule_place cfa;
     int32_t cfa_offset; /* added to what was at `cfa` */
     struct rule_place return_address;

@@ -1,4 +1,5 @@
 #include "unwind/rule_tables.h"
+#include "unwind/rule_code.h"
 #include "unwind/signal_frame.h"
 #include "base/array.h"
 
@@ -75,6 +76,8 @@ static int make(struct rule_tables *tables, struct rule_table *table, struct mod
         ret_rule->kind = RULE_COMPLEX;
     if (ret_rule->kind == RULE_NONE && is_signal_return(module, address))
         ret_rule->kind = RULE_SIGNAL_FRAME;
+    if (ret_rule->kind == RULE_NONE)
+        *ret_rule = rule_from_code(module, address);
     return 0;
 }
 
@@ -108,9 +111,10 @@ const struct rule *rule_tables_find(struct rule_tables *tables, struct module *m
 uint64_t rule_tables_function(struct rule_tables *tables, struct module *module, uint64_t address)
 {
     struct rule_table *table = table_of(tables, module);
-    if (!table || cfi_index_find(&table->index, module, address, tables->scratch))
-        return 0;
-    return tables->scratch->start;
+    struct function_range range;
+    if (table && cfi_index_find(&table->index, module, address, tables->scratch) == 0)
+        return tables->scratch->start;
+    return functions_find(module, address, &range) ? range.start : 0;
 }
 
 void rule_tables_free(struct rule_tables *tables)

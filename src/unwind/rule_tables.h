@@ -29,8 +29,8 @@ struct rule_tables {
 const struct rule *rule_tables_find(struct rule_tables *tables, struct module *module,
                                     uint64_t address);
 
-/* The start of the function that holds `address`, by its call frame information; 0 where there is
- * none. */
+/* The start of the function that holds `address`, by its call frame information or else the
+ * symbol table; 0 where there is neither. */
 uint64_t rule_tables_function(struct rule_tables *tables, struct module *module, uint64_t address);
 
 void rule_tables_free(struct rule_tables *tables);

@@ -5,6 +5,8 @@
 
 #include <errno.h>
 
+#define ENTRY_BYTES 64 /* of code, from a program's entry to the call that does not return */
+
 /* A frame on the way. The other registers are known only in the first one, and where a signal came.
  */
 struct frame {
@@ -155,6 +157,19 @@ static bool follows_call(const struct walk *walk, uint64_t address)
            call_before(before, address, &target) != CALL_NONE;
 }
 
+/* Whether a thread may have begun in this function: the program's entry is near, or nothing but the
+ * thread's end follows. */
+static bool is_first_function(const struct walk *walk, const struct frame *frame)
+{
+    uint8_t after[THREAD_END_BYTES];
+    const struct mapping *mapping = space_find(walk->space, frame->pc);
+    if (!mapping || !mapping->has_bias)
+        return false;
+    uint64_t address = frame->pc - mapping->bias;
+    return address - mapping->module->entry_address < ENTRY_BYTES ||
+           (module_read(mapping->module, address, after, sizeof after) && call_is_last(after));
+}
+
 /* In code without call frame information: the frame pointer points to where the caller's was saved,
  * and the return address is next to it. It is believed where all of it fits. */
 static enum step step_by_frame_pointer(struct walk *walk, struct frame *frame)
@@ -162,8 +177,9 @@ static enum step step_by_frame_pointer(struct walk *walk, struct frame *frame)
     uint64_t saved, pc;
     if (!frame->has_frame_pointer)
         return cut(walk, STACK_CUT_NO_REGISTER);
-    /* The psABIs have the first frame marked so. */
-    if (!frame->frame_pointer)
+    /* The psABIs have the first frame marked so; but where it is no frame pointer, but a register
+     * as any other, it may well be 0. */
+    if (!frame->frame_pointer && is_first_function(walk, frame))
         return STEP_WHOLE;
     if (frame->frame_pointer < frame->sp || frame->frame_pointer % sizeof saved)
         return cut(walk, STACK_CUT_NO_UNWIND_INFO);
@@ -176,12 +192,39 @@ static enum step step_by_frame_pointer(struct walk *walk, struct frame *frame)
     return STEP_TAKEN;
 }
 
+/* What was read from the code is believed where it leads behind a call. */
+static enum step step_by_code(struct walk *walk, struct frame *frame, const struct rule *rule)
+{
+    struct frame caller = *frame;
+    if (step_to_caller(walk, &caller, rule) == STEP_TAKEN && follows_call(walk, caller.pc)) {
+        *frame = caller;
+        return STEP_TAKEN;
+    }
+    if (walk->hints->needs_more_stack)
+        return STEP_CUT;
+    walk->stack->cut = STACK_WHOLE;
+    return step_by_frame_pointer(walk, frame);
+}
+
+/* The code jumped, or called, to where there is none: a signal handler finds it there (a null
+ * pointer was called), and the caller's address is still the last that was pushed. */
+static enum step step_from_no_code(struct walk *walk, struct frame *frame)
+{
+    uint64_t pc;
+    walk->hints->has_unknown_address = true;
+    if (!walk_read_stack(walk, frame->sp, &pc) || !follows_call(walk, pc))
+        return cut(walk, STACK_CUT_NO_UNWIND_INFO);
+    set_frame(frame, pc, frame->sp + sizeof pc, frame->has_frame_pointer, frame->frame_pointer);
+    return STEP_TAKEN;
+}
+
 static enum step take_step(struct walk *walk, struct frame *frame, const struct rule *rule,
                            struct registers *interrupted)
 {
     switch (rule->kind) {
     case RULE_CALLER:
-        return step_to_caller(walk, frame, rule);
+        return rule->is_from_code ? step_by_code(walk, frame, rule)
+                                  : step_to_caller(walk, frame, rule);
     case RULE_NONE:
         return step_by_frame_pointer(walk, frame);
     case RULE_SIGNAL_FRAME:
@@ -250,20 +293,27 @@ int walk_by_rules(struct walk *walk, struct rule_tables *tables)
     for (;;) {
         uint64_t address;
         /* A caller at 0 is none: so the first frame of a thread may be marked. */
-        if (!frame.pc && stack->depth)
+        if (!frame.pc && !frame.is_exact)
             return 0;
         /* A call may be the last instruction of all that its file has mapped. */
         const struct mapping *mapping =
             space_find(walk->space, frame.is_exact ? frame.pc : frame.pc - 1);
-        if (!mapping) {
+        if (!mapping && !frame.is_exact) {
+            /* A caller in no code is no caller. */
             walk->hints->has_unknown_address = true;
             stack->cut = STACK_CUT_NO_UNWIND_INFO;
-            /* The leaf is where the thread is, known or not; a caller in no code is no caller. */
-            return stack->depth ? 0 : walk_push(walk, frame.pc);
+            return 0;
         }
         if (stack->depth == walk->max_depth) {
             stack->cut = STACK_CUT_AT_MAX_DEPTH;
             return 0;
+        }
+        if (!mapping) {
+            if (walk_push(walk, frame.pc))
+                return -ENOMEM;
+            if (step_from_no_code(walk, &frame) != STEP_TAKEN)
+                return 0;
+            continue;
         }
         const struct rule *rule = rule_of(tables, &frame, mapping, &address);
         if (!rule || walk_push(walk, address))

@@ -153,22 +153,37 @@ def test_debug_frame_alone(world):
     check_states(world, packed)
 
 
+NO_TABLES = ("-g0", "-fno-asynchronous-unwind-tables", "-fno-unwind-tables", "-fno-dwarf2-cfi-asm")
+
+
 def test_frame_pointers_alone(world):
-    # A thread asleep does not show its frame pointer. It is stopped once to learn it, unless its
-    # call is one that a stop might disturb, as read is: the thread in that is left out.
-    states = open(os.path.join(world.source, FIXTURES, "states.c")).read()
-    unpiped = states.replace('{"piped", in_pipe}', '{"sleeping", in_sleep}')
-    assert unpiped != states
-    waits = {thread: names for thread, names in WAITS.items() if thread != "piped"}
-    source = world.path("unpiped.c")
-    with open(source, "w") as file:
-        file.write(unpiped)
-    program = compile_states(world, "frame-pointer", "-g0", "-fno-asynchronous-unwind-tables",
-                             "-fno-unwind-tables", "-fno-dwarf2-cfi-asm", "-fno-omit-frame-pointer",
-                             source=source)
+    program = compile_states(world, "frame-pointer", *NO_TABLES, "-fno-omit-frame-pointer")
     assert not OWN & described_functions(program, ".eh_frame")
     assert not described_functions(program, ".debug_frame")
-    check_states(world, program, waits)
+    check_states(world, program)
+
+
+def test_neither_tables_nor_frame_pointers(world):
+    """The code itself says where the return address is."""
+    for level in ("-O0", "-O2", "-O3"):
+        program = compile_states(world, "nothing" + level, *NO_TABLES, level,
+                                 "-fno-optimize-sibling-calls", "-fno-inline",
+                                 "-fomit-frame-pointer")
+        assert not OWN & described_functions(program, ".eh_frame")
+        check_states(world, program)
+
+
+def test_nothing_at_all(world):
+    """Without even symbols the stack is cut, where it says so."""
+    program = compile_states(world, "stripped", *NO_TABLES, "-O2", "-fomit-frame-pointer", "-s")
+    with ended_at_the_end(program, 30, stdout=subprocess.PIPE) as target:
+        assert target.stdout.readline() == b"ready\n"
+        stacks = folded(world.attach(target).stdout)
+        target.stdout.close()
+    note = f"[truncated: no unwind info in {os.path.basename(program)}]"
+    unknown = f"[truncated: frame pointer not known in {os.path.basename(program)}]"
+    cut = [stack for stack in stacks if stack[0] in (note, unknown)]
+    assert cut and all(stack[0][0] != "[" or stack in cut for stack in stacks), stacks
 
 
 def test_without_the_linkers_table(world):

@@ -48,6 +48,7 @@ static int set_up(void **state)
     put_call(&made, OF_UNREADABLE, UNREADABLE);
     put_call(&made, OF_OTHER, OTHER);
     put_call(&made, OF_STUB, STUB);
+    put_code(&made, 0x3000, (const uint8_t[]){0xf4}, 1);
     end_module(&made);
     forget_register(&made, RBP);
     return unwinder_new(&unwinder);
@@ -158,7 +159,8 @@ static void test_what_leads_nowhere_is_not_believed(void **state)
     put_frame(6, OF_NEEDING);
     made.words[8] = 0x1234;
     assert_false(is_found(NEEDING, 6));
-    made.words[8] = code_at(0x3000); /* code without information, and a frame pointer of 0: ends */
+    /* Code without information, a frame pointer of 0, and nothing but hlt: the first frame. */
+    made.words[8] = code_at(0x3000);
     assert_true(is_found(NEEDING, 6));
     made.words[6] = 3;
     assert_false(is_found(NEEDING, 6));

@@ -21,6 +21,7 @@ static int set_up(void **state)
     put_call(&made, FIRST + 5, OUTER);
     for (size_t i = 0; i < sizeof bare / sizeof *bare; i++)
         put_call(&made, bare[i] + 0x10, LEAF);
+    put_code(&made, OUTER + 0x10, (const uint8_t[]){0xf4}, 1); /* hlt */
     end_module(&made);
     return 0;
 }
@@ -52,20 +53,27 @@ static void test_a_chain(void **state)
     assert_int_equal(made.hints.stack_bytes_used, 32 * 8);
 }
 
-/* The first frame of a stack has a frame pointer of 0, by the psABI, or a return address of 0. */
+/* The first frame of a stack has a frame pointer of 0, by the psABI, and does not return; or it has
+ * a return address of 0. */
 static void test_the_ends_of_a_chain(void **state)
 {
     (void)state;
-    put_frame(10, 0, code_at(MIDDLE + 0x10));
+    put_frame(10, 0, code_at(OUTER + 0x10));
     set_register(&made, RBP, word_at(10));
     assert_int_equal(walk_from(&made, code_at(LEAF + 3), 5), 0);
-    ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(LEAF + 3), code_at(MIDDLE + 0xf));
+    ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(LEAF + 3), code_at(OUTER + 0xf));
+    /* Code that goes on when it is returned to was called itself: the register is 0 by chance. */
+    put_frame(10, 0, code_at(MIDDLE + 0x10));
+    assert_int_equal(walk_from(&made, code_at(LEAF + 3), 5), 0);
+    ASSERT_STACK(&made.stack, STACK_CUT_NO_UNWIND_INFO, code_at(LEAF + 3), code_at(MIDDLE + 0xf));
     put_frame(10, word_at(20), 0);
     assert_int_equal(walk_from(&made, code_at(LEAF + 3), 5), 0);
     ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(LEAF + 3));
     set_register(&made, RBP, 0);
     assert_int_equal(walk_from(&made, code_at(LEAF + 3), 5), 0);
-    ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(LEAF + 3));
+    ASSERT_STACK(&made.stack, STACK_CUT_NO_UNWIND_INFO, code_at(LEAF + 3));
+    assert_int_equal(walk_from(&made, code_at(OUTER + 0x10), 5), 0);
+    ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(OUTER + 0x10));
 }
 
 /* Between code with information and code without: each says the next what it needs. */

@@ -28,6 +28,7 @@ static int set_up(void **state)
     put_function(&made, BY_R10, 0x100, BYTES(DW_CFA_def_cfa, R10, 0));
     put_function(&made, FRAMED, 0x100, BYTES(DW_CFA_def_cfa, RBP, 16, DW_CFA_offset | RBP, 2));
     put_signal_function(&made, WITH_CFI - 1, 10);
+    put_call(&made, PLAIN + 0x28, FRAMED);
     put_code(&made, WITH_CFI, signal_return, sizeof signal_return);
     put_code(&made, WITHOUT_CFI, signal_return, sizeof signal_return);
     end_module(&made);
@@ -132,10 +133,16 @@ static void test_a_handler_that_was_interrupted(void **state)
 static void test_what_was_interrupted_in_no_code(void **state)
 {
     (void)state;
-    put_signal_frame(10, code_at(WITH_CFI), 0x4444, word_at(200));
+    put_signal_frame(10, code_at(WITH_CFI), 0, word_at(200));
     assert_int_equal(walk_from(&made, code_at(PLAIN), 10), 0);
-    ASSERT_STACK(&made.stack, STACK_CUT_NO_UNWIND_INFO, code_at(PLAIN), code_at(WITH_CFI));
+    ASSERT_STACK(&made.stack, STACK_CUT_NO_UNWIND_INFO, code_at(PLAIN), code_at(WITH_CFI), 0);
     assert_true(made.hints.has_unknown_address);
+    /* It was called indeed. */
+    made.words[200] = code_at(PLAIN + 0x28);
+    made.words[201] = code_at(FIRST + 5);
+    assert_int_equal(walk_from(&made, code_at(PLAIN), 10), 0);
+    ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(PLAIN), code_at(WITH_CFI), 0,
+                 code_at(PLAIN + 0x27), code_at(FIRST + 4));
 }
 
 static void test_a_signal_frame_that_was_not_copied(void **state)

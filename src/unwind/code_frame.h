@@ -1,0 +1,31 @@
+/* Where a function without call frame information has its return address, read from its machine
+ * code. The build compiles one of code_frame_x86_64.c and code_frame_aarch64.c. */
+#ifndef FGPROF_UNWIND_CODE_FRAME_H
+#define FGPROF_UNWIND_CODE_FRAME_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define CODE_FRAME_BYTES_MAX 8192 /* how far from its start a function is followed */
+
+enum code_frame_kind {
+    CODE_FRAME_UNKNOWN,
+    CODE_FRAME_BY_SP,      /* the stack pointer tells */
+    CODE_FRAME_BY_POINTER, /* the frame pointer does: it is set up */
+};
+
+struct code_frame {
+    enum code_frame_kind kind;
+    /* Of CODE_FRAME_BY_SP: where things are, in bytes above the stack pointer. */
+    int32_t return_address;
+    bool has_saved_frame_pointer; /* else the caller's is still in the register */
+    int32_t saved_frame_pointer;
+};
+
+/* Follows `code`, which begins with the function, to the instruction that holds the byte at `at` or
+ * begins there, and returns the frame before it. The code's own jumps are followed; what is only
+ * reached from elsewhere, or through a table, is not known. */
+struct code_frame code_frame_at(const uint8_t *code, size_t code_bytes, size_t at);
+
+#endif

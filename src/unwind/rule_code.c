@@ -1,0 +1,39 @@
+#include "unwind/rule_code.h"
+#include "unwind/code_frame.h"
+
+/* The return address is the last word below the CFA (System V psABI, 3.2.2; of both architectures
+ * only x86-64 has such frames here). */
+#define RETURN_ADDRESS_BYTES 8
+
+static struct rule rule_of_frame(const struct code_frame *frame)
+{
+    struct rule rule = {
+        .kind = RULE_CALLER,
+        .is_from_code = true,
+        .has_frame_pointer = true,
+        .cfa = {.register_number = (uint8_t)architecture.sp},
+        .cfa_offset = frame->return_address + RETURN_ADDRESS_BYTES,
+        .return_address = {RULE_CFA, true, -RETURN_ADDRESS_BYTES},
+        .frame_pointer = {.register_number = (uint8_t)architecture.frame_pointer},
+    };
+    if (frame->has_saved_frame_pointer)
+        rule.frame_pointer =
+            (struct rule_place){RULE_CFA, true, frame->saved_frame_pointer - rule.cfa_offset};
+    return rule;
+}
+
+struct rule rule_from_code(struct module *module, uint64_t address)
+{
+    static const struct rule none = {.kind = RULE_NONE};
+    uint8_t code[CODE_FRAME_BYTES_MAX];
+    struct function_range function;
+    if (!functions_find(module, address, &function))
+        return none;
+    uint64_t at = address - function.start, bytes = function.end - function.start;
+    if (bytes > sizeof code)
+        bytes = sizeof code;
+    if (at >= bytes || !module_read(module, function.start, code, bytes))
+        return none;
+    struct code_frame frame = code_frame_at(code, bytes, at);
+    return frame.kind == CODE_FRAME_BY_SP ? rule_of_frame(&frame) : none;
+}

@@ -1,0 +1,133 @@
+/* Where functions have their return address, by their instructions. */
+#include "unit.h"
+#include "unwind/code_frame.h"
+
+#ifdef __x86_64__
+
+/* A function that saves rbx, calls where its argument is not 0, and has a second way out:
+ *  0 push %rbx; 1 test %edi,%edi; 3 je 17; 5 sub $16,%rsp; 9 call; 14 add $16,%rsp (4 bytes: 18);
+ * 18 pop %rbx; 19 ret; 20 pop %rbx; 21 ret */
+static const uint8_t plain[] = {0x53, 0x85, 0xff, 0x74, 0x0f, 0x48, 0x83, 0xec, 0x10, 0xe8, 0,
+                                0,    0,    0,    0x48, 0x83, 0xc4, 0x10, 0x5b, 0xc3, 0x5b, 0xc3};
+
+static void check_by_sp(const uint8_t *code, size_t bytes, size_t at, int32_t return_address)
+{
+    struct code_frame frame = code_frame_at(code, bytes, at);
+    assert_int_equal(frame.kind, CODE_FRAME_BY_SP);
+    assert_int_equal(frame.return_address, return_address);
+    assert_false(frame.has_saved_frame_pointer);
+}
+
+static void test_every_instruction(void **state)
+{
+    (void)state;
+    static const int32_t above_sp[sizeof plain] = {
+        [1] = 8, [3] = 8, [5] = 8, [9] = 24, [14] = 24, [18] = 8, [20] = 8};
+    static const size_t begins[] = {0, 1, 3, 5, 9, 14, 18, 19, 20, 21};
+    for (size_t i = 0; i < sizeof begins / sizeof *begins; i++)
+        check_by_sp(plain, sizeof plain, begins[i], above_sp[begins[i]]);
+    /* In the middle of the call, as a return address less one is. */
+    check_by_sp(plain, sizeof plain, 13, 24);
+}
+
+static void test_a_frame_pointer(void **state)
+{
+    (void)state;
+    /* 0 endbr64; 4 push %rbp; 5 mov %rsp,%rbp; 8 push %rbx; 9 sub %rax,%rsp; 12 lea -8(%rbp),%rsp;
+     * 16 pop %rbx; 17 leave; 18 ret */
+    static const uint8_t code[] = {0xf3, 0x0f, 0x1e, 0xfa, 0x55, 0x48, 0x89, 0xe5, 0x53, 0x48,
+                                   0x29, 0xc4, 0x48, 0x8d, 0x65, 0xf8, 0x5b, 0xc9, 0xc3};
+    check_by_sp(code, sizeof code, 0, 0);
+    check_by_sp(code, sizeof code, 4, 0);
+    struct code_frame frame = code_frame_at(code, sizeof code, 5);
+    assert_int_equal(frame.kind, CODE_FRAME_BY_SP);
+    assert_int_equal(frame.return_address, 8);
+    assert_true(frame.has_saved_frame_pointer);
+    assert_int_equal(frame.saved_frame_pointer, 0);
+    for (size_t at = 8; at <= 17; at++)
+        assert_int_equal(code_frame_at(code, sizeof code, at).kind, CODE_FRAME_BY_POINTER);
+    check_by_sp(code, sizeof code, 18, 0);
+}
+
+/* Its caller's is saved with others, and the register used for something else. */
+static void test_a_saved_frame_pointer_that_is_none(void **state)
+{
+    (void)state;
+    /* 0 push %rbp; 1 push %rbx; 2 mov %edi,%ebp; 4 sub $8,%rsp; 8 nop; */
+    static const uint8_t code[] = {0x55, 0x53, 0x89, 0xfd, 0x48, 0x83, 0xec, 0x08, 0x90};
+    struct code_frame frame = code_frame_at(code, sizeof code, 8);
+    assert_int_equal(frame.kind, CODE_FRAME_BY_SP);
+    assert_int_equal(frame.return_address, 24);
+    assert_true(frame.has_saved_frame_pointer);
+    assert_int_equal(frame.saved_frame_pointer, 16);
+}
+
+/* 0 sub $8,%rsp; 4 jmp 9; 6 nop; 7 nop; 8 nop; 9 dec %edi; 11 jne 6; 13 add $8,%rsp; 17 ret: the
+ * loop's body is reached from its end. */
+static void test_a_loop(void **state)
+{
+    (void)state;
+    static const uint8_t code[] = {0x48, 0x83, 0xec, 0x08, 0xeb, 0x03, 0x90, 0x90, 0x90,
+                                   0xff, 0xcf, 0x75, 0xf9, 0x48, 0x83, 0xc4, 0x08, 0xc3};
+    check_by_sp(code, sizeof code, 7, 8);
+    check_by_sp(code, sizeof code, 9, 8);
+    check_by_sp(code, sizeof code, 17, 0);
+}
+
+/* 0 test %edi,%edi; 2 jne 11; 4 sub $8,%rsp; 8 call through rax, which does not return; 10 nop;
+ * 11 ret */
+static void test_behind_a_call_that_does_not_return(void **state)
+{
+    (void)state;
+    static const uint8_t code[] = {0x85, 0xff, 0x75, 0x07, 0x48, 0x83,
+                                   0xec, 0x08, 0xff, 0xd0, 0x90, 0xc3};
+    check_by_sp(code, sizeof code, 8, 8);
+    check_by_sp(code, sizeof code, 11, 0);
+}
+
+static void check_unknown(const uint8_t *code, size_t bytes, size_t at)
+{
+    assert_int_equal(code_frame_at(code, bytes, at).kind, CODE_FRAME_UNKNOWN);
+}
+
+static void test_what_can_not_be_told(void **state)
+{
+    (void)state;
+    static const uint8_t behind_ret[] = {0xc3, 0x90, 0x90};
+    check_unknown(behind_ret, sizeof behind_ret, 1);
+    /* mov %rsi,%rsp; sub %rax,%rsp; and $-32,%rsp; pop %rsp: another stack, or how far down. */
+    static const uint8_t writes[][5] = {{0x48, 0x89, 0xf4, 0x90, 0x90},
+                                        {0x48, 0x29, 0xc4, 0x90, 0x90},
+                                        {0x48, 0x83, 0xe4, 0xe0, 0x90},
+                                        {0x5c, 0x90, 0x90, 0x90, 0x90}};
+    for (size_t i = 0; i < sizeof writes / sizeof *writes; i++)
+        check_unknown(writes[i], 5, 4);
+    /* rbp is overwritten before it was saved; pop behind the beginning; not an instruction. */
+    check_unknown((const uint8_t[]){0x89, 0xfd, 0x90}, 3, 2);
+    check_unknown((const uint8_t[]){0x58, 0x90}, 2, 1);
+    check_unknown((const uint8_t[]){0x06, 0x90}, 2, 1);
+    check_unknown(plain, 3, 4); /* not all of the code is there */
+    check_unknown(plain, sizeof plain, sizeof plain);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_instruction),
+        cmocka_unit_test(test_a_frame_pointer),
+        cmocka_unit_test(test_a_saved_frame_pointer_that_is_none),
+        cmocka_unit_test(test_a_loop),
+        cmocka_unit_test(test_behind_a_call_that_does_not_return),
+        cmocka_unit_test(test_what_can_not_be_told),
+    };
+    return cmocka_run_group_tests_name("code_frame", tests, NULL, NULL);
+}
+
+#else
+
+int main(void)
+{
+    return 77; /* skipped: no tests for this architecture */
+}
+
+#endif
