@@ -175,12 +175,12 @@ static bool is_first_function(const struct walk *walk, const struct frame *frame
 static enum step step_by_frame_pointer(struct walk *walk, struct frame *frame)
 {
     uint64_t saved, pc;
-    if (!frame->has_frame_pointer)
-        return cut(walk, STACK_CUT_NO_REGISTER);
     /* The psABIs have the first frame marked so; but where it is no frame pointer, but a register
      * as any other, it may well be 0. */
-    if (!frame->frame_pointer && is_first_function(walk, frame))
+    if ((!frame->has_frame_pointer || !frame->frame_pointer) && is_first_function(walk, frame))
         return STEP_WHOLE;
+    if (!frame->has_frame_pointer)
+        return cut(walk, STACK_CUT_NO_REGISTER);
     if (frame->frame_pointer < frame->sp || frame->frame_pointer % sizeof saved)
         return cut(walk, STACK_CUT_NO_UNWIND_INFO);
     if (!walk_read_stack(walk, frame->frame_pointer, &saved) ||
@@ -236,23 +236,29 @@ static enum step take_step(struct walk *walk, struct frame *frame, const struct 
     }
 }
 
-/* A frame that no rule says anything of; or the trampoline that a signal handler returns to, which
- * was not called, and so is looked up where it is. */
-static const struct rule *rule_without_cfi(struct rule_tables *tables, const struct frame *frame,
-                                           const struct mapping *mapping)
+/* A frame that no rule says anything of; or one that did not make the call which returns to it, and
+ * so is looked up where it is: the trampoline that a signal handler returns to, or a function from
+ * its first instruction, which makecontext(3) has the first one of a stack return to. */
+static const struct rule *rule_without_cfi(const struct walk *walk, struct rule_tables *tables,
+                                           const struct frame *frame, const struct mapping *mapping)
 {
-    static const struct rule none = {.kind = RULE_NONE};
+    static const struct rule none = {.kind = RULE_NONE}, first = {.kind = RULE_FIRST_FRAME};
     if (!mapping->has_bias || frame->is_exact)
         return &none;
-    const struct rule *rule = rule_tables_find(tables, mapping->module, frame->pc - mapping->bias);
-    return !rule || rule->kind == RULE_SIGNAL_FRAME ? rule : &none;
+    uint64_t address = frame->pc - mapping->bias;
+    const struct rule *rule = rule_tables_find(tables, mapping->module, address);
+    if (!rule || rule->kind == RULE_SIGNAL_FRAME)
+        return rule;
+    bool is_start = rule_tables_function(tables, mapping->module, address) == address;
+    return is_start && !follows_call(walk, frame->pc) ? &first : &none;
 }
 
 /* The rule of a frame's code. Who that belongs to is looked up where it is; of a caller, at its
  * call: that may be its function's last instruction, and the address behind it another function's.
  * *ret_address is where it was looked up. NULL where memory is short. */
-static const struct rule *rule_of(struct rule_tables *tables, const struct frame *frame,
-                                  const struct mapping *mapping, uint64_t *ret_address)
+static const struct rule *rule_of(const struct walk *walk, struct rule_tables *tables,
+                                  const struct frame *frame, const struct mapping *mapping,
+                                  uint64_t *ret_address)
 {
     const struct rule *rule = NULL;
     *ret_address = frame->is_exact ? frame->pc : frame->pc - 1;
@@ -261,9 +267,12 @@ static const struct rule *rule_of(struct rule_tables *tables, const struct frame
         if (!rule)
             return NULL;
     }
-    if (!rule || rule->kind == RULE_NONE)
-        rule = rule_without_cfi(tables, frame, mapping);
-    if (rule && rule->kind == RULE_SIGNAL_FRAME)
+    bool was_not_called = false;
+    if (!rule || rule->kind == RULE_NONE) {
+        rule = rule_without_cfi(walk, tables, frame, mapping);
+        was_not_called = rule && rule->kind != RULE_NONE;
+    }
+    if (rule && (rule->kind == RULE_SIGNAL_FRAME || was_not_called))
         *ret_address = frame->pc;
     return rule;
 }
@@ -315,7 +324,7 @@ int walk_by_rules(struct walk *walk, struct rule_tables *tables)
                 return 0;
             continue;
         }
-        const struct rule *rule = rule_of(tables, &frame, mapping, &address);
+        const struct rule *rule = rule_of(walk, tables, &frame, mapping, &address);
         if (!rule || walk_push(walk, address))
             return -ENOMEM;
         switch (take_step(walk, &frame, rule, &interrupted)) {

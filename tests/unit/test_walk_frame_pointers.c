@@ -76,6 +76,21 @@ static void test_the_ends_of_a_chain(void **state)
     ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(OUTER + 0x10));
 }
 
+/* What returns to a function's first instruction was not called by it: makecontext(3) put it there.
+ */
+static void test_a_first_frame_that_did_not_call(void **state)
+{
+    (void)state;
+    forget_register(&made, RBP);
+    put_frame(10, 0, code_at(KNOWN));
+    made.words[5] = code_at(KNOWN);
+    set_register(&made, RBP, word_at(10));
+    assert_int_equal(walk_from(&made, code_at(LEAF + 3), 5), 0);
+    ASSERT_STACK(&made.stack, STACK_CUT_NO_UNWIND_INFO, code_at(LEAF + 3));
+    assert_int_equal(walk_from(&made, code_at(KNOWN + 3), 2), 0);
+    ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(KNOWN + 3), code_at(KNOWN));
+}
+
 /* Between code with information and code without: each says the next what it needs. */
 static void test_code_of_both_kinds(void **state)
 {
@@ -207,6 +222,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_a_chain),
         TEST(test_the_ends_of_a_chain),
+        TEST(test_a_first_frame_that_did_not_call),
         TEST(test_code_of_both_kinds),
         TEST(test_places_that_are_not_believed),
         TEST(test_return_addresses_that_are_not_believed),
