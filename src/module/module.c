@@ -97,6 +97,7 @@ static void module_free(struct module *module)
         return;
     image_close(&module->image);
     functions_free(&module->functions);
+    stubs_free(&module->stubs);
     free(module->segments);
     free(module->debug_frame.memory);
     free(module->path);

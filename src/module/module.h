@@ -5,6 +5,7 @@
 
 #include "module/functions.h"
 #include "module/image.h"
+#include "module/stubs.h"
 
 #include <libelf.h>
 #include <sys/types.h>
@@ -46,6 +47,7 @@ struct module {
     struct cfi_section eh_frame; /* looked for only where there is no unwind_table */
     struct cfi_section debug_frame;
     struct functions functions; /* see functions_find */
+    struct stubs stubs;         /* see stubs_find */
     unsigned char build_id[64];
     size_t build_id_bytes; /* 0: it has none */
 };
