@@ -44,6 +44,14 @@ enum fgprof_threads {
     FGPROF_THREADS_BY_ID,   /* each thread has samples of its own, labelled with its id */
 };
 
+/* How functions are named. */
+enum fgprof_names {
+    /* As pprof shows them: those of C++ without parameters, return type and template arguments. */
+    FGPROF_NAMES_SHORT,
+    FGPROF_NAMES_FULL, /* demangled, with all of these */
+    FGPROF_NAMES_RAW,  /* as in the symbol table or the debug information: not demangled */
+};
+
 /* Called while sampling, from the thread that runs the recorder, a few times a second; it may take
  * its time, sampling goes on. `progress` is valid during the call. */
 struct fgprof_progress {
@@ -56,7 +64,8 @@ struct fgprof_progress {
 };
 typedef void fgprof_progress_fn(const struct fgprof_progress *progress, void *context);
 
-/* Defaults: 99 Hz, no duration, depth 1024, pauses of 2 percent, threads by name. -ENOMEM. */
+/* Defaults: 99 Hz, no duration, depth 1024, pauses of 2 percent, threads by name, short names.
+ * -ENOMEM. */
 FGPROF_API int fgprof_options_new(fgprof_options **ret_options);
 FGPROF_API void fgprof_options_free(fgprof_options *options);
 
@@ -77,6 +86,10 @@ FGPROF_API int fgprof_options_set_max_pause(fgprof_options *options, double perc
 
 /* -EINVAL for a value that is none of the enum's. */
 FGPROF_API int fgprof_options_set_threads(fgprof_options *options, enum fgprof_threads threads);
+
+/* -EINVAL for a value that is none of the enum's. In FGPROF_PPROF a function's system_name is that
+ * of the symbol table in any case. */
+FGPROF_API int fgprof_options_set_names(fgprof_options *options, enum fgprof_names names);
 
 /* `callback` may be NULL. `context` is handed to it. */
 FGPROF_API int fgprof_options_set_progress(fgprof_options *options, fgprof_progress_fn *callback,

@@ -19,7 +19,9 @@ enum {
     OPTION_ON_CPU,
     OPTION_OFF_CPU,
     OPTION_MAX_DEPTH,
-    OPTION_MAX_PAUSE
+    OPTION_MAX_PAUSE,
+    OPTION_NO_DEMANGLE,
+    OPTION_FULL_NAMES
 };
 
 static const struct option long_options[] = {
@@ -35,6 +37,8 @@ static const struct option long_options[] = {
     {"off-cpu", no_argument, NULL, OPTION_OFF_CPU},
     {"max-depth", required_argument, NULL, OPTION_MAX_DEPTH},
     {"max-pause", required_argument, NULL, OPTION_MAX_PAUSE},
+    {"no-demangle", no_argument, NULL, OPTION_NO_DEMANGLE},
+    {"full-names", no_argument, NULL, OPTION_FULL_NAMES},
     {"quiet", no_argument, NULL, 'q'},
     {"help", no_argument, NULL, 'h'},
     {0},
@@ -124,6 +128,17 @@ static bool set_kept(struct cli_options *options, enum fgprof_kept kept)
     return true;
 }
 
+static bool set_names(struct cli_options *options, enum fgprof_names names)
+{
+    if (options->names != FGPROF_NAMES_SHORT && options->names != names) {
+        fprintf(stderr, "fgprof-c: --no-demangle and --full-names exclude each other: give one of "
+                        "them, or none for short names\n");
+        return false;
+    }
+    options->names = names;
+    return true;
+}
+
 /* The format that a file's name asks for. */
 static bool format_of_name(struct cli_options *options)
 {
@@ -177,6 +192,10 @@ static bool parse_option(struct cli_options *options, int option, const char *va
         return true;
     case OPTION_MAX_PAUSE:
         return parse_max_pause(options, value);
+    case OPTION_NO_DEMANGLE:
+        return set_names(options, FGPROF_NAMES_RAW);
+    case OPTION_FULL_NAMES:
+        return set_names(options, FGPROF_NAMES_FULL);
     case 'q':
         options->is_quiet = true;
         return true;
@@ -261,5 +280,6 @@ fgprof_options *options_for_library(const struct cli_options *options)
     fgprof_options_set_max_depth(library, options->max_depth);
     fgprof_options_set_max_pause(library, options->max_pause_percent);
     fgprof_options_set_threads(library, options->threads);
+    fgprof_options_set_names(library, options->names);
     return library;
 }

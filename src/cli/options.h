@@ -21,6 +21,7 @@ struct cli_options {
     bool shows_lines;
     bool shows_state;
     enum fgprof_kept kept;
+    enum fgprof_names names;
     size_t max_depth;
     double max_pause_percent;
     bool is_quiet;

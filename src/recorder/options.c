@@ -64,6 +64,14 @@ int fgprof_options_set_threads(fgprof_options *options, enum fgprof_threads thre
     return 0;
 }
 
+int fgprof_options_set_names(fgprof_options *options, enum fgprof_names names)
+{
+    if (names != FGPROF_NAMES_SHORT && names != FGPROF_NAMES_FULL && names != FGPROF_NAMES_RAW)
+        return -EINVAL;
+    options->names = names;
+    return 0;
+}
+
 int fgprof_options_set_progress(fgprof_options *options, fgprof_progress_fn *callback,
                                 void *context)
 {

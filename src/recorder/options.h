@@ -9,6 +9,7 @@ struct fgprof_options {
     size_t max_depth;
     double max_pause_percent;
     enum fgprof_threads threads;
+    enum fgprof_names names;
     fgprof_progress_fn *progress;
     void *progress_context;
 };

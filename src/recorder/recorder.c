@@ -193,7 +193,8 @@ int fgprof_recorder_run(fgprof_recorder *recorder, fgprof_profile **ret_profile)
     if (err)
         return err;
     struct fgprof_profile *profile;
-    err = name_profile(&recording->stacks, &recording->spaces, &recording->strings, &profile);
+    err = name_profile(&recording->stacks, &recording->spaces, &recording->strings,
+                       recorder->options.names, &profile);
     if (err)
         return err;
     profile->start_time_ns = recording->start_time_ns;

@@ -22,6 +22,7 @@ struct naming {
     const struct stack_table *table;
     const struct spaces *spaces;
     const struct strings *strings; /* of the labels */
+    enum fgprof_names names;
     struct unnamed *unnamed;
     size_t unnamed_count, unnamed_capacity;
     uint32_t *locations; /* of the stack at hand */
@@ -194,13 +195,13 @@ static int add_samples(struct naming *naming)
     return err;
 }
 
-static int set_symbol(struct fgprof_profile *profile, uint32_t location,
-                      const struct symbol *symbol)
+static int set_symbol(const struct naming *naming, uint32_t location, const struct symbol *symbol)
 {
+    struct fgprof_profile *profile = naming->profile;
     struct profile_line lines[SYMBOL_LINES_MAX];
     for (size_t i = 0; i < symbol->line_count; i++) {
         const struct symbol_line *line = &symbol->lines[i];
-        char *demangled = demangle(line->name);
+        char *demangled = demangle(line->name, naming->names);
         int err = profile_add_function(profile, demangled ? demangled : line->name, line->name,
                                        line->file ? line->file : "", &lines[i].function);
         free(demangled);
@@ -246,7 +247,7 @@ static int name_locations(struct naming *naming)
         symbols_find(symbols, unnamed->address, &symbol);
         if (!symbol.line_count)
             continue;
-        err = set_symbol(naming->profile, unnamed->location, &symbol);
+        err = set_symbol(naming, unnamed->location, &symbol);
     }
     symbols_close(symbols);
     return err;
@@ -291,9 +292,10 @@ static void count_unnamed(struct fgprof_profile *profile)
 }
 
 int name_profile(const struct stack_table *table, const struct spaces *spaces,
-                 const struct strings *strings, struct fgprof_profile **ret_profile)
+                 const struct strings *strings, enum fgprof_names names,
+                 struct fgprof_profile **ret_profile)
 {
-    struct naming naming = {.table = table, .spaces = spaces, .strings = strings};
+    struct naming naming = {.table = table, .spaces = spaces, .strings = strings, .names = names};
     int err = profile_new(&naming.profile);
     if (err)
         return err;

@@ -9,6 +9,7 @@
 /* `strings` are those of the labels. Returns 0 or -ENOMEM. The summary's samples_unnamed is set,
  * the rest of it is the caller's. */
 int name_profile(const struct stack_table *table, const struct spaces *spaces,
-                 const struct strings *strings, struct fgprof_profile **ret_profile);
+                 const struct strings *strings, enum fgprof_names names,
+                 struct fgprof_profile **ret_profile);
 
 #endif

@@ -41,7 +41,8 @@ static void add(struct counted *counted, enum stack_cut cut, const char *thread,
 static struct fgprof_profile *named(const struct counted *counted)
 {
     struct fgprof_profile *profile;
-    assert_int_equal(name_profile(&counted->table, &counted->spaces, &counted->strings, &profile),
+    assert_int_equal(name_profile(&counted->table, &counted->spaces, &counted->strings,
+                                  FGPROF_NAMES_SHORT, &profile),
                      0);
     return profile;
 }
