@@ -187,7 +187,9 @@ enum fgprof_format {
 /* How FGPROF_FOLDED writes frames; the others write all they know. */
 enum fgprof_folded_flags {
     FGPROF_FOLDED_THREADS = 1, /* a root frame with the thread's name, "name/tid" by id */
-    FGPROF_FOLDED_LINES = 2,   /* "function (file:line)" */
+    /* "function (file:line)"; without a name "libfoo.so+0x1234", the file's own address, and not
+     * "[libfoo.so]" */
+    FGPROF_FOLDED_LINES = 2,
     /* A leaf frame with what the thread was doing: "[running]"; "[runnable]", waiting for a CPU;
      * "[futex]", the system call that it slept in, or "[sleeping]"; "[uninterruptible:
      * io_schedule]", with the kernel's function that it waited in; "[stopped]"; "[unknown]". */

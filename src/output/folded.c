@@ -51,7 +51,8 @@ static void append_location(struct text_buffer *buffer, const struct fgprof_prof
     if (!location->line_count) {
         text_append(buffer, buffer->length ? ";" : "");
         from = buffer->length;
-        frame_append_unnamed(buffer, profile, location);
+        frame_append_unnamed(buffer, profile, location,
+                             profile->folded_flags & FGPROF_FOLDED_LINES);
         replace_separators(buffer, from);
     }
     for (uint32_t i = location->line_count; i-- > 0;) {

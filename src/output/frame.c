@@ -1,21 +1,33 @@
 #include "output/frame.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 void frame_append_unnamed(struct text_buffer *buffer, const struct fgprof_profile *profile,
-                          const struct profile_location *location)
+                          const struct profile_location *location, bool with_address)
 {
-    const char *path = "";
+    const struct profile_mapping *mapping = NULL;
     if (location->mapping != PROFILE_NO_MAPPING)
-        path = strings_get(&profile->strings, profile->mappings[location->mapping].path);
+        mapping = &profile->mappings[location->mapping];
+    const char *path = mapping ? strings_get(&profile->strings, mapping->path) : "";
     const char *slash = strrchr(path, '/');
-    if (path[0] == '[' && strcmp(path, "[anon]") != 0) { /* [vdso], [heap] */
+    const char *file = slash ? slash + 1 : "";
+    bool is_special = path[0] == '[' && strcmp(path, "[anon]") != 0; /* [vdso], [heap] */
+    with_address = with_address && mapping && mapping->has_bias;
+    if (is_special) {
         text_append_name(buffer, path);
-    } else if (!slash || !slash[1]) {
+    } else if (!*file) {
         text_append(buffer, "[unknown]");
+        return;
     } else {
-        text_append(buffer, "[");
-        text_append_name(buffer, slash + 1);
-        text_append(buffer, "]");
+        text_append(buffer, with_address ? "" : "[");
+        text_append_name(buffer, file);
+        text_append(buffer, with_address ? "" : "]");
+    }
+    if (with_address) {
+        char address[32];
+        snprintf(address, sizeof address, "+0x%" PRIx64, location->address - mapping->bias);
+        text_append(buffer, address);
     }
 }

@@ -135,7 +135,7 @@ static int make_row(const struct fgprof_profile *profile, const struct profile_l
             text_append(&cells[2], number);
         }
     } else {
-        frame_append_unnamed(&cells[1], profile, location);
+        frame_append_unnamed(&cells[1], profile, location, true);
     }
     int err = 0;
     for (size_t i = 0; i < 3; i++) {

@@ -28,6 +28,8 @@ struct profile_mapping {
     uint64_t start, limit, offset;
     uint32_t path;
     uint32_t build_id; /* in hex */
+    uint64_t bias;     /* what is added to the file's own addresses to get these */
+    bool has_bias;     /* false: it has none, as it is no file, or not ELF */
     bool is_sampled;   /* a location lies in it; what follows holds for all of them */
     bool has_functions, has_files, has_lines, has_inlined;
 };

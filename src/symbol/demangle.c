@@ -36,7 +36,8 @@ static void take(const char *text, size_t bytes, void *context)
     if (length > NAME_BYTES_MAX ||
         array_reserve((void **)&written->text, &written->capacity, length + 1, 1))
         longjmp(written->stop, 1);
-    memcpy(written->text + written->length, text, bytes);
+    if (bytes) /* libiberty may have nothing to say, at NULL */
+        memcpy(written->text + written->length, text, bytes);
     written->length = length;
     written->text[length] = '\0';
 }

@@ -48,6 +48,8 @@ static int add_mapping(struct naming *naming, const struct mapping *mapping, uin
         .start = mapping->start,
         .limit = mapping->end,
         .offset = mapping->offset,
+        .bias = mapping->bias,
+        .has_bias = mapping->has_bias,
     };
     for (size_t i = 0; module && i < module->build_id_bytes; i++)
         snprintf(&build_id[2 * i], 3, "%02x", module->build_id[i]);

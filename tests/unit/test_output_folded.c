@@ -96,16 +96,28 @@ static void test_frames_without_a_name(void **state)
     uint32_t library = make_mapping(profile, 0x1000000, "/usr/lib/x;y/libc.so.6", "");
     uint32_t semicolon = make_mapping(profile, 0x2000000, "/opt/a;b", "");
     uint32_t vdso = make_mapping(profile, 0x3000000, "[vdso]", "");
+    uint32_t vsyscall = make_mapping(profile, 0xffffffffff600000, "[vsyscall]", "");
     uint32_t anonymous = make_mapping(profile, 0x4000000, "", "");
     uint32_t in_library = make_location(profile, 0x1000010, library, 0, NULL);
     uint32_t in_semicolon = make_location(profile, 0x2000010, semicolon, 0, NULL);
     uint32_t in_vdso = make_location(profile, 0x3000010, vdso, 0, NULL);
+    uint32_t in_vsyscall = make_location(profile, 0xffffffffff600400, vsyscall, 0, NULL);
     uint32_t in_anonymous = make_location(profile, 0x4000010, anonymous, 0, NULL);
     uint32_t nowhere = make_location(profile, 0x99, PROFILE_NO_MAPPING, 0, NULL);
     MAKE_SAMPLE(profile, "app", 0, 1, in_vdso, in_semicolon, in_library);
     MAKE_SAMPLE(profile, "app", 0, 2, nowhere, in_anonymous);
+    MAKE_SAMPLE(profile, "app", 0, 3, in_vsyscall, in_library);
     assert_folded(profile, "[libc.so.6];[a:b];[vdso] 1\n"
+                           "[libc.so.6];[vsyscall] 3\n"
                            "[unknown];[unknown] 2\n");
+    /* Where the file has no address for it, it has none there either. */
+    profile->mappings[library].has_bias = profile->mappings[vdso].has_bias = true;
+    profile->mappings[library].bias = 0xff0000;
+    profile->mappings[vdso].bias = 0x3000000;
+    assert_int_equal(fgprof_profile_set_folded_flags(profile, FGPROF_FOLDED_LINES), 0);
+    assert_folded(profile, "[unknown];[unknown] 2\n"
+                           "libc.so.6+0x10010;[a:b];[vdso]+0x10 1\n"
+                           "libc.so.6+0x10010;[vsyscall] 3\n");
 }
 
 static void test_a_sample_without_frames_still_counts(void **state)

@@ -266,15 +266,20 @@ static void test_frames_without_a_name_and_notes(void **state)
     struct fgprof_profile *profile = *state;
     uint32_t libc = make_mapping(profile, 0x7f0000000000, "/usr/lib/libc.so.6", "");
     uint32_t note;
+    uint32_t other = make_mapping(profile, 0x7f0000200000, "/usr/lib/data", "");
     uint32_t leaf = make_location(profile, 0x7f0000001000, libc, 0, NULL);
+    uint32_t in_other = make_location(profile, 0x7f0000200010, other, 0, NULL);
     uint32_t nowhere = make_location(profile, 0x99, PROFILE_NO_MAPPING, 0, NULL);
     assert_int_equal(profile_add_note(profile, "[truncated: max depth]", &note), 0);
-    MAKE_SAMPLE(profile, "app", 0, 5, leaf, nowhere, note);
+    profile->mappings[libc].has_bias = true;
+    profile->mappings[libc].bias = 0x7effffff0000;
+    MAKE_SAMPLE(profile, "app", 0, 5, leaf, in_other, nowhere, note);
     /* The address of a note is 0 once pprof has taken one off. */
     assert_text(profile, "wallclock profile: total 5\n"
-                         "5 @ 0x7f0000001001 0x9a 0x1\n"
+                         "5 @ 0x7f0000001001 0x7f0000200011 0x9a 0x1\n"
                          "# labels: {\"state\":\"unknown\", \"thread\":\"app\"}\n"
-                         "#\t0x7f0000001000\t[libc.so.6]\n"
+                         "#\t0x7f0000001000\tlibc.so.6+0x11000\n"
+                         "#\t0x7f0000200010\t[data]\n"
                          "#\t0x99\t\t[unknown]\n"
                          "#\t0x1\t\t[truncated: max depth]\n"
                          "\n");
