@@ -2,6 +2,7 @@
 #include "symbol/demangle.h"
 #include "symbol/symbols.h"
 #include "symbol/syscall_names.h"
+#include "symbol/trampoline.h"
 #include "base/array.h"
 
 #include <errno.h>
@@ -247,9 +248,11 @@ static int name_locations(struct naming *naming)
         if (!symbols)
             continue;
         symbols_find(symbols, unnamed->address, &symbol);
-        if (!symbol.line_count)
-            continue;
-        err = set_symbol(naming, unnamed->location, &symbol);
+        if (trampoline_is_at(opened, unnamed->address))
+            err = trampoline_name(naming->profile, unnamed->location,
+                                  symbol.line_count ? symbol.lines[0].name : "");
+        else if (symbol.line_count)
+            err = set_symbol(naming, unnamed->location, &symbol);
     }
     symbols_close(symbols);
     return err;

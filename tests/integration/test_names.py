@@ -6,7 +6,7 @@ import re
 import shutil
 import subprocess
 
-from harness import folded, tool, wait_until_asleep
+from harness import folded, has, tool, wait_until_asleep
 
 SHORT = "std::vector::push_back", "operator<<", "core::fmt::Write::write_fmt"
 FULL = ("std::vector<int, std::allocator<int> >::push_back(int&&)",
@@ -40,6 +40,23 @@ def test_one_naming_at_a_time(world):
     for flags in ["--full-names", "--no-demangle"], ["--no-demangle", "--full-names"]:
         done = world.fgprof("attach", "-p", 1, *flags)
         assert done.returncode == 2 and "exclude each other" in done.stderr, done
+
+
+def test_signal_handlers(world):
+    for fixture in "handler", "handler-static":
+        with world.running(fixture, 30) as target:
+            wait_until_asleep(target.pid)
+            stacks = folded(world.attach(target, duration="200ms").stdout)
+            raw = world.attach(target, "--no-demangle", duration="200ms").stdout
+            text = world.attach(target, "-f", "text", duration="200ms").stdout
+            path = world.path("handler.pb.gz")
+            world.attach(target, "-o", path, duration="200ms")
+        for stack in list(stacks) + list(folded(raw)):
+            frames = [frame for frame in stack if "signal" in frame or "restore_rt" in frame]
+            assert frames == ["<signal handler called>"], stack
+            assert has(stack, "main", "interrupted", *frames, "in_handler", "sleep_until"), stack
+        assert re.search(r"^#\t0x[0-9a-f]+\t<signal handler called>\+0x0\b", text, re.M), text
+        assert "<signal handler called>" in tool("go", "tool", "pprof", "-traces", path)
 
 
 LIBRARY = r"""
