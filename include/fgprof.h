@@ -91,6 +91,10 @@ FGPROF_API int fgprof_options_set_threads(fgprof_options *options, enum fgprof_t
  * of the symbol table in any case. */
 FGPROF_API int fgprof_options_set_names(fgprof_options *options, enum fgprof_names names);
 
+/* Whether the stacks of sleeping threads go on in the kernel, to the function that they wait in:
+ * not by default. It takes CAP_SYS_ADMIN. */
+FGPROF_API int fgprof_options_set_kernel_stacks(fgprof_options *options, bool are_wanted);
+
 /* `callback` may be NULL. `context` is handed to it. */
 FGPROF_API int fgprof_options_set_progress(fgprof_options *options, fgprof_progress_fn *callback,
                                            void *context);
@@ -100,7 +104,8 @@ FGPROF_API int fgprof_options_set_progress(fgprof_options *options, fgprof_progr
 typedef struct fgprof_recorder fgprof_recorder;
 typedef struct fgprof_profile fgprof_profile;
 
-/* Copies what it needs of `options`. -ENOMEM, -EMFILE, -EAGAIN (no thread could be started). */
+/* Copies what it needs of `options`. -ENOMEM, -EMFILE, -EAGAIN (no thread could be started); where
+ * kernel stacks are wanted -EACCES (no CAP_SYS_ADMIN), or -ENOENT (the kernel shows none). */
 FGPROF_API int fgprof_recorder_new(const fgprof_options *options, fgprof_recorder **ret_recorder);
 
 /* Also ends a run's claim on its command: what was spawned runs on. */

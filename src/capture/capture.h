@@ -42,6 +42,7 @@ struct capture_request {
     size_t stack_limit;                    /* how many bytes of stack to copy at the most */
     struct stack_place other_stack;        /* to be copied too */
     int keep_fds_below;                    /* see thread_file_read */
+    bool wants_kernel_stack;               /* of a sleeping thread */
     uint64_t awake_ns;      /* CLOCK_MONOTONIC: the calling thread has not slept since */
     struct blocked blocked; /* of a stop; pc is 0 where it is not of a sleeping thread */
 };

@@ -1,8 +1,10 @@
 /* Captures of threads that sleep. */
 #include "capture/capture.h"
+#include "capture/kernel_stack.h"
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Whether a thread that was blocked when it had this count of switches has not run since. Returns
@@ -48,6 +50,20 @@ static void read_state(struct capture *capture, struct watch_place place, struct
         snprintf(capture->wait_channel, WAIT_CHANNEL_BYTES, "%.*s", WAIT_CHANNEL_BYTES - 1, line);
 }
 
+/* Returns 0 or -ENOMEM. What can't be read is empty. */
+static int read_kernel_stack(struct watch_place place, struct snapshot *snapshot)
+{
+    struct thread_file stack = {0};
+    if (!snapshot->kernel_stack && !(snapshot->kernel_stack = malloc(KERNEL_STACK_BYTES)))
+        return -ENOMEM;
+    /* Read once a sleep: not worth a descriptor. */
+    place.keep_fds_below = 0;
+    if (watch_read(&place, &stack, "stack", snapshot->kernel_stack, KERNEL_STACK_BYTES) < 0)
+        snapshot->kernel_stack[0] = '\0';
+    kernel_stack_parse(snapshot->kernel_stack);
+    return 0;
+}
+
 /* Reads a blocked thread as it is. Returns 0, -EAGAIN where it runs or ran meanwhile, -ESRCH where
  * it is a zombie or gone, or another negative errno where that can't be known. */
 static int copy_asleep(struct capture *capture, const struct watch_place *place,
@@ -63,6 +79,8 @@ static int copy_asleep(struct capture *capture, const struct watch_place *place,
     snapshot_copy_stacks(snapshot, request->tid, request->stack_areas, request->stack_limit,
                          &request->other_stack);
     read_state(capture, *place, watch);
+    if (request->wants_kernel_stack && read_kernel_stack(*place, snapshot))
+        return -ENOMEM;
     err = check_stayed(place, watch, &capture->activity);
     if (err)
         return err;

@@ -9,6 +9,7 @@ void snapshot_free(struct snapshot *snapshot)
 {
     free(snapshot->stack.memory);
     free(snapshot->other_stack.memory);
+    free(snapshot->kernel_stack);
     *snapshot = (struct snapshot){0};
 }
 

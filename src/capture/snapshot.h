@@ -20,6 +20,7 @@ struct snapshot {
     /* A thread may have gone on from one stack to another: to handle a signal (sigaltstack(2)), or
      * to run what needs more room than a coroutine has. This is of the one that it left. */
     struct stack_copy other_stack;
+    char *kernel_stack; /* of a sleeping thread, as of kernel_stack_parse; NULL: never read */
 };
 
 /* Where that other stack is to be copied, and how much of it; address 0: there is none. */

@@ -1,6 +1,7 @@
 #include "commands.h"
 #include "help.h"
 #include "interrupt.h"
+#include "new_recorder.h"
 #include "options.h"
 #include "output_file.h"
 #include "progress.h"
@@ -62,10 +63,8 @@ int command_attach(int argc, char **argv)
         fprintf(stderr, "fgprof-c: out of memory\n");
     } else {
         progress_enable(&options, library);
-        err = fgprof_recorder_new(library, &recorder);
-        if (err)
-            fprintf(stderr, "fgprof-c: %s\n", strerror(-err));
-        else
+        recorder = new_recorder(&options, library);
+        if (recorder)
             written = record(&options, recorder, &file);
     }
     output_file_abandon(&file);

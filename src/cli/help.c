@@ -15,6 +15,7 @@ static const char options_text[] =
     "                        [running], [runnable] (waiting for a CPU), [futex] ...\n"
     "      --on-cpu          only samples of threads that ran on a CPU\n"
     "      --off-cpu         only all others\n"
+    "      --kernel          the kernel's functions that sleeping threads are in (as root)\n"
     "      --full-names      C++ names with parameters, template arguments and return types\n"
     "      --no-demangle     names as in the symbol table\n"
     "      --max-depth N     keep the N frames nearest the leaf (default 1024)\n"

@@ -21,7 +21,8 @@ enum {
     OPTION_MAX_DEPTH,
     OPTION_MAX_PAUSE,
     OPTION_NO_DEMANGLE,
-    OPTION_FULL_NAMES
+    OPTION_FULL_NAMES,
+    OPTION_KERNEL
 };
 
 static const struct option long_options[] = {
@@ -39,6 +40,7 @@ static const struct option long_options[] = {
     {"max-pause", required_argument, NULL, OPTION_MAX_PAUSE},
     {"no-demangle", no_argument, NULL, OPTION_NO_DEMANGLE},
     {"full-names", no_argument, NULL, OPTION_FULL_NAMES},
+    {"kernel", no_argument, NULL, OPTION_KERNEL},
     {"quiet", no_argument, NULL, 'q'},
     {"help", no_argument, NULL, 'h'},
     {0},
@@ -196,6 +198,9 @@ static bool parse_option(struct cli_options *options, int option, const char *va
         return set_names(options, FGPROF_NAMES_RAW);
     case OPTION_FULL_NAMES:
         return set_names(options, FGPROF_NAMES_FULL);
+    case OPTION_KERNEL:
+        options->has_kernel_stacks = true;
+        return true;
     case 'q':
         options->is_quiet = true;
         return true;
@@ -281,5 +286,6 @@ fgprof_options *options_for_library(const struct cli_options *options)
     fgprof_options_set_max_pause(library, options->max_pause_percent);
     fgprof_options_set_threads(library, options->threads);
     fgprof_options_set_names(library, options->names);
+    fgprof_options_set_kernel_stacks(library, options->has_kernel_stacks);
     return library;
 }

@@ -22,6 +22,7 @@ struct cli_options {
     bool shows_state;
     enum fgprof_kept kept;
     enum fgprof_names names;
+    bool has_kernel_stacks;
     size_t max_depth;
     double max_pause_percent;
     bool is_quiet;

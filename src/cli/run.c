@@ -1,6 +1,7 @@
 #include "commands.h"
 #include "help.h"
 #include "interrupt.h"
+#include "new_recorder.h"
 #include "options.h"
 #include "output_file.h"
 #include "progress.h"
@@ -80,10 +81,8 @@ int command_run(int argc, char **argv)
         fprintf(stderr, "fgprof-c: out of memory\n");
     } else {
         progress_enable(&options, library);
-        err = fgprof_recorder_new(library, &recorder);
-        if (err)
-            fprintf(stderr, "fgprof-c: %s\n", strerror(-err));
-        else
+        recorder = new_recorder(&options, library);
+        if (recorder)
             status = start_and_record(&options, recorder, &file);
     }
     output_file_abandon(&file);

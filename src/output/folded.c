@@ -26,7 +26,7 @@ static void replace_separators(struct text_buffer *buffer, size_t from)
 }
 
 static void append_line(struct text_buffer *buffer, const struct fgprof_profile *profile,
-                        const struct profile_line *line)
+                        const struct profile_location *location, const struct profile_line *line)
 {
     const struct profile_function *function = &profile->functions[line->function];
     text_append_name(buffer, strings_get(&profile->strings, function->name));
@@ -41,6 +41,8 @@ static void append_line(struct text_buffer *buffer, const struct fgprof_profile 
     }
     if (line->is_inlined)
         text_append(buffer, "_[i]");
+    if (location->is_kernel)
+        text_append(buffer, "_[k]");
 }
 
 /* A frame, and those inlined in it after it: outermost first. */
@@ -58,7 +60,7 @@ static void append_location(struct text_buffer *buffer, const struct fgprof_prof
     for (uint32_t i = location->line_count; i-- > 0;) {
         text_append(buffer, buffer->length ? ";" : "");
         from = buffer->length;
-        append_line(buffer, profile, &profile->lines[location->first_line + i]);
+        append_line(buffer, profile, location, &profile->lines[location->first_line + i]);
         replace_separators(buffer, from);
     }
 }

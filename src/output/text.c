@@ -75,7 +75,7 @@ static void append_labels(struct text_buffer *buffer, const struct fgprof_profil
 }
 
 /* pprof takes one off every address, so each is written as what follows its instruction; a note has
- * none, and becomes 0 there. */
+ * none, nor has a function of the kernel, and it becomes 0 there. */
 static char *key_of(const struct fgprof_profile *profile, const struct profile_sample *sample)
 {
     struct text_buffer buffer = {0};
@@ -122,13 +122,14 @@ static int make_row(const struct fgprof_profile *profile, const struct profile_l
 {
     struct text_buffer cells[3] = {0};
     char number[40];
-    snprintf(number, sizeof number, "0x%" PRIx64, location->address + (location->is_note ? 1 : 0));
+    bool has_address = !location->is_note && !location->is_kernel;
+    snprintf(number, sizeof number, "0x%" PRIx64, location->address + (has_address ? 0 : 1));
     text_append(&cells[0], number);
     if (line) {
         const struct profile_function *function = &profile->functions[line->function];
         text_append_name(&cells[1], strings_get(&profile->strings, function->name));
         snprintf(number, sizeof number, "+0x%" PRIx64, location->function_offset);
-        text_append(&cells[1], location->is_note ? "" : number);
+        text_append(&cells[1], has_address ? number : "");
         if (function->file) {
             text_append_name(&cells[2], strings_get(&profile->strings, function->file));
             snprintf(number, sizeof number, ":%" PRIu32, line->line);

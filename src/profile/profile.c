@@ -111,7 +111,7 @@ static bool is_same_location(const void *owner, uint32_t item, const void *key)
     const struct fgprof_profile *profile = owner;
     const struct profile_location *known = &profile->locations[item], *sought = key;
     return known->address == sought->address && known->mapping == sought->mapping &&
-           !known->is_note;
+           !known->is_note && !known->is_kernel;
 }
 
 static int append_location(struct fgprof_profile *profile, const struct profile_location *location,
@@ -138,6 +138,37 @@ int profile_add_location(struct fgprof_profile *profile, uint64_t address, uint3
     if (index_add(&profile->location_index, hash, (uint32_t)profile->location_count))
         return -ENOMEM;
     return append_location(profile, &location, ret_location);
+}
+
+static bool is_same_kernel_function(const void *owner, uint32_t item, const void *key)
+{
+    const struct fgprof_profile *profile = owner;
+    const struct profile_location *known = &profile->locations[item];
+    const uint32_t *function = key;
+    return known->is_kernel && profile->lines[known->first_line].function == *function;
+}
+
+int profile_add_kernel_function(struct fgprof_profile *profile, const char *name,
+                                uint32_t *ret_location)
+{
+    struct profile_line line = {0};
+    struct profile_mapping kernel = {0};
+    struct profile_location location = {.is_kernel = true};
+    int err = profile_add_function(profile, name, name, "", &line.function);
+    if (err)
+        return err;
+    uint64_t hash = hash_bytes(&line.function, sizeof line.function, location.is_kernel);
+    *ret_location = index_find(&profile->location_index, hash, is_same_kernel_function, profile,
+                               &line.function);
+    if (*ret_location != INDEX_NONE)
+        return 0;
+    /* As perf and pprof call it. */
+    if (strings_intern(&profile->strings, "[kernel.kallsyms]", &kernel.path) ||
+        profile_add_mapping(profile, &kernel, &location.mapping) ||
+        index_add(&profile->location_index, hash, (uint32_t)profile->location_count))
+        return -ENOMEM;
+    err = append_location(profile, &location, ret_location);
+    return err ? err : profile_set_lines(profile, *ret_location, &line, 1);
 }
 
 int profile_add_note(struct fgprof_profile *profile, const char *text, uint32_t *ret_location)

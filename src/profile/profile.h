@@ -42,6 +42,7 @@ struct profile_location {
     uint32_t mapping;                /* or PROFILE_NO_MAPPING */
     uint32_t first_line, line_count; /* in profile.lines; 0: no name */
     bool has_debug_info;             /* calls inlined here would be known */
+    bool is_kernel;                  /* a function of the kernel, whose address is not known */
     bool is_note; /* no place in the code: its name says why the stack ends here */
 };
 
@@ -112,6 +113,9 @@ int profile_add_mapping(struct fgprof_profile *profile, const struct profile_map
 /* *ret_is_new: its lines are still to be given, by profile_set_lines. */
 int profile_add_location(struct fgprof_profile *profile, uint64_t address, uint32_t mapping,
                          uint32_t *ret_location, bool *ret_is_new);
+/* A location for all of a function of the kernel, in the mapping of that. */
+int profile_add_kernel_function(struct fgprof_profile *profile, const char *name,
+                                uint32_t *ret_location);
 int profile_add_note(struct fgprof_profile *profile, const char *text, uint32_t *ret_location);
 int profile_set_lines(struct fgprof_profile *profile, uint32_t location,
                       const struct profile_line *lines, size_t count);

@@ -24,6 +24,8 @@ struct sample_labels {
     uint32_t state;         /* enum thread_state */
     int32_t syscall_number; /* of the call that the thread waits in; -1: none */
     uint32_t wait_channel;  /* in the recording's strings; "": not known */
+    uint32_t kernel_stack;  /* the kernel's functions that it waits in, as of kernel_stack_parse, in
+                               the recording's strings; "": not known */
 };
 
 struct counted_sample {

@@ -72,6 +72,12 @@ int fgprof_options_set_names(fgprof_options *options, enum fgprof_names names)
     return 0;
 }
 
+int fgprof_options_set_kernel_stacks(fgprof_options *options, bool are_wanted)
+{
+    options->has_kernel_stacks = are_wanted;
+    return 0;
+}
+
 int fgprof_options_set_progress(fgprof_options *options, fgprof_progress_fn *callback,
                                 void *context)
 {

@@ -10,6 +10,7 @@ struct fgprof_options {
     double max_pause_percent;
     enum fgprof_threads threads;
     enum fgprof_names names;
+    bool has_kernel_stacks;
     fgprof_progress_fn *progress;
     void *progress_context;
 };

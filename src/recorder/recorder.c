@@ -1,6 +1,7 @@
 /* The public recorder: targets, the thread that samples them, and the profile that comes of it. */
 #include "recorder/recorder.h"
 #include "recorder/sampler.h"
+#include "capture/kernel_stack.h"
 #include "symbol/name_profile.h"
 #include "base/array.h"
 
@@ -19,12 +20,15 @@
 
 int fgprof_recorder_new(const fgprof_options *options, fgprof_recorder **ret_recorder)
 {
+    int err = options->has_kernel_stacks ? kernel_stack_check() : 0;
+    if (err)
+        return err;
     fgprof_recorder *recorder = calloc(1, sizeof *recorder);
     if (!recorder)
         return -ENOMEM;
     recorder->options = *options;
     recorder->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    int err = recorder->stop_fd < 0 ? -errno : recording_init(&recorder->recording);
+    err = recorder->stop_fd < 0 ? -errno : recording_init(&recorder->recording);
     if (err) {
         fgprof_recorder_free(recorder);
         return err;

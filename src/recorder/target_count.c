@@ -35,8 +35,10 @@ static int label(const struct target *target, const struct thread *thread, enum 
     };
     if (thread_state_waits(state)) {
         labels.syscall_number = (int32_t)capture->syscall_number;
-        if (strings_intern(&target->recording->strings, capture->wait_channel,
-                           &labels.wait_channel))
+        struct strings *strings = &target->recording->strings;
+        const char *kernel_stack = target->snapshot->kernel_stack;
+        if (strings_intern(strings, capture->wait_channel, &labels.wait_channel) ||
+            strings_intern(strings, kernel_stack ? kernel_stack : "", &labels.kernel_stack))
             return -ENOMEM;
     }
     *ret_labels = labels;

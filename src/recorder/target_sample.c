@@ -130,6 +130,7 @@ static struct capture_request request_of(const struct target *target, const stru
         .stack_limit = thread->stack_limit,
         .other_stack = thread->other_stack,
         .keep_fds_below = target->recording->keep_fds_below,
+        .wants_kernel_stack = target->options->has_kernel_stacks,
         .awake_ns = target->recording->awake_ns,
     };
 }

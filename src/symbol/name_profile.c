@@ -1,5 +1,6 @@
 #include "symbol/name_profile.h"
 #include "symbol/demangle.h"
+#include "symbol/kernel_frames.h"
 #include "symbol/symbols.h"
 #include "symbol/syscall_names.h"
 #include "symbol/trampoline.h"
@@ -180,6 +181,10 @@ static int add_sample(struct naming *naming, const struct counted_sample *counte
         strings_intern(strings, strings_get(naming->strings, labels->wait_channel),
                        &sample.wait_channel) ||
         name_syscall(naming, labels->syscall_number, &sample.syscall_name))
+        return -ENOMEM;
+    if (labels->kernel_stack &&
+        kernel_frames_add(naming->profile, strings_get(naming->strings, labels->kernel_stack),
+                          &sample.stack))
         return -ENOMEM;
     return profile_add_sample(naming->profile, &sample);
 }

@@ -90,7 +90,7 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-    static const char *const names[] = {"schedstat", "stat", "status", "syscall", "wchan"};
+    static const char *const names[] = {"schedstat", "stack", "stat", "status", "syscall", "wchan"};
     struct fake *fake = *state;
     char task[64];
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -184,6 +184,26 @@ static void test_wait_channel(void **state)
     assert_string_equal(fake->capture.wait_channel, "");
 }
 
+static void test_kernel_stack(void **state)
+{
+    struct fake *fake = *state;
+    put(fake, "stack", "[<0>] futex_wait_queue+0x60/0x90\n[<0>] do_syscall_64+0x71/0x280\n");
+    assert_int_equal(capture(fake), CAPTURE_DONE);
+    assert_null(fake->snapshot.kernel_stack);
+    fake->request.wants_kernel_stack = true;
+    put(fake, "schedstat", "1 1 101\n");
+    assert_int_equal(capture(fake), CAPTURE_DONE);
+    assert_string_equal(fake->snapshot.kernel_stack, "futex_wait_queue\ndo_syscall_64\n");
+    /* As long as it sleeps on, it is not read again. */
+    take_away(fake, "stack");
+    assert_int_equal(capture(fake), CAPTURE_UNMOVED);
+    assert_string_equal(fake->snapshot.kernel_stack, "futex_wait_queue\ndo_syscall_64\n");
+    /* Of another sleep it says nothing. */
+    put(fake, "schedstat", "1 1 102\n");
+    assert_int_equal(capture(fake), CAPTURE_DONE);
+    assert_string_equal(fake->snapshot.kernel_stack, "");
+}
+
 static void test_running(void **state)
 {
     struct fake *fake = *state;
@@ -262,6 +282,7 @@ int main(void)
         WITH_FAKE(test_states),
         WITH_FAKE(test_stat_that_can_not_be_read),
         WITH_FAKE(test_wait_channel),
+        WITH_FAKE(test_kernel_stack),
         WITH_FAKE(test_running),
         WITH_FAKE(test_asleep_by_the_time_of_its_stop),
         WITH_FAKE(test_zombie),

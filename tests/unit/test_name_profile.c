@@ -97,6 +97,49 @@ static void test_cut_stacks_end_in_a_note(void **state)
     fgprof_profile_free(profile);
 }
 
+/* The functions that a stack of the profile shows, leaf first: "a b c". */
+static void assert_stack(const struct fgprof_profile *profile, size_t sample, const char *expected)
+{
+    const struct profile_stack *stack = &profile->stacks[profile->samples[sample].stack];
+    char names[256] = "";
+    for (size_t i = 0; i < stack->depth; i++) {
+        const struct profile_location *location =
+            &profile->locations[profile->stack_locations[stack->first_location + i]];
+        const struct profile_function *function =
+            &profile->functions[profile->lines[location->first_line].function];
+        strcat(strcat(names, i ? " " : ""), strings_get(&profile->strings, function->name));
+        strcat(names, location->is_kernel ? "_k" : "");
+    }
+    assert_string_equal(names, expected);
+}
+
+static void test_the_kernels_functions_are_above(void **state)
+{
+    struct counted *counted = *state;
+    static const char *const kernel_stacks[] = {"futex_wait\nentry\n", "", "schedule\nentry\n"};
+    for (size_t i = 0; i < 3; i++) {
+        struct stack stack = {.cut = STACK_CUT_NOT_CAPTURED};
+        struct sample_labels labels = {.state = THREAD_SLEEPING, .syscall_number = -1};
+        uint32_t sample;
+        assert_int_equal(strings_intern(&counted->strings, kernel_stacks[i], &labels.kernel_stack),
+                         0);
+        assert_int_equal(
+            stack_table_add(&counted->table, UINT32_MAX, &stack, &labels, 2, 20, &sample), 0);
+    }
+    struct fgprof_profile *profile = named(counted);
+    assert_int_equal(profile->sample_count, 3);
+    assert_stack(profile, 0, "futex_wait_k entry_k [truncated: thread not stopped in time]");
+    assert_stack(profile, 1, "[truncated: thread not stopped in time]");
+    assert_stack(profile, 2, "schedule_k entry_k [truncated: thread not stopped in time]");
+    /* One mapping for all, and one location for a function. */
+    assert_int_equal(profile->mapping_count, 1);
+    assert_string_equal(strings_get(&profile->strings, profile->mappings[0].path),
+                        "[kernel.kallsyms]");
+    assert_true(profile->mappings[0].has_functions);
+    assert_int_equal(profile->location_count, 4);
+    fgprof_profile_free(profile);
+}
+
 static void test_nothing_counted(void **state)
 {
     struct fgprof_profile *profile = named(*state);
@@ -112,6 +155,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         WITH_COUNTED(test_labels_are_named),
         WITH_COUNTED(test_cut_stacks_end_in_a_note),
+        WITH_COUNTED(test_the_kernels_functions_are_above),
         WITH_COUNTED(test_nothing_counted),
     };
     return cmocka_run_group_tests_name("name_profile", tests, NULL, NULL);

@@ -321,6 +321,22 @@ static void test_many_samples(void **state)
 
 #define WITH_PROFILE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
+static void test_functions_of_the_kernel(void **state)
+{
+    struct fgprof_profile *profile = *state;
+    uint32_t wait, entry, again;
+    uint32_t leaf = function(profile, 0, "read");
+    assert_int_equal(profile_add_kernel_function(profile, "pipe_read", &wait), 0);
+    assert_int_equal(profile_add_kernel_function(profile, "entry", &entry), 0);
+    assert_int_equal(profile_add_kernel_function(profile, "pipe_read", &again), 0);
+    assert_int_equal(wait, again);
+    MAKE_SAMPLE(profile, "app", 0, 5, wait, entry, leaf);
+    assert_folded(profile, "read;entry_[k];pipe_read_[k] 5\n");
+    assert_int_equal(
+        fgprof_profile_set_folded_flags(profile, FGPROF_FOLDED_STATE | FGPROF_FOLDED_LINES), 0);
+    assert_folded(profile, "read;entry_[k];pipe_read_[k];[unknown] 5\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -342,6 +358,7 @@ int main(void)
         WITH_PROFILE(test_nothing_sampled),
         WITH_PROFILE(test_counts_are_64_bits_wide),
         WITH_PROFILE(test_many_samples),
+        WITH_PROFILE(test_functions_of_the_kernel),
     };
     return cmocka_run_group_tests_name("output_folded", tests, NULL, NULL);
 }

@@ -339,6 +339,22 @@ static void test_long_names_stay_below_the_longest_line(void **state)
 
 #define WITH_PROFILE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
+static void test_functions_of_the_kernel(void **state)
+{
+    struct fgprof_profile *profile = *state;
+    uint32_t wait;
+    uint32_t leaf = make_location(profile, 0x1010, PROFILE_NO_MAPPING, 0x10,
+                                  (struct made_line[]){{"read", "", 0, false}, {0}});
+    assert_int_equal(profile_add_kernel_function(profile, "pipe_read", &wait), 0);
+    MAKE_SAMPLE(profile, "app", 0, 5, wait, leaf);
+    assert_text(profile, "wallclock profile: total 5\n"
+                         "5 @ 0x1 0x1011\n"
+                         "# labels: {\"state\":\"unknown\", \"thread\":\"app\"}\n"
+                         "#\t0x1\tpipe_read\n"
+                         "#\t0x1010\tread+0x10\n"
+                         "\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -358,6 +374,7 @@ int main(void)
         WITH_PROFILE(test_names_can_not_break_lines),
         WITH_PROFILE(test_deep_stacks_stay_below_the_longest_line),
         WITH_PROFILE(test_long_names_stay_below_the_longest_line),
+        WITH_PROFILE(test_functions_of_the_kernel),
     };
     return cmocka_run_group_tests_name("output_text", tests, NULL, NULL);
 }
