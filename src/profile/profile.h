@@ -124,4 +124,8 @@ int profile_add_stack(struct fgprof_profile *profile, const uint32_t *locations,
 /* Adds the counts to the sample of equal stack and labels. */
 int profile_add_sample(struct fgprof_profile *profile, const struct profile_sample *sample);
 
+/* When all locations have their names: sets what the mappings claim to have, and the summary's
+ * samples_unnamed. */
+void profile_finish(struct fgprof_profile *profile);
+
 #endif
