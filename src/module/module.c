@@ -1,6 +1,7 @@
 #include "module/module.h"
 #include "module/elf_file.h"
 #include "base/array.h"
+#include "base/regular_file.h"
 #include "target/maps.h"
 #include "target/memory.h"
 
@@ -16,26 +17,6 @@
 #define VDSO_PATH "[vdso]"
 #define VDSO_MAX_BYTES (1u << 20)
 
-/* Opens `path` below `dir_fd` for reading where it is a regular file. O_PATH first: opening a FIFO
- * would hang, opening a device may do something. */
-static int open_regular(int dir_fd, const char *path)
-{
-    struct stat status;
-    int path_fd = openat(dir_fd, path, O_PATH | O_CLOEXEC);
-    if (path_fd < 0)
-        return -errno;
-    int fd = -ENOEXEC;
-    if (fstat(path_fd, &status) == 0 && S_ISREG(status.st_mode)) {
-        char self[64];
-        snprintf(self, sizeof self, "/proc/self/fd/%d", path_fd);
-        fd = open(self, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-        if (fd < 0)
-            fd = -errno;
-    }
-    close(path_fd);
-    return fd;
-}
-
 /* Opens the file behind the mapping: the very inode by map_files, which needs a capability
  * (proc(5)), else by its path in the process's own mount namespace, if that is the same inode
  * still. Device numbers are not compared: those of btrfs and overlayfs differ between maps and
@@ -44,7 +25,7 @@ static int open_mapped_file(int proc_fd, pid_t tid, const struct maps_entry *ent
 {
     char path[64];
     snprintf(path, sizeof path, "map_files/%" PRIx64 "-%" PRIx64, entry->start, entry->end);
-    int fd = open_regular(proc_fd, path);
+    int fd = open_regular_file(proc_fd, path);
     if (fd >= 0)
         return fd;
     if (entry->deleted)
@@ -52,7 +33,7 @@ static int open_mapped_file(int proc_fd, pid_t tid, const struct maps_entry *ent
     char *rooted;
     if (asprintf(&rooted, "task/%d/root%s", tid, entry->path) < 0)
         return -ENOMEM;
-    fd = open_regular(proc_fd, rooted);
+    fd = open_regular_file(proc_fd, rooted);
     free(rooted);
     struct stat status;
     if (fd >= 0 && (fstat(fd, &status) || status.st_ino != entry->inode)) {

@@ -9,7 +9,7 @@
 
 #include "capture/registers.h"
 #include "module/module.h"
-#include "unwind/bytes.h"
+#include "base/bytes.h"
 
 #define CFI_ENTRY_BYTES_MAX (64u << 10) /* a longer entry is not believed */
 

@@ -1,6 +1,6 @@
 /* Numbers of DWARF, read from bytes that may end anywhere. */
 #include "unit.h"
-#include "unwind/bytes.h"
+#include "base/bytes.h"
 
 #define BYTES(...)                                                                                 \
     (const uint8_t[]){__VA_ARGS__}, sizeof(const uint8_t[])                                        \

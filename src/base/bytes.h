@@ -1,7 +1,7 @@
 /* Reads the numbers of DWARF from bytes that may be damaged: what is not there reads as 0, and is
  * noted. Little-endian, as both architectures are. */
-#ifndef FGPROF_UNWIND_BYTES_H
-#define FGPROF_UNWIND_BYTES_H
+#ifndef FGPROF_BASE_BYTES_H
+#define FGPROF_BASE_BYTES_H
 
 #include <stdbool.h>
 #include <stddef.h>
