@@ -1,15 +1,19 @@
 #include "symbol/debug_file.h"
+#include "base/regular_file.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
+#define DEBUG_DIRECTORY "/usr/lib/debug"
+#define LINK_BYTES_MAX 4096u
+
 /* .gnu_debuglink's checksum is that of zlib (GDB manual, "Separate Debug Files"). */
-static bool has_checksum(int fd, GElf_Word wanted)
+static bool has_checksum(int fd, uint32_t wanted)
 {
     static const size_t chunk_bytes = 1 << 16;
     unsigned char *chunk = malloc(chunk_bytes);
@@ -24,36 +28,116 @@ static bool has_checksum(int fd, GElf_Word wanted)
     return chunk && got == 0 && sum == wanted;
 }
 
-/* O_NONBLOCK: a FIFO of that name would be waited for without end. */
-static int open_debug_file(const char *path, GElf_Word crc)
+static int open_object(const char *path, struct object *ret_found)
 {
-    struct stat status;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (fd >= 0 && (fstat(fd, &status) || !S_ISREG(status.st_mode) || !has_checksum(fd, crc))) {
-        close(fd);
-        fd = -1;
-    }
-    return fd;
+    int fd = open_regular_file(AT_FDCWD, path);
+    return fd < 0 ? fd : object_open_fd(ret_found, fd);
 }
 
-int debug_file_find(Dwfl_Module *module, void **user, const char *module_name, Dwarf_Addr base,
-                    const char *file, const char *link, GElf_Word link_crc, char **ret_path)
+static bool has_build_id(const struct object *object, const unsigned char *id, size_t bytes)
 {
-    static const char *const patterns[] = {"%.*s/%s", "%.*s/.debug/%s", "/usr/lib/debug%.*s/%s"};
-    int fd = dwfl_build_id_find_debuginfo(module, user, module_name, base, file, link, link_crc,
-                                          ret_path);
-    const char *slash = file ? strrchr(file, '/') : NULL;
-    if (fd >= 0 || !link || !slash || strchr(link, '/'))
-        return fd;
-    for (size_t i = 0; i < sizeof patterns / sizeof *patterns && fd < 0; i++) {
-        char *path;
-        if (asprintf(&path, patterns[i], (int)(slash - file), file, link) < 0)
-            return -1;
-        fd = open_debug_file(path, link_crc);
-        if (fd >= 0)
-            *ret_path = path;
-        else
-            free(path);
+    return bytes && object->build_id_bytes == bytes && memcmp(object->build_id, id, bytes) == 0;
+}
+
+static int open_by_build_id(const unsigned char *id, size_t bytes, struct object *ret_found,
+                            char **ret_path)
+{
+    char path[sizeof DEBUG_DIRECTORY "/.build-id/" + 2 * sizeof ret_found->build_id + 8];
+    if (bytes < 2 || bytes > sizeof ret_found->build_id)
+        return -ENOENT;
+    int length = snprintf(path, sizeof path, DEBUG_DIRECTORY "/.build-id/%02x/", id[0]);
+    for (size_t i = 1; i < bytes; i++)
+        length += snprintf(path + length, sizeof path - (size_t)length, "%02x", id[i]);
+    strcpy(path + length, ".debug");
+    if (open_object(path, ret_found))
+        return -ENOENT;
+    if (has_build_id(ret_found, id, bytes) && (*ret_path = strdup(path)))
+        return 0;
+    object_close(ret_found);
+    return -ENOENT;
+}
+
+/* Reads a section that begins with a file's name. Returns how long it is, 0 where there is none. */
+static size_t read_link(struct object *object, const char *section_name,
+                        unsigned char link[LINK_BYTES_MAX])
+{
+    struct section section;
+    struct slice slice = {0};
+    size_t bytes = 0;
+    if (object_section(object, section_name, &section) && section.bytes < LINK_BYTES_MAX &&
+        slice_read(&slice, &section, 0, section.bytes) == 0 &&
+        memchr(slice.bytes, 0, slice.count)) {
+        bytes = slice.count;
+        memcpy(link, slice.bytes, bytes);
     }
-    return fd;
+    slice_free(&slice);
+    return bytes;
+}
+
+/* An equal build id says that it belongs there; a checksum of gigabytes would take its time. */
+static bool belongs(const struct object *object, const struct object *found, uint32_t checksum)
+{
+    if (object->build_id_bytes && found->build_id_bytes)
+        return has_build_id(found, object->build_id, object->build_id_bytes);
+    return has_checksum(found->fd, checksum);
+}
+
+static int open_by_link(struct object *object, const char *module_path, struct object *ret_found,
+                        char **ret_path)
+{
+    static const char *const patterns[] = {"%.*s/%s", "%.*s/.debug/%s", DEBUG_DIRECTORY "%.*s/%s"};
+    unsigned char link[LINK_BYTES_MAX];
+    size_t bytes = read_link(object, ".gnu_debuglink", link);
+    size_t name_bytes = bytes ? strlen((char *)link) : 0;
+    const char *slash = strrchr(module_path, '/');
+    uint32_t checksum;
+    /* The checksum is in the last four bytes. */
+    if (!name_bytes || bytes < name_bytes + 1 + sizeof checksum || !slash ||
+        memchr(link, '/', name_bytes))
+        return -ENOENT;
+    memcpy(&checksum, link + bytes - sizeof checksum, sizeof checksum);
+    for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++) {
+        char *path;
+        if (asprintf(&path, patterns[i], (int)(slash - module_path), module_path, link) < 0)
+            return -ENOENT;
+        if (open_object(path, ret_found) == 0) {
+            if (belongs(object, ret_found, checksum)) {
+                *ret_path = path;
+                return 0;
+            }
+            object_close(ret_found);
+        }
+        free(path);
+    }
+    return -ENOENT;
+}
+
+int debug_file_find(struct object *object, const char *path, struct object *ret_found,
+                    char **ret_path)
+{
+    int err = open_by_build_id(object->build_id, object->build_id_bytes, ret_found, ret_path);
+    return err ? open_by_link(object, path, ret_found, ret_path) : 0;
+}
+
+int debug_file_find_supplement(struct object *object, const char *path, struct object *ret_found)
+{
+    unsigned char link[LINK_BYTES_MAX];
+    size_t bytes = read_link(object, ".gnu_debugaltlink", link);
+    size_t name_bytes = bytes ? strlen((char *)link) + 1 : 0;
+    const unsigned char *id = link + name_bytes;
+    const char *slash = strrchr(path, '/');
+    int directory_bytes = link[0] == '/' || !slash ? 0 : (int)(slash + 1 - path);
+    char *full = NULL;
+    if (bytes <= name_bytes || asprintf(&full, "%.*s%s", directory_bytes, path, link) < 0)
+        return -ENOENT;
+    int err = open_object(full, ret_found);
+    free(full);
+    if (!err && has_build_id(ret_found, id, bytes - name_bytes))
+        return 0;
+    if (!err)
+        object_close(ret_found);
+    err = open_by_build_id(id, bytes - name_bytes, ret_found, &full);
+    if (!err)
+        free(full);
+    return err;
 }

@@ -2,12 +2,17 @@
 #ifndef FGPROF_SYMBOL_DEBUG_FILE_H
 #define FGPROF_SYMBOL_DEBUG_FILE_H
 
-#include <elfutils/libdwfl.h>
+#include "symbol/object.h"
 
-/* For Dwfl_Callbacks.find_debuginfo: by build id below /usr/lib/debug, then by the name and
- * checksum of .gnu_debuglink. The name comes from the target's file: nothing but a regular file is
- * opened. debuginfod is not asked. */
-int debug_file_find(Dwfl_Module *module, void **user, const char *module_name, Dwarf_Addr base,
-                    const char *file, const char *link, GElf_Word link_crc, char **ret_path);
+/* By build id below /usr/lib/debug, then by the name and checksum of .gnu_debuglink next to `path`,
+ * in .debug there, and below /usr/lib/debug. The name comes from the target's file: nothing but a
+ * regular file is opened. Returns 0, or -ENOENT where there is none that belongs to `object`.
+ * *ret_path is the caller's to free. */
+int debug_file_find(struct object *object, const char *path, struct object *ret_found,
+                    char **ret_path);
+
+/* Likewise what dwz moved from the debug information of `object` to a file shared by several
+ * (.gnu_debugaltlink): by the name there, and by build id. */
+int debug_file_find_supplement(struct object *object, const char *path, struct object *ret_found);
 
 #endif

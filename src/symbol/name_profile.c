@@ -247,7 +247,8 @@ static int name_locations(struct naming *naming)
             symbols_close(symbols);
             symbols = NULL;
             opened = unnamed->module;
-            if (symbols_open(opened, &symbols) == -ENOMEM)
+            const char *why;
+            if (symbols_open(opened, &symbols, &why) == -ENOMEM)
                 err = -ENOMEM;
         }
         if (!symbols)

@@ -1,190 +1,245 @@
 #include "symbol/symbols.h"
 #include "symbol/debug_file.h"
+#include "symbol/debug_functions.h"
+#include "symbol/lines.h"
+#include "symbol/names.h"
+#include "symbol/split.h"
+#include "symbol/symbol_table.h"
 #include "symbol/units.h"
 
-#include <dwarf.h>
-#include <elfutils/libdw.h>
-#include <elfutils/libdwfl.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
+
+#define NO_UNIT UINT64_MAX
 
 struct symbols {
-    Dwfl *dwfl;
-    Dwfl_Module *module;
-    Dwarf_Addr dwarf_bias;
+    struct symbol_table table;
+    struct debug_info *info; /* NULL: there is none */
     struct units units;
+    struct split split;
+    struct names names;
+    /* Of one unit at a time: addresses come sorted. */
+    uint64_t unit; /* where in .debug_info it begins */
+    struct debug_functions functions;
+    struct lines lines;
+    bool is_complete; /* no part of the unit is missing */
 };
 
-/* The module is reported with its file, so that none is ever searched for it. */
-static int find_no_elf(Dwfl_Module *module, void **user, const char *name, Dwarf_Addr base,
-                       char **ret_file, Elf **ret_elf)
+static int open_module(const struct module *module, struct object *ret_object)
 {
-    (void)module, (void)user, (void)name, (void)base, (void)ret_file, (void)ret_elf;
-    return -1;
+    if (module->image.fd < 0)
+        return object_open_memory(ret_object, module->image.memory, module->image.bytes);
+    int fd = fcntl(module->image.fd, F_DUPFD_CLOEXEC, 0);
+    return fd < 0 ? -ENOEXEC : object_open_fd(ret_object, fd);
 }
 
-static int file_of(const struct module *module)
+static int open_debug_info(struct symbols *symbols, struct object *object, const char *path)
 {
-    if (module->image.fd >= 0)
-        return fcntl(module->image.fd, F_DUPFD_CLOEXEC, 0);
-    int fd = memfd_create("vdso", MFD_CLOEXEC);
-    const unsigned char *bytes = module->image.memory;
-    size_t left = module->image.bytes;
-    while (fd >= 0 && left) {
-        ssize_t put = write(fd, bytes, left);
-        if (put <= 0) {
-            close(fd);
-            return -1;
-        }
-        bytes += put;
-        left -= (size_t)put;
+    struct object supplement;
+    bool has_supplement = debug_file_find_supplement(object, path, &supplement) == 0;
+    int err = debug_info_open(&symbols->info, object, false);
+    if (has_supplement && err)
+        object_close(&supplement);
+    if (has_supplement && !err)
+        err = debug_info_open(&symbols->info->supplement, &supplement, false);
+    if (!err && symbols->info->supplement)
+        err = debug_info_list_units(symbols->info->supplement);
+    return err;
+}
+
+/* In the module's own file, else in one that was split from it. */
+static int find_debug_info(struct symbols *symbols, const struct module *module,
+                           struct object *object)
+{
+    struct section section;
+    char *path;
+    if (object_section(object, ".debug_info", &section))
+        return open_debug_info(symbols, object, module->path);
+    struct object found;
+    int err = debug_file_find(object, module->path, &found, &path);
+    object_close(object);
+    if (err)
+        return err;
+    struct object again;
+    int fd = fcntl(found.fd, F_DUPFD_CLOEXEC, 0);
+    if (fd >= 0 && object_open_fd(&again, fd) == 0)
+        err = symbol_table_add(&symbols->table, &again);
+    if (err)
+        object_close(&found);
+    else
+        err = open_debug_info(symbols, &found, path);
+    free(path);
+    return err;
+}
+
+static int read_module(struct symbols *symbols, const struct module *module, const char **ret_why)
+{
+    struct object object;
+    *ret_why = "not an ELF file that can be read";
+    int err = open_module(module, &object);
+    if (err)
+        return err;
+    if (!object_is_whole(&object)) {
+        *ret_why = "damaged or cut short";
+        object_close(&object);
+        return -ENOEXEC;
     }
-    return fd;
+    err = symbol_table_add(&symbols->table, &object);
+    if (!err && open_module(module, &object) == 0)
+        err = find_debug_info(symbols, module, &object);
+    if (!err)
+        err = units_read(&symbols->units, symbols->info);
+    if (err != -ENOMEM)
+        err = symbol_table_finish(&symbols->table);
+    return err;
 }
 
-int symbols_open(struct module *module, struct symbols **ret_symbols)
+int symbols_open(const struct module *module, struct symbols **ret_symbols, const char **ret_why)
 {
-    static char *debug_paths = NULL; /* elfutils' default */
-    static const Dwfl_Callbacks callbacks = {
-        .find_elf = find_no_elf,
-        .find_debuginfo = debug_file_find,
-        .debuginfo_path = &debug_paths,
-    };
     struct symbols *symbols = calloc(1, sizeof *symbols);
     if (!symbols)
         return -ENOMEM;
-    symbols->dwfl = dwfl_begin(&callbacks);
-    int fd = symbols->dwfl ? file_of(module) : -1;
-    if (fd < 0)
-        goto fail;
-    /* At base 0, its addresses in the process are its own. */
-    symbols->module = dwfl_report_elf(symbols->dwfl, module->path, module->path, fd, 0, true);
-    if (!symbols->module) {
-        close(fd);
-        goto fail;
+    symbols->unit = NO_UNIT;
+    int err = read_module(symbols, module, ret_why);
+    if (!err && asprintf(&symbols->split.package_path, "%s.dwp", module->path) < 0) {
+        symbols->split.package_path = NULL;
+        err = -ENOMEM;
     }
-    dwfl_report_end(symbols->dwfl, NULL, NULL);
-    Dwarf *dwarf = dwfl_module_getdwarf(symbols->module, &symbols->dwarf_bias);
-    if (dwarf && units_read(&symbols->units, dwarf)) {
+    if (err) {
         symbols_close(symbols);
-        return -ENOMEM;
+        return err;
     }
     *ret_symbols = symbols;
     return 0;
-fail:
-    symbols_close(symbols);
-    return -ENOEXEC;
 }
 
 void symbols_close(struct symbols *symbols)
 {
     if (!symbols)
         return;
+    debug_functions_free(&symbols->functions);
+    lines_free(&symbols->lines);
+    names_free(&symbols->names);
     units_free(&symbols->units);
-    if (symbols->dwfl)
-        dwfl_end(symbols->dwfl);
+    split_free(&symbols->split);
+    debug_info_close(symbols->info);
+    symbol_table_free(&symbols->table);
     free(symbols);
 }
 
-/* A function's name for the linker, else for the source. */
-static const char *name_of(Dwarf_Die *die)
+/* Reads what the unit has, in place of the one before. What is missing or damaged is left out. */
+static int enter_unit(struct symbols *symbols, uint64_t at)
 {
-    Dwarf_Attribute attribute;
-    const char *name = NULL;
-    if (dwarf_attr_integrate(die, DW_AT_linkage_name, &attribute) ||
-        dwarf_attr_integrate(die, DW_AT_MIPS_linkage_name, &attribute))
-        name = dwarf_formstring(&attribute);
-    return name ? name : dwarf_diename(die);
+    struct unit skeleton, split, *unit = &skeleton;
+    struct die root;
+    if (symbols->unit == at)
+        return 0;
+    symbols->unit = at;
+    symbols->functions.count = 0;
+    symbols->is_complete = false;
+    lines_clear(&symbols->lines);
+    int err = unit_read(symbols->info, at, &skeleton);
+    if (!err)
+        err = unit_read_root(&skeleton, &root);
+    if (err)
+        return err == -ENOMEM ? err : 0;
+    if (lines_read(&symbols->lines, &skeleton, &root) == -ENOMEM)
+        return -ENOMEM;
+    if (root.dwo_name.form) {
+        err = split_read(&symbols->split, &skeleton, &root, &split);
+        unit = err ? unit : &split;
+    }
+    symbols->is_complete = !err;
+    if (err != -ENOMEM)
+        err = debug_functions_read(&symbols->functions, unit);
+    symbols->is_complete &= !err;
+    return err == -ENOMEM ? err : 0;
 }
 
-/* Where an inlined function was called from. */
-static void call_site(Dwarf_Die *unit, Dwarf_Die *inlined, struct symbol_line *line)
+static uint32_t line_number(const struct value *value)
 {
-    Dwarf_Attribute attribute;
-    Dwarf_Word file_number = 0, line_number = 0;
-    Dwarf_Files *files;
-    size_t file_count;
-    if (dwarf_attr(inlined, DW_AT_call_line, &attribute))
-        dwarf_formudata(&attribute, &line_number);
-    if (dwarf_attr(inlined, DW_AT_call_file, &attribute) &&
-        dwarf_formudata(&attribute, &file_number) == 0 &&
-        dwarf_getsrcfiles(unit, &files, &file_count) == 0 && file_number < file_count)
-        line->file = dwarf_filesrc(files, file_number, NULL, NULL);
-    line->line = (uint32_t)line_number;
+    return value->form && value->number <= UINT32_MAX ? (uint32_t)value->number : 0;
 }
 
-/* The functions around `address`, innermost first: inlined ones, then the one that they are in.
- * Each one's place is where the one before was called. */
-static void functions_around(Dwarf_Die *unit, Dwarf_Addr address, struct symbol_line first,
-                             struct symbol *symbol)
+/* Innermost first. Each function's place is where the one before was called. */
+static void add_functions(struct symbols *symbols, const struct debug_function *function,
+                          uint64_t address, struct symbol_line place, struct symbol *symbol)
 {
-    Dwarf_Die *scopes = NULL, *nest = NULL;
-    int nested = 0;
-    /* dwarf_getscopes goes on to where an inlined function was written; the DIEs around the
-     * innermost one tell where it was put. */
-    if (dwarf_getscopes(unit, address, &scopes) > 0)
-        nested = dwarf_getscopes_die(&scopes[0], &nest);
-    struct symbol_line next = first;
-    for (int i = 0; i < nested && symbol->line_count < SYMBOL_LINES_MAX; i++) {
-        int tag = dwarf_tag(&nest[i]);
-        if (tag != DW_TAG_inlined_subroutine && tag != DW_TAG_subprogram)
+    const struct unit *unit = &symbols->functions.unit;
+    for (size_t i = symbols->functions.inlined_count; i-- > 0;) {
+        const struct inlined_range *call = &symbols->functions.inlined[i];
+        if (address < call->start || address >= call->end)
             continue;
-        next.name = name_of(&nest[i]);
-        next.is_inlined = tag == DW_TAG_inlined_subroutine;
-        symbol->lines[symbol->line_count++] = next;
-        if (tag == DW_TAG_subprogram)
-            break;
-        next = (struct symbol_line){0};
-        call_site(unit, &nest[i], &next);
+        place.name = names_get(&symbols->names, unit, call->die);
+        place.is_inlined = true;
+        if (!place.name || symbol->line_count == SYMBOL_LINES_MAX - 1)
+            symbol->has_debug_info = false;
+        else
+            symbol->lines[symbol->line_count++] = place;
+        place = (struct symbol_line){
+            .file =
+                call->call_file.form ? lines_file(&symbols->lines, call->call_file.number) : NULL,
+            .line = line_number(&call->call_line),
+        };
     }
-    free(scopes);
-    free(nest);
+    place.name = names_get(&symbols->names, unit, function->die);
+    symbol->lines[symbol->line_count++] = place;
+    symbol->function_offset = address - function->start;
 }
 
-static void find_in_debug_info(struct symbols *symbols, uint64_t address, struct symbol *symbol)
+static void find_in_debug_info(struct symbols *symbols, uint64_t address, struct symbol *symbol,
+                               uint64_t *ret_start)
 {
-    Dwarf_Addr dwarf_address = address - symbols->dwarf_bias;
-    Dwarf_Die unit;
-    if (!units_find(&symbols->units, dwarf_address, &unit))
+    uint64_t unit;
+    if (!symbols->info || !units_find(&symbols->units, address, &unit) || enter_unit(symbols, unit))
         return;
-    symbol->has_debug_info = true;
-    struct symbol_line line = {0};
-    Dwarf_Line *source = dwarf_getsrc_die(&unit, dwarf_address);
-    if (source) {
-        int number = 0;
-        line.file = dwarf_linesrc(source, NULL, NULL);
-        if (dwarf_lineno(source, &number) == 0 && number > 0)
-            line.line = (uint32_t)number;
+    const struct line_row *row = lines_find(&symbols->lines, address);
+    struct symbol_line place = {0};
+    if (row) {
+        place.file = lines_file(&symbols->lines, row->file);
+        place.line = row->line;
     }
-    functions_around(&unit, dwarf_address, line, symbol);
-    if (!symbol->line_count && line.file)
-        symbol->lines[symbol->line_count++] = line;
+    symbol->has_debug_info = symbols->is_complete;
+    const struct debug_function *function = debug_functions_find(&symbols->functions, address);
+    if (function) {
+        add_functions(symbols, function, address, place, symbol);
+        *ret_start = function->start;
+    } else if (place.file) {
+        symbol->lines[symbol->line_count++] = place;
+    }
+}
+
+/* A name that is the implementation's own, as "___pthread_cond_wait" in the C library: users know
+ * the function by the name under which it is exported. */
+static bool is_reserved(const char *name)
+{
+    return name[0] == '_' && name[1] != 'Z' && name[1] != 'R' && name[1] != 'D';
 }
 
 void symbols_find(struct symbols *symbols, uint64_t address, struct symbol *ret_symbol)
 {
-    GElf_Off offset = 0;
-    GElf_Sym entry;
+    uint64_t debug_start = UINT64_MAX, start;
+    bool is_exported;
     ret_symbol->line_count = 0;
+    ret_symbol->function_offset = 0;
     ret_symbol->has_debug_info = false;
-    find_in_debug_info(symbols, address, ret_symbol);
-    const char *name =
-        dwfl_module_addrinfo(symbols->module, address, &offset, &entry, NULL, NULL, NULL);
-    ret_symbol->function_offset = offset;
+    names_forget_many(&symbols->names);
+    find_in_debug_info(symbols, address, ret_symbol, &debug_start);
+    const char *name = symbol_table_find(&symbols->table, address, &start, &is_exported);
+    if (name)
+        ret_symbol->function_offset = address - start;
     if (name && !ret_symbol->line_count)
         ret_symbol->lines[ret_symbol->line_count++] = (struct symbol_line){0};
-    if (ret_symbol->line_count) {
-        struct symbol_line *outermost = &ret_symbol->lines[ret_symbol->line_count - 1];
-        if (!outermost->name)
-            outermost->name = name;
-    }
+    if (!ret_symbol->line_count)
+        return;
+    struct symbol_line *outermost = &ret_symbol->lines[ret_symbol->line_count - 1];
+    if (!outermost->name ||
+        (name && is_exported && start == debug_start && is_reserved(outermost->name)))
+        outermost->name = name;
     /* A line without a function is no name. */
-    for (size_t i = 0; i < ret_symbol->line_count; i++) {
-        if (!ret_symbol->lines[i].name)
-            ret_symbol->line_count = i;
-    }
+    if (!outermost->name)
+        ret_symbol->line_count--;
 }

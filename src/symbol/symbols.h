@@ -1,4 +1,4 @@
-/* The symbols and debug information of one module, by elfutils. */
+/* The symbols and debug information of one module. */
 #ifndef FGPROF_SYMBOL_SYMBOLS_H
 #define FGPROF_SYMBOL_SYMBOLS_H
 
@@ -6,7 +6,8 @@
 
 struct symbols;
 
-/* One line of a location: its function, and where in it. Strings live as long as the symbols. */
+/* One line of a location: its function, and where in it. Strings are valid until the
+ * next look-up. */
 struct symbol_line {
     const char *name; /* as in the symbol table */
     const char *file; /* NULL: not known */
@@ -24,11 +25,14 @@ struct symbol {
     bool has_debug_info;      /* so that inlined calls would be known */
 };
 
-/* Returns 0, -ENOMEM, or -ENOEXEC where elfutils can't read it. `module` must outlive it. */
-int symbols_open(struct module *module, struct symbols **ret_symbols);
+/* Returns 0, -ENOMEM, or -ENOEXEC where the file can't be read: *ret_why tells why, static.
+ * `module` must outlive it. */
+int symbols_open(const struct module *module, struct symbols **ret_symbols, const char **ret_why);
 void symbols_close(struct symbols *symbols);
 
-/* Looks up one of the module's own addresses. */
+/* Looks up one of the module's own addresses. In ascending order that costs the least: a unit of
+ * the debug information is read at the first address in it, and given back at the first in another.
+ */
 void symbols_find(struct symbols *symbols, uint64_t address, struct symbol *ret_symbol);
 
 #endif

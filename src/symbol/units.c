@@ -1,21 +1,19 @@
 #include "symbol/units.h"
+#include "symbol/debug_ranges.h"
 #include "base/array.h"
 
 #include <dwarf.h>
 #include <errno.h>
 #include <stdlib.h>
 
-static int add_ranges(struct units *units, Dwarf_Die *unit)
+static int add_ranges(struct units *units, uint64_t unit, const struct address_ranges *ranges)
 {
-    Dwarf_Addr base, start, end;
-    ptrdiff_t at = 0;
-    while ((at = dwarf_ranges(unit, at, &base, &start, &end)) > 0) {
-        if (start >= end)
-            continue;
-        if (array_reserve((void **)&units->ranges, &units->capacity, units->count + 1,
-                          sizeof *units->ranges))
-            return -ENOMEM;
-        units->ranges[units->count++] = (struct unit_range){start, end, dwarf_dieoffset(unit)};
+    if (array_reserve((void **)&units->ranges, &units->capacity, units->count + ranges->count,
+                      sizeof *units->ranges))
+        return -ENOMEM;
+    for (size_t i = 0; i < ranges->count; i++) {
+        units->ranges[units->count++] = (struct unit_range){
+            .start = ranges->items[i].start, .end = ranges->items[i].end, .unit = unit};
     }
     return 0;
 }
@@ -23,25 +21,40 @@ static int add_ranges(struct units *units, Dwarf_Die *unit)
 static int compare(const void *a, const void *b)
 {
     const struct unit_range *left = a, *right = b;
-    return (left->start > right->start) - (left->start < right->start);
+    if (left->start != right->start)
+        return left->start < right->start ? -1 : 1;
+    return (left->unit < right->unit) - (left->unit > right->unit);
 }
 
-int units_read(struct units *units, Dwarf *dwarf)
+int units_read(struct units *units, struct debug_info *info)
 {
-    Dwarf_CU *unit = NULL;
-    Dwarf_Die die;
-    uint8_t type;
-    *units = (struct units){.dwarf = dwarf};
-    while (dwarf_get_units(dwarf, unit, &unit, NULL, &type, &die, NULL) == 0) {
-        if (type == DW_UT_compile && add_ranges(units, &die))
-            return -ENOMEM;
+    struct address_ranges ranges = {0};
+    *units = (struct units){0};
+    int err = debug_info_list_units(info);
+    for (size_t i = 0; i < info->unit_count && !err; i++) {
+        struct unit unit;
+        struct die root;
+        if (unit_read(info, info->units[i], &unit) ||
+            (unit.type != DW_UT_compile && unit.type != DW_UT_skeleton) ||
+            unit_read_root(&unit, &root))
+            continue;
+        err = ranges_read(&ranges, &unit, &root);
+        if (!err)
+            err = add_ranges(units, unit.at, &ranges);
     }
+    ranges_free(&ranges);
     if (units->count)
         qsort(units->ranges, units->count, sizeof *units->ranges, compare);
-    return 0;
+    uint64_t reach = 0;
+    for (size_t i = 0; i < units->count; i++) {
+        if (units->ranges[i].end > reach)
+            reach = units->ranges[i].end;
+        units->ranges[i].reach = reach;
+    }
+    return err;
 }
 
-bool units_find(const struct units *units, Dwarf_Addr address, Dwarf_Die *ret_unit)
+bool units_find(const struct units *units, uint64_t address, uint64_t *ret_unit)
 {
     size_t low = 0, high = units->count;
     while (low < high) {
@@ -51,8 +64,13 @@ bool units_find(const struct units *units, Dwarf_Addr address, Dwarf_Die *ret_un
         else
             high = middle;
     }
-    return low && address < units->ranges[low - 1].end &&
-           dwarf_offdie(units->dwarf, units->ranges[low - 1].die, ret_unit);
+    for (; low && units->ranges[low - 1].reach > address; low--) {
+        if (units->ranges[low - 1].end > address) {
+            *ret_unit = units->ranges[low - 1].unit;
+            return true;
+        }
+    }
+    return false;
 }
 
 void units_free(struct units *units)

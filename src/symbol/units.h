@@ -1,27 +1,26 @@
-/* Which compilation unit of the debug information holds an address.
+/* Which unit of the debug information holds an address.
  *
- * By the units' own ranges: .debug_aranges, which elfutils' look-up needs, is left out by clang. */
+ * By the units' own ranges: .debug_aranges is left out by clang. */
 #ifndef FGPROF_SYMBOL_UNITS_H
 #define FGPROF_SYMBOL_UNITS_H
 
-#include <elfutils/libdw.h>
-#include <stdbool.h>
-#include <stddef.h>
+#include "symbol/debug_info.h"
 
 struct unit_range {
-    Dwarf_Addr start, end;
-    Dwarf_Off die;
+    uint64_t start, end;
+    uint64_t reach; /* the largest end up to here */
+    uint64_t unit;  /* where in .debug_info */
 };
 
 struct units {
-    Dwarf *dwarf;
     struct unit_range *ranges; /* by start */
     size_t count, capacity;
 };
 
-/* Returns 0 or -ENOMEM. What can't be read of the debug information is left out. */
-int units_read(struct units *units, Dwarf *dwarf);
-bool units_find(const struct units *units, Dwarf_Addr address, Dwarf_Die *ret_unit);
+/* Lists the units of `info`, and reads the root entry of each and nothing more. Returns 0 or
+ * -ENOMEM. What can't be read is left out. */
+int units_read(struct units *units, struct debug_info *info);
+bool units_find(const struct units *units, uint64_t address, uint64_t *ret_unit);
 void units_free(struct units *units);
 
 #endif

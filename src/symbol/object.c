@@ -1,0 +1,132 @@
+#include "symbol/object.h"
+
+#include <elfutils/libdwelf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define DECOMPRESSED_BYTES_MAX ((uint64_t)1 << 30)
+
+static int check(struct object *object)
+{
+    const void *build_id;
+    if (!object->elf || elf_kind(object->elf) != ELF_K_ELF ||
+        gelf_getclass(object->elf) != ELFCLASS64 ||
+        elf_getident(object->elf, NULL)[EI_DATA] != ELFDATA2LSB) {
+        object_close(object);
+        return -ENOEXEC;
+    }
+    ssize_t bytes = dwelf_elf_gnu_build_id(object->elf, &build_id);
+    if (bytes > 0 && (size_t)bytes <= sizeof object->build_id) {
+        memcpy(object->build_id, build_id, (size_t)bytes);
+        object->build_id_bytes = (size_t)bytes;
+    }
+    return 0;
+}
+
+int object_open_fd(struct object *object, int fd)
+{
+    struct stat status;
+    *object = (struct object){.fd = fd};
+    elf_version(EV_CURRENT);
+    if (fstat(fd, &status) == 0) {
+        object->bytes = (uint64_t)status.st_size;
+        object->elf = elf_begin(fd, ELF_C_READ, NULL);
+    }
+    return check(object);
+}
+
+int object_open_memory(struct object *object, const unsigned char *memory, size_t bytes)
+{
+    *object = (struct object){.fd = -1, .bytes = bytes};
+    elf_version(EV_CURRENT);
+    object->elf = elf_memory((char *)memory, bytes);
+    return check(object);
+}
+
+void object_close(struct object *object)
+{
+    elf_end(object->elf);
+    if (object->fd >= 0)
+        close(object->fd);
+    free(object->memory);
+    *object = (struct object){.fd = -1};
+}
+
+/* Into memory that is libelf's. What libelf can't decompress, as zstd before 0.189, is not there.
+ */
+static bool decompress(Elf_Scn *scn, bool is_gnu, struct section *section)
+{
+    GElf_Chdr header;
+    if (is_gnu ? elf_compress_gnu(scn, 0, 0) < 0
+               : !gelf_getchdr(scn, &header) || header.ch_size > DECOMPRESSED_BYTES_MAX ||
+                     elf_compress(scn, 0, 0) < 0)
+        return false;
+    const Elf_Data *data = elf_rawdata(scn, NULL);
+    if (!data || !data->d_buf)
+        return false;
+    *section = (struct section){.memory = data->d_buf, .bytes = data->d_size};
+    return true;
+}
+
+static bool open_section(struct object *object, Elf_Scn *scn, const GElf_Shdr *header, bool is_gnu,
+                         struct section *section)
+{
+    if (header->sh_type == SHT_NOBITS || !header->sh_size)
+        return false;
+    if (is_gnu || header->sh_flags & SHF_COMPRESSED)
+        return decompress(scn, is_gnu, section);
+    if (header->sh_offset > object->bytes || header->sh_size > object->bytes - header->sh_offset)
+        return false;
+    *section =
+        (struct section){.fd = object->fd, .offset = header->sh_offset, .bytes = header->sh_size};
+    if (object->fd < 0) {
+        const Elf_Data *data = elf_rawdata(scn, NULL);
+        section->memory = data ? data->d_buf : NULL;
+    }
+    return object->fd >= 0 || section->memory;
+}
+
+bool object_section(struct object *object, const char *name, struct section *ret_section)
+{
+    size_t names;
+    Elf_Scn *scn = NULL;
+    if (elf_getshdrstrndx(object->elf, &names))
+        return false;
+    while ((scn = elf_nextscn(object->elf, scn))) {
+        GElf_Shdr header;
+        const char *found =
+            gelf_getshdr(scn, &header) ? elf_strptr(object->elf, names, header.sh_name) : NULL;
+        if (!found)
+            continue;
+        bool is_gnu = strncmp(found, ".zdebug_", 8) == 0 && strncmp(name, ".debug_", 7) == 0 &&
+                      strcmp(found + 2, name + 1) == 0;
+        if ((is_gnu || strcmp(found, name) == 0) &&
+            open_section(object, scn, &header, is_gnu, ret_section))
+            return true;
+    }
+    return false;
+}
+
+bool object_is_whole(struct object *object)
+{
+    size_t count;
+    Elf_Scn *scn = NULL;
+    GElf_Ehdr ehdr;
+    if (!gelf_getehdr(object->elf, &ehdr) || elf_getshdrnum(object->elf, &count))
+        return false;
+    if (ehdr.e_shoff && !count)
+        return false;
+    while ((scn = elf_nextscn(object->elf, scn))) {
+        GElf_Shdr header;
+        if (!gelf_getshdr(scn, &header))
+            return false;
+        if (header.sh_type != SHT_NOBITS && header.sh_type != SHT_NULL &&
+            (header.sh_offset > object->bytes || header.sh_size > object->bytes - header.sh_offset))
+            return false;
+    }
+    return true;
+}

@@ -1,0 +1,121 @@
+/* name-addresses FILE [EVERY]
+ *
+ * Names addresses of an ELF file, as a profile names them: those on standard input, in hex, one a
+ * line; or every so many bytes of its code. Prints for each
+ *   0xADDRESS <tab> FUNCTION+0xOFFSET <tab> FILE:LINE [<tab> CALLER <tab> FILE:LINE ...]
+ * an inlined function before the one that it was inlined into; "?" is what is not known, "!" before
+ * the address that inlined calls would not be known. Ends with 2 where the file can't be read, and
+ * tells why. With -q before FILE prints only how many have a name, and the milliseconds that it
+ * took with the most memory that was in use. */
+#include "module/elf_file.h"
+#include "module/module.h"
+#include "symbol/demangle.h"
+#include "symbol/symbols.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+
+static void print(uint64_t address, const struct symbol *symbol)
+{
+    printf("%s0x%" PRIx64, symbol->has_debug_info ? "" : "!", address);
+    for (size_t i = 0; i < symbol->line_count; i++) {
+        const struct symbol_line *line = &symbol->lines[i];
+        char *demangled = demangle(line->name, FGPROF_NAMES_SHORT);
+        printf("\t%s", demangled ? demangled : line->name);
+        if (i + 1 == symbol->line_count)
+            printf("+0x%" PRIx64, symbol->function_offset);
+        printf("\t%s:%" PRIu32, line->file ? line->file : "?", line->line);
+        free(demangled);
+    }
+    puts(symbol->line_count ? "" : "\t?");
+}
+
+static int compare(const void *a, const void *b)
+{
+    uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
+    return (left > right) - (left < right);
+}
+
+static size_t add(uint64_t **addresses, size_t count, uint64_t address)
+{
+    if (!(count & (count - 1))) {
+        *addresses = reallocarray(*addresses, count ? count * 2 : 1, sizeof **addresses);
+        if (!*addresses)
+            abort();
+    }
+    (*addresses)[count] = address;
+    return count + 1;
+}
+
+static size_t addresses_of(const struct module *module, uint64_t every, uint64_t **addresses)
+{
+    size_t count = 0;
+    uint64_t address;
+    if (!every) {
+        while (scanf("%" SCNx64, &address) == 1)
+            count = add(addresses, count, address);
+    }
+    for (size_t i = 0; every && i < module->segment_count; i++) {
+        const struct segment *segment = &module->segments[i];
+        for (uint64_t at = 0; segment->executable && at < segment->file_bytes; at += every)
+            count = add(addresses, count, segment->address + at);
+    }
+    if (count)
+        qsort(*addresses, count, sizeof **addresses, compare);
+    return count;
+}
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+int main(int argc, char **argv)
+{
+    bool is_quiet = argc > 1 && strcmp(argv[1], "-q") == 0;
+    argv += is_quiet;
+    argc -= is_quiet;
+    if (argc < 2)
+        return 1;
+    struct module module = {.path = argv[1], .image.fd = -1};
+    struct symbols *symbols;
+    const char *why = "";
+    int fd = open(argv[1], O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || image_open_fd(&module.image, fd) || elf_file_read(&module)) {
+        puts("not readable");
+        return 2;
+    }
+    uint64_t *addresses = NULL;
+    size_t named = 0,
+           count = addresses_of(&module, argc > 2 ? strtoull(argv[2], NULL, 0) : 0, &addresses);
+    uint64_t start_ns = now_ns();
+    if (symbols_open(&module, &symbols, &why)) {
+        puts(why);
+        return 2;
+    }
+    for (size_t i = 0; i < count; i++) {
+        struct symbol symbol;
+        symbols_find(symbols, addresses[i], &symbol);
+        named += symbol.line_count > 0;
+        if (!is_quiet)
+            print(addresses[i], &symbol);
+    }
+    symbols_close(symbols);
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    if (is_quiet)
+        printf("addresses=%zu named=%zu ms=%" PRIu64 " rss_kib=%ld\n", count, named,
+               (now_ns() - start_ns) / 1000000, usage.ru_maxrss);
+    free(addresses);
+    image_close(&module.image);
+    free(module.segments);
+    free(module.debug_frame.memory);
+    return 0;
+}
