@@ -75,8 +75,6 @@ static bool decompress(Elf_Scn *scn, bool is_gnu, struct section *section)
 static bool open_section(struct object *object, Elf_Scn *scn, const GElf_Shdr *header, bool is_gnu,
                          struct section *section)
 {
-    if (header->sh_type == SHT_NOBITS || !header->sh_size)
-        return false;
     if (is_gnu || header->sh_flags & SHF_COMPRESSED)
         return decompress(scn, is_gnu, section);
     if (header->sh_offset > object->bytes || header->sh_size > object->bytes - header->sh_offset)
@@ -90,22 +88,41 @@ static bool open_section(struct object *object, Elf_Scn *scn, const GElf_Shdr *h
     return object->fd >= 0 || section->memory;
 }
 
-bool object_section(struct object *object, const char *name, struct section *ret_section)
+/* The next section of that name behind `scn`, or the first one where that is NULL. */
+static Elf_Scn *next_section(struct object *object, Elf_Scn *scn, const char *name,
+                             GElf_Shdr *ret_header, bool *ret_is_gnu)
 {
     size_t names;
-    Elf_Scn *scn = NULL;
     if (elf_getshdrstrndx(object->elf, &names))
-        return false;
+        return NULL;
     while ((scn = elf_nextscn(object->elf, scn))) {
-        GElf_Shdr header;
-        const char *found =
-            gelf_getshdr(scn, &header) ? elf_strptr(object->elf, names, header.sh_name) : NULL;
-        if (!found)
+        const char *found = gelf_getshdr(scn, ret_header)
+                                ? elf_strptr(object->elf, names, ret_header->sh_name)
+                                : NULL;
+        if (!found || ret_header->sh_type == SHT_NOBITS || !ret_header->sh_size)
             continue;
-        bool is_gnu = strncmp(found, ".zdebug_", 8) == 0 && strncmp(name, ".debug_", 7) == 0 &&
+        *ret_is_gnu = strncmp(found, ".zdebug_", 8) == 0 && strncmp(name, ".debug_", 7) == 0 &&
                       strcmp(found + 2, name + 1) == 0;
-        if ((is_gnu || strcmp(found, name) == 0) &&
-            open_section(object, scn, &header, is_gnu, ret_section))
+        if (*ret_is_gnu || strcmp(found, name) == 0)
+            return scn;
+    }
+    return NULL;
+}
+
+bool object_has_section(struct object *object, const char *name)
+{
+    GElf_Shdr header;
+    bool is_gnu;
+    return next_section(object, NULL, name, &header, &is_gnu);
+}
+
+bool object_section(struct object *object, const char *name, struct section *ret_section)
+{
+    GElf_Shdr header;
+    bool is_gnu;
+    Elf_Scn *scn = NULL;
+    while ((scn = next_section(object, scn, name, &header, &is_gnu))) {
+        if (open_section(object, scn, &header, is_gnu, ret_section))
             return true;
     }
     return false;

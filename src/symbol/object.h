@@ -22,8 +22,11 @@ int object_open_memory(struct object *object, const unsigned char *memory, size_
 void object_close(struct object *object);
 
 /* The section's contents, decompressed where need be. False where there is none of that name. Of
- * .debug_* sections, the older .zdebug_* is meant too. It must not outlive the object. */
+ * .debug_* sections, the older .zdebug_* is meant too. It must not outlive the object.
+ * To be asked once for each section. */
 bool object_section(struct object *object, const char *name, struct section *ret_section);
+
+bool object_has_section(struct object *object, const char *name);
 
 /* Whether every section lies in the file, as it does not where the file was cut short. */
 bool object_is_whole(struct object *object);

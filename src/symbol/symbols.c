@@ -54,9 +54,8 @@ static int open_debug_info(struct symbols *symbols, struct object *object, const
 static int find_debug_info(struct symbols *symbols, const struct module *module,
                            struct object *object)
 {
-    struct section section;
     char *path;
-    if (object_section(object, ".debug_info", &section))
+    if (object_has_section(object, ".debug_info"))
         return open_debug_info(symbols, object, module->path);
     struct object found;
     int err = debug_file_find(object, module->path, &found, &path);
@@ -212,11 +211,17 @@ static void find_in_debug_info(struct symbols *symbols, uint64_t address, struct
     }
 }
 
-/* A name that is the implementation's own, as "___pthread_cond_wait" in the C library: users know
- * the function by the name under which it is exported. */
-static bool is_reserved(const char *name)
+static bool is_mangled(const char *name)
 {
-    return name[0] == '_' && name[1] != 'Z' && name[1] != 'R' && name[1] != 'D';
+    return name[0] == '_' && (name[1] == 'Z' || name[1] == 'R' || name[1] == 'D');
+}
+
+/* Whether the symbol table has the better name for a function that begins where the symbol does:
+ * one that tells the scope, too (clang's -g1 leaves it out), or the exported one instead of one
+ * that is the implementation's own ("___pthread_cond_wait" in the C library). */
+static bool is_better_in_table(const char *symbol, bool is_exported, const char *name)
+{
+    return !is_mangled(name) && (is_mangled(symbol) || (is_exported && name[0] == '_'));
 }
 
 void symbols_find(struct symbols *symbols, uint64_t address, struct symbol *ret_symbol)
@@ -237,7 +242,7 @@ void symbols_find(struct symbols *symbols, uint64_t address, struct symbol *ret_
         return;
     struct symbol_line *outermost = &ret_symbol->lines[ret_symbol->line_count - 1];
     if (!outermost->name ||
-        (name && is_exported && start == debug_start && is_reserved(outermost->name)))
+        (name && start == debug_start && is_better_in_table(name, is_exported, outermost->name)))
         outermost->name = name;
     /* A line without a function is no name. */
     if (!outermost->name)

@@ -1,0 +1,466 @@
+"""Names of functions, files, lines and inlined calls, from everything that compilers and tools make."""
+
+import glob
+import os
+import random
+import re
+import shutil
+import subprocess
+
+from harness import Skip, tool
+
+SOURCE = """\
+static volatile int sink;
+static inline __attribute__((always_inline)) int innermost(int x)
+{
+    sink = x;
+    return x * 3;
+}
+namespace space {
+struct thing {
+    int method(int x);
+    static inline __attribute__((always_inline)) int middle(int x)
+    {
+        return innermost(x) + 1;
+    }
+};
+__attribute__((noinline)) int thing::method(int x)
+{
+    return middle(x) + 2;
+}
+}
+int main(int argc, char **argv)
+{
+    (void)argv;
+    space::thing thing;
+    return thing.method(argc) == 42;
+}
+"""
+METHOD = "_ZN5space5thing6methodEi"
+
+
+def need(*programs):
+    for program in programs:
+        if not shutil.which(program):
+            raise Skip(f"no {program}")
+
+
+class Place:
+    """A directory with the source, for what is made from it."""
+
+    def __init__(self, world, name):
+        self.world = world
+        self.directory = world.path(name)
+        os.mkdir(self.directory)
+        self.write("p.cc", SOURCE)
+
+    def path(self, name):
+        return os.path.join(self.directory, name)
+
+    def write(self, name, text):
+        with open(self.path(name), "w") as file:
+            file.write(text)
+
+    def run(self, *command):
+        return tool(*command, cwd=self.directory)
+
+    def build(self, *options, compiler="g++", sources=("p.cc",), output="p"):
+        need(compiler)
+        self.run(compiler, "-O1", *options, "-o", output, *sources)
+        return self.path(output)
+
+
+def names(world, path, *addresses):
+    """[(function, file, line), ...] innermost first, for each address; whether inlined calls would
+    be known for all; and the offset in the function of each."""
+    done = subprocess.run([os.path.join(world.build, "tests/tools/name-addresses"), path],
+                          input="".join(f"{address:x}\n" for address in addresses),
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60)
+    assert done.returncode == 0, done
+    rows, complete, offsets = [], True, []
+    for line in done.stdout.splitlines():
+        complete = complete and not line.startswith("!")
+        fields = line.split("\t")[1:]
+        if fields == ["?"]:
+            rows.append([])
+            continue
+        places = [fields[i + 1].rsplit(":", 1) for i in range(0, len(fields), 2)]
+        functions = fields[0::2]
+        functions[-1], offset = functions[-1].rsplit("+", 1)
+        offsets.append(int(offset, 16))
+        rows.append([(function, file, int(number))
+                     for function, (file, number) in zip(functions, places)])
+    assert len(rows) == len(addresses), done.stdout
+    return rows, complete, offsets
+
+
+def symbol(path, name, *options):
+    """Where it begins, and how long it is."""
+    match = re.search(rf"^([0-9a-f]+) ([0-9a-f]+) \w {re.escape(name)}(@.*)?$",
+                      tool("nm", "-S", *options, path), re.M)
+    assert match, name
+    return int(match[1], 16), int(match[2], 16)
+
+
+def method_names(world, path, start_and_bytes=None):
+    start, size = start_and_bytes or symbol(path, METHOD)
+    return names(world, path, *range(start, start + size))
+
+
+def assert_all_is_known(world, path, start_and_bytes=None, source=None):
+    """In the method are the three functions, each in its file and at its line."""
+    file = source or os.path.join(os.path.dirname(path), "p.cc")
+    rows, complete, offsets = method_names(world, path, start_and_bytes)
+    assert complete, rows
+    assert [("innermost", file, 4), ("space::thing::middle", file, 12),
+            ("space::thing::method", file, 17)] in rows, rows
+    assert all(row[-1][:2] == ("space::thing::method", file) for row in rows), rows
+    assert offsets == list(range(len(rows))), offsets
+
+
+def assert_only_named(world, path, start_and_bytes=None):
+    rows, complete, _ = method_names(world, path, start_and_bytes)
+    assert not complete and all(row == [("space::thing::method", "?", 0)] for row in rows), rows
+
+
+def test_every_version_of_dwarf(world):
+    place = Place(world, "versions")
+    for compiler in "g++", "clang++":
+        for version in 2, 3, 4, 5:
+            assert_all_is_known(world, place.build("-g", f"-gdwarf-{version}", compiler=compiler))
+        assert_all_is_known(world, place.build("-g", "-gdwarf64", compiler=compiler))
+
+
+def test_compressed_sections(world):
+    place = Place(world, "compressed")
+    for kind in "zlib", "zlib-gnu":
+        path = place.build("-g", f"-gz={kind}")
+        sections = place.run("readelf", "-SW", path)
+        assert ".zdebug_info" in sections or re.search(r"\.debug_info .* C ", sections), sections
+        assert_all_is_known(world, path)
+
+
+def test_split_units(world):
+    place = Place(world, "split")
+    for compiler in "g++", "clang++":
+        for version in 4, 5:
+            path = place.build("-g", f"-gdwarf-{version}", "-gsplit-dwarf", compiler=compiler)
+            parts = glob.glob(place.path("*.dwo"))
+            assert parts, os.listdir(place.directory)
+            assert_all_is_known(world, path)
+            for part in parts:
+                os.rename(part, part + ".away")
+            _, complete, _ = method_names(world, path)
+            assert not complete, "no part of a unit may be missing unsaid"
+            # That of another build.
+            place.write("p.cc", SOURCE + "int more(int x) { return x * 7; }\n")
+            place.build("-g", f"-gdwarf-{version}", "-gsplit-dwarf", compiler=compiler, output="other")
+            for fresh, part in zip(glob.glob(place.path("*.dwo")), parts):
+                os.rename(fresh, part)
+            _, complete, _ = method_names(world, path)
+            assert not complete
+            place.write("p.cc", SOURCE)
+            for part in glob.glob(place.path("*.dwo*")):
+                os.unlink(part)
+
+
+def test_packages_of_split_units(world):
+    place = Place(world, "packages")
+    place.write("q.cc", "int other(int x) { return x * 5; }\n")
+    for compiler, version, packager in (("g++", 4, "dwp"), ("clang++", 4, "llvm-dwp"), ("clang++", 5, "llvm-dwp")):
+        need(compiler, packager)
+        place.run(compiler, "-c", "-O1", "-g", f"-gdwarf-{version}", "-gsplit-dwarf", "q.cc", "p.cc")
+        path = place.build(compiler=compiler, sources=("q.o", "p.o"))
+        if packager == "dwp":
+            place.run("dwp", "-e", path, "-o", path + ".dwp")
+        else:
+            place.run("llvm-dwp", "q.dwo", "p.dwo", "-o", path + ".dwp")
+        for part in glob.glob(place.path("*.dwo")):
+            os.unlink(part)
+        assert_all_is_known(world, path)
+        assert names(world, path, symbol(path, "_Z5otheri")[0])[0] == [[("other", place.path("q.cc"), 1)]]
+
+
+def test_symbols_without_debug_info(world):
+    place = Place(world, "symbols")
+    path = place.build("-g0")
+    assert_only_named(world, path)
+    # .dynsym alone
+    where = symbol(path := place.build("-g0", "-rdynamic"), METHOD)
+    place.run("strip", path)
+    assert ".symtab" not in place.run("readelf", "-SW", path)
+    assert_only_named(world, path, where)
+    # Nothing at all.
+    where = symbol(path := place.build("-g0"), METHOD)
+    place.run("strip", path)
+    rows, complete, _ = method_names(world, path, where)
+    assert not complete and not any(rows)
+
+
+def test_the_name_that_users_know(world):
+    place = Place(world, "aliases")
+    place.write("alias.c", """\
+int ___work(int x) { return x + 1; }
+extern __typeof(___work) __work __attribute__((alias("___work")));
+extern __typeof(___work) work __attribute__((weak, alias("___work")));
+static int __hidden(int x) __attribute__((used, noinline));
+static int __hidden(int x) { return x * 2; }
+int main(int argc, char **argv) { (void)argv; return work(argc) + __hidden(argc); }
+""")
+    place.write("versioned.c", """int __new(int x) { return x + 1; }
+__asm__(".symver __new, work@@V_2");
+__asm__(".symver __new, old_work@V_1");
+""")
+    place.write("map", "V_1 { global: old_work; local: *; }; V_2 { global: work; };\n")
+    for options in ("-g0",), ("-g",):
+        path = place.build(*options, compiler="gcc", sources=("alias.c",))
+        assert names(world, path, symbol(path, "work")[0])[0][0][0][0] == "work"
+        assert names(world, path, symbol(path, "__hidden")[0])[0][0][0][0] == "__hidden"
+    for options in ("-g0",), ("-g",):
+        path = place.build(*options, "-shared", "-fPIC", "-Wl,--version-script=map", compiler="gcc",
+                           sources=("versioned.c",), output="versioned.so")
+        where = symbol(path, "work")[0]
+        assert names(world, path, where)[0][0][0][0] == "work"
+
+
+def test_separate_files(world):
+    place = Place(world, "separate")
+    for build_id in "none", "sha1":
+        path = place.build("-g", f"-Wl,--build-id={build_id}")
+        where = symbol(path, METHOD)
+        place.run("objcopy", "--only-keep-debug", path, "p.debug")
+        place.run("objcopy", "--strip-all", "--add-gnu-debuglink=p.debug", path)
+        assert_all_is_known(world, path, where)
+        os.makedirs(place.path(".debug"), exist_ok=True)
+        os.rename(place.path("p.debug"), place.path(".debug/p.debug"))
+        assert_all_is_known(world, path, where)
+        # Not that of another build.
+        place.write("p.cc", SOURCE + "int more(int x) { return x * 7; }\n")
+        other = place.build("-g", f"-Wl,--build-id={build_id}", output="other")
+        place.write("p.cc", SOURCE)
+        place.run("objcopy", "--only-keep-debug", other, ".debug/p.debug")
+        _, complete, _ = method_names(world, path, where)
+        assert not complete
+        # A FIFO is not waited for.
+        os.unlink(place.path(".debug/p.debug"))
+        os.mkfifo(place.path(".debug/p.debug"))
+        _, complete, _ = method_names(world, path, where)
+        assert not complete
+        os.unlink(place.path(".debug/p.debug"))
+        below = "/usr/lib/debug" + place.directory
+        if not os.access("/usr/lib/debug", os.W_OK):
+            continue
+        path = place.build("-g", f"-Wl,--build-id={build_id}")
+        place.run("objcopy", "--only-keep-debug", path, "p.debug")
+        place.run("objcopy", "--strip-all", "--add-gnu-debuglink=p.debug", path)
+        os.makedirs(below)
+        try:
+            shutil.move(place.path("p.debug"), below + "/p.debug")
+            assert_all_is_known(world, path, where)
+        finally:
+            shutil.rmtree(below)
+
+
+def test_separate_file_by_build_id(world):
+    if os.geteuid() != 0:
+        raise Skip("needs to write below /usr/lib/debug")
+    place = Place(world, "build_id")
+    build_id = f"{random.getrandbits(160):040x}"
+    path = place.build("-g", f"-Wl,--build-id=0x{build_id}")
+    where = symbol(path, METHOD)
+    debug = f"/usr/lib/debug/.build-id/{build_id[:2]}/{build_id[2:]}.debug"
+    os.makedirs(os.path.dirname(debug), exist_ok=True)
+    try:
+        place.run("objcopy", "--only-keep-debug", path, debug)
+        place.run("strip", path)
+        assert_all_is_known(world, path, where)
+    finally:
+        os.unlink(debug)
+        if not os.listdir(os.path.dirname(debug)):
+            os.rmdir(os.path.dirname(debug))
+
+
+def test_mini_debug_info(world):
+    need("xz")
+    place = Place(world, "mini")
+    path = place.build("-g0")
+    where = symbol(path, METHOD)
+    place.run("objcopy", "--only-keep-debug", path, "mini")
+    place.run("xz", "mini")
+    place.run("objcopy", "--strip-all", "--add-section", ".gnu_debugdata=mini.xz", path)
+    assert_only_named(world, path, where)
+
+
+def test_debug_info_shared_by_dwz(world):
+    need("dwz")
+    place = Place(world, "dwz")
+    # Enough in common that it is worth its place.
+    common = "".join(f"struct common_{i} {{ int first_{i}, second_{i}; char rest_{i}[{i} + 1]; }};\n"
+                     f"static inline __attribute__((always_inline)) int twice_{i}(struct common_{i} *c)\n"
+                     f"{{ return c->first_{i} * 2; }}\n" for i in range(40))
+    place.write("common.h", common)
+    for name in "one", "two":
+        place.write(f"{name}.c", '#include "common.h"\n' + "".join(
+            f"int {name}_{i}(struct common_{i} *c) {{ return twice_{i}(c) + 1; }}\n" for i in range(40))
+            + "int main(void) { return 0; }\n")
+        place.build("-g", "-gdwarf-4", "-Wl,--build-id", compiler="gcc", sources=(f"{name}.c",), output=name)
+
+    def check():
+        for name in "one", "two":
+            start, size = symbol(place.path(name), f"{name}_7")
+            rows, complete, _ = names(world, place.path(name), *range(start, start + size))
+            assert complete and [("twice_7", place.path("common.h"), 24),
+                                 (f"{name}_7", place.path(f"{name}.c"), 9)] in rows, rows
+    check()
+    place.run("dwz", "-m", "shared", "one", "two")
+    assert "DW_FORM_GNU_ref_alt" in place.run("readelf", "--debug-dump=abbrev", "one")
+    check()
+    os.unlink(place.path("shared"))
+    start, _ = symbol(place.path("one"), "one_7")
+    rows, _, _ = names(world, place.path("one"), start)
+    assert rows[0][-1][0] == "one_7", "what was moved away is missing, and no more"
+
+
+def test_one_file_after_dwz(world):
+    need("dwz")
+    place = Place(world, "dwz_one")
+    place.write("q.cc", SOURCE.replace("main", "other").replace("method", "second"))
+    path = place.build("-g", "-gdwarf-4", sources=("p.cc", "q.cc"))
+    place.run("dwz", path)
+    assert_all_is_known(world, path)
+
+
+def test_link_time_optimization(world):
+    place = Place(world, "lto")
+    place.write("q.cc", "int other(int x) { return x * 5; }\n")
+    assert_all_is_known(world, place.build("-g", "-flto", sources=("q.cc", "p.cc")))
+    need("ld.lld")
+    assert_all_is_known(world, place.build("-g", "-flto", "-fuse-ld=lld", compiler="clang++",
+                                           sources=("q.cc", "p.cc")))
+
+
+def test_functions_that_the_linker_left_out(world):
+    place = Place(world, "sections")
+    unused = "".join(f"int unused_{i}(int x) {{ return x * {i}; }}\n" for i in range(300))
+    place.write("q.cc", unused)
+    for linker in "bfd", "lld", "gold":
+        need(f"ld.{linker}")
+        for version in 4, 5:
+            for compiler in "g++", "clang++":
+                path = place.build("-g", f"-gdwarf-{version}", "-ffunction-sections", "-Wl,--gc-sections",
+                                   f"-fuse-ld={linker}", compiler=compiler, sources=("q.cc", "p.cc"))
+                assert "unused_7" not in place.run("nm", path)
+                assert_all_is_known(world, path)
+                rows, _, _ = names(world, path, *range(0, 0x1000, 16))
+                assert not any("unused" in frame[0] for row in rows for frame in row), rows
+
+
+def test_cold_parts(world):
+    place = Place(world, "cold")
+    place.write("cold.c", """\
+#include <stdlib.h>
+volatile int sink;
+__attribute__((cold, noinline)) void fail(int x) { sink = x; }
+__attribute__((noinline)) int work(int x)
+{
+    if (__builtin_expect(x == 42, 0)) {
+        fail(x);
+        fail(x + 1);
+        abort();
+    }
+    return x + sink;
+}
+int main(int argc, char **argv) { (void)argv; return work(argc) == 7; }
+""")
+    for options in ("-g",), ("-g", "-gdwarf-4"), ("-g0",):
+        path = place.build("-O2", "-freorder-blocks-and-partition", *options, compiler="gcc",
+                           sources=("cold.c",))
+        start, size = symbol(path, "work.cold")
+        rows, _, _ = names(world, path, *range(start, start + size))
+        if "-g0" in options:
+            assert all(row == [("work.cold", "?", 0)] for row in rows), rows
+        else:
+            assert all(row[-1][:2] == ("work", place.path("cold.c")) for row in rows), rows
+            assert {7, 8, 9} <= {row[-1][2] for row in rows}, rows
+
+
+def test_nested_functions(world):
+    place = Place(world, "nested")
+    place.write("nested.f90", """\
+module shapes
+contains
+  subroutine outer(n)
+    integer, intent(inout) :: n
+    call inner()
+  contains
+    subroutine inner()
+      n = n * 3
+    end subroutine
+  end subroutine
+end module
+program p
+  use shapes
+  integer :: n
+  n = 1
+  call outer(n)
+  print *, n
+end program
+""")
+    path = place.build("-g", "-O0", compiler="gfortran", sources=("nested.f90",))
+    listing = place.run("nm", "-S", path)
+    start = int(re.search(r"^([0-9a-f]+) .* inner\.0$", listing, re.M)[1], 16)
+    assert names(world, path, start)[0][0] == [("inner", place.path("nested.f90"), 7)]
+    start = symbol(path, "__shapes_MOD_outer")[0]
+    assert names(world, path, start)[0][0] == [("__shapes_MOD_outer", place.path("nested.f90"), 3)]
+
+
+def test_rust(world):
+    place = Place(world, "rust")
+    place.write("r.rs", """\
+mod shapes {
+    pub struct Square { pub side: u64 }
+    impl Square {
+        #[inline(never)]
+        pub fn area(&self) -> u64 {
+            twice(self.side) + 1
+        }
+    }
+    #[inline(always)]
+    fn twice(x: u64) -> u64 {
+        std::hint::black_box(x) * 2
+    }
+}
+fn main() {
+    println!("{}", shapes::Square { side: std::env::args().count() as u64 }.area());
+}
+""")
+    need("rustc")
+    place.run("rustc", "-g", "-O", "--crate-name", "r", "-o", "r", "r.rs")
+    path = place.path("r")
+    name = re.search(r"\b(_ZN\S*area\S*)$", place.run("nm", path), re.M)[1]
+    start, size = symbol(path, name)
+    rows, complete, _ = names(world, path, *range(start, start + size))
+    assert complete and any([frame[0] for frame in row][-2:] ==
+                            ["r::shapes::twice", "r::shapes::Square::area"] and
+                            row[-2][2] == 11 and row[-1][2] == 6 for row in rows), rows
+
+
+def test_damaged_files_end_no_one(world):
+    """Bits of a file changed at random: no name need come of it, but an end."""
+    place = Place(world, "damaged")
+    program = os.path.join(world.build, "tests/tools/name-addresses")
+    rand = random.Random(1)
+    for options in ("-gdwarf-4",), ("-gdwarf-5",), ("-gz=zlib",), ("-gdwarf-4", "-gsplit-dwarf"):
+        whole = open(place.build("-g", *options), "rb").read()
+        debug_start = 0x3000
+        for i in range(60):
+            data = bytearray(whole)
+            for _ in range(rand.choice((1, 4, 32))):
+                data[rand.randrange(debug_start if i % 4 else 64, len(data))] = rand.randrange(256)
+            if i % 10 == 0:
+                del data[rand.randrange(64, len(data)):]
+            with open(place.path("damaged"), "wb") as file:
+                file.write(data)
+            done = subprocess.run([program, place.path("damaged"), "16"], stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE, timeout=60)
+            assert done.returncode in (0, 2) and not done.stderr, (i, options, done.stderr[-2000:])
