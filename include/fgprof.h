@@ -164,9 +164,10 @@ struct fgprof_summary {
     uint64_t samples_cut; /* of these, with a stack that does not reach its thread's first frame */
     uint64_t samples_unnamed;      /* of these, with a frame that has no function name */
     uint64_t samples_not_captured; /* of these, whose thread could not be stopped in its time */
-    uint64_t samples_assumed; /* of these, between two looks at a thread that moved meanwhile */
-    uint64_t stacks;          /* distinct ones */
-    uint64_t samples_thinned; /* ticks at which a running thread was not stopped, to spare it */
+    uint64_t samples_assumed;    /* of these, between two looks at a thread that moved meanwhile */
+    uint64_t stacks;             /* distinct ones */
+    uint64_t modules_unreadable; /* files with frames that have no names for it */
+    uint64_t samples_thinned;    /* ticks at which a running thread was not stopped, to spare it */
     bool lacks_files; /* the limit of open files is too low to keep those of all threads open */
     uint64_t pauses;  /* how often a thread that was running was paused */
     uint64_t pause_median_ns, pause_p99_ns, pause_max_ns;
@@ -182,6 +183,11 @@ struct fgprof_summary {
 
 /* Valid as long as the profile. */
 FGPROF_API const struct fgprof_summary *fgprof_profile_summary(const fgprof_profile *profile);
+
+/* The modules that could not be read, as "/usr/lib/libfoo.so (damaged or cut short)": numbered from
+ * 0; NULL behind the last. Valid as long as the profile. */
+FGPROF_API const char *fgprof_profile_unreadable_module(const fgprof_profile *profile,
+                                                        size_t number);
 
 enum fgprof_format {
     FGPROF_FOLDED, /* flamegraph.pl's: "root;caller;leaf COUNT" lines, sorted */

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define MODULES_SHOWN 5
+
 /* A duration with the unit in which it reads well. */
 static const char *readable(uint64_t ns, char *buffer, size_t buffer_bytes)
 {
@@ -38,8 +40,20 @@ static void summarize_states(const struct fgprof_summary *summary)
     fputc('\n', stderr);
 }
 
-static void summarize(const struct cli_options *options, const struct fgprof_summary *summary)
+static void summarize_unreadable(const fgprof_profile *profile, uint64_t count)
 {
+    if (!count)
+        return;
+    fprintf(stderr, "  %" PRIu64 " %s could not be read: ", count,
+            count == 1 ? "module" : "modules");
+    for (size_t i = 0; i < count && i < MODULES_SHOWN; i++)
+        fprintf(stderr, "%s%s", i ? ", " : "", fgprof_profile_unreadable_module(profile, i));
+    fputs(count > MODULES_SHOWN ? ", ...\n" : "\n", stderr);
+}
+
+static void summarize(const struct cli_options *options, const fgprof_profile *profile)
+{
+    const struct fgprof_summary *summary = fgprof_profile_summary(profile);
     char median[32], p99[32], max[32];
     fprintf(stderr,
             "fgprof-c: %.1f s at %u Hz: %" PRIu64 " ticks planned, %" PRIu64 " taken, %" PRIu64
@@ -53,6 +67,7 @@ static void summarize(const struct cli_options *options, const struct fgprof_sum
             percent(summary->samples_cut, summary->samples),
             percent(summary->samples_unnamed, summary->samples));
     summarize_states(summary);
+    summarize_unreadable(profile, summary->modules_unreadable);
     if (summary->samples_not_captured) {
         fprintf(stderr, "  %.2f %% of samples have no stack: their threads did not stop in time\n",
                 percent(summary->samples_not_captured, summary->samples));
@@ -105,7 +120,7 @@ bool report(const struct cli_options *options, fgprof_profile *profile, struct o
         output_file_abandon(file);
     }
     if (!options->is_quiet)
-        summarize(options, fgprof_profile_summary(profile));
+        summarize(options, profile);
     int early = fgprof_profile_summary(profile)->error;
     if (early)
         fprintf(stderr, "fgprof-c: sampling ended early: %s\n", strerror(-early));

@@ -104,6 +104,7 @@ static int module_open(int proc_fd, pid_t tid, const struct maps_entry *entry,
     if (!err)
         err = elf_file_read(module);
     module->is_readable = !err;
+    module->error = err;
     if (err == -ENOMEM) {
         module_free(module);
         return -ENOMEM;

@@ -2,6 +2,7 @@
 #include "base/array.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,6 +34,7 @@ void fgprof_profile_free(fgprof_profile *profile)
     free(profile->stacks);
     index_free(&profile->stack_index);
     free(profile->samples);
+    free(profile->unreadable);
     index_free(&profile->sample_index);
     free(profile);
 }
@@ -56,6 +58,33 @@ int fgprof_profile_set_kept(fgprof_profile *profile, enum fgprof_kept kept)
         return -EINVAL;
     profile->kept = kept;
     return 0;
+}
+
+int profile_add_unreadable(struct fgprof_profile *profile, const char *path, const char *why)
+{
+    char *text;
+    uint32_t id;
+    if (asprintf(&text, "%s (%s)", path, why) < 0)
+        return -ENOMEM;
+    int err = strings_intern(&profile->strings, text, &id);
+    free(text);
+    for (size_t i = 0; i < profile->unreadable_count && !err; i++) {
+        if (profile->unreadable[i] == id)
+            return 0;
+    }
+    if (err || array_reserve((void **)&profile->unreadable, &profile->unreadable_capacity,
+                             profile->unreadable_count + 1, sizeof id))
+        return -ENOMEM;
+    profile->unreadable[profile->unreadable_count++] = id;
+    profile->summary.modules_unreadable++;
+    return 0;
+}
+
+const char *fgprof_profile_unreadable_module(const fgprof_profile *profile, size_t number)
+{
+    return number < profile->unreadable_count
+               ? strings_get(&profile->strings, profile->unreadable[number])
+               : NULL;
 }
 
 static bool is_same_function(const void *owner, uint32_t item, const void *key)

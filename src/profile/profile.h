@@ -85,6 +85,8 @@ struct fgprof_profile {
     uint64_t start_time_ns; /* since 1970 */
     uint64_t period_ns;
     struct fgprof_summary summary;
+    uint32_t *unreadable; /* modules with frames that could not be read: "path (why)" */
+    size_t unreadable_count, unreadable_capacity;
     unsigned folded_flags;
     enum fgprof_kept kept;
 };
@@ -121,6 +123,8 @@ int profile_set_lines(struct fgprof_profile *profile, uint32_t location,
                       const struct profile_line *lines, size_t count);
 int profile_add_stack(struct fgprof_profile *profile, const uint32_t *locations, size_t depth,
                       uint32_t *ret_stack);
+/* Notes that the module's file could not be read, once for each path. Returns 0 or -ENOMEM. */
+int profile_add_unreadable(struct fgprof_profile *profile, const char *path, const char *why);
 /* Adds the counts to the sample of equal stack and labels. */
 int profile_add_sample(struct fgprof_profile *profile, const struct profile_sample *sample);
 

@@ -102,7 +102,9 @@ static int add_location(struct naming *naming, struct space *space, uint64_t add
     int err = mapping ? mapping_of(naming, space, mapping, &mapping_number) : 0;
     if (!err)
         err = profile_add_location(naming->profile, address, mapping_number, ret_location, &is_new);
-    if (err || !is_new || !mapping || !mapping->has_bias)
+    /* One that can't be read has no addresses of its own, and is still to be told of. */
+    if (err || !is_new || !mapping || !mapping->module ||
+        (mapping->module->is_readable && !mapping->has_bias))
         return err;
     if (array_reserve((void **)&naming->unnamed, &naming->unnamed_capacity,
                       naming->unnamed_count + 1, sizeof *naming->unnamed))
@@ -248,8 +250,9 @@ static int name_locations(struct naming *naming)
             symbols = NULL;
             opened = unnamed->module;
             const char *why;
-            if (symbols_open(opened, &symbols, &why) == -ENOMEM)
-                err = -ENOMEM;
+            err = symbols_open(opened, &symbols, &why);
+            if (err == -ENOEXEC)
+                err = profile_add_unreadable(naming->profile, opened->path, why);
         }
         if (!symbols)
             continue;

@@ -77,7 +77,10 @@ static int find_debug_info(struct symbols *symbols, const struct module *module,
 static int read_module(struct symbols *symbols, const struct module *module, const char **ret_why)
 {
     struct object object;
-    *ret_why = "not an ELF file that can be read";
+    *ret_why = module->is_readable || module->error == -ENOEXEC ? "not an ELF file that can be read"
+                                                                : strerror(-module->error);
+    if (!module->is_readable)
+        return -ENOEXEC;
     int err = open_module(module, &object);
     if (err)
         return err;

@@ -25,7 +25,7 @@ struct symbol {
     bool has_debug_info;      /* so that inlined calls would be known */
 };
 
-/* Returns 0, -ENOMEM, or -ENOEXEC where the file can't be read: *ret_why tells why, static.
+/* Returns 0, -ENOMEM, or -ENOEXEC where the file can't be read: *ret_why tells why.
  * `module` must outlive it. */
 int symbols_open(const struct module *module, struct symbols **ret_symbols, const char **ret_why);
 void symbols_close(struct symbols *symbols);

@@ -5,6 +5,7 @@ import os
 import random
 import re
 import shutil
+import struct
 import subprocess
 
 from harness import Skip, tool
@@ -464,3 +465,24 @@ def test_damaged_files_end_no_one(world):
             done = subprocess.run([program, place.path("damaged"), "16"], stdout=subprocess.PIPE,
                                   stderr=subprocess.PIPE, timeout=60)
             assert done.returncode in (0, 2) and not done.stderr, (i, options, done.stderr[-2000:])
+
+
+def test_a_damaged_module_is_named_in_the_summary(world):
+    """The loader needs no section headers, so the program runs; which sections it has is not known."""
+    fixture = world.path("fixture-damaged")
+    data = bytearray(open(world.fixture("states"), "rb").read())
+    data[40:48] = struct.pack("<Q", len(data) + 4096)  # e_shoff
+    with open(fixture, "wb") as file:
+        file.write(data)
+    os.chmod(fixture, 0o755)
+    with subprocess.Popen([fixture, "60"], stdout=subprocess.PIPE, text=True) as target:
+        try:
+            assert target.stdout.readline() == "ready\n"
+            done = world.attach(target, duration="500ms")
+        finally:
+            target.kill()
+    assert re.search(rf"^  1 module could not be read: {re.escape(fixture)} \([a-z ,A-Z]+\)$",
+                     done.stderr, re.M), done.stderr
+    assert "in_spin" not in done.stdout and "[fixture-damaged]" in done.stdout, done.stdout
+    with world.running("states", 60) as target:
+        assert "could not be read" not in world.attach(target, duration="500ms").stderr

@@ -84,7 +84,7 @@ int main(int argc, char **argv)
     argc -= is_quiet;
     if (argc < 2)
         return 1;
-    struct module module = {.path = argv[1], .image.fd = -1};
+    struct module module = {.path = argv[1], .image.fd = -1, .is_readable = true};
     struct symbols *symbols;
     const char *why = "";
     int fd = open(argv[1], O_RDONLY | O_CLOEXEC);

@@ -1,0 +1,130 @@
+/* Names of a module, here of the test's own program. */
+#include "unit.h"
+#include "module/elf_file.h"
+#include "symbol/symbols.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct copy {
+    char path[64];
+    struct module module;
+    int fd; /* for writing */
+    off_t bytes;
+};
+
+/* A copy of this program, opened as a module. */
+static int set_up(void **state)
+{
+    struct copy *copy = calloc(1, sizeof *copy);
+    struct stat status;
+    char buffer[65536];
+    ssize_t got;
+    int from = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    *state = copy;
+    strcpy(copy->path, "/tmp/fgprof-symbols-XXXXXX");
+    copy->fd = mkstemp(copy->path);
+    assert_true(from >= 0 && copy->fd >= 0 && fstat(from, &status) == 0);
+    while ((got = read(from, buffer, sizeof buffer)) > 0)
+        assert_int_equal(write(copy->fd, buffer, (size_t)got), got);
+    close(from);
+    copy->bytes = status.st_size;
+    copy->module.path = copy->path;
+    copy->module.is_readable = true;
+    assert_int_equal(image_open_fd(&copy->module.image, open(copy->path, O_RDONLY | O_CLOEXEC)), 0);
+    assert_int_equal(elf_file_read(&copy->module), 0);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct copy *copy = *state;
+    close(copy->fd);
+    unlink(copy->path);
+    image_close(&copy->module.image);
+    free(copy->module.segments);
+    free(copy->module.debug_frame.memory);
+    free(copy);
+    return 0;
+}
+
+extern const char __executable_start[]; /* ld's */
+
+static uint64_t own_address(const void *address)
+{
+    return (uint64_t)((const char *)address - __executable_start);
+}
+
+static void test_functions_of_several_units(void **state)
+{
+    struct copy *copy = *state;
+    struct symbols *symbols;
+    struct symbol symbol;
+    const char *why;
+    assert_int_equal(symbols_open(&copy->module, &symbols, &why), 0);
+    const struct {
+        const char *name, *file;
+        uint64_t address;
+    } functions[] = {
+        {"own_address", "test_symbols.c", own_address((const void *)(uintptr_t)own_address)},
+        {"symbols_find", "symbols.c", own_address((const void *)(uintptr_t)symbols_find)},
+        {"elf_file_read", "elf_file.c", own_address((const void *)(uintptr_t)elf_file_read)},
+    };
+    /* Twice, and in no order: an address may be asked for at any time. */
+    for (size_t i = 0; i < 6; i++) {
+        symbols_find(symbols, functions[i % 3].address, &symbol);
+        assert_int_equal(symbol.line_count, 1);
+        assert_string_equal(symbol.lines[0].name, functions[i % 3].name);
+        assert_non_null(strstr(symbol.lines[0].file, functions[i % 3].file));
+        assert_true(symbol.lines[0].line > 0);
+        assert_true(symbol.has_debug_info);
+        assert_int_equal(symbol.function_offset, 0);
+    }
+    symbols_find(symbols, 8, &symbol); /* in the file's header */
+    assert_int_equal(symbol.line_count, 0);
+    symbols_close(symbols);
+}
+
+/* By a mapping of the file, this would end in SIGBUS. */
+static void test_a_file_that_is_cut_short_meanwhile(void **state)
+{
+    struct copy *copy = *state;
+    struct symbols *symbols;
+    struct symbol symbol;
+    const char *why;
+    uint64_t here = own_address((const void *)(uintptr_t)own_address),
+             there = own_address((const void *)(uintptr_t)elf_file_read);
+    assert_int_equal(symbols_open(&copy->module, &symbols, &why), 0);
+    symbols_find(symbols, here, &symbol);
+    assert_int_equal(symbol.line_count, 1);
+    assert_int_equal(ftruncate(copy->fd, 0), 0);
+    symbols_find(symbols, there, &symbol);
+    assert_false(symbol.has_debug_info);
+    symbols_close(symbols);
+    assert_int_equal(symbols_open(&copy->module, &symbols, &why), -ENOEXEC);
+    assert_non_null(why);
+}
+
+static void test_a_file_without_its_end(void **state)
+{
+    struct copy *copy = *state;
+    struct symbols *symbols;
+    const char *why;
+    assert_int_equal(ftruncate(copy->fd, copy->bytes / 2), 0);
+    assert_int_equal(symbols_open(&copy->module, &symbols, &why), -ENOEXEC);
+    assert_string_equal(why, "damaged or cut short");
+}
+
+#define WITH_COPY(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WITH_COPY(test_functions_of_several_units),
+        WITH_COPY(test_a_file_that_is_cut_short_meanwhile),
+        WITH_COPY(test_a_file_without_its_end),
+    };
+    return cmocka_run_group_tests_name("symbols", tests, NULL, NULL);
+}
