@@ -1,0 +1,75 @@
+#include "judge.h"
+
+#include <string.h>
+
+/* The frame at `depth` of the true stack; false where it is not known, or there is none. */
+static bool true_frame(const struct judged *judged, size_t depth, uint64_t *ret_address)
+{
+    const struct shadow_chain *chain = judged->chain;
+    if (depth > chain->count)
+        return false;
+    *ret_address = registers_pc(&judged->snapshot->registers);
+    if (depth) {
+        const struct shadow_entry *entry = &chain->entries[chain->count - depth];
+        *ret_address = entry->return_address - !entry->is_exact;
+    }
+    return true;
+}
+
+/* Whether the return address of the frame below is no longer where the call put it: it was
+ * overwritten, or taken off the stack. */
+static bool is_in_doubt(const struct judged *judged, size_t depth)
+{
+    const struct shadow_chain *chain = judged->chain;
+    const struct snapshot *snapshot = judged->snapshot;
+    uint64_t word;
+    if (!depth || depth > chain->count)
+        return false;
+    const struct shadow_entry *entry = &chain->entries[chain->count - depth];
+    uint64_t at = entry->slot - snapshot->stack_address;
+    if (entry->is_exact)
+        return false;
+    if (entry->slot < snapshot->stack_address)
+        return true;
+    if (at + sizeof word > snapshot->stack_bytes)
+        return false;
+    memcpy(&word, snapshot->stack + at, sizeof word);
+    return word != entry->return_address;
+}
+
+enum verdict judge(const struct judged *judged, size_t *ret_depth)
+{
+    const struct stack *stack = judged->stack;
+    uint64_t expected, next;
+    size_t depth = 0;
+    while (depth < stack->depth && true_frame(judged, depth, &expected) &&
+           stack->addresses[depth] == expected)
+        depth++;
+    *ret_depth = depth;
+    bool has_more = true_frame(judged, depth, &expected);
+    if (!has_more && (!judged->chain->is_whole || depth == stack->depth))
+        return VERDICT_EQUAL;
+    if (is_in_doubt(judged, depth))
+        return VERDICT_DOUBT;
+    if (depth == stack->depth)
+        return stack->cut == STACK_WHOLE ? VERDICT_WRONG : VERDICT_CUT;
+    if (has_more && true_frame(judged, depth + 1, &next) && stack->addresses[depth] == next)
+        return VERDICT_MISSING;
+    return VERDICT_WRONG;
+}
+
+void judge_describe(const struct judged *judged, size_t depth, struct difference *difference)
+{
+    uint64_t address = 0;
+    struct space *space = judged->space;
+    true_frame(judged, depth ? depth - 1 : 0, &address);
+    difference->depth = depth ? depth - 1 : 0;
+    difference->from = tally_spot(space, address);
+    true_frame(judged, 0, &address);
+    difference->leaf = tally_spot(space, address);
+    for (size_t i = 0; i < SPOTS_SHOWN && true_frame(judged, depth + i, &address); i++)
+        difference->expected[difference->expected_count++] = tally_spot(space, address);
+    for (size_t i = depth; i < depth + SPOTS_SHOWN && i < judged->stack->depth; i++)
+        difference->found[difference->found_count++] =
+            tally_spot(space, judged->stack->addresses[i]);
+}

@@ -1,0 +1,201 @@
+#include "session.h"
+#include "target/memory.h"
+#include "target/stop.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define MAX_DEPTH 4096
+#define STACK_LIMIT (256u << 10)
+
+static int refresh_maps(struct session *session)
+{
+    bool changed;
+    if (!session->maps_are_old)
+        return 0;
+    session->maps_are_old = false;
+    instructions_forget(&session->instructions);
+    int err = stack_areas_read(&session->areas, session->maps_fd);
+    return err ? err
+               : spaces_refresh(&session->spaces, &session->modules, session->process.proc_fd,
+                                session->process.pid, session->maps_fd, &session->space, &changed);
+}
+
+static int compare(struct session *session)
+{
+    struct unwind_hints hints;
+    size_t depth;
+    int err = refresh_maps(session);
+    if (err)
+        return err;
+    snapshot_copy_stack(&session->snapshot, session->tracee.pid, &session->areas, STACK_LIMIT);
+    err = unwind_snapshot(session->unwinder, session->space, &session->snapshot, MAX_DEPTH,
+                          &session->stack, &hints);
+    if (err)
+        return err;
+    session->compared++;
+    const struct judged judged = {session->shadow.current, &session->snapshot, &session->stack,
+                                  session->space};
+    enum verdict verdict = judge(&judged, &depth);
+    session->tally.counts[verdict]++;
+    session->frames += depth;
+    if (verdict == VERDICT_EQUAL)
+        return 0;
+    struct difference difference = {.verdict = verdict, .cut = session->stack.cut};
+    struct instruction instruction = {0};
+    instructions_get(&session->instructions, session->tracee.pid,
+                     registers_pc(&session->snapshot.registers), &instruction);
+    difference.mnemonic = instruction.mnemonic;
+    judge_describe(&judged, depth, &difference);
+    return tally_add(&session->tally, &difference) ? 0 : -ENOMEM;
+}
+
+static struct shadow_place place_of(const struct registers *registers)
+{
+    return (struct shadow_place){registers_pc(registers), registers_sp(registers)};
+}
+
+static bool changes_maps(uint64_t number)
+{
+    return number == SYS_mmap || number == SYS_munmap || number == SYS_mprotect ||
+           number == SYS_mremap || number == SYS_brk || number == SYS_shmat;
+}
+
+/* Whether a handler was entered from `before`: it has the interrupted stack pointer in its frame
+ * (struct rt_sigframe, see unwind/signal_frame_x86_64.c). */
+static bool read_signal_frame(pid_t pid, struct shadow_place before, struct shadow_place after,
+                              struct shadow_signal *ret_signal)
+{
+    uint64_t words[22];
+    if (after.pc == before.pc || memory_read(pid, after.sp, words, sizeof words) != sizeof words ||
+        words[20] != before.sp)
+        return false;
+    *ret_signal = (struct shadow_signal){
+        .sp = after.sp,
+        .restorer = words[0],
+        .interrupted_pc = words[21],
+        .interrupted_sp = words[20],
+        .stack = words[3],
+        .stack_bytes = words[5],
+    };
+    return true;
+}
+
+static bool follow(struct session *session, int signal, const struct registers *old,
+                   const struct instruction *instruction)
+{
+    struct shadow_place before = place_of(old);
+    struct shadow_place after = place_of(&session->snapshot.registers);
+    struct shadow_signal frame;
+    if (before.pc == after.pc && before.sp == after.sp)
+        return true;
+    if (signal && read_signal_frame(session->tracee.pid, before, after, &frame))
+        return shadow_enter_handler(&session->shadow, &frame);
+    return shadow_step(&session->shadow, instruction, old->values[0], before, after);
+}
+
+/* One step. Returns 1 where it is done, 0 at the program's end, or a negative errno. */
+static int step(struct session *session, bool *ret_moved)
+{
+    struct registers old = session->snapshot.registers;
+    struct instruction instruction;
+    int signal = session->tracee.signal;
+    if (!instructions_get(&session->instructions, session->tracee.pid, registers_pc(&old),
+                          &instruction))
+        instruction = (struct instruction){.pc = registers_pc(&old)};
+    if (instruction.kind == INSTRUCTION_SYSCALL && changes_maps(old.values[0]))
+        session->maps_are_old = true;
+    if (tracee_step(&session->tracee) == TRACEE_ENDED ||
+        registers_read_stopped(session->tracee.pid, &session->snapshot.registers))
+        return 0;
+    if (!follow(session, signal, &old, &instruction))
+        return -ENOMEM;
+    *ret_moved = registers_pc(&session->snapshot.registers) != registers_pc(&old);
+    return 1;
+}
+
+/* Returns 1 at its end, 0 at the program's end, or a negative errno. */
+static int run_window(struct session *session, bool is_whole)
+{
+    const struct options *options = &session->options;
+    session->maps_are_old = true;
+    if (registers_read_stopped(session->tracee.pid, &session->snapshot.registers))
+        return 0;
+    shadow_begin(&session->shadow, registers_sp(&session->snapshot.registers), is_whole);
+    for (uint64_t i = 0; i < options->skip + options->steps; i++) {
+        bool moved = false;
+        if (i % 1024 == 0 && monotonic_ns() > session->deadline_ns)
+            return 0;
+        int result = step(session, &moved);
+        if (result <= 0)
+            return result;
+        session->stepped++;
+        int err = moved && i >= options->skip && i % options->every == 0 ? compare(session) : 0;
+        if (err)
+            return err;
+    }
+    return 1;
+}
+
+int session_run(struct session *session)
+{
+    const struct options *options = &session->options;
+    if (options->from_entry && tracee_run_to_entry(&session->tracee) == TRACEE_ENDED)
+        return -ENOEXEC;
+    for (uint64_t i = 0; i < options->windows; i++) {
+        if (options->after_ms && tracee_run(&session->tracee, options->after_ms) == TRACEE_ENDED)
+            return 0;
+        int result = run_window(session, !options->after_ms && !i);
+        if (result <= 0)
+            return result;
+    }
+    return 0;
+}
+
+int session_begin(struct session *session, char **command)
+{
+    cpu_set_t one;
+    /* On one CPU, a step costs a third of what it costs on two. */
+    CPU_ZERO(&one);
+    CPU_SET((unsigned)sched_getcpu(), &one);
+    sched_setaffinity(0, sizeof one, &one);
+    int err = tracee_start(command, &session->tracee);
+    if (err)
+        return err;
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d", session->tracee.pid);
+    session->process.pid = session->tracee.pid;
+    session->process.proc_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    session->maps_fd = openat(session->process.proc_fd, "maps", O_RDONLY | O_CLOEXEC);
+    if (session->maps_fd < 0)
+        return -errno;
+    if (!snapshot_make_room(&session->snapshot, STACK_LIMIT))
+        return -ENOMEM;
+    session->tally.rules = &session->rules;
+    err = spaces_add(&session->spaces, &session->modules, session->process.pid,
+                     session->process.proc_fd, session->process.pid, session->maps_fd,
+                     &session->space);
+    return err ? err : unwinder_new(&session->unwinder);
+}
+
+void session_end(struct session *session)
+{
+    tracee_end(&session->tracee);
+    shadow_free(&session->shadow);
+    tally_free(&session->tally);
+    rule_tables_free(&session->rules);
+    unwinder_free(session->unwinder);
+    snapshot_free(&session->snapshot);
+    free(session->stack.addresses);
+    instructions_free(&session->instructions);
+    stack_areas_free(&session->areas);
+    spaces_free(&session->spaces);
+    modules_free(&session->modules);
+    close(session->maps_fd);
+    close(session->process.proc_fd);
+}

@@ -1,0 +1,59 @@
+/* What became of the comparisons, by the code that a frame was unwound from. */
+#ifndef FGPROF_STEPS_TALLY_H
+#define FGPROF_STEPS_TALLY_H
+
+#include "module/space.h"
+#include "unwind/rule_tables.h"
+#include "unwind/stack.h"
+
+#include <Zydis/Zydis.h>
+#include <stdio.h>
+
+enum verdict {
+    VERDICT_EQUAL,
+    VERDICT_CUT,     /* right as far as it goes, and it says that it does not go on */
+    VERDICT_MISSING, /* a caller is left out */
+    VERDICT_WRONG,   /* a frame that is none, or an end where there is none */
+    VERDICT_DOUBT,   /* the return address is not, or not yet, where a call has put it */
+    VERDICT_COUNT
+};
+
+/* A place in a module, or an address in no module. */
+struct spot {
+    struct module *module;
+    uint64_t address;
+};
+
+#define SPOTS_SHOWN 5
+
+/* One difference. */
+struct difference {
+    enum verdict verdict;
+    enum stack_cut cut;
+    size_t depth;           /* of the frame whose caller was not found */
+    ZydisMnemonic mnemonic; /* at the leaf */
+    struct spot from;       /* that frame */
+    struct spot leaf;
+    struct spot expected[SPOTS_SHOWN], found[SPOTS_SHOWN]; /* its callers */
+    size_t expected_count, found_count;
+    uint64_t count; /* of the same verdict from the same place */
+};
+
+struct tally {
+    uint64_t counts[VERDICT_COUNT];
+    struct difference *items;
+    size_t count, capacity;
+    struct rule_tables *rules; /* to tell what kind of code it is */
+};
+
+struct spot tally_spot(struct space *space, uint64_t address);
+
+/* Returns false where memory is short. */
+bool tally_add(struct tally *tally, const struct difference *difference);
+
+/* Writes the differences of at least that verdict, by function, at most `max_count` of them. */
+void tally_print(struct tally *tally, FILE *out, size_t max_count);
+
+void tally_free(struct tally *tally);
+
+#endif

@@ -1,0 +1,37 @@
+/* A program that runs step by step, under ptrace: one thread of it, the first. */
+#ifndef FGPROF_STEPS_TRACEE_H
+#define FGPROF_STEPS_TRACEE_H
+
+#include "capture/registers.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct tracee {
+    pid_t pid;
+    int signal; /* that it is stopped for, and gets when it goes on; 0: none */
+};
+
+enum tracee_event {
+    TRACEE_STEPPED, /* it executed an instruction, or entered a signal's handler */
+    TRACEE_SIGNAL,  /* a signal came, and it is where it was or where its instruction led */
+    TRACEE_ENDED,   /* it has exited, or executes another program */
+};
+
+/* Starts a program, which is stopped at its first instruction: the dynamic linker's, where there is
+ * one. Returns 0 or a negative errno. */
+int tracee_start(char **command, struct tracee *ret_tracee);
+
+/* Lets it run up to the program's own first instruction. */
+enum tracee_event tracee_run_to_entry(struct tracee *tracee);
+
+/* Lets it run for that long. */
+enum tracee_event tracee_run(struct tracee *tracee, unsigned milliseconds);
+
+enum tracee_event tracee_step(struct tracee *tracee);
+
+/* Kills it, if it is still there. */
+void tracee_end(struct tracee *tracee);
+
+#endif
