@@ -21,19 +21,17 @@ static bool true_frame(const struct judged *judged, size_t depth, uint64_t *ret_
 static bool is_in_doubt(const struct judged *judged, size_t depth)
 {
     const struct shadow_chain *chain = judged->chain;
-    const struct snapshot *snapshot = judged->snapshot;
+    const struct stack_copy *copy = &judged->snapshot->stack;
     uint64_t word;
     if (!depth || depth > chain->count)
         return false;
     const struct shadow_entry *entry = &chain->entries[chain->count - depth];
-    uint64_t at = entry->slot - snapshot->stack_address;
-    if (entry->is_exact)
+    uint64_t at = entry->slot - copy->address;
+    if (entry->is_exact || at > copy->bytes || sizeof word > copy->bytes - at)
         return false;
-    if (entry->slot < snapshot->stack_address)
+    if (entry->slot < registers_sp(&judged->snapshot->registers))
         return true;
-    if (at + sizeof word > snapshot->stack_bytes)
-        return false;
-    memcpy(&word, snapshot->stack + at, sizeof word);
+    memcpy(&word, copy->memory + at, sizeof word);
     return word != entry->return_address;
 }
 

@@ -26,16 +26,31 @@ static int refresh_maps(struct session *session)
                                 session->process.pid, session->maps_fd, &session->space, &changed);
 }
 
+/* Once more with another stack, where it leads to one. */
+static int unwind(struct session *session)
+{
+    struct stack_place other = {0};
+    struct unwind_hints hints;
+    for (;;) {
+        if (!snapshot_make_room(&session->snapshot, STACK_LIMIT, &other))
+            return -ENOMEM;
+        snapshot_copy_stacks(&session->snapshot, session->tracee.pid, &session->areas, STACK_LIMIT,
+                             &other);
+        int err = unwind_snapshot(session->unwinder, session->space, &session->snapshot, MAX_DEPTH,
+                                  &session->stack, &hints);
+        if (err || other.address || !hints.missing_address)
+            return err;
+        other = (struct stack_place){hints.missing_address, STACK_LIMIT};
+    }
+}
+
 static int compare(struct session *session)
 {
-    struct unwind_hints hints;
     size_t depth;
     int err = refresh_maps(session);
     if (err)
         return err;
-    snapshot_copy_stack(&session->snapshot, session->tracee.pid, &session->areas, STACK_LIMIT);
-    err = unwind_snapshot(session->unwinder, session->space, &session->snapshot, MAX_DEPTH,
-                          &session->stack, &hints);
+    err = unwind(session);
     if (err)
         return err;
     session->compared++;
@@ -71,15 +86,15 @@ static bool changes_maps(uint64_t number)
 static bool read_signal_frame(pid_t pid, struct shadow_place before, struct shadow_place after,
                               struct shadow_signal *ret_signal)
 {
-    uint64_t words[22];
+    uint64_t words[23];
     if (after.pc == before.pc || memory_read(pid, after.sp, words, sizeof words) != sizeof words ||
-        words[20] != before.sp)
+        words[21] != before.sp)
         return false;
     *ret_signal = (struct shadow_signal){
         .sp = after.sp,
         .restorer = words[0],
-        .interrupted_pc = words[21],
-        .interrupted_sp = words[20],
+        .interrupted_pc = words[22],
+        .interrupted_sp = words[21],
         .stack = words[3],
         .stack_bytes = words[5],
     };
@@ -174,8 +189,6 @@ int session_begin(struct session *session, char **command)
     session->maps_fd = openat(session->process.proc_fd, "maps", O_RDONLY | O_CLOEXEC);
     if (session->maps_fd < 0)
         return -errno;
-    if (!snapshot_make_room(&session->snapshot, STACK_LIMIT))
-        return -ENOMEM;
     session->tally.rules = &session->rules;
     err = spaces_add(&session->spaces, &session->modules, session->process.pid,
                      session->process.proc_fd, session->process.pid, session->maps_fd,
