@@ -22,7 +22,9 @@ struct registers {
 struct architecture {
     const char *name;
     unsigned register_count;
-    unsigned sp, pc, frame_pointer; /* DWARF numbers */
+    /* DWARF numbers; base_pointer: a register that functions keep for their callers, and that code
+     * has its frame's address in where it keeps the frame pointer as it was. */
+    unsigned sp, pc, frame_pointer, base_pointer;
 };
 
 extern const struct architecture architecture;

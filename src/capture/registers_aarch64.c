@@ -10,7 +10,13 @@
 #include <sys/user.h>
 
 const struct architecture architecture = {
-    .name = "aarch64", .register_count = 33, .sp = 31, .pc = 32, .frame_pointer = 29};
+    .name = "aarch64",
+    .register_count = 33,
+    .sp = 31,
+    .pc = 32,
+    .frame_pointer = 29,
+    .base_pointer = 19,
+};
 
 /* syscall(2): x0 to x5. */
 void registers_set_blocked(struct registers *registers, const uint64_t arguments[6], uint64_t sp,

@@ -9,7 +9,13 @@
 #include <sys/user.h>
 
 const struct architecture architecture = {
-    .name = "x86_64", .register_count = 17, .sp = 7, .pc = 16, .frame_pointer = 6};
+    .name = "x86_64",
+    .register_count = 17,
+    .sp = 7,
+    .pc = 16,
+    .frame_pointer = 6,
+    .base_pointer = 3,
+};
 
 /* syscall(2): rdi, rsi, rdx, r10, r8, r9. vfork of glibc, for one, has its return address there. */
 void registers_set_blocked(struct registers *registers, const uint64_t arguments[6], uint64_t sp,

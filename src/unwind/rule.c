@@ -219,6 +219,16 @@ static bool set_register(struct rule_place *place, const struct cfi_register *ro
     return false;
 }
 
+/* What is said of it matters little: few frames are found by it. */
+static int32_t base_pointer_offset(const struct cfi_register *row)
+{
+    if (row->kind == CFI_SAME)
+        return RULE_BASE_POINTER_SAME;
+    return row->kind == CFI_AT_OFFSET && row->offset == (int32_t)row->offset && row->offset % 8 == 0
+               ? (int32_t)row->offset
+               : RULE_BASE_POINTER_LOST;
+}
+
 struct rule rule_make(const struct cfi_entry *entry, uint64_t address)
 {
     struct rule rule = {.kind = RULE_CALLER};
@@ -243,6 +253,7 @@ struct rule rule_make(const struct cfi_entry *entry, uint64_t address)
     if (stack_pointer->kind != CFI_SAME &&
         !(stack_pointer->kind == CFI_IS_OFFSET && stack_pointer->offset == 0))
         return complex;
+    rule.base_pointer_offset = base_pointer_offset(&row.registers[architecture.base_pointer]);
     const struct cfi_register *frame_pointer = &row.registers[architecture.frame_pointer];
     if (frame_pointer->kind == CFI_UNDEFINED)
         return rule;

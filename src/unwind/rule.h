@@ -30,7 +30,10 @@ struct rule {
     int32_t cfa_offset; /* added to what was at `cfa` */
     struct rule_place return_address;
     struct rule_place frame_pointer;
+    int32_t base_pointer_offset; /* the caller's was saved at CFA + offset; or one of these: */
 };
+#define RULE_BASE_POINTER_SAME 0
+#define RULE_BASE_POINTER_LOST 1
 
 /* Makes the rule of `address`, which lies in the entry's function. */
 struct rule rule_make(const struct cfi_entry *entry, uint64_t address);

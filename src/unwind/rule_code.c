@@ -15,6 +15,7 @@ static struct rule rule_of_frame(const struct code_frame *frame)
         .cfa_offset = frame->return_address + RETURN_ADDRESS_BYTES,
         .return_address = {RULE_CFA, true, -RETURN_ADDRESS_BYTES},
         .frame_pointer = {.register_number = (uint8_t)architecture.frame_pointer},
+        .base_pointer_offset = RULE_BASE_POINTER_LOST,
     };
     if (frame->has_saved_frame_pointer)
         rule.frame_pointer =

@@ -12,6 +12,10 @@
 struct frame {
     uint64_t pc, sp, frame_pointer;
     bool has_frame_pointer;
+    /* It is seldom asked for, and so is read only then: where it was saved, if that is not 0; its
+     * value, if that is known. */
+    bool has_base_pointer;
+    uint64_t base_pointer_at, base_pointer;
     bool is_exact; /* the program counter is where it is, not where it will return to */
     const struct registers *registers; /* NULL: only the above are known */
 };
@@ -30,6 +34,8 @@ static struct frame frame_of(const struct registers *registers)
         .sp = registers_sp(registers),
         .frame_pointer = registers->values[architecture.frame_pointer],
         .has_frame_pointer = registers_has(registers, architecture.frame_pointer),
+        .has_base_pointer = registers_has(registers, architecture.base_pointer),
+        .base_pointer = registers->values[architecture.base_pointer],
         .is_exact = true,
         .registers = registers,
     };
@@ -41,6 +47,15 @@ static enum step cut(struct walk *walk, enum stack_cut why)
     return STEP_CUT;
 }
 
+static enum step read_base_pointer(struct walk *walk, const struct frame *frame,
+                                   uint64_t *ret_value)
+{
+    *ret_value = frame->base_pointer;
+    if (frame->base_pointer_at && !walk_read_stack(walk, frame->base_pointer_at, ret_value))
+        return cut(walk, STACK_CUT_UNREADABLE);
+    return frame->base_pointer_at || frame->has_base_pointer ? STEP_TAKEN : STEP_COMPLEX;
+}
+
 static enum step read_register(struct walk *walk, const struct frame *frame, unsigned number,
                                uint64_t *ret_value)
 {
@@ -50,6 +65,8 @@ static enum step read_register(struct walk *walk, const struct frame *frame, uns
         if (!frame->has_frame_pointer)
             return cut(walk, STACK_CUT_NO_REGISTER);
         *ret_value = frame->frame_pointer;
+    } else if (number == architecture.base_pointer) {
+        return read_base_pointer(walk, frame, ret_value);
     } else {
         if (!frame->registers || !registers_has(frame->registers, number))
             return STEP_COMPLEX;
@@ -96,6 +113,20 @@ static enum step read_frame_pointer(struct walk *walk, const struct frame *frame
     return read_place(walk, frame, place, cfa, ret_value);
 }
 
+/* As with the frame pointer, what was saved below the stack pointer has been restored. */
+static void follow_base_pointer(struct frame *frame, const struct rule *rule, uint64_t cfa)
+{
+    uint64_t at = cfa + (uint64_t)(int64_t)rule->base_pointer_offset;
+    if (rule->base_pointer_offset == RULE_BASE_POINTER_SAME)
+        return;
+    if (rule->base_pointer_offset == RULE_BASE_POINTER_LOST) {
+        frame->has_base_pointer = false;
+        frame->base_pointer_at = 0;
+    } else if (at >= frame->sp) {
+        frame->base_pointer_at = at;
+    }
+}
+
 static void set_frame(struct frame *frame, uint64_t pc, uint64_t sp, bool has_frame_pointer,
                       uint64_t frame_pointer)
 {
@@ -123,8 +154,10 @@ static enum step step_to_caller(struct walk *walk, struct frame *frame, const st
     if (step == STEP_TAKEN && rule->has_frame_pointer)
         step = read_frame_pointer(walk, frame, &rule->frame_pointer, cfa, &has_frame_pointer,
                                   &frame_pointer);
-    if (step == STEP_TAKEN)
+    if (step == STEP_TAKEN) {
+        follow_base_pointer(frame, rule, cfa);
         set_frame(frame, pc, cfa, has_frame_pointer, frame_pointer);
+    }
     return step;
 }
 
@@ -189,6 +222,8 @@ static enum step step_by_frame_pointer(struct walk *walk, struct frame *frame)
     if (pc && !follows_call(walk, pc))
         return cut(walk, STACK_CUT_NO_UNWIND_INFO);
     set_frame(frame, pc, frame->frame_pointer + 2 * sizeof saved, true, saved);
+    frame->has_base_pointer = false;
+    frame->base_pointer_at = 0;
     return STEP_TAKEN;
 }
 

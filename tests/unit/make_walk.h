@@ -6,7 +6,7 @@
 #include "make_cfi.h"
 #include "unwind/walk.h"
 
-enum { RDI = 5, RBP = 6, RSP = 7, R10 = 10, RIP = 16 };
+enum { RBX = 3, RDI = 5, RBP = 6, RSP = 7, R10 = 10, RIP = 16 };
 
 #define MADE_BIAS 0x555500000000u /* added to the module's own addresses */
 #define MADE_JIT 0x7f0000000000u  /* code of no file */

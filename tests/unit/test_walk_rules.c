@@ -21,6 +21,9 @@ enum {
     SAVER = 0xa00,     /* keeps the frame pointer in rdi */
     REALIGNED = 0xb00, /* has its CFA pushed, right below where rbp points */
     PLUS_8 = 0xc00,    /* has one that is 8 less at rsp + 16 */
+    BY_RBX = 0xd00,    /* has its CFA 32 above where rbx points, and pops rbx at its byte 0x20 */
+    KEEPER = 0xe00,    /* saves rbx in the lower of its two words, and pops it at its byte 0x20 */
+    DROPPER = 0xf00,   /* loses rbx */
     LAST = 0x3ff0,     /* ends with its mapping, with a call */
 };
 
@@ -47,6 +50,11 @@ static void put_functions(void)
     put_function(
         &made, PLUS_8, 0x100,
         BYTES(DW_CFA_def_cfa_expression, 5, DW_OP_breg7, 16, DW_OP_deref, DW_OP_plus_uconst, 8));
+    put_function(&made, BY_RBX, 0x100, BYTES(DW_CFA_def_cfa, RBX, 32, DW_CFA_offset | RBX, 4));
+    put_function(&made, KEEPER, 0x100,
+                 BYTES(DW_CFA_def_cfa_offset, 16, DW_CFA_offset | RBX, 2, DW_CFA_advance_loc | 0x20,
+                       DW_CFA_def_cfa_offset, 8));
+    put_function(&made, DROPPER, 0x100, BYTES(DW_CFA_undefined, RBX));
     put_function(&made, LAST, 0x10, BYTES(DW_CFA_def_cfa_offset, 16));
 }
 
@@ -319,6 +327,43 @@ static void test_a_cfa_in_a_register(void **state)
     assert_int_equal(walk_from(&made, code_at(BY_R10), 10), -ENOTSUP);
 }
 
+/* As the dynamic linker's while it looks for what is called: of a caller, rbx is known where those
+ * that it called kept it. */
+static void test_a_callers_cfa_by_rbx(void **state)
+{
+    (void)state;
+    made.words[63] = code_at(FIRST + 5);
+    made.words[10] = word_at(60);
+    made.words[11] = code_at(BY_RBX + 0x10);
+    set_register(&made, RBX, 7);
+    assert_int_equal(walk_from(&made, code_at(KEEPER + 4), 10), 0);
+    ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(KEEPER + 4), code_at(BY_RBX + 0xf),
+                 code_at(FIRST + 4));
+    /* It has been popped, or it was not touched. */
+    set_register(&made, RBX, word_at(60));
+    made.words[10] = 0xdead;
+    assert_int_equal(walk_from(&made, code_at(KEEPER + 0x20), 11), 0);
+    ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(KEEPER + 0x20), code_at(BY_RBX + 0xf),
+                 code_at(FIRST + 4));
+    assert_int_equal(walk_from(&made, code_at(PLAIN), 11), 0);
+    ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(PLAIN), code_at(BY_RBX + 0xf),
+                 code_at(FIRST + 4));
+    /* Who has it by rbx has saved its caller's. */
+    made.words[60] = word_at(70);
+    made.words[63] = code_at(BY_RBX + 0x10);
+    made.words[73] = code_at(FIRST + 5);
+    assert_int_equal(walk_from(&made, code_at(PLAIN), 11), 0);
+    ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(PLAIN), code_at(BY_RBX + 0xf),
+                 code_at(BY_RBX + 0xf), code_at(FIRST + 4));
+    /* What is lost, or not known at the leaf, can't be had. */
+    assert_int_equal(walk_from(&made, code_at(DROPPER), 11), -ENOTSUP);
+    forget_register(&made, RBX);
+    assert_int_equal(walk_from(&made, code_at(PLAIN), 11), -ENOTSUP);
+    set_register(&made, RBX, MADE_STACK - 32);
+    assert_int_equal(walk_from(&made, code_at(PLAIN), 11), 0);
+    assert_int_equal(made.stack.cut, STACK_CUT_NO_UNWIND_INFO);
+}
+
 /* main with vectors on its stack, and one that says more of what it keeps in memory. */
 static void test_a_cfa_in_memory(void **state)
 {
@@ -382,6 +427,7 @@ int main(void)
         TEST(test_a_stack_that_ends_early),
         TEST(test_another_stack),
         TEST(test_a_cfa_in_a_register),
+        TEST(test_a_callers_cfa_by_rbx),
         TEST(test_a_cfa_in_memory),
         TEST(test_without_a_place),
     };
