@@ -55,10 +55,17 @@ static struct rule_table *table_of(struct rule_tables *tables, const struct modu
     return tables->scratch ? &tables->items[module->number] : NULL;
 }
 
-static bool is_signal_return(struct module *module, uint64_t address)
+static bool begins_signal_return(struct module *module, uint64_t address)
 {
     uint8_t code[SIGNAL_RETURN_BYTES];
     return module_read(module, address, code, sizeof code) && signal_return_is_at(code);
+}
+
+/* At either of its instructions, the stack pointer is the same. */
+static bool is_signal_return(struct module *module, uint64_t address)
+{
+    return begins_signal_return(module, address) ||
+           begins_signal_return(module, address - signal_return_call_offset);
 }
 
 /* Returns 0 or -ENOMEM. */
@@ -72,7 +79,7 @@ static int make(struct rule_tables *tables, struct rule_table *table, struct mod
     /* glibc's entry for it begins one byte before, so that it holds the address of "the call" too;
      * others have none. */
     if (ret_rule->kind == RULE_SIGNAL_FRAME && !is_signal_return(module, address) &&
-        !is_signal_return(module, address + 1))
+        !begins_signal_return(module, address + 1))
         ret_rule->kind = RULE_COMPLEX;
     if (ret_rule->kind == RULE_NONE && is_signal_return(module, address))
         ret_rule->kind = RULE_SIGNAL_FRAME;

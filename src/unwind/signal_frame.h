@@ -11,6 +11,9 @@
 /* Whether the code at which a handler returns ends the handling: the call of rt_sigreturn. */
 bool signal_return_is_at(const uint8_t code[SIGNAL_RETURN_BYTES]);
 
+/* How far into that the call itself is. */
+extern const unsigned signal_return_call_offset;
+
 /* By DWARF number: where the register is, in bytes from the stack pointer that the handler returns
  * with. */
 extern const uint16_t signal_frame_offsets[REGISTERS_MAX];

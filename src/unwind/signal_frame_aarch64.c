@@ -12,6 +12,8 @@ bool signal_return_is_at(const uint8_t code[SIGNAL_RETURN_BYTES])
     return memcmp(code, call, sizeof call) == 0;
 }
 
+const unsigned signal_return_call_offset = 4;
+
 const uint16_t signal_frame_offsets[REGISTERS_MAX] = {
     312, 320, 328, 336, 344, 352, 360, 368, 376, 384, 392, 400, 408, 416, 424, 432, 440,
     448, 456, 464, 472, 480, 488, 496, 504, 512, 520, 528, 536, 544, 552, 560, 568,

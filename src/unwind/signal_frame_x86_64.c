@@ -12,6 +12,8 @@ bool signal_return_is_at(const uint8_t code[SIGNAL_RETURN_BYTES])
     return memcmp(code, call, sizeof call) == 0;
 }
 
+const unsigned signal_return_call_offset = 7;
+
 const uint16_t signal_frame_offsets[REGISTERS_MAX] = {
     144, 136, 152, 128, 112, 104, 120, 160, /* rax rdx rcx rbx rsi rdi rbp rsp */
     40,  48,  56,  64,  72,  80,  88,  96,  /* r8 to r15 */

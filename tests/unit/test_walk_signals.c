@@ -81,12 +81,12 @@ static void test_a_trampoline_without_cfi(void **state)
     check_trampoline(code_at(WITHOUT_CFI));
 }
 
-/* A thread can be seen at its trampoline's first instruction, the handler just done. */
+/* A thread can be seen at its trampoline's two instructions, the handler just done. */
 static void test_at_the_trampoline(void **state)
 {
     (void)state;
-    static const uint64_t trampolines[] = {WITH_CFI, WITHOUT_CFI};
-    for (size_t i = 0; i < 2; i++) {
+    static const uint64_t trampolines[] = {WITH_CFI, WITHOUT_CFI, WITH_CFI + 7, WITHOUT_CFI + 7};
+    for (size_t i = 0; i < 4; i++) {
         put_signal_frame(10, 0, code_at(PLAIN + 1), word_at(200));
         made.words[200] = code_at(FIRST + 5);
         assert_int_equal(walk_from(&made, code_at(trampolines[i]), 11), 0);
