@@ -242,16 +242,17 @@ struct rule rule_make(const struct cfi_entry *entry, uint64_t address)
         return (struct rule){.kind = RULE_SIGNAL_FRAME};
     if (return_address->kind == CFI_UNDEFINED)
         return (struct rule){.kind = RULE_FIRST_FRAME};
+    /* A frame's stack pointer is its CFA. glibc's longjmp and setcontext say otherwise: that the
+     * caller is what they jump to, and its registers where they load them from. */
+    const struct cfi_register *stack_pointer = &row.registers[architecture.sp];
+    if (stack_pointer->kind != CFI_SAME &&
+        !(stack_pointer->kind == CFI_IS_OFFSET && stack_pointer->offset == 0))
+        return (struct rule){.kind = RULE_ON_THE_MOVE};
     /* Where the caller is at the address that this is at, nothing was said of it. */
     if (return_address->kind == CFI_SAME && return_register == architecture.pc)
         return complex;
     if (!set_cfa(&rule, &row, address) ||
         !set_register(&rule.return_address, return_address, return_register, address))
-        return complex;
-    /* A frame's stack pointer is its CFA, unless it says otherwise. */
-    const struct cfi_register *stack_pointer = &row.registers[architecture.sp];
-    if (stack_pointer->kind != CFI_SAME &&
-        !(stack_pointer->kind == CFI_IS_OFFSET && stack_pointer->offset == 0))
         return complex;
     rule.base_pointer_offset = base_pointer_offset(&row.registers[architecture.base_pointer]);
     const struct cfi_register *frame_pointer = &row.registers[architecture.frame_pointer];

@@ -11,6 +11,8 @@ enum rule_kind {
     RULE_CALLER,       /* what follows leads to the caller */
     RULE_FIRST_FRAME,  /* there is no caller: the stack ends here */
     RULE_SIGNAL_FRAME, /* the caller's registers are where the kernel put them for the handler */
+    RULE_ON_THE_MOVE,  /* it is about to go on in another frame, as longjmp: of two callers, which?
+                        */
     RULE_COMPLEX,      /* it can't be said in this form */
 };
 

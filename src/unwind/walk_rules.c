@@ -266,6 +266,8 @@ static enum step take_step(struct walk *walk, struct frame *frame, const struct 
         return step_to_interrupted(walk, frame, interrupted);
     case RULE_FIRST_FRAME:
         return STEP_WHOLE;
+    case RULE_ON_THE_MOVE:
+        return cut(walk, STACK_CUT_NO_UNWIND_INFO);
     default:
         return STEP_COMPLEX;
     }

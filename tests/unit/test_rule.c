@@ -226,16 +226,21 @@ static void test_expressions_that_no_rule_can_say(void **state)
     assert_complex(RULE(DW_CFA_expression, RIP, 1, DW_OP_lit0));
 }
 
+/* A stack pointer that is not the CFA: as of longjmp, which will go on there. */
+static void test_code_on_the_move(void **state)
+{
+    (void)state;
+    assert_int_equal(RULE(DW_CFA_val_offset, RSP, 1).kind, RULE_ON_THE_MOVE);
+    assert_int_equal(RULE(DW_CFA_offset | RSP, 2).kind, RULE_ON_THE_MOVE);
+    assert_int_equal(RULE(DW_CFA_register, RSP, 6).kind, RULE_ON_THE_MOVE);
+    assert_int_equal(RULE(DW_CFA_val_offset, RSP, 0).kind, RULE_CALLER);
+}
+
 static void test_registers_that_no_rule_can_say(void **state)
 {
     (void)state;
     assert_complex(RULE(DW_CFA_def_cfa, REGISTERS_MAX, 8));
     assert_complex(RULE(DW_CFA_def_cfa, 0xff, 1, 8)); /* RULE_CFA's own number */
-    /* A stack pointer that is not the CFA. */
-    assert_complex(RULE(DW_CFA_val_offset, RSP, 1));
-    assert_complex(RULE(DW_CFA_offset | RSP, 2));
-    assert_complex(RULE(DW_CFA_register, RSP, 6));
-    assert_int_equal(RULE(DW_CFA_val_offset, RSP, 0).kind, RULE_CALLER);
     /* A row that can't be made. */
     assert_complex(RULE(DW_CFA_high_user));
 }
@@ -272,6 +277,7 @@ int main(void)
         cmocka_unit_test(test_realigned_stacks),
         cmocka_unit_test(test_operations),
         cmocka_unit_test(test_expressions_that_no_rule_can_say),
+        cmocka_unit_test(test_code_on_the_move),
         cmocka_unit_test(test_registers_that_no_rule_can_say),
         cmocka_unit_test(test_far_offsets),
     };

@@ -24,6 +24,7 @@ enum {
     BY_RBX = 0xd00,    /* has its CFA 32 above where rbx points, and pops rbx at its byte 0x20 */
     KEEPER = 0xe00,    /* saves rbx in the lower of its two words, and pops it at its byte 0x20 */
     DROPPER = 0xf00,   /* loses rbx */
+    JUMPER = 0x1000,   /* is about to jump to what rdi says */
     LAST = 0x3ff0,     /* ends with its mapping, with a call */
 };
 
@@ -55,6 +56,8 @@ static void put_functions(void)
                  BYTES(DW_CFA_def_cfa_offset, 16, DW_CFA_offset | RBX, 2, DW_CFA_advance_loc | 0x20,
                        DW_CFA_def_cfa_offset, 8));
     put_function(&made, DROPPER, 0x100, BYTES(DW_CFA_undefined, RBX));
+    put_function(&made, JUMPER, 0x100,
+                 BYTES(DW_CFA_def_cfa, RDI, 0, DW_CFA_register, RSP, 8, DW_CFA_register, RIP, 1));
     put_function(&made, LAST, 0x10, BYTES(DW_CFA_def_cfa_offset, 16));
 }
 
@@ -242,6 +245,15 @@ static void test_a_return_address_in_a_register(void **state)
     assert_int_equal(walk_from(&made, code_at(VFORK + 4), 5), -ENOTSUP);
 }
 
+static void test_code_on_its_way_to_another_frame(void **state)
+{
+    (void)state;
+    made.words[0] = code_at(FIRST + 5);
+    set_register(&made, RDI, word_at(1));
+    assert_int_equal(walk_from(&made, code_at(JUMPER), 0), 0);
+    ASSERT_STACK(&made.stack, STACK_CUT_NO_UNWIND_INFO, code_at(JUMPER));
+}
+
 static void test_what_no_rule_can_say(void **state)
 {
     (void)state;
@@ -422,6 +434,7 @@ int main(void)
         TEST(test_a_missing_frame_pointer),
         TEST(test_a_cfa_that_does_not_grow),
         TEST(test_a_return_address_in_a_register),
+        TEST(test_code_on_its_way_to_another_frame),
         TEST(test_what_no_rule_can_say),
         TEST(test_max_depth),
         TEST(test_a_stack_that_ends_early),

@@ -175,11 +175,10 @@ static size_t make_groups(const struct tally *tally, struct names *names, struct
 
 static const char *kind_of(const struct tally *tally, struct spot spot)
 {
-    static const char *const names[] = {[RULE_NONE] = "without CFI",
-                                        [RULE_CALLER] = "with CFI",
-                                        [RULE_FIRST_FRAME] = "first frame",
-                                        [RULE_SIGNAL_FRAME] = "signal frame",
-                                        [RULE_COMPLEX] = "complex CFI"};
+    static const char *const names[] = {
+        [RULE_NONE] = "without CFI",        [RULE_CALLER] = "with CFI",
+        [RULE_FIRST_FRAME] = "first frame", [RULE_SIGNAL_FRAME] = "signal frame",
+        [RULE_ON_THE_MOVE] = "on the move", [RULE_COMPLEX] = "complex CFI"};
     if (!spot.module)
         return "no file";
     const struct rule *rule = rule_tables_find(tally->rules, spot.module, spot.address);
