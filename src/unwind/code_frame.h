@@ -1,5 +1,6 @@
 /* Where a function without call frame information has its return address, read from its machine
- * code. The build compiles one of code_frame_x86_64.c and code_frame_aarch64.c. */
+ * code. The build compiles one of code_frame_x86_64.c and code_frame_aarch64.c, and of
+ * code_stub_*.c. */
 #ifndef FGPROF_UNWIND_CODE_FRAME_H
 #define FGPROF_UNWIND_CODE_FRAME_H
 
@@ -8,6 +9,9 @@
 #include <stdint.h>
 
 #define CODE_FRAME_BYTES_MAX 8192 /* how far from its start a function is followed */
+
+#define CODE_STUB_BYTES_BEFORE 8
+#define CODE_STUB_BYTES 40
 
 enum code_frame_kind {
     CODE_FRAME_UNKNOWN,
@@ -27,5 +31,9 @@ struct code_frame {
  * begins there, and returns the frame before it. The code's own jumps are followed; what is only
  * reached from elsewhere, or through a table, is not known. */
 struct code_frame code_frame_at(const uint8_t *code, size_t code_bytes, size_t at);
+
+/* The same in a linkage stub (an entry of the PLT), which has no symbol: `code` is what lies around
+ * the instruction, which begins at byte CODE_STUB_BYTES_BEFORE. */
+struct code_frame code_frame_in_stub(const uint8_t code[CODE_STUB_BYTES]);
 
 #endif

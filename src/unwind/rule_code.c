@@ -23,18 +23,37 @@ static struct rule rule_of_frame(const struct code_frame *frame)
     return rule;
 }
 
-struct rule rule_from_code(struct module *module, uint64_t address)
+static struct code_frame frame_in_stub(struct module *module, uint64_t address)
 {
-    static const struct rule none = {.kind = RULE_NONE};
+    /* Stubs may be the first or the last of what is mapped. */
+    uint8_t code[CODE_STUB_BYTES] = {0};
+    size_t after = CODE_STUB_BYTES - CODE_STUB_BYTES_BEFORE;
+    while (after && !module_read(module, address, code + CODE_STUB_BYTES_BEFORE, after))
+        after -= 8;
+    module_read(module, address - CODE_STUB_BYTES_BEFORE, code, CODE_STUB_BYTES_BEFORE);
+    return code_frame_in_stub(code);
+}
+
+static struct code_frame frame_in_function(struct module *module, uint64_t address)
+{
+    static const struct code_frame unknown = {.kind = CODE_FRAME_UNKNOWN};
     uint8_t code[CODE_FRAME_BYTES_MAX];
     struct function_range function;
     if (!functions_find(module, address, &function))
-        return none;
+        return unknown;
     uint64_t at = address - function.start, bytes = function.end - function.start;
     if (bytes > sizeof code)
         bytes = sizeof code;
     if (at >= bytes || !module_read(module, function.start, code, bytes))
-        return none;
-    struct code_frame frame = code_frame_at(code, bytes, at);
+        return unknown;
+    return code_frame_at(code, bytes, at);
+}
+
+struct rule rule_from_code(struct module *module, uint64_t address)
+{
+    static const struct rule none = {.kind = RULE_NONE};
+    struct code_frame frame = frame_in_function(module, address);
+    if (frame.kind == CODE_FRAME_UNKNOWN)
+        frame = frame_in_stub(module, address);
     return frame.kind == CODE_FRAME_BY_SP ? rule_of_frame(&frame) : none;
 }

@@ -110,6 +110,68 @@ static void test_what_can_not_be_told(void **state)
     check_unknown(plain, sizeof plain, sizeof plain);
 }
 
+/* ---- Stubs ---- */
+
+static struct code_frame frame_in_stub(const uint8_t *stubs, size_t bytes, size_t at)
+{
+    uint8_t code[CODE_STUB_BYTES];
+    for (size_t i = 0; i < sizeof code; i++) {
+        size_t from = at + i - CODE_STUB_BYTES_BEFORE;
+        code[i] = from < bytes ? stubs[from] : 0;
+    }
+    return code_frame_in_stub(code);
+}
+
+/* Checks the instructions that begin at `begins`, of which each has pushed that many words. */
+static void check_stubs(const uint8_t *stubs, size_t bytes, const uint8_t (*begins)[2],
+                        size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct code_frame frame = frame_in_stub(stubs, bytes, begins[i][0]);
+        assert_int_equal(frame.kind, CODE_FRAME_BY_SP);
+        assert_int_equal(frame.return_address, 8 * begins[i][1]);
+        assert_false(frame.has_saved_frame_pointer);
+    }
+}
+
+static void test_stubs(void **state)
+{
+    (void)state;
+    /* 0 push global; 6 jmp through; 12 nop; 16 jmp through; 22 push $0; 27 jmp 0; 32 endbr64;
+     * 36 push $1; 41 bnd jmp 0; 47 nop; 48 endbr64; 52 bnd jmp through */
+    static const uint8_t usual[] = {
+        0xff, 0x35, 1,    2,    3,    4,    0xff, 0x25, 1, 2,    3,    4,    0x0f, 0x1f, 0x40, 0,
+        0xff, 0x25, 1,    2,    3,    4,    0x68, 0,    0, 0,    0,    0xe9, 1,    2,    3,    4,
+        0xf3, 0x0f, 0x1e, 0xfa, 0x68, 1,    0,    0,    0, 0xf2, 0xe9, 1,    2,    3,    4,    0x90,
+        0xf3, 0x0f, 0x1e, 0xfa, 0xf2, 0xff, 0x25, 1,    2, 3,    4,    0x0f, 0x1f, 0x44, 0,    0};
+    static const uint8_t usual_begins[][2] = {{0, 1},  {6, 2},  {16, 0}, {22, 0}, {27, 1},
+                                              {32, 0}, {36, 0}, {41, 1}, {48, 0}, {52, 0}};
+    check_stubs(usual, sizeof usual, usual_begins, sizeof usual_begins / 2);
+    /* mold's: 0 endbr64; 4 push %r11; 6 push global; 12 jmp through; 18 int3; 32 endbr64;
+     * 36 mov $7,%r11d; 42 jmp through */
+    static const uint8_t mold[] = {0xf3, 0x0f, 0x1e, 0xfa, 0x41, 0x53, 0xff, 0x35, 1,    2,
+                                   3,    4,    0xff, 0x25, 1,    2,    3,    4,    0xcc, 0xcc,
+                                   0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc,
+                                   0xcc, 0xcc, 0xf3, 0x0f, 0x1e, 0xfa, 0x41, 0xbb, 7,    0,
+                                   0,    0,    0xff, 0x25, 1,    2,    3,    4};
+    static const uint8_t mold_begins[][2] = {{0, 0},  {4, 0},  {6, 1}, {12, 2},
+                                             {32, 0}, {36, 0}, {42, 0}};
+    check_stubs(mold, sizeof mold, mold_begins, sizeof mold_begins / 2);
+}
+
+static void test_no_stubs(void **state)
+{
+    (void)state;
+    /* endbr64; push %r11; ret: push $1; call: jmp without a number: ret behind them */
+    static const uint8_t others[][8] = {{0xf3, 0x0f, 0x1e, 0xfa, 0x41, 0x53, 0xc3},
+                                        {0x68, 1, 0, 0, 0, 0xe8, 1, 2},
+                                        {0xe9, 1, 2, 3, 4, 0x90},
+                                        {0xff, 0x35, 1, 2, 3, 4, 0xc3},
+                                        {0xc3}};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        assert_int_equal(frame_in_stub(others[i], sizeof *others, 0).kind, CODE_FRAME_UNKNOWN);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -119,6 +181,8 @@ int main(void)
         cmocka_unit_test(test_a_loop),
         cmocka_unit_test(test_behind_a_call_that_does_not_return),
         cmocka_unit_test(test_what_can_not_be_told),
+        cmocka_unit_test(test_stubs),
+        cmocka_unit_test(test_no_stubs),
     };
     return cmocka_run_group_tests_name("code_frame", tests, NULL, NULL);
 }
