@@ -190,6 +190,16 @@ static bool follows_call(const struct walk *walk, uint64_t address)
            call_before(before, address, &target) != CALL_NONE;
 }
 
+/* Whether the code there is what the kernel has a signal's handler return to. */
+static bool ends_handler(const struct walk *walk, uint64_t address)
+{
+    uint8_t code[SIGNAL_RETURN_BYTES];
+    const struct mapping *mapping = space_find(walk->space, address);
+    return mapping && mapping->has_bias &&
+           module_read(mapping->module, address - mapping->bias, code, sizeof code) &&
+           signal_return_is_at(code);
+}
+
 /* Whether a thread may have begun in this function: the program's entry is near, or nothing but the
  * thread's end follows. */
 static bool is_first_function(const struct walk *walk, const struct frame *frame)
@@ -219,7 +229,8 @@ static enum step step_by_frame_pointer(struct walk *walk, struct frame *frame)
     if (!walk_read_stack(walk, frame->frame_pointer, &saved) ||
         !walk_read_stack(walk, frame->frame_pointer + sizeof saved, &pc))
         return cut(walk, STACK_CUT_UNREADABLE);
-    if (pc && !follows_call(walk, pc))
+    /* Also not where there is 0, which is what most memory holds. */
+    if (!follows_call(walk, pc) && !ends_handler(walk, pc))
         return cut(walk, STACK_CUT_NO_UNWIND_INFO);
     set_frame(frame, pc, frame->frame_pointer + 2 * sizeof saved, true, saved);
     frame->has_base_pointer = false;
@@ -227,15 +238,17 @@ static enum step step_by_frame_pointer(struct walk *walk, struct frame *frame)
     return STEP_TAKEN;
 }
 
-/* What was read from the code is believed where it leads behind a call. */
+/* What was read from the code is believed where it leads behind a call, or out of a handler. */
 static enum step step_by_code(struct walk *walk, struct frame *frame, const struct rule *rule)
 {
     struct frame caller = *frame;
-    if (step_to_caller(walk, &caller, rule) == STEP_TAKEN && follows_call(walk, caller.pc)) {
+    if (step_to_caller(walk, &caller, rule) == STEP_TAKEN &&
+        (follows_call(walk, caller.pc) || ends_handler(walk, caller.pc))) {
         *frame = caller;
         return STEP_TAKEN;
     }
-    if (walk->hints->needs_more_stack)
+    /* Not copied, or not yet. */
+    if (walk->stack->cut == STACK_CUT_UNREADABLE)
         return STEP_CUT;
     walk->stack->cut = STACK_WHOLE;
     return step_by_frame_pointer(walk, frame);

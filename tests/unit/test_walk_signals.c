@@ -81,6 +81,22 @@ static void test_a_trampoline_without_cfi(void **state)
     check_trampoline(code_at(WITHOUT_CFI));
 }
 
+/* A handler in code of which nothing is known but that it has a frame pointer. */
+static void test_a_handler_without_cfi(void **state)
+{
+    (void)state;
+    static const uint64_t trampolines[] = {WITH_CFI, WITHOUT_CFI};
+    for (size_t i = 0; i < 2; i++) {
+        made.words[10] = word_at(300);
+        put_signal_frame(11, code_at(trampolines[i]), code_at(PLAIN + 1), word_at(200));
+        made.words[200] = code_at(FIRST + 5);
+        set_register(&made, RBP, word_at(10));
+        assert_int_equal(walk_from(&made, code_at(0x3000), 5), 0);
+        ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(0x3000), code_at(trampolines[i]),
+                     code_at(PLAIN + 1), code_at(FIRST + 4));
+    }
+}
+
 /* A thread can be seen at its trampoline's two instructions, the handler just done. */
 static void test_at_the_trampoline(void **state)
 {
@@ -202,6 +218,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_a_trampoline_with_cfi),
         TEST(test_a_trampoline_without_cfi),
+        TEST(test_a_handler_without_cfi),
         TEST(test_at_the_trampoline),
         TEST(test_registers_of_what_was_interrupted),
         TEST(test_a_handler_that_was_interrupted),
