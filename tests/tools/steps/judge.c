@@ -51,8 +51,10 @@ enum verdict judge(const struct judged *judged, size_t *ret_depth)
         return VERDICT_DOUBT;
     if (depth == stack->depth)
         return stack->cut == STACK_WHOLE ? VERDICT_WRONG : VERDICT_CUT;
-    if (has_more && true_frame(judged, depth + 1, &next) && stack->addresses[depth] == next)
-        return VERDICT_MISSING;
+    for (size_t later = depth + 1; true_frame(judged, later, &next); later++) {
+        if (stack->addresses[depth] == next)
+            return VERDICT_MISSING;
+    }
     return VERDICT_WRONG;
 }
 
