@@ -72,9 +72,22 @@ static void decompress(Elf_Scn *scn, struct cfi_section *section)
     section->bytes = data->d_size;
 }
 
+/* The names of cmd/link: the first one also with .data.rel.ro before it, in programs that may lie
+ * anywhere. */
+static void note_go_section(struct go_traces *go, const GElf_Shdr *header, const char *name)
+{
+    static const char table[] = ".gopclntab";
+    size_t length = strlen(name);
+    go->has_sections = true;
+    go->is_go = go->is_go || strncmp(name, ".go.", 4) == 0 || strncmp(name, ".note.go.", 9) == 0;
+    if (length >= sizeof table - 1 && strcmp(name + length - (sizeof table - 1), table) == 0)
+        go->pclntab = (struct address_range){header->sh_addr, header->sh_size};
+}
+
 static void read_section(struct module *module, Elf_Scn *scn, const GElf_Shdr *header,
                          const char *name)
 {
+    note_go_section(&module->go, header, name);
     struct cfi_section section = {
         .address = header->sh_addr, .offset = header->sh_offset, .bytes = header->sh_size};
     if (header->sh_type == SHT_NOBITS || section.bytes > CFI_SECTION_BYTES_MAX)
@@ -118,6 +131,8 @@ static int read_headers(struct module *module, Elf *elf)
             return -ENOEXEC;
         if (header.p_type == PT_GNU_EH_FRAME)
             unwind_header = header.p_vaddr;
+        if (header.p_type == PT_DYNAMIC)
+            module->dynamic = (struct address_range){header.p_vaddr, header.p_filesz};
         if (header.p_type == PT_LOAD && add_segment(module, &header))
             return -ENOMEM;
     }

@@ -85,3 +85,38 @@ bool image_read(struct image *image, uint64_t offset, void *buffer, size_t bytes
     }
     return true;
 }
+
+/* What is there of `bytes` bytes from `offset` on, read anew. */
+static size_t read_part(const struct image *image, uint64_t offset, unsigned char *buffer,
+                        size_t bytes)
+{
+    if (image->fd >= 0) {
+        ssize_t got = pread(image->fd, buffer, bytes, (off_t)offset);
+        return got > 0 ? (size_t)got : 0;
+    }
+    size_t left = image->bytes - offset;
+    memcpy(buffer, image->memory + offset, bytes < left ? bytes : left);
+    return bytes < left ? bytes : left;
+}
+
+bool image_find(struct image *image, uint64_t offset, uint64_t end, const void *wanted,
+                size_t bytes, size_t alignment, uint64_t *ret_offset)
+{
+    unsigned char part[16 * IMAGE_PAGE_BYTES];
+    if (end > image->bytes)
+        end = image->bytes;
+    while (offset < end) {
+        size_t room = end - offset < sizeof part ? (size_t)(end - offset) : sizeof part;
+        size_t got = read_part(image, offset, part, room);
+        for (size_t at = 0; at + bytes <= got; at += alignment) {
+            if (memcmp(part + at, wanted, bytes) == 0) {
+                *ret_offset = offset + at;
+                return true;
+            }
+        }
+        if (got < sizeof part)
+            break;
+        offset += got;
+    }
+    return false;
+}

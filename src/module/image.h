@@ -30,4 +30,10 @@ void image_close(struct image *image);
 /* Copies `bytes` bytes from `offset`. Returns false where they are not all there. */
 bool image_read(struct image *image, uint64_t offset, void *buffer, size_t bytes);
 
+/* Finds the first place from `offset` up to `end` at which `wanted` lies, at a multiple of
+ * `alignment` from `offset`; `bytes` is a power of two, at most 8, and divides the alignment.
+ * Keeps nothing of what is read. */
+bool image_find(struct image *image, uint64_t offset, uint64_t end, const void *wanted,
+                size_t bytes, size_t alignment, uint64_t *ret_offset);
+
 #endif

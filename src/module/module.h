@@ -33,6 +33,18 @@ struct cfi_section {
     unsigned char *memory; /* where it is compressed in the file, its contents, owned; else NULL */
 };
 
+struct address_range {
+    uint64_t address; /* the module's own */
+    uint64_t bytes;   /* 0: there is none */
+};
+
+/* What tells whether a file has Go code, and where its function table may be (see pclntab.h). */
+struct go_traces {
+    struct address_range pclntab; /* the section */
+    bool is_go;                   /* it has sections that Go's linker makes */
+    bool has_sections;            /* of any kind: else nothing can be said */
+};
+
 struct module {
     uint32_t number; /* in struct modules */
     unsigned dev_major, dev_minor;
@@ -49,6 +61,8 @@ struct module {
     struct cfi_section debug_frame;
     struct functions functions; /* see functions_find */
     struct stubs stubs;         /* see stubs_find */
+    struct address_range dynamic; /* PT_DYNAMIC */
+    struct go_traces go;
     unsigned char build_id[64];
     size_t build_id_bytes; /* 0: it has none */
 };

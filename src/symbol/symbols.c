@@ -1,6 +1,7 @@
 #include "symbol/symbols.h"
 #include "symbol/debug_file.h"
 #include "symbol/debug_functions.h"
+#include "symbol/go_names.h"
 #include "symbol/lines.h"
 #include "symbol/names.h"
 #include "symbol/split.h"
@@ -21,6 +22,7 @@ struct symbols {
     struct units units;
     struct split split;
     struct names names;
+    struct go_names *go; /* NULL: it is not Go's */
     /* Of one unit at a time: addresses come sorted. */
     uint64_t unit; /* where in .debug_info it begins */
     struct debug_functions functions;
@@ -99,7 +101,7 @@ static int read_module(struct symbols *symbols, const struct module *module, con
     return err;
 }
 
-int symbols_open(const struct module *module, struct symbols **ret_symbols, const char **ret_why)
+int symbols_open(struct module *module, struct symbols **ret_symbols, const char **ret_why)
 {
     struct symbols *symbols = calloc(1, sizeof *symbols);
     if (!symbols)
@@ -110,6 +112,8 @@ int symbols_open(const struct module *module, struct symbols **ret_symbols, cons
         symbols->split.package_path = NULL;
         err = -ENOMEM;
     }
+    if (!err && go_names_open(module, &symbols->go) == -ENOMEM)
+        err = -ENOMEM;
     if (err) {
         symbols_close(symbols);
         return err;
@@ -129,6 +133,7 @@ void symbols_close(struct symbols *symbols)
     split_free(&symbols->split);
     debug_info_close(symbols->info);
     symbol_table_free(&symbols->table);
+    go_names_close(symbols->go);
     free(symbols);
 }
 
@@ -235,6 +240,9 @@ void symbols_find(struct symbols *symbols, uint64_t address, struct symbol *ret_
     ret_symbol->function_offset = 0;
     ret_symbol->has_debug_info = false;
     names_forget_many(&symbols->names);
+    /* Go's own table before its debug information: names are the same where that was stripped. */
+    if (symbols->go && go_names_find(symbols->go, address, ret_symbol))
+        return;
     find_in_debug_info(symbols, address, ret_symbol, &debug_start);
     const char *name = symbol_table_find(&symbols->table, address, &start, &is_exported);
     if (name)

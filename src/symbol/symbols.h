@@ -27,7 +27,7 @@ struct symbol {
 
 /* Returns 0, -ENOMEM, or -ENOEXEC where the file can't be read: *ret_why tells why.
  * `module` must outlive it. */
-int symbols_open(const struct module *module, struct symbols **ret_symbols, const char **ret_why);
+int symbols_open(struct module *module, struct symbols **ret_symbols, const char **ret_why);
 void symbols_close(struct symbols *symbols);
 
 /* Looks up one of the module's own addresses. In ascending order that costs the least: a unit of

@@ -70,7 +70,8 @@ static struct symbols *symbols_of(struct names *names, struct module *module)
         return NULL;
     struct named_module *item = &names->items[names->count++];
     *item = (struct named_module){.module = module};
-    if (symbols_open(module, &item->symbols))
+    const char *why;
+    if (symbols_open(module, &item->symbols, &why))
         item->symbols = NULL;
     return item->symbols;
 }
