@@ -238,7 +238,8 @@ static int take_in(struct target *target, struct thread *thread, struct pending_
         pause_budget_spend(&thread->pause_budget, stop->capture.pause_ns);
     }
     int err = sample(target, thread);
-    if (err == -EAGAIN && ++thread->tries < CAPTURE_TRIES_MAX) {
+    if (err == -EAGAIN && !stop->capture.request.blocked.pc &&
+        ++thread->tries < CAPTURE_TRIES_MAX) {
         target->stops_left += !thread->needs_stop;
         thread->needs_stop = true;
     }

@@ -150,12 +150,12 @@ static int unwind_by_site(struct target *target, struct thread *thread, struct u
 }
 
 /* A thread was stopped to learn the frame pointer of its site: that is, where it still sleeps
- * there. */
-static int learn_site(struct target *target, const struct thread *thread)
+ * there. It is not stopped again for more of its stack, which can be read while it sleeps. */
+static int learn_site(struct target *target, const struct thread *thread, bool is_too_short)
 {
     const struct registers *registers = &target->snapshot->registers;
     const struct blocked *blocked = &target->capture->request.blocked;
-    if (!is_proof(&target->stack) || registers_pc(registers) != blocked->pc ||
+    if (!(is_proof(&target->stack) || is_too_short) || registers_pc(registers) != blocked->pc ||
         registers_sp(registers) != blocked->sp)
         return 0;
     return learn(target, thread->site_key, registers->values[architecture.frame_pointer]);
@@ -167,9 +167,9 @@ int target_unwind(struct target *target, struct thread *thread)
     int err = unwind(target, thread, &hints);
     if (!err && target->stack.cut == STACK_CUT_NO_REGISTER)
         err = unwind_by_site(target, thread, &hints);
-    else if (err == -EAGAIN)
-        thread->must_stop = target->capture->request.blocked.pc != 0;
-    if (!err && target->capture->request.blocked.pc)
-        err = learn_site(target, thread);
+    if (target->capture->request.blocked.pc && (!err || err == -EAGAIN)) {
+        int learn_err = learn_site(target, thread, err == -EAGAIN);
+        err = learn_err ? learn_err : err;
+    }
     return err;
 }
