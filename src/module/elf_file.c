@@ -81,7 +81,7 @@ static void note_go_section(struct go_traces *go, const GElf_Shdr *header, const
     go->has_sections = true;
     go->is_go = go->is_go || strncmp(name, ".go.", 4) == 0 || strncmp(name, ".note.go.", 9) == 0;
     if (length >= sizeof table - 1 && strcmp(name + length - (sizeof table - 1), table) == 0)
-        go->pclntab = (struct address_range){header->sh_addr, header->sh_size};
+        go->pclntab = (struct module_part){header->sh_addr, header->sh_size};
 }
 
 static void read_section(struct module *module, Elf_Scn *scn, const GElf_Shdr *header,
@@ -132,7 +132,7 @@ static int read_headers(struct module *module, Elf *elf)
         if (header.p_type == PT_GNU_EH_FRAME)
             unwind_header = header.p_vaddr;
         if (header.p_type == PT_DYNAMIC)
-            module->dynamic = (struct address_range){header.p_vaddr, header.p_filesz};
+            module->dynamic = (struct module_part){header.p_vaddr, header.p_filesz};
         if (header.p_type == PT_LOAD && add_segment(module, &header))
             return -ENOMEM;
     }

@@ -23,9 +23,9 @@ enum { INLINE_DATA_1_20 = 40, WORDS };
 #define POINTERS_MAX 16 /* to the table: there are two or three */
 
 /* The loader's entries with addends. */
-static struct address_range find_relocations(struct module *module)
+static struct module_part find_relocations(struct module *module)
 {
-    struct address_range found = {0};
+    struct module_part found = {0};
     Elf64_Dyn entry;
     for (uint64_t at = 0; at + sizeof entry <= module->dynamic.bytes; at += sizeof entry) {
         if (!module_read(module, module->dynamic.address + at, &entry, sizeof entry) ||
@@ -43,7 +43,7 @@ static struct address_range find_relocations(struct module *module)
 
 /* Where the loader puts a pointer to `target`, from the entry at *position on, which is moved
  * behind it. */
-static bool find_pointer(struct module *module, const struct address_range *relocations,
+static bool find_pointer(struct module *module, const struct module_part *relocations,
                          uint64_t target, uint64_t *position, uint64_t *ret_address)
 {
     Elf64_Rela entry;
@@ -60,8 +60,8 @@ static bool find_pointer(struct module *module, const struct address_range *relo
 }
 
 /* Puts into the words at `address` what the loader would. */
-static void relocate(struct module *module, const struct address_range *relocations,
-                     uint64_t address, uint64_t words[WORDS])
+static void relocate(struct module *module, const struct module_part *relocations, uint64_t address,
+                     uint64_t words[WORDS])
 {
     Elf64_Rela entry;
     for (uint64_t at = 0; at + sizeof entry <= relocations->bytes; at += sizeof entry) {
@@ -86,7 +86,7 @@ static bool take(const struct pclntab *table, const uint64_t words[WORDS], struc
 static bool find_by_relocations(const struct pclntab *table, struct go_module *ret)
 {
     struct module *module = table->module;
-    const struct address_range relocations = find_relocations(module);
+    const struct module_part relocations = find_relocations(module);
     uint64_t position = 0, address, words[WORDS];
     for (unsigned i = 0; i < POINTERS_MAX &&
                          find_pointer(module, &relocations, table->address, &position, &address);

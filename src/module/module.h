@@ -33,16 +33,16 @@ struct cfi_section {
     unsigned char *memory; /* where it is compressed in the file, its contents, owned; else NULL */
 };
 
-struct address_range {
+struct module_part {
     uint64_t address; /* the module's own */
     uint64_t bytes;   /* 0: there is none */
 };
 
 /* What tells whether a file has Go code, and where its function table may be (see pclntab.h). */
 struct go_traces {
-    struct address_range pclntab; /* the section */
-    bool is_go;                   /* it has sections that Go's linker makes */
-    bool has_sections;            /* of any kind: else nothing can be said */
+    struct module_part pclntab; /* the section */
+    bool is_go;                 /* it has sections that Go's linker makes */
+    bool has_sections;          /* of any kind: else nothing can be said */
 };
 
 struct module {
@@ -61,7 +61,7 @@ struct module {
     struct cfi_section debug_frame;
     struct functions functions; /* see functions_find */
     struct stubs stubs;         /* see stubs_find */
-    struct address_range dynamic; /* PT_DYNAMIC */
+    struct module_part dynamic; /* PT_DYNAMIC */
     struct go_traces go;
     unsigned char build_id[64];
     size_t build_id_bytes; /* 0: it has none */

@@ -6,6 +6,7 @@
 /* PCDATA_InlTreeIndex and FUNCDATA_InlTree of internal/abi/symtab.go. */
 #define INLINED_TABLE 2
 #define INLINED_DATA 3
+#define FLAG_SPWRITE 2 /* FuncFlagSPWrite of the same file */
 
 static bool read_word(const struct pclntab *table, uint64_t address, uint32_t *ret_word)
 {
@@ -39,7 +40,8 @@ static bool record_offset(const struct pclntab *table, uint64_t number, uint64_t
 
 /* After the start, which is as wide as in the table of functions: name, size of the arguments,
  * where deferred calls return, the three tables, the count of other tables, from 1.16 on the unit,
- * from 1.20 on a line, and four bytes of which the last is the count of other data. */
+ * from 1.20 on a line, and four bytes: what the runtime calls it by, flags, and, as the last, the
+ * count of other data. */
 static uint64_t record_field(const struct pclntab *table, uint64_t record, unsigned number)
 {
     return record + (table->form < PCLNTAB_1_18 ? 8 : 4) + 4 * number;
@@ -68,6 +70,7 @@ static bool read_record(const struct pclntab *table, struct pclntab_function *fu
     function->data_table_count = fields[6];
     function->unit = table->form == PCLNTAB_1_2 ? 0 : fields[7];
     function->data_count = counts[3];
+    function->sets_stack_pointer = table->form != PCLNTAB_1_2 && counts[1] & FLAG_SPWRITE;
     return true;
 }
 

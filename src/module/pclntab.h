@@ -40,6 +40,7 @@ struct pclntab_function {
     uint32_t unit;
     uint32_t data_table_count; /* tables of other numbers, whose offsets follow the record */
     uint32_t data_count;       /* offsets of other data, which follow those */
+    bool sets_stack_pointer;   /* not only by adding to it; not known before Go 1.17 */
 };
 
 /* Finds and checks the table of a module. Returns false where it has none that can be used. The

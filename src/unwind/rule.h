@@ -14,6 +14,9 @@ enum rule_kind {
     RULE_ON_THE_MOVE,  /* it is about to go on in another frame, as longjmp: of two callers, which?
                         */
     RULE_COMPLEX,      /* it can't be said in this form */
+    RULE_NEW_STACK,    /* what follows leads to the caller, or else a thread has just begun here */
+    RULE_LEFT_STACK,   /* what follows leads to the caller, or else that is on a stack that the
+                          function left, below where the frame pointer points */
 };
 
 /* Where something is: register + offset, where `register` may be RULE_CFA; or in memory there. */
@@ -25,9 +28,13 @@ struct rule_place {
 #define RULE_CFA 0xff
 
 struct rule {
-    uint8_t kind;              /* enum rule_kind */
-    uint8_t has_frame_pointer; /* the caller's is known: it was saved, or is the same still */
-    uint8_t is_from_code;      /* it was not told by the module, and is to be checked */
+    uint8_t kind;           /* enum rule_kind */
+    bool has_frame_pointer; /* the caller's is known: it was saved, or is the same still */
+    bool may_not_be_saved;  /* it is the same where the frame pointer is not where it is saved */
+    bool may_leave_stack;   /* the caller's frame may be on another stack */
+    bool is_from_code;      /* it was not told by the module, and is to be checked */
+    bool is_no_call;      /* what returns behind it was not called here, but made to return there */
+    bool caller_is_exact; /* it did not call: it was made to look so, at any instruction */
     struct rule_place cfa;
     int32_t cfa_offset; /* added to what was at `cfa` */
     struct rule_place return_address;

@@ -1,4 +1,5 @@
 #include "unwind/rule_tables.h"
+#include "unwind/go_rule.h"
 #include "unwind/rule_code.h"
 #include "unwind/signal_frame.h"
 #include "base/array.h"
@@ -68,10 +69,23 @@ static bool is_signal_return(struct module *module, uint64_t address)
            begins_signal_return(module, address - signal_return_call_offset);
 }
 
+static const struct pclntab *go_table(struct rule_table *table, struct module *module)
+{
+    if (!table->has_looked_for_go)
+        table->has_go = pclntab_open(&table->go, module);
+    table->has_looked_for_go = true;
+    return table->has_go ? &table->go : NULL;
+}
+
 /* Returns 0 or -ENOMEM. */
 static int make(struct rule_tables *tables, struct rule_table *table, struct module *module,
                 uint64_t address, struct rule *ret_rule)
 {
+    /* Of Go's code its own table says more: what call frame information there is leaves out where
+     * the frame pointer is saved. */
+    const struct pclntab *go = go_table(table, module);
+    if (go && go_rule_make(go, address, ret_rule))
+        return 0;
     int err = cfi_index_find(&table->index, module, address, tables->scratch);
     if (err == -ENOMEM)
         return err;
@@ -118,7 +132,11 @@ const struct rule *rule_tables_find(struct rule_tables *tables, struct module *m
 uint64_t rule_tables_function(struct rule_tables *tables, struct module *module, uint64_t address)
 {
     struct rule_table *table = table_of(tables, module);
+    struct pclntab_function function;
     struct function_range range;
+    const struct pclntab *go = table ? go_table(table, module) : NULL;
+    if (go && pclntab_find(go, address, &function))
+        return function.start;
     if (table && cfi_index_find(&table->index, module, address, tables->scratch) == 0)
         return tables->scratch->start;
     return functions_find(module, address, &range) ? range.start : 0;

@@ -3,6 +3,7 @@
 #ifndef FGPROF_UNWIND_RULE_TABLES_H
 #define FGPROF_UNWIND_RULE_TABLES_H
 
+#include "module/pclntab.h"
 #include "unwind/rule.h"
 
 struct rule_slot {
@@ -13,6 +14,8 @@ struct rule_slot {
 /* Those of one module: open addressing with linear probing. */
 struct rule_table {
     struct cfi_index index;
+    struct pclntab go;
+    bool has_go, has_looked_for_go;
     struct rule_slot *slots;
     size_t slot_count; /* a power of two, or 0 */
     size_t used;
@@ -29,8 +32,8 @@ struct rule_tables {
 const struct rule *rule_tables_find(struct rule_tables *tables, struct module *module,
                                     uint64_t address);
 
-/* The start of the function that holds `address`, by its call frame information or else the
- * symbol table; 0 where there is neither. */
+/* The start of the function that holds `address`, by its call frame information, Go's function
+ * table, or else the symbol table; 0 where there is none of these. */
 uint64_t rule_tables_function(struct rule_tables *tables, struct module *module, uint64_t address);
 
 void rule_tables_free(struct rule_tables *tables);

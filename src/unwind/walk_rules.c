@@ -1,11 +1,15 @@
 /* Unwinding by rules. */
 #include "unwind/calls.h"
+#include "unwind/left_stack.h"
 #include "unwind/signal_frame.h"
 #include "unwind/walk.h"
 
 #include <errno.h>
 
 #define ENTRY_BYTES 64 /* of code, from a program's entry to the call that does not return */
+
+/* More stacks than a thread uses at a time; damaged ones may lead round in a circle. */
+#define STACKS_LEFT_MAX 8
 
 /* A frame on the way. The other registers are known only in the first one, and where a signal came.
  */
@@ -16,7 +20,8 @@ struct frame {
      * value, if that is known. */
     bool has_base_pointer;
     uint64_t base_pointer_at, base_pointer;
-    bool is_exact; /* the program counter is where it is, not where it will return to */
+    bool is_exact;        /* the program counter is where it is, not where it will return to */
+    unsigned stacks_left; /* how often the way went on to another stack */
     const struct registers *registers; /* NULL: only the above are known */
 };
 
@@ -96,15 +101,18 @@ static inline enum step read_place(struct walk *walk, const struct frame *frame,
 /* Finds the caller's frame pointer. Where the frame's own is not known, neither is one that is the
  * same. */
 static enum step read_frame_pointer(struct walk *walk, const struct frame *frame,
-                                    const struct rule_place *place, uint64_t cfa,
-                                    bool *ret_is_known, uint64_t *ret_value)
+                                    const struct rule *rule, uint64_t cfa, bool *ret_is_known,
+                                    uint64_t *ret_value)
 {
+    const struct rule_place *place = &rule->frame_pointer;
     bool is_same = place->register_number == architecture.frame_pointer && !place->is_in_memory;
     /* At a function's end the register has been restored, while what says where it was saved stays
      * as it was: a place that is no part of the stack any more. */
-    bool is_same_again = place->register_number == RULE_CFA && place->is_in_memory &&
-                         cfa + (uint64_t)(int64_t)place->offset < frame->sp;
-    if (is_same || is_same_again) {
+    bool is_same_again = !rule->may_leave_stack && place->register_number == RULE_CFA &&
+                         place->is_in_memory && cfa + (uint64_t)(int64_t)place->offset < frame->sp;
+    bool is_not_saved = rule->may_not_be_saved && frame->has_frame_pointer &&
+                        frame->frame_pointer != cfa + (uint64_t)(int64_t)place->offset;
+    if (is_same || is_same_again || is_not_saved) {
         *ret_is_known = frame->has_frame_pointer;
         *ret_value = frame->frame_pointer;
         return STEP_TAKEN;
@@ -138,6 +146,15 @@ static void set_frame(struct frame *frame, uint64_t pc, uint64_t sp, bool has_fr
     frame->registers = NULL;
 }
 
+/* The stack only ever grows towards the first frame, but there may be several. A frame without room
+ * on it is one that has its return address in a register. */
+static bool may_be_cfa(struct frame *frame, const struct rule *rule, uint64_t cfa)
+{
+    if (rule->may_leave_stack)
+        return frame->stacks_left++ < STACKS_LEFT_MAX;
+    return cfa > frame->sp || (cfa == frame->sp && !rule->return_address.is_in_memory);
+}
+
 static enum step step_to_caller(struct walk *walk, struct frame *frame, const struct rule *rule)
 {
     uint64_t cfa, pc, frame_pointer = 0;
@@ -146,17 +163,18 @@ static enum step step_to_caller(struct walk *walk, struct frame *frame, const st
     if (step != STEP_TAKEN)
         return step;
     cfa += (uint64_t)(int64_t)rule->cfa_offset;
-    /* The stack only ever grows towards the first frame. A frame without room on it is one that has
-     * its return address in a register. */
-    if (cfa < frame->sp || (cfa == frame->sp && rule->return_address.is_in_memory))
+    /* It was cleared for the first frame of the other stack. */
+    if (rule->may_leave_stack && cfa == (uint64_t)(int64_t)rule->cfa.offset)
+        return STEP_WHOLE;
+    if (!may_be_cfa(frame, rule, cfa))
         return cut(walk, STACK_CUT_NO_UNWIND_INFO);
     step = read_place(walk, frame, &rule->return_address, cfa, &pc);
     if (step == STEP_TAKEN && rule->has_frame_pointer)
-        step = read_frame_pointer(walk, frame, &rule->frame_pointer, cfa, &has_frame_pointer,
-                                  &frame_pointer);
+        step = read_frame_pointer(walk, frame, rule, cfa, &has_frame_pointer, &frame_pointer);
     if (step == STEP_TAKEN) {
         follow_base_pointer(frame, rule, cfa);
         set_frame(frame, pc, cfa, has_frame_pointer, frame_pointer);
+        frame->is_exact = rule->caller_is_exact;
     }
     return step;
 }
@@ -266,10 +284,44 @@ static enum step step_from_no_code(struct walk *walk, struct frame *frame)
     return STEP_TAKEN;
 }
 
-static enum step take_step(struct walk *walk, struct frame *frame, const struct rule *rule,
+/* From a function that is on another stack than its caller, as a rule: but it may still be on its
+ * way there, or be back already. */
+static enum step step_to_left_stack(struct walk *walk, struct rule_tables *tables,
+                                    struct frame *frame, const struct mapping *mapping,
+                                    const struct rule *rule)
+{
+    uint64_t pc, place = frame->sp + (uint64_t)(int64_t)rule->cfa.offset - sizeof pc;
+    uint64_t address = frame->pc - !frame->is_exact - mapping->bias;
+    struct left_stack left = {
+        .function = rule_tables_function(tables, mapping->module, address) + mapping->bias,
+        .frame_pointer = frame->frame_pointer,
+    };
+    if (!frame->has_frame_pointer)
+        return cut(walk, STACK_CUT_NO_REGISTER);
+    if (!left_stack_fits(walk, tables, &left, place)) {
+        if (rule->kind == RULE_NEW_STACK)
+            return STEP_WHOLE;
+        /* So that it is copied where it is not yet. */
+        if (!walk_read_stack(walk, frame->frame_pointer, &pc))
+            return cut(walk, STACK_CUT_UNREADABLE);
+        if (!left_stack_find(walk, tables, &left, &place) ||
+            frame->stacks_left++ == STACKS_LEFT_MAX)
+            return cut(walk, STACK_CUT_NO_UNWIND_INFO);
+    }
+    if (!walk_read_stack(walk, place, &pc))
+        return cut(walk, STACK_CUT_UNREADABLE);
+    set_frame(frame, pc, place + sizeof pc, true, frame->frame_pointer);
+    return STEP_TAKEN;
+}
+
+static enum step take_step(struct walk *walk, struct rule_tables *tables, struct frame *frame,
+                           const struct mapping *mapping, const struct rule *rule,
                            struct registers *interrupted)
 {
     switch (rule->kind) {
+    case RULE_NEW_STACK:
+    case RULE_LEFT_STACK:
+        return step_to_left_stack(walk, tables, frame, mapping, rule);
     case RULE_CALLER:
         return rule->is_from_code ? step_by_code(walk, frame, rule)
                                   : step_to_caller(walk, frame, rule);
@@ -289,15 +341,16 @@ static enum step take_step(struct walk *walk, struct frame *frame, const struct 
 /* A frame that no rule says anything of; or one that did not make the call which returns to it, and
  * so is looked up where it is: the trampoline that a signal handler returns to, or a function from
  * its first instruction, which makecontext(3) has the first one of a stack return to. */
-static const struct rule *rule_without_cfi(const struct walk *walk, struct rule_tables *tables,
-                                           const struct frame *frame, const struct mapping *mapping)
+static const struct rule *rule_of_uncalled(const struct walk *walk, struct rule_tables *tables,
+                                           const struct frame *frame, const struct mapping *mapping,
+                                           bool is_certain)
 {
     static const struct rule none = {.kind = RULE_NONE}, first = {.kind = RULE_FIRST_FRAME};
     if (!mapping->has_bias || frame->is_exact)
         return &none;
     uint64_t address = frame->pc - mapping->bias;
     const struct rule *rule = rule_tables_find(tables, mapping->module, address);
-    if (!rule || rule->kind == RULE_SIGNAL_FRAME)
+    if (!rule || rule->kind == RULE_SIGNAL_FRAME || is_certain)
         return rule;
     bool is_start = rule_tables_function(tables, mapping->module, address) == address;
     return is_start && !follows_call(walk, frame->pc) ? &first : &none;
@@ -318,8 +371,9 @@ static const struct rule *rule_of(const struct walk *walk, struct rule_tables *t
             return NULL;
     }
     bool was_not_called = false;
-    if (!rule || rule->kind == RULE_NONE) {
-        rule = rule_without_cfi(walk, tables, frame, mapping);
+    bool is_certain = rule && rule->is_no_call && !frame->is_exact;
+    if (!rule || rule->kind == RULE_NONE || is_certain) {
+        rule = rule_of_uncalled(walk, tables, frame, mapping, is_certain);
         was_not_called = rule && rule->kind != RULE_NONE;
     }
     if (rule && (rule->kind == RULE_SIGNAL_FRAME || was_not_called))
@@ -377,7 +431,7 @@ int walk_by_rules(struct walk *walk, struct rule_tables *tables)
         const struct rule *rule = rule_of(walk, tables, &frame, mapping, &address);
         if (!rule || walk_push(walk, address))
             return -ENOMEM;
-        switch (take_step(walk, &frame, rule, &interrupted)) {
+        switch (take_step(walk, tables, &frame, mapping, rule, &interrupted)) {
         case STEP_TAKEN:
             break;
         case STEP_COMPLEX:

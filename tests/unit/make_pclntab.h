@@ -33,6 +33,7 @@ struct made_function {
     uint32_t lines[2];
     bool has_inlined; /* `main.inlined`, in the first half, called at byte 1 */
     bool is_foreign;  /* without any tables */
+    bool sets_stack_pointer;
 };
 
 struct made_go {
@@ -114,7 +115,8 @@ static inline uint32_t put_go_record(struct made_go *made, const struct made_fun
     put_go32(made, address, base + put_go_name(made, function->name));
     if (!function->is_foreign) {
         uint32_t more = function->code_bytes - 1;
-        uint32_t frames = put_go_numbers(made, 0, 1, (int32_t)function->frame_bytes, more);
+        uint32_t frame_bytes = function->frame_bytes, at_start = frame_bytes ? 1 : 1 + more;
+        uint32_t frames = put_go_numbers(made, 0, at_start, (int32_t)frame_bytes, more);
         uint32_t files = put_go_numbers(made, 1, half + rest, 0, 1);
         uint32_t lines = put_go_numbers(made, (int32_t)function->lines[0], half,
                                         (int32_t)function->lines[1], rest);
@@ -128,7 +130,7 @@ static inline uint32_t put_go_record(struct made_go *made, const struct made_fun
         put_go32(made, end, 2); /* the unit's first file */
         end += made->form == PCLNTAB_1_20 ? 8 : 4;
     }
-    put_go32(made, end, 4u << 24);
+    put_go32(made, end, 4u << 24 | (function->sets_stack_pointer ? 2u << 8 : 0));
     end += 4;
     uint32_t inlined = function->has_inlined ? put_go_numbers(made, 0, half, -1, rest) : 0;
     put_go32(made, end + 8, tables_base + inlined);

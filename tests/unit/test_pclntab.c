@@ -6,10 +6,10 @@
 #define FORMS 4
 
 static const struct made_function functions[] = {
-    {"main.main", 0x40, 24, {10, 12}, false, false},
-    {"main.(*Server).handle", 0x1000 - 0x140, 0x12345, {100, 90}, true, false},
-    {"foreign", 0x60, 0, {0, 0}, false, true},
-    {"main.F[...]", 0xa0, 8, {200, 300}, false, false},
+    {"main.main", 0x40, 24, {10, 12}, false, false, false},
+    {"main.(*Server).handle", 0x1000 - 0x140, 0x12345, {100, 90}, true, false, true},
+    {"foreign", 0x60, 0, {0, 0}, false, true, false},
+    {"main.F[...]", 0xa0, 8, {200, 300}, false, false, false},
 };
 #define COUNT (sizeof functions / sizeof *functions)
 
@@ -45,6 +45,8 @@ static void assert_function(const struct pclntab *table, const struct made_funct
         assert_true(pclntab_name(table, function.name, name));
         assert_string_equal(name, made->name);
     }
+    assert_int_equal(function.sets_stack_pointer,
+                     made->sets_stack_pointer && table->form > PCLNTAB_1_2);
     assert_int_equal(pclntab_frame_bytes(table, &function, start, &bytes), !made->is_foreign);
     if (made->is_foreign)
         return;
@@ -166,7 +168,7 @@ static void test_pointers_for_the_loader_to_set(void **state)
     put_go(&made, dynamic, entries, sizeof entries);
     put_go64(&made, MADE_GO_TABLE + 24, 0);
     assert_false(pclntab_open(&table, &made.module));
-    made.module.dynamic = (struct address_range){dynamic, sizeof entries};
+    made.module.dynamic = (struct module_part){dynamic, sizeof entries};
     assert_true(pclntab_open(&table, &made.module));
     assert_int_equal(table.text, MADE_GO_CODE);
     assert_int_equal(table.inline_data, MADE_GO_INLINED);
