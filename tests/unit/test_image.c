@@ -154,6 +154,52 @@ static void test_file_cut_short_within_a_page(void **state)
     image_close(&image);
 }
 
+/* The number of a place, at each: so that any can be looked for. */
+static void open_numbers(struct image *image, uint32_t count, bool in_memory)
+{
+    uint32_t *numbers = malloc(count * sizeof *numbers);
+    assert_non_null(numbers);
+    for (uint32_t i = 0; i < count; i++)
+        numbers[i] = i;
+    if (in_memory) {
+        image_open_memory(image, (unsigned char *)numbers, count * sizeof *numbers);
+        return;
+    }
+    assert_int_equal(image_open_fd(image, file_of(numbers, count * sizeof *numbers)), 0);
+    free(numbers);
+}
+
+static void test_find(void **state)
+{
+    (void)state;
+    for (unsigned in_memory = 0; in_memory < 2; in_memory++) {
+        enum { COUNT = 70000 };
+        struct image image;
+        uint64_t offset;
+        open_numbers(&image, COUNT, in_memory);
+        static const uint32_t numbers[] = {8, 16380, 16384, 16388, 65536, COUNT - 4};
+        for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+            assert_true(image_find(&image, 0, UINT64_MAX, &numbers[i], 4, 16, &offset));
+            assert_int_equal(offset, 4 * numbers[i]);
+        }
+        uint32_t wanted = 17;
+        /* Not at a multiple from there; then it is. */
+        assert_false(image_find(&image, 0, UINT64_MAX, &wanted, 4, 16, &offset));
+        assert_true(image_find(&image, 4, UINT64_MAX, &wanted, 4, 16, &offset));
+        assert_int_equal(offset, 4 * 17);
+        /* Not there any more; not within; not at all. */
+        assert_false(image_find(&image, 4 * 18, UINT64_MAX, &wanted, 4, 4, &offset));
+        assert_false(image_find(&image, 0, 4 * 17 + 3, &wanted, 4, 4, &offset));
+        assert_true(image_find(&image, 0, 4 * 17 + 4, &wanted, 4, 4, &offset));
+        wanted = COUNT;
+        assert_false(image_find(&image, 0, UINT64_MAX, &wanted, 4, 4, &offset));
+        assert_false(image_find(&image, UINT64_MAX, UINT64_MAX, &wanted, 4, 4, &offset));
+        for (size_t i = 0; i < image.page_count; i++)
+            assert_null(image.pages[i]);
+        image_close(&image);
+    }
+}
+
 static void test_close_closes(void **state)
 {
     (void)state;
@@ -184,6 +230,7 @@ int main(void)
         cmocka_unit_test(test_what_was_read_is_kept),
         cmocka_unit_test(test_file_cut_short_at_a_page),
         cmocka_unit_test(test_file_cut_short_within_a_page),
+        cmocka_unit_test(test_find),
         cmocka_unit_test(test_close_closes),
         cmocka_unit_test(test_open_of_no_file),
     };
