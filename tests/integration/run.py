@@ -11,10 +11,11 @@ sys.dont_write_bytecode = True
 
 import harness  # noqa: E402
 
+<<<<<<< HEAD
 MODULES = [
     "test_truth", "test_stacks", "test_unwind", "test_states", "test_names", "test_kernel",
     "test_run", "test_errors", "test_outputs", "test_lifecycle", "test_promises",
-    "test_coexistence", "test_programs", "test_symbols", "test_package", "test_go",
+    "test_coexistence", "test_programs", "test_symbols", "test_package", "test_go", "test_steps",
 ]
 
 

@@ -26,11 +26,14 @@ static bool is_in_doubt(const struct judged *judged, size_t depth)
     if (!depth || depth > chain->count)
         return false;
     const struct shadow_entry *entry = &chain->entries[chain->count - depth];
-    uint64_t at = entry->slot - copy->address;
-    if (entry->is_exact || at > copy->bytes || sizeof word > copy->bytes - at)
+    if (entry->is_exact)
         return false;
-    if (entry->slot < registers_sp(&judged->snapshot->registers))
+    bool is_on_this_stack = chain->count - depth >= chain->regions[chain->region_count - 1].first;
+    if (is_on_this_stack && entry->slot < registers_sp(&judged->snapshot->registers))
         return true;
+    uint64_t at = entry->slot - copy->address;
+    if (at > copy->bytes || sizeof word > copy->bytes - at)
+        return false;
     memcpy(&word, copy->memory + at, sizeof word);
     return word != entry->return_address;
 }

@@ -14,7 +14,7 @@ enum verdict {
     VERDICT_CUT,     /* right as far as it goes, and it says that it does not go on */
     VERDICT_MISSING, /* a caller is left out, or several */
     VERDICT_WRONG,   /* a frame that is none, or an end where there is none */
-    VERDICT_DOUBT,   /* the return address is not, or not yet, where a call has put it */
+    VERDICT_DOUBT,   /* the return address is no longer where its call put it */
     VERDICT_COUNT
 };
 

@@ -1,0 +1,104 @@
+"""Judged by the truth: programs are stepped through, and at each instruction the stack that
+unwinding finds is compared with what was called (tests/tools/step_stacks.c)."""
+
+import os
+import platform
+import re
+import shutil
+import subprocess
+
+from harness import Skip, tool
+
+SECONDS = 30
+
+
+def judge(world, *command, how="--entry"):
+    """Steps through the program. Returns counts, the functions that were wrong, and the report."""
+    judge_path = os.path.join(world.build, "tests/tools/step-stacks")
+    if not os.path.exists(judge_path):
+        raise Skip(f"not written for {platform.machine()}")
+    report = world.path("steps")
+    done = subprocess.run(
+        ["timeout", "60", judge_path, f"--report={report}", f"--seconds={SECONDS}", "--show=1000",
+         how, *command], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE, text=True)
+    if done.returncode == 2 and "Operation not permitted" in done.stderr:
+        raise Skip("no ptrace")
+    assert done.returncode in (0, 1), (done.returncode, done.stderr)
+    lines = open(report).read().splitlines()
+    counts = {key: float(value) for key, value in re.findall(r"(\w+)=([\d.]+)", lines[0])}
+    wrong = {match[1] for line in lines if (match := re.match(r"wrong \d+ [^!]*!(\S+) ", line))}
+    assert bool(wrong) == (counts["wrong"] > 0) == (done.returncode == 1), lines[0]
+    return counts, wrong, lines
+
+
+def check(world, *command, equal, instructions, how="--entry"):
+    """Fails where a frame is wrong, or fewer than that share of the stacks are right and whole."""
+    counts, wrong, lines = judge(world, *command, how=how)
+    assert not wrong, lines
+    assert counts["compared"] > instructions, lines[0]
+    assert counts["equal"] >= equal * counts["compared"], lines
+
+
+def compiled(world, source, name, compiler, *flags):
+    if not shutil.which(compiler):
+        raise Skip(f"no {compiler}")
+    program = world.path(name)
+    tool(compiler, "-w", *flags, os.path.join(world.source, "tests/fixtures", source), "-o", program,
+         "-lm")
+    return program
+
+
+def check_steps(world, name, *flags, equal=0.995):
+    check(world, compiled(world, "steps.c", name, "gcc", *flags), equal=equal, instructions=10000)
+
+
+# What is missing of 1: some hundred instructions of longjmp, setcontext and swapcontext, which are
+# between two stacks, and of code of the C runtime's start and end without tables or symbols.
+
+def test_each_instruction_without_optimization(world):
+    check_steps(world, "steps-O0", "-O0")
+
+
+def test_each_instruction_at_O2(world):
+    check_steps(world, "steps-O2", "-O2")
+
+
+def test_each_instruction_with_frame_pointers(world):
+    check_steps(world, "steps-fp", "-O3", "-fno-omit-frame-pointer")
+
+
+def test_each_instruction_of_a_static_program(world):
+    check_steps(world, "steps-static", "-O2", "-static")
+
+
+def test_each_instruction_linked_by_lld(world):
+    check_steps(world, "steps-lld", "-O2", "-fuse-ld=lld")
+
+
+def test_each_instruction_of_ld_so(world):
+    check(world, "/bin/true", equal=0.999, instructions=50000, how="--every=1")
+
+
+def test_each_instruction_of_dash(world):
+    check(world, "/bin/dash", "-c", "x=1; echo $((x + 2))", equal=0.998, instructions=20000)
+
+
+# ---- The judge itself ----
+
+def test_a_lie_is_found(world):
+    # A function that says that it has pushed a word more than it has.
+    source = world.path("liar.c")
+    with open(source, "w") as file:
+        file.write('#include <stdio.h>\n'
+                   'void liar(void);\n'
+                   '__asm__(".globl liar\\n.type liar,@function\\nliar:\\n.cfi_startproc\\n"\n'
+                   '        ".cfi_def_cfa_offset 16\\nnop\\nnop\\nnop\\nret\\n.cfi_endproc\\n"\n'
+                   '        ".size liar, .-liar\\n");\n'
+                   'static void __attribute__((noinline)) call(void) { liar(); puts(""); }\n'
+                   'int main(void) { call(); return 0; }\n')
+    program = world.path("liar")
+    tool("gcc", "-O1", source, "-o", program)
+    lines = judge(world, program)[2]
+    differing = [line for line in lines if re.match(r"(wrong|missing|cut) 4 liar!liar ", line)]
+    assert len(differing) == 1, lines
