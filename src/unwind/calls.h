@@ -18,6 +18,11 @@ enum call_kind {
 enum call_kind call_before(const uint8_t before[CALL_BYTES_MAX], uint64_t return_address,
                            uint64_t *ret_target);
 
+#define RETURN_BYTES 2
+
+/* Whether the instruction here returns, by an address that is on the stack. */
+bool return_is_at(const uint8_t code[RETURN_BYTES]);
+
 #define THREAD_END_BYTES 16 /* how much of the code behind a call is looked at */
 
 /* Whether the code behind a call only ends the thread, or can't be reached. */

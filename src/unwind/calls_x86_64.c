@@ -48,6 +48,12 @@ bool call_is_last(const uint8_t after[THREAD_END_BYTES])
            memmem(after, THREAD_END_BYTES, mov_al, sizeof mov_al);
 }
 
+/* ret, also with the prefix that AMD's branch predictors once wanted, or with that of MPX. */
+bool return_is_at(const uint8_t code[RETURN_BYTES])
+{
+    return code[0] == 0xc3 || ((code[0] == 0xf3 || code[0] == 0xf2) && code[1] == 0xc3);
+}
+
 /* [endbr64] [bnd] jmp *displacement(%rip) */
 bool call_is_to_stub(const uint8_t code[16])
 {

@@ -35,6 +35,7 @@ struct rule {
     bool is_from_code;      /* it was not told by the module, and is to be checked */
     bool is_no_call;      /* what returns behind it was not called here, but made to return there */
     bool caller_is_exact; /* it did not call: it was made to look so, at any instruction */
+    bool is_at_return;    /* the instruction there returns */
     struct rule_place cfa;
     int32_t cfa_offset; /* added to what was at `cfa` */
     struct rule_place return_address;

@@ -1,4 +1,5 @@
 #include "unwind/rule_tables.h"
+#include "unwind/calls.h"
 #include "unwind/go_rule.h"
 #include "unwind/rule_code.h"
 #include "unwind/signal_frame.h"
@@ -99,6 +100,9 @@ static int make(struct rule_tables *tables, struct rule_table *table, struct mod
         ret_rule->kind = RULE_SIGNAL_FRAME;
     if (ret_rule->kind == RULE_NONE)
         *ret_rule = rule_from_code(module, address);
+    uint8_t code[RETURN_BYTES];
+    ret_rule->is_at_return = ret_rule->kind != RULE_FIRST_FRAME &&
+                             module_read(module, address, code, sizeof code) && return_is_at(code);
     return 0;
 }
 

@@ -314,10 +314,25 @@ static enum step step_to_left_stack(struct walk *walk, struct rule_tables *table
     return STEP_TAKEN;
 }
 
+/* Where a function returns, its return address is at the stack pointer, and its caller's registers
+ * are restored, whatever is said: hand-written code and compilers forget to say how it is after a
+ * function's end has begun. Returns false where that leads nowhere. */
+static bool step_by_return(struct walk *walk, struct frame *frame)
+{
+    uint64_t pc;
+    if (!walk_read_stack(walk, frame->sp, &pc) ||
+        (!follows_call(walk, pc) && !ends_handler(walk, pc)))
+        return false;
+    set_frame(frame, pc, frame->sp + sizeof pc, frame->has_frame_pointer, frame->frame_pointer);
+    return true;
+}
+
 static enum step take_step(struct walk *walk, struct rule_tables *tables, struct frame *frame,
                            const struct mapping *mapping, const struct rule *rule,
                            struct registers *interrupted)
 {
+    if (rule->is_at_return && frame->is_exact && step_by_return(walk, frame))
+        return STEP_TAKEN;
     switch (rule->kind) {
     case RULE_NEW_STACK:
     case RULE_LEFT_STACK:

@@ -11,7 +11,6 @@ sys.dont_write_bytecode = True
 
 import harness  # noqa: E402
 
-<<<<<<< HEAD
 MODULES = [
     "test_truth", "test_stacks", "test_unwind", "test_states", "test_names", "test_kernel",
     "test_run", "test_errors", "test_outputs", "test_lifecycle", "test_promises",

@@ -87,7 +87,7 @@ def test_each_instruction_of_dash(world):
 # ---- The judge itself ----
 
 def test_a_lie_is_found(world):
-    # A function that says that it has pushed a word more than it has.
+    # A function that says that it has pushed a word more than it has; its return is told by itself.
     source = world.path("liar.c")
     with open(source, "w") as file:
         file.write('#include <stdio.h>\n'
@@ -100,5 +100,5 @@ def test_a_lie_is_found(world):
     program = world.path("liar")
     tool("gcc", "-O1", source, "-o", program)
     lines = judge(world, program)[2]
-    differing = [line for line in lines if re.match(r"(wrong|missing|cut) 4 liar!liar ", line)]
+    differing = [line for line in lines if re.match(r"(wrong|missing|cut) 3 liar!liar ", line)]
     assert len(differing) == 1, lines

@@ -65,12 +65,22 @@ static void test_stubs(void **state)
     assert_false(call_is_to_stub((const uint8_t[16]){0xff, 0xd0}));
 }
 
+static void test_returns(void **state)
+{
+    (void)state;
+    static const uint8_t returns[][RETURN_BYTES] = {{0xc3, 0x90}, {0xf3, 0xc3}, {0xf2, 0xc3}};
+    static const uint8_t others[][RETURN_BYTES] = {{0x90, 0xc3}, {0xf3, 0x90}, {0xc2, 0x08}};
+    for (size_t i = 0; i < 3; i++) {
+        assert_true(return_is_at(returns[i]));
+        assert_false(return_is_at(others[i]));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_direct_calls),
-        cmocka_unit_test(test_indirect_calls),
-        cmocka_unit_test(test_no_calls),
+        cmocka_unit_test(test_returns),        cmocka_unit_test(test_direct_calls),
+        cmocka_unit_test(test_indirect_calls), cmocka_unit_test(test_no_calls),
         cmocka_unit_test(test_stubs),
     };
     return cmocka_run_group_tests_name("calls", tests, NULL, NULL);

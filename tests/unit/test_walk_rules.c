@@ -14,18 +14,20 @@ enum {
     FRAMED = 0x300, /* has a frame pointer from its byte 4 on, and returns at byte 0x20 */
     STUCK = 0x400,  /* has a CFA that is its stack pointer */
     BACKWARDS = 0x500,
-    VFORK = 0x600,     /* has its return address in rdi */
-    COMPLEX = 0x700,   /* has it where no rule can say */
-    BY_R10 = 0x800,    /* has its CFA in r10 */
-    LOSING = 0x900,    /* loses the frame pointer */
-    SAVER = 0xa00,     /* keeps the frame pointer in rdi */
-    REALIGNED = 0xb00, /* has its CFA pushed, right below where rbp points */
-    PLUS_8 = 0xc00,    /* has one that is 8 less at rsp + 16 */
-    BY_RBX = 0xd00,    /* has its CFA 32 above where rbx points, and pops rbx at its byte 0x20 */
-    KEEPER = 0xe00,    /* saves rbx in the lower of its two words, and pops it at its byte 0x20 */
-    DROPPER = 0xf00,   /* loses rbx */
-    JUMPER = 0x1000,   /* is about to jump to what rdi says */
-    LAST = 0x3ff0,     /* ends with its mapping, with a call */
+    VFORK = 0x600,      /* has its return address in rdi */
+    COMPLEX = 0x700,    /* has it where no rule can say */
+    BY_R10 = 0x800,     /* has its CFA in r10 */
+    LOSING = 0x900,     /* loses the frame pointer */
+    SAVER = 0xa00,      /* keeps the frame pointer in rdi */
+    REALIGNED = 0xb00,  /* has its CFA pushed, right below where rbp points */
+    PLUS_8 = 0xc00,     /* has one that is 8 less at rsp + 16 */
+    BY_RBX = 0xd00,     /* has its CFA 32 above where rbx points, and pops rbx at its byte 0x20 */
+    KEEPER = 0xe00,     /* saves rbx in the lower of its two words, and pops it at its byte 0x20 */
+    DROPPER = 0xf00,    /* loses rbx */
+    JUMPER = 0x1000,    /* is about to jump to what rdi says */
+    FORGETFUL = 0x1100, /* has 24 bytes, and does not say that it frees them at byte 0x20 */
+    CALLER = 0x1200,    /* has none; calls at its start */
+    LAST = 0x3ff0,      /* ends with its mapping, with a call */
 };
 
 static struct made_walk made;
@@ -58,6 +60,11 @@ static void put_functions(void)
     put_function(&made, DROPPER, 0x100, BYTES(DW_CFA_undefined, RBX));
     put_function(&made, JUMPER, 0x100,
                  BYTES(DW_CFA_def_cfa, RDI, 0, DW_CFA_register, RSP, 8, DW_CFA_register, RIP, 1));
+    put_function(&made, FORGETFUL, 0x100, BYTES(DW_CFA_def_cfa_offset, 32));
+    put_code(&made, FORGETFUL + 0x20, (const uint8_t[]){0xc3}, 1);
+    put_function(&made, CALLER, 0x100, NULL, 0);
+    put_call(&made, CALLER + 5, FORGETFUL);
+    put_code(&made, PLAIN + 0x40, (const uint8_t[]){0xc3}, 1);
     put_function(&made, LAST, 0x10, BYTES(DW_CFA_def_cfa_offset, 16));
 }
 
@@ -243,6 +250,31 @@ static void test_a_return_address_in_a_register(void **state)
     assert_int_equal(walk_from(&made, code_at(PLAIN), 0), -ENOTSUP);
     forget_register(&made, RDI);
     assert_int_equal(walk_from(&made, code_at(VFORK + 4), 5), -ENOTSUP);
+}
+
+/* At a return the return address is at the stack pointer, whatever is said, if it is one. */
+static void test_at_a_return(void **state)
+{
+    (void)state;
+    made.words[9] = code_at(CALLER + 5);
+    made.words[10] = code_at(FIRST + 5);
+    made.words[12] = code_at(CALLER + 5); /* of another call, long done */
+    made.words[13] = made.words[10];
+    assert_int_equal(walk_from(&made, code_at(FORGETFUL + 0x20), 9), 0);
+    ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(FORGETFUL + 0x20), code_at(CALLER + 4),
+                 code_at(FIRST + 4));
+    /* A caller is not at it: the byte before where it goes on is its call's last. */
+    made.words[9] = code_at(FORGETFUL + 0x21);
+    made.words[10] = code_at(CALLER + 5);
+    made.words[13] = code_at(FIRST + 5);
+    assert_int_equal(walk_from(&made, code_at(CALLER + 9), 9), 0);
+    ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(CALLER + 9), code_at(FORGETFUL + 0x20),
+                 code_at(FIRST + 4));
+    /* What is there is pushed for a jump: behind no call. */
+    made.words[9] = code_at(PLAIN + 8);
+    made.words[12] = code_at(FIRST + 5);
+    assert_int_equal(walk_from(&made, code_at(PLAIN + 0x40), 9), 0);
+    ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(PLAIN + 0x40), code_at(FIRST + 4));
 }
 
 static void test_code_on_its_way_to_another_frame(void **state)
@@ -434,6 +466,7 @@ int main(void)
         TEST(test_a_missing_frame_pointer),
         TEST(test_a_cfa_that_does_not_grow),
         TEST(test_a_return_address_in_a_register),
+        TEST(test_at_a_return),
         TEST(test_code_on_its_way_to_another_frame),
         TEST(test_what_no_rule_can_say),
         TEST(test_max_depth),
