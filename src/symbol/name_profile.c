@@ -1,6 +1,6 @@
 #include "symbol/name_profile.h"
-#include "symbol/demangle.h"
 #include "symbol/kernel_frames.h"
+#include "symbol/shown_names.h"
 #include "symbol/symbols.h"
 #include "symbol/syscall_names.h"
 #include "symbol/trampoline.h"
@@ -25,6 +25,7 @@ struct naming {
     const struct spaces *spaces;
     const struct strings *strings; /* of the labels */
     enum fgprof_names names;
+    struct shown_names shown;
     struct unnamed *unnamed;
     size_t unnamed_count, unnamed_capacity;
     uint32_t *locations; /* of the stack at hand */
@@ -205,16 +206,16 @@ static int add_samples(struct naming *naming)
     return err;
 }
 
-static int set_symbol(const struct naming *naming, uint32_t location, const struct symbol *symbol)
+static int set_symbol(struct naming *naming, uint32_t location, const struct symbol *symbol)
 {
     struct fgprof_profile *profile = naming->profile;
     struct profile_line lines[SYMBOL_LINES_MAX];
     for (size_t i = 0; i < symbol->line_count; i++) {
         const struct symbol_line *line = &symbol->lines[i];
-        char *demangled = demangle(line->name, naming->names);
-        int err = profile_add_function(profile, demangled ? demangled : line->name, line->name,
-                                       line->file ? line->file : "", &lines[i].function);
-        free(demangled);
+        const char *shown = shown_name(&naming->shown, line->name, naming->names);
+        int err = !shown ? -ENOMEM
+                         : profile_add_function(profile, shown, line->name,
+                                                line->file ? line->file : "", &lines[i].function);
         if (err)
             return err;
         lines[i].line = line->line;
@@ -291,6 +292,7 @@ int name_profile(const struct stack_table *table, const struct spaces *spaces,
     free(naming.stacks);
     free(naming.locations);
     free(naming.unnamed);
+    shown_names_free(&naming.shown);
     if (err) {
         fgprof_profile_free(naming.profile);
         return err;
