@@ -99,6 +99,17 @@ FGPROF_API int fgprof_options_set_kernel_stacks(fgprof_options *options, bool ar
 FGPROF_API int fgprof_options_set_progress(fgprof_options *options, fgprof_progress_fn *callback,
                                            void *context);
 
+/* Called while debug information is fetched, in the thread that called fgprof_recorder_run: `share`
+ * of the file of the module `path` is there, 0 to 1. */
+typedef void fgprof_fetch_fn(const char *path, double share, void *context);
+
+/* Debug information that is not on this machine is asked for, by build id, from the servers that
+ * the environment's DEBUGINFOD_URLS names (debuginfod(7)), for at most `limit_ns` in all; 0, the
+ * default: nobody is asked. `callback` may be NULL. -ENOTSUP where libdebuginfod is not
+ * installed. */
+FGPROF_API int fgprof_options_set_debuginfod(fgprof_options *options, uint64_t limit_ns,
+                                             fgprof_fetch_fn *callback, void *context);
+
 /* ---- Recorder: chooses processes and samples them ---- */
 
 typedef struct fgprof_recorder fgprof_recorder;

@@ -63,7 +63,8 @@ int command_attach(int argc, char **argv)
         fprintf(stderr, "fgprof-c: out of memory\n");
     } else {
         progress_enable(&options, library);
-        recorder = new_recorder(&options, library);
+        if (progress_enable_fetch(&options, library))
+            recorder = new_recorder(&options, library);
         if (recorder)
             written = record(&options, recorder, &file);
     }

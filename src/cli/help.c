@@ -18,6 +18,8 @@ static const char options_text[] =
     "      --kernel          the kernel's functions that sleeping threads are in (as root)\n"
     "      --full-names      C++ names with parameters, template arguments and return types\n"
     "      --no-demangle     names as in the symbol table\n"
+    "      --debuginfod[=TIME]  fetch debug information that is not here from the servers\n"
+    "                        of DEBUGINFOD_URLS, for at most TIME in all (default 60s)\n"
     "      --max-depth N     keep the N frames nearest the leaf (default 1024)\n"
     "      --max-pause PCT   the most of its time a thread may be paused (default 2)\n"
     "  -q, --quiet           no progress, no summary\n"

@@ -11,6 +11,7 @@
 #define RATE_DEFAULT_HZ 99
 #define RATE_MAX_HZ 1000
 #define DEPTH_DEFAULT 1024
+#define DEBUGINFOD_DEFAULT_NS 60000000000u
 #define MAX_PAUSE_DEFAULT_PERCENT 2
 
 enum {
@@ -22,7 +23,8 @@ enum {
     OPTION_MAX_PAUSE,
     OPTION_NO_DEMANGLE,
     OPTION_FULL_NAMES,
-    OPTION_KERNEL
+    OPTION_KERNEL,
+    OPTION_DEBUGINFOD
 };
 
 static const struct option long_options[] = {
@@ -41,6 +43,7 @@ static const struct option long_options[] = {
     {"no-demangle", no_argument, NULL, OPTION_NO_DEMANGLE},
     {"full-names", no_argument, NULL, OPTION_FULL_NAMES},
     {"kernel", no_argument, NULL, OPTION_KERNEL},
+    {"debuginfod", optional_argument, NULL, OPTION_DEBUGINFOD},
     {"quiet", no_argument, NULL, 'q'},
     {"help", no_argument, NULL, 'h'},
     {0},
@@ -117,6 +120,18 @@ static bool parse_max_pause(struct cli_options *options, const char *value)
     options->max_pause_percent = percent;
     return (begins_well && !*end && percent > 0 && percent <= 100) ||
            complain("pause", value, "give a share in percent, more than 0, at most 100");
+}
+
+static bool parse_debuginfod(struct cli_options *options, const char *value)
+{
+    const char *urls = getenv("DEBUGINFOD_URLS");
+    if (!urls || !*urls) {
+        fprintf(stderr, "fgprof-c: --debuginfod knows no server to ask: set DEBUGINFOD_URLS\n");
+        return false;
+    }
+    options->debuginfod_limit_ns = DEBUGINFOD_DEFAULT_NS;
+    return !value || duration_parse(value, &options->debuginfod_limit_ns) ||
+           complain("time limit", value, "give seconds, or a time as 30s or 2m");
 }
 
 static bool set_kept(struct cli_options *options, enum fgprof_kept kept)
@@ -201,6 +216,8 @@ static bool parse_option(struct cli_options *options, int option, const char *va
     case OPTION_KERNEL:
         options->has_kernel_stacks = true;
         return true;
+    case OPTION_DEBUGINFOD:
+        return parse_debuginfod(options, value);
     case 'q':
         options->is_quiet = true;
         return true;

@@ -23,6 +23,7 @@ struct cli_options {
     enum fgprof_kept kept;
     enum fgprof_names names;
     bool has_kernel_stacks;
+    uint64_t debuginfod_limit_ns; /* 0: nobody is asked */
     size_t max_depth;
     double max_pause_percent;
     bool is_quiet;

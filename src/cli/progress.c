@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #define CLEAR_LINE "\r\033[K" /* ECMA-48: to the line's start, and erase to its end */
@@ -22,6 +23,25 @@ static void show(const struct fgprof_progress *progress, void *context)
             " ticks late",
             progress->threads, progress->samples, progress->stacks, progress->ticks_late);
     fflush(stderr);
+}
+
+static void show_fetch(const char *path, double share, void *context)
+{
+    const char *slash = strrchr(path, '/');
+    (void)context;
+    fprintf(stderr, CLEAR_LINE "fetching debug info of %s: %.0f %%", slash ? slash + 1 : path,
+            100 * share);
+    fflush(stderr);
+}
+
+bool progress_enable_fetch(const struct cli_options *options, fgprof_options *library)
+{
+    int err = fgprof_options_set_debuginfod(library, options->debuginfod_limit_ns,
+                                            is_shown(options) ? show_fetch : NULL, NULL);
+    if (err)
+        fprintf(stderr, "fgprof-c: --debuginfod needs libdebuginfod, which is not installed "
+                        "(Debian: libdebuginfod1)\n");
+    return !err;
 }
 
 void progress_enable(const struct cli_options *options, fgprof_options *library)

@@ -81,7 +81,8 @@ int command_run(int argc, char **argv)
         fprintf(stderr, "fgprof-c: out of memory\n");
     } else {
         progress_enable(&options, library);
-        recorder = new_recorder(&options, library);
+        if (progress_enable_fetch(&options, library))
+            recorder = new_recorder(&options, library);
         if (recorder)
             status = start_and_record(&options, recorder, &file);
     }

@@ -85,3 +85,13 @@ int fgprof_options_set_progress(fgprof_options *options, fgprof_progress_fn *cal
     options->progress_context = context;
     return 0;
 }
+
+int fgprof_options_set_debuginfod(fgprof_options *options, uint64_t limit_ns,
+                                  fgprof_fetch_fn *callback, void *context)
+{
+    if (limit_ns && !debug_fetch_is_possible())
+        return -ENOTSUP;
+    options->fetch = (struct debug_fetch){
+        .limit_ns = limit_ns, .progress = callback, .progress_context = context};
+    return 0;
+}

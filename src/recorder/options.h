@@ -2,6 +2,7 @@
 #define FGPROF_RECORDER_OPTIONS_H
 
 #include "fgprof.h"
+#include "symbol/debug_fetch.h"
 
 struct fgprof_options {
     unsigned rate_hz;
@@ -11,6 +12,7 @@ struct fgprof_options {
     enum fgprof_threads threads;
     enum fgprof_names names;
     bool has_kernel_stacks;
+    struct debug_fetch fetch;
     fgprof_progress_fn *progress;
     void *progress_context;
 };

@@ -198,7 +198,7 @@ int fgprof_recorder_run(fgprof_recorder *recorder, fgprof_profile **ret_profile)
         return err;
     struct fgprof_profile *profile;
     err = name_profile(&recording->stacks, &recording->spaces, &recording->strings,
-                       recorder->options.names, &profile);
+                       recorder->options.names, &recorder->options.fetch, &profile);
     if (err)
         return err;
     profile->start_time_ns = recording->start_time_ns;

@@ -26,6 +26,7 @@ struct naming {
     const struct strings *strings; /* of the labels */
     enum fgprof_names names;
     struct shown_names shown;
+    struct debug_fetch *fetch;
     struct unnamed *unnamed;
     size_t unnamed_count, unnamed_capacity;
     uint32_t *locations; /* of the stack at hand */
@@ -251,7 +252,7 @@ static int name_locations(struct naming *naming)
             symbols = NULL;
             opened = unnamed->module;
             const char *why;
-            err = symbols_open(opened, &symbols, &why);
+            err = symbols_open(opened, naming->fetch, &symbols, &why);
             if (err == -ENOEXEC)
                 err = profile_add_unreadable(naming->profile, opened->path, why);
         }
@@ -269,10 +270,11 @@ static int name_locations(struct naming *naming)
 }
 
 int name_profile(const struct stack_table *table, const struct spaces *spaces,
-                 const struct strings *strings, enum fgprof_names names,
+                 const struct strings *strings, enum fgprof_names names, struct debug_fetch *fetch,
                  struct fgprof_profile **ret_profile)
 {
-    struct naming naming = {.table = table, .spaces = spaces, .strings = strings, .names = names};
+    struct naming naming = {
+        .table = table, .spaces = spaces, .strings = strings, .names = names, .fetch = fetch};
     int err = profile_new(&naming.profile);
     if (err)
         return err;

@@ -54,13 +54,15 @@ static int open_debug_info(struct symbols *symbols, struct object *object, const
 
 /* In the module's own file, else in one that was split from it. */
 static int find_debug_info(struct symbols *symbols, const struct module *module,
-                           struct object *object)
+                           struct debug_fetch *fetch, struct object *object)
 {
     char *path;
     if (object_has_section(object, ".debug_info"))
         return open_debug_info(symbols, object, module->path);
     struct object found;
     int err = debug_file_find(object, module->path, &found, &path);
+    if (err)
+        err = debug_fetch(fetch, object, module->path, &found, &path);
     object_close(object);
     if (err)
         return err;
@@ -76,7 +78,8 @@ static int find_debug_info(struct symbols *symbols, const struct module *module,
     return err;
 }
 
-static int read_module(struct symbols *symbols, const struct module *module, const char **ret_why)
+static int read_module(struct symbols *symbols, const struct module *module,
+                       struct debug_fetch *fetch, const char **ret_why)
 {
     struct object object;
     *ret_why = module->is_readable || module->error == -ENOEXEC ? "not an ELF file that can be read"
@@ -93,7 +96,7 @@ static int read_module(struct symbols *symbols, const struct module *module, con
     }
     err = symbol_table_add(&symbols->table, &object);
     if (!err && open_module(module, &object) == 0)
-        err = find_debug_info(symbols, module, &object);
+        err = find_debug_info(symbols, module, fetch, &object);
     if (!err)
         err = units_read(&symbols->units, symbols->info);
     if (err != -ENOMEM)
@@ -101,13 +104,14 @@ static int read_module(struct symbols *symbols, const struct module *module, con
     return err;
 }
 
-int symbols_open(struct module *module, struct symbols **ret_symbols, const char **ret_why)
+int symbols_open(struct module *module, struct debug_fetch *fetch, struct symbols **ret_symbols,
+                 const char **ret_why)
 {
     struct symbols *symbols = calloc(1, sizeof *symbols);
     if (!symbols)
         return -ENOMEM;
     symbols->unit = NO_UNIT;
-    int err = read_module(symbols, module, ret_why);
+    int err = read_module(symbols, module, fetch, ret_why);
     if (!err && asprintf(&symbols->split.package_path, "%s.dwp", module->path) < 0) {
         symbols->split.package_path = NULL;
         err = -ENOMEM;

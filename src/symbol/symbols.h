@@ -3,6 +3,7 @@
 #define FGPROF_SYMBOL_SYMBOLS_H
 
 #include "module/module.h"
+#include "symbol/debug_fetch.h"
 
 struct symbols;
 
@@ -26,8 +27,9 @@ struct symbol {
 };
 
 /* Returns 0, -ENOMEM, or -ENOEXEC where the file can't be read: *ret_why tells why.
- * `module` must outlive it. */
-int symbols_open(struct module *module, struct symbols **ret_symbols, const char **ret_why);
+ * `module` must outlive it. `fetch`: what is not on this machine is asked for; may be NULL. */
+int symbols_open(struct module *module, struct debug_fetch *fetch, struct symbols **ret_symbols,
+                 const char **ret_why);
 void symbols_close(struct symbols *symbols);
 
 /* Looks up one of the module's own addresses. In ascending order that costs the least: a unit of

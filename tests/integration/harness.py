@@ -62,9 +62,9 @@ class World:
             target.stdout.close()
             target.wait()
 
-    def attach(self, target, *arguments, duration="2s"):
+    def attach(self, target, *arguments, duration="2s", **options):
         """Profiles a running process; fails where that fails."""
-        done = self.fgprof("attach", "-p", target.pid, "-d", duration, *arguments)
+        done = self.fgprof("attach", "-p", target.pid, "-d", duration, *arguments, **options)
         assert done.returncode == 0, done.stderr
         return done
 

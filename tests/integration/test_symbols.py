@@ -1,5 +1,6 @@
 """Names of functions, files, lines and inlined calls, from everything that compilers and tools make."""
 
+import contextlib
 import glob
 import os
 import random
@@ -7,6 +8,9 @@ import re
 import shutil
 import struct
 import subprocess
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from harness import Skip, tool
 
@@ -486,3 +490,103 @@ def test_a_damaged_module_is_named_in_the_summary(world):
     assert "in_spin" not in done.stdout and "[fixture-damaged]" in done.stdout, done.stdout
     with world.running("states", 60) as target:
         assert "could not be read" not in world.attach(target, duration="500ms").stderr
+
+
+@contextlib.contextmanager
+def debuginfod(world, name, hangs=False):
+    """A stripped fixture at work, and a server on loopback that has its debug information: the target,
+    the environment to find it by, and what was asked of it."""
+    build_id = f"{random.getrandbits(160):040x}"
+    fixture, debug = world.path("fixture-" + name), world.path(name + ".debug")
+    # GNU ld's note is name size, description size, type, "GNU" and the id.
+    data = open(world.fixture("states"), "rb").read()
+    old = re.search(r"Build ID: ([0-9a-f]+)", tool("readelf", "-n", world.fixture("states")))[1]
+    data = data.replace(bytes.fromhex(old), bytes.fromhex(build_id))
+    with open(fixture, "wb") as file:
+        file.write(data)
+    os.chmod(fixture, 0o755)
+    tool("objcopy", "--only-keep-debug", fixture, debug)
+    tool("strip", fixture)
+    content = open(debug, "rb").read()
+    asked, ended = [], threading.Event()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            asked.append(self.path)
+            if hangs:
+                ended.wait(60)
+            if self.path != f"/buildid/{build_id}/debuginfo":
+                self.send_error(404)
+                return
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            with contextlib.suppress(OSError):
+                self.wfile.write(content)
+
+        def log_message(self, *_):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    environment = dict(os.environ, DEBUGINFOD_URLS=f"http://127.0.0.1:{server.server_port}",
+                       DEBUGINFOD_CACHE_PATH=world.path(name + ".cache"))
+    for variable in "http_proxy", "https_proxy", "DEBUGINFOD_PROGRESS":
+        environment.pop(variable, None)
+    with subprocess.Popen([fixture, "60"], stdout=subprocess.PIPE, text=True) as target:
+        try:
+            assert target.stdout.readline() == "ready\n"
+            yield target, environment, build_id, asked
+        finally:
+            target.kill()
+            ended.set()
+            server.shutdown()
+            server.server_close()
+
+
+def need_libdebuginfod():
+    if not glob.glob("/usr/lib/*/libdebuginfod.so.1") + glob.glob("/usr/lib*/libdebuginfod.so.1"):
+        raise Skip("no libdebuginfod")
+
+
+def test_debug_info_is_fetched_where_that_is_asked_for(world):
+    need_libdebuginfod()
+    with debuginfod(world, "fetched") as (target, environment, build_id, asked):
+        done = world.attach(target, "--lines", duration="300ms", env=environment)
+        assert "in_spin" not in done.stdout and not asked, "nobody is asked without the option"
+        done = world.attach(target, "--lines", "--debuginfod", duration="300ms", env=environment)
+        assert re.search(r"in_spin \(\S*states\.c:\d+\)", done.stdout), done.stdout
+        assert f"/buildid/{build_id}/debuginfo" in asked, asked
+
+
+def test_a_server_that_hangs_is_given_up(world):
+    need_libdebuginfod()
+    with debuginfod(world, "hanging", hangs=True) as (target, environment, _, asked):
+        begin = time.monotonic()
+        done = world.attach(target, "--debuginfod=1s", duration="300ms", env=environment)
+        assert asked and "in_spin" not in done.stdout
+        assert time.monotonic() - begin < 30, "the server would have waited for a minute"
+
+
+def test_progress_of_fetching_is_shown_on_a_terminal(world):
+    need_libdebuginfod()
+    with debuginfod(world, "shown", hangs=True) as (target, environment, _, _):
+        terminal, end = os.openpty()
+        try:
+            subprocess.run([world.program, "attach", "-p", str(target.pid), "-d", "300ms", "--debuginfod=2s", "-o",
+                            world.path("shown.folded")], stdin=subprocess.DEVNULL, stderr=end, env=environment,
+                           check=True, timeout=60)
+            assert b"fetching debug info of fixture-shown: 0 %" in os.read(terminal, 65536)
+        finally:
+            os.close(terminal)
+            os.close(end)
+
+
+def test_debuginfod_needs_a_server(world):
+    environment = {name: value for name, value in os.environ.items() if name != "DEBUGINFOD_URLS"}
+    done = world.fgprof("attach", "-p", os.getpid(), "--debuginfod", env=environment)
+    assert done.returncode == 2 and "DEBUGINFOD_URLS" in done.stderr, done
+    environment["DEBUGINFOD_URLS"] = "http://127.0.0.1:1"
+    done = world.fgprof("attach", "-p", os.getpid(), "--debuginfod=soon", env=environment)
+    assert done.returncode == 2 and "bad time limit 'soon'" in done.stderr, done

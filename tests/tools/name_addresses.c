@@ -96,7 +96,7 @@ int main(int argc, char **argv)
     size_t named = 0,
            count = addresses_of(&module, argc > 2 ? strtoull(argv[2], NULL, 0) : 0, &addresses);
     uint64_t start_ns = now_ns();
-    if (symbols_open(&module, &symbols, &why)) {
+    if (symbols_open(&module, NULL, &symbols, &why)) {
         puts(why);
         return 2;
     }

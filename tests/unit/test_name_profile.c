@@ -42,7 +42,7 @@ static struct fgprof_profile *named(const struct counted *counted)
 {
     struct fgprof_profile *profile;
     assert_int_equal(name_profile(&counted->table, &counted->spaces, &counted->strings,
-                                  FGPROF_NAMES_SHORT, &profile),
+                                  FGPROF_NAMES_SHORT, NULL, &profile),
                      0);
     return profile;
 }

@@ -63,7 +63,7 @@ static void test_functions_of_several_units(void **state)
     struct symbols *symbols;
     struct symbol symbol;
     const char *why;
-    assert_int_equal(symbols_open(&copy->module, &symbols, &why), 0);
+    assert_int_equal(symbols_open(&copy->module, NULL, &symbols, &why), 0);
     const struct {
         const char *name, *file;
         uint64_t address;
@@ -96,14 +96,14 @@ static void test_a_file_that_is_cut_short_meanwhile(void **state)
     const char *why;
     uint64_t here = own_address((const void *)(uintptr_t)own_address),
              there = own_address((const void *)(uintptr_t)elf_file_read);
-    assert_int_equal(symbols_open(&copy->module, &symbols, &why), 0);
+    assert_int_equal(symbols_open(&copy->module, NULL, &symbols, &why), 0);
     symbols_find(symbols, here, &symbol);
     assert_int_equal(symbol.line_count, 1);
     assert_int_equal(ftruncate(copy->fd, 0), 0);
     symbols_find(symbols, there, &symbol);
     assert_false(symbol.has_debug_info);
     symbols_close(symbols);
-    assert_int_equal(symbols_open(&copy->module, &symbols, &why), -ENOEXEC);
+    assert_int_equal(symbols_open(&copy->module, NULL, &symbols, &why), -ENOEXEC);
     assert_non_null(why);
 }
 
@@ -113,7 +113,7 @@ static void test_a_file_without_its_end(void **state)
     struct symbols *symbols;
     const char *why;
     assert_int_equal(ftruncate(copy->fd, copy->bytes / 2), 0);
-    assert_int_equal(symbols_open(&copy->module, &symbols, &why), -ENOEXEC);
+    assert_int_equal(symbols_open(&copy->module, NULL, &symbols, &why), -ENOEXEC);
     assert_string_equal(why, "damaged or cut short");
 }
 

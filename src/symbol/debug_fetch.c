@@ -1,0 +1,120 @@
+#include "symbol/debug_fetch.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* As debuginfod_find_debuginfo(3) has them. */
+typedef int progress_fn(void *client, long done, long all);
+struct library {
+    void *handle;
+    void *(*begin)(void);
+    void (*end)(void *client);
+    int (*find)(void *client, const unsigned char *id, int id_bytes, char **ret_path);
+    void (*set_progress)(void *client, progress_fn *progress);
+    void (*set_user_data)(void *client, void *data);
+    void *(*get_user_data)(void *client);
+};
+
+static void *(*get_user_data)(void *client); /* a progress_fn is handed nothing else */
+
+static bool load(struct library *library)
+{
+    const struct {
+        const char *name;
+        void *place; /* of a pointer to a function */
+    } functions[] = {
+        {"debuginfod_begin", &library->begin},
+        {"debuginfod_end", &library->end},
+        {"debuginfod_find_debuginfo", &library->find},
+        {"debuginfod_set_progressfn", &library->set_progress},
+        {"debuginfod_set_user_data", &library->set_user_data},
+        {"debuginfod_get_user_data", &library->get_user_data},
+    };
+    library->handle = dlopen("libdebuginfod.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (!library->handle)
+        return false;
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
+        void *function = dlsym(library->handle, functions[i].name);
+        if (!function) {
+            dlclose(library->handle);
+            return false;
+        }
+        memcpy(functions[i].place, &function, sizeof function);
+    }
+    get_user_data = library->get_user_data;
+    return true;
+}
+
+bool debug_fetch_is_possible(void)
+{
+    struct library library;
+    bool is_possible = load(&library);
+    if (is_possible)
+        dlclose(library.handle);
+    return is_possible;
+}
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* Called at least once a second, also while the server says nothing. Ends the wait with 1. */
+static int on_progress(void *client, long done, long all)
+{
+    struct debug_fetch *fetch = get_user_data(client);
+    if (fetch->progress)
+        fetch->progress(fetch->path, all > 0 ? (double)done / (double)all : 0,
+                        fetch->progress_context);
+    return fetch->spent_ns + (now_ns() - fetch->begin_ns) >= fetch->limit_ns;
+}
+
+/* Returns an open file, or a negative errno. */
+static int find(struct debug_fetch *fetch, const struct object *object, char **ret_path)
+{
+    struct library library;
+    if (!load(&library))
+        return -ENOSYS;
+    void *client = library.begin();
+    int fd = -ENOMEM;
+    if (client) {
+        library.set_user_data(client, fetch);
+        library.set_progress(client, on_progress);
+        fd = library.find(client, object->build_id, (int)object->build_id_bytes, ret_path);
+        library.end(client);
+    }
+    /* libcurl does not bear to be unloaded: the handle is kept. */
+    return fd;
+}
+
+int debug_fetch(struct debug_fetch *fetch, const struct object *object, const char *module_path,
+                struct object *ret_found, char **ret_path)
+{
+    char *path = NULL;
+    if (!fetch || fetch->spent_ns >= fetch->limit_ns || !object->build_id_bytes)
+        return -ENOENT;
+    fetch->path = module_path;
+    fetch->begin_ns = now_ns();
+    int fd = find(fetch, object, &path);
+    fetch->spent_ns += now_ns() - fetch->begin_ns;
+    if (fd < 0)
+        return -ENOENT;
+    if (object_open_fd(ret_found, fd)) {
+        free(path);
+        return -ENOENT;
+    }
+    if (ret_found->build_id_bytes != object->build_id_bytes ||
+        memcmp(ret_found->build_id, object->build_id, object->build_id_bytes) != 0) {
+        object_close(ret_found);
+        free(path);
+        return -ENOENT;
+    }
+    *ret_path = path;
+    return 0;
+}

@@ -1,0 +1,28 @@
+/* Debug information from the servers of DEBUGINFOD_URLS, by libdebuginfod (debuginfod(7)).
+ *
+ * That library is loaded when it is wanted and not linked: it brings an HTTP client with its own
+ * dependencies into a program that mostly runs as root and mostly does not ask anyone. */
+#ifndef FGPROF_SYMBOL_DEBUG_FETCH_H
+#define FGPROF_SYMBOL_DEBUG_FETCH_H
+
+#include "fgprof.h"
+#include "symbol/object.h"
+
+struct debug_fetch {
+    uint64_t limit_ns; /* for all modules together; 0: nothing is asked */
+    fgprof_fetch_fn *progress;
+    void *progress_context;
+    /* The rest is its own. */
+    uint64_t spent_ns, begin_ns;
+    const char *path; /* of the module at hand */
+};
+
+/* Whether the library is installed. */
+bool debug_fetch_is_possible(void);
+
+/* Asks for the debug information of `object`, by its build id. Returns 0, or -ENOENT where there is
+ * none to be had in time. *ret_path is the caller's to free. */
+int debug_fetch(struct debug_fetch *fetch, const struct object *object, const char *module_path,
+                struct object *ret_found, char **ret_path);
+
+#endif
