@@ -62,7 +62,10 @@ static size_t addresses_of(const struct module *module, uint64_t every, uint64_t
     }
     for (size_t i = 0; every && i < module->segment_count; i++) {
         const struct segment *segment = &module->segments[i];
-        for (uint64_t at = 0; segment->executable && at < segment->file_bytes; at += every)
+        uint64_t bytes = segment->executable ? segment->file_bytes : 0;
+        if (bytes > module->image.bytes)
+            bytes = module->image.bytes; /* the header may say anything */
+        for (uint64_t at = 0; at < bytes; at += every)
             count = add(addresses, count, segment->address + at);
     }
     if (count)
@@ -77,6 +80,43 @@ static uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+static void name_all(struct symbols *symbols, const uint64_t *addresses, size_t count,
+                     bool is_quiet, size_t *ret_named)
+{
+    *ret_named = 0;
+    for (size_t i = 0; i < count; i++) {
+        struct symbol symbol;
+        symbols_find(symbols, addresses[i], &symbol);
+        *ret_named += symbol.line_count > 0;
+        if (!is_quiet)
+            print(addresses[i], &symbol);
+    }
+}
+
+/* Returns the exit status. */
+static int name_module(struct module *module, uint64_t every, bool is_quiet)
+{
+    struct symbols *symbols;
+    struct rusage usage;
+    const char *why = "";
+    uint64_t *addresses = NULL;
+    size_t named, count = addresses_of(module, every, &addresses);
+    uint64_t start_ns = now_ns();
+    int err = symbols_open(module, NULL, &symbols, &why);
+    if (err) {
+        puts(why);
+    } else {
+        name_all(symbols, addresses, count, is_quiet, &named);
+        symbols_close(symbols);
+        getrusage(RUSAGE_SELF, &usage);
+        if (is_quiet)
+            printf("addresses=%zu named=%zu ms=%" PRIu64 " rss_kib=%ld\n", count, named,
+                   (now_ns() - start_ns) / 1000000, usage.ru_maxrss);
+    }
+    free(addresses);
+    return err ? 2 : 0;
+}
+
 int main(int argc, char **argv)
 {
     bool is_quiet = argc > 1 && strcmp(argv[1], "-q") == 0;
@@ -85,37 +125,16 @@ int main(int argc, char **argv)
     if (argc < 2)
         return 1;
     struct module module = {.path = argv[1], .image.fd = -1, .is_readable = true};
-    struct symbols *symbols;
-    const char *why = "";
+    int status = 2;
     int fd = open(argv[1], O_RDONLY | O_CLOEXEC);
-    if (fd < 0 || image_open_fd(&module.image, fd) || elf_file_read(&module)) {
-        puts("not readable");
-        return 2;
+    if (fd >= 0 && image_open_fd(&module.image, fd) == 0) {
+        if (elf_file_read(&module))
+            puts("not readable");
+        else
+            status = name_module(&module, argc > 2 ? strtoull(argv[2], NULL, 0) : 0, is_quiet);
     }
-    uint64_t *addresses = NULL;
-    size_t named = 0,
-           count = addresses_of(&module, argc > 2 ? strtoull(argv[2], NULL, 0) : 0, &addresses);
-    uint64_t start_ns = now_ns();
-    if (symbols_open(&module, NULL, &symbols, &why)) {
-        puts(why);
-        return 2;
-    }
-    for (size_t i = 0; i < count; i++) {
-        struct symbol symbol;
-        symbols_find(symbols, addresses[i], &symbol);
-        named += symbol.line_count > 0;
-        if (!is_quiet)
-            print(addresses[i], &symbol);
-    }
-    symbols_close(symbols);
-    struct rusage usage;
-    getrusage(RUSAGE_SELF, &usage);
-    if (is_quiet)
-        printf("addresses=%zu named=%zu ms=%" PRIu64 " rss_kib=%ld\n", count, named,
-               (now_ns() - start_ns) / 1000000, usage.ru_maxrss);
-    free(addresses);
     image_close(&module.image);
     free(module.segments);
     free(module.debug_frame.memory);
-    return 0;
+    return status;
 }
