@@ -27,7 +27,7 @@ static int compare(const void *a, const void *b)
 
 static int add_function(struct debug_functions *functions, const struct die *die, uint64_t at)
 {
-    struct address_ranges *ranges = &functions->scratch;
+    struct code_ranges *ranges = &functions->scratch;
     int err = ranges_read(ranges, &functions->unit, die);
     if (!err)
         err = array_reserve((void **)&functions->ranges, &functions->capacity,
@@ -95,7 +95,7 @@ int debug_functions_read(struct debug_functions *functions, const struct unit *u
 
 static bool add_inlined(struct debug_functions *functions, const struct die *die, uint64_t at)
 {
-    struct address_ranges *ranges = &functions->scratch;
+    struct code_ranges *ranges = &functions->scratch;
     if (ranges_read(ranges, &functions->unit, die) ||
         array_reserve((void **)&functions->inlined, &functions->inlined_capacity,
                       functions->inlined_count + ranges->count, sizeof *functions->inlined))

@@ -27,7 +27,7 @@ struct debug_functions {
     uint64_t inlined_of;           /* the function whose calls are in `inlined` */
     struct inlined_range *inlined; /* an outer call before the ones within it */
     size_t inlined_count, inlined_capacity;
-    struct address_ranges scratch;
+    struct code_ranges scratch;
 };
 
 /* Reads those of `unit`, in place of what was there. Returns 0, -ENOMEM, or -ENOEXEC where the unit

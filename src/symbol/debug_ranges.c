@@ -8,25 +8,25 @@
 #define ENTRY_BYTES_MAX 32u /* of .debug_rnglists: a kind and two numbers */
 #define RANGES_MAX ((size_t)1 << 20)
 
-void ranges_free(struct address_ranges *ranges)
+void ranges_free(struct code_ranges *ranges)
 {
     free(ranges->items);
-    *ranges = (struct address_ranges){0};
+    *ranges = (struct code_ranges){0};
 }
 
-static int add(struct address_ranges *ranges, uint64_t start, uint64_t end)
+static int add(struct code_ranges *ranges, uint64_t start, uint64_t end)
 {
     if (is_discarded(start) || start >= end)
         return 0;
     if (array_reserve((void **)&ranges->items, &ranges->capacity, ranges->count + 1,
                       sizeof *ranges->items))
         return -ENOMEM;
-    ranges->items[ranges->count++] = (struct address_range){start, end};
+    ranges->items[ranges->count++] = (struct code_range){start, end};
     return 0;
 }
 
 /* .debug_ranges, before DWARF 5: pairs relative to a base (DWARF 4, 2.17.3). */
-static int read_pairs(struct address_ranges *ranges, const struct unit *unit, uint64_t at)
+static int read_pairs(struct code_ranges *ranges, const struct unit *unit, uint64_t at)
 {
     struct section *section = &unit->addresses->sections[DEBUG_RANGES];
     uint64_t base = unit->low_pc;
@@ -50,11 +50,11 @@ static int read_pairs(struct address_ranges *ranges, const struct unit *unit, ui
 
 /* One entry of .debug_rnglists (DWARF 5, 7.25). False at the end of the list. */
 static bool read_entry(const struct unit *unit, struct bytes *bytes, uint64_t *base,
-                       struct address_range *ret_range)
+                       struct code_range *ret_range)
 {
     unsigned kind = (unsigned)bytes_unsigned(bytes, 1);
     uint64_t first = 0, second = 0;
-    *ret_range = (struct address_range){0};
+    *ret_range = (struct code_range){0};
     switch (kind) {
     case DW_RLE_base_addressx:
         return unit_address(unit, bytes_uleb(bytes), base);
@@ -88,17 +88,17 @@ static bool read_entry(const struct unit *unit, struct bytes *bytes, uint64_t *b
     }
     if (kind == DW_RLE_startx_length || kind == DW_RLE_start_length)
         second += first;
-    *ret_range = (struct address_range){first, second};
+    *ret_range = (struct code_range){first, second};
     return !bytes->failed;
 }
 
-static int read_list(struct address_ranges *ranges, const struct unit *unit, uint64_t at)
+static int read_list(struct code_ranges *ranges, const struct unit *unit, uint64_t at)
 {
     struct section *section = &unit->info->sections[DEBUG_RNGLISTS];
     uint64_t base = unit->low_pc;
     for (size_t i = 0; i < RANGES_MAX; i++) {
         const unsigned char *start;
-        struct address_range range;
+        struct code_range range;
         size_t count = section_peek(section, at, ENTRY_BYTES_MAX, &start);
         struct bytes bytes = {start, start + count, false};
         if (!count || !read_entry(unit, &bytes, &base, &range))
@@ -110,7 +110,7 @@ static int read_list(struct address_ranges *ranges, const struct unit *unit, uin
     return 0;
 }
 
-static int read_listed(struct address_ranges *ranges, const struct unit *unit,
+static int read_listed(struct code_ranges *ranges, const struct unit *unit,
                        const struct value *value)
 {
     uint64_t at = value->number;
@@ -127,7 +127,7 @@ static int read_listed(struct address_ranges *ranges, const struct unit *unit,
     return read_list(ranges, unit, at);
 }
 
-int ranges_read(struct address_ranges *ranges, const struct unit *unit, const struct die *die)
+int ranges_read(struct code_ranges *ranges, const struct unit *unit, const struct die *die)
 {
     uint64_t start, end;
     ranges->count = 0;

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-static int add_ranges(struct units *units, uint64_t unit, const struct address_ranges *ranges)
+static int add_ranges(struct units *units, uint64_t unit, const struct code_ranges *ranges)
 {
     if (array_reserve((void **)&units->ranges, &units->capacity, units->count + ranges->count,
                       sizeof *units->ranges))
@@ -28,7 +28,7 @@ static int compare(const void *a, const void *b)
 
 int units_read(struct units *units, struct debug_info *info)
 {
-    struct address_ranges ranges = {0};
+    struct code_ranges ranges = {0};
     *units = (struct units){0};
     int err = debug_info_list_units(info);
     for (size_t i = 0; i < info->unit_count && !err; i++) {

@@ -346,7 +346,7 @@ def test_link_time_optimization(world):
 
 def test_functions_that_the_linker_left_out(world):
     place = Place(world, "sections")
-    unused = "".join(f"int unused_{i}(int x) {{ return x * {i}; }}\n" for i in range(60))
+    unused = "".join(f"int unused_{i}(int x) {{ return x * {i}; }}\n" for i in range(300))
     place.write("q.cc", unused)
     for linker in "bfd", "lld", "gold":
         need(f"ld.{linker}")

@@ -71,7 +71,7 @@ static struct symbols *symbols_of(struct names *names, struct module *module)
     struct named_module *item = &names->items[names->count++];
     *item = (struct named_module){.module = module};
     const char *why;
-    if (symbols_open(module, &item->symbols, &why))
+    if (symbols_open(module, NULL, &item->symbols, &why))
         item->symbols = NULL;
     return item->symbols;
 }
