@@ -38,6 +38,7 @@ static enum role role_of(const char *name)
         {"runtime.asyncPreempt", ROLE_INJECTED},
         {"runtime.debugCallV2", ROLE_INJECTED},
         {"runtime.sigpanic", ROLE_INJECTED},
+        {"runtime.sigpanic0", ROLE_INJECTED},
         {"runtime.sigreturn", ROLE_RETURNS_FROM_SIGNAL},
         {"runtime.sigreturn__sigaction", ROLE_RETURNS_FROM_SIGNAL},
     };

@@ -122,6 +122,7 @@ static void test_functions_with_a_role(void **state)
         {"runtime.clone", RULE_NEW_STACK, false},
         {"runtime.asyncPreempt", RULE_CALLER, true},
         {"runtime.sigpanic", RULE_CALLER, true},
+        {"runtime.sigpanic0", RULE_CALLER, true},
         {"runtime.goexit0", RULE_CALLER, false},
     };
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
