@@ -180,7 +180,11 @@ struct fgprof_summary {
     uint64_t modules_unreadable; /* files with frames that have no names for it */
     uint64_t samples_thinned;    /* ticks at which a running thread was not stopped, to spare it */
     bool lacks_files; /* the limit of open files is too low to keep those of all threads open */
-    uint64_t pauses;  /* how often a thread that was running was paused */
+    /* Perf maps and jitdumps, by which processes name the code that they generate, that were not
+     * believed: no regular files, or not of the process's user; and what is left out of the others
+     * for their size. */
+    uint64_t jit_files_refused, jit_bytes_unread;
+    uint64_t pauses; /* how often a thread that was running was paused */
     uint64_t pause_median_ns, pause_p99_ns, pause_max_ns;
     double pause_share; /* of the time that threads were found running; 0 to 1 */
     /* The time of all threads, by what they were doing: the sum of the five is all of it. */

@@ -9,10 +9,15 @@
 /* O_PATH first, which opens nothing of what is there. */
 int open_regular_file(int dir_fd, const char *path)
 {
-    struct stat status;
     int path_fd = openat(dir_fd, path, O_PATH | O_CLOEXEC);
+    return reopen_regular_file(path_fd < 0 ? -errno : path_fd);
+}
+
+int reopen_regular_file(int path_fd)
+{
+    struct stat status;
     if (path_fd < 0)
-        return -errno;
+        return path_fd;
     int fd = -ENOEXEC;
     if (fstat(path_fd, &status) == 0 && S_ISREG(status.st_mode)) {
         char self[64];

@@ -26,6 +26,8 @@ static void space_free(struct space *space)
     for (size_t i = 0; i < space->mapping_count; i++)
         free(space->mappings[i].path);
     free(space->mappings);
+    if (space->owns_jit)
+        jit_free(space->jit);
     free(space);
 }
 
@@ -173,7 +175,55 @@ int spaces_refresh(struct spaces *spaces, struct modules *modules, int proc_fd, 
     if (err != -ESTALE)
         return err;
     *ret_changed = true;
-    return spaces_add(spaces, modules, (*space)->pid, proc_fd, tid, maps_fd, space);
+    struct jit *jit = (*space)->jit;
+    err = spaces_add(spaces, modules, (*space)->pid, proc_fd, tid, maps_fd, space);
+    if (!err)
+        (*space)->jit = jit;
+    return err;
+}
+
+int spaces_branch(struct spaces *spaces, struct space **space)
+{
+    const struct space *from = *space;
+    struct space *branch = calloc(1, sizeof *branch);
+    struct mapping *mappings = calloc(from->mapping_count + 1, sizeof *mappings);
+    int err = branch && mappings ? 0 : -ENOMEM;
+    if (!err)
+        err = array_reserve((void **)&spaces->items, &spaces->capacity, spaces->count + 1,
+                            sizeof *spaces->items);
+    if (err) {
+        free(mappings);
+        free(branch);
+        return err;
+    }
+    *branch = (struct space){.id = (uint32_t)spaces->count,
+                             .pid = from->pid,
+                             .mappings = mappings,
+                             .mapping_capacity = from->mapping_count + 1,
+                             .jit = from->jit};
+    for (size_t i = 0; i < from->mapping_count; i++) {
+        mappings[i] = from->mappings[i];
+        mappings[i].path = strdup(from->mappings[i].path);
+        if (!mappings[i].path) {
+            space_free(branch);
+            return -ENOMEM;
+        }
+        branch->mapping_count++;
+    }
+    spaces->items[spaces->count++] = branch;
+    *space = branch;
+    return 0;
+}
+
+int space_note_jit(struct space *space, uint64_t address)
+{
+    if (!space->jit) {
+        int err = jit_new(&space->jit);
+        if (err)
+            return err;
+        space->owns_jit = true;
+    }
+    return jit_note(space->jit, space->id, address);
 }
 
 void spaces_free(struct spaces *spaces)

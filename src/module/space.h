@@ -2,11 +2,13 @@
  *
  * A table of executable mappings that do not overlap, sorted by address, so that an address means
  * one thing for as long as the space lives. Mappings that appear later are added. Where one appears
- * that contradicts a known one, or the process executes another program, a new space begins, and
- * stacks that were counted in the old one keep their meaning. */
+ * that contradicts a known one, or the process executes another program, or replaces code that it
+ * generated (see jit.h), a new space begins, and stacks that were counted in the old one keep their
+ * meaning. */
 #ifndef FGPROF_MODULE_SPACE_H
 #define FGPROF_MODULE_SPACE_H
 
+#include "module/jit.h"
 #include "module/module.h"
 
 struct mapping {
@@ -25,6 +27,8 @@ struct space {
     struct mapping *mappings;
     size_t mapping_count, mapping_capacity;
     const struct mapping *last; /* the last one found: most look-ups are near each other */
+    struct jit *jit; /* code that the program generates: of all its spaces; NULL: none was noted */
+    bool owns_jit;
 };
 
 struct spaces {
@@ -42,7 +46,13 @@ int spaces_add(struct spaces *spaces, struct modules *modules, pid_t pid, int pr
 int spaces_refresh(struct spaces *spaces, struct modules *modules, int proc_fd, pid_t tid,
                    int maps_fd, struct space **space, bool *ret_changed);
 
+/* Makes *space a new one that is like it. Returns 0 or -ENOMEM. */
+int spaces_branch(struct spaces *spaces, struct space **space);
+
 void spaces_free(struct spaces *spaces);
+
+/* Notes an address of generated code that was sampled in the space. Returns 0 or -ENOMEM. */
+int space_note_jit(struct space *space, uint64_t address);
 
 /* The mapping that holds `address`, or NULL. */
 const struct mapping *space_find(struct space *space, uint64_t address);

@@ -25,6 +25,7 @@ static void replace_separators(struct text_buffer *buffer, size_t from)
     }
 }
 
+/* As perf's stackcollapse marks them: _[i] inlined, _[j] generated. */
 static void append_line(struct text_buffer *buffer, const struct fgprof_profile *profile,
                         const struct profile_location *location, const struct profile_line *line)
 {
@@ -43,6 +44,8 @@ static void append_line(struct text_buffer *buffer, const struct fgprof_profile 
         text_append(buffer, "_[i]");
     if (location->is_kernel)
         text_append(buffer, "_[k]");
+    if (location->jit_function_plus_1)
+        text_append(buffer, "_[j]");
 }
 
 /* A frame, and those inlined in it after it: outermost first. */

@@ -140,7 +140,8 @@ static bool is_same_location(const void *owner, uint32_t item, const void *key)
     const struct fgprof_profile *profile = owner;
     const struct profile_location *known = &profile->locations[item], *sought = key;
     return known->address == sought->address && known->mapping == sought->mapping &&
-           !known->is_note && !known->is_kernel;
+           known->jit_function_plus_1 == sought->jit_function_plus_1 && !known->is_note &&
+           !known->is_kernel;
 }
 
 static int append_location(struct fgprof_profile *profile, const struct profile_location *location,
@@ -154,19 +155,32 @@ static int append_location(struct fgprof_profile *profile, const struct profile_
     return 0;
 }
 
-int profile_add_location(struct fgprof_profile *profile, uint64_t address, uint32_t mapping,
-                         uint32_t *ret_location, bool *ret_is_new)
+static int add_location(struct fgprof_profile *profile, const struct profile_location *location,
+                        uint32_t *ret_location, bool *ret_is_new)
 {
-    struct profile_location location = {.address = address, .mapping = mapping};
-    uint64_t hash = hash_bytes(&address, sizeof address, mapping);
-    *ret_location =
-        index_find(&profile->location_index, hash, is_same_location, profile, &location);
+    uint64_t hash = hash_bytes(&location->address, sizeof location->address, location->mapping);
+    *ret_location = index_find(&profile->location_index, hash, is_same_location, profile, location);
     *ret_is_new = *ret_location == INDEX_NONE;
     if (!*ret_is_new)
         return 0;
     if (index_add(&profile->location_index, hash, (uint32_t)profile->location_count))
         return -ENOMEM;
-    return append_location(profile, &location, ret_location);
+    return append_location(profile, location, ret_location);
+}
+
+int profile_add_location(struct fgprof_profile *profile, uint64_t address, uint32_t mapping,
+                         uint32_t *ret_location, bool *ret_is_new)
+{
+    const struct profile_location location = {.address = address, .mapping = mapping};
+    return add_location(profile, &location, ret_location, ret_is_new);
+}
+
+int profile_add_jit_location(struct fgprof_profile *profile, uint64_t address, uint32_t mapping,
+                             uint32_t function, uint32_t *ret_location, bool *ret_is_new)
+{
+    const struct profile_location location = {
+        .address = address, .mapping = mapping, .jit_function_plus_1 = function + 1};
+    return add_location(profile, &location, ret_location, ret_is_new);
 }
 
 static bool is_same_kernel_function(const void *owner, uint32_t item, const void *key)

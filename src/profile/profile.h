@@ -41,9 +41,12 @@ struct profile_location {
     uint64_t function_offset;        /* of that address in its function */
     uint32_t mapping;                /* or PROFILE_NO_MAPPING */
     uint32_t first_line, line_count; /* in profile.lines; 0: no name */
-    bool has_debug_info;             /* calls inlined here would be known */
-    bool is_kernel;                  /* a function of the kernel, whose address is not known */
-    bool is_note; /* no place in the code: its name says why the stack ends here */
+    /* Of code that the process generated, the function that was there then, + 1: another may have
+     * been at the same address before. Else 0. */
+    uint32_t jit_function_plus_1;
+    bool has_debug_info; /* calls inlined here would be known */
+    bool is_kernel;      /* a function of the kernel, whose address is not known */
+    bool is_note;        /* no place in the code: its name says why the stack ends here */
 };
 
 struct profile_stack {
@@ -118,6 +121,9 @@ int profile_add_location(struct fgprof_profile *profile, uint64_t address, uint3
 /* A location for all of a function of the kernel, in the mapping of that. */
 int profile_add_kernel_function(struct fgprof_profile *profile, const char *name,
                                 uint32_t *ret_location);
+/* A location of generated code: `function` was there. */
+int profile_add_jit_location(struct fgprof_profile *profile, uint64_t address, uint32_t mapping,
+                             uint32_t function, uint32_t *ret_location, bool *ret_is_new);
 int profile_add_note(struct fgprof_profile *profile, const char *text, uint32_t *ret_location);
 int profile_set_lines(struct fgprof_profile *profile, uint32_t location,
                       const struct profile_line *lines, size_t count);

@@ -159,6 +159,8 @@ static void summarize(const struct recording *recording, struct fgprof_summary *
     summary->samples_assumed = recording->samples_assumed;
     summary->samples_thinned = recording->samples_thinned;
     summary->lacks_files = recording->lacks_files;
+    summary->jit_files_refused = recording->jit_files_refused;
+    summary->jit_bytes_unread = recording->jit_bytes_unread;
     summary->stacks = recording->stacks.stack_count;
     summary->pauses = pauses->count;
     summary->pause_median_ns = histogram_quantile_ns(pauses, 500);

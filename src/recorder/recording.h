@@ -34,8 +34,9 @@ struct recording {
     uint64_t samples_not_captured;
     uint64_t samples_thinned; /* looks at running threads that were not stopped, to spare them */
     uint64_t samples_assumed; /* between the last two looks at a thread that had slept, and moved */
-    struct histogram pauses;  /* of threads that were running */
-    uint64_t running_ns;      /* time of samples whose thread was running */
+    uint64_t jit_files_refused, jit_bytes_unread;
+    struct histogram pauses; /* of threads that were running */
+    uint64_t running_ns;     /* time of samples whose thread was running */
     int error;
 };
 

@@ -1,5 +1,6 @@
 #include "recorder/target.h"
 #include "recorder/target_count.h"
+#include "recorder/target_jit.h"
 #include "recorder/target_sample.h"
 #include "recorder/target_space.h"
 #include "target/priority.h"
@@ -225,6 +226,8 @@ int target_begin_round(struct target *target)
     if (!err && maps_age_ns >= MAPS_MAX_AGE_NS &&
         maps_age_ns >= MAPS_PART_OF_TIME * target->maps_reading_ns)
         err = target_space_refresh(target, &changed);
+    if (err != -ENOMEM)
+        err = target_jit_update(target);
     err = err == -ENOMEM ? err : look_at_all(target);
     /* One has gone, and so another may have come that was not looked for: their number had not
      * changed. */
@@ -323,5 +326,6 @@ int target_finish(struct target *target)
         if (!err)
             err = target_count_end(target, thread, end_ns, true);
     }
-    return err;
+    int jit_err = target_jit_finish(target);
+    return err ? err : jit_err;
 }

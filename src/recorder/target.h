@@ -12,14 +12,29 @@
 #include "recorder/sites.h"
 #include "recorder/stops.h"
 #include "recorder/threads.h"
+#include "module/perf_map.h"
+#include "target/jit_files.h"
 #include "target/process.h"
+
+/* Reading what a target writes of the code that it generates: see target_jit.h. */
+struct target_jit {
+    bool has_owner, has_map, is_refused;
+    struct jit_owner owner;
+    int map_fd;
+    struct perf_map map;
+    off_t map_offset;     /* read so far: of the file, */
+    off_t map_bytes_read; /* and in all */
+    unsigned replacements;
+    uint64_t read_ns, reading_ns; /* when it was read, and how long that took */
+};
 
 struct target {
     struct recording *recording;
     const struct fgprof_options *options;
     struct process process;
     struct space *space; /* NULL: it can't be looked at now */
-    int mem_fd;          /* of the program in `space`: ends when it executes another */
+    struct target_jit jit;
+    int mem_fd; /* of the program in `space`: ends when it executes another */
     int maps_fd;
     struct stack_areas stack_areas;
     struct threads threads;

@@ -1,4 +1,5 @@
 #include "recorder/target_count.h"
+#include "recorder/target_jit.h"
 
 #include <errno.h>
 
@@ -53,10 +54,13 @@ static int count(struct target *target, struct thread *thread, enum thread_state
     bool is_captured = target->stack.cut != STACK_CUT_NOT_CAPTURED;
     struct sample_labels labels;
     uint32_t sample;
+    size_t stacks_before = recording->stacks.stack_count;
     int err = label(target, thread, state, &labels);
     if (!err)
         err = stack_table_add(&recording->stacks, is_captured ? target->space->id : NO_SPACE,
                               &target->stack, &labels, 0, 0, &sample);
+    if (!err && is_captured && recording->stacks.stack_count > stacks_before)
+        err = target_jit_note(target);
     if (err)
         return err;
     struct share share = ledger_take(&thread->ledger, account, recording->period_ns);

@@ -1,4 +1,5 @@
 #include "recorder/target_space.h"
+#include "recorder/target_jit.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,6 +13,9 @@ void target_space_close(struct target *target)
     if (target->maps_fd >= 0)
         close(target->maps_fd);
     target->mem_fd = target->maps_fd = -1;
+    /* It may have written names in the end. */
+    if (target_jit_finish(target))
+        target->recording->error = -ENOMEM;
     target->space = NULL;
 }
 

@@ -1,5 +1,6 @@
 #include "symbol/name_profile.h"
 #include "symbol/kernel_frames.h"
+#include "symbol/name_jit.h"
 #include "symbol/shown_names.h"
 #include "symbol/symbols.h"
 #include "symbol/syscall_names.h"
@@ -99,6 +100,9 @@ static int add_location(struct naming *naming, struct space *space, uint64_t add
                         uint32_t *ret_location)
 {
     const struct mapping *mapping = space_find(space, address);
+    if (mapping && space->jit && jit_find(space->jit, space->id, address))
+        return name_jit_location(naming->profile, naming->names, space, mapping, address,
+                                 ret_location);
     uint32_t mapping_number = PROFILE_NO_MAPPING;
     bool is_new;
     int err = mapping ? mapping_of(naming, space, mapping, &mapping_number) : 0;

@@ -1,0 +1,119 @@
+/* What generated code was called when it was sampled. */
+#include "unit.h"
+#include "module/jit.h"
+
+enum { SPACE = 3, NEXT_SPACE = 4 };
+
+static int set_up(void **state)
+{
+    struct jit *jit;
+    if (jit_new(&jit))
+        return -1;
+    *state = jit;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    jit_free(*state);
+    return 0;
+}
+
+static void announce(struct jit *jit, uint64_t start, uint64_t size, const char *name)
+{
+    assert_int_equal(jit_code_add(&jit->code, start, size, name, strlen(name), 0), 0);
+}
+
+/* Whether what was announced replaces what was sampled. */
+static bool replaces(struct jit *jit)
+{
+    bool is_replaced;
+    assert_int_equal(jit_take_in(jit, &is_replaced), 0);
+    return is_replaced;
+}
+
+static void sample(struct jit *jit, uint32_t space, uint64_t address)
+{
+    assert_int_equal(jit_note(jit, space, address), 0);
+}
+
+static void assert_name(const struct jit *jit, uint32_t space, uint64_t address, const char *name)
+{
+    const struct jit_symbol *symbol = jit_find(jit, space, address);
+    assert_string_equal(symbol ? strings_get(&jit->code.strings, symbol->name) : "-", name);
+}
+
+static void test_a_late_entry_names_what_was_sampled_before(void **state)
+{
+    struct jit *jit = *state;
+    assert_false(replaces(jit));
+    sample(jit, SPACE, 0x1008);
+    sample(jit, SPACE, 0x5000);
+    announce(jit, 0x1000, 0x10, "late");
+    assert_false(replaces(jit));
+    jit_settle(jit);
+    assert_name(jit, SPACE, 0x1008, "late");
+    assert_name(jit, SPACE, 0x5000, "-");
+    assert_name(jit, SPACE, 0x1009, "-"); /* not sampled */
+}
+
+static void test_replaced_code_keeps_its_name(void **state)
+{
+    struct jit *jit = *state;
+    announce(jit, 0x1000, 0x10, "first");
+    assert_false(replaces(jit));
+    sample(jit, SPACE, 0x1008);
+    sample(jit, SPACE, 0x5000);
+    announce(jit, 0x1004, 0x10, "second");
+    assert_true(replaces(jit));
+    sample(jit, NEXT_SPACE, 0x1008);
+    /* What had no name gets one still. */
+    announce(jit, 0x5000, 0x10, "late");
+    assert_false(replaces(jit));
+    jit_settle(jit);
+    assert_name(jit, SPACE, 0x1008, "first");
+    assert_name(jit, NEXT_SPACE, 0x1008, "second");
+    assert_name(jit, SPACE, 0x5000, "late");
+}
+
+static void test_the_first_late_name_is_the_one(void **state)
+{
+    struct jit *jit = *state;
+    sample(jit, SPACE, 0x1008);
+    announce(jit, 0x1000, 0x10, "first");
+    assert_false(replaces(jit));
+    announce(jit, 0x1000, 0x10, "second");
+    assert_true(replaces(jit));
+    jit_settle(jit);
+    assert_name(jit, SPACE, 0x1008, "first");
+}
+
+static void test_only_other_names_of_sampled_addresses_replace(void **state)
+{
+    struct jit *jit = *state;
+    announce(jit, 0x1000, 0x10, "first");
+    announce(jit, 0x2000, 0x10, "never sampled");
+    assert_false(replaces(jit));
+    sample(jit, SPACE, 0x1008);
+    announce(jit, 0x1000, 0x10, "first"); /* again */
+    announce(jit, 0x2000, 0x10, "second");
+    announce(jit, 0x1009, 0x10, "behind it");
+    assert_false(replaces(jit));
+    announce(jit, 0x1004, 0x10, "first"); /* elsewhere: its offset is another */
+    assert_true(replaces(jit));
+    announce(jit, 0x1000, 0x10, "third"); /* nothing was sampled since */
+    assert_false(replaces(jit));
+}
+
+#define WITH_JIT(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WITH_JIT(test_a_late_entry_names_what_was_sampled_before),
+        WITH_JIT(test_replaced_code_keeps_its_name),
+        WITH_JIT(test_the_first_late_name_is_the_one),
+        WITH_JIT(test_only_other_names_of_sampled_addresses_replace),
+    };
+    return cmocka_run_group_tests_name("jit", tests, NULL, NULL);
+}
