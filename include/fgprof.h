@@ -180,9 +180,9 @@ struct fgprof_summary {
     uint64_t modules_unreadable; /* files with frames that have no names for it */
     uint64_t samples_thinned;    /* ticks at which a running thread was not stopped, to spare it */
     bool lacks_files; /* the limit of open files is too low to keep those of all threads open */
-    /* Perf maps and jitdumps, by which processes name the code that they generate, that were not
-     * believed: no regular files, or not of the process's user; and what is left out of the others
-     * for their size. */
+    /* Of perf maps and jitdumps, by which processes name the code that they generate: those that
+     * were not believed, being no regular files, of another user, or older than the process; and
+     * what was left out of the others, as too much or broken. */
     uint64_t jit_files_refused, jit_bytes_unread;
     uint64_t pauses; /* how often a thread that was running was paused */
     uint64_t pause_median_ns, pause_p99_ns, pause_max_ns;

@@ -40,6 +40,18 @@ static void summarize_states(const struct fgprof_summary *summary)
     fputc('\n', stderr);
 }
 
+static void summarize_jit(const struct fgprof_summary *summary)
+{
+    if (summary->jit_files_refused) {
+        fprintf(stderr, "  a perf map or jitdump was not read: it must be a regular file of the "
+                        "process's user or root, and no older than the process\n");
+    }
+    if (summary->jit_bytes_unread) {
+        fprintf(stderr, "  %.1f MB of perf maps or jitdumps were not read: too much, or broken\n",
+                (double)summary->jit_bytes_unread / 1e6);
+    }
+}
+
 static void summarize_unreadable(const fgprof_profile *profile, uint64_t count)
 {
     if (!count)
@@ -77,6 +89,7 @@ static void summarize(const struct cli_options *options, const fgprof_profile *p
                 "  %.2f %% of samples are assumed: a thread long asleep moved between looks\n",
                 percent(summary->samples_assumed, summary->samples));
     }
+    summarize_jit(summary);
     if (summary->lacks_files) {
         fprintf(stderr, "  the limit of open files is too low for so many threads: sampling costs "
                         "more than it need (raise it with ulimit -n)\n");

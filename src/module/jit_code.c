@@ -18,35 +18,97 @@ void jit_code_free(struct jit_code *code)
     free(code->pending.items);
     free(code->lines);
     strings_free(&code->strings);
+    index_free(&code->by_id);
     *code = (struct jit_code){0};
+}
+
+static int intern(struct jit_code *code, const char *name, size_t bytes, uint32_t *ret_name)
+{
+    char text[JIT_NAME_MAX + 1];
+    size_t known = code->strings.count;
+    if (code->text_bytes >= JIT_TEXT_BYTES_MAX)
+        return -ENOSPC;
+    if (bytes > JIT_NAME_MAX) {
+        bytes = JIT_NAME_MAX;
+        /* Between characters (UTF-8). */
+        while (bytes > JIT_NAME_MAX - 4 && ((unsigned char)name[bytes] & 0xc0) == 0x80)
+            bytes--;
+    }
+    memcpy(text, name, bytes);
+    text[bytes] = '\0';
+    if (strings_intern(&code->strings, text, ret_name))
+        return -ENOMEM;
+    if (code->strings.count > known)
+        code->text_bytes += bytes;
+    return 0;
+}
+
+static int append(struct jit_code *code, const struct jit_symbol *symbol)
+{
+    if (code->symbol_count >= JIT_SYMBOLS_MAX)
+        return -ENOSPC;
+    if (array_reserve((void **)&code->symbols, &code->symbol_capacity, code->symbol_count + 1,
+                      sizeof *code->symbols))
+        return -ENOMEM;
+    code->symbols[code->symbol_count++] = *symbol;
+    return 0;
 }
 
 int jit_code_add(struct jit_code *code, uint64_t start, uint64_t size, const char *name,
                  size_t name_bytes, uint32_t line_count)
 {
-    char text[JIT_NAME_MAX + 1];
     struct jit_symbol symbol = {.start = start,
                                 .size = size,
                                 .first_line = (uint32_t)code->line_count - line_count,
                                 .line_count = line_count};
     if (!size)
         return 0;
-    if (code->symbol_count >= JIT_SYMBOLS_MAX)
+    int err = intern(code, name, name_bytes, &symbol.name);
+    return err ? err : append(code, &symbol);
+}
+
+int jit_code_add_line(struct jit_code *code, uint32_t offset, const char *file, size_t file_bytes,
+                      uint32_t line)
+{
+    struct jit_line row = {.offset = offset, .line = line};
+    if (code->line_count >= JIT_LINES_MAX)
         return -ENOSPC;
-    if (name_bytes > JIT_NAME_MAX) {
-        name_bytes = JIT_NAME_MAX;
-        /* Between characters (UTF-8). */
-        while (name_bytes > JIT_NAME_MAX - 4 && ((unsigned char)name[name_bytes] & 0xc0) == 0x80)
-            name_bytes--;
-    }
-    memcpy(text, name, name_bytes);
-    text[name_bytes] = '\0';
-    if (strings_intern(&code->strings, text, &symbol.name) ||
-        array_reserve((void **)&code->symbols, &code->symbol_capacity, code->symbol_count + 1,
-                      sizeof *code->symbols))
+    int err = intern(code, file, file_bytes, &row.file);
+    if (err)
+        return err;
+    if (array_reserve((void **)&code->lines, &code->line_capacity, code->line_count + 1,
+                      sizeof *code->lines))
         return -ENOMEM;
-    code->symbols[code->symbol_count++] = symbol;
+    if (!code->line_count || offset < code->lowest_line_offset)
+        code->lowest_line_offset = offset;
+    code->lines[code->line_count++] = row;
     return 0;
+}
+
+static bool has_id(const void *owner, uint32_t item, const void *key)
+{
+    const struct jit_code *code = owner;
+    return code->symbols[item].id == *(const uint64_t *)key;
+}
+
+int jit_code_identify(struct jit_code *code, uint64_t id)
+{
+    uint64_t hash = hash_bytes(&id, sizeof id, 0);
+    if (!code->symbol_count || index_find(&code->by_id, hash, has_id, code, &id) != INDEX_NONE)
+        return 0;
+    uint32_t number = (uint32_t)code->symbol_count - 1;
+    code->symbols[number].id = id;
+    return index_add(&code->by_id, hash, number);
+}
+
+int jit_code_move(struct jit_code *code, uint64_t id, uint64_t start)
+{
+    uint32_t number = index_find(&code->by_id, hash_bytes(&id, sizeof id, 0), has_id, code, &id);
+    if (number == INDEX_NONE)
+        return 0;
+    struct jit_symbol moved = code->symbols[number];
+    moved.start = start;
+    return moved.size > UINT64_MAX - start ? 0 : append(code, &moved);
 }
 
 /* Puts newer ranges over older ones: `result` has room for twice the newer and the older, and gets
@@ -154,13 +216,21 @@ uint32_t jit_code_find_pending(const struct jit_code *code, uint64_t address)
     return find(&code->pending, address);
 }
 
+/* V8 writes addresses as they will be in the ELF file that perf inject makes of the code, where it
+ * follows the header (PerfJitLogger::LogWriteDebugInfo in its src/diagnostics/perf-jit.cc; 64
+ * bytes, sizeof(Elf64_Ehdr)). So has who has no line in the first 64 bytes of any function. */
+#define LINE_SHIFT 64
+
 const struct jit_line *jit_code_line(const struct jit_code *code, const struct jit_symbol *symbol,
                                      uint64_t address)
 {
     const struct jit_line *found = NULL;
+    uint64_t offset = address - symbol->start;
+    if (code->lowest_line_offset >= LINE_SHIFT)
+        offset += LINE_SHIFT;
     for (uint32_t i = 0; i < symbol->line_count; i++) {
         const struct jit_line *line = &code->lines[symbol->first_line + i];
-        if (line->offset <= address - symbol->start && (!found || line->offset >= found->offset))
+        if (line->offset <= offset && (!found || line->offset >= found->offset))
             found = line;
     }
     return found;

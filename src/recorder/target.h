@@ -12,19 +12,16 @@
 #include "recorder/sites.h"
 #include "recorder/stops.h"
 #include "recorder/threads.h"
-#include "module/perf_map.h"
+#include "module/jit_source.h"
 #include "target/jit_files.h"
 #include "target/process.h"
 
 /* Reading what a target writes of the code that it generates: see target_jit.h. */
 struct target_jit {
-    bool has_owner, has_map, is_refused;
+    bool has_owner, is_refused;
     struct jit_owner owner;
-    int map_fd;
-    struct perf_map map;
-    off_t map_offset;     /* read so far: of the file, */
-    off_t map_bytes_read; /* and in all */
-    unsigned replacements;
+    struct jit_source map, dump;
+    unsigned replacements;        /* of code that was sampled */
     uint64_t read_ns, reading_ns; /* when it was read, and how long that took */
 };
 
