@@ -1,4 +1,4 @@
-/* Naming of what needs no module: stacks without frames, and their labels. */
+/* Naming of what needs no module: stacks without frames, their labels, and generated code. */
 #include "unit.h"
 #include "symbol/name_profile.h"
 
@@ -20,6 +20,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     struct counted *counted = *state;
+    spaces_free(&counted->spaces);
     stack_table_free(&counted->table);
     strings_free(&counted->strings);
     free(counted);
@@ -140,6 +141,88 @@ static void test_the_kernels_functions_are_above(void **state)
     fgprof_profile_free(profile);
 }
 
+/* A space with a page of generated code at 0x1000. */
+static struct space *add_space(struct counted *counted)
+{
+    static const char maps[] = "1000-2000 rwxp 00000000 00:00 0 \n";
+    struct modules modules = {0};
+    struct space *space;
+    int fd = file_of_text(maps), proc_fd = open("/proc/self", O_PATH | O_DIRECTORY);
+    assert_int_equal(spaces_add(&counted->spaces, &modules, 7, proc_fd, getpid(), fd, &space), 0);
+    close(proc_fd);
+    close(fd);
+    return space;
+}
+
+static void add_generated(struct counted *counted, struct space *space, uint64_t address)
+{
+    struct stack stack = {.addresses = &address, .depth = 1};
+    struct sample_labels labels = {.state = THREAD_RUNNING, .syscall_number = -1};
+    uint32_t sample;
+    assert_int_equal(stack_table_add(&counted->table, space->id, &stack, &labels, 2, 20, &sample),
+                     0);
+    assert_int_equal(space_note_jit(space, address), 0);
+}
+
+static const struct profile_location *location_of(const struct fgprof_profile *profile,
+                                                  size_t sample)
+{
+    const struct profile_stack *stack = &profile->stacks[profile->samples[sample].stack];
+    return &profile->locations[profile->stack_locations[stack->first_location]];
+}
+
+static void assert_generated(const struct fgprof_profile *profile, size_t sample, const char *name,
+                             const char *file, uint32_t line)
+{
+    const struct profile_location *location = location_of(profile, sample);
+    assert_int_equal(location->line_count, 1);
+    const struct profile_line *row = &profile->lines[location->first_line];
+    assert_string_equal(strings_get(&profile->strings, profile->functions[row->function].name),
+                        name);
+    assert_string_equal(strings_get(&profile->strings, profile->functions[row->function].file),
+                        file);
+    assert_int_equal(row->line, line);
+    assert_int_equal(location->jit_function_plus_1, row->function + 1);
+    assert_string_equal(strings_get(&profile->strings, profile->mappings[location->mapping].path),
+                        "[jit]");
+}
+
+static void test_generated_code(void **state)
+{
+    struct counted *counted = *state;
+    struct space *space = add_space(counted);
+    bool is_replaced;
+    add_generated(counted, space, 0x1008);
+    add_generated(counted, space, 0x1800);
+    struct jit *jit = space->jit;
+    assert_int_equal(jit_code_add_line(&jit->code, 4, "a.lua", 5, 12), 0);
+    assert_int_equal(jit_code_add(&jit->code, 0x1000, 0x10, "_ZN1a1bEv", 9, 1), 0);
+    assert_int_equal(jit_take_in(jit, &is_replaced), 0);
+    assert_int_equal(jit_code_add(&jit->code, 0x1000, 0x10, "second", 6, 0), 0);
+    assert_int_equal(jit_take_in(jit, &is_replaced), 0);
+    assert_true(is_replaced);
+    assert_int_equal(spaces_branch(&counted->spaces, &space), 0);
+    add_generated(counted, space, 0x1008);
+    jit_settle(jit);
+    struct fgprof_profile *profile = named(counted);
+    assert_int_equal(profile->sample_count, 3);
+    assert_generated(profile, 0, "a::b", "a.lua", 12);
+    assert_int_equal(location_of(profile, 0)->function_offset, 8);
+    assert_int_equal(location_of(profile, 1)->line_count, 0);
+    assert_int_equal(location_of(profile, 1)->jit_function_plus_1, 0);
+    assert_generated(profile, 2, "second", "", 0);
+    /* Each mapping claims what is true of it. */
+    const struct profile_mapping *jit_mapping =
+        &profile->mappings[location_of(profile, 0)->mapping];
+    const struct profile_mapping *anonymous = &profile->mappings[location_of(profile, 1)->mapping];
+    assert_true(jit_mapping->has_functions);
+    assert_false(jit_mapping->has_files || jit_mapping->has_lines || jit_mapping->has_inlined);
+    assert_string_equal(strings_get(&profile->strings, anonymous->path), "[anon]");
+    assert_false(anonymous->has_functions);
+    assert_int_equal(profile->summary.samples_unnamed, 2);
+    fgprof_profile_free(profile);
+}
+
 static void test_nothing_counted(void **state)
 {
     struct fgprof_profile *profile = named(*state);
@@ -156,6 +239,7 @@ int main(void)
         WITH_COUNTED(test_labels_are_named),
         WITH_COUNTED(test_cut_stacks_end_in_a_note),
         WITH_COUNTED(test_the_kernels_functions_are_above),
+        WITH_COUNTED(test_generated_code),
         WITH_COUNTED(test_nothing_counted),
     };
     return cmocka_run_group_tests_name("name_profile", tests, NULL, NULL);

@@ -90,6 +90,25 @@ static void test_inlined_calls_are_marked_and_outermost_first(void **state)
     assert_folded(profile, "main;outer;middle_[i];deepest_[i] 5\n");
 }
 
+static void test_generated_code_is_marked(void **state)
+{
+    struct fgprof_profile *profile = *state;
+    uint32_t function_number, leaf, root = function(profile, 2, "main");
+    bool is_new;
+    assert_int_equal(profile_add_function(profile, "handle /srv/app.js:10:3", "", "/srv/app.js",
+                                          &function_number),
+                     0);
+    struct profile_line line = {.function = function_number, .line = 12};
+    assert_int_equal(
+        profile_add_jit_location(profile, 1, PROFILE_NO_MAPPING, function_number, &leaf, &is_new),
+        0);
+    assert_int_equal(profile_set_lines(profile, leaf, &line, 1), 0);
+    MAKE_SAMPLE(profile, "app", 0, 5, leaf, root);
+    assert_folded(profile, "main;handle /srv/app.js:10:3_[j] 5\n");
+    assert_int_equal(fgprof_profile_set_folded_flags(profile, FGPROF_FOLDED_LINES), 0);
+    assert_folded(profile, "main;handle /srv/app.js:10:3 (app.js:12)_[j] 5\n");
+}
+
 static void test_frames_without_a_name(void **state)
 {
     struct fgprof_profile *profile = *state;
@@ -345,6 +364,7 @@ int main(void)
         WITH_PROFILE(test_equal_lines_are_one),
         WITH_PROFILE(test_separators_in_names_are_replaced),
         WITH_PROFILE(test_inlined_calls_are_marked_and_outermost_first),
+        WITH_PROFILE(test_generated_code_is_marked),
         WITH_PROFILE(test_frames_without_a_name),
         WITH_PROFILE(test_a_sample_without_frames_still_counts),
         WITH_PROFILE(test_no_stack_ends_like_a_count),

@@ -85,6 +85,23 @@ static void test_locations_are_interned(void **state)
     assert_false(profile->locations[next].is_note);
 }
 
+/* What is at an address may be replaced: it is another place then. */
+static void test_generated_code_is_known_by_its_function_too(void **state)
+{
+    struct fgprof_profile *profile = *state;
+    uint32_t plain, first, second, again;
+    bool is_new;
+    assert_int_equal(profile_add_location(profile, 0x1000, 0, &plain, &is_new), 0);
+    assert_int_equal(profile_add_jit_location(profile, 0x1000, 0, 0, &first, &is_new), 0);
+    assert_true(is_new);
+    assert_int_equal(profile_add_jit_location(profile, 0x1000, 0, 1, &second, &is_new), 0);
+    assert_true(is_new);
+    assert_int_equal(profile_add_jit_location(profile, 0x1000, 0, 0, &again, &is_new), 0);
+    assert_false(is_new);
+    assert_int_equal(again, first);
+    assert_int_equal(profile->location_count, 3);
+}
+
 static void test_lines_belong_to_their_location(void **state)
 {
     struct fgprof_profile *profile = *state;
@@ -250,6 +267,7 @@ int main(void)
         WITH_PROFILE(test_functions_are_interned),
         WITH_PROFILE(test_mappings_are_told_apart_by_place_and_file),
         WITH_PROFILE(test_locations_are_interned),
+        WITH_PROFILE(test_generated_code_is_known_by_its_function_too),
         WITH_PROFILE(test_lines_belong_to_their_location),
         WITH_PROFILE(test_notes_are_interned_and_no_places),
         WITH_PROFILE(test_stacks_are_interned),

@@ -444,6 +444,39 @@ static void test_code_of_a_file_grows_down(void **state)
     assert_false(refresh(world, line_of(world, 1, 0x201000, 0x203000, "r-xp", 0x1000)));
 }
 
+static void test_a_branch_is_alike(void **state)
+{
+    struct world *world = *state;
+    bool is_replaced;
+    assert_int_equal(add(world, joined(ANONYMOUS(100000, 101000),
+                                       line_of(world, 1, 0x201000, 0x204000, "r-xp", 0x1000))),
+                     0);
+    struct space *before = world->space;
+    assert_int_equal(space_note_jit(before, 0x100008), 0);
+    assert_int_equal(jit_code_add(&before->jit->code, 0x100000, 0x10, "f", 1, 0), 0);
+    assert_int_equal(jit_take_in(before->jit, &is_replaced), 0);
+    assert_int_equal(spaces_branch(&world->spaces, &world->space), 0);
+    assert_ptr_not_equal(world->space, before);
+    assert_int_equal(world->spaces.count, 2);
+    assert_int_equal(world->space->id, 1);
+    assert_int_equal(world->space->pid, 7);
+    assert_found(world, 0x100008, 0x100000, 0x101000);
+    assert_found(world, 0x201008, 0x201000, 0x204000);
+    assert_int_equal(space_find(world->space, 0x201008)->bias, space_find(before, 0x201008)->bias);
+    /* What is mapped later is the branch's alone; what code is called is known to both. */
+    assert_true(refresh(world, ANONYMOUS(300000, 301000)));
+    assert_null(space_find(before, 0x300000));
+    assert_int_equal(space_note_jit(world->space, 0x10000a), 0);
+    assert_true(refresh(world, line_of(world, 1, 0x100000, 0x103000, "r-xp", 0x1000)));
+    assert_int_equal(world->space->id, 2);
+    assert_int_equal(space_note_jit(world->space, 0x10000b), 0);
+    jit_settle(before->jit);
+    assert_non_null(jit_find(before->jit, 0, 0x100008));
+    assert_non_null(jit_find(before->jit, 1, 0x10000a));
+    assert_non_null(jit_find(before->jit, 2, 0x10000b));
+    assert_null(jit_find(before->jit, 1, 0x100008));
+}
+
 static void test_maps_of_this_process(void **state)
 {
     struct world *world = *state;
@@ -521,6 +554,7 @@ int main(void)
         IN_WORLD(test_anonymous_code_grows_together),
         IN_WORLD(test_code_of_a_file_grows_up),
         IN_WORLD(test_code_of_a_file_grows_down),
+        IN_WORLD(test_a_branch_is_alike),
         IN_WORLD(test_maps_of_this_process),
         IN_WORLD(test_vdso_of_this_process),
     };
