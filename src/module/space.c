@@ -149,7 +149,7 @@ int spaces_add(struct spaces *spaces, struct modules *modules, pid_t pid, int pr
     if (!space)
         return -ENOMEM;
     space->pid = pid;
-    space->id = (uint32_t)spaces->count;
+    space->id = space->origin = (uint32_t)spaces->count;
     struct reading reading = {.space = space, .modules = modules, .proc_fd = proc_fd, .tid = tid};
     int err = read_maps(&reading, maps_fd);
     /* A mapping that changed while we read contradicts an earlier line: what was read stands. */
@@ -197,6 +197,7 @@ int spaces_branch(struct spaces *spaces, struct space **space)
         return err;
     }
     *branch = (struct space){.id = (uint32_t)spaces->count,
+                             .origin = from->origin,
                              .pid = from->pid,
                              .mappings = mappings,
                              .mapping_capacity = from->mapping_count + 1,

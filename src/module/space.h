@@ -22,7 +22,8 @@ struct mapping {
 };
 
 struct space {
-    uint32_t id; /* its number in struct spaces */
+    uint32_t id;     /* its number in struct spaces */
+    uint32_t origin; /* of the first that it is a branch of, or its own: the files lie alike */
     pid_t pid;
     struct mapping *mappings;
     size_t mapping_count, mapping_capacity;

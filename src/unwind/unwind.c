@@ -6,7 +6,7 @@
 
 struct unwinder {
     struct rule_tables rules;
-    struct libunwind **libunwinds; /* by the space's number; NULL until needed */
+    struct libunwind **libunwinds; /* by the number of the space's origin; NULL until needed */
     size_t libunwind_count, libunwind_capacity;
 };
 
@@ -50,7 +50,7 @@ static void begin(struct walk *walk)
 
 static int unwind_by_libunwind(struct unwinder *unwinder, struct walk *walk)
 {
-    uint32_t space = walk->space->id;
+    uint32_t space = walk->space->origin;
     if (space >= unwinder->libunwind_count) {
         if (array_reserve((void **)&unwinder->libunwinds, &unwinder->libunwind_capacity, space + 1u,
                           sizeof *unwinder->libunwinds))
