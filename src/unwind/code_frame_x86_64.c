@@ -123,6 +123,16 @@ static void write_frame_pointer(struct state *state, ZydisMnemonic mnemonic,
         forget(state); /* and with it, where the caller's is */
 }
 
+/* mov %rbp,displacement(%rsp): as HotSpot's compiler saves it, and takes it back by pop. */
+static bool is_save(const struct state *state, const ZydisDecodedOperand operands[])
+{
+    const ZydisDecodedOperandMem *place = &operands[0].mem;
+    return operands[0].type == ZYDIS_OPERAND_TYPE_MEMORY && place->base == ZYDIS_REGISTER_RSP &&
+           place->index == ZYDIS_REGISTER_NONE && is_register(&operands[1], ZYDIS_REGISTER_RBP) &&
+           !state->has_frame_pointer && !state->saved_depth && place->disp.value >= 0 &&
+           place->disp.value < state->depth;
+}
+
 static bool writes(const ZydisDecodedInstruction *instruction, const ZydisDecodedOperand operands[],
                    ZydisRegister wide)
 {
@@ -204,7 +214,9 @@ static void follow(struct flow *flow, size_t at, const ZydisDecodedInstruction *
     default:
         break;
     }
-    if (instruction->meta.category == ZYDIS_CATEGORY_COND_BR)
+    if (instruction->mnemonic == ZYDIS_MNEMONIC_MOV && is_save(state, operands))
+        state->saved_depth = state->depth - (int32_t)operands[0].mem.disp.value;
+    else if (instruction->meta.category == ZYDIS_CATEGORY_COND_BR)
         note_jump(flow, at, instruction, &operands[0]);
     else if (writes(instruction, operands, ZYDIS_REGISTER_RSP))
         write_sp(state, instruction->mnemonic, operands);

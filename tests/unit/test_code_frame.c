@@ -18,6 +18,11 @@ static void check_by_sp(const uint8_t *code, size_t bytes, size_t at, int32_t re
     assert_false(frame.has_saved_frame_pointer);
 }
 
+static void check_unknown(const uint8_t *code, size_t bytes, size_t at)
+{
+    assert_int_equal(code_frame_at(code, bytes, at).kind, CODE_FRAME_UNKNOWN);
+}
+
 static void test_every_instruction(void **state)
 {
     (void)state;
@@ -62,6 +67,33 @@ static void test_a_saved_frame_pointer_that_is_none(void **state)
     assert_int_equal(frame.saved_frame_pointer, 16);
 }
 
+/* As compiled Java has it, with frame pointers and without:
+ *  0 sub $24,%rsp; 4 mov %rbp,16(%rsp); 9 mov %rsp,%rbp; 12 add $16,%rbp; 16 nop; 17 add $16,%rsp;
+ * 21 pop %rbp; 22 nop; 23 ret */
+static void test_a_frame_pointer_saved_by_a_move(void **state)
+{
+    (void)state;
+    static const uint8_t code[] = {0x48, 0x83, 0xec, 0x18, 0x48, 0x89, 0x6c, 0x24,
+                                   0x10, 0x48, 0x89, 0xe5, 0x48, 0x83, 0xc5, 0x10,
+                                   0x90, 0x48, 0x83, 0xc4, 0x10, 0x5d, 0x90, 0xc3};
+    static const size_t saved[] = {9, 12, 16, 17};
+    check_by_sp(code, sizeof code, 4, 24);
+    for (size_t i = 0; i < sizeof saved / sizeof *saved; i++) {
+        struct code_frame frame = code_frame_at(code, sizeof code, saved[i]);
+        assert_int_equal(frame.kind, CODE_FRAME_BY_SP);
+        assert_int_equal(frame.return_address, 24);
+        assert_true(frame.has_saved_frame_pointer);
+        assert_int_equal(frame.saved_frame_pointer, 16);
+    }
+    check_by_sp(code, sizeof code, 22, 0);
+    check_by_sp(code, sizeof code, 23, 0);
+    /* Outside of the frame nothing is saved: 24(%rsp) is where the return address is. */
+    uint8_t outside[sizeof code];
+    memcpy(outside, code, sizeof code);
+    outside[8] = 24;
+    check_unknown(outside, sizeof outside, 12);
+}
+
 /* 0 sub $8,%rsp; 4 jmp 9; 6 nop; 7 nop; 8 nop; 9 dec %edi; 11 jne 6; 13 add $8,%rsp; 17 ret: the
  * loop's body is reached from its end. */
 static void test_a_loop(void **state)
@@ -83,11 +115,6 @@ static void test_behind_a_call_that_does_not_return(void **state)
                                    0xec, 0x08, 0xff, 0xd0, 0x90, 0xc3};
     check_by_sp(code, sizeof code, 8, 8);
     check_by_sp(code, sizeof code, 11, 0);
-}
-
-static void check_unknown(const uint8_t *code, size_t bytes, size_t at)
-{
-    assert_int_equal(code_frame_at(code, bytes, at).kind, CODE_FRAME_UNKNOWN);
 }
 
 static void test_what_can_not_be_told(void **state)
@@ -178,6 +205,7 @@ int main(void)
         cmocka_unit_test(test_every_instruction),
         cmocka_unit_test(test_a_frame_pointer),
         cmocka_unit_test(test_a_saved_frame_pointer_that_is_none),
+        cmocka_unit_test(test_a_frame_pointer_saved_by_a_move),
         cmocka_unit_test(test_a_loop),
         cmocka_unit_test(test_behind_a_call_that_does_not_return),
         cmocka_unit_test(test_what_can_not_be_told),
