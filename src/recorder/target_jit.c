@@ -1,4 +1,5 @@
 #include "recorder/target_jit.h"
+#include "target/memory.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -7,6 +8,7 @@
  * milliseconds. */
 #define READING_PART_OF_TIME 20
 #define TURN_BYTES (1u << 20)
+#define FUNCTION_BYTES_MAX 8192 /* of its code, to learn how it is unwound */
 /* Replaced code begins a new space, each with its own stacks. After so many the names are read only
  * at the end, when what was sampled at an address first names all of it. */
 #define REPLACEMENTS_MAX 1000
@@ -23,6 +25,25 @@ int target_jit_note(struct target *target)
             return err;
     }
     return 0;
+}
+
+int target_jit_learn(struct target *target, uint64_t address, bool *ret_has_learnt)
+{
+    uint8_t code[FUNCTION_BYTES_MAX];
+    const struct jit *jit = target->space->jit;
+    uint32_t number = jit ? jit_code_find(&jit->code, address) : JIT_NO_SYMBOL;
+    *ret_has_learnt = number != JIT_NO_SYMBOL || target->jit.read_ns;
+    if (number == JIT_NO_SYMBOL) {
+        /* Once names were looked for: so that it is not asked for again. */
+        return *ret_has_learnt ? unwinder_learn(target->recording->unwinder, target->space, address,
+                                                address, code, 0)
+                               : 0;
+    }
+    const struct jit_symbol *symbol = &jit->code.symbols[number];
+    size_t bytes = symbol->size < sizeof code ? symbol->size : sizeof code;
+    bytes = memory_read(target->capture->request.tid, symbol->start, code, bytes);
+    return unwinder_learn(target->recording->unwinder, target->space, address, symbol->start, code,
+                          bytes);
 }
 
 static void refuse(struct target *target)

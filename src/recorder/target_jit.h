@@ -10,6 +10,10 @@
  * Returns 0 or -ENOMEM. */
 int target_jit_note(struct target *target);
 
+/* Learns how to unwind from an address of generated code, where that is in a function whose start
+ * is known by now. *ret_has_learnt: what was not known before. Returns 0 or -ENOMEM. */
+int target_jit_learn(struct target *target, uint64_t address, bool *ret_has_learnt);
+
 /* Takes in what the target has written since the last time, and makes target->space a new one where
  * that replaces what was sampled. Returns 0 or -ENOMEM. */
 int target_jit_update(struct target *target);

@@ -1,4 +1,5 @@
 #include "recorder/target_unwind.h"
+#include "recorder/target_jit.h"
 #include "recorder/target_space.h"
 #include "unwind/frame_pointer.h"
 
@@ -57,7 +58,12 @@ static int unwind(struct target *target, struct thread *thread, struct unwind_hi
             err = target_space_refresh(target, &maps_changed);
         if (err)
             return err;
-        if (maps_changed)
+        bool has_learnt = false;
+        if (!maps_changed && hints.unlearnt_address)
+            err = target_jit_learn(target, hints.unlearnt_address, &has_learnt);
+        if (err)
+            return err;
+        if (maps_changed || has_learnt)
             continue;
         if (hints.needs_more_stack && !target->snapshot->stack.end_is_known &&
             target_space_refresh_areas(target))

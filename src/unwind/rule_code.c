@@ -57,3 +57,10 @@ struct rule rule_from_code(struct module *module, uint64_t address)
         frame = frame_in_stub(module, address);
     return frame.kind == CODE_FRAME_BY_SP ? rule_of_frame(&frame) : none;
 }
+
+struct rule rule_from_bytes(const uint8_t *code, size_t code_bytes, size_t at)
+{
+    struct code_frame frame = code_frame_at(code, code_bytes, at);
+    return frame.kind == CODE_FRAME_BY_SP ? rule_of_frame(&frame)
+                                          : (struct rule){.kind = RULE_NONE};
+}

@@ -8,4 +8,7 @@
  * return address is; RULE_NONE where it does not, or the frame pointer is to be followed. */
 struct rule rule_from_code(struct module *module, uint64_t address);
 
+/* The same of the byte at `at` of `code`, which begins with its function. */
+struct rule rule_from_bytes(const uint8_t *code, size_t code_bytes, size_t at);
+
 #endif

@@ -106,6 +106,23 @@ static int make(struct rule_tables *tables, struct rule_table *table, struct mod
     return 0;
 }
 
+static const struct rule *find(const struct rule_table *table, uint64_t address)
+{
+    const struct rule_slot *slot = table->slot_count ? find_slot(table, address) : NULL;
+    return slot && slot->address_plus_1 ? &slot->rule : NULL;
+}
+
+/* Adds the rule of an address that has none. NULL where memory is short. */
+static const struct rule *add(struct rule_table *table, uint64_t address, const struct rule *rule)
+{
+    if ((table->used + 1) * 2 > table->slot_count && grow(table))
+        return NULL;
+    struct rule_slot *slot = find_slot(table, address);
+    *slot = (struct rule_slot){address + 1, *rule};
+    table->used++;
+    return &slot->rule;
+}
+
 const struct rule *rule_tables_find(struct rule_tables *tables, struct module *module,
                                     uint64_t address)
 {
@@ -117,20 +134,33 @@ const struct rule *rule_tables_find(struct rule_tables *tables, struct module *m
         module->number < tables->count ? &tables->items[module->number] : table_of(tables, module);
     if (!table)
         return NULL;
-    if (table->slot_count) {
-        const struct rule_slot *known = find_slot(table, address);
-        if (known->address_plus_1)
-            return &known->rule;
-    }
+    const struct rule *known = find(table, address);
+    if (known)
+        return known;
     struct rule rule;
-    if (make(tables, table, module, address, &rule) ||
-        ((table->used + 1) * 2 > table->slot_count && grow(table)))
-        return NULL;
-    struct rule_slot *slot = find_slot(table, address);
-    slot->address_plus_1 = address + 1;
-    slot->rule = rule;
-    table->used++;
-    return &slot->rule;
+    return make(tables, table, module, address, &rule) ? NULL : add(table, address, &rule);
+}
+
+const struct rule *rule_tables_find_generated(const struct rule_tables *tables, uint32_t space,
+                                              uint64_t address)
+{
+    return space < tables->generated_count ? find(&tables->generated[space], address) : NULL;
+}
+
+int rule_tables_learn_generated(struct rule_tables *tables, uint32_t space, uint64_t address,
+                                uint64_t function, const uint8_t *code, size_t code_bytes)
+{
+    if (rule_tables_find_generated(tables, space, address) || address == UINT64_MAX)
+        return 0;
+    if (array_reserve((void **)&tables->generated, &tables->generated_capacity, space + 1u,
+                      sizeof *tables->generated))
+        return -ENOMEM;
+    while (tables->generated_count <= space)
+        tables->generated[tables->generated_count++] = (struct rule_table){0};
+    struct rule rule = {.kind = RULE_NONE};
+    if (address - function < code_bytes)
+        rule = rule_from_bytes(code, code_bytes, address - function);
+    return add(&tables->generated[space], address, &rule) ? 0 : -ENOMEM;
 }
 
 uint64_t rule_tables_function(struct rule_tables *tables, struct module *module, uint64_t address)
@@ -153,6 +183,9 @@ void rule_tables_free(struct rule_tables *tables)
         free(tables->items[i].slots);
     }
     free(tables->items);
+    for (size_t i = 0; i < tables->generated_count; i++)
+        free(tables->generated[i].slots);
+    free(tables->generated);
     free(tables->scratch);
     *tables = (struct rule_tables){0};
 }

@@ -24,6 +24,8 @@ struct rule_table {
 struct rule_tables {
     struct rule_table *items; /* by the module's number */
     size_t count, capacity;
+    struct rule_table *generated; /* of generated code, by the space's number */
+    size_t generated_count, generated_capacity;
     struct cfi_entry *scratch;
 };
 
@@ -31,6 +33,16 @@ struct rule_tables {
  * where memory is short. */
 const struct rule *rule_tables_find(struct rule_tables *tables, struct module *module,
                                     uint64_t address);
+
+/* The rule of an address of generated code in the space with this number; NULL where it was not
+ * learnt. Valid until the next is. */
+const struct rule *rule_tables_find_generated(const struct rule_tables *tables, uint32_t space,
+                                              uint64_t address);
+
+/* Learns it from the machine code of its function, which begins at `function`, as far as that could
+ * be read; what it does not tell is learnt to be so. Returns 0 or -ENOMEM. */
+int rule_tables_learn_generated(struct rule_tables *tables, uint32_t space, uint64_t address,
+                                uint64_t function, const uint8_t *code, size_t code_bytes);
 
 /* The start of the function that holds `address`, by its call frame information, Go's function
  * table, or else the symbol table; 0 where there is none of these. */

@@ -73,3 +73,10 @@ int unwind_snapshot(struct unwinder *unwinder, struct space *space, const struct
     int err = walk_by_rules(&walk, &unwinder->rules);
     return err == -ENOTSUP ? unwind_by_libunwind(unwinder, &walk) : err;
 }
+
+int unwinder_learn(struct unwinder *unwinder, const struct space *space, uint64_t address,
+                   uint64_t function, const uint8_t *code, size_t code_bytes)
+{
+    return rule_tables_learn_generated(&unwinder->rules, space->id, address, function, code,
+                                       code_bytes);
+}

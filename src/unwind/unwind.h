@@ -25,6 +25,7 @@ struct unwind_hints {
     uint64_t function_address; /* where in it the frame is */
     uint64_t function_sp;      /* the stack pointer in it: its frame lies above */
     bool has_unknown_address;  /* a frame lies in no known mapping */
+    uint64_t unlearnt_address; /* a frame's, in generated code: see unwinder_learn; else 0 */
 };
 
 /* Unwinds `snapshot`, taken in `space`, into `stack`, no deeper than `max_depth` frames: by rules,
@@ -32,5 +33,11 @@ struct unwind_hints {
  * Modules and spaces must have numbers of their own. Returns 0 or -ENOMEM. */
 int unwind_snapshot(struct unwinder *unwinder, struct space *space, const struct snapshot *snapshot,
                     size_t max_depth, struct stack *stack, struct unwind_hints *ret_hints);
+
+/* Learns from the machine code of its function, which begins at `function`, where the return
+ * address is at an address of generated code in the space: before a function has its frame pointer
+ * set up, and where it never has, that would lead to its caller's caller. Returns 0 or -ENOMEM. */
+int unwinder_learn(struct unwinder *unwinder, const struct space *space, uint64_t address,
+                   uint64_t function, const uint8_t *code, size_t code_bytes);
 
 #endif

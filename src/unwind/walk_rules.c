@@ -384,6 +384,10 @@ static const struct rule *rule_of(const struct walk *walk, struct rule_tables *t
         rule = rule_tables_find(tables, mapping->module, *ret_address - mapping->bias);
         if (!rule)
             return NULL;
+    } else {
+        rule = rule_tables_find_generated(tables, walk->space->id, *ret_address);
+        if (!rule && !walk->hints->unlearnt_address)
+            walk->hints->unlearnt_address = *ret_address;
     }
     bool was_not_called = false;
     bool is_certain = rule && rule->is_no_call && !frame->is_exact;

@@ -59,6 +59,15 @@ def test_a_late_perf_map(world):
     assert count_of(stacks, "late function_[j]") > 0.8 * sum(stacks.values()), stacks
 
 
+def test_generated_code_without_a_frame_pointer(world):
+    if os.uname().machine != "x86_64":
+        raise Skip("the fixture's code is for x86-64")
+    stacks, done = run_fixture(world, "bare", seconds=1)
+    whole = sum(count for stack, count in stacks.items() if stack[0] == "_start" and
+                stack[-3:] == ("run_generated", "framed caller_[j]", "bare leaf_[j]"))
+    assert whole > 0.8 * sum(stacks.values()), stacks
+
+
 def test_a_linked_perf_map_is_refused(world):
     stacks, done = run_fixture(world, "linked", seconds=1)
     assert "linked function" not in done.stdout, done.stdout
@@ -199,14 +208,21 @@ public class Busy {
 """
 
 
-def test_java_perf_map(world):
-    if not shutil.which("javac"):
+def compiled_java(world):
+    """The directory of the compiled program."""
+    if not shutil.which("javac") or not shutil.which("jcmd"):
         raise Skip("no JDK")
     directory = world.path("java")
-    os.mkdir(directory)
-    with open(directory + "/Busy.java", "w") as file:
-        file.write(JAVA_PROGRAM)
-    tool("javac", "-d", directory, directory + "/Busy.java")
+    if not os.path.exists(directory):
+        os.mkdir(directory)
+        with open(directory + "/Busy.java", "w") as file:
+            file.write(JAVA_PROGRAM)
+        tool("javac", "-d", directory, directory + "/Busy.java")
+    return directory
+
+
+def test_java_perf_map(world):
+    directory = compiled_java(world)
     # The JVM writes its map when it ends.
     done = world.fgprof("run", "-t", "--", "java", "-XX:+UnlockDiagnosticVMOptions",
                         "-XX:+DumpPerfMapAtExit", "-XX:+PreserveFramePointer",
@@ -225,3 +241,24 @@ def test_java_perf_map(world):
     whole = sum(count for stack, count in busy.items()
                 if has(stack, "clone", "JavaMain", "Interpreter_[j]", "Busy.busyNamedMethod"))
     assert whole > 0.95 * sum(busy.values()), busy
+
+
+def test_java_without_frame_pointers(world):
+    target = subprocess.Popen(["java", "-XX:CompileCommand=quiet",
+                               "-XX:CompileCommand=dontinline,Busy.busyNamedMethod",
+                               "-cp", compiled_java(world), "Busy", "60"],
+                              stdout=subprocess.PIPE, text=True)
+    try:
+        assert target.stdout.readline() == "ready\n"
+        tool("jcmd", target.pid, "Compiler.perfmap")
+        done = world.attach(target, "-t", duration="2s")
+    finally:
+        target.kill()
+        target.communicate()
+        for path in glob.glob(f"/tmp/perf-{target.pid}.map"):
+            os.unlink(path)
+    # Compiled code saves and uses the frame pointer as any register: its instructions lead on.
+    busy = {stack: count for stack, count in folded(done.stdout).items()
+            if has(stack, "double Busy.busyNamedMethod(int)_[j]")}
+    whole = sum(count for stack, count in busy.items() if has(stack, "clone", "JavaMain", "callsIt"))
+    assert whole > 0.9 * sum(busy.values()) > 1.5 * RATE, busy

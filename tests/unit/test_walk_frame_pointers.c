@@ -215,6 +215,53 @@ static void test_code_of_no_file(void **state)
     ASSERT_STACK(&made.stack, STACK_CUT_NO_UNWIND_INFO, MADE_JIT + 0x55, MADE_JIT + 0x122);
 }
 
+/* Where its instructions are known, they tell where it has its return address: here a frame pointer
+ * is set up from byte 4 on, and a call is at byte 0x20.
+ *  0 push %rbp; 1 mov %rsp,%rbp; 4 nop ... */
+static void test_code_of_no_file_that_was_learnt(void **state)
+{
+    (void)state;
+    uint8_t code[0x40];
+    const uint64_t function = MADE_JIT + 0x100;
+    memset(code, 0x90, sizeof code);
+    memcpy(code, (const uint8_t[]){0x55, 0x48, 0x89, 0xe5}, 4);
+    made.space.id = 3;
+    made.words[5] = code_at(MIDDLE + 0x10);
+    put_frame(10, word_at(20), code_at(OUTER + 0x10));
+    put_frame(20, 0, code_at(FIRST + 5));
+    set_register(&made, RBP, word_at(10));
+    /* Not yet: the frame pointer is still the caller's. */
+    assert_int_equal(walk_from(&made, function, 5), 0);
+    ASSERT_STACK(&made.stack, STACK_WHOLE, function, code_at(OUTER + 0xf), code_at(FIRST + 4));
+    assert_int_equal(made.hints.unlearnt_address, function);
+    /* In another space it is not the same. */
+    assert_int_equal(
+        rule_tables_learn_generated(&made.tables, 4, function, function, code, sizeof code), 0);
+    assert_int_equal(walk_from(&made, function, 5), 0);
+    assert_int_equal(made.hints.unlearnt_address, function);
+    assert_int_equal(
+        rule_tables_learn_generated(&made.tables, 3, function, function, code, sizeof code), 0);
+    assert_int_equal(walk_from(&made, function, 5), 0);
+    ASSERT_STACK(&made.stack, STACK_WHOLE, function, code_at(MIDDLE + 0xf), code_at(OUTER + 0xf),
+                 code_at(FIRST + 4));
+    assert_int_equal(made.hints.unlearnt_address, 0);
+    /* Behind the prologue it leads on; and so it does where nothing could be read. */
+    const uint64_t inside = function + 0x20, unread = function + 0x38;
+    assert_int_equal(
+        rule_tables_learn_generated(&made.tables, 3, inside, function, code, sizeof code), 0);
+    assert_int_equal(rule_tables_learn_generated(&made.tables, 3, unread, function, code, 0x30), 0);
+    for (unsigned i = 0; i < 2; i++) {
+        uint64_t at = i ? unread : inside;
+        assert_int_equal(walk_from(&made, at, 5), 0);
+        ASSERT_STACK(&made.stack, STACK_WHOLE, at, code_at(OUTER + 0xf), code_at(FIRST + 4));
+        assert_int_equal(made.hints.unlearnt_address, 0);
+    }
+    /* A caller's is asked for too, at its call. */
+    made.words[5] = inside + 7;
+    assert_int_equal(walk_from(&made, function, 5), 0);
+    assert_int_equal(made.hints.unlearnt_address, inside + 6);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -230,6 +277,7 @@ int main(void)
         TEST(test_a_chain_that_leaves_the_copy),
         TEST(test_a_frame_pointer_that_is_not_known),
         TEST(test_code_of_no_file),
+        TEST(test_code_of_no_file_that_was_learnt),
     };
     return cmocka_run_group_tests_name("walk_frame_pointers", tests, NULL, NULL);
 }
