@@ -7,8 +7,8 @@
  * negative errno, -ENOEXEC for what is no regular file. */
 int open_regular_file(int dir_fd, const char *path);
 
-/* The same of what was opened as `path_fd` with O_PATH, which is closed; a negative errno instead of
- * a descriptor is handed back. */
+/* The same of what was opened as `path_fd` with O_PATH, which is closed; a negative errno instead
+ * of a descriptor is handed back. */
 int reopen_regular_file(int path_fd);
 
 #endif
