@@ -14,6 +14,10 @@ struct walk {
     struct unwind_hints *hints;
 };
 
+/* What is further away than this from the copy of a stack is likelier another stack than its rest.
+ */
+#define WALK_FAR_BYTES (256u << 10)
+
 static inline bool walk_read_copy(const struct stack_copy *copy, uint64_t address,
                                   uint64_t *ret_word)
 {
@@ -41,7 +45,9 @@ static inline bool walk_read_stack(const struct walk *walk, uint64_t address, ui
         hints->used_other_stack = true;
         return true;
     }
-    bool is_in_stack = address >= stack->address && address < stack->end;
+    /* The stacks of coroutines may be in one mapping with their thread's. */
+    bool is_far = address - stack->address > stack->bytes + WALK_FAR_BYTES;
+    bool is_in_stack = address >= stack->address && address < stack->end && !is_far;
     hints->needs_more_stack = is_in_stack || (address >= stack->address && !stack->end_is_known);
     hints->missing_address = is_in_stack ? 0 : address;
     return false;

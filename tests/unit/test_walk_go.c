@@ -141,6 +141,29 @@ static void test_the_goroutines_stack_is_not_copied_yet(void **state)
     end();
 }
 
+/* The runtime takes all its stacks from one mapping: a longer copy would not do. */
+static void test_both_stacks_in_one_mapping(void **state)
+{
+    (void)state;
+    begin();
+    uint64_t copy_end = MADE_STACK + sizeof made.words;
+    put_goroutine(SYSTEMSTACK);
+    put_collect();
+    made.snapshot.other_stack.bytes = 0;
+    made.snapshot.stack.end = MADE_STACK + (64u << 20);
+    made.words[2] = copy_end + WALK_FAR_BYTES + 8;
+    assert_int_equal(walk_from(&made, code_of(COLLECT, 0x10), 0), 0);
+    assert_int_equal(made.stack.cut, STACK_CUT_UNREADABLE);
+    assert_false(made.hints.needs_more_stack);
+    assert_int_equal(made.hints.missing_address, made.words[2]);
+    /* So near it may be the rest of it. */
+    made.words[2] = copy_end + WALK_FAR_BYTES;
+    assert_int_equal(walk_from(&made, code_of(COLLECT, 0x10), 0), 0);
+    assert_true(made.hints.needs_more_stack);
+    assert_int_equal(made.hints.missing_address, 0);
+    end();
+}
+
 static void test_without_the_frame_pointer(void **state)
 {
     (void)state;
@@ -310,6 +333,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_from_the_threads_stack_to_the_goroutines),
         cmocka_unit_test(test_the_goroutines_stack_is_not_copied_yet),
+        cmocka_unit_test(test_both_stacks_in_one_mapping),
         cmocka_unit_test(test_without_the_frame_pointer),
         cmocka_unit_test(test_what_an_earlier_call_left_behind),
         cmocka_unit_test(test_what_did_not_call),
