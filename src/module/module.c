@@ -1,52 +1,22 @@
 #include "module/module.h"
 #include "module/elf_file.h"
+#include "module/mapped_file.h"
 #include "base/array.h"
-#include "base/regular_file.h"
 #include "target/maps.h"
 #include "target/memory.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define VDSO_PATH "[vdso]"
 #define VDSO_MAX_BYTES (1u << 20)
 
-/* Opens the file behind the mapping: the very inode by map_files, which needs a capability
- * (proc(5)), else by its path in the process's own mount namespace, if that is the same inode
- * still. Device numbers are not compared: those of btrfs and overlayfs differ between maps and
- * stat. */
-static int open_mapped_file(int proc_fd, pid_t tid, const struct maps_entry *entry)
-{
-    char path[64];
-    snprintf(path, sizeof path, "map_files/%" PRIx64 "-%" PRIx64, entry->start, entry->end);
-    int fd = open_regular_file(proc_fd, path);
-    if (fd >= 0)
-        return fd;
-    if (entry->deleted)
-        return -ENOENT;
-    char *rooted;
-    if (asprintf(&rooted, "task/%d/root%s", tid, entry->path) < 0)
-        return -ENOMEM;
-    fd = open_regular_file(proc_fd, rooted);
-    free(rooted);
-    struct stat status;
-    if (fd >= 0 && (fstat(fd, &status) || status.st_ino != entry->inode)) {
-        close(fd);
-        fd = -ENOENT;
-    }
-    return fd;
-}
-
 static int open_file_image(struct module *module, int proc_fd, pid_t tid,
                            const struct maps_entry *entry)
 {
-    int fd = open_mapped_file(proc_fd, tid, entry);
+    int fd = mapped_file_open(proc_fd, tid, entry);
     if (fd < 0)
         return fd;
     int err = image_open_fd(&module->image, fd);
@@ -103,6 +73,8 @@ static int module_open(int proc_fd, pid_t tid, const struct maps_entry *entry,
     }
     if (!err)
         err = elf_file_read(module);
+    if (err)
+        image_close(&module->image);
     module->is_readable = !err;
     module->error = err;
     if (err == -ENOMEM) {

@@ -51,7 +51,7 @@ struct module {
     uint64_t inode;
     char *path;       /* as the process sees it */
     bool is_readable; /* false: there was no file to open, or it is not ELF; image is empty */
-    int error;        /* a negative errno: why it is not */
+    int error;        /* why not: -ENOEXEC, what mapped_file_open gives, or another; else 0 */
     struct image image;
     struct segment *segments;
     size_t segment_count;

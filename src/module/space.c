@@ -52,7 +52,17 @@ static bool is_same_code(const struct mapping *mapping, const struct maps_entry 
     if (!entry->inode)
         return true; /* anonymous code that grew or was split */
     return mapping->module && mapping->module->inode == entry->inode &&
+           mapping->module->dev_major == entry->dev_major &&
+           mapping->module->dev_minor == entry->dev_minor &&
            mapping->start - mapping->offset == entry->start - entry->offset;
+}
+
+/* The link to a program that was deleted or replaced says so behind its path. */
+static bool is_program(const struct reading *reading, const struct maps_entry *entry)
+{
+    size_t length = strlen(entry->path);
+    return *entry->path && strncmp(reading->program, entry->path, length) == 0 &&
+           strcmp(reading->program + length, entry->deleted ? " (deleted)" : "") == 0;
 }
 
 static int insert(struct reading *reading, size_t at, const struct maps_entry *entry,
@@ -68,7 +78,7 @@ static int insert(struct reading *reading, size_t at, const struct maps_entry *e
         .offset = entry->offset,
         .module = module,
         .path = strdup(entry->path),
-        .is_main = strcmp(entry->path, reading->program) == 0,
+        .is_main = is_program(reading, entry),
     };
     if (!mapping.path)
         return -ENOMEM;

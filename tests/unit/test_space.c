@@ -4,7 +4,9 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 /* Spaces of this process, which is shown maps that are made up. */
 struct world {
@@ -15,13 +17,14 @@ struct world {
     char directory[64];
     char path[2][96]; /* two files that can be mapped */
     unsigned long inode[2];
+    dev_t device;
 };
 
-static unsigned long inode_of(const char *path)
+static struct stat status_of(const char *path)
 {
     struct stat status;
     assert_int_equal(lstat(path, &status), 0);
-    return status.st_ino;
+    return status;
 }
 
 static void put_file(struct world *world, size_t number, const char *name, const void *bytes,
@@ -33,7 +36,8 @@ static void put_file(struct world *world, size_t number, const char *name, const
     assert_true(fd >= 0);
     assert_int_equal(write(fd, bytes, length), length);
     close(fd);
-    world->inode[number] = inode_of(path);
+    world->inode[number] = status_of(path).st_ino;
+    world->device = status_of(path).st_dev;
 }
 
 static int set_up(void **state)
@@ -100,9 +104,10 @@ static const char *line_of(const struct world *world, size_t number, uint64_t st
     static char lines[4][256];
     static size_t next;
     char *line = lines[next++ % 4];
-    snprintf(line, sizeof lines[0], "%llx-%llx %s %08llx 08:02 %lu    %s\n",
+    snprintf(line, sizeof lines[0], "%llx-%llx %s %08llx %02x:%02x %lu    %s\n",
              (unsigned long long)start, (unsigned long long)end, permissions,
-             (unsigned long long)offset, world->inode[number], world->path[number]);
+             (unsigned long long)offset, major(world->device), minor(world->device),
+             world->inode[number], world->path[number]);
     return line;
 }
 
@@ -119,6 +124,37 @@ static void assert_found(struct world *world, uint64_t address, uint64_t start, 
     assert_non_null(mapping);
     assert_int_equal(mapping->start, start);
     assert_int_equal(mapping->end, end);
+}
+
+/* As of a file of the same number on another device: it is not what is mapped. */
+static void test_other_device(void **state)
+{
+    struct world *world = *state;
+    const char *line = line_of(world, 1, 0x500000, 0x504000, "r-xp", 0x1000);
+    assert_int_equal(add(world, line), 0);
+    assert_true(world->space->mappings[0].module->is_readable);
+    world->device = makedev(major(world->device) + 1, minor(world->device));
+    line = line_of(world, 1, 0x500000, 0x504000, "r-xp", 0x1000);
+    assert_true(refresh(world, line));
+    assert_int_equal(world->space->id, 1);
+    assert_false(world->space->mappings[0].module->is_readable);
+    assert_int_equal(world->space->mappings[0].module->error, -ESTALE);
+}
+
+/* The devices that maps and stat show differ on btrfs and overlayfs. */
+static void test_other_device_with_the_same_code(void **state)
+{
+    struct world *world = *state;
+    int fd = open(world->path[1], O_RDONLY);
+    void *code = mmap(NULL, 0x3000, PROT_READ, MAP_PRIVATE, fd, 0x1000);
+    assert_ptr_not_equal(code, MAP_FAILED);
+    close(fd);
+    world->device = makedev(major(world->device) + 1, minor(world->device));
+    /* Not to its end, so that it can't be opened by map_files. */
+    uint64_t start = (uintptr_t)code;
+    assert_int_equal(add(world, line_of(world, 1, start, start + 0x2000, "r-xp", 0x1000)), 0);
+    assert_true(world->space->mappings[0].module->is_readable);
+    munmap(code, 0x3000);
 }
 
 static void assert_not_found(struct world *world, uint64_t address)
@@ -246,8 +282,8 @@ static void test_the_program_is_told_from_libraries(void **state)
     struct world *world = *state;
     char program[PATH_MAX] = {0}, line[PATH_MAX + 64];
     assert_true(readlink("/proc/self/exe", program, sizeof program - 1) > 0);
-    snprintf(line, sizeof line, "1000-2000 r-xp 00000000 08:02 %lu %s\n", inode_of(program),
-             program);
+    snprintf(line, sizeof line, "1000-2000 r-xp 00000000 08:02 %lu %s\n",
+             (unsigned long)status_of(program).st_ino, program);
     char *maps = NULL;
     assert_true(asprintf(&maps, "%s%s", line, line_of(world, 1, 0x9000, 0xa000, "r-xp", 0)) > 0);
     assert_int_equal(add(world, maps), 0);
@@ -305,7 +341,7 @@ static void test_what_is_no_file_is_not_opened(void **state)
     struct world *world = *state;
     unlink(world->path[1]);
     assert_int_equal(mkfifo(world->path[1], 0600), 0);
-    world->inode[1] = inode_of(world->path[1]);
+    world->inode[1] = status_of(world->path[1]).st_ino;
     assert_not_readable(only_mapping(world, line_of(world, 1, 0x1000, 0x2000, "r-xp", 0)));
 }
 
@@ -533,6 +569,8 @@ static void test_vdso_of_this_process(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        IN_WORLD(test_other_device),
+        IN_WORLD(test_other_device_with_the_same_code),
         IN_WORLD(test_find),
         IN_WORLD(test_only_code_is_taken),
         IN_WORLD(test_no_maps),
