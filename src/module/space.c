@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define REUSED_MAX 64 /* so many earlier spaces are looked at */
+
 /* What is needed while lines of maps are taken in. */
 struct reading {
     struct space *space;
@@ -176,6 +178,39 @@ int spaces_add(struct spaces *spaces, struct modules *modules, pid_t pid, int pr
     return 0;
 }
 
+/* Whether all that `new` has is in `old`, and the same there. Anonymous code is never known to be.
+ */
+static bool holds(const struct space *old, const struct space *new)
+{
+    for (size_t i = 0; i < new->mapping_count; i++) {
+        const struct mapping *mapping = &new->mappings[i];
+        size_t at = lower_bound(old, mapping->start);
+        const struct mapping *known = &old->mappings[at];
+        if (!*mapping->path || at == old->mapping_count || known->module != mapping->module ||
+            strcmp(known->path, mapping->path) != 0 || known->start > mapping->start ||
+            known->end < mapping->end || known->bias != mapping->bias)
+            return false;
+    }
+    return true;
+}
+
+/* The space that was added last, or an earlier one of its process that says the same: a program
+ * that loads the same libraries in turn, at the same place, comes back to what it was. */
+static struct space *reuse(struct spaces *spaces)
+{
+    struct space *new = spaces->items[spaces->count - 1];
+    size_t oldest = spaces->count > REUSED_MAX ? spaces->count - REUSED_MAX : 0;
+    for (size_t i = spaces->count - 1; i > oldest; i--) {
+        struct space *old = spaces->items[i - 1];
+        if (old->pid == new->pid && holds(old, new)) {
+            spaces->count--;
+            space_free(new);
+            return old;
+        }
+    }
+    return new;
+}
+
 int spaces_refresh(struct spaces *spaces, struct modules *modules, int proc_fd, pid_t tid,
                    int maps_fd, struct space **space, bool *ret_changed)
 {
@@ -187,9 +222,12 @@ int spaces_refresh(struct spaces *spaces, struct modules *modules, int proc_fd, 
     *ret_changed = true;
     struct jit *jit = (*space)->jit;
     err = spaces_add(spaces, modules, (*space)->pid, proc_fd, tid, maps_fd, space);
-    if (!err)
+    if (err)
+        return err;
+    *space = reuse(spaces);
+    if (!(*space)->jit)
         (*space)->jit = jit;
-    return err;
+    return 0;
 }
 
 int spaces_branch(struct spaces *spaces, struct space **space)

@@ -19,6 +19,8 @@ struct mapping {
     uint64_t bias;         /* what is added to the module's own addresses to get the process's */
     bool is_main;          /* of the program itself, not of a library */
     bool has_bias;         /* false: no readable file, or no segment at this offset */
+    unsigned unlike;       /* how often in a row space_is_replaced found it so */
+    uint64_t checked_ns;   /* when it looked last */
 };
 
 struct space {

@@ -1,6 +1,7 @@
 #include "recorder/target_unwind.h"
 #include "recorder/target_jit.h"
 #include "recorder/target_space.h"
+#include "module/space_check.h"
 #include "unwind/frame_pointer.h"
 
 #include <errno.h>
@@ -45,6 +46,13 @@ static bool find_other_stack(struct target *target, struct thread *thread, uint6
     return true;
 }
 
+/* Whether one of the files that the stack leads through has made way for another. */
+static bool is_replaced(const struct target *target)
+{
+    return space_is_replaced(target->space, target->capture->request.tid, target->stack.addresses,
+                             target->stack.depth, target->round_ns);
+}
+
 /* Unwinds the snapshot, if need be a second time with maps read anew. -EAGAIN: the copy of the
  * stack was too short, and a longer one is to be taken. */
 static int unwind(struct target *target, struct thread *thread, struct unwind_hints *ret_hints)
@@ -54,7 +62,7 @@ static int unwind(struct target *target, struct thread *thread, struct unwind_hi
         bool maps_changed = false;
         int err = unwind_snapshot(target->recording->unwinder, target->space, target->snapshot,
                                   target->options->max_depth, &target->stack, &hints);
-        if (!err && hints.has_unknown_address)
+        if (!err && (hints.has_unknown_address || is_replaced(target)))
             err = target_space_refresh(target, &maps_changed);
         if (err)
             return err;

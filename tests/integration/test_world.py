@@ -12,10 +12,10 @@ NOBODY = {"user": 65534, "group": 65534, "extra_groups": []}
 
 
 @contextlib.contextmanager
-def host(world, program, *arguments, **options):
+def host(world, program, *arguments, seconds=30, **options):
     """fixture-host, or a copy of it; ended at the end."""
     options.setdefault("cwd", "/")
-    target = subprocess.Popen([program, "30", *map(str, arguments)], stdout=subprocess.PIPE,
+    target = subprocess.Popen([program, str(seconds), *map(str, arguments)], stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, text=True, **options)
     try:
         line = target.stdout.readline()
@@ -144,3 +144,30 @@ def test_file_called_deleted(world):
         with host(world, program, "call", library, **NOBODY) as target:
             for found, _ in frames(world, target), frames_for_nobody(world, target):
                 assert "in_new" in found and "in_old" not in found and "main" in found, found
+
+
+def test_library_in_the_place_of_another(world):
+    """Two libraries take turns at the same address: each sample has the name of the one that was
+    there, and not that of the one that was there when the maps were read last."""
+    with folder(world) as path:
+        libraries = [copy(world, f"libfixture-plugin-{name}.so", f"{path}/{name}.so")
+                     for name in ("in_old", "in_new")]
+        with host(world, built(world, "fixture-host-in_old"), "swap", *libraries,
+                  seconds=5) as target:
+            done = world.fgprof("attach", "-p", target.pid)
+            lines = [line.split() for line in target.stdout.read().splitlines()]
+    assert done.returncode == 0, done.stderr
+    if len({where for _, where in lines}) != 1:
+        raise Skip("the libraries were not loaded at the same address")
+    stacks = folded(done.stdout)
+    right = wrong = 0
+    for stack, count in stacks.items():
+        for caller, name in ("at_even", "in_old"), ("at_odd", "in_new"):
+            if caller in stack and not {"in_old", "in_new"}.isdisjoint(stack):
+                right += count if name in stack else 0
+                wrong += count if name not in stack else 0
+    # Between the copy of a stack and the look at what is mapped a library may still go: all the
+    # more where the machine is busy.
+    assert right > 200 and wrong < 0.2 * right, (right, wrong, stacks)
+    # Where the same is loaded again, its stacks are the same rows.
+    assert int(re.search(r"(\d+) distinct stacks", done.stderr)[1]) < 60, done.stderr

@@ -1,5 +1,6 @@
 #include "make_elf.h"
 #include "module/space.h"
+#include "module/space_check.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -564,6 +565,69 @@ static void test_vdso_of_this_process(void **state)
     skip(); /* some kernels have none */
 }
 
+/* What was mapped before is so again: the stacks that were counted then are the same. */
+static void test_back_to_an_earlier_space(void **state)
+{
+    struct world *world = *state;
+    const char *first = line_of(world, 0, 0x201000, 0x202000, "r-xp", 0);
+    const char *second = line_of(world, 1, 0x201000, 0x204000, "r-xp", 0x1000);
+    assert_int_equal(add(world, first), 0);
+    assert_true(refresh(world, second));
+    assert_int_equal(world->space->id, 1);
+    assert_true(refresh(world, first));
+    assert_int_equal(world->space->id, 0);
+    assert_true(refresh(world, second));
+    assert_int_equal(world->space->id, 1);
+    assert_int_equal(world->spaces.count, 2);
+    /* With anything that the earlier one does not have, it is another. */
+    assert_true(
+        refresh(world, joined(first, line_of(world, 1, 0x301000, 0x304000, "r-xp", 0x1000))));
+    assert_int_equal(world->space->id, 2);
+    assert_int_equal(world->spaces.count, 3);
+}
+
+/* Which code is behind an address of its own that the program has written is not known. */
+static void test_anonymous_code_is_not_the_same_again(void **state)
+{
+    struct world *world = *state;
+    const char *code = "500000-501000 rwxp 00000000 00:00 0 \n";
+    char first[512], second[512];
+    snprintf(first, sizeof first, "%s%s", line_of(world, 0, 0x201000, 0x202000, "r-xp", 0), code);
+    snprintf(second, sizeof second, "%s%s", line_of(world, 1, 0x201000, 0x204000, "r-xp", 0x1000),
+             code);
+    assert_int_equal(add(world, first), 0);
+    assert_true(refresh(world, second));
+    assert_true(refresh(world, first));
+    assert_int_equal(world->space->id, 2);
+}
+
+/* Where the first page of a file is not what is in memory, it has made way for another. */
+static void test_replaced(void **state)
+{
+    struct world *world = *state;
+    int fd = open(world->path[1], O_RDONLY), other = open(world->path[0], O_RDONLY);
+    void *code = mmap(NULL, 0x4000, PROT_READ, MAP_PRIVATE, fd, 0);
+    assert_ptr_not_equal(code, MAP_FAILED);
+    uint64_t start = (uintptr_t)code, addresses[] = {0x10, start + 0x1800, start + 0x2000};
+    assert_int_equal(add(world, line_of(world, 1, start + 0x1000, start + 0x4000, "r-xp", 0x1000)),
+                     0);
+    assert_false(space_is_replaced(world->space, getpid(), addresses, 3, 1));
+    assert_ptr_equal(mmap(code, 0x2000, PROT_READ, MAP_PRIVATE | MAP_FIXED, other, 0), code);
+    /* Once a round. */
+    assert_false(space_is_replaced(world->space, getpid(), addresses, 3, 1));
+    assert_false(space_is_replaced(world->space, getpid(), addresses, 1, 2));
+    assert_true(space_is_replaced(world->space, getpid(), addresses, 3, 3));
+    /* Nothing there any more: neither. */
+    munmap(code, 0x4000);
+    assert_true(space_is_replaced(world->space, getpid(), addresses, 3, 4));
+    /* What never is as in its file is left alone in the end. */
+    for (uint64_t round = 5; round < 12; round++)
+        space_is_replaced(world->space, getpid(), addresses, 3, round);
+    assert_false(space_is_replaced(world->space, getpid(), addresses, 3, 12));
+    close(fd);
+    close(other);
+}
+
 #define IN_WORLD(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void)
@@ -589,6 +653,9 @@ int main(void)
         IN_WORLD(test_refresh_adds_what_is_new),
         IN_WORLD(test_what_was_unmapped_keeps_its_meaning),
         IN_WORLD(test_another_file_at_the_place_begins_a_new_space),
+        IN_WORLD(test_back_to_an_earlier_space),
+        IN_WORLD(test_anonymous_code_is_not_the_same_again),
+        IN_WORLD(test_replaced),
         IN_WORLD(test_conflicts),
         IN_WORLD(test_anonymous_code_grows),
         IN_WORLD(test_anonymous_code_grows_together),
