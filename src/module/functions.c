@@ -5,6 +5,8 @@
 #include <gelf.h>
 #include <stdlib.h>
 
+#define TABLE_BYTES_MAX ((uint64_t)512 << 20) /* a larger one is not believed */
+
 /* The end of the code that holds `address`, or 0 where there is none. */
 static uint64_t end_of_code(const struct module *module, uint64_t address)
 {
@@ -31,7 +33,7 @@ static bool is_function(const struct module *module, const GElf_Sym *symbol)
 static bool read_table(struct module *module, Elf_Scn *scn, const GElf_Shdr *header)
 {
     struct functions *functions = &module->functions;
-    Elf_Data *data = elf_getdata(scn, NULL);
+    Elf_Data *data = header->sh_size <= TABLE_BYTES_MAX ? elf_getdata(scn, NULL) : NULL;
     size_t count = data && header->sh_entsize ? data->d_size / header->sh_entsize : 0;
     for (size_t i = 0; i < count; i++) {
         GElf_Sym symbol;

@@ -355,6 +355,56 @@ static void test_damaged(void **state)
     }
 }
 
+/* libelf would have a record in memory for each. */
+static int read_with_sections(uint64_t count)
+{
+    size_t length = 0x4000 + (size_t)count * sizeof(Elf64_Shdr);
+    unsigned char *bytes = calloc(1, length);
+    struct made_elf elf;
+    struct module module;
+    assert_non_null(bytes);
+    make_elf(&elf);
+    make_lld_segments(&elf);
+    elf.header.e_shoff = 0x4000;
+    elf.header.e_shentsize = sizeof(Elf64_Shdr);
+    memcpy(bytes, elf.bytes, sizeof elf.bytes);
+    memcpy(bytes, &elf.header, sizeof elf.header);
+    memcpy(bytes + 0x4000, &(Elf64_Shdr){.sh_size = count}, sizeof(Elf64_Shdr));
+    int err = read_bytes(&module, bytes, length);
+    release(&module);
+    free(bytes);
+    return err;
+}
+
+static void test_too_many_sections(void **state)
+{
+    (void)state;
+    assert_int_equal(read_with_sections(65536), 0);
+    assert_int_equal(read_with_sections(65537), -ENOEXEC);
+}
+
+/* A note that is said to be larger than any is not read for a build id. */
+static void test_large_notes(void **state)
+{
+    (void)state;
+    static const uint32_t sizes[] = {1u << 20, (1u << 20) + 4};
+    for (size_t i = 0; i < 2; i++) {
+        static const uint32_t note[] = {4, 4, NT_GNU_BUILD_ID, 0x554e47, 0x01020304};
+        unsigned char *bytes = calloc(1, 0x4000 + sizes[i]);
+        struct made_elf elf;
+        struct module module;
+        assert_non_null(bytes);
+        make_elf(&elf);
+        make_segment(&elf, PT_NOTE, PF_R, 0x4000, 0x4000, sizes[i], sizes[i]);
+        memcpy(bytes, elf.bytes, sizeof elf.bytes);
+        memcpy(bytes + 0x4000, note, sizeof note);
+        assert_int_equal(read_bytes(&module, bytes, 0x4000 + sizes[i]), 0);
+        assert_int_equal(module.build_id_bytes, i == 0 ? 4 : 0);
+        release(&module);
+        free(bytes);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -368,6 +418,8 @@ int main(void)
         cmocka_unit_test(test_no_build_id_and_no_unwind_table),
         cmocka_unit_test(test_unwind_table),
         cmocka_unit_test(test_unwind_tables_that_are_not_understood),
+        cmocka_unit_test(test_too_many_sections),
+        cmocka_unit_test(test_large_notes),
         cmocka_unit_test(test_truncated),
         cmocka_unit_test(test_truncated_files),
         cmocka_unit_test(test_damaged),
