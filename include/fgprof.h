@@ -131,6 +131,7 @@ FGPROF_API void fgprof_recorder_free(fgprof_recorder *recorder);
  *   -EBUSY    another process traces it (ptrace allows one tracer)
  *   -ENOTSUP  it is a 32-bit program
  *   -EPERM    it may not be looked at
+ *   -EXDEV    /proc is that of another PID namespace
  *   -EEXIST   it was added before
  * fgprof_explain says more. */
 FGPROF_API int fgprof_recorder_attach(fgprof_recorder *recorder, pid_t pid);

@@ -78,12 +78,30 @@ static int find_debug_info(struct symbols *symbols, const struct module *module,
     return err;
 }
 
+/* What module.h says of its error, in words. */
+static const char *why_unread(const struct module *module)
+{
+    switch (module->is_readable ? -ENOEXEC : module->error) {
+    case -ENOEXEC:
+        return "not an ELF file that can be read";
+    case -ENOENT:
+        return "deleted";
+    case -ESTALE:
+        return "replaced by another file";
+    case -ENXIO:
+        return "not a regular file";
+    case -EMFILE:
+        return "too many open files";
+    default:
+        return strerror(-module->error);
+    }
+}
+
 static int read_module(struct symbols *symbols, const struct module *module,
                        struct debug_fetch *fetch, const char **ret_why)
 {
     struct object object;
-    *ret_why = module->is_readable || module->error == -ENOEXEC ? "not an ELF file that can be read"
-                                                                : strerror(-module->error);
+    *ret_why = why_unread(module);
     if (!module->is_readable)
         return -ENOEXEC;
     int err = open_module(module, &object);

@@ -107,6 +107,11 @@ void fgprof_explain(pid_t pid, int error, char *buffer, size_t buffer_bytes)
     case -EEXIST:
         snprintf(buffer, buffer_bytes, "process %d was given twice", pid);
         break;
+    case -EXDEV:
+        snprintf(buffer, buffer_bytes,
+                 "/proc is that of another PID namespace than this one, and its numbers mean other "
+                 "processes: mount it anew (unshare --mount-proc)");
+        break;
     case -EPERM:
     case -EACCES:
         explain_permission(pid, buffer, buffer_bytes);

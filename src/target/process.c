@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -61,12 +62,23 @@ static int check(struct process *process)
     return 0;
 }
 
+/* Whether /proc shows the process ids that the system calls take (pid_namespaces(7)). */
+static bool has_own_proc(void)
+{
+    char self[16], own[16];
+    ssize_t length = readlink("/proc/self", self, sizeof self);
+    int own_length = snprintf(own, sizeof own, "%d", getpid());
+    return length == own_length && memcmp(self, own, (size_t)length) == 0;
+}
+
 int process_open(pid_t pid, struct process *ret_process)
 {
     if (pid <= 0)
         return -ESRCH;
     if (pid == getpid())
         return -EDEADLK;
+    if (!has_own_proc())
+        return -EXDEV;
     struct process process = {.pid = pid, .proc_fd = -1};
     char path[32];
     int err = 0;

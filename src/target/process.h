@@ -21,6 +21,7 @@ struct process {
  *   -EBUSY     another process traces it
  *   -ENOTSUP   it is a 32-bit program
  *   -EPERM     it may not be looked at
+ *   -EXDEV     /proc is that of another PID namespace
  * or another negative errno. */
 int process_open(pid_t pid, struct process *ret_process);
 void process_close(struct process *process);

@@ -5,8 +5,9 @@ import os
 import re
 import shutil
 import subprocess
+import time
 
-from harness import Skip, folded, tool
+from harness import Skip, folded, tool, wait_until_sampling
 
 NOBODY = {"user": 65534, "group": 65534, "extra_groups": []}
 
@@ -130,6 +131,7 @@ def test_replaced_without_privileges(world):
             copy(world, "libfixture-plugin-in_new.so", library)
             found, said = frames_for_nobody(world, target)
             assert "[lib.so]" in found, found
+            assert f"1 module could not be read: {library} (deleted)" in said, said
             assert not found & {"in_old", "in_new", "run_plugin"}, found
             found, said = frames_for_nobody(world, by_itself)
             assert {"main", "in_old"} <= found and "in_new" not in found, found
@@ -171,3 +173,291 @@ def test_library_in_the_place_of_another(world):
     assert right > 200 and wrong < 0.2 * right, (right, wrong, stacks)
     # Where the same is loaded again, its stacks are the same rows.
     assert int(re.search(r"(\d+) distinct stacks", done.stderr)[1]) < 60, done.stderr
+
+
+def test_modules_that_are_no_elf_files(world):
+    """They are skipped, named and counted; sampling goes on."""
+    if os.uname().machine != "x86_64":
+        raise Skip("the code is for x86-64")
+    spin = b"\xeb\xfe"  # jmp to itself
+    header = open(built(world, "libfixture-plugin-in_old.so"), "rb").read(4096)
+    files = {
+        "not ELF": (spin.ljust(4096, b"\0"), 4096),
+        "huge\x1b[31m;name": (spin, 4 << 30),
+        "cut short": (header[:64], 4096),
+        "garbage": (header[:16] + b"\xff" * 4080, 4096),
+    }
+    for name, (content, size) in files.items():
+        with folder(world) as path:
+            file = f"{path}/{name}"
+            with open(file, "wb") as out:
+                out.write(content)
+                out.truncate(size)
+            how = "map-call" if content.startswith(spin) else "map"
+            with host(world, built(world, "fixture-host-in_old"), how, file) as target:
+                done = world.fgprof("attach", "-p", target.pid, "-d", "500ms")
+                assert done.returncode == 0, done.stderr
+                stacks = folded(done.stdout)
+            assert sum(stacks.values()) > 20, done.stderr
+            if how == "map":
+                assert any("in_old" in stack for stack in stacks), stacks
+                continue
+            assert re.search(r"1 module could not be read.*world/[^\x1b]*"
+                             r" \(not an ELF file that can be read\)", done.stderr), done.stderr
+            assert any(re.fullmatch(r"\[(not ELF|huge.*name)\]", stack[-1]) for stack in stacks), (
+                stacks)
+
+
+def test_strange_paths(world):
+    """Whatever a path holds, its code has names; also without map_files."""
+    unprivileged(world)
+    names = ["a b", "line\nfeed", "semi;colon", "[brackets]", "größe", b"\xff\xfe", "percent%s%n",
+             " 12", "a/" * 8 + "deep", "/".join(["x" * 250] * 15 + ["y" * 130])]
+    for name in names:
+        with folder(world) as path:
+            library = os.fsencode(path) + b"/" + os.fsencode(name)
+            os.makedirs(os.path.dirname(library), exist_ok=True)
+            shutil.copy(built(world, "libfixture-plugin-in_new.so"), library)
+            os.chmod(library, 0o755)
+            program = copy(world, "fixture-host-in_old", f"{path}/program")
+            target = subprocess.Popen([program, b"30", b"call", library], stdout=subprocess.PIPE,
+                                      text=True, **NOBODY)
+            try:
+                assert target.stdout.readline() == "ready\n", name
+                for found, _ in frames(world, target), frames_for_nobody(world, target):
+                    assert {"main", "run_plugin", "in_new"} <= found, (name, found)
+                if name not in ("line\nfeed", "semi;colon", b"\xff\xfe"):
+                    continue
+                done = world.attach(target, "-f", "text", duration="100ms")
+                assert "in_new" in done.stdout, (name, done.stdout)
+                profile = world.path("paths.pb.gz")
+                world.attach(target, "-o", profile, duration="100ms")
+                assert "in_new" in tool("go", "tool", "pprof", "-raw", profile), name
+            finally:
+                target.kill()
+                target.communicate()
+
+
+def test_program_in_memory_only(world):
+    """Executed from a memfd, which has no path at all: also found by its link."""
+    unprivileged(world)
+    memory = os.memfd_create("in memory", 0)
+    with open(built(world, "fixture-host-in_new"), "rb") as program:
+        os.write(memory, program.read())
+    os.fchmod(memory, 0o755)
+    with host(world, f"/proc/self/fd/{memory}", pass_fds=[memory], **NOBODY) as target:
+        assert "/memfd:in memory (deleted)" in open(f"/proc/{target.pid}/maps").read()
+        for found, _ in frames(world, target), frames_for_nobody(world, target):
+            assert {"main", "in_new"} <= found, found
+    os.close(memory)
+
+
+def test_program_in_a_removed_directory(world):
+    unprivileged(world)
+    with folder(world) as path:
+        os.mkdir(f"{path}/there")
+        program = copy(world, "fixture-host-in_new", f"{path}/there/program")
+        with host(world, program, **NOBODY) as target:
+            shutil.rmtree(f"{path}/there")
+            for found, _ in frames(world, target), frames_for_nobody(world, target):
+                assert {"main", "in_new"} <= found, found
+
+
+def without_map_files(world, target):
+    """Frames as a container's root finds them, which has CAP_SYS_PTRACE, but not what map_files
+    needs."""
+    done = subprocess.run(["setpriv", "--bounding-set", "-sys_admin,-checkpoint_restore",
+                           "--inh-caps", "-all", unprivileged(world), "attach", "-p",
+                           str(target.pid), "-d", "500ms"], stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return {frame for stack in folded(done.stdout) for frame in stack}, done.stderr
+
+
+def test_another_mount_namespace(world):
+    """The target's path is another file where the profiler runs."""
+    unprivileged(world)
+    with folder(world) as path:
+        for name in "inside", "outside", "at":
+            os.mkdir(f"{path}/{name}")
+        copy(world, "libfixture-plugin-in_old.so", f"{path}/inside/lib.so")
+        copy(world, "libfixture-plugin-in_new.so", f"{path}/at/lib.so")
+        script = f'mount --bind {path}/inside {path}/at && exec "$@"'
+        if subprocess.run(["unshare", "-m", "sh", "-c", script, "sh", "true"],
+                          stderr=subprocess.DEVNULL, check=False).returncode:
+            raise Skip("mount namespaces are not permitted")
+        with host_of(["unshare", "-m", "sh", "-c", script, "sh",
+                      built(world, "fixture-host-in_new"), "30", "call",
+                      f"{path}/at/lib.so"]) as target:
+            for found, _ in frames(world, target), without_map_files(world, target):
+                assert "in_old" in found and "in_new" not in found and "main" in found, found
+
+
+@contextlib.contextmanager
+def host_of(command):
+    target = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        assert target.stdout.readline() == "ready\n"
+        yield target
+    finally:
+        target.kill()
+        target.communicate()
+
+
+def test_hidden_by_a_mount(world):
+    """Another file system is mounted over the library's folder: a file of the same path, and by
+    chance of the same inode number, is not what runs."""
+    unprivileged(world)
+    with folder(world) as path:
+        os.mkdir(f"{path}/at")
+        old, new = (built(world, f"libfixture-plugin-{name}.so") for name in ("in_old", "in_new"))
+        mount = f"mount -t tmpfs none {path}/at && cp"
+        script = (f'{mount} {old} {path}/at/lib.so || exit; ls -i {path}/at/lib.so; '
+                  f'"$@" & read line; '
+                  f'{mount} {new} {path}/at/lib.so; ls -i {path}/at/lib.so; echo $!; wait')
+        target = subprocess.Popen(["unshare", "-m", "sh", "-c", script, "sh",
+                                   built(world, "fixture-host-in_new"), "30", "call",
+                                   f"{path}/at/lib.so"], stdin=subprocess.PIPE,
+                                  stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        pid = 0
+        try:
+            first = target.stdout.readline()
+            if not first:
+                raise Skip("mounts are not permitted")
+            assert target.stdout.readline() == "ready\n"
+            target.stdin.write("\n")
+            target.stdin.flush()
+            second = target.stdout.readline()
+            pid = int(target.stdout.readline())
+            assert first == second, (first, second)
+            child = subprocess.Popen.__new__(subprocess.Popen)
+            child.pid, child.returncode = pid, 0
+            found, _ = frames(world, child)
+            assert "in_old" in found and "in_new" not in found, found
+            found, said = without_map_files(world, child)
+            assert "[lib.so]" in found and not found & {"in_old", "in_new"}, found
+            assert "replaced by another file" in said, said
+        finally:
+            if pid:
+                os.kill(pid, 9)
+            target.kill()
+            target.communicate()
+
+
+def test_in_a_chroot(world):
+    unprivileged(world)
+    with folder(world) as path:
+        program = built(world, "fixture-host-in_old")
+        library = built(world, "libfixture-plugin-in_new.so")
+        for name in tool("ldd", program).split():
+            if name.startswith("/"):
+                os.makedirs(path + os.path.dirname(name), exist_ok=True)
+                shutil.copy(name, path + name)
+        shutil.copy(program, f"{path}/program")
+        shutil.copy(library, f"{path}/lib.so")
+        with host_of(["chroot", path, "/program", "30", "call", "/lib.so"]) as target:
+            for found, _ in frames(world, target), without_map_files(world, target):
+                assert {"main", "in_new"} <= found, found
+
+
+def test_many_libraries_and_few_files(world):
+    """More libraries than files may be open: the first ones have names, the others are counted, and
+    sampling, naming and writing go on."""
+    with folder(world) as path:
+        libraries = []
+        for number in range(600):
+            libraries.append(f"{path}/{number}.so")
+            shutil.copy(built(world, "libfixture-plugin-in_new.so"), libraries[-1])
+        with host(world, built(world, "fixture-host-in_old"), "keep", *libraries) as target:
+            done = subprocess.run(["prlimit", "--nofile=256:256", world.program, "attach", "-p",
+                                   str(target.pid), "-d", "1s"], stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE, text=True, timeout=60)
+            assert done.returncode == 0, done.stderr
+            stacks = folded(done.stdout)
+            assert sum(stacks.values()) > 80, done.stderr
+            # In the order of their addresses: the one that was loaded last comes first.
+            assert any("in_new" in stack for stack in stacks), stacks
+            assert "could not be read: " in done.stderr, done.stderr
+            assert "libc.so.6 (too many open files)" in done.stderr, done.stderr
+            assert "[libc.so.6]" in {frame for stack in stacks for frame in stack}, stacks
+            found, _ = frames(world, target)
+            assert {"main", "in_new"} <= found, found
+
+
+def test_pid_namespace(world):
+    """By its outer number from outside, by its inner one from inside."""
+    unprivileged(world)
+    program = built(world, "fixture-host-in_old")
+    inside = ["unshare", "-p", "-f", "--mount-proc", "--kill-child"]
+    if subprocess.run([*inside, "true"], stderr=subprocess.DEVNULL, check=False).returncode:
+        raise Skip("namespaces are not permitted")
+    with host_of([*inside, program, "30"]) as target:
+        children = open(f"/proc/{target.pid}/task/{target.pid}/children").read().split()
+        done = world.fgprof("attach", "-p", children[0], "-d", "500ms")
+        assert done.returncode == 0 and "in_old" in done.stdout, done
+    script = f'{program} 30 >&2 & sleep 0.5; {world.program} attach -p $! -d 500ms'
+    done = subprocess.run([*inside, "sh", "-c", script], stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True, timeout=60)
+    assert done.returncode == 0 and "in_old" in done.stdout, done
+
+
+def test_truncated_while_sampled(world):
+    """The file is cut short under the process and the profiler: the one may end by that, the other
+    must not."""
+    with folder(world) as path:
+        library = copy(world, "libfixture-plugin-in_old.so", f"{path}/lib.so")
+        with host(world, built(world, "fixture-host-in_new"), "call", library) as target:
+            sampler = world.start("attach", "-p", target.pid, "-d", "2s")
+            wait_until_sampling(sampler)
+            time.sleep(0.5)
+            with open(library, "r+b") as file:
+                file.truncate(100)
+            stdout, stderr = sampler.communicate(timeout=60)
+        assert sampler.returncode == 0, (sampler.returncode, stderr)
+        assert any("main" in stack for stack in folded(stdout)), (stdout, stderr)
+
+
+def test_vdso(world):
+    """The kernel's own library, which is no file."""
+    with host(world, built(world, "fixture-host-in_old")) as target:
+        if "[vdso]" not in open(f"/proc/{target.pid}/maps").read():
+            raise Skip("there is no vdso")
+        found, _ = frames(world, target, duration="3s")
+        assert not {"[vdso]", "[unknown]"} & found, found
+        assert any("clock_gettime" in frame and "vdso" in frame for frame in found), found
+
+
+def test_what_is_at_the_path_by_now(world):
+    """A FIFO and a device in the library's place are neither waited for nor opened."""
+    unprivileged(world)
+    with folder(world) as path:
+        library = copy(world, "libfixture-plugin-in_old.so", f"{path}/lib.so")
+        with host(world, built(world, "fixture-host-in_new"), "call", library) as target:
+            for put in (lambda: os.mkfifo(library), lambda: os.mknod(library, 0o20666, 0x501),
+                        lambda: os.mkdir(library)):
+                os.unlink(library)
+                put()
+                assert "in_old" in frames(world, target)[0]
+                found, said = without_map_files(world, target)
+                assert "[lib.so]" in found and "lib.so (deleted)" in said, (found, said)
+                if os.path.isdir(library):
+                    os.rmdir(library)
+
+
+def test_mapped_device(world):
+    """Code in a private mapping of a device, which is not opened."""
+    with host(world, built(world, "fixture-host-in_old"), "map", "/dev/zero") as target:
+        assert "in_old" in frames(world, target)[0]
+
+
+def test_proc_of_another_pid_namespace(world):
+    """There the numbers in /proc are those of other processes than ptrace's."""
+    inside = ["unshare", "-p", "-f", "--kill-child"]
+    if os.geteuid() or subprocess.run([*inside, "true"], stderr=subprocess.DEVNULL,
+                                      check=False).returncode:
+        raise Skip("namespaces are not permitted")
+    with host(world, built(world, "fixture-host-in_old")) as target:
+        done = subprocess.run([*inside, world.program, "attach", "-p", str(target.pid), "-d", "1s"],
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60)
+    assert done.returncode == 1 and not done.stdout, done
+    assert "another PID namespace" in done.stderr, done.stderr
