@@ -52,14 +52,27 @@ static void summarize_jit(const struct fgprof_summary *summary)
     }
 }
 
+/* Paths are the target's: nothing in them may reach a terminal as a command. */
+static void print_escaped(const char *text)
+{
+    for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
+        if (*c < 0x20 || *c == 0x7f)
+            fprintf(stderr, "\\x%02x", *c);
+        else
+            fputc(*c, stderr);
+    }
+}
+
 static void summarize_unreadable(const fgprof_profile *profile, uint64_t count)
 {
     if (!count)
         return;
     fprintf(stderr, "  %" PRIu64 " %s could not be read: ", count,
             count == 1 ? "module" : "modules");
-    for (size_t i = 0; i < count && i < MODULES_SHOWN; i++)
-        fprintf(stderr, "%s%s", i ? ", " : "", fgprof_profile_unreadable_module(profile, i));
+    for (size_t i = 0; i < count && i < MODULES_SHOWN; i++) {
+        fputs(i ? ", " : "", stderr);
+        print_escaped(fgprof_profile_unreadable_module(profile, i));
+    }
     fputs(count > MODULES_SHOWN ? ", ...\n" : "\n", stderr);
 }
 
