@@ -15,7 +15,7 @@ MODULES = [
     "test_truth", "test_stacks", "test_unwind", "test_states", "test_names", "test_kernel",
     "test_run", "test_errors", "test_outputs", "test_lifecycle", "test_promises",
     "test_coexistence", "test_programs", "test_symbols", "test_package", "test_go", "test_steps",
-    "test_jit", "test_world",
+    "test_jit", "test_world", "test_matrix",
 ]
 
 

@@ -1,0 +1,76 @@
+"""Where fgprof-c and gdb are known to differ, who is right, and why. What is no disagreement at all
+is said in compare.py.
+
+An entry stands for all threads of all rows that it matches: where one of them agrees after all, the
+test fails, and the entry is to go or to be made narrower."""
+
+import collections
+import re
+
+# rows and threads are regular expressions for whole titles and names.
+Known = collections.namedtuple("Known", "rows threads right why")
+
+UNWINDING = [
+    Known(r"cases\.c (gcc|clang) (-O0|-O2 -fno-omit-frame-pointer)", r"alternate", "gdb",
+          "asleep in pause, which does not survive a stop, and the frame pointer that was found is "
+          "not proved: the proof would end on the other stack"),
+    Known(r"cases\.c (gcc|clang) (-O1|-O2|-O3|-O0 -fomit-frame-pointer)"
+          r"(?! -fno-omit-frame-pointer)(?!.*without CFI).*", r"alloca|aligned", "gdb",
+          "asleep in pause, in a function with alloca that was called indirectly: its instructions "
+          "do not tell where the frame pointer is, nor is a call to it found"),
+    Known(r"contexts\.c gcc -O[02]", r"other_register", "gdb",
+          "asleep in pause, and the CFA is in a register that the kernel does not show"),
+    Known(r"cases\.cc clang\+\+ .* -static-libstdc\+\+ .*", r"backtrace", "gdb",
+          "asleep in pause, and libgcc's _Unwind_Backtrace was called indirectly"),
+    Known(r"cases\.c gcc -O2 without CFI", r"aligned\+", "gdb",
+          "a realigned frame has a copy of the return address: what is behind it is taken for the "
+          "caller's frame, and the caller is there twice"),
+    Known(r"calls\.c gcc -O2 -fuse-ld=lld, stub \+ .*", r"main", "gdb",
+          "lld says nothing of its stubs in the call frame information: the stack ends there"),
+    # __start_context was pushed by hand as the address to return to. It is a function's first byte:
+    # the address before is nobody's.
+    Known(r"contexts\.c gcc -O[02]", r"context_(mapped|heap|own)\+?", "fgprof-c",
+          "the first frame of a context: gdb does not know it, and goes on to one in no code"),
+]
+
+# musl has neither unwind tables nor frame pointers.
+MUSL = [
+    Known(r"cases\.c musl-gcc -O2", r"(?!handler\+|trap\+|alternate\+|nowhere\+).*", "neither",
+          "stacks end in musl: fgprof-c says so, gdb guesses or does not say so"),
+    Known(r"cases\.c musl-gcc -O2", r"(handler|trap|alternate|nowhere)\+", "fgprof-c",
+          "gdb does not know the trampoline, for which musl has another name near: fgprof-c goes on "
+          "to what was interrupted"),
+    Known(r"cases\.c musl-gcc -O2 -static", r".*", "fgprof-c",
+          "it finds the return addresses by musl's code, where gdb goes astray"),
+]
+
+NAMES = [
+    Known(r"cases\.c gcc (-O2 -flto|-O2 -gsplit-dwarf)", r"main|nest\+?", "gdb",
+          "inlined functions are missing where their debug information is in another unit or file"),
+    Known(r"cases\.cc clang\+\+ -std=c\+\+17 -O2.*", r"(lambda|method|sort)\+?", "gdb",
+          "inlined functions are missing where they are members of classes"),
+    Known(r"cases\.cc g\+\+ -std=c\+\+17 (-O0|-O2|-O2 -fno-omit-frame-pointer|-O2 -static)",
+          r"(?!main).*", "gdb",
+          "functions that have no name for the linker in the debug information are named without "
+          "their namespace or class, though the symbol table has it"),
+    Known(r"cases\.cc g\+\+ -std=c\+\+17 -O2 -flto",
+          r"main|(destructor|lambda|method|sort|std_thread|template|throw)\+?", "gdb",
+          "both"),
+    Known(r"cases\.rs .*", r".*", "gdb",
+          "inlined functions are missing, and others have no path"),
+    Known(r"calls\.c gcc (?!.*=(lld|mold),).*, stub \+ [01]|"
+          r"calls\.c gcc -O2 -Wl,-z,lazy, stub \+ 2", r"main", "gdb",
+          "it calls the linker's stubs by the functions that they are for, getppid@plt"),
+    Known(r"cases\.go go -ldflags=-s", r".*", "gdb",
+          "without a symbol table the names are in Go's own, which is not read; and a leaf without a "
+          "frame has its caller left out"),
+]
+
+KNOWN = [*UNWINDING, *MUSL, *NAMES]
+
+
+def find(title, thread):
+    for known in KNOWN:
+        if re.fullmatch(known.rows, title) and re.fullmatch(known.threads, thread):
+            return known
+    return None

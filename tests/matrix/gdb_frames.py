@@ -1,0 +1,49 @@
+"""Runs inside gdb (-x): prints a process's stacks as lines of JSON: first the files that its code
+is from, debug information's own ones too, then each thread:
+
+    {"files": [PATH, ...]}
+    {"tid": 12, "frames": [[address, name for the linker, kind, line], ...]}
+
+leaf first. The address is where the frame's code is looked up: in the call for one that has called
+the next, exactly where it is for the leaf, one that a signal interrupted, and the trampoline that a
+handler returns to. A caller at 0 is none: gdb shows the zero that marks a stack's end as a frame."""
+
+import json
+
+import gdb
+
+KINDS = {gdb.NORMAL_FRAME: "normal", gdb.INLINE_FRAME: "inlined", gdb.SIGTRAMP_FRAME: "signal",
+         gdb.TAILCALL_FRAME: "tail call"}
+FRAMES_MAX = 1100
+
+
+def name_of(frame):
+    if frame.type() == gdb.SIGTRAMP_FRAME:
+        return "<signal handler called>"  # as gdb shows it
+    function = frame.function()
+    return function.linkage_name if function else frame.name()
+
+
+def frames_of(thread):
+    thread.switch()
+    frames, frame, newer, is_call = [], gdb.newest_frame(), None, False
+    while frame and len(frames) < FRAMES_MAX:
+        kind = KINDS.get(frame.type(), "other")
+        # A frame and those inlined in it are at one address.
+        if newer != "inlined":
+            is_call = newer is not None and newer != "signal" and kind != "signal"
+        if is_call and not frame.pc():
+            break
+        frames.append([frame.pc() - is_call, name_of(frame), kind, frame.find_sal().line])
+        newer = kind
+        frame = frame.older()
+    return frames
+
+
+print(json.dumps({"files": [file.filename for file in gdb.objfiles()]}))
+for thread in gdb.selected_inferior().threads():
+    try:
+        print(json.dumps({"tid": thread.ptid[1] or thread.ptid[0], "frames": frames_of(thread)}))
+    except gdb.error as error:
+        print(json.dumps({"tid": thread.ptid[1] or thread.ptid[0], "frames": [],
+                          "error": str(error)}))
