@@ -25,8 +25,6 @@ UNWINDING = [
     Known(r"cases\.c gcc -O2 without CFI", r"aligned\+", "gdb",
           "a realigned frame has a copy of the return address: what is behind it is taken for the "
           "caller's frame, and the caller is there twice"),
-    Known(r"calls\.c gcc -O2 -fuse-ld=lld, stub \+ .*", r"main", "gdb",
-          "lld says nothing of its stubs in the call frame information: the stack ends there"),
     # __start_context was pushed by hand as the address to return to. It is a function's first byte:
     # the address before is nobody's.
     Known(r"contexts\.c gcc -O[02]", r"context_(mapped|heap|own)\+?", "fgprof-c",
@@ -49,7 +47,7 @@ NAMES = [
           "lambdas have no name for the linker in the debug information, and each makes up its own"),
     Known(r"cases\.cc g\+\+ -std=c\+\+17 -O2.*", r"(lambda|method|sort|std_thread)\+?", "both",
           "the same, and methods of types in a nameless namespace"),
-    Known(r"calls\.c gcc (?!.*=(lld|mold),).*, stub \+ [01]|"
+    Known(r"calls\.c gcc (?!.*=mold,).*, stub \+ [01]|"
           r"calls\.c gcc -O2 -Wl,-z,lazy, stub \+ 2", r"main", "gdb",
           "it calls the linker's stubs by the functions that they are for, getppid@plt"),
     Known(r"cases\.go go -ldflags=-s", r".*", "gdb",
