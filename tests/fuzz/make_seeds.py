@@ -1,0 +1,157 @@
+#!/usr/bin/env python3
+"""Writes the first files of each fuzz target's corpus: small real files, made here.
+
+    tests/fuzz/make_seeds.py FOLDER
+
+The committed corpus also holds what the fuzzers found, and need not be made again."""
+import os
+import pathlib
+import struct
+import subprocess
+import sys
+import tempfile
+
+SOURCE = """
+extern int outside(int);
+static int counter;
+__attribute__((noinline)) static int inner(int x) { counter += x; return counter * 3; }
+static inline int between(int x) { return inner(x) + inner(x + 1); }
+__attribute__((noinline)) int outer(int x) { volatile char room[x + 1]; room[x] = 1; return between(room[x]); }
+int LAST(int x) { return outer(x) + CALL(x); }
+"""
+FORMS = {  # compiler options
+    "shared": ["-shared", "-fPIC", "-DCALL=outside"],
+    "shared-g": ["-shared", "-fPIC", "-g", "-DCALL=outside"],
+    "shared-g4": ["-shared", "-fPIC", "-gdwarf-4", "-g", "-DCALL=outside"],
+    "static": ["-static", "-DCALL=inner", "-Wl,-e,LAST"],
+    "debug_frame": ["-static", "-DCALL=inner", "-Wl,-e,LAST", "-g", "-fno-asynchronous-unwind-tables"],
+    "compressed": ["-static", "-DCALL=inner", "-Wl,-e,LAST", "-g", "-gz",
+                   "-fno-asynchronous-unwind-tables"],
+    "no-cfi": ["-static", "-DCALL=inner", "-Wl,-e,LAST", "-fno-asynchronous-unwind-tables"],
+    "pointer": ["-static", "-DCALL=inner", "-Wl,-e,LAST", "-fno-omit-frame-pointer"],
+}
+HOSTILE = {  # directives of call frame information, see as's manual and DWARF 5, 7.7.1 and 7.24
+    # The CFA is an expression: DW_OP_skip by -3, back to itself
+    "endless": ".cfi_escape 0x0f, 3, 0x2f, 0xfd, 0xff",
+    # the least number divided by -1, which faults
+    "division": ".cfi_escape 0x0f, 12, 0x0e, 0, 0, 0, 0, 0, 0, 0, 0x80, 0x09, 0xff, 0x1b",
+    # a register that there is not, for the return address
+    "return-column": ".cfi_return_column 255\n.cfi_escape 0x0f, 3, 0x77, 8, 6",
+    # more rows put aside than any function has
+    "remember": ".cfi_escape 0x0f, 3, 0x77, 8, 6\n" + ".cfi_remember_state\n" * 3000,
+}
+NAMES = """_ZNSt6vectorIiSaIiEE9push_backEOi _ZN3foo3barILi3EEEvRKNS_3bazE _ZTVN10__cxxabiv117__class_type_infoE
+_RNvCs1234_7mycrate3foo _RINvNtC3std3mem8align_ofdE _RNCNvC4main4main0 _ZN4core3fmt9Formatter3pad17h0123456789abcdefE
+_D3std5stdio7writelnFZv _D4core6thread6ThreadQe3runMFZv _ZZ4mainENKUlvE_clEv
+_ZNKSt8functionIFvvEEclEv _ZN1aIXadL_ZN1b1cEvEEE1dEv _Z1fIJicEEvDpT_ _ZDTcl1gfp_EE plain""".split()
+
+
+def link(source, out, options):
+    """Segments next to each other in the file: a few KB."""
+    subprocess.run(["gcc", "-O1", "-nostdlib", "-fcf-protection=none", "-Wl,-z,noseparate-code",
+                    "-Wl,-z,max-page-size=64", "-Wl,-z,norelro", "-Wl,--build-id",
+                    f"-ffile-prefix-map={source.parent}=/seed", *options, "-o", out, source], check=True,
+                   cwd=source.parent)
+    return out.read_bytes()
+
+
+def compile_forms(work):
+    source = work / "seed.c"
+    source.write_text(SOURCE)
+    for name, options in FORMS.items():
+        out = work / name
+        yield name, link(source, out, options)
+    for name, directives in HOSTILE.items():
+        source = work / "hostile.s"
+        source.write_text(f"""
+            .globl LAST, _start
+            LAST: _start: .cfi_startproc
+            {directives}
+            call LAST
+            nop
+            .cfi_endproc
+            """)
+        yield name, link(source, work / name, ["-static", "-Wl,-e,LAST", "-Wl,--eh-frame-hdr"])
+
+
+def sections(elf):
+    """name -> (address, bytes)"""
+    offset, = struct.unpack_from("<Q", elf, 40)
+    size, count, names = struct.unpack_from("<HHH", elf, 58)
+    rows = [struct.unpack_from("<IIQQQQIIQQ", elf, offset + i * size) for i in range(count)]
+    text = elf[rows[names][4]:][:rows[names][5]]
+    return {text[row[0]:].split(b"\0")[0].decode(): (row[3], elf[row[4]:row[4] + row[5]])
+            for row in rows if row[1] != 8}
+
+
+def address(kind, number):
+    return kind.encode() + struct.pack("<I", number)
+
+
+def unwind_input(elf, pc, words, known=(1 << 17) - 1):
+    """See tests/fuzz/unwind.c. A stack whose words are these addresses."""
+    registers = b"\0" + struct.pack("<Q", known) + address("c", pc) + address("s", 0) + address("s", 8)
+    stack = struct.pack("<BBBB", len(words), 0, 0, 1) + b"".join(address(*word) for word in words)
+    return registers + stack + elf
+
+
+def main():
+    out = pathlib.Path(sys.argv[1])
+
+    def put(target, name, data):
+        folder = out / target
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(data)
+
+    with tempfile.TemporaryDirectory() as work:
+        for name, elf in compile_forms(pathlib.Path(work)):
+            put("elf", name, elf)
+            put("symbols", name, elf)
+            parts = sections(elf)
+            text_address, text = parts[".text"]
+            put("code", name, b"\x20\0" + text)
+            if ".eh_frame" in parts:
+                eh = parts[".eh_frame"][1]
+                put("cfi", name, b"\0" + struct.pack("<H", len(eh)) + eh)
+                if ".eh_frame_hdr" in parts:
+                    table = parts[".eh_frame_hdr"][1]
+                    put("cfi", name + "-table", b"\1" + struct.pack("<H", len(table) - 12) + table + eh)
+            if name == "debug_frame":
+                put("cfi", name, b"\0\0\0" + parts[".debug_frame"][1])
+            # A frame in each function, above it what calls may have left.
+            for at in (8, len(text) // 2, len(text) - 2):
+                words = [("c", text_address + at), ("s", 32), ("c", text_address + len(text) - 4), ("\0", 0)] * 4
+                put("unwind", f"{name}-{at}", unwind_input(elf, text_address + at, words))
+                put("unwind", f"{name}-{at}-sleeper",
+                    unwind_input(elf, text_address + at, words, (1 << 17) - 1 - (1 << 6)))
+    for i, name in enumerate(NAMES):
+        put("demangle", f"name-{i}", name.encode())
+    for i, name in enumerate(("std::vector<int, std::allocator<int> >::push_back(int&&)", "a::operator<<",
+                              "a<(b<c>)1>::operator->*<d>() const [clone .cold]", "<init>")):
+        put("demangle", f"source-{i}", name.encode())
+    lines = b"".join(b"%x-%x %s %08x fe:01 %d                 %s\n" % row for row in (
+        (0x55d0a4e00000, 0x55d0a4e06000, b"r--p", 0, 2099, b"/usr/bin/cat"),
+        (0x55d0a4e06000, 0x55d0a4e0b000, b"r-xp", 0x6000, 2099, b"/usr/bin/cat"),
+        (0x55d0a5a4a000, 0x55d0a5a6b000, b"rw-p", 0, 0, b"[heap]"),
+        (0x7f6c0e400000, 0x7f6c0e555000, b"r-xp", 0x26000, 2097, b"/usr/lib/libc.so.6"),
+        (0x7f6c0e600000, 0x7f6c0e601000, b"rwxp", 0, 0, b""),
+        (0x7ffd8c4a2000, 0x7ffd8c4c3000, b"rw-p", 0, 0, b"[stack]"),
+        (0x7ffd8c5f2000, 0x7ffd8c5f4000, b"r-xp", 0, 0, b"[vdso]")))
+    here = b"7f12a1e00000-7f12a1f55000 r-xp 00026000 fe:01 2097                       "
+    put("maps", "real", lines + b"\0" + lines[:len(lines) // 2])
+    put("maps", "deleted", here + b"/tmp/a b\\012c (deleted)\n" + b"\0" + here + b"/tmp/other\n")
+    put("maps", "grown", here + b"\n\0" + here.replace(b"7f12a1f55", b"7f12a1f56") + b"\n")
+    put("maps", "vdso", b"7ffc8d5f2000-7ffc8d5f4000 r-xp 00000000 00:00 0      [vdso]\n")
+    put("procfs", "stat", b"1234 (a) name) S 1 1234 1234 0 -1 4194560 177 0 0 0 0 0 0 0 20 0 3 0 9056 1 2\n")
+    put("procfs", "syscall", b"232 0x5 0x7ffd8c4c2d60 0x80 0xffffffff 0x0 0x8 0x7ffd8c4c2d30 0x7f6c0e5a1dd6\n")
+    put("procfs", "outside-call", b"-1 0x7ffd8c4c2d30 0x7f6c0e5a1dd6\n")
+    put("procfs", "schedstat", b"1187426 53201 37\n")
+    put("procfs", "kernel-stack", b"[<0>] futex_wait_queue+0x60/0x90\n[<ffffffff8112a2b3>] ext4_file_read_iter+0x4d/0x120 [ext4]\n"
+        b"[<0>] 0xffffffffc0a1\n[<ffffffffffffffff>] 0xffffffffffffffff\n")
+    put("procfs", "status", b"Name:\tcat\nTgid:\t1234\nTracerPid:\t0\nvoluntary_ctxt_switches:\t36\n"
+        b"nonvoluntary_ctxt_switches:\t1\n")
+
+
+if __name__ == "__main__":
+    os.umask(0o022)
+    main()
