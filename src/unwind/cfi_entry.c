@@ -151,8 +151,7 @@ static bool read_common(const struct cfi_source *source, uint64_t position, stru
     struct cfi_head head;
     uint8_t *buffer = entry->buffers.common;
     if (!cfi_read_head(source, position, &head) || !head.is_cie ||
-        head.body_bytes > CFI_ENTRY_BYTES_MAX ||
-        !read_at(source, head.body, buffer, head.body_bytes))
+        head.body_bytes > CFI_CIE_BYTES_MAX || !read_at(source, head.body, buffer, head.body_bytes))
         return false;
     struct bytes body = {buffer, buffer + head.body_bytes, false};
     uint64_t version = bytes_unsigned(&body, 1);

@@ -11,7 +11,7 @@ struct table_entry {
 };
 
 /* The position of the last FDE in the linker's table that begins at `address` or before. */
-static bool find_in_table(struct module *module, uint64_t address, uint64_t *ret_position)
+static bool position_in_table(struct module *module, uint64_t address, uint64_t *ret_position)
 {
     const struct unwind_table *table = &module->unwind_table;
     struct table_entry entry;
@@ -79,27 +79,38 @@ static bool find_in_ranges(const struct cfi_range *ranges, size_t count, uint64_
     return true;
 }
 
+static bool read_if_holds(const struct cfi_source *source, uint64_t position, uint64_t address,
+                          struct cfi_entry *ret_entry)
+{
+    return cfi_read_entry(source, position, ret_entry) && address >= ret_entry->start &&
+           address < ret_entry->end;
+}
+
+bool cfi_find_in_table(struct module *module, uint64_t address, struct cfi_entry *ret_entry)
+{
+    const struct cfi_source source = {.module = module};
+    uint64_t position;
+    return position_in_table(module, address, &position) &&
+           read_if_holds(&source, position, address, ret_entry);
+}
+
 static int find_in_eh_frame(struct cfi_index *index, struct module *module, uint64_t address,
                             struct cfi_entry *ret_entry)
 {
     const struct cfi_source source = {.module = module};
+    const struct cfi_section *section = &module->eh_frame;
     uint64_t position;
-    bool found;
-    if (module->unwind_table.header_address) {
-        found = find_in_table(module, address, &position);
-    } else {
-        const struct cfi_section *section = &module->eh_frame;
-        if (!index->has_eh_ranges) {
-            int err = make_ranges(&source, section->address, section->address + section->bytes,
-                                  ret_entry, &index->eh_ranges, &index->eh_count);
-            if (err)
-                return err;
-            index->has_eh_ranges = true;
-        }
-        found = find_in_ranges(index->eh_ranges, index->eh_count, address, &position);
+    if (module->unwind_table.header_address)
+        return cfi_find_in_table(module, address, ret_entry) ? 0 : -ENOENT;
+    if (!index->has_eh_ranges) {
+        int err = make_ranges(&source, section->address, section->address + section->bytes,
+                              ret_entry, &index->eh_ranges, &index->eh_count);
+        if (err)
+            return err;
+        index->has_eh_ranges = true;
     }
-    return found && cfi_read_entry(&source, position, ret_entry) && address >= ret_entry->start &&
-                   address < ret_entry->end
+    return find_in_ranges(index->eh_ranges, index->eh_count, address, &position) &&
+                   read_if_holds(&source, position, address, ret_entry)
                ? 0
                : -ENOENT;
 }

@@ -12,6 +12,7 @@ struct machine {
     struct cfi_row initial; /* after the CIE's program: what DW_CFA_restore goes back to */
     struct cfi_row remembered[REMEMBERED_MAX];
     unsigned remembered_count;
+    bool checks_expressions;     /* one that is not bounded fails */
     uint64_t location;           /* the address that the row is for */
     struct cfi_register ignored; /* one that is not followed here: vector registers, flags */
 };
@@ -43,12 +44,14 @@ static void advance(struct machine *machine, uint64_t delta)
     machine->location += delta * machine->entry->code_factor;
 }
 
-static struct bytes read_block(struct bytes *program)
+static struct bytes read_block(struct machine *machine, struct bytes *program)
 {
     uint64_t length = bytes_uleb(program);
     struct bytes block = {program->at, program->at, false};
     bytes_skip(program, length);
     block.end = program->at;
+    if (machine->checks_expressions && !cfi_expression_is_bounded(block))
+        program->failed = true;
     return block;
 }
 
@@ -56,7 +59,7 @@ static void set_expression(struct machine *machine, struct bytes *program, enum 
 {
     uint64_t number = bytes_uleb(program);
     *register_at(machine, number) =
-        (struct cfi_register){.kind = kind, .expression = read_block(program)};
+        (struct cfi_register){.kind = kind, .expression = read_block(machine, program)};
 }
 
 /* The instructions that say where the CFA is. Returns false for another. */
@@ -82,7 +85,7 @@ static bool run_cfa_instruction(struct machine *machine, uint8_t code, struct by
         return true;
     case DW_CFA_def_cfa_expression:
         row->cfa_is_expression = true;
-        row->cfa_expression = read_block(program);
+        row->cfa_expression = read_block(machine, program);
         return true;
     default:
         return false;
@@ -196,21 +199,35 @@ static bool run(struct machine *machine, struct bytes program, uint64_t address)
     return !program.failed;
 }
 
+static bool run_both(struct machine *machine, const struct cfi_entry *entry, uint64_t address)
+{
+    /* The rest is written before it is read. */
+    memset(&machine->row, 0, sizeof machine->row);
+    machine->entry = entry;
+    machine->remembered_count = 0;
+    machine->location = entry->start;
+    machine->initial = machine->row;
+    if (!run(machine, entry->common_program, UINT64_MAX))
+        return false;
+    machine->initial = machine->row;
+    machine->location = entry->start;
+    return run(machine, entry->program, address);
+}
+
 bool cfi_find_row(const struct cfi_entry *entry, uint64_t address, struct cfi_row *ret_row)
 {
     struct machine machine;
-    /* The rest is written before it is read. */
-    memset(&machine.row, 0, sizeof machine.row);
-    machine.entry = entry;
-    machine.remembered_count = 0;
-    machine.location = entry->start;
-    machine.initial = machine.row;
-    if (!run(&machine, entry->common_program, UINT64_MAX))
-        return false;
-    machine.initial = machine.row;
-    machine.location = entry->start;
-    if (!run(&machine, entry->program, address))
+    machine.checks_expressions = false;
+    if (!run_both(&machine, entry, address))
         return false;
     *ret_row = machine.row;
     return true;
+}
+
+bool cfi_is_bounded(const struct cfi_entry *entry)
+{
+    struct machine machine;
+    machine.checks_expressions = true;
+    return entry->return_register < architecture.register_count &&
+           run_both(&machine, entry, UINT64_MAX);
 }

@@ -16,13 +16,19 @@
 int UNW_OBJ(dwarf_search_unwind_table)(unw_addr_space_t as, unw_word_t ip, unw_dyn_info_t *info,
                                        unw_proc_info_t *ret_info, int need_unwind_info, void *arg);
 
+/* How often libunwind may read memory for one stack: a thousand frames need less. */
+#define READS_MAX (4u << 20)
+
 struct libunwind {
     unw_addr_space_t address_space;
+    struct cfi_entry entry; /* that was looked over last */
 };
 
 /* One stack on its way; what accessors get as `arg`. */
 struct progress {
     struct walk *walk;
+    struct libunwind *libunwind;
+    uint32_t reads_left;
     /* In this step: */
     bool missed_stack;       /* an address that the copy of the stack does not reach */
     bool missed_unwind_info; /* for an address */
@@ -30,12 +36,26 @@ struct progress {
     bool missed_frame_pointer;
 };
 
+/* libunwind believes what it reads: a register's number is not compared with how many there are, an
+ * expression may loop, and rows are put aside without end. So what it is to read is looked over. It
+ * searches by offsets of 32 bits. */
+static bool is_safe(struct progress *progress, const struct mapping *mapping, uint64_t ip)
+{
+    const struct unwind_table *table = &mapping->module->unwind_table;
+    uint64_t address = ip - mapping->bias;
+    int64_t offset = (int64_t)(address - table->header_address);
+    struct cfi_entry *entry = &progress->libunwind->entry;
+    return offset == (int32_t)offset && cfi_find_in_table(mapping->module, address, entry) &&
+           cfi_is_bounded(entry);
+}
+
 static int find_proc_info(unw_addr_space_t as, unw_word_t ip, unw_proc_info_t *ret_info,
                           int need_unwind_info, void *arg)
 {
     struct progress *progress = arg;
     const struct mapping *mapping = space_find(progress->walk->space, ip);
-    if (!mapping || !mapping->has_bias || !mapping->module->unwind_table.header_address) {
+    if (!mapping || !mapping->has_bias || !mapping->module->unwind_table.header_address ||
+        !is_safe(progress, mapping, ip)) {
         progress->missed_unwind_info = true;
         return -UNW_ENOINFO;
     }
@@ -74,6 +94,9 @@ static int access_mem(unw_addr_space_t as, unw_word_t address, unw_word_t *value
     struct walk *walk = progress->walk;
     if (write)
         return -UNW_EREADONLYREG;
+    if (!progress->reads_left)
+        return -UNW_EINVAL;
+    progress->reads_left--;
     if (walk_read_stack(walk, address, value))
         return 0;
     /* Unwind tables, and code, are read by the same way. */
@@ -212,7 +235,8 @@ static int walk_frames(struct progress *progress, unw_cursor_t *cursor)
         if (walk_push(walk, is_exact || is_trampoline ? pc : pc - 1))
             return -ENOMEM;
         is_exact = is_trampoline;
-        *progress = (struct progress){.walk = walk};
+        *progress = (struct progress){
+            .walk = walk, .libunwind = progress->libunwind, .reads_left = progress->reads_left};
         int step = unw_step(cursor);
         if (step <= 0) {
             note_end(progress, cursor, step);
@@ -223,7 +247,7 @@ static int walk_frames(struct progress *progress, unw_cursor_t *cursor)
 
 int walk_by_libunwind(struct walk *walk, struct libunwind *libunwind)
 {
-    struct progress progress = {.walk = walk};
+    struct progress progress = {.walk = walk, .libunwind = libunwind, .reads_left = READS_MAX};
     unw_cursor_t cursor;
     if (unw_init_remote(&cursor, libunwind->address_space, &progress) == 0)
         return walk_frames(&progress, &cursor);

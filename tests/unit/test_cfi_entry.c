@@ -293,7 +293,12 @@ static void test_the_longest(void **state)
     fde = put_fde(&debug, &made_debug_form, cie, MADE_ADDRESS, 1, program, most + 1);
     assert_false(read_of(&debug, fde));
     begin();
-    cie = put_cie(&debug, &made_debug_form, program, CFI_ENTRY_BYTES_MAX);
+    /* Of a CIE's bytes, 7 stand between its head and its program. */
+    cie = put_cie(&debug, &made_debug_form, program, CFI_CIE_BYTES_MAX - 7);
+    fde = put_fde(&debug, &made_debug_form, cie, MADE_ADDRESS, 1, BYTES(DW_CFA_nop));
+    assert_true(read_of(&debug, fde));
+    begin();
+    cie = put_cie(&debug, &made_debug_form, program, CFI_CIE_BYTES_MAX - 6);
     fde = put_fde(&debug, &made_debug_form, cie, MADE_ADDRESS, 1, BYTES(DW_CFA_nop));
     assert_false(read_of(&debug, fde));
 }
