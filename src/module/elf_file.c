@@ -23,12 +23,17 @@ struct eh_frame_header {
 #define NOTES_BYTES_MAX (1u << 20)
 #define NAMES_BYTES_MAX (16u << 20)
 #define CFI_SECTION_BYTES_MAX ((uint64_t)256 << 20) /* a larger one is not believed */
+/* The kernel takes program headers of 64 KiB (load_elf_phdrs in its fs/binfmt_elf.c); linkers make
+ * some ten segments. */
+#define SEGMENTS_MAX 256
 #define EH_PCREL_SDATA4 0x1b
 #define EH_UDATA4 0x03
 #define EH_DATAREL_SDATA4 0x3b
 
 static int add_segment(struct module *module, const GElf_Phdr *header)
 {
+    if (module->segment_count == SEGMENTS_MAX)
+        return -ENOEXEC;
     struct segment *grown =
         reallocarray(module->segments, module->segment_count + 1, sizeof *grown);
     if (!grown)
@@ -99,7 +104,8 @@ static void read_section(struct module *module, Elf_Scn *scn, const GElf_Shdr *h
         return;
     if (strcmp(name, ".eh_frame") == 0 && !module->unwind_table.header_address)
         module->eh_frame = section;
-    if (strcmp(name, ".debug_frame") == 0 && !module->debug_frame.bytes) {
+    /* Of several, the first: each may take long to decompress. */
+    if (strcmp(name, ".debug_frame") == 0 && !module->debug_frame.offset) {
         if (header->sh_flags & SHF_COMPRESSED)
             decompress(scn, &section);
         module->debug_frame = section;
@@ -160,8 +166,9 @@ static int read_headers(struct module *module, Elf *elf)
             unwind_header = header.p_vaddr;
         if (header.p_type == PT_DYNAMIC)
             module->dynamic = (struct module_part){header.p_vaddr, header.p_filesz};
-        if (header.p_type == PT_LOAD && add_segment(module, &header))
-            return -ENOMEM;
+        int err = header.p_type == PT_LOAD ? add_segment(module, &header) : 0;
+        if (err)
+            return err;
     }
     if (unwind_header)
         read_unwind_table(module, unwind_header);
@@ -179,6 +186,9 @@ static bool has_sane_header(struct module *module)
     Elf64_Shdr first;
     if (!image_read(&module->image, 0, &header, sizeof header) ||
         memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_ident[EI_CLASS] != ELFCLASS64)
+        return false;
+    /* libelf would make room for all segments that a sparse file claims in that way. */
+    if (header.e_phnum == PN_XNUM)
         return false;
     return header.e_shnum || !image_read(&module->image, header.e_shoff, &first, sizeof first) ||
            !header.e_shoff || first.sh_size <= SECTIONS_MAX;

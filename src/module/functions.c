@@ -87,10 +87,12 @@ static void read_tables(struct module *module)
     Elf *elf = module_open_elf(module);
     Elf_Scn *scn = NULL;
     bool ok = elf != NULL;
+    uint64_t bytes_left = module->image.bytes;
     while (ok && (scn = elf_nextscn(elf, scn))) {
         GElf_Shdr header;
         if (gelf_getshdr(scn, &header) &&
-            (header.sh_type == SHT_SYMTAB || header.sh_type == SHT_DYNSYM))
+            (header.sh_type == SHT_SYMTAB || header.sh_type == SHT_DYNSYM) &&
+            module_take_bytes(&bytes_left, header.sh_size))
             ok = read_table(module, scn, &header);
     }
     elf_end(elf);

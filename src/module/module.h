@@ -88,6 +88,18 @@ bool module_address_of_offset(const struct module *module, uint64_t offset, uint
 /* Opens the module's file for libelf, for elf_end. NULL where it is no ELF file. */
 Elf *module_open_elf(struct module *module);
 
+/* Sections of a file do not lie over each other, so that all that are read have no more bytes than
+ * it: `left` is image.bytes at first, and less with each section. Returns false where a section has
+ * more than is left, or than TABLE_BYTES_MAX: a sparse file may claim any. */
+#define TABLE_BYTES_MAX ((uint64_t)512 << 20)
+static inline bool module_take_bytes(uint64_t *left, uint64_t section_bytes)
+{
+    if (section_bytes > *left || section_bytes > TABLE_BYTES_MAX)
+        return false;
+    *left -= section_bytes;
+    return true;
+}
+
 /* Reads bytes at one of the module's own addresses. Returns false where they are not in the file.
  */
 bool module_read(struct module *module, uint64_t address, void *buffer, size_t bytes);

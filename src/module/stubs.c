@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define NAME_BYTES_MAX 4096u               /* each of many stubs may have the same long name */
 #define STUB_SECTION_BYTES_MAX (16u << 20) /* a larger one is not believed */
 
 /* What a slot is set to when the module is loaded. */
@@ -20,7 +21,8 @@ struct reading {
     Elf *elf;
     struct slot *slots; /* by address */
     size_t slot_count, slot_capacity;
-    Elf_Scn *symbols; /* the dynamic symbol table; NULL: there is none */
+    Elf_Scn *symbols;    /* the dynamic symbol table; NULL: there is none */
+    uint64_t bytes_left; /* see module_take_bytes */
 };
 
 static bool add_slots(struct reading *reading, Elf_Scn *scn, const GElf_Shdr *header)
@@ -61,7 +63,8 @@ static char *name_of(const struct reading *reading, size_t symbol)
         !gelf_getsym(data, (int)symbol, &entry))
         return NULL;
     const char *name = elf_strptr(reading->elf, header.sh_link, entry.st_name);
-    return name && *name ? strdup(name) : NULL;
+    size_t bytes = name ? strnlen(name, NAME_BYTES_MAX) : 0;
+    return bytes ? strndup(name, bytes) : NULL;
 }
 
 static bool add_stub(struct reading *reading, const uint8_t *code, uint64_t address, size_t bytes)
@@ -107,10 +110,11 @@ static bool read_relocations(struct reading *reading)
     while (ok && (scn = elf_nextscn(reading->elf, scn))) {
         if (!gelf_getshdr(scn, &header))
             continue;
-        if (header.sh_type == SHT_DYNSYM)
+        if (header.sh_type == SHT_DYNSYM && header.sh_size <= TABLE_BYTES_MAX)
             reading->symbols = scn;
         /* Of an object file's other relocations there are none in what can be mapped to run. */
-        if (header.sh_type == SHT_RELA && header.sh_flags & SHF_ALLOC)
+        if (header.sh_type == SHT_RELA && header.sh_flags & SHF_ALLOC &&
+            module_take_bytes(&reading->bytes_left, header.sh_size))
             ok = add_slots(reading, scn, &header);
     }
     if (reading->slot_count)
@@ -128,7 +132,8 @@ static void read_stubs(struct reading *reading)
         const char *name =
             gelf_getshdr(scn, &header) ? elf_strptr(reading->elf, names, header.sh_name) : NULL;
         if (name && strstr(name, "plt") && header.sh_type == SHT_PROGBITS &&
-            header.sh_flags & SHF_EXECINSTR && header.sh_size <= STUB_SECTION_BYTES_MAX)
+            header.sh_flags & SHF_EXECINSTR && header.sh_size <= STUB_SECTION_BYTES_MAX &&
+            module_take_bytes(&reading->bytes_left, header.sh_size))
             ok = add_stubs(reading, &header);
     }
 }
@@ -143,7 +148,11 @@ const struct stub *stubs_find(struct module *module, uint64_t address)
 {
     struct stubs *stubs = &module->stubs;
     if (!stubs->were_read) {
-        struct reading reading = {.module = module, .elf = module_open_elf(module)};
+        struct reading reading = {
+            .module = module,
+            .elf = module_open_elf(module),
+            .bytes_left = module->image.bytes,
+        };
         stubs->were_read = true;
         if (reading.elf)
             read_stubs(&reading);

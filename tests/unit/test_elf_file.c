@@ -405,6 +405,23 @@ static void test_large_notes(void **state)
     }
 }
 
+/* Counts that no linker makes cost time or memory: they are refused. */
+static void test_too_many_segments(void **state)
+{
+    (void)state;
+    static struct made_elf elf;
+    struct module module;
+    make_elf(&elf);
+    for (size_t i = 0; i < 256; i++)
+        make_segment(&elf, PT_LOAD, PF_R, 0, i << 12, 0x1000, 0x1000);
+    assert_int_equal(read_bytes(&module, elf.bytes, sizeof elf.bytes), 0);
+    assert_int_equal(module.segment_count, 256);
+    release(&module);
+    make_segment(&elf, PT_LOAD, PF_R, 0, 256 << 12, 0x1000, 0x1000);
+    assert_int_equal(read_bytes(&module, elf.bytes, sizeof elf.bytes), -ENOEXEC);
+    release(&module);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -423,6 +440,7 @@ int main(void)
         cmocka_unit_test(test_truncated),
         cmocka_unit_test(test_truncated_files),
         cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_too_many_segments),
     };
     return cmocka_run_group_tests_name("elf_file", tests, NULL, NULL);
 }
