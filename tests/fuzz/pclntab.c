@@ -1,0 +1,56 @@
+/* Go's function table. The input is a file's data, from its start at 0x402000 on; its code lies
+ * before (see unit/make_pclntab.h). */
+#include "open_module.h"
+#include "module/pclntab.h"
+#include "symbol/go_names.h"
+#include "symbol/symbols.h"
+#include "unwind/go_rule.h"
+
+#define BASE 0x400000u
+#define CODE_OFFSET 0x1000u
+#define DATA_OFFSET 0x2000u
+#define ADDRESSES 64 /* that are looked up */
+
+static void look_up(struct module *module)
+{
+    struct pclntab table;
+    struct pclntab_function function;
+    struct rule rule;
+    struct go_names *names = NULL;
+    struct symbol symbol = {0};
+    bool is_open = pclntab_open(&table, module);
+    must(go_names_open(module, &names) == 0 || !names);
+    for (uint64_t i = 0; i < ADDRESSES; i++) {
+        uint64_t address = BASE + CODE_OFFSET + i * 4;
+        if (is_open && pclntab_find(&table, address, &function))
+            must(function.start <= address && address < function.end);
+        if (is_open)
+            go_rule_make(&table, address, &rule);
+        if (names && go_names_find(names, address, &symbol))
+            must(symbol.line_count >= 1 && symbol.line_count <= SYMBOL_LINES_MAX);
+    }
+    go_names_close(names);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+    struct modules modules = {0};
+    struct input input = {data, bytes};
+    struct module *module = put_module(&modules, (struct input){0});
+    image_close(&module->image);
+    unsigned char *file = calloc(1, DATA_OFFSET + bytes);
+    must(file != NULL);
+    if (bytes)
+        memcpy(file + DATA_OFFSET, input.at, bytes);
+    image_open_memory(&module->image, file, DATA_OFFSET + bytes);
+    module->is_readable = true;
+    module->segments = calloc(2, sizeof *module->segments);
+    must(module->segments != NULL);
+    module->segment_count = 2;
+    module->segments[0] =
+        (struct segment){CODE_OFFSET, 0x1000, BASE + CODE_OFFSET, 0x1000, .executable = true};
+    module->segments[1] = (struct segment){DATA_OFFSET, bytes, BASE + DATA_OFFSET, bytes, false};
+    look_up(module);
+    modules_free(&modules);
+    return 0;
+}
