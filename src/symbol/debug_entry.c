@@ -66,8 +66,9 @@ bool die_read_attributes(const struct unit *unit, struct bytes *bytes, const str
                          struct die *ret_die)
 {
     *ret_die = (struct die){.abbrev = abbrev};
-    const struct abbrev_attribute *attribute = &unit->abbrevs->attributes[abbrev->first_attribute];
-    for (uint32_t i = 0; i < abbrev->attribute_count; i++, attribute++) {
+    const struct abbrev_attribute *attributes = unit->abbrevs->attributes;
+    for (uint32_t i = 0; i < abbrev->attribute_count; i++) {
+        const struct abbrev_attribute *attribute = &attributes[abbrev->first_attribute + i];
         struct value value, *place = place_of(ret_die, attribute->name);
         if (!value_read(unit, bytes, attribute->form, attribute->implicit, place ? place : &value))
             return false;
@@ -81,8 +82,10 @@ bool die_skip(const struct unit *unit, struct bytes *bytes, const struct abbrev 
         bytes_skip(bytes, abbrev->fixed_bytes);
         return !bytes->failed;
     }
-    const struct abbrev_attribute *attribute = &unit->abbrevs->attributes[abbrev->first_attribute];
-    for (uint32_t i = 0; i < abbrev->attribute_count; i++, attribute++) {
+    /* By number: without attributes there is no array to point into. */
+    const struct abbrev_attribute *attributes = unit->abbrevs->attributes;
+    for (uint32_t i = 0; i < abbrev->attribute_count; i++) {
+        const struct abbrev_attribute *attribute = &attributes[abbrev->first_attribute + i];
         struct value value;
         if (!value_read(unit, bytes, attribute->form, attribute->implicit, &value))
             return false;
