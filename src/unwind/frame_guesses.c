@@ -1,0 +1,99 @@
+#include "unwind/calls.h"
+#include "unwind/frame.h"
+#include "unwind/signal_frame.h"
+
+#define ENTRY_BYTES 64 /* of code, from a program's entry to the call that does not return */
+
+bool frame_follows_call(const struct walk *walk, uint64_t address)
+{
+    uint8_t before[CALL_BYTES_MAX];
+    uint64_t target;
+    const struct mapping *mapping = space_find(walk->space, address - 1);
+    if (!mapping)
+        return false;
+    return !mapping->has_bias ||
+           !module_read(mapping->module, address - CALL_BYTES_MAX - mapping->bias, before,
+                        sizeof before) ||
+           call_before(before, address, &target) != CALL_NONE;
+}
+
+/* Whether the code there is what the kernel has a signal's handler return to. */
+static bool ends_handler(const struct walk *walk, uint64_t address)
+{
+    uint8_t code[SIGNAL_RETURN_BYTES];
+    const struct mapping *mapping = space_find(walk->space, address);
+    return mapping && mapping->has_bias &&
+           module_read(mapping->module, address - mapping->bias, code, sizeof code) &&
+           signal_return_is_at(code);
+}
+
+/* Whether a thread may have begun in this function: the program's entry is near, or nothing but the
+ * thread's end follows. */
+static bool is_first_function(const struct walk *walk, const struct frame *frame)
+{
+    uint8_t after[THREAD_END_BYTES];
+    const struct mapping *mapping = space_find(walk->space, frame->pc);
+    if (!mapping || !mapping->has_bias)
+        return false;
+    uint64_t address = frame->pc - mapping->bias;
+    return address - mapping->module->entry_address < ENTRY_BYTES ||
+           (module_read(mapping->module, address, after, sizeof after) && call_is_last(after));
+}
+
+enum step frame_step_by_pointer(struct walk *walk, struct frame *frame)
+{
+    uint64_t saved, pc;
+    /* The psABIs have the first frame marked so; but where it is no frame pointer, but a register
+     * as any other, it may well be 0. */
+    if ((!frame->has_frame_pointer || !frame->frame_pointer) && is_first_function(walk, frame))
+        return STEP_WHOLE;
+    if (!frame->has_frame_pointer)
+        return frame_cut(walk, STACK_CUT_NO_REGISTER);
+    if (frame->frame_pointer < frame->sp || frame->frame_pointer % sizeof saved)
+        return frame_cut(walk, STACK_CUT_NO_UNWIND_INFO);
+    if (!walk_read_stack(walk, frame->frame_pointer, &saved) ||
+        !walk_read_stack(walk, frame->frame_pointer + sizeof saved, &pc))
+        return frame_cut(walk, STACK_CUT_UNREADABLE);
+    /* Also not where there is 0, which is what most memory holds. */
+    if (!frame_follows_call(walk, pc) && !ends_handler(walk, pc))
+        return frame_cut(walk, STACK_CUT_NO_UNWIND_INFO);
+    frame_set(frame, pc, frame->frame_pointer + 2 * sizeof saved, true, saved);
+    frame->has_base_pointer = false;
+    frame->base_pointer_at = 0;
+    return STEP_TAKEN;
+}
+
+enum step frame_step_by_code(struct walk *walk, struct frame *frame, const struct rule *rule)
+{
+    struct frame caller = *frame;
+    if (frame_step_to_caller(walk, &caller, rule) == STEP_TAKEN &&
+        (frame_follows_call(walk, caller.pc) || ends_handler(walk, caller.pc))) {
+        *frame = caller;
+        return STEP_TAKEN;
+    }
+    /* Not copied, or not yet. */
+    if (walk->stack->cut == STACK_CUT_UNREADABLE)
+        return STEP_CUT;
+    walk->stack->cut = STACK_WHOLE;
+    return frame_step_by_pointer(walk, frame);
+}
+
+enum step frame_step_from_no_code(struct walk *walk, struct frame *frame)
+{
+    uint64_t pc;
+    walk->hints->has_unknown_address = true;
+    if (!walk_read_stack(walk, frame->sp, &pc) || !frame_follows_call(walk, pc))
+        return frame_cut(walk, STACK_CUT_NO_UNWIND_INFO);
+    frame_set(frame, pc, frame->sp + sizeof pc, frame->has_frame_pointer, frame->frame_pointer);
+    return STEP_TAKEN;
+}
+
+bool frame_step_by_return(struct walk *walk, struct frame *frame)
+{
+    uint64_t pc;
+    if (!walk_read_stack(walk, frame->sp, &pc) ||
+        (!frame_follows_call(walk, pc) && !ends_handler(walk, pc)))
+        return false;
+    frame_set(frame, pc, frame->sp + sizeof pc, frame->has_frame_pointer, frame->frame_pointer);
+    return true;
+}
