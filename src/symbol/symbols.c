@@ -17,6 +17,8 @@
 #define NO_UNIT UINT64_MAX
 
 struct symbols {
+    struct module *module;
+    char *stub_name; /* the last that was given out */
     struct symbol_table table;
     struct debug_info *info; /* NULL: there is none */
     struct units units;
@@ -129,6 +131,7 @@ int symbols_open(struct module *module, struct debug_fetch *fetch, struct symbol
     if (!symbols)
         return -ENOMEM;
     symbols->unit = NO_UNIT;
+    symbols->module = module;
     int err = read_module(symbols, module, fetch, ret_why);
     if (!err && asprintf(&symbols->split.package_path, "%s.dwp", module->path) < 0) {
         symbols->split.package_path = NULL;
@@ -156,6 +159,7 @@ void symbols_close(struct symbols *symbols)
     debug_info_close(symbols->info);
     symbol_table_free(&symbols->table);
     go_names_close(symbols->go);
+    free(symbols->stub_name);
     free(symbols);
 }
 
@@ -254,6 +258,26 @@ static bool is_better_in_table(const char *symbol, bool is_exported, const char 
     return !is_mangled(name) && (is_mangled(symbol) || (is_exported && name[0] == '_'));
 }
 
+/* A stub of the linkage table has no symbol: it is named by what it calls, as gdb does. */
+static void find_stub(struct symbols *symbols, uint64_t address, struct symbol *symbol)
+{
+    const struct stub *stub = stubs_find(symbols->module, address);
+    uint64_t start;
+    bool is_exported;
+    if (!stub)
+        return;
+    const char *name = stub->name;
+    if (!name)
+        name = symbol_table_find(&symbols->table, stub->resolver, &start, &is_exported);
+    free(symbols->stub_name);
+    if (!name || asprintf(&symbols->stub_name, "%s@plt", name) < 0) {
+        symbols->stub_name = NULL;
+        return;
+    }
+    symbol->lines[symbol->line_count++] = (struct symbol_line){.name = symbols->stub_name};
+    symbol->function_offset = address - stub->start;
+}
+
 void symbols_find(struct symbols *symbols, uint64_t address, struct symbol *ret_symbol)
 {
     uint64_t debug_start = UINT64_MAX, start;
@@ -271,8 +295,10 @@ void symbols_find(struct symbols *symbols, uint64_t address, struct symbol *ret_
         ret_symbol->function_offset = address - start;
     if (name && !ret_symbol->line_count)
         ret_symbol->lines[ret_symbol->line_count++] = (struct symbol_line){0};
-    if (!ret_symbol->line_count)
+    if (!ret_symbol->line_count) {
+        find_stub(symbols, address, ret_symbol);
         return;
+    }
     struct symbol_line *outermost = &ret_symbol->lines[ret_symbol->line_count - 1];
     if (!outermost->name ||
         (name && start == debug_start && is_better_in_table(name, is_exported, outermost->name)))
