@@ -142,6 +142,23 @@ def main():
     put("maps", "deleted", here + b"/tmp/a b\\012c (deleted)\n" + b"\0" + here + b"/tmp/other\n")
     put("maps", "grown", here + b"\n\0" + here.replace(b"7f12a1f55", b"7f12a1f56") + b"\n")
     put("maps", "vdso", b"7ffc8d5f2000-7ffc8d5f4000 r-xp 00000000 00:00 0      [vdso]\n")
+    text = b"7f52a40012c0 1a4 LazyCompile:*handle /srv/app.js:10:3\n0x7f52a4001300 0x20 Stub\n7f52a4001000 1000 all\n"
+    put("perf_map", "real", b"\x40\0" + text)
+    put("perf_map", "again", b"\xff\xff" + text * 3)
+    put("perf_map", "broken", b"\x10\0" + b"zz 1 a\n10 ffffffffffffffff b\n10 0 c\n10 1 \n" + text)
+    put("perf_map", "long", b"\x10\0" + b"10 1 " + b"n" * 9000 + b"\n" + text)
+    # Documentation/jitdump-specification.txt of the kernel's tools/perf
+    code = b"\x90" * 32
+    load = struct.pack("<IIQQQQ", 10, 10, 0x1000, 0x1000, len(code), 1) + b"handle\0" + code
+    lines = struct.pack("<QQQII", 0x1000, 2, 0x1000, 3, 0) + b"a.js\0" + struct.pack("<QII", 0x1008, 4, 0) + b"\xff\0"
+    move = struct.pack("<IIQQQQQ", 10, 10, 0x1000, 0x1000, 0x2000, len(code), 1)
+    def record(kind, body):
+        return struct.pack("<IIQ", kind, 16 + len(body), 5) + body
+    header = struct.pack("<IIIIIIQQ", 0x4A695444, 1, 40, 62, 0, 10, 5, 0)
+    put("jitdump", "load", header + record(0, load))
+    put("jitdump", "lines", header + record(2, lines) + record(0, load))
+    put("jitdump", "move", header + record(0, load) + record(1, move) + record(3, b""))
+    put("jitdump", "cut", header + record(0, load)[:-8])
     put("procfs", "stat", b"1234 (a) name) S 1 1234 1234 0 -1 4194560 177 0 0 0 0 0 0 0 20 0 3 0 9056 1 2\n")
     put("procfs", "syscall", b"232 0x5 0x7ffd8c4c2d60 0x80 0xffffffff 0x0 0x8 0x7ffd8c4c2d30 0x7f6c0e5a1dd6\n")
     put("procfs", "outside-call", b"-1 0x7ffd8c4c2d30 0x7f6c0e5a1dd6\n")
