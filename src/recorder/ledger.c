@@ -26,6 +26,16 @@ static void book(uint64_t *known_ns, uint64_t now_ns, uint64_t *left_ns, uint64_
     *owed_ns += counted_ns;
 }
 
+void ledger_begin(struct ledger *ledger, uint64_t now_ns, const struct activity *activity)
+{
+    ledger->booked_ns = now_ns;
+    ledger->has_activity = activity && !activity->counts_ends;
+    if (ledger->has_activity) {
+        ledger->running_ns = activity->running_ns;
+        ledger->waiting_ns = activity->waiting_ns;
+    }
+}
+
 void ledger_book(struct ledger *ledger, uint64_t now_ns, const struct activity *activity,
                  enum account account)
 {

@@ -40,6 +40,9 @@ struct share {
 /* The account of samples of this state. */
 enum account ledger_account(enum thread_state state);
 
+/* Time begins at `now_ns`, when the kernel's figures were these; NULL: they are not known. */
+void ledger_begin(struct ledger *ledger, uint64_t now_ns, const struct activity *activity);
+
 /* Books the time up to `now_ns`. `activity` is NULL where it is not known, or has no times. Without
  * figures for both ends of the time, all of it goes to `account`, that of the state which the
  * thread is in now. Time that was booked before is not booked again. */

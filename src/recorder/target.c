@@ -70,12 +70,19 @@ static void thread_appeared(void *context, struct thread *thread)
     struct target *target = context;
     struct recording *recording = target->recording;
     recording->threads_seen++;
-    uint64_t since_ns = recording->start_ns;
-    if (target->round_ns) {
-        uint64_t born_ns = birth_ns(target, thread->tid);
-        since_ns = born_ns < target->last_round_ns ? born_ns : target->last_round_ns;
+    if (!target->round_ns) {
+        const struct watch_place place = {target->process.proc_fd, thread->tid,
+                                          recording->keep_fds_below};
+        struct activity activity;
+        int err = watch_read_activity(&place, &thread->watch, &activity);
+        ledger_begin(&thread->ledger, recording->start_ns, err ? NULL : &activity);
+        return;
     }
-    thread->ledger.booked_ns = since_ns;
+    /* At its birth, all was 0. */
+    const struct activity none = {0};
+    uint64_t born_ns = birth_ns(target, thread->tid);
+    ledger_begin(&thread->ledger, born_ns < target->last_round_ns ? born_ns : target->last_round_ns,
+                 &none);
 }
 
 static void thread_vanished(void *context, struct thread *thread)

@@ -126,6 +126,23 @@ static void test_another_thread_of_the_same_id(void **state)
     assert_share(ledger_take(&ledger, ACCOUNT_RUNNING, PERIOD_NS), 0, 7);
 }
 
+/* What the kernel had counted before is not the first sample's. */
+static void test_the_beginning(void **state)
+{
+    (void)state;
+    const struct activity before = {.running_ns = 5 * PERIOD_NS, .waiting_ns = 7 * PERIOD_NS},
+                          now = {.running_ns = 6 * PERIOD_NS, .waiting_ns = 9 * PERIOD_NS};
+    struct ledger known = {0}, unknown = {0};
+    ledger_begin(&known, 0, &before);
+    ledger_book(&known, 10 * PERIOD_NS, &now, ACCOUNT_RUNNING);
+    assert_int_equal(known.owed_ns[ACCOUNT_RUNNING], PERIOD_NS);
+    assert_int_equal(known.owed_ns[ACCOUNT_RUNNABLE], 2 * PERIOD_NS);
+    assert_int_equal(known.owed_ns[ACCOUNT_ASLEEP], 7 * PERIOD_NS);
+    ledger_begin(&unknown, 0, NULL);
+    ledger_book(&unknown, 10 * PERIOD_NS, &now, ACCOUNT_RUNNING);
+    assert_int_equal(unknown.owed_ns[ACCOUNT_RUNNING], 10 * PERIOD_NS);
+}
+
 static void test_settlement_gives_all(void **state)
 {
     (void)state;
@@ -176,6 +193,7 @@ int main(void)
         cmocka_unit_test(test_time_is_booked_once),
         cmocka_unit_test(test_activity_without_times),
         cmocka_unit_test(test_another_thread_of_the_same_id),
+        cmocka_unit_test(test_the_beginning),
         cmocka_unit_test(test_settlement_gives_all),
         cmocka_unit_test(test_settlement_without_a_sample),
     };
