@@ -17,6 +17,8 @@ enum code_frame_kind {
     CODE_FRAME_UNKNOWN,
     CODE_FRAME_BY_SP,      /* the stack pointer tells */
     CODE_FRAME_BY_POINTER, /* the frame pointer does: it is set up */
+    CODE_FRAME_REALIGNED,  /* neither does: how far up the caller's frame is depends on where it was
+                            */
 };
 
 struct code_frame {

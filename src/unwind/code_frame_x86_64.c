@@ -13,7 +13,10 @@ struct state {
     bool is_known;
     bool has_frame_pointer; /* rbp points to where the caller's was saved */
     int32_t depth;          /* of the stack pointer */
-    int32_t saved_depth;    /* where the caller's frame pointer was saved; 0: it was not */
+    /* The stack pointer was aligned before a frame pointer was set up, which then is below a copy
+     * of the return address (-mstackrealign, and locals that are aligned to more than 16 bytes). */
+    bool is_realigned;
+    int32_t saved_depth; /* where the caller's frame pointer was saved; 0: it was not */
 };
 
 struct flow {
@@ -106,6 +109,8 @@ static void write_sp(struct state *state, ZydisMnemonic mnemonic,
         lea_to_sp(state, &operands[1]);
     else if (mnemonic == ZYDIS_MNEMONIC_MOV && is_register(&operands[1], ZYDIS_REGISTER_RBP))
         sp_from_frame_pointer(state, 0);
+    else if (is_needed && mnemonic == ZYDIS_MNEMONIC_AND && has_number)
+        state->is_realigned = true;
     else if (is_needed || (mnemonic != ZYDIS_MNEMONIC_AND && mnemonic != ZYDIS_MNEMONIC_SUB))
         forget(state);
 }
@@ -228,6 +233,8 @@ static struct code_frame frame_of(const struct state *state)
 {
     if (!state->is_known)
         return (struct code_frame){.kind = CODE_FRAME_UNKNOWN};
+    if (state->is_realigned)
+        return (struct code_frame){.kind = CODE_FRAME_REALIGNED};
     if (state->has_frame_pointer)
         return (struct code_frame){.kind = CODE_FRAME_BY_POINTER};
     return (struct code_frame){

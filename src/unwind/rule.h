@@ -7,16 +7,18 @@
 #include "unwind/cfi.h"
 
 enum rule_kind {
-    RULE_NONE,         /* there is no call frame information: the frame pointer may lead on */
-    RULE_CALLER,       /* what follows leads to the caller */
-    RULE_FIRST_FRAME,  /* there is no caller: the stack ends here */
-    RULE_SIGNAL_FRAME, /* the caller's registers are where the kernel put them for the handler */
-    RULE_ON_THE_MOVE,  /* it is about to go on in another frame, as longjmp: of two callers, which?
-                        */
-    RULE_COMPLEX,      /* it can't be said in this form */
-    RULE_NEW_STACK,    /* what follows leads to the caller, or else a thread has just begun here */
-    RULE_LEFT_STACK,   /* what follows leads to the caller, or else that is on a stack that the
-                          function left, below where the frame pointer points */
+    RULE_NONE,          /* there is no call frame information: the frame pointer may lead on */
+    RULE_CALLER,        /* what follows leads to the caller */
+    RULE_FIRST_FRAME,   /* there is no caller: the stack ends here */
+    RULE_SIGNAL_FRAME,  /* the caller's registers are where the kernel put them for the handler */
+    RULE_UNKNOWN_FRAME, /* there is a caller, but nothing tells where, not the frame pointer either
+                         */
+    RULE_ON_THE_MOVE,   /* it is about to go on in another frame, as longjmp: of two callers, which?
+                         */
+    RULE_COMPLEX,       /* it can't be said in this form */
+    RULE_NEW_STACK,     /* what follows leads to the caller, or else a thread has just begun here */
+    RULE_LEFT_STACK,    /* what follows leads to the caller, or else that is on a stack that the
+                           function left, below where the frame pointer points */
 };
 
 /* Where something is: register + offset, where `register` may be RULE_CFA; or in memory there. */

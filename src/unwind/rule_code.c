@@ -7,6 +7,10 @@
 
 static struct rule rule_of_frame(const struct code_frame *frame)
 {
+    if (frame->kind == CODE_FRAME_REALIGNED)
+        return (struct rule){.kind = RULE_UNKNOWN_FRAME};
+    if (frame->kind != CODE_FRAME_BY_SP)
+        return (struct rule){.kind = RULE_NONE};
     struct rule rule = {
         .kind = RULE_CALLER,
         .is_from_code = true,
@@ -51,16 +55,14 @@ static struct code_frame frame_in_function(struct module *module, uint64_t addre
 
 struct rule rule_from_code(struct module *module, uint64_t address)
 {
-    static const struct rule none = {.kind = RULE_NONE};
     struct code_frame frame = frame_in_function(module, address);
     if (frame.kind == CODE_FRAME_UNKNOWN)
         frame = frame_in_stub(module, address);
-    return frame.kind == CODE_FRAME_BY_SP ? rule_of_frame(&frame) : none;
+    return rule_of_frame(&frame);
 }
 
 struct rule rule_from_bytes(const uint8_t *code, size_t code_bytes, size_t at)
 {
     struct code_frame frame = code_frame_at(code, code_bytes, at);
-    return frame.kind == CODE_FRAME_BY_SP ? rule_of_frame(&frame)
-                                          : (struct rule){.kind = RULE_NONE};
+    return rule_of_frame(&frame);
 }

@@ -22,6 +22,7 @@ static enum step take_step(struct walk *walk, struct rule_tables *tables, struct
         return frame_step_to_interrupted(walk, frame, interrupted);
     case RULE_FIRST_FRAME:
         return STEP_WHOLE;
+    case RULE_UNKNOWN_FRAME:
     case RULE_ON_THE_MOVE:
         return frame_cut(walk, STACK_CUT_NO_UNWIND_INFO);
     default:

@@ -22,9 +22,6 @@ UNWINDING = [
           "asleep in pause, and the CFA is in a register that the kernel does not show"),
     Known(r"cases\.cc clang\+\+ .* -static-libstdc\+\+ .*", r"backtrace", "gdb",
           "asleep in pause, and libgcc's _Unwind_Backtrace was called indirectly"),
-    Known(r"cases\.c gcc -O2 without CFI", r"aligned\+", "gdb",
-          "a realigned frame has a copy of the return address: what is behind it is taken for the "
-          "caller's frame, and the caller is there twice"),
     # __start_context was pushed by hand as the address to return to. It is a function's first byte:
     # the address before is nobody's.
     Known(r"contexts\.c gcc -O[02]", r"context_(mapped|heap|own)\+?", "fgprof-c",
@@ -47,12 +44,6 @@ NAMES = [
           "lambdas have no name for the linker in the debug information, and each makes up its own"),
     Known(r"cases\.cc g\+\+ -std=c\+\+17 -O2.*", r"(lambda|method|sort|std_thread)\+?", "both",
           "the same, and methods of types in a nameless namespace"),
-    Known(r"calls\.c gcc (?!.*=mold,).*, stub \+ [01]|"
-          r"calls\.c gcc -O2 -Wl,-z,lazy, stub \+ 2", r"main", "gdb",
-          "it calls the linker's stubs by the functions that they are for, getppid@plt"),
-    Known(r"cases\.go go -ldflags=-s", r".*", "gdb",
-          "without a symbol table the names are in Go's own, which is not read; and a leaf without a "
-          "frame has its caller left out"),
 ]
 
 KNOWN = [*UNWINDING, *MUSL, *NAMES]

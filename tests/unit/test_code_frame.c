@@ -117,15 +117,32 @@ static void test_behind_a_call_that_does_not_return(void **state)
     check_by_sp(code, sizeof code, 11, 0);
 }
 
+/* 0 lea 8(%rsp),%r10; 5 and $-32,%rsp; 9 push -8(%r10); 13 push %rbp; 14 mov %rsp,%rbp; 17 push
+ * %r10; 19 nop; 20 pop %r10; 22 pop %rbp; 23 lea -8(%r10),%rsp; 27 ret: the frame pointer is set
+ * up, but what it leads to is not the caller's frame. */
+static void test_a_realigned_frame(void **state)
+{
+    (void)state;
+    static const uint8_t code[] = {0x4c, 0x8d, 0x54, 0x24, 0x08, 0x48, 0x83, 0xe4, 0xe0, 0x41,
+                                   0xff, 0x72, 0xf8, 0x55, 0x48, 0x89, 0xe5, 0x41, 0x52, 0x90,
+                                   0x41, 0x5a, 0x5d, 0x49, 0x8d, 0x62, 0xf8, 0xc3};
+    check_by_sp(code, sizeof code, 5, 0);
+    for (size_t at = 9; at <= 23; at++)
+        assert_int_equal(code_frame_at(code, sizeof code, at).kind, CODE_FRAME_REALIGNED);
+    check_unknown(code, sizeof code, 27);
+    /* A frame pointer that is set up first is one. */
+    static const uint8_t after[] = {0x55, 0x48, 0x89, 0xe5, 0x48, 0x83, 0xe4, 0xe0, 0x90};
+    assert_int_equal(code_frame_at(after, sizeof after, 8).kind, CODE_FRAME_BY_POINTER);
+}
+
 static void test_what_can_not_be_told(void **state)
 {
     (void)state;
     static const uint8_t behind_ret[] = {0xc3, 0x90, 0x90};
     check_unknown(behind_ret, sizeof behind_ret, 1);
-    /* mov %rsi,%rsp; sub %rax,%rsp; and $-32,%rsp; pop %rsp: another stack, or how far down. */
+    /* mov %rsi,%rsp; sub %rax,%rsp; pop %rsp: another stack, or how far down. */
     static const uint8_t writes[][5] = {{0x48, 0x89, 0xf4, 0x90, 0x90},
                                         {0x48, 0x29, 0xc4, 0x90, 0x90},
-                                        {0x48, 0x83, 0xe4, 0xe0, 0x90},
                                         {0x5c, 0x90, 0x90, 0x90, 0x90}};
     for (size_t i = 0; i < sizeof writes / sizeof *writes; i++)
         check_unknown(writes[i], 5, 4);
@@ -208,6 +225,7 @@ int main(void)
         cmocka_unit_test(test_a_frame_pointer_saved_by_a_move),
         cmocka_unit_test(test_a_loop),
         cmocka_unit_test(test_behind_a_call_that_does_not_return),
+        cmocka_unit_test(test_a_realigned_frame),
         cmocka_unit_test(test_what_can_not_be_told),
         cmocka_unit_test(test_stubs),
         cmocka_unit_test(test_no_stubs),
