@@ -6,6 +6,7 @@
 #include "target/memory.h"
 
 #include <errno.h>
+#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -55,6 +56,12 @@ static void module_free(struct module *module)
     free(module);
 }
 
+/* By the name that its readers look for (perf's jitdump-specification.txt). */
+static bool is_jitdump(const char *path)
+{
+    return path && fnmatch("*/jit-*.dump", path, 0) == 0;
+}
+
 static int module_open(int proc_fd, pid_t tid, const struct maps_entry *entry,
                        struct module **ret_module)
 {
@@ -73,7 +80,7 @@ static int module_open(int proc_fd, pid_t tid, const struct maps_entry *entry,
     }
     if (!err)
         err = elf_file_read(module);
-    if (err)
+    if (err && !is_jitdump(module->path))
         image_close(&module->image);
     module->is_readable = !err;
     module->error = err;

@@ -50,7 +50,8 @@ struct module {
     unsigned dev_major, dev_minor;
     uint64_t inode;
     char *path;       /* as the process sees it */
-    bool is_readable; /* false: there was no file to open, or it is not ELF; image is empty */
+    bool is_readable; /* false: there was no file to open, or it is not ELF; image is empty then,
+                         unless it is a jitdump */
     int error;        /* why not: -ENOEXEC, what mapped_file_open gives, or another; else 0 */
     struct image image;
     struct segment *segments;

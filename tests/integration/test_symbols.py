@@ -8,6 +8,7 @@ import re
 import shutil
 import struct
 import subprocess
+import tempfile
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -55,8 +56,7 @@ class Place:
 
     def __init__(self, world, name):
         self.world = world
-        self.directory = world.path(name)
-        os.mkdir(self.directory)
+        self.directory = tempfile.mkdtemp(prefix=name, dir=world.directory)
         self.write("p.cc", SOURCE)
 
     def path(self, name):
