@@ -46,6 +46,7 @@ static int tear_down(void **state)
     image_close(&copy->module.image);
     free(copy->module.segments);
     free(copy->module.debug_frame.memory);
+    stubs_free(&copy->module.stubs);
     free(copy);
     return 0;
 }
