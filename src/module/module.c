@@ -43,16 +43,21 @@ static int open_vdso_image(struct module *module, pid_t tid, const struct maps_e
     return 0;
 }
 
-static void module_free(struct module *module)
+void module_clear(struct module *module)
 {
-    if (!module)
-        return;
     image_close(&module->image);
     functions_free(&module->functions);
     stubs_free(&module->stubs);
     free(module->segments);
     free(module->debug_frame.memory);
     free(module->path);
+    *module = (struct module){.image.fd = -1};
+}
+
+static void module_free(struct module *module)
+{
+    if (module)
+        module_clear(module);
     free(module);
 }
 

@@ -86,6 +86,9 @@ void modules_free(struct modules *modules);
  * Returns false where no segment holds it. */
 bool module_address_of_offset(const struct module *module, uint64_t offset, uint64_t *ret_address);
 
+/* Frees all that a module holds. */
+void module_clear(struct module *module);
+
 /* Opens the module's file for libelf, for elf_end. NULL where it is no ELF file. */
 Elf *module_open_elf(struct module *module);
 

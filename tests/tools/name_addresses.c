@@ -133,8 +133,7 @@ int main(int argc, char **argv)
         else
             status = name_module(&module, argc > 2 ? strtoull(argv[2], NULL, 0) : 0, is_quiet);
     }
-    image_close(&module.image);
-    free(module.segments);
-    free(module.debug_frame.memory);
+    module.path = NULL; /* not its own */
+    module_clear(&module);
     return status;
 }

@@ -211,10 +211,7 @@ static inline void make_module(struct module *module, const uint8_t *code,
 
 static inline void made_module_free(struct module *module)
 {
-    image_close(&module->image);
-    free(module->segments);
-    free(module->debug_frame.memory);
-    *module = (struct module){.image.fd = -1};
+    module_clear(module);
 }
 
 /* An entry of a function from `start` to `end` whose programs lie anywhere. */

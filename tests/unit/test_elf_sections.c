@@ -67,10 +67,7 @@ static void read_made(struct module *module, bool from_file)
 
 static void release(struct module *module)
 {
-    image_close(&module->image);
-    free(module->segments);
-    free(module->debug_frame.memory);
-    *module = (struct module){.image.fd = -1};
+    module_clear(module);
 }
 
 static void assert_section(const struct cfi_section *section, uint64_t address, uint64_t offset,

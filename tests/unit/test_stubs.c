@@ -17,10 +17,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     (void)state;
-    stubs_free(&module.stubs);
-    free(module.segments);
-    free(module.debug_frame.memory);
-    image_close(&module.image);
+    module_clear(&module);
     return 0;
 }
 

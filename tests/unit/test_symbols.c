@@ -43,10 +43,8 @@ static int tear_down(void **state)
     struct copy *copy = *state;
     close(copy->fd);
     unlink(copy->path);
-    image_close(&copy->module.image);
-    free(copy->module.segments);
-    free(copy->module.debug_frame.memory);
-    stubs_free(&copy->module.stubs);
+    copy->module.path = NULL; /* not its own */
+    module_clear(&copy->module);
     free(copy);
     return 0;
 }
