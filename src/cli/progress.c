@@ -1,4 +1,5 @@
 #include "progress.h"
+#include "report.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -29,8 +30,9 @@ static void show_fetch(const char *path, double share, void *context)
 {
     const char *slash = strrchr(path, '/');
     (void)context;
-    fprintf(stderr, CLEAR_LINE "fetching debug info of %s: %.0f %%", slash ? slash + 1 : path,
-            100 * share);
+    fprintf(stderr, CLEAR_LINE "fetching debug info of ");
+    report_escaped(slash ? slash + 1 : path);
+    fprintf(stderr, ": %.0f %%", 100 * share);
     fflush(stderr);
 }
 

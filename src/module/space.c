@@ -196,13 +196,13 @@ static bool holds(const struct space *old, const struct space *new)
 
 /* The space that was added last, or an earlier one of its process that says the same: a program
  * that loads the same libraries in turn, at the same place, comes back to what it was. */
-static struct space *reuse(struct spaces *spaces)
+static struct space *reuse(struct spaces *spaces, const struct jit *jit)
 {
     struct space *new = spaces->items[spaces->count - 1];
     size_t oldest = spaces->count > REUSED_MAX ? spaces->count - REUSED_MAX : 0;
     for (size_t i = spaces->count - 1; i > oldest; i--) {
         struct space *old = spaces->items[i - 1];
-        if (old->pid == new->pid && holds(old, new)) {
+        if (old->pid == new->pid && (!old->jit || old->jit == jit) && holds(old, new)) {
             spaces->count--;
             space_free(new);
             return old;
@@ -224,7 +224,7 @@ int spaces_refresh(struct spaces *spaces, struct modules *modules, int proc_fd, 
     err = spaces_add(spaces, modules, (*space)->pid, proc_fd, tid, maps_fd, space);
     if (err)
         return err;
-    *space = reuse(spaces);
+    *space = reuse(spaces, jit);
     if (!(*space)->jit)
         (*space)->jit = jit;
     return 0;

@@ -142,10 +142,14 @@ int target_jit_update(struct target *target)
         return 0;
     uint64_t begin_ns = thread_time_ns();
     open_files(target);
+    bool has_news = jit_source_has_more(&jit->map) || jit_source_has_more(&jit->dump);
     /* What was there before it could all be read is no news: it is taken in once that is done. */
     int err = read_files(target, TURN_BYTES);
     if (err > 0)
         err = take_in(target);
+    /* Code that was sampled before its function was known had no rule. */
+    if (has_news)
+        unwinder_forget(target->recording->unwinder, target->space);
     jit->read_ns = now_ns;
     jit->reading_ns = thread_time_ns() - begin_ns;
     return err;

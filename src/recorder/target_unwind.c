@@ -11,6 +11,7 @@
 /* Of another stack, which a thread left in the middle of its use: what was called since then is
  * mostly gone, but at the next tick it may leave it deeper down. */
 #define OTHER_STACK_BYTES (32u << 10)
+#define OTHER_STACK_BYTES_MAX (1u << 20)
 #define OTHER_STACK_BYTES_BELOW (4u << 10)
 #define OTHER_STACK_MISSES_MAX 8 /* in a row */
 
@@ -25,6 +26,12 @@ static void adjust_stack_limit(struct thread *thread, size_t used)
     thread->stack_limit = wanted;
 }
 
+/* Whether what led to this stack, as a frame pointer that was found, is right. */
+static bool is_proof(const struct stack *stack)
+{
+    return stack->cut == STACK_WHOLE || stack->cut == STACK_CUT_AT_MAX_DEPTH;
+}
+
 /* The stack goes on at `address`, in another mapping: what is around there is to be copied too.
  * Returns whether that is likely to help: a damaged stack leads anywhere. */
 static bool find_other_stack(struct target *target, struct thread *thread, uint64_t address)
@@ -37,9 +44,11 @@ static bool find_other_stack(struct target *target, struct thread *thread, uint6
         return false;
     uint64_t room = address > area->start ? address - area->start : 0;
     uint64_t start = address - (room < OTHER_STACK_BYTES_BELOW ? room : OTHER_STACK_BYTES_BELOW);
-    bool is_further = other->address && address >= other->address + other->bytes &&
-                      address < area->end && other->address >= area->start;
-    if (is_further && other->bytes < STACK_LIMIT_MAX)
+    /* Not another stack again: coroutines may have theirs in one mapping. */
+    uint64_t end = other->address + other->bytes;
+    bool is_further = other->address && address >= end && address - end < OTHER_STACK_BYTES &&
+                      address < area->end;
+    if (is_further && other->bytes < OTHER_STACK_BYTES_MAX)
         other->bytes *= 8;
     else
         *other = (struct stack_place){start, OTHER_STACK_BYTES};
@@ -89,10 +98,13 @@ static int unwind(struct target *target, struct thread *thread, struct unwind_hi
             thread->has_endless_stack = true;
         if (hints.missing_address && find_other_stack(target, thread, hints.missing_address))
             return -EAGAIN;
-        if (hints.used_other_stack)
-            thread->other_stack_misses = 0;
-        else
+        if (!hints.used_other_stack)
             thread->other_stack.address = 0;
+        /* What did not help may do so for another stack. */
+        if (is_proof(&target->stack)) {
+            thread->other_stack_misses = 0;
+            thread->has_endless_stack = false;
+        }
         *ret_hints = hints;
         /* Cut for want of a register, it says nothing of how much is needed with it. */
         if (target->stack.cut != STACK_CUT_NO_REGISTER)
@@ -106,12 +118,6 @@ static bool may_stop_asleep(const struct capture *capture)
 {
     return capture->state == THREAD_STOPPED ||
            registers_call_survives_stop(capture->syscall_number);
-}
-
-/* Whether a frame pointer that led to this stack is the right one. */
-static bool is_proof(const struct stack *stack)
-{
-    return stack->cut == STACK_WHOLE || stack->cut == STACK_CUT_AT_MAX_DEPTH;
 }
 
 /* Remembers the frame pointer of a site. Returns 0 or -ENOMEM. */

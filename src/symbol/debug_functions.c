@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#define FUNCTIONS_MAX ((size_t)4 << 20) /* of one unit */
+
 void debug_functions_free(struct debug_functions *functions)
 {
     slice_free(&functions->entries);
@@ -29,6 +31,9 @@ static int add_function(struct debug_functions *functions, const struct die *die
 {
     struct code_ranges *ranges = &functions->scratch;
     int err = ranges_read(ranges, &functions->unit, die);
+    /* Many entries may name one long list. */
+    if (!err && functions->count + ranges->count > FUNCTIONS_MAX)
+        err = -ENOEXEC;
     if (!err)
         err = array_reserve((void **)&functions->ranges, &functions->capacity,
                             functions->count + ranges->count, sizeof *functions->ranges);

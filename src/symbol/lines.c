@@ -85,8 +85,8 @@ static int read_names(struct lines *lines, struct bytes *bytes, bool are_files)
             return -ENOEXEC;
     }
     uint64_t row_count = bytes_uleb(bytes);
-    /* A row takes at least a byte: a made-up count ends soon. */
-    for (uint64_t i = 0; i < row_count && bytes_left(bytes) && column_count; i++) {
+    for (uint64_t i = 0; i < row_count; i++) {
+        const uint8_t *begin = bytes->at;
         struct value name = {0}, directory = {0}, other;
         for (unsigned j = 0; j < column_count; j++) {
             struct value *value = columns[j].content == DW_LNCT_path              ? &name
@@ -95,6 +95,9 @@ static int read_names(struct lines *lines, struct bytes *bytes, bool are_files)
             if (!value_read(&lines->unit, bytes, (unsigned)columns[j].form, 0, value))
                 return -ENOEXEC;
         }
+        /* Some forms take no room: a made-up count of such rows would not end. */
+        if (bytes->at == begin)
+            return -ENOEXEC;
         int err = are_files ? add_file(lines, name, directory.number) : add_directory(lines, name);
         if (err)
             return err;

@@ -9,13 +9,47 @@
 #include <unistd.h>
 
 #define DECOMPRESSED_BYTES_MAX ((uint64_t)1 << 30)
+/* libelf reads notes and the sections' names whole: a sparse file can claim to have any. */
+#define NOTES_BYTES_MAX (1u << 20)
+#define NAMES_BYTES_MAX (16u << 20)
+
+/* Counts that do not fit into the header are in the first section (elf(5)): libelf would make room
+ * for all that is claimed there. */
+static bool has_plain_counts(Elf *elf)
+{
+    const Elf64_Ehdr *header = elf64_getehdr(elf);
+    return header && header->e_phnum != PN_XNUM && (header->e_shnum || !header->e_shoff) &&
+           header->e_shstrndx != SHN_XINDEX;
+}
+
+static bool has_sane_tables(Elf *elf)
+{
+    GElf_Phdr segment;
+    GElf_Shdr section;
+    size_t count, names;
+    Elf_Scn *scn = NULL;
+    if (!has_plain_counts(elf) || elf_getphdrnum(elf, &count))
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        if (gelf_getphdr(elf, (int)i, &segment) && segment.p_type == PT_NOTE &&
+            segment.p_filesz > NOTES_BYTES_MAX)
+            return false;
+    }
+    while ((scn = elf_nextscn(elf, scn))) {
+        if (gelf_getshdr(scn, &section) && section.sh_type == SHT_NOTE &&
+            section.sh_size > NOTES_BYTES_MAX)
+            return false;
+    }
+    return elf_getshdrstrndx(elf, &names) != 0 || !gelf_getshdr(elf_getscn(elf, names), &section) ||
+           section.sh_size <= NAMES_BYTES_MAX;
+}
 
 static int check(struct object *object)
 {
     const void *build_id;
     if (!object->elf || elf_kind(object->elf) != ELF_K_ELF ||
         gelf_getclass(object->elf) != ELFCLASS64 ||
-        elf_getident(object->elf, NULL)[EI_DATA] != ELFDATA2LSB) {
+        elf_getident(object->elf, NULL)[EI_DATA] != ELFDATA2LSB || !has_sane_tables(object->elf)) {
         object_close(object);
         return -ENOEXEC;
     }
@@ -56,12 +90,25 @@ void object_close(struct object *object)
     *object = (struct object){.fd = -1};
 }
 
+/* "ZLIB" and the size, big-endian (GNU binutils' .zdebug_* sections). */
+static bool is_sane_gnu(Elf_Scn *scn)
+{
+    static const size_t head_bytes = 12;
+    const Elf_Data *data = elf_rawdata(scn, NULL);
+    uint64_t size = 0;
+    if (!data || !data->d_buf || data->d_size < head_bytes)
+        return false;
+    for (size_t i = 4; i < head_bytes; i++)
+        size = size << 8 | ((const unsigned char *)data->d_buf)[i];
+    return size <= DECOMPRESSED_BYTES_MAX;
+}
+
 /* Into memory that is libelf's. What libelf can't decompress, as zstd before 0.189, is not there.
  */
 static bool decompress(Elf_Scn *scn, bool is_gnu, struct section *section)
 {
     GElf_Chdr header;
-    if (is_gnu ? elf_compress_gnu(scn, 0, 0) < 0
+    if (is_gnu ? !is_sane_gnu(scn) || elf_compress_gnu(scn, 0, 0) < 0
                : !gelf_getchdr(scn, &header) || header.ch_size > DECOMPRESSED_BYTES_MAX ||
                      elf_compress(scn, 0, 0) < 0)
         return false;

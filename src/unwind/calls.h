@@ -28,6 +28,11 @@ bool return_is_at(const uint8_t code[RETURN_BYTES]);
 /* Whether the code behind a call only ends the thread, or can't be reached. */
 bool call_is_last(const uint8_t after[THREAD_END_BYTES]);
 
+#define CONTEXT_END_BYTES 8
+
+/* Whether the code is what makecontext(3) has a context's function return to, in glibc. */
+bool call_is_context_end(const uint8_t code[CONTEXT_END_BYTES]);
+
 /* Whether `code`, the first 16 bytes of a call's target, only jump on to what the dynamic linker
  * put there, so that the target tells nothing (an entry of the PLT). */
 bool call_is_to_stub(const uint8_t code[16]);

@@ -23,6 +23,13 @@ bool call_is_last(const uint8_t after[THREAD_END_BYTES])
     return memmem(after, THREAD_END_BYTES, exit_call, sizeof exit_call) != NULL;
 }
 
+/* mov x0, x19 (__startcontext in setcontext.S) */
+bool call_is_context_end(const uint8_t code[CONTEXT_END_BYTES])
+{
+    static const uint8_t mov[] = {0xe0, 0x03, 0x13, 0xaa};
+    return memcmp(code, mov, sizeof mov) == 0;
+}
+
 /* adrp x16, ... at its first or, after bti c, its second instruction. */
 bool call_is_to_stub(const uint8_t code[16])
 {

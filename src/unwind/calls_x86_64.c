@@ -54,6 +54,15 @@ bool return_is_at(const uint8_t code[RETURN_BYTES])
     return code[0] == 0xc3 || ((code[0] == 0xf3 || code[0] == 0xf2) && code[1] == 0xc3);
 }
 
+/* [endbr64] mov %rbx,%rsp (__start_context.S) */
+bool call_is_context_end(const uint8_t code[CONTEXT_END_BYTES])
+{
+    static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa}, mov[] = {0x48, 0x89, 0xdc};
+    if (memcmp(code, endbr64, sizeof endbr64) == 0)
+        code += sizeof endbr64;
+    return memcmp(code, mov, sizeof mov) == 0;
+}
+
 /* [endbr64] [bnd] jmp *displacement(%rip) */
 bool call_is_to_stub(const uint8_t code[16])
 {

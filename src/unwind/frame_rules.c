@@ -159,6 +159,8 @@ enum step frame_step_to_left_stack(struct walk *walk, struct rule_tables *tables
                                    struct frame *frame, const struct mapping *mapping,
                                    const struct rule *rule)
 {
+    /* Looking at other code's rules may move this one. */
+    bool is_new_stack = rule->kind == RULE_NEW_STACK;
     uint64_t pc, place = frame->sp + (uint64_t)(int64_t)rule->cfa.offset - sizeof pc;
     uint64_t address = frame->pc - !frame->is_exact - mapping->bias;
     struct left_stack left = {
@@ -168,7 +170,7 @@ enum step frame_step_to_left_stack(struct walk *walk, struct rule_tables *tables
     if (!frame->has_frame_pointer)
         return frame_cut(walk, STACK_CUT_NO_REGISTER);
     if (!left_stack_fits(walk, tables, &left, place)) {
-        if (rule->kind == RULE_NEW_STACK)
+        if (is_new_stack)
             return STEP_WHOLE;
         /* So that it is copied where it is not yet. */
         if (!walk_read_stack(walk, frame->frame_pointer, &pc))

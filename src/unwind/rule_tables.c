@@ -176,6 +176,14 @@ uint64_t rule_tables_function(struct rule_tables *tables, struct module *module,
     return functions_find(module, address, &range) ? range.start : 0;
 }
 
+void rule_tables_forget_generated(struct rule_tables *tables, uint32_t space)
+{
+    if (space >= tables->generated_count)
+        return;
+    free(tables->generated[space].slots);
+    tables->generated[space] = (struct rule_table){0};
+}
+
 void rule_tables_free(struct rule_tables *tables)
 {
     for (size_t i = 0; i < tables->count; i++) {

@@ -44,6 +44,9 @@ const struct rule *rule_tables_find_generated(const struct rule_tables *tables, 
 int rule_tables_learn_generated(struct rule_tables *tables, uint32_t space, uint64_t address,
                                 uint64_t function, const uint8_t *code, size_t code_bytes);
 
+/* Forgets them: more is known by now of where functions begin. */
+void rule_tables_forget_generated(struct rule_tables *tables, uint32_t space);
+
 /* The start of the function that holds `address`, by its call frame information, Go's function
  * table, or else the symbol table; 0 where there is none of these. */
 uint64_t rule_tables_function(struct rule_tables *tables, struct module *module, uint64_t address);

@@ -80,3 +80,8 @@ int unwinder_learn(struct unwinder *unwinder, const struct space *space, uint64_
     return rule_tables_learn_generated(&unwinder->rules, space->id, address, function, code,
                                        code_bytes);
 }
+
+void unwinder_forget(struct unwinder *unwinder, const struct space *space)
+{
+    rule_tables_forget_generated(&unwinder->rules, space->id);
+}

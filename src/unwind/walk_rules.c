@@ -1,4 +1,5 @@
 /* Unwinding by rules: from frame to frame, each by what its code's rule says. */
+#include "unwind/calls.h"
 #include "unwind/frame.h"
 
 #include <errno.h>
@@ -44,8 +45,14 @@ static const struct rule *rule_of_uncalled(const struct walk *walk, struct rule_
     const struct rule *rule = rule_tables_find(tables, mapping->module, address);
     if (!rule || rule->kind == RULE_SIGNAL_FRAME || is_certain)
         return rule;
+    /* Any pointer to a function might stand where a return address is looked for. */
+    uint8_t code[CONTEXT_END_BYTES];
     bool is_start = rule_tables_function(tables, mapping->module, address) == address;
-    return is_start && !frame_follows_call(walk, frame->pc) ? &first : &none;
+    return is_start && !frame_follows_call(walk, frame->pc) &&
+                   module_read(mapping->module, address, code, sizeof code) &&
+                   call_is_context_end(code)
+               ? &first
+               : &none;
 }
 
 /* The rule of a frame's code. Who that belongs to is looked up where it is; of a caller, at its

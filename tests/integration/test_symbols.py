@@ -5,6 +5,7 @@ import glob
 import os
 import random
 import re
+import resource
 import shutil
 import struct
 import subprocess
@@ -469,6 +470,27 @@ def test_damaged_files_end_no_one(world):
             done = subprocess.run([program, place.path("damaged"), "16"], stdout=subprocess.PIPE,
                                   stderr=subprocess.PIPE, timeout=60)
             assert done.returncode in (0, 2) and not done.stderr, (i, options, done.stderr[-2000:])
+
+
+def test_a_line_table_of_rows_that_take_no_room(world):
+    if world.is_sanitized:
+        raise Skip("the sanitizers need the memory that is forbidden here")
+    place = Place(world, "rows")
+    program = place.build("-gdwarf-5")
+    # One column of directories, the path as DW_FORM_flag_present; very many rows.
+    header = bytes([1, 1, 1, 0xfb, 14, 1, 1, 1, 0x19]) + b"\xff" * 5 + b"\x01" + bytes(30)
+    table = struct.pack("<HBBI", 5, 8, 0, len(header)) + header
+    with open(place.path("table"), "wb") as file:
+        file.write(struct.pack("<I", len(table)) + table)
+    tool("objcopy", "--update-section", f".debug_line={place.path('table')}", program)
+    half = 1 << 29
+    with subprocess.Popen(
+            ["timeout", "60", os.path.join(world.build, "tests/tools/name-addresses"), program,
+             "16"], stdout=subprocess.DEVNULL,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (half, half))) as naming:
+        _, status, used = os.wait4(naming.pid, 0)
+        naming.returncode = os.waitstatus_to_exitcode(status)
+    assert naming.returncode == 0 and used.ru_maxrss << 10 < half / 4, (status, used)
 
 
 def test_a_damaged_module_is_named_in_the_summary(world):

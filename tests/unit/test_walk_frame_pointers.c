@@ -21,7 +21,8 @@ static int set_up(void **state)
     put_call(&made, FIRST + 5, OUTER);
     for (size_t i = 0; i < sizeof bare / sizeof *bare; i++)
         put_call(&made, bare[i] + 0x10, LEAF);
-    put_code(&made, OUTER + 0x10, (const uint8_t[]){0xf4}, 1); /* hlt */
+    put_code(&made, KNOWN, (const uint8_t[]){0x48, 0x89, 0xdc}, 3); /* mov %rbx,%rsp */
+    put_code(&made, OUTER + 0x10, (const uint8_t[]){0xf4}, 1);      /* hlt */
     end_module(&made);
     return 0;
 }
@@ -89,6 +90,10 @@ static void test_a_first_frame_that_did_not_call(void **state)
     ASSERT_STACK(&made.stack, STACK_CUT_NO_UNWIND_INFO, code_at(LEAF + 3));
     assert_int_equal(walk_from(&made, code_at(KNOWN + 3), 2), 0);
     ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(KNOWN + 3), code_at(KNOWN));
+    /* Another function's first instruction is none to return to. */
+    made.words[5] = code_at(FIRST);
+    assert_int_equal(walk_from(&made, code_at(KNOWN + 3), 2), 0);
+    assert_int_not_equal(made.stack.cut, STACK_WHOLE);
 }
 
 /* Between code with information and code without: each says the next what it needs. */
@@ -260,6 +265,11 @@ static void test_code_of_no_file_that_was_learnt(void **state)
     made.words[5] = inside + 7;
     assert_int_equal(walk_from(&made, function, 5), 0);
     assert_int_equal(made.hints.unlearnt_address, inside + 6);
+    /* Once more is known of where functions begin, all are asked for again. */
+    rule_tables_forget_generated(&made.tables, 3);
+    rule_tables_forget_generated(&made.tables, 99);
+    assert_int_equal(walk_from(&made, function, 5), 0);
+    assert_int_equal(made.hints.unlearnt_address, function);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
