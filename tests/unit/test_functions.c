@@ -1,12 +1,9 @@
 /* Functions by the symbol table: this program's own. */
 #include "unit.h"
-#include "module/elf_file.h"
+#include "own_module.h"
 
-#include <fcntl.h>
 #include <link.h>
 #include <unistd.h>
-
-static struct module module;
 
 __attribute__((noinline)) static int first_function(int number)
 {
@@ -25,21 +22,6 @@ static uint64_t own_address(void *address)
     uint64_t bias = 0;
     dl_iterate_phdr(take_bias, &bias);
     return (uint64_t)(uintptr_t)address - bias;
-}
-
-static int set_up(void **state)
-{
-    (void)state;
-    memset(&module, 0, sizeof module);
-    return image_open_fd(&module.image, open("/proc/self/exe", O_RDONLY | O_CLOEXEC)) ||
-           elf_file_read(&module);
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    module_clear(&module);
-    return 0;
 }
 
 static void test_own_functions(void **state)
@@ -81,9 +63,10 @@ static void test_they_are_in_order_and_apart(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_own_functions, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_no_function, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_they_are_in_order_and_apart, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_own_functions, open_own_module, close_own_module),
+        cmocka_unit_test_setup_teardown(test_no_function, open_own_module, close_own_module),
+        cmocka_unit_test_setup_teardown(test_they_are_in_order_and_apart, open_own_module,
+                                        close_own_module),
     };
     return cmocka_run_group_tests_name("functions", tests, NULL, NULL);
 }

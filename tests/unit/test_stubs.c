@@ -1,25 +1,6 @@
 /* Linkage stubs: this program's own, and the forms of their code. */
 #include "unit.h"
-#include "module/elf_file.h"
-
-#include <fcntl.h>
-
-static struct module module;
-
-static int set_up(void **state)
-{
-    (void)state;
-    memset(&module, 0, sizeof module);
-    return image_open_fd(&module.image, open("/proc/self/exe", O_RDONLY | O_CLOEXEC)) ||
-           elf_file_read(&module);
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    module_clear(&module);
-    return 0;
-}
+#include "own_module.h"
 
 static void test_own_stubs(void **state)
 {
@@ -65,7 +46,7 @@ static void test_forms(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_own_stubs, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_own_stubs, open_own_module, close_own_module),
 #ifdef __x86_64__
         cmocka_unit_test(test_forms),
 #endif
