@@ -1,8 +1,9 @@
 #include "options.h"
 #include "duration.h"
+#include "formats.h"
+#include "values.h"
 
 #include <getopt.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,58 +50,6 @@ static const struct option long_options[] = {
     {0},
 };
 
-static const struct {
-    const char *name;
-    enum fgprof_format format;
-} formats[] = {{"folded", FGPROF_FOLDED}, {"pprof", FGPROF_PPROF}, {"text", FGPROF_TEXT}};
-
-static const struct {
-    const char *ending;
-    enum fgprof_format format;
-} endings[] = {
-    {".folded", FGPROF_FOLDED}, {".collapsed", FGPROF_FOLDED}, {".txt", FGPROF_TEXT},
-    {".pb.gz", FGPROF_PPROF},   {".pprof", FGPROF_PPROF},
-};
-
-static bool complain(const char *what, const char *value, const char *wanted)
-{
-    fprintf(stderr, "fgprof-c: bad %s '%s': %s\n", what, value, wanted);
-    return false;
-}
-
-static bool parse_pids(struct cli_options *options, const char *list)
-{
-    char *copy = strdup(list), *rest = copy, *word;
-    bool ok = copy != NULL;
-    while (ok && (word = strsep(&rest, ","))) {
-        uint64_t pid;
-        ok = number_parse(word, 1, INT_MAX, &pid);
-        if (!ok) {
-            complain("process id", word, "give a number, or several as 12,34");
-            break;
-        }
-        pid_t *grown = reallocarray(options->pids, options->pid_count + 1, sizeof *grown);
-        ok = grown != NULL;
-        if (ok) {
-            options->pids = grown;
-            options->pids[options->pid_count++] = (pid_t)pid;
-        }
-    }
-    free(copy);
-    return ok;
-}
-
-static bool parse_format(struct cli_options *options, const char *name)
-{
-    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
-        if (strcmp(name, formats[i].name) == 0) {
-            options->format = formats[i].format;
-            return true;
-        }
-    }
-    return complain("format", name, "give folded, pprof or text");
-}
-
 static bool parse_threads(struct cli_options *options, const char *value)
 {
     options->shows_threads = true;
@@ -109,17 +58,6 @@ static bool parse_threads(struct cli_options *options, const char *value)
     options->threads = FGPROF_THREADS_BY_ID;
     return strcmp(value, "tid") == 0 ||
            complain("--threads", value, "give --threads=tid, or no value");
-}
-
-static bool parse_max_pause(struct cli_options *options, const char *value)
-{
-    char *end;
-    /* strtod would skip spaces, and take words. */
-    bool begins_well = (*value >= '0' && *value <= '9') || *value == '.';
-    double percent = strtod(value, &end);
-    options->max_pause_percent = percent;
-    return (begins_well && !*end && percent > 0 && percent <= 100) ||
-           complain("pause", value, "give a share in percent, more than 0, at most 100");
 }
 
 static bool parse_debuginfod(struct cli_options *options, const char *value)
@@ -156,27 +94,12 @@ static bool set_names(struct cli_options *options, enum fgprof_names names)
     return true;
 }
 
-/* The format that a file's name asks for. */
-static bool format_of_name(struct cli_options *options)
-{
-    size_t length = strlen(options->output);
-    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
-        size_t ending = strlen(endings[i].ending);
-        if (length >= ending && strcmp(options->output + length - ending, endings[i].ending) == 0) {
-            options->format = endings[i].format;
-            return true;
-        }
-    }
-    return complain("output", options->output,
-                    "its ending names no format (.folded .collapsed .txt .pb.gz .pprof): give -f");
-}
-
 static bool parse_option(struct cli_options *options, int option, const char *value)
 {
     uint64_t number;
     switch (option) {
     case 'p':
-        return parse_pids(options, value);
+        return pids_parse(value, &options->pids, &options->pid_count);
     case 'd':
         return duration_parse(value, &options->duration_ns) ||
                complain("duration", value, "give a number with ms, s, m or h, as 30s");
@@ -186,7 +109,7 @@ static bool parse_option(struct cli_options *options, int option, const char *va
         options->rate_hz = (unsigned)number;
         return true;
     case 'f':
-        return parse_format(options, value);
+        return format_named(value, &options->format);
     case 'o':
         options->output = value;
         return *value || complain("output", value, "give a file name, or - for standard output");
@@ -208,7 +131,8 @@ static bool parse_option(struct cli_options *options, int option, const char *va
         options->max_depth = number;
         return true;
     case OPTION_MAX_PAUSE:
-        return parse_max_pause(options, value);
+        return percent_parse(value, &options->max_pause_percent) ||
+               complain("pause", value, "give a share in percent, more than 0, at most 100");
     case OPTION_NO_DEMANGLE:
         return set_names(options, FGPROF_NAMES_RAW);
     case OPTION_FULL_NAMES:
@@ -247,9 +171,9 @@ static bool check(struct cli_options *options, int argc, char **argv, bool forma
         }
         options->command_argv = argv + optind;
     }
-    if (!format_given && !to_stdout && !format_of_name(options))
+    if (!format_given && !to_stdout && !format_of_file(options->output, &options->format))
         return false;
-    if (options->format == FGPROF_PPROF && to_stdout && isatty(STDOUT_FILENO)) {
+    if (format_is_binary(options->format) && to_stdout && isatty(STDOUT_FILENO)) {
         fprintf(stderr,
                 "fgprof-c: pprof is binary and is not written to a terminal: give -o FILE\n");
         return false;

@@ -3,20 +3,24 @@
 #include <errno.h>
 #include <stdlib.h>
 
+static const struct {
+    void (*write)(const struct fgprof_profile *profile, struct sink *sink);
+    bool is_gzip;
+} writers[] = {
+    [FGPROF_FOLDED] = {output_folded, false},
+    [FGPROF_PPROF] = {output_pprof, true},
+    [FGPROF_TEXT] = {output_text, false},
+};
+
 int fgprof_profile_write(const fgprof_profile *profile, enum fgprof_format format, int fd)
 {
-    if (format != FGPROF_FOLDED && format != FGPROF_PPROF && format != FGPROF_TEXT)
+    if ((unsigned)format >= sizeof writers / sizeof *writers)
         return -EINVAL;
     struct sink *sink = malloc(sizeof *sink);
     if (!sink)
         return -ENOMEM;
-    sink_open(sink, fd, format == FGPROF_PPROF);
-    if (format == FGPROF_FOLDED)
-        output_folded(profile, sink);
-    else if (format == FGPROF_PPROF)
-        output_pprof(profile, sink);
-    else
-        output_text(profile, sink);
+    sink_open(sink, fd, writers[format].is_gzip);
+    writers[format].write(profile, sink);
     int err = sink_close(sink);
     free(sink);
     return err;

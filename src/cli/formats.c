@@ -1,0 +1,71 @@
+#include "formats.h"
+#include "values.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define ENDINGS_MAX 3
+
+static const struct {
+    const char *name;
+    enum fgprof_format format;
+    const char *endings[ENDINGS_MAX];
+    bool is_binary;
+} formats[] = {
+    {"folded", FGPROF_FOLDED, {".folded", ".collapsed"}, false},
+    {"pprof", FGPROF_PPROF, {".pb.gz", ".pprof"}, true},
+    {"text", FGPROF_TEXT, {".txt"}, false},
+};
+#define FORMAT_COUNT (sizeof formats / sizeof *formats)
+
+static bool ends_with(const char *text, const char *ending)
+{
+    size_t length = strlen(text), ending_length = strlen(ending);
+    return length >= ending_length && strcmp(text + length - ending_length, ending) == 0;
+}
+
+bool format_named(const char *name, enum fgprof_format *ret_format)
+{
+    char wanted[128] = "give";
+    for (size_t i = 0; i < FORMAT_COUNT; i++) {
+        size_t used = strlen(wanted);
+        if (strcmp(name, formats[i].name) == 0) {
+            *ret_format = formats[i].format;
+            return true;
+        }
+        snprintf(wanted + used, sizeof wanted - used, "%s %s",
+                 i == 0                  ? ""
+                 : i + 1 == FORMAT_COUNT ? " or"
+                                         : ",",
+                 formats[i].name);
+    }
+    return complain("format", name, wanted);
+}
+
+bool format_of_file(const char *path, enum fgprof_format *ret_format)
+{
+    char wanted[256] = "its ending names no format (";
+    for (size_t i = 0; i < FORMAT_COUNT; i++) {
+        for (size_t j = 0; j < ENDINGS_MAX && formats[i].endings[j]; j++) {
+            size_t used = strlen(wanted);
+            if (ends_with(path, formats[i].endings[j])) {
+                *ret_format = formats[i].format;
+                return true;
+            }
+            snprintf(wanted + used, sizeof wanted - used, "%s%s", i + j ? " " : "",
+                     formats[i].endings[j]);
+        }
+    }
+    size_t used = strlen(wanted);
+    snprintf(wanted + used, sizeof wanted - used, "): give -f");
+    return complain("output", path, wanted);
+}
+
+bool format_is_binary(enum fgprof_format format)
+{
+    for (size_t i = 0; i < FORMAT_COUNT; i++) {
+        if (formats[i].format == format)
+            return formats[i].is_binary;
+    }
+    return false;
+}

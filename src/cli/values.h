@@ -1,0 +1,18 @@
+/* Values of options. */
+#ifndef FGPROF_CLI_VALUES_H
+#define FGPROF_CLI_VALUES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+/* Says on stderr that this value of `what` is bad, and what is wanted. Returns false. */
+bool complain(const char *what, const char *value, const char *wanted);
+
+/* Adds the process ids of "12,34" to *pids, which is the caller's to free. Says what is wrong. */
+bool pids_parse(const char *list, pid_t **pids, size_t *pid_count);
+
+/* A number of more than 0, at most 100. */
+bool percent_parse(const char *text, double *ret_percent);
+
+#endif
