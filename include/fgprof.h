@@ -233,6 +233,11 @@ enum fgprof_kept {
 /* -EINVAL for a value that is none of the enum's. */
 FGPROF_API int fgprof_profile_set_kept(fgprof_profile *profile, enum fgprof_kept kept);
 
+/* Whose stacks are told apart when it is written: FGPROF_THREADS_BY_NAME makes of a recording by id
+ * what one by name had given. The default is as it was recorded. -EINVAL for a value that is none
+ * of the enum's. */
+FGPROF_API int fgprof_profile_set_threads(fgprof_profile *profile, enum fgprof_threads threads);
+
 /* Writes to `fd`, from its current offset. Errors are write(2)'s (-EPIPE only where SIGPIPE is
  * ignored), -EINVAL for an unknown format, -ENOMEM; after one, what was written is not whole. */
 FGPROF_API int fgprof_profile_write(const fgprof_profile *profile, enum fgprof_format format,

@@ -123,16 +123,15 @@ static int compare(const void *a, const void *b)
     return strcmp(((const struct folded_line *)a)->stack, ((const struct folded_line *)b)->stack);
 }
 
-void output_folded(const struct fgprof_profile *profile, struct sink *sink)
+void output_folded(const struct fgprof_profile *profile, const struct profile_view *view,
+                   struct sink *sink)
 {
     size_t count = 0;
-    struct folded_line *lines = calloc(profile->sample_count + 1, sizeof *lines);
+    struct folded_line *lines = calloc(view->sample_count + 1, sizeof *lines);
     if (!lines)
         sink->error = -ENOMEM;
-    for (size_t i = 0; lines && i < profile->sample_count && !sink->error; i++) {
-        const struct profile_sample *sample = &profile->samples[i];
-        if (!profile_keeps(profile, sample))
-            continue;
+    for (size_t i = 0; lines && i < view->sample_count && !sink->error; i++) {
+        const struct profile_sample *sample = &view->samples[i];
         lines[count].count = sample->count;
         lines[count].stack = fold(profile, sample);
         if (lines[count].stack)

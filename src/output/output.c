@@ -4,7 +4,8 @@
 #include <stdlib.h>
 
 static const struct {
-    void (*write)(const struct fgprof_profile *profile, struct sink *sink);
+    void (*write)(const struct fgprof_profile *profile, const struct profile_view *view,
+                  struct sink *sink);
     bool is_gzip;
 } writers[] = {
     [FGPROF_FOLDED] = {output_folded, false},
@@ -16,12 +17,16 @@ int fgprof_profile_write(const fgprof_profile *profile, enum fgprof_format forma
 {
     if ((unsigned)format >= sizeof writers / sizeof *writers)
         return -EINVAL;
+    struct profile_view view;
     struct sink *sink = malloc(sizeof *sink);
-    if (!sink)
+    if (!sink || profile_view_make(profile, &view)) {
+        free(sink);
         return -ENOMEM;
+    }
     sink_open(sink, fd, writers[format].is_gzip);
-    writers[format].write(profile, sink);
+    writers[format].write(profile, &view, sink);
     int err = sink_close(sink);
+    profile_view_free(&view);
     free(sink);
     return err;
 }

@@ -204,16 +204,16 @@ static void drain(struct protobuf *out, struct sink *sink)
     out->length = 0;
 }
 
-void output_pprof(const struct fgprof_profile *profile, struct sink *sink)
+void output_pprof(const struct fgprof_profile *profile, const struct profile_view *view,
+                  struct sink *sink)
 {
     struct protobuf out = {0};
     put_value_type(&out, profile, PROFILE_SAMPLE_TYPE, WORD_SAMPLES, WORD_COUNT);
     put_value_type(&out, profile, PROFILE_SAMPLE_TYPE, WORD_TIME, WORD_NANOSECONDS);
     put_value_type(&out, profile, PROFILE_SAMPLE_TYPE, WORD_ON_CPU, WORD_NANOSECONDS);
     put_value_type(&out, profile, PROFILE_SAMPLE_TYPE, WORD_OFF_CPU, WORD_NANOSECONDS);
-    for (size_t i = 0; i < profile->sample_count; i++) {
-        if (profile_keeps(profile, &profile->samples[i]))
-            put_sample(&out, profile, &profile->samples[i]);
+    for (size_t i = 0; i < view->sample_count; i++) {
+        put_sample(&out, profile, &view->samples[i]);
         drain(&out, sink);
     }
     for (size_t i = 0; i < profile->mapping_count; i++)

@@ -229,17 +229,18 @@ static void put_stack(struct sink *sink, const struct fgprof_profile *profile,
     free(rows);
 }
 
-void output_text(const struct fgprof_profile *profile, struct sink *sink)
+void output_text(const struct fgprof_profile *profile, const struct profile_view *view,
+                 struct sink *sink)
 {
     uint64_t total = 0;
     size_t count = 0;
-    struct text_sample *samples = calloc(profile->sample_count + 1, sizeof *samples);
+    struct text_sample *samples = calloc(view->sample_count + 1, sizeof *samples);
     if (!samples)
         sink->error = -ENOMEM;
-    for (size_t i = 0; samples && i < profile->sample_count; i++) {
-        const struct profile_sample *sample = &profile->samples[i];
+    for (size_t i = 0; samples && i < view->sample_count; i++) {
+        const struct profile_sample *sample = &view->samples[i];
         /* One with less than a tick's time would be nothing to read. */
-        if (!profile_keeps(profile, sample) || !sample->count)
+        if (!sample->count)
             continue;
         total += sample->count;
         samples[count] = (struct text_sample){sample, key_of(profile, sample)};

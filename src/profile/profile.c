@@ -15,6 +15,7 @@ int profile_new(struct fgprof_profile **ret_profile)
         fgprof_profile_free(profile);
         return -ENOMEM;
     }
+    profile->threads = FGPROF_THREADS_BY_ID;
     *ret_profile = profile;
     return 0;
 }
@@ -57,6 +58,14 @@ int fgprof_profile_set_kept(fgprof_profile *profile, enum fgprof_kept kept)
     if (kept != FGPROF_KEPT_ALL && kept != FGPROF_KEPT_ON_CPU && kept != FGPROF_KEPT_OFF_CPU)
         return -EINVAL;
     profile->kept = kept;
+    return 0;
+}
+
+int fgprof_profile_set_threads(fgprof_profile *profile, enum fgprof_threads threads)
+{
+    if (threads != FGPROF_THREADS_BY_NAME && threads != FGPROF_THREADS_BY_ID)
+        return -EINVAL;
+    profile->threads = threads;
     return 0;
 }
 

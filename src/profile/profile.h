@@ -92,6 +92,7 @@ struct fgprof_profile {
     size_t unreadable_count, unreadable_capacity;
     unsigned folded_flags;
     enum fgprof_kept kept;
+    enum fgprof_threads threads; /* by id: as recorded */
 };
 
 static inline bool sample_is_on_cpu(const struct profile_sample *sample)
