@@ -16,6 +16,16 @@ class Skip(Exception):
     """This machine can't show what the test wants to see; the reason."""
 
 
+def alone(test):
+    """Marks a test that other load on the machine would disturb: it runs by itself."""
+    test.is_alone = True
+    return test
+
+
+def is_alone(test):
+    return getattr(test, "is_alone", False)
+
+
 class World:
     """The programs under test, in one build directory, and a directory for files."""
 
@@ -28,6 +38,12 @@ class World:
         self._directory = tempfile.TemporaryDirectory(prefix="fgprof-test-")
         self.directory = self._directory.name
         os.chmod(self.directory, 0o755)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._directory.cleanup()
 
     def path(self, name):
         return os.path.join(self.directory, name)

@@ -1,8 +1,14 @@
-"""Runs the integration tests: run.py BUILD_DIRECTORY [NAME...]. Closes with a count."""
+"""Runs the integration tests: run.py BUILD_DIRECTORY [NAME...]. Closes with a count.
 
+Most tests wait for most of their time, so that some run at once, each in a process of its own. Those
+that are marked with @alone measure what other load would change: they run one at a time, at the end.
+"""
+
+import faulthandler
 import importlib
 import os
 import sys
+import tempfile
 import time
 import traceback
 
@@ -11,41 +17,96 @@ sys.dont_write_bytecode = True
 
 import harness  # noqa: E402
 
+# Those that take longest come first, so that nothing waits for them at the end.
 MODULES = [
-    "test_truth", "test_stacks", "test_unwind", "test_states", "test_names", "test_kernel",
-    "test_run", "test_errors", "test_outputs", "test_lifecycle", "test_promises",
+    "test_matrix", "test_truth", "test_stacks", "test_unwind", "test_states", "test_names",
+    "test_kernel", "test_run", "test_errors", "test_outputs", "test_lifecycle", "test_promises",
     "test_coexistence", "test_programs", "test_symbols", "test_package", "test_go", "test_steps",
-    "test_jit", "test_world", "test_matrix",
+    "test_jit", "test_world",
 ]
+AT_ONCE = 3
+# Far more than any test takes: the place where it hangs is printed then.
+HANGS_AFTER_S = 300
+PASSED, FAILED, SKIPPED = 0, 1, 77
+
+
+def run(label, test, build):
+    """Runs a test in this process, which is its own. Returns its exit status."""
+    faulthandler.dump_traceback_later(HANGS_AFTER_S, exit=True)
+    begin = time.monotonic()
+    with harness.World(build) as world:
+        try:
+            test(world)
+            status, result = PASSED, "ok  "
+        except harness.Skip as reason:
+            status, result = SKIPPED, f"skip ({reason})"
+        except BaseException:  # a test may fail in any way
+            status, result = FAILED, "FAIL"
+            traceback.print_exc(file=sys.stdout)
+    used = os.times()
+    print(f"{result} {label} {time.monotonic() - begin:.1f} s ({sum(used[:4]):.1f} s of CPU)",
+          flush=True)
+    return status
+
+
+def start(label, test, build):
+    """Starts a process for the test. Returns its id and the file of what it says."""
+    said = tempfile.TemporaryFile()
+    sys.stdout.flush()
+    pid = os.fork()
+    if pid:
+        return pid, said
+    status = FAILED
+    try:
+        os.dup2(said.fileno(), 1)
+        os.dup2(said.fileno(), 2)
+        status = run(label, test, build)
+    finally:
+        sys.stdout.flush()
+        os._exit(status)
+
+
+def run_all(tests, build, at_once):
+    """Runs [(label, test)], so many at once; prints what each said when it ends. Returns how many
+    passed and how many failed."""
+    waiting, running = list(reversed(tests)), {}
+    passed = failed = 0
+    while waiting or running:
+        while waiting and len(running) < at_once:
+            label, test = waiting.pop()
+            pid, said = start(label, test, build)
+            running[pid] = label, said
+        pid, status = os.wait()
+        label, said = running.pop(pid)
+        with said:
+            said.seek(0)
+            sys.stdout.write(said.read().decode(errors="replace"))
+        status = os.waitstatus_to_exitcode(status)
+        if status not in (PASSED, FAILED, SKIPPED):
+            print(f"FAIL {label}: it ended with {status}")
+        sys.stdout.flush()
+        passed += status == PASSED
+        failed += status not in (PASSED, SKIPPED)
+    return passed, failed
 
 
 def main():
-    world = harness.World(sys.argv[1])
+    build = sys.argv[1]
     chosen = {f"test_{name.removeprefix('test_')}" for name in sys.argv[2:]}
-    passed = failed = 0
-    found = set()
+    tests = []
     for module_name in MODULES:
         module = importlib.import_module(module_name)
-        for name in sorted(n for n in dir(module) if n.startswith("test_")):
-            if chosen and name not in chosen:
-                continue
-            found.add(name)
-            begin = time.monotonic()
-            try:
-                getattr(module, name)(world)
-                passed += 1
-                result = "ok  "
-            except harness.Skip as reason:
-                result = f"skip ({reason})"
-            except Exception:  # a test may fail in any way
-                failed += 1
-                result = "FAIL"
-                traceback.print_exc(file=sys.stdout)
-            print(f"{result} {module_name[5:]}: {name[5:]} {time.monotonic() - begin:.1f} s",
-                  flush=True)
-    for name in sorted(chosen - found):
-        failed += 1
+        tests += [(f"{module_name[5:]}: {name[5:]}", getattr(module, name))
+                  for name in sorted(dir(module))
+                  if name.startswith("test_") and (not chosen or name in chosen)]
+    unknown = chosen - {test.__name__ for _, test in tests}
+    for name in sorted(unknown):
         print(f"FAIL no such test: {name}")
+    beside = [item for item in tests if not harness.is_alone(item[1])]
+    alone = [item for item in tests if harness.is_alone(item[1])]
+    counts = [run_all(beside, build, AT_ONCE), run_all(alone, build, 1)]
+    passed, failed = (sum(numbers) for numbers in zip(*counts))
+    failed += len(unknown)
     print(f"{passed} passed, {failed} failed")
     return 1 if failed else 0
 

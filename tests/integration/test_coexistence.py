@@ -12,7 +12,7 @@ import struct
 import subprocess
 import time
 
-from harness import (by_root, folded, has, status_field, threads_of, ticks_planned, wait_for,
+from harness import (alone, by_root, folded, has, status_field, threads_of, ticks_planned, wait_for,
                      wait_until_sampling)
 
 libc = ctypes.CDLL(None, use_errno=True)
@@ -72,6 +72,7 @@ def send(pid, number, value):
         time.sleep(0.001)
 
 
+@alone
 def test_queued_signals_arrive_once_each_and_in_order(world):
     receivers = range(4)
     with world.running("queued", 60) as target:
@@ -106,6 +107,7 @@ def check_exec_profile(stderr, stacks):
     assert 0.75 < share < 1.15, (share, stderr)
 
 
+@alone
 def test_exec_again_and_again(world):
     with world.running("exec_again", EXEC_COUNT) as target:
         done = world.fgprof("attach", "-F", 1000, "--threads=tid", "-p", target.pid, timeout=30)
@@ -114,6 +116,7 @@ def test_exec_again_and_again(world):
     check_exec_profile(done.stderr, folded(done.stdout))
 
 
+@alone
 def test_run_of_a_command_that_execs_again_and_again(world):
     out = world.path("exec.folded")
     done = world.fgprof("run", "-F", 1000, "--threads=tid", "-o", out, "--",

@@ -1,12 +1,13 @@
 """Code that processes generate, and name in perf maps and jitdumps."""
 
+import contextlib
 import glob
 import os
 import re
 import shutil
 import subprocess
 
-from harness import RATE, Skip, folded, has, tool, wait_for
+from harness import RATE, Skip, alone, folded, has, tool, wait_for
 
 JIT_SCRIPT = """
 function busyNamedFunction(n) {
@@ -33,10 +34,20 @@ def run_fixture(world, *arguments, options=(), seconds=2):
     return stacks, done
 
 
+def remove_maps(name):
+    """Those with this name that processes have left which are gone."""
+    for path in glob.glob("/tmp/perf-*.map"):
+        pid = re.search(r"\d+", path)[0]
+        with contextlib.suppress(FileNotFoundError):
+            if not os.path.exists(f"/proc/{pid}") and name in open(path, errors="replace").read():
+                os.unlink(path)
+
+
 def count_of(stacks, name):
     return sum(count for stack, count in stacks.items() if name in stack)
 
 
+@alone
 def test_replaced_code_has_both_names(world):
     stacks, done = run_fixture(world, "replaced")
     total = sum(stacks.values())
@@ -53,9 +64,7 @@ def test_a_late_perf_map(world):
         stacks, done = run_fixture(world, "late", seconds=1)
     finally:
         # The fixture leaves it, so that it is there when it has exited.
-        for path in glob.glob("/tmp/perf-*.map"):
-            if "late function" in open(path).read():
-                os.unlink(path)
+        remove_maps("late function")
     assert count_of(stacks, "late function_[j]") > 0.8 * sum(stacks.values()), stacks
 
 
@@ -75,6 +84,7 @@ def test_a_linked_perf_map_is_refused(world):
     assert "a perf map or jitdump was not read" in done.stderr, done.stderr
 
 
+@alone
 def test_a_jitdump_with_lines(world):
     stacks, done = run_fixture(world, "dump", world.directory, options=["--lines"], seconds=4)
     total = sum(stacks.values())
@@ -150,8 +160,8 @@ def profile_node(world, *flags, run=False, options=()):
         finally:
             target.kill()
             target.communicate()
-            for path in glob.glob(f"/tmp/perf-{target.pid}.map"):
-                os.unlink(path)
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(f"/tmp/perf-{target.pid}.map")
     assert done.returncode == 0, done.stderr
     stacks = {stack: count for stack, count in folded(done.stdout).items()
               if has(stack, "Builtins_JSEntryTrampoline")}
@@ -229,9 +239,7 @@ def test_java_perf_map(world):
                         "-XX:CompileCommand=quiet",
                         "-XX:CompileCommand=dontinline,Busy.busyNamedMethod",
                         "-cp", directory, "Busy", "3", timeout=120)
-    for path in glob.glob("/tmp/perf-*.map"):
-        if "Busy.busyNamedMethod" in open(path, errors="replace").read():
-            os.unlink(path)
+    remove_maps("Busy.busyNamedMethod")
     assert done.returncode == 0, done.stderr
     stacks = folded(done.stdout)
     busy = {stack: count for stack, count in stacks.items()
@@ -255,8 +263,8 @@ def test_java_without_frame_pointers(world):
     finally:
         target.kill()
         target.communicate()
-        for path in glob.glob(f"/tmp/perf-{target.pid}.map"):
-            os.unlink(path)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(f"/tmp/perf-{target.pid}.map")
     # Compiled code saves and uses the frame pointer as any register: its instructions lead on.
     busy = {stack: count for stack, count in folded(done.stdout).items()
             if has(stack, "double Busy.busyNamedMethod(int)_[j]")}

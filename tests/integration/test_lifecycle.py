@@ -7,8 +7,8 @@ import signal
 import subprocess
 import time
 
-from harness import (RATE, by_root, context_switches, folded, has, pauses, status_field, wait_for,
-                     wait_until_asleep, wait_until_sampling)
+from harness import (RATE, alone, by_root, context_switches, folded, has, pauses, status_field,
+                     wait_for, wait_until_asleep, wait_until_sampling)
 
 
 def test_target_exits(world):
@@ -62,6 +62,7 @@ def test_stopped_target_stays_stopped(world):
         wait_for(lambda: not status_field(target.pid, "State").startswith("T"), "SIGCONT")
 
 
+@alone
 def test_uninterruptible_thread(world):
     with world.running("vfork", 4) as target:
         wait_for(lambda: status_field(target.pid, "State").startswith("D"), "the vfork")

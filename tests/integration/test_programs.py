@@ -7,7 +7,7 @@ import socket
 import subprocess
 import time
 
-from harness import RATE, Skip, by_root, folded, has, wait_for
+from harness import RATE, Skip, alone, by_root, folded, has, wait_for
 
 
 def free_port():
@@ -21,6 +21,7 @@ def answers(port):
         return client.connect_ex(("127.0.0.1", port)) == 0
 
 
+@alone
 def test_redis_under_load(world):
     if not shutil.which("redis-server"):
         raise Skip("no redis-server")

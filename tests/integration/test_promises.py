@@ -6,8 +6,8 @@ import resource
 import statistics
 import time
 
-from harness import (PERIOD, Skip, by_root, context_switches, folded, has, is_sampling, pauses,
-                     status_field, threads_of, ticks_planned, wait_for, wait_until_asleep,
+from harness import (PERIOD, Skip, alone, by_root, context_switches, folded, has, is_sampling,
+                     pauses, status_field, threads_of, ticks_planned, wait_for, wait_until_asleep,
                      wait_until_sampling)
 
 TRANSFERS = {"write", "send", "recv"}
@@ -51,11 +51,11 @@ def sample_transfers(world, rate):
     """Slow transfers: a thread of them sleeps most of its time, and runs between. A call that is
     stopped in the middle of its copy comes back short, which is the kernel's doing; each such stop
     is a pause of a running thread, and is said. More short ones would be of stopped sleepers."""
-    with world.running("transfers", 5) as target, world.running("transfers", 4) as alone:
+    with world.running("transfers", 5) as target, world.running("transfers", 4) as other:
         busy = time_on_cpu_or_waiting_for_one(target.pid)
         done = world.attach(target, "-F", rate, "-t", duration="3s")
         busy = time_on_cpu_or_waiting_for_one(target.pid) - busy
-        sampled, unsampled = transfers(target), transfers(alone)
+        sampled, unsampled = transfers(target), transfers(other)
     short = sum(short for _, short, _ in sampled.values())
     stops = pauses(done.stderr)
     assert all(short == failed == 0 for _, short, failed in unsampled.values()), unsampled
@@ -67,14 +67,17 @@ def sample_transfers(world, rate):
         assert abs(count - ticks_planned(done.stderr)) <= 1, (name, count, done.stderr)
 
 
+@alone
 def test_slow_transfers_are_short_only_where_running_ones_were_stopped(world):
     sample_transfers(world, 99)
 
 
+@alone
 def test_slow_transfers_at_the_highest_rate(world):
     sample_transfers(world, 1000)
 
 
+@alone
 def test_more_running_threads_than_cpus(world):
     spinning = 30
     with world.running("workers", 30, spinning, 0) as target:
@@ -97,6 +100,7 @@ def pauses_longest_s(summary):
     return float(longest) * {"us": 1e-6, "ms": 1e-3}[unit]
 
 
+@alone
 def test_pauses_take_no_more_than_they_may(world):
     def sample(*arguments):
         with world.running("workers", 30, 1, 0) as target:
@@ -117,6 +121,7 @@ def test_pauses_take_no_more_than_they_may(world):
     assert share < 0.5 + 100 * (0.001 + longest_s) / running_s + 0.01, (share, summary)
 
 
+@alone
 def test_time_on_the_cpu_is_the_kernels(world):
     """More threads than CPUs: how long each ran is not a matter of what ticks happen to see."""
     def ran_ns(pid):
@@ -131,6 +136,7 @@ def test_time_on_the_cpu_is_the_kernels(world):
     assert abs(found - truth) < 0.04, (found, truth, done.stderr)
 
 
+@alone
 def test_very_short_lived_threads(world):
     """2,000 a second that live for 2 ms: counted by their time, and nothing of them is kept."""
     out = world.path("churn.folded")
@@ -188,6 +194,7 @@ def test_fewer_files_than_threads(world):
     assert re.search("^ .*open files", done.stderr, re.M), done.stderr
 
 
+@alone
 def test_more_running_threads_than_are_stopped_at_a_time(world):
     cpus = sorted(os.sched_getaffinity(0))[:1]
     with world.running("workers", 30, 150, 0) as target:

@@ -5,7 +5,7 @@ import os
 import re
 import signal
 
-from harness import Skip, folded, has, status_field, tool, wait_for
+from harness import Skip, alone, folded, has, status_field, tool, wait_for
 
 CALLS = {"sleeping": "[clock_nanosleep]", "locked": "[futex]", "piped": "[read]",
          "fixture-states": "[clock_nanosleep]"}
@@ -118,6 +118,7 @@ def times_of(pid):
     return sum(int(line[0]) for line in lines), sum(int(line[1]) for line in lines)
 
 
+@alone
 def test_waiting_for_a_cpu(world):
     # Two on one CPU: each waits for at least half of its time, longer where others use that CPU.
     with world.running("spinners", 30, 2) as target:
@@ -192,6 +193,7 @@ def test_one_kind_alone(world):
     assert shares(on_cpu.stderr)["waiting"] >= 65, on_cpu.stderr
 
 
+@alone
 def test_short_work_between_waits(world):
     """What a thread runs is for where it runs, and not for the call that its stop may find it in."""
     cpus = sorted(os.sched_getaffinity(0))
