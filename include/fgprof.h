@@ -95,6 +95,11 @@ FGPROF_API int fgprof_options_set_names(fgprof_options *options, enum fgprof_nam
  * not by default. It takes CAP_SYS_ADMIN. */
 FGPROF_API int fgprof_options_set_kernel_stacks(fgprof_options *options, bool are_wanted);
 
+/* Whether descendants of the processes are sampled too, from their birth on, each as a process of
+ * its own; also those whose parent has exited. Not by default. Never the calling process. A spawned
+ * command's end still ends the recording. */
+FGPROF_API int fgprof_options_set_children(fgprof_options *options, bool are_followed);
+
 /* `callback` may be NULL. `context` is handed to it. */
 FGPROF_API int fgprof_options_set_progress(fgprof_options *options, fgprof_progress_fn *callback,
                                            void *context);
@@ -172,7 +177,9 @@ struct fgprof_summary {
     uint64_t ticks_taken;
     uint64_t ticks_late; /* planned, not taken at their time: later ones carry their weight */
     uint64_t threads_seen;
-    uint64_t samples;     /* weighted by ticks */
+    uint64_t processes_seen;    /* that were sampled */
+    uint64_t processes_refused; /* descendants that could not be: see fgprof_recorder_attach */
+    uint64_t samples;           /* weighted by ticks */
     uint64_t samples_cut; /* of these, with a stack that does not reach its thread's first frame */
     uint64_t samples_unnamed;      /* of these, with a frame that has no function name */
     uint64_t samples_not_captured; /* of these, whose thread could not be stopped in its time */
@@ -221,6 +228,9 @@ enum fgprof_folded_flags {
      * "[futex]", the system call that it slept in, or "[sleeping]"; "[uninterruptible:
      * io_schedule]", with the kernel's function that it waited in; "[stopped]"; "[unknown]". */
     FGPROF_FOLDED_STATE = 4,
+    /* A root frame with the process, "name/pid", before the thread's. The other formats say it as
+     * labels, "process" and "pid", where more than one was sampled, or this is set. */
+    FGPROF_FOLDED_PROCESSES = 8,
 };
 FGPROF_API int fgprof_profile_set_folded_flags(fgprof_profile *profile, unsigned flags);
 

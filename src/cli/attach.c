@@ -4,24 +4,48 @@
 #include "new_recorder.h"
 #include "options.h"
 #include "output_file.h"
+#include "pgrep.h"
 #include "progress.h"
 #include "report.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+static bool attach(fgprof_recorder *recorder, pid_t pid)
+{
+    int err = fgprof_recorder_attach(recorder, pid);
+    if (err) {
+        char why[256];
+        fgprof_explain(pid, err, why, sizeof why);
+        fprintf(stderr, "fgprof-c: %s\n", why);
+    }
+    return !err;
+}
+
+/* Of those that were chosen by name, some may be another user's: the others are sampled. */
+static bool attach_named(const struct cli_options *options, fgprof_recorder *recorder)
+{
+    pid_t *pids = NULL;
+    size_t count = 0, attached = options->pid_count;
+    bool found = pgrep(options->pgrep, &pids, &count);
+    for (size_t i = 0; i < count; i++) {
+        bool was_given = false;
+        for (size_t j = 0; j < options->pid_count; j++)
+            was_given = was_given || options->pids[j] == pids[i];
+        attached += !was_given && attach(recorder, pids[i]);
+    }
+    free(pids);
+    return found && attached;
+}
 
 static bool attach_all(const struct cli_options *options, fgprof_recorder *recorder)
 {
     for (size_t i = 0; i < options->pid_count; i++) {
-        int err = fgprof_recorder_attach(recorder, options->pids[i]);
-        if (err) {
-            char why[256];
-            fgprof_explain(options->pids[i], err, why, sizeof why);
-            fprintf(stderr, "fgprof-c: %s\n", why);
+        if (!attach(recorder, options->pids[i]))
             return false;
-        }
     }
-    return true;
+    return !options->pgrep || attach_named(options, recorder);
 }
 
 static bool record(const struct cli_options *options, fgprof_recorder *recorder,

@@ -25,7 +25,10 @@ enum {
     OPTION_NO_DEMANGLE,
     OPTION_FULL_NAMES,
     OPTION_KERNEL,
-    OPTION_DEBUGINFOD
+    OPTION_DEBUGINFOD,
+    OPTION_PGREP,
+    OPTION_CHILDREN,
+    OPTION_PROCESSES,
 };
 
 static const struct option long_options[] = {
@@ -45,6 +48,9 @@ static const struct option long_options[] = {
     {"full-names", no_argument, NULL, OPTION_FULL_NAMES},
     {"kernel", no_argument, NULL, OPTION_KERNEL},
     {"debuginfod", optional_argument, NULL, OPTION_DEBUGINFOD},
+    {"pgrep", required_argument, NULL, OPTION_PGREP},
+    {"children", no_argument, NULL, OPTION_CHILDREN},
+    {"processes", no_argument, NULL, OPTION_PROCESSES},
     {"quiet", no_argument, NULL, 'q'},
     {"help", no_argument, NULL, 'h'},
     {0},
@@ -142,6 +148,15 @@ static bool parse_option(struct cli_options *options, int option, const char *va
         return true;
     case OPTION_DEBUGINFOD:
         return parse_debuginfod(options, value);
+    case OPTION_PGREP:
+        options->pgrep = value;
+        return *value || complain("name", value, "give a process's name, or an expression for it");
+    case OPTION_CHILDREN:
+        options->has_children = true;
+        return true;
+    case OPTION_PROCESSES:
+        options->shows_processes = true;
+        return true;
     case 'q':
         options->is_quiet = true;
         return true;
@@ -156,13 +171,14 @@ static bool check(struct cli_options *options, int argc, char **argv, bool forma
     if (options->command == COMMAND_ATTACH) {
         if (optind < argc)
             return complain("argument", argv[optind], "give processes with -p PID");
-        if (!options->pid_count) {
+        if (!options->pid_count && !options->pgrep) {
             fprintf(stderr, "fgprof-c: no process given: attach -p PID\n");
             return false;
         }
     } else {
-        if (options->pid_count) {
-            fprintf(stderr, "fgprof-c: run takes a command, not -p\n");
+        if (options->pid_count || options->pgrep) {
+            fprintf(stderr, "fgprof-c: run takes a command, not %s\n",
+                    options->pid_count ? "-p" : "--pgrep");
             return false;
         }
         if (optind >= argc) {
@@ -228,5 +244,6 @@ fgprof_options *options_for_library(const struct cli_options *options)
     fgprof_options_set_threads(library, options->threads);
     fgprof_options_set_names(library, options->names);
     fgprof_options_set_kernel_stacks(library, options->has_kernel_stacks);
+    fgprof_options_set_children(library, options->has_children);
     return library;
 }

@@ -12,6 +12,9 @@ struct cli_options {
     enum cli_command command;
     pid_t *pids;
     size_t pid_count;
+    const char *pgrep; /* the names of more of them; NULL: not given */
+    bool has_children;
+    bool shows_processes;
     uint64_t duration_ns; /* 0: without end */
     unsigned rate_hz;
     enum fgprof_format format;

@@ -77,6 +77,16 @@ static void summarize_unreadable(const fgprof_profile *profile, uint64_t count)
     fputs(count > MODULES_SHOWN ? ", ...\n" : "\n", stderr);
 }
 
+static void summarize_processes(const struct fgprof_summary *summary)
+{
+    if (summary->processes_seen > 1 || summary->processes_refused)
+        fprintf(stderr, "  %" PRIu64 " processes seen", summary->processes_seen);
+    if (summary->processes_refused)
+        fprintf(stderr, "; %" PRIu64 " more may not be sampled", summary->processes_refused);
+    if (summary->processes_seen > 1 || summary->processes_refused)
+        fputc('\n', stderr);
+}
+
 static void summarize(const struct cli_options *options, const fgprof_profile *profile)
 {
     const struct fgprof_summary *summary = fgprof_profile_summary(profile);
@@ -92,6 +102,7 @@ static void summarize(const struct cli_options *options, const fgprof_profile *p
             summary->threads_seen, summary->samples, summary->stacks,
             percent(summary->samples_cut, summary->samples),
             percent(summary->samples_unnamed, summary->samples));
+    summarize_processes(summary);
     summarize_states(summary);
     summarize_unreadable(profile, summary->modules_unreadable);
     if (summary->samples_not_captured) {
@@ -131,7 +142,8 @@ bool report(const struct cli_options *options, fgprof_profile *profile, struct o
 {
     unsigned flags = (options->shows_threads ? FGPROF_FOLDED_THREADS : 0u) |
                      (options->shows_lines ? FGPROF_FOLDED_LINES : 0u) |
-                     (options->shows_state ? FGPROF_FOLDED_STATE : 0u);
+                     (options->shows_state ? FGPROF_FOLDED_STATE : 0u) |
+                     (options->shows_processes ? FGPROF_FOLDED_PROCESSES : 0u);
     progress_clear(options);
     int err = fgprof_profile_set_folded_flags(profile, flags);
     if (!err)

@@ -110,8 +110,10 @@ static bool extend(struct space *space, size_t first, size_t end, const struct m
         known->start = entry->start;
     }
     known->end = entry->end > known_end ? entry->end : known_end;
-    for (size_t i = first + 1; i < end; i++)
+    for (size_t i = first + 1; i < end; i++) {
+        known->is_sampled = known->is_sampled || space->mappings[i].is_sampled;
         free(space->mappings[i].path);
+    }
     memmove(&space->mappings[first + 1], &space->mappings[end],
             (space->mapping_count - end) * sizeof *known);
     space->mapping_count -= end - first - 1;
@@ -273,6 +275,36 @@ int space_note_jit(struct space *space, uint64_t address)
         space->owns_jit = true;
     }
     return jit_note(space->jit, space->id, address);
+}
+
+void space_note_sampled(struct space *space, const uint64_t *addresses, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct mapping *mapping = space_find(space, addresses[i]);
+        if (mapping)
+            space->mappings[mapping - space->mappings].is_sampled = true;
+    }
+}
+
+void space_retire(struct space *space)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < space->mapping_count; i++) {
+        struct mapping *mapping = &space->mappings[i];
+        if (mapping->is_sampled || mapping->is_main)
+            space->mappings[kept++] = *mapping;
+        else
+            free(mapping->path);
+    }
+    space->mapping_count = kept;
+    space->last = NULL;
+    struct mapping *smaller = kept ? realloc(space->mappings, kept * sizeof *smaller) : NULL;
+    if (!kept)
+        free(space->mappings);
+    if (!kept || smaller) {
+        space->mappings = smaller;
+        space->mapping_capacity = kept;
+    }
 }
 
 void spaces_free(struct spaces *spaces)

@@ -19,6 +19,7 @@ struct mapping {
     uint64_t bias;         /* what is added to the module's own addresses to get the process's */
     bool is_main;          /* of the program itself, not of a library */
     bool has_bias;         /* false: no readable file, or no segment at this offset */
+    bool is_sampled;       /* an address that was counted lies in it */
     unsigned unlike;       /* how often in a row space_is_replaced found it so */
     uint64_t checked_ns;   /* when it looked last */
 };
@@ -51,6 +52,12 @@ int spaces_refresh(struct spaces *spaces, struct modules *modules, int proc_fd, 
 
 /* Makes *space a new one that is like it. Returns 0 or -ENOMEM. */
 int spaces_branch(struct spaces *spaces, struct space **space);
+
+/* Notes that a stack with these addresses was counted. */
+void space_note_sampled(struct space *space, const uint64_t *addresses, size_t count);
+
+/* The program of the space has ended: keeps of it only what names need. */
+void space_retire(struct space *space);
 
 void spaces_free(struct spaces *spaces);
 

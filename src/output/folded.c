@@ -68,17 +68,31 @@ static void append_location(struct text_buffer *buffer, const struct fgprof_prof
     }
 }
 
+static void append_process(struct text_buffer *buffer, const struct fgprof_profile *profile,
+                           const struct profile_sample *sample)
+{
+    const struct profile_process *process = &profile->processes[sample->process];
+    const char *name = strings_get(&profile->strings, process->name);
+    char pid[16];
+    snprintf(pid, sizeof pid, "/%" PRIu32, process->pid);
+    text_append_name(buffer, *name ? name : "[unnamed]");
+    text_append(buffer, pid);
+    replace_separators(buffer, 0);
+}
+
 static void append_thread(struct text_buffer *buffer, const struct fgprof_profile *profile,
                           const struct profile_sample *sample)
 {
     const char *name = strings_get(&profile->strings, sample->thread_name);
+    text_append(buffer, buffer->length ? ";" : "");
+    size_t from = buffer->length;
     text_append_name(buffer, *name ? name : "[unnamed]");
     if (sample->tid) {
         char tid[16];
         snprintf(tid, sizeof tid, "/%" PRIu32, sample->tid);
         text_append(buffer, tid);
     }
-    replace_separators(buffer, 0);
+    replace_separators(buffer, from);
 }
 
 /* A name like "step 12" at the end would be read as a count: flamegraph.pl takes the last number of
@@ -96,6 +110,8 @@ static char *fold(const struct fgprof_profile *profile, const struct profile_sam
 {
     struct text_buffer buffer = {0};
     const struct profile_stack *stack = &profile->stacks[sample->stack];
+    if (profile->folded_flags & FGPROF_FOLDED_PROCESSES)
+        append_process(&buffer, profile, sample);
     if (profile->folded_flags & FGPROF_FOLDED_THREADS)
         append_thread(&buffer, profile, sample);
     for (size_t i = stack->depth; i-- > 0;) {

@@ -73,12 +73,14 @@ enum word {
     WORD_STATE,
     WORD_SYSCALL,
     WORD_WAIT_CHANNEL,
+    WORD_PROCESS,
+    WORD_PID,
     WORD_STATES, /* and those after it: the states' names */
     WORD_TOTAL = WORD_STATES + THREAD_STATE_COUNT
 };
 static const char *const words[WORD_STATES] = {
-    "samples",   "count",  "time", "on_cpu", "off_cpu", "nanoseconds",
-    "wallclock", "thread", "tid",  "state",  "syscall", "wait_channel",
+    "samples", "count", "time",  "on_cpu",  "off_cpu",      "nanoseconds", "wallclock",
+    "thread",  "tid",   "state", "syscall", "wait_channel", "process",     "pid",
 };
 
 static uint64_t word(const struct fgprof_profile *profile, enum word number)
@@ -125,6 +127,11 @@ static void put_sample(struct protobuf *out, const struct fgprof_profile *profil
     protobuf_varint(out, is_on_cpu ? 0 : sample->time_ns);
     protobuf_end(out, packed);
 
+    if (profile_shows_processes(profile)) {
+        const struct profile_process *process = &profile->processes[sample->process];
+        put_label(out, profile, WORD_PROCESS, LABEL_STR, process->name);
+        put_label(out, profile, WORD_PID, LABEL_NUM, process->pid);
+    }
     put_label(out, profile, WORD_THREAD, LABEL_STR, sample->thread_name);
     put_label(out, profile, WORD_TID, LABEL_NUM, sample->tid);
     put_label(out, profile, WORD_STATE, LABEL_STR, word(profile, WORD_STATES) + sample->state);

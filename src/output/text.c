@@ -49,7 +49,7 @@ static void append_quoted(struct text_buffer *buffer, const char *text)
 
 static void append_label(struct text_buffer *buffer, const char *key, const char *value)
 {
-    text_append(buffer, ", \"");
+    text_append(buffer, buffer->length && buffer->text[buffer->length - 1] == '{' ? "\"" : ", \"");
     text_append(buffer, key);
     text_append(buffer, "\":");
     append_quoted(buffer, value);
@@ -60,10 +60,16 @@ static void append_labels(struct text_buffer *buffer, const struct fgprof_profil
                           const struct profile_sample *sample)
 {
     const struct strings *strings = &profile->strings;
-    char tid[16];
+    char tid[16], pid[16];
     snprintf(tid, sizeof tid, "%" PRIu32, sample->tid);
-    text_append(buffer, "# labels: {\"state\":");
-    append_quoted(buffer, state_name(sample->state));
+    text_append(buffer, "# labels: {");
+    if (profile_shows_processes(profile)) {
+        const struct profile_process *process = &profile->processes[sample->process];
+        snprintf(pid, sizeof pid, "%" PRIu32, process->pid);
+        append_label(buffer, "pid", pid);
+        append_label(buffer, "process", strings_get(strings, process->name));
+    }
+    append_label(buffer, "state", state_name(sample->state));
     if (sample->syscall_name)
         append_label(buffer, "syscall", strings_get(strings, sample->syscall_name));
     append_label(buffer, "thread", strings_get(strings, sample->thread_name));

@@ -25,6 +25,7 @@ void fgprof_profile_free(fgprof_profile *profile)
     if (!profile)
         return;
     strings_free(&profile->strings);
+    free(profile->processes);
     free(profile->functions);
     index_free(&profile->function_index);
     free(profile->lines);
@@ -47,7 +48,8 @@ const struct fgprof_summary *fgprof_profile_summary(const fgprof_profile *profil
 
 int fgprof_profile_set_folded_flags(fgprof_profile *profile, unsigned flags)
 {
-    if (flags & ~(unsigned)(FGPROF_FOLDED_THREADS | FGPROF_FOLDED_LINES | FGPROF_FOLDED_STATE))
+    if (flags & ~(unsigned)(FGPROF_FOLDED_THREADS | FGPROF_FOLDED_LINES | FGPROF_FOLDED_STATE |
+                            FGPROF_FOLDED_PROCESSES))
         return -EINVAL;
     profile->folded_flags = flags;
     return 0;
@@ -94,6 +96,19 @@ const char *fgprof_profile_unreadable_module(const fgprof_profile *profile, size
     return number < profile->unreadable_count
                ? strings_get(&profile->strings, profile->unreadable[number])
                : NULL;
+}
+
+int profile_add_process(struct fgprof_profile *profile, uint32_t pid, const char *name,
+                        uint32_t *ret_process)
+{
+    struct profile_process process = {.pid = pid};
+    if (strings_intern(&profile->strings, name, &process.name) ||
+        array_reserve((void **)&profile->processes, &profile->process_capacity,
+                      profile->process_count + 1, sizeof process))
+        return -ENOMEM;
+    *ret_process = (uint32_t)profile->process_count;
+    profile->processes[profile->process_count++] = process;
+    return 0;
 }
 
 static bool is_same_function(const void *owner, uint32_t item, const void *key)
@@ -301,13 +316,13 @@ static bool is_same_sample(const void *owner, uint32_t item, const void *key)
     return known->stack == sought->stack && known->thread_name == sought->thread_name &&
            known->tid == sought->tid && known->state == sought->state &&
            known->syscall_name == sought->syscall_name &&
-           known->wait_channel == sought->wait_channel;
+           known->wait_channel == sought->wait_channel && known->process == sought->process;
 }
 
 int profile_add_sample(struct fgprof_profile *profile, const struct profile_sample *sample)
 {
-    uint32_t labels[] = {sample->stack, sample->thread_name,  sample->tid,
-                         sample->state, sample->syscall_name, sample->wait_channel};
+    uint32_t labels[] = {sample->stack,        sample->thread_name,  sample->tid,    sample->state,
+                         sample->syscall_name, sample->wait_channel, sample->process};
     uint64_t hash = hash_bytes(labels, sizeof labels, 0);
     uint32_t found = index_find(&profile->sample_index, hash, is_same_sample, profile, sample);
     if (found != INDEX_NONE) {

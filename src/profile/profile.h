@@ -54,8 +54,14 @@ struct profile_stack {
     size_t depth;
 };
 
+struct profile_process {
+    uint32_t pid;
+    uint32_t name;
+};
+
 struct profile_sample {
     uint32_t stack;
+    uint32_t process;
     uint32_t thread_name;
     uint32_t tid;          /* 0: threads are not told apart */
     uint32_t state;        /* enum thread_state */
@@ -67,6 +73,8 @@ struct profile_sample {
 
 struct fgprof_profile {
     struct strings strings;
+    struct profile_process *processes; /* those with samples */
+    size_t process_count, process_capacity;
     struct profile_function *functions;
     size_t function_count, function_capacity;
     struct index function_index;
@@ -108,8 +116,18 @@ static inline bool profile_keeps(const struct fgprof_profile *profile,
            (profile->kept == FGPROF_KEPT_ON_CPU) == sample_is_on_cpu(sample);
 }
 
+/* Whether samples are to say whose they are, where that is not asked for. */
+static inline bool profile_shows_processes(const struct fgprof_profile *profile)
+{
+    return profile->process_count > 1 || profile->folded_flags & FGPROF_FOLDED_PROCESSES;
+}
+
 /* Returns 0 or -ENOMEM. */
 int profile_new(struct fgprof_profile **ret_profile);
+
+/* Adds a process: a row of its own. Returns 0 or -ENOMEM. */
+int profile_add_process(struct fgprof_profile *profile, uint32_t pid, const char *name,
+                        uint32_t *ret_process);
 
 /* Each finds the equal row or adds one, and returns 0 or -ENOMEM. */
 int profile_add_function(struct fgprof_profile *profile, const char *name, const char *system_name,

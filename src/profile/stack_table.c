@@ -72,6 +72,17 @@ static int intern_sample(struct stack_table *table, const struct counted_sample 
     return 0;
 }
 
+int stack_table_add_process(struct stack_table *table, pid_t pid, uint32_t name,
+                            uint32_t *ret_process)
+{
+    if (array_reserve((void **)&table->processes, &table->process_capacity,
+                      table->process_count + 1, sizeof *table->processes))
+        return -ENOMEM;
+    *ret_process = (uint32_t)table->process_count;
+    table->processes[table->process_count++] = (struct counted_process){(uint32_t)pid, name};
+    return 0;
+}
+
 int stack_table_add(struct stack_table *table, uint32_t space, const struct stack *stack,
                     const struct sample_labels *labels, uint64_t count, uint64_t time_ns,
                     uint32_t *ret_sample)
@@ -102,6 +113,7 @@ void stack_table_count(struct stack_table *table, uint32_t sample, uint64_t coun
 
 void stack_table_free(struct stack_table *table)
 {
+    free(table->processes);
     free(table->addresses);
     free(table->stacks);
     free(table->samples);

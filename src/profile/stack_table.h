@@ -1,14 +1,21 @@
 /* Counts stacks while sampling.
  *
- * Two tables. Stacks: address space, addresses leaf first, how it was cut; each distinct one is
- * there once. Samples: stack, labels (whose it is, and what the thread was doing), and what was
- * counted for them: ticks and nanoseconds. */
+ * Three tables. Processes: id and name. Stacks: address space, addresses leaf first, how it was
+ * cut; each distinct one is there once. Samples: stack, labels (whose it is, and what the thread
+ * was doing), and what was counted for them: ticks and nanoseconds. */
 #ifndef FGPROF_PROFILE_STACK_TABLE_H
 #define FGPROF_PROFILE_STACK_TABLE_H
 
 #include "base/index.h"
 #include "capture/thread_state.h"
 #include "unwind/stack.h"
+
+#include <sys/types.h>
+
+struct counted_process {
+    uint32_t pid;
+    uint32_t name; /* in the recording's strings: as its first thread was last called */
+};
 
 struct counted_stack {
     uint32_t space;
@@ -26,6 +33,7 @@ struct sample_labels {
     uint32_t wait_channel;  /* in the recording's strings; "": not known */
     uint32_t kernel_stack;  /* the kernel's functions that it waits in, as of kernel_stack_parse, in
                                the recording's strings; "": not known */
+    uint32_t process;       /* in stack_table.processes */
 };
 
 struct counted_sample {
@@ -36,6 +44,8 @@ struct counted_sample {
 };
 
 struct stack_table {
+    struct counted_process *processes;
+    size_t process_count, process_capacity;
     uint64_t *addresses;
     size_t address_count, address_capacity;
     struct counted_stack *stacks;
@@ -45,6 +55,10 @@ struct stack_table {
     size_t sample_count, sample_capacity;
     struct index sample_index;
 };
+
+/* Adds a process: a row of its own, as an id may be used again. Returns 0 or -ENOMEM. */
+int stack_table_add_process(struct stack_table *table, pid_t pid, uint32_t name,
+                            uint32_t *ret_process);
 
 /* Counts `count` ticks and `time_ns` for a stack; *ret_sample is where. Returns 0 or -ENOMEM, and
  * then nothing is counted. */

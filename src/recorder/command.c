@@ -65,7 +65,7 @@ int fgprof_recorder_spawn(fgprof_recorder *recorder, char *const argv[], int std
 static const struct target *reaped_child(const fgprof_recorder *recorder)
 {
     for (size_t i = 0; i < recorder->target_count; i++) {
-        const struct target *target = &recorder->targets[i];
+        const struct target *target = recorder->targets[i];
         if (target->process.pid == recorder->child && target->has_exit_status)
             return target;
     }

@@ -78,6 +78,12 @@ int fgprof_options_set_kernel_stacks(fgprof_options *options, bool are_wanted)
     return 0;
 }
 
+int fgprof_options_set_children(fgprof_options *options, bool are_followed)
+{
+    options->has_children = are_followed;
+    return 0;
+}
+
 int fgprof_options_set_progress(fgprof_options *options, fgprof_progress_fn *callback,
                                 void *context)
 {

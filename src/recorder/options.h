@@ -12,6 +12,7 @@ struct fgprof_options {
     enum fgprof_threads threads;
     enum fgprof_names names;
     bool has_kernel_stacks;
+    bool has_children;
     struct debug_fetch fetch;
     fgprof_progress_fn *progress;
     void *progress_context;

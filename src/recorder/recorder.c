@@ -48,29 +48,44 @@ void fgprof_recorder_free(fgprof_recorder *recorder)
 {
     if (!recorder)
         return;
-    for (size_t i = 0; i < recorder->target_count; i++)
-        target_close(&recorder->targets[i]);
+    for (size_t i = 0; i < recorder->target_count; i++) {
+        target_close(recorder->targets[i]);
+        free(recorder->targets[i]);
+    }
     free(recorder->targets);
+    family_free(&recorder->family);
     recording_free(&recorder->recording);
     if (recorder->stop_fd >= 0)
         close(recorder->stop_fd);
     free(recorder);
 }
 
-int fgprof_recorder_attach(fgprof_recorder *recorder, pid_t pid)
+int recorder_add_target(struct fgprof_recorder *recorder, pid_t pid, struct target **ret_target)
 {
-    for (size_t i = 0; i < recorder->target_count; i++) {
-        if (recorder->targets[i].process.pid == pid)
-            return -EEXIST;
-    }
     if (array_reserve((void **)&recorder->targets, &recorder->target_capacity,
                       recorder->target_count + 1, sizeof *recorder->targets))
         return -ENOMEM;
-    int err = target_open(&recorder->targets[recorder->target_count], pid, &recorder->recording,
-                          &recorder->options);
-    if (!err)
-        recorder->target_count++;
-    return err;
+    struct target *target = malloc(sizeof *target);
+    if (!target)
+        return -ENOMEM;
+    int err = target_open(target, pid, &recorder->recording, &recorder->options);
+    if (err) {
+        free(target);
+        return err;
+    }
+    recorder->targets[recorder->target_count++] = target;
+    *ret_target = target;
+    return 0;
+}
+
+int fgprof_recorder_attach(fgprof_recorder *recorder, pid_t pid)
+{
+    struct target *target;
+    for (size_t i = 0; i < recorder->target_count; i++) {
+        if (recorder->targets[i]->process.pid == pid)
+            return -EEXIST;
+    }
+    return recorder_add_target(recorder, pid, &target);
 }
 
 void fgprof_recorder_stop(fgprof_recorder *recorder)
@@ -153,6 +168,8 @@ static void summarize(const struct recording *recording, struct fgprof_summary *
         summary->ticks_planned = summary->ticks_taken;
     summary->ticks_late = summary->ticks_planned - summary->ticks_taken;
     summary->threads_seen = recording->threads_seen;
+    summary->processes_seen = recording->stacks.process_count;
+    summary->processes_refused = recording->processes_refused;
     summary->samples = recording->samples;
     summary->samples_cut = recording->samples_cut;
     summary->samples_not_captured = recording->samples_not_captured;

@@ -2,17 +2,19 @@
 #define FGPROF_RECORDER_RECORDER_H
 
 #include "recorder/target.h"
+#include "target/family.h"
 
 #include <pthread.h>
 
 struct fgprof_recorder {
     struct fgprof_options options;
     struct recording recording;
-    struct target *targets;
+    struct target **targets;
     size_t target_count, target_capacity;
-    pid_t child;         /* the spawned command, until its end was waited for */
-    uint64_t spawned_ns; /* CLOCK_MONOTONIC; 0: none was */
-    int stop_fd;         /* an eventfd: readable once sampling is to end */
+    struct family family; /* whose descendants are followed */
+    pid_t child;          /* the spawned command, until its end was waited for */
+    uint64_t spawned_ns;  /* CLOCK_MONOTONIC; 0: none was */
+    int stop_fd;          /* an eventfd: readable once sampling is to end */
     bool has_run;
     uint64_t rest_until_ns; /* no tick is taken before */
     pthread_mutex_t lock;   /* for what follows */
@@ -20,5 +22,8 @@ struct fgprof_recorder {
     bool has_ended;
     struct fgprof_progress progress;
 };
+
+/* Opens `pid` as one more target. Returns 0 or what process_open does. */
+int recorder_add_target(struct fgprof_recorder *recorder, pid_t pid, struct target **ret_target);
 
 #endif

@@ -29,6 +29,7 @@ struct recording {
     int keep_fds_below;     /* threads' files with higher descriptors are closed after each read */
     uint64_t ticks_taken;
     uint64_t threads_seen;
+    uint64_t processes_refused; /* descendants that could not be sampled */
     uint64_t samples;
     uint64_t samples_cut;
     uint64_t samples_not_captured;

@@ -1,4 +1,5 @@
 #include "recorder/sampler.h"
+#include "recorder/children.h"
 #include "recorder/recorder.h"
 #include "target/priority.h"
 
@@ -47,16 +48,22 @@ static int open_timer(const struct recording *recording)
 static bool any_pending(const struct fgprof_recorder *recorder)
 {
     for (size_t i = 0; i < recorder->target_count; i++) {
-        if (recorder->targets[i].stops.count)
+        if (recorder->targets[i]->stops.count)
             return true;
     }
     return false;
 }
 
+/* A command's end is the end, whomever it has left behind. */
 static bool all_exited(const struct fgprof_recorder *recorder)
 {
     for (size_t i = 0; i < recorder->target_count; i++) {
-        if (!recorder->targets[i].has_exited)
+        const struct target *target = recorder->targets[i];
+        if (target->process.pid == recorder->child)
+            return target->has_exited;
+    }
+    for (size_t i = 0; i < recorder->target_count; i++) {
+        if (!recorder->targets[i]->has_exited)
             return false;
     }
     return true;
@@ -66,7 +73,7 @@ static int continue_rounds(struct fgprof_recorder *recorder)
 {
     int err = 0;
     for (size_t i = 0; i < recorder->target_count && !err; i++)
-        err = target_continue_round(&recorder->targets[i]);
+        err = target_continue_round(recorder->targets[i]);
     if (!any_pending(recorder))
         priority_run_as_others(&recorder->recording.runs_first);
     return err;
@@ -165,7 +172,7 @@ static void publish_progress(struct fgprof_recorder *recorder, uint64_t now_ns)
         .ticks_late = due > recording->ticks_taken ? due - recording->ticks_taken : 0,
     };
     for (size_t i = 0; i < recorder->target_count; i++)
-        progress.threads += recorder->targets[i].threads.count;
+        progress.threads += recorder->targets[i]->threads.count;
     pthread_mutex_lock(&recorder->lock);
     recorder->progress = progress;
     pthread_mutex_unlock(&recorder->lock);
@@ -178,10 +185,13 @@ static int take_tick(struct fgprof_recorder *recorder)
     recorder->recording.ticks_taken++;
     /* First of all, who has stopped meanwhile is let go. */
     err = continue_rounds(recorder);
+    if (!err)
+        err = children_find(recorder);
     for (size_t i = 0; i < recorder->target_count && !err; i++)
-        err = target_begin_round(&recorder->targets[i]);
+        err = target_begin_round(recorder->targets[i]);
     if (!err)
         err = continue_rounds(recorder);
+    children_close_exited(recorder);
     uint64_t end_ns = monotonic_ns();
     recorder->rest_until_ns = end_ns + REST_FACTOR * (end_ns - begin_ns);
     publish_progress(recorder, end_ns);
@@ -192,7 +202,9 @@ static int sample_until_end(struct fgprof_recorder *recorder, int timer_fd, int 
 {
     int err = 0;
     for (size_t i = 0; i < recorder->target_count && !err; i++)
-        err = target_start(&recorder->targets[i]);
+        err = target_start(recorder->targets[i]);
+    if (!err)
+        err = children_start(recorder);
     while (!err) {
         int ticked = await_tick(recorder, timer_fd, signal_fd);
         if (ticked <= 0)
@@ -214,7 +226,7 @@ static int finish(struct fgprof_recorder *recorder)
     uint64_t begin_ns = monotonic_ns();
     int err = 0;
     for (size_t i = 0; i < recorder->target_count && !err; i++)
-        err = target_begin_round(&recorder->targets[i]);
+        err = target_begin_round(recorder->targets[i]);
     if (!err)
         err = continue_rounds(recorder);
     while (!err && any_pending(recorder) && monotonic_ns() - begin_ns < FINISH_WAIT_NS) {
@@ -223,7 +235,7 @@ static int finish(struct fgprof_recorder *recorder)
         err = continue_rounds(recorder);
     }
     for (size_t i = 0; i < recorder->target_count && !err; i++)
-        err = target_finish(&recorder->targets[i]);
+        err = target_finish(recorder->targets[i]);
     return err;
 }
 

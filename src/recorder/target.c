@@ -23,12 +23,31 @@
  * pause short. After that it is waiting for a CPU, maybe for ours. */
 #define SPIN_NS 40000
 
+/* As it is called now: target_sample.c keeps the name up to date. */
+static int add_process(struct target *target)
+{
+    struct recording *recording = target->recording;
+    char name[THREAD_NAME_BYTES];
+    uint32_t id;
+    procfs_thread_name(target->process.proc_fd, target->process.pid, name);
+    int err = strings_intern(&recording->strings, name, &id);
+    return err ? err
+               : stack_table_add_process(&recording->stacks, target->process.pid, id,
+                                         &target->number);
+}
+
 int target_open(struct target *target, pid_t pid, struct recording *recording,
                 const struct fgprof_options *options)
 {
     *target =
         (struct target){.recording = recording, .options = options, .mem_fd = -1, .maps_fd = -1};
-    return process_open(pid, &target->process);
+    int err = process_open(pid, &target->process);
+    if (err)
+        return err;
+    err = add_process(target);
+    if (err)
+        process_close(&target->process);
+    return err;
 }
 
 void target_close(struct target *target)
@@ -131,17 +150,29 @@ static int update_threads(struct target *target)
     return err ? err : target->recording->error;
 }
 
-int target_start(struct target *target)
+static int list_all_threads(struct target *target)
 {
     int err;
     do
         err = update_threads(target);
     while (!err && target->listing.is_partial);
+    return err;
+}
+
+int target_start(struct target *target)
+{
+    int err = list_all_threads(target);
     if (err)
         return err;
     target->last_round_ns = target->round_ns = target->recording->start_ns;
     err = target_space_update(target);
     return err == -ENOMEM ? err : 0;
+}
+
+int target_join(struct target *target, uint64_t unseen_ns)
+{
+    target->listed_ns = target->last_round_ns = target->round_ns = unseen_ns;
+    return list_all_threads(target);
 }
 
 /* Whether any thread still lives: a zombie keeps its leader in the list until its parent takes
@@ -216,11 +247,11 @@ static int end_target(struct target *target)
 
 int target_begin_round(struct target *target)
 {
+    await_dying_leader(target);
     if (target->has_exited)
         return 0;
     target->last_round_ns = target->round_ns;
     target->round_ns = monotonic_ns();
-    await_dying_leader(target);
     stops_drop_dead_leader(&target->stops, target->recording->reaper, target->process.proc_fd);
     int err = update_threads(target);
     if (err)

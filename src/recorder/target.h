@@ -29,6 +29,8 @@ struct target {
     struct recording *recording;
     const struct fgprof_options *options;
     struct process process;
+    uint32_t number;     /* in the recording's stack_table.processes */
+    bool is_followed;    /* it is a descendant of another one, and was not asked for by its id */
     struct space *space; /* NULL: it can't be looked at now */
     struct target_jit jit;
     int mem_fd; /* of the program in `space`: ends when it executes another */
@@ -66,6 +68,10 @@ void target_close(struct target *target);
 
 /* Takes in the threads that are there when the recording starts: their time counts from then. */
 int target_start(struct target *target);
+
+/* Takes in the threads of a process that was not there at `unseen_ns`, when such a look was taken
+ * last: it stands for those that came and went unseen since, as a thread does. */
+int target_join(struct target *target, uint64_t unseen_ns);
 
 /* Begins a round: looks at all threads, and stops none. Returns 0 or -ENOMEM. */
 int target_begin_round(struct target *target);

@@ -33,6 +33,7 @@ static int label(const struct target *target, const struct thread *thread, enum 
         .tid = target->options->threads == FGPROF_THREADS_BY_ID ? (uint32_t)thread->tid : 0,
         .state = state,
         .syscall_number = -1,
+        .process = target->number,
     };
     if (thread_state_waits(state)) {
         labels.syscall_number = (int32_t)capture->syscall_number;
@@ -59,8 +60,10 @@ static int count(struct target *target, struct thread *thread, enum thread_state
     if (!err)
         err = stack_table_add(&recording->stacks, is_captured ? target->space->id : NO_SPACE,
                               &target->stack, &labels, 0, 0, &sample);
-    if (!err && is_captured && recording->stacks.stack_count > stacks_before)
+    if (!err && is_captured && recording->stacks.stack_count > stacks_before) {
+        space_note_sampled(target->space, target->stack.addresses, target->stack.depth);
         err = target_jit_note(target);
+    }
     if (err)
         return err;
     struct share share = ledger_take(&thread->ledger, account, recording->period_ns);

@@ -23,14 +23,14 @@ static int update_name(struct target *target, struct thread *thread)
     uint64_t age = thread->samples_taken++;
     if ((age & (age - 1)) != 0 && age % NAME_MAX_AGE != 0)
         return 0;
-    char path[48], name[64];
-    snprintf(path, sizeof path, "task/%d/comm", thread->tid);
-    ssize_t length = procfs_read(target->process.proc_fd, path, name, sizeof name);
-    if (length <= 0)
+    struct recording *recording = target->recording;
+    char name[THREAD_NAME_BYTES];
+    if (!procfs_thread_name(target->process.proc_fd, thread->tid, name))
         return 0;
-    if (name[length - 1] == '\n')
-        name[length - 1] = '\0';
-    return strings_intern(&target->recording->strings, name, &thread->name);
+    int err = strings_intern(&recording->strings, name, &thread->name);
+    if (!err && thread->tid == target->process.pid)
+        recording->stacks.processes[target->number].name = thread->name;
+    return err;
 }
 
 /* When to look at it again. That a thread has not run since the last look proves all ticks between,

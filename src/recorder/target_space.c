@@ -16,6 +16,10 @@ void target_space_close(struct target *target)
     /* It may have written names in the end. */
     if (target_jit_finish(target))
         target->recording->error = -ENOMEM;
+    if (target->space) {
+        unwinder_drop(target->recording->unwinder, target->space);
+        space_retire(target->space);
+    }
     target->space = NULL;
 }
 

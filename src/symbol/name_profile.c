@@ -32,6 +32,8 @@ struct naming {
     size_t unnamed_count, unnamed_capacity;
     uint32_t *locations; /* of the stack at hand */
     size_t location_capacity;
+    uint32_t *processes; /* by the number of a counted process: its number in the profile + 1; 0:
+                            it has no sample yet */
     uint32_t *stacks;    /* by the number of a counted stack: its number in the profile */
     uint32_t **mappings; /* by space and mapping: its number in the profile + 1; 0: not there yet */
 };
@@ -173,6 +175,22 @@ static int name_syscall(struct naming *naming, int32_t number, uint32_t *ret_nam
     return strings_intern(&naming->profile->strings, name ? name : unnamed, ret_name);
 }
 
+/* The profile's process, added at its first sample. */
+static int process_of(struct naming *naming, uint32_t counted, uint32_t *ret_process)
+{
+    uint32_t *known = &naming->processes[counted];
+    if (!*known) {
+        const struct counted_process *process = &naming->table->processes[counted];
+        int err = profile_add_process(naming->profile, process->pid,
+                                      strings_get(naming->strings, process->name), ret_process);
+        if (err)
+            return err;
+        *known = *ret_process + 1;
+    }
+    *ret_process = *known - 1;
+    return 0;
+}
+
 static int add_sample(struct naming *naming, const struct counted_sample *counted)
 {
     const struct sample_labels *labels = &counted->labels;
@@ -188,7 +206,8 @@ static int add_sample(struct naming *naming, const struct counted_sample *counte
                        &sample.thread_name) ||
         strings_intern(strings, strings_get(naming->strings, labels->wait_channel),
                        &sample.wait_channel) ||
-        name_syscall(naming, labels->syscall_number, &sample.syscall_name))
+        name_syscall(naming, labels->syscall_number, &sample.syscall_name) ||
+        process_of(naming, labels->process, &sample.process))
         return -ENOMEM;
     if (labels->kernel_stack &&
         kernel_frames_add(naming->profile, strings_get(naming->strings, labels->kernel_stack),
@@ -283,8 +302,9 @@ int name_profile(const struct stack_table *table, const struct spaces *spaces,
     if (err)
         return err;
     naming.stacks = calloc(table->stack_count + 1, sizeof *naming.stacks);
+    naming.processes = calloc(table->process_count + 1, sizeof *naming.processes);
     naming.mappings = calloc(spaces->count + 1, sizeof *naming.mappings);
-    if (!naming.stacks || !naming.mappings)
+    if (!naming.processes || !naming.stacks || !naming.mappings)
         err = -ENOMEM;
     if (!err)
         err = add_main_mapping(&naming);
@@ -295,6 +315,7 @@ int name_profile(const struct stack_table *table, const struct spaces *spaces,
     for (size_t i = 0; naming.mappings && i < spaces->count; i++)
         free(naming.mappings[i]);
     free(naming.mappings);
+    free(naming.processes);
     free(naming.stacks);
     free(naming.locations);
     free(naming.unnamed);

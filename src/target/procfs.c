@@ -38,10 +38,10 @@ bool procfs_parse_stat(const char *line, struct proc_stat *ret_stat)
     struct proc_stat stat = {0};
     unsigned long long start;
     int fields = sscanf(end_of_name + 1,
-                        " %c %*s %*s %*s %*s %*s %u %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
+                        " %c %d %*s %*s %*s %*s %u %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
                         "%*s %llu",
-                        &stat.state, &stat.flags, &start);
-    if (fields != 3)
+                        &stat.state, &stat.parent, &stat.flags, &start);
+    if (fields != 4)
         return false;
     stat.start_tick = start;
     *ret_stat = stat;
@@ -62,6 +62,18 @@ int procfs_thread_stat(int proc_fd, pid_t tid, struct proc_stat *ret_stat)
     char name[48];
     snprintf(name, sizeof name, "task/%d/stat", tid);
     return procfs_stat(proc_fd, name, ret_stat);
+}
+
+bool procfs_thread_name(int proc_fd, pid_t tid, char ret_name[THREAD_NAME_BYTES])
+{
+    char path[48];
+    snprintf(path, sizeof path, "task/%d/comm", tid);
+    ssize_t length = procfs_read(proc_fd, path, ret_name, THREAD_NAME_BYTES);
+    if (length <= 0)
+        ret_name[length = 0] = '\0';
+    if (length && ret_name[length - 1] == '\n')
+        ret_name[length - 1] = '\0';
+    return length > 0;
 }
 
 long procfs_status_number(const char *status, const char *key)

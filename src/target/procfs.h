@@ -17,6 +17,7 @@ ssize_t procfs_read(int dir_fd, const char *name, char *buffer, size_t buffer_by
  * The name may hold spaces and ')': fields are counted from the last ')' (proc(5)). */
 struct proc_stat {
     char state;          /* field 3: R S D T t Z X I */
+    pid_t parent;        /* field 4; 0: none in this PID namespace */
     unsigned flags;      /* field 9: PF_* of the kernel */
     uint64_t start_tick; /* field 22: start after boot, in sysconf(_SC_CLK_TCK) */
 };
@@ -30,6 +31,11 @@ int procfs_stat(int dir_fd, const char *name, struct proc_stat *ret_stat);
 
 /* The same of thread `tid` below the open directory /proc/PID. */
 int procfs_thread_stat(int proc_fd, pid_t tid, struct proc_stat *ret_stat);
+
+#define THREAD_NAME_BYTES 64
+
+/* Its name, "" and false where that can't be read. */
+bool procfs_thread_name(int proc_fd, pid_t tid, char ret_name[THREAD_NAME_BYTES]);
 
 /* The number behind `key` (as "TracerPid:") in a /proc/PID/status text, or -1. */
 long procfs_status_number(const char *status, const char *key);

@@ -85,3 +85,12 @@ void unwinder_forget(struct unwinder *unwinder, const struct space *space)
 {
     rule_tables_forget_generated(&unwinder->rules, space->id);
 }
+
+void unwinder_drop(struct unwinder *unwinder, const struct space *space)
+{
+    unwinder_forget(unwinder, space);
+    if (space->origin < unwinder->libunwind_count) {
+        libunwind_free(unwinder->libunwinds[space->origin]);
+        unwinder->libunwinds[space->origin] = NULL;
+    }
+}

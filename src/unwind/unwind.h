@@ -40,6 +40,9 @@ int unwind_snapshot(struct unwinder *unwinder, struct space *space, const struct
 int unwinder_learn(struct unwinder *unwinder, const struct space *space, uint64_t address,
                    uint64_t function, const uint8_t *code, size_t code_bytes);
 
+/* Gives back all that was learnt of the space: its program has ended. */
+void unwinder_drop(struct unwinder *unwinder, const struct space *space);
+
 /* Forgets what unwinder_learn was told of the space: it is to be told anew. */
 void unwinder_forget(struct unwinder *unwinder, const struct space *space);
 

@@ -23,6 +23,7 @@ MODULES = [
     "test_kernel", "test_run", "test_errors", "test_outputs", "test_lifecycle", "test_promises",
     "test_coexistence", "test_programs", "test_symbols", "test_package", "test_go", "test_steps",
     "test_jit", "test_world",
+    "test_children",
 ]
 AT_ONCE = 3
 # Far more than any test takes: the place where it hangs is printed then.

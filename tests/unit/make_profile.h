@@ -105,6 +105,18 @@ static inline void make_state(struct fgprof_profile *profile, uint32_t location,
     assert_int_equal(profile_add_sample(profile, &sample), 0);
 }
 
+/* Two processes, "make" and "a;b c", with a sample each of the same stack and thread. */
+static inline void make_two_processes(struct fgprof_profile *profile, uint32_t location)
+{
+    static const char *const names[] = {"make", "a;b c"};
+    for (uint32_t i = 0; i < 2; i++) {
+        struct profile_sample sample = {.thread_name = make_string(profile, "app"), .count = 2 + i};
+        assert_int_equal(profile_add_process(profile, 70 + i, names[i], &sample.process), 0);
+        assert_int_equal(profile_add_stack(profile, &location, 1, &sample.stack), 0);
+        assert_int_equal(profile_add_sample(profile, &sample), 0);
+    }
+}
+
 #define MAKE_SAMPLE(profile, thread, tid, count, ...)                                              \
     make_sample(profile, (const uint32_t[]){__VA_ARGS__},                                          \
                 sizeof(uint32_t[]){__VA_ARGS__} / sizeof(uint32_t), thread, tid, count)

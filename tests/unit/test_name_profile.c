@@ -14,7 +14,14 @@ static int set_up(void **state)
 {
     struct counted *counted = calloc(1, sizeof *counted);
     *state = counted;
-    return counted ? strings_init(&counted->strings) : -1;
+    uint32_t name, process;
+    return counted && !strings_init(&counted->strings) &&
+                   !strings_intern(&counted->strings, "idle", &name) &&
+                   !stack_table_add_process(&counted->table, 1, name, &process) &&
+                   !strings_intern(&counted->strings, "app", &name) &&
+                   !stack_table_add_process(&counted->table, 7, name, &process)
+               ? 0
+               : -1;
 }
 
 static int tear_down(void **state)
@@ -31,7 +38,8 @@ static void add(struct counted *counted, enum stack_cut cut, const char *thread,
                 enum thread_state thread_state, int32_t syscall_number, const char *wait_channel)
 {
     struct stack stack = {.cut = cut};
-    struct sample_labels labels = {.state = thread_state, .syscall_number = syscall_number};
+    struct sample_labels labels = {
+        .state = thread_state, .syscall_number = syscall_number, .process = 1};
     uint32_t sample;
     assert_int_equal(strings_intern(&counted->strings, thread, &labels.thread_name), 0);
     assert_int_equal(strings_intern(&counted->strings, wait_channel, &labels.wait_channel), 0);
@@ -57,6 +65,11 @@ static void assert_sample(const struct fgprof_profile *profile, size_t number,
     assert_string_equal(strings_get(&profile->strings, sample->syscall_name), syscall_name);
     assert_string_equal(strings_get(&profile->strings, sample->wait_channel), wait_channel);
     assert_string_equal(strings_get(&profile->strings, sample->thread_name), "app");
+    /* Of the processes, the one that has samples. */
+    assert_int_equal(profile->process_count, 1);
+    assert_int_equal(sample->process, 0);
+    assert_int_equal(profile->processes[0].pid, 7);
+    assert_string_equal(strings_get(&profile->strings, profile->processes[0].name), "app");
     assert_int_equal(sample->count, 2);
     assert_int_equal(sample->time_ns, 20);
 }

@@ -338,6 +338,20 @@ static void test_many_samples(void **state)
     free(text);
 }
 
+static void test_processes(void **state)
+{
+    struct fgprof_profile *profile = *state;
+    make_two_processes(profile, function(profile, 1, "main"));
+    assert_int_equal(profile->sample_count, 2);
+    assert_folded(profile, "main 5\n");
+    assert_int_equal(fgprof_profile_set_folded_flags(profile, FGPROF_FOLDED_PROCESSES), 0);
+    assert_folded(profile, "a:b c/71;main 3\nmake/70;main 2\n");
+    assert_int_equal(
+        fgprof_profile_set_folded_flags(profile, FGPROF_FOLDED_PROCESSES | FGPROF_FOLDED_THREADS),
+        0);
+    assert_folded(profile, "a:b c/71;app;main 3\nmake/70;app;main 2\n");
+}
+
 #define WITH_PROFILE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 static void test_functions_of_the_kernel(void **state)
@@ -359,6 +373,7 @@ static void test_functions_of_the_kernel(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        WITH_PROFILE(test_processes),
         WITH_PROFILE(test_root_comes_first),
         WITH_PROFILE(test_lines_are_sorted_bytewise),
         WITH_PROFILE(test_equal_lines_are_one),

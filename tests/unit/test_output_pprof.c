@@ -545,6 +545,22 @@ static void assert_label(const struct read_profile *read, size_t sample, size_t 
     assert_string_equal(string_at(read, read->samples[sample].labels[label][2]), value);
 }
 
+static void test_processes(void **state)
+{
+    (void)state;
+    struct fgprof_profile *profile = make_profile();
+    make_two_processes(profile, make_function(profile, 1, PROFILE_NO_MAPPING, "f", "", 0));
+    struct read_profile *read = read_back(profile);
+    assert_int_equal(read->sample_count, 2);
+    for (size_t i = 0; i < 2; i++) {
+        assert_label(read, i, 0, "process", i ? "a;b c" : "make");
+        assert_string_equal(string_at(read, read->samples[i].labels[1][1]), "pid");
+        assert_int_equal(read->samples[i].labels[1][3], 70 + i);
+    }
+    read_free(read);
+    fgprof_profile_free(profile);
+}
+
 static void test_states(void **state)
 {
     (void)state;
@@ -626,6 +642,7 @@ int main(void)
         cmocka_unit_test(test_strings_are_made_utf8),
         cmocka_unit_test(test_a_name_may_be_a_word_of_the_format),
         cmocka_unit_test(test_large_values),
+        cmocka_unit_test(test_processes),
         cmocka_unit_test(test_states),
         cmocka_unit_test(test_labels_of_waits),
         cmocka_unit_test(test_only_what_is_kept_is_written),

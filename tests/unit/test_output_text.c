@@ -355,9 +355,23 @@ static void test_functions_of_the_kernel(void **state)
                          "\n");
 }
 
+static void test_processes(void **state)
+{
+    struct fgprof_profile *profile = *state;
+    make_two_processes(profile, make_function(profile, 1, PROFILE_NO_MAPPING, "f", "", 0));
+    size_t length;
+    char *text = written(profile, FGPROF_TEXT, &length);
+    assert_non_null(strstr(text, "2 @ 0x2\n# labels: {\"pid\":\"70\", \"process\":\"make\", "
+                                 "\"state\":\"unknown\", \"thread\":\"app\"}\n"));
+    assert_non_null(strstr(text, "3 @ 0x2\n# labels: {\"pid\":\"71\", \"process\":\"a;b c\", "
+                                 "\"state\":\"unknown\", \"thread\":\"app\"}\n"));
+    free(text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        WITH_PROFILE(test_processes),
         WITH_PROFILE(test_one_stack),
         WITH_PROFILE(test_nothing_sampled),
         WITH_PROFILE(test_columns_are_aligned_by_tabs),

@@ -52,11 +52,12 @@ static void test_stat_refuses_short_lines(void **state)
 {
     (void)state;
     static const char whole[] = "1 (a) S 1 1 1 0 -1 256 0 0 0 0 2 3 0 0 20 0 3 0 9";
-    struct proc_stat stat = {'q', 1, 2};
+    struct proc_stat stat = {'q', 4, 1, 2};
     char line[sizeof whole];
     assert_true(procfs_parse_stat(whole, &stat));
+    assert_int_equal(stat.parent, 1);
     assert_int_equal(stat.start_tick, 9);
-    stat = (struct proc_stat){'q', 1, 2};
+    stat = (struct proc_stat){'q', 4, 1, 2};
     for (size_t length = 0; length < sizeof whole - 1; length++) {
         memcpy(line, whole, length);
         line[length] = '\0';

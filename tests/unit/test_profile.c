@@ -176,16 +176,17 @@ static void test_samples_of_equal_stack_and_labels_merge(void **state)
     assert_int_equal(profile->sample_count, 1);
     assert_int_equal(profile->samples[0].count, 15);
     assert_int_equal(profile->samples[0].time_ns, 150);
-    struct profile_sample other[6] = {sample, sample, sample, sample, sample, sample};
+    struct profile_sample other[7] = {sample, sample, sample, sample, sample, sample, sample};
     other[0].stack = 9;
     other[1].thread_name = 9;
     other[2].tid = 9;
     other[3].state = THREAD_STOPPED;
     other[4].syscall_name = 9;
     other[5].wait_channel = 9;
-    for (size_t i = 0; i < 6; i++)
+    other[6].process = 9;
+    for (size_t i = 0; i < 7; i++)
         assert_int_equal(profile_add_sample(profile, &other[i]), 0);
-    assert_int_equal(profile->sample_count, 7);
+    assert_int_equal(profile->sample_count, 8);
     assert_int_equal(profile->samples[0].count, 15);
     assert_int_equal(profile->samples[3].tid, 9);
 }
@@ -221,7 +222,7 @@ static void test_folded_flags(void **state)
     assert_int_equal(
         fgprof_profile_set_folded_flags(profile, FGPROF_FOLDED_THREADS | FGPROF_FOLDED_LINES), 0);
     assert_int_equal(profile->folded_flags, 3);
-    assert_int_equal(fgprof_profile_set_folded_flags(profile, 8), -EINVAL);
+    assert_int_equal(fgprof_profile_set_folded_flags(profile, 16), -EINVAL);
     assert_int_equal(profile->folded_flags, 3);
     assert_int_equal(fgprof_profile_set_folded_flags(profile, FGPROF_FOLDED_STATE), 0);
     assert_int_equal(profile->folded_flags, 4);

@@ -602,6 +602,25 @@ static void test_anonymous_code_is_not_the_same_again(void **state)
 }
 
 /* Where the first page of a file is not what is in memory, it has made way for another. */
+static void test_a_retired_space_keeps_what_was_sampled(void **state)
+{
+    struct world *world = *state;
+    const uint64_t sampled[] = {0x7ff, 0x204000, 0x203008};
+    assert_int_equal(add(world, joined(line_of(world, 1, 0x201000, 0x202000, "r-xp", 0x1000),
+                                       line_of(world, 1, 0x203000, 0x204000, "r-xp", 0x3000))),
+                     0);
+    space_note_sampled(world->space, sampled, 3);
+    space_retire(world->space);
+    assert_null(space_find(world->space, 0x201000));
+    assert_int_equal(space_find(world->space, 0x203008)->start, 0x203000);
+    assert_int_equal(world->space->mapping_count, 1);
+    /* One of which nothing was sampled has nothing left. */
+    assert_int_equal(add(world, line_of(world, 1, 0x201000, 0x202000, "r-xp", 0x1000)), 0);
+    space_retire(world->space);
+    assert_null(space_find(world->space, 0x201000));
+    assert_int_equal(world->space->mapping_count, 0);
+}
+
 static void test_replaced(void **state)
 {
     struct world *world = *state;
@@ -655,6 +674,7 @@ int main(void)
         IN_WORLD(test_another_file_at_the_place_begins_a_new_space),
         IN_WORLD(test_back_to_an_earlier_space),
         IN_WORLD(test_anonymous_code_is_not_the_same_again),
+        IN_WORLD(test_a_retired_space_keeps_what_was_sampled),
         IN_WORLD(test_replaced),
         IN_WORLD(test_conflicts),
         IN_WORLD(test_anonymous_code_grows),

@@ -1,0 +1,278 @@
+"""Descendants of what is sampled, `--processes`, and `--pgrep`."""
+
+import collections
+import os
+import re
+import signal
+import subprocess
+import time
+
+from harness import PERIOD, Skip, by_root, folded, has, tool, wait_for, wait_until_sampling
+
+
+def pids(line):
+    words = line.split()
+    return {words[i]: int(words[i + 1]) for i in range(0, len(words), 2)}
+
+
+def shares(stacks):
+    """{pid: (name, samples)} by the processes' root frames."""
+    return {int(root.rpartition("/")[2]): (root.rpartition("/")[0], count)
+            for root, count in by_root(stacks).items()}
+
+
+def seconds_of(stacks, function):
+    return PERIOD * sum(count for stack, count in stacks.items() if has(stack, function))
+
+
+def elapsed(stderr):
+    return float(re.search(r"fgprof-c: ([\d.]+) s at", stderr)[1])
+
+
+def check_tree(stacks, relatives, parent, duration):
+    """Each process is there for the whole time, in its own function and in no other."""
+    found = shares(stacks)
+    functions = {relatives[way]: f"sleep_in_{way}" for way in ("fork", "spawn", "thread", "orphan")}
+    functions[parent] = "sleep_in_parent"
+    for pid, function in functions.items():
+        assert pid in found, (function, found)
+        assert abs(found[pid][1] * PERIOD - duration) < 0.15 * duration, (function, found)
+        own = {s: c for s, c in stacks.items() if s[0].endswith(f"/{pid}")}
+        assert any(has(stack, function) for stack in own), (function, own)
+        for other in functions.values():
+            assert other == function or not any(has(stack, other) for stack in own), (other, own)
+    assert found[relatives["fork"]][0] == "by fork", found
+    assert found[relatives["spawn"]][0] == "by spawn", found
+    return found
+
+
+def test_children_that_are_there_before(world):
+    with world.running("family", "tree", 20) as target:
+        relatives = pids(target.stdout.readline())
+        sampler = world.start("attach", "-p", target.pid, "--children", "--processes", "-d", "2s")
+        wait_until_sampling(sampler)
+        time.sleep(0.8)
+        # A descendant whose parent has gone is one all the same.
+        os.kill(relatives["middle"], signal.SIGKILL)
+        stdout, stderr = sampler.communicate(timeout=60)
+        assert sampler.returncode == 0, stderr
+        found = check_tree(folded(stdout), relatives, target.pid, elapsed(stderr))
+        assert 0 < found[relatives["middle"]][1] < found[target.pid][1], found
+        assert len(found) == 6, found
+        del relatives["middle"]
+        # After the end nobody traces any of them.
+        for pid in relatives.values():
+            assert re.search(r"TracerPid:\s0", open(f"/proc/{pid}/status").read())
+        without = world.attach(target, "--processes", duration="1s")
+        assert set(shares(folded(without.stdout))) == {target.pid}, without.stdout
+
+
+def test_children_that_are_born_meanwhile(world):
+    out = world.path("tree.folded")
+    sampler = world.start("run", "--children", "--processes", "-o", out, "--",
+                          world.fixture("family"), "tree", 3)
+    assert sampler.stdout.readline() == "ready\n"
+    relatives = pids(sampler.stdout.readline())
+    time.sleep(0.3)
+    os.kill(relatives["middle"], signal.SIGKILL)
+    _, stderr = sampler.communicate(timeout=60)
+    assert sampler.returncode == 0, stderr
+    stacks = folded(open(out).read())
+    root = next(pid for pid, (name, _) in shares(stacks).items() if name == "fixture-family")
+    check_tree(stacks, relatives, root, elapsed(stderr))
+    assert re.search(r"6 processes seen", stderr), stderr
+
+
+def test_short_lived_children_make_up_their_time(world):
+    """What sampling finds of many that live for three ticks is what they lived, within a tenth: the
+    kernel's part of a fork and an exit, which no look can find, is their parent's to measure."""
+    out = world.path("short.folded")
+    sampler = world.start("run", "--children", "--processes", "-o", out, "--",
+                          world.fixture("family"), "short", 300, 30)
+    lines, stderr = sampler.communicate(timeout=120)
+    assert sampler.returncode == 0, stderr
+    lived = int(lines.split()[1]) / 1e9
+    found = shares(folded(open(out).read()))
+    first = min(found)
+    total = PERIOD * sum(count for pid, (_, count) in found.items() if pid != first)
+    assert len(found) > 200 and abs(total - lived) < 0.1 * lived, (len(found), total, lived)
+
+
+def open_files(pid):
+    return len(os.listdir(f"/proc/{pid}/fd"))
+
+
+def resident_kib(pid):
+    return int(re.search(r"VmRSS:\s*(\d+)", open(f"/proc/{pid}/status").read())[1])
+
+
+def test_files_and_memory_stay_bounded(world):
+    """A thousand children one after the other: files are those of one, and what is kept of each is
+    no more than its stacks and the mappings that they are in."""
+    with world.running("family", "short", 1150, 12) as target:
+        sampler = world.start("attach", "-p", target.pid, "--children", "-o",
+                              world.path("bounded.folded"))
+        wait_until_sampling(sampler)
+        born = lambda: int(open("/proc/loadavg").read().split()[-1])  # noqa: E731
+        first = born()
+        files, memory = [], []
+        while target.poll() is None and sampler.poll() is None:
+            try:
+                files.append(open_files(sampler.pid))
+                memory.append((born() - first, resident_kib(sampler.pid)))
+            except (OSError, TypeError):
+                break
+            time.sleep(0.05)
+        _, stderr = sampler.communicate(timeout=60)
+    assert sampler.returncode == 0, stderr
+    seen = int(re.search(r"(\d+) processes seen", stderr)[1])
+    assert seen > 900, stderr
+    assert max(files) < 60, max(files)
+    if not world.is_sanitized:
+        settled = memory[len(memory) // 3][1]
+        assert memory[-1][1] - settled < 4 * seen, (settled, memory[-1], seen)
+
+
+PART = """
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <math.h>
+struct part%d { int a; double b[%d]; char c; };
+static double step(const struct part%d *part, int n) {
+    double sum = part->a;
+    for (int i = 0; i < n; i++) sum += part->b[i %% %d] * sqrt(i + sum);
+    return sum;
+}
+double part%d(int n) {
+    struct part%d part = {n, {%s}, 'x'};
+    char text[64];
+    snprintf(text, sizeof text, "%%g", step(&part, n));
+    return strtod(text, NULL) + (double)strlen(text);
+}
+"""
+PARTS = 20
+
+
+def make_project(directory):
+    """A program of as many sources, and what it prints."""
+    os.makedirs(directory)
+    for i in range(PARTS):
+        n = i + 3
+        values = ", ".join(str(k + 0.5) for k in range(n))
+        with open(f"{directory}/part{i}.c", "w") as file:
+            file.write(PART % (i, n, i, n, i, i, values))
+    with open(f"{directory}/main.c", "w") as file:
+        file.write("#include <stdio.h>\n" + "".join(f"double part{i}(int);\n" for i in range(PARTS)) +
+                   "int main(void) {\n" +
+                   "".join(f'    printf("%g\\n", part{i}({i}));\n' for i in range(PARTS)) +
+                   "    return 0;\n}\n")
+    objects = " ".join(["main.o"] + [f"part{i}.o" for i in range(PARTS)])
+    with open(f"{directory}/Makefile", "w") as file:
+        file.write("CFLAGS = -O2 -g\n"
+                   f"program: {objects}\n\t$(CC) -o $@ $^ -lm\n"
+                   "clean:\n\trm -f *.o program\n")
+
+
+def test_a_build_under_run(world):
+    for command in ("make", "gcc"):
+        if subprocess.run(["which", command], stdout=subprocess.DEVNULL).returncode:
+            raise Skip(f"no {command}")
+    directory = world.path("project")
+    make_project(directory)
+    build = ["make", "-s", "-C", directory, "-j2", "CC=gcc"]
+    subprocess.run(build, check=True, timeout=120)
+    said = tool(f"{directory}/program")
+    binary = open(f"{directory}/program", "rb").read()
+    subprocess.run([*build[:4], "clean"], check=True, timeout=60)
+
+    out = world.path("build.pb.gz")
+    done = world.fgprof("run", "--children", "-o", out, "--", *build, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert tool(f"{directory}/program") == said
+    assert open(f"{directory}/program", "rb").read() == binary
+    tags = tool("go", "tool", "pprof", "-tags", out)
+    # cc1 for each source; make and the linker.
+    names = re.search(r" process: Total.*?\n((?:.+\n)+)", tags)[1]
+    assert re.search(r": cc1$", names, re.M) and re.search(r": make$", names, re.M), tags
+    ids = re.search(r" pid: Total.*?\n((?:.+\n)+)", tags)[1]
+    assert len(ids.splitlines()) > PARTS, tags
+
+
+def test_the_shell_that_started_us(world):
+    """Its descendants without the profiler itself, which is one."""
+    out = world.path("shell.folded")
+    script = (f"sleep 20 & {world.program} attach -p $$ --children --processes -d 1s -q -o {out}; "
+              "status=$?; kill $!; exit $status")
+    done = subprocess.run(["bash", "-c", script], timeout=60, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 0, done.stderr
+    found = shares(folded(open(out).read()))
+    assert sorted(name for name, _ in found.values()) == ["bash", "sleep"], found
+
+
+def test_a_command_ends_without_what_it_leaves(world):
+    out = world.path("left.folded")
+    begin = time.monotonic()
+    done = world.fgprof("run", "--children", "--processes", "-o", out, "--", "sh", "-c",
+                        "sleep 30 >/dev/null 2>&1 & echo $!; sleep 0.5")
+    assert done.returncode == 0 and time.monotonic() - begin < 20, done
+    left = int(done.stdout)
+    try:
+        assert shares(folded(open(out).read()))[left][0] == "sleep"
+        assert re.search(r"TracerPid:\s0", open(f"/proc/{left}/status").read())
+    finally:
+        os.kill(left, signal.SIGKILL)
+
+
+def test_attach_ends_with_the_last_descendant(world):
+    with subprocess.Popen(["sh", "-c", "sleep 2 & echo $!; exec sleep 0.7"], text=True,
+                          stdout=subprocess.PIPE) as parent:
+        child = int(parent.stdout.readline())
+        out = world.path("last.folded")
+        sampler = world.start("attach", "-p", parent.pid, "--children", "--processes", "-o", out)
+        _, stderr = sampler.communicate(timeout=60)
+        assert sampler.returncode == 0, stderr
+        assert not os.path.exists(f"/proc/{child}") or \
+            open(f"/proc/{child}/stat").read().rpartition(")")[2].split()[0] == "Z"
+        found = shares(folded(open(out).read()))
+        assert found[child][1] > found[parent.pid][1] > 0, found
+
+
+def test_one_process_has_a_label_only_where_asked(world):
+    out = world.path("one.pb.gz")
+    with world.running("states", 10) as target:
+        for options, is_there in ([], False), (["--processes"], True):
+            world.attach(target, *options, "-o", out, duration="500ms")
+            tags = tool("go", "tool", "pprof", "-tags", out)
+            assert (f": {target.pid}\n" in tags and " pid: Total" in tags) == is_there, tags
+
+
+def test_pgrep(world):
+    name = f"fgpg{os.getpid() % 100000}"
+    programs = [world.path(name + ending) for ending in ("a", "b")]
+    for program in programs:
+        os.symlink("/bin/sleep", program)
+    targets = [subprocess.Popen([program, "20"]) for program in programs]
+    try:
+        wait_for(lambda: all(open(f"/proc/{t.pid}/comm").read().startswith(name) for t in targets),
+                 "their names")
+        run = lambda *arguments: world.fgprof(  # noqa: E731
+            "attach", *arguments, "-d", "300ms", "--processes")
+        for pattern, wanted in ((name, 2), (f"^{name}a$", 1), (f"{name}[b]", 1), (name + "(a|b)", 2)):
+            done = run("--pgrep", pattern)
+            assert done.returncode == 0, done.stderr
+            found = shares(folded(done.stdout))
+            assert len(found) == wanted and set(found) <= {t.pid for t in targets}, found
+        both = run("-p", targets[0].pid, "--pgrep", name)
+        assert set(shares(folded(both.stdout))) == {t.pid for t in targets}, both
+        none = run("--pgrep", f"^{name}$")
+        assert none.returncode == 1 and "no process's name matches" in none.stderr, none
+        bad = run("--pgrep", "(")
+        assert bad.returncode == 1 and "bad name '('" in bad.stderr, bad
+        # The profiler's own name finds no profiler: not itself.
+        own = run("--pgrep", "^fgprof-c$", "-q")
+        assert str(os.getpid()) not in own.stdout and "this profiler itself" not in own.stderr, own
+    finally:
+        for target in targets:
+            target.kill()
+            target.wait()

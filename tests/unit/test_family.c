@@ -1,0 +1,141 @@
+/* Finding descendants: this process's own children, by the kernel's word. */
+#include "unit.h"
+#include "target/family.h"
+#include "target/stop.h"
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+static void test_last_pid(void **state)
+{
+    (void)state;
+    assert_int_equal(family_parse_last_pid("0.75 0.51 0.64 2/523 31337\n"), 31337);
+    assert_int_equal(family_parse_last_pid("15.47 8.45 3.43 16/182 1\n"), 1);
+    static const char *const wrong[] = {"",
+                                        "0.75 0.51 0.64 2/523",
+                                        "0.75 0.51 0.64 2/523 \n",
+                                        "0.75 0.51 0.64 2 31337",
+                                        "0.75 0.51 0.64 2/523 -7",
+                                        "0.75 0.51 0.64 2/523 99999999999"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        assert_int_equal(family_parse_last_pid(wrong[i]), 0);
+}
+
+/* A process that waits for its end; with a child that does so too, where `ret_grandchild` asks for
+ * one. */
+static pid_t born(pid_t *ret_grandchild)
+{
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        pid_t grandchild = ret_grandchild ? fork() : 1;
+        if (grandchild == 0)
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
+        else if (write(ends[1], &grandchild, sizeof grandchild) != sizeof grandchild)
+            _exit(1);
+        for (;;)
+            pause();
+    }
+    pid_t told;
+    assert_int_equal(read(ends[0], &told, sizeof told), sizeof told);
+    if (ret_grandchild)
+        *ret_grandchild = told;
+    close(ends[0]);
+    close(ends[1]);
+    return child;
+}
+
+static void end(pid_t child)
+{
+    kill(child, SIGKILL);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+}
+
+static bool has_found(const struct family *family, pid_t pid)
+{
+    for (size_t i = 0; i < family->found_count; i++) {
+        if (family->found[i] == pid)
+            return true;
+    }
+    return false;
+}
+
+static void test_descendants_there_before(void **state)
+{
+    (void)state;
+    struct family family = {0};
+    pid_t grandchild, child = born(&grandchild);
+    assert_int_equal(family_add(&family, child), 0);
+    assert_int_equal(family_look(&family, monotonic_ns()), 0);
+    assert_int_equal(family.found_count, 1);
+    assert_int_equal(family.found[0], grandchild);
+    /* Each once. */
+    assert_int_equal(family_look(&family, monotonic_ns()), 0);
+    assert_int_equal(family.found_count, 0);
+    family_free(&family);
+    end(child);
+}
+
+static void test_descendants_born_since(void **state)
+{
+    (void)state;
+    struct family family = {0};
+    assert_int_equal(family_add(&family, getpid()), 0);
+    assert_int_equal(family_look(&family, monotonic_ns()), 0);
+    uint64_t listed_ns = family.listed_ns;
+    pid_t stranger_of_whom = getppid(), grandchild, child = born(&grandchild);
+    /* Not time yet to list all: by their ids. */
+    assert_int_equal(family_look(&family, listed_ns + 1), 0);
+    assert_int_equal(family.listed_ns, listed_ns);
+    assert_true(has_found(&family, child) && has_found(&family, grandchild));
+    assert_false(has_found(&family, getpid()) || has_found(&family, stranger_of_whom));
+    family_free(&family);
+    end(child);
+}
+
+static void test_listing_finds_what_ids_do_not(void **state)
+{
+    (void)state;
+    struct family family = {0};
+    assert_int_equal(family_add(&family, getpid()), 0);
+    assert_int_equal(family_look(&family, monotonic_ns()), 0);
+    pid_t child = born(NULL);
+    family.last_pid = child; /* as told by one who knew of it, and we did not ask */
+    uint64_t later_ns = family.listed_ns + 1000000000u + 100 * family.listing_ns;
+    assert_int_equal(family_look(&family, later_ns), 0);
+    assert_true(has_found(&family, child));
+    /* From now on, nobody is missed by a listing alone. */
+    assert_true(family.last_pid_lags);
+    assert_int_equal(family.complete_ns, later_ns);
+    family_free(&family);
+    end(child);
+}
+
+static void test_who_is_gone_is_no_member(void **state)
+{
+    (void)state;
+    struct family family = {0};
+    pid_t child = born(NULL);
+    assert_int_equal(family_add(&family, getpid()), 0);
+    assert_int_equal(family_add(&family, child), 0);
+    end(child);
+    assert_int_equal(family_look(&family, monotonic_ns()), 0);
+    assert_int_equal(family.members.count, 1);
+    assert_int_equal(family.members.items[0].pid, getpid());
+    family_free(&family);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_last_pid),
+        cmocka_unit_test(test_descendants_there_before),
+        cmocka_unit_test(test_descendants_born_since),
+        cmocka_unit_test(test_listing_finds_what_ids_do_not),
+        cmocka_unit_test(test_who_is_gone_is_no_member),
+    };
+    return cmocka_run_group_tests_name("family", tests, NULL, NULL);
+}
