@@ -35,6 +35,7 @@ struct target {
     struct target_jit jit;
     int mem_fd; /* of the program in `space`: ends when it executes another */
     int maps_fd;
+    bool is_in_parents_memory; /* that outlives what is run in it: see process_shares_memory */
     struct stack_areas stack_areas;
     struct threads threads;
     bool must_list_threads; /* one has gone since they were listed */
@@ -56,6 +57,7 @@ struct target {
     uint64_t last_round_ns;
     uint64_t maps_read_ns;
     uint64_t maps_reading_ns; /* how long that took */
+    bool is_new_program;      /* its maps were read but once */
     bool has_exited;
     bool has_exit_status; /* it was a child, and its end was seen while stopping it */
     int exit_status;

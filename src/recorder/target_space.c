@@ -25,11 +25,12 @@ void target_space_close(struct target *target)
 
 /* An open /proc/PID/mem holds on to the memory that the process had then. Once that is gone, by
  * exec or exit, a read says end of file; before, address 0 gives EIO (mem_rw in the kernel's
- * fs/proc/base.c). */
+ * fs/proc/base.c). That of a parent is not gone when the child executes a program. */
 bool target_space_is_current(const struct target *target)
 {
     char byte;
-    return target->mem_fd >= 0 && pread(target->mem_fd, &byte, 1, 0) != 0;
+    return target->mem_fd >= 0 && pread(target->mem_fd, &byte, 1, 0) != 0 &&
+           (!target->is_in_parents_memory || process_shares_memory(&target->process));
 }
 
 static int open_task_file(const struct target *target, pid_t tid, const char *name)
@@ -46,6 +47,8 @@ static int open_space(struct target *target)
     pid_t tid = process_live_thread(&target->process);
     if (!tid)
         return -ESRCH;
+    /* Before it is opened: one that has its own memory keeps it. */
+    target->is_in_parents_memory = process_shares_memory(&target->process) != 0;
     target->mem_fd = open_task_file(target, tid, "mem");
     if (target->mem_fd < 0)
         return target->mem_fd;
@@ -54,6 +57,7 @@ static int open_space(struct target *target)
         return target->maps_fd;
     struct recording *recording = target->recording;
     target->maps_read_ns = target->areas_read_ns = monotonic_ns();
+    target->is_new_program = true;
     int err = stack_areas_read(&target->stack_areas, target->maps_fd);
     if (err)
         return err;
@@ -96,8 +100,11 @@ bool target_space_refresh_areas(struct target *target)
 int target_space_refresh(struct target *target, bool *ret_changed)
 {
     *ret_changed = false;
-    if (target->maps_read_ns >= target->round_ns)
+    /* A program that has just begun is still mapping its libraries: what it sleeps in may have come
+     * since. */
+    if (target->maps_read_ns >= target->round_ns && !target->is_new_program)
         return 0;
+    target->is_new_program = false;
     target->maps_read_ns = monotonic_ns();
     struct recording *recording = target->recording;
     int err = spaces_refresh(&recording->spaces, &recording->modules, target->process.proc_fd,

@@ -11,8 +11,8 @@ int target_space_update(struct target *target);
 /* Whether the process still runs the program of target->space. */
 bool target_space_is_current(const struct target *target);
 
-/* Reads the maps again, at most once a round, and makes target->space the one that holds them.
- * *ret_changed: whether there was anything new. Returns 0 or -ENOMEM. */
+/* Reads the maps again, at most once a round, of a new program once more, and makes target->space
+ * the one that holds them. *ret_changed: whether there was anything new. Returns 0 or -ENOMEM. */
 int target_space_refresh(struct target *target, bool *ret_changed);
 
 /* Reads anew where mappings end, at most once a round. Returns whether it did. */

@@ -5,10 +5,12 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/kcmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 /* PF_KTHREAD of the kernel's include/linux/sched.h; proc(5) shows it in field 9 of stat. */
@@ -156,6 +158,15 @@ static bool is_live(const struct process *process, pid_t tid)
     struct proc_stat stat;
     return procfs_thread_stat(process->proc_fd, tid, &stat) == 0 && stat.state != 'Z' &&
            stat.state != 'X';
+}
+
+pid_t process_shares_memory(const struct process *process)
+{
+    struct proc_stat stat;
+    if (procfs_stat(process->proc_fd, "stat", &stat) || !stat.parent ||
+        syscall(SYS_kcmp, process->pid, stat.parent, KCMP_VM, 0, 0) != 0)
+        return 0;
+    return stat.parent;
 }
 
 pid_t process_live_thread(struct process *process)

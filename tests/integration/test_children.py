@@ -83,6 +83,22 @@ def test_children_that_are_born_meanwhile(world):
     assert re.search(r"6 processes seen", stderr), stderr
 
 
+def test_a_child_of_vfork_that_executes_a_program(world):
+    """It runs in its parent's memory, which is there still when it has another."""
+    out = world.path("vfork.folded")
+    sampler = world.start("run", "--children", "--processes", "-o", out, "--",
+                          world.fixture("family"), "vfork", 2)
+    assert sampler.stdout.readline() == "ready\n"
+    child = pids(sampler.stdout.readline())["vfork"]
+    _, stderr = sampler.communicate(timeout=60)
+    assert sampler.returncode == 0, stderr
+    own = {s: c for s, c in folded(open(out).read()).items() if s[0] == f"by spawn/{child}"}
+    before = sum(count for stack, count in own.items() if has(stack, "by_vfork"))
+    after = sum(count for stack, count in own.items() if has(stack, "sleep_in_spawn"))
+    assert 0.3 < before * PERIOD < 0.8 and 1.5 < after * PERIOD < 2.3, own
+    assert before + after > 0.95 * sum(own.values()), own
+
+
 def test_short_lived_children_make_up_their_time(world):
     """What sampling finds of many that live for three ticks is what they lived, within a tenth: the
     kernel's part of a fork and an exit, which no look can find, is their parent's to measure."""
