@@ -91,6 +91,20 @@ FGPROF_API int fgprof_options_set_threads(fgprof_options *options, enum fgprof_t
  * of the symbol table in any case. */
 FGPROF_API int fgprof_options_set_names(fgprof_options *options, enum fgprof_names names);
 
+/* Only threads are sampled whose name, at the time, the extended regular expression (regex(7)) is
+ * found in, and those of fgprof_options_add_thread_id; the others are neither looked at nor
+ * stopped. A thread's time counts from when it is seen with such a name. -ENOMEM, -EINVAL where it
+ * is no regular expression. */
+FGPROF_API int fgprof_options_set_thread_name(fgprof_options *options, const char *regex);
+
+/* Likewise, the thread with this id, as the calling process's PID namespace has it. May be called
+ * again, for more. -ENOMEM, -EINVAL where it is not positive. */
+FGPROF_API int fgprof_options_add_thread_id(fgprof_options *options, pid_t tid);
+
+/* Whether samples of threads that never moved are kept, from the beginning of the recording to its
+ * end: they are by default. */
+FGPROF_API int fgprof_options_set_idle(fgprof_options *options, bool are_kept);
+
 /* Whether the stacks of sleeping threads go on in the kernel, to the function that they wait in:
  * not by default. It takes CAP_SYS_ADMIN. */
 FGPROF_API int fgprof_options_set_kernel_stacks(fgprof_options *options, bool are_wanted);
@@ -141,6 +155,9 @@ FGPROF_API void fgprof_recorder_free(fgprof_recorder *recorder);
  * fgprof_explain says more. */
 FGPROF_API int fgprof_recorder_attach(fgprof_recorder *recorder, pid_t pid);
 
+/* Whether one of the processes that were added has the thread `tid`. */
+FGPROF_API bool fgprof_recorder_has_thread(const fgprof_recorder *recorder, pid_t tid);
+
 /* Starts the program `argv[0]`, found by PATH, with the arguments `argv` (which ends with NULL) and
  * this process's environment, and adds it from its exec on. `stdout_fd` becomes its standard
  * output, unless it is -1. Once a recorder. The command is a child of the calling process; it is
@@ -177,6 +194,9 @@ struct fgprof_summary {
     uint64_t ticks_taken;
     uint64_t ticks_late; /* planned, not taken at their time: later ones carry their weight */
     uint64_t threads_seen;
+    uint64_t threads_chosen; /* of these: all of them, where no choice was made */
+    uint64_t threads_idle;   /* that never moved, and whose samples were dropped; their time: */
+    uint64_t idle_ns;
     uint64_t processes_seen;    /* that were sampled */
     uint64_t processes_refused; /* descendants that could not be: see fgprof_recorder_attach */
     uint64_t samples;           /* weighted by ticks */

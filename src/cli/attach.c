@@ -48,11 +48,25 @@ static bool attach_all(const struct cli_options *options, fgprof_recorder *recor
     return !options->pgrep || attach_named(options, recorder);
 }
 
+static bool check_threads(const struct cli_options *options, const fgprof_recorder *recorder)
+{
+    for (size_t i = 0; i < options->tid_count; i++) {
+        if (!fgprof_recorder_has_thread(recorder, options->tids[i])) {
+            fprintf(stderr,
+                    "fgprof-c: no thread %d in what is to be sampled: give ids as ps -L and this "
+                    "machine's or container's /proc/PID/task have them\n",
+                    (int)options->tids[i]);
+            return false;
+        }
+    }
+    return true;
+}
+
 static bool record(const struct cli_options *options, fgprof_recorder *recorder,
                    struct output_file *file)
 {
     fgprof_profile *profile;
-    if (!attach_all(options, recorder))
+    if (!attach_all(options, recorder) || !check_threads(options, recorder))
         return false;
     interrupt_stops(recorder);
     int err = fgprof_recorder_run(recorder, &profile);

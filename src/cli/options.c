@@ -29,6 +29,10 @@ enum {
     OPTION_PGREP,
     OPTION_CHILDREN,
     OPTION_PROCESSES,
+    OPTION_THREAD,
+    OPTION_TID,
+    OPTION_IDLE,
+    OPTION_NO_IDLE
 };
 
 static const struct option long_options[] = {
@@ -51,6 +55,10 @@ static const struct option long_options[] = {
     {"pgrep", required_argument, NULL, OPTION_PGREP},
     {"children", no_argument, NULL, OPTION_CHILDREN},
     {"processes", no_argument, NULL, OPTION_PROCESSES},
+    {"thread", required_argument, NULL, OPTION_THREAD},
+    {"tid", required_argument, NULL, OPTION_TID},
+    {"idle", no_argument, NULL, OPTION_IDLE},
+    {"no-idle", no_argument, NULL, OPTION_NO_IDLE},
     {"quiet", no_argument, NULL, 'q'},
     {"help", no_argument, NULL, 'h'},
     {0},
@@ -157,6 +165,15 @@ static bool parse_option(struct cli_options *options, int option, const char *va
     case OPTION_PROCESSES:
         options->shows_processes = true;
         return true;
+    case OPTION_THREAD:
+        options->thread_regex = value;
+        return regex_check(value);
+    case OPTION_TID:
+        return tids_parse(value, &options->tids, &options->tid_count);
+    case OPTION_IDLE:
+    case OPTION_NO_IDLE:
+        options->drops_idle = option == OPTION_NO_IDLE;
+        return true;
     case 'q':
         options->is_quiet = true;
         return true;
@@ -179,6 +196,11 @@ static bool check(struct cli_options *options, int argc, char **argv, bool forma
         if (options->pid_count || options->pgrep) {
             fprintf(stderr, "fgprof-c: run takes a command, not %s\n",
                     options->pid_count ? "-p" : "--pgrep");
+            return false;
+        }
+        if (options->tid_count) {
+            fprintf(stderr, "fgprof-c: run takes no --tid: its command has no threads yet; give "
+                            "--thread REGEX\n");
             return false;
         }
         if (optind >= argc) {
@@ -213,14 +235,14 @@ enum parse_result options_parse(int argc, char **argv, enum cli_command command,
     argv[0] = program; /* what getopt puts before its messages */
     while (ok && (option = getopt_long(argc, argv, "+p:d:F:f:o:tqh", long_options, NULL)) != -1) {
         if (option == 'h') {
-            free(options.pids);
+            options_free(&options);
             return PARSE_HELP;
         }
         format_given = format_given || option == 'f';
         ok = parse_option(&options, option, optarg);
     }
     if (!ok || !check(&options, argc, argv, format_given)) {
-        free(options.pids);
+        options_free(&options);
         return PARSE_WRONG;
     }
     *ret_options = options;
@@ -230,6 +252,7 @@ enum parse_result options_parse(int argc, char **argv, enum cli_command command,
 void options_free(struct cli_options *options)
 {
     free(options->pids);
+    free(options->tids);
 }
 
 fgprof_options *options_for_library(const struct cli_options *options)
@@ -245,5 +268,14 @@ fgprof_options *options_for_library(const struct cli_options *options)
     fgprof_options_set_names(library, options->names);
     fgprof_options_set_kernel_stacks(library, options->has_kernel_stacks);
     fgprof_options_set_children(library, options->has_children);
+    fgprof_options_set_idle(library, !options->drops_idle);
+    int err =
+        options->thread_regex ? fgprof_options_set_thread_name(library, options->thread_regex) : 0;
+    for (size_t i = 0; i < options->tid_count && !err; i++)
+        err = fgprof_options_add_thread_id(library, options->tids[i]);
+    if (err) {
+        fgprof_options_free(library);
+        return NULL;
+    }
     return library;
 }

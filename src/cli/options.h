@@ -26,6 +26,10 @@ struct cli_options {
     enum fgprof_kept kept;
     enum fgprof_names names;
     bool has_kernel_stacks;
+    const char *thread_regex; /* NULL: threads of any name */
+    pid_t *tids;
+    size_t tid_count;
+    bool drops_idle;
     uint64_t debuginfod_limit_ns; /* 0: nobody is asked */
     size_t max_depth;
     double max_pause_percent;

@@ -40,6 +40,21 @@ static void summarize_states(const struct fgprof_summary *summary)
     fputc('\n', stderr);
 }
 
+static void summarize_choice(const struct cli_options *options,
+                             const struct fgprof_summary *summary)
+{
+    if (options->thread_regex || options->tid_count) {
+        fprintf(stderr, "  %" PRIu64 " of %" PRIu64 " threads were chosen\n",
+                summary->threads_chosen, summary->threads_seen);
+    }
+    if (options->drops_idle) {
+        bool is_one = summary->threads_idle == 1;
+        fprintf(stderr, "  %" PRIu64 " %s left out: %.1f s of %s time\n", summary->threads_idle,
+                is_one ? "thread never moved, and was" : "threads never moved, and were",
+                (double)summary->idle_ns / 1e9, is_one ? "its" : "their");
+    }
+}
+
 static void summarize_jit(const struct fgprof_summary *summary)
 {
     if (summary->jit_files_refused) {
@@ -103,6 +118,7 @@ static void summarize(const struct cli_options *options, const fgprof_profile *p
             percent(summary->samples_cut, summary->samples),
             percent(summary->samples_unnamed, summary->samples));
     summarize_processes(summary);
+    summarize_choice(options, summary);
     summarize_states(summary);
     summarize_unreadable(profile, summary->modules_unreadable);
     if (summary->samples_not_captured) {

@@ -2,6 +2,7 @@
 #include "duration.h"
 
 #include <limits.h>
+#include <regex.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,26 +13,49 @@ bool complain(const char *what, const char *value, const char *wanted)
     return false;
 }
 
-bool pids_parse(const char *list, pid_t **pids, size_t *pid_count)
+static bool ids_parse(const char *list, const char *what, pid_t **ids, size_t *id_count)
 {
     char *copy = strdup(list), *rest = copy, *word;
     bool ok = copy != NULL;
     while (ok && (word = strsep(&rest, ","))) {
-        uint64_t pid;
-        ok = number_parse(word, 1, INT_MAX, &pid);
+        uint64_t id;
+        ok = number_parse(word, 1, INT_MAX, &id);
         if (!ok) {
-            complain("process id", word, "give a number, or several as 12,34");
+            complain(what, word, "give a number, or several as 12,34");
             break;
         }
-        pid_t *grown = reallocarray(*pids, *pid_count + 1, sizeof *grown);
+        pid_t *grown = reallocarray(*ids, *id_count + 1, sizeof *grown);
         ok = grown != NULL;
         if (ok) {
-            *pids = grown;
-            (*pids)[(*pid_count)++] = (pid_t)pid;
+            *ids = grown;
+            (*ids)[(*id_count)++] = (pid_t)id;
         }
     }
     free(copy);
     return ok;
+}
+
+bool pids_parse(const char *list, pid_t **pids, size_t *pid_count)
+{
+    return ids_parse(list, "process id", pids, pid_count);
+}
+
+bool tids_parse(const char *list, pid_t **tids, size_t *tid_count)
+{
+    return ids_parse(list, "thread id", tids, tid_count);
+}
+
+bool regex_check(const char *text)
+{
+    regex_t compiled;
+    char why[128];
+    int failure = regcomp(&compiled, text, REG_EXTENDED | REG_NOSUB);
+    if (!failure) {
+        regfree(&compiled);
+        return true;
+    }
+    regerror(failure, &compiled, why, sizeof why);
+    return complain("regular expression", text, why);
 }
 
 bool percent_parse(const char *text, double *ret_percent)

@@ -12,6 +12,12 @@ bool complain(const char *what, const char *value, const char *wanted);
 /* Adds the process ids of "12,34" to *pids, which is the caller's to free. Says what is wrong. */
 bool pids_parse(const char *list, pid_t **pids, size_t *pid_count);
 
+/* The same for thread ids. */
+bool tids_parse(const char *list, pid_t **tids, size_t *tid_count);
+
+/* Whether it is an extended regular expression. Says what is wrong. */
+bool regex_check(const char *text);
+
 /* A number of more than 0, at most 100. */
 bool percent_parse(const char *text, double *ret_percent);
 

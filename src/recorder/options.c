@@ -22,6 +22,8 @@ int fgprof_options_new(fgprof_options **ret_options)
 
 void fgprof_options_free(fgprof_options *options)
 {
+    if (options)
+        thread_choice_free(&options->choice);
     free(options);
 }
 
@@ -61,6 +63,22 @@ int fgprof_options_set_threads(fgprof_options *options, enum fgprof_threads thre
     if (threads != FGPROF_THREADS_BY_NAME && threads != FGPROF_THREADS_BY_ID)
         return -EINVAL;
     options->threads = threads;
+    return 0;
+}
+
+int fgprof_options_set_thread_name(fgprof_options *options, const char *regex)
+{
+    return thread_choice_set_name(&options->choice, regex);
+}
+
+int fgprof_options_add_thread_id(fgprof_options *options, pid_t tid)
+{
+    return tid > 0 ? thread_choice_add_tid(&options->choice, tid) : -EINVAL;
+}
+
+int fgprof_options_set_idle(fgprof_options *options, bool are_kept)
+{
+    options->drops_idle = !are_kept;
     return 0;
 }
 

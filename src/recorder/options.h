@@ -2,6 +2,7 @@
 #define FGPROF_RECORDER_OPTIONS_H
 
 #include "fgprof.h"
+#include "recorder/choice.h"
 #include "symbol/debug_fetch.h"
 
 struct fgprof_options {
@@ -13,9 +14,17 @@ struct fgprof_options {
     enum fgprof_names names;
     bool has_kernel_stacks;
     bool has_children;
+    struct thread_choice choice;
+    bool drops_idle; /* samples of threads that never moved */
     struct debug_fetch fetch;
     fgprof_progress_fn *progress;
     void *progress_context;
 };
+
+/* Whether each thread has samples of its own while sampling. */
+static inline bool options_tells_threads_apart(const struct fgprof_options *options)
+{
+    return options->threads == FGPROF_THREADS_BY_ID || options->drops_idle;
+}
 
 #endif

@@ -1,5 +1,6 @@
 /* The public recorder: targets, the thread that samples them, and the profile that comes of it. */
 #include "recorder/recorder.h"
+#include "recorder/idle.h"
 #include "recorder/sampler.h"
 #include "capture/kernel_stack.h"
 #include "symbol/name_profile.h"
@@ -27,8 +28,11 @@ int fgprof_recorder_new(const fgprof_options *options, fgprof_recorder **ret_rec
     if (!recorder)
         return -ENOMEM;
     recorder->options = *options;
+    recorder->options.choice = (struct thread_choice){0};
     recorder->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     err = recorder->stop_fd < 0 ? -errno : recording_init(&recorder->recording);
+    if (!err)
+        err = thread_choice_copy(&options->choice, &recorder->options.choice);
     if (err) {
         fgprof_recorder_free(recorder);
         return err;
@@ -55,6 +59,7 @@ void fgprof_recorder_free(fgprof_recorder *recorder)
     free(recorder->targets);
     family_free(&recorder->family);
     recording_free(&recorder->recording);
+    thread_choice_free(&recorder->options.choice);
     if (recorder->stop_fd >= 0)
         close(recorder->stop_fd);
     free(recorder);
@@ -86,6 +91,15 @@ int fgprof_recorder_attach(fgprof_recorder *recorder, pid_t pid)
             return -EEXIST;
     }
     return recorder_add_target(recorder, pid, &target);
+}
+
+bool fgprof_recorder_has_thread(const fgprof_recorder *recorder, pid_t tid)
+{
+    for (size_t i = 0; i < recorder->target_count; i++) {
+        if (process_has_thread(&recorder->targets[i]->process, tid))
+            return true;
+    }
+    return false;
 }
 
 void fgprof_recorder_stop(fgprof_recorder *recorder)
@@ -170,6 +184,9 @@ static void summarize(const struct recording *recording, struct fgprof_summary *
     summary->threads_seen = recording->threads_seen;
     summary->processes_seen = recording->stacks.process_count;
     summary->processes_refused = recording->processes_refused;
+    summary->threads_chosen = recording->threads_chosen;
+    summary->threads_idle = recording->idle_tid_count;
+    summary->idle_ns = recording->idle_ns;
     summary->samples = recording->samples;
     summary->samples_cut = recording->samples_cut;
     summary->samples_not_captured = recording->samples_not_captured;
@@ -215,6 +232,7 @@ int fgprof_recorder_run(fgprof_recorder *recorder, fgprof_profile **ret_profile)
     int err = sample_in_thread(recorder);
     if (err)
         return err;
+    idle_drop(recording, recorder->options.threads == FGPROF_THREADS_BY_ID);
     struct fgprof_profile *profile;
     err = name_profile(&recording->stacks, &recording->spaces, &recording->strings,
                        recorder->options.names, &recorder->options.fetch, &profile);

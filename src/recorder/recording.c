@@ -1,6 +1,8 @@
 #include "recorder/recording.h"
 #include "target/stop.h"
 
+#include <stdlib.h>
+
 int recording_init(struct recording *recording)
 {
     *recording = (struct recording){0};
@@ -18,6 +20,7 @@ void recording_free(struct recording *recording)
     spaces_free(&recording->spaces);
     modules_free(&recording->modules);
     strings_free(&recording->strings);
+    free(recording->idle_tids);
 }
 
 uint64_t recording_now_ns(const struct recording *recording)

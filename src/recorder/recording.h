@@ -28,7 +28,10 @@ struct recording {
     bool lacks_files;       /* some are: they are opened anew for each look */
     int keep_fds_below;     /* threads' files with higher descriptors are closed after each read */
     uint64_t ticks_taken;
-    uint64_t threads_seen;
+    uint64_t threads_seen, threads_chosen; /* of those that were seen */
+    pid_t *idle_tids;                      /* at the end: of threads that never moved */
+    size_t idle_tid_count, idle_tid_capacity;
+    uint64_t idle_ns; /* what was counted for them, once they are dropped */
     uint64_t processes_refused; /* descendants that could not be sampled */
     uint64_t samples;
     uint64_t samples_cut;

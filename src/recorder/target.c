@@ -1,4 +1,6 @@
 #include "recorder/target.h"
+#include "recorder/idle.h"
+#include "recorder/target_choice.h"
 #include "recorder/target_count.h"
 #include "recorder/target_jit.h"
 #include "recorder/target_sample.h"
@@ -89,12 +91,14 @@ static void thread_appeared(void *context, struct thread *thread)
     struct target *target = context;
     struct recording *recording = target->recording;
     recording->threads_seen++;
+    thread->has_moved = recording->ticks_taken > 0;
+    int err = target_choose_first(target, thread);
+    if (err)
+        recording->error = err;
+    if (thread->is_unwanted)
+        return;
     if (!target->round_ns) {
-        const struct watch_place place = {target->process.proc_fd, thread->tid,
-                                          recording->keep_fds_below};
-        struct activity activity;
-        int err = watch_read_activity(&place, &thread->watch, &activity);
-        ledger_begin(&thread->ledger, recording->start_ns, err ? NULL : &activity);
+        target_count_begin(target, thread, recording->start_ns);
         return;
     }
     /* At its birth, all was 0. */
@@ -180,7 +184,7 @@ int target_join(struct target *target, uint64_t unseen_ns)
 static bool has_live_thread(struct target *target)
 {
     for (size_t i = 0; target->space && i < target->threads.count; i++) {
-        if (!target->threads.items[i].has_exited)
+        if (thread_is_counted(&target->threads.items[i]))
             return true;
     }
     return process_live_thread(&target->process) != 0;
@@ -209,7 +213,8 @@ static int look_at_all(struct target *target)
         if (place == threads->count)
             place = 0;
         struct thread *thread = &threads->items[place];
-        if (!is_due(thread, tick) && !(is_last && !thread->is_stopping))
+        bool is_last_look = is_last && !thread->is_stopping && !thread->is_unwanted;
+        if (!is_due(thread, tick) && !is_last_look)
             continue;
         if (++looks % LOOKS_BETWEEN_CLOCK == 0 && !is_last && monotonic_ns() >= until_ns) {
             target->next_look_tid = thread->tid;
@@ -363,6 +368,8 @@ int target_finish(struct target *target)
             err = target_count_not_captured(target, thread);
         if (!err)
             err = target_count_end(target, thread, end_ns, true);
+        if (!err && target->options->drops_idle)
+            err = idle_note(target->recording, thread);
     }
     int jit_err = target_jit_finish(target);
     return err ? err : jit_err;

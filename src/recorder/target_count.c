@@ -30,7 +30,7 @@ static int label(const struct target *target, const struct thread *thread, enum 
     const struct capture *capture = target->capture;
     struct sample_labels labels = {
         .thread_name = thread->name,
-        .tid = target->options->threads == FGPROF_THREADS_BY_ID ? (uint32_t)thread->tid : 0,
+        .tid = options_tells_threads_apart(target->options) ? (uint32_t)thread->tid : 0,
         .state = state,
         .syscall_number = -1,
         .process = target->number,
@@ -73,6 +73,17 @@ static int count(struct target *target, struct thread *thread, enum thread_state
         thread->last_sample = sample;
     }
     return 0;
+}
+
+void target_count_begin(struct target *target, struct thread *thread, uint64_t from_ns)
+{
+    const struct watch_place place = {target->process.proc_fd, thread->tid,
+                                      target->recording->keep_fds_below};
+    struct activity activity;
+    bool is_known = watch_read_activity(&place, &thread->watch, &activity) == 0;
+    thread->ledger = (struct ledger){0};
+    ledger_begin(&thread->ledger, from_ns, is_known ? &activity : NULL);
+    thread->first_switches = is_known ? activity.switches : 0;
 }
 
 static const struct activity *activity_of(const struct capture *capture)
@@ -133,7 +144,7 @@ static bool is_gap(const struct recording *recording, const struct thread *threa
 int target_count_not_captured(struct target *target, struct thread *thread)
 {
     uint64_t now_ns = recording_now_ns(target->recording);
-    if (thread->has_exited || !is_gap(target->recording, thread, now_ns))
+    if (!thread_is_counted(thread) || !is_gap(target->recording, thread, now_ns))
         return 0;
     thread_forget_sleep(thread);
     ledger_book(&thread->ledger, now_ns, NULL, ACCOUNT_RUNNABLE);
@@ -170,7 +181,7 @@ int target_count_end(struct target *target, struct thread *thread, uint64_t unti
     struct recording *recording = target->recording;
     struct ledger *ledger = &thread->ledger;
     struct settlement settlements[ACCOUNT_COUNT];
-    if (thread->has_exited)
+    if (!thread_is_counted(thread))
         return 0;
     if (is_certain || is_gap(recording, thread, until_ns))
         ledger_book(ledger, until_ns, NULL, thread->is_asleep ? ACCOUNT_ASLEEP : ACCOUNT_RUNNABLE);

@@ -4,6 +4,9 @@
 
 #include "recorder/target.h"
 
+/* The thread's time begins at `from_ns`, with the kernel's figures for it now. */
+void target_count_begin(struct target *target, struct thread *thread, uint64_t from_ns);
+
 /* Counts target->stack, of target->capture, for the thread. Returns 0 or -ENOMEM. */
 int target_count(struct target *target, struct thread *thread);
 

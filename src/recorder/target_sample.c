@@ -1,11 +1,10 @@
 #include "recorder/target_sample.h"
+#include "recorder/target_choice.h"
 #include "recorder/target_count.h"
 #include "recorder/target_space.h"
 #include "recorder/target_unwind.h"
-#include "target/procfs.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #define CAPTURE_TRIES_MAX 8 /* of one thread at one tick: with more of its stack, a new map */
@@ -23,14 +22,7 @@ static int update_name(struct target *target, struct thread *thread)
     uint64_t age = thread->samples_taken++;
     if ((age & (age - 1)) != 0 && age % NAME_MAX_AGE != 0)
         return 0;
-    struct recording *recording = target->recording;
-    char name[THREAD_NAME_BYTES];
-    if (!procfs_thread_name(target->process.proc_fd, thread->tid, name))
-        return 0;
-    int err = strings_intern(&recording->strings, name, &thread->name);
-    if (!err && thread->tid == target->process.pid)
-        recording->stacks.processes[target->number].name = thread->name;
-    return err;
+    return target_read_name(target, thread);
 }
 
 /* When to look at it again. That a thread has not run since the last look proves all ticks between,
@@ -59,6 +51,19 @@ static void note_moved(struct recording *recording, struct thread *thread, uint6
     thread->is_asleep = false;
     thread->asleep_since_tick = thread->looked_tick;
     thread->next_look_tick = 0;
+}
+
+/* It has not moved as long as it sleeps at the same count of switches. */
+static void note_move(struct thread *thread, const struct capture *look, enum capture_result result)
+{
+    if (result == CAPTURE_UNMOVED)
+        return;
+    bool has_moved = result != CAPTURE_DONE || look->activity.switches != thread->first_switches;
+    thread->has_moved = thread->has_moved || (has_moved && !thread->was_woken);
+    if (result != CAPTURE_DONE)
+        return;
+    thread->first_switches = look->activity.switches;
+    thread->was_woken = false;
 }
 
 /* A leader that had exited while others ran is there again when one of them executes a program,
@@ -117,7 +122,7 @@ static int sample(struct target *target, struct thread *thread)
     }
     revive(thread);
     err = update_name(target, thread);
-    return err ? err : target_count(target, thread);
+    return err || thread->is_unwanted ? err : target_count(target, thread);
 }
 
 static struct capture_request request_of(const struct target *target, const struct thread *thread)
@@ -162,6 +167,7 @@ static int look_once(struct target *target, struct thread *thread, uint64_t last
         capture_look(&target->look, &request, &thread->watch, target->snapshot);
     if (result != CAPTURE_GONE && !thread->watch.schedstat.fd_plus_1)
         target->recording->lacks_files = true;
+    note_move(thread, &target->look, result);
     switch (result) {
     case CAPTURE_UNMOVED:
         target_count_unmoved(target, thread);
@@ -183,8 +189,10 @@ static int look_once(struct target *target, struct thread *thread, uint64_t last
 
 int target_look(struct target *target, struct thread *thread, uint64_t tick)
 {
+    int err = target_choose_again(target, thread, tick);
+    if (err || thread->is_unwanted)
+        return err;
     uint64_t last_look_tick = thread->looked_tick;
-    int err;
     thread->looked_tick = tick;
     thread->tries = 0;
     thread->must_stop = false;
@@ -233,6 +241,7 @@ static int take_in(struct target *target, struct thread *thread, struct pending_
     target->capture = &stop->capture;
     target->snapshot = &stop->snapshot;
     capture_conclude(&stop->capture, &thread->watch, &stop->snapshot);
+    thread->was_woken = stop->capture.request.blocked.pc != 0;
     if (stop->capture.state != THREAD_STOPPED && !stop->capture.request.blocked.pc) {
         histogram_add(&target->recording->pauses, stop->capture.pause_ns);
         pause_budget_spend(&thread->pause_budget, stop->capture.pause_ns);

@@ -19,6 +19,12 @@ struct thread {
     uint32_t last_sample; /* in the stack table: what its last snapshot was counted for */
     uint32_t name;
     uint64_t samples_taken;
+    bool is_unwanted;                      /* not chosen by the name that it has: */
+    bool was_chosen;                       /* it is, or was */
+    uint64_t named_tick, next_choice_tick; /* since when it has that name, when it is read again */
+    bool has_moved; /* since the recording began; else all the time at this count: */
+    uint64_t first_switches;
+    bool was_woken; /* by a stop that was to read its registers: that is no move of its own */
     bool is_asleep; /* the last look found it where it was the time before */
     uint64_t asleep_since_tick;
     uint64_t looked_tick, next_look_tick;
@@ -60,6 +66,12 @@ struct thread *threads_find(struct threads *threads, pid_t tid);
 
 /* The first place whose thread has an id of `tid` or more; 0 behind the last. */
 size_t threads_place_from(const struct threads *threads, pid_t tid);
+
+/* Whether time of it is counted: not that of a zombie, nor of one that was not chosen. */
+static inline bool thread_is_counted(const struct thread *thread)
+{
+    return !thread->has_exited && !thread->is_unwanted;
+}
 
 /* What was known of its sleep does not hold any more: it is captured anew. */
 void thread_forget_sleep(struct thread *thread);

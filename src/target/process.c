@@ -153,6 +153,13 @@ size_t process_count_threads(const struct process *process)
     return status.st_nlink - 2; /* "." and ".." */
 }
 
+bool process_has_thread(const struct process *process, pid_t tid)
+{
+    char path[32];
+    snprintf(path, sizeof path, "task/%d", tid);
+    return faccessat(process->proc_fd, path, F_OK, 0) == 0;
+}
+
 static bool is_live(const struct process *process, pid_t tid)
 {
     struct proc_stat stat;

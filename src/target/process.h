@@ -48,6 +48,8 @@ size_t process_count_threads(const struct process *process);
  * program. 0 where it has its own, or that is not known: CONFIG_KCMP. */
 pid_t process_shares_memory(const struct process *process);
 
+bool process_has_thread(const struct process *process, pid_t tid);
+
 /* The id of a thread of it that is not a zombie, through which its memory and maps can be read: a
  * leader that has exited while others run shows neither. 0 where there is none. */
 pid_t process_live_thread(struct process *process);

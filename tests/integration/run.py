@@ -24,6 +24,7 @@ MODULES = [
     "test_coexistence", "test_programs", "test_symbols", "test_package", "test_go", "test_steps",
     "test_jit", "test_world",
     "test_children",
+    "test_choosing",
 ]
 AT_ONCE = 3
 # Far more than any test takes: the place where it hangs is printed then.

@@ -1,0 +1,164 @@
+"""Which threads are sampled, and which of them are written."""
+
+import os
+import re
+import signal
+import subprocess
+import time
+
+from harness import (by_root, folded, pauses, status_field, wait_for, wait_until_sampling)
+
+
+def names_of(pid):
+    return {int(tid): open(f"/proc/{pid}/task/{tid}/comm").read().strip()
+            for tid in os.listdir(f"/proc/{pid}/task")}
+
+
+def chosen(stderr):
+    match = re.search(r"(\d+) of (\d+) threads were chosen", stderr)
+    return int(match[1]), int(match[2])
+
+
+def watched(sampler):
+    """Ids of the threads that the profiler keeps files of, as it does of all that it looks at."""
+    tids = set()
+    for fd in os.listdir(f"/proc/{sampler.pid}/fd"):
+        try:
+            path = os.readlink(f"/proc/{sampler.pid}/fd/{fd}")
+        except OSError:
+            continue
+        match = re.search(r"/task/(\d+)/schedstat$", path)
+        if match:
+            tids.add(int(match[1]))
+    return tids
+
+
+def test_threads_by_name(world):
+    """The others are not looked at, and not stopped."""
+    with world.running("workers", 30, 2, 3) as target:
+        tids = {tid for tid, name in names_of(target.pid).items() if name == "sleeping"}
+        wait_for(lambda: list(names_of(target.pid).values()).count("spinning") == 2, "spinners")
+        sampler = world.start("attach", "-p", target.pid, "-t", "-d", "2s", "--thread", "^sl.*ng$")
+        wait_for(lambda: watched(sampler), "a look")
+        time.sleep(0.5)
+        assert watched(sampler) == tids, (watched(sampler), tids)
+        stdout, stderr = sampler.communicate(timeout=60)
+    assert set(by_root(folded(stdout))) == {"sleeping"}, stdout
+    assert chosen(stderr) == (3, 6), stderr
+    assert pauses(stderr) == 0, stderr
+
+
+def test_threads_by_id(world):
+    with world.running("workers", 30, 2, 2) as target:
+        wait_for(lambda: list(names_of(target.pid).values()).count("spinning") == 2, "spinners")
+        spinners = [tid for tid, name in names_of(target.pid).items() if name == "spinning"]
+        done = world.attach(target, "--threads=tid", "--tid", f"{target.pid},{spinners[0]}",
+                            duration="1s")
+        roots = {f"fixture-workers/{target.pid}", f"spinning/{spinners[0]}"}
+        assert set(by_root(folded(done.stdout))) == roots, done.stdout
+        assert chosen(done.stderr) == (2, 5), done.stderr
+        # Both ways to choose add up.
+        done = world.attach(target, "--threads=tid", "--tid", target.pid, "--tid", spinners[1],
+                            "--thread", "sleep", duration="1s")
+        assert f"spinning/{spinners[1]}" in by_root(folded(done.stdout)), done.stdout
+        assert chosen(done.stderr) == (4, 5), done.stderr
+
+
+def test_no_such_thread(world):
+    with world.running("workers", 30, 1, 0) as target, world.running("workers", 30, 1, 0) as other:
+        begin = time.monotonic()
+        done = world.fgprof("attach", "-p", target.pid, "--tid", f"{target.pid},{other.pid}")
+        assert done.returncode == 1 and not done.stdout, done
+        assert f"no thread {other.pid} in what is to be sampled" in done.stderr, done.stderr
+        assert time.monotonic() - begin < 20
+        done = world.attach(other, "-p", target.pid, "--tid", other.pid, duration="300ms")
+        assert chosen(done.stderr)[0] == 1, done.stderr
+        # Nobody of that name yet: not an error.
+        done = world.attach(target, "--thread", "nobody", duration="300ms")
+        assert not done.stdout and chosen(done.stderr)[0] == 0, done
+    for arguments, word in ((["run", "--tid", "5", "--", "true"], "run takes no --tid"),
+                            (["attach", "-p", "1", "--tid", "5x"], "bad thread id '5x'"),
+                            (["attach", "-p", "1", "--thread", "(a"], r"expression '\(a'")):
+        done = world.fgprof(*arguments)
+        assert done.returncode in (2, 125) and re.search(word, done.stderr), done
+
+
+def told(target, line):
+    target.stdin.write(line + "\n")
+    target.stdin.flush()
+    assert target.stdout.readline() == "done\n"
+
+
+def sampled_while(world, arguments, lines, seconds):
+    """Samples the fixture, which is told each of these lines, this long after the one before."""
+    with subprocess.Popen([world.fixture("renamed"), "60"], stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE, text=True) as target:
+        assert target.stdout.readline() == "ready\n"
+        wait_for(lambda: {"apple", "woken", "idle"} <= set(names_of(target.pid).values()), "names")
+        for tid, name in names_of(target.pid).items():
+            if name in ("woken", "idle"):
+                wait_for(lambda: status_field(f"{target.pid}/task/{tid}", "State")[0] == "S", name)
+        sampler = world.start("attach", "-p", target.pid, "-t", *arguments)
+        wait_until_sampling(sampler)
+        for line in lines:
+            time.sleep(seconds)
+            told(target, line)
+        time.sleep(seconds)
+        sampler.send_signal(signal.SIGINT)
+        stdout, stderr = sampler.communicate(timeout=60)
+        assert sampler.returncode == 0, stderr
+        target.kill()
+    return folded(stdout), stderr
+
+
+def of_function(stacks, name):
+    return sum(count for stack, count in stacks.items() if name in stack)
+
+
+def test_thread_that_gets_another_name(world):
+    """It is chosen from then on, or no longer."""
+    stacks, stderr = sampled_while(world, ["--thread", "banana"], ["rename"], 2)
+    assert set(by_root(stacks)) == {"banana"} and not of_function(stacks, "in_apple"), stacks
+    assert of_function(stacks, "in_banana") > 20, stacks
+    assert chosen(stderr)[0] == 1, stderr
+    stacks, stderr = sampled_while(world, ["--thread", "apple"], ["rename"], 2)
+    # What it did until its name was read again is still counted for the old one.
+    assert set(by_root(stacks)) == {"apple"}, stacks
+    assert of_function(stacks, "in_banana") < 0.5 * of_function(stacks, "in_apple"), stacks
+    assert chosen(stderr)[0] == 1, stderr
+
+
+def test_process_ends_without_its_chosen_thread(world):
+    """That is noticed, though none of its threads is looked at."""
+    done = world.fgprof("run", "--thread", "nobody", "--", world.fixture("workers"), "1", "1", "1",
+                        timeout=30)
+    assert done.returncode == 0 and chosen(done.stderr)[0] == 0, done
+
+
+def test_threads_that_never_moved(world):
+    stacks, stderr = sampled_while(world, ["--no-idle"], ["wake", "rename"], 0.7)
+    assert "woken" in by_root(stacks) and "idle" not in by_root(stacks), stacks
+    assert re.search(r"\n  1 thread never moved, and was left out: [1-9.]+ s of its time", stderr), (
+        stderr)
+    # All of its time from the beginning, not only from when it moved.
+    counts = by_root(stacks)
+    assert all("start_thread" in stack for stack in stacks if stack[0] == "woken"), stacks
+    assert counts["woken"] > 0.9 * (counts["apple"] + counts["banana"]), counts
+    for arguments in ([], ["--no-idle", "--idle"]):
+        stacks, stderr = sampled_while(world, arguments, ["wake"], 0.5)
+        assert "idle" in by_root(stacks) and "left out" not in stderr, (stacks, stderr)
+
+
+def test_left_out_threads_of_equal_name(world):
+    """What is kept is added up as without the option."""
+    with world.running("workers", 30, 3, 2) as target:
+        wait_until_named = lambda: list(names_of(target.pid).values()).count("spinning") == 3
+        wait_for(wait_until_named, "spinners")
+        for more in [], ["--threads=tid"]:
+            done = world.attach(target, "--no-idle", "-t", *more, duration="1s")
+            counts = by_root(folded(done.stdout))
+            assert len(counts) == (3 if more else 1), counts
+            assert re.search(r"\n  3 threads never moved, and were left out", done.stderr), (
+                done.stderr)
+            samples = int(re.search(r"(\d+) samples", done.stderr)[1])
+            assert samples == sum(counts.values()), (samples, counts)
