@@ -25,6 +25,7 @@ MODULES = [
     "test_jit", "test_world",
     "test_children",
     "test_choosing",
+    "test_containers",
 ]
 AT_ONCE = 3
 # Far more than any test takes: the place where it hangs is printed then.

@@ -1,0 +1,168 @@
+"""Containers: processes in PID, mount and user namespaces of their own, from outside and inside.
+
+A container is a folder made of the fixtures and the libraries that they need, in which unshare(1)
+and chroot(1) start programs."""
+
+import contextlib
+import os
+import shutil
+import subprocess
+
+from harness import Skip, folded, status_field, tool, wait_for
+
+INSIDE = ["unshare", "--pid", "--fork", "--kill-child", "--mount"]
+ROOTLESS = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child", "--mount"]
+
+
+def install(root, program, at):
+    """Puts a program into the tree, and the libraries that it needs at their paths."""
+    for path in tool("ldd", program).split():
+        if path.startswith("/") and not os.path.exists(root + path):
+            os.makedirs(root + os.path.dirname(path), exist_ok=True)
+            shutil.copy(path, root + path)
+    os.makedirs(os.path.dirname(root + at), exist_ok=True)
+    shutil.copy(program, root + at)
+    os.chmod(root + at, 0o755)
+
+
+@contextlib.contextmanager
+def tree(world):
+    """A container's files: at /usr/lib/fixture.so is in_new, which is in_old there outside."""
+    if os.geteuid():
+        raise Skip("needs root")
+    root = world.path("container")
+    fixtures = os.path.join(world.build, "tests/fixtures")
+    try:
+        for folder in "proc", "tmp", "dev":
+            os.makedirs(f"{root}/{folder}")
+        os.chmod(f"{root}/tmp", 0o1777)
+        install(root, f"{fixtures}/fixture-host-in_old", "/program")
+        install(root, world.fixture("jit"), "/jit")
+        install(root, world.fixture("workers"), "/workers")
+        install(root, world.program, "/fgprof-c")
+        open(f"{root}/dev/null", "w", encoding="ascii").close()
+        install(root, "/bin/sh", "/bin/sh")
+        install(root, "/bin/sleep", "/bin/sleep")
+        yield root
+    finally:
+        shutil.rmtree(root, ignore_errors=True)
+
+
+def command(root, words, how=INSIDE):
+    """Mounts /proc for the container's PID namespace and runs `words` with its root."""
+    script = f'mount -t proc proc {root}/proc && exec chroot {root} "$@"'
+    return [*how, "sh", "-c", script, "sh", *map(str, words)]
+
+
+def check_possible(root, how):
+    done = subprocess.run(command(root, ["/bin/sh", "-c", "exit 7"], how), check=False,
+                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=20)
+    if done.returncode != 7:
+        raise Skip("such namespaces are not permitted")
+
+
+@contextlib.contextmanager
+def container(root, words, how=INSIDE):
+    """Yields the id of the container's first process as it is seen outside, once it is ready."""
+    check_possible(root, how)
+    with subprocess.Popen(command(root, words, how), stdout=subprocess.PIPE, text=True) as outer:
+        try:
+            assert outer.stdout.readline() == "ready\n"
+            children = f"/proc/{outer.pid}/task/{outer.pid}/children"
+            yield int(open(children).read().split()[0])
+        finally:
+            outer.kill()
+
+
+def sampled(world, pid, *arguments):
+    done = world.fgprof("attach", "-p", pid, "-d", "700ms", *arguments)
+    assert done.returncode == 0, done.stderr
+    stacks = folded(done.stdout)
+    assert sum(stacks.values()) > 20, (stacks, done.stderr)
+    return stacks, done.stderr
+
+
+def inside(root, words, how=INSIDE):
+    """Runs `words` in a container to its end."""
+    check_possible(root, how)
+    done = subprocess.run(command(root, words, how), stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done
+    return folded(done.stdout), done.stderr
+
+
+def frames(stacks):
+    return {frame for stack in stacks for frame in stack}
+
+
+def test_names_from_outside(world):
+    """A library and a program that are other files, of the same path, where the profiler runs."""
+    with tree(world) as root:
+        fixtures = os.path.join(world.build, "tests/fixtures")
+        here = world.path("lib.so")
+        shutil.copy(f"{fixtures}/libfixture-plugin-in_old.so", here)
+        os.makedirs(root + os.path.dirname(here), exist_ok=True)
+        shutil.copy(f"{fixtures}/libfixture-plugin-in_new.so", root + here)
+        for how in INSIDE, ROOTLESS:
+            with container(root, ["/program", "30", "call", here], how) as pid:
+                found = frames(sampled(world, pid)[0])
+                assert {"main", "run_plugin", "in_new"} <= found and "in_old" not in found, found
+
+
+def test_thread_ids_are_the_profilers_own(world):
+    """Outside those of outside, and inside those of inside."""
+    with tree(world) as root:
+        for how in INSIDE, ROOTLESS:
+            with container(root, ["/workers", "30", "1", "2"], how) as pid:
+                tids = set(map(int, os.listdir(f"/proc/{pid}/task")))
+                wait_for(lambda: {open(f"/proc/{pid}/task/{tid}/comm").read() for tid in tids} ==
+                         {"workers\n", "spinning\n", "sleeping\n"}, "names")
+                stacks, _ = sampled(world, pid, "--threads=tid")
+                assert {int(stack[0].split("/")[1]) for stack in stacks} == tids, (stacks, tids)
+                assert not any(tid < 6 for tid in tids), tids
+                chosen, said = sampled(world, pid, "--tid", max(tids), "--threads=tid")
+                assert {int(stack[0].split("/")[1]) for stack in chosen} == {max(tids)}, chosen
+            stacks, _ = inside(root, ["/fgprof-c", "run", "--threads=tid", "--", "/workers", "1",
+                                      "1", "2"], how)
+            tids = {int(stack[0].split("/")[1]) for stack in stacks}
+            assert len(tids) == 4 and max(tids) < 20, stacks
+
+
+def test_perf_map_from_outside_and_inside(world):
+    """It has the process's innermost id in its name, and lies in its own /tmp."""
+    with tree(world) as root:
+        for how in INSIDE, ROOTLESS:
+            stacks, said = inside(root, ["/fgprof-c", "run", "--", "/jit", "2", "replaced"], how)
+            assert {"first function_[j]", "second function_[j]"} <= frames(stacks), (stacks, said)
+            check_possible(root, how)
+            script = ["/bin/sh", "-c", "/jit 4 replaced & echo ready; wait"]
+            with container(root, script, how) as shell:
+                children = f"/proc/{shell}/task/{shell}/children"
+                wait_for(lambda: open(children).read().split(), "a child")
+                pid = int(open(children).read().split()[0])
+                wait_for(lambda: open(f"/proc/{pid}/comm").read() == "jit\n", "the program")
+                inner = status_field(pid, "NSpid").split()[-1]
+                assert inner != str(pid), inner
+                # What lies outside in the place of the container's is another process's.
+                decoy = f"/tmp/perf-{inner}.map"
+                has_decoy = not os.path.exists(decoy)
+                if has_decoy:
+                    with open(decoy, "w", encoding="ascii") as file:
+                        file.write("1000 7fffffffe000 decoy\n")
+                try:
+                    stacks, said = sampled(world, pid)
+                finally:
+                    if has_decoy:
+                        os.unlink(decoy)
+                assert any(name.endswith(" function_[j]") for name in frames(stacks)), (
+                    stacks, said)
+                assert "decoy_[j]" not in frames(stacks), stacks
+
+
+def test_attach_inside(world):
+    """By the ids of inside; what runs outside is not to be seen."""
+    with tree(world) as root:
+        for how in INSIDE, ROOTLESS:
+            stacks, _ = inside(root, ["/bin/sh", "-c", "/program 30 >&2 & sleep 1; "
+                                      "exec /fgprof-c attach -p $! -d 500ms"], how)
+            assert {"main", "in_old"} <= frames(stacks), stacks
