@@ -7,8 +7,11 @@
 
 #include <errno.h>
 #include <fnmatch.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define VDSO_PATH "[vdso]"
@@ -103,6 +106,29 @@ static bool is_same(const struct module *module, const struct maps_entry *entry)
            module->dev_minor == entry->dev_minor && strcmp(module->path, entry->path) == 0;
 }
 
+/* The root directory of the process, + 1, kept open for when its module is named, which may be
+ * after its end; 0 where it is ours, or can't be had. */
+static int keep_root(struct modules *modules, int proc_fd, pid_t tid)
+{
+    char path[40];
+    struct stat ours, status;
+    snprintf(path, sizeof path, "task/%d/root", tid);
+    if (stat("/", &ours) || fstatat(proc_fd, path, &status, 0) ||
+        (status.st_dev == ours.st_dev && status.st_ino == ours.st_ino))
+        return 0;
+    for (size_t i = 0; i < modules->root_count; i++) {
+        if (modules->roots[i].device == status.st_dev && modules->roots[i].inode == status.st_ino)
+            return modules->roots[i].fd + 1;
+    }
+    if (array_reserve((void **)&modules->roots, &modules->root_capacity, modules->root_count + 1,
+                      sizeof *modules->roots))
+        return 0;
+    int fd = openat(proc_fd, path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (fd >= 0)
+        modules->roots[modules->root_count++] = (struct root){status.st_dev, status.st_ino, fd};
+    return fd + 1;
+}
+
 int modules_get(struct modules *modules, int proc_fd, pid_t tid, const struct maps_entry *entry,
                 struct module **ret_module)
 {
@@ -121,6 +147,7 @@ int modules_get(struct modules *modules, int proc_fd, pid_t tid, const struct ma
     int err = module_open(proc_fd, tid, entry, ret_module);
     if (!err) {
         (*ret_module)->number = (uint32_t)modules->count;
+        (*ret_module)->root_fd_plus_1 = keep_root(modules, proc_fd, tid);
         modules->items[modules->count++] = *ret_module;
     }
     return err;
@@ -130,6 +157,9 @@ void modules_free(struct modules *modules)
 {
     for (size_t i = 0; i < modules->count; i++)
         module_free(modules->items[i]);
+    for (size_t i = 0; i < modules->root_count; i++)
+        close(modules->roots[i].fd);
+    free(modules->roots);
     free(modules->items);
     *modules = (struct modules){0};
 }

@@ -49,10 +49,12 @@ struct module {
     uint32_t number; /* in struct modules */
     unsigned dev_major, dev_minor;
     uint64_t inode;
-    char *path;       /* as the process sees it */
-    bool is_readable; /* false: there was no file to open, or it is not ELF; image is empty then,
-                         unless it is a jitdump */
-    int error;        /* why not: -ENOEXEC, what mapped_file_open gives, or another; else 0 */
+    char *path;         /* as the process sees it */
+    int root_fd_plus_1; /* the root directory of a process that is not ours, as in a container; 0:
+                           it is ours */
+    bool is_readable;   /* false: there was no file to open, or it is not ELF; image is empty then,
+                           unless it is a jitdump */
+    int error;          /* why not: -ENOEXEC, what mapped_file_open gives, or another; else 0 */
     struct image image;
     struct segment *segments;
     size_t segment_count;
@@ -68,7 +70,15 @@ struct module {
     size_t build_id_bytes; /* 0: it has none */
 };
 
+struct root {
+    dev_t device;
+    ino_t inode;
+    int fd;
+};
+
 struct modules {
+    struct root *roots; /* other than ours */
+    size_t root_count, root_capacity;
     struct module **items;
     size_t count, capacity;
 };

@@ -3,9 +3,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -28,9 +30,22 @@ static bool has_checksum(int fd, uint32_t wanted)
     return chunk && got == 0 && sum == wanted;
 }
 
-static int open_object(const char *path, struct object *ret_found)
+/* No link leads out of the root directory, or through /proc. */
+static int open_in_root(int root_fd, const char *path)
 {
-    int fd = open_regular_file(AT_FDCWD, path);
+    struct open_how how = {
+        .flags = O_PATH | O_CLOEXEC,
+        .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
+    };
+    long path_fd = syscall(SYS_openat2, root_fd, path, &how, sizeof how);
+    return reopen_regular_file(path_fd < 0 ? -errno : (int)path_fd);
+}
+
+static int open_object(int root_fd_plus_1, const char *path, struct object *ret_found)
+{
+    int fd = root_fd_plus_1 ? open_in_root(root_fd_plus_1 - 1, path) : -ENOENT;
+    if (fd < 0)
+        fd = open_regular_file(AT_FDCWD, path);
     return fd < 0 ? fd : object_open_fd(ret_found, fd);
 }
 
@@ -39,8 +54,8 @@ static bool has_build_id(const struct object *object, const unsigned char *id, s
     return bytes && object->build_id_bytes == bytes && memcmp(object->build_id, id, bytes) == 0;
 }
 
-static int open_by_build_id(const unsigned char *id, size_t bytes, struct object *ret_found,
-                            char **ret_path)
+static int open_by_build_id(int root_fd_plus_1, const unsigned char *id, size_t bytes,
+                            struct object *ret_found, char **ret_path)
 {
     char path[sizeof DEBUG_DIRECTORY "/.build-id/" + 2 * sizeof ret_found->build_id + 8];
     if (bytes < 2 || bytes > sizeof ret_found->build_id)
@@ -49,7 +64,7 @@ static int open_by_build_id(const unsigned char *id, size_t bytes, struct object
     for (size_t i = 1; i < bytes; i++)
         length += snprintf(path + length, sizeof path - (size_t)length, "%02x", id[i]);
     strcpy(path + length, ".debug");
-    if (open_object(path, ret_found))
+    if (open_object(root_fd_plus_1, path, ret_found))
         return -ENOENT;
     if (has_build_id(ret_found, id, bytes) && (*ret_path = strdup(path)))
         return 0;
@@ -82,8 +97,8 @@ static bool belongs(const struct object *object, const struct object *found, uin
     return has_checksum(found->fd, checksum);
 }
 
-static int open_by_link(struct object *object, const char *module_path, struct object *ret_found,
-                        char **ret_path)
+static int open_by_link(struct object *object, int root_fd_plus_1, const char *module_path,
+                        struct object *ret_found, char **ret_path)
 {
     static const char *const patterns[] = {"%.*s/%s", "%.*s/.debug/%s", DEBUG_DIRECTORY "%.*s/%s"};
     unsigned char link[LINK_BYTES_MAX];
@@ -100,7 +115,7 @@ static int open_by_link(struct object *object, const char *module_path, struct o
         char *path;
         if (asprintf(&path, patterns[i], (int)(slash - module_path), module_path, link) < 0)
             return -ENOENT;
-        if (open_object(path, ret_found) == 0) {
+        if (open_object(root_fd_plus_1, path, ret_found) == 0) {
             if (belongs(object, ret_found, checksum)) {
                 *ret_path = path;
                 return 0;
@@ -112,14 +127,16 @@ static int open_by_link(struct object *object, const char *module_path, struct o
     return -ENOENT;
 }
 
-int debug_file_find(struct object *object, const char *path, struct object *ret_found,
-                    char **ret_path)
+int debug_file_find(struct object *object, int root_fd_plus_1, const char *path,
+                    struct object *ret_found, char **ret_path)
 {
-    int err = open_by_build_id(object->build_id, object->build_id_bytes, ret_found, ret_path);
-    return err ? open_by_link(object, path, ret_found, ret_path) : 0;
+    int err = open_by_build_id(root_fd_plus_1, object->build_id, object->build_id_bytes, ret_found,
+                               ret_path);
+    return err ? open_by_link(object, root_fd_plus_1, path, ret_found, ret_path) : 0;
 }
 
-int debug_file_find_supplement(struct object *object, const char *path, struct object *ret_found)
+int debug_file_find_supplement(struct object *object, int root_fd_plus_1, const char *path,
+                               struct object *ret_found)
 {
     unsigned char link[LINK_BYTES_MAX];
     size_t bytes = read_link(object, ".gnu_debugaltlink", link);
@@ -130,13 +147,13 @@ int debug_file_find_supplement(struct object *object, const char *path, struct o
     char *full = NULL;
     if (bytes <= name_bytes || asprintf(&full, "%.*s%s", directory_bytes, path, link) < 0)
         return -ENOENT;
-    int err = open_object(full, ret_found);
+    int err = open_object(root_fd_plus_1, full, ret_found);
     free(full);
     if (!err && has_build_id(ret_found, id, bytes - name_bytes))
         return 0;
     if (!err)
         object_close(ret_found);
-    err = open_by_build_id(id, bytes - name_bytes, ret_found, &full);
+    err = open_by_build_id(root_fd_plus_1, id, bytes - name_bytes, ret_found, &full);
     if (!err)
         free(full);
     return err;

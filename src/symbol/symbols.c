@@ -43,7 +43,8 @@ static int open_module(const struct module *module, struct object *ret_object)
 static int open_debug_info(struct symbols *symbols, struct object *object, const char *path)
 {
     struct object supplement;
-    bool has_supplement = debug_file_find_supplement(object, path, &supplement) == 0;
+    bool has_supplement =
+        debug_file_find_supplement(object, symbols->module->root_fd_plus_1, path, &supplement) == 0;
     int err = debug_info_open(&symbols->info, object, false);
     if (has_supplement && err)
         object_close(&supplement);
@@ -62,7 +63,7 @@ static int find_debug_info(struct symbols *symbols, const struct module *module,
     if (object_has_section(object, ".debug_info"))
         return open_debug_info(symbols, object, module->path);
     struct object found;
-    int err = debug_file_find(object, module->path, &found, &path);
+    int err = debug_file_find(object, module->root_fd_plus_1, module->path, &found, &path);
     if (err)
         err = debug_fetch(fetch, object, module->path, &found, &path);
     object_close(object);

@@ -5,6 +5,7 @@ and chroot(1) start programs."""
 
 import contextlib
 import os
+import re
 import shutil
 import subprocess
 
@@ -166,3 +167,19 @@ def test_attach_inside(world):
             stacks, _ = inside(root, ["/bin/sh", "-c", "/program 30 >&2 & sleep 1; "
                                       "exec /fgprof-c attach -p $! -d 500ms"], how)
             assert {"main", "in_old"} <= frames(stacks), stacks
+
+
+def test_debug_file_of_the_container(world):
+    """What was stripped has its debug information below the container's /usr/lib/debug."""
+    with tree(world) as root:
+        program = f"{root}/stripped"
+        shutil.copy(f"{root}/program", program)
+        build_id = re.search(r"Build ID: (\w+)", tool("readelf", "-n", program))[1]
+        debug = f"{root}/usr/lib/debug/.build-id/{build_id[:2]}/{build_id[2:]}.debug"
+        os.makedirs(os.path.dirname(debug))
+        tool("objcopy", "--only-keep-debug", program, debug)
+        tool("strip", program)
+        for how in INSIDE, ROOTLESS:
+            with container(root, ["/stripped", "30"], how) as pid:
+                found = frames(sampled(world, pid, "--lines")[0])
+                assert any(f.startswith("main (") and "host.c:" in f for f in found), found
