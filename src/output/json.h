@@ -1,0 +1,13 @@
+/* Strings in JSON (RFC 8259). */
+#ifndef FGPROF_OUTPUT_JSON_H
+#define FGPROF_OUTPUT_JSON_H
+
+#include "output/text_buffer.h"
+
+/* Appends the name as a string with its quotes. Control characters and bytes that are no UTF-8 are
+ * shown as text_append_name shows them, so that a name reads the same in every output. '<' is
+ * escaped: no name can end the script of an HTML page that the JSON stands in, or begin a comment
+ * there. */
+void json_append_string(struct text_buffer *buffer, const char *name);
+
+#endif
