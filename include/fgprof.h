@@ -114,6 +114,11 @@ FGPROF_API int fgprof_options_set_kernel_stacks(fgprof_options *options, bool ar
  * command's end still ends the recording. */
 FGPROF_API int fgprof_options_set_children(fgprof_options *options, bool are_followed);
 
+/* Whether the order of each thread's samples is kept, as FGPROF_SPEEDSCOPE needs: not by default.
+ * At most 4,194,304 runs of one sample are, of 16 bytes; then the timelines end, and the
+ * summary's timeline_lost_ns says what they lack. */
+FGPROF_API int fgprof_options_set_timeline(fgprof_options *options, bool is_wanted);
+
 /* `callback` may be NULL. `context` is handed to it. */
 FGPROF_API int fgprof_options_set_progress(fgprof_options *options, fgprof_progress_fn *callback,
                                            void *context);
@@ -206,6 +211,7 @@ struct fgprof_summary {
     uint64_t samples_assumed;    /* of these, between two looks at a thread that moved meanwhile */
     uint64_t stacks;             /* distinct ones */
     uint64_t modules_unreadable; /* files with frames that have no names for it */
+    uint64_t timeline_lost_ns;   /* of all threads, counted after the end of the timelines */
     uint64_t samples_thinned;    /* ticks at which a running thread was not stopped, to spare it */
     bool lacks_files; /* the limit of open files is too low to keep those of all threads open */
     /* Of perf maps and jitdumps, by which processes name the code that they generate: those that
@@ -236,6 +242,9 @@ enum fgprof_format {
     FGPROF_FOLDED, /* flamegraph.pl's: "root;caller;leaf COUNT" lines, sorted */
     FGPROF_PPROF,  /* gzipped profile.proto (github.com/google/pprof/proto/profile.proto) */
     FGPROF_TEXT,   /* Go's legacy profile text, as of its pprof with debug=1 */
+    /* speedscope's JSON: one profile a thread, in the order of time. Needs the timeline; of the
+     * flags of FGPROF_FOLDED, lines and state hold for it too. */
+    FGPROF_SPEEDSCOPE,
 };
 
 /* How FGPROF_FOLDED writes frames; the others write all they know. */
@@ -269,7 +278,8 @@ FGPROF_API int fgprof_profile_set_kept(fgprof_profile *profile, enum fgprof_kept
 FGPROF_API int fgprof_profile_set_threads(fgprof_profile *profile, enum fgprof_threads threads);
 
 /* Writes to `fd`, from its current offset. Errors are write(2)'s (-EPIPE only where SIGPIPE is
- * ignored), -EINVAL for an unknown format, -ENOMEM; after one, what was written is not whole. */
+ * ignored), -EINVAL for an unknown format, -ENODATA for one that needs
+ * a timeline where none was kept, -ENOMEM; after one, what was written is not whole. */
 FGPROF_API int fgprof_profile_write(const fgprof_profile *profile, enum fgprof_format format,
                                     int fd);
 

@@ -15,6 +15,7 @@ static const struct {
     {"folded", FGPROF_FOLDED, {".folded", ".collapsed"}, false},
     {"pprof", FGPROF_PPROF, {".pb.gz", ".pprof"}, true},
     {"text", FGPROF_TEXT, {".txt"}, false},
+    {"speedscope", FGPROF_SPEEDSCOPE, {".speedscope.json", ".json"}, false},
 };
 #define FORMAT_COUNT (sizeof formats / sizeof *formats)
 

@@ -266,6 +266,7 @@ fgprof_options *options_for_library(const struct cli_options *options)
     fgprof_options_set_max_pause(library, options->max_pause_percent);
     fgprof_options_set_threads(library, options->threads);
     fgprof_options_set_names(library, options->names);
+    fgprof_options_set_timeline(library, options->format == FGPROF_SPEEDSCOPE);
     fgprof_options_set_kernel_stacks(library, options->has_kernel_stacks);
     fgprof_options_set_children(library, options->has_children);
     fgprof_options_set_idle(library, !options->drops_idle);

@@ -131,6 +131,13 @@ static void summarize(const struct cli_options *options, const fgprof_profile *p
                 percent(summary->samples_assumed, summary->samples));
     }
     summarize_jit(summary);
+    if (summary->timeline_lost_ns) {
+        fprintf(
+            stderr,
+            "  the timelines are full and end early: %.1f s of their threads' time are counted, "
+            "but not in them\n",
+            (double)summary->timeline_lost_ns / 1e9);
+    }
     if (summary->lacks_files) {
         fprintf(stderr, "  the limit of open files is too low for so many threads: sampling costs "
                         "more than it need (raise it with ulimit -n)\n");

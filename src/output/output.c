@@ -11,6 +11,7 @@ static const struct {
     [FGPROF_FOLDED] = {output_folded, false},
     [FGPROF_PPROF] = {output_pprof, true},
     [FGPROF_TEXT] = {output_text, false},
+    [FGPROF_SPEEDSCOPE] = {output_speedscope, false},
 };
 
 int fgprof_profile_write(const fgprof_profile *profile, enum fgprof_format format, int fd)

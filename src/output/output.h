@@ -10,6 +10,8 @@ void output_folded(const struct fgprof_profile *profile, const struct profile_vi
                    struct sink *sink);
 void output_pprof(const struct fgprof_profile *profile, const struct profile_view *view,
                   struct sink *sink);
+void output_speedscope(const struct fgprof_profile *profile, const struct profile_view *view,
+                       struct sink *sink);
 void output_text(const struct fgprof_profile *profile, const struct profile_view *view,
                  struct sink *sink);
 

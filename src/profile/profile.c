@@ -36,6 +36,8 @@ void fgprof_profile_free(fgprof_profile *profile)
     free(profile->stacks);
     index_free(&profile->stack_index);
     free(profile->samples);
+    free(profile->timelines);
+    free(profile->runs);
     free(profile->unreadable);
     index_free(&profile->sample_index);
     free(profile);
@@ -319,12 +321,15 @@ static bool is_same_sample(const void *owner, uint32_t item, const void *key)
            known->wait_channel == sought->wait_channel && known->process == sought->process;
 }
 
-int profile_add_sample(struct fgprof_profile *profile, const struct profile_sample *sample)
+int profile_add_sample(struct fgprof_profile *profile, const struct profile_sample *sample,
+                       uint32_t *ret_sample)
 {
     uint32_t labels[] = {sample->stack,        sample->thread_name,  sample->tid,    sample->state,
                          sample->syscall_name, sample->wait_channel, sample->process};
     uint64_t hash = hash_bytes(labels, sizeof labels, 0);
     uint32_t found = index_find(&profile->sample_index, hash, is_same_sample, profile, sample);
+    if (ret_sample)
+        *ret_sample = found != INDEX_NONE ? found : (uint32_t)profile->sample_count;
     if (found != INDEX_NONE) {
         profile->samples[found].count += sample->count;
         profile->samples[found].time_ns += sample->time_ns;

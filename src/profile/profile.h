@@ -9,6 +9,7 @@
 #include "fgprof.h"
 #include "base/strings.h"
 #include "capture/thread_state.h"
+#include "profile/timeline.h"
 
 #include <stdbool.h>
 
@@ -71,6 +72,23 @@ struct profile_sample {
     uint64_t time_ns;
 };
 
+#define PROFILE_NO_SAMPLE UINT32_MAX
+
+/* A thread spends a time on a sample, or was not there: PROFILE_NO_SAMPLE. */
+struct profile_run {
+    uint32_t sample;
+    uint64_t time_ns;
+};
+
+/* The order of a thread's time. */
+struct profile_timeline {
+    uint32_t thread_name;
+    uint32_t tid;
+    uint64_t begin_ns;           /* since the recording's start */
+    uint64_t lost_ns;            /* counted, but after the timeline's end */
+    size_t first_run, run_count; /* in profile.runs */
+};
+
 struct fgprof_profile {
     struct strings strings;
     struct profile_process *processes; /* those with samples */
@@ -93,6 +111,11 @@ struct fgprof_profile {
     struct profile_sample *samples;
     size_t sample_count, sample_capacity;
     struct index sample_index;
+    bool has_timelines; /* they were wanted */
+    struct profile_timeline *timelines;
+    size_t timeline_count;
+    struct profile_run *runs; /* of one timeline after the other */
+    size_t run_count;
     uint64_t start_time_ns; /* since 1970 */
     uint64_t period_ns;
     struct fgprof_summary summary;
@@ -150,8 +173,14 @@ int profile_add_stack(struct fgprof_profile *profile, const uint32_t *locations,
                       uint32_t *ret_stack);
 /* Notes that the module's file could not be read, once for each path. Returns 0 or -ENOMEM. */
 int profile_add_unreadable(struct fgprof_profile *profile, const char *path, const char *why);
-/* Adds the counts to the sample of equal stack and labels. */
-int profile_add_sample(struct fgprof_profile *profile, const struct profile_sample *sample);
+/* Adds the counts to the sample of equal stack and labels. `ret_sample` may be NULL. */
+int profile_add_sample(struct fgprof_profile *profile, const struct profile_sample *sample,
+                       uint32_t *ret_sample);
+
+/* Takes over what was kept while sampling. `samples` has the profile's number of each sample of
+ * the stack table, or PROFILE_NO_SAMPLE; `strings` has the threads' names. Returns 0 or -ENOMEM. */
+int profile_set_timelines(struct fgprof_profile *profile, const struct timeline *timeline,
+                          const uint32_t *samples, const struct strings *strings);
 
 /* When all locations have their names: sets what the mappings claim to have, and the summary's
  * samples_unnamed. */

@@ -13,7 +13,7 @@ int profile_view_make(const struct fgprof_profile *profile, struct profile_view 
             continue;
         if (profile->threads == FGPROF_THREADS_BY_NAME)
             sample.tid = 0;
-        err = profile_add_sample(&merged, &sample);
+        err = profile_add_sample(&merged, &sample, NULL);
     }
     index_free(&merged.sample_index);
     if (err)

@@ -79,8 +79,7 @@ void ledger_note_sample(struct ledger *ledger, enum account account, uint32_t sa
     ledger->last_sample[account] = sample;
 }
 
-/* The account whose sample takes what is left of this one: one that is like it, if it may be. */
-static int heir_of(const struct ledger *ledger, enum account account)
+int ledger_heir(const struct ledger *ledger, enum account account)
 {
     static const enum account heirs[ACCOUNT_COUNT][ACCOUNT_COUNT] = {
         [ACCOUNT_RUNNING] = {ACCOUNT_RUNNING, ACCOUNT_RUNNABLE, ACCOUNT_ASLEEP},
@@ -102,7 +101,7 @@ unsigned ledger_settle(struct ledger *ledger, uint64_t period_ns,
     enum account largest = ACCOUNT_RUNNING;
     struct share *share_of_largest = NULL;
     for (unsigned i = 0; i < ACCOUNT_COUNT; i++) {
-        int heir = heir_of(ledger, i);
+        int heir = ledger_heir(ledger, i);
         if (heir < 0)
             return 0;
         if ((unsigned)heir != i) {

@@ -54,6 +54,10 @@ void ledger_book(struct ledger *ledger, uint64_t now_ns, const struct activity *
 struct share ledger_take(struct ledger *ledger, enum account account, uint64_t period_ns);
 void ledger_note_sample(struct ledger *ledger, enum account account, uint32_t sample);
 
+/* The account whose last sample takes what is left of this one at a thread's end: one that is like
+ * it, if it may be. -1: none has a sample. */
+int ledger_heir(const struct ledger *ledger, enum account account);
+
 /* At a thread's end: what is still owed goes to the last sample of its account, or else of another;
  * so do the ticks that only the accounts' parts of one make up together. Fills in up to
  * ACCOUNT_COUNT shares with the samples that they are for, and returns how many. 0 where there was

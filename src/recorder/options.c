@@ -102,6 +102,12 @@ int fgprof_options_set_children(fgprof_options *options, bool are_followed)
     return 0;
 }
 
+int fgprof_options_set_timeline(fgprof_options *options, bool is_wanted)
+{
+    options->has_timeline = is_wanted;
+    return 0;
+}
+
 int fgprof_options_set_progress(fgprof_options *options, fgprof_progress_fn *callback,
                                 void *context)
 {

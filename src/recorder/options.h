@@ -16,6 +16,7 @@ struct fgprof_options {
     bool has_children;
     struct thread_choice choice;
     bool drops_idle; /* samples of threads that never moved */
+    bool has_timeline;
     struct debug_fetch fetch;
     fgprof_progress_fn *progress;
     void *progress_context;

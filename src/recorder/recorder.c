@@ -38,6 +38,9 @@ int fgprof_recorder_new(const fgprof_options *options, fgprof_recorder **ret_rec
         return err;
     }
     recorder->recording.period_ns = 1000000000u / options->rate_hz;
+    if (options->has_timeline)
+        timeline_want(&recorder->recording.timeline, recorder->recording.period_ns,
+                      TIMELINE_RUNS_MAX);
     pthread_mutex_init(&recorder->lock, NULL);
     pthread_condattr_t attributes;
     pthread_condattr_init(&attributes);
@@ -192,6 +195,7 @@ static void summarize(const struct recording *recording, struct fgprof_summary *
     summary->samples_not_captured = recording->samples_not_captured;
     summary->samples_assumed = recording->samples_assumed;
     summary->samples_thinned = recording->samples_thinned;
+    summary->timeline_lost_ns = recording->timeline.lost_ns;
     summary->lacks_files = recording->lacks_files;
     summary->jit_files_refused = recording->jit_files_refused;
     summary->jit_bytes_unread = recording->jit_bytes_unread;
@@ -228,14 +232,16 @@ int fgprof_recorder_run(fgprof_recorder *recorder, fgprof_profile **ret_profile)
     clock_gettime(CLOCK_REALTIME, &wall);
     recording->start_time_ns = (uint64_t)wall.tv_sec * 1000000000u + (uint64_t)wall.tv_nsec;
     recording->start_ns = recorder->spawned_ns ? recorder->spawned_ns : monotonic_ns();
+    recording->timeline.start_ns = recording->start_ns;
     raise_file_limit(recording);
     int err = sample_in_thread(recorder);
     if (err)
         return err;
     idle_drop(recording, recorder->options.threads == FGPROF_THREADS_BY_ID);
     struct fgprof_profile *profile;
-    err = name_profile(&recording->stacks, &recording->spaces, &recording->strings,
-                       recorder->options.names, &recorder->options.fetch, &profile);
+    err = name_profile(&recording->stacks, &recording->timeline, &recording->spaces,
+                       &recording->strings, recorder->options.names, &recorder->options.fetch,
+                       &profile);
     if (err)
         return err;
     profile->start_time_ns = recording->start_time_ns;

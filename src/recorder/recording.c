@@ -15,6 +15,7 @@ int recording_init(struct recording *recording)
 void recording_free(struct recording *recording)
 {
     stack_table_free(&recording->stacks);
+    timeline_free(&recording->timeline);
     unwinder_free(recording->unwinder);
     reaper_free(recording->reaper);
     spaces_free(&recording->spaces);

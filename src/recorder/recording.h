@@ -6,6 +6,7 @@
 #include "base/strings.h"
 #include "module/space.h"
 #include "profile/stack_table.h"
+#include "profile/timeline.h"
 #include "target/reaper.h"
 #include "unwind/unwind.h"
 
@@ -16,10 +17,11 @@ struct recording {
     struct spaces spaces;
     struct unwinder *unwinder;
     struct stack_table stacks;
-    struct strings strings; /* thread names and wait channels */
-    uint64_t start_ns;      /* CLOCK_MONOTONIC: ticks are start_ns + n * period_ns */
-    uint64_t end_ns;        /* 0 until it ends */
-    uint64_t start_time_ns; /* the same moment, since 1970 */
+    struct timeline timeline; /* kept only where it is wanted */
+    struct strings strings;   /* thread names and wait channels */
+    uint64_t start_ns;        /* CLOCK_MONOTONIC: ticks are start_ns + n * period_ns */
+    uint64_t end_ns;          /* 0 until it ends */
+    uint64_t start_time_ns;   /* the same moment, since 1970 */
     uint64_t period_ns;
     uint64_t awake_ns; /* CLOCK_MONOTONIC: the sampling thread has not waited for a tick since */
     struct reaper *reaper;
@@ -31,7 +33,7 @@ struct recording {
     uint64_t threads_seen, threads_chosen; /* of those that were seen */
     pid_t *idle_tids;                      /* at the end: of threads that never moved */
     size_t idle_tid_count, idle_tid_capacity;
-    uint64_t idle_ns; /* what was counted for them, once they are dropped */
+    uint64_t idle_ns;           /* what was counted for them, once they are dropped */
     uint64_t processes_refused; /* descendants that could not be sampled */
     uint64_t samples;
     uint64_t samples_cut;

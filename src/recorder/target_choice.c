@@ -14,8 +14,8 @@ static int stop_counting(struct target *target, struct thread *thread)
     struct activity activity;
     uint64_t now_ns = recording_now_ns(target->recording);
     bool is_known = watch_read_activity(&place, &thread->watch, &activity) == 0;
-    ledger_book(&thread->ledger, now_ns, is_known ? &activity : NULL,
-                thread->is_asleep ? ACCOUNT_ASLEEP : ACCOUNT_RUNNABLE);
+    target_book_until(target->recording, thread, now_ns, is_known ? &activity : NULL,
+                      thread->is_asleep ? ACCOUNT_ASLEEP : ACCOUNT_RUNNABLE);
     int err = target_count_end(target, thread, now_ns, false);
     thread->is_unwanted = true;
     thread->needs_stop = false;

@@ -68,6 +68,7 @@ static int count(struct target *target, struct thread *thread, enum thread_state
         return err;
     struct share share = ledger_take(&thread->ledger, account, recording->period_ns);
     count_again(recording, sample, &share);
+    timeline_give(&recording->timeline, &thread->timeline, thread->name, account, sample);
     if (is_captured) {
         ledger_note_sample(&thread->ledger, account, sample);
         thread->last_sample = sample;
@@ -91,13 +92,30 @@ static const struct activity *activity_of(const struct capture *capture)
     return capture->has_activity ? &capture->activity : NULL;
 }
 
+_Static_assert((int)TIMELINE_ACCOUNTS == (int)ACCOUNT_COUNT, "a timeline has a ledger's accounts");
+
+void target_book_until(struct recording *recording, struct thread *thread, uint64_t now_ns,
+                       const struct activity *activity, enum account account)
+{
+    struct ledger *ledger = &thread->ledger;
+    uint64_t from_ns = ledger->booked_ns, booked_ns[ACCOUNT_COUNT];
+    for (unsigned i = 0; i < ACCOUNT_COUNT; i++)
+        booked_ns[i] = ledger->owed_ns[i];
+    ledger_book(ledger, now_ns, activity, account);
+    for (unsigned i = 0; i < ACCOUNT_COUNT; i++)
+        booked_ns[i] = ledger->owed_ns[i] - booked_ns[i];
+    timeline_book(&recording->timeline, &thread->timeline, (uint32_t)thread->tid, from_ns,
+                  booked_ns);
+}
+
 /* Books the time up to now, by what the kernel said at the capture. */
 static void book(struct target *target, struct thread *thread, enum account account)
 {
     struct recording *recording = target->recording;
     struct ledger *ledger = &thread->ledger;
     uint64_t owed_before_ns = ledger->owed_ns[ACCOUNT_RUNNING];
-    ledger_book(ledger, recording_now_ns(recording), activity_of(target->capture), account);
+    target_book_until(recording, thread, recording_now_ns(recording), activity_of(target->capture),
+                      account);
     recording->running_ns += ledger->owed_ns[ACCOUNT_RUNNING] - owed_before_ns;
 }
 
@@ -114,6 +132,8 @@ void target_count_unmoved(struct target *target, struct thread *thread)
     book(target, thread, ACCOUNT_ASLEEP);
     struct share share = ledger_take(&thread->ledger, ACCOUNT_ASLEEP, recording->period_ns);
     count_again(recording, thread->last_sample, &share);
+    timeline_give(&recording->timeline, &thread->timeline, thread->name, ACCOUNT_ASLEEP,
+                  thread->last_sample);
 }
 
 void target_book_running(struct target *target, struct thread *thread)
@@ -147,7 +167,7 @@ int target_count_not_captured(struct target *target, struct thread *thread)
     if (!thread_is_counted(thread) || !is_gap(target->recording, thread, now_ns))
         return 0;
     thread_forget_sleep(thread);
-    ledger_book(&thread->ledger, now_ns, NULL, ACCOUNT_RUNNABLE);
+    target_book_until(target->recording, thread, now_ns, NULL, ACCOUNT_RUNNABLE);
     return count_active_not_captured(target, thread);
 }
 
@@ -181,13 +201,18 @@ int target_count_end(struct target *target, struct thread *thread, uint64_t unti
     struct recording *recording = target->recording;
     struct ledger *ledger = &thread->ledger;
     struct settlement settlements[ACCOUNT_COUNT];
+    int err;
     if (!thread_is_counted(thread))
         return 0;
     if (is_certain || is_gap(recording, thread, until_ns))
-        ledger_book(ledger, until_ns, NULL, thread->is_asleep ? ACCOUNT_ASLEEP : ACCOUNT_RUNNABLE);
-    if (!has_sample(ledger))
-        return count_active_not_captured(target, thread);
-    int err = borrow_sample(recording, ledger, ACCOUNT_RUNNABLE, ACCOUNT_RUNNING);
+        target_book_until(recording, thread, until_ns, NULL,
+                          thread->is_asleep ? ACCOUNT_ASLEEP : ACCOUNT_RUNNABLE);
+    if (!has_sample(ledger)) {
+        err = count_active_not_captured(target, thread);
+        timeline_drop_owed(&recording->timeline, &thread->timeline);
+        return err;
+    }
+    err = borrow_sample(recording, ledger, ACCOUNT_RUNNABLE, ACCOUNT_RUNNING);
     if (!err)
         err = borrow_sample(recording, ledger, ACCOUNT_RUNNING, ACCOUNT_RUNNABLE);
     if (err)
@@ -195,5 +220,8 @@ int target_count_end(struct target *target, struct thread *thread, uint64_t unti
     unsigned count = ledger_settle(ledger, recording->period_ns, settlements);
     for (unsigned i = 0; i < count; i++)
         count_again(recording, settlements[i].sample, &settlements[i].share);
+    for (unsigned i = 0; i < ACCOUNT_COUNT; i++)
+        timeline_give(&recording->timeline, &thread->timeline, thread->name, i,
+                      ledger->last_sample[ledger_heir(ledger, i)]);
     return 0;
 }

@@ -7,6 +7,10 @@
 /* The thread's time begins at `from_ns`, with the kernel's figures for it now. */
 void target_count_begin(struct target *target, struct thread *thread, uint64_t from_ns);
 
+/* Books the thread's time up to `now_ns`, as ledger_book does, in its timeline too. */
+void target_book_until(struct recording *recording, struct thread *thread, uint64_t now_ns,
+                       const struct activity *activity, enum account account);
+
 /* Counts target->stack, of target->capture, for the thread. Returns 0 or -ENOMEM. */
 int target_count(struct target *target, struct thread *thread);
 

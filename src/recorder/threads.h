@@ -3,6 +3,7 @@
 #define FGPROF_RECORDER_THREADS_H
 
 #include "capture/capture.h"
+#include "profile/timeline.h"
 #include "recorder/ledger.h"
 #include "recorder/pause_budget.h"
 
@@ -15,6 +16,7 @@ struct thread {
     pid_t tid;
     struct watch watch;
     struct ledger ledger;
+    struct timeline_cursor timeline;
     struct pause_budget pause_budget;
     uint32_t last_sample; /* in the stack table: what its last snapshot was counted for */
     uint32_t name;

@@ -35,6 +35,7 @@ struct naming {
     uint32_t *processes; /* by the number of a counted process: its number in the profile + 1; 0:
                             it has no sample yet */
     uint32_t *stacks;    /* by the number of a counted stack: its number in the profile */
+    uint32_t *samples;   /* by the number of a counted sample, as well */
     uint32_t **mappings; /* by space and mapping: its number in the profile + 1; 0: not there yet */
 };
 
@@ -191,7 +192,8 @@ static int process_of(struct naming *naming, uint32_t counted, uint32_t *ret_pro
     return 0;
 }
 
-static int add_sample(struct naming *naming, const struct counted_sample *counted)
+static int add_sample(struct naming *naming, const struct counted_sample *counted,
+                      uint32_t *ret_sample)
 {
     const struct sample_labels *labels = &counted->labels;
     struct strings *strings = &naming->profile->strings;
@@ -213,7 +215,7 @@ static int add_sample(struct naming *naming, const struct counted_sample *counte
         kernel_frames_add(naming->profile, strings_get(naming->strings, labels->kernel_stack),
                           &sample.stack))
         return -ENOMEM;
-    return profile_add_sample(naming->profile, &sample);
+    return profile_add_sample(naming->profile, &sample, ret_sample);
 }
 
 static int add_samples(struct naming *naming)
@@ -225,7 +227,9 @@ static int add_samples(struct naming *naming)
     for (size_t i = 0; i < table->sample_count && !err; i++) {
         /* Where there is neither, what the sample stood for was given to others. */
         if (table->samples[i].count || table->samples[i].time_ns)
-            err = add_sample(naming, &table->samples[i]);
+            err = add_sample(naming, &table->samples[i], &naming->samples[i]);
+        else
+            naming->samples[i] = PROFILE_NO_SAMPLE;
     }
     return err;
 }
@@ -292,8 +296,9 @@ static int name_locations(struct naming *naming)
     return err;
 }
 
-int name_profile(const struct stack_table *table, const struct spaces *spaces,
-                 const struct strings *strings, enum fgprof_names names, struct debug_fetch *fetch,
+int name_profile(const struct stack_table *table, const struct timeline *timeline,
+                 const struct spaces *spaces, const struct strings *strings,
+                 enum fgprof_names names, struct debug_fetch *fetch,
                  struct fgprof_profile **ret_profile)
 {
     struct naming naming = {
@@ -304,7 +309,8 @@ int name_profile(const struct stack_table *table, const struct spaces *spaces,
     naming.stacks = calloc(table->stack_count + 1, sizeof *naming.stacks);
     naming.processes = calloc(table->process_count + 1, sizeof *naming.processes);
     naming.mappings = calloc(spaces->count + 1, sizeof *naming.mappings);
-    if (!naming.processes || !naming.stacks || !naming.mappings)
+    naming.samples = calloc(table->sample_count + 1, sizeof *naming.samples);
+    if (!naming.processes || !naming.stacks || !naming.samples || !naming.mappings)
         err = -ENOMEM;
     if (!err)
         err = add_main_mapping(&naming);
@@ -312,11 +318,14 @@ int name_profile(const struct stack_table *table, const struct spaces *spaces,
         err = add_samples(&naming);
     if (!err)
         err = name_locations(&naming);
+    if (!err && timeline && timeline->is_wanted)
+        err = profile_set_timelines(naming.profile, timeline, naming.samples, strings);
     for (size_t i = 0; naming.mappings && i < spaces->count; i++)
         free(naming.mappings[i]);
     free(naming.mappings);
     free(naming.processes);
     free(naming.stacks);
+    free(naming.samples);
     free(naming.locations);
     free(naming.unnamed);
     shown_names_free(&naming.shown);

@@ -7,10 +7,12 @@
 #include "profile/stack_table.h"
 #include "symbol/debug_fetch.h"
 
-/* `strings` are those of the labels. `fetch`: see symbols_open. Returns 0 or -ENOMEM. The summary's
- * samples_unnamed is set, the rest of it is the caller's. */
-int name_profile(const struct stack_table *table, const struct spaces *spaces,
-                 const struct strings *strings, enum fgprof_names names, struct debug_fetch *fetch,
+/* `timeline` is what was kept of the table's samples, NULL: none was. `strings` are those of the
+ * labels. `fetch`: see symbols_open. Returns 0 or -ENOMEM. The summary's samples_unnamed is set,
+ * the rest of it is the caller's. */
+int name_profile(const struct stack_table *table, const struct timeline *timeline,
+                 const struct spaces *spaces, const struct strings *strings,
+                 enum fgprof_names names, struct debug_fetch *fetch,
                  struct fgprof_profile **ret_profile);
 
 #endif

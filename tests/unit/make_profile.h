@@ -85,7 +85,7 @@ static inline void make_sample(struct fgprof_profile *profile, const uint32_t *l
         .time_ns = count * 10101010,
     };
     assert_int_equal(profile_add_stack(profile, locations, depth, &sample.stack), 0);
-    assert_int_equal(profile_add_sample(profile, &sample), 0);
+    assert_int_equal(profile_add_sample(profile, &sample, NULL), 0);
 }
 
 /* One of thread "app" with one frame. */
@@ -102,7 +102,7 @@ static inline void make_state(struct fgprof_profile *profile, uint32_t location,
         .time_ns = count * 10101010,
     };
     assert_int_equal(profile_add_stack(profile, &location, 1, &sample.stack), 0);
-    assert_int_equal(profile_add_sample(profile, &sample), 0);
+    assert_int_equal(profile_add_sample(profile, &sample, NULL), 0);
 }
 
 /* Two processes, "make" and "a;b c", with a sample each of the same stack and thread. */
@@ -113,7 +113,7 @@ static inline void make_two_processes(struct fgprof_profile *profile, uint32_t l
         struct profile_sample sample = {.thread_name = make_string(profile, "app"), .count = 2 + i};
         assert_int_equal(profile_add_process(profile, 70 + i, names[i], &sample.process), 0);
         assert_int_equal(profile_add_stack(profile, &location, 1, &sample.stack), 0);
-        assert_int_equal(profile_add_sample(profile, &sample), 0);
+        assert_int_equal(profile_add_sample(profile, &sample, NULL), 0);
     }
 }
 

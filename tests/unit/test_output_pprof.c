@@ -526,7 +526,7 @@ static void test_large_values(void **state)
     uint32_t leaf = make_location(profile, 0xffffffff80000010, app, 0, NULL);
     struct profile_sample sample = {.tid = UINT32_MAX, .count = INT64_MAX, .time_ns = INT64_MAX};
     assert_int_equal(profile_add_stack(profile, &leaf, 1, &sample.stack), 0);
-    assert_int_equal(profile_add_sample(profile, &sample), 0);
+    assert_int_equal(profile_add_sample(profile, &sample, NULL), 0);
     struct read_profile *read = read_back(profile);
     assert_true(read->samples[0].values[0] == INT64_MAX);
     assert_true(read->samples[0].values[1] == INT64_MAX);

@@ -169,10 +169,10 @@ static void test_samples_of_equal_stack_and_labels_merge(void **state)
     struct fgprof_profile *profile = *state;
     struct profile_sample sample = {
         .stack = 1, .thread_name = 2, .tid = 3, .count = 10, .time_ns = 100};
-    assert_int_equal(profile_add_sample(profile, &sample), 0);
+    assert_int_equal(profile_add_sample(profile, &sample, NULL), 0);
     sample.count = 5;
     sample.time_ns = 50;
-    assert_int_equal(profile_add_sample(profile, &sample), 0);
+    assert_int_equal(profile_add_sample(profile, &sample, NULL), 0);
     assert_int_equal(profile->sample_count, 1);
     assert_int_equal(profile->samples[0].count, 15);
     assert_int_equal(profile->samples[0].time_ns, 150);
@@ -185,7 +185,7 @@ static void test_samples_of_equal_stack_and_labels_merge(void **state)
     other[5].wait_channel = 9;
     other[6].process = 9;
     for (size_t i = 0; i < 7; i++)
-        assert_int_equal(profile_add_sample(profile, &other[i]), 0);
+        assert_int_equal(profile_add_sample(profile, &other[i], NULL), 0);
     assert_int_equal(profile->sample_count, 8);
     assert_int_equal(profile->samples[0].count, 15);
     assert_int_equal(profile->samples[3].tid, 9);
@@ -206,7 +206,7 @@ static void test_many_rows_of_each_table(void **state)
             assert_int_equal(profile_add_stack(profile, locations, 2, &stack), 0);
             assert_int_equal(stack, i);
             struct profile_sample sample = {.stack = stack, .count = i, .time_ns = 1};
-            assert_int_equal(profile_add_sample(profile, &sample), 0);
+            assert_int_equal(profile_add_sample(profile, &sample, NULL), 0);
         }
     }
     assert_int_equal(profile->sample_count, ROWS);

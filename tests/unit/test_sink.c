@@ -211,7 +211,7 @@ static void test_profile_write_gives_the_error_of_each_format(void **state)
     assert_int_equal(profile_new(&profile), 0);
     assert_int_equal(profile_add_stack(profile, NULL, 0, &stack), 0);
     struct profile_sample sample = {.stack = stack, .count = 1};
-    assert_int_equal(profile_add_sample(profile, &sample), 0);
+    assert_int_equal(profile_add_sample(profile, &sample, NULL), 0);
     for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
         assert_int_equal(fgprof_profile_write(profile, formats[i], fd), -ENOSPC);
     assert_int_equal(fgprof_profile_write(profile, (enum fgprof_format)99, fd), -EINVAL);

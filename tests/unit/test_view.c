@@ -26,7 +26,7 @@ static int set_up(void **state)
                                         .count = rows[i].count,
                                         .time_ns = rows[i].count * 7};
         assert_int_equal(profile_add_stack(profile, &location, 1, &sample.stack), 0);
-        assert_int_equal(profile_add_sample(profile, &sample), 0);
+        assert_int_equal(profile_add_sample(profile, &sample, NULL), 0);
     }
     *state = profile;
     return 0;

@@ -1,0 +1,62 @@
+/* The runs of all threads, as they were begun, become those of one thread after the other. */
+#include "profile/profile.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+static int set_threads(struct fgprof_profile *profile, const struct timeline *timeline,
+                       const struct strings *strings)
+{
+    profile->timelines = calloc(timeline->thread_count + 1, sizeof *profile->timelines);
+    if (!profile->timelines)
+        return -ENOMEM;
+    for (size_t i = 0; i < timeline->thread_count; i++) {
+        const struct timeline_thread *thread = &timeline->threads[i];
+        struct profile_timeline *row = &profile->timelines[i];
+        row->tid = thread->tid;
+        row->lost_ns = thread->lost_ns;
+        if (thread->begin_ns > timeline->start_ns)
+            row->begin_ns = thread->begin_ns - timeline->start_ns;
+        if (strings_intern(&profile->strings, strings_get(strings, thread->name),
+                           &row->thread_name))
+            return -ENOMEM;
+    }
+    profile->timeline_count = timeline->thread_count;
+    return 0;
+}
+
+/* Samples that were told apart while sampling may be one now. */
+static void add_run(struct fgprof_profile *profile, struct profile_timeline *row,
+                    const struct profile_run *run)
+{
+    struct profile_run *runs = &profile->runs[row->first_run];
+    if (row->run_count && runs[row->run_count - 1].sample == run->sample)
+        runs[row->run_count - 1].time_ns += run->time_ns;
+    else
+        runs[row->run_count++] = *run;
+}
+
+int profile_set_timelines(struct fgprof_profile *profile, const struct timeline *timeline,
+                          const uint32_t *samples, const struct strings *strings)
+{
+    int err = set_threads(profile, timeline, strings);
+    profile->runs = calloc(timeline->run_count + 1, sizeof *profile->runs);
+    if (err || !profile->runs)
+        return -ENOMEM;
+    for (size_t i = 0; i < timeline->run_count; i++)
+        profile->timelines[timeline->runs[i].thread].run_count++;
+    for (size_t i = 0; i < profile->timeline_count; i++) {
+        profile->timelines[i].first_run = profile->run_count;
+        profile->run_count += profile->timelines[i].run_count;
+        profile->timelines[i].run_count = 0;
+    }
+    for (size_t i = 0; i < timeline->run_count; i++) {
+        const struct timeline_run *from = &timeline->runs[i];
+        bool is_known = !from->is_owed && from->sample != TIMELINE_NO_SAMPLE;
+        const struct profile_run run = {is_known ? samples[from->sample] : PROFILE_NO_SAMPLE,
+                                        from->time_ns};
+        add_run(profile, &profile->timelines[from->thread], &run);
+    }
+    profile->has_timelines = true;
+    return 0;
+}

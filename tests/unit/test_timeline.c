@@ -1,0 +1,245 @@
+#include "unit.h"
+#include "profile/timeline.h"
+
+/* A period of 10, as a grain. */
+#define PERIOD_NS 10
+
+enum { RUNNING, RUNNABLE, ASLEEP };
+
+static int set_up(void **state)
+{
+    struct timeline *timeline = calloc(1, sizeof *timeline);
+    *state = timeline;
+    if (!timeline)
+        return -1;
+    timeline_want(timeline, PERIOD_NS, 100);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    timeline_free(*state);
+    free(*state);
+    return 0;
+}
+
+/* Books from where the cursor is. */
+static void book(struct timeline *timeline, struct timeline_cursor *cursor, uint64_t running_ns,
+                 uint64_t runnable_ns, uint64_t asleep_ns)
+{
+    const uint64_t booked_ns[] = {running_ns, runnable_ns, asleep_ns};
+    timeline_book(timeline, cursor, 7, cursor->until_ns ? cursor->until_ns : 1000, booked_ns);
+}
+
+static void assert_run(const struct timeline *timeline, size_t number, uint32_t sample,
+                       uint64_t time_ns)
+{
+    assert_true(number < timeline->run_count);
+    assert_false(timeline->runs[number].is_owed);
+    assert_int_equal(timeline->runs[number].sample, sample);
+    assert_int_equal(timeline->runs[number].time_ns, time_ns);
+}
+
+static void test_equal_samples_are_one_run(void **state)
+{
+    struct timeline *timeline = *state;
+    struct timeline_cursor cursor = {0};
+    for (int i = 0; i < 5; i++) {
+        book(timeline, &cursor, 0, 0, 12);
+        timeline_give(timeline, &cursor, 3, ASLEEP, 40);
+    }
+    book(timeline, &cursor, 11, 0, 0);
+    timeline_give(timeline, &cursor, 3, RUNNING, 41);
+    book(timeline, &cursor, 0, 0, 13);
+    timeline_give(timeline, &cursor, 4, ASLEEP, 40);
+    assert_int_equal(timeline->run_count, 3);
+    assert_run(timeline, 0, 40, 60);
+    assert_run(timeline, 1, 41, 11);
+    assert_run(timeline, 2, 40, 13);
+    assert_int_equal(timeline->thread_count, 1);
+    assert_int_equal(timeline->threads[0].tid, 7);
+    assert_int_equal(timeline->threads[0].name, 4);
+    assert_int_equal(timeline->threads[0].begin_ns, 1000);
+}
+
+static void test_threads_have_runs_of_their_own(void **state)
+{
+    struct timeline *timeline = *state;
+    struct timeline_cursor cursors[2] = {0};
+    for (int i = 0; i < 3; i++) {
+        for (uint32_t j = 0; j < 2; j++) {
+            book(timeline, &cursors[j], 0, 0, 10);
+            timeline_give(timeline, &cursors[j], 0, ASLEEP, 5 + j);
+        }
+    }
+    assert_int_equal(timeline->run_count, 2);
+    for (uint32_t j = 0; j < 2; j++) {
+        assert_run(timeline, j, 5 + j, 30);
+        assert_int_equal(timeline->runs[j].thread, j);
+    }
+}
+
+/* It ran in each interval, and no look found it running before the last. */
+static void test_what_is_owed_has_its_place(void **state)
+{
+    struct timeline *timeline = *state;
+    struct timeline_cursor cursor = {0};
+    book(timeline, &cursor, 15, 0, 5);
+    timeline_give(timeline, &cursor, 0, ASLEEP, 1);
+    book(timeline, &cursor, 15, 0, 5);
+    timeline_give(timeline, &cursor, 0, ASLEEP, 2);
+    assert_int_equal(timeline->run_count, 4);
+    assert_true(timeline->runs[0].is_owed);
+    assert_true(timeline->runs[2].is_owed);
+    book(timeline, &cursor, 7, 0, 0);
+    timeline_give(timeline, &cursor, 0, RUNNING, 9);
+    assert_int_equal(timeline->run_count, 5);
+    assert_run(timeline, 0, 9, 15);
+    assert_run(timeline, 1, 1, 5);
+    assert_run(timeline, 2, 9, 15);
+    assert_run(timeline, 3, 2, 5);
+    assert_run(timeline, 4, 9, 7);
+}
+
+/* Less than a tick of another account makes no run of its own: a sleeper that wakes for moments
+ * stays one run. */
+static void test_slivers_wait(void **state)
+{
+    struct timeline *timeline = *state;
+    struct timeline_cursor cursor = {0};
+    for (int i = 0; i < 9; i++) {
+        book(timeline, &cursor, 1, 0, 9);
+        timeline_give(timeline, &cursor, 0, ASLEEP, 1);
+    }
+    assert_int_equal(timeline->run_count, 1);
+    assert_run(timeline, 0, 1, 81);
+    timeline_give(timeline, &cursor, 0, RUNNING, 2);
+    assert_int_equal(timeline->run_count, 2);
+    assert_run(timeline, 1, 2, 9);
+}
+
+/* A random walk: what a sample was given is what its runs hold, whatever was owed for how long. */
+static void test_sums_hold(void **state)
+{
+    struct timeline *timeline = *state;
+    struct timeline_cursor cursor = {0};
+    uint64_t owed_ns[TIMELINE_ACCOUNTS] = {0}, given_ns[8] = {0}, held_ns[8] = {0};
+    uint64_t all_ns = 0;
+    timeline->runs_max = 100000;
+    srand(1);
+    for (int i = 0; i < 5000; i++) {
+        uint64_t booked_ns[TIMELINE_ACCOUNTS];
+        unsigned account = (unsigned)rand() % TIMELINE_ACCOUNTS;
+        uint32_t sample = (uint32_t)rand() % 8;
+        for (unsigned j = 0; j < TIMELINE_ACCOUNTS; j++) {
+            booked_ns[j] = (uint64_t)rand() % 3 ? 0 : (uint64_t)rand() % 25;
+            owed_ns[j] += booked_ns[j];
+            all_ns += booked_ns[j];
+        }
+        book(timeline, &cursor, booked_ns[0], booked_ns[1], booked_ns[2]);
+        if (rand() % 4) {
+            timeline_give(timeline, &cursor, 0, account, sample);
+            given_ns[sample] += owed_ns[account];
+            owed_ns[account] = 0;
+        }
+    }
+    for (unsigned j = 0; j < TIMELINE_ACCOUNTS; j++) {
+        timeline_give(timeline, &cursor, 0, j, j);
+        given_ns[j] += owed_ns[j];
+    }
+    for (size_t i = 0; i < timeline->run_count; i++) {
+        assert_false(timeline->runs[i].is_owed);
+        held_ns[timeline->runs[i].sample] += timeline->runs[i].time_ns;
+    }
+    for (unsigned i = 0; i < 8; i++)
+        assert_int_equal(held_ns[i], given_ns[i]);
+    assert_int_equal(cursor.until_ns, 1000 + all_ns);
+    assert_int_equal(timeline->lost_ns, 0);
+}
+
+static void test_time_that_is_not_booked_is_a_gap(void **state)
+{
+    struct timeline *timeline = *state;
+    struct timeline_cursor cursor = {0};
+    const uint64_t booked_ns[] = {0, 0, 20};
+    book(timeline, &cursor, 0, 0, 20);
+    timeline_give(timeline, &cursor, 0, ASLEEP, 1);
+    timeline_book(timeline, &cursor, 7, 1100, booked_ns);
+    timeline_give(timeline, &cursor, 0, ASLEEP, 1);
+    assert_int_equal(timeline->run_count, 3);
+    assert_run(timeline, 0, 1, 20);
+    assert_run(timeline, 1, TIMELINE_NO_SAMPLE, 80);
+    assert_run(timeline, 2, 1, 20);
+}
+
+static void test_what_is_never_given_is_a_gap(void **state)
+{
+    struct timeline *timeline = *state;
+    struct timeline_cursor cursor = {0};
+    book(timeline, &cursor, 15, 0, 20);
+    timeline_give(timeline, &cursor, 0, ASLEEP, 1);
+    book(timeline, &cursor, 5, 0, 0);
+    timeline_drop_owed(timeline, &cursor);
+    assert_int_equal(timeline->run_count, 3);
+    assert_run(timeline, 0, TIMELINE_NO_SAMPLE, 15);
+    assert_run(timeline, 1, 1, 20);
+    assert_run(timeline, 2, TIMELINE_NO_SAMPLE, 5);
+}
+
+static void test_it_ends_at_its_limit(void **state)
+{
+    struct timeline *timeline = *state;
+    struct timeline_cursor first = {0}, second = {0};
+    timeline->runs_max = 3;
+    book(timeline, &first, 20, 0, 10);
+    timeline_give(timeline, &first, 0, ASLEEP, 1);
+    book(timeline, &second, 0, 0, 10);
+    timeline_give(timeline, &second, 0, ASLEEP, 1);
+    assert_int_equal(timeline->run_count, 3);
+    assert_false(timeline->is_full);
+    book(timeline, &first, 0, 4, 0);
+    timeline_give(timeline, &first, 0, RUNNABLE, 2);
+    assert_true(timeline->is_full);
+    /* What has its place still learns its sample; what would prolong a run is lost as well. */
+    book(timeline, &first, 5, 0, 0);
+    timeline_give(timeline, &first, 0, RUNNING, 3);
+    book(timeline, &second, 0, 0, 10);
+    timeline_give(timeline, &second, 0, ASLEEP, 1);
+    assert_int_equal(timeline->run_count, 3);
+    assert_run(timeline, 0, 3, 20);
+    assert_run(timeline, 1, 1, 10);
+    assert_run(timeline, 2, 1, 10);
+    assert_int_equal(timeline->lost_ns, 19);
+    assert_int_equal(timeline->threads[0].lost_ns, 9);
+    assert_int_equal(timeline->threads[1].lost_ns, 10);
+}
+
+static void test_nothing_is_kept_unless_wanted(void **state)
+{
+    (void)state;
+    struct timeline timeline = {0};
+    struct timeline_cursor cursor = {0};
+    book(&timeline, &cursor, 0, 0, 10);
+    timeline_give(&timeline, &cursor, 0, ASLEEP, 1);
+    timeline_drop_owed(&timeline, &cursor);
+    assert_null(timeline.runs);
+    assert_null(timeline.threads);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_equal_samples_are_one_run),
+        TEST(test_threads_have_runs_of_their_own),
+        TEST(test_what_is_owed_has_its_place),
+        TEST(test_slivers_wait),
+        TEST(test_sums_hold),
+        TEST(test_time_that_is_not_booked_is_a_gap),
+        TEST(test_what_is_never_given_is_a_gap),
+        TEST(test_it_ends_at_its_limit),
+        cmocka_unit_test(test_nothing_is_kept_unless_wanted),
+    };
+    return cmocka_run_group_tests_name("timeline", tests, NULL, NULL);
+}
