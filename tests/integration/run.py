@@ -26,6 +26,7 @@ MODULES = [
     "test_children",
     "test_choosing",
     "test_containers",
+    "test_timeline",
 ]
 AT_ONCE = 3
 # Far more than any test takes: the place where it hangs is printed then.
