@@ -1,0 +1,107 @@
+"""A browser, driven by the W3C WebDriver protocol (w3.org/TR/webdriver2): Debian's chromium."""
+
+import json
+import re
+import shutil
+import subprocess
+import tempfile
+import urllib.error
+import urllib.request
+
+# As root there is no sandbox; nothing but the page is to be loaded.
+FLAGS = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+         "--disable-background-networking", "--disable-component-update", "--disable-sync",
+         "--disable-dev-shm-usage"]
+
+ELEMENT = "element-6066-11e4-a52e-4f735466cecf"  # the key of an element's reference
+KEYS = {"Escape": "\ue00c", "Enter": "\ue007", "Backspace": "\ue003", "ArrowUp": "\ue013",
+        "ArrowDown": "\ue015", "ArrowLeft": "\ue012", "ArrowRight": "\ue014"}
+
+
+class Browser:
+    """One session; ended by close()."""
+
+    def __init__(self, width=1200, height=900, dark=False):
+        self._home = tempfile.TemporaryDirectory(prefix="fgprof-chromium-")
+        self._driver = subprocess.Popen([shutil.which("chromedriver"), "--port=0"],
+                                        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                                        text=True)
+        self._base = None
+        for line in self._driver.stdout:
+            found = re.search(r"started successfully on port (\d+)", line)
+            if found:
+                self._base = f"http://127.0.0.1:{found[1]}"
+                break
+        assert self._base, "chromedriver did not start"
+        flags = [*FLAGS, f"--user-data-dir={self._home.name}", f"--window-size={width},{height}"]
+        if dark:
+            flags.append("--force-dark-mode")
+        answer = self._call("POST", "/session", {"capabilities": {"alwaysMatch": {
+            "browserName": "chrome",
+            "goog:chromeOptions": {"binary": shutil.which("chromium"), "args": flags},
+            "goog:loggingPrefs": {"browser": "ALL"}}}})
+        self._base += "/session/" + answer["sessionId"]
+
+    def _call(self, method, path, body=None):
+        data = json.dumps(body or {}).encode() if method == "POST" else None
+        request = urllib.request.Request(self._base + path, data, method=method,
+                                         headers={"Content-Type": "application/json"})
+        # No proxy of the environment stands between this machine and itself.
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        try:
+            with opener.open(request, timeout=60) as answer:
+                return json.load(answer)["value"]
+        except urllib.error.HTTPError as error:
+            raise AssertionError(f"{method} {path}: {error.read().decode()[:500]}") from None
+
+    def open(self, path):
+        self._call("POST", "/url", {"url": "file://" + path})
+
+    def run(self, script, *arguments):
+        """What the function body `script` returns, in the page."""
+        return self._call("POST", "/execute/sync", {"script": script, "args": list(arguments)})
+
+    def text(self, selector):
+        return self.run("return document.querySelector(arguments[0]).innerText", selector)
+
+    def console(self):
+        """What the console says since the last call: errors, warnings and all else."""
+        return self._call("POST", "/se/log", {"type": "browser"})
+
+    def click(self, selector):
+        element = self._call("POST", "/element", {"using": "css selector", "value": selector})
+        self._call("POST", f"/element/{element[ELEMENT]}/click")
+
+    def choose(self, selector, value):
+        """Chooses an option of a select element, as a user does: the page hears of it."""
+        self.run("const s = document.querySelector(arguments[0]); s.value = arguments[1];"
+                 "s.dispatchEvent(new Event('change', {bubbles: true}))", selector, value)
+
+    def keys(self, *keys):
+        """Presses keys, one after the other."""
+        actions = [{"type": kind, "value": KEYS.get(key, key)}
+                   for key in keys for kind in ("keyDown", "keyUp")]
+        self._act({"type": "key", "id": "keyboard", "actions": actions})
+
+    def mouse(self, x, y, clicks=0):
+        """Moves the mouse there in the window, and clicks."""
+        actions = [{"type": "pointerMove", "x": int(x), "y": int(y), "duration": 0}]
+        for _ in range(clicks):
+            actions += [{"type": "pointerDown", "button": 0}, {"type": "pointerUp", "button": 0}]
+        self._act({"type": "pointer", "id": "mouse", "actions": actions})
+
+    def _act(self, source):
+        self._call("POST", "/actions", {"actions": [source]})
+
+    def screenshot(self):
+        """A PNG, in base64."""
+        return self._call("GET", "/screenshot")
+
+    def close(self):
+        try:
+            self._call("DELETE", "")
+        finally:
+            self._driver.kill()
+            self._driver.wait()
+            self._driver.stdout.close()
+            self._home.cleanup()
