@@ -245,6 +245,9 @@ enum fgprof_format {
     /* speedscope's JSON: one profile a thread, in the order of time. Needs the timeline; of the
      * flags of FGPROF_FOLDED, lines and state hold for it too. */
     FGPROF_SPEEDSCOPE,
+    /* All of the profile, gzipped, for fgprof_profile_read: samples that are not kept too, and
+     * threads as they were recorded. */
+    FGPROF_RAW,
 };
 
 /* How FGPROF_FOLDED writes frames; the others write all they know. */
@@ -282,6 +285,25 @@ FGPROF_API int fgprof_profile_set_threads(fgprof_profile *profile, enum fgprof_t
  * a timeline where none was kept, -ENOMEM; after one, what was written is not whole. */
 FGPROF_API int fgprof_profile_write(const fgprof_profile *profile, enum fgprof_format format,
                                     int fd);
+
+/* Reads what was written as FGPROF_RAW, from the file's beginning: the profile is as it was before,
+ * with all settings as at first. The file need not be trusted: all that is in it is checked.
+ * Errors are open(2)'s and read(2)'s, -ENOMEM, and
+ *   -ENOEXEC          it is no regular file
+ *   -EILSEQ           it is no such recording
+ *   -EPROTONOSUPPORT  it is one of a later version of the format
+ *   -EBADMSG          it is damaged: what is in it, or its checksum
+ *   -ENODATA          it is cut short
+ *   -EFBIG            it has more than 256 MiB once it is inflated */
+FGPROF_API int fgprof_profile_read(const char *path, fgprof_profile **ret_profile);
+
+/* Writes how two profiles differ, as difffolded.pl does (brendangregg/FlameGraph), for
+ * flamegraph.pl: "root;caller;leaf COUNT1 COUNT2" lines, sorted, with the samples of `before` and
+ * of `after`, each as its own settings choose and fold them. `is_normalized`: those of `before` as
+ * if it had as many in all as `after`. Errors as of fgprof_profile_write. */
+FGPROF_API int fgprof_profile_write_difference(const fgprof_profile *before,
+                                               const fgprof_profile *after, bool is_normalized,
+                                               int fd);
 
 FGPROF_API void fgprof_profile_free(fgprof_profile *profile);
 

@@ -16,5 +16,7 @@ enum {
 
 int command_attach(int argc, char **argv);
 int command_run(int argc, char **argv);
+int command_convert(int argc, char **argv);
+int command_diff(int argc, char **argv);
 
 #endif

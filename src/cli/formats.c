@@ -16,6 +16,7 @@ static const struct {
     {"pprof", FGPROF_PPROF, {".pb.gz", ".pprof"}, true},
     {"text", FGPROF_TEXT, {".txt"}, false},
     {"speedscope", FGPROF_SPEEDSCOPE, {".speedscope.json", ".json"}, false},
+    {"raw", FGPROF_RAW, {".fgprof"}, true},
 };
 #define FORMAT_COUNT (sizeof formats / sizeof *formats)
 

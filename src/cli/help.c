@@ -5,9 +5,9 @@
 static const char options_text[] =
     "  -d, --duration TIME   end after TIME: 30s, 1.5m, 2h, 500ms, or seconds\n"
     "  -F, --rate HZ         ticks a second, 1 to 1000 (default 99)\n"
-    "  -f, --format FORMAT   folded (default), pprof, text or speedscope\n"
+    "  -f, --format FORMAT   folded (default), pprof, text, speedscope, or raw\n"
     "  -o, --output FILE     write to FILE; without -f its ending names the format:\n"
-    "                        .folded .collapsed .txt .pb.gz .pprof\n"
+    "                        .folded .collapsed .txt .pb.gz .pprof .fgprof\n"
     "                        .speedscope.json .json; - is stdout\n"
     "  -t, --threads[=tid]   folded: the thread's name (name/tid) as root frame;\n"
     "                        =tid also tells threads of equal name apart\n"
@@ -66,4 +66,48 @@ void help_run(void)
            "Exit status: CMD's, 128+N where signal N ended it; 125 the profiler failed or\n"
            "its command line was wrong, 126 CMD can't be executed, 127 it was not found.\n",
            options_text);
+}
+
+static const char render_text[] =
+    "  -t, --threads[=tid]   folded: the thread's name (name/tid) as root frame;\n"
+    "                        =tid also tells threads of equal name apart\n"
+    "      --lines           folded: file and line in each frame\n"
+    "      --state           folded: what the thread was doing as leaf frame\n"
+    "      --on-cpu          only samples of threads that ran on a CPU\n"
+    "      --off-cpu         only all others\n"
+    "  -h, --help            this text\n"
+    "\n"
+    "Exit status: 0 it was written, 1 it was not, 2 bad command line.\n";
+
+void help_convert(void)
+{
+    printf("usage: fgprof-c convert FILE.fgprof [options]\n"
+           "\n"
+           "Writes a recording that was kept, as by attach -o FILE.fgprof, in other formats:\n"
+           "what attach or run would have written with these options.\n"
+           "\n"
+           "  fgprof-c convert wall.fgprof --threads | flamegraph.pl > wall.svg\n"
+           "  fgprof-c convert wall.fgprof --off-cpu -o waits.pb.gz\n"
+           "\n"
+           "  -f, --format FORMAT   folded (default), pprof, text or raw\n"
+           "  -o, --output FILE     write to FILE; without -f its ending names the format:\n"
+           "                        .folded .collapsed .txt .pb.gz .pprof .fgprof; -: stdout\n"
+           "%s",
+           render_text);
+}
+
+void help_diff(void)
+{
+    printf("usage: fgprof-c diff BEFORE.fgprof AFTER.fgprof [options]\n"
+           "\n"
+           "Writes the stacks of two kept recordings, each with the samples that it has in\n"
+           "BEFORE and in AFTER: flamegraph.pl paints what grew red, what shrank blue.\n"
+           "\n"
+           "  fgprof-c diff -n before.fgprof after.fgprof | flamegraph.pl > diff.svg\n"
+           "\n"
+           "  -n, --normalize       scale BEFORE to as many samples as AFTER has: for\n"
+           "                        recordings of different length\n"
+           "  -o, --output FILE     write to FILE; - is stdout\n"
+           "%s",
+           render_text);
 }

@@ -3,5 +3,7 @@
 
 void help_attach(void);
 void help_run(void);
+void help_convert(void);
+void help_diff(void);
 
 #endif

@@ -13,6 +13,8 @@ static const struct {
 } commands[] = {
     {"attach", command_attach, "sample running processes"},
     {"run", command_run, "start a command and sample it"},
+    {"convert", command_convert, "write a kept recording in another format"},
+    {"diff", command_diff, "show how two kept recordings differ"},
 };
 #define COMMAND_COUNT (sizeof commands / sizeof *commands)
 

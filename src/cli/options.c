@@ -64,16 +64,6 @@ static const struct option long_options[] = {
     {0},
 };
 
-static bool parse_threads(struct cli_options *options, const char *value)
-{
-    options->shows_threads = true;
-    if (!value)
-        return true;
-    options->threads = FGPROF_THREADS_BY_ID;
-    return strcmp(value, "tid") == 0 ||
-           complain("--threads", value, "give --threads=tid, or no value");
-}
-
 static bool parse_debuginfod(struct cli_options *options, const char *value)
 {
     const char *urls = getenv("DEBUGINFOD_URLS");
@@ -84,17 +74,6 @@ static bool parse_debuginfod(struct cli_options *options, const char *value)
     options->debuginfod_limit_ns = DEBUGINFOD_DEFAULT_NS;
     return !value || duration_parse(value, &options->debuginfod_limit_ns) ||
            complain("time limit", value, "give seconds, or a time as 30s or 2m");
-}
-
-static bool set_kept(struct cli_options *options, enum fgprof_kept kept)
-{
-    if (options->kept != FGPROF_KEPT_ALL && options->kept != kept) {
-        fprintf(stderr, "fgprof-c: --on-cpu and --off-cpu exclude each other: give one of them, or "
-                        "none for all samples\n");
-        return false;
-    }
-    options->kept = kept;
-    return true;
 }
 
 static bool set_names(struct cli_options *options, enum fgprof_names names)
@@ -128,7 +107,8 @@ static bool parse_option(struct cli_options *options, int option, const char *va
         options->output = value;
         return *value || complain("output", value, "give a file name, or - for standard output");
     case 't':
-        return parse_threads(options, value);
+        options->shows_threads = true;
+        return threads_parse(value, &options->threads);
     case OPTION_LINES:
         options->shows_lines = true;
         return true;
@@ -136,9 +116,9 @@ static bool parse_option(struct cli_options *options, int option, const char *va
         options->shows_state = true;
         return true;
     case OPTION_ON_CPU:
-        return set_kept(options, FGPROF_KEPT_ON_CPU);
+        return kept_set(&options->kept, FGPROF_KEPT_ON_CPU);
     case OPTION_OFF_CPU:
-        return set_kept(options, FGPROF_KEPT_OFF_CPU);
+        return kept_set(&options->kept, FGPROF_KEPT_OFF_CPU);
     case OPTION_MAX_DEPTH:
         if (!number_parse(value, 1, 1000000, &number))
             return complain("depth", value, "give a number of frames, 1 to 1000000");
@@ -212,8 +192,8 @@ static bool check(struct cli_options *options, int argc, char **argv, bool forma
     if (!format_given && !to_stdout && !format_of_file(options->output, &options->format))
         return false;
     if (format_is_binary(options->format) && to_stdout && isatty(STDOUT_FILENO)) {
-        fprintf(stderr,
-                "fgprof-c: pprof is binary and is not written to a terminal: give -o FILE\n");
+        fprintf(stderr, "fgprof-c: this format is binary and is not written to a terminal: give -o "
+                        "FILE\n");
         return false;
     }
     return true;
@@ -264,7 +244,9 @@ fgprof_options *options_for_library(const struct cli_options *options)
     fgprof_options_set_duration_ns(library, options->duration_ns);
     fgprof_options_set_max_depth(library, options->max_depth);
     fgprof_options_set_max_pause(library, options->max_pause_percent);
-    fgprof_options_set_threads(library, options->threads);
+    /* What is kept can still be joined later. */
+    fgprof_options_set_threads(library, options->format == FGPROF_RAW ? FGPROF_THREADS_BY_ID
+                                                                      : options->threads);
     fgprof_options_set_names(library, options->names);
     fgprof_options_set_timeline(library, options->format == FGPROF_SPEEDSCOPE);
     fgprof_options_set_kernel_stacks(library, options->has_kernel_stacks);

@@ -66,3 +66,23 @@ bool percent_parse(const char *text, double *ret_percent)
     *ret_percent = strtod(text, &end);
     return begins_well && !*end && *ret_percent > 0 && *ret_percent <= 100;
 }
+
+bool threads_parse(const char *value, enum fgprof_threads *threads)
+{
+    if (!value)
+        return true;
+    *threads = FGPROF_THREADS_BY_ID;
+    return strcmp(value, "tid") == 0 ||
+           complain("--threads", value, "give --threads=tid, or no value");
+}
+
+bool kept_set(enum fgprof_kept *kept, enum fgprof_kept value)
+{
+    if (*kept != FGPROF_KEPT_ALL && *kept != value) {
+        fprintf(stderr, "fgprof-c: --on-cpu and --off-cpu exclude each other: give one of them, or "
+                        "none for all samples\n");
+        return false;
+    }
+    *kept = value;
+    return true;
+}

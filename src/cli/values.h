@@ -2,6 +2,8 @@
 #ifndef FGPROF_CLI_VALUES_H
 #define FGPROF_CLI_VALUES_H
 
+#include "fgprof.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
@@ -20,5 +22,11 @@ bool regex_check(const char *text);
 
 /* A number of more than 0, at most 100. */
 bool percent_parse(const char *text, double *ret_percent);
+
+/* The value of --threads: "tid", or NULL for none. Says what is wrong. */
+bool threads_parse(const char *value, enum fgprof_threads *threads);
+
+/* Chooses what is kept, which is said once. Says what is wrong. */
+bool kept_set(enum fgprof_kept *kept, enum fgprof_kept value);
 
 #endif

@@ -8,10 +8,9 @@ static const struct {
                   struct sink *sink);
     bool is_gzip;
 } writers[] = {
-    [FGPROF_FOLDED] = {output_folded, false},
-    [FGPROF_PPROF] = {output_pprof, true},
-    [FGPROF_TEXT] = {output_text, false},
-    [FGPROF_SPEEDSCOPE] = {output_speedscope, false},
+    [FGPROF_FOLDED] = {output_folded, false}, [FGPROF_PPROF] = {output_pprof, true},
+    [FGPROF_TEXT] = {output_text, false},     [FGPROF_SPEEDSCOPE] = {output_speedscope, false},
+    [FGPROF_RAW] = {output_raw, true},
 };
 
 int fgprof_profile_write(const fgprof_profile *profile, enum fgprof_format format, int fd)

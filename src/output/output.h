@@ -12,6 +12,8 @@ void output_pprof(const struct fgprof_profile *profile, const struct profile_vie
                   struct sink *sink);
 void output_speedscope(const struct fgprof_profile *profile, const struct profile_view *view,
                        struct sink *sink);
+void output_raw(const struct fgprof_profile *profile, const struct profile_view *view,
+                struct sink *sink);
 void output_text(const struct fgprof_profile *profile, const struct profile_view *view,
                  struct sink *sink);
 

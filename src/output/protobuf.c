@@ -8,7 +8,7 @@
 #define WIRE_BYTES 2u
 #define VARINT_MAX_BYTES 10
 
-static void append(struct protobuf *message, const void *bytes, size_t length)
+void protobuf_append(struct protobuf *message, const void *bytes, size_t length)
 {
     if (message->error || !length)
         return;
@@ -32,7 +32,7 @@ static size_t encode_varint(unsigned char *to, uint64_t value)
 void protobuf_varint(struct protobuf *message, uint64_t value)
 {
     unsigned char bytes[VARINT_MAX_BYTES];
-    append(message, bytes, encode_varint(bytes, value));
+    protobuf_append(message, bytes, encode_varint(bytes, value));
 }
 
 void protobuf_number(struct protobuf *message, unsigned field, uint64_t value)
@@ -47,7 +47,7 @@ void protobuf_bytes(struct protobuf *message, unsigned field, const void *bytes,
 {
     protobuf_varint(message, field << 3 | WIRE_BYTES);
     protobuf_varint(message, length);
-    append(message, bytes, length);
+    protobuf_append(message, bytes, length);
 }
 
 void protobuf_string(struct protobuf *message, unsigned field, const char *text)
@@ -67,7 +67,7 @@ void protobuf_end(struct protobuf *message, size_t begin)
     unsigned char length[VARINT_MAX_BYTES];
     size_t content_bytes = message->length - begin;
     size_t length_bytes = encode_varint(length, content_bytes);
-    append(message, length, length_bytes); /* makes the room */
+    protobuf_append(message, length, length_bytes); /* makes the room */
     if (message->error)
         return;
     memmove(message->bytes + begin + length_bytes, message->bytes + begin, content_bytes);

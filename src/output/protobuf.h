@@ -12,6 +12,8 @@ struct protobuf {
     int error; /* 0 or -ENOMEM, which stays */
 };
 
+/* Bytes as they are, without a tag. */
+void protobuf_append(struct protobuf *message, const void *bytes, size_t length);
 void protobuf_varint(struct protobuf *message, uint64_t value);
 /* A number; 0 is the default and is not written. */
 void protobuf_number(struct protobuf *message, unsigned field, uint64_t value);

@@ -1,0 +1,15 @@
+/* Reads recordings that were kept (the format is told in output/raw.c). They are others' data: what
+ * is in them is checked, and nothing is allocated that is not there in the file. */
+#ifndef FGPROF_INPUT_RAW_H
+#define FGPROF_INPUT_RAW_H
+
+#include "profile/profile.h"
+
+#define RAW_MAGIC "fgprof-c"
+#define RAW_MAGIC_BYTES 8
+
+/* The profile in these bytes, which are not compressed any more. Nothing can be added to it. Errors
+ * as of fgprof_profile_read. */
+int raw_parse(const uint8_t *data, size_t bytes, struct fgprof_profile **ret_profile);
+
+#endif

@@ -1,0 +1,106 @@
+/* A recording's file: gzip around what raw.h reads. */
+#include "input/raw.h"
+#include "base/array.h"
+#include "base/regular_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <zlib.h>
+
+/* A small file can say that it is without end once it is inflated. A recording of an hour of 10,000
+ * threads has some tens of MB. */
+#define INFLATED_MAX ((size_t)256 << 20)
+
+#define GZIP_WINDOW (15 + 16) /* the largest window; 16 asks for a gzip header (zlib.h) */
+
+struct inflated {
+    uint8_t *bytes;
+    size_t length, capacity;
+};
+
+/* Whether what is there so far may become a recording. */
+static bool begins_well(const struct inflated *out)
+{
+    size_t known = out->length < RAW_MAGIC_BYTES ? out->length : RAW_MAGIC_BYTES;
+    return !known || memcmp(out->bytes, RAW_MAGIC, known) == 0;
+}
+
+/* Inflates what `stream` has as its input. Returns 0, 1 where that was the end, or an error. */
+static int inflate_part(z_stream *stream, struct inflated *out)
+{
+    for (;;) {
+        int err = array_reserve((void **)&out->bytes, &out->capacity, out->length + 4096, 1);
+        if (err)
+            return err;
+        size_t room = out->capacity - out->length;
+        stream->next_out = out->bytes + out->length;
+        stream->avail_out = room > UINT32_MAX ? UINT32_MAX : (uInt)room;
+        uInt before = stream->avail_out;
+        int result = inflate(stream, Z_NO_FLUSH);
+        out->length += before - stream->avail_out;
+        if (!begins_well(out))
+            return -EILSEQ;
+        if (out->length > INFLATED_MAX)
+            return -EFBIG;
+        if (result == Z_STREAM_END)
+            return stream->avail_in ? -EBADMSG : 1;
+        if (result == Z_BUF_ERROR || (result == Z_OK && !stream->avail_in && stream->avail_out))
+            return 0;
+        if (result != Z_OK)
+            return result == Z_MEM_ERROR ? -ENOMEM : -EBADMSG;
+    }
+}
+
+static bool is_gzip(const uint8_t *begin, size_t length)
+{
+    static const uint8_t magic[] = {0x1f, 0x8b, Z_DEFLATED};
+    return memcmp(begin, magic, length < sizeof magic ? length : sizeof magic) == 0;
+}
+
+static int inflate_file(int fd, z_stream *stream, struct inflated *out)
+{
+    uint8_t part[65536];
+    bool is_first = true, has_ended = false;
+    for (;;) {
+        ssize_t got = read(fd, part, sizeof part);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return -errno;
+        if (got == 0)
+            return has_ended ? 0 : -ENODATA;
+        if (has_ended)
+            return -EBADMSG;
+        if (is_first && !is_gzip(part, (size_t)got))
+            return -EILSEQ;
+        is_first = false;
+        stream->next_in = part;
+        stream->avail_in = (uInt)got;
+        int result = inflate_part(stream, out);
+        if (result < 0)
+            return result;
+        has_ended = result > 0;
+    }
+}
+
+int fgprof_profile_read(const char *path, fgprof_profile **ret_profile)
+{
+    struct inflated out = {0};
+    z_stream stream = {0};
+    int fd = open_regular_file(AT_FDCWD, path);
+    if (fd < 0)
+        return fd;
+    int err = inflateInit2(&stream, GZIP_WINDOW) == Z_OK ? 0 : -ENOMEM;
+    if (!err) {
+        err = inflate_file(fd, &stream, &out);
+        inflateEnd(&stream);
+    }
+    close(fd);
+    if (!err)
+        err = raw_parse(out.bytes, out.length, ret_profile);
+    free(out.bytes);
+    return err;
+}

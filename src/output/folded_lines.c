@@ -1,0 +1,181 @@
+#include "output/folded_lines.h"
+#include "output/frame.h"
+#include "output/state.h"
+#include "output/text_buffer.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* In a frame ';' would begin the next. */
+static void replace_separators(struct text_buffer *buffer, size_t from)
+{
+    for (size_t i = from; i < buffer->length; i++) {
+        if (buffer->text[i] == ';')
+            buffer->text[i] = ':';
+    }
+}
+
+/* As perf's stackcollapse marks them: _[i] inlined, _[j] generated. */
+static void append_line(struct text_buffer *buffer, const struct fgprof_profile *profile,
+                        const struct profile_location *location, const struct profile_line *line)
+{
+    const struct profile_function *function = &profile->functions[line->function];
+    text_append_name(buffer, strings_get(&profile->strings, function->name));
+    if (profile->folded_flags & FGPROF_FOLDED_LINES && function->file) {
+        const char *file = strings_get(&profile->strings, function->file);
+        const char *slash = strrchr(file, '/');
+        char number[16];
+        snprintf(number, sizeof number, ":%" PRIu32 ")", line->line);
+        text_append(buffer, " (");
+        text_append_name(buffer, slash ? slash + 1 : file);
+        text_append(buffer, number);
+    }
+    if (line->is_inlined)
+        text_append(buffer, "_[i]");
+    if (location->is_kernel)
+        text_append(buffer, "_[k]");
+    if (location->jit_function_plus_1)
+        text_append(buffer, "_[j]");
+}
+
+/* A frame, and those inlined in it after it: outermost first. */
+static void append_location(struct text_buffer *buffer, const struct fgprof_profile *profile,
+                            const struct profile_location *location)
+{
+    size_t from = buffer->length;
+    if (!location->line_count) {
+        text_append(buffer, buffer->length ? ";" : "");
+        from = buffer->length;
+        frame_append_unnamed(buffer, profile, location,
+                             profile->folded_flags & FGPROF_FOLDED_LINES);
+        replace_separators(buffer, from);
+    }
+    for (uint32_t i = location->line_count; i-- > 0;) {
+        text_append(buffer, buffer->length ? ";" : "");
+        from = buffer->length;
+        append_line(buffer, profile, location, &profile->lines[location->first_line + i]);
+        replace_separators(buffer, from);
+    }
+}
+
+static void append_process(struct text_buffer *buffer, const struct fgprof_profile *profile,
+                           const struct profile_sample *sample)
+{
+    const struct profile_process *process = &profile->processes[sample->process];
+    const char *name = strings_get(&profile->strings, process->name);
+    char pid[16];
+    snprintf(pid, sizeof pid, "/%" PRIu32, process->pid);
+    text_append_name(buffer, *name ? name : "[unnamed]");
+    text_append(buffer, pid);
+    replace_separators(buffer, 0);
+}
+
+static void append_thread(struct text_buffer *buffer, const struct fgprof_profile *profile,
+                          const struct profile_sample *sample)
+{
+    const char *name = strings_get(&profile->strings, sample->thread_name);
+    text_append(buffer, buffer->length ? ";" : "");
+    size_t from = buffer->length;
+    text_append_name(buffer, *name ? name : "[unnamed]");
+    if (sample->tid) {
+        char tid[16];
+        snprintf(tid, sizeof tid, "/%" PRIu32, sample->tid);
+        text_append(buffer, tid);
+    }
+    replace_separators(buffer, from);
+}
+
+/* A name like "step 12" at the end would be read as a count: flamegraph.pl takes the last number of
+ * a line for it, and what is left must not end in another. */
+static void hide_count(struct text_buffer *buffer)
+{
+    size_t at = buffer->length;
+    while (at && strchr("0123456789.", buffer->text[at - 1]))
+        at--;
+    if (at && at < buffer->length && strchr(" \t", buffer->text[at - 1]))
+        buffer->text[at - 1] = '_';
+}
+
+static char *fold(const struct fgprof_profile *profile, const struct profile_sample *sample)
+{
+    struct text_buffer buffer = {0};
+    const struct profile_stack *stack = &profile->stacks[sample->stack];
+    if (profile->folded_flags & FGPROF_FOLDED_PROCESSES)
+        append_process(&buffer, profile, sample);
+    if (profile->folded_flags & FGPROF_FOLDED_THREADS)
+        append_thread(&buffer, profile, sample);
+    for (size_t i = stack->depth; i-- > 0;) {
+        uint32_t location = profile->stack_locations[stack->first_location + i];
+        append_location(&buffer, profile, &profile->locations[location]);
+    }
+    if (!stack->depth)
+        text_append(&buffer, buffer.length ? ";[unknown]" : "[unknown]");
+    if (profile->folded_flags & FGPROF_FOLDED_STATE) {
+        size_t from = buffer.length + 1;
+        text_append(&buffer, ";");
+        state_append_frame(&buffer, profile, sample);
+        replace_separators(&buffer, from);
+    }
+    hide_count(&buffer);
+    if (buffer.error) {
+        text_free(&buffer);
+        return NULL;
+    }
+    return buffer.text;
+}
+
+static int compare(const void *a, const void *b)
+{
+    return strcmp(((const struct folded_line *)a)->stack, ((const struct folded_line *)b)->stack);
+}
+
+/* Of sorted lines: one of each, with the sum; none of less than a tick. */
+static size_t join_equal(struct folded_line *lines, size_t count)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < count;) {
+        struct folded_line sum = {.stack = lines[i].stack};
+        for (; i < count && strcmp(lines[i].stack, sum.stack) == 0; i++) {
+            sum.count += lines[i].count;
+            if (lines[i].stack != sum.stack)
+                free(lines[i].stack);
+        }
+        if (sum.count)
+            lines[kept++] = sum;
+        else
+            free(sum.stack);
+    }
+    return kept;
+}
+
+int folded_lines_make(const struct fgprof_profile *profile, const struct profile_view *view,
+                      struct folded_lines *ret_lines)
+{
+    struct folded_lines lines = {calloc(view->sample_count + 1, sizeof *lines.items), 0};
+    if (!lines.items)
+        return -ENOMEM;
+    for (size_t i = 0; i < view->sample_count; i++) {
+        const struct profile_sample *sample = &view->samples[i];
+        char *stack = fold(profile, sample);
+        if (!stack) {
+            folded_lines_free(&lines);
+            return -ENOMEM;
+        }
+        lines.items[lines.count++] = (struct folded_line){stack, sample->count};
+    }
+    qsort(lines.items, lines.count, sizeof *lines.items, compare);
+    lines.count = join_equal(lines.items, lines.count);
+    *ret_lines = lines;
+    return 0;
+}
+
+void folded_lines_free(struct folded_lines *lines)
+{
+    for (size_t i = 0; i < lines->count; i++)
+        free(lines->items[i].stack);
+    free(lines->items);
+    *lines = (struct folded_lines){0};
+}

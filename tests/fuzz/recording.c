@@ -1,0 +1,71 @@
+/* Kept recordings, without gzip and its checksum around them: any bytes behind the version. What is
+ * read is written in all formats, and again as a recording, which is read alike. */
+#include "input.h"
+#include "input/raw.h"
+#include "output/output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define FRAMES_MAX 4096 /* that are written: one stack may be that of many samples */
+
+static size_t frames_of(const struct fgprof_profile *profile)
+{
+    size_t frames = 0;
+    for (size_t i = 0; i < profile->sample_count; i++)
+        frames += profile->stacks[profile->samples[i].stack].depth;
+    return frames;
+}
+
+static void write_all(struct fgprof_profile *profile, int fd)
+{
+    fgprof_profile_set_folded_flags(profile, 7);
+    fgprof_profile_set_threads(profile, FGPROF_THREADS_BY_NAME);
+    for (int format = 0; format < FGPROF_RAW; format++)
+        must(fgprof_profile_write(profile, (enum fgprof_format)format, fd) == 0);
+    must(fgprof_profile_write_difference(profile, profile, true, fd) == 0);
+}
+
+static void read_again(const struct fgprof_profile *profile)
+{
+    char path[64];
+    struct fgprof_profile *again;
+    int fd = memfd_create("recording", MFD_CLOEXEC);
+    must(fd >= 0 && fgprof_profile_write(profile, FGPROF_RAW, fd) == 0);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    must(fgprof_profile_read(path, &again) == 0);
+    must(again->sample_count == profile->sample_count);
+    must(!again->sample_count || memcmp(again->samples, profile->samples,
+                                        again->sample_count * sizeof *again->samples) == 0);
+    fgprof_profile_free(again);
+    close(fd);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+    static const uint8_t begin[] = {'f', 'g', 'p', 'r', 'o', 'f', '-', 'c', 1, 0, 0, 0};
+    struct fgprof_profile *profile;
+    uint8_t *file = malloc(sizeof begin + bytes);
+    if (!file)
+        abort();
+    memcpy(file, begin, sizeof begin);
+    if (bytes)
+        memcpy(file + sizeof begin, data, bytes);
+    int err = raw_parse(file, sizeof begin + bytes, &profile);
+    free(file);
+    must(err == 0 || err == -EBADMSG);
+    if (err)
+        return 0;
+    int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    must(nowhere >= 0);
+    if (frames_of(profile) <= FRAMES_MAX)
+        write_all(profile, nowhere);
+    read_again(profile);
+    close(nowhere);
+    fgprof_profile_free(profile);
+    return 0;
+}

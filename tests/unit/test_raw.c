@@ -1,0 +1,343 @@
+#include "make_profile.h"
+#include "input/raw.h"
+#include "profile/columns.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <zlib.h>
+
+static const enum fgprof_format formats[] = {FGPROF_FOLDED, FGPROF_PPROF, FGPROF_TEXT, FGPROF_RAW};
+#define FORMATS (sizeof formats / sizeof *formats)
+
+/* Something of everything that a profile may have. */
+static struct fgprof_profile *make_all(void)
+{
+    struct fgprof_profile *profile = make_profile();
+    uint32_t app = make_mapping(profile, 0x400000, "/srv/app", "0011ff");
+    uint32_t library = make_mapping(profile, 0x7f0000000000, "/usr/lib/libx.so", "");
+    struct made_line lines[] = {{"inner", "in.h", 3, true}, {"outer", "a.c", 70000, false}, {0}};
+    uint32_t leaf = make_location(profile, 0x400123, app, 0x23, lines);
+    uint32_t root = make_function(profile, 0x400456, app, "main", "a.c", 9);
+    uint32_t unnamed = make_location(profile, 0x7f0000000010, library, 0, NULL);
+    uint32_t kernel, note, jit, function;
+    bool is_new;
+    assert_int_equal(profile_add_kernel_function(profile, "ep_poll", &kernel), 0);
+    assert_int_equal(profile_add_note(profile, "[truncated: max depth]", &note), 0);
+    assert_int_equal(profile_add_function(profile, "run app.js:1", "", "app.js", &function), 0);
+    assert_int_equal(
+        profile_add_jit_location(profile, 0x99, PROFILE_NO_MAPPING, function, &jit, &is_new), 0);
+    struct profile_line line = {.function = function, .line = 12};
+    assert_int_equal(profile_set_lines(profile, jit, &line, 1), 0);
+    profile->mappings[library].has_bias = true;
+    profile->mappings[library].bias = 0x7effffff0000;
+    profile->locations[leaf].has_debug_info = true;
+    MAKE_SAMPLE(profile, "pool", 12, 3, leaf, root);
+    MAKE_SAMPLE(profile, "pool", 13, 40, leaf, root);
+    MAKE_SAMPLE(profile, "\xc3\xa4;\n", 14, 500, jit, unnamed, root);
+    MAKE_SAMPLE(profile, "app", 11, 1, unnamed, note);
+    make_sample(profile, NULL, 0, "app", 11, 2);
+    make_state(profile, kernel, THREAD_SLEEPING, "epoll_wait", "ep_poll", 7);
+    make_state(profile, kernel, THREAD_RUNNING, "", "", UINT64_MAX);
+    assert_int_equal(profile_add_unreadable(profile, "/gone", "damaged"), 0);
+    profile->start_time_ns = 1790000000000000000;
+    profile->period_ns = 10101010;
+    profile->summary.elapsed_ns = 2000000000;
+    profile->summary.samples = 553;
+    profile->summary.pause_share = 0.0123;
+    profile->summary.lacks_files = true;
+    profile->summary.error = -ENOMEM;
+    profile_finish(profile);
+    return profile;
+}
+
+static int read_back(const void *bytes, size_t length, struct fgprof_profile **ret_profile)
+{
+    char path[64];
+    int fd = file_of(bytes, length);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    int err = fgprof_profile_read(path, ret_profile);
+    close(fd);
+    return err;
+}
+
+/* The caller frees it. */
+static unsigned char *inflated(const char *bytes, size_t length, size_t *ret_length)
+{
+    z_stream stream = {.next_in = (unsigned char *)bytes, .avail_in = (uInt)length};
+    enum { ROOM = 1 << 20 };
+    unsigned char *out = malloc(ROOM);
+    assert_non_null(out);
+    stream.next_out = out;
+    stream.avail_out = ROOM;
+    assert_int_equal(inflateInit2(&stream, 31), Z_OK);
+    assert_int_equal(inflate(&stream, Z_FINISH), Z_STREAM_END);
+    *ret_length = ROOM - stream.avail_out;
+    inflateEnd(&stream);
+    return out;
+}
+
+static void assert_equal_output(const struct fgprof_profile *one, const struct fgprof_profile *two)
+{
+    for (size_t i = 0; i < FORMATS; i++) {
+        size_t length[2];
+        char *text[2] = {written(one, formats[i], &length[0]),
+                         written(two, formats[i], &length[1])};
+        assert_int_equal(length[0], length[1]);
+        assert_memory_equal(text[0], text[1], length[0]);
+        free(text[0]);
+        free(text[1]);
+    }
+}
+
+static void test_what_is_read_is_written_alike(void **state)
+{
+    (void)state;
+    size_t length;
+    struct fgprof_profile *profile = make_all(), *again;
+    char *file = written(profile, FGPROF_RAW, &length);
+    assert_int_equal(read_back(file, length, &again), 0);
+    free(file);
+    assert_memory_equal(&again->summary, &profile->summary, sizeof again->summary);
+    assert_string_equal(fgprof_profile_unreadable_module(again, 0), "/gone (damaged)");
+    assert_null(fgprof_profile_unreadable_module(again, 1));
+    for (unsigned flags = 0; flags < 8; flags++) {
+        for (int choice = 0; choice < 6; choice++) {
+            struct fgprof_profile *both[] = {profile, again};
+            for (size_t i = 0; i < 2; i++) {
+                assert_int_equal(fgprof_profile_set_folded_flags(both[i], flags), 0);
+                assert_int_equal(fgprof_profile_set_kept(both[i], (enum fgprof_kept)(choice / 2)),
+                                 0);
+                assert_int_equal(
+                    fgprof_profile_set_threads(both[i], (enum fgprof_threads)(choice % 2)), 0);
+            }
+            assert_equal_output(profile, again);
+        }
+    }
+    fgprof_profile_free(profile);
+    fgprof_profile_free(again);
+}
+
+static void test_all_is_kept_whatever_is_chosen(void **state)
+{
+    (void)state;
+    size_t length;
+    struct fgprof_profile *profile = make_all(), *again;
+    assert_int_equal(fgprof_profile_set_kept(profile, FGPROF_KEPT_ON_CPU), 0);
+    assert_int_equal(fgprof_profile_set_threads(profile, FGPROF_THREADS_BY_NAME), 0);
+    char *file = written(profile, FGPROF_RAW, &length);
+    assert_int_equal(read_back(file, length, &again), 0);
+    free(file);
+    assert_int_equal(again->kept, FGPROF_KEPT_ALL);
+    fgprof_profile_free(profile);
+    profile = make_all();
+    assert_equal_output(profile, again);
+    fgprof_profile_free(profile);
+    fgprof_profile_free(again);
+}
+
+static void test_an_empty_profile(void **state)
+{
+    (void)state;
+    size_t length;
+    struct fgprof_profile *profile = make_profile(), *again;
+    char *file = written(profile, FGPROF_RAW, &length);
+    assert_int_equal(read_back(file, length, &again), 0);
+    assert_equal_output(profile, again);
+    free(file);
+    fgprof_profile_free(profile);
+    fgprof_profile_free(again);
+}
+
+/* A file of version 1 that was committed: later programs read it, and write it alike until the
+ * format is another. What is compared is inflated, as zlib may compress in another way. */
+static void test_the_golden_file(void **state)
+{
+    (void)state;
+    size_t length, golden_length, file_length;
+    struct fgprof_profile *profile = make_all(), *golden;
+    int fd = open(GOLDEN "/version-1.fgprof", O_RDONLY | O_CLOEXEC);
+    assert_true(fd >= 0);
+    char *golden_file = contents_of(fd, &golden_length);
+    close(fd);
+    assert_int_equal(fgprof_profile_read(GOLDEN "/version-1.fgprof", &golden), 0);
+    assert_equal_output(profile, golden);
+    char *file = written(profile, FGPROF_RAW, &file_length);
+    unsigned char *one = inflated(golden_file, golden_length, &golden_length);
+    unsigned char *two = inflated(file, file_length, &length);
+    assert_int_equal(length, golden_length);
+    assert_memory_equal(one, two, length);
+    free(one);
+    free(two);
+    free(file);
+    free(golden_file);
+    fgprof_profile_free(profile);
+    fgprof_profile_free(golden);
+}
+
+static void test_a_cut_file(void **state)
+{
+    (void)state;
+    size_t length;
+    struct fgprof_profile *profile = make_all(), *again;
+    char *file = written(profile, FGPROF_RAW, &length);
+    for (size_t cut = 0; cut < length; cut++)
+        assert_int_equal(read_back(file, cut, &again), -ENODATA);
+    file[length] = 1; /* in place of the NUL that contents_of puts there */
+    assert_int_equal(read_back(file, length + 1, &again), -EBADMSG);
+    free(file);
+    fgprof_profile_free(profile);
+}
+
+/* Every bit of the file: an error, or where it means nothing (the time in gzip's header, what fills
+ * the last byte) the same
+ * profile. */
+static void test_a_damaged_file(void **state)
+{
+    (void)state;
+    size_t length, unharmed = 0;
+    struct fgprof_profile *profile = make_all(), *again;
+    char *file = written(profile, FGPROF_RAW, &length);
+    for (size_t bit = 0; bit < length * 8; bit++) {
+        file[bit / 8] ^= (char)(1 << bit % 8);
+        int err = read_back(file, length, &again);
+        if (err) {
+            assert_true(err == -EBADMSG || err == -ENODATA || err == -EILSEQ);
+        } else {
+            assert_equal_output(profile, again);
+            fgprof_profile_free(again);
+            unharmed++;
+        }
+        file[bit / 8] ^= (char)(1 << bit % 8);
+    }
+    assert_in_range(unharmed, 1, 64);
+    free(file);
+    fgprof_profile_free(profile);
+}
+
+/* The same without gzip and its checksum around it, as of one who means harm: what is read can be
+ * written. */
+static void test_damaged_contents(void **state)
+{
+    (void)state;
+    size_t length;
+    struct fgprof_profile *profile = make_all(), *again;
+    char *file = written(profile, FGPROF_RAW, &length);
+    unsigned char *bytes = inflated(file, length, &length);
+    size_t refused = 0;
+    for (size_t i = 0; i < length; i++) {
+        for (unsigned value = 0; value < 256; value += value < 4 ? 1 : 63) {
+            unsigned char before = bytes[i];
+            bytes[i] = (unsigned char)value;
+            int err = raw_parse(bytes, length, &again);
+            bytes[i] = before;
+            refused += err != 0;
+            if (err)
+                continue;
+            for (size_t j = 0; j < FORMATS; j++)
+                free(written(again, formats[j], NULL));
+            fgprof_profile_free(again);
+        }
+    }
+    assert_in_range(refused, length, SIZE_MAX);
+    for (size_t cut = 0; cut < length; cut++) {
+        unsigned char *part = malloc(cut + !cut);
+        memcpy(part, bytes, cut);
+        assert_int_equal(raw_parse(part, cut, &again), cut < 12 ? -EILSEQ : -EBADMSG);
+        free(part);
+    }
+    free(bytes);
+    free(file);
+    fgprof_profile_free(profile);
+}
+
+static void test_other_versions_and_sections(void **state)
+{
+    (void)state;
+    size_t length;
+    struct fgprof_profile *profile = make_all(), *again;
+    char *file = written(profile, FGPROF_RAW, &length);
+    unsigned char *bytes = inflated(file, length, &length);
+    bytes[8] = 2;
+    assert_int_equal(raw_parse(bytes, length, &again), -EPROTONOSUPPORT);
+    bytes[8] = 0;
+    assert_int_equal(raw_parse(bytes, length, &again), -EBADMSG);
+    bytes[8] = 1;
+    /* Sections of later programs: of a number that may become a column, and of a large one. */
+    static const unsigned char unknown[] = {127, 3, 1, 2, 3, 0xff, 0xff, 0x7f, 1, 9};
+    memcpy(bytes + length, unknown, sizeof unknown);
+    assert_int_equal(raw_parse(bytes, length + sizeof unknown, &again), 0);
+    assert_equal_output(profile, again);
+    fgprof_profile_free(again);
+    bytes[length + 1] = 100; /* longer than the file */
+    assert_int_equal(raw_parse(bytes, length + sizeof unknown, &again), -EBADMSG);
+    bytes[length] = 35; /* one that is there already */
+    bytes[length + 1] = 3;
+    assert_int_equal(raw_parse(bytes, length + sizeof unknown, &again), -EBADMSG);
+    free(bytes);
+    free(file);
+    fgprof_profile_free(profile);
+}
+
+static void test_what_is_no_recording(void **state)
+{
+    (void)state;
+    size_t length;
+    struct fgprof_profile *profile = make_all(), *again;
+    for (size_t i = 0; i < FORMATS - 1; i++) {
+        char *file = written(profile, formats[i], &length);
+        assert_int_equal(read_back(file, length, &again), -EILSEQ);
+        free(file);
+    }
+    fgprof_profile_free(profile);
+    assert_int_equal(read_back("", 0, &again), -ENODATA);
+    assert_int_equal(fgprof_profile_read("/dev/null", &again), -ENOEXEC);
+    assert_int_equal(fgprof_profile_read("/", &again), -ENOEXEC);
+    assert_int_equal(fgprof_profile_read("/nonexistent/file", &again), -ENOENT);
+}
+
+/* 300 MB of zeros behind a good beginning, in 300 KB. */
+static void test_a_file_that_grows_too_much(void **state)
+{
+    (void)state;
+    enum { PART = 1 << 20, PARTS = 300 };
+    struct fgprof_profile *again;
+    size_t length;
+    static unsigned char zeros[PART];
+    int fd = file_of_text("");
+    struct sink *sink = malloc(sizeof *sink);
+    assert_non_null(sink);
+    sink_open(sink, fd, true);
+    sink_write(sink, RAW_MAGIC "\1\0\0\0", 12);
+    for (size_t i = 0; i < PARTS; i++)
+        sink_write(sink, zeros, sizeof zeros);
+    assert_int_equal(sink_close(sink), 0);
+    char *file = contents_of(fd, &length);
+    assert_int_equal(read_back(file, length, &again), -EFBIG);
+    free(file);
+    free(sink);
+    close(fd);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1) { /* writes the golden file: for another version of the format */
+        struct fgprof_profile *profile = make_all();
+        int fd = open(argv[1], O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+        int err = fgprof_profile_write(profile, FGPROF_RAW, fd);
+        fgprof_profile_free(profile);
+        return err || close(fd);
+    }
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_what_is_read_is_written_alike),
+        cmocka_unit_test(test_all_is_kept_whatever_is_chosen),
+        cmocka_unit_test(test_an_empty_profile),
+        cmocka_unit_test(test_the_golden_file),
+        cmocka_unit_test(test_a_cut_file),
+        cmocka_unit_test(test_a_damaged_file),
+        cmocka_unit_test(test_damaged_contents),
+        cmocka_unit_test(test_other_versions_and_sections),
+        cmocka_unit_test(test_what_is_no_recording),
+        cmocka_unit_test(test_a_file_that_grows_too_much),
+    };
+    return cmocka_run_group_tests_name("raw", tests, NULL, NULL);
+}
