@@ -27,6 +27,7 @@ MODULES = [
     "test_choosing",
     "test_containers",
     "test_timeline",
+    "test_kept",
 ]
 AT_ONCE = 3
 # Far more than any test takes: the place where it hangs is printed then.

@@ -1,0 +1,160 @@
+"""Recordings that are kept: converted to each format, compared, and refused where they are damaged."""
+
+import glob
+import os
+import re
+import subprocess
+
+from harness import Skip, folded, tool
+
+
+def kept(world, name="kept", duration="1s"):
+    """A recording of a process, made once."""
+    path = world.path(name + ".fgprof")
+    if not os.path.exists(path):
+        with world.running("states", 60) as target:
+            world.attach(target, "-o", path, duration=duration)
+    return path
+
+
+def converted(world, *arguments):
+    done = world.fgprof("convert", *arguments)
+    assert done.returncode == 0 and not done.stderr, done
+    return done.stdout
+
+
+def flame_graph(path):
+    script = next(iter(glob.glob("/usr/share/perl5/**/flamegraph.pl", recursive=True)), None)
+    if not script:
+        raise Skip("no flamegraph.pl")
+    return tool("perl", script, path)
+
+
+def samples_of(path):
+    """What pprof reads: (values, labels) of all samples."""
+    raw = tool("go", "tool", "pprof", "-symbolize=none", "-raw", path)
+    text = raw[raw.index("Samples:"):raw.index("Locations")]
+    found = re.findall(r"^ +(\d+) +(\d+) +(\d+) +(\d+): [\d ]+\n((?: {4,}\S+:.*\n)*)", text, re.M)
+    assert found, text[:1000]
+    return sorted(found)
+
+
+def test_a_kept_recording_becomes_each_format(world):
+    path = kept(world)
+    results = {ending: world.path("converted" + ending) for ending in (".folded", ".txt", ".pb.gz")}
+    for result in results.values():
+        assert not converted(world, path, "-o", result)
+    stacks = folded(open(results[".folded"]).read())
+    total = sum(stacks.values())
+    assert f"<title>all ({total} samples, 100%)" in flame_graph(results[".folded"])
+    text = open(results[".txt"]).read()
+    assert int(re.match(r"wallclock profile: total (\d+)\n", text)[1]) == total
+    for name in "in_spin", "nanosleep", "read":
+        assert name in tool("go", "tool", "pprof", "-top", results[".pb.gz"]), name
+        assert any(name in stack[-1] or name in stack[-2] for stack in stacks), name
+    assert sum(int(values[0]) for values in samples_of(results[".pb.gz"])) == total
+    # A copy is as good.
+    copy = world.path("copy.fgprof")
+    converted(world, path, "-o", copy)
+    assert converted(world, copy) == open(results[".folded"]).read()
+
+
+def test_what_is_kept_is_chosen_when_it_is_converted(world):
+    path = kept(world)
+    total = sum(folded(converted(world, path)).values())
+    parts = [folded(converted(world, path, option)) for option in ("--on-cpu", "--off-cpu")]
+    assert all(parts) and abs(sum(sum(part.values()) for part in parts) - total) <= 1
+    by_name, by_id = (folded(converted(world, path, option)) for option in ("--threads", "--threads=tid"))
+    assert by_name and not any("/" in stack[0] for stack in by_name)
+    assert by_id and all(re.search(r"/\d+$", stack[0]) for stack in by_id)
+    assert any(stack[-1] == "[running]" for stack in folded(converted(world, path, "--state")))
+    assert re.search(r"\(states\.c:\d+\)", converted(world, path, "--lines"))
+    assert '"tid"' not in converted(world, path, "-f", "text")
+    assert '"tid"' in converted(world, path, "-f", "text", "--threads=tid")
+
+
+def test_diff_has_both_counts(world):
+    before, after = kept(world), kept(world, "short", "400ms")
+    counts = [folded(converted(world, path)) for path in (before, after)]
+    path = world.path("diff.folded")
+    for option in [], ["--normalize"]:
+        done = world.fgprof("diff", before, after, "-o", path, *option)
+        assert done.returncode == 0 and not done.stdout and not done.stderr, done
+        seen = {}
+        for line in open(path).read().splitlines():
+            stack, one, two = re.fullmatch(r"(.*\S) (\d+) (\d+)", line).groups()
+            seen[tuple(stack.split(";"))] = (int(one), int(two))
+        assert list(seen) and set(seen) == set(counts[0]) | set(counts[1])
+        scale = sum(counts[1].values()) / sum(counts[0].values()) if option else 1
+        for stack, (one, two) in seen.items():
+            assert abs(one - counts[0].get(stack, 0) * scale) <= 1, stack
+            assert two == counts[1].get(stack, 0), stack
+
+
+def test_flamegraph_paints_a_diff(world):
+    before, after = kept(world), kept(world, "short", "400ms")
+    path = world.path("painted.folded")
+    red, blue = r'fill="rgb\(255,(\d+),\1\)"', r'fill="rgb\((\d+),\1,255\)"'
+    for pair, wanted, other in (((before, after), blue, red), ((after, before), red, blue)):
+        world.fgprof("diff", *pair, "-o", path)
+        svg = flame_graph(path)
+        values = [[int(v) for v in re.findall(colour, svg) if int(v) < 255] for colour in (wanted, other)]
+        assert len(values[0]) > len(values[1]), values
+
+
+def refused(world, path, words):
+    for arguments in (["convert", path, "-o", world.path("never.folded")],
+                      ["diff", kept(world), path, "-o", world.path("never.folded")]):
+        done = world.fgprof(*arguments)
+        assert done.returncode == 1 and not done.stdout, done
+        assert words in done.stderr and path in done.stderr, (words, done.stderr)
+        assert len(done.stderr.splitlines()) == 1, done.stderr
+        assert not glob.glob(world.directory + "/*never*"), "nothing is left behind"
+
+
+def test_what_is_no_good_recording_is_refused(world):
+    good = open(kept(world), "rb").read()
+    pprof = world.path("foreign.pb.gz")
+    converted(world, kept(world), "-o", pprof)
+    fifo = world.path("fifo.fgprof")
+    os.mkfifo(fifo)
+    middle = len(good) // 2
+    for name, data, words in (
+            ("damaged", good[:middle] + bytes([good[middle] ^ 4]) + good[middle + 1:], "damaged"),
+            ("longer", good + b"x", "damaged"), ("cut", good[:-1], "cut short"),
+            ("empty", b"", "cut short"), ("text", b"main;read 12\n", "not a recording")):
+        path = world.path(name + ".fgprof")
+        open(path, "wb").write(data)
+        refused(world, path, words)
+    refused(world, pprof, "not a recording")
+    refused(world, fifo, "no regular file")
+    refused(world, world.path("missing.fgprof"), "No such file")
+
+
+def test_command_line_of_convert_and_diff(world):
+    for arguments, word in ((["convert"], "one recording"), (["convert", "a", "b"], "one recording"),
+                            (["diff", "a"], "two recordings"), (["convert", "a", "-f", "svg"], "svg"),
+                            (["convert", "a", "-o", "x.svg"], "x.svg"),
+                            (["convert", "a", "-n"], "invalid"), (["diff", "a", "b", "-f", "raw"], "invalid"),
+                            (["convert", "a", "--normalize"], "normalize"),
+                            (["diff", "a", "b", "--on-cpu", "--off-cpu"], "exclude")):
+        done = world.fgprof(*arguments)
+        assert done.returncode == 2 and not done.stdout, (arguments, done)
+        assert word in done.stderr, (arguments, done.stderr)
+    source = open(world.source + "/src/cli/render.c").read()
+    man = open(world.source + "/man/fgprof-c.1").read().replace("\\-", "-")
+    helps = [world.fgprof(command, "--help").stdout for command in ("convert", "diff")]
+    for option in re.findall(r'\{"([a-z-]+)", (?:required|optional|no)_argument', source):
+        assert option in man and "--" + option in "".join(helps), option
+    for text in helps:
+        assert 5 < len(text.splitlines()) <= 40 and max(map(len, text.splitlines())) <= 80, text
+
+
+def test_pprof_writes_the_same_profile_again(world):
+    path, again = world.path("round.pb.gz"), world.path("round-again.pb.gz")
+    converted(world, kept(world), "-o", path, "--threads=tid")
+    tool("go", "tool", "pprof", "-symbolize=none", "-proto", "-output", again, path)
+    assert samples_of(again) == samples_of(path)
+    tops = [re.sub(r"^File: .*\n", "", tool("go", "tool", "pprof", "-symbolize=none", "-top", p))
+            for p in (path, again)]
+    assert tops[0] == tops[1], tops
