@@ -248,6 +248,7 @@ enum fgprof_format {
     /* All of the profile, gzipped, for fgprof_profile_read: samples that are not kept too, and
      * threads as they were recorded. */
     FGPROF_RAW,
+    FGPROF_HTML,   /* a page with a flame graph, alone; with threads by id it tells all apart */
 };
 
 /* How FGPROF_FOLDED writes frames; the others write all they know. */
@@ -279,6 +280,10 @@ FGPROF_API int fgprof_profile_set_kept(fgprof_profile *profile, enum fgprof_kept
  * what one by name had given. The default is as it was recorded. -EINVAL for a value that is none
  * of the enum's. */
 FGPROF_API int fgprof_profile_set_threads(fgprof_profile *profile, enum fgprof_threads threads);
+
+/* The command line that the profile was made by: FGPROF_HTML shows it. Copied; NULL: none, the
+ * default. -ENOMEM. */
+FGPROF_API int fgprof_profile_set_command(fgprof_profile *profile, const char *command);
 
 /* Writes to `fd`, from its current offset. Errors are write(2)'s (-EPIPE only where SIGPIPE is
  * ignored), -EINVAL for an unknown format, -ENODATA for one that needs

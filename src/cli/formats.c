@@ -17,6 +17,7 @@ static const struct {
     {"text", FGPROF_TEXT, {".txt"}, false},
     {"speedscope", FGPROF_SPEEDSCOPE, {".speedscope.json", ".json"}, false},
     {"raw", FGPROF_RAW, {".fgprof"}, true},
+    {"html", FGPROF_HTML, {".html"}, false},
 };
 #define FORMAT_COUNT (sizeof formats / sizeof *formats)
 

@@ -5,9 +5,9 @@
 static const char options_text[] =
     "  -d, --duration TIME   end after TIME: 30s, 1.5m, 2h, 500ms, or seconds\n"
     "  -F, --rate HZ         ticks a second, 1 to 1000 (default 99)\n"
-    "  -f, --format FORMAT   folded (default), pprof, text, speedscope, or raw\n"
+    "  -f, --format FORMAT   folded (default), pprof, text, html, speedscope, or raw\n"
     "  -o, --output FILE     write to FILE; without -f its ending names the format:\n"
-    "                        .folded .collapsed .txt .pb.gz .pprof .fgprof\n"
+    "                        .folded .collapsed .txt .pb.gz .pprof .html .fgprof\n"
     "                        .speedscope.json .json; - is stdout\n"
     "  -t, --threads[=tid]   folded: the thread's name (name/tid) as root frame;\n"
     "                        =tid also tells threads of equal name apart\n"

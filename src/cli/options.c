@@ -1,4 +1,5 @@
 #include "options.h"
+#include "command_line.h"
 #include "duration.h"
 #include "formats.h"
 #include "values.h"
@@ -212,6 +213,8 @@ enum parse_result options_parse(int argc, char **argv, enum cli_command command,
     bool format_given = false, ok = true;
     int option;
     static char program[] = "fgprof-c";
+    options.command_line = command_line_of(argc, argv);
+    ok = options.command_line != NULL;
     argv[0] = program; /* what getopt puts before its messages */
     while (ok && (option = getopt_long(argc, argv, "+p:d:F:f:o:tqh", long_options, NULL)) != -1) {
         if (option == 'h') {
@@ -233,6 +236,7 @@ void options_free(struct cli_options *options)
 {
     free(options->pids);
     free(options->tids);
+    free(options->command_line);
 }
 
 fgprof_options *options_for_library(const struct cli_options *options)
@@ -244,9 +248,9 @@ fgprof_options *options_for_library(const struct cli_options *options)
     fgprof_options_set_duration_ns(library, options->duration_ns);
     fgprof_options_set_max_depth(library, options->max_depth);
     fgprof_options_set_max_pause(library, options->max_pause_percent);
-    /* What is kept can still be joined later. */
-    fgprof_options_set_threads(library, options->format == FGPROF_RAW ? FGPROF_THREADS_BY_ID
-                                                                      : options->threads);
+    /* What is kept, and the page, can tell threads of equal name apart, and join them again. */
+    bool keeps_all = options->format == FGPROF_RAW || options->format == FGPROF_HTML;
+    fgprof_options_set_threads(library, keeps_all ? FGPROF_THREADS_BY_ID : options->threads);
     fgprof_options_set_names(library, options->names);
     fgprof_options_set_timeline(library, options->format == FGPROF_SPEEDSCOPE);
     fgprof_options_set_kernel_stacks(library, options->has_kernel_stacks);

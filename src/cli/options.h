@@ -35,6 +35,7 @@ struct cli_options {
     double max_pause_percent;
     bool is_quiet;
     char **command_argv; /* what `run` starts */
+    char *command_line;  /* all of it, as one types it in a shell */
 };
 
 enum parse_result { PARSE_OK, PARSE_HELP, PARSE_WRONG };

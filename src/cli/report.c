@@ -172,6 +172,8 @@ bool report(const struct cli_options *options, fgprof_profile *profile, struct o
     if (!err)
         err = fgprof_profile_set_kept(profile, options->kept);
     if (!err)
+        err = fgprof_profile_set_command(profile, options->command_line);
+    if (!err)
         err = fgprof_profile_write(profile, options->format, file->fd);
     if (!err)
         err = output_file_commit(file);

@@ -1,5 +1,7 @@
 #include "output/json.h"
 
+#include <inttypes.h>
+
 void json_append_string(struct text_buffer *buffer, const char *name)
 {
     struct text_buffer shown = {0};
@@ -18,4 +20,25 @@ void json_append_string(struct text_buffer *buffer, const char *name)
     }
     text_append(buffer, "\"");
     text_free(&shown);
+}
+
+void json_string(struct sink *sink, const char *name)
+{
+    struct text_buffer text = {0};
+    json_append_string(&text, name);
+    if (text.error && !sink->error)
+        sink->error = text.error;
+    sink_write(sink, text.text, text.length);
+    text_free(&text);
+}
+
+void json_key(struct sink *sink, const char *key, bool is_first)
+{
+    sink_print(sink, "%s\"%s\":", is_first ? "" : ",", key);
+}
+
+void json_number(struct sink *sink, const char *key, uint64_t number, bool is_first)
+{
+    json_key(sink, key, is_first);
+    sink_print(sink, "%" PRIu64, number);
 }

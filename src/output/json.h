@@ -1,7 +1,8 @@
-/* Strings in JSON (RFC 8259). */
+/* JSON (RFC 8259). */
 #ifndef FGPROF_OUTPUT_JSON_H
 #define FGPROF_OUTPUT_JSON_H
 
+#include "output/sink.h"
 #include "output/text_buffer.h"
 
 /* Appends the name as a string with its quotes. Control characters and bytes that are no UTF-8 are
@@ -9,5 +10,14 @@
  * escaped: no name can end the script of an HTML page that the JSON stands in, or begin a comment
  * there. */
 void json_append_string(struct text_buffer *buffer, const char *name);
+
+/* Writes it. */
+void json_string(struct sink *sink, const char *name);
+
+/* Writes `"key":`, behind a comma unless it `is_first`. `key` is ours. */
+void json_key(struct sink *sink, const char *key, bool is_first);
+
+/* Writes `"key":number` as that. */
+void json_number(struct sink *sink, const char *key, uint64_t number, bool is_first);
 
 #endif

@@ -10,7 +10,7 @@ static const struct {
 } writers[] = {
     [FGPROF_FOLDED] = {output_folded, false}, [FGPROF_PPROF] = {output_pprof, true},
     [FGPROF_TEXT] = {output_text, false},     [FGPROF_SPEEDSCOPE] = {output_speedscope, false},
-    [FGPROF_RAW] = {output_raw, true},
+    [FGPROF_RAW] = {output_raw, true},        [FGPROF_HTML] = {output_html, false},
 };
 
 int fgprof_profile_write(const fgprof_profile *profile, enum fgprof_format format, int fd)

@@ -8,6 +8,8 @@
 
 void output_folded(const struct fgprof_profile *profile, const struct profile_view *view,
                    struct sink *sink);
+void output_html(const struct fgprof_profile *profile, const struct profile_view *view,
+                 struct sink *sink);
 void output_pprof(const struct fgprof_profile *profile, const struct profile_view *view,
                   struct sink *sink);
 void output_speedscope(const struct fgprof_profile *profile, const struct profile_view *view,

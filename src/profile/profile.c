@@ -39,6 +39,7 @@ void fgprof_profile_free(fgprof_profile *profile)
     free(profile->timelines);
     free(profile->runs);
     free(profile->unreadable);
+    free(profile->command);
     index_free(&profile->sample_index);
     free(profile);
 }
@@ -54,6 +55,16 @@ int fgprof_profile_set_folded_flags(fgprof_profile *profile, unsigned flags)
                             FGPROF_FOLDED_PROCESSES))
         return -EINVAL;
     profile->folded_flags = flags;
+    return 0;
+}
+
+int fgprof_profile_set_command(fgprof_profile *profile, const char *command)
+{
+    char *copy = command ? strdup(command) : NULL;
+    if (command && !copy)
+        return -ENOMEM;
+    free(profile->command);
+    profile->command = copy;
     return 0;
 }
 

@@ -124,6 +124,7 @@ struct fgprof_profile {
     unsigned folded_flags;
     enum fgprof_kept kept;
     enum fgprof_threads threads; /* by id: as recorded */
+    char *command;               /* the command line that it was made by; NULL: not known */
 };
 
 static inline bool sample_is_on_cpu(const struct profile_sample *sample)

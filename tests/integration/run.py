@@ -28,6 +28,7 @@ MODULES = [
     "test_containers",
     "test_timeline",
     "test_kept",
+    "test_page",
 ]
 AT_ONCE = 3
 # Far more than any test takes: the place where it hangs is printed then.

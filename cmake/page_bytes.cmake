@@ -1,0 +1,22 @@
+# Writes the sources of the HTML page to OUTPUT as C arrays, page_html, page_css and page_js:
+#   cmake -DSOURCE=src/output/page -DSCRIPTS=model.js,draw.js -DOUTPUT=page.inc -P page_bytes.cmake
+function(append_bytes hex)
+  string(REGEX REPLACE "(................................)" "\\1\n" hex "${hex}")
+  string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," hex "${hex}")
+  file(APPEND "${OUTPUT}" "${hex}")
+endfunction()
+
+string(REPLACE "," ";" SCRIPTS "${SCRIPTS}")
+file(WRITE "${OUTPUT}" "")
+foreach(array "page_html" "page_css" "page_js")
+  set(sources ${SCRIPTS})
+  if(array MATCHES "html|css")
+    string(REPLACE "_" "." sources ${array})
+  endif()
+  file(APPEND "${OUTPUT}" "static const char ${array}[] = {\n")
+  foreach(source IN LISTS sources)
+    file(READ "${SOURCE}/${source}" hex HEX)
+    append_bytes("${hex}")
+  endforeach()
+  file(APPEND "${OUTPUT}" "0};\n")
+endforeach()

@@ -1,0 +1,84 @@
+// The controls above the graph: what they offer, and what is chosen.
+
+function timesBy(samples, keyOf) {
+  const times = new Map();
+  for (const sample of samples)
+    times.set(keyOf(sample), (times.get(keyOf(sample)) || 0) + sample.time);
+  return [...times.entries()].sort((a, b) => b[1] - a[1]);
+}
+
+function threadOptions(samples) {
+  const ofName = new Map();
+  for (const sample of samples) {
+    if (!ofName.has(sample.threadName))
+      ofName.set(sample.threadName, new Set());
+    ofName.get(sample.threadName).add(sample.thread);
+  }
+  const options = [['', 'all']];
+  for (const [name, threads] of [...ofName].sort()) {
+    options.push([name, threads.size > 1 ? `${name} (all ${threads.size})` : name]);
+    if (threads.size > 1)
+      options.push(...[...threads].sort().map(thread => [thread, `\u2003${thread}`]));
+  }
+  return options;
+}
+
+function stateOptions(samples) {
+  return [['', 'all'], ['on-cpu', 'on CPU'], ['off-cpu', 'off CPU'],
+          ...timesBy(samples, sample => sample.category).map(([name]) => [name, name])];
+}
+
+function moduleOptions(profile) {
+  const names = new Set(profile.frameTable(false).frames.map(frame => frame.module));
+  names.delete('');
+  return [['', 'all'], ...[...names].sort().map(name => [name, name])];
+}
+
+const CONTROLS = ['view', 'stacks', 'colour', 'unit', 'thread', 'state', 'module'];
+
+class Choices {
+  constructor(profile, onChange) {
+    fillSelect(byId('thread'), threadOptions(profile.samples));
+    fillSelect(byId('state'), stateOptions(profile.samples));
+    fillSelect(byId('module'), moduleOptions(profile));
+    this.pivot = null; // a frame's {label, module}: numbers are others once lines are told apart
+    this.onChange = onChange;
+    for (const id of [...CONTROLS, 'lines'])
+      byId(id).addEventListener('change', () => onChange(id));
+    byId('reset').addEventListener('click', () => this.reset());
+  }
+
+  get(id) {
+    return byId(id).value;
+  }
+
+  set(id, value) {
+    byId(id).value = value;
+    this.onChange(id);
+  }
+
+  toggle(id) {
+    const select = byId(id);
+    this.set(id, select.options[1 - select.selectedIndex].value);
+  }
+
+  reset() {
+    for (const id of ['stacks', 'thread', 'state', 'module'])
+      byId(id).selectedIndex = 0;
+    byId('lines').checked = false;
+    byId('search').value = '';
+    this.pivot = null;
+    this.onChange('reset');
+  }
+
+  // For aggregate().
+  counted(profile) {
+    const lines = byId('lines').checked, {frames} = profile.frameTable(lines);
+    return {
+      thread: this.get('thread'), state: this.get('state'), module: this.get('module'),
+      colour: this.get('colour'), isInverted: this.get('stacks') === 'callers', lines,
+      pivot: this.pivot ? frames.findIndex(frame => frame.label === this.pivot.label &&
+                                                    frame.path === this.pivot.path) : -1,
+    };
+  }
+}

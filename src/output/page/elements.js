@@ -1,0 +1,21 @@
+// Elements with texts; a text is never read as HTML.
+
+function byId(id) {
+  return document.getElementById(id);
+}
+
+function element(name, text = '', attributes = {}) {
+  const made = document.createElement(name);
+  made.textContent = text;
+  for (const [key, value] of Object.entries(attributes))
+    made.setAttribute(key, value);
+  return made;
+}
+
+function fillSelect(select, options) {
+  select.replaceChildren(...options.map(([value, text]) => {
+    const option = element('option', text);
+    option.value = value;
+    return option;
+  }));
+}

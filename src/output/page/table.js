@@ -1,0 +1,70 @@
+// The functions, sortable. As many rows are shown as can be read; a search narrows them.
+
+const ROWS_SHOWN = 300;
+
+class FunctionTable {
+  constructor(section, onGraph) {
+    this.section = section;
+    this.onGraph = onGraph; // (frame, isInverted)
+    this.key = 'self';
+    this.isAscending = false;
+    for (const head of section.querySelectorAll('th[data-key]'))
+      head.querySelector('button').addEventListener('click', () => this.sortBy(head.dataset.key));
+  }
+
+  show(model, format, matches) {
+    Object.assign(this, {model, format, matches});
+    this.fill();
+  }
+
+  sortBy(key) {
+    const isText = key === 'name' || key === 'module';
+    this.isAscending = key === this.key ? !this.isAscending : isText;
+    this.key = key;
+    this.fill();
+  }
+
+  sorted() {
+    const {frames, functions} = this.model;
+    const valueOf = {
+      self: row => row.self, total: row => row.total,
+      name: row => frames[row.frame].label, module: row => frames[row.frame].module,
+    }[this.key];
+    const sign = this.isAscending ? 1 : -1;
+    return functions.filter(row => !this.matches || this.matches[row.frame]).sort((a, b) => {
+      const left = valueOf(a), right = valueOf(b);
+      return left < right ? -sign : left > right ? sign : b.total - a.total || a.frame - b.frame;
+    });
+  }
+
+  fill() {
+    for (const head of this.section.querySelectorAll('th[data-key]')) {
+      const order = this.isAscending ? 'ascending' : 'descending';
+      head.setAttribute('aria-sort', head.dataset.key === this.key ? order : 'none');
+    }
+    const rows = this.sorted();
+    const shown = rows.slice(0, ROWS_SHOWN);
+    byId('function-count').textContent = rows.length > shown.length
+      ? `the first ${shown.length} of ${whole(rows.length)}: a search shows others`
+      : `${whole(rows.length)}`;
+    this.section.querySelector('tbody').replaceChildren(...shown.map(row => this.rowElement(row)));
+  }
+
+  rowElement(row) {
+    const frame = this.model.frames[row.frame], made = element('tr');
+    const all = this.format.total || 1;
+    const graph = element('td', '', {class: 'graph'});
+    for (const [text, isInverted] of [['callers', true], ['callees', false]]) {
+      const button = element('button', text);
+      button.addEventListener('click', () => this.onGraph(row.frame, isInverted));
+      graph.append(button, ' ');
+    }
+    made.append(element('td', this.format.amount(row.self), {class: 'number'}),
+                element('td', percent(row.self / all), {class: 'number'}),
+                element('td', this.format.amount(row.total), {class: 'number'}),
+                element('td', percent(row.total / all), {class: 'number'}),
+                element('td', frame.label, {class: 'name'}),
+                element('td', frame.module, {class: 'module'}), graph);
+    return made;
+  }
+}

@@ -1,0 +1,235 @@
+"""The HTML page, in a real browser: what it shows, and what its controls do."""
+
+import re
+
+from webdriver import Browser
+
+# Where frames are is known to the canvas alone; the tooltip says what is under the mouse.
+BOX = "const b = document.querySelector('#graph canvas').getBoundingClientRect();"
+ROW = 18
+
+
+class Page:
+    """A page that is open in a browser."""
+
+    def __init__(self, browser, path):
+        self.browser = browser
+        browser.open(path)
+
+    def at(self, row, share=0.5):
+        """What the tooltip says of the frame `row` rows from the root, at that part of the width."""
+        x, y = self.place(row, share)
+        self.browser.mouse(x, y)
+        return self.browser.text("#tip")
+
+    def place(self, row, share):
+        left, bottom, width = self.browser.run(
+            BOX + "return [b.left, Math.min(b.bottom, innerHeight), b.width]")
+        return left + share * width, bottom - row * ROW - ROW / 2
+
+    def click(self, row, share=0.5, clicks=1):
+        self.browser.mouse(*self.place(row, share), clicks)
+
+    def path(self):
+        return self.browser.run("return [...document.querySelectorAll('#path button')]"
+                                ".map(b => b.innerText)")
+
+    def samples(self):
+        return int(re.search(r"([\d\u202f]+) samples", self.browser.text("#total"))[1]
+                   .replace("\u202f", ""))
+
+    def search(self, text):
+        self.browser.run("const s = document.querySelector('#search'); s.value = arguments[0];"
+                         "s.dispatchEvent(new Event('input'))", text)
+        return self.browser.text("#matched")
+
+    def column(self, number):
+        return self.browser.run("return [...document.querySelectorAll('#functions tbody tr')]"
+                                ".map(r => r.cells[arguments[0]].innerText)", number)
+
+    def picture(self):
+        return self.browser.run("return document.querySelector('#graph canvas').toDataURL()")
+
+
+def share(text):
+    return float(re.search(r"([\d.]+) %", text)[1])
+
+
+def record(world, fixture, *arguments):
+    path = world.path(fixture + ".html")
+    with world.running(fixture, *arguments) as target:
+        world.attach(target, "-q", "-o", path, duration="1s")
+    return path
+
+
+def test_page(world):
+    workers = record(world, "workers", 60, 1, 3)
+    hostile = record(world, "hostile", 60)
+    browser = Browser()
+    try:
+        page = Page(browser, workers)
+        console = browser.console()
+        assert not console, console
+        check_what_is_shown(page)
+        check_zoom(page)
+        check_search(page)
+        check_filters(page)
+        check_units(page)
+        check_callers(page)
+        check_table(page)
+        check_themes(page)
+        check_hostile_names(Page(browser, hostile))
+        console = browser.console()
+        assert not console, console
+        requests = browser.run("return performance.getEntriesByType('resource').length")
+        assert requests == 0, "the page loaded something"
+    finally:
+        browser.close()
+
+
+def check_what_is_shown(page):
+    # The main thread, one that computes and three that sleep, of one second at 99 Hz.
+    assert 300 < page.samples() <= 600, page.browser.text("#total")
+    assert "thread-seconds" in page.browser.text("#unit-text")
+    tip = page.at(0)
+    assert tip.startswith("all:") and "100.0 % of all" in tip and "samples" in tip, tip
+    # Three sleepers are most of the threads' starts: the widest, on the left.
+    tip = page.at(1, 0.05)
+    assert "of the parent" in tip and "libc" in tip and "self" in tip, tip
+    command = page.browser.text("#command")
+    assert re.fullmatch(r"fgprof-c attach -p \d+ -d 1s -q -o \S+\.html", command), command
+    assert "planned" in page.browser.text("#summary")
+
+
+def check_zoom(page):
+    wide = page.at(1, 0.05)
+    before = page.picture()
+    page.click(1, 0.05)
+    assert len(page.path()) == 2 and page.path()[1] in wide, (page.path(), wide)
+    assert page.picture() != before
+    # What was at the left is under the whole width now.
+    assert page.at(1, 0.95).splitlines()[0] == wide.splitlines()[0]
+    page.browser.keys("Escape")
+    assert len(page.path()) == 1 and page.picture() != ""
+    page.click(1, 0.05)
+    page.browser.keys("Backspace")
+    assert len(page.path()) == 1
+    page.click(1, 0.05)
+    page.click(1, 0.5, clicks=2)
+    assert len(page.path()) == 1, "a double click goes out"
+    # By keys: the root, its widest child, in.
+    page.browser.run("document.querySelector('#graph').focus()")
+    page.browser.keys("ArrowUp", "ArrowUp", "Enter")
+    assert len(page.path()) == 2, page.path()
+    page.browser.run("document.querySelector('#path button').click()")
+    assert len(page.path()) == 1
+
+
+def check_search(page):
+    before = page.picture()
+    assert 10 < share(page.search("^in_sp[i]n$")) < 35
+    assert page.picture() != before, "what is found is marked"
+    assert page.column(4) == ["in_spin"], "the table shows what is found"
+    assert 40 < share(page.search("IN_SLEEP|in_sleep")) < 70
+    assert share(page.search("no such function")) == 0
+    assert "no regular expression" in page.search("in_spin(")
+    assert page.search("") == ""
+
+
+def check_filters(page):
+    all_samples = page.samples()
+    page.browser.choose("#thread", "spinning")
+    spinning = page.samples()
+    assert 60 < spinning < 150 and "1 thread " in page.browser.text("#unit-text")
+    assert "in_spin" in page.column(4) and "in_sleep" not in page.column(4)
+    page.browser.choose("#thread", "")
+    sleepers = page.browser.run("return [...document.querySelectorAll('#thread option')]"
+                                ".map(o => o.value).filter(v => v.startsWith('sleeping/'))")
+    assert len(sleepers) == 3, sleepers
+    page.browser.choose("#thread", sleepers[0])
+    assert page.samples() < 150 and "in_sleep" in page.column(4)
+    page.browser.choose("#thread", "")
+    page.browser.choose("#state", "on-cpu")
+    running = page.samples()
+    page.browser.choose("#state", "off-cpu")
+    assert running and abs(running + page.samples() - all_samples) <= 1
+    page.browser.choose("#state", "clock_nanosleep")
+    assert "in_sleep" in page.column(4) and "in_spin" not in page.column(4)
+    page.browser.choose("#module", "no such module")  # no option: all
+    page.browser.click("#reset")
+    assert page.samples() == all_samples
+    page.browser.choose("#module", "fixture-workers")
+    assert 0 < page.samples() <= all_samples
+    page.browser.click("#reset")
+
+
+def check_units(page):
+    page.browser.choose("#unit", "thread")
+    text = page.browser.text("#unit-text")
+    assert text.startswith("100 % is one thread"), text
+    # Five threads for the whole of the recording.
+    assert 400 < share(page.browser.text("#total")) < 560, page.browser.text("#total")
+    page.browser.choose("#thread", "spinning")
+    assert 80 < share(page.browser.text("#total")) < 115, page.browser.text("#total")
+    page.browser.click("#reset")
+    page.browser.choose("#unit", "total")
+
+
+def check_callers(page):
+    page.browser.choose("#stacks", "callers")
+    assert "clock_nanosleep" in page.at(1, 0.05), "the widest leaf"
+    page.browser.choose("#stacks", "callees")
+    page.search("^in_spin$")
+    page.browser.click("#functions tbody button")
+    page.search("")
+    assert page.path() == ["✕ all functions", "callers of in_spin"], page.path()
+    assert page.at(1).startswith("in_spin") and page.at(2).startswith("spin"), page.at(2)
+    page.browser.run("document.querySelector('#path button').click()")
+    assert page.path() == ["all"]
+    upright = page.picture()
+    page.browser.choose("#view", "icicle")
+    assert page.picture() != upright
+    page.browser.choose("#view", "flame")
+
+
+def check_table(page):
+    def numbers():
+        return [float(text.split()[0]) for text in page.column(3)]  # % of the total time
+    page.browser.click("th[data-key=total] button")
+    assert numbers() == sorted(numbers(), reverse=True) and len(numbers()) > 5
+    page.browser.click("th[data-key=total] button")
+    assert numbers() == sorted(numbers())
+    page.browser.click("th[data-key=name] button")
+    assert page.column(4) == sorted(page.column(4))
+    page.browser.choose("#colour", "module")
+    assert "libc.so.6" in page.browser.text("#legend")
+    page.browser.choose("#colour", "thread")
+    assert "sleeping" in page.browser.text("#legend")
+    page.browser.choose("#colour", "state")
+    assert "running" in page.browser.text("#legend")
+
+
+def check_themes(page):
+    grounds = set()
+    for _ in range(3):
+        grounds.add(page.browser.run("return getComputedStyle(document.body).backgroundColor"))
+        page.browser.click("#theme")
+    assert len(grounds) == 2, grounds
+
+
+def check_hostile_names(page):
+    symbol = "</script><img src=x onerror=document.title='run'>"
+    assert symbol in page.column(4), page.column(4)
+    page.search("onerror")
+    assert page.column(4) == [symbol]
+    page.browser.click("#functions tbody button")
+    assert page.at(1).startswith(symbol), page.at(1)
+    assert page.path()[1] == f"callers of {symbol}"
+    page.search("")
+    page.browser.choose("#colour", "thread")
+    page.browser.choose("#thread", "</script><b>x")
+    assert "</script><b>x" in page.browser.text("#legend")
+    found = page.browser.run("return [document.title, document.images.length,"
+                             "document.querySelectorAll('b b, pre b, option b').length,"
+                             "document.scripts.length]")
+    assert found == ["fgprof-c", 0, 0, 2], found

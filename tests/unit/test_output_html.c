@@ -1,0 +1,169 @@
+#include "make_profile.h"
+
+#include <stdio.h>
+
+static int set_up(void **state)
+{
+    *state = make_profile();
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    fgprof_profile_free(*state);
+    return 0;
+}
+
+#define BEGIN "<script type=\"application/json\" id=\"profile\">"
+#define END "</script>"
+
+/* The page's data. The caller frees it. */
+static char *data_of(const struct fgprof_profile *profile)
+{
+    char *page = written(profile, FGPROF_HTML, NULL);
+    char *begin = strstr(page, BEGIN);
+    assert_non_null(begin);
+    begin += strlen(BEGIN);
+    char *end = strstr(begin, END);
+    assert_non_null(end);
+    char *data = strndup(begin, (size_t)(end - begin));
+    assert_non_null(data);
+    free(page);
+    return data;
+}
+
+/* The page's data has this part. */
+static void assert_data(const struct fgprof_profile *profile, const char *expected)
+{
+    char *data = data_of(profile);
+    if (!strstr(data, expected))
+        assert_string_equal(data, expected); /* shows both */
+    free(data);
+}
+
+static void test_golden_data(void **state)
+{
+    struct fgprof_profile *profile = *state;
+    struct made_line inlined[] = {
+        {"inner", "/src/a.c", 3, true}, {"outer", "/src/a.c", 9, false}, {0}};
+    uint32_t app = make_mapping(profile, 0x400000, "/opt/app", "aabb");
+    uint32_t leaf = make_location(profile, 0x401010, app, 0x10, inlined);
+    uint32_t unnamed = make_location(profile, 0x402000, app, 0, NULL);
+    MAKE_SAMPLE(profile, "worker", 77, 5, leaf, unnamed);
+    make_state(profile, unnamed, THREAD_SLEEPING, "futex", "", 2);
+    profile->summary = (struct fgprof_summary){.elapsed_ns = 1000, .samples = 7, .ticks_late = 1};
+    profile->start_time_ns = 5;
+    profile->period_ns = 10101010;
+    assert_int_equal(fgprof_profile_set_command(profile, "fgprof-c attach -p 1"), 0);
+    char *data = data_of(profile);
+    assert_string_equal(
+        data,
+        "{\"version\":1,\"command\":\"fgprof-c attach -p 1\",\"start_time_ns\":5,"
+        "\"elapsed_ns\":1000,\"period_ns\":10101010,"
+        "\"summary\":{\"ticks_planned\":0,\"ticks_taken\":0,\"ticks_late\":1,\"threads_seen\":0,"
+        "\"samples\":7,\"samples_cut\":0,\"samples_unnamed\":0,\"samples_not_captured\":0,"
+        "\"samples_assumed\":0,\"samples_thinned\":0,\"modules_unreadable\":0,\"pauses\":0,"
+        "\"pause_median_ns\":0,\"pause_p99_ns\":0,\"pause_max_ns\":0},\"kept\":\"all\","
+        "\"states\":[\"unknown\",\"running\",\"runnable\",\"sleeping\",\"uninterruptible\","
+        "\"stopped\"],"
+        "\"strings\":[\"\",\"/opt/app\",0,\"inner\",\"/src/a.c\",\"outer\",\"worker\",\"app\","
+        "\"futex\"],"
+        "\"locations\":[[1,0,3,4,3,5,4,9],[1,0,\"[app]\"]],"
+        "\"stacks\":[[0,1],[1]],"
+        "\"samples\":[[0,6,77,0,0,0,5,50505050],[1,7,0,3,8,0,2,20202020]]}");
+    free(data);
+}
+
+static void test_only_kept_samples_are_written(void **state)
+{
+    struct fgprof_profile *profile = *state;
+    uint32_t place = make_function(profile, 0x1000, PROFILE_NO_MAPPING, "f", "", 0);
+    make_state(profile, place, THREAD_SLEEPING, "", "", 2);
+    make_state(profile, place, THREAD_RUNNING, "", "", 3);
+    fgprof_profile_set_kept(profile, FGPROF_KEPT_ON_CPU);
+    assert_data(profile, "\"kept\":\"on-cpu\"");
+    assert_data(profile, "\"samples\":[[0,2,0,1,0,0,3,30303030]]}");
+}
+
+/* A name is the target's: it neither ends the script that it stands in, nor the JSON string. */
+static void test_names_are_escaped(void **state)
+{
+    static const struct {
+        const char *name, *written;
+    } cases[] = {
+        {"</script><img onerror=x>", "\\u003c/script>\\u003cimg onerror=x>"},
+        {"<!--<script>", "\\u003c!--\\u003cscript>"},
+        {"a\"b\\c", "a\\\"b\\\\c"},
+        {"a&lt;b", "a&lt;b"},
+        {"line\nend\x01", "line\\\\x0aend\\\\x01"},
+        {"a\xe2\x80\xa8"
+         "b\xe2\x80\xa9",
+         "a\xe2\x80\xa8"
+         "b\xe2\x80\xa9"},
+        {"\xe2\x82\xac", "\xe2\x82\xac"}, /* the euro sign */
+        {"\xff\xe2\x80"
+         "a\xed\xa0\x80",
+         "\\\\xff\\\\xe2\\\\x80a\\\\xed\\\\xa0\\\\x80"},
+    };
+    struct fgprof_profile *profile = *state;
+    char expected[1024] = "\"strings\":[\"\"", quoted[128];
+    uint32_t locations[sizeof cases / sizeof *cases];
+    size_t count = sizeof cases / sizeof *cases;
+    for (size_t i = 0; i < count; i++) {
+        locations[i] = make_function(profile, 0x1000 + i, PROFILE_NO_MAPPING, cases[i].name, "", 0);
+        snprintf(quoted, sizeof quoted, ",\"%s\"", cases[i].written);
+        strcat(expected, quoted);
+    }
+    make_sample(profile, locations, count, "t</script>", 0, 1);
+    strcat(expected, ",\"t\\u003c/script>\"]");
+    assert_data(profile, expected);
+    /* The page's own: two scripts begin, and two end. */
+    char *page = written(profile, FGPROF_HTML, NULL), *at = page;
+    int ends = 0;
+    while ((at = strstr(at, "</script"))) {
+        ends++;
+        at++;
+    }
+    assert_int_equal(ends, 2);
+    free(page);
+}
+
+static void test_a_command_is_escaped_and_may_be_missing(void **state)
+{
+    assert_data(*state, "\"command\":\"\",");
+    assert_int_equal(fgprof_profile_set_command(*state, "x '</script>'"), 0);
+    assert_data(*state, "\"command\":\"x '\\u003c/script>'\",");
+    assert_int_equal(fgprof_profile_set_command(*state, NULL), 0);
+    assert_data(*state, "\"command\":\"\",");
+}
+
+/* All parts are there, in their places, and nothing refers to another file. */
+static void test_page_is_whole_and_alone(void **state)
+{
+    char *page = written(*state, FGPROF_HTML, NULL);
+    const char *parts[] = {"<!DOCTYPE html>",   "<style>",   "--ground", BEGIN,
+                           "class TreeBuilder", "new Page(", "</html>\n"};
+    const char *at = page;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        at = strstr(at, parts[i]);
+        assert_non_null(at);
+    }
+    const char *others[] = {"<link",  " src=",       "@import",   "url(",      "http:",
+                            "https:", "/* page.css", "<!-- data", "/* scripts"};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        assert_null(strstr(page, others[i]));
+    free(page);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_golden_data, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_only_kept_samples_are_written, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_names_are_escaped, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_command_is_escaped_and_may_be_missing, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(test_page_is_whole_and_alone, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
