@@ -312,6 +312,35 @@ FGPROF_API int fgprof_profile_write_difference(const fgprof_profile *before,
 
 FGPROF_API void fgprof_profile_free(fgprof_profile *profile);
 
+/* ---- Dump: what every thread does now ---- */
+
+typedef struct fgprof_dump fgprof_dump;
+
+/* Takes the stack of every thread of the recorder's processes once, with what it waits for: the
+ * lock and its owner, the file or socket, the time. Instead of fgprof_recorder_run, with its errors
+ * and those that end sampling. The dump is the caller's, and does not need the recorder any more.
+ * Threads that sleep are not stopped. */
+FGPROF_API int fgprof_recorder_dump(fgprof_recorder *recorder, fgprof_dump **ret_dump);
+
+enum fgprof_dump_format {
+    FGPROF_DUMP_TEXT,    /* a paragraph for each thread, much as Go's goroutines with debug=2 */
+    FGPROF_DUMP_GROUPED, /* one for each distinct stack, most threads first, as with debug=1 */
+    FGPROF_DUMP_JSON,
+};
+
+/* As fgprof_profile_write. */
+FGPROF_API int fgprof_dump_write(const fgprof_dump *dump, enum fgprof_dump_format format, int fd);
+
+/* How many threads it has, and how many groups of them wait for each other in a circle. */
+FGPROF_API size_t fgprof_dump_threads(const fgprof_dump *dump);
+FGPROF_API size_t fgprof_dump_deadlocks(const fgprof_dump *dump);
+
+/* As of fgprof_profile_summary; its times and ticks are of no use here. Valid as long as the dump.
+ */
+FGPROF_API const struct fgprof_summary *fgprof_dump_summary(const fgprof_dump *dump);
+
+FGPROF_API void fgprof_dump_free(fgprof_dump *dump);
+
 /* ---- Errors in words ---- */
 
 /* Writes into `buffer` one line, cut to `buffer_bytes`, on why attaching to `pid` failed with the

@@ -17,6 +17,8 @@ struct registers {
     /* Of a stopped thread: */
     long interrupted_call; /* the system call that it slept in, or was about to; -1: none */
     bool may_hide_stop;    /* see registers_hide_stop */
+    /* Of one that is blocked in a call, as they were given to it: */
+    uint64_t call_arguments[6];
 };
 
 struct architecture {

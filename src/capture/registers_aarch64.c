@@ -26,6 +26,7 @@ void registers_set_blocked(struct registers *registers, const uint64_t arguments
     memcpy(registers->values, arguments, 6 * sizeof *arguments);
     registers->values[31] = sp;
     registers->values[32] = pc;
+    memcpy(registers->call_arguments, arguments, sizeof registers->call_arguments);
 }
 
 int registers_read_stopped(pid_t tid, struct registers *ret_registers)

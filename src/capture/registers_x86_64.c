@@ -3,6 +3,7 @@
 
 #include <elf.h>
 #include <errno.h>
+#include <string.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -29,6 +30,7 @@ void registers_set_blocked(struct registers *registers, const uint64_t arguments
         registers->values[numbers[i]] = arguments[i];
         registers->known |= 1u << numbers[i];
     }
+    memcpy(registers->call_arguments, arguments, sizeof registers->call_arguments);
 }
 
 /* Of the kernel's include/linux/errno.h, not seen by programs: what a call gives that is

@@ -18,5 +18,6 @@ int command_attach(int argc, char **argv);
 int command_run(int argc, char **argv);
 int command_convert(int argc, char **argv);
 int command_diff(int argc, char **argv);
+int command_dump(int argc, char **argv);
 
 #endif

@@ -111,3 +111,28 @@ void help_diff(void)
            "%s",
            render_text);
 }
+
+void help_dump(void)
+{
+    printf("usage: fgprof-c dump -p PID[,PID...] [options]\n"
+           "\n"
+           "Shows the stack of every thread once, with what the thread does: the call that it\n"
+           "waits in, and for what: a mutex and its owner, a file or socket, a time. Threads\n"
+           "that wait for each other's mutexes are shown first, as a deadlock. Threads that\n"
+           "sleep are not stopped.\n"
+           "\n"
+           "  fgprof-c dump -p 1234\n"
+           "  fgprof-c dump -p 1234 --group | less\n"
+           "\n"
+           "  -p, --pid PID[,...]   a process to look at; may be given again\n"
+           "  -g, --group           threads with equal stacks together, most threads first\n"
+           "      --json            as JSON\n"
+           "  -o, --output FILE     write to FILE; - is stdout (default)\n"
+           "      --kernel          the kernel's functions that sleepers are in (as root)\n"
+           "      --full-names      C++ names with parameters and template arguments\n"
+           "      --no-demangle     names as in the symbol table\n"
+           "      --max-depth N     keep the N frames nearest the leaf (default 1024)\n"
+           "  -h, --help            this text\n"
+           "\n"
+           "Exit status: 0 a dump was written, 1 it was not, 2 bad command line.\n");
+}

@@ -5,5 +5,6 @@ void help_attach(void);
 void help_run(void);
 void help_convert(void);
 void help_diff(void);
+void help_dump(void);
 
 #endif

@@ -1,5 +1,6 @@
 /* Go's legacy profile text: what printCountProfile of its runtime/pprof/pprof.go writes for
  * debug=1, and pprof's parseGoCount (profile/legacy_profile.go) reads. */
+#include "output/text.h"
 #include "output/output.h"
 #include "output/frame.h"
 #include "output/state.h"
@@ -82,18 +83,24 @@ static void append_labels(struct text_buffer *buffer, const struct fgprof_profil
 
 /* pprof takes one off every address, so each is written as what follows its instruction; a note has
  * none, nor has a function of the kernel, and it becomes 0 there. */
-static char *key_of(const struct fgprof_profile *profile, const struct profile_sample *sample)
+void text_append_addresses(struct text_buffer *buffer, const struct fgprof_profile *profile,
+                           const struct profile_stack *stack)
 {
-    struct text_buffer buffer = {0};
-    const struct profile_stack *stack = &profile->stacks[sample->stack];
     char word[32];
-    text_append(&buffer, "@");
-    for (size_t i = 0; i < stack->depth && buffer.length < ADDRESS_LINE_MAX; i++) {
+    size_t begin = buffer->length;
+    for (size_t i = 0; i < stack->depth && buffer->length - begin < ADDRESS_LINE_MAX; i++) {
         uint32_t number = profile->stack_locations[stack->first_location + i];
         const struct profile_location *location = &profile->locations[number];
         snprintf(word, sizeof word, " 0x%" PRIx64, location->address + 1);
-        text_append(&buffer, word);
+        text_append(buffer, word);
     }
+}
+
+static char *key_of(const struct fgprof_profile *profile, const struct profile_sample *sample)
+{
+    struct text_buffer buffer = {0};
+    text_append(&buffer, "@");
+    text_append_addresses(&buffer, profile, &profile->stacks[sample->stack]);
     text_append(&buffer, "\n");
     append_labels(&buffer, profile, sample);
     if (buffer.error) {
@@ -207,8 +214,8 @@ static void put_rows(struct sink *sink, struct row *rows, size_t count)
     }
 }
 
-static void put_stack(struct sink *sink, const struct fgprof_profile *profile,
-                      const struct profile_stack *stack)
+void text_put_stack(struct sink *sink, const struct fgprof_profile *profile,
+                    const struct profile_stack *stack)
 {
     size_t count = 0, capacity = rows_of(profile, stack);
     struct row *rows = calloc(capacity + 1, sizeof *rows);
@@ -261,7 +268,7 @@ void output_text(const struct fgprof_profile *profile, const struct profile_view
         if (!sink->error) {
             sink_print(sink, "%" PRIu64 " ", samples[i].sample->count);
             sink_write(sink, samples[i].key, strlen(samples[i].key));
-            put_stack(sink, profile, &profile->stacks[samples[i].sample->stack]);
+            text_put_stack(sink, profile, &profile->stacks[samples[i].sample->stack]);
             sink_write(sink, "\n", 1);
         }
         free(samples[i].key);

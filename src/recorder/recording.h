@@ -9,6 +9,7 @@
 #include "profile/timeline.h"
 #include "target/reaper.h"
 #include "unwind/unwind.h"
+#include "wait/facts.h"
 
 #define NO_SPACE UINT32_MAX /* of a stack that was not captured */
 
@@ -41,6 +42,7 @@ struct recording {
     uint64_t samples_thinned; /* looks at running threads that were not stopped, to spare them */
     uint64_t samples_assumed; /* between the last two looks at a thread that had slept, and moved */
     uint64_t jit_files_refused, jit_bytes_unread;
+    struct wait_list *waits; /* of a dump, which is one round: what threads wait for; else NULL */
     struct histogram pauses; /* of threads that were running */
     uint64_t running_ns;     /* time of samples whose thread was running */
     int error;

@@ -205,6 +205,9 @@ static int sample_until_end(struct fgprof_recorder *recorder, int timer_fd, int 
         err = target_start(recorder->targets[i]);
     if (!err)
         err = children_start(recorder);
+    /* The round at the end is all that a dump takes. */
+    if (recorder->recording.waits)
+        return err;
     while (!err) {
         int ticked = await_tick(recorder, timer_fd, signal_fd);
         if (ticked <= 0)
@@ -236,6 +239,8 @@ static int finish(struct fgprof_recorder *recorder)
     }
     for (size_t i = 0; i < recorder->target_count && !err; i++)
         err = target_finish(recorder->targets[i]);
+    if (!err && recorder->recording.waits)
+        err = wait_list_read(recorder->recording.waits);
     return err;
 }
 

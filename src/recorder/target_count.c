@@ -2,6 +2,7 @@
 #include "recorder/target_jit.h"
 
 #include <errno.h>
+#include <string.h>
 
 /* A gap of less than this many ticks is none: a tick may come late. */
 #define GAP_TICKS 2
@@ -47,6 +48,26 @@ static int label(const struct target *target, const struct thread *thread, enum 
     return 0;
 }
 
+/* Of a dump: what the thread that was counted waits for can be asked by these. */
+static int note_wait(const struct target *target, const struct thread *thread, bool is_captured)
+{
+    const struct capture *capture = target->capture;
+    struct wait_facts facts = {
+        .process_id = target->process.pid,
+        .tid = thread->tid,
+        .proc_fd = target->process.proc_fd,
+        .syscall_number = -1,
+    };
+    if (is_captured && capture == &target->look && capture->has_activity &&
+        capture->syscall_number >= 0) {
+        facts.has_arguments = true;
+        facts.syscall_number = capture->syscall_number;
+        facts.activity = capture->activity;
+        memcpy(facts.arguments, target->snapshot->registers.call_arguments, sizeof facts.arguments);
+    }
+    return wait_list_add(target->recording->waits, &facts);
+}
+
 /* Counts target->stack for what is owed to the account. */
 static int count(struct target *target, struct thread *thread, enum thread_state state,
                  enum account account)
@@ -64,9 +85,13 @@ static int count(struct target *target, struct thread *thread, enum thread_state
         space_note_sampled(target->space, target->stack.addresses, target->stack.depth);
         err = target_jit_note(target);
     }
+    if (!err && recording->waits)
+        err = note_wait(target, thread, is_captured);
     if (err)
         return err;
     struct share share = ledger_take(&thread->ledger, account, recording->period_ns);
+    if (recording->waits)
+        share = (struct share){.ticks = 1}; /* once, however short its round was */
     count_again(recording, sample, &share);
     timeline_give(&recording->timeline, &thread->timeline, thread->name, account, sample);
     if (is_captured) {
@@ -119,8 +144,19 @@ static void book(struct target *target, struct thread *thread, enum account acco
     recording->running_ns += ledger->owed_ns[ACCOUNT_RUNNING] - owed_before_ns;
 }
 
+static bool has_sample(const struct ledger *ledger)
+{
+    for (unsigned i = 0; i < ACCOUNT_COUNT; i++) {
+        if (ledger->has_sample[i])
+            return true;
+    }
+    return false;
+}
+
 int target_count(struct target *target, struct thread *thread)
 {
+    if (target->recording->waits && has_sample(&thread->ledger))
+        return 0;
     enum account account = ledger_account(target->capture->state);
     book(target, thread, account);
     return count(target, thread, target->capture->state, account);
@@ -164,7 +200,8 @@ static bool is_gap(const struct recording *recording, const struct thread *threa
 int target_count_not_captured(struct target *target, struct thread *thread)
 {
     uint64_t now_ns = recording_now_ns(target->recording);
-    if (!thread_is_counted(thread) || !is_gap(target->recording, thread, now_ns))
+    if (!thread_is_counted(thread) || target->recording->waits ||
+        !is_gap(target->recording, thread, now_ns))
         return 0;
     thread_forget_sleep(thread);
     target_book_until(target->recording, thread, now_ns, NULL, ACCOUNT_RUNNABLE);
@@ -186,13 +223,12 @@ static int borrow_sample(struct recording *recording, struct ledger *ledger, enu
     return err;
 }
 
-static bool has_sample(const struct ledger *ledger)
+/* One that could not be captured is there all the same. */
+static int count_for_dump(struct target *target, struct thread *thread)
 {
-    for (unsigned i = 0; i < ACCOUNT_COUNT; i++) {
-        if (ledger->has_sample[i])
-            return true;
-    }
-    return false;
+    target->stack.depth = 0;
+    target->stack.cut = STACK_CUT_NOT_CAPTURED;
+    return count(target, thread, THREAD_UNKNOWN, ACCOUNT_RUNNING);
 }
 
 int target_count_end(struct target *target, struct thread *thread, uint64_t until_ns,
@@ -204,6 +240,8 @@ int target_count_end(struct target *target, struct thread *thread, uint64_t unti
     int err;
     if (!thread_is_counted(thread))
         return 0;
+    if (recording->waits)
+        return is_certain && !has_sample(ledger) ? count_for_dump(target, thread) : 0;
     if (is_certain || is_gap(recording, thread, until_ns))
         target_book_until(recording, thread, until_ns, NULL,
                           thread->is_asleep ? ACCOUNT_ASLEEP : ACCOUNT_RUNNABLE);

@@ -153,7 +153,8 @@ static int unwind_by_site(struct target *target, struct thread *thread, struct u
     }
     /* What was tried is in the stack: back to what is known. */
     int err = unwind(target, thread, hints);
-    if (err || site || !may_stop_asleep(target->capture))
+    /* A dump stops no sleeper. */
+    if (err || site || target->recording->waits || !may_stop_asleep(target->capture))
         return err;
     err = sites_add(&target->sites, key);
     if (err)

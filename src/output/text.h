@@ -1,0 +1,18 @@
+/* Parts of Go's legacy profile text, for all that write it. */
+#ifndef FGPROF_OUTPUT_TEXT_H
+#define FGPROF_OUTPUT_TEXT_H
+
+#include "output/sink.h"
+#include "output/text_buffer.h"
+#include "profile/profile.h"
+
+/* Appends " 0x1 0x2", the addresses of the stack, as far as they fit into a line that pprof reads.
+ */
+void text_append_addresses(struct text_buffer *buffer, const struct fgprof_profile *profile,
+                           const struct profile_stack *stack);
+
+/* Writes a row "#\tADDRESS\tFUNCTION+OFFSET\tFILE:LINE" for each frame, in columns. */
+void text_put_stack(struct sink *sink, const struct fgprof_profile *profile,
+                    const struct profile_stack *stack);
+
+#endif

@@ -1,0 +1,15 @@
+/* Threads that wait for each other in a circle. */
+#ifndef FGPROF_WAIT_DEADLOCK_H
+#define FGPROF_WAIT_DEADLOCK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define WAITS_FOR_NOBODY SIZE_MAX
+
+/* waits_for[i] is whom number i waits for, or WAITS_FOR_NOBODY: each waits for one at the most.
+ * Sets cycles[i] to the number of the circle that i is in, from 1, and to 0 for one that is in
+ * none, also where it waits for one that is. Returns how many circles there are. */
+size_t deadlocks_find(const size_t *waits_for, size_t count, size_t *cycles);
+
+#endif

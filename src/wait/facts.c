@@ -1,0 +1,226 @@
+#include "wait/facts.h"
+#include "base/array.h"
+#include "capture/watch.h"
+#include "symbol/syscall_names.h"
+#include "target/memory.h"
+#include "target/procfs.h"
+#include "wait/socket.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define STATUS_BYTES 8192
+#define SLEEP_MAX_S 1000000000 /* more is for ever, and would not fit */
+
+int wait_list_add(struct wait_list *list, const struct wait_facts *facts)
+{
+    if (array_reserve((void **)&list->items, &list->capacity, list->count + 1, sizeof *list->items))
+        return -ENOMEM;
+    list->items[list->count++] = *facts;
+    return 0;
+}
+
+void wait_list_free(struct wait_list *list)
+{
+    for (size_t i = 0; i < list->count; i++)
+        free(list->items[i].file);
+    free(list->items);
+    *list = (struct wait_list){0};
+}
+
+static void read_lock(struct wait_facts *facts)
+{
+    struct lock_words *lock = &facts->lock;
+    uint64_t address = facts->target.address;
+    size_t before = LOCK_WORDS_BEFORE * sizeof *lock->words, rest = sizeof lock->words - before;
+    *lock = (struct lock_words){.is_pi = facts->target.is_pi};
+    if (address % sizeof *lock->words || address < before)
+        return;
+    lock->has_before = memory_read(facts->tid, address - before, lock->words, before) == before;
+    lock->has_rest =
+        memory_read(facts->tid, address, &lock->words[LOCK_WORDS_BEFORE], rest) == rest;
+}
+
+/* The link says what the descriptor is; nothing is opened. */
+static int read_file(struct wait_facts *facts, int fd)
+{
+    char path[32], text[PATH_MAX];
+    facts->has_fd = true;
+    facts->fd = fd;
+    snprintf(path, sizeof path, "fd/%d", fd);
+    ssize_t length = fd < 0 ? -1 : readlinkat(facts->proc_fd, path, text, sizeof text);
+    if (length < 0)
+        return 0;
+    facts->file = strndup(text, (size_t)length);
+    return facts->file ? 0 : -ENOMEM;
+}
+
+/* Of several, the first. */
+static int read_poll(struct wait_facts *facts)
+{
+    struct pollfd first;
+    if (!facts->target.count ||
+        memory_read(facts->tid, facts->target.address, &first, sizeof first) != sizeof first)
+        return 0;
+    return read_file(facts, first.fd);
+}
+
+static void read_sleep(struct wait_facts *facts)
+{
+    struct timespec length;
+    if (memory_read(facts->tid, facts->target.address, &length, sizeof length) == sizeof length &&
+        length.tv_sec >= 0 && length.tv_sec < SLEEP_MAX_S && length.tv_nsec >= 0 &&
+        length.tv_nsec < 1000000000)
+        facts->sleep_ns = (uint64_t)length.tv_sec * 1000000000u + (uint64_t)length.tv_nsec;
+}
+
+static int read_target(struct wait_facts *facts)
+{
+    const char *name = facts->syscall_number < 0 ? NULL : syscall_name(facts->syscall_number);
+    if (!facts->has_arguments || !name)
+        return 0;
+    facts->target = call_target_of(name, facts->arguments);
+    switch (facts->target.kind) {
+    case CALL_FUTEX:
+        read_lock(facts);
+        return 0;
+    case CALL_FILE:
+        return read_file(facts, facts->target.fd);
+    case CALL_POLL:
+        return read_poll(facts);
+    case CALL_SLEEP:
+        read_sleep(facts);
+        return 0;
+    default:
+        return 0;
+    }
+}
+
+/* The last number of "NSpid:\t1234\t12\t5". */
+static pid_t inner_tid(const struct wait_facts *facts)
+{
+    char path[32], status[STATUS_BYTES];
+    snprintf(path, sizeof path, "task/%d/status", facts->tid);
+    if (procfs_read(facts->proc_fd, path, status, sizeof status) <= 0)
+        return 0;
+    const char *line = strstr(status, "\nNSpid:");
+    if (!line) /* a kernel without PID namespaces */
+        return facts->tid;
+    long last = 0;
+    int used;
+    for (line += strlen("\nNSpid:"); sscanf(line, "%*[\t ]%ld%n", &last, &used) == 1;
+         line += used) {
+    }
+    return last > 0 && last <= INT_MAX ? (pid_t)last : 0;
+}
+
+static bool has_moved(const struct wait_facts *facts)
+{
+    const struct watch_place place = {facts->proc_fd, facts->tid, 0};
+    struct watch watch = {0};
+    struct activity now;
+    int err = watch_read_activity(&place, &watch, &now);
+    watch_close(&watch);
+    return err || now.counts_ends != facts->activity.counts_ends ||
+           now.switches != facts->activity.switches;
+}
+
+static int compare_inodes(const void *a, const void *b)
+{
+    const struct socket_text *left = a, *right = b;
+    return (left->inode > right->inode) - (left->inode < right->inode);
+}
+
+static bool socket_inode(const struct wait_facts *facts, uint64_t *ret_inode)
+{
+    return facts->file && sscanf(facts->file, "socket:[%" SCNu64 "]", ret_inode) == 1;
+}
+
+static int name_socket(struct wait_facts *facts, const struct socket_text *sockets, size_t count)
+{
+    struct socket_text wanted;
+    if (!socket_inode(facts, &wanted.inode))
+        return 0;
+    const struct socket_text *found =
+        bsearch(&wanted, sockets, count, sizeof *sockets, compare_inodes);
+    char *text;
+    if (!found || !*found->text)
+        return 0;
+    if (asprintf(&text, "%s %s", facts->file, found->text) < 0)
+        return -ENOMEM;
+    free(facts->file);
+    facts->file = text;
+    return 0;
+}
+
+/* The sockets of the threads first to end, of one process: its tables are read once. */
+static int name_sockets(struct wait_facts *items, size_t count)
+{
+    struct socket_text *sockets = calloc(count + 1, sizeof *sockets);
+    size_t wanted = 0, distinct = 0;
+    int err = 0;
+    if (!sockets)
+        return -ENOMEM;
+    for (size_t i = 0; i < count; i++)
+        wanted += socket_inode(&items[i], &sockets[wanted].inode);
+    qsort(sockets, wanted, sizeof *sockets, compare_inodes);
+    for (size_t i = 0; i < wanted; i++) {
+        if (!distinct || sockets[distinct - 1].inode != sockets[i].inode)
+            sockets[distinct++].inode = sockets[i].inode;
+    }
+    if (distinct)
+        sockets_find(items[0].proc_fd, sockets, distinct);
+    for (size_t i = 0; i < count && !err; i++)
+        err = name_socket(&items[i], sockets, distinct);
+    free(sockets);
+    return err;
+}
+
+static void forget(struct wait_facts *facts)
+{
+    free(facts->file);
+    facts->file = NULL;
+    facts->has_fd = false;
+    facts->sleep_ns = 0;
+    facts->target = (struct call_target){0};
+    facts->lock = (struct lock_words){0};
+}
+
+static int compare_threads(const void *a, const void *b)
+{
+    const struct wait_facts *left = a, *right = b;
+    if (left->process_id != right->process_id)
+        return left->process_id < right->process_id ? -1 : 1;
+    return (left->tid > right->tid) - (left->tid < right->tid);
+}
+
+int wait_list_read(struct wait_list *list)
+{
+    int err = 0;
+    if (!list->count)
+        return 0;
+    qsort(list->items, list->count, sizeof *list->items, compare_threads);
+    for (size_t i = 0; i < list->count && !err; i++) {
+        list->items[i].inner_tid = inner_tid(&list->items[i]);
+        err = read_target(&list->items[i]);
+    }
+    for (size_t i = 0; i < list->count; i++) {
+        if (list->items[i].has_arguments && has_moved(&list->items[i]))
+            forget(&list->items[i]);
+    }
+    for (size_t first = 0, end; first < list->count && !err; first = end) {
+        for (end = first + 1; end < list->count; end++) {
+            if (list->items[end].process_id != list->items[first].process_id)
+                break;
+        }
+        err = name_sockets(&list->items[first], end - first);
+    }
+    return err;
+}

@@ -1,0 +1,48 @@
+#include "unit.h"
+#include "wait/deadlock.h"
+
+#define NOBODY WAITS_FOR_NOBODY
+
+static void test_none(void **state)
+{
+    (void)state;
+    const size_t waits_for[] = {1, 2, NOBODY, 2, NOBODY};
+    size_t cycles[5];
+    assert_int_equal(deadlocks_find(waits_for, 0, cycles), 0);
+    assert_int_equal(deadlocks_find(waits_for, 5, cycles), 0);
+    for (size_t i = 0; i < 5; i++)
+        assert_int_equal(cycles[i], 0);
+}
+
+/* 0 waits for one in the circle 3 4 1; 5 waits for itself, 6 for 5; 7 and 8 for each other. */
+static void test_several(void **state)
+{
+    (void)state;
+    const size_t waits_for[] = {3, 3, NOBODY, 4, 1, 5, 5, 8, 7};
+    const size_t expected[] = {0, 1, 0, 1, 1, 2, 0, 3, 3};
+    size_t cycles[9];
+    assert_int_equal(deadlocks_find(waits_for, 9, cycles), 3);
+    assert_memory_equal(cycles, expected, sizeof expected);
+}
+
+static void test_a_circle_of_all(void **state)
+{
+    (void)state;
+    enum { COUNT = 1000 };
+    size_t waits_for[COUNT], cycles[COUNT];
+    for (size_t i = 0; i < COUNT; i++)
+        waits_for[i] = (i + 1) % COUNT;
+    assert_int_equal(deadlocks_find(waits_for, COUNT, cycles), 1);
+    for (size_t i = 0; i < COUNT; i++)
+        assert_int_equal(cycles[i], 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_none),
+        cmocka_unit_test(test_several),
+        cmocka_unit_test(test_a_circle_of_all),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
