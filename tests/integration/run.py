@@ -29,6 +29,7 @@ MODULES = [
     "test_timeline",
     "test_kept",
     "test_page",
+    "test_dump",
 ]
 AT_ONCE = 3
 # Far more than any test takes: the place where it hangs is printed then.
