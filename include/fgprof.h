@@ -248,7 +248,7 @@ enum fgprof_format {
     /* All of the profile, gzipped, for fgprof_profile_read: samples that are not kept too, and
      * threads as they were recorded. */
     FGPROF_RAW,
-    FGPROF_HTML,   /* a page with a flame graph, alone; with threads by id it tells all apart */
+    FGPROF_HTML, /* a page with a flame graph, alone; with threads by id it tells all apart */
 };
 
 /* How FGPROF_FOLDED writes frames; the others write all they know. */

@@ -89,9 +89,10 @@ void help_convert(void)
            "  fgprof-c convert wall.fgprof --threads | flamegraph.pl > wall.svg\n"
            "  fgprof-c convert wall.fgprof --off-cpu -o waits.pb.gz\n"
            "\n"
-           "  -f, --format FORMAT   folded (default), pprof, text or raw\n"
+           "  -f, --format FORMAT   folded (default), pprof, text, html or raw\n"
            "  -o, --output FILE     write to FILE; without -f its ending names the format:\n"
-           "                        .folded .collapsed .txt .pb.gz .pprof .fgprof; -: stdout\n"
+           "                        .folded .collapsed .txt .pb.gz .pprof .html .fgprof;\n"
+           "                        - is stdout\n"
            "%s",
            render_text);
 }

@@ -134,7 +134,9 @@ fgprof_profile *render_read(const struct render_options *options, const char *pa
         return NULL;
     }
     fgprof_profile_set_folded_flags(profile, options->folded_flags);
-    fgprof_profile_set_threads(profile, options->threads);
+    /* A page tells threads of equal name apart, and joins them again. */
+    fgprof_profile_set_threads(profile, options->format == FGPROF_HTML ? FGPROF_THREADS_BY_ID
+                                                                       : options->threads);
     fgprof_profile_set_kept(profile, options->kept);
     return profile;
 }
