@@ -252,7 +252,8 @@ fgprof_options *options_for_library(const struct cli_options *options)
     bool keeps_all = options->format == FGPROF_RAW || options->format == FGPROF_HTML;
     fgprof_options_set_threads(library, keeps_all ? FGPROF_THREADS_BY_ID : options->threads);
     fgprof_options_set_names(library, options->names);
-    fgprof_options_set_timeline(library, options->format == FGPROF_SPEEDSCOPE);
+    fgprof_options_set_timeline(library, options->format == FGPROF_SPEEDSCOPE ||
+                                             options->format == FGPROF_RAW);
     fgprof_options_set_kernel_stacks(library, options->has_kernel_stacks);
     fgprof_options_set_children(library, options->has_children);
     fgprof_options_set_idle(library, !options->drops_idle);

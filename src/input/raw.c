@@ -131,6 +131,14 @@ static bool parts_are_right(const struct fgprof_profile *profile)
             return false;
         left -= stack->depth;
     }
+    left = profile->run_count;
+    for (size_t i = 0; i < profile->timeline_count; i++) {
+        const struct profile_timeline *timeline = &profile->timelines[i];
+        if (timeline->run_count > left ||
+            timeline->first_run > profile->run_count - timeline->run_count)
+            return false;
+        left -= timeline->run_count;
+    }
     return profile->summary.modules_unreadable == profile->unreadable_count;
 }
 

@@ -22,6 +22,9 @@ static const struct {
     [TABLE_STACKS] = TABLE(stacks, stack_count, stack_capacity),
     [TABLE_SAMPLES] = TABLE(samples, sample_count, sample_capacity),
     [TABLE_UNREADABLE] = TABLE(unreadable, unreadable_count, unreadable_capacity),
+    [TABLE_PROCESSES] = TABLE(processes, process_count, process_capacity),
+    [TABLE_TIMELINES] = TABLE(timelines, timeline_count, timeline_capacity),
+    [TABLE_RUNS] = TABLE(runs, run_count, run_capacity),
 };
 
 #define FIELD(type, field) offsetof(struct type, field), sizeof(((struct type *)0)->field)
@@ -110,6 +113,24 @@ static const struct profile_column columns[] = {
     SUMMARY(67, stopped_ns),
     SUMMARY(68, unknown_ns),
     SUMMARY(69, error), /* two's complement */
+    SUMMARY(70, processes_seen),
+    SUMMARY(71, processes_refused),
+    SUMMARY(72, threads_chosen),
+    SUMMARY(73, threads_idle),
+    SUMMARY(74, idle_ns),
+    SUMMARY(75, timeline_lost_ns),
+    NUMBER(76, PROCESSES, profile_process, pid),
+    STRING(77, PROCESSES, profile_process, name),
+    ROW(78, SAMPLES, profile_sample, process, COLUMN_ROW, PROCESSES),
+    BOOL(79, RECORDING, fgprof_profile, has_timelines),
+    STRING(80, TIMELINES, profile_timeline, thread_name),
+    NUMBER(81, TIMELINES, profile_timeline, tid),
+    NUMBER(82, TIMELINES, profile_timeline, begin_ns),
+    NUMBER(83, TIMELINES, profile_timeline, lost_ns),
+    NUMBER(84, TIMELINES, profile_timeline, first_run),
+    NUMBER(85, TIMELINES, profile_timeline, run_count),
+    ROW(86, RUNS, profile_run, sample, COLUMN_ROW_OR_NONE, SAMPLES),
+    NUMBER(87, RUNS, profile_run, time_ns),
 };
 
 size_t profile_column_count(void)

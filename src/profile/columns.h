@@ -20,6 +20,9 @@ enum profile_table {
     TABLE_STACKS,
     TABLE_SAMPLES,
     TABLE_UNREADABLE,
+    TABLE_PROCESSES,
+    TABLE_TIMELINES,
+    TABLE_RUNS,
     TABLE_COUNT
 };
 

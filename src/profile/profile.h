@@ -113,9 +113,9 @@ struct fgprof_profile {
     struct index sample_index;
     bool has_timelines; /* they were wanted */
     struct profile_timeline *timelines;
-    size_t timeline_count;
+    size_t timeline_count, timeline_capacity;
     struct profile_run *runs; /* of one timeline after the other */
-    size_t run_count;
+    size_t run_count, run_capacity;
     uint64_t start_time_ns; /* since 1970 */
     uint64_t period_ns;
     struct fgprof_summary summary;

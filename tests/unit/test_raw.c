@@ -19,8 +19,9 @@ static struct fgprof_profile *make_all(void)
     uint32_t leaf = make_location(profile, 0x400123, app, 0x23, lines);
     uint32_t root = make_function(profile, 0x400456, app, "main", "a.c", 9);
     uint32_t unnamed = make_location(profile, 0x7f0000000010, library, 0, NULL);
-    uint32_t kernel, note, jit, function;
+    uint32_t kernel, note, jit, function, process;
     bool is_new;
+    assert_int_equal(profile_add_process(profile, 11, "app", &process), 0);
     assert_int_equal(profile_add_kernel_function(profile, "ep_poll", &kernel), 0);
     assert_int_equal(profile_add_note(profile, "[truncated: max depth]", &note), 0);
     assert_int_equal(profile_add_function(profile, "run app.js:1", "", "app.js", &function), 0);
