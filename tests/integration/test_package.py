@@ -64,7 +64,7 @@ def test_help_and_man_page_name_every_option(world):
     run = world.fgprof("run", "--help").stdout
     for option in options:
         assert "--" + option in attach, option
-        assert option == "pid" or "--" + option in run, option
+        assert option in ("pid", "pgrep") or "--" + option in run, option
         assert option in man, option
     assert "stdout" in run and "stderr" in run
     for text in attach, run, world.fgprof("--help").stdout:
