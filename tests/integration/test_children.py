@@ -7,7 +7,7 @@ import signal
 import subprocess
 import time
 
-from harness import PERIOD, Skip, by_root, folded, has, tool, wait_for, wait_until_sampling
+from harness import PERIOD, Skip, alone, by_root, folded, has, tool, wait_for, wait_until_sampling
 
 
 def pids(line):
@@ -99,6 +99,7 @@ def test_a_child_of_vfork_that_executes_a_program(world):
     assert before + after > 0.95 * sum(own.values()), own
 
 
+@alone
 def test_short_lived_children_make_up_their_time(world):
     """What sampling finds of many that live for three ticks is what they lived, within a tenth: the
     kernel's part of a fork and an exit, which no look can find, is their parent's to measure."""

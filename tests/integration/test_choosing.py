@@ -146,7 +146,7 @@ def test_threads_that_never_moved(world):
     assert counts["woken"] > 0.9 * (counts["apple"] + counts["banana"]), counts
     for arguments in ([], ["--no-idle", "--idle"]):
         stacks, stderr = sampled_while(world, arguments, ["wake"], 0.5)
-        assert "idle" in by_root(stacks) and "left out" not in stderr, (stacks, stderr)
+        assert "idle" in by_root(stacks) and "never moved" not in stderr, (stacks, stderr)
 
 
 def test_left_out_threads_of_equal_name(world):
