@@ -18,7 +18,8 @@ static int take_in(struct fgprof_recorder *recorder, pid_t pid, bool is_start)
     }
     target->is_followed = true;
     return is_start ? target_start(target)
-                    : target_join(target, recorder->family.complete_before_ns);
+                    : target_join(target, recorder->family.complete_before_ns,
+                                  recorder->family.looked_before_ns);
 }
 
 static int look(struct fgprof_recorder *recorder, bool is_start)

@@ -173,9 +173,10 @@ int target_start(struct target *target)
     return err == -ENOMEM ? err : 0;
 }
 
-int target_join(struct target *target, uint64_t unseen_ns)
+int target_join(struct target *target, uint64_t unseen_ns, uint64_t looked_ns)
 {
-    target->listed_ns = target->last_round_ns = target->round_ns = unseen_ns;
+    target->listed_ns = unseen_ns;
+    target->last_round_ns = target->round_ns = looked_ns;
     return list_all_threads(target);
 }
 

@@ -71,9 +71,9 @@ void target_close(struct target *target);
 /* Takes in the threads that are there when the recording starts: their time counts from then. */
 int target_start(struct target *target);
 
-/* Takes in the threads of a process that was not there at `unseen_ns`, when such a look was taken
- * last: it stands for those that came and went unseen since, as a thread does. */
-int target_join(struct target *target, uint64_t unseen_ns);
+/* Takes in the threads of a process that was not there at `unseen_ns`; `looked_ns`: when such were
+ * looked for last. It stands for those that came and went unseen since, as a thread does. */
+int target_join(struct target *target, uint64_t unseen_ns, uint64_t looked_ns);
 
 /* Begins a round: looks at all threads, and stops none. Returns 0 or -ENOMEM. */
 int target_begin_round(struct target *target);

@@ -77,10 +77,12 @@ static int see(struct family *family, pid_t pid)
     return read_relative(pid, &relative) ? append(&family->seen, &relative) : 0;
 }
 
+/* An id is given out before the process is there to be seen (copy_process in the kernel's fork.c):
+ * so those that were new at the look before are asked again. */
 static int see_new(struct family *family, pid_t last_pid)
 {
     int err = 0;
-    for (pid_t pid = family->last_pid + 1; pid <= last_pid && !err; pid++)
+    for (pid_t pid = family->last_pid_before + 1; pid <= last_pid && !err; pid++)
         err = see(family, pid);
     return err;
 }
@@ -144,8 +146,8 @@ static int take_in_seen(struct family *family)
 static bool must_list(const struct family *family, pid_t last_pid, uint64_t now_ns)
 {
     uint64_t age_ns = now_ns - family->listed_ns;
-    if (!family->listed_ns || last_pid < family->last_pid ||
-        last_pid - family->last_pid > ASKED_MAX)
+    if (!family->listed_ns || last_pid < family->last_pid_before ||
+        last_pid - family->last_pid_before > ASKED_MAX)
         return true;
     if (!last_pid || family->last_pid_lags)
         return age_ns >= LISTING_PART_WITHOUT_IDS * family->listing_ns;
@@ -159,8 +161,8 @@ static bool is_out_of_turn(const struct family *family, pid_t last_pid)
     pid_t last_pid_now = read_last_pid();
     for (size_t i = 0; i < family->found_count; i++) {
         pid_t pid = family->found[i];
-        if (last_pid >= family->last_pid && last_pid_now >= last_pid &&
-            (pid <= family->last_pid || pid > last_pid_now))
+        if (last_pid >= family->last_pid_before && last_pid_now >= last_pid &&
+            (pid <= family->last_pid_before || pid > last_pid_now))
             return true;
     }
     return false;
@@ -189,6 +191,10 @@ int family_look(struct family *family, uint64_t now_ns)
         family->complete_before_ns = family->complete_ns;
         family->complete_ns = now_ns;
     }
+    family->looked_before_ns = family->looked_ns;
+    family->looked_ns = now_ns;
+    bool follows = family->last_pid && last_pid >= family->last_pid;
+    family->last_pid_before = follows ? family->last_pid : last_pid;
     family->last_pid = last_pid;
     return err;
 }

@@ -34,8 +34,10 @@ struct family {
                      threads may be among them */
     size_t found_count, found_capacity;
     pid_t last_pid;                 /* that the kernel had given out; 0: not known */
+    pid_t last_pid_before;          /* the same of the look before */
     bool last_pid_lags;             /* it was seen not to be the last */
     uint64_t listed_ns, listing_ns; /* when all processes were looked at, and how long that took */
+    uint64_t looked_ns, looked_before_ns;     /* when the last look began, and the one before */
     uint64_t complete_ns, complete_before_ns; /* when the last look that misses nobody began, and
                                                  the one before */
 };

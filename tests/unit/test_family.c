@@ -28,13 +28,15 @@ static pid_t born(pid_t *ret_grandchild)
 {
     int ends[2];
     assert_int_equal(pipe(ends), 0);
-    pid_t child = fork();
+    pid_t test_pid = getpid(), child = fork();
     if (child == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        pid_t grandchild = ret_grandchild ? fork() : 1;
-        if (grandchild == 0)
+        /* Who is to be told of says so itself, once it will not outlive its parent. */
+        if (ret_grandchild && fork() == 0)
             prctl(PR_SET_PDEATHSIG, SIGKILL);
-        else if (write(ends[1], &grandchild, sizeof grandchild) != sizeof grandchild)
+        pid_t own_pid = getpid();
+        bool is_told_of = !ret_grandchild || getppid() != test_pid;
+        if (is_told_of && write(ends[1], &own_pid, sizeof own_pid) != sizeof own_pid)
             _exit(1);
         for (;;)
             pause();
@@ -103,7 +105,8 @@ static void test_listing_finds_what_ids_do_not(void **state)
     assert_int_equal(family_add(&family, getpid()), 0);
     assert_int_equal(family_look(&family, monotonic_ns()), 0);
     pid_t child = born(NULL);
-    family.last_pid = child; /* as told by one who knew of it, and we did not ask */
+    /* As told by one who knew of it, and we did not ask. */
+    family.last_pid = family.last_pid_before = child;
     uint64_t later_ns = family.listed_ns + 1000000000u + 100 * family.listing_ns;
     assert_int_equal(family_look(&family, later_ns), 0);
     assert_true(has_found(&family, child));
