@@ -16,7 +16,8 @@
  * named ret_* is written only on success, and is the caller's to free. All _free functions accept
  * NULL. Nothing here prints. Times are in nanoseconds; sampling uses CLOCK_MONOTONIC.
  *
- * One recorder is used by one thread at a time, except fgprof_recorder_stop. */
+ * One recorder is used by one thread at a time, except fgprof_recorder_stop and
+ * fgprof_recorder_profile_so_far. */
 #ifndef FGPROF_H
 #define FGPROF_H
 
@@ -183,6 +184,13 @@ FGPROF_API pid_t fgprof_recorder_child(const fgprof_recorder *recorder);
  * thread. */
 FGPROF_API int fgprof_recorder_run(fgprof_recorder *recorder, fgprof_profile **ret_profile);
 
+/* While fgprof_recorder_run is in progress: a profile of what was found until now, the caller's.
+ * From the progress callback or another thread; sampling goes on. Names are kept, so that a second
+ * call looks up only what is new. Until the recorder is freed it holds all stacks twice.
+ * -ESRCH where sampling has not begun or has ended, -ENOMEM. */
+FGPROF_API int fgprof_recorder_profile_so_far(fgprof_recorder *recorder,
+                                              fgprof_profile **ret_profile);
+
 /* Ends fgprof_recorder_run soon, from any thread or from a signal handler. */
 FGPROF_API void fgprof_recorder_stop(fgprof_recorder *recorder);
 
@@ -237,6 +245,42 @@ FGPROF_API const struct fgprof_summary *fgprof_profile_summary(const fgprof_prof
  * 0; NULL behind the last. Valid as long as the profile. */
 FGPROF_API const char *fgprof_profile_unreadable_module(const fgprof_profile *profile,
                                                         size_t number);
+
+/* What a thread did in a part of its time. */
+enum fgprof_state {
+    FGPROF_STATE_UNKNOWN, /* of samples that were not captured */
+    FGPROF_STATE_RUNNING,
+    FGPROF_STATE_RUNNABLE, /* waiting for a CPU */
+    FGPROF_STATE_WAITING,  /* for anything else */
+    FGPROF_STATE_STOPPED,  /* by a signal or a debugger */
+    FGPROF_STATE_COUNT
+};
+
+/* The time of all threads in one function: in itself, and in all that it called. A stack that it is
+ * in more than once counts once. Equal functions have equal names and modules. */
+struct fgprof_function {
+    const char *name;   /* NULL: not known, all such code of the module together */
+    const char *module; /* its path, or as "[vdso]"; "" where there is none */
+    uint64_t self_ns, total_ns;
+};
+
+/* The time of one thread in one state, system call and leaf function. */
+struct fgprof_activity {
+    pid_t tid; /* 0 unless threads are told apart by id */
+    const char *thread_name;
+    enum fgprof_state state;
+    const char *syscall;  /* that it waited in; "": none */
+    const char *function; /* as in struct fgprof_function */
+    const char *module;
+    uint64_t time_ns;
+};
+
+/* Rows of the samples that fgprof_profile_set_kept keeps, in no order, for the caller to free(3);
+ * their strings are valid as long as the profile. -ENOMEM. */
+FGPROF_API int fgprof_profile_functions(const fgprof_profile *profile,
+                                        struct fgprof_function **ret_rows, size_t *ret_count);
+FGPROF_API int fgprof_profile_activities(const fgprof_profile *profile,
+                                         struct fgprof_activity **ret_rows, size_t *ret_count);
 
 enum fgprof_format {
     FGPROF_FOLDED, /* flamegraph.pl's: "root;caller;leaf COUNT" lines, sorted */

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 int jit_new(struct jit **ret_jit)
 {
@@ -109,4 +110,53 @@ const struct jit_symbol *jit_find(const struct jit *jit, uint32_t space, uint64_
     if (number == INDEX_NONE || jit->uses[number].symbol == JIT_NO_SYMBOL)
         return NULL;
     return &jit->code.symbols[jit->uses[number].symbol];
+}
+
+/* Copies the symbol, with its lines. Its number in the copy is *ret_symbol. */
+static int copy_symbol(const struct jit_code *from, uint32_t number, struct jit_code *to,
+                       uint32_t *ret_symbol)
+{
+    const struct jit_symbol *symbol = &from->symbols[number];
+    const char *name = strings_get(&from->strings, symbol->name);
+    for (uint32_t i = 0; i < symbol->line_count; i++) {
+        const struct jit_line *line = &from->lines[symbol->first_line + i];
+        const char *file = strings_get(&from->strings, line->file);
+        int err = jit_code_add_line(to, line->offset, file, strlen(file), line->line);
+        if (err)
+            return err;
+    }
+    *ret_symbol = (uint32_t)to->symbol_count;
+    return jit_code_add(to, symbol->start, symbol->size, name, strlen(name), symbol->line_count);
+}
+
+int jit_copy(const struct jit *jit, struct jit **ret_copy)
+{
+    struct jit *copy;
+    uint32_t *numbers = calloc(jit->code.symbol_count + 1, sizeof *numbers); /* + 1; 0: not yet */
+    int err = numbers ? jit_new(&copy) : -ENOMEM;
+    if (err) {
+        free(numbers);
+        return err;
+    }
+    for (size_t i = 0; i < jit->use_count && !err; i++) {
+        const struct jit_use *use = &jit->uses[i];
+        uint32_t symbol = use->symbol;
+        if (symbol == JIT_NO_SYMBOL)
+            symbol = jit_code_find(&jit->code, use->address);
+        err = jit_note(copy, use->space, use->address);
+        if (err || symbol == JIT_NO_SYMBOL)
+            continue;
+        uint32_t number = numbers[symbol] - 1;
+        if (!numbers[symbol])
+            err = copy_symbol(&jit->code, symbol, &copy->code, &number);
+        numbers[symbol] = number + 1;
+        copy->uses[copy->use_count - 1].symbol = number;
+    }
+    free(numbers);
+    if (err) {
+        jit_free(copy);
+        return err;
+    }
+    *ret_copy = copy;
+    return 0;
 }

@@ -39,6 +39,10 @@ int jit_take_in(struct jit *jit, bool *ret_is_replaced);
 /* At the end: all that were noted get the names that they have by now. */
 void jit_settle(struct jit *jit);
 
+/* A copy that is settled, of what was noted and of the symbols that it needs. Returns 0 or -ENOMEM.
+ */
+int jit_copy(const struct jit *jit, struct jit **ret_copy);
+
 /* After that: the symbol of a noted address, or NULL. */
 const struct jit_symbol *jit_find(const struct jit *jit, uint32_t space, uint64_t address);
 

@@ -6,6 +6,7 @@
 #include "target/memory.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <fnmatch.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -57,7 +58,7 @@ void module_clear(struct module *module)
     *module = (struct module){.image.fd = -1};
 }
 
-static void module_free(struct module *module)
+void module_free(struct module *module)
 {
     if (module)
         module_clear(module);
@@ -162,6 +163,49 @@ void modules_free(struct modules *modules)
     free(modules->roots);
     free(modules->items);
     *modules = (struct modules){0};
+}
+
+/* Only what does not change after module_open is read of `module`. */
+static int open_twin_image(const struct module *module, struct image *image)
+{
+    if (module->image.fd < 0) {
+        unsigned char *memory = malloc(module->image.bytes);
+        if (!memory)
+            return -ENOMEM;
+        memcpy(memory, module->image.memory, module->image.bytes);
+        image_open_memory(image, memory, module->image.bytes);
+        return 0;
+    }
+    int fd = fcntl(module->image.fd, F_DUPFD_CLOEXEC, 0);
+    if (fd < 0)
+        return -errno;
+    int err = image_open_fd(image, fd);
+    if (err)
+        close(fd);
+    return err;
+}
+
+int module_twin(const struct module *module, struct module **ret_twin)
+{
+    struct module *twin = calloc(1, sizeof *twin);
+    if (!twin)
+        return -ENOMEM;
+    twin->image.fd = -1;
+    twin->number = module->number;
+    twin->path = strdup(module->path);
+    twin->is_readable = module->is_readable;
+    twin->error = module->error;
+    int err = twin->path ? 0 : -ENOMEM;
+    if (!err && module->is_readable)
+        err = open_twin_image(module, &twin->image);
+    if (!err && module->is_readable && elf_file_read(twin) == -ENOMEM)
+        err = -ENOMEM;
+    if (err) {
+        module_free(twin);
+        return err;
+    }
+    *ret_twin = twin;
+    return 0;
 }
 
 /* What the loader maps begins at a page, the segment wherever the linker put it: lld packs them, so

@@ -91,6 +91,12 @@ int modules_get(struct modules *modules, int proc_fd, pid_t tid, const struct ma
 
 void modules_free(struct modules *modules);
 
+/* Opens the module's file once more, apart from it, for a thread of its own: nothing that is read
+ * of the one touches the other. May be called while another thread uses `module`. For module_free.
+ * Returns 0 or a negative errno. */
+int module_twin(const struct module *module, struct module **ret_twin);
+void module_free(struct module *module);
+
 /* Turns a file offset into the module's own address, as its symbols have it. The segment is found
  * by offset: there may be several (lld and mold make them), and the first need not start at 0.
  * Returns false where no segment holds it. */

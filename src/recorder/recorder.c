@@ -42,6 +42,7 @@ int fgprof_recorder_new(const fgprof_options *options, fgprof_recorder **ret_rec
         timeline_want(&recorder->recording.timeline, recorder->recording.period_ns,
                       TIMELINE_RUNS_MAX);
     pthread_mutex_init(&recorder->lock, NULL);
+    pthread_mutex_init(&recorder->naming, NULL);
     pthread_condattr_t attributes;
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
@@ -61,6 +62,8 @@ void fgprof_recorder_free(fgprof_recorder *recorder)
     }
     free(recorder->targets);
     family_free(&recorder->family);
+    so_far_free(&recorder->copy);
+    name_cache_free(&recorder->names);
     recording_free(&recorder->recording);
     thread_choice_free(&recorder->options.choice);
     if (recorder->stop_fd >= 0)
@@ -168,6 +171,9 @@ static int sample_in_thread(struct fgprof_recorder *recorder)
     pthread_sigmask(SIG_BLOCK, &stops, &before);
     int err = start_thread(recorder, &thread);
     if (!err) {
+        pthread_mutex_lock(&recorder->lock);
+        recorder->is_sampling = true;
+        pthread_mutex_unlock(&recorder->lock);
         await_end(recorder);
         pthread_join(thread, NULL);
     }
@@ -220,6 +226,24 @@ static void sum_times(const struct fgprof_profile *profile, struct fgprof_summar
         *times[profile->samples[i].state] += profile->samples[i].time_ns;
 }
 
+/* Names what the recording, or a copy of it, has. `recorder->naming` is held. */
+static int make_profile(struct fgprof_recorder *recorder, const struct recording *recording,
+                        fgprof_profile **ret_profile)
+{
+    struct fgprof_profile *profile;
+    int err = name_profile(&recording->stacks, &recording->timeline, &recording->spaces,
+                           &recording->strings, recorder->options.names, &recorder->options.fetch,
+                           recorder->has_names ? &recorder->names : NULL, &profile);
+    if (err)
+        return err;
+    profile->start_time_ns = recording->start_time_ns;
+    profile->period_ns = recording->period_ns;
+    summarize(recording, &profile->summary);
+    sum_times(profile, &profile->summary);
+    *ret_profile = profile;
+    return 0;
+}
+
 int fgprof_recorder_run(fgprof_recorder *recorder, fgprof_profile **ret_profile)
 {
     struct recording *recording = &recorder->recording;
@@ -238,16 +262,36 @@ int fgprof_recorder_run(fgprof_recorder *recorder, fgprof_profile **ret_profile)
     if (err)
         return err;
     idle_drop(recording, recorder->options.threads == FGPROF_THREADS_BY_ID);
-    struct fgprof_profile *profile;
-    err = name_profile(&recording->stacks, &recording->timeline, &recording->spaces,
-                       &recording->strings, recorder->options.names, &recorder->options.fetch,
-                       &profile);
-    if (err)
-        return err;
-    profile->start_time_ns = recording->start_time_ns;
-    profile->period_ns = recording->period_ns;
-    summarize(recording, &profile->summary);
-    sum_times(profile, &profile->summary);
-    *ret_profile = profile;
-    return 0;
+    pthread_mutex_lock(&recorder->naming);
+    err = make_profile(recorder, recording, ret_profile);
+    pthread_mutex_unlock(&recorder->naming);
+    return err;
+}
+
+/* Has the sampling thread make the copy. */
+static int order_copy(struct fgprof_recorder *recorder)
+{
+    pthread_mutex_lock(&recorder->lock);
+    bool can_be = recorder->is_sampling && !recorder->has_ended;
+    recorder->wants_copy = can_be;
+    recorder->wanted_ns = monotonic_ns();
+    while (recorder->wants_copy && !recorder->has_ended)
+        pthread_cond_wait(&recorder->ended, &recorder->lock);
+    int err = !can_be || recorder->wants_copy ? -ESRCH : recorder->copy_error;
+    recorder->wants_copy = false;
+    pthread_mutex_unlock(&recorder->lock);
+    return err;
+}
+
+int fgprof_recorder_profile_so_far(fgprof_recorder *recorder, fgprof_profile **ret_profile)
+{
+    pthread_mutex_lock(&recorder->naming);
+    int err = recorder->has_names ? 0 : name_cache_init(&recorder->names);
+    recorder->has_names = !err;
+    if (!err)
+        err = order_copy(recorder);
+    if (!err)
+        err = make_profile(recorder, &recorder->copy.recording, ret_profile);
+    pthread_mutex_unlock(&recorder->naming);
+    return err;
 }

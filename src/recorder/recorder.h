@@ -1,7 +1,9 @@
 #ifndef FGPROF_RECORDER_RECORDER_H
 #define FGPROF_RECORDER_RECORDER_H
 
+#include "recorder/so_far.h"
 #include "recorder/target.h"
+#include "symbol/name_cache.h"
 #include "target/family.h"
 
 #include <pthread.h>
@@ -18,8 +20,16 @@ struct fgprof_recorder {
     bool has_run;
     uint64_t rest_until_ns; /* no tick is taken before */
     pthread_mutex_t lock;   /* for what follows */
-    pthread_cond_t ended;
+    pthread_cond_t ended;   /* sampling has, or the copy that was asked for is made */
+    bool is_sampling;
     bool has_ended;
+    bool wants_copy;        /* of the sampling thread, which sets it back: */
+    uint64_t wanted_ns;     /* CLOCK_MONOTONIC: since then */
+    int copy_error;         /* 0, or why the copy is not whole */
+    struct so_far copy;     /* the sampling thread's while it is wanted; else under `naming` */
+    pthread_mutex_t naming; /* held while names are looked for: one thread does at a time */
+    struct name_cache names;
+    bool has_names; /* the cache is in use */
     struct fgprof_progress progress;
 };
 

@@ -22,6 +22,8 @@
 #define HEARING_NS 30000
 /* A wait for a tick that was shorter was none: the tick was due already. */
 #define WAIT_MIN_NS 20000
+/* How long who wants a copy waits for a moment at which no thread is being stopped. */
+#define COPY_PATIENCE_NS 250000000
 /* At the end, how long such threads are waited for. */
 #define FINISH_WAIT_NS 250000000
 
@@ -127,12 +129,31 @@ static int wait_for(struct recording *recording, struct pollfd files[FILE_COUNT]
     return err;
 }
 
+/* Makes the copy that another thread may wait for: where no thread waits for us stopped, unless
+ * there is always one. */
+static void serve_copy(struct fgprof_recorder *recorder, bool is_pending)
+{
+    pthread_mutex_lock(&recorder->lock);
+    bool is_wanted = recorder->wants_copy &&
+                     (!is_pending || monotonic_ns() - recorder->wanted_ns > COPY_PATIENCE_NS);
+    pthread_mutex_unlock(&recorder->lock);
+    if (!is_wanted)
+        return;
+    int err = so_far_update(&recorder->copy, &recorder->recording);
+    pthread_mutex_lock(&recorder->lock);
+    recorder->copy_error = err;
+    recorder->wants_copy = false;
+    pthread_cond_broadcast(&recorder->ended);
+    pthread_mutex_unlock(&recorder->lock);
+}
+
 /* Waits for the next tick, and meanwhile goes on with rounds that a thread holds up. Returns 1 for
  * a tick, 0 where it was asked to stop, or a negative errno. */
 static int await_tick(struct fgprof_recorder *recorder, int timer_fd, int signal_fd)
 {
     for (;;) {
         bool is_pending = any_pending(recorder);
+        serve_copy(recorder, is_pending);
         struct pollfd files[FILE_COUNT] = {
             [FILE_TIMER] = {.fd = timer_fd, .events = POLLIN},
             [FILE_STOP] = {.fd = recorder->stop_fd, .events = POLLIN},
@@ -265,7 +286,7 @@ void *sampler_main(void *context)
     recording->error = err ? err : finish_err;
     pthread_mutex_lock(&recorder->lock);
     recorder->has_ended = true;
-    pthread_cond_signal(&recorder->ended);
+    pthread_cond_broadcast(&recorder->ended);
     pthread_mutex_unlock(&recorder->lock);
     return NULL;
 }

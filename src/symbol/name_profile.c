@@ -28,6 +28,7 @@ struct naming {
     enum fgprof_names names;
     struct shown_names shown;
     struct debug_fetch *fetch;
+    struct name_cache *cache;
     struct unnamed *unnamed;
     size_t unnamed_count, unnamed_capacity;
     uint32_t *locations; /* of the stack at hand */
@@ -263,46 +264,89 @@ static int compare_modules(const void *a, const void *b)
     return (left->address > right->address) - (left->address < right->address);
 }
 
+/* The module whose symbols are at hand. */
+struct opened {
+    const struct module *module;
+    struct module *twin;     /* as which it is read, where it may be in use meanwhile; or NULL */
+    struct module *read;     /* that, or the module itself */
+    struct symbols *symbols; /* NULL: it can't be read */
+};
+
+static void close_module(struct opened *opened)
+{
+    symbols_close(opened->symbols);
+    module_free(opened->twin);
+    *opened = (struct opened){0};
+}
+
+/* Returns 0 or -ENOMEM. */
+static int open_module(struct naming *naming, struct module *module, struct opened *opened)
+{
+    const char *why = "too many open files";
+    if (module == opened->module)
+        return 0;
+    close_module(opened);
+    opened->module = opened->read = module;
+    int err = naming->cache ? module_twin(module, &opened->twin) : 0;
+    if (opened->twin)
+        opened->read = opened->twin;
+    if (!err)
+        err = symbols_open(opened->read, naming->fetch, &opened->symbols, &why);
+    return err && err != -ENOMEM ? profile_add_unreadable(naming->profile, module->path, why) : err;
+}
+
+static int set_name(struct naming *naming, uint32_t location, const struct symbol *symbol,
+                    bool is_trampoline)
+{
+    if (is_trampoline)
+        return trampoline_name(naming->profile, location,
+                               symbol->line_count ? symbol->lines[0].name : "");
+    return symbol->line_count ? set_symbol(naming, location, symbol) : 0;
+}
+
+static int look_up(struct naming *naming, const struct unnamed *unnamed, struct opened *opened)
+{
+    struct symbol symbol;
+    struct name_cache *cache = naming->cache;
+    bool is_trampoline;
+    if (cache &&
+        name_cache_get(cache, unnamed->module->number, unnamed->address, &symbol, &is_trampoline))
+        return set_name(naming, unnamed->location, &symbol, is_trampoline);
+    int err = open_module(naming, unnamed->module, opened);
+    if (err || !opened->symbols)
+        return err;
+    symbols_find(opened->symbols, unnamed->address, &symbol);
+    is_trampoline = trampoline_is_at(opened->read, unnamed->address);
+    if (cache)
+        err = name_cache_add(cache, unnamed->module->number, unnamed->address, &symbol,
+                             is_trampoline);
+    return err ? err : set_name(naming, unnamed->location, &symbol, is_trampoline);
+}
+
 /* A module at a time, so that no more than one's debug information is in memory. */
 static int name_locations(struct naming *naming)
 {
-    struct symbols *symbols = NULL;
-    struct module *opened = NULL;
+    struct opened opened = {0};
     int err = 0;
     if (naming->unnamed_count)
         qsort(naming->unnamed, naming->unnamed_count, sizeof *naming->unnamed, compare_modules);
-    for (size_t i = 0; i < naming->unnamed_count && !err; i++) {
-        const struct unnamed *unnamed = &naming->unnamed[i];
-        struct symbol symbol;
-        if (unnamed->module != opened) {
-            symbols_close(symbols);
-            symbols = NULL;
-            opened = unnamed->module;
-            const char *why;
-            err = symbols_open(opened, naming->fetch, &symbols, &why);
-            if (err == -ENOEXEC)
-                err = profile_add_unreadable(naming->profile, opened->path, why);
-        }
-        if (!symbols)
-            continue;
-        symbols_find(symbols, unnamed->address, &symbol);
-        if (trampoline_is_at(opened, unnamed->address))
-            err = trampoline_name(naming->profile, unnamed->location,
-                                  symbol.line_count ? symbol.lines[0].name : "");
-        else if (symbol.line_count)
-            err = set_symbol(naming, unnamed->location, &symbol);
-    }
-    symbols_close(symbols);
+    for (size_t i = 0; i < naming->unnamed_count && !err; i++)
+        err = look_up(naming, &naming->unnamed[i], &opened);
+    close_module(&opened);
     return err;
 }
 
 int name_profile(const struct stack_table *table, const struct timeline *timeline,
                  const struct spaces *spaces, const struct strings *strings,
-                 enum fgprof_names names, struct debug_fetch *fetch,
+                 enum fgprof_names names, struct debug_fetch *fetch, struct name_cache *cache,
                  struct fgprof_profile **ret_profile)
 {
-    struct naming naming = {
-        .table = table, .spaces = spaces, .strings = strings, .names = names, .fetch = fetch};
+    struct naming naming = {.table = table,
+                            .spaces = spaces,
+                            .strings = strings,
+                            .names = names,
+                            .fetch = fetch,
+                            .cache = cache};
     int err = profile_new(&naming.profile);
     if (err)
         return err;

@@ -51,7 +51,7 @@ static struct fgprof_profile *named(const struct counted *counted)
 {
     struct fgprof_profile *profile;
     assert_int_equal(name_profile(&counted->table, NULL, &counted->spaces, &counted->strings,
-                                  FGPROF_NAMES_SHORT, NULL, &profile),
+                                  FGPROF_NAMES_SHORT, NULL, NULL, &profile),
                      0);
     return profile;
 }

@@ -1,0 +1,249 @@
+/* Where the time went, by function and by thread: sums over a profile's samples.
+ *
+ * Every line of a location, and every location without one, is of a function: its number is found
+ * once, so that a sum is a walk over numbers. */
+#include "profile/profile.h"
+#include "base/array.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define NO_NAME UINT32_MAX
+
+struct function_key {
+    uint32_t name; /* in the profile's strings, or NO_NAME */
+    uint32_t module;
+};
+
+struct functions {
+    struct function_key *keys;
+    size_t count, capacity;
+    struct index index;
+    uint32_t *of_location; /* of one without lines */
+    uint32_t *of_line;
+};
+
+static bool is_same_function(const void *owner, uint32_t item, const void *key)
+{
+    const struct functions *functions = owner;
+    const struct function_key *known = &functions->keys[item], *sought = key;
+    return known->name == sought->name && known->module == sought->module;
+}
+
+static int number_function(struct functions *functions, uint32_t name, uint32_t module,
+                           uint32_t *ret_number)
+{
+    struct function_key key = {name, module};
+    uint64_t hash = hash_bytes(&key, sizeof key, 0);
+    *ret_number = index_find(&functions->index, hash, is_same_function, functions, &key);
+    if (*ret_number != INDEX_NONE)
+        return 0;
+    if (array_reserve((void **)&functions->keys, &functions->capacity, functions->count + 1,
+                      sizeof key) ||
+        index_add(&functions->index, hash, (uint32_t)functions->count))
+        return -ENOMEM;
+    *ret_number = (uint32_t)functions->count;
+    functions->keys[functions->count++] = key;
+    return 0;
+}
+
+static int number_location(const struct fgprof_profile *profile, uint32_t number,
+                           struct functions *functions)
+{
+    const struct profile_location *location = &profile->locations[number];
+    uint32_t module = 0; /* "" */
+    int err = 0;
+    if (location->mapping != PROFILE_NO_MAPPING)
+        module = profile->mappings[location->mapping].path;
+    if (!location->line_count)
+        return number_function(functions, NO_NAME, module, &functions->of_location[number]);
+    for (uint32_t i = 0; i < location->line_count && !err; i++) {
+        uint32_t line = location->first_line + i;
+        uint32_t name = profile->functions[profile->lines[line].function].name;
+        err = number_function(functions, name, module, &functions->of_line[line]);
+    }
+    return err;
+}
+
+static void functions_free(struct functions *functions)
+{
+    free(functions->keys);
+    index_free(&functions->index);
+    free(functions->of_location);
+    free(functions->of_line);
+}
+
+static int functions_number(const struct fgprof_profile *profile, struct functions *functions)
+{
+    *functions = (struct functions){
+        .of_location = calloc(profile->location_count + 1, sizeof *functions->of_location),
+        .of_line = calloc(profile->line_count + 1, sizeof *functions->of_line),
+    };
+    int err = functions->of_location && functions->of_line ? 0 : -ENOMEM;
+    for (size_t i = 0; i < profile->location_count && !err; i++)
+        err = number_location(profile, (uint32_t)i, functions);
+    if (err)
+        functions_free(functions);
+    return err;
+}
+
+/* The functions of a location, innermost first: their numbers. */
+static const uint32_t *functions_at(const struct fgprof_profile *profile,
+                                    const struct functions *functions, uint32_t location,
+                                    size_t *ret_count)
+{
+    const struct profile_location *at = &profile->locations[location];
+    *ret_count = at->line_count ? at->line_count : 1;
+    return at->line_count ? &functions->of_line[at->first_line] : &functions->of_location[location];
+}
+
+/* `counted`: by function, the last sample that it was counted for, + 1. */
+static void add_sample(const struct fgprof_profile *profile, const struct functions *functions,
+                       size_t sample_number, size_t *counted, struct fgprof_function *rows)
+{
+    const struct profile_sample *sample = &profile->samples[sample_number];
+    const struct profile_stack *stack = &profile->stacks[sample->stack];
+    for (size_t i = 0; i < stack->depth; i++) {
+        uint32_t location = profile->stack_locations[stack->first_location + i];
+        size_t count;
+        const uint32_t *at = functions_at(profile, functions, location, &count);
+        if (i == 0)
+            rows[at[0]].self_ns += sample->time_ns;
+        for (size_t j = 0; j < count; j++) {
+            if (counted[at[j]] == sample_number + 1)
+                continue;
+            counted[at[j]] = sample_number + 1;
+            rows[at[j]].total_ns += sample->time_ns;
+        }
+    }
+}
+
+static const char *name_of(const struct fgprof_profile *profile, const struct function_key *key)
+{
+    return key->name == NO_NAME ? NULL : strings_get(&profile->strings, key->name);
+}
+
+int fgprof_profile_functions(const fgprof_profile *profile, struct fgprof_function **ret_rows,
+                             size_t *ret_count)
+{
+    struct functions functions;
+    int err = functions_number(profile, &functions);
+    if (err)
+        return err;
+    size_t *counted = calloc(functions.count + 1, sizeof *counted);
+    struct fgprof_function *rows = calloc(functions.count + 1, sizeof *rows);
+    if (counted && rows) {
+        for (size_t i = 0; i < functions.count; i++) {
+            rows[i].name = name_of(profile, &functions.keys[i]);
+            rows[i].module = strings_get(&profile->strings, functions.keys[i].module);
+        }
+        for (size_t i = 0; i < profile->sample_count; i++) {
+            if (profile_keeps(profile, &profile->samples[i]))
+                add_sample(profile, &functions, i, counted, rows);
+        }
+        *ret_rows = rows;
+        *ret_count = functions.count;
+    } else {
+        free(rows);
+        err = -ENOMEM;
+    }
+    free(counted);
+    functions_free(&functions);
+    return err;
+}
+
+/* What an activity's row is of, as numbers, so that it can be compared as bytes. */
+struct activity_key {
+    uint32_t tid, thread_name, state, syscall_name, function;
+};
+
+struct activities {
+    struct activity_key *keys;
+    struct fgprof_activity *rows;
+    size_t count;
+    struct index index;
+};
+
+static bool is_same_activity(const void *owner, uint32_t item, const void *key)
+{
+    const struct activities *activities = owner;
+    const struct activity_key *known = &activities->keys[item], *sought = key;
+    return known->tid == sought->tid && known->thread_name == sought->thread_name &&
+           known->state == sought->state && known->syscall_name == sought->syscall_name &&
+           known->function == sought->function;
+}
+
+static enum fgprof_state state_of(uint32_t thread_state)
+{
+    static const enum fgprof_state states[THREAD_STATE_COUNT] = {
+        [THREAD_UNKNOWN] = FGPROF_STATE_UNKNOWN,         [THREAD_RUNNING] = FGPROF_STATE_RUNNING,
+        [THREAD_RUNNABLE] = FGPROF_STATE_RUNNABLE,       [THREAD_SLEEPING] = FGPROF_STATE_WAITING,
+        [THREAD_UNINTERRUPTIBLE] = FGPROF_STATE_WAITING, [THREAD_STOPPED] = FGPROF_STATE_STOPPED,
+    };
+    return states[thread_state];
+}
+
+/* There is room for a row for each sample. */
+static int add_activity(const struct fgprof_profile *profile, const struct functions *functions,
+                        const struct profile_sample *sample, struct activities *activities)
+{
+    const struct profile_stack *stack = &profile->stacks[sample->stack];
+    struct activity_key key = {sample->tid, sample->thread_name, state_of(sample->state),
+                               sample->syscall_name, NO_NAME};
+    struct function_key function = {NO_NAME, 0};
+    if (stack->depth) {
+        size_t count;
+        key.function = *functions_at(profile, functions,
+                                     profile->stack_locations[stack->first_location], &count);
+        function = functions->keys[key.function];
+    }
+    uint64_t hash = hash_bytes(&key, sizeof key, 0);
+    uint32_t number = index_find(&activities->index, hash, is_same_activity, activities, &key);
+    if (number == INDEX_NONE) {
+        number = (uint32_t)activities->count;
+        if (index_add(&activities->index, hash, number))
+            return -ENOMEM;
+        activities->keys[number] = key;
+        activities->rows[number] = (struct fgprof_activity){
+            .tid = (pid_t)sample->tid,
+            .thread_name = strings_get(&profile->strings, sample->thread_name),
+            .state = state_of(sample->state),
+            .syscall = strings_get(&profile->strings, sample->syscall_name),
+            .function = name_of(profile, &function),
+            .module = strings_get(&profile->strings, function.module),
+        };
+        activities->count++;
+    }
+    activities->rows[number].time_ns += sample->time_ns;
+    return 0;
+}
+
+int fgprof_profile_activities(const fgprof_profile *profile, struct fgprof_activity **ret_rows,
+                              size_t *ret_count)
+{
+    struct functions functions;
+    struct activities activities = {
+        .keys = calloc(profile->sample_count + 1, sizeof *activities.keys),
+        .rows = calloc(profile->sample_count + 1, sizeof *activities.rows),
+    };
+    int err = activities.keys && activities.rows ? 0 : -ENOMEM;
+    bool has_functions = false;
+    if (!err)
+        err = functions_number(profile, &functions);
+    has_functions = !err;
+    for (size_t i = 0; i < profile->sample_count && !err; i++) {
+        if (profile_keeps(profile, &profile->samples[i]))
+            err = add_activity(profile, &functions, &profile->samples[i], &activities);
+    }
+    if (has_functions)
+        functions_free(&functions);
+    free(activities.keys);
+    index_free(&activities.index);
+    if (err) {
+        free(activities.rows);
+        return err;
+    }
+    *ret_rows = activities.rows;
+    *ret_count = activities.count;
+    return 0;
+}

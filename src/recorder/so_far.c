@@ -1,0 +1,79 @@
+#include "recorder/so_far.h"
+#include "base/array.h"
+#include "module/space_copy.h"
+#include "target/stop.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Appends what a table has beyond the rows that were copied. */
+static int append_rows(void **rows, size_t *count, size_t *capacity, const void *from,
+                       size_t from_count, size_t row_bytes)
+{
+    if (array_reserve(rows, capacity, from_count, row_bytes))
+        return -ENOMEM;
+    if (from_count > *count)
+        memcpy((char *)*rows + *count * row_bytes, (const char *)from + *count * row_bytes,
+               (from_count - *count) * row_bytes);
+    *count = from_count;
+    return 0;
+}
+
+static int copy_stacks(struct stack_table *to, const struct stack_table *from)
+{
+    to->sample_count = to->process_count = 0; /* these change: all are copied */
+    if (append_rows((void **)&to->processes, &to->process_count, &to->process_capacity,
+                    from->processes, from->process_count, sizeof *to->processes) ||
+        append_rows((void **)&to->addresses, &to->address_count, &to->address_capacity,
+                    from->addresses, from->address_count, sizeof *to->addresses) ||
+        append_rows((void **)&to->stacks, &to->stack_count, &to->stack_capacity, from->stacks,
+                    from->stack_count, sizeof *to->stacks) ||
+        append_rows((void **)&to->samples, &to->sample_count, &to->sample_capacity, from->samples,
+                    from->sample_count, sizeof *to->samples))
+        return -ENOMEM;
+    return 0;
+}
+
+static int copy_strings(struct strings *to, const struct strings *from)
+{
+    if (array_reserve((void **)&to->items, &to->capacity, from->count, sizeof *to->items))
+        return -ENOMEM;
+    for (; to->count < from->count; to->count++) {
+        to->items[to->count] = strdup(from->items[to->count]);
+        if (!to->items[to->count])
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+int so_far_update(struct so_far *so_far, const struct recording *recording)
+{
+    struct recording *copy = &so_far->recording;
+    struct stack_table stacks = copy->stacks;
+    struct strings strings = copy->strings;
+    spaces_copy_free(&copy->spaces);
+    int err = copy_stacks(&stacks, &recording->stacks);
+    if (!err)
+        err = copy_strings(&strings, &recording->strings);
+    *copy = *recording;
+    copy->stacks = stacks;
+    copy->strings = strings;
+    copy->spaces = (struct spaces){0};
+    copy->modules = (struct modules){0};
+    copy->timeline = (struct timeline){0};
+    copy->idle_tids = NULL;
+    copy->idle_tid_count = copy->idle_tid_capacity = 0;
+    copy->waits = NULL;
+    copy->unwinder = NULL;
+    copy->reaper = NULL;
+    copy->end_ns = monotonic_ns();
+    return err ? err : spaces_copy(&recording->spaces, &copy->spaces);
+}
+
+void so_far_free(struct so_far *so_far)
+{
+    stack_table_free(&so_far->recording.stacks);
+    strings_free(&so_far->recording.strings);
+    spaces_copy_free(&so_far->recording.spaces);
+}

@@ -1,0 +1,132 @@
+/* Sums over a profile, by function and by thread. */
+#include "make_profile.h"
+
+#define TICK_NS 10101010u
+
+static const struct fgprof_function *find(const struct fgprof_function *rows, size_t count,
+                                          const char *name)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (name ? rows[i].name && strcmp(rows[i].name, name) == 0 : !rows[i].name)
+            return &rows[i];
+    }
+    fail_msg("no row %s", name ? name : "without a name");
+    return NULL;
+}
+
+static void assert_times(const struct fgprof_function *row, uint64_t self, uint64_t total)
+{
+    assert_int_equal(row->self_ns, self * TICK_NS);
+    assert_int_equal(row->total_ns, total * TICK_NS);
+}
+
+static void test_self_and_total(void **state)
+{
+    (void)state;
+    struct fgprof_profile *profile = make_profile();
+    uint32_t app = make_mapping(profile, 0x400000, "/bin/app", "");
+    uint32_t main_at = make_function(profile, 0x401000, app, "main", "a.c", 1);
+    uint32_t work_at = make_function(profile, 0x402000, app, "work", "a.c", 2);
+    uint32_t work_again_at = make_function(profile, 0x402010, app, "work", "a.c", 3);
+    uint32_t unnamed = make_location(profile, 0x403000, app, 0, NULL);
+    MAKE_SAMPLE(profile, "app", 7, 3, work_at, main_at);
+    MAKE_SAMPLE(profile, "app", 7, 4, work_again_at, work_at, main_at); /* it calls itself */
+    MAKE_SAMPLE(profile, "app", 8, 5, unnamed, work_at, main_at);
+    struct fgprof_function *rows;
+    size_t count;
+    assert_int_equal(fgprof_profile_functions(profile, &rows, &count), 0);
+    assert_int_equal(count, 3);
+    assert_times(find(rows, count, "main"), 0, 12);
+    assert_times(find(rows, count, "work"), 7, 12);
+    assert_times(find(rows, count, NULL), 5, 5);
+    assert_string_equal(find(rows, count, NULL)->module, "/bin/app");
+    free(rows);
+    fgprof_profile_free(profile);
+}
+
+static void test_functions_of_equal_name_in_two_modules_are_two(void **state)
+{
+    (void)state;
+    struct fgprof_profile *profile = make_profile();
+    uint32_t app = make_mapping(profile, 0x400000, "/bin/app", "");
+    uint32_t plugin = make_mapping(profile, 0x800000, "/lib/plugin.so", "");
+    MAKE_SAMPLE(profile, "app", 7, 1, make_function(profile, 0x401000, app, "init", "a.c", 1));
+    MAKE_SAMPLE(profile, "app", 7, 2, make_function(profile, 0x801000, plugin, "init", "b.c", 1));
+    struct fgprof_function *rows;
+    size_t count;
+    assert_int_equal(fgprof_profile_functions(profile, &rows, &count), 0);
+    assert_int_equal(count, 2);
+    assert_string_not_equal(rows[0].module, rows[1].module);
+    free(rows);
+    fgprof_profile_free(profile);
+}
+
+static void test_inlined_calls_are_functions(void **state)
+{
+    (void)state;
+    struct fgprof_profile *profile = make_profile();
+    uint32_t app = make_mapping(profile, 0x400000, "/bin/app", "");
+    struct made_line lines[] = {{"inner", "a.c", 1, true}, {"outer", "a.c", 2, false}, {0}};
+    MAKE_SAMPLE(profile, "app", 7, 6, make_location(profile, 0x401000, app, 0, lines));
+    struct fgprof_function *rows;
+    size_t count;
+    assert_int_equal(fgprof_profile_functions(profile, &rows, &count), 0);
+    assert_times(find(rows, count, "inner"), 6, 6);
+    assert_times(find(rows, count, "outer"), 0, 6);
+    free(rows);
+    fgprof_profile_free(profile);
+}
+
+static void test_what_is_not_kept_does_not_count(void **state)
+{
+    (void)state;
+    struct fgprof_profile *profile = make_profile();
+    uint32_t at = make_function(profile, 0x401000, PROFILE_NO_MAPPING, "f", "a.c", 1);
+    make_state(profile, at, THREAD_RUNNING, "", "", 1);
+    make_state(profile, at, THREAD_SLEEPING, "futex", "", 2);
+    struct fgprof_function *rows;
+    size_t count;
+    fgprof_profile_set_kept(profile, FGPROF_KEPT_ON_CPU);
+    assert_int_equal(fgprof_profile_functions(profile, &rows, &count), 0);
+    assert_times(find(rows, count, "f"), 1, 1);
+    assert_string_equal(rows[0].module, "");
+    free(rows);
+    fgprof_profile_free(profile);
+}
+
+static void test_activities(void **state)
+{
+    (void)state;
+    struct fgprof_profile *profile = make_profile();
+    uint32_t f = make_function(profile, 0x401000, PROFILE_NO_MAPPING, "f", "a.c", 1);
+    uint32_t g = make_function(profile, 0x402000, PROFILE_NO_MAPPING, "g", "a.c", 1);
+    make_state(profile, f, THREAD_SLEEPING, "futex", "", 2);
+    make_state(profile, f, THREAD_UNINTERRUPTIBLE, "futex", "", 3); /* waits, too */
+    make_state(profile, f, THREAD_SLEEPING, "read", "", 4);
+    make_state(profile, g, THREAD_RUNNING, "", "", 5);
+    struct fgprof_activity *rows;
+    size_t count;
+    assert_int_equal(fgprof_profile_activities(profile, &rows, &count), 0);
+    assert_int_equal(count, 3);
+    assert_string_equal(rows[0].syscall, "futex");
+    assert_int_equal(rows[0].state, FGPROF_STATE_WAITING);
+    assert_int_equal(rows[0].time_ns, 5 * TICK_NS);
+    assert_string_equal(rows[1].syscall, "read");
+    assert_string_equal(rows[2].function, "g");
+    assert_string_equal(rows[2].thread_name, "app");
+    assert_int_equal(rows[2].state, FGPROF_STATE_RUNNING);
+    free(rows);
+    fgprof_profile_free(profile);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_self_and_total),
+        cmocka_unit_test(test_functions_of_equal_name_in_two_modules_are_two),
+        cmocka_unit_test(test_inlined_calls_are_functions),
+        cmocka_unit_test(test_what_is_not_kept_does_not_count),
+        cmocka_unit_test(test_activities),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
