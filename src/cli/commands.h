@@ -19,5 +19,6 @@ int command_run(int argc, char **argv);
 int command_convert(int argc, char **argv);
 int command_diff(int argc, char **argv);
 int command_dump(int argc, char **argv);
+int command_top(int argc, char **argv);
 
 #endif

@@ -45,16 +45,27 @@ bool format_named(const char *name, enum fgprof_format *ret_format)
     return complain("format", name, wanted);
 }
 
-bool format_of_file(const char *path, enum fgprof_format *ret_format)
+bool format_of_ending(const char *path, enum fgprof_format *ret_format)
 {
-    char wanted[256] = "its ending names no format (";
     for (size_t i = 0; i < FORMAT_COUNT; i++) {
         for (size_t j = 0; j < ENDINGS_MAX && formats[i].endings[j]; j++) {
-            size_t used = strlen(wanted);
             if (ends_with(path, formats[i].endings[j])) {
                 *ret_format = formats[i].format;
                 return true;
             }
+        }
+    }
+    return false;
+}
+
+bool format_of_file(const char *path, enum fgprof_format *ret_format)
+{
+    char wanted[256] = "its ending names no format (";
+    if (format_of_ending(path, ret_format))
+        return true;
+    for (size_t i = 0; i < FORMAT_COUNT; i++) {
+        for (size_t j = 0; j < ENDINGS_MAX && formats[i].endings[j]; j++) {
+            size_t used = strlen(wanted);
             snprintf(wanted + used, sizeof wanted - used, "%s%s", i + j ? " " : "",
                      formats[i].endings[j]);
         }

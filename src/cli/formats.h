@@ -8,6 +8,9 @@
 bool format_named(const char *name, enum fgprof_format *ret_format);
 bool format_of_file(const char *path, enum fgprof_format *ret_format);
 
+/* As format_of_file, and says nothing. */
+bool format_of_ending(const char *path, enum fgprof_format *ret_format);
+
 /* Whether it is not to be written to a terminal. */
 bool format_is_binary(enum fgprof_format format);
 

@@ -137,3 +137,30 @@ void help_dump(void)
            "\n"
            "Exit status: 0 a dump was written, 1 it was not, 2 bad command line.\n");
 }
+
+void help_top(void)
+{
+    printf("usage: fgprof-c top -p PID[,PID...] [options]\n"
+           "\n"
+           "Shows live in which functions the threads of running processes spend their\n"
+           "time, running and waiting: in the last second and since the start. 100 %% is\n"
+           "one thread, all the time: four threads that wait are 400 %%.\n"
+           "\n"
+           "  fgprof-c top -p 1234\n"
+           "\n"
+           "  -p, --pid PID[,...]   a process to sample; may be given again\n"
+           "  -d, --duration TIME   end sampling after TIME: 30s, 1.5m, 2h, or seconds\n"
+           "  -F, --rate HZ         ticks a second, 1 to 1000 (default 99)\n"
+           "      --kernel          the kernel's functions that sleepers are in (as root)\n"
+           "      --full-names      C++ names with parameters and template arguments\n"
+           "      --no-demangle     names as in the symbol table\n"
+           "      --max-pause PCT   the most of its time a thread may be paused (default 2)\n"
+           "  -h, --help            this text\n"
+           "\n"
+           "Keys: s t n sort by self, total, name (again: last second or since start);\n"
+           "/ filter; T threads; i on a CPU only; arrows, PgUp, PgDn, Home scroll; space\n"
+           "holds the view; r counts from now; w writes the profile to a file; h help; q\n"
+           "quits.\n"
+           "\n"
+           "Exit status: 0 it was shown, 1 it could not be, 2 bad command line.\n");
+}

@@ -6,5 +6,6 @@ void help_run(void);
 void help_convert(void);
 void help_diff(void);
 void help_dump(void);
+void help_top(void);
 
 #endif

@@ -13,6 +13,7 @@ static const struct {
 } commands[] = {
     {"attach", command_attach, "sample running processes"},
     {"run", command_run, "start a command and sample it"},
+    {"top", command_top, "show live where the time goes"},
     {"dump", command_dump, "show every thread's stack, once, and what it waits for"},
     {"convert", command_convert, "write a kept recording in another format"},
     {"diff", command_diff, "show how two kept recordings differ"},

@@ -1,0 +1,398 @@
+/* `top`: shows live where the time goes. */
+#include "commands.h"
+#include "duration.h"
+#include "help.h"
+#include "new_recorder.h"
+#include "options.h"
+#include "top_screen.h"
+#include "top_terminal.h"
+#include "top_write.h"
+#include "values.h"
+
+#include <curses.h>
+#include <errno.h>
+#include <getopt.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#define REDRAW_MS 250 /* a window that was resized is drawn anew after at most so long */
+#define KEY_ESCAPE 27
+
+enum { OPTION_KERNEL = 256, OPTION_FULL_NAMES, OPTION_NO_DEMANGLE, OPTION_MAX_PAUSE };
+
+struct top {
+    struct top_screen screen;
+    struct top_source source;
+    int signal_fd;
+    bool is_writing; /* the prompt is for a file's name, else for a filter */
+    bool must_quit;
+    int error;
+};
+
+static bool parse_option(struct cli_options *options, int option, const char *value)
+{
+    uint64_t rate_hz;
+    switch (option) {
+    case 'p':
+        return pids_parse(value, &options->pids, &options->pid_count);
+    case 'd':
+        return duration_parse(value, &options->duration_ns) ||
+               complain("duration", value, "give a number with ms, s, m or h, as 30s");
+    case 'F':
+        if (!number_parse(value, 1, 1000, &rate_hz))
+            return complain("rate", value, "give ticks a second, 1 to 1000");
+        options->rate_hz = (unsigned)rate_hz;
+        return true;
+    case OPTION_KERNEL:
+        options->has_kernel_stacks = true;
+        return true;
+    case OPTION_FULL_NAMES:
+        options->names = FGPROF_NAMES_FULL;
+        return true;
+    case OPTION_NO_DEMANGLE:
+        options->names = FGPROF_NAMES_RAW;
+        return true;
+    case OPTION_MAX_PAUSE:
+        return percent_parse(value, &options->max_pause_percent) ||
+               complain("pause", value, "give a share in percent, more than 0, at most 100");
+    default: /* getopt has said what is wrong */
+        return false;
+    }
+}
+
+static enum parse_result parse(int argc, char **argv, struct cli_options *options)
+{
+    static const struct option long_options[] = {
+        {"pid", required_argument, NULL, 'p'},
+        {"duration", required_argument, NULL, 'd'},
+        {"rate", required_argument, NULL, 'F'},
+        {"kernel", no_argument, NULL, OPTION_KERNEL},
+        {"full-names", no_argument, NULL, OPTION_FULL_NAMES},
+        {"no-demangle", no_argument, NULL, OPTION_NO_DEMANGLE},
+        {"max-pause", required_argument, NULL, OPTION_MAX_PAUSE},
+        {"help", no_argument, NULL, 'h'},
+        {0},
+    };
+    static char program[] = "fgprof-c";
+    int option;
+    argv[0] = program; /* what getopt puts before its messages */
+    while ((option = getopt_long(argc, argv, "+p:d:F:h", long_options, NULL)) != -1) {
+        if (option == 'h')
+            return PARSE_HELP;
+        if (!parse_option(options, option, optarg))
+            return PARSE_WRONG;
+    }
+    if (optind < argc) {
+        complain("argument", argv[optind], "give processes with -p PID");
+        return PARSE_WRONG;
+    }
+    if (!options->pid_count) {
+        fprintf(stderr, "fgprof-c: no process given: top -p PID\n");
+        return PARSE_WRONG;
+    }
+    return PARSE_OK;
+}
+
+/* Takes what is new, unless the view is held. */
+static void take_view(struct top *top)
+{
+    struct top_screen *screen = &top->screen;
+    bool has_ended;
+    if (screen->is_held)
+        return;
+    struct top_view *view = top_source_take(&top->source, &has_ended, &top->error);
+    screen->has_ended = has_ended;
+    if (!view)
+        return;
+    if (screen->is_on_cpu_only && top_view_count(view, FGPROF_KEPT_ON_CPU)) {
+        top_view_free(view);
+        return;
+    }
+    /* What came after the last whole second is too short to say much: the second stays. */
+    if (has_ended && screen->before) {
+        if (screen->now != screen->base)
+            top_view_free(screen->now);
+        screen->now = view;
+        return;
+    }
+    if (screen->before != screen->base)
+        top_view_free(screen->before);
+    screen->before = screen->now;
+    screen->now = view;
+}
+
+static void reset(struct top_screen *screen)
+{
+    if (screen->base != screen->before && screen->base != screen->now)
+        top_view_free(screen->base);
+    screen->base = screen->now;
+}
+
+static void toggle_on_cpu(struct top_screen *screen)
+{
+    struct top_view *views[] = {screen->now, screen->before, screen->base};
+    screen->is_on_cpu_only = !screen->is_on_cpu_only;
+    for (size_t i = 0; i < 3; i++) {
+        if (views[i])
+            top_view_count(views[i], screen->is_on_cpu_only ? FGPROF_KEPT_ON_CPU : FGPROF_KEPT_ALL);
+    }
+}
+
+static void set_filter(struct top_screen *screen)
+{
+    char why[128];
+    if (screen->has_filter)
+        regfree(&screen->filter);
+    screen->has_filter = false;
+    screen->scroll = 0;
+    if (!*screen->input)
+        return;
+    int err = regcomp(&screen->filter, screen->input, REG_EXTENDED | REG_NOSUB);
+    if (err) {
+        regerror(err, &screen->filter, why, sizeof why);
+        snprintf(screen->message, sizeof screen->message, "no filter: %s", why);
+        return;
+    }
+    screen->has_filter = true;
+    snprintf(screen->filter_text, sizeof screen->filter_text, "%.*s",
+             (int)sizeof screen->filter_text - 1, screen->input);
+}
+
+static void answer_prompt(struct top *top, int key)
+{
+    struct top_screen *screen = &top->screen;
+    size_t length = strlen(screen->input);
+    if (key == KEY_ESCAPE) {
+        screen->prompt = NULL;
+    } else if (key == '\r' || key == '\n' || key == KEY_ENTER) {
+        screen->prompt = NULL;
+        if (!top->is_writing)
+            set_filter(screen);
+        else if (*screen->input)
+            top_write(screen->now->profile, screen->input, screen->message, sizeof screen->message);
+    } else if ((key == KEY_BACKSPACE || key == 127 || key == '\b') && length) {
+        /* A character of several bytes goes whole: the bytes behind its first are 10xxxxxx. */
+        while (--length && ((unsigned char)screen->input[length] & 0xc0) == 0x80) {
+        }
+        screen->input[length] = '\0';
+    } else if (key >= ' ' && key < 256 && key != 127 && length + 1 < sizeof screen->input) {
+        screen->input[length] = (char)key;
+        screen->input[length + 1] = '\0';
+    }
+}
+
+static void ask(struct top *top, const char *prompt, bool is_writing)
+{
+    top->screen.prompt = prompt;
+    top->screen.input[0] = '\0';
+    top->is_writing = is_writing;
+}
+
+static void sort_by(struct top_screen *screen, enum top_sort sort)
+{
+    screen->order.since_start =
+        sort != TOP_BY_NAME && screen->order.sort == sort && !screen->order.since_start;
+    screen->order.sort = sort;
+    screen->scroll = 0;
+}
+
+static void scroll_by(struct top_screen *screen, long rows)
+{
+    bool is_before_first = rows < 0 && (size_t)-rows > screen->scroll;
+    screen->scroll = is_before_first ? 0 : screen->scroll + (size_t)rows;
+}
+
+static void take_key(struct top *top, int key)
+{
+    struct top_screen *screen = &top->screen;
+    long page = (long)top_screen_rows();
+    screen->message[0] = '\0';
+    switch (key) {
+    case 'q':
+        top->must_quit = true;
+        break;
+    case 's':
+        sort_by(screen, TOP_BY_SELF);
+        break;
+    case 't':
+        sort_by(screen, TOP_BY_TOTAL);
+        break;
+    case 'n':
+        sort_by(screen, TOP_BY_NAME);
+        break;
+    case '/':
+    case 'f':
+        ask(top, "filter (a regular expression; empty: none): ", false);
+        break;
+    case 'w':
+        if (screen->now)
+            ask(top, "write to file (.folded .pb.gz ...): ", true);
+        break;
+    case 'T':
+        screen->shows_threads = !screen->shows_threads;
+        screen->scroll = 0;
+        break;
+    case 'i':
+        toggle_on_cpu(screen);
+        break;
+    case 'h':
+    case '?':
+        screen->shows_help = !screen->shows_help;
+        break;
+    case ' ':
+        screen->is_held = !screen->is_held;
+        break;
+    case 'r':
+        reset(screen);
+        break;
+    case KEY_UP:
+    case KEY_DOWN:
+        scroll_by(screen, key == KEY_UP ? -1 : 1);
+        break;
+    case KEY_PPAGE:
+    case KEY_NPAGE:
+        scroll_by(screen, key == KEY_PPAGE ? -page : page);
+        break;
+    case KEY_HOME:
+        screen->scroll = 0;
+        break;
+    default:
+        break;
+    }
+}
+
+static void take_keys(struct top *top)
+{
+    int key;
+    while (!top->must_quit && (key = getch()) != ERR) {
+        if (key == KEY_RESIZE)
+            continue;
+        if (top->screen.prompt)
+            answer_prompt(top, key);
+        else
+            take_key(top, key);
+    }
+}
+
+/* Until it is to end. Returns the signal that ended it, or 0. */
+static int show(struct top *top)
+{
+    while (!top->must_quit && !top->error) {
+        take_view(top);
+        top_screen_draw(&top->screen);
+        struct pollfd files[] = {
+            {.fd = STDIN_FILENO, .events = POLLIN},
+            {.fd = top->screen.is_held ? -1 : top->source.wake_fd, .events = POLLIN},
+            {.fd = top->signal_fd, .events = POLLIN}};
+        poll(files, 3, REDRAW_MS);
+        struct signalfd_siginfo info;
+        if (read(top->signal_fd, &info, sizeof info) == (ssize_t)sizeof info)
+            return (int)info.ssi_signo;
+        /* The terminal is gone. */
+        if (files[0].revents & (POLLHUP | POLLERR | POLLNVAL))
+            return SIGHUP;
+        take_keys(top);
+    }
+    return 0;
+}
+
+/* SIGCHLD is for the thread that samples; Ctrl-Z would leave a thread that is just being sampled
+ * stopped for as long. */
+static int open_signals(void)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGHUP);
+    sigaddset(&set, SIGQUIT);
+    int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    sigaddset(&set, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    signal(SIGTSTP, SIG_IGN);
+    return fd;
+}
+
+static void free_views(struct top_screen *screen)
+{
+    if (screen->base != screen->now && screen->base != screen->before)
+        top_view_free(screen->base);
+    top_view_free(screen->before);
+    top_view_free(screen->now);
+    if (screen->has_filter)
+        regfree(&screen->filter);
+}
+
+/* Returns whether it was shown. */
+static bool run(struct top *top, fgprof_recorder *recorder)
+{
+    top->signal_fd = open_signals();
+    if (!top_terminal_open())
+        return false;
+    int err = top_source_start(&top->source, recorder);
+    int signal_number = err ? 0 : show(top);
+    top_terminal_close();
+    if (!err)
+        top_source_stop(&top->source);
+    free_views(&top->screen);
+    err = err ? err : top->error;
+    if (err)
+        fprintf(stderr, "fgprof-c: sampling failed: %s\n", strerror(-err));
+    (void)signal_number;
+    return !err;
+}
+
+static bool attach_all(const struct cli_options *options, fgprof_recorder *recorder, char *names,
+                       size_t names_bytes)
+{
+    char why[256];
+    for (size_t i = 0; i < options->pid_count; i++) {
+        size_t used = strlen(names);
+        int err = fgprof_recorder_attach(recorder, options->pids[i]);
+        if (err) {
+            fgprof_explain(options->pids[i], err, why, sizeof why);
+            fprintf(stderr, "fgprof-c: %s\n", why);
+            return false;
+        }
+        snprintf(names + used, names_bytes - used, "%s%d", i ? "," : "pid ", (int)options->pids[i]);
+    }
+    return true;
+}
+
+int command_top(int argc, char **argv)
+{
+    struct cli_options options = {.command = COMMAND_ATTACH,
+                                  .rate_hz = 99,
+                                  .max_depth = 1024,
+                                  .max_pause_percent = 2,
+                                  .threads = FGPROF_THREADS_BY_ID};
+    char names[128] = "";
+    struct top top = {.screen = {.target = names}, .signal_fd = -1};
+    enum parse_result parsed = parse(argc, argv, &options);
+    if (parsed != PARSE_OK) {
+        if (parsed == PARSE_HELP)
+            help_top();
+        options_free(&options);
+        return parsed == PARSE_HELP ? EXIT_WRITTEN : EXIT_USAGE;
+    }
+    bool was_shown = false;
+    fgprof_recorder *recorder = NULL;
+    fgprof_options *library = options_for_library(&options);
+    if (library) {
+        top_source_enable(&top.source, library);
+        recorder = new_recorder(&options, library);
+    } else {
+        fprintf(stderr, "fgprof-c: out of memory\n");
+    }
+    if (recorder && attach_all(&options, recorder, names, sizeof names))
+        was_shown = run(&top, recorder);
+    fgprof_recorder_free(recorder);
+    fgprof_options_free(library);
+    options_free(&options);
+    return was_shown ? EXIT_WRITTEN : EXIT_NOT_WRITTEN;
+}
