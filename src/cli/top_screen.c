@@ -2,6 +2,8 @@
 
 #include <curses.h>
 #include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <wchar.h>
@@ -41,6 +43,20 @@ static int put_text(const char *text, int columns)
         left -= bytes;
     }
     return used;
+}
+
+/* printf within the line: what does not fit is left out, and does not go on in the next. */
+static void put_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static void put_format(const char *format, ...)
+{
+    char text[512];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    int left = COLS - getcurx(stdscr) - 1;
+    if (left > 0)
+        addnstr(text, left);
 }
 
 static const char *base_name(const char *path)
@@ -99,50 +115,52 @@ static void draw_states(const struct top_screen *screen)
     }
     free(rows);
     move(1, 0);
-    printw("threads %zu: ", count);
+    put_format("threads %zu: ", count);
     for (size_t i = 0; i < FGPROF_STATE_COUNT; i++) {
         if (counts[state_order[i]] || i < 3)
-            printw("%s%zu %s", i ? ", " : "", counts[state_order[i]], state_names[state_order[i]]);
+            put_format("%s%zu %s", i ? ", " : "", counts[state_order[i]],
+                       state_names[state_order[i]]);
     }
     move(2, 0);
-    printw("time    [");
+    put_format("time    [");
     int drawn = 0;
     for (size_t i = 0; i < FGPROF_STATE_COUNT && all_ns; i++) {
         passed_ns += times[state_order[i]];
         int until = (int)(BAR_COLUMNS * ((double)passed_ns / (double)all_ns) + 0.5);
         for (; drawn < until; drawn++)
-            addch((chtype)state_marks[state_order[i]]);
+            put_format("%c", state_marks[state_order[i]]);
     }
-    printw("%*s]", BAR_COLUMNS - drawn, "");
+    put_format("%*s]", BAR_COLUMNS - drawn, "");
     for (size_t i = 0; i < FGPROF_STATE_COUNT && all_ns; i++) {
         if (times[state_order[i]])
-            printw(" %c %s %.0f%%", state_marks[state_order[i]], state_names[state_order[i]],
-                   100 * (double)times[state_order[i]] / (double)all_ns);
+            put_format(" %c %s %.0f%%", state_marks[state_order[i]], state_names[state_order[i]],
+                       100 * (double)times[state_order[i]] / (double)all_ns);
     }
 }
 
 static void draw_header(const struct top_screen *screen)
 {
     move(0, 0);
-    printw("fgprof-c top  ");
+    put_format("fgprof-c top  ");
     put_text(screen->target, COLS > 60 ? COLS - 44 : 16);
     if (!screen->now) {
-        printw("  waiting for the first second");
+        put_format("  waiting for the first second");
         return;
     }
     const struct fgprof_summary *summary = fgprof_profile_summary(screen->now->profile);
-    printw("  %.0f s%s%s", seconds(summary->elapsed_ns),
-           screen->has_ended ? "  ENDED: q quits, w writes" : "", screen->is_held ? "  HELD" : "");
+    put_format("  %.0f s%s%s", seconds(summary->elapsed_ns),
+               screen->has_ended ? "  ENDED: q quits, w writes" : "",
+               screen->is_held ? "  HELD" : "");
     draw_states(screen);
     move(3, 0);
-    printw("pauses  %" PRIu64 ", %.0f us median, %.2f %% of running time   ticks %" PRIu64
-           ", %" PRIu64 " late",
-           summary->pauses, (double)summary->pause_median_ns / 1e3, 100 * summary->pause_share,
-           summary->ticks_taken, summary->ticks_late);
+    put_format("pauses  %" PRIu64 ", %.0f us median, %.2f %% of running time   ticks %" PRIu64
+               ", %" PRIu64 " late",
+               summary->pauses, (double)summary->pause_median_ns / 1e3, 100 * summary->pause_share,
+               summary->ticks_taken, summary->ticks_late);
     if (screen->is_on_cpu_only)
-        printw("   ON CPU ONLY");
+        put_format("   ON CPU ONLY");
     if (screen->has_filter) {
-        printw("   filter: ");
+        put_format("   filter: ");
         put_text(screen->filter_text, 24);
     }
 }
@@ -150,7 +168,7 @@ static void draw_header(const struct top_screen *screen)
 static void put_column(const char *title, bool is_sorted)
 {
     attron(is_sorted ? A_BOLD | A_UNDERLINE : 0);
-    addstr(title);
+    put_format("%s", title);
     attroff(A_BOLD | A_UNDERLINE);
 }
 
@@ -162,9 +180,9 @@ static int name_columns(int before)
 
 static void draw_function(const struct top_function *row, uint64_t recent_ns)
 {
-    printw("%7.1f %7.1f %9.2f %9.2f  ", percent_of_a_thread(row->recent_self_ns, recent_ns),
-           percent_of_a_thread(row->recent_total_ns, recent_ns), seconds(row->self_ns),
-           seconds(row->total_ns));
+    put_format("%7.1f %7.1f %9.2f %9.2f  ", percent_of_a_thread(row->recent_self_ns, recent_ns),
+               percent_of_a_thread(row->recent_total_ns, recent_ns), seconds(row->self_ns),
+               seconds(row->total_ns));
     int begin = getcurx(stdscr), columns = name_columns(begin);
     put_text(row->name ? row->name : "[no name]", columns);
     if (begin + columns + 2 < COLS) {
@@ -227,11 +245,11 @@ static void draw_threads(struct top_screen *screen)
         const struct top_thread *row = &rows[first + i];
         int y = HEADER_LINES + 1 + (int)i;
         move(y, 0);
-        printw("%7d %5.0f %10.0f %6.0f  %-8s  ", (int)row->tid,
-               percent_of_a_thread(row->recent_ns[FGPROF_STATE_RUNNING], recent_ns),
-               percent_of_a_thread(row->recent_ns[FGPROF_STATE_RUNNABLE], recent_ns),
-               percent_of_a_thread(row->recent_ns[FGPROF_STATE_WAITING], recent_ns),
-               state_names[row->state]);
+        put_format("%7d %5.0f %10.0f %6.0f  %-8s  ", (int)row->tid,
+                   percent_of_a_thread(row->recent_ns[FGPROF_STATE_RUNNING], recent_ns),
+                   percent_of_a_thread(row->recent_ns[FGPROF_STATE_RUNNABLE], recent_ns),
+                   percent_of_a_thread(row->recent_ns[FGPROF_STATE_WAITING], recent_ns),
+                   state_names[row->state]);
         put_text(row->syscall, 16);
         if (COLS > 62) {
             move(y, 60);

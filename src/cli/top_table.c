@@ -9,7 +9,10 @@ static int compare_self(const void *a, const void *b)
     const struct top_function *left = a, *right = b;
     if (left->recent_self_ns != right->recent_self_ns)
         return left->recent_self_ns < right->recent_self_ns ? 1 : -1;
-    return (left->self_ns < right->self_ns) - (left->self_ns > right->self_ns);
+    if (left->self_ns != right->self_ns)
+        return left->self_ns < right->self_ns ? 1 : -1;
+    return (left->recent_total_ns < right->recent_total_ns) -
+           (left->recent_total_ns > right->recent_total_ns);
 }
 
 static int compare_self_since_start(const void *a, const void *b)

@@ -1,4 +1,5 @@
-"""Runs the integration tests: run.py BUILD_DIRECTORY [NAME...]. Closes with a count.
+"""Runs the integration tests: run.py BUILD_DIRECTORY [NAME...], each the name of a test or of a
+module, without test_. Closes with a count.
 
 Most tests wait for most of their time, so that some run at once, each in a process of its own. Those
 that are marked with @alone measure what other load would change: they run one at a time, at the end.
@@ -30,6 +31,7 @@ MODULES = [
     "test_kept",
     "test_page",
     "test_dump",
+    "test_top",
 ]
 AT_ONCE = 3
 # Far more than any test takes: the place where it hangs is printed then.
@@ -105,8 +107,8 @@ def main():
         module = importlib.import_module(module_name)
         tests += [(f"{module_name[5:]}: {name[5:]}", getattr(module, name))
                   for name in sorted(dir(module))
-                  if name.startswith("test_") and (not chosen or name in chosen)]
-    unknown = chosen - {test.__name__ for _, test in tests}
+                  if name.startswith("test_") and (not chosen or chosen & {name, module_name})]
+    unknown = chosen - {test.__name__ for _, test in tests} - set(MODULES)
     for name in sorted(unknown):
         print(f"FAIL no such test: {name}")
     beside = [item for item in tests if not harness.is_alone(item[1])]
