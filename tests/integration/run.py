@@ -29,6 +29,7 @@ MODULES = [
     "test_containers",
     "test_timeline",
     "test_kept",
+    "test_golden",
     "test_page",
     "test_dump",
     "test_top",

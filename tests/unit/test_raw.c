@@ -9,6 +9,30 @@
 static const enum fgprof_format formats[] = {FGPROF_FOLDED, FGPROF_PPROF, FGPROF_TEXT, FGPROF_RAW};
 #define FORMATS (sizeof formats / sizeof *formats)
 
+static void make_timelines(struct fgprof_profile *profile)
+{
+    static const uint32_t same_numbers[] = {0, 1, 2, 3, 4, 5, 6};
+    struct timeline_thread threads[] = {
+        {.tid = 12, .name = make_string(profile, "pool"), .begin_ns = 1000},
+        {.tid = 11, .name = make_string(profile, "app"), .begin_ns = 1500, .lost_ns = 77},
+    };
+    struct timeline_run runs[] = {
+        {.time_ns = 300, .sample = 0, .thread = 0},
+        {.time_ns = 20, .sample = TIMELINE_NO_SAMPLE, .thread = 0},
+        {.time_ns = 5, .sample = 3, .thread = 1},
+        {.time_ns = 4, .sample = 0, .thread = 0},
+    };
+    const struct timeline timeline = {
+        .is_wanted = true,
+        .start_ns = 1000,
+        .threads = threads,
+        .thread_count = sizeof threads / sizeof *threads,
+        .runs = runs,
+        .run_count = sizeof runs / sizeof *runs,
+    };
+    assert_int_equal(profile_set_timelines(profile, &timeline, same_numbers, &profile->strings), 0);
+}
+
 /* Something of everything that a profile may have. */
 static struct fgprof_profile *make_all(void)
 {
@@ -38,7 +62,8 @@ static struct fgprof_profile *make_all(void)
     MAKE_SAMPLE(profile, "app", 11, 1, unnamed, note);
     make_sample(profile, NULL, 0, "app", 11, 2);
     make_state(profile, kernel, THREAD_SLEEPING, "epoll_wait", "ep_poll", 7);
-    make_state(profile, kernel, THREAD_RUNNING, "", "", UINT64_MAX);
+    make_state(profile, kernel, THREAD_RUNNING, "", "", (uint64_t)UINT32_MAX + 6);
+    make_timelines(profile);
     assert_int_equal(profile_add_unreadable(profile, "/gone", "damaged"), 0);
     profile->start_time_ns = 1790000000000000000;
     profile->period_ns = 10101010;
