@@ -231,9 +231,18 @@ static int make_profile(struct fgprof_recorder *recorder, const struct recording
                         fgprof_profile **ret_profile)
 {
     struct fgprof_profile *profile;
-    int err = name_profile(&recording->stacks, &recording->timeline, &recording->spaces,
-                           &recording->strings, recorder->options.names, &recorder->options.fetch,
-                           recorder->has_names ? &recorder->names : NULL, &profile);
+    const struct counted counted = {
+        .table = &recording->stacks,
+        .timeline = &recording->timeline,
+        .spaces = &recording->spaces,
+        .strings = &recording->strings,
+    };
+    const struct name_sources sources = {
+        .names = recorder->options.names,
+        .fetch = &recorder->options.fetch,
+        .cache = recorder->has_names ? &recorder->names : NULL,
+    };
+    int err = name_profile(&counted, &sources, &profile);
     if (err)
         return err;
     profile->start_time_ns = recording->start_time_ns;

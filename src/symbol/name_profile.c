@@ -1,10 +1,7 @@
 #include "symbol/name_profile.h"
 #include "symbol/kernel_frames.h"
 #include "symbol/name_jit.h"
-#include "symbol/shown_names.h"
-#include "symbol/symbols.h"
 #include "symbol/syscall_names.h"
-#include "symbol/trampoline.h"
 #include "base/array.h"
 
 #include <errno.h>
@@ -13,24 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A location whose name is still to be found. */
-struct unnamed {
-    struct module *module;
-    uint64_t address; /* the module's own */
-    uint32_t location;
-};
-
 struct naming {
     struct fgprof_profile *profile;
-    const struct stack_table *table;
-    const struct spaces *spaces;
-    const struct strings *strings; /* of the labels */
+    const struct counted *counted;
     enum fgprof_names names;
-    struct shown_names shown;
-    struct debug_fetch *fetch;
-    struct name_cache *cache;
-    struct unnamed *unnamed;
-    size_t unnamed_count, unnamed_capacity;
+    struct unnamed unnamed;
     uint32_t *locations; /* of the stack at hand */
     size_t location_capacity;
     uint32_t *processes; /* by the number of a counted process: its number in the profile + 1; 0:
@@ -89,8 +73,8 @@ static int mapping_of(struct naming *naming, const struct space *space,
 /* pprof takes the first mapping for the main binary. */
 static int add_main_mapping(struct naming *naming)
 {
-    for (size_t i = 0; i < naming->spaces->count; i++) {
-        const struct space *space = naming->spaces->items[i];
+    for (size_t i = 0; i < naming->counted->spaces->count; i++) {
+        const struct space *space = naming->counted->spaces->items[i];
         for (size_t j = 0; j < space->mapping_count; j++) {
             uint32_t number;
             if (space->mappings[j].is_main)
@@ -116,12 +100,7 @@ static int add_location(struct naming *naming, struct space *space, uint64_t add
     if (err || !is_new || !mapping || !mapping->module ||
         (mapping->module->is_readable && !mapping->has_bias))
         return err;
-    if (array_reserve((void **)&naming->unnamed, &naming->unnamed_capacity,
-                      naming->unnamed_count + 1, sizeof *naming->unnamed))
-        return -ENOMEM;
-    naming->unnamed[naming->unnamed_count++] =
-        (struct unnamed){mapping->module, address - mapping->bias, *ret_location};
-    return 0;
+    return unnamed_add(&naming->unnamed, mapping->module, address - mapping->bias, *ret_location);
 }
 
 /* Why the stack ends, and where its last frame lies if that is why. */
@@ -133,8 +112,9 @@ static int add_note(struct naming *naming, const struct counted_stack *stack,
         stack->cut == STACK_CUT_NO_UNWIND_INFO || stack->cut == STACK_CUT_NO_REGISTER;
     const struct mapping *mapping = NULL;
     if (is_of_module && stack->depth)
-        mapping = space_find(naming->spaces->items[stack->space],
-                             naming->table->addresses[stack->first_address + stack->depth - 1]);
+        mapping =
+            space_find(naming->counted->spaces->items[stack->space],
+                       naming->counted->table->addresses[stack->first_address + stack->depth - 1]);
     if (!mapping || !mapping->module)
         return profile_add_note(naming->profile, note, ret_location);
     const char *slash = strrchr(mapping->path, '/');
@@ -154,8 +134,8 @@ static int add_stack(struct naming *naming, const struct counted_stack *stack, u
                       sizeof *naming->locations))
         return -ENOMEM;
     for (; depth < stack->depth; depth++) {
-        int err = add_location(naming, naming->spaces->items[stack->space],
-                               naming->table->addresses[stack->first_address + depth],
+        int err = add_location(naming, naming->counted->spaces->items[stack->space],
+                               naming->counted->table->addresses[stack->first_address + depth],
                                &naming->locations[depth]);
         if (err)
             return err;
@@ -182,9 +162,10 @@ static int process_of(struct naming *naming, uint32_t counted, uint32_t *ret_pro
 {
     uint32_t *known = &naming->processes[counted];
     if (!*known) {
-        const struct counted_process *process = &naming->table->processes[counted];
-        int err = profile_add_process(naming->profile, process->pid,
-                                      strings_get(naming->strings, process->name), ret_process);
+        const struct counted_process *process = &naming->counted->table->processes[counted];
+        int err =
+            profile_add_process(naming->profile, process->pid,
+                                strings_get(naming->counted->strings, process->name), ret_process);
         if (err)
             return err;
         *known = *ret_process + 1;
@@ -205,15 +186,16 @@ static int add_sample(struct naming *naming, const struct counted_sample *counte
         .count = counted->count,
         .time_ns = counted->time_ns,
     };
-    if (strings_intern(strings, strings_get(naming->strings, labels->thread_name),
+    if (strings_intern(strings, strings_get(naming->counted->strings, labels->thread_name),
                        &sample.thread_name) ||
-        strings_intern(strings, strings_get(naming->strings, labels->wait_channel),
+        strings_intern(strings, strings_get(naming->counted->strings, labels->wait_channel),
                        &sample.wait_channel) ||
         name_syscall(naming, labels->syscall_number, &sample.syscall_name) ||
         process_of(naming, labels->process, &sample.process))
         return -ENOMEM;
     if (labels->kernel_stack &&
-        kernel_frames_add(naming->profile, strings_get(naming->strings, labels->kernel_stack),
+        kernel_frames_add(naming->profile,
+                          strings_get(naming->counted->strings, labels->kernel_stack),
                           &sample.stack))
         return -ENOMEM;
     return profile_add_sample(naming->profile, &sample, ret_sample);
@@ -221,7 +203,7 @@ static int add_sample(struct naming *naming, const struct counted_sample *counte
 
 static int add_samples(struct naming *naming)
 {
-    const struct stack_table *table = naming->table;
+    const struct stack_table *table = naming->counted->table;
     int err = 0;
     for (size_t i = 0; i < table->stack_count && !err; i++)
         err = add_stack(naming, &table->stacks[i], &naming->stacks[i]);
@@ -235,144 +217,48 @@ static int add_samples(struct naming *naming)
     return err;
 }
 
-static int set_symbol(struct naming *naming, uint32_t location, const struct symbol *symbol)
+static int allocate(struct naming *naming)
 {
-    struct fgprof_profile *profile = naming->profile;
-    struct profile_line lines[SYMBOL_LINES_MAX];
-    for (size_t i = 0; i < symbol->line_count; i++) {
-        const struct symbol_line *line = &symbol->lines[i];
-        const char *shown = shown_name(&naming->shown, line->name, naming->names);
-        int err = !shown ? -ENOMEM
-                         : profile_add_function(profile, shown, line->name,
-                                                line->file ? line->file : "", &lines[i].function);
-        if (err)
-            return err;
-        lines[i].line = line->line;
-        lines[i].is_inlined = line->is_inlined;
-    }
-    profile->locations[location].function_offset = symbol->function_offset;
-    profile->locations[location].has_debug_info = symbol->has_debug_info;
-    return profile_set_lines(profile, location, lines, symbol->line_count);
+    const struct counted *counted = naming->counted;
+    naming->stacks = calloc(counted->table->stack_count + 1, sizeof *naming->stacks);
+    naming->processes = calloc(counted->table->process_count + 1, sizeof *naming->processes);
+    naming->mappings = calloc(counted->spaces->count + 1, sizeof *naming->mappings);
+    naming->samples = calloc(counted->table->sample_count + 1, sizeof *naming->samples);
+    bool is_whole = naming->processes && naming->stacks && naming->samples && naming->mappings;
+    return is_whole ? 0 : -ENOMEM;
 }
 
-static int compare_modules(const void *a, const void *b)
+/* All but the profile. */
+static void release(struct naming *naming)
 {
-    const struct unnamed *left = a, *right = b;
-    uintptr_t left_module = (uintptr_t)left->module, right_module = (uintptr_t)right->module;
-    if (left_module != right_module)
-        return left_module < right_module ? -1 : 1;
-    return (left->address > right->address) - (left->address < right->address);
+    for (size_t i = 0; naming->mappings && i < naming->counted->spaces->count; i++)
+        free(naming->mappings[i]);
+    free(naming->mappings);
+    free(naming->processes);
+    free(naming->stacks);
+    free(naming->samples);
+    free(naming->locations);
+    unnamed_free(&naming->unnamed);
 }
 
-/* The module whose symbols are at hand. */
-struct opened {
-    const struct module *module;
-    struct module *twin;     /* as which it is read, where it may be in use meanwhile; or NULL */
-    struct module *read;     /* that, or the module itself */
-    struct symbols *symbols; /* NULL: it can't be read */
-};
-
-static void close_module(struct opened *opened)
-{
-    symbols_close(opened->symbols);
-    module_free(opened->twin);
-    *opened = (struct opened){0};
-}
-
-/* Returns 0 or -ENOMEM. */
-static int open_module(struct naming *naming, struct module *module, struct opened *opened)
-{
-    const char *why = "too many open files";
-    if (module == opened->module)
-        return 0;
-    close_module(opened);
-    opened->module = opened->read = module;
-    int err = naming->cache ? module_twin(module, &opened->twin) : 0;
-    if (opened->twin)
-        opened->read = opened->twin;
-    if (!err)
-        err = symbols_open(opened->read, naming->fetch, &opened->symbols, &why);
-    return err && err != -ENOMEM ? profile_add_unreadable(naming->profile, module->path, why) : err;
-}
-
-static int set_name(struct naming *naming, uint32_t location, const struct symbol *symbol,
-                    bool is_trampoline)
-{
-    if (is_trampoline)
-        return trampoline_name(naming->profile, location,
-                               symbol->line_count ? symbol->lines[0].name : "");
-    return symbol->line_count ? set_symbol(naming, location, symbol) : 0;
-}
-
-static int look_up(struct naming *naming, const struct unnamed *unnamed, struct opened *opened)
-{
-    struct symbol symbol;
-    struct name_cache *cache = naming->cache;
-    bool is_trampoline;
-    if (cache &&
-        name_cache_get(cache, unnamed->module->number, unnamed->address, &symbol, &is_trampoline))
-        return set_name(naming, unnamed->location, &symbol, is_trampoline);
-    int err = open_module(naming, unnamed->module, opened);
-    if (err || !opened->symbols)
-        return err;
-    symbols_find(opened->symbols, unnamed->address, &symbol);
-    is_trampoline = trampoline_is_at(opened->read, unnamed->address);
-    if (cache)
-        err = name_cache_add(cache, unnamed->module->number, unnamed->address, &symbol,
-                             is_trampoline);
-    return err ? err : set_name(naming, unnamed->location, &symbol, is_trampoline);
-}
-
-/* A module at a time, so that no more than one's debug information is in memory. */
-static int name_locations(struct naming *naming)
-{
-    struct opened opened = {0};
-    int err = 0;
-    if (naming->unnamed_count)
-        qsort(naming->unnamed, naming->unnamed_count, sizeof *naming->unnamed, compare_modules);
-    for (size_t i = 0; i < naming->unnamed_count && !err; i++)
-        err = look_up(naming, &naming->unnamed[i], &opened);
-    close_module(&opened);
-    return err;
-}
-
-int name_profile(const struct stack_table *table, const struct timeline *timeline,
-                 const struct spaces *spaces, const struct strings *strings,
-                 enum fgprof_names names, struct debug_fetch *fetch, struct name_cache *cache,
+int name_profile(const struct counted *counted, const struct name_sources *sources,
                  struct fgprof_profile **ret_profile)
 {
-    struct naming naming = {.table = table,
-                            .spaces = spaces,
-                            .strings = strings,
-                            .names = names,
-                            .fetch = fetch,
-                            .cache = cache};
+    struct naming naming = {.counted = counted, .names = sources->names};
+    const struct timeline *timeline = counted->timeline;
     int err = profile_new(&naming.profile);
     if (err)
         return err;
-    naming.stacks = calloc(table->stack_count + 1, sizeof *naming.stacks);
-    naming.processes = calloc(table->process_count + 1, sizeof *naming.processes);
-    naming.mappings = calloc(spaces->count + 1, sizeof *naming.mappings);
-    naming.samples = calloc(table->sample_count + 1, sizeof *naming.samples);
-    if (!naming.processes || !naming.stacks || !naming.samples || !naming.mappings)
-        err = -ENOMEM;
+    err = allocate(&naming);
     if (!err)
         err = add_main_mapping(&naming);
     if (!err)
         err = add_samples(&naming);
     if (!err)
-        err = name_locations(&naming);
+        err = name_locations(naming.profile, &naming.unnamed, sources);
     if (!err && timeline && timeline->is_wanted)
-        err = profile_set_timelines(naming.profile, timeline, naming.samples, strings);
-    for (size_t i = 0; naming.mappings && i < spaces->count; i++)
-        free(naming.mappings[i]);
-    free(naming.mappings);
-    free(naming.processes);
-    free(naming.stacks);
-    free(naming.samples);
-    free(naming.locations);
-    free(naming.unnamed);
-    shown_names_free(&naming.shown);
+        err = profile_set_timelines(naming.profile, timeline, naming.samples, counted->strings);
+    release(&naming);
     if (err) {
         fgprof_profile_free(naming.profile);
         return err;

@@ -3,19 +3,18 @@
 #define FGPROF_SYMBOL_NAME_PROFILE_H
 
 #include "module/space.h"
-#include "profile/profile.h"
 #include "profile/stack_table.h"
-#include "symbol/debug_fetch.h"
-#include "symbol/name_cache.h"
+#include "symbol/name_locations.h"
 
-/* `timeline` is what was kept of the table's samples, NULL: none was. `strings` are those of the
- * labels. `fetch`: see symbols_open. `cache`: what it has need not be looked up, what it has not is
- * added; and the modules may be in use by another thread meanwhile. NULL: there is none, and they
- * may not. Returns 0 or -ENOMEM. The summary's samples_unnamed is set, the rest of it is the
- * caller's. */
-int name_profile(const struct stack_table *table, const struct timeline *timeline,
-                 const struct spaces *spaces, const struct strings *strings,
-                 enum fgprof_names names, struct debug_fetch *fetch, struct name_cache *cache,
+struct counted {
+    const struct stack_table *table;
+    const struct timeline *timeline; /* what was kept of the table's samples; NULL: none was */
+    const struct spaces *spaces;
+    const struct strings *strings; /* of the labels */
+};
+
+/* Returns 0 or -ENOMEM. The summary's samples_unnamed is set, the rest of it is the caller's. */
+int name_profile(const struct counted *counted, const struct name_sources *sources,
                  struct fgprof_profile **ret_profile);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include <sys/syscall.h>
 
-struct counted {
+struct tables {
     struct stack_table table;
     struct spaces spaces;
     struct strings strings;
@@ -12,7 +12,7 @@ struct counted {
 
 static int set_up(void **state)
 {
-    struct counted *counted = calloc(1, sizeof *counted);
+    struct tables *counted = calloc(1, sizeof *counted);
     *state = counted;
     uint32_t name, process;
     return counted && !strings_init(&counted->strings) &&
@@ -26,7 +26,7 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-    struct counted *counted = *state;
+    struct tables *counted = *state;
     spaces_free(&counted->spaces);
     stack_table_free(&counted->table);
     strings_free(&counted->strings);
@@ -34,7 +34,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-static void add(struct counted *counted, enum stack_cut cut, const char *thread,
+static void add(struct tables *counted, enum stack_cut cut, const char *thread,
                 enum thread_state thread_state, int32_t syscall_number, const char *wait_channel)
 {
     struct stack stack = {.cut = cut};
@@ -47,12 +47,13 @@ static void add(struct counted *counted, enum stack_cut cut, const char *thread,
                      0);
 }
 
-static struct fgprof_profile *named(const struct counted *counted)
+static struct fgprof_profile *named(const struct tables *counted)
 {
+    const struct counted all = {
+        .table = &counted->table, .spaces = &counted->spaces, .strings = &counted->strings};
+    const struct name_sources sources = {.names = FGPROF_NAMES_SHORT};
     struct fgprof_profile *profile;
-    assert_int_equal(name_profile(&counted->table, NULL, &counted->spaces, &counted->strings,
-                                  FGPROF_NAMES_SHORT, NULL, NULL, &profile),
-                     0);
+    assert_int_equal(name_profile(&all, &sources, &profile), 0);
     return profile;
 }
 
@@ -76,7 +77,7 @@ static void assert_sample(const struct fgprof_profile *profile, size_t number,
 
 static void test_labels_are_named(void **state)
 {
-    struct counted *counted = *state;
+    struct tables *counted = *state;
     add(counted, STACK_CUT_UNREADABLE, "app", THREAD_RUNNING, -1, "");
     add(counted, STACK_CUT_UNREADABLE, "app", THREAD_SLEEPING, SYS_futex, "");
     add(counted, STACK_CUT_UNREADABLE, "app", THREAD_SLEEPING, 99999, "");
@@ -96,7 +97,7 @@ static void test_labels_are_named(void **state)
 
 static void test_cut_stacks_end_in_a_note(void **state)
 {
-    struct counted *counted = *state;
+    struct tables *counted = *state;
     add(counted, STACK_CUT_NOT_CAPTURED, "app", THREAD_UNKNOWN, -1, "");
     struct fgprof_profile *profile = named(counted);
     const struct profile_stack *stack = &profile->stacks[profile->samples[0].stack];
@@ -129,7 +130,7 @@ static void assert_stack(const struct fgprof_profile *profile, size_t sample, co
 
 static void test_the_kernels_functions_are_above(void **state)
 {
-    struct counted *counted = *state;
+    struct tables *counted = *state;
     static const char *const kernel_stacks[] = {"futex_wait\nentry\n", "", "schedule\nentry\n"};
     for (size_t i = 0; i < 3; i++) {
         struct stack stack = {.cut = STACK_CUT_NOT_CAPTURED};
@@ -155,7 +156,7 @@ static void test_the_kernels_functions_are_above(void **state)
 }
 
 /* A space with a page of generated code at 0x1000. */
-static struct space *add_space(struct counted *counted)
+static struct space *add_space(struct tables *counted)
 {
     static const char maps[] = "1000-2000 rwxp 00000000 00:00 0 \n";
     struct modules modules = {0};
@@ -167,7 +168,7 @@ static struct space *add_space(struct counted *counted)
     return space;
 }
 
-static void add_generated(struct counted *counted, struct space *space, uint64_t address)
+static void add_generated(struct tables *counted, struct space *space, uint64_t address)
 {
     struct stack stack = {.addresses = &address, .depth = 1};
     struct sample_labels labels = {.state = THREAD_RUNNING, .syscall_number = -1};
@@ -202,7 +203,7 @@ static void assert_generated(const struct fgprof_profile *profile, size_t sample
 
 static void test_generated_code(void **state)
 {
-    struct counted *counted = *state;
+    struct tables *counted = *state;
     struct space *space = add_space(counted);
     bool is_replaced;
     add_generated(counted, space, 0x1008);

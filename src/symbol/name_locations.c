@@ -1,0 +1,136 @@
+#include "symbol/name_locations.h"
+#include "symbol/shown_names.h"
+#include "symbol/symbols.h"
+#include "symbol/trampoline.h"
+#include "base/array.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* The module whose symbols are at hand. */
+struct opened {
+    const struct module *module;
+    struct module *twin;     /* as which it is read, where it may be in use meanwhile; or NULL */
+    struct module *read;     /* that, or the module itself */
+    struct symbols *symbols; /* NULL: it can't be read */
+};
+
+struct location_naming {
+    struct fgprof_profile *profile;
+    const struct name_sources *sources;
+    struct shown_names shown;
+    struct opened opened;
+};
+
+int unnamed_add(struct unnamed *unnamed, struct module *module, uint64_t address, uint32_t location)
+{
+    if (array_reserve((void **)&unnamed->items, &unnamed->capacity, unnamed->count + 1,
+                      sizeof *unnamed->items))
+        return -ENOMEM;
+    unnamed->items[unnamed->count++] = (struct unnamed_location){module, address, location};
+    return 0;
+}
+
+void unnamed_free(struct unnamed *unnamed)
+{
+    free(unnamed->items);
+    *unnamed = (struct unnamed){0};
+}
+
+static int set_symbol(struct location_naming *naming, uint32_t location,
+                      const struct symbol *symbol)
+{
+    struct fgprof_profile *profile = naming->profile;
+    struct profile_line lines[SYMBOL_LINES_MAX];
+    for (size_t i = 0; i < symbol->line_count; i++) {
+        const struct symbol_line *line = &symbol->lines[i];
+        const char *shown = shown_name(&naming->shown, line->name, naming->sources->names);
+        int err = !shown ? -ENOMEM
+                         : profile_add_function(profile, shown, line->name,
+                                                line->file ? line->file : "", &lines[i].function);
+        if (err)
+            return err;
+        lines[i].line = line->line;
+        lines[i].is_inlined = line->is_inlined;
+    }
+    profile->locations[location].function_offset = symbol->function_offset;
+    profile->locations[location].has_debug_info = symbol->has_debug_info;
+    return profile_set_lines(profile, location, lines, symbol->line_count);
+}
+
+static int compare_modules(const void *a, const void *b)
+{
+    const struct unnamed_location *left = a, *right = b;
+    uintptr_t left_module = (uintptr_t)left->module, right_module = (uintptr_t)right->module;
+    if (left_module != right_module)
+        return left_module < right_module ? -1 : 1;
+    return (left->address > right->address) - (left->address < right->address);
+}
+
+static void close_module(struct opened *opened)
+{
+    symbols_close(opened->symbols);
+    module_free(opened->twin);
+    *opened = (struct opened){0};
+}
+
+/* Returns 0 or -ENOMEM. */
+static int open_module(struct location_naming *naming, struct module *module)
+{
+    struct opened *opened = &naming->opened;
+    const char *why = "too many open files";
+    if (module == opened->module)
+        return 0;
+    close_module(opened);
+    opened->module = opened->read = module;
+    int err = naming->sources->cache ? module_twin(module, &opened->twin) : 0;
+    if (opened->twin)
+        opened->read = opened->twin;
+    if (!err)
+        err = symbols_open(opened->read, naming->sources->fetch, &opened->symbols, &why);
+    return err && err != -ENOMEM ? profile_add_unreadable(naming->profile, module->path, why) : err;
+}
+
+static int set_name(struct location_naming *naming, uint32_t location, const struct symbol *symbol,
+                    bool is_trampoline)
+{
+    if (is_trampoline)
+        return trampoline_name(naming->profile, location,
+                               symbol->line_count ? symbol->lines[0].name : "");
+    return symbol->line_count ? set_symbol(naming, location, symbol) : 0;
+}
+
+static int look_up(struct location_naming *naming, const struct unnamed_location *unnamed)
+{
+    struct symbol symbol;
+    struct name_cache *cache = naming->sources->cache;
+    struct opened *opened = &naming->opened;
+    bool is_trampoline;
+    if (cache &&
+        name_cache_get(cache, unnamed->module->number, unnamed->address, &symbol, &is_trampoline))
+        return set_name(naming, unnamed->location, &symbol, is_trampoline);
+    int err = open_module(naming, unnamed->module);
+    if (err || !opened->symbols)
+        return err;
+    symbols_find(opened->symbols, unnamed->address, &symbol);
+    is_trampoline = trampoline_is_at(opened->read, unnamed->address);
+    if (cache)
+        err = name_cache_add(cache, unnamed->module->number, unnamed->address, &symbol,
+                             is_trampoline);
+    return err ? err : set_name(naming, unnamed->location, &symbol, is_trampoline);
+}
+
+/* A module at a time, so that no more than one's debug information is in memory. */
+int name_locations(struct fgprof_profile *profile, struct unnamed *unnamed,
+                   const struct name_sources *sources)
+{
+    struct location_naming naming = {.profile = profile, .sources = sources};
+    int err = 0;
+    if (unnamed->count)
+        qsort(unnamed->items, unnamed->count, sizeof *unnamed->items, compare_modules);
+    for (size_t i = 0; i < unnamed->count && !err; i++)
+        err = look_up(&naming, &unnamed->items[i]);
+    close_module(&naming.opened);
+    shown_names_free(&naming.shown);
+    return err;
+}
