@@ -18,13 +18,13 @@ struct fgprof_recorder {
     uint64_t spawned_ns;  /* CLOCK_MONOTONIC; 0: none was */
     int stop_fd;          /* an eventfd: readable once sampling is to end */
     bool has_run;
-    uint64_t rest_until_ns; /* no tick is taken before */
-    pthread_mutex_t lock;   /* for what follows */
-    pthread_cond_t ended;   /* sampling has, or the copy that was asked for is made */
+    uint64_t rest_until_ns;     /* no tick is taken before */
+    uint64_t round_for_copy_ns; /* CLOCK_MONOTONIC: when the last one for a copy began */
+    pthread_mutex_t lock;       /* for what follows */
+    pthread_cond_t ended;       /* sampling has, or the copy that was asked for is made */
     bool is_sampling;
     bool has_ended;
     bool wants_copy;        /* of the sampling thread, which sets it back: */
-    uint64_t wanted_ns;     /* CLOCK_MONOTONIC: since then */
     int copy_error;         /* 0, or why the copy is not whole */
     struct so_far copy;     /* the sampling thread's while it is wanted; else under `naming` */
     pthread_mutex_t naming; /* held while names are looked for: one thread does at a time */

@@ -80,7 +80,6 @@ static int order_copy(struct fgprof_recorder *recorder)
     pthread_mutex_lock(&recorder->lock);
     bool can_be = recorder->is_sampling && !recorder->has_ended;
     recorder->wants_copy = can_be;
-    recorder->wanted_ns = monotonic_ns();
     while (recorder->wants_copy && !recorder->has_ended)
         pthread_cond_wait(&recorder->ended, &recorder->lock);
     int err = !can_be || recorder->wants_copy ? -ESRCH : recorder->copy_error;

@@ -25,6 +25,7 @@ struct recording {
     uint64_t start_time_ns;   /* the same moment, since 1970 */
     uint64_t period_ns;
     uint64_t awake_ns; /* CLOCK_MONOTONIC: the sampling thread has not waited for a tick since */
+    bool looks_at_all; /* at this tick at those too that sleep for long: a copy is to be made */
     struct reaper *reaper;
     uint64_t stop_heard_ns; /* when a thread was last heard to stop, less what that takes */
     bool runs_first;        /* the sampling thread holds threads stopped: see target/priority.h */

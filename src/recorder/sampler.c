@@ -129,16 +129,22 @@ static int wait_for(struct recording *recording, struct pollfd files[FILE_COUNT]
     return err;
 }
 
-/* Makes the copy that another thread may wait for: where no thread waits for us stopped, unless
- * there is always one. */
-static void serve_copy(struct fgprof_recorder *recorder, bool is_pending)
+static bool is_copy_wanted(struct fgprof_recorder *recorder)
 {
     pthread_mutex_lock(&recorder->lock);
-    bool is_wanted = recorder->wants_copy &&
-                     (!is_pending || monotonic_ns() - recorder->wanted_ns > COPY_PATIENCE_NS);
+    bool is_wanted = recorder->wants_copy;
     pthread_mutex_unlock(&recorder->lock);
-    if (!is_wanted)
+    return is_wanted;
+}
+
+/* Makes the copy that another thread may wait for: after a round that looked at all, and where no
+ * thread waits for us stopped, unless there is always one. */
+static void serve_copy(struct fgprof_recorder *recorder, bool is_pending)
+{
+    bool has_patience = monotonic_ns() - recorder->round_for_copy_ns <= COPY_PATIENCE_NS;
+    if (!recorder->recording.looks_at_all || (is_pending && has_patience))
         return;
+    recorder->recording.looks_at_all = false;
     int err = so_far_update(&recorder->copy, &recorder->recording);
     pthread_mutex_lock(&recorder->lock);
     recorder->copy_error = err;
@@ -204,6 +210,10 @@ static int take_tick(struct fgprof_recorder *recorder)
     int err = 0;
     uint64_t begin_ns = monotonic_ns();
     recorder->recording.ticks_taken++;
+    if (!recorder->recording.looks_at_all && is_copy_wanted(recorder)) {
+        recorder->recording.looks_at_all = true;
+        recorder->round_for_copy_ns = begin_ns;
+    }
     /* First of all, who has stopped meanwhile is let go. */
     err = continue_rounds(recorder);
     if (!err)

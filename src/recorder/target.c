@@ -192,10 +192,10 @@ static bool has_live_thread(struct target *target)
 }
 
 /* Not one that was looked at by a round that ended late, or whose turn is later. */
-static bool is_due(const struct thread *thread, uint64_t tick)
+static bool is_due(const struct recording *recording, const struct thread *thread, uint64_t tick)
 {
-    return tick > thread->looked_tick && tick >= thread->next_look_tick && !thread->is_stopping &&
-           !thread->needs_stop;
+    bool has_turn = recording->looks_at_all || tick >= thread->next_look_tick;
+    return tick > thread->looked_tick && has_turn && !thread->is_stopping && !thread->needs_stop;
 }
 
 /* From where the round before left off: where there are more threads than can be looked at in a
@@ -215,7 +215,7 @@ static int look_at_all(struct target *target)
             place = 0;
         struct thread *thread = &threads->items[place];
         bool is_last_look = is_last && !thread->is_stopping && !thread->is_unwanted;
-        if (!is_due(thread, tick) && !is_last_look)
+        if (!is_due(recording, thread, tick) && !is_last_look)
             continue;
         if (++looks % LOOKS_BETWEEN_CLOCK == 0 && !is_last && monotonic_ns() >= until_ns) {
             target->next_look_tid = thread->tid;
