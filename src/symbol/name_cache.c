@@ -16,6 +16,7 @@ void name_cache_free(struct name_cache *cache)
     free(cache->addresses);
     free(cache->lines);
     index_free(&cache->index);
+    shown_names_free(&cache->shown);
     *cache = (struct name_cache){0};
 }
 

@@ -1,12 +1,13 @@
 /* What addresses were found to be called, kept while a recording is named again and again.
  *
  * Two tables. Addresses: the module's number, its own address, and which lines are its. Lines: as
- * struct symbol_line, their strings by number. */
+ * struct symbol_line, their strings by number. And the names to show for the symbols. */
 #ifndef FGPROF_SYMBOL_NAME_CACHE_H
 #define FGPROF_SYMBOL_NAME_CACHE_H
 
 #include "base/index.h"
 #include "base/strings.h"
+#include "symbol/shown_names.h"
 #include "symbol/symbols.h"
 
 struct cached_line {
@@ -31,6 +32,7 @@ struct name_cache {
     struct cached_line *lines;
     size_t line_count, line_capacity;
     struct index index; /* of addresses */
+    struct shown_names shown;
 };
 
 /* Returns 0 or -ENOMEM. */

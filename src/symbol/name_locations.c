@@ -18,7 +18,7 @@ struct opened {
 struct location_naming {
     struct fgprof_profile *profile;
     const struct name_sources *sources;
-    struct shown_names shown;
+    struct shown_names *shown;
     struct opened opened;
 };
 
@@ -44,7 +44,7 @@ static int set_symbol(struct location_naming *naming, uint32_t location,
     struct profile_line lines[SYMBOL_LINES_MAX];
     for (size_t i = 0; i < symbol->line_count; i++) {
         const struct symbol_line *line = &symbol->lines[i];
-        const char *shown = shown_name(&naming->shown, line->name, naming->sources->names);
+        const char *shown = shown_name(naming->shown, line->name, naming->sources->names);
         int err = !shown ? -ENOMEM
                          : profile_add_function(profile, shown, line->name,
                                                 line->file ? line->file : "", &lines[i].function);
@@ -124,13 +124,18 @@ static int look_up(struct location_naming *naming, const struct unnamed_location
 int name_locations(struct fgprof_profile *profile, struct unnamed *unnamed,
                    const struct name_sources *sources)
 {
-    struct location_naming naming = {.profile = profile, .sources = sources};
+    struct shown_names shown = {0};
+    struct location_naming naming = {
+        .profile = profile,
+        .sources = sources,
+        .shown = sources->cache ? &sources->cache->shown : &shown,
+    };
     int err = 0;
     if (unnamed->count)
         qsort(unnamed->items, unnamed->count, sizeof *unnamed->items, compare_modules);
     for (size_t i = 0; i < unnamed->count && !err; i++)
         err = look_up(&naming, &unnamed->items[i]);
     close_module(&naming.opened);
-    shown_names_free(&naming.shown);
+    shown_names_free(&shown);
     return err;
 }
