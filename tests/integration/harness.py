@@ -145,13 +145,18 @@ def context_switches(pid):
             for thread in threads_of(pid)}
 
 
-def wait_until_asleep(*pids):
-    """Waits until all threads sleep, each where it stays and not on its way there."""
+def wait_until_asleep(*pids, but=()):
+    """Waits until all threads sleep, each where it stays and not on its way there; those of the names
+    `but` compute."""
+    def sleepers(pid):
+        return [thread for thread in threads_of(pid) if status_field(thread, "Name") not in but]
+
     def are_still():
         before = [context_switches(pid) for pid in pids]
         time.sleep(0.1)
-        return before == [context_switches(pid) for pid in pids] and all(
-            status_field(thread, "State")[0] == "S" for pid in pids for thread in threads_of(pid))
+        after = [context_switches(pid) for pid in pids]
+        return all(status_field(thread, "State")[0] == "S" and old.get(thread) == new.get(thread)
+                   for pid, old, new in zip(pids, before, after) for thread in sleepers(pid))
     wait_for(are_still, "sleep")
 
 

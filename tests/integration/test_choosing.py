@@ -6,7 +6,8 @@ import signal
 import subprocess
 import time
 
-from harness import (by_root, folded, pauses, status_field, wait_for, wait_until_sampling)
+from harness import (by_root, folded, pauses, status_field, wait_for, wait_until_asleep,
+                     wait_until_sampling)
 
 
 def names_of(pid):
@@ -37,7 +38,7 @@ def test_threads_by_name(world):
     """The others are not looked at, and not stopped."""
     with world.running("workers", 30, 2, 3) as target:
         tids = {tid for tid, name in names_of(target.pid).items() if name == "sleeping"}
-        wait_for(lambda: list(names_of(target.pid).values()).count("spinning") == 2, "spinners")
+        wait_until_asleep(target.pid, but=["spinning"])
         sampler = world.start("attach", "-p", target.pid, "-t", "-d", "2s", "--thread", "^sl.*ng$")
         wait_for(lambda: watched(sampler), "a look")
         time.sleep(0.5)
@@ -152,8 +153,7 @@ def test_threads_that_never_moved(world):
 def test_left_out_threads_of_equal_name(world):
     """What is kept is added up as without the option."""
     with world.running("workers", 30, 3, 2) as target:
-        wait_until_named = lambda: list(names_of(target.pid).values()).count("spinning") == 3
-        wait_for(wait_until_named, "spinners")
+        wait_until_asleep(target.pid, but=["spinning"])
         for more in [], ["--threads=tid"]:
             done = world.attach(target, "--no-idle", "-t", *more, duration="1s")
             counts = by_root(folded(done.stdout))
