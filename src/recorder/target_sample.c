@@ -53,17 +53,36 @@ static void note_moved(struct recording *recording, struct thread *thread, uint6
     thread->next_look_tick = 0;
 }
 
-/* It has not moved as long as it sleeps at the same count of switches. */
-static void note_move(struct thread *thread, const struct capture *look, enum capture_result result)
+static bool is_where_it_was_woken(const struct thread *thread, const struct snapshot *snapshot)
 {
-    if (result == CAPTURE_UNMOVED)
+    return registers_pc(&snapshot->registers) == thread->blocked.pc &&
+           registers_sp(&snapshot->registers) == thread->blocked.sp;
+}
+
+/* It has not moved as long as it sleeps at the same count of switches. One that a stop has woken is
+ * on its way back, which may be long where others want its CPU, until it is found asleep again. */
+static void note_move(struct thread *thread, const struct target *target,
+                      enum capture_result result)
+{
+    if (result == CAPTURE_UNMOVED || (thread->was_woken && result != CAPTURE_DONE))
         return;
-    bool has_moved = result != CAPTURE_DONE || look->activity.switches != thread->first_switches;
-    thread->has_moved = thread->has_moved || (has_moved && !thread->was_woken);
+    bool has_moved = result != CAPTURE_DONE ||
+                     (thread->was_woken ? !is_where_it_was_woken(thread, target->snapshot)
+                                        : target->look.activity.switches != thread->first_switches);
+    thread->has_moved = thread->has_moved || has_moved;
     if (result != CAPTURE_DONE)
         return;
-    thread->first_switches = look->activity.switches;
+    thread->first_switches = target->look.activity.switches;
     thread->was_woken = false;
+}
+
+/* The same of one that a stop found, because it ran or to read its registers. */
+static void note_stop(struct thread *thread, const struct pending_stop *stop)
+{
+    if (!stop->capture.request.blocked.pc && !thread->was_woken)
+        return;
+    thread->was_woken = is_where_it_was_woken(thread, &stop->snapshot);
+    thread->has_moved = thread->has_moved || !thread->was_woken;
 }
 
 /* A leader that had exited while others ran is there again when one of them executes a program,
@@ -167,7 +186,7 @@ static int look_once(struct target *target, struct thread *thread, uint64_t last
         capture_look(&target->look, &request, &thread->watch, target->snapshot);
     if (result != CAPTURE_GONE && !thread->watch.schedstat.fd_plus_1)
         target->recording->lacks_files = true;
-    note_move(thread, &target->look, result);
+    note_move(thread, target, result);
     switch (result) {
     case CAPTURE_UNMOVED:
         target_count_unmoved(target, thread);
@@ -241,7 +260,7 @@ static int take_in(struct target *target, struct thread *thread, struct pending_
     target->capture = &stop->capture;
     target->snapshot = &stop->snapshot;
     capture_conclude(&stop->capture, &thread->watch, &stop->snapshot);
-    thread->was_woken = stop->capture.request.blocked.pc != 0;
+    note_stop(thread, stop);
     if (stop->capture.state != THREAD_STOPPED && !stop->capture.request.blocked.pc) {
         histogram_add(&target->recording->pauses, stop->capture.pause_ns);
         pause_budget_spend(&thread->pause_budget, stop->capture.pause_ns);

