@@ -2,11 +2,20 @@
 
 import re
 
+import made_page
 from webdriver import Browser
 
 # Where frames are is known to the canvas alone; the tooltip says what is under the mouse.
 BOX = "const b = document.querySelector('#graph canvas').getBoundingClientRect();"
 ROW = 18
+
+TABLE_IS_FILLED = """
+const table = document.querySelector('#functions');
+return new Promise(done => {
+  const look = () => table.getAttribute('aria-busy') === 'true' ? setTimeout(look, 10) : done();
+  look();
+});
+"""
 
 
 class Page:
@@ -44,6 +53,8 @@ class Page:
         return self.browser.text("#matched")
 
     def column(self, number):
+        """The table's, once it has what was searched."""
+        self.browser.run(TABLE_IS_FILLED)
         return self.browser.run("return [...document.querySelectorAll('#functions tbody tr')]"
                                 ".map(r => r.cells[arguments[0]].innerText)", number)
 
@@ -85,6 +96,23 @@ def test_page(world):
         assert requests == 0, "the page loaded something"
     finally:
         browser.close()
+
+
+def test_page_of_many_frames(world):
+    """What is done at each moment costs as the screen does, and not as the profile."""
+    costs = []
+    for frames in (1000, 100000):
+        path = world.path(f"{frames}.html")
+        made_page.write_page(world.program, path, made_page.make_tree(frames))
+        browser = Browser()
+        try:
+            browser.open(path)
+            costs.append({name: made_page.cpu_ms(browser, made_page.BEGIN, action)
+                          for name, action in made_page.ACTIONS.items() if name != "filter"})
+        finally:
+            browser.close()
+    for name, few in costs[0].items():
+        assert costs[1][name] < 3 * few, (name, costs)
 
 
 def check_what_is_shown(page):
@@ -152,7 +180,8 @@ def check_filters(page):
     page.browser.choose("#state", "on-cpu")
     running = page.samples()
     page.browser.choose("#state", "off-cpu")
-    assert running and abs(running + page.samples() - all_samples) <= 1
+    off = page.samples()
+    assert running and abs(running + off - all_samples) <= 1, (running, off, all_samples)
     page.browser.choose("#state", "clock_nanosleep")
     assert "in_sleep" in page.column(4) and "in_spin" not in page.column(4)
     page.browser.choose("#module", "no such module")  # no option: all
@@ -180,6 +209,7 @@ def check_callers(page):
     assert "clock_nanosleep" in page.at(1, 0.05), "the widest leaf"
     page.browser.choose("#stacks", "callees")
     page.search("^in_spin$")
+    assert page.column(4) == ["in_spin"]
     page.browser.click("#functions tbody button")
     page.search("")
     assert page.path() == ["✕ all functions", "callers of in_spin"], page.path()

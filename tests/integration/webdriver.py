@@ -37,7 +37,7 @@ class Browser:
         if dark:
             flags.append("--force-dark-mode")
         answer = self._call("POST", "/session", {"capabilities": {"alwaysMatch": {
-            "browserName": "chrome",
+            "browserName": "chrome", "timeouts": {"script": 180000},
             "goog:chromeOptions": {"binary": shutil.which("chromium"), "args": flags},
             "goog:loggingPrefs": {"browser": "ALL"}}}})
         self._base += "/session/" + answer["sessionId"]
@@ -49,7 +49,7 @@ class Browser:
         # No proxy of the environment stands between this machine and itself.
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         try:
-            with opener.open(request, timeout=60) as answer:
+            with opener.open(request, timeout=200) as answer:
                 return json.load(answer)["value"]
         except urllib.error.HTTPError as error:
             raise AssertionError(f"{method} {path}: {error.read().decode()[:500]}") from None
@@ -58,7 +58,7 @@ class Browser:
         self._call("POST", "/url", {"url": "file://" + path})
 
     def run(self, script, *arguments):
-        """What the function body `script` returns, in the page."""
+        """What the function body `script` returns, in the page; a promise is waited for."""
         return self._call("POST", "/execute/sync", {"script": script, "args": list(arguments)})
 
     def text(self, selector):
@@ -92,6 +92,15 @@ class Browser:
 
     def _act(self, source):
         self._call("POST", "/actions", {"actions": [source]})
+
+    def cpu_ms(self):
+        """CPU time of the page's main thread, with layout and painting, since the first call."""
+        self._call("POST", "/goog/cdp/execute", {
+            "cmd": "Performance.enable", "params": {"timeDomain": "threadTicks"}})
+        answer = self._call("POST", "/goog/cdp/execute", {
+            "cmd": "Performance.getMetrics", "params": {}})
+        metrics = {metric["name"]: metric["value"] for metric in answer["metrics"]}
+        return 1000 * metrics["TaskDuration"]
 
     def screenshot(self):
         """A PNG, in base64."""

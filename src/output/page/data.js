@@ -26,7 +26,7 @@ class Profile {
   sampleOf([stack, name, tid, state, call, channel, count, time]) {
     const threadName = this.strings[name];
     return {
-      stack, count, time, tid,
+      stack, count, time, tid, before: 0, countBefore: 0,
       threadName,
       thread: tid ? `${threadName}/${tid}` : threadName,
       state: this.raw.states[state],

@@ -1,8 +1,6 @@
-// The graph on a canvas that is as large as what is seen of it. Only frames of half a pixel and
-// more are drawn, and of a narrower one nothing that stands on it: the work is bounded by the
-// screen and not by the profile.
+// The graph on a canvas that is as large as what is seen of it.
 
-const ROW = 18, CHARACTER_PADDING = 4, NARROWEST = 0.5, NARROWEST_TEXT = 24;
+const ROW = 18, CHARACTER_PADDING = 4, NARROWEST_TEXT = 24;
 const FONT = '11.5px ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace';
 
 class Graph {
@@ -10,17 +8,19 @@ class Graph {
     this.element = element;
     this.canvas = element.querySelector('canvas');
     this.spacer = element.querySelector('#spacer');
+    this.mark = new Mark(element.querySelector('#mark'));
     this.context = this.canvas.getContext('2d');
     this.isIcicle = false;
     this.zoomed = 0;
     this.selected = -1;
-    this.matches = null; // by frame, or null: nothing is searched
+    this.found = null; // see foundOf(); null: nothing is searched
+    this.top = 0; // of what is seen; the browser is not asked for each frame, as it may lay out
     this.isPending = false;
     element.addEventListener('scroll', () => this.schedule());
     new ResizeObserver(() => this.resize()).observe(element);
   }
 
-  // {tree, frames, hueOf(node)}; palette.
+  // {tree, frames, labelOf(node), colourOf(node, palette)}; palette.
   show(model, palette) {
     this.model = model;
     this.palette = palette;
@@ -49,7 +49,14 @@ class Graph {
       this.element.scrollTop = this.isIcicle ? 0 : height;
     else if (!this.isIcicle) // a flame graph stands on its roots
       this.element.scrollTop = this.element.scrollHeight - fromEnd;
+    this.top = this.element.scrollTop;
+    this.layOut();
+  }
+
+  layOut() {
+    this.layout = new Layout(this.model.tree, this.zoomed, this.width);
     this.draw();
+    this.showMark(this.selected);
   }
 
   schedule() {
@@ -58,74 +65,67 @@ class Graph {
     this.isPending = true;
     requestAnimationFrame(() => {
       this.isPending = false;
+      this.top = this.element.scrollTop;
       this.draw();
     });
   }
 
-  // Whether `node` is the zoomed one or between it and the root: such are as wide as the graph.
-  holdsZoomed(node) {
-    return node <= this.zoomed && this.zoomed < this.model.tree.end[node];
-  }
-
-  x(node) {
-    const {tree} = this.model;
-    return this.holdsZoomed(node) ? 0 : (tree.start[node] - tree.start[this.zoomed]) * this.scale();
-  }
-
-  nodeWidth(node) {
-    return this.holdsZoomed(node) ? this.width : this.model.tree.time[node] * this.scale();
-  }
-
-  scale() {
-    return this.width / (this.model.tree.time[this.zoomed] || 1);
-  }
-
-  y(depth) {
-    const top = this.isIcicle ? depth * ROW : (this.model.tree.height - 1 - depth) * ROW;
-    return top - this.element.scrollTop;
+  // From the top of all rows.
+  rowTop(depth) {
+    return (this.isIcicle ? depth : this.model.tree.height - 1 - depth) * ROW;
   }
 
   draw() {
-    if (!this.model)
+    if (!this.layout)
       return;
-    const {tree} = this.model, {context, width, height} = this;
-    const scale = this.scale(), lastPixel = new Int32Array(tree.height).fill(-1);
-    const zoomedEnd = tree.end[this.zoomed];
+    const {context, width, height, layout} = this;
     context.fillStyle = this.palette.ground;
     context.fillRect(0, 0, width, height);
-    for (let i = 0; i < zoomedEnd;) {
-      const isWide = this.holdsZoomed(i);
-      if (!isWide && i < this.zoomed) {
-        i = tree.end[i];
+    context.globalAlpha = this.found ? 0.45 : 1;
+    for (let depth = 0; depth < this.model.tree.height; depth++) {
+      const y = this.rowTop(depth) - this.top;
+      if (y <= -ROW || y >= height)
         continue;
+      for (let at = layout.row[depth]; at < layout.row[depth + 1]; at++) {
+        const node = layout.node[at];
+        this.drawFrame(node, layout.x[at], y, layout.w[at]);
+        if (this.found && layout.isBlock(node))
+          this.drawFoundIn(node, y);
       }
-      const x = isWide ? 0 : (tree.start[i] - tree.start[this.zoomed]) * scale;
-      const w = isWide ? width : tree.time[i] * scale;
-      const y = this.y(tree.depth[i]);
-      const isNarrow = w < NARROWEST;
-      if (y > -ROW && y < height && !(isNarrow && lastPixel[tree.depth[i]] === Math.floor(x))) {
-        this.drawNode(i, x, y, w);
-        lastPixel[tree.depth[i]] = Math.floor(x);
-      }
-      i = isNarrow ? tree.end[i] : i + 1;
     }
-    if (this.selected >= 0)
-      this.outline(this.selected);
+    context.globalAlpha = 1;
   }
 
-  drawNode(node, x, y, w) {
+  drawFrame(node, x, y, w) {
     const {context, palette} = this;
-    const frame = this.model.tree.frame[node];
-    const isFound = this.matches && frame >= 0 && this.matches[frame];
-    context.globalAlpha = this.matches && !isFound ? 0.45 : 1;
+    const isFound = this.found !== null && this.found.isFound(node) && !this.layout.isBlock(node);
+    if (isFound)
+      context.globalAlpha = 1;
     context.fillStyle = isFound ? palette.found : this.model.colourOf(node, palette);
-    context.fillRect(x, y, Math.max(w - (w > 3 ? 1 : 0), 0.5), ROW - 1);
-    if (w >= NARROWEST_TEXT) {
+    context.fillRect(x, y, w > 3 ? w - 1 : Math.max(w, 0.5), ROW - 1);
+    if (w >= NARROWEST_TEXT && !this.layout.isBlock(node)) {
       context.fillStyle = isFound ? palette.foundText : palette.text;
       this.drawText(this.model.labelOf(node), x + CHARACTER_PADDING, y + ROW - 5.5,
                     Math.min(w, this.width - x) - 2 * CHARACTER_PADDING);
     }
+    if (isFound)
+      context.globalAlpha = 0.45;
+  }
+
+  // Narrow frames that are found, or have found ones on them: a line each, one a pixel.
+  drawFoundIn(first, y) {
+    const {tree} = this.model, {context, found} = this, end = tree.end[tree.parent[first]];
+    let last = -1;
+    if (!found.has(first, end))
+      return;
     context.globalAlpha = 1;
+    context.fillStyle = this.palette.found;
+    for (let node = first; node < end; node = tree.end[node]) {
+      const x = Math.floor(this.layout.xOf(node));
+      if (x !== last && found.has(node, tree.end[node]))
+        context.fillRect(last = x, y, 1, ROW - 1);
+    }
+    context.globalAlpha = 0.45;
   }
 
   drawText(text, x, y, room) {
@@ -137,54 +137,48 @@ class Graph {
     this.context.fillText(cut, x, y, room);
   }
 
-  outline(node) {
-    const y = this.y(this.model.tree.depth[node]), {context} = this;
-    context.strokeStyle = this.palette.accent;
-    context.lineWidth = 2;
-    context.strokeRect(this.x(node) + 1, y + 1, Math.max(this.nodeWidth(node) - 3, 2), ROW - 3);
-  }
-
   // The node at a place of the window, -1: none.
   at(clientX, clientY) {
     const box = this.canvas.getBoundingClientRect();
-    const px = clientX - box.left, row = Math.floor((clientY - box.top + this.element.scrollTop) / ROW);
-    const {tree} = this.model;
-    const depth = this.isIcicle ? row : tree.height - 1 - row;
-    if (px < 0 || px >= this.width || depth < 0 || clientY < box.top || clientY >= box.bottom)
+    if (!this.layout || clientY < box.top || clientY >= box.bottom || clientX < box.left)
       return -1;
-    for (let i = 0; i < tree.length;) {
-      const x = this.x(i);
-      const isOver = this.holdsZoomed(i) ||
-        (i > this.zoomed && i < tree.end[this.zoomed] && px >= x && px < x + this.nodeWidth(i));
-      if (isOver && tree.depth[i] === depth)
-        return i;
-      i = isOver ? i + 1 : tree.end[i];
-    }
-    return -1;
+    const row = Math.floor((clientY - box.top + this.element.scrollTop) / ROW);
+    return this.layout.at(clientX - box.left,
+                          this.isIcicle ? row : this.model.tree.height - 1 - row);
   }
 
   zoom(node) {
     this.zoomed = node;
-    this.select(-1);
+    this.selected = -1;
+    this.layOut();
   }
 
   // Brings the node into sight, too.
   select(node) {
     this.selected = node;
-    if (node >= 0) {
-      const y = this.y(this.model.tree.depth[node]);
-      if (y < 0)
-        this.element.scrollTop += y;
-      else if (y + ROW > this.height)
-        this.element.scrollTop += y + ROW - this.height;
-    }
-    this.draw();
+    this.showMark(node);
+    if (node < 0)
+      return;
+    const y = this.rowTop(this.model.tree.depth[node]) - this.element.scrollTop;
+    if (y < 0)
+      this.element.scrollTop += y;
+    else if (y + ROW > this.height)
+      this.element.scrollTop += y + ROW - this.height;
+  }
+
+  // The frame around a node; around none for -1.
+  showMark(node) {
+    if (node < 0 || !this.layout.isSeen(node))
+      this.mark.hide();
+    else
+      this.mark.show(this.layout.xOf(node), this.rowTop(this.model.tree.depth[node]),
+                     this.layout.widthOf(node), ROW - 1);
   }
 
   // Where the node is, in the window.
   place(node) {
     const box = this.canvas.getBoundingClientRect();
-    return {x: box.left + Math.max(this.x(node), 0),
-            y: box.top + this.y(this.model.tree.depth[node]) + ROW};
+    const y = this.rowTop(this.model.tree.depth[node]) - this.element.scrollTop;
+    return {x: box.left + this.layout.xOf(node), y: box.top + y + ROW};
   }
 }

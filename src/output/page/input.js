@@ -4,13 +4,16 @@ function bindMouse(page) {
   const {graph, tip} = page, {canvas} = graph;
   canvas.addEventListener('mousemove', event => {
     const node = graph.at(event.clientX, event.clientY);
-    canvas.style.cursor = node < 0 ? 'default' : 'pointer';
+    graph.showMark(node < 0 ? graph.selected : node);
     if (node < 0)
       tip.hide();
     else
       page.showTip(node, event.clientX, event.clientY);
   });
-  canvas.addEventListener('mouseleave', () => tip.hide());
+  canvas.addEventListener('mouseleave', () => {
+    tip.hide();
+    graph.showMark(graph.selected);
+  });
   // The second click of a double one would zoom at another place: what is under it has moved.
   canvas.addEventListener('click', event => {
     const node = graph.at(event.clientX, event.clientY);
@@ -53,8 +56,7 @@ function bindKeys(page) {
   graph.element.addEventListener('keydown', event => {
     if (event.key.startsWith('Arrow')) {
       const node = neighbour(graph, event.key);
-      if (graph.zoomed && !graph.holdsZoomed(node) &&
-          (node < graph.zoomed || node >= graph.model.tree.end[graph.zoomed]))
+      if (!graph.layout.isSeen(node))
         return;
       graph.select(node);
       const {x, y} = graph.place(node);

@@ -10,7 +10,7 @@ class Page {
     this.choices = new Choices(this.profile, id => this.changed(id));
     this.theme = new Theme(byId('theme'), () => this.repaint());
     fillFooter(raw);
-    byId('search').addEventListener('input', () => this.search());
+    byId('search').addEventListener('input', () => this.search(true));
     byId('help-button').addEventListener('click', () => this.toggleHelp());
     bindMouse(this);
     bindKeys(this);
@@ -37,9 +37,10 @@ class Page {
     this.model.moduleHues = this.model.frames.map(frame => hueOfName(frame.module));
     this.model.labelOf = node => this.labelOf(node);
     this.model.colourOf = (node, palette) => this.colourOf(node, palette);
-    this.graph.matches = null;
+    this.graph.found = null;
     this.graph.show(this.model, this.theme.palette);
     this.search();
+    this.showPath();
     this.showLegend();
   }
 
@@ -73,25 +74,25 @@ class Page {
   }
 
   // All texts that depend on the unit, the filter or the zoom.
-  describe() {
+  describe(isTyped = false) {
     const {tree, threads} = this.model, unit = this.choices.get('unit');
     byId('total').textContent = `${this.amount(tree.time[0])}, ${whole(tree.count[0])} samples`;
     byId('unit-text').textContent = unitText(unit, tree.time[0], this.profile.elapsed, threads);
-    this.table.show(this.model, {total: tree.time[0], amount: ns => this.amount(ns)},
-                    this.graph.matches);
-    this.showPath();
     this.graph.draw();
+    this.table.show(this.model, {total: tree.time[0], amount: ns => this.amount(ns)},
+                    this.matches, isTyped);
   }
 
-  search() {
+  search(isTyped = false) {
     const text = byId('search').value, {tree, frames} = this.model;
     const {expression, isValid} = matcherOf(text);
-    this.graph.matches = text ? matchesOf(frames, expression) : null;
+    this.matches = text ? matchesOf(frames, expression) : null;
+    this.graph.found = text ? new Found(tree, this.matches) : null;
     byId('search').classList.toggle('invalid', !isValid);
-    const share = text ? matchedTime(tree, this.graph.matches) / (tree.time[0] || 1) : 0;
+    const share = text ? matchedTime(tree, this.graph.found) / (tree.time[0] || 1) : 0;
     byId('matched').textContent =
       text && `${percent(share)} matched${isValid ? '' : ' (no regular expression: as text)'}`;
-    this.describe();
+    this.describe(isTyped);
   }
 
   zoom(node) {

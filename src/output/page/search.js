@@ -16,12 +16,30 @@ function matchesOf(frames, expression) {
   return Uint8Array.from(frames, frame => expression.test(frame.label) ? 1 : 0);
 }
 
+// The nodes of matched frames.
+class Found {
+  constructor(tree, matches) {
+    this.before = new Int32Array(tree.length + 1); // how many are found among those before a node
+    for (let i = 0; i < tree.length; i++)
+      this.before[i + 1] = this.before[i] + (tree.frame[i] >= 0 && matches[tree.frame[i]]);
+  }
+
+  isFound(node) {
+    return this.has(node, node + 1);
+  }
+
+  // Whether one of the nodes from `first` up to `end` is found.
+  has(first, end) {
+    return this.before[end] > this.before[first];
+  }
+}
+
 // The time in matched frames, one that stands on another counted once.
-function matchedTime(tree, matches) {
+function matchedTime(tree, found) {
   let time = 0;
   for (let i = 1; i < tree.length;) {
-    const isFound = matches[tree.frame[i]];
-    time += isFound ? tree.time[i] : 0;
+    const isFound = found.isFound(i);
+    time += isFound ? tree.width[i] : 0;
     i = isFound ? tree.end[i] : i + 1;
   }
   return time;

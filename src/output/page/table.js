@@ -1,6 +1,7 @@
-// The functions, sortable. As many rows are shown as can be read; a search narrows them.
+// The functions, sortable. As many rows are shown as can be read at first; a search narrows them.
 
-const ROWS_SHOWN = 300;
+const ROWS_SHOWN = 100;
+const PAUSE_MS = 120; // after a letter is typed
 
 class FunctionTable {
   constructor(section, onGraph) {
@@ -8,13 +9,24 @@ class FunctionTable {
     this.onGraph = onGraph; // (frame, isInverted)
     this.key = 'self';
     this.isAscending = false;
+    this.rowsShown = ROWS_SHOWN;
+    byId('more').addEventListener('click', () => {
+      this.rowsShown *= 4;
+      this.fill();
+    });
     for (const head of section.querySelectorAll('th[data-key]'))
       head.querySelector('button').addEventListener('click', () => this.sortBy(head.dataset.key));
   }
 
-  show(model, format, matches) {
+  // While a search is typed, the rows can wait: they take longer than the graph does.
+  show(model, format, matches, isTyped) {
     Object.assign(this, {model, format, matches});
-    this.fill();
+    clearTimeout(this.timer);
+    this.section.setAttribute('aria-busy', String(isTyped));
+    if (isTyped)
+      this.timer = setTimeout(() => this.fill(), PAUSE_MS);
+    else
+      this.fill();
   }
 
   sortBy(key) {
@@ -38,15 +50,17 @@ class FunctionTable {
   }
 
   fill() {
+    this.section.setAttribute('aria-busy', 'false');
     for (const head of this.section.querySelectorAll('th[data-key]')) {
       const order = this.isAscending ? 'ascending' : 'descending';
       head.setAttribute('aria-sort', head.dataset.key === this.key ? order : 'none');
     }
     const rows = this.sorted();
-    const shown = rows.slice(0, ROWS_SHOWN);
+    const shown = rows.slice(0, this.rowsShown);
     byId('function-count').textContent = rows.length > shown.length
-      ? `the first ${shown.length} of ${whole(rows.length)}: a search shows others`
+      ? `the first ${whole(shown.length)} of ${whole(rows.length)}: a search shows others`
       : `${whole(rows.length)}`;
+    byId('more').hidden = rows.length <= shown.length;
     this.section.querySelector('tbody').replaceChildren(...shown.map(row => this.rowElement(row)));
   }
 

@@ -29,5 +29,5 @@ function unitText(unit, time, elapsed, threads) {
 }
 
 function whole(number) {
-  return number.toLocaleString('en').replace(/,/g, '\u202f');
+  return String(Math.round(number)).replace(/\B(?=(\d{3})+$)/g, '\u202f');
 }

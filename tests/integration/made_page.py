@@ -1,0 +1,85 @@
+"""A page of a made-up profile, as large as one wants, and what is done with it to be measured."""
+
+import json
+import random
+import re
+import subprocess
+
+DATA = re.compile(r'(<script type="application/json" id="profile">)(.*?)(</script>)', re.S)
+
+
+def make_tree(frames):
+    """Nodes [function, children, time], about as deep and broad as those of a large program."""
+    chance = random.Random(1)
+    root = [0, [], 0]
+    nodes = [root]
+    while len(nodes) <= frames:
+        # A stack that leaves a known one somewhere, and goes on for a while.
+        node = nodes[chance.randrange(len(nodes))]
+        for _ in range(min(chance.randrange(1, 30), frames + 1 - len(nodes))):
+            child = [chance.randrange(1, 5000), [], 0]
+            node[1].append(child)
+            nodes.append(child)
+            node = child
+        node[2] += chance.randrange(1, 100)
+    return root
+
+
+def data_of(tree):
+    """The tables of the page's data, of that tree (src/output/html.c)."""
+    stacks, samples = [], []
+    todo = [(tree, [])]
+    while todo:
+        node, path = todo.pop()
+        if node[2]:
+            samples.append([len(stacks), 1, 7, 1 + len(stacks) % 3, 0, 0, node[2], node[2] * 10**7])
+            stacks.append(path[::-1])
+        todo += [(child, path + [child[0] - 1]) for child in node[1]]
+    names = [f"namespace::function_{i}" for i in range(5000)]
+    return {
+        "elapsed_ns": 10**10, "strings": ["", "thread", *names], "stacks": stacks, "samples": samples,
+        "locations": [[0, 0, 2 + i, 0, 0] for i in range(5000)],
+    }
+
+
+def write_page(program, path, tree):
+    """Writes the page of that tree, by the program's own page of another recording."""
+    subprocess.run([program, "run", "-q", "-o", path, "--", "true"], check=True)
+    page = open(path).read()
+    data = json.loads(DATA.search(page)[2]) | data_of(tree)
+    text = json.dumps(data, separators=(",", ":"))
+    with open(path, "w") as file:
+        file.write(DATA.sub(lambda match: match[1] + text + match[3], page))
+
+
+# Something done with a page again and again, each time until it is painted.
+SETTLE = "await new Promise(done => requestAnimationFrame(() => setTimeout(done)));"
+REPEAT = "return (async () => { %s for (let i = 0; i < arguments[0]; i++) { %s " + SETTLE + "} })()"
+
+BEGIN = """
+const graph = document.querySelector('#graph'), canvas = graph.querySelector('canvas');
+const box = canvas.getBoundingClientRect(), bottom = Math.min(box.bottom, innerHeight);
+const mouse = (name, x, y) => canvas.dispatchEvent(
+  new MouseEvent(name, {detail: 1, clientX: box.left + x, clientY: bottom - y}));
+const change = (id, value, event) => {
+  const control = document.querySelector(id);
+  control.value = value;
+  control.dispatchEvent(new Event(event));
+};
+"""
+ACTIONS = {
+    "zoom": "mouse('click', 10, 10 + 18 * (i % 2));",
+    "scroll": "graph.scrollTop = graph.scrollHeight - 100 * (i % 8);",
+    "hover": "mouse('mousemove', 10 + 23 * i, 10 + 18 * (i % 20));",
+    "search": "change('#search', 'function_' + i, 'input');",
+    "filter": "change('#state', ['', 'on-cpu'][i % 2], 'change');",
+}
+
+
+def cpu_ms(browser, begin, action, rounds=20):
+    """The CPU time of the page's thread for one round."""
+    script = REPEAT % (begin, action)
+    browser.run(script, 2)
+    before = browser.cpu_ms()
+    browser.run(script, rounds)
+    return (browser.cpu_ms() - before) / rounds
