@@ -6,8 +6,8 @@ import signal
 import subprocess
 import time
 
-from harness import (by_root, folded, pauses, status_field, wait_for, wait_until_asleep,
-                     wait_until_sampling)
+from harness import (by_root, context_switches, folded, pauses, status_field, wait_for,
+                     wait_until_asleep, wait_until_sampling)
 
 
 def names_of(pid):
@@ -162,3 +162,18 @@ def test_left_out_threads_of_equal_name(world):
                 done.stderr)
             samples = int(re.search(r"(\d+) samples", done.stderr)[1])
             assert samples == sum(counts.values()), (samples, counts)
+
+
+def test_a_sleeper_that_is_woken_to_read_its_registers(world):
+    """That is no move of its own, however long it waits for a CPU on its way back to sleep."""
+    for _ in range(3):
+        with world.running("beside", 30) as target:
+            tids = {name: tid for tid, name in names_of(target.pid).items()}
+            once = f"{target.pid}/task/{tids['once']}"
+            wait_for(lambda: status_field(once, "State")[0] == "S", "sleep")
+            before = context_switches(target.pid)
+            done = world.attach(target, "--no-idle", "-t", duration="1s")
+            assert context_switches(target.pid)[once] > before[once], "it was not needed"
+        # One that sleeps at the same place again and again moves.
+        assert set(by_root(folded(done.stdout))) == {"busy", "often"}, done.stdout
+        assert re.search(r"\n  1 thread never moved, and was left out", done.stderr), done.stderr
