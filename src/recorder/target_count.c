@@ -1,5 +1,6 @@
 #include "recorder/target_count.h"
 #include "recorder/target_jit.h"
+#include "target/procfs.h"
 
 #include <errno.h>
 #include <string.h>
@@ -177,13 +178,23 @@ void target_book_running(struct target *target, struct thread *thread)
     book(target, thread, ACCOUNT_RUNNING);
 }
 
+/* What is counted next has no stack. Returns 0 or -ENOMEM. */
+static int set_not_captured(struct target *target, struct thread *thread)
+{
+    char name[THREAD_NAME_BYTES];
+    target->stack.depth = 0;
+    target->stack.cut = STACK_CUT_NOT_CAPTURED;
+    /* One that was never captured has a name all the same. */
+    if (thread->name || !procfs_thread_name(target->process.proc_fd, thread->tid, name))
+        return 0;
+    return strings_intern(&target->recording->strings, name, &thread->name);
+}
+
 /* Counts what it ran, or wanted to, for no stack. */
 static int count_active_not_captured(struct target *target, struct thread *thread)
 {
     static const enum account accounts[] = {ACCOUNT_RUNNING, ACCOUNT_RUNNABLE};
-    int err = 0;
-    target->stack.depth = 0;
-    target->stack.cut = STACK_CUT_NOT_CAPTURED;
+    int err = set_not_captured(target, thread);
     for (unsigned i = 0; i < sizeof accounts / sizeof *accounts && !err; i++) {
         if (thread->ledger.owed_ns[accounts[i]])
             err = count(target, thread, THREAD_UNKNOWN, accounts[i]);
@@ -226,9 +237,8 @@ static int borrow_sample(struct recording *recording, struct ledger *ledger, enu
 /* One that could not be captured is there all the same. */
 static int count_for_dump(struct target *target, struct thread *thread)
 {
-    target->stack.depth = 0;
-    target->stack.cut = STACK_CUT_NOT_CAPTURED;
-    return count(target, thread, THREAD_UNKNOWN, ACCOUNT_RUNNING);
+    int err = set_not_captured(target, thread);
+    return err ? err : count(target, thread, THREAD_UNKNOWN, ACCOUNT_RUNNING);
 }
 
 int target_count_end(struct target *target, struct thread *thread, uint64_t until_ns,

@@ -16,6 +16,9 @@ from harness import (alone, by_root, folded, has, status_field, threads_of, tick
                      wait_until_sampling)
 
 libc = ctypes.CDLL(None, use_errno=True)
+PTRACE_SEIZE = 0x4206  # of Linux's include/uapi/linux/ptrace.h
+WALL = 0x40000000  # of Linux's include/uapi/linux/wait.h
+libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p]
 libc.sigqueue.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_void_p]
 
 
@@ -63,6 +66,20 @@ def test_under_gdb(world):
             gdb.communicate("kill\nquit\n", timeout=30)
     assert done.returncode == 1 and not done.stdout, done
     assert f"already traced by process {gdb.pid} (gdb)" in done.stderr, done.stderr
+
+
+def test_a_thread_that_another_traces(world):
+    """It can't be stopped while it runs; its time is there, under its name."""
+    with world.running("workers", 30, 1, 0) as target:
+        tid = max(int(thread.split("/")[-1]) for thread in threads_of(target.pid))
+        seized = libc.ptrace(PTRACE_SEIZE, tid, None, None)
+        assert seized == 0, os.strerror(ctypes.get_errno())
+        done = world.attach(target, "-t", duration="1s")
+        target.kill()
+        os.waitpid(tid, WALL)  # its tracer is told first
+    stacks = folded(done.stdout)
+    assert set(by_root(stacks)) == {"fixture-workers", "spinning"}, done.stdout
+    assert all("truncated" in stack[1] for stack in stacks if stack[0] == "spinning"), stacks
 
 
 def send(pid, number, value):
