@@ -161,6 +161,36 @@ def test_perf_map_from_outside_and_inside(world):
                 assert "decoy_[j]" not in frames(stacks), stacks
 
 
+def test_jitdump_from_outside_and_inside(world):
+    """It too has the innermost id in its name; it is the file that the process has mapped."""
+    with tree(world) as root:
+        for how in INSIDE, ROOTLESS:
+            with container(root, ["/jit", "30", "dump", "/tmp"], how) as pid:
+                inner = status_field(pid, "NSpid").split()[-1]
+                dump = f"{root}/tmp/jit-{inner}.dump"
+                assert inner != str(pid) and open(f"/proc/{pid}/comm").read() == "jit\n", inner
+                wait_for(lambda: os.path.exists(dump) and
+                         b"other function" in open(dump, "rb").read(), "the jitdump")
+                # At its path outside lies another.
+                decoy = f"/tmp/jit-{inner}.dump"
+                has_decoy = not os.path.exists(decoy)
+                if has_decoy:
+                    with open(decoy, "wb") as file:
+                        file.write(open(dump, "rb").read().replace(b"moving", b"decoys"))
+                try:
+                    stacks, said = sampled(world, pid, "--lines")
+                finally:
+                    if has_decoy:
+                        os.unlink(decoy)
+                assert any(re.fullmatch(r"moving function \(made\.lua:[78]\)_\[j\]", stack[-1])
+                           for stack in stacks), (stacks, said)
+                assert not any("decoys" in name for name in frames(stacks)), stacks
+            os.unlink(dump)
+            stacks, said = inside(root, ["/fgprof-c", "run", "--max-pause", "100", "--", "/jit",
+                                         "2", "dump", "/tmp"], how)
+            assert "moving function_[j]" in frames(stacks), (stacks, said)
+
+
 def test_attach_inside(world):
     """By the ids of inside; what runs outside is not to be seen."""
     with tree(world) as root:
