@@ -346,6 +346,14 @@ FGPROF_API int fgprof_profile_write(const fgprof_profile *profile, enum fgprof_f
  *   -EFBIG            it has more than 256 MiB once it is inflated */
 FGPROF_API int fgprof_profile_read(const char *path, fgprof_profile **ret_profile);
 
+/* The version of the format that FGPROF_RAW writes, and the latest that fgprof_profile_read reads.
+ */
+#define FGPROF_RECORDING_VERSION 1
+
+/* The version of the file's format, also where that is a later one. Errors as of
+ * fgprof_profile_read; but what follows the version is not checked. */
+FGPROF_API int fgprof_recording_version(const char *path, unsigned *ret_version);
+
 /* Writes how two profiles differ, as difffolded.pl does (brendangregg/FlameGraph), for
  * flamegraph.pl: "root;caller;leaf COUNT1 COUNT2" lines, sorted, with the samples of `before` and
  * of `after`, each as its own settings choose and fold them. `is_normalized`: those of `before` as

@@ -71,8 +71,9 @@ void help_run(void)
 static const char render_text[] =
     "  -t, --threads[=tid]   folded: the thread's name (name/tid) as root frame;\n"
     "                        =tid also tells threads of equal name apart\n"
-    "      --lines           folded: file and line in each frame\n"
-    "      --state           folded: what the thread was doing as leaf frame\n"
+    "      --processes       folded: the process (name/pid) as root frame\n"
+    "      --lines           folded, speedscope: file and line in each frame\n"
+    "      --state           folded, speedscope: what the thread did as leaf frame\n"
     "      --on-cpu          only samples of threads that ran on a CPU\n"
     "      --off-cpu         only all others\n"
     "  -h, --help            this text\n"
@@ -89,10 +90,10 @@ void help_convert(void)
            "  fgprof-c convert wall.fgprof --threads | flamegraph.pl > wall.svg\n"
            "  fgprof-c convert wall.fgprof --off-cpu -o waits.pb.gz\n"
            "\n"
-           "  -f, --format FORMAT   folded (default), pprof, text, html or raw\n"
+           "  -f, --format FORMAT   folded (default), pprof, text, html, speedscope, or raw\n"
            "  -o, --output FILE     write to FILE; without -f its ending names the format:\n"
-           "                        .folded .collapsed .txt .pb.gz .pprof .html .fgprof;\n"
-           "                        - is stdout\n"
+           "                        .folded .collapsed .txt .pb.gz .pprof .html .fgprof\n"
+           "                        .speedscope.json .json; - is stdout\n"
            "%s",
            render_text);
 }
@@ -108,7 +109,7 @@ void help_diff(void)
            "\n"
            "  -n, --normalize       scale BEFORE to as many samples as AFTER has: for\n"
            "                        recordings of different length\n"
-           "  -o, --output FILE     write to FILE; - is stdout\n"
+           "  -o, --output FILE     write folded stacks to FILE; - is stdout (default)\n"
            "%s",
            render_text);
 }

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { OPTION_LINES = 256, OPTION_STATE, OPTION_ON_CPU, OPTION_OFF_CPU };
+enum { OPTION_LINES = 256, OPTION_PROCESSES, OPTION_STATE, OPTION_ON_CPU, OPTION_OFF_CPU };
 
 /* The first is of `convert`, the second of `diff`. */
 static const struct option long_options[] = {
@@ -19,6 +19,7 @@ static const struct option long_options[] = {
     {"output", required_argument, NULL, 'o'},
     {"threads", optional_argument, NULL, 't'},
     {"lines", no_argument, NULL, OPTION_LINES},
+    {"processes", no_argument, NULL, OPTION_PROCESSES},
     {"state", no_argument, NULL, OPTION_STATE},
     {"on-cpu", no_argument, NULL, OPTION_ON_CPU},
     {"off-cpu", no_argument, NULL, OPTION_OFF_CPU},
@@ -43,6 +44,9 @@ static bool parse_option(struct render_options *options, int option, const char 
         return threads_parse(value, &options->threads);
     case OPTION_LINES:
         options->folded_flags |= FGPROF_FOLDED_LINES;
+        return true;
+    case OPTION_PROCESSES:
+        options->folded_flags |= FGPROF_FOLDED_PROCESSES;
         return true;
     case OPTION_STATE:
         options->folded_flags |= FGPROF_FOLDED_STATE;
@@ -112,8 +116,6 @@ static const char *why_unread(int error)
         return "it is no regular file";
     case -EILSEQ:
         return "it is not a recording of fgprof-c (as of -o FILE.fgprof)";
-    case -EPROTONOSUPPORT:
-        return "its version of the format is newer than this program";
     case -EBADMSG:
         return "it is damaged";
     case -ENODATA:
@@ -125,12 +127,26 @@ static const char *why_unread(int error)
     }
 }
 
+static void complain_of_version(const char *path)
+{
+    unsigned version;
+    if (fgprof_recording_version(path, &version))
+        version = FGPROF_RECORDING_VERSION + 1;
+    fprintf(stderr,
+            "fgprof-c: %s can't be read: it has version %u of the format, and this program knows "
+            "version %u: use a newer one\n",
+            path, version, FGPROF_RECORDING_VERSION);
+}
+
 fgprof_profile *render_read(const struct render_options *options, const char *path)
 {
     fgprof_profile *profile;
     int err = fgprof_profile_read(path, &profile);
     if (err) {
-        fprintf(stderr, "fgprof-c: %s can't be read: %s\n", path, why_unread(err));
+        if (err == -EPROTONOSUPPORT)
+            complain_of_version(path);
+        else
+            fprintf(stderr, "fgprof-c: %s can't be read: %s\n", path, why_unread(err));
         return NULL;
     }
     fgprof_profile_set_folded_flags(profile, options->folded_flags);
@@ -150,9 +166,15 @@ int render_write(const struct render_options *options, render_fn *write, void *c
     if (!err)
         err = output_file_commit(&file);
     if (err) {
-        fprintf(stderr, "fgprof-c: %s can't be written: %s\n",
-                strcmp(options->output, "-") == 0 ? "standard output" : options->output,
-                strerror(-err));
+        if (err == -ENODATA)
+            fprintf(stderr,
+                    "fgprof-c: %s has no timeline, which speedscope is to show: record anew with "
+                    "-o FILE.fgprof, which keeps one\n",
+                    options->inputs[0]);
+        else
+            fprintf(stderr, "fgprof-c: %s can't be written: %s\n",
+                    strcmp(options->output, "-") == 0 ? "standard output" : options->output,
+                    strerror(-err));
         output_file_abandon(&file);
     }
     return err ? EXIT_NOT_WRITTEN : EXIT_WRITTEN;

@@ -7,9 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define VERSION 1
-#define VERSION_BYTES 4
-
 /* The sections that are known, by number. */
 struct sections {
     struct bytes contents[COLUMN_NUMBER_MAX + 1];
@@ -162,20 +159,29 @@ static int read_sections(struct fgprof_profile *profile, struct bytes *file)
     return err;
 }
 
+int raw_version(const uint8_t *data, size_t bytes, uint32_t *ret_version)
+{
+    struct bytes version = {.at = data + RAW_MAGIC_BYTES, .end = data + RAW_HEAD_BYTES};
+    if (bytes < RAW_HEAD_BYTES || memcmp(data, RAW_MAGIC, RAW_MAGIC_BYTES) != 0)
+        return -EILSEQ;
+    *ret_version = (uint32_t)bytes_unsigned(&version, RAW_HEAD_BYTES - RAW_MAGIC_BYTES);
+    return 0;
+}
+
 int raw_parse(const uint8_t *data, size_t bytes, struct fgprof_profile **ret_profile)
 {
-    struct bytes file = {.at = data, .end = data + bytes};
     struct fgprof_profile *profile;
-    if (bytes < RAW_MAGIC_BYTES + VERSION_BYTES || memcmp(data, RAW_MAGIC, RAW_MAGIC_BYTES) != 0)
-        return -EILSEQ;
-    bytes_skip(&file, RAW_MAGIC_BYTES);
-    uint64_t version = bytes_unsigned(&file, VERSION_BYTES);
-    if (version != VERSION)
-        return version > VERSION ? -EPROTONOSUPPORT : -EBADMSG;
-    int err = profile_new(&profile);
+    uint32_t version;
+    int err = raw_version(data, bytes, &version);
     if (err)
         return err;
-    err = read_sections(profile, &file);
+    if (version != FGPROF_RECORDING_VERSION)
+        return version > FGPROF_RECORDING_VERSION ? -EPROTONOSUPPORT : -EBADMSG;
+    err = profile_new(&profile);
+    if (err)
+        return err;
+    struct bytes sections = {.at = data + RAW_HEAD_BYTES, .end = data + bytes};
+    err = read_sections(profile, &sections);
     if (err)
         fgprof_profile_free(profile);
     else

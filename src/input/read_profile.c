@@ -60,7 +60,8 @@ static bool is_gzip(const uint8_t *begin, size_t length)
     return memcmp(begin, magic, length < sizeof magic ? length : sizeof magic) == 0;
 }
 
-static int inflate_file(int fd, z_stream *stream, struct inflated *out)
+/* To its end, or until there is enough. */
+static int inflate_file(int fd, z_stream *stream, size_t enough, struct inflated *out)
 {
     uint8_t part[65536];
     bool is_first = true, has_ended = false;
@@ -80,25 +81,44 @@ static int inflate_file(int fd, z_stream *stream, struct inflated *out)
         stream->next_in = part;
         stream->avail_in = (uInt)got;
         int result = inflate_part(stream, out);
-        if (result < 0)
-            return result;
+        if (result < 0 || out->length >= enough)
+            return result < 0 ? result : 0;
         has_ended = result > 0;
     }
 }
 
-int fgprof_profile_read(const char *path, fgprof_profile **ret_profile)
+static int read_inflated(const char *path, size_t enough, struct inflated *out)
 {
-    struct inflated out = {0};
     z_stream stream = {0};
     int fd = open_regular_file(AT_FDCWD, path);
     if (fd < 0)
         return fd;
     int err = inflateInit2(&stream, GZIP_WINDOW) == Z_OK ? 0 : -ENOMEM;
     if (!err) {
-        err = inflate_file(fd, &stream, &out);
+        err = inflate_file(fd, &stream, enough, out);
         inflateEnd(&stream);
     }
     close(fd);
+    return err;
+}
+
+int fgprof_recording_version(const char *path, unsigned *ret_version)
+{
+    struct inflated out = {0};
+    uint32_t version;
+    int err = read_inflated(path, RAW_HEAD_BYTES, &out);
+    if (!err)
+        err = raw_version(out.bytes, out.length, &version);
+    if (!err)
+        *ret_version = version;
+    free(out.bytes);
+    return err;
+}
+
+int fgprof_profile_read(const char *path, fgprof_profile **ret_profile)
+{
+    struct inflated out = {0};
+    int err = read_inflated(path, SIZE_MAX, &out);
     if (!err)
         err = raw_parse(out.bytes, out.length, ret_profile);
     free(out.bytes);

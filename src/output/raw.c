@@ -41,7 +41,8 @@ void output_raw(const struct fgprof_profile *profile, const struct profile_view 
                 struct sink *sink)
 {
     (void)view;
-    static const unsigned char begin[] = {'f', 'g', 'p', 'r', 'o', 'f', '-', 'c', 1, 0, 0, 0};
+    static const unsigned char begin[] = {
+        'f', 'g', 'p', 'r', 'o', 'f', '-', 'c', FGPROF_RECORDING_VERSION, 0, 0, 0};
     struct protobuf contents = {0};
     sink_write(sink, begin, sizeof begin);
     put_strings(sink, &profile->strings, &contents);

@@ -1,6 +1,8 @@
 """Recordings that are kept: converted to each format, compared, and refused where they are damaged."""
 
 import glob
+import gzip
+import json
 import os
 import re
 import subprocess
@@ -127,8 +129,34 @@ def test_what_is_no_good_recording_is_refused(world):
         open(path, "wb").write(data)
         refused(world, path, words)
     refused(world, pprof, "not a recording")
+    newer = bytearray(gzip.decompress(good))
+    newer[8:12] = (3).to_bytes(4, "little")
+    open(world.path("newer.fgprof"), "wb").write(gzip.compress(newer))
+    refused(world, world.path("newer.fgprof"), "it has version 3 of the format, and this program "
+            "knows version 1")
     refused(world, fifo, "no regular file")
     refused(world, world.path("missing.fgprof"), "No such file")
+
+
+def test_a_recording_without_a_timeline(world):
+    """As those were that the first version of the format kept."""
+    path = world.path("without.speedscope.json")
+    old = world.source + "/tests/golden/version-1.fgprof"
+    done = world.fgprof("convert", old, "-o", path)
+    assert done.returncode == 1 and not os.path.exists(path), done
+    assert re.fullmatch(rf"fgprof-c: {old} has no timeline, .* -o FILE.fgprof.*\n", done.stderr), done
+    converted(world, kept(world), "-o", path)
+    assert json.load(open(path))["profiles"]
+
+
+def test_processes_as_root_frames(world):
+    with world.running("states", 30) as one, world.running("states", 30) as two:
+        path = world.path("two.fgprof")
+        world.attach(one, "-p", two.pid, "-o", path, duration="300ms")
+    roots = {stack[0] for stack in folded(converted(world, path, "--processes"))}
+    assert roots == {f"fixture-states/{target.pid}" for target in (one, two)}, roots
+    for stack in folded(converted(world, path, "--processes", "--threads=tid")):
+        assert stack[0] in roots and re.search(r"/\d+$", stack[1]), stack
 
 
 def test_command_line_of_convert_and_diff(world):
@@ -146,6 +174,10 @@ def test_command_line_of_convert_and_diff(world):
     helps = [world.fgprof(command, "--help").stdout for command in ("convert", "diff")]
     for option in re.findall(r'\{"([a-z-]+)", (?:required|optional|no)_argument', source):
         assert option in man and "--" + option in "".join(helps), option
+    # A bad format is answered by all there are.
+    bad = world.fgprof("convert", "a", "-f", "none").stderr
+    for name in re.search(r"give (.*)", bad)[1].replace(" or ", ", ").split(", "):
+        assert name.strip(" )'\n") in helps[0], (name, helps[0])
     for text in helps:
         assert 5 < len(text.splitlines()) <= 40 and max(map(len, text.splitlines())) <= 80, text
 
