@@ -220,6 +220,22 @@ static void write_timeline(const struct speedscope *speedscope,
     sink_print(sink, "]}");
 }
 
+/* speedscope can't open a file without a profile. */
+static void write_timelines(const struct speedscope *speedscope, struct sink *sink)
+{
+    const struct fgprof_profile *profile = speedscope->profile;
+    sink_print(sink, "\"profiles\":[\n");
+    for (size_t i = 0; i < profile->timeline_count && !sink->error; i++) {
+        sink_print(sink, i ? ",\n" : "");
+        write_timeline(speedscope, &profile->timelines[i], sink);
+    }
+    if (!profile->timeline_count)
+        sink_print(sink, "{\"type\":\"sampled\",\"name\":\"no thread was sampled\",\"unit\":"
+                         "\"nanoseconds\",\"startValue\":0,\"endValue\":0,\"samples\":[],"
+                         "\"weights\":[]}");
+    sink_print(sink, "\n]}\n");
+}
+
 /* Runs have the profile's samples, not the view's: who is left out of that leaves a gap. */
 void output_speedscope(const struct fgprof_profile *profile, const struct profile_view *view,
                        struct sink *sink)
@@ -241,12 +257,7 @@ void output_speedscope(const struct fgprof_profile *profile, const struct profil
                fgprof_version());
     if (!sink->error)
         write_frames(&speedscope, sink);
-    sink_print(sink, "\"profiles\":[");
-    for (size_t i = 0; i < profile->timeline_count && !sink->error; i++) {
-        sink_print(sink, i ? ",\n" : "\n");
-        write_timeline(&speedscope, &profile->timelines[i], sink);
-    }
-    sink_print(sink, "\n]}\n");
+    write_timelines(&speedscope, sink);
     free(speedscope.stacks);
     free(speedscope.states);
     free(speedscope.frames);

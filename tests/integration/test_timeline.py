@@ -3,10 +3,13 @@
 import base64
 import json
 import os
+import re
 import shutil
+import signal
+import time
 
 import webdriver
-from harness import PERIOD, Skip, alone, by_root, folded, wait_for
+from harness import PERIOD, Skip, alone, by_root, folded, wait_for, wait_until_sampling
 
 
 def recorded(world, *arguments, seconds=3):
@@ -84,25 +87,57 @@ def test_timeline_leaves_gaps_for_what_is_not_kept(world):
     assert sum(s for _, s in threads["phases"]) > 2.5
 
 
+def test_timeline_of_an_interrupted_recording(world):
+    """It is whole up to the moment in which it was interrupted."""
+    path = world.path("interrupted.speedscope.json")
+    with world.running("workers", 60, 1, 1) as target:
+        sampler = world.start("attach", "-p", target.pid, "-o", path)
+        wait_until_sampling(sampler)
+        time.sleep(1)
+        sampler.send_signal(signal.SIGINT)
+        _, stderr = sampler.communicate(timeout=60)
+    assert sampler.returncode == 0, stderr
+    elapsed = float(re.search(r"fgprof-c: ([\d.]+) s at", stderr)[1])
+    profiles = json.load(open(path))["profiles"]
+    assert sorted(profile["name"].split("/")[0] for profile in profiles) == [
+        "fixture-workers", "sleeping", "spinning"]
+    for profile in profiles:
+        assert abs(sum(profile["weights"]) / 1e9 - elapsed) < 0.06, (profile["name"], stderr)
+        assert profile["endValue"] - profile["startValue"] == sum(profile["weights"])
+
+
+def imported(page, script, name, data):
+    """What speedscope shows of the file, and what it says on the console."""
+    # As speedscope's own command does (its bin/cli.mjs): a script that hands the page the file.
+    with open(script, "w") as file:
+        file.write(f'speedscope.loadFileFromBase64("{name}", '
+                   f'"{base64.b64encode(data).decode()}")')
+    browser = webdriver.Browser()
+    try:
+        browser.open(f"{page}#localProfilePath={script}")
+        wait_for(lambda: browser.run("return document.title") not in ("", "speedscope"), "a title")
+        return browser.run("return document.title"), browser.text("body"), browser.console()
+    finally:
+        browser.close()
+
+
 def test_speedscope_reads_the_timeline(world):
     page = os.path.join(world.source,
                         "tests/tools/speedscope/node_modules/speedscope/dist/release/index.html")
     if not os.path.exists(page) or not shutil.which("chromedriver"):
         raise Skip("needs npm's speedscope, which scripts/setup installs, and chromium")
     recorded(world)
-    # As speedscope's own command does (its bin/cli.mjs): a script that hands the page the file.
-    script = world.path("load.js")
-    data = base64.b64encode(open(world.path("timeline.speedscope.json"), "rb").read()).decode()
-    with open(script, "w") as file:
-        file.write(f'speedscope.loadFileFromBase64("timeline.speedscope.json", "{data}")')
-    browser = webdriver.Browser()
-    try:
-        browser.open(f"{page}#localProfilePath={script}")
-        wait_for(lambda: browser.run("return document.title").startswith("phases/"), "the profile")
-        text = browser.text("body")
-        assert "phases/" in text and "(1/2)" in text, text
-        console = browser.console()
-        assert any("Importing as speedscope json file" in line["message"] for line in console)
-        assert not [line for line in console if line["level"] == "SEVERE"], console
-    finally:
-        browser.close()
+    title, text, console = imported(page, world.path("load.js"), "timeline.speedscope.json",
+                                    open(world.path("timeline.speedscope.json"), "rb").read())
+    assert title.startswith("phases/"), title
+    assert "phases/" in text and "(1/2)" in text, text
+    assert any("Importing as speedscope json file" in line["message"] for line in console)
+    assert not [line for line in console if line["level"] == "SEVERE"], console
+    # Nobody was sampled: it opens all the same.
+    path = world.path("none.speedscope.json")
+    with world.running("states", 30) as target:
+        world.attach(target, "--thread", "nobody", "-o", path, duration="300ms")
+    title, text, console = imported(page, world.path("none.js"), "none.speedscope.json",
+                                    open(path, "rb").read())
+    assert title.startswith("no thread was sampled"), (title, text)
+    assert not [line for line in console if line["level"] == "SEVERE"], console
