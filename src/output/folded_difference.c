@@ -28,6 +28,13 @@ static uint64_t total(const struct folded_lines *lines)
     return sum;
 }
 
+/* A file may have counts of any size. */
+static uint64_t scaled(uint64_t count, double scale)
+{
+    double wanted = (double)count * scale;
+    return wanted < (double)UINT64_MAX ? (uint64_t)wanted : UINT64_MAX;
+}
+
 /* Both are sorted. */
 static void put_joined(struct sink *sink, const struct folded_lines *before,
                        const struct folded_lines *after, double scale)
@@ -40,7 +47,7 @@ static void put_joined(struct sink *sink, const struct folded_lines *before,
         uint64_t count1 = order <= 0 ? before->items[i++].count : 0;
         uint64_t count2 = order >= 0 ? after->items[j++].count : 0;
         if (scale != 1)
-            count1 = (uint64_t)((double)count1 * scale);
+            count1 = scaled(count1, scale);
         sink_write(sink, stack, strlen(stack));
         sink_print(sink, " %" PRIu64 " %" PRIu64 "\n", count1, count2);
     }
