@@ -19,7 +19,6 @@ static const char options_text[] =
     "      --on-cpu          only samples of threads that ran on a CPU\n"
     "      --off-cpu         only all others\n"
     "      --thread REGEX    only threads whose name has a match of REGEX in it\n"
-    "      --tid TID[,...]   only these threads (attach); also adds to --thread's\n"
     "      --no-idle         leave out threads that never moved (--idle: keep them)\n"
     "      --kernel          the kernel's functions that sleepers are in (as root)\n"
     "      --full-names      C++ names with parameters and template arguments\n"
@@ -43,6 +42,7 @@ void help_attach(void)
            "\n"
            "  -p, --pid PID[,...]   a process to sample; may be given again\n"
            "      --pgrep NAME      all whose name the expression NAME matches: see pgrep(1)\n"
+           "      --tid TID[,...]   only these threads; also adds to --thread's\n"
            "%s"
            "\n"
            "Exit status: 0 a profile was written, 1 it was not, 2 bad command line.\n",

@@ -37,7 +37,7 @@ def test_installed_library_can_be_used(world):
     library = subprocess.run(["find", prefix, "-name", "fgprof.pc"], stdout=subprocess.PIPE,
                              text=True).stdout.strip()
     assert library and os.path.exists(prefix + "/bin/fgprof-c")
-    assert os.path.exists(prefix + "/share/man/man1/fgprof-c.1")
+    assert os.path.exists(prefix + "/share/man/man1/fgprof-c.1.gz")
     source = world.path("user.c")
     with open(source, "w") as file:
         file.write(USER)
@@ -64,7 +64,7 @@ def test_help_and_man_page_name_every_option(world):
     run = world.fgprof("run", "--help").stdout
     for option in options:
         assert "--" + option in attach, option
-        assert option in ("pid", "pgrep") or "--" + option in run, option
+        assert option in ("pid", "pgrep", "tid") or "--" + option in run, option
         assert option in man, option
     assert "stdout" in run and "stderr" in run
     for text in attach, run, world.fgprof("--help").stdout:

@@ -1,0 +1,85 @@
+# bash completion for fgprof-c
+
+# Process ids after what stands before the last comma; their names too where bash only lists them.
+_fgprof_c_pids()
+{
+    local list="" word=$1 pid name
+    [[ $word == *,* ]] && list=${word%,*},
+    COMPREPLY=()
+    while read -r pid name; do
+        [[ $list$pid == "$word"* ]] && COMPREPLY+=("$list$pid ($name)")
+    done < <(ps --ppid 2 -p 2 --deselect -o pid=,comm= 2>/dev/null) # all but the kernel's threads
+    # COMP_TYPE: what of these completes at once puts in only what all have in common (bash(1)).
+    if [[ ${#COMPREPLY[@]} -eq 1 || ${COMP_TYPE:-9} != @(9|33|63|64) ]]; then
+        COMPREPLY=("${COMPREPLY[@]%% *}")
+    fi
+}
+
+# The line of the command that begins at word $1, $2 being the word to complete.
+_fgprof_c_command()
+{
+    if [[ $COMP_CWORD -eq $1 ]]; then
+        mapfile -t COMPREPLY < <(compgen -c -- "$2")
+    elif declare -F _command_offset >/dev/null; then # of bash-completion
+        _command_offset "$1"
+    else
+        mapfile -t COMPREPLY < <(compgen -f -- "$2")
+    fi
+}
+
+_fgprof_c()
+{
+    local commands="attach run top dump convert diff"
+    local formats="folded pprof text speedscope raw html"
+    local processes="-p --pid --pgrep"
+    local ticks="-d --duration -F --rate --max-pause"
+    local names="--kernel --full-names --no-demangle"
+    local write="-o --output"
+    local shown="-t --threads --lines --state --on-cpu --off-cpu"
+    local sampling="$ticks $names $write $shown --children --processes --thread --idle --no-idle
+        --debuginfod --max-depth -f --format -q --quiet"
+    local word=$2 before=$3 command=${COMP_WORDS[1]-} options i
+
+    if [[ $COMP_CWORD -eq 1 ]]; then
+        COMPREPLY=($(compgen -W "$commands -h --help --version" -- "$word"))
+        return
+    fi
+    if [[ $command == run ]]; then
+        for ((i = 2; i < COMP_CWORD; i++)); do
+            [[ ${COMP_WORDS[i]} == -- ]] || continue
+            _fgprof_c_command $((i + 1)) "$word"
+            return
+        done
+    fi
+    case $command in
+    attach) options="$processes --tid $sampling" ;;
+    run) options="$sampling --" ;;
+    top) options="-p --pid $ticks $names" ;;
+    dump) options="-p --pid $names $write -g --group --json --max-depth" ;;
+    convert) options="$write $shown -f --format" ;;
+    diff) options="$write $shown -n --normalize" ;;
+    *) return ;;
+    esac
+
+    # bash makes a word of its own of the =.
+    [[ $word == = ]] && word="" before="$before="
+    [[ $before == = ]] && before=${COMP_WORDS[COMP_CWORD - 2]}=
+    case ${before%=} in
+    -p | --pid) _fgprof_c_pids "$word"; return ;;
+    -f | --format) COMPREPLY=($(compgen -W "$formats" -- "$word")); return ;;
+    -o | --output) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
+    --pgrep) COMPREPLY=($(compgen -W "$(ps --ppid 2 -p 2 --deselect -o comm=)" -- "$word")); return ;;
+    -d | --duration | -F | --rate | --max-depth | --max-pause | --thread | --tid) return ;;
+    esac
+    case $before in
+    --threads=) COMPREPLY=($(compgen -W "tid" -- "$word")); return ;;
+    *=) return ;;
+    esac
+    if [[ $word != -* && $command == @(convert|diff) ]]; then
+        mapfile -t COMPREPLY < <(compgen -d -- "$word"; compgen -f -X '!*.fgprof' -- "$word")
+        return
+    fi
+    COMPREPLY=($(compgen -W "$options -h --help" -- "$word"))
+}
+
+complete -o filenames -o bashdefault -F _fgprof_c fgprof-c

@@ -1,0 +1,72 @@
+"""The Debian packages, and what they hold installed on a Debian that has nothing else."""
+
+import glob
+import os
+import re
+import shutil
+import subprocess
+
+from harness import Skip, folded
+
+
+def bounded(seconds, *command):
+    """Runs a command and all that it starts in namespaces of their own, which end with it: after so
+    long at the latest, and no mount stays behind."""
+    return subprocess.run(["timeout", "-k", "5", str(seconds), "unshare", "-m", "-p", "-f",
+                           "--kill-child", *command], stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def inside(root, *command):
+    """Runs a command in the tree, with a /proc there."""
+    script = 'mount -t proc proc "$0/proc" && exec chroot "$0" "$@"'
+    return bounded(100, "sh", "-c", script, root, *command)
+
+
+def packages(world):
+    """Makes them. Returns {name: file}."""
+    done = bounded(300, world.source + "/scripts/package", world.path("packages"))
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+    files = glob.glob(world.path("packages/*.deb"))
+    return {os.path.basename(file).split("_")[0]: file for file in files}
+
+
+def check_by_lintian(files):
+    """Whoever builds the packages has no address that is known to the world."""
+    done = subprocess.run(["timeout", "100", "lintian", "--allow-root", "--suppress-tags",
+                           "bogus-mail-host,bogus-mail-host-in-debian-changelog", "--fail-on",
+                           "error", *files], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True)
+    assert done.returncode == 0, done.stdout
+
+
+def test_packages_install_and_run_on_a_clean_debian(world):
+    # Some minutes on a busy machine, and the packages are of a build of their own.
+    if world.is_sanitized:
+        raise Skip("only once")
+    if os.geteuid():
+        raise Skip("needs root")
+    made = packages(world)
+    assert set(made) == {"fgprof-c", "libfgprof0", "libfgprof-dev"}, made
+    check_by_lintian(made.values())
+    root = world.path("debian")
+    done = bounded(300, "debootstrap", "--variant=minbase", "bookworm", root)
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr
+    for name in "fgprof-c", "libfgprof0":
+        shutil.copy(made[name], f"{root}/tmp/{name}.deb")
+    done = inside(root, "apt-get", "install", "-y", "-q", "--no-install-recommends",
+                  "/tmp/fgprof-c.deb", "/tmp/libfgprof0.deb")
+    assert done.returncode == 0, done.stdout + done.stderr
+    done = inside(root, "fgprof-c", "--version")
+    assert re.fullmatch(r"fgprof-c \d+\.\d+\.\d+\n", done.stdout), done
+    done = inside(root, "fgprof-c", "run", "--state", "--", "sleep", "0.5")
+    assert done.returncode == 0, done.stderr
+    stacks = folded(done.stdout)
+    asleep = sum(count for stack, count in stacks.items() if stack[-1] == "[clock_nanosleep]")
+    assert asleep > 0.5 * sum(stacks.values()) > 10, (stacks, done.stderr)
+    # The package's trigger has made the library known to the dynamic linker.
+    assert "libfgprof.so.0" in inside(root, "ldconfig", "-p").stdout
+    for name in ("man/man1/fgprof-c.1.gz", "bash-completion/completions/fgprof-c",
+                 "zsh/vendor-completions/_fgprof-c", "fish/vendor_completions.d/fgprof-c.fish",
+                 "doc/fgprof-c/copyright"):
+        assert os.path.getsize(f"{root}/usr/share/{name}") > 0, name
