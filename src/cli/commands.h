@@ -1,7 +1,8 @@
-/* The commands. Each gets its own argc and argv, argv[0] being its name, and returns the exit
- * status. */
+/* The commands. Each returns the exit status. */
 #ifndef FGPROF_CLI_COMMANDS_H
 #define FGPROF_CLI_COMMANDS_H
+
+#include "options.h"
 
 enum {
     EXIT_WRITTEN = 0,
@@ -14,11 +15,11 @@ enum {
     EXIT_SIGNAL_BASE = 128,
 };
 
-int command_attach(int argc, char **argv);
-int command_run(int argc, char **argv);
-int command_convert(int argc, char **argv);
-int command_diff(int argc, char **argv);
-int command_dump(int argc, char **argv);
-int command_top(int argc, char **argv);
+int command_attach(const struct cli_options *options);
+int command_run(const struct cli_options *options);
+int command_convert(const struct cli_options *options);
+int command_diff(const struct cli_options *options);
+int command_dump(const struct cli_options *options);
+int command_top(const struct cli_options *options);
 
 #endif

@@ -83,3 +83,28 @@ bool format_is_binary(enum fgprof_format format)
     }
     return false;
 }
+
+/* As "pprof (.pb.gz .pprof)". */
+static void describe(size_t i, char *text, size_t text_bytes)
+{
+    size_t used = (size_t)snprintf(text, text_bytes, "%s (", formats[i].name);
+    for (size_t j = 0; j < ENDINGS_MAX && formats[i].endings[j]; j++)
+        used += (size_t)snprintf(text + used, text_bytes - used, "%s%s", j ? " " : "",
+                                 formats[i].endings[j]);
+    snprintf(text + used, text_bytes - used, ")%s", i + 1 < FORMAT_COUNT ? "," : "");
+}
+
+void formats_print(int indent, int width)
+{
+    int column = 0;
+    for (size_t i = 0; i < FORMAT_COUNT; i++) {
+        char text[80];
+        describe(i, text, sizeof text);
+        int length = (int)strlen(text);
+        if (column && column + 1 + length <= width)
+            column += printf(" %s", text);
+        else
+            column = printf("%s%*s%s", column ? "\n" : "", indent, "", text) - (column ? 1 : 0);
+    }
+    putchar('\n');
+}

@@ -11,6 +11,10 @@ bool format_of_file(const char *path, enum fgprof_format *ret_format);
 /* As format_of_file, and says nothing. */
 bool format_of_ending(const char *path, enum fgprof_format *ret_format);
 
+/* All of them, with the endings that name them, for --help: fills lines of the width, each indented
+ * by so many spaces. */
+void formats_print(int indent, int width);
+
 /* Whether it is not to be written to a terminal. */
 bool format_is_binary(enum fgprof_format format);
 

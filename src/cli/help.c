@@ -1,167 +1,124 @@
 #include "help.h"
+#include "formats.h"
+#include "option_table.h"
 
 #include <stdio.h>
+#include <string.h>
 
-static const char options_text[] =
-    "  -d, --duration TIME   end after TIME: 30s, 1.5m, 2h, 500ms, or seconds\n"
-    "  -F, --rate HZ         ticks a second, 1 to 1000 (default 99)\n"
-    "  -f, --format FORMAT   folded (default), pprof, text, html, speedscope, or raw\n"
-    "  -o, --output FILE     write to FILE; without -f its ending names the format:\n"
-    "                        .folded .collapsed .txt .pb.gz .pprof .html .fgprof\n"
-    "                        .speedscope.json .json; - is stdout\n"
-    "  -t, --threads[=tid]   folded: the thread's name (name/tid) as root frame;\n"
-    "                        =tid also tells threads of equal name apart\n"
-    "      --children        sample descendants too, each a process of its own\n"
-    "      --processes       folded: the process (name/pid) as root frame\n"
-    "      --lines           folded, speedscope: file and line in each frame\n"
-    "      --state           folded, speedscope: what the thread did as leaf frame:\n"
-    "                        [running], [runnable] (waiting for a CPU), [futex] ...\n"
-    "      --on-cpu          only samples of threads that ran on a CPU\n"
-    "      --off-cpu         only all others\n"
-    "      --thread REGEX    only threads whose name has a match of REGEX in it\n"
-    "      --no-idle         leave out threads that never moved (--idle: keep them)\n"
-    "      --kernel          the kernel's functions that sleepers are in (as root)\n"
-    "      --full-names      C++ names with parameters and template arguments\n"
-    "      --no-demangle     names as in the symbol table\n"
-    "      --debuginfod[=TIME]  fetch debug information from the servers of\n"
-    "                        DEBUGINFOD_URLS, for at most TIME in all (default 60s)\n"
-    "      --max-depth N     keep the N frames nearest the leaf (default 1024)\n"
-    "      --max-pause PCT   the most of its time a thread may be paused (default 2)\n"
-    "  -q, --quiet           no progress, no summary\n"
-    "  -h, --help            this text\n";
+#define WIDTH 80
+#define HELP_COLUMN 24 /* where the text of an option begins, unless its name is too long */
 
-void help_attach(void)
+/* Around the options, which are in option_table.c. */
+static const struct {
+    const char *usage, *examples, *about, *status;
+} texts[COMMAND_COUNT] = {
+    [COMMAND_ATTACH] =
+        {"attach -p PID[,PID...] [options]",
+         "  fgprof-c attach -p \"$(pgrep -o redis)\" -d 30s -o wall.html   # a flame graph\n"
+         "  fgprof-c attach -p 1234 -d 30s --off-cpu -o waits.html       # why it waits\n"
+         "  fgprof-c attach -p 1234 -d 30s -t | flamegraph.pl >wall.svg  # by thread\n"
+         "  fgprof-c attach --pgrep '^nginx' -d 1h -o kept.fgprof        # to be kept\n",
+         "Samples all threads of running processes, whether they run or wait, for TIME,\n"
+         "or until they have exited or Ctrl-C; then writes the profile.\n",
+         "Exit status: 0 a profile was written, 1 it was not, 2 bad command line.\n"},
+    [COMMAND_RUN] =
+        {"run [options] -- CMD [ARG...]",
+         "  fgprof-c run -o wall.html -- ./cmd arg           # a flame graph\n"
+         "  fgprof-c run -o wall.speedscope.json -- ./cmd    # what it did when\n"
+         "  fgprof-c run --children -o make.html -- make     # all that it starts, too\n",
+         "Starts CMD and samples all its threads from its exec to its end, or for TIME,\n"
+         "and waits for its end. CMD has this terminal's stdin, stdout and stderr; only\n"
+         "where the profile goes to stdout does CMD's stdout go to stderr.\n",
+         "Exit status: CMD's, 128+N where signal N ended it; 125 the profiler failed or\n"
+         "its command line was wrong, 126 CMD can't be executed, 127 it was not found.\n"},
+    [COMMAND_TOP] =
+        {"top -p PID[,PID...] [options]",
+         "  fgprof-c top -p 1234           # a running process\n"
+         "  fgprof-c top -p 1234 --kernel  # and what it does in the kernel\n",
+         "Shows live in which functions threads spend their time, running and waiting: in\n"
+         "the last second and since the start. 100 % is one thread, all the time: four\n"
+         "threads that wait are 400 %.\n"
+         "\n"
+         "Keys: s t n sort by self, total, name (again: last second or since start);\n"
+         "/ filter; T threads; i on a CPU only; arrows, PgUp, PgDn, Home scroll; space\n"
+         "holds the view; r counts from now; w writes the profile to a file; h help; q\n"
+         "quits.\n",
+         "Exit status: 0 it was shown, 1 it could not be, 2 bad command line.\n"},
+    [COMMAND_DUMP] =
+        {"dump -p PID[,PID...] [options]",
+         "  fgprof-c dump -p 1234                 # where is each thread, and why?\n"
+         "  fgprof-c dump -p 1234 --group | less  # the same of a thousand threads\n"
+         "  fgprof-c dump -p 1234 --json          # for a program\n",
+         "Shows the stack of every thread once, with what the thread does: the call that\n"
+         "it waits in, and for what: a mutex and its owner, a file or socket, a time.\n"
+         "Threads that wait for each other's mutexes are shown first, as a deadlock.\n"
+         "Threads that sleep are not stopped.\n",
+         "Exit status: 0 a dump was written, 1 it was not, 2 bad command line.\n"},
+    [COMMAND_CONVERT] =
+        {"convert FILE.fgprof [options]",
+         "  fgprof-c convert kept.fgprof -o wall.html             # a flame graph\n"
+         "  fgprof-c convert kept.fgprof --off-cpu -o wait.pb.gz  # for go tool pprof\n"
+         "  fgprof-c convert kept.fgprof -t | flamegraph.pl >wall.svg\n",
+         "Writes a recording that was kept, as by attach -o kept.fgprof, in other formats:\n"
+         "what attach or run would have written with these options.\n",
+         "Exit status: 0 it was written, 1 it was not, 2 bad command line.\n"},
+    [COMMAND_DIFF] =
+        {"diff BEFORE.fgprof AFTER.fgprof [options]",
+         "  fgprof-c diff -n before.fgprof after.fgprof | flamegraph.pl >diff.svg\n"
+         "  fgprof-c diff --on-cpu before.fgprof after.fgprof -o diff.folded\n",
+         "Writes the stacks of two kept recordings, each with the samples that it has in\n"
+         "BEFORE and in AFTER: flamegraph.pl paints what grew red, what shrank blue.\n",
+         "Exit status: 0 it was written, 1 it was not, 2 bad command line.\n"},
+};
+
+static const char *const headings[OPTION_GROUP_COUNT] = {
+    [OPTIONS_WHICH] = "Which processes and threads:",
+    [OPTIONS_WHEN] = "How long and how often:",
+    [OPTIONS_SHOWN] = "What is shown:",
+    [OPTIONS_OUTPUT] = "Output:",
+};
+
+/* As "-d, --duration TIME". Returns how many characters were printed. */
+static int print_name(const struct cli_option *option)
 {
-    printf("usage: fgprof-c attach -p PID[,PID...] [options]\n"
-           "\n"
-           "Samples all threads of running processes, whether they run or wait, until the\n"
-           "duration has passed, they have exited, or Ctrl-C; then writes the profile.\n"
-           "\n"
-           "  fgprof-c attach -p 1234 -d 30s | flamegraph.pl > wall.svg\n"
-           "  fgprof-c attach -p 1234 -d 30s -o wall.pb.gz && go tool pprof -top wall.pb.gz\n"
-           "\n"
-           "  -p, --pid PID[,...]   a process to sample; may be given again\n"
-           "      --pgrep NAME      all whose name the expression NAME matches: see pgrep(1)\n"
-           "      --tid TID[,...]   only these threads; also adds to --thread's\n"
-           "%s"
-           "\n"
-           "Exit status: 0 a profile was written, 1 it was not, 2 bad command line.\n",
-           options_text);
+    int count = option->letter ? printf("-%c, --%s", option->letter, option->name)
+                               : printf("    --%s", option->name);
+    if (option->value)
+        count += printf("%s%s", option->value[0] == '[' ? "" : " ", option->value);
+    return count;
 }
 
-void help_run(void)
+/* Prints the option and those whose help is with it. */
+static void print_option(const struct cli_option *option)
 {
-    printf("usage: fgprof-c run [options] -- CMD [ARG...]\n"
-           "\n"
-           "Starts CMD and samples all its threads from its exec to its end, or for the\n"
-           "duration, and waits for it; not for what CMD leaves behind. CMD has this\n"
-           "terminal's stdin, stdout and stderr; only where the profile goes to stdout does\n"
-           "CMD's stdout go to stderr, so that the two never mix.\n"
-           "\n"
-           "  fgprof-c run -o wall.pb.gz -- ./cmd arg\n"
-           "  fgprof-c run -- ./cmd | flamegraph.pl > wall.svg\n"
-           "\n"
-           "%s"
-           "\n"
-           "Exit status: CMD's, 128+N where signal N ended it; 125 the profiler failed or\n"
-           "its command line was wrong, 126 CMD can't be executed, 127 it was not found.\n",
-           options_text);
+    const struct cli_option *end = option_table + option_count, *next = option + 1;
+    int column = printf("  ");
+    column += print_name(option);
+    for (; next < end && !next->help; next++)
+        column += printf(", --%s", next->name);
+    int pad = column + 2 <= HELP_COLUMN ? HELP_COLUMN - column : 2;
+    for (const char *line = option->help; line; pad = HELP_COLUMN) {
+        const char *rest = strchr(line, '\n');
+        printf("%*s%.*s\n", pad, "", rest ? (int)(rest - line) : (int)strlen(line), line);
+        line = rest ? rest + 1 : NULL;
+    }
+    if (strcmp(option->name, "format") == 0)
+        formats_print(HELP_COLUMN, WIDTH);
 }
 
-static const char render_text[] =
-    "  -t, --threads[=tid]   folded: the thread's name (name/tid) as root frame;\n"
-    "                        =tid also tells threads of equal name apart\n"
-    "      --processes       folded: the process (name/pid) as root frame\n"
-    "      --lines           folded, speedscope: file and line in each frame\n"
-    "      --state           folded, speedscope: what the thread did as leaf frame\n"
-    "      --on-cpu          only samples of threads that ran on a CPU\n"
-    "      --off-cpu         only all others\n"
-    "  -h, --help            this text\n"
-    "\n"
-    "Exit status: 0 it was written, 1 it was not, 2 bad command line.\n";
-
-void help_convert(void)
+void help(enum cli_command command)
 {
-    printf("usage: fgprof-c convert FILE.fgprof [options]\n"
-           "\n"
-           "Writes a recording that was kept, as by attach -o FILE.fgprof, in other formats:\n"
-           "what attach or run would have written with these options.\n"
-           "\n"
-           "  fgprof-c convert wall.fgprof --threads | flamegraph.pl > wall.svg\n"
-           "  fgprof-c convert wall.fgprof --off-cpu -o waits.pb.gz\n"
-           "\n"
-           "  -f, --format FORMAT   folded (default), pprof, text, html, speedscope, or raw\n"
-           "  -o, --output FILE     write to FILE; without -f its ending names the format:\n"
-           "                        .folded .collapsed .txt .pb.gz .pprof .html .fgprof\n"
-           "                        .speedscope.json .json; - is stdout\n"
-           "%s",
-           render_text);
-}
-
-void help_diff(void)
-{
-    printf("usage: fgprof-c diff BEFORE.fgprof AFTER.fgprof [options]\n"
-           "\n"
-           "Writes the stacks of two kept recordings, each with the samples that it has in\n"
-           "BEFORE and in AFTER: flamegraph.pl paints what grew red, what shrank blue.\n"
-           "\n"
-           "  fgprof-c diff -n before.fgprof after.fgprof | flamegraph.pl > diff.svg\n"
-           "\n"
-           "  -n, --normalize       scale BEFORE to as many samples as AFTER has: for\n"
-           "                        recordings of different length\n"
-           "  -o, --output FILE     write folded stacks to FILE; - is stdout (default)\n"
-           "%s",
-           render_text);
-}
-
-void help_dump(void)
-{
-    printf("usage: fgprof-c dump -p PID[,PID...] [options]\n"
-           "\n"
-           "Shows the stack of every thread once, with what the thread does: the call that\n"
-           "it waits in, and for what: a mutex and its owner, a file or socket, a time.\n"
-           "Threads that wait for each other's mutexes are shown first, as a deadlock.\n"
-           "Threads that sleep are not stopped.\n"
-           "\n"
-           "  fgprof-c dump -p 1234\n"
-           "  fgprof-c dump -p 1234 --group | less\n"
-           "\n"
-           "  -p, --pid PID[,...]   a process to look at; may be given again\n"
-           "  -g, --group           threads with equal stacks together, most threads first\n"
-           "      --json            as JSON\n"
-           "  -o, --output FILE     write to FILE; - is stdout (default)\n"
-           "      --kernel          the kernel's functions that sleepers are in (as root)\n"
-           "      --full-names      C++ names with parameters and template arguments\n"
-           "      --no-demangle     names as in the symbol table\n"
-           "      --max-depth N     keep the N frames nearest the leaf (default 1024)\n"
-           "  -h, --help            this text\n"
-           "\n"
-           "Exit status: 0 a dump was written, 1 it was not, 2 bad command line.\n");
-}
-
-void help_top(void)
-{
-    printf("usage: fgprof-c top -p PID[,PID...] [options]\n"
-           "\n"
-           "Shows live in which functions the threads of running processes spend their\n"
-           "time, running and waiting: in the last second and since the start. 100 %% is\n"
-           "one thread, all the time: four threads that wait are 400 %%.\n"
-           "\n"
-           "  fgprof-c top -p 1234\n"
-           "\n"
-           "  -p, --pid PID[,...]   a process to sample; may be given again\n"
-           "  -d, --duration TIME   end sampling after TIME: 30s, 1.5m, 2h, or seconds\n"
-           "  -F, --rate HZ         ticks a second, 1 to 1000 (default 99)\n"
-           "      --kernel          the kernel's functions that sleepers are in (as root)\n"
-           "      --full-names      C++ names with parameters and template arguments\n"
-           "      --no-demangle     names as in the symbol table\n"
-           "      --max-pause PCT   the most of its time a thread may be paused (default 2)\n"
-           "  -h, --help            this text\n"
-           "\n"
-           "Keys: s t n sort by self, total, name (again: last second or since start);\n"
-           "/ filter; T threads; i on a CPU only; arrows, PgUp, PgDn, Home scroll; space\n"
-           "holds the view; r counts from now; w writes the profile to a file; h help; q\n"
-           "quits.\n"
-           "\n"
-           "Exit status: 0 it was shown, 1 it could not be, 2 bad command line.\n");
+    printf("usage: fgprof-c %s\n\n%s\n%s\n", texts[command].usage, texts[command].examples,
+           texts[command].about);
+    enum option_group group = OPTION_GROUP_COUNT;
+    for (size_t i = 0; i < option_count; i++) {
+        const struct cli_option *option = &option_table[i];
+        if (!option->help || !option_is_of(option, command))
+            continue;
+        if (option->group != group)
+            puts(headings[option->group]);
+        group = option->group;
+        print_option(option);
+    }
+    printf("  -h, --help            this text\n%s", texts[command].status);
 }

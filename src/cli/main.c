@@ -1,6 +1,6 @@
 /* fgprof-c: samples the stacks of all threads of running processes, on and off the CPU. */
 #include "commands.h"
-#include "fgprof.h"
+#include "help.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -8,31 +8,53 @@
 
 static const struct {
     const char *name;
-    int (*run)(int argc, char **argv);
+    int (*run)(const struct cli_options *options);
     const char *summary;
-} commands[] = {
-    {"attach", command_attach, "sample running processes"},
-    {"run", command_run, "start a command and sample it"},
-    {"top", command_top, "show live where the time goes"},
-    {"dump", command_dump, "show every thread's stack, once, and what it waits for"},
-    {"convert", command_convert, "write a kept recording in another format"},
-    {"diff", command_diff, "show how two kept recordings differ"},
+} commands[COMMAND_COUNT] = {
+    [COMMAND_ATTACH] = {"attach", command_attach, "sample running processes"},
+    [COMMAND_RUN] = {"run", command_run, "start a command and sample it"},
+    [COMMAND_TOP] = {"top", command_top, "show live where the time goes"},
+    [COMMAND_DUMP] = {"dump", command_dump,
+                      "show every thread's stack, once, and what it waits for"},
+    [COMMAND_CONVERT] = {"convert", command_convert, "write a kept recording in another format"},
+    [COMMAND_DIFF] = {"diff", command_diff, "show how two kept recordings differ"},
 };
-#define COMMAND_COUNT (sizeof commands / sizeof *commands)
 
 static void usage(FILE *to)
 {
     fprintf(to, "usage: fgprof-c COMMAND [options]\n"
                 "\n"
-                "Shows where the wall-clock time of a process goes, running and waiting.\n"
+                "  fgprof-c attach -p \"$(pgrep -o redis)\" -d 30s -o wall.html  # a flame graph\n"
+                "  fgprof-c run -o wall.html -- ./cmd arg         # of a command, from its start\n"
+                "  fgprof-c top -p 1234                           # live: where the time goes\n"
+                "  fgprof-c dump -p 1234                          # what each thread waits for\n"
                 "\n"
-                "  fgprof-c attach -p PID -d 30s | flamegraph.pl > wall.svg\n"
-                "  fgprof-c run -o wall.pb.gz -- ./cmd\n"
-                "\n");
+                "Shows where the wall-clock time of processes goes, running and waiting.\n"
+                "\n"
+                "Commands:\n");
     for (size_t i = 0; i < COMMAND_COUNT; i++)
         fprintf(to, "  %-8s %s\n", commands[i].name, commands[i].summary);
-    fprintf(to, "\n`fgprof-c COMMAND --help` lists the options; `fgprof-c --version` tells the\n"
-                "version; see also fgprof-c(1).\n");
+    fprintf(to, "\n"
+                "fgprof-c COMMAND --help lists its options; fgprof-c --version tells the version;\n"
+                "see also fgprof-c(1).\n");
+}
+
+/* `argv` begins with the command's name. */
+static int run(enum cli_command command, int argc, char **argv)
+{
+    struct cli_options options;
+    switch (options_parse(argc, argv, command, &options)) {
+    case PARSE_HELP:
+        help(command);
+        return EXIT_WRITTEN;
+    case PARSE_WRONG:
+        return command == COMMAND_RUN ? EXIT_SAMPLER_FAILED : EXIT_USAGE;
+    default:
+        break;
+    }
+    int status = commands[command].run(&options);
+    options_free(&options);
+    return status;
 }
 
 int main(int argc, char **argv)
@@ -53,9 +75,9 @@ int main(int argc, char **argv)
         printf("fgprof-c %s\n", fgprof_version());
         return EXIT_WRITTEN;
     }
-    for (size_t i = 0; i < COMMAND_COUNT; i++) {
+    for (enum cli_command i = 0; i < COMMAND_COUNT; i++) {
         if (strcmp(argv[1], commands[i].name) == 0)
-            return commands[i].run(argc - 1, argv + 1);
+            return run(i, argc - 1, argv + 1);
     }
     fprintf(stderr, "fgprof-c: no command '%s': see fgprof-c --help\n", argv[1]);
     return EXIT_USAGE;

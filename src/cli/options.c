@@ -1,7 +1,7 @@
 #include "options.h"
 #include "command_line.h"
-#include "duration.h"
 #include "formats.h"
+#include "option_table.h"
 #include "values.h"
 
 #include <getopt.h>
@@ -11,186 +11,138 @@
 #include <unistd.h>
 
 #define RATE_DEFAULT_HZ 99
-#define RATE_MAX_HZ 1000
 #define DEPTH_DEFAULT 1024
-#define DEBUGINFOD_DEFAULT_NS 60000000000u
 #define MAX_PAUSE_DEFAULT_PERCENT 2
+#define LONG_OPTION 256 /* what getopt_long returns is this and an index, or a letter */
 
-enum {
-    OPTION_LINES = 256,
-    OPTION_STATE,
-    OPTION_ON_CPU,
-    OPTION_OFF_CPU,
-    OPTION_MAX_DEPTH,
-    OPTION_MAX_PAUSE,
-    OPTION_NO_DEMANGLE,
-    OPTION_FULL_NAMES,
-    OPTION_KERNEL,
-    OPTION_DEBUGINFOD,
-    OPTION_PGREP,
-    OPTION_CHILDREN,
-    OPTION_PROCESSES,
-    OPTION_THREAD,
-    OPTION_TID,
-    OPTION_IDLE,
-    OPTION_NO_IDLE
+/* What getopt_long wants to know of the options of a command. */
+struct getopt_tables {
+    struct option options[OPTIONS_MAX + 2];
+    char letters[2 * OPTIONS_MAX + 4];
 };
 
-static const struct option long_options[] = {
-    {"pid", required_argument, NULL, 'p'},
-    {"duration", required_argument, NULL, 'd'},
-    {"rate", required_argument, NULL, 'F'},
-    {"format", required_argument, NULL, 'f'},
-    {"output", required_argument, NULL, 'o'},
-    {"threads", optional_argument, NULL, 't'},
-    {"lines", no_argument, NULL, OPTION_LINES},
-    {"state", no_argument, NULL, OPTION_STATE},
-    {"on-cpu", no_argument, NULL, OPTION_ON_CPU},
-    {"off-cpu", no_argument, NULL, OPTION_OFF_CPU},
-    {"max-depth", required_argument, NULL, OPTION_MAX_DEPTH},
-    {"max-pause", required_argument, NULL, OPTION_MAX_PAUSE},
-    {"no-demangle", no_argument, NULL, OPTION_NO_DEMANGLE},
-    {"full-names", no_argument, NULL, OPTION_FULL_NAMES},
-    {"kernel", no_argument, NULL, OPTION_KERNEL},
-    {"debuginfod", optional_argument, NULL, OPTION_DEBUGINFOD},
-    {"pgrep", required_argument, NULL, OPTION_PGREP},
-    {"children", no_argument, NULL, OPTION_CHILDREN},
-    {"processes", no_argument, NULL, OPTION_PROCESSES},
-    {"thread", required_argument, NULL, OPTION_THREAD},
-    {"tid", required_argument, NULL, OPTION_TID},
-    {"idle", no_argument, NULL, OPTION_IDLE},
-    {"no-idle", no_argument, NULL, OPTION_NO_IDLE},
-    {"quiet", no_argument, NULL, 'q'},
-    {"help", no_argument, NULL, 'h'},
-    {0},
-};
-
-static bool parse_debuginfod(struct cli_options *options, const char *value)
+static void make_tables(enum cli_command command, struct getopt_tables *tables)
 {
-    const char *urls = getenv("DEBUGINFOD_URLS");
-    if (!urls || !*urls) {
-        fprintf(stderr, "fgprof-c: --debuginfod knows no server to ask: set DEBUGINFOD_URLS\n");
-        return false;
+    struct option *option = tables->options;
+    char *letter = tables->letters;
+    /* Elsewhere they end at the first word that is none, as the command of `run`. */
+    if (command != COMMAND_CONVERT && command != COMMAND_DIFF)
+        *letter++ = '+';
+    *letter++ = ':'; /* it says nothing by itself */
+    *letter++ = 'h';
+    *option++ = (struct option){"help", no_argument, NULL, 'h'};
+    for (size_t i = 0; i < option_count; i++) {
+        const struct cli_option *row = &option_table[i];
+        bool has_value = row->value != NULL, is_optional = has_value && row->value[0] == '[';
+        if (!option_is_of(row, command))
+            continue;
+        *option++ = (struct option){row->name,
+                                    is_optional ? optional_argument
+                                    : has_value ? required_argument
+                                                : no_argument,
+                                    NULL, LONG_OPTION + (int)i};
+        if (row->letter) {
+            *letter++ = row->letter;
+            if (has_value && !is_optional)
+                *letter++ = ':';
+        }
     }
-    options->debuginfod_limit_ns = DEBUGINFOD_DEFAULT_NS;
-    return !value || duration_parse(value, &options->debuginfod_limit_ns) ||
-           complain("time limit", value, "give seconds, or a time as 30s or 2m");
+    *option = (struct option){0};
+    *letter = '\0';
 }
 
-static bool set_names(struct cli_options *options, enum fgprof_names names)
+/* The option for what getopt_long returned, NULL where there is none. */
+static const struct cli_option *find(int code, enum cli_command command)
 {
-    if (options->names != FGPROF_NAMES_SHORT && options->names != names) {
-        fprintf(stderr, "fgprof-c: --no-demangle and --full-names exclude each other: give one of "
-                        "them, or none for short names\n");
-        return false;
+    if (code >= LONG_OPTION)
+        return &option_table[code - LONG_OPTION];
+    for (size_t i = 0; i < option_count; i++) {
+        if (code && option_table[i].letter == code && option_is_of(&option_table[i], command))
+            return &option_table[i];
     }
-    options->names = names;
-    return true;
+    return NULL;
 }
 
-static bool parse_option(struct cli_options *options, int option, const char *value)
+/* Says what getopt_long did not like. */
+static bool complain_option(const struct cli_options *options, int code, const char *word)
 {
-    uint64_t number;
-    switch (option) {
-    case 'p':
-        return pids_parse(value, &options->pids, &options->pid_count);
-    case 'd':
-        return duration_parse(value, &options->duration_ns) ||
-               complain("duration", value, "give a number with ms, s, m or h, as 30s");
-    case 'F':
-        if (!number_parse(value, 1, RATE_MAX_HZ, &number))
-            return complain("rate", value, "give ticks a second, 1 to 1000");
-        options->rate_hz = (unsigned)number;
+    const struct cli_option *option = find(optopt, options->command);
+    const char *name = options->command_name;
+    if (option && code == ':')
+        fprintf(stderr, "fgprof-c: --%s needs a value: --%s %s\n", option->name, option->name,
+                option->value);
+    else if (option || optopt == 'h')
+        fprintf(stderr, "fgprof-c: --%s takes no value: see fgprof-c %s --help\n",
+                option ? option->name : "help", name);
+    else if (optopt)
+        fprintf(stderr, "fgprof-c: %s has no option '-%c': see fgprof-c %s --help\n", name, optopt,
+                name);
+    else
+        fprintf(stderr, "fgprof-c: %s has no option '%s': see fgprof-c %s --help\n", name, word,
+                name);
+    return false;
+}
+
+static enum parse_result parse_options(int argc, char **argv, struct cli_options *options)
+{
+    struct getopt_tables tables;
+    int code;
+    make_tables(options->command, &tables);
+    while ((code = getopt_long(argc, argv, tables.letters, tables.options, NULL)) != -1) {
+        if (code == 'h')
+            return PARSE_HELP;
+        const struct cli_option *option =
+            code == '?' || code == ':' ? NULL : find(code, options->command);
+        bool ok = true;
+        if (!option)
+            ok = complain_option(options, code, argv[optind - 1]);
+        else if (option->set)
+            ok = option->set(options, optarg);
+        else
+            *(bool *)((char *)options + option->flag) = true;
+        if (!ok)
+            return PARSE_WRONG;
+    }
+    return PARSE_OK;
+}
+
+/* The words behind the options. */
+static bool check_arguments(struct cli_options *options, int count, char **arguments)
+{
+    switch (options->command) {
+    case COMMAND_RUN:
+        options->command_argv = arguments;
+        if (count == 0)
+            fprintf(stderr, "fgprof-c: no command given: run -- CMD [ARG...]\n");
+        return count > 0;
+    case COMMAND_CONVERT:
+        options->inputs = arguments;
+        if (count != 1)
+            fprintf(stderr, "fgprof-c: convert takes one recording: convert FILE.fgprof\n");
+        return count == 1;
+    case COMMAND_DIFF:
+        options->inputs = arguments;
+        if (count != 2)
+            fprintf(stderr,
+                    "fgprof-c: diff takes two recordings: diff BEFORE.fgprof AFTER.fgprof\n");
+        return count == 2;
+    default:
+        if (count)
+            return complain("argument", arguments[0], "give processes with -p PID");
+        if (!options->pid_count && !options->pgrep) {
+            fprintf(stderr, "fgprof-c: no process given: %s -p PID\n", options->command_name);
+            return false;
+        }
         return true;
-    case 'f':
-        return format_named(value, &options->format);
-    case 'o':
-        options->output = value;
-        return *value || complain("output", value, "give a file name, or - for standard output");
-    case 't':
-        options->shows_threads = true;
-        return threads_parse(value, &options->threads);
-    case OPTION_LINES:
-        options->shows_lines = true;
-        return true;
-    case OPTION_STATE:
-        options->shows_state = true;
-        return true;
-    case OPTION_ON_CPU:
-        return kept_set(&options->kept, FGPROF_KEPT_ON_CPU);
-    case OPTION_OFF_CPU:
-        return kept_set(&options->kept, FGPROF_KEPT_OFF_CPU);
-    case OPTION_MAX_DEPTH:
-        if (!number_parse(value, 1, 1000000, &number))
-            return complain("depth", value, "give a number of frames, 1 to 1000000");
-        options->max_depth = number;
-        return true;
-    case OPTION_MAX_PAUSE:
-        return percent_parse(value, &options->max_pause_percent) ||
-               complain("pause", value, "give a share in percent, more than 0, at most 100");
-    case OPTION_NO_DEMANGLE:
-        return set_names(options, FGPROF_NAMES_RAW);
-    case OPTION_FULL_NAMES:
-        return set_names(options, FGPROF_NAMES_FULL);
-    case OPTION_KERNEL:
-        options->has_kernel_stacks = true;
-        return true;
-    case OPTION_DEBUGINFOD:
-        return parse_debuginfod(options, value);
-    case OPTION_PGREP:
-        options->pgrep = value;
-        return *value || complain("name", value, "give a process's name, or an expression for it");
-    case OPTION_CHILDREN:
-        options->has_children = true;
-        return true;
-    case OPTION_PROCESSES:
-        options->shows_processes = true;
-        return true;
-    case OPTION_THREAD:
-        options->thread_regex = value;
-        return regex_check(value);
-    case OPTION_TID:
-        return tids_parse(value, &options->tids, &options->tid_count);
-    case OPTION_IDLE:
-    case OPTION_NO_IDLE:
-        options->drops_idle = option == OPTION_NO_IDLE;
-        return true;
-    case 'q':
-        options->is_quiet = true;
-        return true;
-    default: /* getopt has said what is wrong */
-        return false;
     }
 }
 
-static bool check(struct cli_options *options, int argc, char **argv, bool format_given)
+static bool check_format(struct cli_options *options)
 {
     bool to_stdout = strcmp(options->output, "-") == 0;
-    if (options->command == COMMAND_ATTACH) {
-        if (optind < argc)
-            return complain("argument", argv[optind], "give processes with -p PID");
-        if (!options->pid_count && !options->pgrep) {
-            fprintf(stderr, "fgprof-c: no process given: attach -p PID\n");
-            return false;
-        }
-    } else {
-        if (options->pid_count || options->pgrep) {
-            fprintf(stderr, "fgprof-c: run takes a command, not %s\n",
-                    options->pid_count ? "-p" : "--pgrep");
-            return false;
-        }
-        if (options->tid_count) {
-            fprintf(stderr, "fgprof-c: run takes no --tid: its command has no threads yet; give "
-                            "--thread REGEX\n");
-            return false;
-        }
-        if (optind >= argc) {
-            fprintf(stderr, "fgprof-c: no command given: run -- CMD [ARG...]\n");
-            return false;
-        }
-        options->command_argv = argv + optind;
-    }
-    if (!format_given && !to_stdout && !format_of_file(options->output, &options->format))
+    if (options->command == COMMAND_DUMP || options->command == COMMAND_DIFF)
+        return true;
+    if (!options->has_format && !to_stdout && !format_of_file(options->output, &options->format))
         return false;
     if (format_is_binary(options->format) && to_stdout && isatty(STDOUT_FILENO)) {
         fprintf(stderr, "fgprof-c: this format is binary and is not written to a terminal: give -o "
@@ -205,31 +157,27 @@ enum parse_result options_parse(int argc, char **argv, enum cli_command command,
 {
     struct cli_options options = {
         .command = command,
+        .command_name = argv[0],
         .rate_hz = RATE_DEFAULT_HZ,
         .max_depth = DEPTH_DEFAULT,
-        .max_pause_percent = MAX_PAUSE_DEFAULT_PERCENT,
+        .max_pause_percent = command == COMMAND_DUMP ? 100 : MAX_PAUSE_DEFAULT_PERCENT,
+        .threads = command == COMMAND_TOP ? FGPROF_THREADS_BY_ID : FGPROF_THREADS_BY_NAME,
         .output = "-",
+        .command_line = command_line_of(argc, argv),
     };
-    bool format_given = false, ok = true;
-    int option;
-    static char program[] = "fgprof-c";
-    options.command_line = command_line_of(argc, argv);
-    ok = options.command_line != NULL;
-    argv[0] = program; /* what getopt puts before its messages */
-    while (ok && (option = getopt_long(argc, argv, "+p:d:F:f:o:tqh", long_options, NULL)) != -1) {
-        if (option == 'h') {
-            options_free(&options);
-            return PARSE_HELP;
-        }
-        format_given = format_given || option == 'f';
-        ok = parse_option(&options, option, optarg);
-    }
-    if (!ok || !check(&options, argc, argv, format_given)) {
-        options_free(&options);
+    if (!options.command_line) {
+        fprintf(stderr, "fgprof-c: out of memory\n");
         return PARSE_WRONG;
     }
-    *ret_options = options;
-    return PARSE_OK;
+    enum parse_result result = parse_options(argc, argv, &options);
+    if (result == PARSE_OK &&
+        (!check_arguments(&options, argc - optind, argv + optind) || !check_format(&options)))
+        result = PARSE_WRONG;
+    if (result == PARSE_OK)
+        *ret_options = options;
+    else
+        options_free(&options);
+    return result;
 }
 
 void options_free(struct cli_options *options)
@@ -266,4 +214,14 @@ fgprof_options *options_for_library(const struct cli_options *options)
         return NULL;
     }
     return library;
+}
+
+int options_for_profile(const struct cli_options *options, fgprof_profile *profile)
+{
+    unsigned flags = (options->shows_threads ? FGPROF_FOLDED_THREADS : 0u) |
+                     (options->shows_lines ? FGPROF_FOLDED_LINES : 0u) |
+                     (options->shows_state ? FGPROF_FOLDED_STATE : 0u) |
+                     (options->shows_processes ? FGPROF_FOLDED_PROCESSES : 0u);
+    int err = fgprof_profile_set_folded_flags(profile, flags);
+    return err ? err : fgprof_profile_set_kept(profile, options->kept);
 }

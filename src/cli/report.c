@@ -163,14 +163,8 @@ static void summarize(const struct cli_options *options, const fgprof_profile *p
 
 bool report(const struct cli_options *options, fgprof_profile *profile, struct output_file *file)
 {
-    unsigned flags = (options->shows_threads ? FGPROF_FOLDED_THREADS : 0u) |
-                     (options->shows_lines ? FGPROF_FOLDED_LINES : 0u) |
-                     (options->shows_state ? FGPROF_FOLDED_STATE : 0u) |
-                     (options->shows_processes ? FGPROF_FOLDED_PROCESSES : 0u);
     progress_clear(options);
-    int err = fgprof_profile_set_folded_flags(profile, flags);
-    if (!err)
-        err = fgprof_profile_set_kept(profile, options->kept);
+    int err = options_for_profile(options, profile);
     if (!err)
         err = fgprof_profile_set_command(profile, options->command_line);
     if (!err)

@@ -1,5 +1,4 @@
 #include "commands.h"
-#include "help.h"
 #include "interrupt.h"
 #include "new_recorder.h"
 #include "options.h"
@@ -59,36 +58,26 @@ static int start_and_record(const struct cli_options *options, fgprof_recorder *
     return err == -ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE;
 }
 
-int command_run(int argc, char **argv)
+int command_run(const struct cli_options *options)
 {
-    struct cli_options options;
-    enum parse_result parsed = options_parse(argc, argv, COMMAND_RUN, &options);
-    if (parsed == PARSE_HELP) {
-        help_run();
-        return EXIT_WRITTEN;
-    }
-    if (parsed == PARSE_WRONG)
-        return EXIT_SAMPLER_FAILED;
-
     int status = EXIT_SAMPLER_FAILED;
     struct output_file file = {.fd = -1};
     fgprof_recorder *recorder = NULL;
-    fgprof_options *library = options_for_library(&options);
-    int err = output_file_open(&file, options.output);
+    fgprof_options *library = options_for_library(options);
+    int err = output_file_open(&file, options->output);
     if (err) {
-        fprintf(stderr, "fgprof-c: %s can't be written: %s\n", options.output, strerror(-err));
+        fprintf(stderr, "fgprof-c: %s can't be written: %s\n", options->output, strerror(-err));
     } else if (!library) {
         fprintf(stderr, "fgprof-c: out of memory\n");
     } else {
-        progress_enable(&options, library);
-        if (progress_enable_fetch(&options, library))
-            recorder = new_recorder(&options, library);
+        progress_enable(options, library);
+        if (progress_enable_fetch(options, library))
+            recorder = new_recorder(options, library);
         if (recorder)
-            status = start_and_record(&options, recorder, &file);
+            status = start_and_record(options, recorder, &file);
     }
     output_file_abandon(&file);
     fgprof_recorder_free(recorder);
     fgprof_options_free(library);
-    options_free(&options);
     return status;
 }

@@ -1,8 +1,7 @@
 /* `top`: shows live where the time goes. */
 #include "commands.h"
-#include "help.h"
 #include "new_recorder.h"
-#include "top_options.h"
+#include "targets.h"
 #include "top_screen.h"
 #include "top_terminal.h"
 #include "top_write.h"
@@ -278,48 +277,34 @@ static bool run(struct top *top, fgprof_recorder *recorder)
     return !err;
 }
 
-static bool attach_all(const struct cli_options *options, fgprof_recorder *recorder, char *names,
-                       size_t names_bytes)
+/* Of the header: what was asked for. */
+static void name_target(const struct cli_options *options, char *name, size_t name_bytes)
 {
-    char why[256];
-    for (size_t i = 0; i < options->pid_count; i++) {
-        size_t used = strlen(names);
-        int err = fgprof_recorder_attach(recorder, options->pids[i]);
-        if (err) {
-            fgprof_explain(options->pids[i], err, why, sizeof why);
-            fprintf(stderr, "fgprof-c: %s\n", why);
-            return false;
-        }
-        snprintf(names + used, names_bytes - used, "%s%d", i ? "," : "pid ", (int)options->pids[i]);
-    }
-    return true;
+    size_t used = 0;
+    for (size_t i = 0; i < options->pid_count && used < name_bytes; i++)
+        used += (size_t)snprintf(name + used, name_bytes - used, "%s%d", i ? "," : "pid ",
+                                 (int)options->pids[i]);
+    if (options->pgrep && used < name_bytes)
+        snprintf(name + used, name_bytes - used, "%s%s", used ? " and " : "", options->pgrep);
 }
 
-int command_top(int argc, char **argv)
+int command_top(const struct cli_options *options)
 {
-    struct cli_options options;
-    char names[128] = "";
-    struct top top = {.screen = {.target = names}, .signal_fd = -1};
-    enum parse_result parsed = top_options_parse(argc, argv, &options);
-    if (parsed != PARSE_OK) {
-        if (parsed == PARSE_HELP)
-            help_top();
-        options_free(&options);
-        return parsed == PARSE_HELP ? EXIT_WRITTEN : EXIT_USAGE;
-    }
+    char name[128] = "";
+    struct top top = {.screen = {.target = name}, .signal_fd = -1};
     bool was_shown = false;
     fgprof_recorder *recorder = NULL;
-    fgprof_options *library = options_for_library(&options);
+    fgprof_options *library = options_for_library(options);
+    name_target(options, name, sizeof name);
     if (library) {
         top_source_enable(&top.source, library);
-        recorder = new_recorder(&options, library);
+        recorder = new_recorder(options, library);
     } else {
         fprintf(stderr, "fgprof-c: out of memory\n");
     }
-    if (recorder && attach_all(&options, recorder, names, sizeof names))
+    if (recorder && targets_attach(options, recorder))
         was_shown = run(&top, recorder);
     fgprof_recorder_free(recorder);
     fgprof_options_free(library);
-    options_free(&options);
     return was_shown ? EXIT_WRITTEN : EXIT_NOT_WRITTEN;
 }

@@ -76,13 +76,9 @@ bool threads_parse(const char *value, enum fgprof_threads *threads)
            complain("--threads", value, "give --threads=tid, or no value");
 }
 
-bool kept_set(enum fgprof_kept *kept, enum fgprof_kept value)
+bool complain_both(const char *one, const char *other, const char *without)
 {
-    if (*kept != FGPROF_KEPT_ALL && *kept != value) {
-        fprintf(stderr, "fgprof-c: --on-cpu and --off-cpu exclude each other: give one of them, or "
-                        "none for all samples\n");
-        return false;
-    }
-    *kept = value;
-    return true;
+    fprintf(stderr, "fgprof-c: %s and %s exclude each other: give one of them, or none for %s\n",
+            one, other, without);
+    return false;
 }

@@ -11,6 +11,10 @@
 /* Says on stderr that this value of `what` is bad, and what is wanted. Returns false. */
 bool complain(const char *what, const char *value, const char *wanted);
 
+/* Says on stderr that these options are not for one command line, and what there is without them.
+ * Returns false. */
+bool complain_both(const char *one, const char *other, const char *without);
+
 /* Adds the process ids of "12,34" to *pids, which is the caller's to free. Says what is wrong. */
 bool pids_parse(const char *list, pid_t **pids, size_t *pid_count);
 
@@ -25,8 +29,5 @@ bool percent_parse(const char *text, double *ret_percent);
 
 /* The value of --threads: "tid", or NULL for none. Says what is wrong. */
 bool threads_parse(const char *value, enum fgprof_threads *threads);
-
-/* Chooses what is kept, which is said once. Says what is wrong. */
-bool kept_set(enum fgprof_kept *kept, enum fgprof_kept value);
 
 #endif

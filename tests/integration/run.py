@@ -25,7 +25,7 @@ MODULES = [
     "test_promises", "test_coexistence", "test_programs", "test_symbols", "test_package",
     "test_go", "test_steps", "test_jit", "test_world", "test_children", "test_choosing",
     "test_containers", "test_timeline", "test_kept", "test_golden", "test_page", "test_dump",
-    "test_top", "test_completions",
+    "test_top", "test_completions", "test_help",
 ]
 AT_ONCE = 3
 # Far more than any test takes: the place where it hangs is printed then.

@@ -77,7 +77,7 @@ def test_no_such_thread(world):
         # Nobody of that name yet: not an error.
         done = world.attach(target, "--thread", "nobody", duration="300ms")
         assert not done.stdout and chosen(done.stderr)[0] == 0, done
-    for arguments, word in ((["run", "--tid", "5", "--", "true"], "run takes no --tid"),
+    for arguments, word in ((["run", "--tid", "5", "--", "true"], "run has no option '--tid'"),
                             (["attach", "-p", "1", "--tid", "5x"], "bad thread id '5x'"),
                             (["attach", "-p", "1", "--thread", "(a"], r"expression '\(a'")):
         done = world.fgprof(*arguments)

@@ -1,0 +1,60 @@
+#include "targets.h"
+#include "pgrep.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static bool attach(fgprof_recorder *recorder, pid_t pid)
+{
+    int err = fgprof_recorder_attach(recorder, pid);
+    if (err) {
+        char why[256];
+        fgprof_explain(pid, err, why, sizeof why);
+        fprintf(stderr, "fgprof-c: %s\n", why);
+    }
+    return !err;
+}
+
+/* Of those that were chosen by name, some may be another user's: the others are sampled. */
+static bool attach_named(const struct cli_options *options, fgprof_recorder *recorder)
+{
+    pid_t *pids = NULL;
+    size_t count = 0, attached = options->pid_count;
+    bool found = pgrep(options->pgrep, &pids, &count);
+    for (size_t i = 0; i < count; i++) {
+        bool was_given = false;
+        for (size_t j = 0; j < options->pid_count; j++)
+            was_given = was_given || options->pids[j] == pids[i];
+        attached += !was_given && attach(recorder, pids[i]);
+    }
+    free(pids);
+    return found && attached;
+}
+
+static bool attach_processes(const struct cli_options *options, fgprof_recorder *recorder)
+{
+    for (size_t i = 0; i < options->pid_count; i++) {
+        if (!attach(recorder, options->pids[i]))
+            return false;
+    }
+    return !options->pgrep || attach_named(options, recorder);
+}
+
+static bool check_threads(const struct cli_options *options, const fgprof_recorder *recorder)
+{
+    for (size_t i = 0; i < options->tid_count; i++) {
+        if (!fgprof_recorder_has_thread(recorder, options->tids[i])) {
+            fprintf(stderr,
+                    "fgprof-c: no thread %d in what is to be sampled: give ids as ps -L and this "
+                    "machine's or container's /proc/PID/task have them\n",
+                    (int)options->tids[i]);
+            return false;
+        }
+    }
+    return true;
+}
+
+bool targets_attach(const struct cli_options *options, fgprof_recorder *recorder)
+{
+    return attach_processes(options, recorder) && check_threads(options, recorder);
+}

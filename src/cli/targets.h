@@ -1,0 +1,10 @@
+/* The processes and threads of -p, --pgrep and --tid. */
+#ifndef FGPROF_CLI_TARGETS_H
+#define FGPROF_CLI_TARGETS_H
+
+#include "options.h"
+
+/* Adds them to `recorder`. Says on stderr what is wrong, and then returns false. */
+bool targets_attach(const struct cli_options *options, fgprof_recorder *recorder);
+
+#endif

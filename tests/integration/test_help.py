@@ -1,0 +1,144 @@
+"""What --help says: its shape, that its examples work, and that the manual page has all of it."""
+
+import os
+import re
+import shlex
+import subprocess
+
+FLAME_GRAPH = "/usr/share/perl5/Devel/NYTProf/flamegraph.pl"
+
+
+def commands(world):
+    text = world.fgprof("--help").stdout
+    return re.findall(r"^  ([a-z]+) +\S", text.split("Commands:")[1], re.M)
+
+
+def help_of(world, *command):
+    done = world.fgprof(*command, "--help")
+    assert done.returncode == 0 and not done.stderr, done
+    return done.stdout
+
+
+def all_help(world):
+    """{command: text}; that of the program itself is without a name."""
+    names = commands(world)
+    assert len(names) == len(set(names)) >= 6, names
+    return {"": help_of(world)} | {name: help_of(world, name) for name in names}
+
+
+def examples(text):
+    """The command lines of the examples, without what is said of them."""
+    return [line.split("  # ")[0].strip() for line in re.findall(r"^  (fgprof-c .*)$", text, re.M)]
+
+
+def manual(world):
+    """The manual page as it is read."""
+    done = subprocess.run(["mandoc", "-T", "utf8", "-O", "width=1000", world.source + "/man/fgprof-c.1"],
+                          stdout=subprocess.PIPE, text=True, check=True)
+    return re.sub(".\b", "", done.stdout).replace("\u2010", "-").replace("\u2212", "-")
+
+
+def test_help_is_one_screen_and_begins_with_examples(world):
+    for command, text in all_help(world).items():
+        lines = text.splitlines()
+        assert 5 < len(lines) <= 40 and max(map(len, lines)) <= 80, (command, len(lines), text)
+        assert lines[0].startswith(f"usage: fgprof-c {command or 'COMMAND'}"), lines[0]
+        assert 2 <= len(examples(text)) <= 4, examples(text)
+        first_option = re.search(r"^ +(-\w, )?--", text, re.M)
+        first_example = text.index("\n  fgprof-c ")
+        assert not first_option or first_example < first_option.start(), text
+        used = {word for line in examples(text) for word in shlex.split(line)[1:2]}
+        assert used <= ({command} if command else set(commands(world))), used
+
+
+def run_example(world, line, pid, directory):
+    """As a user's shell does, of a process and for a time that are here."""
+    line = line.replace("1234", str(pid)).replace("-d 30s", "-d 200ms").replace("-d 1h", "-d 200ms")
+    return subprocess.run(["timeout", "60", "bash", "-o", "pipefail", "-c", line], cwd=directory,
+                          env=dict(os.environ, PATH=directory + ":" + os.environ["PATH"]),
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True)
+
+
+def script(path, text):
+    with open(path, "w") as file:
+        file.write("#!/bin/sh\n" + text)
+    os.chmod(path, 0o755)
+
+
+def test_examples_of_help_work(world):
+    """All of them are run; but `top`, which needs a terminal, only reads its options."""
+    texts = all_help(world).values()
+    lines = {line for text in texts for line in examples(text)}
+    assert len(lines) >= 12, lines
+    directory = world.path("examples")
+    os.mkdir(directory)
+    os.symlink(world.program, directory + "/fgprof-c")
+    script(directory + "/flamegraph.pl", f'exec perl {FLAME_GRAPH} "$@"')
+    for name in "cmd", "make":
+        script(f"{directory}/{name}", "exec sleep 0.2")
+    with world.running("states", 30) as target:
+        script(directory + "/pgrep", f"echo {target.pid}")
+        for name in "kept", "before", "after":
+            done = world.attach(target, "-o", f"{directory}/{name}.fgprof", duration="200ms")
+        for line in sorted(lines):
+            words = shlex.split(line)
+            if "top" in words:
+                done = world.fgprof(*words[1:], "--help")
+            else:
+                # A name that is there.
+                line = re.sub(r"--pgrep '\S+'", "--pgrep '^fixture-states$'", line)
+                done = run_example(world, line, target.pid, directory)
+            assert done.returncode == 0, (line, done)
+            written = re.findall(r"(?:-o |>)([\w.]+)(?= |$)", line)
+            if written:
+                assert os.path.getsize(f"{directory}/{written[-1]}") > 30, line
+            else:
+                assert len(done.stdout) > 100, (line, done)
+
+
+def test_manual_page_has_every_option_and_format(world):
+    page = manual(world)
+    texts = all_help(world)
+    options = {option for text in texts.values()
+               for option in re.findall(r"(?<![\w-])--[a-z][a-z-]+", text)}
+    source = open(world.source + "/src/cli/option_table.c").read()
+    table = re.findall(r'^    \{"([a-z-]+)", ', source, re.M)
+    assert len(table) >= 25 and options == {"--" + name for name in table} | {"--help", "--version"}
+    for option in options:
+        assert re.search(rf"(?<![\w-]){option}(?![\w-])", page), option
+    said = world.fgprof("attach", "-p", "1", "-f", "?").stderr
+    formats = re.findall(r"\w+", said.split("give ")[1].replace(" or ", " "))
+    said = world.fgprof("attach", "-p", "1", "-o", "x").stderr
+    endings = re.search(r"\((.*)\)", said)[1].split()
+    assert len(formats) >= 6 and len(endings) >= 9, said
+    listed = page.split("OUTPUT FORMATS")[-1]
+    for command, text in texts.items():
+        if "--format" in text:
+            assert all(re.search(rf"\b{name} \(\.", text) for name in formats), (command, text)
+            assert all(f"{ending}" in text for ending in endings), (command, text)
+    for name in formats:
+        assert re.search(rf"^ +{name}\b", listed, re.M), name
+    for ending in endings:
+        assert re.search(rf"(?<!\w){re.escape(ending)}(?![\w.])", page), ending
+
+
+def test_options_of_other_commands_are_refused(world):
+    for arguments, text in (
+            (["run", "-p", "1", "--", "true"], "run has no option '-p': see fgprof-c run --help"),
+            (["dump", "-p", "1", "--format=raw"], "dump has no option '--format=raw'"),
+            (["top", "-p", "1", "--lines"], "top has no option '--lines'"),
+            (["attach", "-p", "1", "-x"], "attach has no option '-x'"),
+            (["attach", "-p", "1", "-qx"], "attach has no option '-x'"),
+            (["attach", "-p"], "--pid needs a value: --pid PID[,...]"),
+            (["attach", "--rate"], "--rate needs a value: --rate HZ"),
+            (["attach", "--lines=1"], "--lines takes no value"),
+            (["attach", "--help=1"], "--help takes no value"),
+            (["convert", "a", "--tid", "5"], "convert has no option '--tid'")):
+        done = world.fgprof(*arguments)
+        assert done.returncode == (125 if arguments[0] == "run" else 2) and not done.stdout, done
+        assert len(done.stderr.splitlines()) == 1, done.stderr
+        assert f"fgprof-c: {text}" in done.stderr, (arguments, done.stderr)
+    # Abbreviated, as getopt_long has it.
+    done = world.fgprof("attach", "--dur", "12abc")
+    assert done.returncode == 2 and "bad duration '12abc'" in done.stderr, done
