@@ -31,13 +31,14 @@ _fgprof_c()
 {
     local commands="attach run top dump convert diff"
     local formats="folded pprof text speedscope raw html"
-    local processes="-p --pid --pgrep"
+    local processes="-p --pid --pgrep --tid"
+    local threads="--children --thread"
     local ticks="-d --duration -F --rate --max-pause"
-    local names="--kernel --full-names --no-demangle"
+    local names="--kernel --full-names --no-demangle --max-depth"
     local write="-o --output"
-    local shown="-t --threads --lines --state --on-cpu --off-cpu"
-    local sampling="$ticks $names $write $shown --children --processes --thread --idle --no-idle
-        --debuginfod --max-depth -f --format -q --quiet"
+    local shown="-t --threads --processes --lines --state --on-cpu --off-cpu"
+    local sampling="$threads $ticks $names $write $shown --idle --no-idle --debuginfod -f --format
+        -q --quiet"
     local word=$2 before=$3 command=${COMP_WORDS[1]-} options i
 
     if [[ $COMP_CWORD -eq 1 ]]; then
@@ -52,10 +53,10 @@ _fgprof_c()
         done
     fi
     case $command in
-    attach) options="$processes --tid $sampling" ;;
+    attach) options="$processes $sampling" ;;
     run) options="$sampling --" ;;
-    top) options="-p --pid $ticks $names" ;;
-    dump) options="-p --pid $names $write -g --group --json --max-depth" ;;
+    top) options="$processes $threads $ticks $names" ;;
+    dump) options="$processes $threads $names $write -g --group --json" ;;
     convert) options="$write $shown -f --format" ;;
     diff) options="$write $shown -n --normalize" ;;
     *) return ;;

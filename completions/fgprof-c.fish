@@ -43,11 +43,11 @@ $c -n "__fish_seen_subcommand_from run; and contains -- -- (commandline -opc)" \
 $o "convert diff" -k -a "(__fish_complete_suffix .fgprof)"
 
 $o "attach top dump" -s p -l pid -x -a "(__fgprof_c_pids)" -d "A process"
-$o "attach" -l pgrep -x -a "(ps --ppid 2 -p 2 --deselect -o comm=)" \
+$o "attach top dump" -l pgrep -x -a "(ps --ppid 2 -p 2 --deselect -o comm=)" \
     -d "All whose name has a match"
-$o "attach run" -l children -d "Descendants too"
-$o "attach run" -l thread -x -d "Only threads whose name has a match"
-$o "attach" -l tid -x -d "Only these threads"
+$o "attach run top dump" -l children -d "Descendants too"
+$o "attach run top dump" -l thread -x -d "Only threads whose name has a match"
+$o "attach top dump" -l tid -x -d "Only these threads"
 $o "attach run" -l idle -d "Keep threads that never moved"
 $o "attach run" -l no-idle -d "Leave out threads that never moved"
 
@@ -62,7 +62,7 @@ $o "attach run" -s q -l quiet -d "No progress, no summary"
 
 $o "attach run convert diff" -s t -d "The thread's name as root frame"
 $o "attach run convert diff" -l threads -d "The thread's name as root frame"
-$o "attach run" -l processes -d "The process as root frame"
+$o "attach run convert diff" -l processes -d "The process as root frame"
 $o "attach run convert diff" -l lines -d "File and line in each frame"
 $o "attach run convert diff" -l state -d "What the thread was doing as leaf frame"
 $o "attach run convert diff" -l on-cpu -d "Only samples of threads that ran on a CPU"
@@ -71,7 +71,7 @@ $o "attach run top dump" -l kernel -d "The kernel's functions that sleepers are 
 $o "attach run top dump" -l full-names -d "C++ names with parameters and template arguments"
 $o "attach run top dump" -l no-demangle -d "Names as in the symbol table"
 $o "attach run" -l debuginfod -d "Fetch debug information"
-$o "attach run dump" -l max-depth -x -d "Keep so many frames nearest the leaf"
+$o "attach run top dump" -l max-depth -x -d "Keep so many frames nearest the leaf"
 
 $o "dump" -s g -l group -d "Threads with equal stacks together"
 $o "dump" -l json -d "As JSON"

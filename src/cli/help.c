@@ -33,8 +33,9 @@ static const struct {
          "its command line was wrong, 126 CMD can't be executed, 127 it was not found.\n"},
     [COMMAND_TOP] =
         {"top -p PID[,PID...] [options]",
-         "  fgprof-c top -p 1234           # a running process\n"
-         "  fgprof-c top -p 1234 --kernel  # and what it does in the kernel\n",
+         "  fgprof-c top -p 1234                          # a running process\n"
+         "  fgprof-c top --pgrep '^postgres$' --children  # all processes of that name\n"
+         "  fgprof-c top -p 1234 --thread '^io-'          # some of its threads\n",
          "Shows live in which functions threads spend their time, running and waiting: in\n"
          "the last second and since the start. 100 % is one thread, all the time: four\n"
          "threads that wait are 400 %.\n"

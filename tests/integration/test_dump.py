@@ -197,3 +197,34 @@ def test_a_dump_into_a_file(world):
         assert text.count("[truncated: max depth]") == len(headers(text)) == len(
             threads_of(target.pid)), text
         wait_for(lambda: status_field(target.pid, "TracerPid") == "0", "its release")
+
+
+def test_a_dump_of_chosen_threads(world):
+    with locks(world) as (target, tids):
+        assert set(headers(dump(world, "-p", target.pid, "--thread", "^cycle-"))) == {
+            "cycle-a", "cycle-b"}
+        chosen = dump(world, "-p", target.pid, "--tid", f"{tids['poll']},{tids['pipe']}")
+        assert set(headers(chosen)) == {"poll", "pipe"}, chosen
+        done = world.fgprof("dump", "-p", target.pid, "--tid", os.getpid())
+        assert done.returncode == 1 and f"no thread {os.getpid()}" in done.stderr, done
+
+
+def test_a_dump_of_processes_by_name_and_of_their_children(world):
+    name = f"fgdu{os.getpid() % 100000}"
+    program = world.path(name)
+    os.symlink("/bin/sh", program)
+    with subprocess.Popen([program, "-c", "sleep 60 & echo $!; wait"], stdout=subprocess.PIPE,
+                          text=True) as target:
+        child = int(target.stdout.readline())
+        try:
+            wait_for(lambda: open(f"/proc/{child}/comm").read() == "sleep\n", "the child's program")
+            wait_until_asleep(target.pid, child)
+            alone = dump(world, "--pgrep", f"^{name}$")
+            assert re.findall(r"^process (\d+)", alone, re.M) == [str(target.pid)], alone
+            both = dump(world, "--pgrep", f"^{name}$", "--children")
+            assert re.findall(r"^process (\d+)", both, re.M) == [str(target.pid), str(child)], both
+            done = world.fgprof("dump", "--pgrep", name + "no")
+            assert done.returncode == 1 and "no process's name matches" in done.stderr, done
+        finally:
+            os.kill(child, signal.SIGKILL)
+            target.kill()

@@ -139,9 +139,9 @@ def test_what_is_no_good_recording_is_refused(world):
 
 
 def test_a_recording_without_a_timeline(world):
-    """As those were that the first version of the format kept."""
+    """As the library keeps it where none is asked for."""
     path = world.path("without.speedscope.json")
-    old = world.source + "/tests/golden/version-1.fgprof"
+    old = world.source + "/tests/golden/no-timelines.fgprof"
     done = world.fgprof("convert", old, "-o", path)
     assert done.returncode == 1 and not os.path.exists(path), done
     assert re.fullmatch(rf"fgprof-c: {old} has no timeline, .* -o FILE.fgprof.*\n", done.stderr), done
@@ -157,6 +157,19 @@ def test_processes_as_root_frames(world):
     assert roots == {f"fixture-states/{target.pid}" for target in (one, two)}, roots
     for stack in folded(converted(world, path, "--processes", "--threads=tid")):
         assert stack[0] in roots and re.search(r"/\d+$", stack[1]), stack
+
+
+def test_processes_are_shown_when_it_is_converted(world):
+    path = world.path("family.fgprof")
+    done = world.fgprof("run", "--children", "-o", path, "--", "sh", "-c", "sleep 0.5; exit 0")
+    assert done.returncode == 0, done.stderr
+    for arguments in ["convert", path], ["diff", path, path]:
+        plain = world.fgprof(*arguments)
+        shown = world.fgprof(*arguments, "--processes")
+        assert plain.returncode == shown.returncode == 0, (plain, shown)
+        roots = {line.split(";")[0] for line in shown.stdout.splitlines()}
+        assert {re.sub(r"/\d+$", "/", root) for root in roots} == {"sh/", "sleep/"}, shown.stdout
+        assert not re.search(r"^\w+/\d+;", plain.stdout, re.M), plain.stdout
 
 
 def test_command_line_of_convert_and_diff(world):

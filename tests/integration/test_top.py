@@ -68,7 +68,9 @@ class Terminal:
 
 @contextlib.contextmanager
 def top(world, target, *arguments, **options):
-    terminal = Terminal(world, "top", "-p", target.pid, *arguments, **options)
+    """Of this process, or of what the arguments say where there is none."""
+    which = ["-p", target.pid] if target else []
+    terminal = Terminal(world, "top", *which, *arguments, **options)
     try:
         yield terminal
     finally:
@@ -190,3 +192,34 @@ def test_top_needs_a_terminal(world):
         with top(world, target, term="dumb") as terminal:
             assert terminal.end() == 1
             assert b"can't draw" in terminal.sampler.stderr.read()
+
+
+def test_top_of_chosen_threads(world):
+    with world.running("states", 60) as target, \
+            top(world, target, "--thread", "^(locked|piped)$") as terminal:
+        terminal.shows("threads 2:", "in_lock", "in_pipe")
+        terminal.press("T")
+        terminal.shows("locked", "piped")
+        assert "spinning" not in terminal.text(), terminal.text()
+        terminal.press("q")
+        assert terminal.end() == 0
+    done = world.fgprof("top", "-p", os.getpid(), "--tid", "1")
+    assert done.returncode == 1 and "no thread 1 in" in done.stderr, done
+
+
+def test_top_of_processes_by_name_and_of_their_children(world):
+    name = f"fgto{os.getpid() % 100000}"
+    os.symlink("/bin/sh", world.path(name))
+    with subprocess.Popen([world.path(name), "-c", "sleep 60 & echo $!; wait"], text=True,
+                          stdout=subprocess.PIPE) as target:
+        child = int(target.stdout.readline())
+        try:
+            with top(world, None, "--pgrep", f"^{name}$", "--children") as terminal:
+                terminal.shows(f"^{name}$", "threads 2:")
+                terminal.press("T")
+                terminal.shows(str(target.pid), str(child), "clock_nanosleep")
+                terminal.press("q")
+                assert terminal.end() == 0
+        finally:
+            os.kill(child, signal.SIGKILL)
+            target.kill()
