@@ -58,7 +58,7 @@ _fgprof_c()
     top) options="$processes $threads $ticks $names" ;;
     dump) options="$processes $threads $names $write -g --group --json" ;;
     convert) options="$write $shown -f --format" ;;
-    diff) options="$write $shown -n --normalize" ;;
+    diff) options="$write $shown -f --format -n --normalize" formats="folded html" ;;
     *) return ;;
     esac
 

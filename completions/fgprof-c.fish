@@ -55,6 +55,7 @@ $o "attach run top" -s d -l duration -x -d "End after this time: 30s, 1.5m, 2h, 
 $o "attach run top" -s F -l rate -x -d "Ticks a second, 1 to 1000"
 $o "attach run top" -l max-pause -x -d "Percent of its time that a thread may be paused"
 
+$o "diff" -s f -l format -x -a "folded html" -d "What to write"
 $o "attach run convert" -s f -l format -x -a "folded pprof text speedscope raw html" \
     -d "What to write"
 $o "attach run dump convert diff" -s o -l output -r -F -d "Write to a file"

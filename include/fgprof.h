@@ -354,12 +354,14 @@ FGPROF_API int fgprof_profile_read(const char *path, fgprof_profile **ret_profil
  * fgprof_profile_read; but what follows the version is not checked. */
 FGPROF_API int fgprof_recording_version(const char *path, unsigned *ret_version);
 
-/* Writes how two profiles differ, as difffolded.pl does (brendangregg/FlameGraph), for
- * flamegraph.pl: "root;caller;leaf COUNT1 COUNT2" lines, sorted, with the samples of `before` and
- * of `after`, each as its own settings choose and fold them. `is_normalized`: those of `before` as
- * if it had as many in all as `after`. Errors as of fgprof_profile_write. */
+/* Writes how two profiles differ, as a page (FGPROF_HTML) that shows what grew red and what shrank
+ * blue, or (FGPROF_FOLDED) as difffolded.pl does (brendangregg/FlameGraph), for flamegraph.pl:
+ * "root;caller;leaf COUNT1 COUNT2" lines, sorted, with the samples of `before` and of `after`, each
+ * as its own settings choose and fold them. `is_normalized`: those of `before` as if it had as many
+ * in all as `after`. Errors as of fgprof_profile_write; -EINVAL for another format. */
 FGPROF_API int fgprof_profile_write_difference(const fgprof_profile *before,
-                                               const fgprof_profile *after, bool is_normalized,
+                                               const fgprof_profile *after,
+                                               enum fgprof_format format, bool is_normalized,
                                                int fd);
 
 FGPROF_API void fgprof_profile_free(fgprof_profile *profile);

@@ -1,8 +1,6 @@
 #include "commands.h"
 #include "render.h"
 
-#include <stddef.h>
-
 struct two_profiles {
     fgprof_profile *before, *after;
 };
@@ -10,7 +8,7 @@ struct two_profiles {
 static int write_difference(const struct cli_options *options, void *context, int fd)
 {
     const struct two_profiles *profiles = context;
-    return fgprof_profile_write_difference(profiles->before, profiles->after,
+    return fgprof_profile_write_difference(profiles->before, profiles->after, options->format,
                                            options->is_normalized, fd);
 }
 

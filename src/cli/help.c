@@ -65,10 +65,12 @@ static const struct {
          "Exit status: 0 it was written, 1 it was not, 2 bad command line.\n"},
     [COMMAND_DIFF] =
         {"diff BEFORE.fgprof AFTER.fgprof [options]",
+         "  fgprof-c diff -n before.fgprof after.fgprof -o diff.html  # a page\n"
          "  fgprof-c diff -n before.fgprof after.fgprof | flamegraph.pl >diff.svg\n"
          "  fgprof-c diff --on-cpu before.fgprof after.fgprof -o diff.folded\n",
-         "Writes the stacks of two kept recordings, each with the samples that it has in\n"
-         "BEFORE and in AFTER: flamegraph.pl paints what grew red, what shrank blue.\n",
+         "Writes how two kept recordings differ: as a page that shows red what grew and\n"
+         "blue what shrank, or as stacks, each with its samples in BEFORE and in AFTER,\n"
+         "for flamegraph.pl.\n",
          "Exit status: 0 it was written, 1 it was not, 2 bad command line.\n"},
 };
 
@@ -103,7 +105,7 @@ static void print_option(const struct cli_option *option)
         printf("%*s%.*s\n", pad, "", rest ? (int)(rest - line) : (int)strlen(line), line);
         line = rest ? rest + 1 : NULL;
     }
-    if (strcmp(option->name, "format") == 0)
+    if (strcmp(option->name, "format") == 0 && !option_is_of(option, COMMAND_DIFF))
         formats_print(HELP_COLUMN, WIDTH);
 }
 

@@ -161,6 +161,13 @@ static bool set_format(struct cli_options *options, const char *value)
     return format_named(value, &options->format);
 }
 
+static bool set_difference_format(struct cli_options *options, const char *value)
+{
+    if (strcmp(value, "folded") != 0 && strcmp(value, "html") != 0)
+        return complain("format of a difference", value, "give folded or html");
+    return set_format(options, value);
+}
+
 static bool set_output(struct cli_options *options, const char *value)
 {
     options->output = value;
@@ -226,6 +233,8 @@ const struct cli_option option_table[] = {
     {"json", 0, NULL, BIT(DUMP), OPTIONS_OUTPUT, set_json, 0, "as JSON"},
     {"format", 'f', "FORMAT", WRITING | BIT(CONVERT), OPTIONS_OUTPUT, set_format, 0,
      "by default as FILE's name ends, and folded on stdout:"},
+    {"format", 'f', "FORMAT", BIT(DIFF), OPTIONS_OUTPUT, set_difference_format, 0,
+     "folded (default) or html; html for a FILE.html"},
     {"output", 'o', "FILE", RENDERING | BIT(DUMP), OPTIONS_OUTPUT, set_output, 0,
      "write to FILE; - is stdout (default)"},
     {"quiet", 'q', NULL, WRITING, OPTIONS_OUTPUT, NULL, FLAG(is_quiet), "no progress, no summary"},

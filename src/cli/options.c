@@ -137,9 +137,19 @@ static bool check_arguments(struct cli_options *options, int count, char **argum
     }
 }
 
+/* Differences are pages, or stacks in a file of any name. */
+static void choose_difference(struct cli_options *options)
+{
+    enum fgprof_format format;
+    if (!options->has_format && format_of_ending(options->output, &format) && format == FGPROF_HTML)
+        options->format = FGPROF_HTML;
+}
+
 static bool check_format(struct cli_options *options)
 {
     bool to_stdout = strcmp(options->output, "-") == 0;
+    if (options->command == COMMAND_DIFF)
+        choose_difference(options);
     if (options->command == COMMAND_DUMP || options->command == COMMAND_DIFF)
         return true;
     if (!options->has_format && !to_stdout && !format_of_file(options->output, &options->format))

@@ -50,6 +50,11 @@ fgprof_profile *render_read(const struct cli_options *options, const char *path)
     /* A page tells threads of equal name apart, and joins them again. */
     fgprof_profile_set_threads(profile, options->format == FGPROF_HTML ? FGPROF_THREADS_BY_ID
                                                                        : options->threads);
+    if (fgprof_profile_set_command(profile, options->command_line)) {
+        fprintf(stderr, "fgprof-c: %s can't be read: %s\n", path, strerror(ENOMEM));
+        fgprof_profile_free(profile);
+        return NULL;
+    }
     return profile;
 }
 

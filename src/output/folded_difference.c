@@ -2,23 +2,10 @@
  * (brendangregg/FlameGraph): "root;caller;leaf COUNT1 COUNT2", where a stack that one of them lacks
  * has 0. */
 #include "output/folded_lines.h"
-#include "output/sink.h"
+#include "output/output.h"
 
-#include <errno.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
-
-static int lines_of(const struct fgprof_profile *profile, struct folded_lines *ret_lines)
-{
-    struct profile_view view;
-    int err = profile_view_make(profile, &view);
-    if (err)
-        return err;
-    err = folded_lines_make(profile, &view, ret_lines);
-    profile_view_free(&view);
-    return err;
-}
 
 static uint64_t total(const struct folded_lines *lines)
 {
@@ -53,23 +40,20 @@ static void put_joined(struct sink *sink, const struct folded_lines *before,
     }
 }
 
-int fgprof_profile_write_difference(const fgprof_profile *before, const fgprof_profile *after,
-                                    bool is_normalized, int fd)
+void output_folded_difference(const struct profile_pair *pair, bool is_normalized,
+                              struct sink *sink)
 {
-    struct folded_lines lines[2] = {{0}, {0}};
-    struct sink *sink = malloc(sizeof *sink);
-    int err = sink ? lines_of(before, &lines[0]) : -ENOMEM;
+    struct folded_lines before = {0}, after = {0};
+    int err = folded_lines_make(pair->before, &pair->view_before, &before);
     if (!err)
-        err = lines_of(after, &lines[1]);
-    if (!err) {
-        uint64_t total1 = total(&lines[0]), total2 = total(&lines[1]);
+        err = folded_lines_make(pair->after, &pair->view_after, &after);
+    if (err) {
+        sink->error = sink->error ? sink->error : err;
+    } else {
+        uint64_t total1 = total(&before), total2 = total(&after);
         double scale = is_normalized && total1 ? (double)total2 / (double)total1 : 1;
-        sink_open(sink, fd, false);
-        put_joined(sink, &lines[0], &lines[1], scale);
-        err = sink_close(sink);
+        put_joined(sink, &before, &after, scale);
     }
-    folded_lines_free(&lines[0]);
-    folded_lines_free(&lines[1]);
-    free(sink);
-    return err;
+    folded_lines_free(&before);
+    folded_lines_free(&after);
 }

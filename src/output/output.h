@@ -6,6 +6,12 @@
 #include "output/sink.h"
 #include "profile/view.h"
 
+/* Two profiles that are compared, and what of them is. */
+struct profile_pair {
+    const struct fgprof_profile *before, *after;
+    struct profile_view view_before, view_after;
+};
+
 void output_folded(const struct fgprof_profile *profile, const struct profile_view *view,
                    struct sink *sink);
 void output_html(const struct fgprof_profile *profile, const struct profile_view *view,
@@ -18,5 +24,10 @@ void output_raw(const struct fgprof_profile *profile, const struct profile_view 
                 struct sink *sink);
 void output_text(const struct fgprof_profile *profile, const struct profile_view *view,
                  struct sink *sink);
+
+/* `is_normalized`: the profile before as if it had as much in all as that after. */
+void output_folded_difference(const struct profile_pair *pair, bool is_normalized,
+                              struct sink *sink);
+void output_html_difference(const struct profile_pair *pair, bool is_normalized, struct sink *sink);
 
 #endif

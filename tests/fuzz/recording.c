@@ -27,7 +27,8 @@ static void write_all(struct fgprof_profile *profile, int fd)
     fgprof_profile_set_threads(profile, FGPROF_THREADS_BY_NAME);
     for (int format = 0; format < FGPROF_RAW; format++)
         must(fgprof_profile_write(profile, (enum fgprof_format)format, fd) == 0);
-    must(fgprof_profile_write_difference(profile, profile, true, fd) == 0);
+    must(fgprof_profile_write_difference(profile, profile, FGPROF_FOLDED, true, fd) == 0);
+    must(fgprof_profile_write_difference(profile, profile, FGPROF_HTML, true, fd) == 0);
 }
 
 static void read_again(const struct fgprof_profile *profile)

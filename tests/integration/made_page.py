@@ -32,7 +32,7 @@ def data_of(tree):
     while todo:
         node, path = todo.pop()
         if node[2]:
-            samples.append([len(stacks), 1, 7, 1 + len(stacks) % 3, 0, 0, node[2], node[2] * 10**7])
+            samples.append([len(stacks), 1, 7, 1 + len(stacks) % 3, 0, 0, node[2], node[2] * 10**7, 0])
             stacks.append(path[::-1])
         todo += [(child, path + [child[0] - 1]) for child in node[1]]
     names = [f"namespace::function_{i}" for i in range(5000)]

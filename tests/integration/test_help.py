@@ -114,7 +114,7 @@ def test_manual_page_has_every_option_and_format(world):
     assert len(formats) >= 6 and len(endings) >= 9, said
     listed = page.split("OUTPUT FORMATS")[-1]
     for command, text in texts.items():
-        if "--format" in text:
+        if "--format" in text and command != "diff":  # which has two of them, and says so
             assert all(re.search(rf"\b{name} \(\.", text) for name in formats), (command, text)
             assert all(f"{ending}" in text for ending in endings), (command, text)
     for name in formats:

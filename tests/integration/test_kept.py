@@ -177,7 +177,7 @@ def test_command_line_of_convert_and_diff(world):
                             (["diff", "a"], "two recordings"), (["convert", "a", "-f", "svg"], "svg"),
                             (["convert", "a", "-o", "x.svg"], "x.svg"),
                             (["convert", "a", "-n"], "no option '-n'"),
-                            (["diff", "a", "b", "-f", "raw"], "no option '-f'"),
+                            (["diff", "a", "b", "-f", "raw"], "folded or html"),
                             (["convert", "a", "--normalize"], "normalize"),
                             (["diff", "a", "b", "--on-cpu", "--off-cpu"], "exclude")):
         done = world.fgprof(*arguments)

@@ -3,74 +3,8 @@
 import re
 
 import made_page
+from page import Page, record, share, threads
 from webdriver import Browser
-
-# Where frames are is known to the canvas alone; the tooltip says what is under the mouse.
-BOX = "const b = document.querySelector('#graph canvas').getBoundingClientRect();"
-ROW = 18
-
-TABLE_IS_FILLED = """
-const table = document.querySelector('#functions');
-return new Promise(done => {
-  const look = () => table.getAttribute('aria-busy') === 'true' ? setTimeout(look, 10) : done();
-  look();
-});
-"""
-
-
-class Page:
-    """A page that is open in a browser."""
-
-    def __init__(self, browser, path):
-        self.browser = browser
-        browser.open(path)
-
-    def at(self, row, share=0.5):
-        """What the tooltip says of the frame `row` rows from the root, at that part of the width."""
-        x, y = self.place(row, share)
-        self.browser.mouse(x, y)
-        return self.browser.text("#tip")
-
-    def place(self, row, share):
-        left, bottom, width = self.browser.run(
-            BOX + "return [b.left, Math.min(b.bottom, innerHeight), b.width]")
-        return left + share * width, bottom - row * ROW - ROW / 2
-
-    def click(self, row, share=0.5, clicks=1):
-        self.browser.mouse(*self.place(row, share), clicks)
-
-    def path(self):
-        return self.browser.run("return [...document.querySelectorAll('#path button')]"
-                                ".map(b => b.innerText)")
-
-    def samples(self):
-        return int(re.search(r"([\d\u202f]+) samples", self.browser.text("#total"))[1]
-                   .replace("\u202f", ""))
-
-    def search(self, text):
-        self.browser.run("const s = document.querySelector('#search'); s.value = arguments[0];"
-                         "s.dispatchEvent(new Event('input'))", text)
-        return self.browser.text("#matched")
-
-    def column(self, number):
-        """The table's, once it has what was searched."""
-        self.browser.run(TABLE_IS_FILLED)
-        return self.browser.run("return [...document.querySelectorAll('#functions tbody tr')]"
-                                ".map(r => r.cells[arguments[0]].innerText)", number)
-
-    def picture(self):
-        return self.browser.run("return document.querySelector('#graph canvas').toDataURL()")
-
-
-def share(text):
-    return float(re.search(r"([\d.]+) %", text)[1])
-
-
-def record(world, fixture, *arguments):
-    path = world.path(fixture + ".html")
-    with world.running(fixture, *arguments) as target:
-        world.attach(target, "-q", "-o", path, duration="1s")
-    return path
 
 
 def test_page(world):
@@ -193,13 +127,14 @@ def check_filters(page):
 
 
 def check_units(page):
-    page.browser.choose("#unit", "thread")
+    page.browser.choose("#unit", "threads")
     text = page.browser.text("#unit-text")
-    assert text.startswith("100 % is one thread"), text
+    assert text.startswith("How many threads there were at a time") and "5 threads" in text, text
     # Five threads for the whole of the recording.
-    assert 400 < share(page.browser.text("#total")) < 560, page.browser.text("#total")
+    assert 4 < threads(page.browser.text("#total")) < 5.6, page.browser.text("#total")
     page.browser.choose("#thread", "spinning")
-    assert 80 < share(page.browser.text("#total")) < 115, page.browser.text("#total")
+    assert 0.8 < threads(page.browser.text("#total")) < 1.15, page.browser.text("#total")
+    assert " threads · " in page.at(1), page.at(1)
     page.browser.click("#reset")
     page.browser.choose("#unit", "total")
 

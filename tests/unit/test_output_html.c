@@ -1,5 +1,6 @@
 #include "make_profile.h"
 
+#include <errno.h>
 #include <stdio.h>
 
 static int set_up(void **state)
@@ -17,10 +18,9 @@ static int tear_down(void **state)
 #define BEGIN "<script type=\"application/json\" id=\"profile\">"
 #define END "</script>"
 
-/* The page's data. The caller frees it. */
-static char *data_of(const struct fgprof_profile *profile)
+/* The data of `page`, which is freed. The caller frees it. */
+static char *data_within(char *page)
 {
-    char *page = written(profile, FGPROF_HTML, NULL);
     char *begin = strstr(page, BEGIN);
     assert_non_null(begin);
     begin += strlen(BEGIN);
@@ -30,6 +30,11 @@ static char *data_of(const struct fgprof_profile *profile)
     assert_non_null(data);
     free(page);
     return data;
+}
+
+static char *data_of(const struct fgprof_profile *profile)
+{
+    return data_within(written(profile, FGPROF_HTML, NULL));
 }
 
 /* The page's data has this part. */
@@ -65,12 +70,12 @@ static void test_golden_data(void **state)
         "\"samples_assumed\":0,\"samples_thinned\":0,\"modules_unreadable\":0,\"pauses\":0,"
         "\"pause_median_ns\":0,\"pause_p99_ns\":0,\"pause_max_ns\":0},\"kept\":\"all\","
         "\"states\":[\"unknown\",\"running\",\"runnable\",\"sleeping\",\"uninterruptible\","
-        "\"stopped\"],"
+        "\"stopped\"],\"processes\":[],"
         "\"strings\":[\"\",\"/opt/app\",0,\"inner\",\"/src/a.c\",\"outer\",\"worker\",\"app\","
         "\"futex\"],"
         "\"locations\":[[1,0,3,4,3,5,4,9],[1,0,\"[app]\"]],"
         "\"stacks\":[[0,1],[1]],"
-        "\"samples\":[[0,6,77,0,0,0,5,50505050],[1,7,0,3,8,0,2,20202020]]}");
+        "\"samples\":[[0,6,77,0,0,0,5,50505050,0],[1,7,0,3,8,0,2,20202020,0]]}");
     free(data);
 }
 
@@ -82,7 +87,7 @@ static void test_only_kept_samples_are_written(void **state)
     make_state(profile, place, THREAD_RUNNING, "", "", 3);
     fgprof_profile_set_kept(profile, FGPROF_KEPT_ON_CPU);
     assert_data(profile, "\"kept\":\"on-cpu\"");
-    assert_data(profile, "\"samples\":[[0,2,0,1,0,0,3,30303030]]}");
+    assert_data(profile, "\"samples\":[[0,2,0,1,0,0,3,30303030,0]]}");
 }
 
 /* A name is the target's: it neither ends the script that it stands in, nor the JSON string. */
@@ -155,6 +160,53 @@ static void test_page_is_whole_and_alone(void **state)
     free(page);
 }
 
+static char *written_difference(const struct fgprof_profile *before,
+                                const struct fgprof_profile *after, bool is_normalized)
+{
+    int fd = file_of_text("");
+    assert_int_equal(fgprof_profile_write_difference(before, after, FGPROF_HTML, is_normalized, fd),
+                     0);
+    char *text = contents_of(fd, NULL);
+    close(fd);
+    return text;
+}
+
+/* Both profiles' data, that before within that after, and whether they are to be normalized. */
+static void test_a_difference_has_both(void **state)
+{
+    struct fgprof_profile *before = make_profile(), *after = *state;
+    make_state(before, make_function(before, 0x1000, PROFILE_NO_MAPPING, "</script>", "", 0),
+               THREAD_RUNNING, "", "", 2);
+    make_state(after, make_function(after, 0x2000, PROFILE_NO_MAPPING, "new", "", 0),
+               THREAD_RUNNING, "", "", 3);
+    char *of_before = data_of(before), *of_after = data_of(after), *expected, *data;
+    for (int is_normalized = 0; is_normalized <= 1; is_normalized++) {
+        assert_true(asprintf(&expected, "%.*s,\"is_normalized\":%s,\"before\":%s}",
+                             (int)strlen(of_after) - 1, of_after, is_normalized ? "true" : "false",
+                             of_before) > 0);
+        data = data_within(written_difference(before, after, is_normalized));
+        assert_string_equal(data, expected);
+        free(expected);
+        free(data);
+    }
+    assert_non_null(strstr(of_before, "\\u003c/script>"));
+    assert_int_equal(fgprof_profile_write_difference(before, after, FGPROF_TEXT, false, 1),
+                     -EINVAL);
+    free(of_before);
+    free(of_after);
+    fgprof_profile_free(before);
+}
+
+/* A profile has processes, and each sample one of them. */
+static void test_processes(void **state)
+{
+    struct fgprof_profile *profile = *state;
+    make_two_processes(profile, make_function(profile, 0x1000, PROFILE_NO_MAPPING, "f", "", 0));
+    assert_data(profile, "\"processes\":[[70,3],[71,4]],"
+                         "\"strings\":[\"\",\"f\",\"app\",\"make\",\"a;b c\"]");
+    assert_data(profile, ",2,0,0],[0,2,0,0,0,0,3,0,1]]}");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -164,6 +216,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_command_is_escaped_and_may_be_missing, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(test_page_is_whole_and_alone, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_difference_has_both, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_processes, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

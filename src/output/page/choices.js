@@ -3,7 +3,7 @@
 function timesBy(samples, keyOf) {
   const times = new Map();
   for (const sample of samples)
-    times.set(keyOf(sample), (times.get(keyOf(sample)) || 0) + sample.time);
+    times.set(keyOf(sample), (times.get(keyOf(sample)) || 0) + sample.ns);
   return [...times.entries()].sort((a, b) => b[1] - a[1]);
 }
 
@@ -34,18 +34,36 @@ function moduleOptions(profile) {
   return [['', 'all'], ...[...names].sort().map(name => [name, name])];
 }
 
-const CONTROLS = ['view', 'stacks', 'colour', 'unit', 'thread', 'state', 'module'];
+function processOptions(samples) {
+  return [['', 'all'], ...timesBy(samples, sample => sample.process).map(([name]) => [name, name])];
+}
+
+const CONTROLS = ['view', 'stacks', 'width', 'colour', 'unit', 'process', 'thread', 'state', 'module',
+                  'normalized', 'lines'];
 
 class Choices {
   constructor(profile, onChange) {
+    fillSelect(byId('process'), processOptions(profile.samples));
     fillSelect(byId('thread'), threadOptions(profile.samples));
     fillSelect(byId('state'), stateOptions(profile.samples));
     fillSelect(byId('module'), moduleOptions(profile));
     this.pivot = null; // a frame's {label, module}: numbers are others once lines are told apart
     this.onChange = onChange;
-    for (const id of [...CONTROLS, 'lines'])
+    this.offer('.of-processes', profile.recordings.some(({raw}) => raw.processes.length > 1));
+    this.offer('.of-difference', profile.before !== null);
+    byId('normalized').checked = profile.isNormalized;
+    byId('colour').selectedIndex = profile.before ? 0 : byId('colour').options.length - 4;
+    for (const id of CONTROLS)
       byId(id).addEventListener('change', () => onChange(id));
     byId('reset').addEventListener('click', () => this.reset());
+  }
+
+  // What has no meaning for the profile is not there.
+  offer(selector, isOffered) {
+    for (const control of document.querySelectorAll(selector)) {
+      control.hidden = !isOffered;
+      control.disabled = !isOffered;
+    }
   }
 
   get(id) {
@@ -63,7 +81,7 @@ class Choices {
   }
 
   reset() {
-    for (const id of ['stacks', 'thread', 'state', 'module'])
+    for (const id of ['stacks', 'process', 'thread', 'state', 'module'])
       byId(id).selectedIndex = 0;
     byId('lines').checked = false;
     byId('search').value = '';
@@ -75,8 +93,9 @@ class Choices {
   counted(profile) {
     const lines = byId('lines').checked, {frames} = profile.frameTable(lines);
     return {
-      thread: this.get('thread'), state: this.get('state'), module: this.get('module'),
-      colour: this.get('colour'), isInverted: this.get('stacks') === 'callers', lines,
+      process: this.get('process'), thread: this.get('thread'), state: this.get('state'),
+      module: this.get('module'), colour: this.get('colour'), side: this.get('width'),
+      isInverted: this.get('stacks') === 'callers', lines,
       pivot: this.pivot ? frames.findIndex(frame => frame.label === this.pivot.label &&
                                                     frame.path === this.pivot.path) : -1,
     };

@@ -53,6 +53,13 @@ class Palette {
     return text;
   }
 
+  // `part`, -1 to 1, of the largest difference. Its root, so that a tenth of it is seen.
+  difference(part) {
+    const step = Math.round(12 * Math.sqrt(Math.min(Math.abs(part), 1))) / 12;
+    const light = this.isDark ? 30 + 14 * step : 87 - 21 * step;
+    return `hsl(${part < 0 ? 215 : 6} ${Math.round(85 * step)}% ${light.toFixed(0)}%)`;
+  }
+
   // What the legend shows.
   solid(hue) {
     return this.css(hue, 0.6, 1);

@@ -14,21 +14,26 @@ function baseName(path) {
   return path.slice(path.lastIndexOf('/') + 1) || path;
 }
 
-class Profile {
-  constructor(raw) {
+// One recording's samples. `isOfTwo`: it is compared with another, in which the ids are not the same.
+class Recording {
+  constructor(raw, isOfTwo) {
     this.raw = raw;
+    this.isOfTwo = isOfTwo;
     this.strings = raw.strings.map(text => text === 0 ? '' : plain(text));
     this.elapsed = raw.elapsed_ns;
     this.samples = raw.samples.map(row => this.sampleOf(row));
-    this.frameTables = new Map(); // by whether lines are told apart
+    this.time = this.samples.reduce((sum, sample) => sum + sample.ns, 0);
   }
 
-  sampleOf([stack, name, tid, state, call, channel, count, time]) {
+  sampleOf([stack, name, tid, state, call, channel, count, ns, process]) {
     const threadName = this.strings[name];
+    const [pid, program] = this.raw.processes[process] || [0, 0];
     return {
-      stack, count, time, tid, before: 0, countBefore: 0,
+      recording: this, stack, tid, ns,
+      time: ns, count, before: 0, countBefore: 0,
       threadName,
-      thread: tid ? `${threadName}/${tid}` : threadName,
+      thread: tid && !this.isOfTwo ? `${threadName}/${tid}` : threadName,
+      process: !pid ? '' : this.isOfTwo ? this.strings[program] : `${this.strings[program]}/${pid}`,
       state: this.raw.states[state],
       category: this.categoryOf(this.raw.states[state], this.strings[call], this.strings[channel]),
     };
@@ -42,52 +47,37 @@ class Profile {
       return 'uninterruptible' + (channel || call ? `: ${channel || call}` : '');
     return state;
   }
+}
 
-  // The frames {name, file, line, module, flags}, each once, and for each location those that it
-  // stands for, outermost first.
+// One recording, or two to be compared: their samples are one list, those of the one before with
+// its time in `before`.
+class Profile {
+  constructor(raw) {
+    const isOfTwo = Boolean(raw.before);
+    this.after = new Recording(raw, isOfTwo);
+    this.before = isOfTwo ? new Recording(raw.before, isOfTwo) : null;
+    this.recordings = this.before ? [this.before, this.after] : [this.after];
+    this.samples = this.recordings.flatMap(recording => recording.samples);
+    this.frameTables = new Map(); // by whether lines are told apart
+    for (const sample of this.before ? this.before.samples : [])
+      Object.assign(sample, {countBefore: sample.count, count: 0, time: 0});
+    this.normalize(raw.is_normalized === true);
+  }
+
+  // Scales the recording before to as much time in all as that after, or not.
+  normalize(isNormalized) {
+    if (!this.before)
+      return;
+    const scale = isNormalized && this.before.time ? this.after.time / this.before.time : 1;
+    this.elapsedBefore = isNormalized ? this.after.elapsed : this.before.elapsed;
+    this.isNormalized = isNormalized;
+    for (const sample of this.before.samples)
+      sample.before = sample.ns * scale;
+  }
+
   frameTable(withLines) {
-    let table = this.frameTables.get(withLines);
-    if (!table) {
-      table = {frames: [], numbers: new Map(), ofLocation: []};
-      for (const location of this.raw.locations)
-        table.ofLocation.push(this.framesOf(location, table, withLines));
-      this.frameTables.set(withLines, table);
-    }
-    return table;
-  }
-
-  framesOf([module, flags, ...rest], table, withLines) {
-    const add = (name, file, line, flag) => {
-      const shownLine = withLines ? line : 0;
-      const key = `${name}\0${file}\0${shownLine}\0${module}\0${flag}`;
-      let number = table.numbers.get(key);
-      if (number === undefined) {
-        number = table.frames.length;
-        const label = shownLine && file ? `${name} (${baseName(file)}:${line})` : name;
-        table.frames.push({name, label, file, line, lines: new Set(), flags: flag,
-                           path: this.strings[module], module: baseName(this.strings[module])});
-        table.numbers.set(key, number);
-      }
-      table.frames[number].lines.add(line);
-      return number;
-    };
-    if (typeof rest[0] === 'string')
-      return [add(plain(rest[0]), '', 0, flags)];
-    const numbers = [];
-    for (let i = 0; i < rest.length; i += 3) {
-      const isInlined = i + 3 < rest.length;
-      numbers.unshift(add(this.strings[rest[i]], this.strings[rest[i + 1]], rest[i + 2],
-                          flags | (isInlined ? FLAG_INLINED : 0)));
-    }
-    return numbers;
-  }
-
-  // The stack's frames, root first.
-  frames(stack, table) {
-    const path = [];
-    const locations = this.raw.stacks[stack];
-    for (let i = locations.length - 1; i >= 0; i--)
-      path.push(...table.ofLocation[locations[i]]);
-    return path;
+    if (!this.frameTables.has(withLines))
+      this.frameTables.set(withLines, new FrameTable(this.recordings, withLines));
+    return this.frameTables.get(withLines);
   }
 }

@@ -1,11 +1,12 @@
-// The recording's own account: the command and the summary.
+// The recordings' own accounts, and the command.
 
-function fillFooter(raw) {
+function summaryRows({raw}) {
   const {summary} = raw;
   const share = count => summary.samples ? percent(count / summary.samples) : percent(0);
   const modules = summary.modules_unreadable;
-  const rows = [
-    ['Begun', new Date(raw.start_time_ns / 1e6).toISOString().replace('T', ' ').slice(0, 19) + ' UTC'],
+  const begun = new Date(raw.start_time_ns / 1e6).toISOString().replace('T', ' ').slice(0, 19);
+  return [
+    ['Begun', `${begun} UTC`],
     ['Length', `${duration(raw.elapsed_ns)}, a tick every ${duration(raw.period_ns)}`],
     ['Ticks', `${whole(summary.ticks_planned)} planned, ${whole(summary.ticks_taken)} taken, ` +
       `${whole(summary.ticks_late)} late`],
@@ -20,9 +21,19 @@ function fillFooter(raw) {
     ['Pauses', summary.pauses ? `${whole(summary.pauses)}: ${duration(summary.pause_median_ns)} ` +
       `median, ${duration(summary.pause_p99_ns)} p99, ${duration(summary.pause_max_ns)} max`
       : 'none: no thread was found running'],
-  ];
-  byId('command').textContent = plain(raw.command);
-  byId('command').hidden = !raw.command;
-  for (const [name, text] of rows.filter(row => row[1]))
-    byId('summary').append(element('dt', name), element('dd', text));
+  ].filter(row => row[1]);
+}
+
+function fillFooter(profile) {
+  const command = profile.after.raw.command;
+  byId('command').textContent = plain(command);
+  byId('command').hidden = !command;
+  for (const recording of profile.recordings) {
+    const list = element('dl');
+    if (profile.before)
+      list.append(element('dt', recording === profile.before ? 'Before' : 'After'), element('dd'));
+    for (const [name, text] of summaryRows(recording))
+      list.append(element('dt', name), element('dd', text));
+    byId('summary').append(list);
+  }
 }

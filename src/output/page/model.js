@@ -3,13 +3,22 @@
 const OTHERS = 'others';
 const CATEGORIES_MAX = 24;
 
+// By what samples are coloured.
+const CATEGORY_OF = {
+  state: sample => sample.category,
+  thread: sample => sample.threadName,
+  process: sample => sample.process,
+};
+
 function isOnCpu(sample) {
   return sample.state === 'running';
 }
 
-// choice: {thread, state, module}, '' for all; thread is 'name' or 'name/tid', state a category or
-// 'on-cpu' or 'off-cpu'.
+// choice: {process, thread, state, module}, '' for all; thread is 'name' or 'name/tid', state a
+// category or 'on-cpu' or 'off-cpu'.
 function keeps(sample, choice) {
+  if (choice.process && choice.process !== sample.process)
+    return false;
   if (choice.thread && choice.thread !== sample.thread && choice.thread !== sample.threadName)
     return false;
   switch (choice.state) {
@@ -36,7 +45,7 @@ function pathOf(path, pivot, isInverted) {
 function categoriesOf(samples, categoryOf) {
   const times = new Map();
   for (const sample of samples)
-    times.set(categoryOf(sample), (times.get(categoryOf(sample)) || 0) + sample.time);
+    times.set(categoryOf(sample), (times.get(categoryOf(sample)) || 0) + sample.ns);
   const names = [...times.keys()].sort((a, b) => times.get(b) - times.get(a));
   return names.length > CATEGORIES_MAX ? [...names.slice(0, CATEGORIES_MAX - 1), OTHERS] : names;
 }
@@ -50,20 +59,20 @@ function comparePaths(a, b) {
   return a.path.length - b.path.length;
 }
 
-// What the page shows for a choice {thread, state, module, lines, isInverted, pivot, colour}.
+// What the page shows for a choice {process, thread, state, module, lines, isInverted, pivot, colour,
+// side}.
 function aggregate(profile, choice) {
   const table = profile.frameTable(choice.lines);
-  const categoryOf = choice.colour === 'thread' ? sample => sample.threadName
-                                                : sample => sample.category;
+  const categoryOf = CATEGORY_OF[choice.colour] || CATEGORY_OF.state;
   const categories = categoriesOf(profile.samples, categoryOf);
   const numbers = new Map(categories.map((name, i) => [name, i]));
-  const builder = new TreeBuilder(Math.max(categories.length, 1), 'time');
+  const builder = new TreeBuilder(Math.max(categories.length, 1), choice.side);
   const functions = new FunctionList();
   const threads = new Set(), counted = [];
   for (const sample of profile.samples) {
     if (!keeps(sample, choice))
       continue;
-    const path = profile.frames(sample.stack, table);
+    const path = table.pathOf(sample);
     if (choice.module && !path.some(frame => table.frames[frame].module === choice.module))
       continue;
     const shown = pathOf(path, choice.pivot, choice.isInverted);

@@ -3,13 +3,22 @@
 class Page {
   constructor(raw) {
     this.profile = new Profile(raw);
+    this.isDifference = this.profile.before !== null;
     this.graph = new Graph(byId('graph'));
     this.tip = new Tip(byId('tip'));
     this.table = new FunctionTable(byId('functions'), (frame, isInverted) =>
-      this.showFunction(frame, isInverted));
+      this.showFunction(frame, isInverted), this.isDifference);
     this.choices = new Choices(this.profile, id => this.changed(id));
     this.theme = new Theme(byId('theme'), () => this.repaint());
-    fillFooter(raw);
+    this.amounts = {
+      after: ns => unitAmount(this.inUnit(ns, 'elapsed'), this.unit()),
+      before: ns => unitAmount(this.inUnit(ns, 'elapsedBefore'), this.unit()),
+      difference: (after, before) =>
+        signed(this.inUnit(after, 'elapsed') - this.inUnit(before, 'elapsedBefore'),
+               value => unitAmount(value, this.unit())),
+    };
+    fillFooter(this.profile);
+    byId('kind').textContent = this.isDifference ? 'how two recordings differ' : '';
     byId('search').addEventListener('input', () => this.search(true));
     byId('help-button').addEventListener('click', () => this.toggleHelp());
     bindMouse(this);
@@ -18,11 +27,14 @@ class Page {
   }
 
   changed(id) {
+    if (id === 'normalized')
+      this.profile.normalize(byId(id).checked);
     if (id === 'view') {
       this.graph.isIcicle = this.choices.get('view') === 'icicle';
       this.graph.resize(true);
     } else if (id === 'unit') {
       this.describe();
+      this.showLegend();
     } else {
       this.count();
     }
@@ -31,8 +43,10 @@ class Page {
   count() {
     const choice = this.choices.counted(this.profile);
     this.model = aggregate(this.profile, choice);
-    this.hues = this.model.categories.map(choice.colour === 'thread' ? hueOfName : hueOfState);
-    this.byModule = choice.colour === 'module';
+    this.colour = choice.colour;
+    this.hues = this.model.categories.map(['thread', 'process'].includes(this.colour) ? hueOfName
+                                                                                    : hueOfState);
+    this.differences = differencesOf(this.model.tree, this.colour === 'differenceSelf');
     this.model.shades = this.model.frames.map(frame => hashOf(frame.label) % 97 / 96);
     this.model.moduleHues = this.model.frames.map(frame => hueOfName(frame.module));
     this.model.labelOf = node => this.labelOf(node);
@@ -52,9 +66,24 @@ class Page {
     this.showLegend();
   }
 
+  unit() {
+    return this.choices.get('unit');
+  }
+
+  inUnit(ns, elapsed) {
+    const {profile} = this;
+    return inUnit(ns, this.unit(), elapsed === 'elapsed' ? profile.after.elapsed
+                                                         : profile.elapsedBefore);
+  }
+
+  // Of the side that the widths are of.
+  shown(ns) {
+    return this.choices.get('width') === 'before' ? this.amounts.before(ns) : this.amounts.after(ns);
+  }
+
   labelOf(node) {
     const frame = this.model.tree.frame[node];
-    return frame < 0 ? `all: ${this.amount(this.model.tree.time[node])}`
+    return frame < 0 ? `all: ${this.shown(this.model.tree.width[node])}`
                      : this.model.frames[frame].label;
   }
 
@@ -62,25 +91,36 @@ class Page {
     const {tree, moduleHues, shades} = this.model, frame = tree.frame[node];
     if (frame < 0)
       return palette.css({hue: 60, saturation: 4}, 0.6, 1);
-    if (this.byModule)
+    if (this.colour.startsWith('difference'))
+      return palette.difference(this.differences.of(node) / (this.differences.largest || 1));
+    if (this.colour === 'module')
       return palette.css(moduleHues[frame], shades[frame], 1);
     const top = tree.top[node];
-    const share = tree.shares[node * tree.categoryCount + top] / (tree.time[node] || 1);
+    const share = tree.shares[node * tree.categoryCount + top] / (tree.width[node] || 1);
     return palette.css(this.hues[top], shades[frame], share);
-  }
-
-  amount(ns) {
-    return amount(ns, this.choices.get('unit'), this.profile.elapsed);
   }
 
   // All texts that depend on the unit, the filter or the zoom.
   describe(isTyped = false) {
-    const {tree, threads} = this.model, unit = this.choices.get('unit');
-    byId('total').textContent = `${this.amount(tree.time[0])}, ${whole(tree.count[0])} samples`;
-    byId('unit-text').textContent = unitText(unit, tree.time[0], this.profile.elapsed, threads);
+    const {tree} = this.model, {amounts} = this;
+    byId('total').textContent = this.isDifference
+      ? `${amounts.before(tree.before[0])} before, ${amounts.after(tree.time[0])} after: ` +
+        amounts.difference(tree.time[0], tree.before[0])
+      : `${amounts.after(tree.time[0])}, ${whole(tree.count[0])} samples`;
+    byId('unit-text').textContent = this.isDifference ? this.differenceText()
+      : unitText(this.unit(), tree.time[0], this.profile.after.elapsed, this.model.threads);
     this.graph.draw();
-    this.table.show(this.model, {total: tree.time[0], amount: ns => this.amount(ns)},
-                    this.matches, isTyped);
+    this.table.show(this.model, amounts, this.matches, isTyped);
+  }
+
+  differenceText() {
+    const {tree} = this.model, side = this.choices.get('width') === 'before' ? 'before' : 'after';
+    const other = side === 'after' ? 'before' : 'after';
+    const unseen = unseenTime(tree);
+    const text = other === 'before' ? this.amounts.before(unseen) : this.amounts.after(unseen);
+    return `Widths are the time ${side}; red has grown, blue has shrunk. ` +
+      (unseen ? `${text} are in stacks that are only ${other}: widths of that show them. ` : '') +
+      (this.profile.isNormalized ? 'Before is scaled to as much time in all as after. ' : '');
   }
 
   search(isTyped = false) {
@@ -89,7 +129,7 @@ class Page {
     this.matches = text ? matchesOf(frames, expression) : null;
     this.graph.found = text ? new Found(tree, this.matches) : null;
     byId('search').classList.toggle('invalid', !isValid);
-    const share = text ? matchedTime(tree, this.graph.found) / (tree.time[0] || 1) : 0;
+    const share = text ? matchedTime(tree, this.graph.found) / (tree.width[0] || 1) : 0;
     byId('matched').textContent =
       text && `${percent(share)} matched${isValid ? '' : ' (no regular expression: as text)'}`;
     this.describe(isTyped);
@@ -135,45 +175,35 @@ class Page {
   }
 
   showLegend() {
-    const {tree, categories} = this.model, {palette} = this.theme;
-    const parts = this.byModule ? this.moduleParts() : categories.map((name, i) =>
-      ({name: name || '[no name]', hue: this.hues[i], time: tree.shares[i]}));
-    byId('legend').replaceChildren(...parts.filter(part => part.time > 0).slice(0, 16)
-      .sort((a, b) => b.time - a.time).map(part => {
-        const item = element('span'), swatch = element('i');
-        swatch.style.background = palette.solid(part.hue);
-        item.append(swatch, element('b', part.name),
-                    element('small', percent(part.time / (tree.time[0] || 1))));
-        return item;
-      }));
-  }
-
-  // By the functions' own time, which adds up to all.
-  moduleParts() {
-    const times = new Map();
-    for (const row of this.model.functions) {
-      const {module} = this.model.frames[row.frame];
-      times.set(module, (times.get(module) || 0) + row.self);
-    }
-    return [...times].sort((a, b) => b[1] - a[1])
-      .map(([module, time]) => ({name: module || '[no module]', hue: hueOfName(module), time}));
+    const {tree} = this.model, {palette} = this.theme;
+    const parts = this.colour === 'module' ? moduleParts(this.model)
+                                           : categoryParts(this.model, this.hues);
+    byId('legend').replaceChildren(...this.colour.startsWith('difference')
+      ? [scaleLegend(this.differences.largest, palette, ns => this.shown(ns))]
+      : legendItems(parts, tree.width[0], palette));
   }
 
   showTip(node, x, y) {
-    const {tree, frames, categories} = this.model, time = tree.time[node];
+    const {tree, frames, categories} = this.model, width = tree.width[node];
     const frame = tree.frame[node] < 0 ? null : frames[tree.frame[node]];
-    const of = (other, text) => `${percent(time / (tree.time[other] || 1))} ${text}`;
-    const parent = tree.parent[node];
     const shares = categories.map((name, i) => ({
       name, time: tree.shares[node * tree.categoryCount + i],
       colour: this.theme.palette.solid(this.hues[i])}));
-    const facts = [this.amount(time), `${whole(tree.count[node])} samples`, of(0, 'of all')];
-    if (parent >= 0)
-      facts.push(of(parent, 'of the parent'));
-    facts.push(`self ${this.amount(tree.self[node])}`);
+    const isPlain = ['module', 'difference', 'differenceSelf'].includes(this.colour);
     this.tip.show([element('div', this.labelOf(node), {class: 'name'}),
                    element('div', frame ? whereOf(frame) : '', {class: 'where'}),
-                   element('div', facts.join(' · '))], shareLines(shares, time || 1), x, y);
+                   this.isDifference ? differenceTable(tree, node, this.amounts)
+                                     : element('div', this.factsOf(node).join(' · '))],
+                  width ? shareLines(shares, width, isPlain) : null, x, y);
+  }
+
+  factsOf(node) {
+    const {tree} = this.model, time = tree.time[node], parent = tree.parent[node];
+    const of = (other, text) => `${percent(time / (tree.time[other] || 1))} ${text}`;
+    const facts = [this.amounts.after(time), `${whole(tree.count[node])} samples`, of(0, 'of all')];
+    if (parent >= 0)
+      facts.push(of(parent, 'of the parent'));
+    return [...facts, `self ${this.amounts.after(tree.self[node])}`];
   }
 
   toggleHelp() {

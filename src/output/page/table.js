@@ -3,24 +3,71 @@
 const ROWS_SHOWN = 100;
 const PAUSE_MS = 120; // after a letter is typed
 
+// {key, head, value(row), text(row), isText, kind(row)}; one without a key is not to be sorted by.
+// `amounts` are the page's: {after(ns), before(ns), difference(ns, before)}, `totals` the time of
+// all.
+function columnsOf(frames, amounts, totals, isDifference) {
+  const columns = [];
+  for (const [key, name] of [['self', 'Self'], ['total', 'Total']]) {
+    const before = `${key}Before`, difference = `${key}Difference`;
+    const share = {head: '%', text: row => percent(row[key] / (totals.after || 1))};
+    const grown = row => row[key] - row[before];
+    const after = {key, head: isDifference ? `${name} after` : name, value: row => row[key],
+                   text: row => amounts.after(row[key])};
+    if (isDifference) {
+      columns.push(
+        {key: before, head: `${name} before`, value: row => row[before],
+         text: row => amounts.before(row[before])},
+        after,
+        {key: difference, head: 'Difference', value: grown,
+         text: row => amounts.difference(row[key], row[before]),
+         kind: row => grown(row) > 0 ? 'grown' : grown(row) < 0 ? 'shrunk' : ''});
+    } else {
+      columns.push(after, share);
+    }
+  }
+  return [...columns,
+    {key: 'name', head: 'Function', isText: true, value: row => frames[row.frame].label},
+    {key: 'module', head: 'Module', isText: true, value: row => frames[row.frame].module}];
+}
+
 class FunctionTable {
-  constructor(section, onGraph) {
+  constructor(section, onGraph, isDifference) {
     this.section = section;
     this.onGraph = onGraph; // (frame, isInverted)
-    this.key = 'self';
+    this.isDifference = isDifference;
+    this.key = isDifference ? 'selfDifference' : 'self';
     this.isAscending = false;
     this.rowsShown = ROWS_SHOWN;
     byId('more').addEventListener('click', () => {
       this.rowsShown *= 4;
       this.fill();
     });
-    for (const head of section.querySelectorAll('th[data-key]'))
-      head.querySelector('button').addEventListener('click', () => this.sortBy(head.dataset.key));
+    section.querySelector('thead').append(this.headElement());
+  }
+
+  headElement() {
+    const made = element('tr');
+    for (const column of columnsOf([], {}, {}, this.isDifference)) {
+      const head = element('th', column.key ? '' : column.head,
+                           {class: column.isText ? '' : 'number'});
+      if (column.key) {
+        const button = element('button', column.head);
+        button.addEventListener('click', () => this.sortBy(column));
+        head.dataset.key = column.key;
+        head.append(button);
+      }
+      made.append(head);
+    }
+    made.append(element('th', 'Graph'));
+    return made;
   }
 
   // While a search is typed, the rows can wait: they take longer than the graph does.
-  show(model, format, matches, isTyped) {
-    Object.assign(this, {model, format, matches});
+  show(model, amounts, matches, isTyped) {
+    const totals = {after: model.tree.time[0]};
+    this.columns = columnsOf(model.frames, amounts, totals, this.isDifference);
+    Object.assign(this, {model, matches});
     clearTimeout(this.timer);
     this.section.setAttribute('aria-busy', String(isTyped));
     if (isTyped)
@@ -29,24 +76,20 @@ class FunctionTable {
       this.fill();
   }
 
-  sortBy(key) {
-    const isText = key === 'name' || key === 'module';
-    this.isAscending = key === this.key ? !this.isAscending : isText;
-    this.key = key;
+  sortBy(column) {
+    this.isAscending = column.key === this.key ? !this.isAscending : column.isText === true;
+    this.key = column.key;
     this.fill();
   }
 
   sorted() {
-    const {frames, functions} = this.model;
-    const valueOf = {
-      self: row => row.self, total: row => row.total,
-      name: row => frames[row.frame].label, module: row => frames[row.frame].module,
-    }[this.key];
+    const {value} = this.columns.find(column => column.key === this.key);
     const sign = this.isAscending ? 1 : -1;
-    return functions.filter(row => !this.matches || this.matches[row.frame]).sort((a, b) => {
-      const left = valueOf(a), right = valueOf(b);
-      return left < right ? -sign : left > right ? sign : b.total - a.total || a.frame - b.frame;
-    });
+    return this.model.functions.filter(row => !this.matches || this.matches[row.frame])
+      .sort((a, b) => {
+        const left = value(a), right = value(b);
+        return left < right ? -sign : left > right ? sign : b.total - a.total || a.frame - b.frame;
+      });
   }
 
   fill() {
@@ -65,20 +108,18 @@ class FunctionTable {
   }
 
   rowElement(row) {
-    const frame = this.model.frames[row.frame], made = element('tr');
-    const all = this.format.total || 1;
-    const graph = element('td', '', {class: 'graph'});
+    const made = element('tr'), graph = element('td', '', {class: 'graph'});
+    for (const column of this.columns) {
+      const text = column.isText ? column.value(row) : column.text(row);
+      const kind = column.isText ? column.key : `number ${column.kind ? column.kind(row) : ''}`;
+      made.append(element('td', text, {class: kind.trim()}));
+    }
     for (const [text, isInverted] of [['callers', true], ['callees', false]]) {
       const button = element('button', text);
       button.addEventListener('click', () => this.onGraph(row.frame, isInverted));
       graph.append(button, ' ');
     }
-    made.append(element('td', this.format.amount(row.self), {class: 'number'}),
-                element('td', percent(row.self / all), {class: 'number'}),
-                element('td', this.format.amount(row.total), {class: 'number'}),
-                element('td', percent(row.total / all), {class: 'number'}),
-                element('td', frame.label, {class: 'name'}),
-                element('td', frame.module, {class: 'module'}), graph);
+    made.append(graph);
     return made;
   }
 }

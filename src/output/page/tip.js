@@ -31,9 +31,11 @@ function whereOf(frame) {
     .filter(Boolean).join(' · ');
 }
 
-// How the frame's time is shared out among the categories.
-function shareLines(shares, total) {
+// How the frame's time is shared out among the categories. `isPlain`: their colours are not those
+// of the graph.
+function shareLines(shares, total, isPlain) {
   const box = element('div'), bar = element('div', '', {class: 'bar'});
+  bar.hidden = isPlain;
   const parts = shares.filter(part => part.time > 0).sort((a, b) => b.time - a.time);
   for (const part of parts) {
     const piece = element('i');

@@ -1,4 +1,5 @@
-// Times and shares as texts, in the unit that is chosen.
+// Times and shares as texts, in the unit that is chosen: "total" are thread-seconds, "threads" how
+// many threads there were at a time, on average: the same, divided by the recording's length.
 
 function percent(share) {
   return `${(100 * share).toFixed(share < 0.0995 ? 2 : 1)} %`;
@@ -9,23 +10,35 @@ function duration(ns) {
     return `${(ns / 1e9).toFixed(ns >= 1e11 ? 0 : 2)} s`;
   if (ns >= 1e6)
     return `${(ns / 1e6).toFixed(ns >= 1e8 ? 0 : 1)} ms`;
-  return `${(ns / 1e3).toFixed(0)} µs`;
+  return ns ? `${(ns / 1e3).toFixed(0)} µs` : '0 s';
 }
 
-// Thread-seconds, or parts of one thread's time: 100 % is one thread for the whole recording.
-function amount(ns, unit, elapsed) {
-  return unit === 'thread' && elapsed ? percent(ns / elapsed) : duration(ns);
+function threadsText(number) {
+  const digits = number >= 100 ? 0 : number >= 10 ? 1 : number >= 0.1 || !number ? 2 : 4;
+  return `${number.toFixed(digits)} threads`;
+}
+
+function inUnit(ns, unit, elapsed) {
+  return unit === 'threads' && elapsed ? ns / elapsed : ns;
+}
+
+function unitAmount(value, unit) {
+  return unit === 'threads' ? threadsText(value) : duration(value);
+}
+
+function signed(value, textOf) {
+  return (value > 0 ? '+' : value < 0 ? '\u2212' : '') + textOf(Math.abs(value));
 }
 
 function unitText(unit, time, elapsed, threads) {
   const all = `${threads} ${threads === 1 ? 'thread' : 'threads'}`;
-  if (unit === 'thread' && elapsed) {
-    return `100 % is one thread for the whole recording of ${duration(elapsed)}, running or ` +
-      `waiting. The ${all} shown come to ${percent(time / elapsed)}: ` +
-      `${(time / elapsed).toFixed(2)} at a time on average.`;
+  const length = `a recording of ${duration(elapsed)}`;
+  if (unit === 'threads' && elapsed) {
+    return `How many threads there were at a time, running or waiting, on average over ${length}: ` +
+      `1 is one thread all the time. The ${all} shown come to ${(time / elapsed).toFixed(2)}.`;
   }
-  return `Times are thread-seconds, running or waiting: ${all} shown for a recording of ` +
-    `${duration(elapsed)} come to ${duration(time)} together.`;
+  return `Times are thread-seconds, running or waiting: ${all} shown for ${length} come to ` +
+    `${duration(time)} together.`;
 }
 
 function whole(number) {

@@ -1,0 +1,55 @@
+// The frames {name, label, file, line, lines, path, module, flags}, each once, and for each location
+// those that it stands for, outermost first.
+class FrameTable {
+  constructor(recordings, withLines) {
+    this.withLines = withLines;
+    this.isOfTwo = recordings.length > 1;
+    this.frames = [];
+    this.numbers = new Map();
+    this.ofLocation = new Map(recordings.map(recording =>
+      [recording, recording.raw.locations.map(row => this.framesOf(recording.strings, row))]));
+  }
+
+  // Of two recordings, what has the same name is the same: another build may lie elsewhere.
+  keyOf(frame, line) {
+    return this.isOfTwo ? frame.label
+      : `${frame.name}\0${frame.file}\0${line}\0${frame.path}\0${frame.flags}`;
+  }
+
+  add(name, file, line, path, flags) {
+    const shownLine = this.withLines ? line : 0;
+    const frame = {name, file, line, path, flags, lines: null, module: baseName(path),
+                   label: shownLine && file ? `${name} (${baseName(file)}:${line})` : name};
+    const key = this.keyOf(frame, shownLine);
+    let number = this.numbers.get(key);
+    if (number === undefined) {
+      number = this.frames.length;
+      frame.lines = new Set();
+      this.frames.push(frame);
+      this.numbers.set(key, number);
+    }
+    this.frames[number].lines.add(line);
+    return number;
+  }
+
+  framesOf(strings, [module, flags, ...rest]) {
+    if (typeof rest[0] === 'string')
+      return [this.add(plain(rest[0]), '', 0, strings[module], flags)];
+    const numbers = [];
+    for (let i = 0; i < rest.length; i += 3) {
+      const isInlined = i + 3 < rest.length;
+      numbers.unshift(this.add(strings[rest[i]], strings[rest[i + 1]], rest[i + 2],
+                               strings[module], flags | (isInlined ? FLAG_INLINED : 0)));
+    }
+    return numbers;
+  }
+
+  // The frames of the sample's stack, root first.
+  pathOf({recording, stack}) {
+    const path = [], ofLocation = this.ofLocation.get(recording);
+    const locations = recording.raw.stacks[stack];
+    for (let i = locations.length - 1; i >= 0; i--)
+      path.push(...ofLocation[locations[i]]);
+    return path;
+  }
+}

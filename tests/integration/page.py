@@ -1,0 +1,74 @@
+"""The HTML page, as one who uses it sees it."""
+
+import re
+
+# Where frames are is known to the canvas alone; the tooltip says what is under the mouse.
+BOX = "const b = document.querySelector('#graph canvas').getBoundingClientRect();"
+ROW = 18
+
+TABLE_IS_FILLED = """
+const table = document.querySelector('#functions');
+return new Promise(done => {
+  const look = () => table.getAttribute('aria-busy') === 'true' ? setTimeout(look, 10) : done();
+  look();
+});
+"""
+
+
+class Page:
+    """A page that is open in a browser."""
+
+    def __init__(self, browser, path):
+        self.browser = browser
+        browser.open(path)
+
+    def at(self, row, share=0.5):
+        """What the tooltip says of the frame `row` rows from the root, at that part of the width."""
+        x, y = self.place(row, share)
+        self.browser.mouse(x, y)
+        return self.browser.text("#tip")
+
+    def place(self, row, share):
+        left, bottom, width = self.browser.run(
+            BOX + "return [b.left, Math.min(b.bottom, innerHeight), b.width]")
+        return left + share * width, bottom - row * ROW - ROW / 2
+
+    def click(self, row, share=0.5, clicks=1):
+        self.browser.mouse(*self.place(row, share), clicks)
+
+    def path(self):
+        return self.browser.run("return [...document.querySelectorAll('#path button')]"
+                                ".map(b => b.innerText)")
+
+    def samples(self):
+        return int(re.search(r"([\d\u202f]+) samples", self.browser.text("#total"))[1]
+                   .replace("\u202f", ""))
+
+    def search(self, text):
+        self.browser.run("const s = document.querySelector('#search'); s.value = arguments[0];"
+                         "s.dispatchEvent(new Event('input'))", text)
+        return self.browser.text("#matched")
+
+    def column(self, number):
+        """The table's, once it has what was searched."""
+        self.browser.run(TABLE_IS_FILLED)
+        return self.browser.run("return [...document.querySelectorAll('#functions tbody tr')]"
+                                ".map(r => r.cells[arguments[0]].innerText)", number)
+
+    def picture(self):
+        return self.browser.run("return document.querySelector('#graph canvas').toDataURL()")
+
+
+def share(text):
+    return float(re.search(r"([\d.]+) %", text)[1])
+
+
+def threads(text):
+    return float(re.search(r"([\d.]+) threads", text)[1])
+
+
+def record(world, fixture, *arguments, ending="html"):
+    path = world.path(f"{fixture}.{ending}")
+    with world.running(fixture, *arguments) as target:
+        world.attach(target, "-q", "-o", path, duration="1s")
+    return path

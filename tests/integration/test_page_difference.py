@@ -1,0 +1,111 @@
+"""The page of how two recordings differ, in a real browser."""
+
+import os
+import re
+
+from page import Page, record, share
+from webdriver import Browser
+
+
+def test_page_of_a_difference(world):
+    """One thread that computes and three that sleep, then two and one."""
+    after = world.path("after.fgprof")
+    os.rename(record(world, "workers", 60, 2, 1, ending="fgprof"), after)
+    before = record(world, "workers", 60, 1, 3, ending="fgprof")
+    hostile = record(world, "hostile", 60, ending="fgprof")
+    browser = Browser()
+    try:
+        page = difference(world, browser, before, after, "-f", "html")
+        check_difference(page)
+        check_normalized(difference(world, browser, before, after, "-n"))
+        check_hostile_difference(difference(world, browser, before, hostile))
+        console = browser.console()
+        assert not console, console
+    finally:
+        browser.close()
+
+
+def difference(world, browser, before, after, *options):
+    path = world.path("difference.html")
+    done = world.fgprof("diff", before, after, "-o", path, *options)
+    assert done.returncode == 0 and not done.stdout and not done.stderr, done
+    return Page(browser, path)
+
+
+def seconds(text):
+    """Of the first time in a text, with its sign."""
+    sign, number, unit = re.search(r"([+\u2212]?)([\d.]+) (s|ms|µs)\b", text).groups()
+    return float(number) * {"s": 1, "ms": 1e-3, "µs": 1e-6}[unit] * (-1 if sign == "\u2212" else 1)
+
+
+def rows(page):
+    """The table's: {function: [self before, after, difference, total before, after, difference]}."""
+    columns = [page.column(i) for i in range(7)]
+    return {name: [seconds(column[i]) for column in columns[:6]]
+            for i, name in enumerate(columns[6])}
+
+
+# The pixel in the middle of a frame's left end.
+PIXEL = """const c = document.querySelector('#graph canvas'), [row, share] = arguments;
+const copy = document.createElement('canvas').getContext('2d', {willReadFrequently: true});
+copy.drawImage(c, -Math.round(share * c.width), -(c.height - row * 18 - 3));
+const [r, g, b] = copy.getImageData(0, 0, 1, 1).data;
+return r > b + 40 ? 'red' : b > r + 40 ? 'blue' : 'grey';"""
+
+
+def colour_of(page, name):
+    """Of the first frame of that name on the way up from the widest, and what is said of it."""
+    for row in range(1, 9):
+        for part in (0.02, 0.3, 0.6, 0.9):
+            tip = page.at(row, part)
+            if tip.startswith(name + "\n"):
+                return page.browser.run(PIXEL, row, part), tip
+    raise AssertionError(name + " is not in the graph")
+
+
+def check_difference(page):
+    found = rows(page)
+    assert found["in_sleep"][5] < -1 and found["spin"][5] > 0.5, found
+    for row in found.values():
+        assert abs(row[4] - row[3] - row[5]) < 0.03 and abs(row[1] - row[0] - row[2]) < 0.03, row
+    page.browser.click("th[data-key=totalDifference] button")
+    differences = [seconds(text) for text in page.column(5)]
+    assert differences == sorted(differences, reverse=True) and differences[0] > 0.5
+    page.browser.click("th[data-key=totalDifference] button")
+    assert [seconds(text) for text in page.column(5)] == sorted(differences)
+    colour, tip = colour_of(page, "in_sleep")
+    assert colour == "blue" and "\ndifference" in tip and "points" in tip, (colour, tip)
+    lines = {line.split()[0]: line for line in tip.splitlines() if line.split()}
+    assert seconds(lines["before"]) - seconds(lines["after"]) > 1, tip
+    colour, tip = colour_of(page, "in_spin")
+    assert colour == "red" and seconds(lines["difference"]) < -1, (colour, tip)
+    assert "grown by up to" in page.browser.text("#legend")
+    page.browser.choose("#colour", "state")
+    assert "clock_nanosleep" in page.browser.text("#legend")
+    page.browser.choose("#colour", "difference")
+    after = share(page.search("^in_sleep$"))
+    page.browser.choose("#width", "before")
+    assert share(page.browser.text("#matched")) > after + 20, "before, most was sleep"
+    page.search("")
+    assert page.browser.run("return document.querySelectorAll('#summary dl').length") == 2
+    assert re.fullmatch(r"fgprof-c diff \S+ \S+ -o \S+ -f html", page.browser.text("#command"))
+
+
+def check_normalized(page):
+    total = page.browser.text("#total")
+    before, after = re.match(r"(.*) before, (.*) after", total).groups()
+    assert before == after and page.browser.run("return document.querySelector('#normalized').checked")
+    page.browser.click("#normalized")
+    before, after = re.match(r"(.*) before, (.*) after", page.browser.text("#total")).groups()
+    assert seconds(before) > seconds(after) + 0.5, (before, after)
+
+
+def check_hostile_difference(page):
+    """Names are text; and what is only before is found by its own widths."""
+    symbol = "</script><img src=x onerror=document.title='run'>"
+    assert symbol in page.column(6), page.column(6)
+    assert "only before" in page.browser.text("#unit-text")
+    assert share(page.search("^in_spin$")) == 0
+    page.browser.choose("#width", "before")
+    assert share(page.browser.text("#matched")) > 10
+    assert page.browser.run("return [document.title, document.images.length]") == ["fgprof-c", 0]
