@@ -19,6 +19,7 @@ def test_page(world):
         check_zoom(page)
         check_search(page)
         check_filters(page)
+        check_roots(page)
         check_units(page)
         check_callers(page)
         check_table(page)
@@ -124,6 +125,53 @@ def check_filters(page):
     page.browser.choose("#module", "fixture-workers")
     assert 0 < page.samples() <= all_samples
     page.browser.click("#reset")
+
+
+def check_roots(page):
+    page.browser.choose("#roots", "thread")
+    roots = {page.at(1, part).splitlines()[0] for part in (0.1, 0.3, 0.5, 0.7, 0.9)}
+    assert len(roots) == 5 and all(re.fullmatch(r".+/\d+", root) for root in roots), roots
+    page.browser.choose("#stacks", "callers")
+    assert page.at(1, 0.1).splitlines()[0] in roots, "leaves stand on their threads"
+    page.browser.choose("#roots", "")
+    assert page.at(1, 0.1).splitlines()[0] not in roots
+    page.browser.choose("#stacks", "callees")
+    assert not page.browser.run(IS_SHOWN, ".of-processes, .of-difference")
+
+
+# Whether one of these is there to be chosen.
+IS_SHOWN = "return [...document.querySelectorAll(arguments[0])].some(e => !e.hidden && !e.disabled)"
+
+
+def test_page_of_processes(world):
+    path = world.path("processes.html")
+    done = world.fgprof("run", "--children", "-q", "-o", path, "--", "sh", "-c",
+                        "sleep 1 & sleep 1 & wait")
+    assert done.returncode == 0, done
+    browser = Browser()
+    try:
+        check_processes(Page(browser, path))
+        console = browser.console()
+        assert not console, console
+    finally:
+        browser.close()
+
+
+def check_processes(page):
+    page.browser.choose("#colour", "process")
+    names = page.browser.run("return [...document.querySelectorAll('#legend b')].map(b => b.innerText)")
+    sleepers = [name for name in names if re.fullmatch(r"sleep/\d+", name)]
+    assert len(sleepers) == 2 and len(names) > 2, names
+    all_samples, samples = page.samples(), []
+    for name in names:
+        page.browser.choose("#process", name)
+        samples.append(page.samples())
+        assert "1 thread " in page.browser.text("#unit-text")
+    assert all(samples) and sum(samples) == all_samples, (samples, all_samples)
+    page.browser.click("#reset")
+    page.browser.choose("#roots", "process")
+    assert page.at(1, 0.02).splitlines()[0] in names and page.samples() == all_samples
+    assert page.browser.run(IS_SHOWN, ".of-processes")
 
 
 def check_units(page):

@@ -38,7 +38,7 @@ function processOptions(samples) {
   return [['', 'all'], ...timesBy(samples, sample => sample.process).map(([name]) => [name, name])];
 }
 
-const CONTROLS = ['view', 'stacks', 'width', 'colour', 'unit', 'process', 'thread', 'state', 'module',
+const CONTROLS = ['view', 'stacks', 'roots', 'width', 'colour', 'unit', 'process', 'thread', 'state', 'module',
                   'normalized', 'lines'];
 
 class Choices {
@@ -81,7 +81,7 @@ class Choices {
   }
 
   reset() {
-    for (const id of ['stacks', 'process', 'thread', 'state', 'module'])
+    for (const id of ['stacks', 'roots', 'process', 'thread', 'state', 'module'])
       byId(id).selectedIndex = 0;
     byId('lines').checked = false;
     byId('search').value = '';
@@ -94,7 +94,8 @@ class Choices {
     const lines = byId('lines').checked, {frames} = profile.frameTable(lines);
     return {
       process: this.get('process'), thread: this.get('thread'), state: this.get('state'),
-      module: this.get('module'), colour: this.get('colour'), side: this.get('width'),
+      module: this.get('module'), roots: this.get('roots'),
+      colour: this.get('colour'), side: this.get('width'),
       isInverted: this.get('stacks') === 'callers', lines,
       pivot: this.pivot ? frames.findIndex(frame => frame.label === this.pivot.label &&
                                                     frame.path === this.pivot.path) : -1,

@@ -2,7 +2,7 @@
 // sample with its labels as texts, each location with the frames that it stands for.
 
 const FLAG_KERNEL = 1, FLAG_JIT = 2, FLAG_NOTE = 4; // as html.c writes them
-const FLAG_INLINED = 8;
+const FLAG_INLINED = 8, FLAG_ROOT = 16;
 
 // A name is the target's: marks that turn the direction of what follows would show another name.
 function plain(text) {

@@ -12,7 +12,7 @@ class FrameTable {
 
   // Of two recordings, what has the same name is the same: another build may lie elsewhere.
   keyOf(frame, line) {
-    return this.isOfTwo ? frame.label
+    return this.isOfTwo ? `${frame.label}\0${frame.flags & FLAG_ROOT}`
       : `${frame.name}\0${frame.file}\0${line}\0${frame.path}\0${frame.flags}`;
   }
 
@@ -42,6 +42,11 @@ class FrameTable {
                                strings[module], flags | (isInlined ? FLAG_INLINED : 0)));
     }
     return numbers;
+  }
+
+  // A frame of no function, for the thread or process that the stacks on it are of.
+  rootOf(name) {
+    return this.add(name, '', 0, '', FLAG_ROOT);
   }
 
   // The frames of the sample's stack, root first.

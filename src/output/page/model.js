@@ -14,6 +14,12 @@ function isOnCpu(sample) {
   return sample.state === 'running';
 }
 
+// By what the graph's first frames tell samples apart.
+const ROOT_OF = {
+  thread: sample => sample.thread || '[no name]',
+  process: sample => sample.process || '[no name]',
+};
+
 // choice: {process, thread, state, module}, '' for all; thread is 'name' or 'name/tid', state a
 // category or 'on-cpu' or 'off-cpu'.
 function keeps(sample, choice) {
@@ -59,11 +65,12 @@ function comparePaths(a, b) {
   return a.path.length - b.path.length;
 }
 
-// What the page shows for a choice {process, thread, state, module, lines, isInverted, pivot, colour,
-// side}.
+// What the page shows for a choice {process, thread, state, module, lines, isInverted, pivot, roots,
+// colour, side}.
 function aggregate(profile, choice) {
   const table = profile.frameTable(choice.lines);
   const categoryOf = CATEGORY_OF[choice.colour] || CATEGORY_OF.state;
+  const rootOf = ROOT_OF[choice.roots];
   const categories = categoriesOf(profile.samples, categoryOf);
   const numbers = new Map(categories.map((name, i) => [name, i]));
   const builder = new TreeBuilder(Math.max(categories.length, 1), choice.side);
@@ -75,10 +82,12 @@ function aggregate(profile, choice) {
     const path = table.pathOf(sample);
     if (choice.module && !path.some(frame => table.frames[frame].module === choice.module))
       continue;
-    const shown = pathOf(path, choice.pivot, choice.isInverted);
+    let shown = pathOf(path, choice.pivot, choice.isInverted);
     functions.add(path, sample);
     if (!shown)
       continue;
+    if (rootOf)
+      shown = [table.rootOf(rootOf(sample)), ...shown];
     threads.add(sample.tid || sample.threadName); // one may change its name
     const category = numbers.get(categoryOf(sample));
     counted.push({path: shown, sample,
