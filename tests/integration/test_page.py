@@ -197,6 +197,8 @@ def check_callers(page):
     page.search("")
     assert page.path() == ["✕ all functions", "callers of in_spin"], page.path()
     assert page.at(1).startswith("in_spin") and page.at(2).startswith("spin"), page.at(2)
+    shares = [share(text) for text in page.column(1)]
+    assert max(shares) <= 100 and 90 < sum(shares) <= 100.1, "shares of all, whatever the graph is of"
     page.browser.run("document.querySelector('#path button').click()")
     assert page.path() == ["all"]
     upright = page.picture()

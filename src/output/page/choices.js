@@ -38,8 +38,13 @@ function processOptions(samples) {
   return [['', 'all'], ...timesBy(samples, sample => sample.process).map(([name]) => [name, name])];
 }
 
-const CONTROLS = ['view', 'stacks', 'roots', 'width', 'colour', 'unit', 'process', 'thread', 'state', 'module',
-                  'normalized', 'lines'];
+const CONTROLS = ['view', 'stacks', 'roots', 'width', 'colour', 'unit', 'process', 'thread', 'state',
+                  'module', 'normalized', 'lines'];
+
+// Whether two frames are the same, be it of tables with and without lines.
+function isSameFrame(a, b) {
+  return ['label', 'path', 'file', 'flags'].every(key => a[key] === b[key]);
+}
 
 class Choices {
   constructor(profile, onChange) {
@@ -47,7 +52,7 @@ class Choices {
     fillSelect(byId('thread'), threadOptions(profile.samples));
     fillSelect(byId('state'), stateOptions(profile.samples));
     fillSelect(byId('module'), moduleOptions(profile));
-    this.pivot = null; // a frame's {label, module}: numbers are others once lines are told apart
+    this.pivot = null; // a frame, as numbers are others once lines are told apart
     this.onChange = onChange;
     this.offer('.of-processes', profile.recordings.some(({raw}) => raw.processes.length > 1));
     this.offer('.of-difference', profile.before !== null);
@@ -97,8 +102,7 @@ class Choices {
       module: this.get('module'), roots: this.get('roots'),
       colour: this.get('colour'), side: this.get('width'),
       isInverted: this.get('stacks') === 'callers', lines,
-      pivot: this.pivot ? frames.findIndex(frame => frame.label === this.pivot.label &&
-                                                    frame.path === this.pivot.path) : -1,
+      pivot: this.pivot ? frames.findIndex(frame => isSameFrame(frame, this.pivot)) : -1,
     };
   }
 }

@@ -8,21 +8,49 @@ function hashOf(text) {
 }
 
 const OWN_HUES = {running: 14, runnable: 48, futex: 205, sleeping: 225};
+const COOL_HUES = [150, 165, 180, 245, 260, 275, 135, 300];
+const ALL_HUES = [210, 28, 125, 275, 355, 52, 172, 325]; // as far apart as the eye has them
+const GREY = {hue: 60, saturation: 4};
 
-// {hue, saturation} of what a thread was doing.
-function hueOfState(category) {
-  if (category in OWN_HUES)
-    return {hue: OWN_HUES[category], saturation: 78};
-  if (category === 'unknown' || category === 'stopped' || category === OTHERS)
-    return {hue: 60, saturation: 4};
-  if (category.startsWith('uninterruptible'))
-    return {hue: 285 + hashOf(category) % 30, saturation: 40};
-  return {hue: 150 + hashOf(category) % 120, saturation: 45};
+// A name has the same hue in each recording, as long as none before it in the list has taken that.
+class Hues {
+  constructor(hues, saturation) {
+    this.hues = hues;
+    this.saturation = saturation;
+    this.taken = new Set();
+  }
+
+  of(name) {
+    const {hues} = this, first = hashOf(name) % hues.length;
+    let at = first;
+    while (this.taken.has(at)) {
+      at = (at + 1) % hues.length;
+      if (at === first)
+        this.taken.clear();
+    }
+    this.taken.add(at);
+    return {hue: hues[at], saturation: this.saturation};
+  }
 }
 
-function hueOfName(name) {
-  return name === OTHERS || !name ? {hue: 60, saturation: 4}
-                                  : {hue: hashOf(name) % 360, saturation: 50};
+// {hue, saturation} of what threads were doing, for each of the categories.
+function huesOfStates(categories) {
+  const cool = new Hues(COOL_HUES, 45);
+  return categories.map(category => {
+    if (category in OWN_HUES)
+      return {hue: OWN_HUES[category], saturation: 78};
+    if (category === 'unknown' || category === 'stopped' || category === OTHERS)
+      return GREY;
+    if (category.startsWith('uninterruptible'))
+      return {hue: 315 + hashOf(category) % 25, saturation: 40};
+    return cool.of(category);
+  });
+}
+
+// The same for names, those of most time first.
+function huesOfNames(names) {
+  const hues = new Hues(ALL_HUES, 50);
+  return names.map(name => name === OTHERS || !name ? GREY : hues.of(name));
 }
 
 class Palette {

@@ -14,7 +14,7 @@ function baseName(path) {
   return path.slice(path.lastIndexOf('/') + 1) || path;
 }
 
-// One recording's samples. `isOfTwo`: it is compared with another, in which the ids are not the same.
+// One recording's samples. `isOfTwo`: it is compared with another, in which ids are others.
 class Recording {
   constructor(raw, isOfTwo) {
     this.raw = raw;

@@ -1,5 +1,5 @@
-// The frames {name, label, file, line, lines, path, module, flags}, each once, and for each location
-// those that it stands for, outermost first.
+// The frames {name, label, file, line, lines, path, module, flags}, each once, and for each
+// location those that it stands for, outermost first.
 class FrameTable {
   constructor(recordings, withLines) {
     this.withLines = withLines;

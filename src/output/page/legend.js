@@ -20,13 +20,15 @@ function categoryParts({tree, categories}, hues) {
     ({name: name || '[no name]', hue: hues[i], time: tree.shares[i]}));
 }
 
-// By the functions' own time, which adds up to all.
+// By the functions' own time, which adds up to all; those of most time first.
 function moduleParts({functions, frames, tree}) {
   const times = new Map(), self = tree.width === tree.time ? 'self' : 'selfBefore';
   for (const row of functions) {
     const {module} = frames[row.frame];
     times.set(module, (times.get(module) || 0) + row[self]);
   }
-  return [...times]
-    .map(([module, time]) => ({name: module || '[no module]', hue: hueOfName(module), time}));
+  const modules = [...times.keys()].sort((a, b) => times.get(b) - times.get(a));
+  const hues = huesOfNames(modules);
+  return modules.map((module, i) =>
+    ({module, name: module || '[no module]', hue: hues[i], time: times.get(module)}));
 }

@@ -4,11 +4,16 @@ const OTHERS = 'others';
 const CATEGORIES_MAX = 24;
 
 // By what samples are coloured.
-const CATEGORY_OF = {
-  state: sample => sample.category,
-  thread: sample => sample.threadName,
-  process: sample => sample.process,
-};
+function categoryOf(colour, samples) {
+  switch (colour) {
+  case 'process': return sample => sample.process;
+  case 'thread': { // each for itself, as long as that can be seen
+    const threads = new Set(samples.map(sample => sample.thread));
+    return threads.size > CATEGORIES_MAX ? sample => sample.threadName : sample => sample.thread;
+  }
+  default: return sample => sample.category;
+  }
+}
 
 function isOnCpu(sample) {
   return sample.state === 'running';
@@ -48,10 +53,10 @@ function pathOf(path, pivot, isInverted) {
 }
 
 // The texts by which samples are coloured, those of most time first, the last for all the others.
-function categoriesOf(samples, categoryOf) {
+function categoriesOf(samples, nameOf) {
   const times = new Map();
   for (const sample of samples)
-    times.set(categoryOf(sample), (times.get(categoryOf(sample)) || 0) + sample.ns);
+    times.set(nameOf(sample), (times.get(nameOf(sample)) || 0) + sample.ns);
   const names = [...times.keys()].sort((a, b) => times.get(b) - times.get(a));
   return names.length > CATEGORIES_MAX ? [...names.slice(0, CATEGORIES_MAX - 1), OTHERS] : names;
 }
@@ -65,17 +70,18 @@ function comparePaths(a, b) {
   return a.path.length - b.path.length;
 }
 
-// What the page shows for a choice {process, thread, state, module, lines, isInverted, pivot, roots,
-// colour, side}.
+// What the page shows for a choice {process, thread, state, module, lines, isInverted, pivot,
+// roots, colour, side}.
 function aggregate(profile, choice) {
   const table = profile.frameTable(choice.lines);
-  const categoryOf = CATEGORY_OF[choice.colour] || CATEGORY_OF.state;
+  const nameOf = categoryOf(choice.colour, profile.samples);
   const rootOf = ROOT_OF[choice.roots];
-  const categories = categoriesOf(profile.samples, categoryOf);
+  const categories = categoriesOf(profile.samples, nameOf);
   const numbers = new Map(categories.map((name, i) => [name, i]));
   const builder = new TreeBuilder(Math.max(categories.length, 1), choice.side);
   const functions = new FunctionList();
   const threads = new Set(), counted = [];
+  const totals = {time: 0, before: 0}; // of the function list: also what a pivot leaves out
   for (const sample of profile.samples) {
     if (!keeps(sample, choice))
       continue;
@@ -84,18 +90,20 @@ function aggregate(profile, choice) {
       continue;
     let shown = pathOf(path, choice.pivot, choice.isInverted);
     functions.add(path, sample);
+    totals.time += sample.time;
+    totals.before += sample.before;
     if (!shown)
       continue;
     if (rootOf)
       shown = [table.rootOf(rootOf(sample)), ...shown];
     threads.add(sample.tid || sample.threadName); // one may change its name
-    const category = numbers.get(categoryOf(sample));
+    const category = numbers.get(nameOf(sample));
     counted.push({path: shown, sample,
                   category: category === undefined ? categories.length - 1 : category});
   }
   for (const {path, sample, category} of counted.sort(comparePaths))
     builder.add(path, sample, category);
   const tree = builder.finish();
-  return {tree, categories, threads: threads.size, frames: table.frames,
+  return {tree, categories, totals, threads: threads.size, frames: table.frames,
           functions: [...functions.rows.values()]};
 }

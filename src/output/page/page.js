@@ -44,11 +44,13 @@ class Page {
     const choice = this.choices.counted(this.profile);
     this.model = aggregate(this.profile, choice);
     this.colour = choice.colour;
-    this.hues = this.model.categories.map(['thread', 'process'].includes(this.colour) ? hueOfName
-                                                                                    : hueOfState);
+    this.hues = (['thread', 'process'].includes(this.colour) ? huesOfNames
+                                                             : huesOfStates)(this.model.categories);
     this.differences = differencesOf(this.model.tree, this.colour === 'differenceSelf');
     this.model.shades = this.model.frames.map(frame => hashOf(frame.label) % 97 / 96);
-    this.model.moduleHues = this.model.frames.map(frame => hueOfName(frame.module));
+    this.modules = moduleParts(this.model);
+    const hueOf = new Map(this.modules.map(({module, hue}) => [module, hue]));
+    this.model.moduleHues = this.model.frames.map(frame => hueOf.get(frame.module) || GREY);
     this.model.labelOf = node => this.labelOf(node);
     this.model.colourOf = (node, palette) => this.colourOf(node, palette);
     this.graph.found = null;
@@ -78,7 +80,8 @@ class Page {
 
   // Of the side that the widths are of.
   shown(ns) {
-    return this.choices.get('width') === 'before' ? this.amounts.before(ns) : this.amounts.after(ns);
+    const {before, after} = this.amounts;
+    return this.choices.get('width') === 'before' ? before(ns) : after(ns);
   }
 
   labelOf(node) {
@@ -175,12 +178,13 @@ class Page {
   }
 
   showLegend() {
-    const {tree} = this.model, {palette} = this.theme;
-    const parts = this.colour === 'module' ? moduleParts(this.model)
-                                           : categoryParts(this.model, this.hues);
+    const {tree, totals} = this.model, {palette} = this.theme;
+    const isByModule = this.colour === 'module';
+    const parts = isByModule ? this.modules : categoryParts(this.model, this.hues);
+    const total = isByModule ? totals[this.choices.get('width')] : tree.width[0];
     byId('legend').replaceChildren(...this.colour.startsWith('difference')
       ? [scaleLegend(this.differences.largest, palette, ns => this.shown(ns))]
-      : legendItems(parts, tree.width[0], palette));
+      : legendItems(parts, total, palette));
   }
 
   showTip(node, x, y) {

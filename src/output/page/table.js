@@ -4,24 +4,25 @@ const ROWS_SHOWN = 100;
 const PAUSE_MS = 120; // after a letter is typed
 
 // {key, head, value(row), text(row), isText, kind(row)}; one without a key is not to be sorted by.
-// `amounts` are the page's: {after(ns), before(ns), difference(ns, before)}, `totals` the time of
-// all.
+// `amounts` are the page's: {after(ns), before(ns), difference(ns, before)}, `totals` the
+// time of all samples in the table.
 function columnsOf(frames, amounts, totals, isDifference) {
   const columns = [];
   for (const [key, name] of [['self', 'Self'], ['total', 'Total']]) {
     const before = `${key}Before`, difference = `${key}Difference`;
-    const share = {head: '%', text: row => percent(row[key] / (totals.after || 1))};
+    const share = {head: '%', text: row => percent(row[key] / (totals.time || 1)),
+                   kind: row => row[key] ? '' : 'nothing'};
     const grown = row => row[key] - row[before];
     const after = {key, head: isDifference ? `${name} after` : name, value: row => row[key],
-                   text: row => amounts.after(row[key])};
+                   text: row => amounts.after(row[key]), kind: share.kind};
     if (isDifference) {
       columns.push(
         {key: before, head: `${name} before`, value: row => row[before],
-         text: row => amounts.before(row[before])},
+         text: row => amounts.before(row[before]), kind: row => row[before] ? '' : 'nothing'},
         after,
         {key: difference, head: 'Difference', value: grown,
          text: row => amounts.difference(row[key], row[before]),
-         kind: row => grown(row) > 0 ? 'grown' : grown(row) < 0 ? 'shrunk' : ''});
+         kind: row => grown(row) > 0 ? 'grown' : grown(row) < 0 ? 'shrunk' : 'nothing'});
     } else {
       columns.push(after, share);
     }
@@ -65,8 +66,7 @@ class FunctionTable {
 
   // While a search is typed, the rows can wait: they take longer than the graph does.
   show(model, amounts, matches, isTyped) {
-    const totals = {after: model.tree.time[0]};
-    this.columns = columnsOf(model.frames, amounts, totals, this.isDifference);
+    this.columns = columnsOf(model.frames, amounts, model.totals, this.isDifference);
     Object.assign(this, {model, matches});
     clearTimeout(this.timer);
     this.section.setAttribute('aria-busy', String(isTyped));
@@ -111,8 +111,8 @@ class FunctionTable {
     const made = element('tr'), graph = element('td', '', {class: 'graph'});
     for (const column of this.columns) {
       const text = column.isText ? column.value(row) : column.text(row);
-      const kind = column.isText ? column.key : `number ${column.kind ? column.kind(row) : ''}`;
-      made.append(element('td', text, {class: kind.trim()}));
+      const kind = column.isText ? column.key : column.kind ? column.kind(row) : '';
+      made.append(element('td', text, {class: column.isText ? kind : `number ${kind}`}));
     }
     for (const [text, isInverted] of [['callers', true], ['callees', false]]) {
       const button = element('button', text);
