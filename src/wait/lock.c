@@ -128,7 +128,7 @@ static bool proves_glibc(const char *name)
 struct lock lock_of(const struct lock_words *words, const char *const *functions,
                     const bool *is_glibc, size_t function_count)
 {
-    struct lock lock = {LOCK_NOT_KNOWN};
+    struct lock lock = {.kind = LOCK_NOT_KNOWN};
     bool has_glibc = false;
     for (size_t i = 0; i < function_count && !lock.kind; i++) {
         lock.kind = kind_of_function(functions[i]);

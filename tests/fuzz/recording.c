@@ -23,10 +23,13 @@ static size_t frames_of(const struct fgprof_profile *profile)
 
 static void write_all(struct fgprof_profile *profile, int fd)
 {
-    fgprof_profile_set_folded_flags(profile, 7);
+    fgprof_profile_set_folded_flags(profile, 15);
     fgprof_profile_set_threads(profile, FGPROF_THREADS_BY_NAME);
-    for (int format = 0; format < FGPROF_RAW; format++)
-        must(fgprof_profile_write(profile, (enum fgprof_format)format, fd) == 0);
+    for (int format = 0; format <= FGPROF_HTML; format++) {
+        int err = fgprof_profile_write(profile, (enum fgprof_format)format, fd);
+        must(err == 0 ||
+             (err == -ENODATA && format == FGPROF_SPEEDSCOPE && !profile->has_timelines));
+    }
     must(fgprof_profile_write_difference(profile, profile, FGPROF_FOLDED, true, fd) == 0);
     must(fgprof_profile_write_difference(profile, profile, FGPROF_HTML, true, fd) == 0);
 }

@@ -4,12 +4,14 @@ import contextlib
 import json
 import os
 import re
+import resource
 import shutil
 import signal
 import subprocess
 
 from harness import (Skip, context_switches, status_field, threads_of, wait_for,
                      wait_until_asleep)
+from test_programs import answers, free_port
 from test_stacks import gdb_stacks, plain
 
 
@@ -26,6 +28,55 @@ def dump(world, *arguments):
     done = world.fgprof("dump", *arguments)
     assert done.returncode == 0 and not done.stderr, done.stderr
     return done.stdout
+
+
+STRING, NUMBER, HEX, IS_TRUE = "string", "number", "hex", "true"
+FRAME_KEYS = {"address": HEX, "module": STRING, "module_address": HEX, "function": STRING,
+              "note": STRING, "file": STRING, "line": NUMBER, "offset": NUMBER, "inlined": IS_TRUE,
+              "kernel": IS_TRUE}
+THREAD_KEYS = {"pid": NUMBER, "tid": NUMBER, "name": STRING, "state": STRING, "syscall": STRING,
+               "wait_channel": STRING, "futex": HEX, "lock": STRING, "owner": NUMBER,
+               "owner_gone": NUMBER, "readers": NUMBER, "timeout": IS_TRUE, "fd": NUMBER,
+               "file": STRING, "fds": NUMBER, "sleep_ns": NUMBER, "process": NUMBER,
+               "deadlock": NUMBER}
+STATES = {"running", "runnable", "sleeping", "uninterruptible", "stopped", "unknown"}
+
+
+def check_object(item, keys):
+    """It has none but these keys, each with a value of its kind."""
+    kinds = {STRING: lambda value: isinstance(value, str),
+             NUMBER: lambda value: type(value) is int and value >= 0,
+             HEX: lambda value: re.fullmatch("0x[0-9a-f]+", value),
+             IS_TRUE: lambda value: value is True}
+    for key, value in item.items():
+        assert key in keys and kinds[keys[key]](value), (key, item)
+
+
+def dump_json(world, *arguments):
+    """The dump as JSON, which is as it is to be."""
+    def once(pairs):
+        assert len({key for key, _ in pairs}) == len(pairs), f"a key twice: {pairs}"
+        return dict(pairs)
+
+    document = json.loads(dump(world, *arguments, "--json"), object_pairs_hook=once)
+    assert set(document) == {"threads", "deadlocks"}, set(document)
+    for thread in document["threads"]:
+        check_object({key: value for key, value in thread.items() if key != "frames"}, THREAD_KEYS)
+        assert {"pid", "tid", "name", "state", "frames"} <= set(thread), thread
+        assert thread["state"] in STATES and len(thread["frames"]) > 0, thread
+        for frame in thread["frames"]:
+            check_object(frame, FRAME_KEYS)
+            assert frame, thread
+    tids = {thread["tid"]: thread for thread in document["threads"]}
+    assert len(tids) == len(document["threads"]), "a thread twice"
+    for number, circle in enumerate(document["deadlocks"], 1):
+        for tid, following in zip(circle, circle[1:] + circle[:1]):
+            assert tids[tid]["deadlock"] == number and tids[tid]["owner"] == following, document
+    return document
+
+
+def headers_of_all(text):
+    return re.findall(r'^thread \d+ ".*?" \[.*\]:$', text, re.M)
 
 
 def headers(text):
@@ -74,7 +125,7 @@ def test_deadlocks(world):
     with locks(world) as (target, tids):
         text = dump(world, "-p", target.pid)
         grouped = dump(world, "-p", target.pid, "--group")
-        found = json.loads(dump(world, "-p", target.pid, "--json"))
+        found = dump_json(world, "-p", target.pid)
     circles = sorted(sorted(circle) for circle in found["deadlocks"])
     assert circles == sorted([sorted([tids["cycle-a"], tids["cycle-b"]]), [tids["self"]]]), found
     marked = {thread["tid"] for thread in found["threads"] if "deadlock" in thread}
@@ -87,6 +138,51 @@ def test_deadlocks(world):
                          rf'0x[0-9a-f]+, held by {tids["cycle-b"]} "cycle-b"$', output, re.M)
 
 
+def functions(thread):
+    return [frame.get("function", "") for frame in thread["frames"]]
+
+
+def test_a_deadlock_of_three_and_who_waits_for_it(world):
+    with world.running("ring", 60, 3, 1) as target:
+        wait_until_asleep(target.pid)
+        found = dump_json(world, "-p", target.pid)
+        text = dump(world, "-p", target.pid)
+    threads = {thread["name"]: thread for thread in found["threads"]}
+    ring = [threads[f"ring-{i}"]["tid"] for i in range(3)]
+    assert len(found["deadlocks"]) == 1, found["deadlocks"]
+    at = found["deadlocks"][0].index(ring[0])
+    assert found["deadlocks"][0][at:] + found["deadlocks"][0][:at] == ring, found["deadlocks"]
+    assert threads["outside"]["owner"] == ring[0] and "deadlock" not in threads["outside"]
+    lines = text.splitlines()
+    assert lines[0] == "deadlock: 3 threads wait for each other" and lines[4] == "", lines[:5]
+    assert sorted(re.findall(r'"(.*?)" waits for mutex 0x[0-9a-f]+, held by \d+ "(.*?)"',
+                             "\n".join(lines[1:4]))) == [
+        ("ring-0", "ring-1"), ("ring-1", "ring-2"), ("ring-2", "ring-0")], lines[:5]
+    assert text.count("deadlock") == 1, text
+
+
+def cpu_of_a_dump(world, thread_count):
+    """What the profiler used, in seconds, at the least of three."""
+    used = []
+    with world.running("ring", 120, 3, thread_count - 4) as target:
+        wait_until_asleep(target.pid)
+        before = context_switches(target.pid)
+        for _ in range(3):
+            begin = resource.getrusage(resource.RUSAGE_CHILDREN)
+            said = headers_of_all(dump(world, "-p", target.pid))
+            end = resource.getrusage(resource.RUSAGE_CHILDREN)
+            assert len(said) == thread_count, len(said)
+            used.append(end.ru_utime + end.ru_stime - begin.ru_utime - begin.ru_stime)
+        assert context_switches(target.pid) == before
+    return min(used)
+
+
+def test_many_threads(world):
+    """Ten times as many cost about ten times as much, and all of them are there."""
+    few, many = cpu_of_a_dump(world, 200), cpu_of_a_dump(world, 2000)
+    assert many < 25 * few, (few, many)
+
+
 def test_sleepers_are_not_woken(world):
     with locks(world) as (target, _):
         before = context_switches(target.pid)
@@ -97,7 +193,7 @@ def test_sleepers_are_not_woken(world):
 
 def test_running_threads(world):
     with world.running("workers", 30, 2, 1) as target:
-        threads = json.loads(dump(world, "-p", target.pid, "--json"))["threads"]
+        threads = dump_json(world, "-p", target.pid)["threads"]
     assert len(threads) == 4
     spinning = [thread for thread in threads
                 if "in_spin" in [frame.get("function") for frame in thread["frames"]]]
@@ -126,7 +222,7 @@ def test_groups(world):
 def test_a_dump_of_several_processes(world):
     with world.running("states", 30) as one, world.running("states", 30) as two:
         text = dump(world, "-p", f"{one.pid},{two.pid}")
-        threads = json.loads(dump(world, "-p", one.pid, "-p", two.pid, "--json"))["threads"]
+        threads = dump_json(world, "-p", one.pid, "-p", two.pid)["threads"]
     for pid in one.pid, two.pid:
         assert re.search(rf"^process {pid}: \d threads$", text, re.M), text
         assert {thread["tid"] for thread in threads if thread["pid"] == pid} >= {pid}
@@ -137,7 +233,7 @@ def test_dump_agrees_with_gdb(world):
     if not shutil.which("gdb"):
         raise Skip("no gdb")
     with locks(world) as (target, _):
-        threads = json.loads(dump(world, "-p", target.pid, "--json"))["threads"]
+        threads = dump_json(world, "-p", target.pid)["threads"]
         judge = gdb_stacks(target.pid)
     assert len(judge) == len(threads)
     for thread in threads:
@@ -168,7 +264,7 @@ def test_in_another_pid_namespace(world):
         tids = {open(f"/proc/{thread}/comm").read().strip(): int(thread.split("/")[-1])
                 for thread in threads_of(pid)}
         assert status_field(pid, "NSpid").split()[-1] == "1"
-        found = json.loads(dump(world, "-p", pid, "--json"))
+        found = dump_json(world, "-p", pid)
     finally:
         inside.send_signal(signal.SIGKILL)
         inside.wait()
@@ -228,3 +324,148 @@ def test_a_dump_of_processes_by_name_and_of_their_children(world):
         finally:
             os.kill(child, signal.SIGKILL)
             target.kill()
+
+
+def test_a_dump_of_node(world):
+    """What it compiled is named in its perf map; its event loop waits for its descriptor."""
+    if not shutil.which("node"):
+        raise Skip("no node")
+    script = world.path("busy.js")
+    with open(script, "w") as file:
+        file.write("""
+            function busyNamedFunction(n) {
+                let sum = 0;
+                for (let i = 0; i < n; i++) sum += Math.sqrt(i) % 7;
+                return sum;
+            }
+            let rounds = 0, isIdle = false;
+            function goOn() {
+                busyNamedFunction(5000000);
+                if (++rounds == 10) console.log('ready');
+                if (!isIdle) setImmediate(goOn);
+            }
+            process.stdin.once('data', () => { isIdle = true; console.log('idle'); });
+            setTimeout(() => process.exit(), 60000);
+            goOn();
+            """)
+    target = subprocess.Popen(["node", "--perf-basic-prof", script], stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE, text=True, cwd=world.directory)
+
+    def main_of(dumped):
+        return next(thread for thread in dumped["threads"] if thread["tid"] == target.pid)
+
+    def jit_frame(dumped):
+        return next((frame for frame in main_of(dumped)["frames"]
+                     if "busyNamedFunction" in frame.get("function", "")), None)
+    try:
+        assert target.stdout.readline() == "ready\n"
+        # It is elsewhere for a moment between two rounds.
+        busy = next(filter(jit_frame, (dump_json(world, "-p", target.pid) for _ in range(10))))
+        text = next(filter(lambda text: "busyNamedFunction" in text,
+                           (dump(world, "-p", target.pid) for _ in range(10))))
+        target.stdin.write("enough\n")
+        target.stdin.flush()
+        assert target.stdout.readline() == "idle\n"
+        wait_until_asleep(target.pid)
+        idle = dump_json(world, "-p", target.pid)
+    finally:
+        target.kill()
+        target.communicate()
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(f"/tmp/perf-{target.pid}.map")
+    main = main_of(busy)
+    assert main["state"] in ("running", "runnable"), main
+    assert jit_frame(busy)["module"] == "[jit]" and "node::Start" in functions(main), main
+    assert re.search(r"busyNamedFunction .*\n\t\[jit\] \+0x[0-9a-f]+\n", text), text
+    main = main_of(idle)
+    assert main["file"] == "anon_inode:[eventpoll]" and "epoll" in main["syscall"], main
+    assert "uv_run" in functions(main), main
+    for thread in busy["threads"] + idle["threads"]:
+        assert "note" not in thread["frames"][-1], thread
+
+
+def test_a_dump_of_python(world):
+    """Of a thread that waits for a lock, one for a connection, and one in a sleep."""
+    script = ("import socket, sys, threading, time\n"
+              "lock, (one, two) = threading.Lock(), socket.socketpair()\n"
+              "lock.acquire()\n"
+              "for wait in lock.acquire, lambda: one.recv(1), lambda: time.sleep(60):\n"
+              "    threading.Thread(target=wait, daemon=True).start()\n"
+              "print(one.fileno(), flush=True)\n"
+              "sys.stdin.read()\n")
+    target = subprocess.Popen(["/usr/bin/python3", "-c", script], stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE, text=True)
+    try:
+        fd = int(target.stdout.readline())
+        wait_until_asleep(target.pid)
+        before = context_switches(target.pid)
+        threads = dump_json(world, "-p", target.pid)["threads"]
+        said = headers_of_all(dump(world, "-p", target.pid))
+        assert context_switches(target.pid) == before
+    finally:
+        target.kill()
+        target.communicate()
+    assert len(threads) == 4 and all("_start" in functions(thread) or "clone" in functions(
+        thread)[-1] for thread in threads), threads
+    texts = "\n".join(line.split("[", 1)[1] for line in said)
+    assert re.search(r"^futex 0x[0-9a-f]+, semaphore\]:$", texts, re.M), said
+    assert re.search(rf"^recvfrom fd {fd} socket:\[\d+\] unix stream\]:$", texts, re.M), said
+    assert re.search(r"^(clock_nanosleep|pselect6).*\]:$", texts, re.M), said
+    assert re.search(r"^read fd 0 pipe:\[\d+\]\]:$", texts, re.M), said
+
+
+@contextlib.contextmanager
+def serving(world, command, port):
+    """The server and its children, once it answers."""
+    server = subprocess.Popen(command, cwd=world.directory, stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL)
+    try:
+        wait_for(lambda: answers(port), command[0])
+        children = open(f"/proc/{server.pid}/task/{server.pid}/children").read().split()
+        yield server.pid, [int(pid) for pid in children]
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def test_a_dump_of_redis(world):
+    if not shutil.which("redis-server"):
+        raise Skip("no redis-server")
+    port = free_port()
+    command = ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", ""]
+    with serving(world, command, port) as (pid, _):
+        threads = dump_json(world, "-p", pid)["threads"]
+        text = dump(world, "-p", pid)
+    main = next(thread for thread in threads if thread["tid"] == pid)
+    assert "aeMain" in functions(main), main
+    # It wakes up ten times a second, and may do so when it is looked at.
+    assert main["state"] != "sleeping" or main["file"] == "anon_inode:[eventpoll]", main
+    waiting = [thread for thread in threads if thread["name"].startswith("bio_")]
+    assert len(waiting) == 3 and all("bioProcessBackgroundJobs" in functions(thread)
+                                     for thread in waiting), threads
+    assert len(re.findall(r'"bio_.*" \[futex 0x[0-9a-f]+, condition variable\]:$', text,
+                          re.M)) == 3, text
+
+
+def test_a_dump_of_nginx(world):
+    if not shutil.which("nginx", path=os.environ["PATH"] + ":/usr/sbin"):
+        raise Skip("no nginx")
+    port = free_port()
+    with open(world.path("nginx.conf"), "w") as file:
+        file.write(f"daemon off; pid {world.directory}/nginx.pid; worker_processes 1;\n"
+                   "error_log stderr; events {}\n"
+                   f"http {{ access_log off; server {{ listen 127.0.0.1:{port}; }} }}\n")
+    command = ["/usr/sbin/nginx", "-p", world.directory, "-c", world.path("nginx.conf")]
+    with serving(world, command, port) as (pid, workers):
+        wait_for(lambda: open(f"/proc/{pid}/task/{pid}/children").read(), "a worker")
+        worker = int(open(f"/proc/{pid}/task/{pid}/children").read().split()[0])
+        wait_until_asleep(pid, worker)
+        before = context_switches(worker)
+        threads = {thread["tid"]: thread
+                   for thread in dump_json(world, "-p", f"{pid},{worker}")["threads"]}
+        assert context_switches(worker) == before
+    assert threads[pid]["syscall"] == "rt_sigsuspend", threads[pid]
+    assert threads[worker]["syscall"] == "epoll_wait", threads[worker]
+    assert threads[worker]["file"] == "anon_inode:[eventpoll]", threads[worker]
+    for thread in threads.values():
+        assert "_start" in functions(thread) or "__libc_start" in functions(thread)[-1], thread
