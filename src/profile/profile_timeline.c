@@ -25,6 +25,17 @@ static int set_threads(struct fgprof_profile *profile, const struct timeline *ti
     return 0;
 }
 
+/* Those that are left out have no runs, and now no rows either. */
+static void remove_left_out(struct fgprof_profile *profile, const struct timeline *timeline)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < profile->timeline_count; i++) {
+        if (!timeline->threads[i].is_left_out)
+            profile->timelines[kept++] = profile->timelines[i];
+    }
+    profile->timeline_count = kept;
+}
+
 /* Samples that were told apart while sampling may be one now. */
 static void add_run(struct fgprof_profile *profile, struct profile_timeline *row,
                     const struct profile_run *run)
@@ -44,7 +55,8 @@ int profile_set_timelines(struct fgprof_profile *profile, const struct timeline 
     if (err || !profile->runs)
         return -ENOMEM;
     for (size_t i = 0; i < timeline->run_count; i++)
-        profile->timelines[timeline->runs[i].thread].run_count++;
+        profile->timelines[timeline->runs[i].thread].run_count +=
+            !timeline->threads[timeline->runs[i].thread].is_left_out;
     for (size_t i = 0; i < profile->timeline_count; i++) {
         profile->timelines[i].first_run = profile->run_count;
         profile->run_count += profile->timelines[i].run_count;
@@ -52,11 +64,14 @@ int profile_set_timelines(struct fgprof_profile *profile, const struct timeline 
     }
     for (size_t i = 0; i < timeline->run_count; i++) {
         const struct timeline_run *from = &timeline->runs[i];
+        if (timeline->threads[from->thread].is_left_out)
+            continue;
         bool is_known = !from->is_owed && from->sample != TIMELINE_NO_SAMPLE;
         const struct profile_run run = {is_known ? samples[from->sample] : PROFILE_NO_SAMPLE,
                                         from->time_ns};
         add_run(profile, &profile->timelines[from->thread], &run);
     }
+    remove_left_out(profile, timeline);
     profile->has_timelines = true;
     return 0;
 }

@@ -89,8 +89,10 @@ void timeline_book(struct timeline *timeline, struct timeline_cursor *cursor, ui
         return;
     if (!cursor->until_ns)
         cursor->begin_ns = cursor->until_ns = from_ns;
-    if (!cursor->thread_plus_1 && !begin_thread(timeline, cursor, tid)) {
+    if (!cursor->thread_plus_1 && (timeline->is_full || !begin_thread(timeline, cursor, tid))) {
         timeline->is_full = true;
+        for (unsigned i = 0; i < TIMELINE_ACCOUNTS; i++)
+            timeline->lost_ns += booked_ns[i];
         return;
     }
     if (from_ns > cursor->until_ns) {

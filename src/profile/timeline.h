@@ -11,8 +11,8 @@
  * the runs of the time between two looks follow each other, account by account, and stand where
  * they belong to within a tick for each account.
  *
- * All is bounded: at the most runs that are kept the timelines of all threads end, and what is
- * counted goes on. */
+ * All is bounded: at the most runs that are kept the timelines of all threads end, none begins, and
+ * what is counted goes on. */
 #ifndef FGPROF_PROFILE_TIMELINE_H
 #define FGPROF_PROFILE_TIMELINE_H
 
@@ -36,6 +36,7 @@ struct timeline_thread {
     uint32_t name;     /* its last one, in the recording's strings */
     uint64_t begin_ns; /* CLOCK_MONOTONIC */
     uint64_t lost_ns;  /* counted, but after the end of the timeline */
+    bool is_left_out;  /* it is not to be shown */
 };
 
 struct timeline {

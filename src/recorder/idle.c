@@ -21,6 +21,14 @@ static int compare_tids(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
+static bool is_idle(const struct recording *recording, uint32_t thread_id)
+{
+    pid_t tid = (pid_t)thread_id;
+    return recording->idle_tid_count &&
+           bsearch(&tid, recording->idle_tids, recording->idle_tid_count,
+                   sizeof *recording->idle_tids, compare_tids);
+}
+
 static void drop(struct recording *recording, struct counted_sample *sample)
 {
     uint32_t cut = recording->stacks.stacks[sample->stack].cut;
@@ -33,18 +41,27 @@ static void drop(struct recording *recording, struct counted_sample *sample)
     sample->count = sample->time_ns = 0;
 }
 
+static void leave_out_timelines(struct recording *recording)
+{
+    struct timeline *timeline = &recording->timeline;
+    for (size_t i = 0; i < timeline->thread_count; i++) {
+        struct timeline_thread *thread = &timeline->threads[i];
+        thread->is_left_out = is_idle(recording, thread->tid);
+        if (thread->is_left_out)
+            timeline->lost_ns -= thread->lost_ns;
+    }
+}
+
 void idle_drop(struct recording *recording, bool keeps_ids)
 {
     struct stack_table *stacks = &recording->stacks;
     if (recording->idle_tid_count)
         qsort(recording->idle_tids, recording->idle_tid_count, sizeof *recording->idle_tids,
               compare_tids);
+    leave_out_timelines(recording);
     for (size_t i = 0; i < stacks->sample_count; i++) {
         struct counted_sample *sample = &stacks->samples[i];
-        pid_t tid = (pid_t)sample->labels.tid;
-        if (recording->idle_tid_count &&
-            bsearch(&tid, recording->idle_tids, recording->idle_tid_count,
-                    sizeof *recording->idle_tids, compare_tids))
+        if (is_idle(recording, sample->labels.tid))
             drop(recording, sample);
         /* Those that are alike then are added up where they get their names. */
         if (!keeps_ids)

@@ -11,7 +11,7 @@
  * -ENOMEM. */
 int idle_note(struct recording *recording, const struct thread *thread);
 
-/* Drops the samples of those that were noted, if any thread was to be; then threads that were told
+/* Drops the samples and timelines of those that were noted, if any thread was to be; then threads that were told
  * apart only for that are not any more. */
 void idle_drop(struct recording *recording, bool keeps_ids);
 

@@ -9,7 +9,8 @@ import signal
 import time
 
 import webdriver
-from harness import PERIOD, Skip, alone, by_root, folded, wait_for, wait_until_sampling
+from harness import (PERIOD, Skip, alone, by_root, folded, wait_for, wait_until_asleep,
+                     wait_until_sampling)
 
 
 def recorded(world, *arguments, seconds=3):
@@ -104,6 +105,18 @@ def test_timeline_of_an_interrupted_recording(world):
     for profile in profiles:
         assert abs(sum(profile["weights"]) / 1e9 - elapsed) < 0.06, (profile["name"], stderr)
         assert profile["endValue"] - profile["startValue"] == sum(profile["weights"])
+
+
+def test_idle_threads_have_no_timeline(world):
+    with world.running("workers", 60, 1, 1) as target:
+        wait_until_asleep(target.pid, but=["spinning"])
+        for name in "idle.speedscope.json", "idle.fgprof":
+            world.attach(target, "--no-idle", "-o", world.path(name), duration="500ms")
+    converted = world.path("converted.speedscope.json")
+    assert world.fgprof("convert", world.path("idle.fgprof"), "-o", converted).returncode == 0
+    for path in world.path("idle.speedscope.json"), converted:
+        profiles = json.load(open(path))["profiles"]
+        assert [profile["name"].split("/")[0] for profile in profiles] == ["spinning"], path
 
 
 def imported(page, script, name, data):

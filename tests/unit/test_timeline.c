@@ -214,6 +214,22 @@ static void test_it_ends_at_its_limit(void **state)
     assert_int_equal(timeline->threads[1].lost_ns, 10);
 }
 
+static void test_none_begins_where_it_is_full(void **state)
+{
+    struct timeline *timeline = *state;
+    struct timeline_cursor first = {0}, second = {0};
+    timeline->runs_max = 1;
+    book(timeline, &first, 20, 0, 10);
+    timeline_give(timeline, &first, 0, RUNNING, 1);
+    timeline_give(timeline, &first, 0, ASLEEP, 2);
+    assert_true(timeline->is_full);
+    assert_int_equal(timeline->lost_ns, 20);
+    book(timeline, &second, 3, 2, 10);
+    timeline_give(timeline, &second, 0, RUNNING, 1);
+    assert_int_equal(timeline->thread_count, 1);
+    assert_int_equal(timeline->lost_ns, 35);
+}
+
 static void test_nothing_is_kept_unless_wanted(void **state)
 {
     (void)state;
@@ -239,6 +255,7 @@ int main(void)
         TEST(test_time_that_is_not_booked_is_a_gap),
         TEST(test_what_is_never_given_is_a_gap),
         TEST(test_it_ends_at_its_limit),
+        TEST(test_none_begins_where_it_is_full),
         cmocka_unit_test(test_nothing_is_kept_unless_wanted),
     };
     return cmocka_run_group_tests_name("timeline", tests, NULL, NULL);
