@@ -11,8 +11,8 @@
  * -ENOMEM. */
 int idle_note(struct recording *recording, const struct thread *thread);
 
-/* Drops the samples and timelines of those that were noted, if any thread was to be; then threads that were told
- * apart only for that are not any more. */
+/* Drops the samples and timelines of those that were noted, if any thread was to be; then threads
+ * that were told apart only for that are not any more. */
 void idle_drop(struct recording *recording, bool keeps_ids);
 
 #endif
