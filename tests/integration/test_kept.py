@@ -149,16 +149,6 @@ def test_a_recording_without_a_timeline(world):
     assert json.load(open(path))["profiles"]
 
 
-def test_processes_as_root_frames(world):
-    with world.running("states", 30) as one, world.running("states", 30) as two:
-        path = world.path("two.fgprof")
-        world.attach(one, "-p", two.pid, "-o", path, duration="300ms")
-    roots = {stack[0] for stack in folded(converted(world, path, "--processes"))}
-    assert roots == {f"fixture-states/{target.pid}" for target in (one, two)}, roots
-    for stack in folded(converted(world, path, "--processes", "--threads=tid")):
-        assert stack[0] in roots and re.search(r"/\d+$", stack[1]), stack
-
-
 def test_processes_are_shown_when_it_is_converted(world):
     path = world.path("family.fgprof")
     done = world.fgprof("run", "--children", "-o", path, "--", "sh", "-c", "sleep 0.5; exit 0")

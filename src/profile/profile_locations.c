@@ -1,0 +1,165 @@
+/* What stacks lead through: locations, the functions and lines that they are of, and mappings. */
+#include "profile/profile.h"
+#include "base/array.h"
+
+#include <errno.h>
+#include <string.h>
+
+static bool is_same_function(const void *owner, uint32_t item, const void *key)
+{
+    const struct fgprof_profile *profile = owner;
+    return memcmp(&profile->functions[item], key, sizeof *profile->functions) == 0;
+}
+
+int profile_add_function(struct fgprof_profile *profile, const char *name, const char *system_name,
+                         const char *file, uint32_t *ret_function)
+{
+    struct profile_function function;
+    if (strings_intern(&profile->strings, name, &function.name) ||
+        strings_intern(&profile->strings, system_name, &function.system_name) ||
+        strings_intern(&profile->strings, file, &function.file))
+        return -ENOMEM;
+    uint64_t hash = hash_bytes(&function, sizeof function, 0);
+    *ret_function =
+        index_find(&profile->function_index, hash, is_same_function, profile, &function);
+    if (*ret_function != INDEX_NONE)
+        return 0;
+    if (array_reserve((void **)&profile->functions, &profile->function_capacity,
+                      profile->function_count + 1, sizeof function) ||
+        index_add(&profile->function_index, hash, (uint32_t)profile->function_count))
+        return -ENOMEM;
+    *ret_function = (uint32_t)profile->function_count;
+    profile->functions[profile->function_count++] = function;
+    return 0;
+}
+
+int profile_add_mapping(struct fgprof_profile *profile, const struct profile_mapping *mapping,
+                        uint32_t *ret_mapping)
+{
+    for (size_t i = 0; i < profile->mapping_count; i++) {
+        const struct profile_mapping *known = &profile->mappings[i];
+        if (known->start == mapping->start && known->limit == mapping->limit &&
+            known->offset == mapping->offset && known->path == mapping->path &&
+            known->build_id == mapping->build_id) {
+            *ret_mapping = (uint32_t)i;
+            return 0;
+        }
+    }
+    if (array_reserve((void **)&profile->mappings, &profile->mapping_capacity,
+                      profile->mapping_count + 1, sizeof *mapping))
+        return -ENOMEM;
+    *ret_mapping = (uint32_t)profile->mapping_count;
+    profile->mappings[profile->mapping_count++] = *mapping;
+    return 0;
+}
+
+static bool is_same_location(const void *owner, uint32_t item, const void *key)
+{
+    const struct fgprof_profile *profile = owner;
+    const struct profile_location *known = &profile->locations[item], *sought = key;
+    return known->address == sought->address && known->mapping == sought->mapping &&
+           known->jit_function_plus_1 == sought->jit_function_plus_1 && !known->is_note &&
+           !known->is_kernel;
+}
+
+static int append_location(struct fgprof_profile *profile, const struct profile_location *location,
+                           uint32_t *ret_location)
+{
+    if (array_reserve((void **)&profile->locations, &profile->location_capacity,
+                      profile->location_count + 1, sizeof *location))
+        return -ENOMEM;
+    *ret_location = (uint32_t)profile->location_count;
+    profile->locations[profile->location_count++] = *location;
+    return 0;
+}
+
+static int add_location(struct fgprof_profile *profile, const struct profile_location *location,
+                        uint32_t *ret_location, bool *ret_is_new)
+{
+    uint64_t hash = hash_bytes(&location->address, sizeof location->address, location->mapping);
+    *ret_location = index_find(&profile->location_index, hash, is_same_location, profile, location);
+    *ret_is_new = *ret_location == INDEX_NONE;
+    if (!*ret_is_new)
+        return 0;
+    if (index_add(&profile->location_index, hash, (uint32_t)profile->location_count))
+        return -ENOMEM;
+    return append_location(profile, location, ret_location);
+}
+
+int profile_add_location(struct fgprof_profile *profile, uint64_t address, uint32_t mapping,
+                         uint32_t *ret_location, bool *ret_is_new)
+{
+    const struct profile_location location = {.address = address, .mapping = mapping};
+    return add_location(profile, &location, ret_location, ret_is_new);
+}
+
+int profile_add_jit_location(struct fgprof_profile *profile, uint64_t address, uint32_t mapping,
+                             uint32_t function, uint32_t *ret_location, bool *ret_is_new)
+{
+    const struct profile_location location = {
+        .address = address, .mapping = mapping, .jit_function_plus_1 = function + 1};
+    return add_location(profile, &location, ret_location, ret_is_new);
+}
+
+static bool is_same_kernel_function(const void *owner, uint32_t item, const void *key)
+{
+    const struct fgprof_profile *profile = owner;
+    const struct profile_location *known = &profile->locations[item];
+    const uint32_t *function = key;
+    return known->is_kernel && profile->lines[known->first_line].function == *function;
+}
+
+int profile_add_kernel_function(struct fgprof_profile *profile, const char *name,
+                                uint32_t *ret_location)
+{
+    struct profile_line line = {0};
+    struct profile_mapping kernel = {0};
+    struct profile_location location = {.is_kernel = true};
+    int err = profile_add_function(profile, name, name, "", &line.function);
+    if (err)
+        return err;
+    uint64_t hash = hash_bytes(&line.function, sizeof line.function, location.is_kernel);
+    *ret_location = index_find(&profile->location_index, hash, is_same_kernel_function, profile,
+                               &line.function);
+    if (*ret_location != INDEX_NONE)
+        return 0;
+    /* As perf and pprof call it. */
+    if (strings_intern(&profile->strings, "[kernel.kallsyms]", &kernel.path) ||
+        profile_add_mapping(profile, &kernel, &location.mapping) ||
+        index_add(&profile->location_index, hash, (uint32_t)profile->location_count))
+        return -ENOMEM;
+    err = append_location(profile, &location, ret_location);
+    return err ? err : profile_set_lines(profile, *ret_location, &line, 1);
+}
+
+int profile_add_note(struct fgprof_profile *profile, const char *text, uint32_t *ret_location)
+{
+    struct profile_line line = {0};
+    int err = profile_add_function(profile, text, text, "", &line.function);
+    if (err)
+        return err;
+    for (size_t i = 0; i < profile->location_count; i++) {
+        const struct profile_location *known = &profile->locations[i];
+        if (known->is_note && profile->lines[known->first_line].function == line.function) {
+            *ret_location = (uint32_t)i;
+            return 0;
+        }
+    }
+    struct profile_location note = {.mapping = PROFILE_NO_MAPPING, .is_note = true};
+    err = append_location(profile, &note, ret_location);
+    return err ? err : profile_set_lines(profile, *ret_location, &line, 1);
+}
+
+int profile_set_lines(struct fgprof_profile *profile, uint32_t location,
+                      const struct profile_line *lines, size_t count)
+{
+    if (array_reserve((void **)&profile->lines, &profile->line_capacity,
+                      profile->line_count + count, sizeof *lines))
+        return -ENOMEM;
+    for (size_t i = 0; i < count; i++)
+        profile->lines[profile->line_count + i] = lines[i];
+    profile->locations[location].first_line = (uint32_t)profile->line_count;
+    profile->locations[location].line_count = (uint32_t)count;
+    profile->line_count += count;
+    return 0;
+}
