@@ -71,7 +71,7 @@ size_t section_peek(struct section *section, uint64_t at, size_t wanted,
 bool section_number(struct section *section, uint64_t at, unsigned size, uint64_t *ret_number)
 {
     const unsigned char *bytes;
-    if (section_peek(section, at, size, &bytes) < size)
+    if (!size || section_peek(section, at, size, &bytes) < size)
         return false;
     *ret_number = 0;
     memcpy(ret_number, bytes, size);

@@ -34,7 +34,7 @@ void section_close(struct section *section);
 size_t section_peek(struct section *section, uint64_t at, size_t wanted,
                     const unsigned char **ret_bytes);
 
-/* A little-endian number of `size` bytes, at most 8. False where it is not there. */
+/* A little-endian number of `size` bytes, 1 to 8. False where it is not there. */
 bool section_number(struct section *section, uint64_t at, unsigned size, uint64_t *ret_number);
 
 /* The string at `at`, until the next call for this section; NULL where there is none. */

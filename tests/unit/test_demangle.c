@@ -221,7 +221,7 @@ static void append_doubling(char *symbol, int first)
     static const char digits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
     strcat(symbol, "1b");
     for (int level = 0, last = first - 1; level < 40; level++, last += 2) {
-        char reference[8], type[64];
+        char reference[16], type[64];
         snprintf(reference, sizeof reference, last < 36 ? "S%.0d%c_" : "S%d%c_", last / 36,
                  digits[last % 36]);
         snprintf(type, sizeof type, "3a%c%cI%s%sE", 'a' + level % 26, 'a' + level / 26, reference,
