@@ -198,7 +198,9 @@ def test_top_of_chosen_threads(world):
     with world.running("states", 60) as target, \
             top(world, target, "--thread", "^(locked|piped)$") as terminal:
         terminal.shows("threads 2:", "in_lock", "in_pipe")
-        terminal.press("T")
+        terminal.press("Th")
+        terminal.shows("this help")
+        terminal.press("h")
         terminal.shows("locked", "piped")
         assert "spinning" not in terminal.text(), terminal.text()
         terminal.press("q")
@@ -216,7 +218,9 @@ def test_top_of_processes_by_name_and_of_their_children(world):
         try:
             with top(world, None, "--pgrep", f"^{name}$", "--children") as terminal:
                 terminal.shows(f"^{name}$", "threads 2:")
-                terminal.press("T")
+                terminal.press("Th")
+                terminal.shows("this help")
+                terminal.press("h")  # whole redraws give whole rows
                 terminal.shows(str(target.pid), str(child), "clock_nanosleep")
                 terminal.press("q")
                 assert terminal.end() == 0
