@@ -38,6 +38,10 @@ def manual(world):
     return re.sub(".\b", "", done.stdout).replace("\u2010", "-").replace("\u2212", "-")
 
 
+def section(page, name):
+    return re.search(rf"^{name}\n(.*?)(?=^[A-Z])", page, re.S | re.M)[1]
+
+
 def test_help_is_one_screen_and_begins_with_examples(world):
     for command, text in all_help(world).items():
         lines = text.splitlines()
@@ -66,11 +70,12 @@ def script(path, text):
     os.chmod(path, 0o755)
 
 
-def test_examples_of_help_work(world):
+def test_examples_of_help_and_of_the_manual_page_work(world):
     """All of them are run; but `top`, which needs a terminal, only reads its options."""
-    texts = all_help(world).values()
-    lines = {line for text in texts for line in examples(text)}
+    lines = {line for text in all_help(world).values() for line in examples(text)}
     assert len(lines) >= 12, lines
+    lines |= set(re.findall(r"^ +(fgprof-c .*)$", section(manual(world), "EXAMPLES"), re.M))
+    assert len(lines) >= 20, lines
     directory = world.path("examples")
     os.mkdir(directory)
     os.symlink(world.program, directory + "/fgprof-c")
@@ -90,7 +95,7 @@ def test_examples_of_help_work(world):
                 line = re.sub(r"--pgrep '\S+'", "--pgrep '^fixture-states$'", line)
                 done = run_example(world, line, target.pid, directory)
             assert done.returncode == 0, (line, done)
-            written = re.findall(r"(?:-o |>)([\w.]+)(?= |$)", line)
+            written = re.findall(r"(?:-o |> ?)([\w.]+)(?= |$)", line)
             if written:
                 assert os.path.getsize(f"{directory}/{written[-1]}") > 30, line
             else:
@@ -112,7 +117,7 @@ def test_manual_page_has_every_option_and_format(world):
     said = world.fgprof("attach", "-p", "1", "-o", "x").stderr
     endings = re.search(r"\((.*)\)", said)[1].split()
     assert len(formats) >= 6 and len(endings) >= 9, said
-    listed = page.split("OUTPUT FORMATS")[-1]
+    listed = section(page, "OUTPUT FORMATS")
     for command, text in texts.items():
         if "--format" in text and command != "diff":  # which has two of them, and says so
             assert all(re.search(rf"\b{name} \(\.", text) for name in formats), (command, text)
