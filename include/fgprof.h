@@ -262,6 +262,7 @@ struct fgprof_function {
     const char *name;   /* NULL: not known, all such code of the module together */
     const char *module; /* its path, or as "[vdso]"; "" where there is none */
     uint64_t self_ns, total_ns;
+    uint64_t state_ns[FGPROF_STATE_COUNT]; /* total_ns in parts: what its thread did meanwhile */
 };
 
 /* The time of one thread in one state, system call and leaf function. */
@@ -276,9 +277,11 @@ struct fgprof_activity {
 };
 
 /* Rows of the samples that fgprof_profile_set_kept keeps, in no order, for the caller to free(3);
- * their strings are valid as long as the profile. -ENOMEM. */
-FGPROF_API int fgprof_profile_functions(const fgprof_profile *profile,
-                                        struct fgprof_function **ret_rows, size_t *ret_count);
+ * their strings are valid as long as the profile. `tids`, ascending: of these threads alone; NULL:
+ * of all. -ENOMEM. */
+FGPROF_API int fgprof_profile_functions(const fgprof_profile *profile, const pid_t *tids,
+                                        size_t tid_count, struct fgprof_function **ret_rows,
+                                        size_t *ret_count);
 FGPROF_API int fgprof_profile_activities(const fgprof_profile *profile,
                                          struct fgprof_activity **ret_rows, size_t *ret_count);
 

@@ -41,9 +41,9 @@ static const struct {
          "threads that wait are 400 %.\n"
          "\n"
          "Keys: s t n sort by self, total, name (again: last second or since start);\n"
-         "/ filter; T threads; i on a CPU only; arrows, PgUp, PgDn, Home scroll; space\n"
-         "holds the view; r counts from now; w writes the profile to a file; h help; q\n"
-         "quits.\n",
+         "T threads, Enter the marked one's functions, Esc all; / filter; x leaves out\n"
+         "idle threads; i on a CPU only; arrows, PgUp, PgDn, Home, End; space holds the\n"
+         "view; r counts from now; w writes the profile to a file; h help; q quits.\n",
          "Exit status: 0 it was shown, 1 it could not be, 2 bad command line.\n"},
     [COMMAND_DUMP] =
         {"dump -p PID[,PID...] [options]",

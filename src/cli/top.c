@@ -2,11 +2,10 @@
 #include "commands.h"
 #include "new_recorder.h"
 #include "targets.h"
-#include "top_screen.h"
+#include "top_keys.h"
+#include "top_source.h"
 #include "top_terminal.h"
-#include "top_write.h"
 
-#include <curses.h>
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -16,217 +15,66 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#define REDRAW_MS 250 /* a window that was resized is drawn anew after at most so long */
-#define KEY_ESCAPE 27
+#define RESIZE_MS 250 /* a window that was resized is drawn anew after at most so long */
 
 struct top {
     struct top_screen screen;
     struct top_source source;
     int signal_fd;
-    bool is_writing; /* the prompt is for a file's name, else for a filter */
-    bool must_quit;
+    struct top_keys keys;
     int error;
 };
 
-/* Takes what is new, unless the view is held. */
-static void take_view(struct top *top)
+/* The view is the newest. What came after the last whole second is too short to say much: at the
+ * end that second stays. */
+static void show_view(struct top_screen *screen, struct top_view *view)
+{
+    const struct top_choice *choice = &screen->choice;
+    struct top_view **old = screen->has_ended && screen->before ? &screen->now : &screen->before;
+    if (*old != screen->base)
+        top_view_free(*old);
+    if (old == &screen->before)
+        screen->before = screen->now;
+    screen->now = view;
+    if (choice->kept != FGPROF_KEPT_ALL || choice->tid || choice->hides_idle)
+        top_screen_count(screen);
+}
+
+/* Takes what is new, unless the view is held. Returns whether anything is. */
+static bool take_view(struct top *top)
 {
     struct top_screen *screen = &top->screen;
     bool has_ended;
     if (screen->is_held)
-        return;
+        return false;
     struct top_view *view = top_source_take(&top->source, &has_ended, &top->error);
+    bool is_new = view || has_ended != screen->has_ended;
     screen->has_ended = has_ended;
-    if (!view)
-        return;
-    if (screen->is_on_cpu_only && top_view_count(view, FGPROF_KEPT_ON_CPU)) {
-        top_view_free(view);
-        return;
-    }
-    /* What came after the last whole second is too short to say much: the second stays. */
-    if (has_ended && screen->before) {
-        if (screen->now != screen->base)
-            top_view_free(screen->now);
-        screen->now = view;
-        return;
-    }
-    if (screen->before != screen->base)
-        top_view_free(screen->before);
-    screen->before = screen->now;
-    screen->now = view;
-}
-
-static void reset(struct top_screen *screen)
-{
-    if (screen->base != screen->before && screen->base != screen->now)
-        top_view_free(screen->base);
-    screen->base = screen->now;
-}
-
-static void toggle_on_cpu(struct top_screen *screen)
-{
-    struct top_view *views[] = {screen->now, screen->before, screen->base};
-    screen->is_on_cpu_only = !screen->is_on_cpu_only;
-    for (size_t i = 0; i < 3; i++) {
-        if (views[i])
-            top_view_count(views[i], screen->is_on_cpu_only ? FGPROF_KEPT_ON_CPU : FGPROF_KEPT_ALL);
-    }
-}
-
-static void set_filter(struct top_screen *screen)
-{
-    char why[128];
-    if (screen->has_filter)
-        regfree(&screen->filter);
-    screen->has_filter = false;
-    screen->scroll = 0;
-    if (!*screen->input)
-        return;
-    int err = regcomp(&screen->filter, screen->input, REG_EXTENDED | REG_NOSUB);
-    if (err) {
-        regerror(err, &screen->filter, why, sizeof why);
-        snprintf(screen->message, sizeof screen->message, "no filter: %s", why);
-        return;
-    }
-    screen->has_filter = true;
-    snprintf(screen->filter_text, sizeof screen->filter_text, "%.*s",
-             (int)sizeof screen->filter_text - 1, screen->input);
-}
-
-static void answer_prompt(struct top *top, int key)
-{
-    struct top_screen *screen = &top->screen;
-    size_t length = strlen(screen->input);
-    if (key == KEY_ESCAPE) {
-        screen->prompt = NULL;
-    } else if (key == '\r' || key == '\n' || key == KEY_ENTER) {
-        screen->prompt = NULL;
-        if (!top->is_writing)
-            set_filter(screen);
-        else if (*screen->input)
-            top_write(screen->now->profile, screen->input, screen->message, sizeof screen->message);
-    } else if ((key == KEY_BACKSPACE || key == 127 || key == '\b') && length) {
-        /* A character of several bytes goes whole: the bytes behind its first are 10xxxxxx. */
-        while (--length && ((unsigned char)screen->input[length] & 0xc0) == 0x80) {
-        }
-        screen->input[length] = '\0';
-    } else if (key >= ' ' && key < 256 && key != 127 && length + 1 < sizeof screen->input) {
-        screen->input[length] = (char)key;
-        screen->input[length + 1] = '\0';
-    }
-}
-
-static void ask(struct top *top, const char *prompt, bool is_writing)
-{
-    top->screen.prompt = prompt;
-    top->screen.input[0] = '\0';
-    top->is_writing = is_writing;
-}
-
-static void sort_by(struct top_screen *screen, enum top_sort sort)
-{
-    screen->order.since_start =
-        sort != TOP_BY_NAME && screen->order.sort == sort && !screen->order.since_start;
-    screen->order.sort = sort;
-    screen->scroll = 0;
-}
-
-static void scroll_by(struct top_screen *screen, long rows)
-{
-    bool is_before_first = rows < 0 && (size_t)-rows > screen->scroll;
-    screen->scroll = is_before_first ? 0 : screen->scroll + (size_t)rows;
-}
-
-static void take_key(struct top *top, int key)
-{
-    struct top_screen *screen = &top->screen;
-    long page = (long)top_screen_rows();
-    screen->message[0] = '\0';
-    switch (key) {
-    case 'q':
-        top->must_quit = true;
-        break;
-    case 's':
-        sort_by(screen, TOP_BY_SELF);
-        break;
-    case 't':
-        sort_by(screen, TOP_BY_TOTAL);
-        break;
-    case 'n':
-        sort_by(screen, TOP_BY_NAME);
-        break;
-    case '/':
-    case 'f':
-        ask(top, "filter (a regular expression; empty: none): ", false);
-        break;
-    case 'w':
-        if (screen->now)
-            ask(top, "write to file (.folded .pb.gz ...): ", true);
-        break;
-    case 'T':
-        screen->shows_threads = !screen->shows_threads;
-        screen->scroll = 0;
-        break;
-    case 'i':
-        toggle_on_cpu(screen);
-        break;
-    case 'h':
-    case '?':
-        screen->shows_help = !screen->shows_help;
-        break;
-    case ' ':
-        screen->is_held = !screen->is_held;
-        break;
-    case 'r':
-        reset(screen);
-        break;
-    case KEY_UP:
-    case KEY_DOWN:
-        scroll_by(screen, key == KEY_UP ? -1 : 1);
-        break;
-    case KEY_PPAGE:
-    case KEY_NPAGE:
-        scroll_by(screen, key == KEY_PPAGE ? -page : page);
-        break;
-    case KEY_HOME:
-        screen->scroll = 0;
-        break;
-    default:
-        break;
-    }
-}
-
-static void take_keys(struct top *top)
-{
-    int key;
-    while (!top->must_quit && (key = getch()) != ERR) {
-        if (key == KEY_RESIZE)
-            continue;
-        if (top->screen.prompt)
-            answer_prompt(top, key);
-        else
-            take_key(top, key);
-    }
+    if (view)
+        show_view(screen, view);
+    return is_new;
 }
 
 /* Until it is to end. Returns the signal that ended it, or 0. */
 static int show(struct top *top)
 {
-    while (!top->must_quit && !top->error) {
-        take_view(top);
-        top_screen_draw(&top->screen);
+    top_screen_draw(&top->screen);
+    while (!top->keys.must_quit && !top->error) {
+        if (take_view(top))
+            top_screen_draw(&top->screen);
         struct pollfd files[] = {
             {.fd = STDIN_FILENO, .events = POLLIN},
             {.fd = top->screen.is_held ? -1 : top->source.wake_fd, .events = POLLIN},
             {.fd = top->signal_fd, .events = POLLIN}};
-        poll(files, 3, REDRAW_MS);
+        poll(files, 3, RESIZE_MS);
         struct signalfd_siginfo info;
         if (read(top->signal_fd, &info, sizeof info) == (ssize_t)sizeof info)
             return (int)info.ssi_signo;
         /* The terminal is gone. */
         if (files[0].revents & (POLLHUP | POLLERR | POLLNVAL))
             return SIGHUP;
-        take_keys(top);
+        while (!top->keys.must_quit && top_keys_take(&top->keys, &top->screen))
+            top_screen_draw(&top->screen);
     }
     return 0;
 }
@@ -254,8 +102,7 @@ static void free_views(struct top_screen *screen)
         top_view_free(screen->base);
     top_view_free(screen->before);
     top_view_free(screen->now);
-    if (screen->has_filter)
-        regfree(&screen->filter);
+    top_filter_free(&screen->filter);
 }
 
 /* Returns whether it was shown. */
@@ -277,13 +124,29 @@ static bool run(struct top *top, fgprof_recorder *recorder)
     return !err;
 }
 
+/* "" where it can't be read. */
+static void read_name(pid_t pid, char *name, size_t bytes)
+{
+    char path[40];
+    *name = '\0';
+    snprintf(path, sizeof path, "/proc/%d/comm", (int)pid);
+    FILE *file = fopen(path, "re");
+    if (file && fgets(name, (int)bytes, file))
+        name[strcspn(name, "\n")] = '\0';
+    if (file)
+        fclose(file);
+}
+
 /* Of the header: what was asked for. */
 static void name_target(const struct cli_options *options, char *name, size_t name_bytes)
 {
     size_t used = 0;
-    for (size_t i = 0; i < options->pid_count && used < name_bytes; i++)
-        used += (size_t)snprintf(name + used, name_bytes - used, "%s%d", i ? "," : "pid ",
+    for (size_t i = 0; i < options->pid_count && used < name_bytes; i++) {
+        char process[32];
+        read_name(options->pids[i], process, sizeof process);
+        used += (size_t)snprintf(name + used, name_bytes - used, "%s%s %d", i ? ", " : "", process,
                                  (int)options->pids[i]);
+    }
     if (options->pgrep && used < name_bytes)
         snprintf(name + used, name_bytes - used, "%s%s", used ? " and " : "", options->pgrep);
 }

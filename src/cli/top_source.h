@@ -2,18 +2,9 @@
 #ifndef FGPROF_CLI_TOP_SOURCE_H
 #define FGPROF_CLI_TOP_SOURCE_H
 
-#include "fgprof.h"
+#include "top_view.h"
 
 #include <pthread.h>
-
-/* The profile so far, and its rows. */
-struct top_view {
-    fgprof_profile *profile;
-    struct fgprof_function *functions; /* by name and module */
-    size_t function_count;
-    struct fgprof_activity *activities; /* by thread and the rest */
-    size_t activity_count;
-};
 
 struct top_source {
     fgprof_recorder *recorder;
@@ -32,19 +23,10 @@ void top_source_enable(struct top_source *source, fgprof_options *options);
 /* Starts sampling. Returns 0 or a negative errno. */
 int top_source_start(struct top_source *source, fgprof_recorder *recorder);
 
-/* The newest view, the caller's; NULL where there is none that was not taken. */
+/* The newest view, of all samples, the caller's; NULL where there is none that was not taken. */
 struct top_view *top_source_take(struct top_source *source, bool *ret_has_ended, int *ret_error);
 
 /* Ends sampling and waits for the end. */
 void top_source_stop(struct top_source *source);
-
-/* Sums it up anew, of the samples that `kept` says. Returns 0 or -ENOMEM, and then the view is as
- * it was. */
-int top_view_count(struct top_view *view, enum fgprof_kept kept);
-void top_view_free(struct top_view *view);
-
-/* The order of rows. */
-int top_compare_functions(const struct fgprof_function *left, const struct fgprof_function *right);
-int top_compare_activities(const struct fgprof_activity *left, const struct fgprof_activity *right);
 
 #endif

@@ -54,9 +54,9 @@ static void sort(struct top_function *rows, size_t count, struct top_order order
               order.since_start ? compare_total_since_start : compare_total);
 }
 
-static bool matches(const regex_t *filter, const char *text)
+static bool matches(const struct top_filter *filter, const char *text)
 {
-    return !filter || regexec(filter, text ? text : "", 0, NULL, 0) == 0;
+    return !filter || top_filter_matches(filter, text);
 }
 
 /* More than it was; less it can be only by a rounding or another name for the same code. */
@@ -77,8 +77,8 @@ static const struct fgprof_function *next_function(const struct top_view *view, 
 }
 
 int top_functions(const struct top_view *now, const struct top_view *before,
-                  const struct top_view *base, const regex_t *filter, struct top_order order,
-                  struct top_function **ret_rows, size_t *ret_count)
+                  const struct top_view *base, const struct top_filter *filter,
+                  struct top_order order, struct top_function **ret_rows, size_t *ret_count)
 {
     const struct fgprof_function none = {0};
     struct top_function *rows = calloc(now->function_count + 1, sizeof *rows);
@@ -99,6 +99,8 @@ int top_functions(const struct top_view *now, const struct top_view *before,
             .self_ns = more(row->self_ns, first->self_ns),
             .total_ns = more(row->total_ns, first->total_ns),
         };
+        for (size_t state = 0; state < FGPROF_STATE_COUNT; state++)
+            made.recent_state_ns[state] = more(row->state_ns[state], old->state_ns[state]);
         if (made.total_ns && (matches(filter, made.name) || matches(filter, made.module)))
             rows[count++] = made;
     }
@@ -132,8 +134,9 @@ static void add_activity(struct top_thread *row, const struct fgprof_activity *a
     row->module = activity->module;
 }
 
-int top_threads(const struct top_view *now, const struct top_view *before, const regex_t *filter,
-                struct top_thread **ret_rows, size_t *ret_count)
+int top_threads(const struct top_view *now, const struct top_view *before,
+                const struct top_filter *filter, bool hides_idle, struct top_thread **ret_rows,
+                size_t *ret_count)
 {
     struct top_thread *rows = calloc(now->activity_count + 1, sizeof *rows);
     size_t count = 0, place = 0, kept = 0;
@@ -155,7 +158,9 @@ int top_threads(const struct top_view *now, const struct top_view *before, const
         add_activity(&rows[count - 1], activity, recent_ns);
     }
     for (size_t i = 0; i < count; i++) {
-        if (matches(filter, rows[i].name) || matches(filter, rows[i].function))
+        bool is_shown = !hides_idle || top_view_is_busy(now, rows[i].tid);
+        if (is_shown && (matches(filter, rows[i].name) || matches(filter, rows[i].function) ||
+                         matches(filter, rows[i].syscall)))
             rows[kept++] = rows[i];
     }
     qsort(rows, kept, sizeof *rows, compare_threads);

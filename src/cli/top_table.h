@@ -2,9 +2,8 @@
 #ifndef FGPROF_CLI_TOP_TABLE_H
 #define FGPROF_CLI_TOP_TABLE_H
 
-#include "top_source.h"
-
-#include <regex.h>
+#include "top_filter.h"
+#include "top_view.h"
 
 enum top_sort { TOP_BY_SELF, TOP_BY_TOTAL, TOP_BY_NAME };
 
@@ -16,6 +15,7 @@ struct top_order {
 struct top_function {
     const char *name, *module;
     uint64_t recent_self_ns, recent_total_ns, self_ns, total_ns;
+    uint64_t recent_state_ns[FGPROF_STATE_COUNT]; /* recent_total_ns in parts */
 };
 
 struct top_thread {
@@ -29,11 +29,12 @@ struct top_thread {
 
 /* Recent is what `now` has more than `before`; since the start, more than `base`. Either may be
  * NULL, for nothing. Rows without any time are left out, and such as `filter`, unless NULL, does
- * not match. The caller frees the rows. Return 0 or -ENOMEM. */
+ * not match; idle threads where wished. The caller frees the rows. Return 0 or -ENOMEM. */
 int top_functions(const struct top_view *now, const struct top_view *before,
-                  const struct top_view *base, const regex_t *filter, struct top_order order,
-                  struct top_function **ret_rows, size_t *ret_count);
-int top_threads(const struct top_view *now, const struct top_view *before, const regex_t *filter,
-                struct top_thread **ret_rows, size_t *ret_count);
+                  const struct top_view *base, const struct top_filter *filter,
+                  struct top_order order, struct top_function **ret_rows, size_t *ret_count);
+int top_threads(const struct top_view *now, const struct top_view *before,
+                const struct top_filter *filter, bool hides_idle, struct top_thread **ret_rows,
+                size_t *ret_count);
 
 #endif

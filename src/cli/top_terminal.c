@@ -1,4 +1,5 @@
 #include "top_terminal.h"
+#include "top_states.h"
 
 #include <curses.h>
 #include <locale.h>
@@ -68,6 +69,7 @@ bool top_terminal_open(void)
     if (has_colors()) {
         start_color();
         use_default_colors();
+        top_states_set_colours();
     }
     return true;
 }

@@ -97,6 +97,16 @@ static const uint32_t *functions_at(const struct fgprof_profile *profile,
     return at->line_count ? &functions->of_line[at->first_line] : &functions->of_location[location];
 }
 
+static enum fgprof_state state_of(uint32_t thread_state)
+{
+    static const enum fgprof_state states[THREAD_STATE_COUNT] = {
+        [THREAD_UNKNOWN] = FGPROF_STATE_UNKNOWN,         [THREAD_RUNNING] = FGPROF_STATE_RUNNING,
+        [THREAD_RUNNABLE] = FGPROF_STATE_RUNNABLE,       [THREAD_SLEEPING] = FGPROF_STATE_WAITING,
+        [THREAD_UNINTERRUPTIBLE] = FGPROF_STATE_WAITING, [THREAD_STOPPED] = FGPROF_STATE_STOPPED,
+    };
+    return states[thread_state];
+}
+
 /* `counted`: by function, the last sample that it was counted for, + 1. */
 static void add_sample(const struct fgprof_profile *profile, const struct functions *functions,
                        size_t sample_number, size_t *counted, struct fgprof_function *rows)
@@ -114,6 +124,7 @@ static void add_sample(const struct fgprof_profile *profile, const struct functi
                 continue;
             counted[at[j]] = sample_number + 1;
             rows[at[j]].total_ns += sample->time_ns;
+            rows[at[j]].state_ns[state_of(sample->state)] += sample->time_ns;
         }
     }
 }
@@ -123,8 +134,22 @@ static const char *name_of(const struct fgprof_profile *profile, const struct fu
     return key->name == NO_NAME ? NULL : strings_get(&profile->strings, key->name);
 }
 
-int fgprof_profile_functions(const fgprof_profile *profile, struct fgprof_function **ret_rows,
-                             size_t *ret_count)
+static int compare_tids(const void *a, const void *b)
+{
+    const pid_t *left = a, *right = b;
+    return (*left > *right) - (*left < *right);
+}
+
+static bool is_wanted(const struct fgprof_profile *profile, const struct profile_sample *sample,
+                      const pid_t *tids, size_t tid_count)
+{
+    pid_t tid = (pid_t)sample->tid;
+    return profile_keeps(profile, sample) &&
+           (!tids || (tid_count && bsearch(&tid, tids, tid_count, sizeof tid, compare_tids)));
+}
+
+int fgprof_profile_functions(const fgprof_profile *profile, const pid_t *tids, size_t tid_count,
+                             struct fgprof_function **ret_rows, size_t *ret_count)
 {
     struct functions functions;
     int err = functions_number(profile, &functions);
@@ -138,7 +163,7 @@ int fgprof_profile_functions(const fgprof_profile *profile, struct fgprof_functi
             rows[i].module = strings_get(&profile->strings, functions.keys[i].module);
         }
         for (size_t i = 0; i < profile->sample_count; i++) {
-            if (profile_keeps(profile, &profile->samples[i]))
+            if (is_wanted(profile, &profile->samples[i], tids, tid_count))
                 add_sample(profile, &functions, i, counted, rows);
         }
         *ret_rows = rows;
@@ -171,16 +196,6 @@ static bool is_same_activity(const void *owner, uint32_t item, const void *key)
     return known->tid == sought->tid && known->thread_name == sought->thread_name &&
            known->state == sought->state && known->syscall_name == sought->syscall_name &&
            known->function == sought->function;
-}
-
-static enum fgprof_state state_of(uint32_t thread_state)
-{
-    static const enum fgprof_state states[THREAD_STATE_COUNT] = {
-        [THREAD_UNKNOWN] = FGPROF_STATE_UNKNOWN,         [THREAD_RUNNING] = FGPROF_STATE_RUNNING,
-        [THREAD_RUNNABLE] = FGPROF_STATE_RUNNABLE,       [THREAD_SLEEPING] = FGPROF_STATE_WAITING,
-        [THREAD_UNINTERRUPTIBLE] = FGPROF_STATE_WAITING, [THREAD_STOPPED] = FGPROF_STATE_STOPPED,
-    };
-    return states[thread_state];
 }
 
 /* There is room for a row for each sample. */

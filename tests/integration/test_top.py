@@ -13,9 +13,9 @@ import termios
 import time
 
 from harness import folded, has, wait_for
+from screen import Screen
 
 ENTERS, LEAVES = b"\x1b[?1049h", b"\x1b[?1049l"  # xterm's other screen
-SEQUENCE = re.compile(rb"\x1b(\[[0-9;?]*[A-Za-z]|\([A-Z0-9]|[=>])")
 
 
 class Terminal:
@@ -23,6 +23,7 @@ class Terminal:
 
     def __init__(self, world, *arguments, term="xterm", rows=40, columns=120):
         self.side, other = pty.openpty()
+        self.screen = Screen(rows, columns)
         self.other = other  # kept, so that its modes can be asked for at the end
         self.resize(rows, columns)
         self.before = termios.tcgetattr(other)
@@ -37,23 +38,32 @@ class Terminal:
             env={**os.environ, "TERM": term, "LC_ALL": "C.UTF-8"})
 
     def resize(self, rows, columns):
+        self.screen.resize(rows, columns)
         fcntl.ioctl(self.side, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     def read(self):
         while select.select([self.side], [], [], 0.02)[0]:
-            self.drawn += os.read(self.side, 65536)
+            data = os.read(self.side, 65536)
+            self.drawn += data
+            self.screen.feed(data)
         return self.drawn
 
+    def lines(self):
+        self.read()
+        return self.screen.lines()
+
     def text(self):
-        return SEQUENCE.sub(b" ", self.read()).decode(errors="replace")
+        return "\n".join(self.lines())
 
     def shows(self, *words):
-        wait_for(lambda: all(word in self.text() for word in words), f"{words} on the screen")
+        wait_for(lambda: all(word in self.text() for word in words), f"{words} on\n{self.text()}")
+
+    def hides(self, *words):
+        wait_for(lambda: not any(word in self.text() for word in words),
+                 f"no {words} on\n{self.text()}")
 
     def press(self, keys):
-        """Presses keys; what was drawn before is forgotten."""
         self.read()
-        self.drawn = b""
         os.write(self.side, keys.encode())
 
     def end(self):
@@ -63,6 +73,10 @@ class Terminal:
             return self.sampler.poll() is not None
         wait_for(has_ended, "the end")
         assert termios.tcgetattr(self.other) == self.before, "modes are not restored"
+        if ENTERS in self.drawn:
+            assert self.drawn.rindex(LEAVES) > self.drawn.rindex(ENTERS)
+            shown = max(self.drawn.rfind(b"\x1b[?25h"), self.drawn.rfind(b"\x1b[?12l\x1b[?25h"))
+            assert shown > self.drawn.rfind(b"\x1b[?25l"), "the cursor is still hidden"
         return self.sampler.returncode
 
 
@@ -82,50 +96,162 @@ def top(world, target, *arguments, **options):
         os.close(terminal.other)
 
 
-def row(terminal, name):
-    """The last drawn numbers before a function's name."""
-    found = re.findall(r"(\d+\.\d) +(\d+\.\d) +(\d+\.\d\d) +(\d+\.\d\d) +" + name + r"\b",
-                       terminal.text())
-    return [float(number) for number in found[-1]] if found else None
+ROW = re.compile(r" *(\d+\.\d) +(\d+\.\d) ([#=.T? ]{8}) +(\d+\.\d\d) +(\d+\.\d\d) (\S+)")
+
+
+def rows(terminal):
+    """By function: SELF%, TOTAL%, states, SELF s, TOTAL s; in the order of the screen."""
+    found = {}
+    for line in terminal.lines():
+        match = ROW.match(line)
+        if match:
+            self_percent, total_percent, states, self_s, total_s, name = match.groups()
+            found[name] = (float(self_percent), float(total_percent), states, float(self_s),
+                           float(total_s))
+    return found
 
 
 def test_top_shows_functions_of_known_shares(world):
     with world.running("states", 60) as target, top(world, target) as terminal:
         terminal.shows("in_sleep", "in_spin", "in_lock", "in_pipe", "threads 5:")
-        # Whole redraws give whole rows; by then a second has passed.
-        time.sleep(2)
+
+        def sleepers_have_all_of_a_thread():
+            shown = rows(terminal)
+            return all(name in shown and 90 <= shown[name][1] <= 110 and shown[name][4] > 1
+                       for name in ("in_sleep", "in_lock", "in_pipe"))
+        wait_for(sleepers_have_all_of_a_thread, "three that sleep")
+        shown = rows(terminal)
         for name in ("in_sleep", "in_lock", "in_pipe"):
-            terminal.press("h")
-            terminal.shows("this help")
-            terminal.press("h")
-            wait_for(lambda: row(terminal, name), name)
-            self_percent, total_percent, self_s, total_s = row(terminal, name)
-            assert self_percent < 5 and self_s < 0.5, row(terminal, name)
-            assert 60 <= total_percent <= 140 and total_s > 1, row(terminal, name)
+            assert shown[name][0] < 5 and shown[name][3] < 0.5, shown[name]
+            assert shown[name][2] == "........", shown[name]
+        wait_for(lambda: re.fullmatch("[#=]{8}", rows(terminal).get("in_spin", ("", "", ""))[2]),
+                 "one that has or wants a CPU")
         terminal.press("q")
         assert terminal.end() == 0
-        assert LEAVES in terminal.drawn
 
 
-def test_top_keys_sort_and_filter(world):
+def test_top_sorts(world):
+    with world.running("states", 60) as target, top(world, target) as terminal:
+        names = ["in_lock", "in_pipe", "in_sleep", "in_spin"]
+        terminal.shows(*names)
+        terminal.press("/^in_\rn")
+        wait_for(lambda: list(rows(terminal)) == names, "order by name")
+        for key, column in (("s", 0), ("s", 3), ("t", 1), ("t", 4)):
+            terminal.press(key)
+
+            def is_sorted():
+                values = [row[column] for row in rows(terminal).values()]
+                return len(values) >= 3 and values == sorted(values, reverse=True)
+            wait_for(is_sorted, f"order by column {column}")
+
+
+def test_top_filters(world):
     with world.running("states", 60) as target, top(world, target) as terminal:
         terminal.shows("in_sleep", "in_pipe")
         terminal.press("/^in_p\r")
-        terminal.shows("filter: ^in_p")
-        terminal.press("h")
-        terminal.shows("this help")
-        terminal.press("h")
-        terminal.shows("in_pipe")
-        assert "in_sleep" not in terminal.text()
-        terminal.press("/in_\rn")
-        terminal.press("h")
-        terminal.shows("this help")
-        terminal.press("h")
-        terminal.shows("in_lock", "in_pipe", "in_sleep", "in_spin")
-        names = re.findall(r"in_[a-z]+", terminal.text().split("FUNCTION")[-1])
-        assert names[:4] == ["in_lock", "in_pipe", "in_sleep", "in_spin"], names
-        terminal.press("/\rT")
+        terminal.hides("in_sleep")
+        terminal.shows("filter: ^in_p", "in_pipe")
+        # No regular expression, and so text.
+        terminal.press("/[\r")
+        terminal.hides("in_pipe")
+        terminal.shows("filter: [", "looked for as text")
+        # A slip of the keys is taken back, an answer given up leaves what was.
+        terminal.press("/in_pX\x7fi\r")
+        terminal.shows("filter: in_pi", "in_pipe")
+        terminal.press("/zzz")
+        terminal.shows(": zzz")
+        terminal.press("\x1b")
+        terminal.hides("zzz")
+        terminal.shows("filter: in_pi", "in_pipe")
+        terminal.press("/\r")
+        terminal.hides("filter:")
+        terminal.shows("in_sleep")
+
+
+def test_top_shows_threads_and_one_threads_functions(world):
+    with world.running("states", 60) as target, top(world, target) as terminal:
+        terminal.shows("in_sleep", "in_pipe")
+        terminal.press("T")
         terminal.shows("RUNNABLE%", "locked", "futex", "clock_nanosleep")
+        terminal.press("/futex\r")
+        terminal.hides("clock_nanosleep")
+        terminal.press("\r")
+        terminal.shows("functions of thread", "locked")
+        terminal.press("/\r")
+        terminal.shows("in_lock")
+        terminal.hides("in_sleep", "in_pipe")
+        terminal.press("\x1b")
+        terminal.shows("functions of all threads", "in_lock", "in_sleep", "in_pipe")
+
+
+def test_top_leaves_out_waiting_and_idle_threads(world):
+    with world.running("states", 60) as target, top(world, target) as terminal:
+        terminal.shows("in_sleep", "in_spin")
+        terminal.press("i")
+        terminal.shows("on CPU only", "in_spin")
+        terminal.hides("in_sleep", "in_lock", "in_pipe")
+        terminal.press("i")
+        terminal.shows("in_sleep")
+        terminal.press("x")
+        terminal.shows("all threads but idle", "in_spin")
+        terminal.hides("in_sleep", "in_lock", "in_pipe")
+        terminal.press("x")
+        terminal.shows("in_sleep")
+
+
+def test_top_holds_and_counts_anew(world):
+    with world.running("states", 60) as target, top(world, target) as terminal:
+        wait_for(lambda: rows(terminal).get("in_sleep", [0] * 5)[4] >= 2, "two seconds")
+        terminal.press(" ")
+        terminal.shows("HELD")
+        held = rows(terminal)["in_sleep"][4]
+        time.sleep(1.5)  # in which two views come
+        assert rows(terminal)["in_sleep"][4] == held
+        terminal.press(" ")
+        terminal.hides("HELD")
+        wait_for(lambda: rows(terminal)["in_sleep"][4] > held, "it goes on")
+        before = rows(terminal)["in_sleep"][4]
+        terminal.press("r")
+        wait_for(lambda: rows(terminal).get("in_sleep", [0] * 5)[4] < before, "less than before")
+        terminal.shows("in_sleep")
+
+
+def test_top_scrolls(world):
+    with world.running("states", 60) as target, top(world, target, rows=12) as terminal:
+        terminal.shows("rows 1-6 of")
+        terminal.press("n")  # the order is the same from now on
+        for keys, first in (("\x1bOB", 2), ("\x1bOB\x1bOB", 4), ("\x1bOA", 3), ("\x1b[6~", 9),
+                            ("\x1b[5~", 3), ("\x1bOH", 1)):
+            terminal.press(keys)
+            terminal.shows(f"rows {first}-")
+        terminal.press("\x1bOF")
+        wait_for(lambda: re.search(r"-(\d+) of \1$", terminal.text(), re.MULTILINE), "the end")
+        terminal.press("T\x1bOB\x1bOB\r")
+        terminal.shows("functions of thread")
+
+
+def test_top_help_names_all_keys(world):
+    with world.running("states", 60) as target, top(world, target, rows=24, columns=80) as terminal:
+        terminal.shows("in_sleep")
+        terminal.press("h")
+        terminal.shows("s t n", "/ f", "T  ", "Enter", "Esc", "x  ", "i  ", "r  ", "w  ", "space",
+                       "PgDn", "h ?", "q  quit")
+        assert "~" not in terminal.text()
+        terminal.press("\x1b")
+        terminal.shows("in_sleep")
+
+
+def test_top_has_room_for_names_in_small_windows(world):
+    with world.running("states", 60) as target:
+        for size in ((24, 80), (10, 40), (60, 200)):
+            with top(world, target, rows=size[0], columns=size[1]) as terminal:
+                terminal.shows("in_")
+                terminal.press("/in_\r")
+                terminal.shows("in_sleep", "in_lock")
+                terminal.press("T/\r")
+                terminal.shows("locked")
+                terminal.press("q")
+                assert terminal.end() == 0
 
 
 def test_top_survives_resizing(world):
@@ -152,7 +278,33 @@ def test_top_restores_the_terminal_after_signals(world):
                 assert ENTERS in terminal.drawn
                 terminal.sampler.send_signal(number)
                 terminal.end()
-                assert terminal.drawn.rindex(LEAVES) > terminal.drawn.rindex(ENTERS)
+
+
+def test_top_ends_at_control_c(world):
+    with world.running("states", 60) as target, top(world, target) as terminal:
+        terminal.shows("in_sleep")
+        terminal.press("\x03")
+        assert terminal.end() == 0
+
+
+def test_top_ends_when_its_terminal_is_gone(world):
+    with world.running("states", 60) as target, top(world, target) as terminal:
+        terminal.shows("in_sleep")
+        os.close(terminal.other)
+        os.close(terminal.side)
+        terminal.sampler.wait(timeout=20)
+        # For whoever closes them.
+        terminal.side, terminal.other = os.open("/dev/null", os.O_RDWR), os.open("/dev/null",
+                                                                                 os.O_RDWR)
+
+
+def test_top_leaves_the_terminal_alone_where_it_cannot_attach(world):
+    class Nobody:
+        pid = 4194304 + 1  # more than there can be
+    with top(world, Nobody) as terminal:
+        assert terminal.end() == 1
+        assert not terminal.drawn
+        assert b"process" in terminal.sampler.stderr.read()
 
 
 def test_top_keeps_the_view_of_a_target_that_has_exited(world):
@@ -163,6 +315,7 @@ def test_top_keeps_the_view_of_a_target_that_has_exited(world):
         terminal.press("h")
         terminal.shows("this help")
         terminal.press("h")
+        terminal.hides("this help")
         terminal.shows("in_sleep")
         terminal.press("q")
         assert terminal.end() == 0
@@ -173,7 +326,7 @@ def test_top_writes_a_profile(world):
     with world.running("states", 60) as target, top(world, target) as terminal:
         terminal.shows("in_sleep")
         terminal.press("w/nowhere/x.folded\r")
-        terminal.shows("No such file or directory")
+        terminal.shows("not written", "No such file")
         terminal.press(f"w{path}.unknown\r")
         terminal.shows("ending names no format")
         terminal.press(f"w{path}\r")

@@ -34,7 +34,7 @@ static void test_self_and_total(void **state)
     MAKE_SAMPLE(profile, "app", 8, 5, unnamed, work_at, main_at);
     struct fgprof_function *rows;
     size_t count;
-    assert_int_equal(fgprof_profile_functions(profile, &rows, &count), 0);
+    assert_int_equal(fgprof_profile_functions(profile, NULL, 0, &rows, &count), 0);
     assert_int_equal(count, 3);
     assert_times(find(rows, count, "main"), 0, 12);
     assert_times(find(rows, count, "work"), 7, 12);
@@ -54,7 +54,7 @@ static void test_functions_of_equal_name_in_two_modules_are_two(void **state)
     MAKE_SAMPLE(profile, "app", 7, 2, make_function(profile, 0x801000, plugin, "init", "b.c", 1));
     struct fgprof_function *rows;
     size_t count;
-    assert_int_equal(fgprof_profile_functions(profile, &rows, &count), 0);
+    assert_int_equal(fgprof_profile_functions(profile, NULL, 0, &rows, &count), 0);
     assert_int_equal(count, 2);
     assert_string_not_equal(rows[0].module, rows[1].module);
     free(rows);
@@ -70,7 +70,7 @@ static void test_inlined_calls_are_functions(void **state)
     MAKE_SAMPLE(profile, "app", 7, 6, make_location(profile, 0x401000, app, 0, lines));
     struct fgprof_function *rows;
     size_t count;
-    assert_int_equal(fgprof_profile_functions(profile, &rows, &count), 0);
+    assert_int_equal(fgprof_profile_functions(profile, NULL, 0, &rows, &count), 0);
     assert_times(find(rows, count, "inner"), 6, 6);
     assert_times(find(rows, count, "outer"), 0, 6);
     free(rows);
@@ -87,9 +87,53 @@ static void test_what_is_not_kept_does_not_count(void **state)
     struct fgprof_function *rows;
     size_t count;
     fgprof_profile_set_kept(profile, FGPROF_KEPT_ON_CPU);
-    assert_int_equal(fgprof_profile_functions(profile, &rows, &count), 0);
+    assert_int_equal(fgprof_profile_functions(profile, NULL, 0, &rows, &count), 0);
     assert_times(find(rows, count, "f"), 1, 1);
     assert_string_equal(rows[0].module, "");
+    free(rows);
+    fgprof_profile_free(profile);
+}
+
+static void test_functions_of_some_threads(void **state)
+{
+    (void)state;
+    const pid_t tids[] = {7, 9};
+    struct fgprof_profile *profile = make_profile();
+    uint32_t f = make_function(profile, 0x401000, PROFILE_NO_MAPPING, "f", "a.c", 1);
+    MAKE_SAMPLE(profile, "app", 7, 1, f);
+    MAKE_SAMPLE(profile, "app", 8, 2, f);
+    MAKE_SAMPLE(profile, "app", 9, 4, f);
+    struct fgprof_function *rows;
+    size_t count;
+    assert_int_equal(fgprof_profile_functions(profile, tids, 2, &rows, &count), 0);
+    assert_times(find(rows, count, "f"), 5, 5);
+    free(rows);
+    assert_int_equal(fgprof_profile_functions(profile, tids, 0, &rows, &count), 0);
+    assert_times(find(rows, count, "f"), 0, 0);
+    free(rows);
+    fgprof_profile_free(profile);
+}
+
+static void test_time_is_told_apart_by_state(void **state)
+{
+    (void)state;
+    struct fgprof_profile *profile = make_profile();
+    uint32_t f = make_function(profile, 0x401000, PROFILE_NO_MAPPING, "f", "a.c", 1);
+    make_state(profile, f, THREAD_RUNNING, "", "", 1);
+    make_state(profile, f, THREAD_RUNNABLE, "", "", 2);
+    make_state(profile, f, THREAD_SLEEPING, "futex", "", 4);
+    make_state(profile, f, THREAD_UNINTERRUPTIBLE, "read", "", 8);
+    make_state(profile, f, THREAD_STOPPED, "", "", 16);
+    make_state(profile, f, THREAD_UNKNOWN, "", "", 32);
+    struct fgprof_function *rows;
+    size_t count;
+    assert_int_equal(fgprof_profile_functions(profile, NULL, 0, &rows, &count), 0);
+    const uint64_t *states = find(rows, count, "f")->state_ns;
+    assert_int_equal(states[FGPROF_STATE_RUNNING], 1 * TICK_NS);
+    assert_int_equal(states[FGPROF_STATE_RUNNABLE], 2 * TICK_NS);
+    assert_int_equal(states[FGPROF_STATE_WAITING], 12 * TICK_NS);
+    assert_int_equal(states[FGPROF_STATE_STOPPED], 16 * TICK_NS);
+    assert_int_equal(states[FGPROF_STATE_UNKNOWN], 32 * TICK_NS);
     free(rows);
     fgprof_profile_free(profile);
 }
@@ -126,6 +170,8 @@ int main(void)
         cmocka_unit_test(test_functions_of_equal_name_in_two_modules_are_two),
         cmocka_unit_test(test_inlined_calls_are_functions),
         cmocka_unit_test(test_what_is_not_kept_does_not_count),
+        cmocka_unit_test(test_functions_of_some_threads),
+        cmocka_unit_test(test_time_is_told_apart_by_state),
         cmocka_unit_test(test_activities),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
