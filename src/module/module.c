@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <fnmatch.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -192,6 +191,7 @@ int module_twin(const struct module *module, struct module **ret_twin)
         return -ENOMEM;
     twin->image.fd = -1;
     twin->number = module->number;
+    twin->root_fd_plus_1 = module->root_fd_plus_1; /* not owned */
     twin->path = strdup(module->path);
     twin->is_readable = module->is_readable;
     twin->error = module->error;
