@@ -107,6 +107,73 @@ static void test_only_other_names_of_sampled_addresses_replace(void **state)
 
 #define WITH_JIT(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
+static struct jit *copy_of(const struct jit *jit)
+{
+    struct jit *copy;
+    assert_int_equal(jit_copy(jit, &copy), 0);
+    return copy;
+}
+
+static void test_a_copy_has_the_names_by_now(void **state)
+{
+    struct jit *jit = *state;
+    announce(jit, 0x1000, 0x10, "first");
+    announce(jit, 0x9000, 0x10, "never sampled");
+    assert_false(replaces(jit));
+    sample(jit, SPACE, 0x1008);
+    sample(jit, SPACE, 0x1004);
+    sample(jit, SPACE, 0x5000);
+    struct jit *copy = copy_of(jit);
+    /* The first is not settled by that: a later entry names what had no name. */
+    announce(jit, 0x5000, 0x10, "late");
+    assert_false(replaces(jit));
+    jit_settle(jit);
+    assert_name(jit, SPACE, 0x5000, "late");
+    jit_note(jit, SPACE, 0x9000);
+    assert_name(copy, SPACE, 0x1008, "first");
+    assert_name(copy, SPACE, 0x1004, "first");
+    assert_name(copy, SPACE, 0x5000, "-");
+    assert_name(copy, SPACE, 0x9000, "-");
+    assert_int_equal(copy->code.symbol_count, 1); /* what it needs */
+    jit_free(copy);
+}
+
+static void test_a_copy_keeps_names_of_replaced_code(void **state)
+{
+    struct jit *jit = *state;
+    announce(jit, 0x1000, 0x10, "old");
+    assert_false(replaces(jit));
+    sample(jit, SPACE, 0x1008);
+    announce(jit, 0x1000, 0x10, "new");
+    assert_true(replaces(jit));
+    sample(jit, NEXT_SPACE, 0x1008);
+    struct jit *copy = copy_of(jit);
+    assert_name(copy, SPACE, 0x1008, "old");
+    assert_name(copy, NEXT_SPACE, 0x1008, "new");
+    jit_free(copy);
+}
+
+static void test_a_copy_has_lines(void **state)
+{
+    struct jit *jit = *state;
+    assert_int_equal(jit_code_add_line(&jit->code, 0, "skipped.js", 10, 1), 0);
+    assert_int_equal(jit_code_add(&jit->code, 0x9000, 0x10, "skipped", 7, 1), 0);
+    assert_int_equal(jit_code_add_line(&jit->code, 0, "a.js", 4, 3), 0);
+    assert_int_equal(jit_code_add_line(&jit->code, 8, "b.js", 4, 5), 0);
+    assert_int_equal(jit_code_add(&jit->code, 0x1000, 0x10, "f", 1, 2), 0);
+    assert_false(replaces(jit));
+    sample(jit, SPACE, 0x1009);
+    struct jit *copy = copy_of(jit);
+    const struct jit_symbol *symbol = jit_find(copy, SPACE, 0x1009);
+    assert_non_null(symbol);
+    const struct jit_line *line = jit_code_line(&copy->code, symbol, 0x1009);
+    assert_non_null(line);
+    assert_int_equal(line->line, 5);
+    assert_string_equal(strings_get(&copy->code.strings, line->file), "b.js");
+    assert_int_equal(copy->code.line_count, 2);
+    jit_free(copy);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -114,6 +181,9 @@ int main(void)
         WITH_JIT(test_replaced_code_keeps_its_name),
         WITH_JIT(test_the_first_late_name_is_the_one),
         WITH_JIT(test_only_other_names_of_sampled_addresses_replace),
+        WITH_JIT(test_a_copy_has_the_names_by_now),
+        WITH_JIT(test_a_copy_keeps_names_of_replaced_code),
+        WITH_JIT(test_a_copy_has_lines),
     };
     return cmocka_run_group_tests_name("jit", tests, NULL, NULL);
 }

@@ -1,0 +1,114 @@
+/* A profile of a process that is being sampled: of a child of this one that sleeps. */
+#include "unit.h"
+#include "fgprof.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+struct world {
+    pid_t child;
+    fgprof_options *options;
+    fgprof_recorder *recorder;
+    fgprof_profile *first, *second; /* so far */
+    int error;                      /* of either, once sampling had begun */
+};
+
+/* Asks twice, and then for the end. */
+static void on_progress(const struct fgprof_progress *progress, void *context)
+{
+    struct world *world = context;
+    if (!progress->samples || world->error || world->second)
+        return;
+    world->error = fgprof_recorder_profile_so_far(world->recorder,
+                                                  world->first ? &world->second : &world->first);
+    if (world->error || world->second)
+        fgprof_recorder_stop(world->recorder);
+}
+
+static int set_up(void **state)
+{
+    struct world *world = calloc(1, sizeof *world);
+    *state = world;
+    world->child = fork();
+    if (world->child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        alarm(60);
+        for (;;)
+            pause();
+    }
+    return world->child < 0 || fgprof_options_new(&world->options) ||
+           fgprof_options_set_duration_ns(world->options, 30000000000) ||
+           (fgprof_options_set_progress(world->options, on_progress, world),
+            fgprof_recorder_new(world->options, &world->recorder)) ||
+           fgprof_recorder_attach(world->recorder, world->child);
+}
+
+static int tear_down(void **state)
+{
+    struct world *world = *state;
+    kill(world->child, SIGKILL);
+    waitpid(world->child, NULL, 0);
+    fgprof_profile_free(world->first);
+    fgprof_profile_free(world->second);
+    fgprof_recorder_free(world->recorder);
+    fgprof_options_free(world->options);
+    free(world);
+    return 0;
+}
+
+/* The time of the function that the child waits in. */
+static uint64_t time_in_pause(const fgprof_profile *profile)
+{
+    struct fgprof_function *rows;
+    size_t count;
+    uint64_t time_ns = 0;
+    assert_int_equal(fgprof_profile_functions(profile, NULL, 0, &rows, &count), 0);
+    for (size_t i = 0; i < count; i++) {
+        if (rows[i].name && strstr(rows[i].name, "pause"))
+            time_ns += rows[i].self_ns;
+    }
+    free(rows);
+    return time_ns;
+}
+
+static void test_profiles_while_sampling_goes_on(void **state)
+{
+    struct world *world = *state;
+    fgprof_profile *last;
+    assert_int_equal(fgprof_recorder_run(world->recorder, &last), 0);
+    assert_int_equal(world->error, 0);
+    const fgprof_profile *const profiles[] = {world->first, world->second, last};
+    uint64_t elapsed_ns = 0, time_ns = 0;
+    for (size_t i = 0; i < 3; i++) {
+        assert_non_null(profiles[i]);
+        const struct fgprof_summary *summary = fgprof_profile_summary(profiles[i]);
+        uint64_t in_pause_ns = time_in_pause(profiles[i]);
+        assert_true(summary->elapsed_ns > elapsed_ns);
+        assert_true(in_pause_ns > time_ns);
+        assert_true(in_pause_ns <= summary->elapsed_ns);
+        assert_int_equal(summary->threads_seen, 1);
+        elapsed_ns = summary->elapsed_ns;
+        time_ns = in_pause_ns;
+    }
+    assert_int_equal(fgprof_recorder_profile_so_far(world->recorder, &last), -ESRCH);
+    fgprof_profile_free(last);
+}
+
+static void test_there_is_none_before_the_start(void **state)
+{
+    struct world *world = *state;
+    fgprof_profile *profile;
+    assert_int_equal(fgprof_recorder_profile_so_far(world->recorder, &profile), -ESRCH);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_profiles_while_sampling_goes_on, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_there_is_none_before_the_start, set_up, tear_down),
+    };
+    return cmocka_run_group_tests_name("profile_so_far", tests, NULL, NULL);
+}
