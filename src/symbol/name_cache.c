@@ -6,7 +6,7 @@
 
 int name_cache_init(struct name_cache *cache)
 {
-    *cache = (struct name_cache){0};
+    *cache = (struct name_cache){.opened.most = OPEN_MODULES_MAX};
     return strings_init(&cache->strings);
 }
 
@@ -17,6 +17,7 @@ void name_cache_free(struct name_cache *cache)
     free(cache->lines);
     index_free(&cache->index);
     shown_names_free(&cache->shown);
+    open_modules_close(&cache->opened);
     *cache = (struct name_cache){0};
 }
 

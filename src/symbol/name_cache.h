@@ -1,14 +1,15 @@
 /* What addresses were found to be called, kept while a recording is named again and again.
  *
  * Two tables. Addresses: the module's number, its own address, and which lines are its. Lines: as
- * struct symbol_line, their strings by number. And the names to show for the symbols. */
+ * struct symbol_line, their strings by number. And the names to show for the symbols, and the
+ * modules that were opened last. */
 #ifndef FGPROF_SYMBOL_NAME_CACHE_H
 #define FGPROF_SYMBOL_NAME_CACHE_H
 
 #include "base/index.h"
 #include "base/strings.h"
+#include "symbol/open_modules.h"
 #include "symbol/shown_names.h"
-#include "symbol/symbols.h"
 
 struct cached_line {
     uint32_t name, file; /* in name_cache.strings; file: "" where not known */
@@ -33,10 +34,12 @@ struct name_cache {
     size_t line_count, line_capacity;
     struct index index; /* of addresses */
     struct shown_names shown;
+    struct open_modules opened;
 };
 
 /* Returns 0 or -ENOMEM. */
 int name_cache_init(struct name_cache *cache);
+/* Before the modules are freed. */
 void name_cache_free(struct name_cache *cache);
 
 /* Fills in what was added for the address; its strings are valid as long as the cache. Returns

@@ -1,25 +1,16 @@
 #include "symbol/name_locations.h"
 #include "symbol/shown_names.h"
-#include "symbol/symbols.h"
 #include "symbol/trampoline.h"
 #include "base/array.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-/* The module whose symbols are at hand. */
-struct opened {
-    const struct module *module;
-    struct module *twin;     /* as which it is read, where it may be in use meanwhile; or NULL */
-    struct module *read;     /* that, or the module itself */
-    struct symbols *symbols; /* NULL: it can't be read */
-};
-
 struct location_naming {
     struct fgprof_profile *profile;
     const struct name_sources *sources;
     struct shown_names *shown;
-    struct opened opened;
+    struct open_modules *opened;
 };
 
 int unnamed_add(struct unnamed *unnamed, struct module *module, uint64_t address, uint32_t location)
@@ -67,30 +58,6 @@ static int compare_modules(const void *a, const void *b)
     return (left->address > right->address) - (left->address < right->address);
 }
 
-static void close_module(struct opened *opened)
-{
-    symbols_close(opened->symbols);
-    module_free(opened->twin);
-    *opened = (struct opened){0};
-}
-
-/* Returns 0 or -ENOMEM. */
-static int open_module(struct location_naming *naming, struct module *module)
-{
-    struct opened *opened = &naming->opened;
-    const char *why = "too many open files";
-    if (module == opened->module)
-        return 0;
-    close_module(opened);
-    opened->module = opened->read = module;
-    int err = naming->sources->cache ? module_twin(module, &opened->twin) : 0;
-    if (opened->twin)
-        opened->read = opened->twin;
-    if (!err)
-        err = symbols_open(opened->read, naming->sources->fetch, &opened->symbols, &why);
-    return err && err != -ENOMEM ? profile_add_unreadable(naming->profile, module->path, why) : err;
-}
-
 static int set_name(struct location_naming *naming, uint32_t location, const struct symbol *symbol,
                     bool is_trampoline)
 {
@@ -103,39 +70,44 @@ static int set_name(struct location_naming *naming, uint32_t location, const str
 static int look_up(struct location_naming *naming, const struct unnamed_location *unnamed)
 {
     struct symbol symbol;
+    struct module *module = unnamed->module;
     struct name_cache *cache = naming->sources->cache;
-    struct opened *opened = &naming->opened;
+    const struct open_module *opened;
     bool is_trampoline;
-    if (cache &&
-        name_cache_get(cache, unnamed->module->number, unnamed->address, &symbol, &is_trampoline))
+    if (cache && name_cache_get(cache, module->number, unnamed->address, &symbol, &is_trampoline))
         return set_name(naming, unnamed->location, &symbol, is_trampoline);
-    int err = open_module(naming, unnamed->module);
-    if (err || !opened->symbols)
+    int err =
+        open_modules_get(naming->opened, module, cache != NULL, naming->sources->fetch, &opened);
+    if (err)
         return err;
+    if (!opened->symbols)
+        return profile_add_unreadable(naming->profile, module->path, opened->why);
     symbols_find(opened->symbols, unnamed->address, &symbol);
     is_trampoline = trampoline_is_at(opened->read, unnamed->address);
     if (cache)
-        err = name_cache_add(cache, unnamed->module->number, unnamed->address, &symbol,
-                             is_trampoline);
+        err = name_cache_add(cache, module->number, unnamed->address, &symbol, is_trampoline);
     return err ? err : set_name(naming, unnamed->location, &symbol, is_trampoline);
 }
 
-/* A module at a time, so that no more than one's debug information is in memory. */
+/* A module after the other, so that no more than one's debug information is in memory where there
+ * is no cache. */
 int name_locations(struct fgprof_profile *profile, struct unnamed *unnamed,
                    const struct name_sources *sources)
 {
     struct shown_names shown = {0};
+    struct open_modules opened = {.most = 1};
     struct location_naming naming = {
         .profile = profile,
         .sources = sources,
         .shown = sources->cache ? &sources->cache->shown : &shown,
+        .opened = sources->cache ? &sources->cache->opened : &opened,
     };
     int err = 0;
     if (unnamed->count)
         qsort(unnamed->items, unnamed->count, sizeof *unnamed->items, compare_modules);
     for (size_t i = 0; i < unnamed->count && !err; i++)
         err = look_up(&naming, &unnamed->items[i]);
-    close_module(&naming.opened);
+    open_modules_close(&opened);
     shown_names_free(&shown);
     return err;
 }
