@@ -101,7 +101,8 @@ int top_functions(const struct top_view *now, const struct top_view *before,
         };
         for (size_t state = 0; state < FGPROF_STATE_COUNT; state++)
             made.recent_state_ns[state] = more(row->state_ns[state], old->state_ns[state]);
-        if (made.total_ns && (matches(filter, made.name) || matches(filter, made.module)))
+        if ((made.total_ns || made.recent_total_ns) &&
+            (matches(filter, made.name) || matches(filter, made.module)))
             rows[count++] = made;
     }
     sort(rows, count, order);
