@@ -5,6 +5,7 @@ import fcntl
 import os
 import pty
 import re
+import resource
 import select
 import signal
 import struct
@@ -307,6 +308,19 @@ def test_top_leaves_the_terminal_alone_where_it_cannot_attach(world):
         assert b"process" in terminal.sampler.stderr.read()
 
 
+def test_top_restores_the_terminal_where_memory_is_out(world):
+    if world.is_sanitized:  # which ends the program where there is none
+        return
+    with world.running("states", 60) as target, top(world, target) as terminal:
+        terminal.shows("in_sleep")
+        resource.prlimit(terminal.sampler.pid, resource.RLIMIT_AS, (1 << 20, 1 << 20))
+        for keys in ("T", "x", "/in\r", "h"):
+            terminal.press(keys)
+            time.sleep(0.5)  # altogether, two views come
+        terminal.press("q")
+        assert terminal.end() in (0, 1)
+
+
 def test_top_keeps_the_view_of_a_target_that_has_exited(world):
     with world.running("states", 60) as target, top(world, target) as terminal:
         terminal.shows("in_sleep")
@@ -333,6 +347,11 @@ def test_top_writes_a_profile(world):
         terminal.shows("written to")
         stacks = folded(open(path).read())
         assert any(has(stack, "in_sleep", "clock_nanosleep") for stack in stacks), stacks
+        page = world.path("top.html")
+        terminal.press(f"w{page}\r")
+        wait_for(lambda: os.path.exists(page), "the page")
+        terminal.shows(f"written to {page}")
+        assert "</html>" in open(page).read()
         terminal.press("q")
         assert terminal.end() == 0
     assert not [name for name in os.listdir(world.directory) if name.startswith(".top.folded")]
