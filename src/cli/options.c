@@ -130,7 +130,8 @@ static bool check_arguments(struct cli_options *options, int count, char **argum
         if (count)
             return complain("argument", arguments[0], "give processes with -p PID");
         if (!options->pid_count && !options->pgrep) {
-            fprintf(stderr, "fgprof-c: no process given: %s -p PID\n", options->command_name);
+            fprintf(stderr, "fgprof-c: no process given: %s -p PID, or --pgrep NAME\n",
+                    options->command_name);
             return false;
         }
         return true;

@@ -30,7 +30,7 @@ def refused(world, arguments, status, *words, **options):
 
 def test_command_line(world):
     for arguments, word in (
-            ([], "usage"), (["nonsense"], "nonsense"), (["attach"], "no process"),
+            ([], "usage"), (["nonsense"], "nonsense"), (["attach"], "-p PID, or --pgrep NAME"),
             (["attach", "-p", "12abc"], "12abc"), (["attach", "-p", ""], "process id"),
             (["attach", "-p", "1,,2"], "process id"), (["attach", "-p", "-5"], "-5"),
             (["attach", "-p", "99999999999999999999"], "9999"),
