@@ -50,7 +50,7 @@ PIXEL = """const c = document.querySelector('#graph canvas'), [row, share] = arg
 const copy = document.createElement('canvas').getContext('2d', {willReadFrequently: true});
 copy.drawImage(c, -Math.round(share * c.width), -(c.height - row * 18 - 3));
 const [r, g, b] = copy.getImageData(0, 0, 1, 1).data;
-return r > b + 40 ? 'red' : b > r + 40 ? 'blue' : 'grey';"""
+return r > b + 12 ? 'red' : b > r + 12 ? 'blue' : 'grey';"""
 
 
 def colour_of(page, name):

@@ -38,8 +38,8 @@ function processOptions(samples) {
   return [['', 'all'], ...timesBy(samples, sample => sample.process).map(([name]) => [name, name])];
 }
 
-const CONTROLS = ['view', 'stacks', 'roots', 'width', 'colour', 'unit', 'process', 'thread', 'state',
-                  'module', 'normalized', 'lines'];
+const CONTROLS = ['view', 'stacks', 'roots', 'width', 'colour', 'unit', 'process', 'thread',
+                  'state', 'module', 'normalized', 'lines'];
 
 // Whether two frames are the same, be it of tables with and without lines.
 function isSameFrame(a, b) {

@@ -53,8 +53,10 @@ class FrameTable {
   pathOf({recording, stack}) {
     const path = [], ofLocation = this.ofLocation.get(recording);
     const locations = recording.raw.stacks[stack];
-    for (let i = locations.length - 1; i >= 0; i--)
-      path.push(...ofLocation[locations[i]]);
+    for (let i = locations.length - 1; i >= 0; i--) {
+      for (const frame of ofLocation[locations[i]])
+        path.push(frame);
+    }
     return path;
   }
 }

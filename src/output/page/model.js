@@ -102,8 +102,8 @@ function aggregate(profile, choice) {
                   category: category === undefined ? categories.length - 1 : category});
   }
   for (const {path, sample, category} of counted.sort(comparePaths))
-    builder.add(path, sample, category);
+    builder.addPath(path, sample, category);
   const tree = builder.finish();
   return {tree, categories, totals, threads: threads.size, frames: table.frames,
-          functions: [...functions.rows.values()]};
+          functions: functions.all()};
 }

@@ -35,7 +35,8 @@ function unitText(unit, time, elapsed, threads) {
   const length = `a recording of ${duration(elapsed)}`;
   if (unit === 'threads' && elapsed) {
     return 'How many threads there were at a time, running or waiting, on average over ' +
-      `${length}: 1 is one thread all the time. The ${all} shown come to ${(time / elapsed).toFixed(2)}.`;
+      `${length}: 1 is one thread all the time. The ${all} shown come to ` +
+      `${(time / elapsed).toFixed(2)}.`;
   }
   return `Times are thread-seconds, running or waiting: ${all} shown for ${length} come to ` +
     `${duration(time)} together.`;
