@@ -82,7 +82,7 @@ def test_examples_of_help_and_of_the_manual_page_work(world):
     script(directory + "/flamegraph.pl", f'exec perl {FLAME_GRAPH} "$@"')
     for name in "cmd", "make":
         script(f"{directory}/{name}", "exec sleep 0.2")
-    with world.running("states", 30) as target:
+    with world.running("states", 250) as target:
         script(directory + "/pgrep", f"echo {target.pid}")
         for name in "kept", "before", "after":
             done = world.attach(target, "-o", f"{directory}/{name}.fgprof", duration="200ms")
