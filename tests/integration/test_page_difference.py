@@ -94,7 +94,8 @@ def check_difference(page):
 def check_normalized(page):
     total = page.browser.text("#total")
     before, after = re.match(r"(.*) before, (.*) after", total).groups()
-    assert before == after and page.browser.run("return document.querySelector('#normalized').checked")
+    assert before == after and total.endswith(": 0 s"), total
+    assert page.browser.run("return document.querySelector('#normalized').checked")
     page.browser.click("#normalized")
     before, after = re.match(r"(.*) before, (.*) after", page.browser.text("#total")).groups()
     assert seconds(before) > seconds(after) + 0.5, (before, after)

@@ -12,7 +12,7 @@ function columnsOf(frames, amounts, totals, isDifference) {
     const before = `${key}Before`, difference = `${key}Difference`;
     const share = {head: '%', text: row => percent(row[key] / (totals.time || 1)),
                    kind: row => row[key] ? '' : 'nothing'};
-    const grown = row => row[key] - row[before];
+    const grown = row => Math.round(row[key] - row[before]); // one may be scaled
     const after = {key, head: isDifference ? `${name} after` : name, value: row => row[key],
                    text: row => amounts.after(row[key]), kind: share.kind};
     if (isDifference) {

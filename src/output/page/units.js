@@ -10,7 +10,7 @@ function duration(ns) {
     return `${(ns / 1e9).toFixed(ns >= 1e11 ? 0 : 2)} s`;
   if (ns >= 1e6)
     return `${(ns / 1e6).toFixed(ns >= 1e8 ? 0 : 1)} ms`;
-  return ns ? `${(ns / 1e3).toFixed(0)} µs` : '0 s';
+  return ns >= 500 ? `${(ns / 1e3).toFixed(0)} µs` : '0 s';
 }
 
 function threadsText(number) {
@@ -26,8 +26,10 @@ function unitAmount(value, unit) {
   return unit === 'threads' ? threadsText(value) : duration(value);
 }
 
+// What is shown as nothing has no sign.
 function signed(value, textOf) {
-  return (value > 0 ? '+' : value < 0 ? '\u2212' : '') + textOf(Math.abs(value));
+  const text = textOf(Math.abs(value));
+  return (!/[1-9]/.test(text) ? '' : value > 0 ? '+' : '\u2212') + text;
 }
 
 function unitText(unit, time, elapsed, threads) {
