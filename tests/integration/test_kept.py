@@ -151,7 +151,7 @@ def test_a_recording_without_a_timeline(world):
 
 def test_processes_are_shown_when_it_is_converted(world):
     path = world.path("family.fgprof")
-    done = world.fgprof("run", "--children", "-o", path, "--", "sh", "-c", "sleep 0.5; exit 0")
+    done = world.fgprof("run", "--children", "-o", path, "--", "sh", "-c", "sleep 2; exit 0")
     assert done.returncode == 0, done.stderr
     for arguments in ["convert", path], ["diff", path, path]:
         plain = world.fgprof(*arguments)
