@@ -8,6 +8,7 @@ that are marked with @alone measure what other load would change: they run one a
 import faulthandler
 import importlib
 import os
+import signal
 import sys
 import tempfile
 import time
@@ -96,6 +97,8 @@ def run_all(tests, build, at_once):
 
 def main():
     build = sys.argv[1]
+    # A shell's background job has it ignored, and would all that is started here.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     chosen = {f"test_{name.removeprefix('test_')}" for name in sys.argv[2:]}
     tests = []
     for module_name in MODULES:

@@ -28,7 +28,8 @@ import disagreements  # noqa: E402
 import stacks  # noqa: E402
 
 READY_S = 60
-SPUN_NS = 1000000  # of its time: a thread that spins has long come to where it does
+SPUN_NS = 1000000  # of its time: a thread that spins has come to where it does, one that has said
+                   # that it is ready has gone to sleep
 ROUNDS_MAX = 5
 NOT_STOPPED = "[truncated: thread not stopped in time]"
 NOT_KNOWN = "[truncated: frame pointer not known"
@@ -43,23 +44,26 @@ def read(*parts):
         return file.read()
 
 
-def is_settled(pid, tid):
-    """Whether a thread that is where it stays has been for some time."""
+def run_ns(pid, tid):
+    return int(read(pid, "task", tid, "schedstat").split()[0])
+
+
+def is_settled(pid, tid, run_before_ns):
+    """Whether a thread is where it stays: one that ran on for long was not on its way to sleep."""
     state = read(pid, "task", tid, "stat").rpartition(")")[2].split()[0]
-    if state in "SDT":
-        return True
-    return int(read(pid, "task", tid, "schedstat").split()[0]) > SPUN_NS
+    return state in "SDT" or run_ns(pid, tid) - run_before_ns > SPUN_NS
 
 
 def wait_until_settled(pid):
     """After all threads have said that they are there: until they are."""
     end = time.monotonic() + READY_S
     before = None
+    runs_ns = {tid: run_ns(pid, tid) for tid in os.listdir(f"/proc/{pid}/task")}
     while time.monotonic() < end:
         tids = os.listdir(f"/proc/{pid}/task")
         switches = [read(pid, "task", tid, "schedstat").split()[2] for tid in tids
                     if read(pid, "task", tid, "stat").rpartition(")")[2].split()[0] in "SD"]
-        if before == switches and all(is_settled(pid, tid) for tid in tids):
+        if before == switches and all(is_settled(pid, tid, runs_ns.get(tid, 0)) for tid in tids):
             return
         before = switches
         time.sleep(0.02)
