@@ -186,7 +186,8 @@ FGPROF_API int fgprof_recorder_run(fgprof_recorder *recorder, fgprof_profile **r
 
 /* While fgprof_recorder_run is in progress: a profile of what was found until now, the caller's.
  * From the progress callback or another thread; sampling goes on. Names are kept, so that a second
- * call looks up only what is new. Until the recorder is freed it holds all stacks twice.
+ * call looks up only what is new. Until the recorder is freed it holds all stacks twice. Threads
+ * that have not moved are in it: that they never do is known only at the end.
  * -ESRCH where sampling has not begun or has ended, -ENOMEM. */
 FGPROF_API int fgprof_recorder_profile_so_far(fgprof_recorder *recorder,
                                               fgprof_profile **ret_profile);

@@ -1,4 +1,5 @@
 #include "recorder/recorder_profile.h"
+#include "recorder/idle.h"
 #include "symbol/name_profile.h"
 
 #include <errno.h>
@@ -95,8 +96,10 @@ int fgprof_recorder_profile_so_far(fgprof_recorder *recorder, fgprof_profile **r
     recorder->has_names = !err;
     if (!err)
         err = order_copy(recorder);
-    if (!err)
+    if (!err) {
+        idle_drop(&recorder->copy.recording, recorder->options.threads == FGPROF_THREADS_BY_ID);
         err = recorder_make_profile(recorder, &recorder->copy.recording, ret_profile);
+    }
     pthread_mutex_unlock(&recorder->naming);
     return err;
 }

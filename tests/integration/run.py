@@ -97,8 +97,10 @@ def run_all(tests, build, at_once):
 
 def main():
     build = sys.argv[1]
-    # A shell's background job has it ignored, and would all that is started here.
+    # A shell's background job has the one ignored, after nohup(1) the other, and so would all that
+    # is started here.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     chosen = {f"test_{name.removeprefix('test_')}" for name in sys.argv[2:]}
     tests = []
     for module_name in MODULES:

@@ -28,7 +28,7 @@ static void on_progress(const struct fgprof_progress *progress, void *context)
         fgprof_recorder_stop(world->recorder);
 }
 
-static int set_up(void **state)
+static int set_up_with(void **state, bool keeps_idle)
 {
     struct world *world = calloc(1, sizeof *world);
     *state = world;
@@ -41,9 +41,20 @@ static int set_up(void **state)
     }
     return world->child < 0 || fgprof_options_new(&world->options) ||
            fgprof_options_set_duration_ns(world->options, 30000000000) ||
+           fgprof_options_set_idle(world->options, keeps_idle) ||
            (fgprof_options_set_progress(world->options, on_progress, world),
             fgprof_recorder_new(world->options, &world->recorder)) ||
            fgprof_recorder_attach(world->recorder, world->child);
+}
+
+static int set_up(void **state)
+{
+    return set_up_with(state, true);
+}
+
+static int set_up_without_idle(void **state)
+{
+    return set_up_with(state, false);
 }
 
 static int tear_down(void **state)
@@ -97,6 +108,27 @@ static void test_profiles_while_sampling_goes_on(void **state)
     fgprof_profile_free(last);
 }
 
+/* Only at the end is it known who never moved. Until then threads are told apart, for that alone.
+ */
+static void test_threads_that_have_not_moved_yet(void **state)
+{
+    struct world *world = *state;
+    fgprof_profile *last;
+    struct fgprof_activity *rows;
+    size_t count;
+    assert_int_equal(fgprof_recorder_run(world->recorder, &last), 0);
+    assert_int_equal(world->error, 0);
+    assert_int_equal(fgprof_profile_activities(world->second, &rows, &count), 0);
+    assert_true(count > 0);
+    for (size_t i = 0; i < count; i++)
+        assert_int_equal(rows[i].tid, 0);
+    free(rows);
+    assert_int_equal(fgprof_profile_summary(world->second)->threads_idle, 0);
+    assert_int_equal(fgprof_profile_summary(last)->threads_idle, 1);
+    assert_int_equal(time_in_pause(last), 0);
+    fgprof_profile_free(last);
+}
+
 static void test_there_is_none_before_the_start(void **state)
 {
     struct world *world = *state;
@@ -108,6 +140,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_profiles_while_sampling_goes_on, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_threads_that_have_not_moved_yet, set_up_without_idle,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(test_there_is_none_before_the_start, set_up, tear_down),
     };
     return cmocka_run_group_tests_name("profile_so_far", tests, NULL, NULL);
