@@ -34,11 +34,10 @@ def build(world, name, options):
         raise Skip("no go")
     source = os.path.join(world.source, "tests/fixtures", name)
     program = world.path(name)
-    # Go's own library takes longest to compile: the first test does, and the others wait for it.
-    cache = world.build + "/go-cache"
     environment = dict(os.environ, GOFLAGS="-mod=mod", GOPROXY="off", GOTOOLCHAIN="local",
-                       GO111MODULE="off", GOCACHE=cache, CGO_ENABLED="1")
-    with open(cache + ".lock", "w") as lock:
+                       GO111MODULE="off", CGO_ENABLED="1")
+    # The first test fills the cache of what is compiled, and the others wait for it.
+    with open(world.build + "/go.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         done = subprocess.run([go, "build", *options, "-o", program, "."], cwd=source, timeout=300,
                               env=environment, stderr=subprocess.PIPE, text=True)
