@@ -5,9 +5,11 @@
 
 /* The first page of an ELF file has its header, and mostly its build id. */
 #define COMPARED_BYTES 4096u
-/* A file whose first page never is what is in memory, as that was written to, or is not mapped,
- * proves nothing. */
+/* A file whose first page is never what is in memory, as that was written to, or is not mapped,
+ * proves nothing, and is seldom looked at: not never, as libraries may have taken turns each time
+ * between the look and the reading of maps that it asked for. */
 #define UNLIKE_MAX 8
+#define UNLIKE_PAUSE_NS 200000000
 
 static bool begins_with_its_file(const struct mapping *mapping, pid_t tid)
 {
@@ -28,7 +30,7 @@ bool space_is_replaced(struct space *space, pid_t tid, const uint64_t *addresses
     for (size_t i = 0; i < count; i++) {
         const struct mapping *found = space_find(space, addresses[i]);
         if (!found || !found->has_bias || found->checked_ns == round_ns ||
-            found->unlike >= UNLIKE_MAX)
+            (found->unlike >= UNLIKE_MAX && round_ns - found->checked_ns < UNLIKE_PAUSE_NS))
             continue;
         struct mapping *mapping = &space->mappings[found - space->mappings];
         mapping->checked_ns = round_ns;

@@ -6,7 +6,7 @@ import re
 import shutil
 import subprocess
 
-from harness import Skip, folded
+from harness import Skip, folded, tool
 
 
 def bounded(seconds, *command):
@@ -21,6 +21,12 @@ def inside(root, *command):
     """Runs a command in the tree, with a /proc there."""
     script = 'mount -t proc proc "$0/proc" && exec chroot "$0" "$@"'
     return bounded(100, "sh", "-c", script, root, *command)
+
+
+def mirror():
+    """Where this machine's own packages come from."""
+    sources = tool("apt-get", "indextargets", "--format", "$(CODENAME) $(REPO_URI)")
+    return next(line.split()[1] for line in sources.splitlines() if line.startswith("bookworm "))
 
 
 def packages(world):
@@ -50,7 +56,7 @@ def test_packages_install_and_run_on_a_clean_debian(world):
     assert set(made) == {"fgprof-c", "libfgprof0", "libfgprof-dev"}, made
     check_by_lintian(made.values())
     root = world.path("debian")
-    done = bounded(300, "debootstrap", "--variant=minbase", "bookworm", root)
+    done = bounded(300, "debootstrap", "--variant=minbase", "bookworm", root, mirror())
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr
     for name in "fgprof-c", "libfgprof0":
         shutil.copy(made[name], f"{root}/tmp/{name}.deb")

@@ -639,10 +639,18 @@ static void test_replaced(void **state)
     /* Nothing there any more: neither. */
     munmap(code, 0x4000);
     assert_true(space_is_replaced(world->space, getpid(), addresses, 3, 4));
-    /* What never is as in its file is left alone in the end. */
+    /* What never is as in its file is left alone in the end, for a while. */
     for (uint64_t round = 5; round < 12; round++)
         space_is_replaced(world->space, getpid(), addresses, 3, round);
     assert_false(space_is_replaced(world->space, getpid(), addresses, 3, 12));
+    uint64_t later_ns = 1000000000;
+    assert_true(space_is_replaced(world->space, getpid(), addresses, 3, later_ns));
+    assert_false(space_is_replaced(world->space, getpid(), addresses, 3, later_ns + 1));
+    assert_ptr_equal(mmap(code, 0x4000, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd, 0), code);
+    assert_false(space_is_replaced(world->space, getpid(), addresses, 3, 2 * later_ns));
+    assert_ptr_equal(mmap(code, 0x2000, PROT_READ, MAP_PRIVATE | MAP_FIXED, other, 0), code);
+    assert_true(space_is_replaced(world->space, getpid(), addresses, 3, 2 * later_ns + 1));
+    munmap(code, 0x4000);
     close(fd);
     close(other);
 }
