@@ -59,7 +59,8 @@ def running(program):
 
 def profile(world, name, options):
     with running(build(world, name, options)) as target:
-        done = world.attach(target, duration="3s")
+        # Often enough to find what is seldom done.
+        done = world.attach(target, "-F", 300, duration="3s")
     stacks = folded(done.stdout)
     on_the_move = 0
     for stack, count in stacks.items():

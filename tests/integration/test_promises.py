@@ -173,7 +173,8 @@ def test_very_short_lived_threads(world):
     main = max(counts.values())
     assert abs(main - planned) <= 2, (main, planned)
     found_s = (sum(counts.values()) - main) * PERIOD
-    assert 0.8 < found_s / float(lived_s) < 1.25, (found_s, stdout, stderr)
+    # Those that exit while they are listed are missed, the more the longer a stalled look takes.
+    assert 0.7 < found_s / float(lived_s) < 1.25, (found_s, stdout, stderr)
 
 
 def test_fewer_files_than_threads(world):
