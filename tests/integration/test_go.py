@@ -57,10 +57,9 @@ def running(program):
         target.wait()
 
 
-def profile(world, name, options):
+def profile(world, name, options, duration="3s"):
     with running(build(world, name, options)) as target:
-        # Often enough to find what is seldom done.
-        done = world.attach(target, "-F", 300, duration="3s")
+        done = world.attach(target, duration=duration)
     stacks = folded(done.stdout)
     on_the_move = 0
     for stack, count in stacks.items():
@@ -78,7 +77,8 @@ def profile(world, name, options):
 
 
 def check_goroutines(world, options):
-    stacks = profile(world, "go", options)
+    # Long enough to find what is seldom done.
+    stacks = profile(world, "go", options, "5s")
     assert COMPUTING <= set(stacks), set(stacks)
     # A system call in a goroutine, and threads without one.
     for names in (("runtime.goexit", "main.readPipe", "main.read", "syscall.read"),

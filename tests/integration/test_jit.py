@@ -53,8 +53,10 @@ def test_replaced_code_has_both_names(world):
     total = sum(stacks.values())
     first = count_of(stacks, "first function_[j]")
     second = count_of(stacks, "second function_[j]")
-    # Half of the time each; but for a tick or two, in which the change was not seen yet.
-    assert abs(first - second) < 0.1 * total and first + second > 0.9 * total, stacks
+    # Half of the time each; but for a tick or two, in which the change was not seen yet, and for
+    # what the machine stalled: the time of late ticks goes to the next sample.
+    late = int(re.search(r"(\d+) late", done.stderr)[1])
+    assert abs(first - second) < 0.1 * total + 2 * late and first + second > 0.9 * total, (stacks, done)
     whole = [stack for stack in stacks if stack[-1].endswith("function_[j]")]
     assert whole and all(stack[0] == "_start" and stack[-2] == "run_generated" for stack in whole), stacks
 
@@ -98,7 +100,7 @@ def test_a_jitdump_with_lines(world):
 
 def test_jit_in_pprof(world):
     path = world.path("jit.pb.gz")
-    done = world.fgprof("run", "-o", path, "--", world.fixture("jit"), 1, "replaced")
+    done = world.fgprof("run", "-o", path, "--", world.fixture("jit"), 3, "replaced")
     assert done.returncode == 0, done.stderr
     raw = tool("go", "tool", "pprof", "-raw", path)
     assert re.search(r"^\d+: 0x\w+/0x\w+/0x0 \[jit\]  \[FN\]$", raw, re.M), raw[-2000:]
@@ -109,7 +111,7 @@ def test_jit_in_pprof(world):
 
 def test_jit_in_text(world):
     path = world.path("jit.txt")
-    done = world.fgprof("run", "-o", path, "--", world.fixture("jit"), 1, "replaced")
+    done = world.fgprof("run", "-o", path, "--", world.fixture("jit"), 3, "replaced")
     assert done.returncode == 0, done.stderr
     assert re.search(r"^#\t0x\w+\s+second function\+0x[0-9a-f]$", open(path).read(), re.M)
 

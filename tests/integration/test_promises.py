@@ -113,7 +113,8 @@ def test_pauses_take_no_more_than_they_may(world):
 
     many, _, none, _ = sample("--max-pause", 100)
     few, share, left_out, summary = sample("--max-pause", 0.5)
-    assert none == 0 and many > 2 * few and left_out > few, (many, few, none, left_out)
+    # A single pause may be longer than a thread ran before it.
+    assert none <= many / 100 and many > 2 * few and left_out > few, (many, few, none, left_out)
     # What a thread may be paused at first comes on top, a millisecond, and the pause that was one
     # too many: of the time that it ran, on a busy machine less than the three seconds.
     running_s = 2 * 3 * float(re.search(r"were ([\d.]+) % running", summary)[1]) / 100
@@ -215,7 +216,12 @@ def test_what_can_not_be_read_is_not_stopped(world):
     with world.running("workers", 30, 0, 20) as target:
         wait_until_asleep(target.pid)
         done = world.fgprof("attach", "-p", target.pid, "-d", "1s", preexec_fn=limit)
-    assert pauses(done.stderr) == 0 if "samples" in done.stderr else done.returncode == 1, done
+    if "samples" not in done.stderr:
+        assert done.returncode == 1, done
+        return
+    assert " 0.0 % running" in done.stderr, done
+    # Once at the most, for the frame pointer.
+    assert pauses(done.stderr) <= 21, done
 
 
 def test_a_process_that_nobody_waits_for(world):
