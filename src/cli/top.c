@@ -55,8 +55,8 @@ static bool take_view(struct top *top)
     return is_new;
 }
 
-/* Until it is to end. Returns the signal that ended it, or 0. */
-static int show(struct top *top)
+/* Until it is to end. */
+static void show(struct top *top)
 {
     top_screen_draw(&top->screen);
     while (!top->keys.must_quit && !top->error) {
@@ -69,14 +69,13 @@ static int show(struct top *top)
         poll(files, 3, RESIZE_MS);
         struct signalfd_siginfo info;
         if (read(top->signal_fd, &info, sizeof info) == (ssize_t)sizeof info)
-            return (int)info.ssi_signo;
+            return;
         /* The terminal is gone. */
         if (files[0].revents & (POLLHUP | POLLERR | POLLNVAL))
-            return SIGHUP;
+            return;
         while (!top->keys.must_quit && top_keys_take(&top->keys, &top->screen))
             top_screen_draw(&top->screen);
     }
-    return 0;
 }
 
 /* SIGCHLD is for the thread that samples; Ctrl-Z would leave a thread that is just being sampled
@@ -112,7 +111,8 @@ static bool run(struct top *top, fgprof_recorder *recorder)
     if (!top_terminal_open())
         return false;
     int err = top_source_start(&top->source, recorder);
-    int signal_number = err ? 0 : show(top);
+    if (!err)
+        show(top);
     top_terminal_close();
     if (!err)
         top_source_stop(&top->source);
@@ -120,7 +120,6 @@ static bool run(struct top *top, fgprof_recorder *recorder)
     err = err ? err : top->error;
     if (err)
         fprintf(stderr, "fgprof-c: sampling failed: %s\n", strerror(-err));
-    (void)signal_number;
     return !err;
 }
 
