@@ -97,16 +97,6 @@ static const uint32_t *functions_at(const struct fgprof_profile *profile,
     return at->line_count ? &functions->of_line[at->first_line] : &functions->of_location[location];
 }
 
-static enum fgprof_state state_of(uint32_t thread_state)
-{
-    static const enum fgprof_state states[THREAD_STATE_COUNT] = {
-        [THREAD_UNKNOWN] = FGPROF_STATE_UNKNOWN,         [THREAD_RUNNING] = FGPROF_STATE_RUNNING,
-        [THREAD_RUNNABLE] = FGPROF_STATE_RUNNABLE,       [THREAD_SLEEPING] = FGPROF_STATE_WAITING,
-        [THREAD_UNINTERRUPTIBLE] = FGPROF_STATE_WAITING, [THREAD_STOPPED] = FGPROF_STATE_STOPPED,
-    };
-    return states[thread_state];
-}
-
 /* `counted`: by function, the last sample that it was counted for, + 1. */
 static void add_sample(const struct fgprof_profile *profile, const struct functions *functions,
                        size_t sample_number, size_t *counted, struct fgprof_function *rows)
@@ -124,7 +114,7 @@ static void add_sample(const struct fgprof_profile *profile, const struct functi
                 continue;
             counted[at[j]] = sample_number + 1;
             rows[at[j]].total_ns += sample->time_ns;
-            rows[at[j]].state_ns[state_of(sample->state)] += sample->time_ns;
+            rows[at[j]].state_ns[sample_state(sample)] += sample->time_ns;
         }
     }
 }
@@ -203,7 +193,7 @@ static int add_activity(const struct fgprof_profile *profile, const struct funct
                         const struct profile_sample *sample, struct activities *activities)
 {
     const struct profile_stack *stack = &profile->stacks[sample->stack];
-    struct activity_key key = {sample->tid, sample->thread_name, state_of(sample->state),
+    struct activity_key key = {sample->tid, sample->thread_name, sample_state(sample),
                                sample->syscall_name, NO_NAME};
     struct function_key function = {NO_NAME, 0};
     if (stack->depth) {
@@ -222,7 +212,7 @@ static int add_activity(const struct fgprof_profile *profile, const struct funct
         activities->rows[number] = (struct fgprof_activity){
             .tid = (pid_t)sample->tid,
             .thread_name = strings_get(&profile->strings, sample->thread_name),
-            .state = state_of(sample->state),
+            .state = sample_state(sample),
             .syscall = strings_get(&profile->strings, sample->syscall_name),
             .function = name_of(profile, &function),
             .module = strings_get(&profile->strings, function.module),

@@ -194,3 +194,13 @@ int profile_add_sample(struct fgprof_profile *profile, const struct profile_samp
     profile->samples[profile->sample_count++] = *sample;
     return 0;
 }
+
+enum fgprof_state sample_state(const struct profile_sample *sample)
+{
+    static const enum fgprof_state states[THREAD_STATE_COUNT] = {
+        [THREAD_UNKNOWN] = FGPROF_STATE_UNKNOWN,         [THREAD_RUNNING] = FGPROF_STATE_RUNNING,
+        [THREAD_RUNNABLE] = FGPROF_STATE_RUNNABLE,       [THREAD_SLEEPING] = FGPROF_STATE_WAITING,
+        [THREAD_UNINTERRUPTIBLE] = FGPROF_STATE_WAITING, [THREAD_STOPPED] = FGPROF_STATE_STOPPED,
+    };
+    return states[sample->state];
+}

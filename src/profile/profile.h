@@ -127,6 +127,9 @@ struct fgprof_profile {
     char *command;               /* the command line that it was made by; NULL: not known */
 };
 
+/* The state that is told to users: they need not know which sleep it is. */
+enum fgprof_state sample_state(const struct profile_sample *sample);
+
 static inline bool sample_is_on_cpu(const struct profile_sample *sample)
 {
     return sample->state == THREAD_RUNNING;

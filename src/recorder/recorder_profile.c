@@ -40,13 +40,15 @@ static void summarize(const struct recording *recording, struct fgprof_summary *
 
 static void sum_times(const struct fgprof_profile *profile, struct fgprof_summary *summary)
 {
-    uint64_t *const times[THREAD_STATE_COUNT] = {
-        [THREAD_UNKNOWN] = &summary->unknown_ns,         [THREAD_RUNNING] = &summary->running_ns,
-        [THREAD_RUNNABLE] = &summary->runnable_ns,       [THREAD_SLEEPING] = &summary->waiting_ns,
-        [THREAD_UNINTERRUPTIBLE] = &summary->waiting_ns, [THREAD_STOPPED] = &summary->stopped_ns,
+    uint64_t *const times[FGPROF_STATE_COUNT] = {
+        [FGPROF_STATE_UNKNOWN] = &summary->unknown_ns,
+        [FGPROF_STATE_RUNNING] = &summary->running_ns,
+        [FGPROF_STATE_RUNNABLE] = &summary->runnable_ns,
+        [FGPROF_STATE_WAITING] = &summary->waiting_ns,
+        [FGPROF_STATE_STOPPED] = &summary->stopped_ns,
     };
     for (size_t i = 0; i < profile->sample_count; i++)
-        *times[profile->samples[i].state] += profile->samples[i].time_ns;
+        *times[sample_state(&profile->samples[i])] += profile->samples[i].time_ns;
 }
 
 int recorder_make_profile(struct fgprof_recorder *recorder, const struct recording *recording,
