@@ -63,17 +63,25 @@ static void put(struct sink *sink, struct text_buffer *buffer)
     text_free(buffer);
 }
 
+/* As: thread 7 "worker" [futex] */
+static void append_thread(struct text_buffer *buffer, const struct fgprof_dump *dump,
+                          const struct dump_thread *thread)
+{
+    char tid[32];
+    snprintf(tid, sizeof tid, "thread %d \"", thread->facts->tid);
+    text_append(buffer, tid);
+    text_append_name(buffer, dump_thread_name(dump, thread));
+    text_append(buffer, "\" [");
+    dump_append_state(buffer, dump, thread);
+    text_append(buffer, "]");
+}
+
 static void put_thread(struct sink *sink, const struct fgprof_dump *dump,
                        const struct dump_thread *thread)
 {
     struct text_buffer buffer = {0};
-    char tid[32];
-    snprintf(tid, sizeof tid, "thread %d \"", thread->facts->tid);
-    text_append(&buffer, tid);
-    text_append_name(&buffer, dump_thread_name(dump, thread));
-    text_append(&buffer, "\" [");
-    dump_append_state(&buffer, dump, thread);
-    text_append(&buffer, "]:\n");
+    append_thread(&buffer, dump, thread);
+    text_append(&buffer, ":\n");
     append_frames(&buffer, dump->profile, &dump->profile->stacks[thread->sample->stack]);
     text_append(&buffer, "\n");
     put(sink, &buffer);
@@ -146,13 +154,9 @@ static void put_group(struct sink *sink, const struct fgprof_dump *dump,
     text_append_addresses(&buffer, dump->profile, stack);
     text_append(&buffer, "\n");
     for (size_t i = 0; i < group->count && i < THREADS_NAMED_MAX; i++) {
-        const struct dump_thread *thread = members[group->first + i];
-        snprintf(text, sizeof text, "# thread %d \"", thread->facts->tid);
-        text_append(&buffer, text);
-        text_append_name(&buffer, dump_thread_name(dump, thread));
-        text_append(&buffer, "\" [");
-        dump_append_state(&buffer, dump, thread);
-        text_append(&buffer, "]\n");
+        text_append(&buffer, "# ");
+        append_thread(&buffer, dump, members[group->first + i]);
+        text_append(&buffer, "\n");
     }
     if (group->count > THREADS_NAMED_MAX) {
         snprintf(text, sizeof text, "# and %zu more\n", group->count - THREADS_NAMED_MAX);
