@@ -45,6 +45,11 @@ static int open_beside(struct output_file *file, mode_t mode)
     return fchmod(file->fd, mode) ? -errno : 0;
 }
 
+const char *output_file_name(const char *path)
+{
+    return strcmp(path, "-") == 0 ? "standard output" : path;
+}
+
 int output_file_open(struct output_file *file, const char *path)
 {
     struct stat status;

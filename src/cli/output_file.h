@@ -9,6 +9,9 @@ struct output_file {
     char *temporary; /* where it is until then */
 };
 
+/* What `path` is called in a message. */
+const char *output_file_name(const char *path);
+
 /* Opens `path` for writing, "-" for standard output. Returns 0 or a negative errno. */
 int output_file_open(struct output_file *file, const char *path);
 

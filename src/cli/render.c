@@ -74,8 +74,7 @@ int render_write(const struct cli_options *options, render_fn *write, void *cont
                     options->inputs[0]);
         else
             fprintf(stderr, "fgprof-c: %s can't be written: %s\n",
-                    strcmp(options->output, "-") == 0 ? "standard output" : options->output,
-                    strerror(-err));
+                    output_file_name(options->output), strerror(-err));
         output_file_abandon(&file);
     }
     return err ? EXIT_NOT_WRITTEN : EXIT_WRITTEN;

@@ -173,8 +173,7 @@ bool report(const struct cli_options *options, fgprof_profile *profile, struct o
         err = output_file_commit(file);
     if (err) {
         fprintf(stderr, "fgprof-c: the profile could not be written to %s: %s\n",
-                strcmp(options->output, "-") == 0 ? "standard output" : options->output,
-                strerror(-err));
+                output_file_name(options->output), strerror(-err));
         output_file_abandon(file);
     }
     if (!options->is_quiet)

@@ -4,10 +4,11 @@
 
 #include "options.h"
 
+struct output_file;
+
 /* Writes `profile` where the options say, and the summary, unless -q. `file` is open, and is put in
  * its place or abandoned. Says what went wrong. Returns whether a profile of the whole time was
  * written. */
-struct output_file;
 bool report(const struct cli_options *options, fgprof_profile *profile, struct output_file *file);
 
 /* Writes a text that is the target's to standard error: nothing in it reaches a terminal as a

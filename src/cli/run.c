@@ -1,9 +1,7 @@
 #include "commands.h"
 #include "interrupt.h"
-#include "new_recorder.h"
 #include "options.h"
-#include "output_file.h"
-#include "progress.h"
+#include "record.h"
 #include "report.h"
 
 #include <errno.h>
@@ -19,8 +17,8 @@ static int status_of(int wait_status)
 }
 
 /* The command has been started: samples it, writes, and returns its status, or 125. */
-static int record(const struct cli_options *options, fgprof_recorder *recorder,
-                  struct output_file *file)
+static int record_started(const struct cli_options *options, fgprof_recorder *recorder,
+                          struct output_file *file)
 {
     fgprof_profile *profile = NULL;
     bool written = false;
@@ -43,7 +41,7 @@ static int start_and_record(const struct cli_options *options, fgprof_recorder *
     int err =
         fgprof_recorder_spawn(recorder, options->command_argv, to_stdout ? STDERR_FILENO : -1);
     if (!err)
-        return record(options, recorder, file);
+        return record_started(options, recorder, file);
     if (fgprof_recorder_child(recorder)) {
         /* It runs, but may not be sampled, as a program with more privileges: it is not ours to
          * end. */
@@ -60,24 +58,5 @@ static int start_and_record(const struct cli_options *options, fgprof_recorder *
 
 int command_run(const struct cli_options *options)
 {
-    int status = EXIT_SAMPLER_FAILED;
-    struct output_file file = {.fd = -1};
-    fgprof_recorder *recorder = NULL;
-    fgprof_options *library = options_for_library(options);
-    int err = output_file_open(&file, options->output);
-    if (err) {
-        fprintf(stderr, "fgprof-c: %s can't be written: %s\n", options->output, strerror(-err));
-    } else if (!library) {
-        fprintf(stderr, "fgprof-c: out of memory\n");
-    } else {
-        progress_enable(options, library);
-        if (progress_enable_fetch(options, library))
-            recorder = new_recorder(options, library);
-        if (recorder)
-            status = start_and_record(options, recorder, &file);
-    }
-    output_file_abandon(&file);
-    fgprof_recorder_free(recorder);
-    fgprof_options_free(library);
-    return status;
+    return record(options, start_and_record, EXIT_SAMPLER_FAILED);
 }
