@@ -139,17 +139,6 @@ static int add_stacks(struct speedscope *speedscope)
     return err;
 }
 
-static void write_string(struct sink *sink, const char *string)
-{
-    struct text_buffer text = {0};
-    json_append_string(&text, string);
-    if (text.error)
-        sink->error = sink->error ? sink->error : text.error;
-    else
-        sink_write(sink, text.text, text.length);
-    text_free(&text);
-}
-
 static void write_frames(const struct speedscope *speedscope, struct sink *sink)
 {
     sink_print(sink, "\"shared\":{\"frames\":[");
@@ -157,10 +146,10 @@ static void write_frames(const struct speedscope *speedscope, struct sink *sink)
         const struct shown_frame *frame = &speedscope->frames[i];
         const char *file = strings_get(&speedscope->strings, frame->file);
         sink_print(sink, "%s\n{\"name\":", i ? "," : "");
-        write_string(sink, strings_get(&speedscope->strings, frame->name));
+        json_string(sink, strings_get(&speedscope->strings, frame->name));
         if (*file) {
             sink_print(sink, ",\"file\":");
-            write_string(sink, file);
+            json_string(sink, file);
         }
         if (frame->line)
             sink_print(sink, ",\"line\":%" PRIu32, frame->line);
@@ -192,7 +181,7 @@ static void write_thread_name(const struct fgprof_profile *profile,
         sink->error = sink->error ? sink->error : -ENOMEM;
         return;
     }
-    write_string(sink, text);
+    json_string(sink, text);
     free(text);
 }
 
