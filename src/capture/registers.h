@@ -17,6 +17,7 @@ struct registers {
     /* Of a stopped thread: */
     long interrupted_call; /* the system call that it slept in, or was about to; -1: none */
     bool may_hide_stop;    /* see registers_hide_stop */
+    bool is_new_thread;    /* it has not run since clone(2) made it: it is where its maker was */
     /* Of one that is blocked in a call, as they were given to it: */
     uint64_t call_arguments[6];
 };

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/ptrace.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/user.h>
 
@@ -41,6 +42,9 @@ int registers_read_stopped(pid_t tid, struct registers *ret_registers)
     memcpy(registers.values, user.regs, 31 * sizeof *registers.values);
     registers.values[31] = user.sp;
     registers.values[32] = user.pc;
+    /* Of a system call its number stays in x8; the new thread's result is 0 (copy_thread). */
+    registers.is_new_thread =
+        user.regs[0] == 0 && (user.regs[8] == SYS_clone || user.regs[8] == SYS_clone3);
     *ret_registers = registers;
     return 0;
 }

@@ -90,6 +90,12 @@ static bool can_begin_again(unsigned long long number)
     }
 }
 
+/* The kernel's copy_thread has the new thread return 0 from its maker's call. */
+static bool is_new_thread(const struct user_regs_struct *user)
+{
+    return user->rax == 0 && (user->orig_rax == SYS_clone || user->orig_rax == SYS_clone3);
+}
+
 int registers_read_stopped(pid_t tid, struct registers *ret_registers)
 {
     struct user_regs_struct user;
@@ -106,6 +112,7 @@ int registers_read_stopped(pid_t tid, struct registers *ret_registers)
         .interrupted_call = is_interrupted(&user) ? (long)user.orig_rax : -1,
         .may_hide_stop = is_interrupted(&user) && (long long)user.rax == -EINTR &&
                          can_begin_again(user.orig_rax),
+        .is_new_thread = is_new_thread(&user),
     };
     return 0;
 }

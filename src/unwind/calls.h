@@ -18,6 +18,11 @@ enum call_kind {
 enum call_kind call_before(const uint8_t before[CALL_BYTES_MAX], uint64_t return_address,
                            uint64_t *ret_target);
 
+#define SYSTEM_CALL_BYTES_MAX 4
+
+/* The length of the system call that the bytes before an address are, 0 where they are none. */
+unsigned system_call_before(const uint8_t before[SYSTEM_CALL_BYTES_MAX]);
+
 #define RETURN_BYTES 2
 
 /* Whether the instruction here returns, by an address that is on the stack. */

@@ -16,6 +16,13 @@ enum call_kind call_before(const uint8_t before[CALL_BYTES_MAX], uint64_t return
     return (instruction & 0xfffffc1fu) == 0xd63f0000u ? CALL_INDIRECT : CALL_NONE;
 }
 
+/* svc #0 */
+unsigned system_call_before(const uint8_t before[SYSTEM_CALL_BYTES_MAX])
+{
+    static const uint8_t svc[] = {0x01, 0x00, 0x00, 0xd4};
+    return memcmp(before, svc, sizeof svc) == 0 ? sizeof svc : 0;
+}
+
 /* exit, which is system call 93: mov x8, #93; svc #0. */
 bool call_is_last(const uint8_t after[THREAD_END_BYTES])
 {

@@ -37,6 +37,13 @@ enum call_kind call_before(const uint8_t before[CALL_BYTES_MAX], uint64_t return
     return CALL_NONE;
 }
 
+/* syscall */
+unsigned system_call_before(const uint8_t before[SYSTEM_CALL_BYTES_MAX])
+{
+    const uint8_t *end = before + SYSTEM_CALL_BYTES_MAX;
+    return end[-2] == 0x0f && end[-1] == 0x05 ? 2 : 0;
+}
+
 /* hlt; or exit, which is system call 60: mov $60 to eax, or to al where the rest is 0; syscall. */
 bool call_is_last(const uint8_t after[THREAD_END_BYTES])
 {

@@ -146,7 +146,7 @@ enum step frame_step_to_caller(struct walk *walk, struct frame *frame, const str
 enum step frame_step_to_interrupted(struct walk *walk, struct frame *frame,
                                     struct registers *interrupted)
 {
-    interrupted->known = (1ull << architecture.register_count) - 1;
+    *interrupted = (struct registers){.known = (1ull << architecture.register_count) - 1};
     for (unsigned i = 0; i < architecture.register_count; i++) {
         if (!walk_read_stack(walk, frame->sp + signal_frame_offsets[i], &interrupted->values[i]))
             return frame_cut(walk, STACK_CUT_UNREADABLE);

@@ -31,6 +31,18 @@ static enum step take_step(struct walk *walk, struct rule_tables *tables, struct
     }
 }
 
+/* glibc ends what it says of clone before the system call, as it would not hold in the new thread;
+ * in its maker it still does. */
+static const struct rule *rule_behind_system_call(struct rule_tables *tables,
+                                                  const struct mapping *mapping, uint64_t address)
+{
+    static const struct rule none = {.kind = RULE_NONE};
+    uint8_t before[SYSTEM_CALL_BYTES_MAX] = {0};
+    module_read(mapping->module, address - sizeof before, before, sizeof before);
+    unsigned call_bytes = system_call_before(before);
+    return call_bytes ? rule_tables_find(tables, mapping->module, address - call_bytes - 1) : &none;
+}
+
 /* A frame that no rule says anything of; or one that did not make the call which returns to it, and
  * so is looked up where it is: the trampoline that a signal handler returns to, or a function from
  * its first instruction, which makecontext(3) has the first one of a stack return to. */
@@ -39,9 +51,11 @@ static const struct rule *rule_of_uncalled(const struct walk *walk, struct rule_
                                            bool is_certain)
 {
     static const struct rule none = {.kind = RULE_NONE}, first = {.kind = RULE_FIRST_FRAME};
-    if (!mapping->has_bias || frame->is_exact)
+    if (!mapping->has_bias)
         return &none;
     uint64_t address = frame->pc - mapping->bias;
+    if (frame->is_exact)
+        return rule_behind_system_call(tables, mapping, address);
     const struct rule *rule = rule_tables_find(tables, mapping->module, address);
     if (!rule || rule->kind == RULE_SIGNAL_FRAME || is_certain)
         return rule;
@@ -62,6 +76,7 @@ static const struct rule *rule_of(const struct walk *walk, struct rule_tables *t
                                   const struct frame *frame, const struct mapping *mapping,
                                   uint64_t *ret_address)
 {
+    static const struct rule first = {.kind = RULE_FIRST_FRAME};
     const struct rule *rule = NULL;
     *ret_address = frame->is_exact ? frame->pc : frame->pc - 1;
     if (mapping->has_bias) {
@@ -73,6 +88,10 @@ static const struct rule *rule_of(const struct walk *walk, struct rule_tables *t
         if (!rule && !walk->hints->unlearnt_address)
             walk->hints->unlearnt_address = *ret_address;
     }
+    /* What its code says is true of its maker. */
+    bool is_told_by_code = !rule || rule->kind == RULE_NONE || rule->is_from_code;
+    if (is_told_by_code && frame->registers && frame->registers->is_new_thread)
+        return &first;
     bool was_not_called = false;
     bool is_certain = rule && rule->is_no_call && !frame->is_exact;
     if (!rule || rule->kind == RULE_NONE || is_certain) {

@@ -29,6 +29,16 @@ def test_running_and_blocked_threads(world):
     assert not any("[truncated" in frame for stack in stacks for frame in stack), stacks
 
 
+def test_threads_that_have_not_run_yet(world):
+    done = world.fgprof("run", "-d", "1s", "--", world.fixture("newborn"), 2)
+    stacks = folded(done.stdout)
+    new = {stack: count for stack, count in stacks.items() if has(stack, "clone3")}
+    whole = sum(count for stack, count in new.items() if len(stack) == 1 or has(stack, "main"))
+    assert any(len(stack) == 1 for stack in new), stacks
+    assert whole + sum(count for stack, count in new.items() if has(stack, "start_thread")) == \
+        sum(new.values()), stacks
+
+
 def test_threads_on_another_stack(world):
     with world.running("stacks", 30) as target:
         stacks = folded(world.attach(target).stdout)

@@ -55,6 +55,14 @@ static void test_no_calls(void **state)
     assert_int_equal(KIND(&target, 0xff, 0x25, 1, 2, 3, 4), CALL_NONE); /* jmp *x(%rip) */
 }
 
+static void test_system_calls(void **state)
+{
+    (void)state;
+    static const uint8_t syscall[] = {0x90, 0x90, 0x0f, 0x05}, other[] = {0x0f, 0x05, 0x0f, 0x0b};
+    assert_int_equal(system_call_before(syscall), 2);
+    assert_int_equal(system_call_before(other), 0);
+}
+
 static void test_stubs(void **state)
 {
     (void)state;
@@ -81,7 +89,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_returns),        cmocka_unit_test(test_direct_calls),
         cmocka_unit_test(test_indirect_calls), cmocka_unit_test(test_no_calls),
-        cmocka_unit_test(test_stubs),
+        cmocka_unit_test(test_system_calls),   cmocka_unit_test(test_stubs),
     };
     return cmocka_run_group_tests_name("calls", tests, NULL, NULL);
 }

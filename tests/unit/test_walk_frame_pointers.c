@@ -9,6 +9,9 @@
  * to byte 0x10 of each of the others. */
 enum { FIRST = 0x100, LEAF = 0x1000, MIDDLE = 0x1100, OUTER = 0x1200, KNOWN = 0x1300 };
 
+/* KNOWN is described up to a system call, as glibc's clone is. */
+enum { CLONE_CALL = KNOWN + 0x80 };
+
 static struct made_walk made;
 
 static int set_up(void **state)
@@ -23,6 +26,7 @@ static int set_up(void **state)
         put_call(&made, bare[i] + 0x10, LEAF);
     put_code(&made, KNOWN, (const uint8_t[]){0x48, 0x89, 0xdc}, 3); /* mov %rbx,%rsp */
     put_code(&made, OUTER + 0x10, (const uint8_t[]){0xf4}, 1);      /* hlt */
+    put_code(&made, CLONE_CALL, (const uint8_t[]){0x0f, 0x05}, 2);  /* syscall */
     end_module(&made);
     return 0;
 }
@@ -94,6 +98,29 @@ static void test_a_first_frame_that_did_not_call(void **state)
     made.words[5] = code_at(FIRST);
     assert_int_equal(walk_from(&made, code_at(KNOWN + 3), 2), 0);
     assert_int_not_equal(made.stack.cut, STACK_WHOLE);
+}
+
+static void test_behind_the_call_that_makes_threads(void **state)
+{
+    (void)state;
+    uint64_t behind = code_at(CLONE_CALL + 2);
+    made.words[8] = code_at(MIDDLE + 0x10); /* KNOWN's return address */
+    put_frame(10, 0, code_at(FIRST + 5));
+    set_register(&made, RBP, word_at(10));
+    assert_int_equal(walk_from(&made, behind, 5), 0);
+    ASSERT_STACK(&made.stack, STACK_WHOLE, behind, code_at(MIDDLE + 0xf), code_at(FIRST + 4));
+    /* Another instruction there is not behind the call. */
+    set_register(&made, RBP, 0);
+    assert_int_equal(walk_from(&made, behind + 1, 5), 0);
+    ASSERT_STACK(&made.stack, STACK_CUT_NO_UNWIND_INFO, behind + 1);
+    made.snapshot.registers.is_new_thread = true;
+    assert_int_equal(walk_from(&made, behind, 5), 0);
+    ASSERT_STACK(&made.stack, STACK_WHOLE, behind);
+    /* A new process has a copy of the stack, and so of all its maker's frames. */
+    set_register(&made, RBP, word_at(10));
+    assert_int_equal(walk_from(&made, code_at(KNOWN + 2), 5), 0);
+    ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(KNOWN + 2), code_at(MIDDLE + 0xf),
+                 code_at(FIRST + 4));
 }
 
 /* Between code with information and code without: each says the next what it needs. */
@@ -280,6 +307,7 @@ int main(void)
         TEST(test_a_chain),
         TEST(test_the_ends_of_a_chain),
         TEST(test_a_first_frame_that_did_not_call),
+        TEST(test_behind_the_call_that_makes_threads),
         TEST(test_code_of_both_kinds),
         TEST(test_places_that_are_not_believed),
         TEST(test_return_addresses_that_are_not_believed),
