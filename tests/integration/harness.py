@@ -26,6 +26,17 @@ def is_alone(test):
     return getattr(test, "is_alone", False)
 
 
+def is_of_users_build(test):
+    return getattr(test, "is_of_users_build", False)
+
+
+def users_build(test):
+    """Marks a test of the build as users make it: under the sanitizers it would measure these, or
+    take long for what other tests run there."""
+    test.is_of_users_build = True
+    return test
+
+
 class World:
     """The programs under test, in one build directory, and a directory for files."""
 

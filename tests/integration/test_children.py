@@ -7,9 +7,8 @@ import signal
 import subprocess
 import time
 
-from harness import PERIOD, Skip, alone, by_root, folded, has, tool, wait_for, wait_until_sampling
-
-
+from harness import (PERIOD, Skip, alone, by_root, folded, has, tool, users_build, wait_for,
+                     wait_until_sampling)
 def pids(line):
     words = line.split()
     return {words[i]: int(words[i + 1]) for i in range(0, len(words), 2)}
@@ -102,6 +101,7 @@ def test_a_child_of_vfork_that_executes_a_program(world):
 
 
 @alone
+@users_build
 def test_short_lived_children_make_up_their_time(world):
     """What sampling finds of many that live for three ticks is what they lived, within a sixth: the
     kernel's part of a fork and an exit, which no look can find, is their parent's to measure, and

@@ -12,8 +12,8 @@ import struct
 import subprocess
 import time
 
-from harness import (alone, by_root, folded, has, status_field, threads_of, ticks_planned, wait_for,
-                     wait_until_sampling)
+from harness import (alone, by_root, folded, has, status_field, threads_of, ticks_planned,
+                     users_build, wait_for, wait_until_sampling)
 
 libc = ctypes.CDLL(None, use_errno=True)
 PTRACE_SEIZE = 0x4206  # of Linux's include/uapi/linux/ptrace.h
@@ -90,6 +90,7 @@ def send(pid, number, value):
 
 
 @alone
+@users_build
 def test_queued_signals_arrive_once_each_and_in_order(world):
     receivers = range(4)
     with world.running("queued", 60) as target:

@@ -6,9 +6,7 @@ import re
 import shutil
 import subprocess
 
-from harness import Skip, folded, tool
-
-
+from harness import Skip, folded, tool, users_build
 def bounded(seconds, *command):
     """Runs a command and all that it starts in namespaces of their own, which end with it: after so
     long at the latest, and no mount stays behind."""
@@ -46,10 +44,8 @@ def check_by_lintian(files):
     assert done.returncode == 0, done.stdout
 
 
+@users_build
 def test_packages_install_and_run_on_a_clean_debian(world):
-    # Some minutes on a busy machine, and the packages are of a build of their own.
-    if world.is_sanitized:
-        raise Skip("only once")
     if os.geteuid():
         raise Skip("needs root")
     made = packages(world)

@@ -8,8 +8,7 @@ import shutil
 import signal
 import subprocess
 
-from harness import Skip, folded, has, status_field, wait_for
-
+from harness import Skip, folded, has, status_field, users_build, wait_for
 BUILDS = {
     "plain": [],
     "stripped": ["-ldflags=-s -w"],
@@ -95,10 +94,12 @@ def test_go(world):
     check_goroutines(world, BUILDS["plain"])
 
 
+@users_build
 def test_go_stripped(world):
     check_goroutines(world, BUILDS["stripped"])
 
 
+@users_build
 def test_go_pie(world):
     check_goroutines(world, BUILDS["pie"])
 
@@ -120,10 +121,12 @@ def check_c(world, options, is_stripped):
         assert any(has(stack, *names, call) for stack in stacks), (names, call, set(stacks))
 
 
+@users_build
 def test_go_calls_c(world):
     check_c(world, BUILDS["plain"], False)
 
 
+@users_build
 def test_go_calls_c_stripped(world):
     check_c(world, BUILDS["stripped"], True)
 

@@ -5,6 +5,8 @@ import re
 import shlex
 import subprocess
 
+from harness import users_build
+
 FLAME_GRAPH = "/usr/share/perl5/Devel/NYTProf/flamegraph.pl"
 
 
@@ -70,6 +72,7 @@ def script(path, text):
     os.chmod(path, 0o755)
 
 
+@users_build
 def test_examples_of_help_and_of_the_manual_page_work(world):
     """All of them are run; but `top`, which needs a terminal, only reads its options."""
     lines = {line for text in all_help(world).values() for line in examples(text)}

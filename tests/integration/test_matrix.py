@@ -4,19 +4,16 @@ import os
 import shutil
 import sys
 
-from harness import Skip
-
+from harness import Skip, users_build
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../matrix"))
 
 import matrix  # noqa: E402
 
 
+@users_build
 def test_matrix_agrees_with_gdb(world):
     if not shutil.which("gdb"):
         raise Skip("no gdb")
-    # A minute more, for the same answers: what it runs through is under the sanitizers elsewhere.
-    if world.is_sanitized:
-        raise Skip("only in the build as users make it")
     rows = matrix.run(world.program, world.directory)
     print(matrix.table(rows))
     found = matrix.faults(rows)

@@ -3,10 +3,12 @@
 import re
 
 import made_page
+from harness import users_build
 from page import Page, record, share, threads
 from webdriver import Browser
 
 
+@users_build
 def test_page(world):
     workers = record(world, "workers", 60, 1, 3)
     hostile = record(world, "hostile", 60)
@@ -33,6 +35,7 @@ def test_page(world):
         browser.close()
 
 
+@users_build
 def test_page_of_many_frames(world):
     """What is done at each moment costs as the screen does, and not as the profile."""
     costs = []

@@ -3,10 +3,12 @@
 import os
 import re
 
+from harness import users_build
 from page import Page, record, share
 from webdriver import Browser
 
 
+@users_build
 def test_page_of_a_difference(world):
     """One thread that computes and three that sleep, then two and one."""
     after = world.path("after.fgprof")

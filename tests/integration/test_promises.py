@@ -7,8 +7,8 @@ import statistics
 import time
 
 from harness import (PERIOD, Skip, alone, by_root, context_switches, folded, has, is_sampling,
-                     pauses, status_field, threads_of, ticks_planned, wait_for, wait_until_asleep,
-                     wait_until_sampling)
+                     pauses, status_field, threads_of, ticks_planned, users_build, wait_for,
+                     wait_until_asleep, wait_until_sampling)
 
 TRANSFERS = {"write", "send", "recv"}
 
@@ -73,11 +73,13 @@ def test_slow_transfers_are_short_only_where_running_ones_were_stopped(world):
 
 
 @alone
+@users_build
 def test_slow_transfers_at_the_highest_rate(world):
     sample_transfers(world, 1000)
 
 
 @alone
+@users_build
 def test_more_running_threads_than_cpus(world):
     spinning = 30
     with world.running("workers", 30, spinning, 0) as target:
@@ -101,6 +103,7 @@ def pauses_longest_s(summary):
 
 
 @alone
+@users_build
 def test_pauses_take_no_more_than_they_may(world):
     def sample(*arguments):
         with world.running("workers", 30, 1, 0) as target:
@@ -123,6 +126,7 @@ def test_pauses_take_no_more_than_they_may(world):
 
 
 @alone
+@users_build
 def test_time_on_the_cpu_is_the_kernels(world):
     """More threads than CPUs: how long each ran is not a matter of what ticks happen to see."""
     def ran_ns(pid):

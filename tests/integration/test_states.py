@@ -5,8 +5,7 @@ import os
 import re
 import signal
 
-from harness import Skip, alone, folded, has, status_field, tool, wait_for
-
+from harness import Skip, alone, folded, has, status_field, tool, users_build, wait_for
 CALLS = {"sleeping": "[clock_nanosleep]", "locked": "[futex]", "piped": "[read]",
          "fixture-states": "[clock_nanosleep]"}
 
@@ -119,6 +118,7 @@ def times_of(pid):
 
 
 @alone
+@users_build
 def test_waiting_for_a_cpu(world):
     # Two on one CPU: each waits for at least half of its time, longer where others use that CPU.
     with world.running("spinners", 30, 2) as target:
@@ -194,6 +194,7 @@ def test_one_kind_alone(world):
 
 
 @alone
+@users_build
 def test_short_work_between_waits(world):
     """What a thread runs is for where it runs, and not for the call that its stop may find it in."""
     cpus = sorted(os.sched_getaffinity(0))

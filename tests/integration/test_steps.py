@@ -7,8 +7,7 @@ import re
 import shutil
 import subprocess
 
-from harness import Skip, tool
-
+from harness import Skip, tool, users_build
 SECONDS = 30
 
 
@@ -76,6 +75,7 @@ def test_each_instruction_linked_by_lld(world):
     check_steps(world, "steps-lld", "-O2", "-fuse-ld=lld")
 
 
+@users_build
 def test_each_instruction_of_ld_so(world):
     check(world, "/bin/true", equal=0.999, instructions=50000, how="--every=1")
 

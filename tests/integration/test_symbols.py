@@ -14,8 +14,7 @@ import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from harness import Skip, tool
-
+from harness import Skip, tool, users_build
 SOURCE = """\
 static volatile int sink;
 static inline __attribute__((always_inline)) int innermost(int x)
@@ -345,6 +344,7 @@ def test_link_time_optimization(world):
                                            sources=("q.cc", "p.cc")))
 
 
+@users_build
 def test_functions_that_the_linker_left_out(world):
     place = Place(world, "sections")
     unused = "".join(f"int unused_{i}(int x) {{ return x * {i}; }}\n" for i in range(300))
@@ -472,9 +472,8 @@ def test_damaged_files_end_no_one(world):
             assert done.returncode in (0, 2) and not done.stderr, (i, options, done.stderr[-2000:])
 
 
+@users_build  # the sanitizers need the memory that is forbidden here
 def test_a_line_table_of_rows_that_take_no_room(world):
-    if world.is_sanitized:
-        raise Skip("the sanitizers need the memory that is forbidden here")
     place = Place(world, "rows")
     program = place.build("-gdwarf-5")
     # One column of directories, the path as DW_FORM_flag_present; very many rows.

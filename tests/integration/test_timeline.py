@@ -9,8 +9,8 @@ import signal
 import time
 
 import webdriver
-from harness import (PERIOD, Skip, alone, by_root, folded, wait_for, wait_until_asleep,
-                     wait_until_sampling)
+from harness import (PERIOD, Skip, alone, by_root, folded, users_build, wait_for,
+                     wait_until_asleep, wait_until_sampling)
 
 
 def recorded(world, *arguments, seconds=3):
@@ -134,6 +134,7 @@ def imported(page, script, name, data):
         browser.close()
 
 
+@users_build
 def test_speedscope_reads_the_timeline(world):
     page = os.path.join(world.source,
                         "tests/tools/speedscope/node_modules/speedscope/dist/release/index.html")

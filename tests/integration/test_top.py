@@ -13,7 +13,7 @@ import subprocess
 import termios
 import time
 
-from harness import folded, has, wait_for
+from harness import folded, has, users_build, wait_for
 from screen import Screen
 
 ENTERS, LEAVES = b"\x1b[?1049h", b"\x1b[?1049l"  # xterm's other screen
@@ -308,9 +308,8 @@ def test_top_leaves_the_terminal_alone_where_it_cannot_attach(world):
         assert b"process" in terminal.sampler.stderr.read()
 
 
+@users_build  # the sanitizers end the program where there is none
 def test_top_restores_the_terminal_where_memory_is_out(world):
-    if world.is_sanitized:  # which ends the program where there is none
-        return
     with world.running("states", 60) as target, top(world, target) as terminal:
         terminal.shows("in_sleep")
         resource.prlimit(terminal.sampler.pid, resource.RLIMIT_AS, (1 << 20, 1 << 20))

@@ -2,8 +2,7 @@
 
 import re
 
-from harness import PERIOD, RATE, alone, by_root, folded, ticks_planned, tool
-
+from harness import PERIOD, RATE, alone, by_root, folded, ticks_planned, tool, users_build
 THREADS = {"fixture-states", "sleeping", "spinning", "locked", "piped"}
 
 
@@ -20,6 +19,7 @@ def test_each_thread_adds_up_to_the_time(world):
 
 
 @alone
+@users_build
 def test_late_ticks_carry_their_weight(world):
     # At 1000 Hz, with a stop of every thread at each tick, ticks are missed for certain.
     with world.running("states", 30) as target:
@@ -63,6 +63,7 @@ def test_equal_stacks_of_equally_named_threads_are_one_sample(world):
 
 
 @alone
+@users_build
 def test_short_lived_threads_are_counted_in_proportion(world):
     # About five threads of 5 ms each are alive at any time; how long they lived says the fixture.
     with world.running("churn", 3) as target:
@@ -75,6 +76,7 @@ def test_short_lived_threads_are_counted_in_proportion(world):
 
 
 @alone
+@users_build
 def test_shares_of_the_example(world):
     done = world.fgprof("run", "-t", "--", world.build + "/examples/slow-service", 5)
     assert done.returncode == 0, done.stderr

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import time
 
-from harness import Skip, folded, has, tool, wait_for
+from harness import Skip, folded, has, tool, users_build, wait_for
 from test_programs import answers, free_port
 from test_stacks import WAITS
 
@@ -44,6 +44,7 @@ def check_agreement(world, pid):
     assert values["rules_whole"] >= values["libunwind_whole"], values
 
 
+@users_build
 def test_agrees_with_libunwind_on_python(world):
     script = ("import json, re, threading, time\n"
               "end = time.time() + 100\n"
@@ -163,6 +164,7 @@ def test_frame_pointers_alone(world):
     check_states(world, program)
 
 
+@users_build
 def test_neither_tables_nor_frame_pointers(world):
     """The code itself says where the return address is."""
     for level in ("-O0", "-O2", "-O3"):

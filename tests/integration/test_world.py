@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import time
 
-from harness import Skip, folded, tool, wait_until_sampling
+from harness import Skip, folded, has, tool, wait_until_sampling
 
 NOBODY = {"user": 65534, "group": 65534, "extra_groups": []}
 
@@ -16,7 +16,7 @@ NOBODY = {"user": 65534, "group": 65534, "extra_groups": []}
 def host(world, program, *arguments, seconds=30, **options):
     """fixture-host, or a copy of it; ended at the end."""
     options.setdefault("cwd", "/")
-    target = subprocess.Popen([program, str(seconds), *map(str, arguments)], stdout=subprocess.PIPE,
+    target = subprocess.Popen([program, str(seconds), *arguments], stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, text=True, **options)
     try:
         line = target.stdout.readline()
@@ -73,11 +73,15 @@ def unprivileged(world):
     return path
 
 
-def frames_for_nobody(world, target):
-    done = subprocess.run([unprivileged(world), "attach", "-p", str(target.pid), "-d", "500ms"],
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60,
-                          cwd="/", **NOBODY)
+def by_nobody(world, *arguments):
+    done = subprocess.run([unprivileged(world), *arguments], stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True, timeout=60, cwd="/", **NOBODY)
     assert done.returncode == 0, done.stderr
+    return done
+
+
+def frames_for_nobody(world, target):
+    done = by_nobody(world, "attach", "-p", str(target.pid), "-d", "500ms")
     return {frame for stack in folded(done.stdout) for frame in stack}, done.stderr
 
 
@@ -213,29 +217,27 @@ def test_strange_paths(world):
     unprivileged(world)
     names = ["a b", "line\nfeed", "semi;colon", "[brackets]", "größe", b"\xff\xfe", "percent%s%n",
              " 12", "a/" * 8 + "deep", "/".join(["x" * 250] * 15 + ["y" * 130])]
-    for name in names:
-        with folder(world) as path:
-            library = os.fsencode(path) + b"/" + os.fsencode(name)
-            os.makedirs(os.path.dirname(library), exist_ok=True)
+    with folder(world) as path, contextlib.ExitStack() as programs:
+        program = copy(world, "fixture-host-in_old", f"{path}/program")
+        targets = {}
+        for number, name in enumerate(names):
+            library = os.fsencode(f"{path}/{number}/") + os.fsencode(name)
+            os.makedirs(os.path.dirname(library))
             shutil.copy(built(world, "libfixture-plugin-in_new.so"), library)
             os.chmod(library, 0o755)
-            program = copy(world, "fixture-host-in_old", f"{path}/program")
-            target = subprocess.Popen([program, b"30", b"call", library], stdout=subprocess.PIPE,
-                                      text=True, **NOBODY)
-            try:
-                assert target.stdout.readline() == "ready\n", name
-                for found, _ in frames(world, target), frames_for_nobody(world, target):
-                    assert {"main", "run_plugin", "in_new"} <= found, (name, found)
-                if name not in ("line\nfeed", "semi;colon", b"\xff\xfe"):
-                    continue
-                done = world.attach(target, "-f", "text", duration="100ms")
-                assert "in_new" in done.stdout, (name, done.stdout)
-                profile = world.path("paths.pb.gz")
-                world.attach(target, "-o", profile, duration="100ms")
-                assert "in_new" in tool("go", "tool", "pprof", "-raw", profile), name
-            finally:
-                target.kill()
-                target.communicate()
+            targets[name] = programs.enter_context(host(world, program, "call", library, **NOBODY))
+        pids = ",".join(str(target.pid) for target in targets.values())
+        command = "attach", "--processes", "-d", "500ms", "-p", pids
+        for done in world.fgprof(*command), by_nobody(world, *command):
+            stacks = folded(done.stdout)
+            for name, target in targets.items():
+                assert any(has(stack, f"/{target.pid}", "main", "run_plugin", "in_new")
+                           for stack in stacks), (name, stacks, done.stderr)
+        done = world.fgprof(*command, "-f", "text")
+        assert done.stdout.count("\tin_new+0x") >= len(names), done.stdout
+        profile = world.path("paths.pb.gz")
+        world.fgprof(*command, "-o", profile)
+        assert "in_new" in tool("go", "tool", "pprof", "-raw", profile)
 
 
 def test_program_in_memory_only(world):
