@@ -65,8 +65,11 @@ def profile(world, name, options, duration="3s"):
         # A thread that has not run yet, but for its birth in libc, has no first frame there.
         if stack[-1] == "__clone3":
             continue
-        # Some instructions of the switch to a goroutine are on its stack, but not in its code.
-        if len(stack) == 2 and "truncated" in stack[0] and "gogo" in stack[1]:
+        # Some instructions of the switch to a goroutine are on its stack, but not in its code. And
+        # while a thread works for a goroutine on its own stack, the collector may move the
+        # goroutine's, of which only the runtime knows where to (shrinkstack, in its stack.go).
+        if "truncated" in stack[0] and (len(stack) == 2 and "gogo" in stack[1] or
+                                        stack[1] == "runtime.systemstack"):
             on_the_move += count
             continue
         assert stack[0] in FIRST_FRAMES, stack
