@@ -112,7 +112,10 @@ def sample(fgprof, target, configuration):
 def judge(fgprof, program, configuration, aliases):
     """{thread's name: compare.Result}"""
     # Those that spin leave the CPUs to who looks at them.
+    # Go's scheduler signals who computes for long: that is seen now and then, and is not what is
+    # compared.
     target = subprocess.Popen([program], stdout=subprocess.PIPE, text=True,
+                              env={**os.environ, "GODEBUG": "asyncpreemptoff=1"},
                               preexec_fn=lambda: os.nice(19))
     try:
         line = target.stdout.readline()
