@@ -329,7 +329,9 @@ FGPROF_API int fgprof_profile_set_kept(fgprof_profile *profile, enum fgprof_kept
  * of the enum's. */
 FGPROF_API int fgprof_profile_set_threads(fgprof_profile *profile, enum fgprof_threads threads);
 
-/* The command line that the profile was made by: FGPROF_HTML shows it. Copied; NULL: none, the
+/* The command line that makes or writes the profile: FGPROF_HTML shows it. Unless the profile was
+ * read from a file, it is also the one that recorded it, which FGPROF_RAW keeps, FGPROF_PPROF has
+ * as a comment, and FGPROF_HTML shows of a profile that was read, too. Copied; NULL: none, the
  * default. -ENOMEM. */
 FGPROF_API int fgprof_profile_set_command(fgprof_profile *profile, const char *command);
 

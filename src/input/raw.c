@@ -61,6 +61,16 @@ static int read_strings(struct strings *strings, struct bytes *contents)
     return err;
 }
 
+/* "" where it is not there: it is not known, as in files of the first programs. */
+static int read_recorded_by(struct fgprof_profile *profile, const struct bytes *contents)
+{
+    size_t length = bytes_left(contents);
+    if (length && memchr(contents->at, '\0', length))
+        return -EBADMSG;
+    profile->recorded_by = strndup(length ? (const char *)contents->at : "", length);
+    return profile->recorded_by ? 0 : -ENOMEM;
+}
+
 /* How many numbers there are: each ends with a byte below 0x80. */
 static size_t count_numbers(const struct bytes *contents)
 {
@@ -147,6 +157,8 @@ static int read_sections(struct fgprof_profile *profile, struct bytes *file)
         err = -EBADMSG;
     if (!err)
         err = read_strings(&profile->strings, &sections.contents[COLUMN_STRINGS]);
+    if (!err)
+        err = read_recorded_by(profile, &sections.contents[COLUMN_RECORDED_BY]);
     if (!err)
         err = make_tables(profile, &sections);
     for (size_t i = 0; i < profile_column_count() && !err; i++) {

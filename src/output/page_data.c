@@ -188,6 +188,8 @@ void page_data(const struct fgprof_profile *profile, const struct profile_view *
     json_number(sink, "version", 1, true);
     json_key(sink, "command", false);
     json_string(sink, profile->command ? profile->command : "");
+    json_key(sink, "recorded_by", false);
+    json_string(sink, profile_recorded_by(profile));
     json_number(sink, "start_time_ns", profile->start_time_ns, false);
     json_number(sink, "elapsed_ns", profile->summary.elapsed_ns, false);
     json_number(sink, "period_ns", profile->period_ns, false);

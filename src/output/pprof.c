@@ -21,6 +21,7 @@ enum {
     PROFILE_DURATION_NANOS = 10,
     PROFILE_PERIOD_TYPE = 11,
     PROFILE_PERIOD = 12,
+    PROFILE_COMMENT = 13,
     PROFILE_DEFAULT_SAMPLE_TYPE = 14,
 
     VALUE_TYPE_TYPE = 1,
@@ -76,7 +77,7 @@ enum word {
     WORD_PROCESS,
     WORD_PID,
     WORD_STATES, /* and those after it: the states' names */
-    WORD_TOTAL = WORD_STATES + THREAD_STATE_COUNT
+    WORD_RECORDED_BY = WORD_STATES + THREAD_STATE_COUNT,
 };
 static const char *const words[WORD_STATES] = {
     "samples", "count", "time",  "on_cpu",  "off_cpu",      "nanoseconds", "wallclock",
@@ -185,18 +186,24 @@ static void put_function(struct protobuf *out, const struct profile_function *fu
     protobuf_end(out, begin);
 }
 
+static void put_clean(struct protobuf *out, const char *text, struct text_buffer *clean)
+{
+    clean->length = 0;
+    text_append_name(clean, text);
+    protobuf_bytes(out, PROFILE_STRING_TABLE, clean->text, clean->length);
+}
+
 static void put_strings(struct protobuf *out, const struct fgprof_profile *profile)
 {
     struct text_buffer clean = {0};
-    for (size_t i = 0; i < profile->strings.count; i++) {
-        clean.length = 0;
-        text_append_name(&clean, profile->strings.items[i]);
-        protobuf_bytes(out, PROFILE_STRING_TABLE, clean.text, clean.length);
-    }
+    for (size_t i = 0; i < profile->strings.count; i++)
+        put_clean(out, profile->strings.items[i], &clean);
     for (size_t i = 0; i < WORD_STATES; i++)
         protobuf_string(out, PROFILE_STRING_TABLE, words[i]);
     for (uint32_t i = 0; i < THREAD_STATE_COUNT; i++)
         protobuf_string(out, PROFILE_STRING_TABLE, state_name(i));
+    if (*profile_recorded_by(profile))
+        put_clean(out, profile_recorded_by(profile), &clean);
     if (clean.error)
         out->error = clean.error;
     text_free(&clean);
@@ -237,6 +244,8 @@ void output_pprof(const struct fgprof_profile *profile, const struct profile_vie
     protobuf_number(&out, PROFILE_DURATION_NANOS, profile->summary.elapsed_ns);
     put_value_type(&out, profile, PROFILE_PERIOD_TYPE, WORD_WALLCLOCK, WORD_NANOSECONDS);
     protobuf_number(&out, PROFILE_PERIOD, profile->period_ns);
+    if (*profile_recorded_by(profile))
+        protobuf_number(&out, PROFILE_COMMENT, word(profile, WORD_RECORDED_BY));
     protobuf_number(&out, PROFILE_DEFAULT_SAMPLE_TYPE, word(profile, WORD_TIME));
     drain(&out, sink);
     protobuf_free(&out);

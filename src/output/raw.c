@@ -2,7 +2,8 @@
  *
  * Gzipped (RFC 1952), which brings a checksum of the whole: "fgprof-c", the version in 4 bytes,
  * little-endian, then sections: number, length in bytes, and as many bytes. The section
- * COLUMN_STRINGS has the strings, in order, each as its length and its bytes; the others are the
+ * COLUMN_STRINGS has the strings, in order, each as its length and its bytes, COLUMN_RECORDED_BY
+ * the bytes of the command line that it was recorded by, where that is known; the others are the
  * columns of profile/columns.h, a number for each row. Numbers are LEB128 (DWARF 5, 7.6).
  *
  * A program skips the sections that it does not know, so what is new is a new section. The version
@@ -52,6 +53,11 @@ void output_raw(const struct fgprof_profile *profile, const struct profile_view 
         for (size_t row = 0; row < rows; row++)
             protobuf_varint(&contents, profile_cell(profile, column, row));
         put_section(sink, column->number, &contents);
+    }
+    const char *command = profile_recorded_by(profile);
+    if (*command) {
+        protobuf_append(&contents, command, strlen(command));
+        put_section(sink, COLUMN_RECORDED_BY, &contents);
     }
     protobuf_free(&contents);
 }

@@ -45,8 +45,10 @@ struct profile_column {
     bool is_optional; /* was not there from the beginning */
 };
 
-/* The number of what is no column: the strings. */
+/* The numbers of what is no column: the strings, and the command line that it was recorded by. The
+ * latter is optional. */
 #define COLUMN_STRINGS 1
+#define COLUMN_RECORDED_BY 88
 
 #define COLUMN_NUMBER_MAX 127
 

@@ -40,6 +40,7 @@ void fgprof_profile_free(fgprof_profile *profile)
     free(profile->runs);
     free(profile->unreadable);
     free(profile->command);
+    free(profile->recorded_by);
     index_free(&profile->sample_index);
     free(profile);
 }
@@ -66,6 +67,12 @@ int fgprof_profile_set_command(fgprof_profile *profile, const char *command)
     free(profile->command);
     profile->command = copy;
     return 0;
+}
+
+const char *profile_recorded_by(const struct fgprof_profile *profile)
+{
+    const char *command = profile->recorded_by ? profile->recorded_by : profile->command;
+    return command ? command : "";
 }
 
 int fgprof_profile_set_kept(fgprof_profile *profile, enum fgprof_kept kept)

@@ -124,8 +124,13 @@ struct fgprof_profile {
     unsigned folded_flags;
     enum fgprof_kept kept;
     enum fgprof_threads threads; /* by id: as recorded */
-    char *command;               /* the command line that it was made by; NULL: not known */
+    char *command;               /* the command line that it is written by; NULL: not known */
+    char *recorded_by;           /* that of the file it was read from, see profile_recorded_by */
 };
+
+/* The command line that it was recorded by, "" where that is not known. What was not read from a
+ * file is written by the command that recorded it. */
+const char *profile_recorded_by(const struct fgprof_profile *profile);
 
 /* The state that is told to users: they need not know which sleep it is. */
 enum fgprof_state sample_state(const struct profile_sample *sample);

@@ -5,7 +5,7 @@ import os
 import subprocess
 
 GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../golden")
-NOT_RENDERED = {"render", "version-1.fgprof", "no-timelines.fgprof"}
+NOT_RENDERED = {"render", "version-1.fgprof", "no-timelines.fgprof", "recorded-by.fgprof"}
 
 
 def test_each_format_is_written_as_before(world):

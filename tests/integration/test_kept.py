@@ -138,6 +138,17 @@ def test_what_is_no_good_recording_is_refused(world):
     refused(world, world.path("missing.fgprof"), "No such file")
 
 
+def test_the_command_that_recorded_is_kept(world):
+    command = re.compile(r"fgprof-c attach -p \d+ -d 1s -o \S+/kept\.fgprof")
+    copy, page, pprof = (world.path("by" + ending) for ending in (".fgprof", ".html", ".pb.gz"))
+    converted(world, kept(world), "-o", copy)
+    converted(world, copy, "-o", page)
+    converted(world, copy, "-o", pprof)
+    found = re.search(r'"command":"([^"]*)","recorded_by":"([^"]*)"', open(page).read())
+    assert found[1] == f"fgprof-c convert {copy} -o {page}" and command.fullmatch(found[2]), found
+    assert command.fullmatch(tool("go", "tool", "pprof", "-comments", pprof).strip())
+
+
 def test_a_recording_without_a_timeline(world):
     """As the library keeps it where none is asked for."""
     path = world.path("without.speedscope.json")

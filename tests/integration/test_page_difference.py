@@ -90,7 +90,11 @@ def check_difference(page):
     assert share(page.browser.text("#matched")) > after + 20, "before, most was sleep"
     page.search("")
     assert page.browser.run("return document.querySelectorAll('#summary dl').length") == 2
-    assert re.fullmatch(r"fgprof-c diff \S+ \S+ -o \S+ -f html", page.browser.text("#command"))
+    commands = page.browser.text("#commands").splitlines()
+    assert commands[::2] == ["Before recorded by", "After recorded by", "Page made by"], commands
+    for command in commands[1:4:2]:
+        assert re.fullmatch(r"fgprof-c attach -p \d+ -d 1s -q -o \S+\.fgprof", command), commands
+    assert re.fullmatch(r"fgprof-c diff \S+ \S+ -o \S+ -f html", commands[5]), commands
 
 
 def check_normalized(page):

@@ -63,7 +63,8 @@ static void test_golden_data(void **state)
     char *data = data_of(profile);
     assert_string_equal(
         data,
-        "{\"version\":1,\"command\":\"fgprof-c attach -p 1\",\"start_time_ns\":5,"
+        "{\"version\":1,\"command\":\"fgprof-c attach -p 1\","
+        "\"recorded_by\":\"fgprof-c attach -p 1\",\"start_time_ns\":5,"
         "\"elapsed_ns\":1000,\"period_ns\":10101010,"
         "\"summary\":{\"ticks_planned\":0,\"ticks_taken\":0,\"ticks_late\":1,\"threads_seen\":0,"
         "\"samples\":7,\"samples_cut\":0,\"samples_unnamed\":0,\"samples_not_captured\":0,"

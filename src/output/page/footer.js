@@ -1,4 +1,17 @@
-// The recordings' own accounts, and the command.
+// The recordings' own accounts, and the commands: the one that made the page, and where that only
+// read a recording which was kept, also the one that recorded it.
+
+// [name, command].
+function commandRows({recordings, before, after: {raw: {command}}}) {
+  const rows = [];
+  for (const recording of recordings) {
+    const name = !before ? 'Recorded by' : `${recording === before ? 'Before' : 'After'} recorded by`;
+    if (recording.raw.recorded_by)
+      rows.push([name, recording.raw.recorded_by]);
+  }
+  return command && !rows.some(row => row[1] === command) ? [...rows, ['Page made by', command]]
+                                                          : rows;
+}
 
 function summaryRows({raw}) {
   const {summary} = raw;
@@ -25,9 +38,11 @@ function summaryRows({raw}) {
 }
 
 function fillFooter(profile) {
-  const command = profile.after.raw.command;
-  byId('command').textContent = plain(command);
-  byId('command').hidden = !command;
+  for (const [name, command] of commandRows(profile)) {
+    const text = element('dd');
+    text.append(element('code', plain(command)));
+    byId('commands').append(element('dt', name), text);
+  }
   for (const recording of profile.recordings) {
     const list = element('dl');
     if (profile.before)
