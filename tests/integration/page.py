@@ -6,10 +6,20 @@ import re
 BOX = "const b = document.querySelector('#graph canvas').getBoundingClientRect();"
 ROW = 18
 
-TABLE_IS_FILLED = """
-const table = document.querySelector('#functions');
+# Rows are made as one scrolls to them; how many there are is said above them.
+FILL_TABLE = """
+const table = document.querySelector('#functions'), rows = table.querySelector('tbody').rows;
+const count = () => parseInt(/\\d[\\d\\u202f]*/.exec(
+  document.querySelector('#function-count').innerText)[0].replace(/\\u202f/g, ''));
 return new Promise(done => {
-  const look = () => table.getAttribute('aria-busy') === 'true' ? setTimeout(look, 10) : done();
+  const look = () => {
+    if (table.getAttribute('aria-busy') !== 'true' && rows.length === count()) {
+      scrollTo(0, 0);
+      return done();
+    }
+    document.querySelector('#table-end').scrollIntoView();
+    setTimeout(look, 10);
+  };
   look();
 });
 """
@@ -50,8 +60,8 @@ class Page:
         return self.browser.text("#matched")
 
     def column(self, number):
-        """The table's, once it has what was searched."""
-        self.browser.run(TABLE_IS_FILLED)
+        """The table's, once it has what was searched, and all rows."""
+        self.browser.run(FILL_TABLE)
         return self.browser.run("return [...document.querySelectorAll('#functions tbody tr')]"
                                 ".map(r => r.cells[arguments[0]].innerText)", number)
 

@@ -147,8 +147,8 @@ static void test_a_command_is_escaped_and_may_be_missing(void **state)
 static void test_page_is_whole_and_alone(void **state)
 {
     char *page = written(*state, FGPROF_HTML, NULL);
-    const char *parts[] = {"<!DOCTYPE html>",   "<style>",   "--ground", BEGIN,
-                           "class TreeBuilder", "new Page(", "</html>\n"};
+    const char *parts[] = {"<!DOCTYPE html>", "<style>",   "--ground", BEGIN,
+                           "class Tree ",     "new Page(", "</html>\n"};
     const char *at = page;
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         at = strstr(at, parts[i]);

@@ -29,7 +29,7 @@ function stateOptions(samples) {
 }
 
 function moduleOptions(profile) {
-  const names = new Set(profile.frameTable(false).frames.map(frame => frame.module));
+  const names = new Set(profile.frames(false).map(frame => frame.module));
   names.delete('');
   return [['', 'all'], ...[...names].sort().map(name => [name, name])];
 }
@@ -96,7 +96,7 @@ class Choices {
 
   // For aggregate().
   counted(profile) {
-    const lines = byId('lines').checked, {frames} = profile.frameTable(lines);
+    const lines = byId('lines').checked, frames = profile.frames(lines);
     return {
       process: this.get('process'), thread: this.get('thread'), state: this.get('state'),
       module: this.get('module'), roots: this.get('roots'),

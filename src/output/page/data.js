@@ -58,7 +58,7 @@ class Profile {
     this.before = isOfTwo ? new Recording(raw.before, isOfTwo) : null;
     this.recordings = this.before ? [this.before, this.after] : [this.after];
     this.samples = this.recordings.flatMap(recording => recording.samples);
-    this.frameTables = new Map(); // by whether lines are told apart
+    this.made = new Map(); // stacks, by whether lines are told apart
     for (const sample of this.before ? this.before.samples : [])
       Object.assign(sample, {countBefore: sample.count, count: 0, time: 0});
     this.normalize(raw.is_normalized === true);
@@ -75,9 +75,15 @@ class Profile {
       sample.before = sample.ns * scale;
   }
 
-  frameTable(withLines) {
-    if (!this.frameTables.has(withLines))
-      this.frameTables.set(withLines, new FrameTable(this.recordings, withLines));
-    return this.frameTables.get(withLines);
+  stacks(withLines) {
+    if (!this.made.has(withLines)) {
+      const table = new FrameTable(this.recordings, withLines);
+      this.made.set(withLines, new Stacks(this.samples, table));
+    }
+    return this.made.get(withLines);
+  }
+
+  frames(withLines) {
+    return this.stacks(withLines).table.frames;
   }
 }

@@ -7,23 +7,22 @@ class Graph {
   constructor(element) {
     this.element = element;
     this.canvas = element.querySelector('canvas');
-    this.spacer = element.querySelector('#spacer');
+    this.rows = element.querySelector('#rows'); // as high as all of them; the canvas stays in sight
     this.mark = new Mark(element.querySelector('#mark'));
     this.context = this.canvas.getContext('2d');
     this.isIcicle = false;
     this.zoomed = 0;
     this.selected = -1;
-    this.found = null; // see foundOf(); null: nothing is searched
+    this.found = null;
     this.top = 0; // of what is seen; the browser is not asked for each frame, as it may lay out
     this.isPending = false;
     element.addEventListener('scroll', () => this.schedule());
     new ResizeObserver(() => this.resize()).observe(element);
   }
 
-  // {tree, frames, labelOf(node), colourOf(node, palette)}; palette.
-  show(model, palette) {
-    this.model = model;
-    this.palette = palette;
+  // model: {tree, labelOf(node), colourOf(node, palette)}; found: see Found, null: nothing is searched.
+  show(model, palette, found) {
+    Object.assign(this, {model, palette, found});
     this.zoomed = 0;
     this.selected = -1;
     this.resize(true);
@@ -34,23 +33,30 @@ class Graph {
       return;
     const height = this.model.tree.height * ROW;
     const fromEnd = this.element.scrollHeight - this.element.scrollTop;
-    this.element.style.height = `${height + 2}px`; // the style's max-height cuts it
+    this.rows.style.height = `${height}px`;
     this.width = this.element.clientWidth;
     this.height = Math.min(height, this.element.clientHeight);
-    const ratio = window.devicePixelRatio || 1;
-    this.canvas.style.height = `${this.height}px`;
-    this.canvas.width = Math.round(this.width * ratio);
-    this.canvas.height = Math.round(this.height * ratio);
-    this.context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    this.context.font = FONT;
-    this.characterWidth = this.context.measureText('m').width;
-    this.spacer.style.height = `${Math.max(0, height - this.height)}px`;
+    this.sizeCanvas(window.devicePixelRatio || 1);
     if (toRoot === true)
       this.element.scrollTop = this.isIcicle ? 0 : height;
     else if (!this.isIcicle) // a flame graph stands on its roots
       this.element.scrollTop = this.element.scrollHeight - fromEnd;
     this.top = this.element.scrollTop;
     this.layOut();
+  }
+
+  // A canvas whose size is set is a new one, even where it is the same.
+  sizeCanvas(ratio) {
+    const {canvas, context} = this;
+    const width = Math.round(this.width * ratio), height = Math.round(this.height * ratio);
+    if (canvas.width === width && canvas.height === height)
+      return;
+    canvas.style.height = `${this.height}px`;
+    canvas.width = width;
+    canvas.height = height;
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    context.font = FONT;
+    this.characterWidth = context.measureText('m').width;
   }
 
   layOut() {
@@ -86,24 +92,23 @@ class Graph {
       const y = this.rowTop(depth) - this.top;
       if (y <= -ROW || y >= height)
         continue;
-      for (let at = layout.row[depth]; at < layout.row[depth + 1]; at++) {
-        const node = layout.node[at];
-        this.drawFrame(node, layout.x[at], y, layout.w[at]);
-        if (this.found && layout.isBlock(node))
-          this.drawFoundIn(node, y);
+      for (const box of layout.row(depth)) {
+        this.drawBox(box, y);
+        if (this.found && box.isBlock)
+          this.drawFoundIn(box, y);
       }
     }
     context.globalAlpha = 1;
   }
 
-  drawFrame(node, x, y, w) {
+  drawBox({node, x, w, isBlock}, y) {
     const {context, palette} = this;
-    const isFound = this.found !== null && this.found.isFound(node) && !this.layout.isBlock(node);
+    const isFound = this.found !== null && this.found.isFound(node) && !isBlock;
     if (isFound)
       context.globalAlpha = 1;
     context.fillStyle = isFound ? palette.found : this.model.colourOf(node, palette);
     context.fillRect(x, y, w > 3 ? w - 1 : Math.max(w, 0.5), ROW - 1);
-    if (w >= NARROWEST_TEXT && !this.layout.isBlock(node)) {
+    if (w >= NARROWEST_TEXT && !isBlock) {
       context.fillStyle = isFound ? palette.foundText : palette.text;
       this.drawText(this.model.labelOf(node), x + CHARACTER_PADDING, y + ROW - 5.5,
                     Math.min(w, this.width - x) - 2 * CHARACTER_PADDING);
@@ -113,18 +118,18 @@ class Graph {
   }
 
   // Narrow frames that are found, or have found ones on them: a line each, one a pixel.
-  drawFoundIn(first, y) {
-    const {tree} = this.model, {context, found} = this, end = tree.end[tree.parent[first]];
+  drawFoundIn(block, y) {
+    const {tree} = this.model, {context, found} = this, parent = tree.parent[block.node];
     let last = -1;
-    if (!found.has(first, end))
+    if (!found.has(parent + 1, tree.end[parent]))
       return;
     context.globalAlpha = 1;
     context.fillStyle = this.palette.found;
-    for (let node = first; node < end; node = tree.end[node]) {
-      const x = Math.floor(this.layout.xOf(node));
+    this.layout.inBlock(block, (node, left) => {
+      const x = Math.floor(left);
       if (x !== last && found.has(node, tree.end[node]))
         context.fillRect(last = x, y, 1, ROW - 1);
-    }
+    });
     context.globalAlpha = 0.45;
   }
 
@@ -168,17 +173,17 @@ class Graph {
 
   // The frame around a node; around none for -1.
   showMark(node) {
-    if (node < 0 || !this.layout.isSeen(node))
-      this.mark.hide();
+    const place = node < 0 ? null : this.layout.placeOf(node);
+    if (place)
+      this.mark.show(place.x, this.rowTop(this.model.tree.depth[node]), place.w, ROW - 1);
     else
-      this.mark.show(this.layout.xOf(node), this.rowTop(this.model.tree.depth[node]),
-                     this.layout.widthOf(node), ROW - 1);
+      this.mark.hide();
   }
 
-  // Where the node is, in the window.
-  place(node) {
+  // The left end of a node's lower edge, in the window.
+  pointOf(node) {
     const box = this.canvas.getBoundingClientRect();
     const y = this.rowTop(this.model.tree.depth[node]) - this.element.scrollTop;
-    return {x: box.left + this.layout.xOf(node), y: box.top + y + ROW};
+    return {x: box.left + this.layout.placeOf(node).x, y: box.top + y + ROW};
   }
 }

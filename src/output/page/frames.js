@@ -1,4 +1,4 @@
-// The frames {name, label, file, line, lines, path, module, flags}, each once, and for each
+// The frames {name, label, file, line, lines, path, module, flags, shade}, each once, and for each
 // location those that it stands for, outermost first.
 class FrameTable {
   constructor(recordings, withLines) {
@@ -25,6 +25,7 @@ class FrameTable {
     if (number === undefined) {
       number = this.frames.length;
       frame.lines = new Set();
+      frame.shade = hashOf(frame.label) % 97 / 96;
       this.frames.push(frame);
       this.numbers.set(key, number);
     }

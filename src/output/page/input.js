@@ -30,25 +30,19 @@ function bindMouse(page) {
   });
 }
 
-// The node that a key leads to; towards the root is up in an icicle.
-function neighbour(graph, key) {
-  const {tree} = graph.model, node = Math.max(graph.selected, 0);
-  if (graph.selected < 0)
-    return graph.zoomed;
-  const outward = graph.isIcicle ? 'ArrowDown' : 'ArrowUp';
-  if (key === outward)
-    return node + 1 < tree.end[node] ? node + 1 : node;
-  if (key === 'ArrowUp' || key === 'ArrowDown')
-    return Math.max(tree.parent[node], 0);
-  if (node === 0)
+// The node that a key leads to; towards the root is up in an icicle. Those too narrow to be seen are
+// left out.
+function neighbour({model: {tree}, layout, selected, zoomed, isIcicle}, key) {
+  if (selected < 0 || !layout.placeOf(selected))
+    return zoomed;
+  if (key === (isIcicle ? 'ArrowDown' : 'ArrowUp'))
+    return layout.childrenOf(selected)[0] ?? selected;
+  if (selected === 0)
     return 0;
-  const last = tree.end[tree.parent[node]];
-  if (key === 'ArrowRight')
-    return tree.end[node] < last ? tree.end[node] : node;
-  let before = tree.parent[node] + 1;
-  while (before < node && tree.end[before] < node)
-    before = tree.end[before];
-  return before;
+  if (key === 'ArrowUp' || key === 'ArrowDown')
+    return tree.parent[selected];
+  const row = layout.childrenOf(tree.parent[selected]);
+  return row[row.indexOf(selected) + (key === 'ArrowRight' ? 1 : -1)] ?? selected;
 }
 
 function bindKeys(page) {
@@ -56,10 +50,8 @@ function bindKeys(page) {
   graph.element.addEventListener('keydown', event => {
     if (event.key.startsWith('Arrow')) {
       const node = neighbour(graph, event.key);
-      if (!graph.layout.isSeen(node))
-        return;
       graph.select(node);
-      const {x, y} = graph.place(node);
+      const {x, y} = graph.pointOf(node);
       page.showTip(node, x, y);
     } else if (event.key === 'Enter' && graph.selected >= 0) {
       const node = graph.selected;

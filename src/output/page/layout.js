@@ -1,93 +1,111 @@
-// What is seen of the tree at a zoom, as rectangles in rows by their depth. It is made when the
-// zoom or the width changes; drawing, and looking for what is under the mouse, only read it. So
-// their work is bounded by the screen and not by the profile.
+// What is seen of the tree at a zoom, as boxes {node, x, w, isBlock} in rows by their depth. It is
+// begun when the zoom or the width changes, and a row is made when it is first to be seen. So the work
+// is bounded by the screen and not by the profile.
 
 const NARROWEST = 0.5; // pixels
 
-// A node that is narrower than that stands for all of its siblings that follow: as the widest child
-// comes first, they are narrow, too. One rectangle has them all, with nothing on it.
+// On a box stand those of its children that can be seen, the widest first, and behind them a block:
+// one box for all the narrow ones, whose `node` is one of them, with nothing on it.
 class Layout {
   constructor(tree, zoomed, width) {
     this.tree = tree;
-    this.zoomed = zoomed;
     this.scale = width / (tree.width[zoomed] || 1);
-    const nodes = this.wideNodes();
-    this.node = new Int32Array(nodes.length);
-    this.x = new Float64Array(nodes.length);
-    this.w = new Float64Array(nodes.length);
-    this.row = new Int32Array(tree.height + 1); // of depth d are rectangles row[d] to row[d + 1]
-    for (const node of nodes)
-      this.row[tree.depth[node] + 1]++;
-    for (let depth = 0; depth < tree.height; depth++)
-      this.row[depth + 1] += this.row[depth];
-    const next = this.row.slice();
-    for (const node of nodes) { // from left to right, in each row
-      const at = next[tree.depth[node]]++;
-      this.node[at] = node;
-      this.x[at] = this.xOf(node);
-      this.w[at] = this.isBlock(node) ? this.blockEnd(node) - this.x[at] : this.widthOf(node);
+    this.rows = []; // those that were asked for
+    // The zoomed node, and those between it and the root, are as wide as the graph.
+    for (let node = zoomed; node >= 0; node = tree.parent[node])
+      this.rows[tree.depth[node]] = [{node, x: 0, w: width, isBlock: false}];
+  }
+
+  row(depth) {
+    const {rows} = this;
+    while (rows.length <= depth) {
+      const row = [];
+      for (const box of rows.at(-1)) {
+        if (!box.isBlock)
+          this.placeChildren(box, row);
+      }
+      rows.push(row);
     }
+    return rows[depth] || []; // below the root is none
   }
 
-  wideNodes() {
-    const {tree, zoomed} = this, nodes = [], end = tree.end[zoomed];
-    for (let i = tree.parent[zoomed]; i >= 0; i = tree.parent[i])
-      nodes.push(i);
-    for (let i = zoomed; i < end;) {
-      nodes.push(i);
-      i = this.isBlock(i) ? tree.end[tree.parent[i]] : i + 1;
+  placeChildren({node, x}, row) {
+    const {scale, tree: {width, end}} = this, wide = [];
+    let narrowWidth = 0, narrow = -1;
+    for (let child = node + 1; child < end[node]; child = end[child]) {
+      if (width[child] * scale >= NARROWEST) {
+        wide.push(child);
+      } else if (width[child] > 0) {
+        narrowWidth += width[child];
+        narrow = narrow >= 0 && width[narrow] >= width[child] ? narrow : child;
+      }
     }
-    return nodes;
+    for (const child of wide.sort((a, b) => width[b] - width[a] || a - b)) {
+      const w = width[child] * scale;
+      row.push({node: child, x, w, isBlock: false});
+      x += w;
+    }
+    if (narrow >= 0)
+      row.push({node: narrow, x, w: narrowWidth * scale, isBlock: true});
   }
 
-  isBlock(node) {
-    return node > this.zoomed && this.tree.width[node] * this.scale < NARROWEST;
-  }
-
-  blockEnd(node) {
-    const {tree} = this;
-    return (tree.childrenEnd[tree.parent[node]] - tree.start[this.zoomed]) * this.scale;
-  }
-
-  // The zoomed node, and those between it and the root, are as wide as the graph.
-  xOf(node) {
-    const {tree, zoomed} = this;
-    return node <= zoomed ? 0 : (tree.start[node] - tree.start[zoomed]) * this.scale;
-  }
-
-  widthOf(node) {
-    const {tree, zoomed} = this;
-    return tree.width[Math.max(node, zoomed)] * this.scale;
-  }
-
-  isSeen(node) {
-    const {tree, zoomed} = this;
-    return node < zoomed ? zoomed < tree.end[node] : node < tree.end[zoomed];
+  // Calls visit(node, x, w) for each node of a block, until one call returns true.
+  inBlock(block, visit) {
+    const {scale, tree: {width, end, parent}} = this, base = parent[block.node];
+    let x = block.x;
+    for (let node = base + 1; node < end[base]; node = end[node]) {
+      const w = width[node] * scale;
+      if (w === 0 || w >= NARROWEST)
+        continue;
+      if (visit(node, x, w))
+        return;
+      x += w;
+    }
   }
 
   // The node at a place, -1: none.
   at(x, depth) {
-    if (depth < 0 || depth >= this.tree.height)
-      return -1;
-    let low = this.row[depth], high = this.row[depth + 1];
+    const row = this.row(depth);
+    let low = 0, high = row.length;
     while (low < high) {
       const middle = (low + high) >> 1;
-      if (this.x[middle] <= x)
+      if (row[middle].x <= x)
         low = middle + 1;
       else
         high = middle;
     }
-    const found = low - 1;
-    if (found < this.row[depth] || x >= this.x[found] + this.w[found])
+    const box = row[low - 1];
+    if (!box || x >= box.x + box.w)
       return -1;
-    return this.isBlock(this.node[found]) ? this.inBlock(this.node[found], x) : this.node[found];
+    let found = box.node;
+    if (box.isBlock) {
+      this.inBlock(box, (node, left, w) => {
+        found = node;
+        return x < left + w;
+      });
+    }
+    return found;
   }
 
-  inBlock(first, x) {
-    const {tree} = this, end = tree.end[tree.parent[first]];
-    let node = first;
-    while (tree.end[node] < end && this.xOf(tree.end[node]) <= x)
-      node = tree.end[node];
-    return node;
+  // Where a node is, {x, w}; null where it is not seen.
+  placeOf(node) {
+    const {tree} = this, row = this.row(tree.depth[node]);
+    const own = row.find(box => box.node === node && !box.isBlock);
+    const block = row.find(box => box.isBlock && tree.parent[box.node] === tree.parent[node]);
+    let place = null;
+    if (own || !block)
+      return own || null;
+    this.inBlock(block, (other, x, w) => {
+      place = other === node ? {x, w} : null;
+      return place;
+    });
+    return place;
+  }
+
+  // Those that are boxes of their own.
+  childrenOf(node) {
+    const {tree} = this;
+    return this.row(tree.depth[node] + 1)
+      .filter(box => !box.isBlock && tree.parent[box.node] === node).map(box => box.node);
   }
 }

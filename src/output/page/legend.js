@@ -17,7 +17,7 @@ function legendItems(parts, total, palette) {
 
 function categoryParts({tree, categories}, hues) {
   return categories.map((name, i) =>
-    ({name: name || '[no name]', hue: hues[i], time: tree.shares[i]}));
+    ({name: name || '[no name]', hue: hues[i], time: tree.share(0, i)}));
 }
 
 // By the functions' own time, which adds up to all; those of most time first.

@@ -1,4 +1,4 @@
-// Counting: the samples that are wanted, merged into a tree and into a list of functions.
+// Counting: the samples that are wanted, in a tree and in a list of functions.
 
 const OTHERS = 'others';
 const CATEGORIES_MAX = 24;
@@ -61,49 +61,60 @@ function categoriesOf(samples, nameOf) {
   return names.length > CATEGORIES_MAX ? [...names.slice(0, CATEGORIES_MAX - 1), OTHERS] : names;
 }
 
-function comparePaths(a, b) {
-  const length = Math.min(a.path.length, b.path.length);
-  for (let i = 0; i < length; i++) {
-    if (a.path[i] !== b.path[i])
-      return a.path[i] - b.path[i];
+// The paths of all samples, and what is made of them once, whatever the filter is.
+class Stacks {
+  // table: of frames.
+  constructor(samples, table) {
+    this.samples = samples;
+    this.table = table;
+    this.paths = samples.map(sample => table.pathOf(sample));
+    this.functions = new Functions(this.paths, table.frames.length);
   }
-  return a.path.length - b.path.length;
+
+  // The tree's, for a choice {pivot, isInverted, roots}; the last one is kept.
+  shapeOf({pivot, isInverted, roots}) {
+    const key = [pivot, isInverted, roots].join();
+    if (this.shapeKey === key)
+      return this.shape;
+    const rootOf = ROOT_OF[roots];
+    this.shape = new Shape(this.paths.map((path, i) => {
+      const shown = pathOf(path, pivot, isInverted);
+      return shown && rootOf ? [this.table.rootOf(rootOf(this.samples[i])), ...shown] : shown;
+    }));
+    this.shapeKey = key;
+    return this.shape;
+  }
+
+  // Whether a filter keeps it, for each sample.
+  kept(choice) {
+    const isOfModule = choice.module &&
+      this.table.frames.map(frame => frame.module === choice.module);
+    return this.samples.map((sample, i) =>
+      keeps(sample, choice) && (!isOfModule || this.functions.hasAny(i, isOfModule)));
+  }
 }
 
 // What the page shows for a choice {process, thread, state, module, lines, isInverted, pivot,
 // roots, colour, side}.
 function aggregate(profile, choice) {
-  const table = profile.frameTable(choice.lines);
-  const nameOf = categoryOf(choice.colour, profile.samples);
-  const rootOf = ROOT_OF[choice.roots];
-  const categories = categoriesOf(profile.samples, nameOf);
+  const {samples} = profile, stacks = profile.stacks(choice.lines);
+  const nameOf = categoryOf(choice.colour, samples);
+  const categories = categoriesOf(samples, nameOf);
   const numbers = new Map(categories.map((name, i) => [name, i]));
-  const builder = new TreeBuilder(Math.max(categories.length, 1), choice.side);
-  const functions = new FunctionList();
-  const threads = new Set(), counted = [];
+  const categoryOfSample = samples.map(sample =>
+    numbers.get(nameOf(sample)) ?? categories.length - 1);
+  const kept = stacks.kept(choice), shape = stacks.shapeOf(choice);
   const totals = {time: 0, before: 0}; // of the function list: also what a pivot leaves out
-  for (const sample of profile.samples) {
-    if (!keeps(sample, choice))
-      continue;
-    const path = table.pathOf(sample);
-    if (choice.module && !path.some(frame => table.frames[frame].module === choice.module))
-      continue;
-    let shown = pathOf(path, choice.pivot, choice.isInverted);
-    functions.add(path, sample);
-    totals.time += sample.time;
-    totals.before += sample.before;
-    if (!shown)
-      continue;
-    if (rootOf)
-      shown = [table.rootOf(rootOf(sample)), ...shown];
-    threads.add(sample.tid || sample.threadName); // one may change its name
-    const category = numbers.get(nameOf(sample));
-    counted.push({path: shown, sample,
-                  category: category === undefined ? categories.length - 1 : category});
+  samples.forEach((sample, i) => {
+    totals.time += kept[i] ? sample.time : 0;
+    totals.before += kept[i] ? sample.before : 0;
+  });
+  const threads = new Set(); // one may change its name
+  for (const i of shape.order) {
+    if (kept[i])
+      threads.add(samples[i].tid || samples[i].threadName);
   }
-  for (const {path, sample, category} of counted.sort(comparePaths))
-    builder.addPath(path, sample, category);
-  const tree = builder.finish();
-  return {tree, categories, totals, threads: threads.size, frames: table.frames,
-          functions: functions.all()};
+  const tree = new Tree(shape, samples, kept, choice.side, categoryOfSample, categories.length);
+  return {tree, categories, totals, threads: threads.size, frames: stacks.table.frames,
+          functions: stacks.functions.count(samples, kept)};
 }

@@ -19,7 +19,7 @@ class Page {
     };
     fillFooter(this.profile);
     byId('kind').textContent = this.isDifference ? 'how two recordings differ' : '';
-    byId('search').addEventListener('input', () => this.search(true));
+    byId('search').addEventListener('input', () => this.search());
     byId('help-button').addEventListener('click', () => this.toggleHelp());
     bindMouse(this);
     bindKeys(this);
@@ -33,6 +33,7 @@ class Page {
       this.graph.isIcicle = this.choices.get('view') === 'icicle';
       this.graph.resize(true);
     } else if (id === 'unit') {
+      this.graph.draw();
       this.describe();
       this.showLegend();
     } else {
@@ -47,15 +48,13 @@ class Page {
     this.hues = (['thread', 'process'].includes(this.colour) ? huesOfNames
                                                              : huesOfStates)(this.model.categories);
     this.differences = differencesOf(this.model.tree, this.colour === 'differenceSelf');
-    this.model.shades = this.model.frames.map(frame => hashOf(frame.label) % 97 / 96);
     this.modules = moduleParts(this.model);
     const hueOf = new Map(this.modules.map(({module, hue}) => [module, hue]));
     this.model.moduleHues = this.model.frames.map(frame => hueOf.get(frame.module) || GREY);
     this.model.labelOf = node => this.labelOf(node);
     this.model.colourOf = (node, palette) => this.colourOf(node, palette);
-    this.graph.found = null;
-    this.graph.show(this.model, this.theme.palette);
-    this.search();
+    this.graph.show(this.model, this.theme.palette, this.find());
+    this.describe();
     this.showPath();
     this.showLegend();
   }
@@ -91,16 +90,15 @@ class Page {
   }
 
   colourOf(node, palette) {
-    const {tree, moduleHues, shades} = this.model, frame = tree.frame[node];
+    const {tree, frames, moduleHues} = this.model, frame = tree.frame[node];
     if (frame < 0)
       return palette.css({hue: 60, saturation: 4}, 0.6, 1);
     if (this.colour.startsWith('difference'))
       return palette.difference(this.differences.of(node) / (this.differences.largest || 1));
     if (this.colour === 'module')
-      return palette.css(moduleHues[frame], shades[frame], 1);
-    const top = tree.top[node];
-    const share = tree.shares[node * tree.categoryCount + top] / (tree.width[node] || 1);
-    return palette.css(this.hues[top], shades[frame], share);
+      return palette.css(moduleHues[frame], frames[frame].shade, 1);
+    const top = tree.top(node), share = tree.share(node, top) / (tree.width[node] || 1);
+    return palette.css(this.hues[top], frames[frame].shade, share);
   }
 
   // All texts that depend on the unit, the filter or the zoom.
@@ -112,7 +110,6 @@ class Page {
       : `${amounts.after(tree.time[0])}, ${whole(tree.count[0])} samples`;
     byId('unit-text').textContent = this.isDifference ? this.differenceText()
       : unitText(this.unit(), tree.time[0], this.profile.after.elapsed, this.model.threads);
-    this.graph.draw();
     this.table.show(this.model, amounts, this.matches, isTyped);
   }
 
@@ -126,16 +123,23 @@ class Page {
       (this.profile.isNormalized ? 'Before is scaled to as much time in all as after. ' : '');
   }
 
-  search(isTyped = false) {
+  // Takes the search into account; what is found, null where nothing is searched.
+  find() {
     const text = byId('search').value, {tree, frames} = this.model;
     const {expression, isValid} = matcherOf(text);
     this.matches = text ? matchesOf(frames, expression) : null;
-    this.graph.found = text ? new Found(tree, this.matches) : null;
+    const found = text ? new Found(tree, this.matches) : null;
     byId('search').classList.toggle('invalid', !isValid);
-    const share = text ? matchedTime(tree, this.graph.found) / (tree.width[0] || 1) : 0;
+    const share = text ? matchedTime(tree, found) / (tree.width[0] || 1) : 0;
     byId('matched').textContent =
       text && `${percent(share)} matched${isValid ? '' : ' (no regular expression: as text)'}`;
-    this.describe(isTyped);
+    return found;
+  }
+
+  search() {
+    this.graph.found = this.find();
+    this.graph.draw();
+    this.describe(true);
   }
 
   zoom(node) {
@@ -174,7 +178,8 @@ class Page {
       buttons.unshift(button);
     }
     byId('path').replaceChildren(...buttons);
-    byId('path').scrollLeft = byId('path').scrollWidth;
+    if (buttons.length > 2) // which asks for a layout
+      byId('path').scrollLeft = byId('path').scrollWidth;
   }
 
   showLegend() {
@@ -190,9 +195,8 @@ class Page {
   showTip(node, x, y) {
     const {tree, frames, categories} = this.model, width = tree.width[node];
     const frame = tree.frame[node] < 0 ? null : frames[tree.frame[node]];
-    const shares = categories.map((name, i) => ({
-      name, time: tree.shares[node * tree.categoryCount + i],
-      colour: this.theme.palette.solid(this.hues[i])}));
+    const shares = categories.map((name, i) => (
+      {name, time: tree.share(node, i), colour: this.theme.palette.solid(this.hues[i])}));
     const isPlain = ['module', 'difference', 'differenceSelf'].includes(this.colour);
     this.tip.show([element('div', this.labelOf(node), {class: 'name'}),
                    element('div', frame ? whereOf(frame) : '', {class: 'where'}),

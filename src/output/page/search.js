@@ -20,8 +20,10 @@ function matchesOf(frames, expression) {
 class Found {
   constructor(tree, matches) {
     this.before = new Int32Array(tree.length + 1); // how many are found among those before a node
-    for (let i = 0; i < tree.length; i++)
-      this.before[i + 1] = this.before[i] + (tree.frame[i] >= 0 && matches[tree.frame[i]]);
+    for (let i = 0; i < tree.length; i++) {
+      const isFound = tree.frame[i] >= 0 && matches[tree.frame[i]] && tree.has(i);
+      this.before[i + 1] = this.before[i] + (isFound ? 1 : 0);
+    }
   }
 
   isFound(node) {

@@ -1,40 +1,57 @@
-// The functions, sortable. As many rows are shown as can be read at first; a search narrows them.
+// The functions, sortable; a search narrows them. Rows are made as one scrolls to them, up to as many
+// as can be read at first.
 
 const ROWS_SHOWN = 100;
+const ROWS_STEP = 20; // made at a time
+const ROWS_AHEAD = '400px'; // how far below what is seen they are made
 const PAUSE_MS = 120; // after a letter is typed
 
-// {key, head, value(row), text(row), isText, kind(row)}; one without a key is not to be sorted by.
-// `amounts` are the page's: {after(ns), before(ns), difference(ns, before)}, `totals` the
-// time of all samples in the table.
+// {key, head, kind, value(row), text(row), tone(row), full(row)}: `kind` and `tone` are classes, one
+// without a key is not to be sorted by, `full` is what may be cut. `amounts` are the page's:
+// {after(ns), before(ns), difference(ns, before)}, `totals` the time of all samples in the table.
 function columnsOf(frames, amounts, totals, isDifference) {
   const columns = [];
   for (const [key, name] of [['self', 'Self'], ['total', 'Total']]) {
-    const before = `${key}Before`, difference = `${key}Difference`;
-    const share = {head: '%', text: row => percent(row[key] / (totals.time || 1)),
-                   kind: row => row[key] ? '' : 'nothing'};
-    const grown = row => Math.round(row[key] - row[before]); // one may be scaled
-    const after = {key, head: isDifference ? `${name} after` : name, value: row => row[key],
-                   text: row => amounts.after(row[key]), kind: share.kind};
-    if (isDifference) {
-      columns.push(
-        {key: before, head: `${name} before`, value: row => row[before],
-         text: row => amounts.before(row[before]), kind: row => row[before] ? '' : 'nothing'},
-        after,
-        {key: difference, head: 'Difference', value: grown,
-         text: row => amounts.difference(row[key], row[before]),
-         kind: row => grown(row) > 0 ? 'grown' : grown(row) < 0 ? 'shrunk' : 'nothing'});
-    } else {
-      columns.push(after, share);
-    }
+    columns.push(...isDifference ? columnsOfTwo(key, name, amounts)
+                                 : columnsOfOne(key, name, amounts, totals));
   }
+  const label = row => frames[row.frame].label, module = row => frames[row.frame].module;
   return [...columns,
-    {key: 'name', head: 'Function', isText: true, value: row => frames[row.frame].label},
-    {key: 'module', head: 'Module', isText: true, value: row => frames[row.frame].module}];
+    {key: 'name', head: 'Function', kind: 'name', isText: true, value: label, text: label,
+     full: label},
+    {key: 'module', head: 'Module', kind: 'module', isText: true, value: module, text: module,
+     full: row => frames[row.frame].path}];
+}
+
+function toneOf(key) {
+  return row => row[key] ? '' : 'nothing';
+}
+
+function columnsOfOne(key, name, amounts, totals) {
+  return [
+    {key, head: name, kind: 'number', value: row => row[key], text: row => amounts.after(row[key]),
+     tone: toneOf(key)},
+    {head: '%', kind: 'number share', text: row => percent(row[key] / (totals.time || 1)),
+     tone: toneOf(key)}];
+}
+
+function columnsOfTwo(key, name, amounts) {
+  const before = `${key}Before`;
+  const grown = row => Math.round(row[key] - row[before]); // one may be scaled
+  return [
+    {key: before, head: `${name} before`, kind: 'number before', value: row => row[before],
+     text: row => amounts.before(row[before]), tone: toneOf(before)},
+    {key, head: `${name} after`, kind: 'number after', value: row => row[key],
+     text: row => amounts.after(row[key]), tone: toneOf(key)},
+    {key: `${key}Difference`, head: `${name} difference`, kind: 'number', value: grown,
+     text: row => amounts.difference(row[key], row[before]),
+     tone: row => grown(row) > 0 ? 'grown' : grown(row) < 0 ? 'shrunk' : 'nothing'}];
 }
 
 class FunctionTable {
   constructor(section, onGraph, isDifference) {
     this.section = section;
+    this.body = section.querySelector('tbody');
     this.onGraph = onGraph; // (frame, isInverted)
     this.isDifference = isDifference;
     this.key = isDifference ? 'selfDifference' : 'self';
@@ -42,16 +59,17 @@ class FunctionTable {
     this.rowsShown = ROWS_SHOWN;
     byId('more').addEventListener('click', () => {
       this.rowsShown *= 4;
-      this.fill();
+      this.limit();
     });
     section.querySelector('thead').append(this.headElement());
+    this.observer = new IntersectionObserver(([entry]) => entry.isIntersecting && this.addRows(),
+                                             {rootMargin: ROWS_AHEAD});
   }
 
   headElement() {
     const made = element('tr');
     for (const column of columnsOf([], {}, {}, this.isDifference)) {
-      const head = element('th', column.key ? '' : column.head,
-                           {class: column.isText ? '' : 'number'});
+      const head = element('th', column.key ? '' : column.head, {class: column.kind});
       if (column.key) {
         const button = element('button', column.head);
         button.addEventListener('click', () => this.sortBy(column));
@@ -60,7 +78,7 @@ class FunctionTable {
       }
       made.append(head);
     }
-    made.append(element('th', 'Graph'));
+    made.append(element('th', 'Graph', {class: 'graph'}));
     return made;
   }
 
@@ -98,24 +116,39 @@ class FunctionTable {
       const order = this.isAscending ? 'ascending' : 'descending';
       head.setAttribute('aria-sort', head.dataset.key === this.key ? order : 'none');
     }
-    const rows = this.sorted();
-    const shown = rows.slice(0, this.rowsShown);
-    byId('function-count').textContent = rows.length > shown.length
-      ? `the first ${whole(shown.length)} of ${whole(rows.length)}: a search shows others`
-      : `${whole(rows.length)}`;
-    byId('more').hidden = rows.length <= shown.length;
-    this.section.querySelector('tbody').replaceChildren(...shown.map(row => this.rowElement(row)));
+    this.rows = this.sorted();
+    this.body.replaceChildren();
+    this.limit();
+  }
+
+  limit() {
+    const all = this.rows.length, shown = Math.min(all, this.rowsShown);
+    byId('function-count').textContent = shown < all
+      ? `the first ${whole(shown)} of ${whole(all)}: a search shows others` : whole(all);
+    byId('more').hidden = shown === all;
+    this.addRows();
+  }
+
+  addRows() {
+    const {body, rows, observer} = this, end = byId('table-end'), {length} = body.rows;
+    const next = rows.slice(length, Math.min(length + ROWS_STEP, this.rowsShown));
+    body.append(...next.map(row => this.rowElement(row)));
+    observer.unobserve(end);
+    if (body.rows.length < Math.min(rows.length, this.rowsShown))
+      observer.observe(end); // tells at once where it is still near
   }
 
   rowElement(row) {
     const made = element('tr'), graph = element('td', '', {class: 'graph'});
-    for (const column of this.columns) {
-      const text = column.isText ? column.value(row) : column.text(row);
-      const kind = column.isText ? column.key : column.kind ? column.kind(row) : '';
-      made.append(element('td', text, {class: column.isText ? kind : `number ${kind}`}));
+    for (const {kind, text, tone, full} of this.columns) {
+      const cell = element('td', text(row), {class: tone ? `${kind} ${tone(row)}` : kind});
+      if (full)
+        cell.title = full(row);
+      made.append(cell);
     }
-    for (const [text, isInverted] of [['callers', true], ['callees', false]]) {
-      const button = element('button', text);
+    for (const [text, sign, isInverted] of [['callers', '▲', true], ['callees', '▼', false]]) {
+      const button = element('button', '', {title: `The graph of its ${text}`, 'aria-label': text});
+      button.append(element('span', text), element('i', sign));
       button.addEventListener('click', () => this.onGraph(row.frame, isInverted));
       graph.append(button, ' ');
     }
