@@ -27,6 +27,32 @@ def test_page_of_a_difference(world):
         browser.close()
 
 
+# What of the table does not fit its place; whether each name's tooltip has all of it.
+TABLE = """const table = document.querySelector('#functions'), cells = [...table.querySelectorAll('td')];
+const cut = cells.filter(c => c.scrollWidth > c.clientWidth);
+return [table.scrollWidth - table.clientWidth, cut.map(c => c.className.split(' ')[0]),
+        cells.every(c => !c.classList.contains('name') || c.title === c.innerText),
+        [...table.querySelectorAll('th')].filter(c => c.scrollWidth > c.clientWidth).length];"""
+
+
+def test_table_in_small_windows(world):
+    """It fits: names alone are cut."""
+    recording = record(world, "hostile", 60, ending="fgprof")
+    for width in 600, 1200:
+        browser = Browser(width, 800)
+        try:
+            page = difference(world, browser, recording, recording)
+            for unit in "total", "threads":
+                page.browser.choose("#unit", unit)
+                page.column(6)
+                too_wide, cut, is_whole, heads_cut = browser.run(TABLE)
+                assert too_wide <= 0 and set(cut) <= {"name", "module"}, (width, unit, too_wide, cut)
+                assert is_whole and not heads_cut, (width, unit, heads_cut)
+                assert "name" in cut or width > 600, "a long name ends in an ellipsis"
+        finally:
+            browser.close()
+
+
 def difference(world, browser, before, after, *options):
     path = world.path("difference.html")
     done = world.fgprof("diff", before, after, "-o", path, *options)

@@ -11,6 +11,11 @@ function differencesOf(tree, isSelf) {
   return {of, largest};
 }
 
+// A class. What is less than one sample is no difference that was measured.
+function toneOfDifference(difference, period) {
+  return Math.abs(difference) < period ? 'nothing' : difference > 0 ? 'grown' : 'shrunk';
+}
+
 // The time of the stacks that only one of the two has, and that have no width for the other.
 function unseenTime(tree) {
   const other = tree.width === tree.time ? tree.before : tree.time;

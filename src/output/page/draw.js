@@ -20,7 +20,7 @@ class Graph {
     new ResizeObserver(() => this.resize()).observe(element);
   }
 
-  // model: {tree, labelOf(node), colourOf(node, palette)}; found: see Found, null: nothing is searched.
+  // model: {tree, labelOf(node), colourOf(node, palette)}; found: what is, null: nothing is searched.
   show(model, palette, found) {
     Object.assign(this, {model, palette, found});
     this.zoomed = 0;

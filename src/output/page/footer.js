@@ -5,9 +5,9 @@
 function commandRows({recordings, before, after: {raw: {command}}}) {
   const rows = [];
   for (const recording of recordings) {
-    const name = !before ? 'Recorded by' : `${recording === before ? 'Before' : 'After'} recorded by`;
+    const which = recording === before ? 'Before' : 'After';
     if (recording.raw.recorded_by)
-      rows.push([name, recording.raw.recorded_by]);
+      rows.push([before ? `${which} recorded by` : 'Recorded by', recording.raw.recorded_by]);
   }
   return command && !rows.some(row => row[1] === command) ? [...rows, ['Page made by', command]]
                                                           : rows;

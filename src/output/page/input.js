@@ -30,8 +30,8 @@ function bindMouse(page) {
   });
 }
 
-// The node that a key leads to; towards the root is up in an icicle. Those too narrow to be seen are
-// left out.
+// The node that a key leads to; towards the root is up in an icicle. Those too narrow to be seen
+// are left out.
 function neighbour({model: {tree}, layout, selected, zoomed, isIcicle}, key) {
   if (selected < 0 || !layout.placeOf(selected))
     return zoomed;

@@ -1,6 +1,6 @@
 // What is seen of the tree at a zoom, as boxes {node, x, w, isBlock} in rows by their depth. It is
-// begun when the zoom or the width changes, and a row is made when it is first to be seen. So the work
-// is bounded by the screen and not by the profile.
+// begun anew when the zoom or the width changes, and a row is made when it is first asked for. So
+// the work is bounded by the screen and not by the profile.
 
 const NARROWEST = 0.5; // pixels
 

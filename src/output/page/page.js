@@ -16,6 +16,7 @@ class Page {
       difference: (after, before) =>
         signed(this.inUnit(after, 'elapsed') - this.inUnit(before, 'elapsedBefore'),
                value => unitAmount(value, this.unit())),
+      tone: difference => toneOfDifference(difference, this.profile.after.raw.period_ns),
     };
     fillFooter(this.profile);
     byId('kind').textContent = this.isDifference ? 'how two recordings differ' : '';
@@ -30,6 +31,7 @@ class Page {
     if (id === 'normalized')
       this.profile.normalize(byId(id).checked);
     if (id === 'view') {
+      this.tip.hide();
       this.graph.isIcicle = this.choices.get('view') === 'icicle';
       this.graph.resize(true);
     } else if (id === 'unit') {
@@ -42,6 +44,7 @@ class Page {
   }
 
   count() {
+    this.tip.hide();
     const choice = this.choices.counted(this.profile);
     this.model = aggregate(this.profile, choice);
     this.colour = choice.colour;
@@ -107,10 +110,10 @@ class Page {
     byId('total').textContent = this.isDifference
       ? `${amounts.before(tree.before[0])} before, ${amounts.after(tree.time[0])} after: ` +
         amounts.difference(tree.time[0], tree.before[0])
-      : `${amounts.after(tree.time[0])}, ${whole(tree.count[0])} samples`;
+      : `${amounts.after(tree.time[0])}, ${samplesText(tree.count[0])}`;
     byId('unit-text').textContent = this.isDifference ? this.differenceText()
       : unitText(this.unit(), tree.time[0], this.profile.after.elapsed, this.model.threads);
-    this.table.show(this.model, amounts, this.matches, isTyped);
+    this.table.show(this.model, amounts, this.matches, this.unit(), isTyped);
   }
 
   differenceText() {
@@ -208,7 +211,7 @@ class Page {
   factsOf(node) {
     const {tree} = this.model, time = tree.time[node], parent = tree.parent[node];
     const of = (other, text) => `${percent(time / (tree.time[other] || 1))} ${text}`;
-    const facts = [this.amounts.after(time), `${whole(tree.count[node])} samples`, of(0, 'of all')];
+    const facts = [this.amounts.after(time), samplesText(tree.count[node]), of(0, 'of all')];
     if (parent >= 0)
       facts.push(of(parent, 'of the parent'));
     return [...facts, `self ${this.amounts.after(tree.self[node])}`];

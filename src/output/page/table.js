@@ -1,14 +1,15 @@
-// The functions, sortable; a search narrows them. Rows are made as one scrolls to them, up to as many
-// as can be read at first.
+// The functions, sortable; a search narrows them. Rows are made as one scrolls to them, up to as
+// many as can be read at first.
 
 const ROWS_SHOWN = 100;
 const ROWS_STEP = 20; // made at a time
 const ROWS_AHEAD = '400px'; // how far below what is seen they are made
 const PAUSE_MS = 120; // after a letter is typed
 
-// {key, head, kind, value(row), text(row), tone(row), full(row)}: `kind` and `tone` are classes, one
-// without a key is not to be sorted by, `full` is what may be cut. `amounts` are the page's:
-// {after(ns), before(ns), difference(ns, before)}, `totals` the time of all samples in the table.
+// {key, head, kind, value(row), text(row), tone(row), full(row)}: `kind` and `tone` are classes, and
+// numbers have a tone; one without a key is not to be sorted by; `full` is what may be cut. `amounts`
+// are the page's: {after(ns), before(ns), difference(ns, before), tone(difference)}, `totals` the
+// time of all samples in the table.
 function columnsOf(frames, amounts, totals, isDifference) {
   const columns = [];
   for (const [key, name] of [['self', 'Self'], ['total', 'Total']]) {
@@ -37,15 +38,15 @@ function columnsOfOne(key, name, amounts, totals) {
 
 function columnsOfTwo(key, name, amounts) {
   const before = `${key}Before`;
-  const grown = row => Math.round(row[key] - row[before]); // one may be scaled
+  const change = row => Math.round(row[key] - row[before]); // one may be scaled
   return [
     {key: before, head: `${name} before`, kind: 'number before', value: row => row[before],
      text: row => amounts.before(row[before]), tone: toneOf(before)},
     {key, head: `${name} after`, kind: 'number after', value: row => row[key],
      text: row => amounts.after(row[key]), tone: toneOf(key)},
-    {key: `${key}Difference`, head: `${name} difference`, kind: 'number', value: grown,
+    {key: `${key}Difference`, head: `${name} change`, kind: 'number', value: change,
      text: row => amounts.difference(row[key], row[before]),
-     tone: row => grown(row) > 0 ? 'grown' : grown(row) < 0 ? 'shrunk' : 'nothing'}];
+     tone: row => amounts.tone(change(row))}];
 }
 
 class FunctionTable {
@@ -83,9 +84,9 @@ class FunctionTable {
   }
 
   // While a search is typed, the rows can wait: they take longer than the graph does.
-  show(model, amounts, matches, isTyped) {
+  show(model, amounts, matches, unit, isTyped) {
     this.columns = columnsOf(model.frames, amounts, model.totals, this.isDifference);
-    Object.assign(this, {model, matches});
+    Object.assign(this, {model, matches, unit});
     clearTimeout(this.timer);
     this.section.setAttribute('aria-busy', String(isTyped));
     if (isTyped)
@@ -123,8 +124,9 @@ class FunctionTable {
 
   limit() {
     const all = this.rows.length, shown = Math.min(all, this.rowsShown);
-    byId('function-count').textContent = shown < all
-      ? `the first ${whole(shown)} of ${whole(all)}: a search shows others` : whole(all);
+    byId('function-count').textContent =
+      (shown < all ? `the first ${whole(shown)} of ${whole(all)}` : whole(all)) +
+      (this.unit === 'threads' ? ', in threads on average' : ''); // and not in each of its cells
     byId('more').hidden = shown === all;
     this.addRows();
   }
@@ -141,7 +143,8 @@ class FunctionTable {
   rowElement(row) {
     const made = element('tr'), graph = element('td', '', {class: 'graph'});
     for (const {kind, text, tone, full} of this.columns) {
-      const cell = element('td', text(row), {class: tone ? `${kind} ${tone(row)}` : kind});
+      const shown = tone ? withoutThreads(text(row)) : text(row);
+      const cell = element('td', shown, {class: tone ? `${kind} ${tone(row)}` : kind});
       if (full)
         cell.title = full(row);
       made.append(cell);

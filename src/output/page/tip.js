@@ -14,6 +14,7 @@ class Tip {
     if (bar)
       this.box.append(bar);
     this.box.hidden = false;
+    this.box.style.left = '0'; // at the right it would be as narrow as the room that is left there
     const {width, height} = this.box.getBoundingClientRect();
     const right = window.innerWidth - width - 6, below = window.innerHeight - height - 6;
     this.box.style.left = `${Math.max(4, Math.min(x + 12, right))}px`;

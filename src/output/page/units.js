@@ -2,6 +2,8 @@
 // many threads there were at a time, on average: the same, divided by the recording's length.
 
 function percent(share) {
+  if (!share)
+    return '0 %';
   return `${(100 * share).toFixed(share < 0.0995 ? 2 : 1)} %`;
 }
 
@@ -18,6 +20,11 @@ function threadsText(number) {
   return `${number.toFixed(digits)} threads`;
 }
 
+// Where the unit is said for all of them.
+function withoutThreads(text) {
+  return text.replace(/ threads$/, '');
+}
+
 function inUnit(ns, unit, elapsed) {
   return unit === 'threads' && elapsed ? ns / elapsed : ns;
 }
@@ -30,6 +37,10 @@ function unitAmount(value, unit) {
 function signed(value, textOf) {
   const text = textOf(Math.abs(value));
   return (!/[1-9]/.test(text) ? '' : value > 0 ? '+' : '\u2212') + text;
+}
+
+function samplesText(count) {
+  return `${whole(count)} ${count === 1 ? 'sample' : 'samples'}`;
 }
 
 function unitText(unit, time, elapsed, threads) {
