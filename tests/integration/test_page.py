@@ -80,6 +80,9 @@ def check_what_is_shown(page):
     # Three sleepers are most of the threads' starts: the widest, on the left.
     tip = page.at(1, 0.05)
     assert "of the parent" in tip and "libc" in tip and "self" in tip, tip
+    assert page.at(0, 0.995) and page.browser.run(
+        "return document.querySelector('#tip').getBoundingClientRect().right"
+        " < document.documentElement.clientWidth"), "the tooltip is beside the scroll bar"
     commands = page.browser.text("#commands")
     assert re.fullmatch(r"Recorded by\nfgprof-c attach -p \d+ -d 1s -q -o \S+\.html", commands), commands
     assert "planned" in page.browser.text("#summary")

@@ -16,7 +16,8 @@ class Tip {
     this.box.hidden = false;
     this.box.style.left = '0'; // at the right it would be as narrow as the room that is left there
     const {width, height} = this.box.getBoundingClientRect();
-    const right = window.innerWidth - width - 6, below = window.innerHeight - height - 6;
+    const {clientWidth, clientHeight} = document.documentElement; // without scroll bars
+    const right = clientWidth - width - 6, below = clientHeight - height - 6;
     this.box.style.left = `${Math.max(4, Math.min(x + 12, right))}px`;
     this.box.style.top = `${Math.max(4, y + 16 <= below ? y + 16 : y - height - 10)}px`;
   }
