@@ -110,6 +110,12 @@ def check_zoom(page):
     assert len(page.path()) == 2, page.path()
     page.browser.run("document.querySelector('#path button').click()")
     assert len(page.path()) == 1
+    tips = {}
+    for key in "ArrowUp", "ArrowUp", "ArrowRight", "ArrowLeft", "ArrowDown":
+        page.browser.keys(key)
+        tips[key] = page.browser.text("#tip")
+    assert tips["ArrowUp"] == tips["ArrowLeft"] != tips["ArrowRight"], tips
+    assert tips["ArrowDown"].startswith("all:") and "of the parent" in tips["ArrowRight"], tips
 
 
 def check_search(page):
