@@ -1,8 +1,6 @@
 #include "module/elf_file.h"
 
-#include <elfutils/libdwelf.h>
 #include <errno.h>
-#include <gelf.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,11 +15,6 @@ struct eh_frame_header {
     int32_t eh_frame;
     uint32_t entry_count;
 };
-/* libelf has a record in memory for each section, and reads notes and the sections' names whole. A
- * sparse file can claim to have any number, of any size. */
-#define SECTIONS_MAX 65536u
-#define NOTES_BYTES_MAX (1u << 20)
-#define NAMES_BYTES_MAX (16u << 20)
 #define CFI_SECTION_BYTES_MAX ((uint64_t)256 << 20) /* a larger one is not believed */
 /* The kernel takes program headers of 64 KiB (load_elf_phdrs in its fs/binfmt_elf.c); linkers make
  * some ten segments. */
@@ -114,35 +107,13 @@ static void read_section(struct module *module, Elf_Scn *scn, const GElf_Shdr *h
 
 static void read_sections(struct module *module, Elf *elf)
 {
-    size_t names;
     Elf_Scn *scn = NULL;
-    GElf_Shdr names_header;
-    if (elf_getshdrstrndx(elf, &names) || !gelf_getshdr(elf_getscn(elf, names), &names_header) ||
-        names_header.sh_size > NAMES_BYTES_MAX)
-        return;
     while ((scn = elf_nextscn(elf, scn))) {
         GElf_Shdr header;
         const char *name =
-            gelf_getshdr(scn, &header) ? elf_strptr(elf, names, header.sh_name) : NULL;
+            gelf_getshdr(scn, &header) ? bounded_elf_section_name(elf, &header) : NULL;
         if (name)
             read_section(module, scn, &header, name);
-    }
-}
-
-static void read_build_id(struct module *module, Elf *elf)
-{
-    Elf_Scn *scn = NULL;
-    GElf_Shdr header;
-    const void *build_id;
-    while ((scn = elf_nextscn(elf, scn))) {
-        if (gelf_getshdr(scn, &header) && header.sh_type == SHT_NOTE &&
-            header.sh_size > NOTES_BYTES_MAX)
-            return;
-    }
-    ssize_t bytes = dwelf_elf_gnu_build_id(elf, &build_id);
-    if (bytes > 0 && (size_t)bytes <= sizeof module->build_id) {
-        memcpy(module->build_id, build_id, (size_t)bytes);
-        module->build_id_bytes = (size_t)bytes;
     }
 }
 
@@ -151,17 +122,13 @@ static int read_headers(struct module *module, Elf *elf)
     GElf_Ehdr ehdr;
     size_t count;
     uint64_t unwind_header = 0;
-    bool has_large_notes = false;
-    if (elf_kind(elf) != ELF_K_ELF || gelf_getclass(elf) != ELFCLASS64 ||
-        !gelf_getehdr(elf, &ehdr) || elf_getphdrnum(elf, &count))
+    if (!gelf_getehdr(elf, &ehdr) || elf_getphdrnum(elf, &count))
         return -ENOEXEC;
     module->entry_address = ehdr.e_entry;
     for (size_t i = 0; i < count; i++) {
         GElf_Phdr header;
         if (!gelf_getphdr(elf, (int)i, &header))
             return -ENOEXEC;
-        if (header.p_type == PT_NOTE && header.p_filesz > NOTES_BYTES_MAX)
-            has_large_notes = true;
         if (header.p_type == PT_GNU_EH_FRAME)
             unwind_header = header.p_vaddr;
         if (header.p_type == PT_DYNAMIC)
@@ -173,30 +140,13 @@ static int read_headers(struct module *module, Elf *elf)
     if (unwind_header)
         read_unwind_table(module, unwind_header);
     read_sections(module, elf);
-    if (!has_large_notes)
-        read_build_id(module, elf);
+    module->build_id_bytes = bounded_elf_build_id(elf, module->build_id);
     return 0;
-}
-
-/* The number of sections that does not fit into the header is the size of the first one (elf(5)).
- */
-static bool has_sane_header(struct module *module)
-{
-    Elf64_Ehdr header;
-    Elf64_Shdr first;
-    if (!image_read(&module->image, 0, &header, sizeof header) ||
-        memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_ident[EI_CLASS] != ELFCLASS64)
-        return false;
-    /* libelf would make room for all segments that a sparse file claims in that way. */
-    if (header.e_phnum == PN_XNUM)
-        return false;
-    return header.e_shnum || !image_read(&module->image, header.e_shoff, &first, sizeof first) ||
-           !header.e_shoff || first.sh_size <= SECTIONS_MAX;
 }
 
 int elf_file_read(struct module *module)
 {
-    Elf *elf = has_sane_header(module) ? module_open_elf(module) : NULL;
+    Elf *elf = module_open_elf(module);
     if (!elf)
         return -ENOEXEC;
     int err = read_headers(module, elf);

@@ -2,10 +2,7 @@
 #include "module/module.h"
 #include "base/array.h"
 
-#include <gelf.h>
 #include <stdlib.h>
-
-#define TABLE_BYTES_MAX ((uint64_t)512 << 20) /* a larger one is not believed */
 
 /* The end of the code that holds `address`, or 0 where there is none. */
 static uint64_t end_of_code(const struct module *module, uint64_t address)
@@ -92,7 +89,7 @@ static void read_tables(struct module *module)
         GElf_Shdr header;
         if (gelf_getshdr(scn, &header) &&
             (header.sh_type == SHT_SYMTAB || header.sh_type == SHT_DYNSYM) &&
-            module_take_bytes(&bytes_left, header.sh_size))
+            bounded_elf_take_bytes(&bytes_left, header.sh_size))
             ok = read_table(module, scn, &header);
     }
     elf_end(elf);

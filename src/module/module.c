@@ -231,10 +231,7 @@ bool module_address_of_offset(const struct module *module, uint64_t offset, uint
 
 Elf *module_open_elf(struct module *module)
 {
-    elf_version(EV_CURRENT);
-    /* ELF_C_READ, not ELF_C_READ_MMAP: the file may shrink while we look (see image.h). */
-    return module->image.fd >= 0 ? elf_begin(module->image.fd, ELF_C_READ, NULL)
-                                 : elf_memory((char *)module->image.memory, module->image.bytes);
+    return bounded_elf_open(module->image.fd, module->image.memory, module->image.bytes);
 }
 
 bool module_read(struct module *module, uint64_t address, void *buffer, size_t bytes)

@@ -3,11 +3,11 @@
 #ifndef FGPROF_MODULE_MODULE_H
 #define FGPROF_MODULE_MODULE_H
 
+#include "module/bounded_elf.h"
 #include "module/functions.h"
 #include "module/image.h"
 #include "module/stubs.h"
 
-#include <libelf.h>
 #include <sys/types.h>
 
 struct maps_entry;
@@ -66,7 +66,7 @@ struct module {
     struct stubs stubs;         /* see stubs_find */
     struct module_part dynamic; /* PT_DYNAMIC */
     struct go_traces go;
-    unsigned char build_id[64];
+    unsigned char build_id[BUILD_ID_BYTES_MAX];
     size_t build_id_bytes; /* 0: it has none */
 };
 
@@ -107,18 +107,6 @@ void module_clear(struct module *module);
 
 /* Opens the module's file for libelf, for elf_end. NULL where it is no ELF file. */
 Elf *module_open_elf(struct module *module);
-
-/* Sections of a file do not lie over each other, so that all that are read have no more bytes than
- * it: `left` is image.bytes at first, and less with each section. Returns false where a section has
- * more than is left, or than TABLE_BYTES_MAX: a sparse file may claim any. */
-#define TABLE_BYTES_MAX ((uint64_t)512 << 20)
-static inline bool module_take_bytes(uint64_t *left, uint64_t section_bytes)
-{
-    if (section_bytes > *left || section_bytes > TABLE_BYTES_MAX)
-        return false;
-    *left -= section_bytes;
-    return true;
-}
 
 /* Reads bytes at one of the module's own addresses. Returns false where they are not in the file.
  */

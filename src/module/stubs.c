@@ -2,7 +2,6 @@
 #include "module/module.h"
 #include "base/array.h"
 
-#include <gelf.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,7 +21,7 @@ struct reading {
     struct slot *slots; /* by address */
     size_t slot_count, slot_capacity;
     Elf_Scn *symbols;    /* the dynamic symbol table; NULL: there is none */
-    uint64_t bytes_left; /* see module_take_bytes */
+    uint64_t bytes_left; /* see bounded_elf_take_bytes */
 };
 
 static bool add_slots(struct reading *reading, Elf_Scn *scn, const GElf_Shdr *header)
@@ -62,7 +61,7 @@ static char *name_of(const struct reading *reading, size_t symbol)
     if (!symbol || !data || !gelf_getshdr(reading->symbols, &header) ||
         !gelf_getsym(data, (int)symbol, &entry))
         return NULL;
-    const char *name = elf_strptr(reading->elf, header.sh_link, entry.st_name);
+    const char *name = bounded_elf_string(reading->elf, header.sh_link, entry.st_name);
     size_t bytes = name ? strnlen(name, NAME_BYTES_MAX) : 0;
     return bytes ? strndup(name, bytes) : NULL;
 }
@@ -114,7 +113,7 @@ static bool read_relocations(struct reading *reading)
             reading->symbols = scn;
         /* Of an object file's other relocations there are none in what can be mapped to run. */
         if (header.sh_type == SHT_RELA && header.sh_flags & SHF_ALLOC &&
-            module_take_bytes(&reading->bytes_left, header.sh_size))
+            bounded_elf_take_bytes(&reading->bytes_left, header.sh_size))
             ok = add_slots(reading, scn, &header);
     }
     if (reading->slot_count)
@@ -124,16 +123,15 @@ static bool read_relocations(struct reading *reading)
 
 static void read_stubs(struct reading *reading)
 {
-    size_t names;
     Elf_Scn *scn = NULL;
-    bool ok = read_relocations(reading) && elf_getshdrstrndx(reading->elf, &names) == 0;
+    bool ok = read_relocations(reading);
     while (ok && (scn = elf_nextscn(reading->elf, scn))) {
         GElf_Shdr header;
         const char *name =
-            gelf_getshdr(scn, &header) ? elf_strptr(reading->elf, names, header.sh_name) : NULL;
+            gelf_getshdr(scn, &header) ? bounded_elf_section_name(reading->elf, &header) : NULL;
         if (name && strstr(name, "plt") && header.sh_type == SHT_PROGBITS &&
             header.sh_flags & SHF_EXECINSTR && header.sh_size <= STUB_SECTION_BYTES_MAX &&
-            module_take_bytes(&reading->bytes_left, header.sh_size))
+            bounded_elf_take_bytes(&reading->bytes_left, header.sh_size))
             ok = add_stubs(reading, &header);
     }
 }

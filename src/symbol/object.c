@@ -1,6 +1,5 @@
 #include "symbol/object.h"
 
-#include <elfutils/libdwelf.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,55 +8,14 @@
 #include <unistd.h>
 
 #define DECOMPRESSED_BYTES_MAX ((uint64_t)1 << 30)
-/* libelf reads notes and the sections' names whole: a sparse file can claim to have any. */
-#define NOTES_BYTES_MAX (1u << 20)
-#define NAMES_BYTES_MAX (16u << 20)
-
-/* Counts that do not fit into the header are in the first section (elf(5)): libelf would make room
- * for all that is claimed there. */
-static bool has_plain_counts(Elf *elf)
-{
-    const Elf64_Ehdr *header = elf64_getehdr(elf);
-    return header && header->e_phnum != PN_XNUM && (header->e_shnum || !header->e_shoff) &&
-           header->e_shstrndx != SHN_XINDEX;
-}
-
-static bool has_sane_tables(Elf *elf)
-{
-    GElf_Phdr segment;
-    GElf_Shdr section;
-    size_t count, names;
-    Elf_Scn *scn = NULL;
-    if (!has_plain_counts(elf) || elf_getphdrnum(elf, &count))
-        return false;
-    for (size_t i = 0; i < count; i++) {
-        if (gelf_getphdr(elf, (int)i, &segment) && segment.p_type == PT_NOTE &&
-            segment.p_filesz > NOTES_BYTES_MAX)
-            return false;
-    }
-    while ((scn = elf_nextscn(elf, scn))) {
-        if (gelf_getshdr(scn, &section) && section.sh_type == SHT_NOTE &&
-            section.sh_size > NOTES_BYTES_MAX)
-            return false;
-    }
-    return elf_getshdrstrndx(elf, &names) != 0 || !gelf_getshdr(elf_getscn(elf, names), &section) ||
-           section.sh_size <= NAMES_BYTES_MAX;
-}
 
 static int check(struct object *object)
 {
-    const void *build_id;
-    if (!object->elf || elf_kind(object->elf) != ELF_K_ELF ||
-        gelf_getclass(object->elf) != ELFCLASS64 ||
-        elf_getident(object->elf, NULL)[EI_DATA] != ELFDATA2LSB || !has_sane_tables(object->elf)) {
+    if (!object->elf) {
         object_close(object);
         return -ENOEXEC;
     }
-    ssize_t bytes = dwelf_elf_gnu_build_id(object->elf, &build_id);
-    if (bytes > 0 && (size_t)bytes <= sizeof object->build_id) {
-        memcpy(object->build_id, build_id, (size_t)bytes);
-        object->build_id_bytes = (size_t)bytes;
-    }
+    object->build_id_bytes = bounded_elf_build_id(object->elf, object->build_id);
     return 0;
 }
 
@@ -65,10 +23,9 @@ int object_open_fd(struct object *object, int fd)
 {
     struct stat status;
     *object = (struct object){.fd = fd};
-    elf_version(EV_CURRENT);
     if (fstat(fd, &status) == 0) {
         object->bytes = (uint64_t)status.st_size;
-        object->elf = elf_begin(fd, ELF_C_READ, NULL);
+        object->elf = bounded_elf_open(fd, NULL, 0);
     }
     return check(object);
 }
@@ -76,8 +33,7 @@ int object_open_fd(struct object *object, int fd)
 int object_open_memory(struct object *object, const unsigned char *memory, size_t bytes)
 {
     *object = (struct object){.fd = -1, .bytes = bytes};
-    elf_version(EV_CURRENT);
-    object->elf = elf_memory((char *)memory, bytes);
+    object->elf = bounded_elf_open(-1, memory, bytes);
     return check(object);
 }
 
@@ -139,12 +95,9 @@ static bool open_section(struct object *object, Elf_Scn *scn, const GElf_Shdr *h
 static Elf_Scn *next_section(struct object *object, Elf_Scn *scn, const char *name,
                              GElf_Shdr *ret_header, bool *ret_is_gnu)
 {
-    size_t names;
-    if (elf_getshdrstrndx(object->elf, &names))
-        return NULL;
     while ((scn = elf_nextscn(object->elf, scn))) {
         const char *found = gelf_getshdr(scn, ret_header)
-                                ? elf_strptr(object->elf, names, ret_header->sh_name)
+                                ? bounded_elf_section_name(object->elf, ret_header)
                                 : NULL;
         if (!found || ret_header->sh_type == SHT_NOBITS || !ret_header->sh_size)
             continue;

@@ -2,16 +2,15 @@
 #ifndef FGPROF_SYMBOL_OBJECT_H
 #define FGPROF_SYMBOL_OBJECT_H
 
+#include "module/bounded_elf.h"
 #include "symbol/section.h"
-
-#include <gelf.h>
 
 struct object {
     Elf *elf;
     int fd;                /* owned; -1: it is in memory */
     unsigned char *memory; /* owned; NULL: it is in a file, or the memory is not ours */
     uint64_t bytes;        /* of the file */
-    unsigned char build_id[64];
+    unsigned char build_id[BUILD_ID_BYTES_MAX];
     size_t build_id_bytes; /* 0: it has none */
 };
 

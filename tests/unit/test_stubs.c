@@ -18,6 +18,57 @@ static void test_own_stubs(void **state)
     assert_null(stubs_find(&module, module.entry_address));
 }
 
+/* This program with a section that says to be larger than it is; the file is, too. */
+static void open_with_section_bytes(struct module *grown, size_t section, uint64_t bytes)
+{
+    Elf64_Ehdr header;
+    char *text = malloc(module.image.bytes);
+    assert_non_null(text);
+    assert_true(image_read(&module.image, 0, text, module.image.bytes));
+    memcpy(&header, text, sizeof header);
+    size_t at = header.e_shoff + section * sizeof(Elf64_Shdr) + offsetof(Elf64_Shdr, sh_size);
+    memcpy(text + at, &bytes, sizeof bytes);
+    int fd = file_of(text, module.image.bytes);
+    assert_int_equal(ftruncate(fd, (off_t)(module.image.bytes + bytes)), 0);
+    *grown = (struct module){0};
+    assert_int_equal(image_open_fd(&grown->image, fd), 0);
+    assert_int_equal(elf_file_read(grown), 0);
+    free(text);
+}
+
+static void test_strings_that_are_too_large(void **state)
+{
+    (void)state;
+    GElf_Shdr header;
+    size_t names, symbol_names = 0;
+    Elf_Scn *scn = NULL;
+    Elf *elf = module_open_elf(&module);
+    assert_int_equal(elf_getshdrstrndx(elf, &names), 0);
+    while ((scn = elf_nextscn(elf, scn))) {
+        if (gelf_getshdr(scn, &header) && header.sh_type == SHT_DYNSYM)
+            symbol_names = header.sh_link;
+    }
+    elf_end(elf);
+    const struct {
+        size_t section;
+        uint64_t bytes;
+        bool are_read;
+    } rows[] = {{names, 1 << 20, true},
+                {names, (16 << 20) + 1, false},
+                {symbol_names, 32 << 20, true},
+                {symbol_names, TABLE_BYTES_MAX + 1, false}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct module grown;
+        bool has_names = false;
+        open_with_section_bytes(&grown, rows[i].section, rows[i].bytes);
+        stubs_find(&grown, 0);
+        for (size_t j = 0; j < grown.stubs.count; j++)
+            has_names = has_names || grown.stubs.items[j].name;
+        assert_int_equal(has_names, rows[i].are_read);
+        module_clear(&grown);
+    }
+}
+
 #ifdef __x86_64__
 
 static void test_forms(void **state)
@@ -47,6 +98,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_own_stubs, open_own_module, close_own_module),
+        cmocka_unit_test_setup_teardown(test_strings_that_are_too_large, open_own_module,
+                                        close_own_module),
 #ifdef __x86_64__
         cmocka_unit_test(test_forms),
 #endif

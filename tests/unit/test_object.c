@@ -1,0 +1,103 @@
+/* ELF files and their sections, of files that claim to be larger than any is. */
+#include "make_elf.h"
+#include "symbol/object.h"
+
+#include <errno.h>
+
+#define HEADERS_AT 0x2000u /* of sections */
+#define NAMES_AT 0x3000u
+#define CONTENTS_AT 0x1000u
+#define FILE_BYTES ((off_t)3 << 30) /* of which most is a hole */
+
+static const Elf64_Shdr names = {
+    .sh_name = 1, .sh_type = SHT_STRTAB, .sh_offset = NAMES_AT, .sh_size = 64};
+
+/* A file with these two sections; the second is named ".debug_str", or ".zdebug_str". */
+static int open_sections(struct object *object, Elf64_Shdr first, Elf64_Shdr second,
+                         const void *contents, size_t bytes)
+{
+    struct made_elf elf;
+    make_elf(&elf);
+    elf.header.e_shoff = HEADERS_AT;
+    elf.header.e_shentsize = sizeof first;
+    elf.header.e_shnum = 3;
+    elf.header.e_shstrndx = 1;
+    memcpy(elf.bytes, &elf.header, sizeof elf.header);
+    memcpy(elf.bytes + HEADERS_AT + sizeof first, &first, sizeof first);
+    memcpy(elf.bytes + HEADERS_AT + 2 * sizeof second, &second, sizeof second);
+    memcpy(elf.bytes + NAMES_AT, "\0.names\0.debug_str\0.zdebug_str", 31);
+    memcpy(elf.bytes + CONTENTS_AT, contents, bytes);
+    int fd = file_of(elf.bytes, sizeof elf.bytes);
+    assert_int_equal(ftruncate(fd, FILE_BYTES), 0);
+    return object_open_fd(object, fd);
+}
+
+static Elf64_Shdr debug_str(bool is_gnu, uint64_t flags, uint64_t bytes)
+{
+    return (Elf64_Shdr){.sh_name = is_gnu ? 19 : 8,
+                        .sh_type = SHT_PROGBITS,
+                        .sh_flags = flags,
+                        .sh_offset = CONTENTS_AT,
+                        .sh_size = bytes};
+}
+
+static void test_number_of_sections(void **state)
+{
+    (void)state;
+    for (unsigned more = 0; more < 2; more++) {
+        struct made_elf elf;
+        struct object object;
+        make_elf(&elf);
+        elf.header.e_shoff = HEADERS_AT;
+        elf.header.e_shentsize = sizeof(Elf64_Shdr);
+        memcpy(elf.bytes, &elf.header, sizeof elf.header);
+        memcpy(elf.bytes + HEADERS_AT, &(Elf64_Shdr){.sh_size = 65536 + more}, sizeof(Elf64_Shdr));
+        int fd = file_of(elf.bytes, sizeof elf.bytes);
+        assert_int_equal(ftruncate(fd, FILE_BYTES), 0);
+        assert_int_equal(object_open_fd(&object, fd), more ? -ENOEXEC : 0);
+        if (more)
+            assert_int_equal(fcntl(fd, F_GETFD), -1); /* it was taken over */
+        else
+            object_close(&object);
+    }
+}
+
+static void test_names_that_are_too_large(void **state)
+{
+    (void)state;
+    for (unsigned more = 0; more < 2; more++) {
+        struct object object;
+        struct section section;
+        Elf64_Shdr grown = names;
+        grown.sh_size = (16 << 20) + more;
+        assert_int_equal(open_sections(&object, grown, debug_str(false, 0, 5), "text", 5), 0);
+        assert_int_equal(object_section(&object, ".debug_str", &section), !more);
+        object_close(&object);
+    }
+}
+
+/* The file is good for what else it has, and its build id is not in a note of that size. */
+static void test_notes_that_are_too_large(void **state)
+{
+    (void)state;
+    static const uint32_t note[] = {4, 4, NT_GNU_BUILD_ID, 0x554e47, 0x01020304};
+    for (unsigned more = 0; more < 2; more++) {
+        struct object object;
+        Elf64_Shdr notes = debug_str(false, 0, (1 << 20) + more);
+        notes.sh_type = SHT_NOTE;
+        assert_int_equal(open_sections(&object, names, notes, note, sizeof note), 0);
+        assert_int_equal(object.build_id_bytes, more ? 0 : 4);
+        assert_true(object_has_section(&object, ".names"));
+        object_close(&object);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_number_of_sections),
+        cmocka_unit_test(test_names_that_are_too_large),
+        cmocka_unit_test(test_notes_that_are_too_large),
+    };
+    return cmocka_run_group_tests_name("object", tests, NULL, NULL);
+}
