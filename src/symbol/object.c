@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define DECOMPRESSED_BYTES_MAX ((uint64_t)1 << 30)
+#define DECOMPRESSED_BYTES_MAX ((uint64_t)1 << 30) /* and no more when it is compressed */
 
 static int check(struct object *object)
 {
@@ -79,7 +79,7 @@ static bool open_section(struct object *object, Elf_Scn *scn, const GElf_Shdr *h
                          struct section *section)
 {
     if (is_gnu || header->sh_flags & SHF_COMPRESSED)
-        return decompress(scn, is_gnu, section);
+        return header->sh_size <= DECOMPRESSED_BYTES_MAX && decompress(scn, is_gnu, section);
     if (header->sh_offset > object->bytes || header->sh_size > object->bytes - header->sh_offset)
         return false;
     *section =

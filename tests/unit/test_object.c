@@ -3,6 +3,8 @@
 #include "symbol/object.h"
 
 #include <errno.h>
+#include <sys/resource.h>
+#include <zlib.h>
 
 #define HEADERS_AT 0x2000u /* of sections */
 #define NAMES_AT 0x3000u
@@ -92,12 +94,50 @@ static void test_notes_that_are_too_large(void **state)
     }
 }
 
+static long peak_kib(void)
+{
+    struct rusage usage;
+    assert_int_equal(getrusage(RUSAGE_SELF, &usage), 0);
+    return usage.ru_maxrss;
+}
+
+/* libelf reads it whole before it says how large it becomes. */
+static void test_compressed_and_too_large(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 4; i++) {
+        bool is_gnu = i & 1, is_large = i & 2;
+        struct object object;
+        struct section section;
+        Elf64_Chdr head = {.ch_type = ELFCOMPRESS_ZLIB, .ch_size = 5, .ch_addralign = 1};
+        static const unsigned char gnu_head[] = {'Z', 'L', 'I', 'B', 0, 0, 0, 0, 0, 0, 0, 5};
+        unsigned char contents[128];
+        size_t head_bytes = is_gnu ? sizeof gnu_head : sizeof head;
+        uLongf bytes = sizeof contents - head_bytes;
+        memcpy(contents, is_gnu ? (const void *)gnu_head : &head, head_bytes);
+        assert_int_equal(compress(contents + head_bytes, &bytes, (const Bytef *)"text", 5), Z_OK);
+        bytes += head_bytes;
+        uint64_t claimed = is_large ? ((uint64_t)1 << 30) + 1 : bytes;
+        Elf64_Shdr header = debug_str(is_gnu, is_gnu ? 0 : SHF_COMPRESSED, claimed);
+        assert_int_equal(open_sections(&object, names, header, contents, bytes), 0);
+        long before_kib = peak_kib();
+        assert_int_equal(object_section(&object, ".debug_str", &section), !is_large);
+        assert_true(peak_kib() - before_kib < 512 << 10);
+        if (!is_large) {
+            assert_int_equal(section.bytes, 5);
+            assert_string_equal((const char *)section.memory, "text");
+        }
+        object_close(&object);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_number_of_sections),
         cmocka_unit_test(test_names_that_are_too_large),
         cmocka_unit_test(test_notes_that_are_too_large),
+        cmocka_unit_test(test_compressed_and_too_large),
     };
     return cmocka_run_group_tests_name("object", tests, NULL, NULL);
 }
