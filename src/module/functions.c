@@ -1,6 +1,7 @@
 #include "module/functions.h"
 #include "module/module.h"
 #include "base/array.h"
+#include "base/upper_bound.h"
 
 #include <stdlib.h>
 
@@ -101,17 +102,10 @@ bool functions_find(struct module *module, uint64_t address, struct function_ran
     const struct functions *functions = &module->functions;
     if (!functions->were_read)
         read_tables(module);
-    size_t low = 0, high = functions->count;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (functions->items[middle].start <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (!low || address >= functions->items[low - 1].end)
+    size_t after = UPPER_BOUND(functions->items, functions->count, start, address);
+    if (!after || address >= functions->items[after - 1].end)
         return false;
-    *ret_range = functions->items[low - 1];
+    *ret_range = functions->items[after - 1];
     return true;
 }
 

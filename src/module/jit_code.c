@@ -1,5 +1,6 @@
 #include "module/jit_code.h"
 #include "base/array.h"
+#include "base/upper_bound.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -193,17 +194,10 @@ int jit_code_apply(struct jit_code *code)
 
 static uint32_t find(const struct jit_ranges *ranges, uint64_t address)
 {
-    size_t low = 0, high = ranges->count;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (ranges->items[middle].end <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (low == ranges->count || ranges->items[low].start > address)
+    size_t at = UPPER_BOUND(ranges->items, ranges->count, end, address);
+    if (at == ranges->count || ranges->items[at].start > address)
         return JIT_NO_SYMBOL;
-    return ranges->items[low].symbol;
+    return ranges->items[at].symbol;
 }
 
 uint32_t jit_code_find(const struct jit_code *code, uint64_t address)

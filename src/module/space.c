@@ -1,5 +1,6 @@
 #include "module/space.h"
 #include "base/array.h"
+#include "base/upper_bound.h"
 #include "target/maps.h"
 
 #include <errno.h>
@@ -34,17 +35,9 @@ static void space_free(struct space *space)
 }
 
 /* The first mapping that ends behind `address`. */
-static size_t lower_bound(const struct space *space, uint64_t address)
+static size_t first_behind(const struct space *space, uint64_t address)
 {
-    size_t low = 0, high = space->mapping_count;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (space->mappings[middle].end <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return UPPER_BOUND(space->mappings, space->mapping_count, end, address);
 }
 
 static bool is_same_code(const struct mapping *mapping, const struct maps_entry *entry)
@@ -129,7 +122,7 @@ static int take_in(void *context, const struct maps_entry *entry)
     reading->lines++;
     if (!entry->executable)
         return 0;
-    size_t at = lower_bound(space, entry->start), end = at;
+    size_t at = first_behind(space, entry->start), end = at;
     for (; end < space->mapping_count && space->mappings[end].start < entry->end; end++) {
         if (!is_same_code(&space->mappings[end], entry))
             return -ESTALE;
@@ -186,7 +179,7 @@ static bool holds(const struct space *old, const struct space *new)
 {
     for (size_t i = 0; i < new->mapping_count; i++) {
         const struct mapping *mapping = &new->mappings[i];
-        size_t at = lower_bound(old, mapping->start);
+        size_t at = first_behind(old, mapping->start);
         const struct mapping *known = &old->mappings[at];
         if (!*mapping->path || at == old->mapping_count || known->module != mapping->module ||
             strcmp(known->path, mapping->path) != 0 || known->start > mapping->start ||
@@ -319,7 +312,7 @@ const struct mapping *space_find(struct space *space, uint64_t address)
 {
     if (space->last && address - space->last->start < space->last->end - space->last->start)
         return space->last;
-    size_t at = lower_bound(space, address);
+    size_t at = first_behind(space, address);
     if (at == space->mapping_count || space->mappings[at].start > address)
         return NULL;
     space->last = &space->mappings[at];

@@ -1,6 +1,7 @@
 #include "module/stubs.h"
 #include "module/module.h"
 #include "base/array.h"
+#include "base/upper_bound.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -159,15 +160,8 @@ const struct stub *stubs_find(struct module *module, uint64_t address)
         free(reading.slots);
         elf_end(reading.elf);
     }
-    size_t low = 0, high = stubs->count;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (stubs->items[middle].start <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low && address < stubs->items[low - 1].end ? &stubs->items[low - 1] : NULL;
+    size_t after = UPPER_BOUND(stubs->items, stubs->count, start, address);
+    return after && address < stubs->items[after - 1].end ? &stubs->items[after - 1] : NULL;
 }
 
 void stubs_free(struct stubs *stubs)

@@ -1,6 +1,7 @@
 #include "symbol/abbrevs.h"
 #include "base/array.h"
 #include "base/bytes.h"
+#include "base/upper_bound.h"
 
 #include <dwarf.h>
 #include <errno.h>
@@ -86,13 +87,6 @@ const struct abbrev *abbrevs_find(const struct abbrevs *abbrevs, uint64_t code)
     /* Producers number them from 1 on. */
     if (code - 1 < abbrevs->count && abbrevs->items[code - 1].code == code)
         return &abbrevs->items[code - 1];
-    size_t low = 0, high = abbrevs->count;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (abbrevs->items[middle].code < code)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < abbrevs->count && abbrevs->items[low].code == code ? &abbrevs->items[low] : NULL;
+    size_t after = UPPER_BOUND(abbrevs->items, abbrevs->count, code, code);
+    return after && abbrevs->items[after - 1].code == code ? &abbrevs->items[after - 1] : NULL;
 }

@@ -1,5 +1,6 @@
 #include "symbol/debug_functions.h"
 #include "base/array.h"
+#include "base/upper_bound.h"
 
 #include <dwarf.h>
 #include <errno.h>
@@ -159,16 +160,9 @@ static void read_inlined(struct debug_functions *functions, uint64_t function)
 const struct debug_function *debug_functions_find(struct debug_functions *functions,
                                                   uint64_t address)
 {
-    size_t low = 0, high = functions->count;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (functions->ranges[middle].start <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    for (; low && functions->ranges[low - 1].reach > address; low--) {
-        const struct debug_function *range = &functions->ranges[low - 1];
+    size_t after = UPPER_BOUND(functions->ranges, functions->count, start, address);
+    for (; after && functions->ranges[after - 1].reach > address; after--) {
+        const struct debug_function *range = &functions->ranges[after - 1];
         if (range->end <= address)
             continue;
         if (functions->inlined_of != range->die)

@@ -1,5 +1,6 @@
 #include "symbol/debug_info.h"
 #include "base/array.h"
+#include "base/upper_bound.h"
 
 #include <dwarf.h>
 #include <errno.h>
@@ -113,17 +114,10 @@ int unit_read(struct debug_info *info, uint64_t at, struct unit *ret_unit)
 
 int unit_read_around(struct debug_info *info, uint64_t at, struct unit *ret_unit)
 {
-    size_t low = 0, high = info->unit_count;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (info->units[middle] <= at)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (!low)
+    size_t after = upper_bound(info->units, info->unit_count, sizeof *info->units, 0, at);
+    if (!after)
         return -ENOEXEC;
-    int err = unit_read(info, info->units[low - 1], ret_unit);
+    int err = unit_read(info, info->units[after - 1], ret_unit);
     if (err || at < ret_unit->first_die || at >= ret_unit->end)
         return err ? err : -ENOEXEC;
     struct die root;

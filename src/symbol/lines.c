@@ -1,6 +1,7 @@
 #include "symbol/lines.h"
 #include "symbol/line_program.h"
 #include "base/array.h"
+#include "base/upper_bound.h"
 
 #include <dwarf.h>
 #include <errno.h>
@@ -190,24 +191,11 @@ const char *lines_file(struct lines *lines, uint64_t number)
 
 const struct line_row *lines_find(const struct lines *lines, uint64_t address)
 {
-    size_t low = 0, high = lines->sequence_count;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (lines->sequences[middle].start <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (!low || address >= lines->sequences[low - 1].end)
+    size_t after = UPPER_BOUND(lines->sequences, lines->sequence_count, start, address);
+    if (!after || address >= lines->sequences[after - 1].end)
         return NULL;
-    const struct line_sequence *sequence = &lines->sequences[low - 1];
+    const struct line_sequence *sequence = &lines->sequences[after - 1];
     const struct line_row *rows = &lines->rows[sequence->first_row];
-    for (low = 0, high = sequence->row_count; low < high;) {
-        size_t middle = (low + high) / 2;
-        if (rows[middle].address <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low ? &rows[low - 1] : NULL;
+    after = UPPER_BOUND(rows, sequence->row_count, address, address);
+    return after ? &rows[after - 1] : NULL;
 }

@@ -1,6 +1,7 @@
 #include "symbol/symbol_table.h"
 #include "symbol/debug_data.h"
 #include "base/array.h"
+#include "base/upper_bound.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -191,16 +192,9 @@ const char *symbol_table_find(struct symbol_table *table, uint64_t address, uint
                               bool *ret_is_exported)
 {
     struct candidate sized = {0}, sizeless = {0};
-    size_t low = 0, high = table->count;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (table->rows[middle].start <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    for (; low && table->rows[low - 1].reach > address; low--) {
-        const struct symbol_row *row = &table->rows[low - 1];
+    size_t after = UPPER_BOUND(table->rows, table->count, start, address);
+    for (; after && table->rows[after - 1].reach > address; after--) {
+        const struct symbol_row *row = &table->rows[after - 1];
         struct candidate *best = row->has_size ? &sized : &sizeless;
         if (sized.row && sized.row->start > row->start)
             break;

@@ -1,6 +1,7 @@
 #include "symbol/units.h"
 #include "symbol/debug_ranges.h"
 #include "base/array.h"
+#include "base/upper_bound.h"
 
 #include <dwarf.h>
 #include <errno.h>
@@ -56,17 +57,10 @@ int units_read(struct units *units, struct debug_info *info)
 
 bool units_find(const struct units *units, uint64_t address, uint64_t *ret_unit)
 {
-    size_t low = 0, high = units->count;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (units->ranges[middle].start <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    for (; low && units->ranges[low - 1].reach > address; low--) {
-        if (units->ranges[low - 1].end > address) {
-            *ret_unit = units->ranges[low - 1].unit;
+    size_t after = UPPER_BOUND(units->ranges, units->count, start, address);
+    for (; after && units->ranges[after - 1].reach > address; after--) {
+        if (units->ranges[after - 1].end > address) {
+            *ret_unit = units->ranges[after - 1].unit;
             return true;
         }
     }

@@ -1,5 +1,6 @@
 #include "target/stack_areas.h"
 #include "base/array.h"
+#include "base/upper_bound.h"
 #include "target/maps.h"
 
 #include <errno.h>
@@ -30,17 +31,10 @@ int stack_areas_read(struct stack_areas *areas, int maps_fd)
 
 const struct stack_area *stack_areas_find(const struct stack_areas *areas, uint64_t address)
 {
-    size_t low = 0, high = areas->count;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (areas->items[middle].end <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (low == areas->count || (areas->items[low].start > address && !areas->items[low].grows_down))
+    size_t at = UPPER_BOUND(areas->items, areas->count, end, address);
+    if (at == areas->count || (areas->items[at].start > address && !areas->items[at].grows_down))
         return NULL;
-    return &areas->items[low];
+    return &areas->items[at];
 }
 
 uint64_t stack_areas_end(const struct stack_areas *areas, uint64_t sp)

@@ -1,6 +1,7 @@
 /* Finds the FDE of an address. */
 #include "unwind/cfi.h"
 #include "base/array.h"
+#include "base/upper_bound.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -65,17 +66,10 @@ static int make_ranges(const struct cfi_source *source, uint64_t position, uint6
 static bool find_in_ranges(const struct cfi_range *ranges, size_t count, uint64_t address,
                            uint64_t *ret_position)
 {
-    size_t low = 0, high = count;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (ranges[middle].start <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (!low || address >= ranges[low - 1].end)
+    size_t after = UPPER_BOUND(ranges, count, start, address);
+    if (!after || address >= ranges[after - 1].end)
         return false;
-    *ret_position = ranges[low - 1].position;
+    *ret_position = ranges[after - 1].position;
     return true;
 }
 

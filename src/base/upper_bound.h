@@ -1,0 +1,34 @@
+/* Binary search in a table that is sorted by one of its columns. */
+#ifndef FGPROF_BASE_UPPER_BOUND_H
+#define FGPROF_BASE_UPPER_BOUND_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* The place of the first of `count` items whose key is larger than `value`, or `count`: the one
+ * before, where there is one, is the last whose key is at most that. The keys, which ascend, are
+ * `key_offset` bytes into each item of `item_bytes`. Inlined, as both are known where it is called.
+ */
+static inline size_t upper_bound(const void *items, size_t count, size_t item_bytes,
+                                 size_t key_offset, uint64_t value)
+{
+    size_t low = 0, high = count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        const void *key = (const char *)items + middle * item_bytes + key_offset;
+        if (*(const uint64_t *)key <= value)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* The same of a member of the items, which must be a uint64_t: what it is sorted by. */
+#define UPPER_BOUND(items, count, member, value)                                                   \
+    upper_bound(items, count, sizeof *(items),                                                     \
+                _Generic((items)->member, uint64_t                                                 \
+                         : offsetof(__typeof__(*(items)), member)),                                \
+                value)
+
+#endif

@@ -1,0 +1,61 @@
+#include "unit.h"
+#include "base/upper_bound.h"
+
+struct item {
+    uint32_t number;
+    uint64_t start, end; /* not the first column */
+};
+
+static void test_places(void **state)
+{
+    (void)state;
+    static const struct item items[] = {
+        {0, 10, 15}, {1, 20, 20}, {2, 20, 30}, {3, 20, 40}, {4, 50, UINT64_MAX}};
+    static const struct {
+        uint64_t value;
+        size_t by_start, by_end;
+    } rows[] = {
+        {0, 0, 0},                                  /* before the first */
+        {9, 0, 0},          {10, 1, 0},             /* the first itself */
+        {15, 1, 1},         {19, 1, 1}, {20, 4, 2}, /* behind all that are equal */
+        {21, 4, 2},         {49, 4, 4}, {50, 5, 4}, /* the last */
+        {UINT64_MAX, 5, 5},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        assert_int_equal(UPPER_BOUND(items, 5, start, rows[i].value), rows[i].by_start);
+        assert_int_equal(UPPER_BOUND(items, 5, end, rows[i].value), rows[i].by_end);
+    }
+}
+
+static void test_empty(void **state)
+{
+    (void)state;
+    const struct item *none = NULL;
+    assert_int_equal(UPPER_BOUND(none, 0, start, 0), 0);
+    assert_int_equal(UPPER_BOUND(none, 0, start, UINT64_MAX), 0);
+}
+
+/* Of any number of items, each value before, at and behind each of them. */
+static void test_every_count(void **state)
+{
+    (void)state;
+    uint64_t numbers[70];
+    for (size_t i = 0; i < 70; i++)
+        numbers[i] = 2 * i + 1;
+    for (size_t count = 0; count <= 70; count++) {
+        for (uint64_t value = 0; value < 142; value++) {
+            size_t expected = (value + 1) / 2 < count ? (value + 1) / 2 : count;
+            assert_int_equal(upper_bound(numbers, count, sizeof *numbers, 0, value), expected);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_places),
+        cmocka_unit_test(test_empty),
+        cmocka_unit_test(test_every_count),
+    };
+    return cmocka_run_group_tests_name("upper_bound", tests, NULL, NULL);
+}
