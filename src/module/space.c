@@ -1,28 +1,9 @@
 #include "module/space.h"
-#include "base/array.h"
 #include "base/upper_bound.h"
-#include "target/maps.h"
 
-#include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
-#define REUSED_MAX 64 /* so many earlier spaces are looked at */
-
-/* What is needed while lines of maps are taken in. */
-struct reading {
-    struct space *space;
-    struct modules *modules;
-    int proc_fd;
-    pid_t tid;
-    const char *program; /* the path of the process's executable */
-    size_t lines;
-    bool changed;
-};
-
-static void space_free(struct space *space)
+void space_free(struct space *space)
 {
     if (!space)
         return;
@@ -34,229 +15,32 @@ static void space_free(struct space *space)
     free(space);
 }
 
-/* The first mapping that ends behind `address`. */
-static size_t first_behind(const struct space *space, uint64_t address)
+const struct mapping *space_find(struct space *space, uint64_t address)
 {
-    return UPPER_BOUND(space->mappings, space->mapping_count, end, address);
+    if (space->last && address - space->last->start < space->last->end - space->last->start)
+        return space->last;
+    /* The first that ends behind it. */
+    size_t at = UPPER_BOUND(space->mappings, space->mapping_count, end, address);
+    if (at == space->mapping_count || space->mappings[at].start > address)
+        return NULL;
+    space->last = &space->mappings[at];
+    return space->last;
 }
 
-static bool is_same_code(const struct mapping *mapping, const struct maps_entry *entry)
+/* Unwind tables lie next to the code that they describe, in mappings that are not executable and
+ * not in the table: they are found by the bias that the code's mapping has. */
+bool space_read_file(struct space *space, uint64_t address, void *buffer, size_t bytes)
 {
-    if (strcmp(mapping->path, entry->path) != 0)
-        return false;
-    if (!entry->inode)
-        return true; /* anonymous code that grew or was split */
-    return mapping->module && mapping->module->inode == entry->inode &&
-           mapping->module->dev_major == entry->dev_major &&
-           mapping->module->dev_minor == entry->dev_minor &&
-           mapping->start - mapping->offset == entry->start - entry->offset;
-}
-
-/* The link to a program that was deleted or replaced says so behind its path. */
-static bool is_program(const struct reading *reading, const struct maps_entry *entry)
-{
-    size_t length = strlen(entry->path);
-    return *entry->path && strncmp(reading->program, entry->path, length) == 0 &&
-           strcmp(reading->program + length, entry->deleted ? " (deleted)" : "") == 0;
-}
-
-static int insert(struct reading *reading, size_t at, const struct maps_entry *entry,
-                  struct module *module)
-{
-    struct space *space = reading->space;
-    if (array_reserve((void **)&space->mappings, &space->mapping_capacity, space->mapping_count + 1,
-                      sizeof *space->mappings))
-        return -ENOMEM;
-    struct mapping mapping = {
-        .start = entry->start,
-        .end = entry->end,
-        .offset = entry->offset,
-        .module = module,
-        .path = strdup(entry->path),
-        .is_main = is_program(reading, entry),
-    };
-    if (!mapping.path)
-        return -ENOMEM;
-    uint64_t own_address;
-    if (module && module->is_readable &&
-        module_address_of_offset(module, entry->offset, &own_address)) {
-        mapping.bias = entry->start - own_address;
-        mapping.has_bias = true;
+    const struct mapping *last = space->last;
+    if (last && last->has_bias && module_read(last->module, address - last->bias, buffer, bytes))
+        return true;
+    for (size_t i = 0; i < space->mapping_count; i++) {
+        const struct mapping *mapping = &space->mappings[i];
+        if (mapping->has_bias &&
+            module_read(mapping->module, address - mapping->bias, buffer, bytes))
+            return true;
     }
-    memmove(&space->mappings[at + 1], &space->mappings[at],
-            (space->mapping_count - at) * sizeof mapping);
-    space->mappings[at] = mapping;
-    space->mapping_count++;
-    space->last = NULL;
-    return 0;
-}
-
-/* Makes one of the mappings from `first` to before `end`, which are the same code as `entry`, and
- * of what it adds to them. Returns whether it adds anything. */
-static bool extend(struct space *space, size_t first, size_t end, const struct maps_entry *entry)
-{
-    struct mapping *known = &space->mappings[first];
-    uint64_t known_end = space->mappings[end - 1].end;
-    bool changed = end - first > 1 || entry->start < known->start || entry->end > known_end;
-    if (entry->start < known->start) {
-        known->offset = entry->offset;
-        known->start = entry->start;
-    }
-    known->end = entry->end > known_end ? entry->end : known_end;
-    for (size_t i = first + 1; i < end; i++) {
-        known->is_sampled = known->is_sampled || space->mappings[i].is_sampled;
-        free(space->mappings[i].path);
-    }
-    memmove(&space->mappings[first + 1], &space->mappings[end],
-            (space->mapping_count - end) * sizeof *known);
-    space->mapping_count -= end - first - 1;
-    space->last = NULL;
-    return changed;
-}
-
-/* Adds one line of maps. -ESTALE: it contradicts what is known. */
-static int take_in(void *context, const struct maps_entry *entry)
-{
-    struct reading *reading = context;
-    struct space *space = reading->space;
-    reading->lines++;
-    if (!entry->executable)
-        return 0;
-    size_t at = first_behind(space, entry->start), end = at;
-    for (; end < space->mapping_count && space->mappings[end].start < entry->end; end++) {
-        if (!is_same_code(&space->mappings[end], entry))
-            return -ESTALE;
-    }
-    if (end > at) {
-        reading->changed = extend(space, at, end, entry) || reading->changed;
-        return 0;
-    }
-    struct module *module;
-    int err = modules_get(reading->modules, reading->proc_fd, reading->tid, entry, &module);
-    reading->changed = true;
-    return err ? err : insert(reading, at, entry, module);
-}
-
-static int read_maps(struct reading *reading, int maps_fd)
-{
-    char program[PATH_MAX];
-    ssize_t length = readlinkat(reading->proc_fd, "exe", program, sizeof program - 1);
-    program[length > 0 ? length : 0] = '\0';
-    reading->program = program;
-    return maps_read(maps_fd, take_in, reading);
-}
-
-int spaces_add(struct spaces *spaces, struct modules *modules, pid_t pid, int proc_fd, pid_t tid,
-               int maps_fd, struct space **ret_space)
-{
-    if (array_reserve((void **)&spaces->items, &spaces->capacity, spaces->count + 1,
-                      sizeof *spaces->items))
-        return -ENOMEM;
-    struct space *space = calloc(1, sizeof *space);
-    if (!space)
-        return -ENOMEM;
-    space->pid = pid;
-    space->id = space->origin = (uint32_t)spaces->count;
-    struct reading reading = {.space = space, .modules = modules, .proc_fd = proc_fd, .tid = tid};
-    int err = read_maps(&reading, maps_fd);
-    /* A mapping that changed while we read contradicts an earlier line: what was read stands. */
-    if (err == -ESTALE)
-        err = 0;
-    if (!err && !reading.lines)
-        err = -ESRCH;
-    if (err) {
-        space_free(space);
-        return err;
-    }
-    spaces->items[spaces->count++] = space;
-    *ret_space = space;
-    return 0;
-}
-
-/* Whether all that `new` has is in `old`, and the same there. Anonymous code is never known to be.
- */
-static bool holds(const struct space *old, const struct space *new)
-{
-    for (size_t i = 0; i < new->mapping_count; i++) {
-        const struct mapping *mapping = &new->mappings[i];
-        size_t at = first_behind(old, mapping->start);
-        const struct mapping *known = &old->mappings[at];
-        if (!*mapping->path || at == old->mapping_count || known->module != mapping->module ||
-            strcmp(known->path, mapping->path) != 0 || known->start > mapping->start ||
-            known->end < mapping->end || known->bias != mapping->bias)
-            return false;
-    }
-    return true;
-}
-
-/* The space that was added last, or an earlier one of its process that says the same: a program
- * that loads the same libraries in turn, at the same place, comes back to what it was. */
-static struct space *reuse(struct spaces *spaces, const struct jit *jit)
-{
-    struct space *new = spaces->items[spaces->count - 1];
-    size_t oldest = spaces->count > REUSED_MAX ? spaces->count - REUSED_MAX : 0;
-    for (size_t i = spaces->count - 1; i > oldest; i--) {
-        struct space *old = spaces->items[i - 1];
-        if (old->pid == new->pid && (!old->jit || old->jit == jit) && holds(old, new)) {
-            spaces->count--;
-            space_free(new);
-            return old;
-        }
-    }
-    return new;
-}
-
-int spaces_refresh(struct spaces *spaces, struct modules *modules, int proc_fd, pid_t tid,
-                   int maps_fd, struct space **space, bool *ret_changed)
-{
-    struct reading reading = {.space = *space, .modules = modules, .proc_fd = proc_fd, .tid = tid};
-    int err = read_maps(&reading, maps_fd);
-    *ret_changed = reading.changed;
-    if (err != -ESTALE)
-        return err;
-    *ret_changed = true;
-    struct jit *jit = (*space)->jit;
-    err = spaces_add(spaces, modules, (*space)->pid, proc_fd, tid, maps_fd, space);
-    if (err)
-        return err;
-    *space = reuse(spaces, jit);
-    if (!(*space)->jit)
-        (*space)->jit = jit;
-    return 0;
-}
-
-int spaces_branch(struct spaces *spaces, struct space **space)
-{
-    const struct space *from = *space;
-    struct space *branch = calloc(1, sizeof *branch);
-    struct mapping *mappings = calloc(from->mapping_count + 1, sizeof *mappings);
-    int err = branch && mappings ? 0 : -ENOMEM;
-    if (!err)
-        err = array_reserve((void **)&spaces->items, &spaces->capacity, spaces->count + 1,
-                            sizeof *spaces->items);
-    if (err) {
-        free(mappings);
-        free(branch);
-        return err;
-    }
-    *branch = (struct space){.id = (uint32_t)spaces->count,
-                             .origin = from->origin,
-                             .pid = from->pid,
-                             .mappings = mappings,
-                             .mapping_capacity = from->mapping_count + 1,
-                             .jit = from->jit};
-    for (size_t i = 0; i < from->mapping_count; i++) {
-        mappings[i] = from->mappings[i];
-        mappings[i].path = strdup(from->mappings[i].path);
-        if (!mappings[i].path) {
-            space_free(branch);
-            return -ENOMEM;
-        }
-        branch->mapping_count++;
-    }
-    spaces->items[spaces->count++] = branch;
-    *space = branch;
-    return 0;
+    return false;
 }
 
 int space_note_jit(struct space *space, uint64_t address)
@@ -298,39 +82,4 @@ void space_retire(struct space *space)
         space->mappings = smaller;
         space->mapping_capacity = kept;
     }
-}
-
-void spaces_free(struct spaces *spaces)
-{
-    for (size_t i = 0; i < spaces->count; i++)
-        space_free(spaces->items[i]);
-    free(spaces->items);
-    *spaces = (struct spaces){0};
-}
-
-const struct mapping *space_find(struct space *space, uint64_t address)
-{
-    if (space->last && address - space->last->start < space->last->end - space->last->start)
-        return space->last;
-    size_t at = first_behind(space, address);
-    if (at == space->mapping_count || space->mappings[at].start > address)
-        return NULL;
-    space->last = &space->mappings[at];
-    return space->last;
-}
-
-/* Unwind tables lie next to the code that they describe, in mappings that are not executable and
- * not in the table: they are found by the bias that the code's mapping has. */
-bool space_read_file(struct space *space, uint64_t address, void *buffer, size_t bytes)
-{
-    const struct mapping *last = space->last;
-    if (last && last->has_bias && module_read(last->module, address - last->bias, buffer, bytes))
-        return true;
-    for (size_t i = 0; i < space->mapping_count; i++) {
-        const struct mapping *mapping = &space->mappings[i];
-        if (mapping->has_bias &&
-            module_read(mapping->module, address - mapping->bias, buffer, bytes))
-            return true;
-    }
-    return false;
 }

@@ -25,7 +25,7 @@ struct mapping {
 };
 
 struct space {
-    uint32_t id;     /* its number in struct spaces */
+    uint32_t id;     /* its number in struct spaces (see spaces.h) */
     uint32_t origin; /* of the first that it is a branch of, or its own: the files lie alike */
     pid_t pid;
     struct mapping *mappings;
@@ -35,23 +35,15 @@ struct space {
     bool owns_jit;
 };
 
-struct spaces {
-    struct space **items;
-    size_t count, capacity;
-};
+/* The mapping that holds `address`, or NULL. */
+const struct mapping *space_find(struct space *space, uint64_t address);
 
-/* Reads the maps of thread `tid` from `maps_fd` into a new space of process `pid`. Returns 0 or a
- * negative errno: -ESRCH where there are no maps any more. */
-int spaces_add(struct spaces *spaces, struct modules *modules, pid_t pid, int proc_fd, pid_t tid,
-               int maps_fd, struct space **ret_space);
+/* Reads bytes of a mapped file at an address of the process, whether that part of the file is
+ * executable or not. Returns false where no file has them. */
+bool space_read_file(struct space *space, uint64_t address, void *buffer, size_t bytes);
 
-/* Reads the maps again and adds what is new to *space, or makes *space a new one where something
- * contradicts it. *ret_changed: whether anything is new. Returns 0 or a negative errno. */
-int spaces_refresh(struct spaces *spaces, struct modules *modules, int proc_fd, pid_t tid,
-                   int maps_fd, struct space **space, bool *ret_changed);
-
-/* Makes *space a new one that is like it. Returns 0 or -ENOMEM. */
-int spaces_branch(struct spaces *spaces, struct space **space);
+/* Notes an address of generated code that was sampled in the space. Returns 0 or -ENOMEM. */
+int space_note_jit(struct space *space, uint64_t address);
 
 /* Notes that a stack with these addresses was counted. */
 void space_note_sampled(struct space *space, const uint64_t *addresses, size_t count);
@@ -59,16 +51,6 @@ void space_note_sampled(struct space *space, const uint64_t *addresses, size_t c
 /* The program of the space has ended: keeps of it only what names need. */
 void space_retire(struct space *space);
 
-void spaces_free(struct spaces *spaces);
-
-/* Notes an address of generated code that was sampled in the space. Returns 0 or -ENOMEM. */
-int space_note_jit(struct space *space, uint64_t address);
-
-/* The mapping that holds `address`, or NULL. */
-const struct mapping *space_find(struct space *space, uint64_t address);
-
-/* Reads bytes of a mapped file at an address of the process, whether that part of the file is
- * executable or not. Returns false where no file has them. */
-bool space_read_file(struct space *space, uint64_t address, void *buffer, size_t bytes);
+void space_free(struct space *space);
 
 #endif

@@ -2,7 +2,7 @@
 #ifndef FGPROF_MODULE_SPACE_COPY_H
 #define FGPROF_MODULE_SPACE_COPY_H
 
-#include "module/space.h"
+#include "module/spaces.h"
 
 /* Copies them with what is known of generated code by now. The modules are not copied: they must
  * outlive the copy. Returns 0 or -ENOMEM. */

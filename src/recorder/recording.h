@@ -4,7 +4,7 @@
 
 #include "base/histogram.h"
 #include "base/strings.h"
-#include "module/space.h"
+#include "module/spaces.h"
 #include "profile/stack_table.h"
 #include "profile/timeline.h"
 #include "target/reaper.h"

@@ -2,7 +2,7 @@
 #ifndef FGPROF_SYMBOL_NAME_PROFILE_H
 #define FGPROF_SYMBOL_NAME_PROFILE_H
 
-#include "module/space.h"
+#include "module/spaces.h"
 #include "profile/stack_table.h"
 #include "symbol/name_locations.h"
 

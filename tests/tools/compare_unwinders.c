@@ -9,6 +9,7 @@
  * was learnt before is at hand. Disagreements are printed to standard error. Ends with 1 where
  * there are any, with 2 where it could not be done. */
 #include "capture/capture.h"
+#include "module/spaces.h"
 #include "target/process.h"
 #include "unwind/walk.h"
 

@@ -3,6 +3,7 @@
 #define FGPROF_TESTS_OWN_STACK_H
 
 #include "unit.h"
+#include "module/spaces.h"
 #include "target/memory.h"
 #include "unwind/unwind.h"
 

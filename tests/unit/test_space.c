@@ -1,5 +1,5 @@
 #include "make_elf.h"
-#include "module/space.h"
+#include "module/spaces.h"
 #include "module/space_check.h"
 
 #include <errno.h>

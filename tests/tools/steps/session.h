@@ -3,6 +3,7 @@
 #define FGPROF_STEPS_SESSION_H
 
 #include "judge.h"
+#include "module/spaces.h"
 #include "shadow.h"
 #include "tally.h"
 #include "target/process.h"
