@@ -1,12 +1,8 @@
 #include "symbol/symbols.h"
 #include "symbol/debug_file.h"
-#include "symbol/debug_functions.h"
+#include "symbol/debug_symbols.h"
 #include "symbol/go_names.h"
-#include "symbol/lines.h"
-#include "symbol/names.h"
-#include "symbol/split.h"
 #include "symbol/symbol_table.h"
-#include "symbol/units.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,22 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NO_UNIT UINT64_MAX
-
 struct symbols {
     struct module *module;
     char *stub_name; /* the last that was given out */
     struct symbol_table table;
-    struct debug_info *info; /* NULL: there is none */
-    struct units units;
-    struct split split;
-    struct names names;
+    struct debug_symbols debug;
     struct go_names *go; /* NULL: it is not Go's */
-    /* Of one unit at a time: addresses come sorted. */
-    uint64_t unit; /* where in .debug_info it begins */
-    struct debug_functions functions;
-    struct lines lines;
-    bool is_complete; /* no part of the unit is missing */
 };
 
 static int open_module(const struct module *module, struct object *ret_object)
@@ -40,28 +26,13 @@ static int open_module(const struct module *module, struct object *ret_object)
     return fd < 0 ? -ENOEXEC : object_open_fd(ret_object, fd);
 }
 
-static int open_debug_info(struct symbols *symbols, struct object *object, const char *path)
-{
-    struct object supplement;
-    bool has_supplement =
-        debug_file_find_supplement(object, symbols->module->root_fd_plus_1, path, &supplement) == 0;
-    int err = debug_info_open(&symbols->info, object, false);
-    if (has_supplement && err)
-        object_close(&supplement);
-    if (has_supplement && !err)
-        err = debug_info_open(&symbols->info->supplement, &supplement, false);
-    if (!err && symbols->info->supplement)
-        err = debug_info_list_units(symbols->info->supplement);
-    return err;
-}
-
 /* In the module's own file, else in one that was split from it. */
 static int find_debug_info(struct symbols *symbols, const struct module *module,
                            struct debug_fetch *fetch, struct object *object)
 {
     char *path;
     if (object_has_section(object, ".debug_info"))
-        return open_debug_info(symbols, object, module->path);
+        return debug_symbols_open(&symbols->debug, module, object, module->path);
     struct object found;
     int err = debug_file_find(object, module->root_fd_plus_1, module->path, &found, &path);
     if (err)
@@ -76,7 +47,7 @@ static int find_debug_info(struct symbols *symbols, const struct module *module,
     if (err)
         object_close(&found);
     else
-        err = open_debug_info(symbols, &found, path);
+        err = debug_symbols_open(&symbols->debug, module, &found, path);
     free(path);
     return err;
 }
@@ -118,8 +89,6 @@ static int read_module(struct symbols *symbols, const struct module *module,
     err = symbol_table_add(&symbols->table, &object);
     if (!err && open_module(module, &object) == 0)
         err = find_debug_info(symbols, module, fetch, &object);
-    if (!err)
-        err = units_read(&symbols->units, symbols->info);
     if (err != -ENOMEM)
         err = symbol_table_finish(&symbols->table);
     return err;
@@ -131,13 +100,8 @@ int symbols_open(struct module *module, struct debug_fetch *fetch, struct symbol
     struct symbols *symbols = calloc(1, sizeof *symbols);
     if (!symbols)
         return -ENOMEM;
-    symbols->unit = NO_UNIT;
     symbols->module = module;
     int err = read_module(symbols, module, fetch, ret_why);
-    if (!err && asprintf(&symbols->split.package_path, "%s.dwp", module->path) < 0) {
-        symbols->split.package_path = NULL;
-        err = -ENOMEM;
-    }
     if (!err && go_names_open(module, &symbols->go) == -ENOMEM)
         err = -ENOMEM;
     if (err) {
@@ -152,98 +116,11 @@ void symbols_close(struct symbols *symbols)
 {
     if (!symbols)
         return;
-    debug_functions_free(&symbols->functions);
-    lines_free(&symbols->lines);
-    names_free(&symbols->names);
-    units_free(&symbols->units);
-    split_free(&symbols->split);
-    debug_info_close(symbols->info);
+    debug_symbols_close(&symbols->debug);
     symbol_table_free(&symbols->table);
     go_names_close(symbols->go);
     free(symbols->stub_name);
     free(symbols);
-}
-
-/* Reads what the unit has, in place of the one before. What is missing or damaged is left out. */
-static int enter_unit(struct symbols *symbols, uint64_t at)
-{
-    struct unit skeleton, split, *unit = &skeleton;
-    struct die root;
-    if (symbols->unit == at)
-        return 0;
-    symbols->unit = at;
-    symbols->functions.count = 0;
-    symbols->is_complete = false;
-    lines_clear(&symbols->lines);
-    int err = unit_read(symbols->info, at, &skeleton);
-    if (!err)
-        err = unit_read_root(&skeleton, &root);
-    if (err)
-        return err == -ENOMEM ? err : 0;
-    if (lines_read(&symbols->lines, &skeleton, &root) == -ENOMEM)
-        return -ENOMEM;
-    if (root.dwo_name.form) {
-        err = split_read(&symbols->split, &skeleton, &root, &split);
-        unit = err ? unit : &split;
-    }
-    symbols->is_complete = !err;
-    if (err != -ENOMEM)
-        err = debug_functions_read(&symbols->functions, unit);
-    symbols->is_complete &= !err;
-    return err == -ENOMEM ? err : 0;
-}
-
-static uint32_t line_number(const struct value *value)
-{
-    return value->form && value->number <= UINT32_MAX ? (uint32_t)value->number : 0;
-}
-
-/* Innermost first. Each function's place is where the one before was called. */
-static void add_functions(struct symbols *symbols, const struct debug_function *function,
-                          uint64_t address, struct symbol_line place, struct symbol *symbol)
-{
-    const struct unit *unit = &symbols->functions.unit;
-    for (size_t i = symbols->functions.inlined_count; i-- > 0;) {
-        const struct inlined_range *call = &symbols->functions.inlined[i];
-        if (address < call->start || address >= call->end)
-            continue;
-        place.name = names_get(&symbols->names, unit, call->die);
-        place.is_inlined = true;
-        if (!place.name || symbol->line_count == SYMBOL_LINES_MAX - 1)
-            symbol->has_debug_info = false;
-        else
-            symbol->lines[symbol->line_count++] = place;
-        place = (struct symbol_line){
-            .file =
-                call->call_file.form ? lines_file(&symbols->lines, call->call_file.number) : NULL,
-            .line = line_number(&call->call_line),
-        };
-    }
-    place.name = names_get(&symbols->names, unit, function->die);
-    symbol->lines[symbol->line_count++] = place;
-    symbol->function_offset = address - function->start;
-}
-
-static void find_in_debug_info(struct symbols *symbols, uint64_t address, struct symbol *symbol,
-                               uint64_t *ret_start)
-{
-    uint64_t unit;
-    if (!symbols->info || !units_find(&symbols->units, address, &unit) || enter_unit(symbols, unit))
-        return;
-    const struct line_row *row = lines_find(&symbols->lines, address);
-    struct symbol_line place = {0};
-    if (row) {
-        place.file = lines_file(&symbols->lines, row->file);
-        place.line = row->line;
-    }
-    symbol->has_debug_info = symbols->is_complete;
-    const struct debug_function *function = debug_functions_find(&symbols->functions, address);
-    if (function) {
-        add_functions(symbols, function, address, place, symbol);
-        *ret_start = function->start;
-    } else if (place.file) {
-        symbol->lines[symbol->line_count++] = place;
-    }
 }
 
 static bool is_mangled(const char *name)
@@ -281,16 +158,15 @@ static void find_stub(struct symbols *symbols, uint64_t address, struct symbol *
 
 void symbols_find(struct symbols *symbols, uint64_t address, struct symbol *ret_symbol)
 {
-    uint64_t debug_start = UINT64_MAX, start;
+    uint64_t debug_start, start;
     bool is_exported;
     ret_symbol->line_count = 0;
     ret_symbol->function_offset = 0;
     ret_symbol->has_debug_info = false;
-    names_forget_many(&symbols->names);
     /* Go's own table before its debug information: names are the same where that was stripped. */
     if (symbols->go && go_names_find(symbols->go, address, ret_symbol))
         return;
-    find_in_debug_info(symbols, address, ret_symbol, &debug_start);
+    debug_symbols_find(&symbols->debug, address, ret_symbol, &debug_start);
     const char *name = symbol_table_find(&symbols->table, address, &start, &is_exported);
     if (name)
         ret_symbol->function_offset = address - start;

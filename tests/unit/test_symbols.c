@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -116,6 +117,28 @@ static void test_a_file_without_its_end(void **state)
     assert_string_equal(why, "damaged or cut short");
 }
 
+/* Then there is no debug information, and the symbol table is what there is. */
+static void test_no_file_descriptor_is_left(void **state)
+{
+    struct copy *copy = *state;
+    struct symbols *symbols;
+    struct symbol symbol;
+    struct rlimit limit, before;
+    const char *why;
+    int next = dup(copy->fd);
+    close(next);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    limit = (struct rlimit){(rlim_t)next + 1, before.rlim_max}; /* for one */
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    assert_int_equal(symbols_open(&copy->module, NULL, &symbols, &why), 0);
+    symbols_find(symbols, own_address((const void *)(uintptr_t)own_address), &symbol);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_int_equal(symbol.line_count, 1);
+    assert_string_equal(symbol.lines[0].name, "own_address");
+    assert_false(symbol.has_debug_info);
+    symbols_close(symbols);
+}
+
 #define WITH_COPY(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void)
@@ -124,6 +147,7 @@ int main(void)
         WITH_COPY(test_functions_of_several_units),
         WITH_COPY(test_a_file_that_is_cut_short_meanwhile),
         WITH_COPY(test_a_file_without_its_end),
+        WITH_COPY(test_no_file_descriptor_is_left),
     };
     return cmocka_run_group_tests_name("symbols", tests, NULL, NULL);
 }
