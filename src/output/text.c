@@ -14,6 +14,7 @@
 /* pprof's scanner takes no line of 64 KiB (bufio.MaxScanTokenSize). */
 #define ADDRESS_LINE_MAX 65000
 #define CELL_MAX 16000
+#define LABEL_MAX 1000 /* those of a process are shorter, but a recording may be anybody's */
 #define TAB_WIDTH 8
 
 struct text_sample {
@@ -48,12 +49,30 @@ static void append_quoted(struct text_buffer *buffer, const char *text)
     text_append(buffer, "\"");
 }
 
+/* Between characters (UTF-8). */
+static void cut(struct text_buffer *text, size_t length)
+{
+    if (text->length <= length)
+        return;
+    while (length && (text->text[length] & 0xc0) == 0x80)
+        length--;
+    text->length = length;
+    text_append(text, "...");
+}
+
 static void append_label(struct text_buffer *buffer, const char *key, const char *value)
 {
+    struct text_buffer shown = {0};
     text_append(buffer, buffer->length && buffer->text[buffer->length - 1] == '{' ? "\"" : ", \"");
     text_append(buffer, key);
     text_append(buffer, "\":");
-    append_quoted(buffer, value);
+    text_append(&shown, value);
+    cut(&shown, LABEL_MAX);
+    if (shown.error)
+        buffer->error = shown.error;
+    else
+        append_quoted(buffer, shown.text);
+    text_free(&shown);
 }
 
 /* Sorted by key, as Go writes them. */
@@ -118,18 +137,6 @@ static int compare(const void *a, const void *b)
     return strcmp(left->key, right->key);
 }
 
-/* Three of them must fit in a line. Cut between characters (UTF-8). */
-static void cut_cell(struct text_buffer *cell)
-{
-    size_t length = CELL_MAX;
-    if (cell->length <= length)
-        return;
-    while (length && (cell->text[length] & 0xc0) == 0x80)
-        length--;
-    strcpy(cell->text + length, "...");
-    cell->length = length + 3;
-}
-
 static int make_row(const struct fgprof_profile *profile, const struct profile_location *location,
                     const struct profile_line *line, struct row *ret_row)
 {
@@ -153,7 +160,7 @@ static int make_row(const struct fgprof_profile *profile, const struct profile_l
     }
     int err = 0;
     for (size_t i = 0; i < 3; i++) {
-        cut_cell(&cells[i]);
+        cut(&cells[i], CELL_MAX); /* three of them must fit in a line */
         ret_row->cells[i] = cells[i].text;
         err = err ? err : cells[i].error;
     }

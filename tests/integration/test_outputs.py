@@ -93,6 +93,56 @@ def test_pprof_reads_text(world):
     assert re.search(r"^#\t0x[0-9a-f]+\tin_spin\+0x[0-9a-f]+\t+\S*states\.c:\d+$", text, re.M), text
 
 
+def uleb(number):
+    out = b""
+    while number > 127:
+        out += bytes([number & 127 | 128])
+        number >>= 7
+    return out + bytes([number])
+
+
+def number_at(data, at):
+    value = shift = 0
+    while True:
+        value |= (data[at] & 127) << shift
+        shift += 7
+        at += 1
+        if data[at - 1] < 128:
+            return value, at
+
+
+def renamed(recording, old, new):
+    """A recording in which a string is another one (the format is told in src/output/raw.c)."""
+    data = gzip.decompress(open(recording, "rb").read())
+    out, at = data[:12], 12
+    while at < len(data):
+        section, at = number_at(data, at)
+        length, at = number_at(data, at)
+        content, at = data[at:at + length], at + length
+        if section == 1:
+            assert content.count(uleb(len(old)) + old) == 1, content
+            content = content.replace(uleb(len(old)) + old, uleb(len(new)) + new)
+        out += uleb(section) + uleb(len(content)) + content
+    with open(recording, "wb") as file:
+        file.write(gzip.compress(out))
+
+
+def test_pprof_reads_the_longest_lines_of_text(world):
+    """Its scanner takes none of 64 KiB: neither a deep stack nor a name may make one."""
+    recording, text = world.path("long.fgprof"), world.path("long.txt")
+    with world.running("deep", 30, 8000) as target:
+        world.attach(target, "--max-depth", 10000, "-o", recording, duration="200ms")
+    renamed(recording, b"fixture-deep", b'"\x01' * 40000)
+    done = world.fgprof("convert", recording, "-o", text)
+    assert done.returncode == 0, done.stderr
+    lines = open(text).read().splitlines()
+    assert 60000 < max(map(len, lines)) < 65536
+    total = int(re.fullmatch(r"wallclock profile: total (\d+)", lines[0])[1])
+    assert total > 10 and lines[2].startswith("# labels: {"), lines[2][:100]
+    raw = tool("go", "tool", "pprof", "-raw", text)
+    assert re.search(rf"^ +{total}: ([\d]+ )+", raw[raw.index("Samples:"):], re.M), raw[:300]
+
+
 def test_flamegraph_reads_folded(world):
     script = next(iter(glob.glob("/usr/share/perl5/**/flamegraph.pl", recursive=True)), None)
     if not script:

@@ -337,6 +337,76 @@ static void test_long_names_stay_below_the_longest_line(void **state)
     free(text);
 }
 
+static char *repeated(const char *text, size_t times)
+{
+    size_t bytes = strlen(text);
+    char *all = malloc(bytes * times + 1);
+    assert_non_null(all);
+    for (size_t i = 0; i < times; i++)
+        memcpy(all + i * bytes, text, bytes);
+    all[bytes * times] = '\0';
+    return all;
+}
+
+/* Nor by a label: a recording says of them what it likes. Of each kind of text the worst one. */
+static void test_long_labels_stay_below_the_longest_line(void **state)
+{
+    struct fgprof_profile *profile = *state;
+    static const char *const texts[] = {"n", "\"", "\x01", "\xc3\xa4", "\x80"};
+    uint32_t leaf = make_function(profile, 0x1010, PROFILE_NO_MAPPING, "f", "", 0);
+    uint32_t other_process;
+    assert_int_equal(profile_add_process(profile, 69, "other", &other_process), 0);
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        char *text = repeated(texts[i], 70000);
+        struct profile_sample sample = {
+            .thread_name = make_string(profile, text),
+            .syscall_name = make_string(profile, text),
+            .wait_channel = make_string(profile, text),
+            .tid = UINT32_MAX,
+            .state = THREAD_UNINTERRUPTIBLE,
+            .count = 1 + i,
+        };
+        assert_int_equal(profile_add_process(profile, UINT32_MAX, text, &sample.process), 0);
+        assert_int_equal(profile_add_stack(profile, &leaf, 1, &sample.stack), 0);
+        assert_int_equal(profile_add_sample(profile, &sample, NULL), 0);
+        free(text);
+    }
+    char *text = written(profile, FGPROF_TEXT, NULL);
+    size_t lines = 0;
+    for (char *line = text, *end; (end = strchr(line, '\n')); line = end + 1, lines++)
+        assert_in_range(end - line, 0, 65535);
+    assert_int_equal(lines, 1 + 5 * 4);
+    free(text);
+}
+
+/* At the bound as it is, behind it cut between characters. */
+static void test_labels_are_cut_at_their_bound(void **state)
+{
+    struct fgprof_profile *profile = *state;
+    uint32_t leaf = make_function(profile, 0x1010, PROFILE_NO_MAPPING, "f", "", 0);
+    char *whole = repeated("\xc3\xa4", 500), *part = repeated("\xc3\xa4", 499);
+    char *cut_name, *expected;
+    assert_true(asprintf(&cut_name, "n%s", whole) > 0);
+    MAKE_SAMPLE(profile, whole, 0, 2, leaf);
+    MAKE_SAMPLE(profile, cut_name, 0, 1, leaf);
+    assert_true(asprintf(&expected,
+                         "wallclock profile: total 3\n"
+                         "2 @ 0x1011\n"
+                         "# labels: {\"state\":\"unknown\", \"thread\":\"%s\"}\n"
+                         "#\t0x1010\tf+0x10\n"
+                         "\n"
+                         "1 @ 0x1011\n"
+                         "# labels: {\"state\":\"unknown\", \"thread\":\"n%s...\"}\n"
+                         "#\t0x1010\tf+0x10\n"
+                         "\n",
+                         whole, part) > 0);
+    assert_text(profile, expected);
+    free(whole);
+    free(part);
+    free(cut_name);
+    free(expected);
+}
+
 #define WITH_PROFILE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 static void test_functions_of_the_kernel(void **state)
@@ -388,6 +458,8 @@ int main(void)
         WITH_PROFILE(test_names_can_not_break_lines),
         WITH_PROFILE(test_deep_stacks_stay_below_the_longest_line),
         WITH_PROFILE(test_long_names_stay_below_the_longest_line),
+        WITH_PROFILE(test_long_labels_stay_below_the_longest_line),
+        WITH_PROFILE(test_labels_are_cut_at_their_bound),
         WITH_PROFILE(test_functions_of_the_kernel),
     };
     return cmocka_run_group_tests_name("output_text", tests, NULL, NULL);
