@@ -57,6 +57,32 @@ def test_pprof_reads_pprof(world):
     assert re.search(r"in_spin", tool("go", "tool", "pprof", "-peek", "in_spin", path))
 
 
+def test_pprof_is_told_what_is_known_of_each_file(world):
+    """Of a mapping with any of the flags pprof looks nothing up: a stripped file has none."""
+    def flags(name, *arguments):
+        path = world.path("flags.pb.gz")
+        target = subprocess.Popen([program, "30", *arguments], stdout=subprocess.PIPE)
+        try:
+            assert target.stdout.readline() == b"ready\n"
+            world.attach(target, "-o", path, duration="200ms")
+        finally:
+            target.kill()
+            target.communicate()
+        raw = tool("go", "tool", "pprof", "-symbolize=none", "-raw", path)
+        return re.search(rf"^\d+: \S+ \S*/{name} \w+ ?(.*)$", raw[raw.index("\nMappings\n"):], re.M)[1]
+
+    fixtures = os.path.join(world.build, "tests/fixtures")
+    program = f"{fixtures}/fixture-host-in_old"
+    library = world.path("told.so")
+    tool("cp", f"{fixtures}/libfixture-plugin-in_new.so", library)
+    assert flags("told.so", "call", library) == "[FN][FL][LN][IN]"
+    tool("strip", "-g", library)
+    assert flags("told.so", "call", library) == "[FN]"
+    program = world.path("untold")
+    tool("strip", "-o", program, f"{fixtures}/fixture-host-in_old")
+    assert flags("untold") == ""
+
+
 def test_pprof_follows_the_published_schema(world):
     proto = os.path.join(SCHEMA, "profile.proto")
     data = gzip.open(profiles(world)[".pb.gz"]).read()

@@ -474,6 +474,47 @@ static void test_each_flag_of_a_mapping_is_its_own(void **state)
     }
 }
 
+/* All is known of one location of the mapping, and all but one thing of another: that thing is not
+ * claimed, whichever of them is first. */
+static void test_a_mapping_claims_only_what_is_wholly_true(void **state)
+{
+    (void)state;
+    static const struct made_line known[] = {{"main", "/main.c", 1, false}, {0}};
+    static const struct {
+        struct made_line lines[3];
+        bool has_debug_info;
+        bool claims[4]; /* functions, files, lines, inlined calls */
+    } cases[] = {
+        {{{"f", "/f.c", 7, false}}, true, {true, true, true, true}},
+        {{{"f", "/f.c", 7, true}, {"g", "/g.c", 8, false}}, true, {true, true, true, true}},
+        {{{"f", "", 7, false}}, true, {true, false, true, true}},
+        {{{"f", "/f.c", 0, false}}, true, {true, true, false, true}},
+        {{{"f", "/f.c", 7, false}}, false, {true, true, true, false}},
+        {{{"f", "", 7, true}, {"g", "/g.c", 8, false}}, true, {true, false, true, true}},
+        {{{"f", "/f.c", 0, true}, {"g", "/g.c", 8, false}}, true, {true, true, false, true}},
+        {{{0}}, false, {false, false, false, false}},
+    };
+    for (size_t i = 0; i < 2 * sizeof cases / sizeof *cases; i++) {
+        struct fgprof_profile *profile = make_profile();
+        uint32_t app = make_mapping(profile, 0x400000, "/opt/app", "");
+        make_mapping(profile, 0x7f0000000000, "/usr/lib/unused.so", "");
+        for (size_t j = 0; j < 2; j++) {
+            bool is_known = j == i % 2;
+            uint32_t location =
+                make_location(profile, 0x401000 + j, app, 0, is_known ? known : cases[i / 2].lines);
+            profile->locations[location].has_debug_info = is_known || cases[i / 2].has_debug_info;
+        }
+        profile_finish(profile);
+        struct read_profile *read = read_back(profile);
+        for (size_t flag = 0; flag < 4; flag++) {
+            assert_int_equal(read->mappings[0][7 + flag], cases[i / 2].claims[flag]);
+            assert_int_equal(read->mappings[1][7 + flag], 0);
+        }
+        read_free(read);
+        fgprof_profile_free(profile);
+    }
+}
+
 static void test_nothing_sampled(void **state)
 {
     (void)state;
@@ -638,6 +679,7 @@ int main(void)
         WITH_RICH_PROFILE(test_notes_have_a_name_and_no_place),
         WITH_RICH_PROFILE(test_mappings),
         cmocka_unit_test(test_each_flag_of_a_mapping_is_its_own),
+        cmocka_unit_test(test_a_mapping_claims_only_what_is_wholly_true),
         cmocka_unit_test(test_nothing_sampled),
         cmocka_unit_test(test_strings_are_made_utf8),
         cmocka_unit_test(test_a_name_may_be_a_word_of_the_format),
