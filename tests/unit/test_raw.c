@@ -321,6 +321,42 @@ static void test_what_is_no_recording(void **state)
     assert_int_equal(fgprof_profile_read("/nonexistent/file", &again), -ENOENT);
 }
 
+/* A file is read in parts of 64 KiB. Their border between any two bytes of what is compressed and
+ * of the checksum, and at the end. What moves it is gzip's extra field (RFC 1952, 2.3.1.1), which
+ * says nothing. */
+static void test_a_border_of_parts_anywhere(void **state)
+{
+    (void)state;
+    enum { HEAD = 10, FLAGS = 3, HAS_EXTRA = 4, EXTRA_HEAD = 2, PART = 65536 };
+    static unsigned char padded[2 * PART + 2];
+    size_t length;
+    struct fgprof_profile *profile = make_all(), *again;
+    char *file = written(profile, FGPROF_RAW, &length);
+    assert_in_range(length, HEAD + 8, PART / 2);
+    assert_int_equal(file[FLAGS], 0);
+    for (size_t border = HEAD + EXTRA_HEAD + 1; border <= length; border++) {
+        size_t extra = PART - border - EXTRA_HEAD, whole = length + EXTRA_HEAD + extra;
+        memset(padded, 0, sizeof padded);
+        memcpy(padded, file, HEAD);
+        padded[FLAGS] = HAS_EXTRA;
+        padded[HEAD] = (unsigned char)extra;
+        padded[HEAD + 1] = (unsigned char)(extra >> 8);
+        memcpy(padded + HEAD + EXTRA_HEAD + extra, file + HEAD, length - HEAD);
+        assert_int_equal(read_back(padded, whole, &again), 0);
+        if (border == length || border == length - 4)
+            assert_equal_output(profile, again);
+        fgprof_profile_free(again);
+        assert_int_equal(read_back(padded, PART, &again), border == length ? 0 : -ENODATA);
+        if (border == length)
+            fgprof_profile_free(again);
+        assert_int_equal(read_back(padded, whole + 1, &again), -EBADMSG);
+        padded[whole - 1] ^= 1; /* of the checksum's length */
+        assert_int_equal(read_back(padded, whole, &again), -EBADMSG);
+    }
+    free(file);
+    fgprof_profile_free(profile);
+}
+
 /* 300 MB of zeros behind a good beginning, in 300 KB. */
 static void test_a_file_that_grows_too_much(void **state)
 {
@@ -363,6 +399,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_damaged_contents),
         cmocka_unit_test(test_other_versions_and_sections),
         cmocka_unit_test(test_what_is_no_recording),
+        cmocka_unit_test(test_a_border_of_parts_anywhere),
         cmocka_unit_test(test_a_file_that_grows_too_much),
     };
     return cmocka_run_group_tests_name("raw", tests, NULL, NULL);
