@@ -422,6 +422,44 @@ static void test_too_many_segments(void **state)
     release(&module);
 }
 
+/* As many program headers as the file's header can tell, 3.5 MiB, of which the kernel would take 64
+ * KiB: only segments that are loaded count, and those behind the bound are refused wherever they
+ * are. */
+static void test_more_program_headers_than_the_kernel_takes(void **state)
+{
+    (void)state;
+    enum { HEADERS = PN_XNUM - 1, LOADED_MAX = 256 };
+    size_t length = sizeof(Elf64_Ehdr) + HEADERS * sizeof(Elf64_Phdr);
+    unsigned char *bytes = calloc(1, length);
+    Elf64_Phdr *headers = calloc(HEADERS, sizeof *headers);
+    struct made_elf elf;
+    struct module module;
+    assert_non_null(bytes);
+    assert_non_null(headers);
+    make_elf(&elf);
+    elf.header.e_phnum = HEADERS;
+    memcpy(bytes, &elf.header, sizeof elf.header);
+    for (size_t loaded = LOADED_MAX; loaded <= LOADED_MAX + 1; loaded++) {
+        for (size_t i = 0; i < loaded; i++)
+            headers[HEADERS - 1 - i * 255] =
+                (Elf64_Phdr){.p_type = PT_LOAD, .p_vaddr = i << 12, .p_memsz = 0x1000};
+        memcpy(bytes + sizeof elf.header, headers, HEADERS * sizeof *headers);
+        int err = read_bytes(&module, bytes, length);
+        assert_int_equal(err, loaded == LOADED_MAX ? 0 : -ENOEXEC);
+        assert_int_equal(module.segment_count, LOADED_MAX);
+        if (!err) {
+            assert_int_equal(module.segments[0].address, (LOADED_MAX - 1) << 12);
+            assert_int_equal(module.segments[LOADED_MAX - 1].address, 0);
+        }
+        release(&module);
+        /* The last ones are not in the file. */
+        assert_int_equal(read_bytes(&module, bytes, length - 1), -ENOEXEC);
+        release(&module);
+    }
+    free(headers);
+    free(bytes);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -441,6 +479,7 @@ int main(void)
         cmocka_unit_test(test_truncated_files),
         cmocka_unit_test(test_damaged),
         cmocka_unit_test(test_too_many_segments),
+        cmocka_unit_test(test_more_program_headers_than_the_kernel_takes),
     };
     return cmocka_run_group_tests_name("elf_file", tests, NULL, NULL);
 }
