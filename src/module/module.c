@@ -8,10 +8,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <fnmatch.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #define VDSO_PATH "[vdso]"
@@ -70,6 +72,32 @@ static bool is_jitdump(const char *path)
     return path && fnmatch("*/jit-*.dump", path, 0) == 0;
 }
 
+int module_compare(struct module *module, pid_t tid, uint64_t bias)
+{
+    unsigned char in_file[4096], in_memory[sizeof in_file];
+    size_t bytes = module->image.bytes < sizeof in_file ? module->image.bytes : sizeof in_file;
+    uint64_t address;
+    if (!module_address_of_offset(module, 0, &address) ||
+        !image_read(&module->image, 0, in_file, bytes))
+        return 0;
+    if (memory_read(tid, address + bias, in_memory, bytes) != bytes)
+        return -EFAULT;
+    return memcmp(in_file, in_memory, bytes) == 0 ? 0 : -ESTALE;
+}
+
+/* Whether the file was written to after it was mapped. In an overlay that makes a copy of it, with
+ * the same path and inode, and what is mapped stays as it was (the kernel's
+ * Documentation/filesystems/overlayfs.rst, "Non-standard behavior"). */
+static bool is_other_copy(struct module *module, pid_t tid, const struct maps_entry *entry)
+{
+    struct statfs status;
+    uint64_t address;
+    return module->image.fd >= 0 && fstatfs(module->image.fd, &status) == 0 &&
+           status.f_type == OVERLAYFS_SUPER_MAGIC &&
+           module_address_of_offset(module, entry->offset, &address) &&
+           module_compare(module, tid, entry->start - address) == -ESTALE;
+}
+
 static int module_open(int proc_fd, pid_t tid, const struct maps_entry *entry,
                        struct module **ret_module)
 {
@@ -88,6 +116,8 @@ static int module_open(int proc_fd, pid_t tid, const struct maps_entry *entry,
     }
     if (!err)
         err = elf_file_read(module);
+    if (!err && is_other_copy(module, tid, entry))
+        err = -ESTALE;
     if (err && !is_jitdump(module->path))
         image_close(&module->image);
     module->is_readable = !err;

@@ -102,6 +102,12 @@ void module_free(struct module *module);
  * Returns false where no segment holds it. */
 bool module_address_of_offset(const struct module *module, uint64_t offset, uint64_t *ret_address);
 
+/* Compares the file's first page, which of an ELF file has its header, and mostly its build id,
+ * with what thread `tid` has at its place; `bias` is what is added to the module's own addresses.
+ * Returns 0 where they are equal, or no such page is mapped; -ESTALE, or -EFAULT where it can't be
+ * read there. */
+int module_compare(struct module *module, pid_t tid, uint64_t bias);
+
 /* Frees all that a module holds. */
 void module_clear(struct module *module);
 

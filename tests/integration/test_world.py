@@ -265,12 +265,12 @@ def test_program_in_a_removed_directory(world):
                 assert {"main", "in_new"} <= found, found
 
 
-def without_map_files(world, target):
+def without_map_files(world, target, duration="500ms"):
     """Frames as a container's root finds them, which has CAP_SYS_PTRACE, but not what map_files
     needs."""
     done = subprocess.run(["setpriv", "--bounding-set", "-sys_admin,-checkpoint_restore",
                            "--inh-caps", "-all", unprivileged(world), "attach", "-p",
-                           str(target.pid), "-d", "500ms"], stdout=subprocess.PIPE,
+                           str(target.pid), "-d", duration], stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     return {frame for stack in folded(done.stdout) for frame in stack}, done.stderr
@@ -344,6 +344,45 @@ def test_hidden_by_a_mount(world):
                 os.kill(pid, 9)
             target.kill()
             target.communicate()
+
+
+def test_on_an_overlay(world):
+    """As in a container: the program is in the lower layer, the library in the upper one. Where these
+    are two file systems, maps and stat tell different devices."""
+    unprivileged(world)
+    library, other = (built(world, f"libfixture-plugin-{name}.so") for name in ("in_old", "in_new"))
+
+    def both(target):
+        return (frames(world, target, duration="250ms"),
+                without_map_files(world, target, duration="250ms"))
+
+    for lower in "upper-fs/lower", "lower":
+        with folder(world) as path:
+            os.mkdir(f"{path}/upper-fs")
+            script = (f"cd {path} && mount -t tmpfs none upper-fs && mkdir -p merged {lower} && "
+                      f"cd upper-fs && mkdir upper work && "
+                      f"cp {built(world, 'fixture-host-in_new')} ../{lower}/program && "
+                      f"cp {library} ../{lower}/lower.so && "
+                      f"mount -t overlay none -o lowerdir=../{lower},upperdir=upper,workdir=work ../merged && "
+                      f'cp {library} ../merged/upper.so && cd ../merged && exec "$@"')
+            in_overlay = ["unshare", "-m", "sh", "-c", script, "sh"]
+            if subprocess.run([*in_overlay, "true"], stderr=subprocess.DEVNULL, check=False).returncode:
+                raise Skip("overlays are not permitted")
+            with host_of([*in_overlay, f"{path}/merged/program", "30", "call",
+                          f"{path}/merged/upper.so"]) as target:
+                mapped = re.search(r"(\S+) \d+ +/\S*/program$", open(f"/proc/{target.pid}/maps").read(), re.M)[1]
+                device = os.stat(f"/proc/{target.pid}/root{path}/merged/program").st_dev
+                is_same = mapped == f"{os.major(device):02x}:{os.minor(device):02x}"
+                assert is_same or lower == "lower", (mapped, device)
+                for found, _ in both(target):
+                    assert {"main", "run_plugin", "in_old"} <= found, (lower, found)
+            # What is written to in place becomes a copy of the same inode; what is mapped stays.
+            with host_of([*in_overlay, f"{path}/merged/program", "30", "call",
+                          f"{path}/merged/lower.so"]) as target:
+                shutil.copyfile(other, f"/proc/{target.pid}/root{path}/merged/lower.so")
+                for found, said in both(target):
+                    assert "[lower.so]" in found and not found & {"in_old", "in_new"}, (lower, found)
+                    assert "lower.so (replaced by another file)" in said, said
 
 
 def test_in_a_chroot(world):
