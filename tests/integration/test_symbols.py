@@ -264,6 +264,65 @@ def test_separate_files(world):
             assert_all_is_known(world, path, where)
         finally:
             shutil.rmtree(below)
+            with contextlib.suppress(OSError):
+                os.rmdir(os.path.dirname(below))
+
+
+def put(path, content):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "wb") as file:
+        file.write(content)
+
+
+def test_separate_files_of_another_build(world):
+    """What another build left behind is not used, wherever it lies, and does not hide what is right."""
+    if not os.access("/usr/lib/debug", os.W_OK):
+        raise Skip("needs to write below /usr/lib/debug")
+    place = Place(world, "left_behind")
+    below = "/usr/lib/debug" + place.directory
+    for build_id in None, f"{random.getrandbits(160):040x}":
+        # The method is at the same address in both.
+        place.write("p.cc", SOURCE + "int more(int x) { return x * 7; }\n")
+        place.build("-g", "-Wl,--build-id=" + ("sha1" if build_id else "none"), output="other")
+        place.write("p.cc", SOURCE)
+        path = place.build("-g", "-Wl,--build-id=" + ("0x" + build_id if build_id else "none"))
+        where = symbol(path, METHOD)
+        assert symbol(place.path("other"), METHOD) == where
+        content = {}
+        for name in "p", "other":
+            place.run("objcopy", "--only-keep-debug", name, "p.debug")
+            content[name] = open(place.path("p.debug"), "rb").read()
+        place.run("strip", path)
+
+        def link_to(name):
+            """The link's checksum is that of the file as it was then."""
+            put(place.path("p.debug"), content[name])
+            place.run("objcopy", "--remove-section=.gnu_debuglink", path)
+            place.run("objcopy", "--add-gnu-debuglink=p.debug", path)
+
+        places = [place.path("p.debug"), place.path(".debug/p.debug"), below + "/p.debug"]
+        if build_id:
+            places.append(f"/usr/lib/debug/.build-id/{build_id[:2]}/{build_id[2:]}.debug")
+        try:
+            for name in "other", "p":
+                link_to(name)
+                for file in places:
+                    put(file, content["other"])
+                # Without build ids a file is the one that the link's checksum is of.
+                if build_id or name == "p":
+                    rows, complete, _ = method_names(world, path, where)
+                    assert not any(rows) and not complete, (build_id, name, rows)
+            for file in places:
+                put(file, content["p"])
+                assert_all_is_known(world, path, where)
+                put(file, content["other"])
+        finally:
+            shutil.rmtree(below, ignore_errors=True)
+            if build_id:
+                os.unlink(places[-1])
+            for folder in os.path.dirname(below), os.path.dirname(places[-1]):
+                with contextlib.suppress(OSError):
+                    os.rmdir(folder)
 
 
 def test_separate_file_by_build_id(world):
