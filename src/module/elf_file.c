@@ -1,4 +1,5 @@
 #include "module/elf_file.h"
+#include "module/zstd_section.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -61,11 +62,15 @@ static void read_unwind_table(struct module *module, uint64_t address)
 static void decompress(Elf_Scn *scn, struct cfi_section *section)
 {
     GElf_Chdr header;
-    const Elf_Data *data = NULL;
-    if (gelf_getchdr(scn, &header) && header.ch_size <= CFI_SECTION_BYTES_MAX &&
-        elf_compress(scn, 0, 0) >= 0)
-        data = elf_getdata(scn, NULL);
     section->bytes = 0;
+    if (!gelf_getchdr(scn, &header) || header.ch_size > CFI_SECTION_BYTES_MAX)
+        return;
+    section->memory = zstd_section_decompress(scn, &header);
+    if (section->memory) {
+        section->bytes = header.ch_size;
+        return;
+    }
+    const Elf_Data *data = elf_compress(scn, 0, 0) < 0 ? NULL : elf_getdata(scn, NULL);
     if (!data || !data->d_buf)
         return;
     section->memory = malloc(data->d_size);

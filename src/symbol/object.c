@@ -1,4 +1,5 @@
 #include "symbol/object.h"
+#include "module/zstd_section.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -37,12 +38,23 @@ int object_open_memory(struct object *object, const unsigned char *memory, size_
     return check(object);
 }
 
+/* The contents of a section that libelf can't decompress, kept until the object is closed. */
+struct decompressed {
+    struct decompressed *next;
+    unsigned char *contents;
+};
+
 void object_close(struct object *object)
 {
     elf_end(object->elf);
     if (object->fd >= 0)
         close(object->fd);
     free(object->memory);
+    for (struct decompressed *kept; (kept = object->decompressed);) {
+        object->decompressed = kept->next;
+        free(kept->contents);
+        free(kept);
+    }
     *object = (struct object){.fd = -1};
 }
 
@@ -59,14 +71,32 @@ static bool is_sane_gnu(Elf_Scn *scn)
     return size <= DECOMPRESSED_BYTES_MAX;
 }
 
-/* Into memory that is libelf's. What libelf can't decompress, as zstd before 0.189, is not there.
- */
-static bool decompress(Elf_Scn *scn, bool is_gnu, struct section *section)
+/* Into memory that is the object's. */
+static bool decompress_zstd(struct object *object, Elf_Scn *scn, const GElf_Chdr *header,
+                            struct section *section)
+{
+    unsigned char *contents = zstd_section_decompress(scn, header);
+    struct decompressed *kept = contents ? malloc(sizeof *kept) : NULL;
+    if (!kept) {
+        free(contents);
+        return false;
+    }
+    *kept = (struct decompressed){object->decompressed, contents};
+    object->decompressed = kept;
+    *section = (struct section){.memory = contents, .bytes = header->ch_size};
+    return true;
+}
+
+/* Into memory that is libelf's, but for zstd. What neither of us can decompress is not there. */
+static bool decompress(struct object *object, Elf_Scn *scn, bool is_gnu, struct section *section)
 {
     GElf_Chdr header;
-    if (is_gnu ? !is_sane_gnu(scn) || elf_compress_gnu(scn, 0, 0) < 0
-               : !gelf_getchdr(scn, &header) || header.ch_size > DECOMPRESSED_BYTES_MAX ||
-                     elf_compress(scn, 0, 0) < 0)
+    if (is_gnu ? !is_sane_gnu(scn)
+               : !gelf_getchdr(scn, &header) || header.ch_size > DECOMPRESSED_BYTES_MAX)
+        return false;
+    if (!is_gnu && decompress_zstd(object, scn, &header, section))
+        return true;
+    if ((is_gnu ? elf_compress_gnu(scn, 0, 0) : elf_compress(scn, 0, 0)) < 0)
         return false;
     const Elf_Data *data = elf_rawdata(scn, NULL);
     if (!data || !data->d_buf)
@@ -79,7 +109,8 @@ static bool open_section(struct object *object, Elf_Scn *scn, const GElf_Shdr *h
                          struct section *section)
 {
     if (is_gnu || header->sh_flags & SHF_COMPRESSED)
-        return header->sh_size <= DECOMPRESSED_BYTES_MAX && decompress(scn, is_gnu, section);
+        return header->sh_size <= DECOMPRESSED_BYTES_MAX &&
+               decompress(object, scn, is_gnu, section);
     if (header->sh_offset > object->bytes || header->sh_size > object->bytes - header->sh_offset)
         return false;
     *section =

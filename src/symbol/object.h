@@ -12,6 +12,7 @@ struct object {
     uint64_t bytes;        /* of the file */
     unsigned char build_id[BUILD_ID_BYTES_MAX];
     size_t build_id_bytes; /* 0: it has none */
+    struct decompressed *decompressed;
 };
 
 /* Takes over `fd`, in any case. Returns 0 or -ENOEXEC where it is not a 64-bit ELF file. */

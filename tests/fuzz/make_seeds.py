@@ -61,6 +61,9 @@ def compile_forms(work):
     for name, options in FORMS.items():
         out = work / name
         yield name, link(source, out, options)
+    by_zstd = work / "compressed-zstd"
+    subprocess.run(["objcopy", "--compress-debug-sections=zstd", work / "debug_frame", by_zstd], check=True)
+    yield by_zstd.name, by_zstd.read_bytes()
     for name, directives in HOSTILE.items():
         source = work / "hostile.s"
         source.write_text(f"""

@@ -145,6 +145,31 @@ def test_compressed_sections(world):
         assert_all_is_known(world, path)
 
 
+def put(path, content):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "wb") as file:
+        file.write(content)
+
+
+def test_sections_compressed_by_zstd(world):
+    if "zstd" not in tool("objcopy", "--help"):
+        raise Skip("objcopy does not compress by zstd")
+    place = Place(world, "zstd")
+    path = place.build("-g")
+    place.run("objcopy", "--compress-debug-sections=zstd", path)
+    assert re.search(r"\.debug_info\n.*\n.*COMPRESSED\n +ZSTD", place.run("readelf", "-tW", path))
+    if re.search("^FGPROF_ZSTD:BOOL=(1|ON)$", open(os.path.join(world.build, "CMakeCache.txt")).read(), re.M):
+        assert_all_is_known(world, path)
+    else:
+        assert_only_named(world, path)
+    # Where it can't be decompressed, there are the names of the symbol table.
+    data = bytearray(open(path, "rb").read())
+    for frame in re.finditer(re.escape(b"\x28\xb5\x2f\xfd"), data):
+        data[frame.start() + 8] ^= 0xff
+    put(path, data)
+    assert_only_named(world, path)
+
+
 def test_split_units(world):
     place = Place(world, "split")
     for compiler in "g++", "clang++":
@@ -266,12 +291,6 @@ def test_separate_files(world):
             shutil.rmtree(below)
             with contextlib.suppress(OSError):
                 os.rmdir(os.path.dirname(below))
-
-
-def put(path, content):
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    with open(path, "wb") as file:
-        file.write(content)
 
 
 def test_separate_files_of_another_build(world):

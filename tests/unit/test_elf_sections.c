@@ -3,6 +3,9 @@
 #include "module/elf_file.h"
 
 #include <zlib.h>
+#ifdef FGPROF_HAVE_ZSTD
+#include <zstd.h>
+#endif
 
 #define SECTIONS_MAX 8
 #define SECTION_HEADERS 0x3000u
@@ -218,6 +221,91 @@ static void test_compressed_and_damaged(void **state)
     assert_no_debug_frame();
 }
 
+#ifdef FGPROF_HAVE_ZSTD
+/* Adds .debug_frame with `contents` as zstd compresses it, in two frames, as a parallel linker may.
+ */
+static size_t add_zstd(Elf64_Chdr header)
+{
+    size_t bytes = sizeof header;
+    for (size_t i = 0; i < sizeof contents; i++)
+        contents[i] = (unsigned char)(i / 8 * 7);
+    memcpy(made.elf.bytes + 0x2100, &header, sizeof header);
+    for (size_t half = 0; half < sizeof contents; half += sizeof contents / 2) {
+        size_t added = ZSTD_compress(made.elf.bytes + 0x2100 + bytes, 0x700, contents + half,
+                                     sizeof contents / 2, 3);
+        assert_false(ZSTD_isError(added));
+        bytes += added;
+    }
+    assert_in_range(bytes, 100, sizeof contents / 2);
+    add_section(".debug_frame", SHT_PROGBITS, SHF_COMPRESSED, 0, 0x2100, bytes);
+    return bytes;
+}
+
+static const Elf64_Chdr by_zstd = {.ch_type = 2, .ch_size = sizeof contents, .ch_addralign = 8};
+
+static void test_compressed_by_zstd(void **state)
+{
+    (void)state;
+    for (unsigned from_file = 0; from_file < 2; from_file++) {
+        struct module module;
+        begin();
+        add_zstd(by_zstd);
+        read_made(&module, from_file);
+        assert_int_equal(module.debug_frame.bytes, sizeof contents);
+        assert_memory_equal(module.debug_frame.memory, contents, sizeof contents);
+        release(&module);
+    }
+}
+
+/* Zeros take a byte for each block of 128 KiB, and three for its header. */
+static void test_compressed_by_zstd_as_far_as_can_be(void **state)
+{
+    (void)state;
+    Elf64_Chdr header = by_zstd;
+    header.ch_size = 8u << 20;
+    void *zeros = calloc(1, header.ch_size);
+    assert_non_null(zeros);
+    begin();
+    memcpy(made.elf.bytes + 0x2100, &header, sizeof header);
+    size_t bytes =
+        ZSTD_compress(made.elf.bytes + 0x2100 + sizeof header, 0x800, zeros, header.ch_size, 19);
+    assert_in_range(bytes, 64 * 4, 64 * 4 + 64);
+    add_section(".debug_frame", SHT_PROGBITS, SHF_COMPRESSED, 0, 0x2100, sizeof header + bytes);
+    struct module module;
+    read_made(&module, false);
+    assert_int_equal(module.debug_frame.bytes, header.ch_size);
+    assert_memory_equal(module.debug_frame.memory, zeros, header.ch_size);
+    release(&module);
+    free(zeros);
+}
+
+static void test_compressed_by_zstd_and_damaged(void **state)
+{
+    (void)state;
+    static const uint64_t sizes[] = {0,          sizeof contents - 1, sizeof contents + 1,
+                                     200u << 20, 300u << 20,          UINT64_MAX};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        Elf64_Chdr header = by_zstd;
+        header.ch_size = sizes[i];
+        begin();
+        add_zstd(header);
+        assert_no_debug_frame();
+    }
+    begin();
+    size_t bytes = add_zstd(by_zstd);
+    for (size_t length = 0; length < bytes; length++) {
+        begin();
+        add_zstd(by_zstd);
+        made.headers[made.count - 1].sh_size = length;
+        assert_no_debug_frame();
+    }
+    begin();
+    add_zstd(by_zstd);
+    memset(made.elf.bytes + 0x2100 + sizeof(Elf64_Chdr) + 4, 0xff, 8); /* a frame's header */
+    assert_no_debug_frame();
+}
+#endif
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -227,6 +315,11 @@ int main(void)
         cmocka_unit_test(test_sections_that_are_none),
         cmocka_unit_test(test_compressed),
         cmocka_unit_test(test_compressed_and_damaged),
+#ifdef FGPROF_HAVE_ZSTD
+        cmocka_unit_test(test_compressed_by_zstd),
+        cmocka_unit_test(test_compressed_by_zstd_as_far_as_can_be),
+        cmocka_unit_test(test_compressed_by_zstd_and_damaged),
+#endif
     };
     return cmocka_run_group_tests_name("elf_sections", tests, NULL, NULL);
 }
