@@ -45,12 +45,26 @@ def check_by_lintian(files):
 
 
 @users_build
+def check_what_development_needs(package):
+    """The packages that hold what its pkg-config file requires."""
+    needed = tool("dpkg-deb", "-f", package, "Depends")
+    described = subprocess.run(["sh", "-c", 'dpkg-deb --fsys-tarfile "$0" | tar -xO --wildcards '
+                                '"*/fgprof.pc"', package], stdout=subprocess.PIPE, text=True,
+                               check=True).stdout
+    required = re.search("^Requires.private: (.*)", described, re.M)[1].split()
+    assert len(required) > 3, described
+    for name in required:
+        owner = tool("dpkg", "-S", f"*/pkgconfig/{name}.pc").split(":")[0]
+        assert owner in needed, (owner, needed)
+
+
 def test_packages_install_and_run_on_a_clean_debian(world):
     if os.geteuid():
         raise Skip("needs root")
     made = packages(world)
     assert set(made) == {"fgprof-c", "libfgprof0", "libfgprof-dev"}, made
     check_by_lintian(made.values())
+    check_what_development_needs(made["libfgprof-dev"])
     root = world.path("debian")
     done = bounded(300, "debootstrap", "--variant=minbase", "bookworm", root, mirror())
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr
