@@ -5,10 +5,10 @@
 
 /* What can't be sampled is counted. One that has gone already is as those that no look finds: the
  * others stand for it. */
-static int take_in(struct fgprof_recorder *recorder, pid_t pid, bool is_start)
+static int take_in(struct fgprof_recorder *recorder, const struct relative *found, bool is_start)
 {
     struct target *target;
-    int err = recorder_add_target(recorder, pid, &target);
+    int err = recorder_add_target(recorder, found->pid, &target);
     if (err == -ENOMEM)
         return err;
     if (err) {
@@ -18,16 +18,15 @@ static int take_in(struct fgprof_recorder *recorder, pid_t pid, bool is_start)
     }
     target->is_followed = true;
     return is_start ? target_start(target)
-                    : target_join(target, recorder->family.complete_before_ns,
-                                  recorder->family.looked_before_ns);
+                    : target_join(target, found->unseen_ns, recorder->family.looked_before_ns);
 }
 
 static int look(struct fgprof_recorder *recorder, bool is_start)
 {
     struct family *family = &recorder->family;
     int err = family_look(family, monotonic_ns());
-    for (size_t i = 0; i < family->found_count && !err; i++)
-        err = take_in(recorder, family->found[i], is_start);
+    for (size_t i = 0; i < family->found.count && !err; i++)
+        err = take_in(recorder, &family->found.items[i], is_start);
     return err;
 }
 

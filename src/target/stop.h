@@ -45,4 +45,7 @@ bool stop_end(struct stop *stop);
 /* Nanoseconds of CLOCK_MONOTONIC. */
 uint64_t monotonic_ns(void);
 
+/* How long the calling thread was on a CPU: on a busy machine, a small part of what passed. */
+uint64_t thread_cpu_ns(void);
+
 #endif

@@ -58,8 +58,8 @@ static void end(pid_t child)
 
 static bool has_found(const struct family *family, pid_t pid)
 {
-    for (size_t i = 0; i < family->found_count; i++) {
-        if (family->found[i] == pid)
+    for (size_t i = 0; i < family->found.count; i++) {
+        if (family->found.items[i].pid == pid)
             return true;
     }
     return false;
@@ -72,11 +72,11 @@ static void test_descendants_there_before(void **state)
     pid_t grandchild, child = born(&grandchild);
     assert_int_equal(family_add(&family, child), 0);
     assert_int_equal(family_look(&family, monotonic_ns()), 0);
-    assert_int_equal(family.found_count, 1);
-    assert_int_equal(family.found[0], grandchild);
+    assert_int_equal(family.found.count, 1);
+    assert_int_equal(family.found.items[0].pid, grandchild);
     /* Each once. */
     assert_int_equal(family_look(&family, monotonic_ns()), 0);
-    assert_int_equal(family.found_count, 0);
+    assert_int_equal(family.found.count, 0);
     family_free(&family);
     end(child);
 }
@@ -106,13 +106,96 @@ static void test_listing_finds_what_ids_do_not(void **state)
     assert_int_equal(family_look(&family, monotonic_ns()), 0);
     pid_t child = born(NULL);
     /* As told by one who knew of it, and we did not ask. */
-    family.last_pid = family.last_pid_before = child;
+    family.last_pid = child;
     uint64_t later_ns = family.listed_ns + 1000000000u + 100 * family.listing_ns;
     assert_int_equal(family_look(&family, later_ns), 0);
     assert_true(has_found(&family, child));
     /* From now on, nobody is missed by a listing alone. */
     assert_true(family.last_pid_lags);
     assert_int_equal(family.complete_ns, later_ns);
+    family_free(&family);
+    end(child);
+}
+
+/* A process that lived only before the look: nobody has its id. */
+static pid_t brief(void)
+{
+    pid_t child = fork();
+    if (child == 0)
+        _exit(0);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    return child;
+}
+
+static const struct unseen_id *unseen(const struct family *family, pid_t pid)
+{
+    for (size_t i = 0; i < family->unseen_count; i++) {
+        if (family->unseen_ids[i].pid == pid)
+            return &family->unseen_ids[i];
+    }
+    return NULL;
+}
+
+/* Given out long before it is there to be seen, as on a busy machine: it is asked for at many
+ * looks, and its time is not known since it was given out. */
+static void test_an_id_that_nobody_has_is_asked_for_again(void **state)
+{
+    (void)state;
+    struct family family = {0};
+    assert_int_equal(family_add(&family, getpid()), 0);
+    assert_int_equal(family_look(&family, monotonic_ns()), 0);
+    uint64_t listed_ns = family.listed_ns;
+    pid_t nobody = brief();
+    for (uint64_t i = 1; i <= 10; i++) {
+        assert_int_equal(family_look(&family, listed_ns + i), 0);
+        assert_non_null(unseen(&family, nobody));
+        assert_int_equal(unseen(&family, nobody)->asked_ns, listed_ns + 1);
+        assert_int_equal(unseen(&family, nobody)->unseen_ns, listed_ns);
+    }
+    /* Born at last. */
+    pid_t child = born(NULL);
+    family.last_pid = child;
+    for (size_t i = 0; i < family.unseen_count; i++) {
+        if (family.unseen_ids[i].pid == nobody)
+            family.unseen_ids[i].pid = child;
+    }
+    assert_int_equal(family_look(&family, listed_ns + 11), 0);
+    assert_int_equal(family.listed_ns, listed_ns);
+    assert_true(has_found(&family, child));
+    assert_int_equal(family.found.items[0].unseen_ns, listed_ns);
+    assert_null(unseen(&family, child));
+    family_free(&family);
+    end(child);
+}
+
+static void test_ids_that_stay_unseen_are_given_up(void **state)
+{
+    (void)state;
+    struct family family = {0};
+    assert_int_equal(family_add(&family, getpid()), 0);
+    assert_int_equal(family_look(&family, monotonic_ns()), 0);
+    uint64_t listed_ns = family.listed_ns;
+    pid_t first = brief(), last = first;
+    /* Not so many at a time that all processes are listed, whoever else is born. */
+    for (unsigned i = 1; i <= 300; i++) {
+        last = brief();
+        if (i % 30 == 0)
+            assert_int_equal(family_look(&family, listed_ns + i), 0);
+    }
+    assert_int_equal(family.listed_ns, listed_ns);
+    assert_non_null(unseen(&family, last));
+    assert_int_equal(family_look(&family, listed_ns + 301), 0);
+    assert_null(unseen(&family, first));
+    assert_in_range(family.unseen_count, 1, 128 + 128);
+    assert_int_equal(family_look(&family, listed_ns + 2000000000u), 0);
+    assert_null(unseen(&family, last));
+    /* Whom a listing finds with such an id shows nothing of the order of ids. */
+    pid_t child = born(NULL);
+    family.last_pid = family.given_up_pid = child;
+    uint64_t later_ns = family.listed_ns + 1000000000u + 100 * family.listing_ns;
+    assert_int_equal(family_look(&family, later_ns), 0);
+    assert_true(has_found(&family, child));
+    assert_false(family.last_pid_lags);
     family_free(&family);
     end(child);
 }
@@ -138,6 +221,8 @@ int main(void)
         cmocka_unit_test(test_descendants_there_before),
         cmocka_unit_test(test_descendants_born_since),
         cmocka_unit_test(test_listing_finds_what_ids_do_not),
+        cmocka_unit_test(test_an_id_that_nobody_has_is_asked_for_again),
+        cmocka_unit_test(test_ids_that_stay_unseen_are_given_up),
         cmocka_unit_test(test_who_is_gone_is_no_member),
     };
     return cmocka_run_group_tests_name("family", tests, NULL, NULL);
