@@ -4,12 +4,17 @@
 #include <errno.h>
 #include <stdlib.h>
 
-uint64_t sites_key(pid_t tid, const struct snapshot *snapshot, const struct stack *stack)
+/* At a site whose frame pointer is not known. A thread may have moved before it is stopped: another
+ * one is tried. */
+#define SITE_STOPS_MAX 3
+
+struct site_keys sites_keys(pid_t tid, const struct snapshot *snapshot, const struct stack *stack)
 {
-    uint64_t place[3] = {(uint64_t)tid, registers_pc(&snapshot->registers),
-                         registers_sp(&snapshot->registers)};
-    return hash_bytes(stack->addresses, stack->depth * sizeof *stack->addresses,
-                      hash_bytes(place, sizeof place, 0));
+    uint64_t pc = registers_pc(&snapshot->registers);
+    uint64_t place[2] = {(uint64_t)tid, registers_sp(&snapshot->registers)};
+    uint64_t shared = hash_bytes(stack->addresses, stack->depth * sizeof *stack->addresses,
+                                 hash_bytes(&pc, sizeof pc, 0));
+    return (struct site_keys){shared, hash_bytes(place, sizeof place, shared)};
 }
 
 static bool is_same(const void *owner, uint32_t item, const void *key)
@@ -29,7 +34,7 @@ int sites_add(struct sites *sites, uint64_t key)
                       sizeof *sites->items) ||
         index_add(&sites->index, key, (uint32_t)sites->count))
         return -ENOMEM;
-    sites->items[sites->count++] = (struct site){.key = key};
+    sites->items[sites->count++] = (struct site){.key = key, .stops_left = SITE_STOPS_MAX};
     return 0;
 }
 

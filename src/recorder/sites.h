@@ -1,9 +1,10 @@
 /* Where threads sleep whose stacks need the frame pointer, which a thread read asleep does not
  * show.
  *
- * A site is a thread, its pc and sp, and the return addresses up to where the register is needed:
- * the same frames, so the same frame pointer. It is learnt by stopping the thread once, and used
- * only where the stack then reaches its thread's first frame. */
+ * A site is a pc, and the return addresses up to where the register is needed: the same frames, so
+ * the same distance from the stack pointer to the frame pointer, as a rule. One thread is stopped
+ * once to learn it, and it is tried for all others there. A thread of whom that is not proved has a
+ * site of its own, with its id and sp. */
 #ifndef FGPROF_RECORDER_SITES_H
 #define FGPROF_RECORDER_SITES_H
 
@@ -13,8 +14,14 @@
 
 struct site {
     uint64_t key;
-    bool is_known; /* false: a stop was tried and did not tell */
-    uint64_t frame_pointer;
+    bool is_known;
+    uint64_t distance;   /* of the frame pointer from the stack pointer */
+    uint64_t asked_ns;   /* the round that was to stop a thread there last */
+    unsigned stops_left; /* for which it may do so */
+};
+
+struct site_keys {
+    uint64_t shared, own;
 };
 
 struct sites {
@@ -23,8 +30,9 @@ struct sites {
     struct index index;
 };
 
-/* The key of a thread asleep with this cut stack. */
-uint64_t sites_key(pid_t tid, const struct snapshot *snapshot, const struct stack *stack);
+/* Of a thread asleep with this cut stack: of the site that it shares with others, and of its own.
+ */
+struct site_keys sites_keys(pid_t tid, const struct snapshot *snapshot, const struct stack *stack);
 
 /* The site, or NULL where it has not been seen. */
 struct site *sites_find(const struct sites *sites, uint64_t key);

@@ -113,6 +113,39 @@ static int unwind(struct target *target, struct thread *thread, struct unwind_hi
     }
 }
 
+static bool is_known(const struct site *site)
+{
+    return site && site->is_known;
+}
+
+static int learn_distance(struct target *target, uint64_t key)
+{
+    const struct registers *registers = &target->snapshot->registers;
+    int err = sites_find(&target->sites, key) ? 0 : sites_add(&target->sites, key);
+    if (err)
+        return err;
+    struct site *site = sites_find(&target->sites, key);
+    site->is_known = true;
+    site->distance = registers->values[architecture.frame_pointer] - registers_sp(registers);
+    return 0;
+}
+
+/* Remembers where the frame pointer of a thread is, and for others at its site. Returns 0 or
+ * -ENOMEM. */
+static int learn(struct target *target, const struct site_keys *keys)
+{
+    int err = learn_distance(target, keys->own);
+    return err || is_known(sites_find(&target->sites, keys->shared))
+               ? err
+               : learn_distance(target, keys->shared);
+}
+
+/* Of which site a thread is to be stopped for want of the frame pointer. */
+static uint64_t key_to_ask_by(const struct target *target, const struct site_keys *keys)
+{
+    return is_known(sites_find(&target->sites, keys->shared)) ? keys->own : keys->shared;
+}
+
 /* One stopped by a signal stays so, and no call of it is disturbed. */
 static bool may_stop_asleep(const struct capture *capture)
 {
@@ -120,66 +153,78 @@ static bool may_stop_asleep(const struct capture *capture)
            registers_call_survives_stop(capture->syscall_number);
 }
 
-/* Remembers the frame pointer of a site. Returns 0 or -ENOMEM. */
-static int learn(struct target *target, uint64_t key, uint64_t frame_pointer)
+/* Has the thread stopped, to learn the frame pointer of its site. Returns -EAGAIN then; 0 where it
+ * is not to be stopped; or -ENOMEM. */
+static int ask_for_stop(struct target *target, struct thread *thread, const struct site_keys *keys)
 {
+    const struct registers *registers = &target->snapshot->registers;
+    uint64_t key = key_to_ask_by(target, keys);
     int err = sites_find(&target->sites, key) ? 0 : sites_add(&target->sites, key);
     if (err)
         return err;
     struct site *site = sites_find(&target->sites, key);
-    site->is_known = true;
-    site->frame_pointer = frame_pointer;
-    return 0;
-}
-
-/* The stack of a thread read asleep is cut for want of the frame pointer. Unwinds it with the one
- * that its site is known to have, or that can be found; -EAGAIN where the thread is to be stopped
- * once to learn it. */
-static int unwind_by_site(struct target *target, struct thread *thread, struct unwind_hints *hints)
-{
-    struct snapshot *snapshot = target->snapshot;
-    uint64_t *frame_pointer = &snapshot->registers.values[architecture.frame_pointer];
-    uint64_t key = sites_key(thread->tid, snapshot, &target->stack);
-    const struct site *site = sites_find(&target->sites, key);
-    if (site && site->is_known) {
-        *frame_pointer = site->frame_pointer;
-        snapshot->registers.known |= 1ull << architecture.frame_pointer;
-        return unwind(target, thread, hints);
+    if (site->asked_ns == target->round_ns) {
+        /* Another thread is stopped there: it is known when this one is read again. */
+        thread_forget_sleep(thread);
+        return 0;
     }
-    if (frame_pointer_find(target->recording->unwinder, target->space, snapshot,
-                           target->options->max_depth, hints, &target->stack)) {
-        int err = unwind(target, thread, hints);
-        return !err && is_proof(&target->stack) ? learn(target, key, *frame_pointer) : err;
-    }
-    /* What was tried is in the stack: back to what is known. */
-    int err = unwind(target, thread, hints);
-    /* A dump stops no sleeper. */
-    if (err || site || target->recording->waits || !may_stop_asleep(target->capture))
-        return err;
-    err = sites_add(&target->sites, key);
-    if (err)
-        return err;
+    if (!site->stops_left || !may_stop_asleep(target->capture))
+        return 0;
+    site->stops_left--;
+    site->asked_ns = target->round_ns;
     thread->must_stop = true;
-    thread->site_key = key;
+    thread->site = *keys;
     thread->blocked = (struct blocked){
-        .pc = registers_pc(&snapshot->registers),
-        .sp = registers_sp(&snapshot->registers),
+        .pc = registers_pc(registers),
+        .sp = registers_sp(registers),
         .state = target->capture->state,
         .syscall_number = target->capture->syscall_number,
     };
     return -EAGAIN;
 }
 
+/* The stack of a thread read asleep is cut for want of the frame pointer. Unwinds it with the one
+ * that it is known to have, or that can be found; -EAGAIN where the thread is to be stopped once to
+ * learn it. */
+static int unwind_by_site(struct target *target, struct thread *thread, struct unwind_hints *hints)
+{
+    struct snapshot *snapshot = target->snapshot;
+    struct registers *registers = &snapshot->registers;
+    const struct site_keys keys = sites_keys(thread->tid, snapshot, &target->stack);
+    const struct site *own = sites_find(&target->sites, keys.own);
+    const struct site *shared = sites_find(&target->sites, keys.shared);
+    if (is_known(own)) {
+        registers->values[architecture.frame_pointer] = registers_sp(registers) + own->distance;
+        registers->known |= 1ull << architecture.frame_pointer;
+        return unwind(target, thread, hints);
+    }
+    uint64_t expected = is_known(shared) ? registers_sp(registers) + shared->distance : 0;
+    if (frame_pointer_find(target->recording->unwinder, target->space, snapshot,
+                           target->options->max_depth, hints, expected, &target->stack)) {
+        int err = unwind(target, thread, hints);
+        return !err && is_proof(&target->stack) ? learn(target, &keys) : err;
+    }
+    /* What was tried is in the stack: back to what is known. */
+    int err = unwind(target, thread, hints);
+    /* A dump stops no sleeper. */
+    return err || target->recording->waits ? err : ask_for_stop(target, thread, &keys);
+}
+
 /* A thread was stopped to learn the frame pointer of its site: that is, where it still sleeps
- * there. It is not stopped again for more of its stack, which can be read while it sleeps. */
+ * there. It is not stopped again for more of its stack, which can be read while it sleeps. Where
+ * that has not told, nobody is stopped there again. */
 static int learn_site(struct target *target, const struct thread *thread, bool is_too_short)
 {
     const struct registers *registers = &target->snapshot->registers;
     const struct blocked *blocked = &target->capture->request.blocked;
-    if (!(is_proof(&target->stack) || is_too_short) || registers_pc(registers) != blocked->pc ||
-        registers_sp(registers) != blocked->sp)
+    struct site *site = sites_find(&target->sites, key_to_ask_by(target, &thread->site));
+    if (registers_pc(registers) != blocked->pc || registers_sp(registers) != blocked->sp)
         return 0;
-    return learn(target, thread->site_key, registers->values[architecture.frame_pointer]);
+    if (is_proof(&target->stack) || is_too_short)
+        return learn(target, &thread->site);
+    if (site)
+        site->stops_left = 0;
+    return 0;
 }
 
 int target_unwind(struct target *target, struct thread *thread)

@@ -6,6 +6,7 @@
 #include "profile/timeline.h"
 #include "recorder/ledger.h"
 #include "recorder/pause_budget.h"
+#include "recorder/sites.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -36,7 +37,7 @@ struct thread {
     unsigned other_stack_misses;    /* how often in a row a copy of it did not help */
     size_t stack_limit;             /* how much of its stack to copy, from what it used last */
     bool must_stop;                 /* though it sleeps: to learn the frame pointer of its site */
-    uint64_t site_key;
+    struct site_keys site;
     struct blocked blocked; /* where that is */
     bool needs_stop;        /* is to be stopped: it was found running by a look that said: */
     bool has_looked_activity;

@@ -99,12 +99,15 @@ static uint64_t find_by_code(const struct search *search, const struct unwind_hi
 }
 
 bool frame_pointer_find(struct unwinder *unwinder, struct space *space, struct snapshot *snapshot,
-                        size_t max_depth, const struct unwind_hints *hints, struct stack *scratch)
+                        size_t max_depth, const struct unwind_hints *hints, uint64_t expected,
+                        struct stack *scratch)
 {
     const struct search search = {unwinder, space, snapshot, max_depth, hints->function, scratch};
     if (!hints->function)
         return false;
-    uint64_t found = find_by_code(&search, hints);
+    uint64_t found = expected && fits(&search, expected, false) ? expected : 0;
+    if (!found)
+        found = find_by_code(&search, hints);
     if (!found)
         found = find_certain(&search, hints->function_sp);
     if (found)

@@ -58,7 +58,7 @@ static void unwind(struct space *space, struct snapshot *snapshot)
     check(&stack, &snapshot->registers);
     must(walk_by_libunwind(&walk, libunwind) == 0);
     if (stack.cut == STACK_CUT_NO_REGISTER)
-        frame_pointer_find(unwinder, space, snapshot, DEPTH_MAX, &hints, &scratch);
+        frame_pointer_find(unwinder, space, snapshot, DEPTH_MAX, &hints, 0, &scratch);
     libunwind_free(libunwind);
     unwinder_free(unwinder);
     free(stack.addresses);

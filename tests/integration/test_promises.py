@@ -219,13 +219,17 @@ def test_what_can_not_be_read_is_not_stopped(world):
 
     with world.running("workers", 30, 0, 20) as target:
         wait_until_asleep(target.pid)
+        before = context_switches(target.pid)
         done = world.fgprof("attach", "-p", target.pid, "-d", "1s", preexec_fn=limit)
-    if "samples" not in done.stderr:
-        assert done.returncode == 1, done
-        return
+        if "samples" not in done.stderr:
+            assert done.returncode == 1, done
+            return
+        moved = [thread for thread, count in context_switches(target.pid).items()
+                 if count != before[thread]]
     assert " 0.0 % running" in done.stderr, done
-    # Once at the most, for the frame pointer.
-    assert pauses(done.stderr) <= 21, done
+    # Woken for the frame pointer, one for each of two places; and where one moved meanwhile, another.
+    assert len(moved) <= 4, (moved, done)
+    assert pauses(done.stderr) <= len(moved), done
 
 
 def test_a_process_that_nobody_waits_for(world):

@@ -72,7 +72,7 @@ static void put_frame(uint64_t word, uint64_t return_offset)
 
 /* Whether the frame pointer of a thread in `function`, with its stack pointer at word 0, is found;
  * then it is set to this word. */
-static bool is_found(uint64_t function, uint64_t word)
+static bool is_found_with(uint64_t function, uint64_t word, uint64_t expected)
 {
     struct unwind_hints hints;
     set_register(&made, RIP, code_at(function + 0x40));
@@ -85,11 +85,33 @@ static bool is_found(uint64_t function, uint64_t word)
     assert_int_equal(hints.function, code_at(function));
     assert_int_equal(hints.function_sp, word_at(0));
     bool found = frame_pointer_find(unwinder, &made.space, &made.snapshot, made.max_depth, &hints,
-                                    &made.stack);
+                                    expected, &made.stack);
     assert_int_equal(found, registers_has(&made.snapshot.registers, RBP));
     if (found)
         assert_int_equal(made.snapshot.registers.values[RBP], word_at(word));
     return found;
+}
+
+static bool is_found(uint64_t function, uint64_t word)
+{
+    return is_found_with(function, word, 0);
+}
+
+/* Where it was at the same place in another thread: believed as anything else that is tried. */
+static void test_by_another_thread(void **state)
+{
+    (void)state;
+    put_frame(33, INDIRECT);
+    assert_false(is_found(UNREADABLE, 33));
+    assert_true(is_found_with(UNREADABLE, 33, word_at(33)));
+    assert_false(is_found_with(UNREADABLE, 33, word_at(34)));
+    assert_false(is_found_with(UNREADABLE, 33, word_at(33) + 1));
+    assert_false(is_found_with(UNREADABLE, 33, UINT64_MAX));
+    put_frame(33, NO_CALL);
+    assert_false(is_found_with(UNREADABLE, 33, word_at(33)));
+    /* What is wrong hides nothing that is found without it. */
+    put_frame(33, OF_UNREADABLE);
+    assert_true(is_found_with(UNREADABLE, 33, word_at(6)));
 }
 
 static void test_by_the_first_instructions(void **state)
@@ -207,7 +229,7 @@ static void test_no_function_no_frame_pointer(void **state)
     set_register(&made, RIP, code_at(NEEDING + 0x40));
     set_register(&made, RSP, word_at(0));
     assert_false(frame_pointer_find(unwinder, &made.space, &made.snapshot, made.max_depth, &hints,
-                                    &made.stack));
+                                    0, &made.stack));
     assert_false(registers_has(&made.snapshot.registers, RBP));
 }
 
@@ -224,7 +246,7 @@ static void test_hints_that_lead_nowhere(void **state)
     set_register(&made, RSP, word_at(0));
     for (size_t i = 0; i < sizeof hints / sizeof *hints; i++) {
         assert_false(frame_pointer_find(unwinder, &made.space, &made.snapshot, made.max_depth,
-                                        &hints[i], &made.stack));
+                                        &hints[i], 0, &made.stack));
         assert_false(registers_has(&made.snapshot.registers, RBP));
     }
 }
@@ -234,6 +256,7 @@ static void test_hints_that_lead_nowhere(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        TEST(test_by_another_thread),
         TEST(test_by_the_first_instructions),
         TEST(test_calls_that_may_be_of_the_function),
         TEST(test_by_the_call),
