@@ -79,6 +79,24 @@ void ledger_note_sample(struct ledger *ledger, enum account account, uint32_t sa
     ledger->last_sample[account] = sample;
 }
 
+bool ledger_has_sample(const struct ledger *ledger)
+{
+    for (unsigned i = 0; i < ACCOUNT_COUNT; i++) {
+        if (ledger->has_sample[i])
+            return true;
+    }
+    return false;
+}
+
+bool ledger_owes(const struct ledger *ledger)
+{
+    for (unsigned i = 0; i < ACCOUNT_COUNT; i++) {
+        if (ledger->owed_ns[i])
+            return true;
+    }
+    return false;
+}
+
 int ledger_heir(const struct ledger *ledger, enum account account)
 {
     static const enum account heirs[ACCOUNT_COUNT][ACCOUNT_COUNT] = {
@@ -93,7 +111,7 @@ int ledger_heir(const struct ledger *ledger, enum account account)
     return -1;
 }
 
-unsigned ledger_settle(struct ledger *ledger, uint64_t period_ns,
+unsigned ledger_settle(struct ledger *ledger, uint64_t period_ns, uint64_t *carry_ns,
                        struct settlement ret_settlements[ACCOUNT_COUNT])
 {
     unsigned count = 0;
@@ -121,7 +139,10 @@ unsigned ledger_settle(struct ledger *ledger, uint64_t period_ns,
             share_of_largest = &ret_settlements[count - 1].share;
         }
     }
-    uint64_t missing = given_ns / period_ns - given_ticks;
+    uint64_t time_ns = given_ns + (carry_ns ? *carry_ns : 0);
+    uint64_t missing = time_ns / period_ns - given_ticks;
+    if (carry_ns)
+        *carry_ns = time_ns % period_ns;
     ledger->given_ticks[largest] += missing;
     share_of_largest->ticks += missing;
     return count;

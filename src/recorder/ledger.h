@@ -54,19 +54,25 @@ void ledger_book(struct ledger *ledger, uint64_t now_ns, const struct activity *
 struct share ledger_take(struct ledger *ledger, enum account account, uint64_t period_ns);
 void ledger_note_sample(struct ledger *ledger, enum account account, uint32_t sample);
 
+/* Whether any account has. */
+bool ledger_has_sample(const struct ledger *ledger);
+bool ledger_owes(const struct ledger *ledger);
+
 /* The account whose last sample takes what is left of this one at a thread's end: one that is like
  * it, if it may be. -1: none has a sample. */
 int ledger_heir(const struct ledger *ledger, enum account account);
 
 /* At a thread's end: what is still owed goes to the last sample of its account, or else of another;
- * so do the ticks that only the accounts' parts of one make up together. Fills in up to
- * ACCOUNT_COUNT shares with the samples that they are for, and returns how many. 0 where there was
- * no sample at all. */
+ * so do the ticks that only the accounts' parts of one make up together. `carry_ns` is what is left
+ * of the threads that ended before, less than a tick, and takes in what is left of this one: so,
+ * over many whose time is no whole number of ticks, none are lost. NULL: nothing is taken over.
+ * Fills in up to ACCOUNT_COUNT shares with the samples that they are for, and returns how many. 0
+ * where there was no sample at all. */
 struct settlement {
     uint32_t sample;
     struct share share;
 };
-unsigned ledger_settle(struct ledger *ledger, uint64_t period_ns,
+unsigned ledger_settle(struct ledger *ledger, uint64_t period_ns, uint64_t *carry_ns,
                        struct settlement ret_settlements[ACCOUNT_COUNT]);
 
 #endif

@@ -38,6 +38,7 @@ struct recording {
     uint64_t idle_ns;           /* what was counted for them, once they are dropped */
     uint64_t processes_refused; /* descendants that could not be sampled */
     uint64_t samples;
+    uint64_t carry_ns; /* of threads that have gone: see ledger_settle */
     uint64_t samples_cut;
     uint64_t samples_not_captured;
     uint64_t samples_thinned; /* looks at running threads that were not stopped, to spare them */

@@ -1,5 +1,6 @@
 #include "recorder/target.h"
 #include "recorder/idle.h"
+#include "recorder/target_book.h"
 #include "recorder/target_count.h"
 #include "recorder/target_jit.h"
 #include "recorder/target_sample.h"
@@ -137,12 +138,11 @@ static void await_dying_leader(struct target *target)
  * zombie for long. */
 static int end_target(struct target *target)
 {
-    uint64_t now_ns = recording_now_ns(target->recording);
     int err = 0;
     target->has_exited = true;
     for (size_t i = 0; i < target->threads.count && !err; i++) {
         struct thread *thread = &target->threads.items[i];
-        err = target_count_end(target, thread, now_ns, false);
+        err = target_count_end(target, thread, target_book_gone_ns(target), false);
         thread->has_exited = true;
     }
     return err;
@@ -172,7 +172,8 @@ int target_begin_round(struct target *target)
     err = err == -ENOMEM ? err : look_at_all(target);
     /* One has gone, and so another may have come that was not looked for: their number had not
      * changed. */
-    if (!err && target->must_list_threads && !target->listing.is_partial) {
+    bool has_listed = target->listed_ns >= target->round_ns;
+    if (!err && target->must_list_threads && !has_listed && !target->listing.is_partial) {
         err = target_update_threads(target);
         if (!err)
             err = look_at_all(target);

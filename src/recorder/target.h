@@ -50,10 +50,11 @@ struct target {
     size_t stops_left;             /* threads with needs_stop */
     uint64_t areas_read_ns;        /* when stack_areas was */
     struct thread_list listing;
-    uint64_t listing_began_ns; /* the one under way, or the last */
-    uint64_t listed_ns;        /* when the last whole one began */
-    uint64_t listing_ns;       /* how long it took */
-    uint64_t round_ns;         /* when this round began, and the one before */
+    uint64_t listing_began_ns;   /* the one under way, or the last */
+    uint64_t listed_ns;          /* when the last whole one began */
+    uint64_t listing_ns;         /* how long it took, on the CPU */
+    uint64_t threads_changed_ns; /* when the last one began that found one come or gone */
+    uint64_t round_ns;           /* when this round began, and the one before */
     uint64_t last_round_ns;
     uint64_t maps_read_ns;
     uint64_t maps_reading_ns; /* how long that took */

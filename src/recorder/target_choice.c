@@ -1,4 +1,5 @@
 #include "recorder/target_choice.h"
+#include "recorder/target_book.h"
 #include "recorder/target_count.h"
 #include "target/procfs.h"
 
@@ -28,7 +29,7 @@ static void start_counting(struct target *target, struct thread *thread)
     thread->is_unwanted = false;
     thread->has_moved = true; /* a name is changed by who runs, as a rule by itself */
     thread_forget_sleep(thread);
-    target_count_begin(target, thread, recording_now_ns(target->recording));
+    target_book_begin(target, thread, recording_now_ns(target->recording));
 }
 
 static void note_chosen(struct recording *recording, struct thread *thread)

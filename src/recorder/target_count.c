@@ -1,12 +1,10 @@
 #include "recorder/target_count.h"
+#include "recorder/target_book.h"
 #include "recorder/target_jit.h"
 #include "target/procfs.h"
 
 #include <errno.h>
 #include <string.h>
-
-/* A gap of less than this many ticks is none: a tick may come late. */
-#define GAP_TICKS 2
 
 static void note_counted(struct recording *recording, const struct share *share, enum stack_cut cut)
 {
@@ -102,80 +100,23 @@ static int count(struct target *target, struct thread *thread, enum thread_state
     return 0;
 }
 
-void target_count_begin(struct target *target, struct thread *thread, uint64_t from_ns)
-{
-    const struct watch_place place = {target->process.proc_fd, thread->tid,
-                                      target->recording->keep_fds_below};
-    struct activity activity;
-    bool is_known = watch_read_activity(&place, &thread->watch, &activity) == 0;
-    thread->ledger = (struct ledger){0};
-    ledger_begin(&thread->ledger, from_ns, is_known ? &activity : NULL);
-    thread->first_switches = is_known ? activity.switches : 0;
-}
-
-static const struct activity *activity_of(const struct capture *capture)
-{
-    return capture->has_activity ? &capture->activity : NULL;
-}
-
-_Static_assert((int)TIMELINE_ACCOUNTS == (int)ACCOUNT_COUNT, "a timeline has a ledger's accounts");
-
-void target_book_until(struct recording *recording, struct thread *thread, uint64_t now_ns,
-                       const struct activity *activity, enum account account)
-{
-    struct ledger *ledger = &thread->ledger;
-    uint64_t from_ns = ledger->booked_ns, booked_ns[ACCOUNT_COUNT];
-    for (unsigned i = 0; i < ACCOUNT_COUNT; i++)
-        booked_ns[i] = ledger->owed_ns[i];
-    ledger_book(ledger, now_ns, activity, account);
-    for (unsigned i = 0; i < ACCOUNT_COUNT; i++)
-        booked_ns[i] = ledger->owed_ns[i] - booked_ns[i];
-    timeline_book(&recording->timeline, &thread->timeline, (uint32_t)thread->tid, from_ns,
-                  booked_ns);
-}
-
-/* Books the time up to now, by what the kernel said at the capture. */
-static void book(struct target *target, struct thread *thread, enum account account)
-{
-    struct recording *recording = target->recording;
-    struct ledger *ledger = &thread->ledger;
-    uint64_t owed_before_ns = ledger->owed_ns[ACCOUNT_RUNNING];
-    target_book_until(recording, thread, recording_now_ns(recording), activity_of(target->capture),
-                      account);
-    recording->running_ns += ledger->owed_ns[ACCOUNT_RUNNING] - owed_before_ns;
-}
-
-static bool has_sample(const struct ledger *ledger)
-{
-    for (unsigned i = 0; i < ACCOUNT_COUNT; i++) {
-        if (ledger->has_sample[i])
-            return true;
-    }
-    return false;
-}
-
 int target_count(struct target *target, struct thread *thread)
 {
-    if (target->recording->waits && has_sample(&thread->ledger))
+    if (target->recording->waits && ledger_has_sample(&thread->ledger))
         return 0;
     enum account account = ledger_account(target->capture->state);
-    book(target, thread, account);
+    target_book(target, thread, account);
     return count(target, thread, target->capture->state, account);
 }
 
 void target_count_unmoved(struct target *target, struct thread *thread)
 {
     struct recording *recording = target->recording;
-    book(target, thread, ACCOUNT_ASLEEP);
+    target_book(target, thread, ACCOUNT_ASLEEP);
     struct share share = ledger_take(&thread->ledger, ACCOUNT_ASLEEP, recording->period_ns);
     count_again(recording, thread->last_sample, &share);
     timeline_give(&recording->timeline, &thread->timeline, thread->name, ACCOUNT_ASLEEP,
                   thread->last_sample);
-}
-
-void target_book_running(struct target *target, struct thread *thread)
-{
-    book(target, thread, ACCOUNT_RUNNING);
 }
 
 /* What is counted next has no stack. Returns 0 or -ENOMEM. */
@@ -202,17 +143,11 @@ static int count_active_not_captured(struct target *target, struct thread *threa
     return err;
 }
 
-static bool is_gap(const struct recording *recording, const struct thread *thread,
-                   uint64_t until_ns)
-{
-    return until_ns >= thread->ledger.booked_ns + GAP_TICKS * recording->period_ns;
-}
-
 int target_count_not_captured(struct target *target, struct thread *thread)
 {
     uint64_t now_ns = recording_now_ns(target->recording);
     if (!thread_is_counted(thread) || target->recording->waits ||
-        !is_gap(target->recording, thread, now_ns))
+        !target_book_has_gap(target, thread, now_ns))
         return 0;
     thread_forget_sleep(thread);
     target_book_until(target->recording, thread, now_ns, NULL, ACCOUNT_RUNNABLE);
@@ -241,31 +176,51 @@ static int count_for_dump(struct target *target, struct thread *thread)
     return err ? err : count(target, thread, THREAD_UNKNOWN, ACCOUNT_RUNNING);
 }
 
+/* At the end of a thread that was never captured: all that it owes is for no stack. */
+static int note_not_captured(struct target *target, struct thread *thread)
+{
+    struct sample_labels labels;
+    uint32_t sample;
+    int err = set_not_captured(target, thread);
+    if (!err)
+        err = label(target, thread, THREAD_UNKNOWN, &labels);
+    if (!err)
+        err = stack_table_add(&target->recording->stacks, NO_SPACE, &target->stack, &labels, 0, 0,
+                              &sample);
+    if (!err)
+        ledger_note_sample(&thread->ledger, ACCOUNT_RUNNABLE, sample);
+    return err;
+}
+
+/* What each account owes gets a sample, by which it is settled. */
+static int find_heirs(struct target *target, struct thread *thread)
+{
+    struct ledger *ledger = &thread->ledger;
+    if (!ledger_has_sample(ledger))
+        return ledger_owes(ledger) ? note_not_captured(target, thread) : 0;
+    int err = borrow_sample(target->recording, ledger, ACCOUNT_RUNNABLE, ACCOUNT_RUNNING);
+    return err ? err : borrow_sample(target->recording, ledger, ACCOUNT_RUNNING, ACCOUNT_RUNNABLE);
+}
+
 int target_count_end(struct target *target, struct thread *thread, uint64_t until_ns,
                      bool is_certain)
 {
     struct recording *recording = target->recording;
     struct ledger *ledger = &thread->ledger;
     struct settlement settlements[ACCOUNT_COUNT];
-    int err;
     if (!thread_is_counted(thread))
         return 0;
     if (recording->waits)
-        return is_certain && !has_sample(ledger) ? count_for_dump(target, thread) : 0;
-    if (is_certain || is_gap(recording, thread, until_ns))
+        return is_certain && !ledger_has_sample(ledger) ? count_for_dump(target, thread) : 0;
+    if (until_ns > ledger->booked_ns)
         target_book_until(recording, thread, until_ns, NULL,
                           thread->is_asleep ? ACCOUNT_ASLEEP : ACCOUNT_RUNNABLE);
-    if (!has_sample(ledger)) {
-        err = count_active_not_captured(target, thread);
-        timeline_drop_owed(&recording->timeline, &thread->timeline);
+    int err = find_heirs(target, thread);
+    if (err || !ledger_has_sample(ledger))
         return err;
-    }
-    err = borrow_sample(recording, ledger, ACCOUNT_RUNNABLE, ACCOUNT_RUNNING);
-    if (!err)
-        err = borrow_sample(recording, ledger, ACCOUNT_RUNNING, ACCOUNT_RUNNABLE);
-    if (err)
-        return err;
-    unsigned count = ledger_settle(ledger, recording->period_ns, settlements);
+    /* Those that are there at the end are not the ones that others were counted for. */
+    uint64_t *carry_ns = recording->end_ns ? NULL : &recording->carry_ns;
+    unsigned count = ledger_settle(ledger, recording->period_ns, carry_ns, settlements);
     for (unsigned i = 0; i < count; i++)
         count_again(recording, settlements[i].sample, &settlements[i].share);
     for (unsigned i = 0; i < ACCOUNT_COUNT; i++)

@@ -1,4 +1,5 @@
 #include "recorder/target_sample.h"
+#include "recorder/target_book.h"
 #include "recorder/target_choice.h"
 #include "recorder/target_count.h"
 #include "recorder/target_space.h"
@@ -107,7 +108,9 @@ static int count_gone(struct target *target, struct thread *thread, bool was_run
 {
     uint64_t now_ns = recording_now_ns(target->recording);
     target->must_list_threads = target->must_list_threads || !thread->has_exited;
-    int err = target_count_end(target, thread, now_ns, was_running);
+    uint64_t until_ns =
+        was_running ? target_book_seen_ns(target, thread) : target_book_gone_ns(target);
+    int err = target_count_end(target, thread, until_ns, was_running);
     thread->gone_ns = thread->has_exited ? now_ns : thread->ledger.booked_ns;
     thread->has_exited = true;
     return err;
@@ -186,6 +189,8 @@ static int look_once(struct target *target, struct thread *thread, uint64_t last
         capture_look(&target->look, &request, &thread->watch, target->snapshot);
     if (result != CAPTURE_GONE && !thread->watch.schedstat.fd_plus_1)
         target->recording->lacks_files = true;
+    if (result != CAPTURE_GONE)
+        target_book_first_look(target, thread);
     note_move(thread, target, result);
     switch (result) {
     case CAPTURE_UNMOVED:

@@ -30,6 +30,7 @@ struct thread {
     bool was_woken; /* by a stop that was to read its registers: that is no move of its own */
     bool is_asleep; /* the last look found it where it was the time before */
     uint64_t asleep_since_tick;
+    bool is_new; /* it came while recording, and was not looked at yet */
     uint64_t looked_tick, next_look_tick;
     unsigned tries;                 /* to take its snapshot, since that look */
     bool has_endless_stack;         /* no copy of its stack was long enough */

@@ -178,8 +178,26 @@ def test_very_short_lived_threads(world):
     main = max(counts.values())
     assert abs(main - planned) <= 2, (main, planned)
     found_s = (sum(counts.values()) - main) * PERIOD
-    # Those that exit while they are listed are missed, the more the longer a stalled look takes.
-    assert 0.7 < found_s / float(lived_s) < 1.25, (found_s, stdout, stderr)
+    # Those that exit while they are listed are counted too, without a stack.
+    assert 0.85 < found_s / float(lived_s) < 1.2, (found_s, stdout, stderr)
+
+
+@alone
+def test_threads_that_are_gone_when_they_are_looked_at(world):
+    """They live for 0.2 ms: many that are listed end before they are read, and lived all the same.
+    What the fixture measures of a life is more than the kernel lists, by a fifth."""
+    out = world.path("gone.folded")
+    done = world.fgprof("run", "-o", out, "--threads=tid", "--", world.fixture("churn"), 3, 200, 200)
+    assert done.returncode == 0, done.stderr
+    births, lived_s = map(float, re.search(r"(\d+) threads lived ([\d.]+) s\n", done.stdout).groups())
+    stacks = folded(open(out).read())
+    counts = by_root(stacks)
+    found_s = (sum(counts.values()) - max(counts.values())) * PERIOD
+    gone_s = PERIOD * sum(n for stack, n in stacks.items() if "not stopped in time" in stack[1])
+    assert 0.5 < found_s / lived_s < 1.6, (found_s, done)
+    assert gone_s < 0.9 * found_s, (gone_s, found_s, done)
+    # Where the machine stalls, they live for longer, and can be read.
+    assert gone_s > 0.15 * found_s or lived_s > births * 0.0008, (gone_s, found_s, done)
 
 
 def test_fewer_files_than_threads(world):

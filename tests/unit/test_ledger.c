@@ -159,7 +159,7 @@ static void test_settlement_gives_all(void **state)
     ledger_note_sample(&ledger, ACCOUNT_ASLEEP, 9);
     ticks += share.ticks;
     time_ns += share.time_ns;
-    unsigned count = ledger_settle(&ledger, PERIOD_NS, settlements);
+    unsigned count = ledger_settle(&ledger, PERIOD_NS, NULL, settlements);
     assert_int_equal(count, 2);
     for (unsigned i = 0; i < count; i++) {
         assert_true(settlements[i].sample == 7 || settlements[i].sample == 9);
@@ -178,8 +178,30 @@ static void test_settlement_without_a_sample(void **state)
     struct ledger ledger = {.booked_ns = 100};
     struct settlement settlements[ACCOUNT_COUNT];
     ledger_book(&ledger, 150, NULL, ACCOUNT_RUNNABLE);
-    assert_int_equal(ledger_settle(&ledger, PERIOD_NS, settlements), 0);
+    assert_int_equal(ledger_settle(&ledger, PERIOD_NS, NULL, settlements), 0);
     assert_int_equal(ledger.owed_ns[ACCOUNT_RUNNABLE], 50);
+}
+
+/* Of many that lived for less than a tick or a little more, nothing is lost but the last part. */
+static void test_parts_of_ticks_are_carried_over(void **state)
+{
+    (void)state;
+    uint64_t carry_ns = 0, ticks = 0, time_ns = 0;
+    for (unsigned i = 0; i < 100; i++) {
+        struct ledger ledger = {.booked_ns = 100};
+        struct settlement settlements[ACCOUNT_COUNT];
+        uint64_t lived_ns = i % 2 ? 4 : 13;
+        ledger_book(&ledger, 100 + lived_ns, NULL, ACCOUNT_ASLEEP);
+        ledger_note_sample(&ledger, ACCOUNT_ASLEEP, i);
+        assert_int_equal(ledger_settle(&ledger, PERIOD_NS, &carry_ns, settlements), 1);
+        assert_int_equal(settlements[0].sample, i);
+        assert_in_range(settlements[0].share.ticks, lived_ns / PERIOD_NS, lived_ns / PERIOD_NS + 1);
+        ticks += settlements[0].share.ticks;
+        time_ns += settlements[0].share.time_ns;
+        assert_int_equal(ticks * PERIOD_NS + carry_ns, time_ns);
+    }
+    assert_int_equal(time_ns, 50 * (4 + 13));
+    assert_int_equal(ticks, 50 * (4 + 13) / PERIOD_NS);
 }
 
 int main(void)
@@ -196,6 +218,7 @@ int main(void)
         cmocka_unit_test(test_the_beginning),
         cmocka_unit_test(test_settlement_gives_all),
         cmocka_unit_test(test_settlement_without_a_sample),
+        cmocka_unit_test(test_parts_of_ticks_are_carried_over),
     };
     return cmocka_run_group_tests_name("ledger", tests, NULL, NULL);
 }
