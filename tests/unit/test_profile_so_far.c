@@ -6,7 +6,9 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <stdio.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 struct world {
     pid_t child;
@@ -28,6 +30,18 @@ static void on_progress(const struct fgprof_progress *progress, void *context)
         fgprof_recorder_stop(world->recorder);
 }
 
+static bool is_asleep(pid_t pid)
+{
+    char path[32], state = 0;
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    FILE *file = fopen(path, "r");
+    if (file && fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
+        state = 0;
+    if (file)
+        fclose(file);
+    return state == 'S';
+}
+
 static int set_up_with(void **state, bool keeps_idle)
 {
     struct world *world = calloc(1, sizeof *world);
@@ -39,6 +53,8 @@ static int set_up_with(void **state, bool keeps_idle)
         for (;;)
             pause();
     }
+    for (int waited_ms = 0; !is_asleep(world->child) && waited_ms < 20000; waited_ms++)
+        usleep(1000);
     return world->child < 0 || fgprof_options_new(&world->options) ||
            fgprof_options_set_duration_ns(world->options, 30000000000) ||
            fgprof_options_set_idle(world->options, keeps_idle) ||
