@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -99,6 +100,37 @@ static int open_by_name(int proc_fd, pid_t tid, const struct maps_entry *entry)
     return fd >= 0 || fd == -EMFILE ? fd : -ENOENT;
 }
 
+/* Whether that is the file of the line of maps: since it was read another one may have been mapped
+ * there. In an overlay a file may have another inode than in maps, but has its path. */
+static bool is_of_entry(int fd, const struct maps_entry *entry)
+{
+    struct stat status;
+    char link[32], path[PATH_MAX];
+    if (fstat(fd, &status) == 0 && status.st_ino == entry->inode)
+        return true;
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t length = readlink(link, path, sizeof path - 1);
+    if (length < 0)
+        return false;
+    path[length] = '\0';
+    size_t name_bytes = strlen(entry->path);
+    return strncmp(path, entry->path, name_bytes) == 0 &&
+           strcmp(path + name_bytes, entry->deleted ? " (deleted)" : "") == 0;
+}
+
+/* What is mapped there now, by map_files, which needs a capability (proc(5)). */
+static int open_by_place(int proc_fd, const struct maps_entry *entry)
+{
+    char path[64];
+    snprintf(path, sizeof path, "map_files/%" PRIx64 "-%" PRIx64, entry->start, entry->end);
+    int fd = open_regular(proc_fd, path);
+    if (fd >= 0 && !is_of_entry(fd, entry)) {
+        close(fd);
+        fd = -ESTALE;
+    }
+    return fd;
+}
+
 /* So that threads can still be read, and the profile named and written, when modules take all. */
 static int keep_reserve(int fd)
 {
@@ -109,13 +141,12 @@ static int keep_reserve(int fd)
     return -EMFILE;
 }
 
-/* First the very inode, by map_files, which needs a capability (proc(5)); then by its name; then,
- * if it is the program, by its link, which stays when the program is deleted or replaced. */
+/* First by its place; then by its name; then, if it is the program, by its link, which stays when
+ * the program is deleted or replaced. */
 int mapped_file_open(int proc_fd, pid_t tid, const struct maps_entry *entry)
 {
-    char path[64];
-    snprintf(path, sizeof path, "map_files/%" PRIx64 "-%" PRIx64, entry->start, entry->end);
-    int fd = open_regular(proc_fd, path);
+    char path[32];
+    int fd = open_by_place(proc_fd, entry);
     if (fd == -ENXIO)
         return fd;
     if (fd < 0)

@@ -1,0 +1,126 @@
+/* The file behind a mapping, where another one is mapped by then: in this process. */
+#include "unit.h"
+#include "module/mapped_file.h"
+#include "target/maps.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+struct mapped {
+    char paths[2][32];
+    struct maps_entry entries[2]; /* as they are while they are mapped, at the same place */
+    void *memory;
+    int proc_fd;
+};
+
+static void make_file(char path[32], struct maps_entry *entry)
+{
+    struct stat status;
+    char page[4096];
+    strcpy(path, "/tmp/fgprof-mapped-XXXXXX");
+    int fd = mkstemp(path);
+    memset(page, 0x90, sizeof page);
+    assert_true(fd >= 0 && write(fd, path, strlen(path)) > 0);
+    assert_int_equal(write(fd, page, sizeof page), sizeof page);
+    assert_int_equal(fstat(fd, &status), 0);
+    close(fd);
+    *entry = (struct maps_entry){.dev_major = major(status.st_dev),
+                                 .dev_minor = minor(status.st_dev),
+                                 .inode = status.st_ino,
+                                 .path = path};
+}
+
+static void map_file(struct mapped *mapped, size_t number)
+{
+    int fd = open(mapped->paths[number], O_RDONLY | O_CLOEXEC);
+    mapped->memory = mmap(mapped->memory, 4096, PROT_READ,
+                          MAP_PRIVATE | (mapped->memory ? MAP_FIXED : 0), fd, 0);
+    close(fd);
+    assert_true(mapped->memory != MAP_FAILED);
+    for (size_t i = 0; i < 2; i++) {
+        mapped->entries[i].start = (uint64_t)(uintptr_t)mapped->memory;
+        mapped->entries[i].end = mapped->entries[i].start + 4096;
+    }
+}
+
+static int set_up(void **state)
+{
+    struct mapped *mapped = calloc(1, sizeof *mapped);
+    *state = mapped;
+    for (size_t i = 0; i < 2; i++)
+        make_file(mapped->paths[i], &mapped->entries[i]);
+    mapped->proc_fd = open("/proc/self", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    return mapped->proc_fd < 0;
+}
+
+static int tear_down(void **state)
+{
+    struct mapped *mapped = *state;
+    munmap(mapped->memory, 4096);
+    for (size_t i = 0; i < 2; i++)
+        unlink(mapped->paths[i]);
+    close(mapped->proc_fd);
+    free(mapped);
+    return 0;
+}
+
+static void assert_is_file(int fd, const struct maps_entry *entry)
+{
+    struct stat status;
+    assert_true(fd >= 0);
+    assert_int_equal(fstat(fd, &status), 0);
+    assert_int_equal(status.st_ino, entry->inode);
+    close(fd);
+}
+
+static void test_the_file_is_mapped(void **state)
+{
+    struct mapped *mapped = *state;
+    map_file(mapped, 0);
+    assert_is_file(mapped_file_open(mapped->proc_fd, getpid(), &mapped->entries[0]),
+                   &mapped->entries[0]);
+}
+
+static void test_another_is_mapped_by_now(void **state)
+{
+    struct mapped *mapped = *state;
+    map_file(mapped, 1);
+    assert_is_file(mapped_file_open(mapped->proc_fd, getpid(), &mapped->entries[0]),
+                   &mapped->entries[0]);
+    /* Nor is it taken for one that has gone. */
+    unlink(mapped->paths[0]);
+    mapped->entries[0].deleted = true;
+    assert_int_equal(mapped_file_open(mapped->proc_fd, getpid(), &mapped->entries[0]), -ENOENT);
+}
+
+/* As with overlays of some kernels: maps has another inode than stat(2). */
+static void test_another_inode_by_the_same_path(void **state)
+{
+    struct mapped *mapped = *state;
+    map_file(mapped, 0);
+    struct maps_entry entry = mapped->entries[0];
+    entry.inode++;
+    int fd = mapped_file_open(mapped->proc_fd, getpid(), &entry);
+    if (fd == -ESTALE)
+        skip(); /* map_files is not permitted */
+    assert_is_file(fd, &mapped->entries[0]);
+}
+
+#define WITH_FILES(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WITH_FILES(test_the_file_is_mapped),
+        WITH_FILES(test_another_is_mapped_by_now),
+        WITH_FILES(test_another_inode_by_the_same_path),
+    };
+    return cmocka_run_group_tests_name("mapped_file", tests, NULL, NULL);
+}
