@@ -67,9 +67,11 @@ def profile(world, name, options, duration="3s"):
             continue
         # Some instructions of the switch to a goroutine are on its stack, but not in its code. And
         # while a thread works for a goroutine on its own stack, the collector may move the
-        # goroutine's, of which only the runtime knows where to (shrinkstack, in its stack.go).
+        # goroutine's, of which only the runtime knows where to (shrinkstack, in its stack.go). Of a
+        # thread that sleeps in a page fault the frame pointer is not known.
         if "truncated" in stack[0] and (len(stack) == 2 and "gogo" in stack[1] or
-                                        stack[1] == "runtime.systemstack"):
+                                        stack[1] == "runtime.systemstack" or
+                                        "frame pointer not known" in stack[0]):
             on_the_move += count
             continue
         assert stack[0] in FIRST_FRAMES, stack
