@@ -15,9 +15,11 @@
 struct site {
     uint64_t key;
     bool is_known;
-    uint64_t distance;   /* of the frame pointer from the stack pointer */
-    uint64_t asked_ns;   /* the round that was to stop a thread there last */
-    unsigned stops_left; /* for which it may do so */
+    bool has_base_pointer;
+    uint64_t distance;      /* of the frame pointer from the stack pointer */
+    uint64_t base_distance; /* the same of the base pointer, which only a stop tells */
+    uint64_t asked_ns;      /* the round that was to stop a thread there last */
+    unsigned stops_left;    /* for which it may do so */
 };
 
 struct site_keys {

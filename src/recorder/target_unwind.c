@@ -125,8 +125,11 @@ static int learn_distance(struct target *target, uint64_t key)
     if (err)
         return err;
     struct site *site = sites_find(&target->sites, key);
+    uint64_t sp = registers_sp(registers);
     site->is_known = true;
-    site->distance = registers->values[architecture.frame_pointer] - registers_sp(registers);
+    site->distance = registers->values[architecture.frame_pointer] - sp;
+    site->has_base_pointer = registers_has(registers, architecture.base_pointer);
+    site->base_distance = registers->values[architecture.base_pointer] - sp;
     return 0;
 }
 
@@ -138,6 +141,12 @@ static int learn(struct target *target, const struct site_keys *keys)
     return err || is_known(sites_find(&target->sites, keys->shared))
                ? err
                : learn_distance(target, keys->shared);
+}
+
+static void set_register(struct registers *registers, unsigned number, uint64_t value)
+{
+    registers->values[number] = value;
+    registers->known |= 1ull << number;
 }
 
 /* Of which site a thread is to be stopped for want of the frame pointer. */
@@ -194,8 +203,10 @@ static int unwind_by_site(struct target *target, struct thread *thread, struct u
     const struct site *own = sites_find(&target->sites, keys.own);
     const struct site *shared = sites_find(&target->sites, keys.shared);
     if (is_known(own)) {
-        registers->values[architecture.frame_pointer] = registers_sp(registers) + own->distance;
-        registers->known |= 1ull << architecture.frame_pointer;
+        uint64_t sp = registers_sp(registers);
+        set_register(registers, architecture.frame_pointer, sp + own->distance);
+        if (own->has_base_pointer)
+            set_register(registers, architecture.base_pointer, sp + own->base_distance);
         return unwind(target, thread, hints);
     }
     uint64_t expected = is_known(shared) ? registers_sp(registers) + shared->distance : 0;
