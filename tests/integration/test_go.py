@@ -109,6 +109,7 @@ def test_go_pie(world):
     check_goroutines(world, BUILDS["pie"])
 
 
+@users_build
 def test_go_pie_stripped(world):
     check_goroutines(world, BUILDS["pie-stripped"])
 

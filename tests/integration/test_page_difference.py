@@ -35,6 +35,7 @@ return [table.scrollWidth - table.clientWidth, cut.map(c => c.className.split(' 
         [...table.querySelectorAll('th')].filter(c => c.scrollWidth > c.clientWidth).length];"""
 
 
+@users_build
 def test_table_in_small_windows(world):
     """It fits: names alone are cut."""
     recording = record(world, "hostile", 60, ending="fgprof")

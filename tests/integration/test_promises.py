@@ -183,6 +183,7 @@ def test_very_short_lived_threads(world):
 
 
 @alone
+@users_build
 def test_threads_that_are_gone_when_they_are_looked_at(world):
     """They live for 0.2 ms: many that are listed end before they are read, and lived all the same.
     What the fixture measures of a life is more than the kernel lists, by a fifth."""
