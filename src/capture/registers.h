@@ -62,6 +62,12 @@ static inline uint64_t registers_sp(const struct registers *registers)
     return registers->values[architecture.sp];
 }
 
+static inline void registers_set(struct registers *registers, unsigned number, uint64_t value)
+{
+    registers->values[number] = value;
+    registers->known |= 1ull << number;
+}
+
 static inline bool registers_has(const struct registers *registers, unsigned number)
 {
     return number < REGISTERS_MAX && (registers->known >> number & 1);

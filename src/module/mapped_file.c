@@ -113,9 +113,7 @@ static bool is_of_entry(int fd, const struct maps_entry *entry)
     if (length < 0)
         return false;
     path[length] = '\0';
-    size_t name_bytes = strlen(entry->path);
-    return strncmp(path, entry->path, name_bytes) == 0 &&
-           strcmp(path + name_bytes, entry->deleted ? " (deleted)" : "") == 0;
+    return maps_entry_is_at(entry, path);
 }
 
 /* What is mapped there now, by map_files, which needs a capability (proc(5)). */

@@ -21,14 +21,6 @@ static bool is_same_code(const struct mapping *mapping, const struct maps_entry 
            mapping->start - mapping->offset == entry->start - entry->offset;
 }
 
-/* The link to a program that was deleted or replaced says so behind its path. */
-static bool is_program(const struct maps_reading *reading, const struct maps_entry *entry)
-{
-    size_t length = strlen(entry->path);
-    return *entry->path && strncmp(reading->program, entry->path, length) == 0 &&
-           strcmp(reading->program + length, entry->deleted ? " (deleted)" : "") == 0;
-}
-
 static int insert(struct maps_reading *reading, size_t at, const struct maps_entry *entry,
                   struct module *module)
 {
@@ -42,7 +34,7 @@ static int insert(struct maps_reading *reading, size_t at, const struct maps_ent
         .offset = entry->offset,
         .module = module,
         .path = strdup(entry->path),
-        .is_main = is_program(reading, entry),
+        .is_main = *entry->path && maps_entry_is_at(entry, reading->program),
     };
     if (!mapping.path)
         return -ENOMEM;

@@ -61,11 +61,6 @@ void target_book(struct target *target, struct thread *thread, enum account acco
     recording->running_ns += ledger->owed_ns[ACCOUNT_RUNNING] - owed_before_ns;
 }
 
-void target_book_running(struct target *target, struct thread *thread)
-{
-    target_book(target, thread, ACCOUNT_RUNNING);
-}
-
 bool target_book_has_gap(const struct target *target, const struct thread *thread,
                          uint64_t until_ns)
 {

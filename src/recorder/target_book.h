@@ -23,10 +23,6 @@ void target_book_until(struct recording *recording, struct thread *thread, uint6
 /* Books it up to when it was seen, by what the kernel said at target->capture. */
 void target_book(struct target *target, struct thread *thread, enum account account);
 
-/* Of a thread that was found running: the kernel's figures for its time so far are kept for its
- * next sample. */
-void target_book_running(struct target *target, struct thread *thread);
-
 /* When a thread that has been stopped was seen: at the look that found it running, or at the
  * beginning of a later round. */
 uint64_t target_book_seen_ns(const struct target *target, const struct thread *thread);

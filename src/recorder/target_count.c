@@ -67,19 +67,28 @@ static int note_wait(const struct target *target, const struct thread *thread, b
     return wait_list_add(target->recording->waits, &facts);
 }
 
+/* Adds target->stack with the thread's labels. Returns 0 or -ENOMEM. */
+static int add_sample(struct target *target, struct thread *thread, enum thread_state state,
+                      uint32_t *ret_sample)
+{
+    bool is_captured = target->stack.cut != STACK_CUT_NOT_CAPTURED;
+    struct sample_labels labels;
+    int err = label(target, thread, state, &labels);
+    return err ? err
+               : stack_table_add(&target->recording->stacks,
+                                 is_captured ? target->space->id : NO_SPACE, &target->stack,
+                                 &labels, 0, 0, ret_sample);
+}
+
 /* Counts target->stack for what is owed to the account. */
 static int count(struct target *target, struct thread *thread, enum thread_state state,
                  enum account account)
 {
     struct recording *recording = target->recording;
     bool is_captured = target->stack.cut != STACK_CUT_NOT_CAPTURED;
-    struct sample_labels labels;
     uint32_t sample;
     size_t stacks_before = recording->stacks.stack_count;
-    int err = label(target, thread, state, &labels);
-    if (!err)
-        err = stack_table_add(&recording->stacks, is_captured ? target->space->id : NO_SPACE,
-                              &target->stack, &labels, 0, 0, &sample);
+    int err = add_sample(target, thread, state, &sample);
     if (!err && is_captured && recording->stacks.stack_count > stacks_before) {
         space_note_sampled(target->space, target->stack.addresses, target->stack.depth);
         err = target_jit_note(target);
@@ -179,14 +188,10 @@ static int count_for_dump(struct target *target, struct thread *thread)
 /* At the end of a thread that was never captured: all that it owes is for no stack. */
 static int note_not_captured(struct target *target, struct thread *thread)
 {
-    struct sample_labels labels;
     uint32_t sample;
     int err = set_not_captured(target, thread);
     if (!err)
-        err = label(target, thread, THREAD_UNKNOWN, &labels);
-    if (!err)
-        err = stack_table_add(&target->recording->stacks, NO_SPACE, &target->stack, &labels, 0, 0,
-                              &sample);
+        err = add_sample(target, thread, THREAD_UNKNOWN, &sample);
     if (!err)
         ledger_note_sample(&thread->ledger, ACCOUNT_RUNNABLE, sample);
     return err;

@@ -173,7 +173,7 @@ static void find_running(struct target *target, struct thread *thread)
     thread->is_asleep = false;
     /* What it did until now is known; of the time until it is sampled, only by this. */
     if (has_times)
-        target_book_running(target, thread);
+        target_book(target, thread, ACCOUNT_RUNNING);
     if (pause_budget_allows(&thread->pause_budget, running_ns, target->options->max_pause_percent))
         ask_for_stop(target, thread);
     else

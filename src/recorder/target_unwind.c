@@ -118,13 +118,19 @@ static bool is_known(const struct site *site)
     return site && site->is_known;
 }
 
+/* The site, added where it is not there. NULL where memory is short. */
+static struct site *site_of(struct sites *sites, uint64_t key)
+{
+    struct site *site = sites_find(sites, key);
+    return site || sites_add(sites, key) ? site : sites_find(sites, key);
+}
+
 static int learn_distance(struct target *target, uint64_t key)
 {
     const struct registers *registers = &target->snapshot->registers;
-    int err = sites_find(&target->sites, key) ? 0 : sites_add(&target->sites, key);
-    if (err)
-        return err;
-    struct site *site = sites_find(&target->sites, key);
+    struct site *site = site_of(&target->sites, key);
+    if (!site)
+        return -ENOMEM;
     uint64_t sp = registers_sp(registers);
     site->is_known = true;
     site->distance = registers->values[architecture.frame_pointer] - sp;
@@ -141,12 +147,6 @@ static int learn(struct target *target, const struct site_keys *keys)
     return err || is_known(sites_find(&target->sites, keys->shared))
                ? err
                : learn_distance(target, keys->shared);
-}
-
-static void set_register(struct registers *registers, unsigned number, uint64_t value)
-{
-    registers->values[number] = value;
-    registers->known |= 1ull << number;
 }
 
 /* Of which site a thread is to be stopped for want of the frame pointer. */
@@ -167,11 +167,9 @@ static bool may_stop_asleep(const struct capture *capture)
 static int ask_for_stop(struct target *target, struct thread *thread, const struct site_keys *keys)
 {
     const struct registers *registers = &target->snapshot->registers;
-    uint64_t key = key_to_ask_by(target, keys);
-    int err = sites_find(&target->sites, key) ? 0 : sites_add(&target->sites, key);
-    if (err)
-        return err;
-    struct site *site = sites_find(&target->sites, key);
+    struct site *site = site_of(&target->sites, key_to_ask_by(target, keys));
+    if (!site)
+        return -ENOMEM;
     if (site->asked_ns == target->round_ns) {
         /* Another thread is stopped there: it is known when this one is read again. */
         thread_forget_sleep(thread);
@@ -204,9 +202,9 @@ static int unwind_by_site(struct target *target, struct thread *thread, struct u
     const struct site *shared = sites_find(&target->sites, keys.shared);
     if (is_known(own)) {
         uint64_t sp = registers_sp(registers);
-        set_register(registers, architecture.frame_pointer, sp + own->distance);
+        registers_set(registers, architecture.frame_pointer, sp + own->distance);
         if (own->has_base_pointer)
-            set_register(registers, architecture.base_pointer, sp + own->base_distance);
+            registers_set(registers, architecture.base_pointer, sp + own->base_distance);
         return unwind(target, thread, hints);
     }
     uint64_t expected = is_known(shared) ? registers_sp(registers) + shared->distance : 0;

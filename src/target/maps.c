@@ -66,6 +66,13 @@ static int visit_lines(char *text, size_t length, maps_visit_fn *visit, void *co
     return result;
 }
 
+bool maps_entry_is_at(const struct maps_entry *entry, const char *path)
+{
+    size_t length = strlen(entry->path);
+    return strncmp(path, entry->path, length) == 0 &&
+           strcmp(path + length, entry->deleted ? " (deleted)" : "") == 0;
+}
+
 int maps_read(int fd, maps_visit_fn *visit, void *context)
 {
     char *text = NULL;

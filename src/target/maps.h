@@ -24,6 +24,10 @@ struct maps_entry {
  * false where it is no such line. */
 bool maps_parse_line(char *line, struct maps_entry *ret_entry);
 
+/* Whether a link of /proc to the file of the entry may read `path`: of a file that was deleted or
+ * replaced it says so behind the path, as maps does. */
+bool maps_entry_is_at(const struct maps_entry *entry, const char *path);
+
 typedef int maps_visit_fn(void *context, const struct maps_entry *entry);
 
 /* Reads the maps file `fd` from its start and calls `visit` for each line, as long as that returns

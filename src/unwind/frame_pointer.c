@@ -42,8 +42,7 @@ static bool can_return_to(const struct search *search, uint64_t return_address,
 
 static void set_frame_pointer(struct snapshot *snapshot, uint64_t value)
 {
-    snapshot->registers.values[architecture.frame_pointer] = value;
-    snapshot->registers.known |= 1ull << architecture.frame_pointer;
+    registers_set(&snapshot->registers, architecture.frame_pointer, value);
 }
 
 /* Whether the frame pointer can point to `address`. */

@@ -4,6 +4,8 @@
 
 #include <errno.h>
 
+static const struct rule no_rule = {.kind = RULE_NONE}, first_frame = {.kind = RULE_FIRST_FRAME};
+
 static enum step take_step(struct walk *walk, struct rule_tables *tables, struct frame *frame,
                            const struct mapping *mapping, const struct rule *rule,
                            struct registers *interrupted)
@@ -36,11 +38,11 @@ static enum step take_step(struct walk *walk, struct rule_tables *tables, struct
 static const struct rule *rule_behind_system_call(struct rule_tables *tables,
                                                   const struct mapping *mapping, uint64_t address)
 {
-    static const struct rule none = {.kind = RULE_NONE};
     uint8_t before[SYSTEM_CALL_BYTES_MAX] = {0};
     module_read(mapping->module, address - sizeof before, before, sizeof before);
     unsigned call_bytes = system_call_before(before);
-    return call_bytes ? rule_tables_find(tables, mapping->module, address - call_bytes - 1) : &none;
+    return call_bytes ? rule_tables_find(tables, mapping->module, address - call_bytes - 1)
+                      : &no_rule;
 }
 
 /* A frame that no rule says anything of; or one that did not make the call which returns to it, and
@@ -50,9 +52,8 @@ static const struct rule *rule_of_uncalled(const struct walk *walk, struct rule_
                                            const struct frame *frame, const struct mapping *mapping,
                                            bool is_certain)
 {
-    static const struct rule none = {.kind = RULE_NONE}, first = {.kind = RULE_FIRST_FRAME};
     if (!mapping->has_bias)
-        return &none;
+        return &no_rule;
     uint64_t address = frame->pc - mapping->bias;
     if (frame->is_exact)
         return rule_behind_system_call(tables, mapping, address);
@@ -65,8 +66,8 @@ static const struct rule *rule_of_uncalled(const struct walk *walk, struct rule_
     return is_start && !frame_follows_call(walk, frame->pc) &&
                    module_read(mapping->module, address, code, sizeof code) &&
                    call_is_context_end(code)
-               ? &first
-               : &none;
+               ? &first_frame
+               : &no_rule;
 }
 
 /* The rule of a frame's code. Who that belongs to is looked up where it is; of a caller, at its
@@ -76,7 +77,6 @@ static const struct rule *rule_of(const struct walk *walk, struct rule_tables *t
                                   const struct frame *frame, const struct mapping *mapping,
                                   uint64_t *ret_address)
 {
-    static const struct rule first = {.kind = RULE_FIRST_FRAME};
     const struct rule *rule = NULL;
     *ret_address = frame->is_exact ? frame->pc : frame->pc - 1;
     if (mapping->has_bias) {
@@ -91,7 +91,7 @@ static const struct rule *rule_of(const struct walk *walk, struct rule_tables *t
     /* What its code says is true of its maker. */
     bool is_told_by_code = !rule || rule->kind == RULE_NONE || rule->is_from_code;
     if (is_told_by_code && frame->registers && frame->registers->is_new_thread)
-        return &first;
+        return &first_frame;
     bool was_not_called = false;
     bool is_certain = rule && rule->is_no_call && !frame->is_exact;
     if (!rule || rule->kind == RULE_NONE || is_certain) {

@@ -29,7 +29,16 @@ static Elf64_Shdr *add_section(struct made *made, uint32_t type, uint64_t offset
     return section;
 }
 
-/* A sparse file of what was made. */
+/* A sparse file. */
+static int file_of_elf(struct made_elf *elf)
+{
+    memcpy(elf->bytes, &elf->header, sizeof elf->header);
+    int fd = file_of(elf->bytes, sizeof elf->bytes);
+    assert_int_equal(ftruncate(fd, SECTIONS_END), 0);
+    return fd;
+}
+
+/* Of what was made. */
 static int file_of_made(struct made *made)
 {
     if (made->count > 1) {
@@ -38,10 +47,7 @@ static int file_of_made(struct made *made)
         made->elf.header.e_shnum = made->count;
         memcpy(made->elf.bytes + HEADERS_AT, made->sections, made->count * sizeof(Elf64_Shdr));
     }
-    memcpy(made->elf.bytes, &made->elf.header, sizeof made->elf.header);
-    int fd = file_of(made->elf.bytes, sizeof made->elf.bytes);
-    assert_int_equal(ftruncate(fd, SECTIONS_END), 0);
-    return fd;
+    return file_of_elf(&made->elf);
 }
 
 static bool opens(int fd)
@@ -62,11 +68,8 @@ static int file_of_numbers(uint16_t segments, uint16_t sections, Elf64_Shdr firs
     elf.header.e_shentsize = sizeof first;
     elf.header.e_phnum = segments;
     elf.header.e_shnum = sections;
-    memcpy(elf.bytes, &elf.header, sizeof elf.header);
     memcpy(elf.bytes + HEADERS_AT, &first, sizeof first);
-    int fd = file_of(elf.bytes, sizeof elf.bytes);
-    assert_int_equal(ftruncate(fd, SECTIONS_END), 0);
-    return fd;
+    return file_of_elf(&elf);
 }
 
 static void test_number_of_sections(void **state)

@@ -1,8 +1,10 @@
 /* A profile of a process that is being sampled: of a child of this one that sleeps. */
 #include "unit.h"
 #include "fgprof.h"
+#include "target/procfs.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -32,14 +34,10 @@ static void on_progress(const struct fgprof_progress *progress, void *context)
 
 static bool is_asleep(pid_t pid)
 {
-    char path[32], state = 0;
+    struct proc_stat stat;
+    char path[32];
     snprintf(path, sizeof path, "/proc/%d/stat", pid);
-    FILE *file = fopen(path, "r");
-    if (file && fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
-        state = 0;
-    if (file)
-        fclose(file);
-    return state == 'S';
+    return procfs_stat(AT_FDCWD, path, &stat) == 0 && stat.state == 'S';
 }
 
 static int set_up_with(void **state, bool keeps_idle)
