@@ -88,6 +88,8 @@ def plain(name):
 
 def test_agrees_with_gdb(world):
     with world.running("states", 60) as target:
+        # Ready is said before it sleeps.
+        wait_for(lambda: status_field(target.pid, "State").startswith("S"), "the main thread's sleep")
         os.kill(target.pid, signal.SIGSTOP)
         wait_for(lambda: status_field(target.pid, "State").startswith("T"), "the stop")
         stacks = folded(world.attach(target, "--threads=tid", duration="500ms").stdout)
