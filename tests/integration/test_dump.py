@@ -11,7 +11,7 @@ import subprocess
 
 from harness import (Skip, context_switches, status_field, threads_of, wait_for,
                      wait_until_asleep)
-from test_programs import answers, free_port
+from servers import free_port, redis, serving
 from test_stacks import gdb_stacks, plain
 
 
@@ -414,26 +414,9 @@ def test_a_dump_of_python(world):
     assert re.search(r"^read fd 0 pipe:\[\d+\]\]:$", texts, re.M), said
 
 
-@contextlib.contextmanager
-def serving(world, command, port):
-    """The server and its children, once it answers."""
-    server = subprocess.Popen(command, cwd=world.directory, stdout=subprocess.DEVNULL,
-                              stderr=subprocess.DEVNULL)
-    try:
-        wait_for(lambda: answers(port), command[0])
-        children = open(f"/proc/{server.pid}/task/{server.pid}/children").read().split()
-        yield server.pid, [int(pid) for pid in children]
-    finally:
-        server.terminate()
-        server.wait()
-
-
 def test_a_dump_of_redis(world):
-    if not shutil.which("redis-server"):
-        raise Skip("no redis-server")
-    port = free_port()
-    command = ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", ""]
-    with serving(world, command, port) as (pid, _):
+    with redis(world) as (server, _):
+        pid = server.pid
         threads = dump_json(world, "-p", pid)["threads"]
         text = dump(world, "-p", pid)
     main = next(thread for thread in threads if thread["tid"] == pid)
@@ -456,8 +439,8 @@ def test_a_dump_of_nginx(world):
                    "error_log stderr; events {}\n"
                    f"http {{ access_log off; server {{ listen 127.0.0.1:{port}; }} }}\n")
     command = ["/usr/sbin/nginx", "-p", world.directory, "-c", world.path("nginx.conf")]
-    with serving(world, command, port) as (pid, workers):
-        wait_for(lambda: open(f"/proc/{pid}/task/{pid}/children").read(), "a worker")
+    with serving(command, world.directory, port, b"GET / HTTP/1.0\r\n\r\n") as server:
+        pid = server.pid
         worker = int(open(f"/proc/{pid}/task/{pid}/children").read().split()[0])
         wait_until_asleep(pid, worker)
         before = context_switches(worker)

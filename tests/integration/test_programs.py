@@ -1,47 +1,16 @@
 """Real programs of Debian's."""
 
-import os
 import re
-import shutil
-import socket
 import subprocess
-import time
 
-from harness import Skip, alone, by_root, folded, has, ticks_planned, wait_for
-
-
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
-
-
-def answers(port):
-    with socket.socket() as client:
-        return client.connect_ex(("127.0.0.1", port)) == 0
+from harness import alone, by_root, folded, has, ticks_planned
+from servers import redis_under_load
 
 
 @alone
 def test_redis_under_load(world):
-    if not shutil.which("redis-server"):
-        raise Skip("no redis-server")
-    port = free_port()
-    server = subprocess.Popen(
-        ["timeout", "60", "redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", ""],
-        cwd=world.directory, stdout=subprocess.DEVNULL)
-    load = None
-    try:
-        wait_for(lambda: answers(port), "redis")
-        load = subprocess.Popen(["timeout", "50", "redis-benchmark", "-p", str(port), "-t", "get,set",
-                                 "-c", "10", "-n", "100000000", "-q"], stdout=subprocess.DEVNULL)
-        pid = int(open(f"/proc/{server.pid}/task/{server.pid}/children").read().split()[0])
-        time.sleep(0.5)
-        done = world.fgprof("attach", "-p", pid, "-d", "3s", "-t")
-    finally:
-        for process in load, server:
-            if process:
-                process.terminate()
-                process.wait()
+    with redis_under_load(world, "get,set") as server:
+        done = world.fgprof("attach", "-p", server.pid, "-d", "3s", "-t")
     assert done.returncode == 0, done.stderr
     stacks = folded(done.stdout)
     counts = by_root(stacks)

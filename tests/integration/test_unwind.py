@@ -5,10 +5,9 @@ import os
 import re
 import shutil
 import subprocess
-import time
 
-from harness import Skip, folded, has, tool, users_build, wait_for
-from test_programs import answers, free_port
+from harness import Skip, folded, has, tool, users_build
+from servers import redis_under_load
 from test_stacks import WAITS
 
 SNAPSHOTS = 500
@@ -65,16 +64,8 @@ def test_agrees_with_libunwind_on_python(world):
 
 
 def test_agrees_with_libunwind_on_redis(world):
-    if not shutil.which("redis-server") or not shutil.which("redis-benchmark"):
-        raise Skip("no redis-server")
-    port = free_port()
-    with ended_at_the_end("redis-server", "--port", port, "--bind", "127.0.0.1", "--save", "",
-                          cwd=world.directory) as server:
-        wait_for(lambda: answers(port), "redis")
-        with ended_at_the_end("redis-benchmark", "-p", port, "-c", 20, "-t", "get,set,lpush",
-                              "-n", 100000000, "-q"):
-            time.sleep(0.5)
-            check_agreement(world, server.pid)
+    with redis_under_load(world, "get,set,lpush") as server:
+        check_agreement(world, server.pid)
 
 
 def test_agrees_with_libunwind_on_every_state(world):
