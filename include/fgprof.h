@@ -82,7 +82,8 @@ FGPROF_API int fgprof_options_set_max_depth(fgprof_options *options, size_t fram
 
 /* The most of its running time that a thread may lose to pauses, in percent: more than 0, at most
  * 100, else -ERANGE. Where stopping a thread at each tick would cost it more, it is stopped less
- * often, and each of its samples stands for more time. */
+ * often, and each of its samples stands for more time. Of a pause that the machine made long 2 ms
+ * count at once, until a thread has lost 500 ms more than its share. */
 FGPROF_API int fgprof_options_set_max_pause(fgprof_options *options, double percent);
 
 /* -EINVAL for a value that is none of the enum's. */

@@ -133,8 +133,8 @@ def test_perf_map_from_outside_and_inside(world):
     """It has the process's innermost id in its name, and lies in its own /tmp."""
     with tree(world) as root:
         for how in INSIDE, ROOTLESS:
-            stacks, said = inside(root, ["/fgprof-c", "run", "--max-pause", "100", "--", "/jit", "2",
-                                         "replaced"], how)
+            stacks, said = inside(root, ["/fgprof-c", "run", "--", "/jit", "2", "replaced"],
+                                  how)
             assert {"first function_[j]", "second function_[j]"} <= frames(stacks), (stacks, said)
             check_possible(root, how)
             script = ["/bin/sh", "-c", "/jit 4 replaced & echo ready; wait"]
@@ -186,8 +186,8 @@ def test_jitdump_from_outside_and_inside(world):
                            for stack in stacks), (stacks, said)
                 assert not any("decoys" in name for name in frames(stacks)), stacks
             os.unlink(dump)
-            stacks, said = inside(root, ["/fgprof-c", "run", "--max-pause", "100", "--", "/jit",
-                                         "2", "dump", "/tmp"], how)
+            stacks, said = inside(root, ["/fgprof-c", "run", "--", "/jit", "2", "dump",
+                                         "/tmp"], how)
             assert "moving function_[j]" in frames(stacks), (stacks, said)
 
 

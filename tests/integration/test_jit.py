@@ -49,8 +49,7 @@ def count_of(stacks, name):
 
 @alone
 def test_replaced_code_has_both_names(world):
-    # Else one long pause, where the machine stalls, lets a sample stand for seconds.
-    stacks, done = run_fixture(world, "replaced", options=("--max-pause", 100))
+    stacks, done = run_fixture(world, "replaced")
     total = sum(stacks.values())
     first = count_of(stacks, "first function_[j]")
     second = count_of(stacks, "second function_[j]")

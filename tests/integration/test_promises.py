@@ -119,10 +119,13 @@ def test_pauses_take_no_more_than_they_may(world):
     # A single pause may be longer than a thread ran before it.
     assert none <= many / 100 and many > 2 * few and left_out > few, (many, few, none, left_out)
     # What a thread may be paused at first comes on top, a millisecond, and the pause that was one
-    # too many: of the time that it ran, on a busy machine less than the three seconds.
+    # too many: of the time that it ran, on a busy machine less than the three seconds. Of those
+    # that the machine made long, at most one in a hundred where the 99th percentile is short, no
+    # more than 2 ms count.
     running_s = 2 * 3 * float(re.search(r"were ([\d.]+) % running", summary)[1]) / 100
     longest_s = pauses_longest_s(summary)
-    assert share < 0.5 + 100 * (0.001 + longest_s) / running_s + 0.01, (share, summary)
+    above_s = longest_s if longest_s < 0.002 else (1 + few / 100) * longest_s
+    assert share < 0.5 + 100 * (0.001 + above_s) / running_s + 0.01, (share, summary)
 
 
 @alone

@@ -160,8 +160,7 @@ def test_library_in_the_place_of_another(world):
                      for name in ("in_old", "in_new")]
         with host(world, built(world, "fixture-host-in_old"), "swap", *libraries,
                   seconds=5) as target:
-            # Else one long pause, where the machine stalls, lets a sample stand for seconds.
-            done = world.fgprof("attach", "-p", target.pid, "--max-pause", 100)
+            done = world.fgprof("attach", "-p", target.pid)
             lines = [line.split() for line in target.stdout.read().splitlines()]
     assert done.returncode == 0, done.stderr
     if len({where for _, where in lines}) != 1:
