@@ -10,6 +10,8 @@ import time
 
 RATE = 99
 PERIOD = 1 / RATE
+# Ends what hangs: nothing that works takes so long, also where others have the CPUs.
+HANGS_S = 300
 
 
 class Skip(Exception):
@@ -64,7 +66,7 @@ class World:
 
     def fgprof(self, *arguments, **options):
         """Runs the profiler to its end. Returns it with returncode, stdout and stderr."""
-        options.setdefault("timeout", 60)
+        options.setdefault("timeout", HANGS_S)
         options.setdefault("stdin", subprocess.DEVNULL)
         return subprocess.run([self.program, *map(str, arguments)], stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, text=True, **options)
@@ -74,26 +76,30 @@ class World:
         return subprocess.Popen([self.program, *map(str, arguments)], stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE, text=True, **options)
 
-    @contextlib.contextmanager
     def running(self, name, *arguments):
         """A fixture that has said that it is ready; ended at the end."""
-        target = subprocess.Popen([self.fixture(name), *map(str, arguments)],
-                                  stdout=subprocess.PIPE, text=True)
-        try:
-            line = target.stdout.readline()
-            assert line == "ready\n", f"fixture {name} said {line!r}"
-            yield target
-        finally:
-            if target.poll() is None:
-                target.kill()
-            target.stdout.close()
-            target.wait()
+        return ready(self.fixture(name), *arguments)
 
     def attach(self, target, *arguments, duration="2s", **options):
         """Profiles a running process; fails where that fails."""
         done = self.fgprof("attach", "-p", target.pid, "-d", duration, *arguments, **options)
         assert done.returncode == 0, done.stderr
         return done
+
+
+@contextlib.contextmanager
+def ready(*command):
+    """A program that has said that it is ready; ended at the end."""
+    target = subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, text=True)
+    try:
+        line = target.stdout.readline()
+        assert line == "ready\n", f"{command[0]} said {line!r}"
+        yield target
+    finally:
+        if target.poll() is None:
+            target.kill()
+        target.stdout.close()
+        target.wait()
 
 
 def folded(text):
@@ -122,7 +128,7 @@ def has(stack, *names):
     return all(any(name in frame for frame in frames) for name in names)
 
 
-def wait_for(condition, what, seconds=20):
+def wait_for(condition, what, seconds=60):
     """Waits until the condition is true, and fails where it does not become so."""
     end = time.monotonic() + seconds
     while not condition():
@@ -171,6 +177,13 @@ def wait_until_asleep(*pids, but=()):
     wait_for(are_still, "sleep")
 
 
+def wait_until_stopped(pid):
+    """Waits until a SIGSTOP has reached all threads: the process is called stopped when the first
+    thread is, while others may still compute."""
+    wait_for(lambda: all(status_field(thread, "State")[0] == "T" for thread in threads_of(pid)),
+             "the stop")
+
+
 def ticks_planned(stderr):
     return int(re.search(r"(\d+) ticks planned", stderr)[1])
 
@@ -192,6 +205,6 @@ def status_field(pid, key):
 def tool(*command, **options):
     """Runs a reader of profiles; fails where that fails. Returns its stdout."""
     done = subprocess.run(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                          timeout=60, **options)
+                          timeout=HANGS_S, **options)
     assert done.returncode == 0, done.stderr.decode()
     return done.stdout.decode()

@@ -1,12 +1,11 @@
 """Unwinding by rules: the same as by libunwind, and what libunwind does not know."""
 
-import contextlib
 import os
 import re
 import shutil
 import subprocess
 
-from harness import Skip, folded, has, tool, users_build
+from harness import HANGS_S, Skip, folded, has, ready, tool, users_build
 from servers import redis_under_load
 from test_stacks import WAITS
 
@@ -15,21 +14,10 @@ SNAPSHOTS = 500
 
 # ---- Judged by libunwind ----
 
-@contextlib.contextmanager
-def ended_at_the_end(*command, **options):
-    options.setdefault("stdout", subprocess.DEVNULL)
-    process = subprocess.Popen(list(map(str, command)), **options)
-    try:
-        yield process
-    finally:
-        process.terminate()
-        process.wait()
-
-
 def check_agreement(world, pid):
     """Takes snapshots of a process, and fails where the two unwinders differ on one."""
     judge = os.path.join(world.build, "tests/tools/compare-unwinders")
-    done = subprocess.run(["timeout", "100", judge, str(pid), str(SNAPSHOTS)],
+    done = subprocess.run(["timeout", str(HANGS_S), judge, str(pid), str(SNAPSHOTS)],
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 0, (done.returncode, done.stdout, done.stderr)
     values = {key: float(value) for key, value in
@@ -46,7 +34,7 @@ def check_agreement(world, pid):
 @users_build
 def test_agrees_with_libunwind_on_python(world):
     script = ("import json, re, threading, time\n"
-              "end = time.time() + 100\n"
+              "end = time.time() + 300\n"
               "def deep(n): return n if n < 2 else deep(n - 1) + deep(n - 2)\n"
               "def work():\n"
               "    while time.time() < end:\n"
@@ -57,10 +45,8 @@ def test_agrees_with_libunwind_on_python(world):
               "[t.start() for t in threads]\n"
               "print('ready', flush=True)\n"
               "[t.join() for t in threads]\n")
-    with ended_at_the_end("/usr/bin/python3", "-c", script, stdout=subprocess.PIPE) as target:
-        assert target.stdout.readline() == b"ready\n"
+    with ready("/usr/bin/python3", "-c", script) as target:
         check_agreement(world, target.pid)
-        target.stdout.close()
 
 
 def test_agrees_with_libunwind_on_redis(world):
@@ -69,7 +55,7 @@ def test_agrees_with_libunwind_on_redis(world):
 
 
 def test_agrees_with_libunwind_on_every_state(world):
-    with world.running("states", 100) as target:
+    with world.running("states", 300) as target:
         check_agreement(world, target.pid)
 
 
@@ -88,10 +74,8 @@ def compile_states(world, name, *flags, compiler="gcc", source=None):
 
 def check_states(world, program, waits=WAITS):
     """Attaches to the running program: all of its threads must be whole, and named."""
-    with ended_at_the_end(program, 60, stdout=subprocess.PIPE) as target:
-        assert target.stdout.readline() == b"ready\n"
+    with ready(program, 60) as target:
         done = world.attach(target, "-t")
-        target.stdout.close()
     stacks = folded(done.stdout)
     for thread, names in waits.items():
         of_thread = [stack for stack in stacks if stack[0] == thread]
@@ -169,10 +153,8 @@ def test_neither_tables_nor_frame_pointers(world):
 def test_nothing_at_all(world):
     """Without even symbols the stack is cut, where it says so."""
     program = compile_states(world, "stripped", *NO_TABLES, "-O2", "-fomit-frame-pointer", "-s")
-    with ended_at_the_end(program, 30, stdout=subprocess.PIPE) as target:
-        assert target.stdout.readline() == b"ready\n"
+    with ready(program, 60) as target:
         stacks = folded(world.attach(target).stdout)
-        target.stdout.close()
     note = f"[truncated: no unwind info in {os.path.basename(program)}]"
     unknown = f"[truncated: frame pointer not known in {os.path.basename(program)}]"
     cut = [stack for stack in stacks if stack[0] in (note, unknown)]
