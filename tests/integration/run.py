@@ -32,7 +32,7 @@ MODULES = [
 SOURCE = os.path.realpath(os.path.join(os.path.dirname(__file__), "../.."))
 AT_ONCE = 3
 # Far more than any test takes: the place where it hangs is printed then.
-HANGS_AFTER_S = 900
+HANGS_AFTER_S = 1800
 PASSED, FAILED, SKIPPED = 0, 1, 77
 
 

@@ -21,7 +21,7 @@ def follow(stack, names):
 
 
 def test_namings(world):
-    with world.running("names", 30) as target:
+    with world.running("names", 300) as target:
         for names, flags in (SHORT, []), (FULL, ["--full-names"]), (RAW, ["--no-demangle"]):
             stacks = folded(world.attach(target, *flags, duration="200ms").stdout)
             assert stacks and all(follow(stack, ("main", *names)) for stack in stacks), stacks
@@ -29,7 +29,7 @@ def test_namings(world):
 
 def test_pprof_has_both_names(world):
     path = world.path("names.pb.gz")
-    with world.running("names", 30) as target:
+    with world.running("names", 300) as target:
         world.attach(target, "-o", path, duration="200ms")
     raw = tool("go", "tool", "pprof", "-raw", path)
     for short, symbol in zip(SHORT, RAW):
@@ -44,7 +44,7 @@ def test_one_naming_at_a_time(world):
 
 def test_signal_handlers(world):
     for fixture in "handler", "handler-static":
-        with world.running(fixture, 30) as target:
+        with world.running(fixture, 300) as target:
             wait_until_asleep(target.pid)
             stacks = folded(world.attach(target, duration="200ms").stdout)
             raw = world.attach(target, "--no-demangle", duration="200ms").stdout
@@ -64,7 +64,7 @@ LIBRARY = r"""
 int hidden_work(void);
 __attribute__((noinline)) static int hidden(void)
 {
-    struct timespec nap = {30, 0};
+    struct timespec nap = {300, 0};
     return 1 + nanosleep(&nap, 0);
 }
 int hidden_work(void)

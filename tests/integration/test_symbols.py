@@ -11,10 +11,9 @@ import struct
 import subprocess
 import tempfile
 import threading
-import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from harness import Skip, tool, users_build
+from harness import HANGS_S, Skip, ready, tool, users_build
 SOURCE = """\
 static volatile int sink;
 static inline __attribute__((always_inline)) int innermost(int x)
@@ -80,7 +79,7 @@ def names(world, path, *addresses):
     be known for all; and the offset in the function of each."""
     done = subprocess.run([os.path.join(world.build, "tests/tools/name-addresses"), path],
                           input="".join(f"{address:x}\n" for address in addresses),
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60)
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=HANGS_S)
     assert done.returncode == 0, done
     rows, complete, offsets = [], True, []
     for line in done.stdout.splitlines():
@@ -546,7 +545,7 @@ def test_damaged_files_end_no_one(world):
             with open(place.path("damaged"), "wb") as file:
                 file.write(data)
             done = subprocess.run([program, place.path("damaged"), "16"], stdout=subprocess.PIPE,
-                                  stderr=subprocess.PIPE, timeout=60)
+                                  stderr=subprocess.PIPE, timeout=HANGS_S)
             assert done.returncode in (0, 2) and not done.stderr, (i, options, done.stderr[-2000:])
 
 
@@ -562,7 +561,7 @@ def test_a_line_table_of_rows_that_take_no_room(world):
     tool("objcopy", "--update-section", f".debug_line={place.path('table')}", program)
     half = 1 << 29
     with subprocess.Popen(
-            ["timeout", "60", os.path.join(world.build, "tests/tools/name-addresses"), program,
+            ["timeout", str(HANGS_S), os.path.join(world.build, "tests/tools/name-addresses"), program,
              "16"], stdout=subprocess.DEVNULL,
             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (half, half))) as naming:
         _, status, used = os.wait4(naming.pid, 0)
@@ -578,16 +577,12 @@ def test_a_damaged_module_is_named_in_the_summary(world):
     with open(fixture, "wb") as file:
         file.write(data)
     os.chmod(fixture, 0o755)
-    with subprocess.Popen([fixture, "60"], stdout=subprocess.PIPE, text=True) as target:
-        try:
-            assert target.stdout.readline() == "ready\n"
-            done = world.attach(target, duration="500ms")
-        finally:
-            target.kill()
+    with ready(fixture, 300) as target:
+        done = world.attach(target, duration="500ms")
     assert re.search(rf"^  1 module could not be read: {re.escape(fixture)} \([a-z ,A-Z]+\)$",
                      done.stderr, re.M), done.stderr
     assert "in_spin" not in done.stdout and "[fixture-damaged]" in done.stdout, done.stdout
-    with world.running("states", 60) as target:
+    with world.running("states", 300) as target:
         assert "could not be read" not in world.attach(target, duration="500ms").stderr
 
 
@@ -613,7 +608,7 @@ def debuginfod(world, name, hangs=False):
         def do_GET(self):
             asked.append(self.path)
             if hangs:
-                ended.wait(60)
+                ended.wait()
             if self.path != f"/buildid/{build_id}/debuginfo":
                 self.send_error(404)
                 return
@@ -633,15 +628,13 @@ def debuginfod(world, name, hangs=False):
                        DEBUGINFOD_CACHE_PATH=world.path(name + ".cache"))
     for variable in "http_proxy", "https_proxy", "DEBUGINFOD_PROGRESS":
         environment.pop(variable, None)
-    with subprocess.Popen([fixture, "60"], stdout=subprocess.PIPE, text=True) as target:
-        try:
-            assert target.stdout.readline() == "ready\n"
+    try:
+        with ready(fixture, 300) as target:
             yield target, environment, build_id, asked
-        finally:
-            target.kill()
-            ended.set()
-            server.shutdown()
-            server.server_close()
+    finally:
+        ended.set()
+        server.shutdown()
+        server.server_close()
 
 
 def need_libdebuginfod():
@@ -662,10 +655,9 @@ def test_debug_info_is_fetched_where_that_is_asked_for(world):
 def test_a_server_that_hangs_is_given_up(world):
     need_libdebuginfod()
     with debuginfod(world, "hanging", hangs=True) as (target, environment, _, asked):
-        begin = time.monotonic()
+        # The server answers when this is over.
         done = world.attach(target, "--debuginfod=1s", duration="300ms", env=environment)
         assert asked and "in_spin" not in done.stdout
-        assert time.monotonic() - begin < 30, "the server would have waited for a minute"
 
 
 def test_progress_of_fetching_is_shown_on_a_terminal(world):
@@ -675,7 +667,7 @@ def test_progress_of_fetching_is_shown_on_a_terminal(world):
         try:
             subprocess.run([world.program, "attach", "-p", str(target.pid), "-d", "300ms", "--debuginfod=2s", "-o",
                             world.path("shown.folded")], stdin=subprocess.DEVNULL, stderr=end, env=environment,
-                           check=True, timeout=60)
+                           check=True, timeout=HANGS_S)
             assert b"fetching debug info of fixture-shown: 0 %" in os.read(terminal, 65536)
         finally:
             os.close(terminal)

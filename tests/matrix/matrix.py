@@ -27,10 +27,12 @@ import configurations  # noqa: E402
 import disagreements  # noqa: E402
 import stacks  # noqa: E402
 
-READY_S = 60
+READY_S = 200
+BUILD_S = 600  # with Go's own library, where others have the CPUs
 SPUN_NS = 1000000  # of its time: a thread that spins has come to where it does, one that has said
                    # that it is ready has gone to sleep
-ROUNDS_MAX = 5
+ROUNDS_MAX = 15
+ROUND_MS_MAX = 1600
 NOT_STOPPED = "[truncated: thread not stopped in time]"
 NOT_KNOWN = "[truncated: frame pointer not known"
 
@@ -76,7 +78,7 @@ def build(configuration, directory):
     for command in configuration.commands:
         words = [word.replace("@", path) for word in command]
         done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                              timeout=120, cwd=os.path.join(HERE, "programs"),
+                              timeout=BUILD_S, cwd=os.path.join(HERE, "programs"),
                               env=configurations.environment(directory))
         if done.returncode:
             raise RuntimeError(f"{' '.join(words)}: {done.stdout}")
@@ -96,12 +98,12 @@ def whole_ones(found):
 
 
 def sample(fgprof, target, configuration):
-    """({tid: [stack, ...]}, {tid: name}) by fgprof-c. Where there are many threads that run, one may
-    come off badly."""
+    """({tid: [stack, ...]}, {tid: name}) by fgprof-c. Where there are many threads that run, and
+    others who go before them, one may come off badly: until it has had its turn."""
     tids = set(map(int, os.listdir(f"/proc/{target.pid}/task")))
     for round_number in range(ROUNDS_MAX):
         found, names = stacks.of_fgprof(fgprof, target.pid, *configuration.options,
-                                        duration=f"{100 << round_number}ms")
+                                        duration=f"{min(100 << round_number, ROUND_MS_MAX)}ms")
         found = {tid: whole_ones(counts) for tid, counts in found.items()}
         if all(found.get(tid) for tid in tids):
             break

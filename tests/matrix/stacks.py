@@ -6,6 +6,8 @@ import os
 import re
 import subprocess
 
+# Ends what hangs.
+HANGS_S = 300
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 # Leaf first. The address is where the frame's code is looked up; line 0: not known; kind is gdb's;
@@ -30,7 +32,7 @@ def demangled(names):
     """{mangled: as people write it}, without parameters."""
     names = sorted(names)
     out = subprocess.run(["c++filt", "--no-params", "--no-verbose"], input="\n".join(map(without_parameters, names)),
-                         stdout=subprocess.PIPE, text=True, timeout=60, check=True).stdout
+                         stdout=subprocess.PIPE, text=True, timeout=HANGS_S, check=True).stdout
     return dict(zip(names, out.splitlines()))
 
 
@@ -38,7 +40,7 @@ def demangled(names):
 STOP_FOR_GOOD = "python import os, signal; os.kill(gdb.selected_inferior().pid, signal.SIGSTOP)"
 
 
-def of_gdb(pid, program=None, commands=(), timeout_s=30):
+def of_gdb(pid, program=None, commands=()):
     """({tid: [Frame, ...]}, files). The program is a file that stands for the process's own; with
     the commands gdb brings the process to where it is to be looked at, and leaves it there."""
     settings = ["set print demangle off", "set backtrace past-main on",
@@ -49,7 +51,7 @@ def of_gdb(pid, program=None, commands=(), timeout_s=30):
          *(word for command in settings for word in ("-ex", command)),
          "-x", os.path.join(HERE, "gdb_frames.py"), *(["-ex", STOP_FOR_GOOD] if commands else [])],
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        timeout=timeout_s)
+        timeout=HANGS_S)
     lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     if len(lines) < 2:
         raise RuntimeError(f"gdb says nothing of {pid}: {done.stdout}{done.stderr}")
@@ -84,7 +86,7 @@ def of_fgprof(program, pid, *options, duration="100ms"):
     done = subprocess.run([program, "attach", "-p", str(pid), "-d", duration, "--threads=tid", "-f",
                            "text", "--no-demangle", *map(str, options)],
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, text=True, timeout=60)
+                          stderr=subprocess.PIPE, text=True, timeout=HANGS_S)
     if done.returncode:
         raise RuntimeError(done.stderr)
     stacks, names = collections.defaultdict(collections.Counter), {}
@@ -124,7 +126,7 @@ class Aliases:
         sets = collections.defaultdict(set)
         for table in ([], ["-D"]):
             out = subprocess.run(["nm", "--defined-only", *table, path], stdout=subprocess.PIPE,
-                                 stderr=subprocess.DEVNULL, text=True, timeout=60).stdout
+                                 stderr=subprocess.DEVNULL, text=True, timeout=HANGS_S).stdout
             for line in out.splitlines():
                 words = line.split()
                 if len(words) == 3:

@@ -16,7 +16,7 @@ static __attribute__((noinline)) long call_both(void)
 int main(void)
 {
     volatile long sum = 0;
-    alarm(300);
+    alarm(900);
     puts("ready");
     fflush(stdout);
     while (!may_go)

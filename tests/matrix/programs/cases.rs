@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 static ARRIVED: AtomicUsize = AtomicUsize::new(0);
-const LIMIT: Duration = Duration::from_secs(300);
+const LIMIT: Duration = Duration::from_secs(900);
 
 #[inline(never)]
 fn stay(spins: bool) {

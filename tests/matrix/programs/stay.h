@@ -21,7 +21,7 @@
 #endif
 
 /* Only ends what nobody ended. */
-#define STAY_LIMIT_S 300
+#define STAY_LIMIT_S 900
 
 struct place {
     const char *name;

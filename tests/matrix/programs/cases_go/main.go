@@ -64,5 +64,5 @@ func main() {
 		time.Sleep(time.Millisecond)
 	}
 	fmt.Println("ready")
-	time.Sleep(300 * time.Second)
+	time.Sleep(900 * time.Second)
 }
