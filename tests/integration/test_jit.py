@@ -43,6 +43,11 @@ def remove_maps(name):
                 os.unlink(path)
 
 
+def ticks_late(stderr):
+    """For so many the machine stalled: their time goes to the next sample, of what ran then."""
+    return int(re.search(r"(\d+) late", stderr)[1])
+
+
 def count_of(stacks, name):
     return sum(count for stack, count in stacks.items() if name in stack)
 
@@ -53,9 +58,8 @@ def test_replaced_code_has_both_names(world):
     total = sum(stacks.values())
     first = count_of(stacks, "first function_[j]")
     second = count_of(stacks, "second function_[j]")
-    # Half of the time each; but for a tick or two, in which the change was not seen yet, and for
-    # what the machine stalled: the time of late ticks goes to the next sample.
-    late = int(re.search(r"(\d+) late", done.stderr)[1])
+    # Half of the time each; but for a tick or two, in which the change was not seen yet.
+    late = ticks_late(done.stderr)
     assert abs(first - second) < 0.2 * total + 2 * late and first + second > 0.9 * total, (stacks, done)
     whole = [stack for stack in stacks if stack[-1].endswith("function_[j]")]
     assert whole and all(stack[0] == "_start" and stack[-2] == "run_generated" for stack in whole), stacks
@@ -94,8 +98,9 @@ def test_a_jitdump_with_lines(world):
                  if re.fullmatch(r"moving function \(made\.lua:[78]\)_\[j\]", stack[-1]))
     other = count_of(stacks, "other function_[j]")
     # A quarter of the time, a quarter, and half.
-    assert abs(moving - 0.75 * total) < 0.1 * total, stacks
-    assert abs(other - 0.25 * total) < 0.1 * total, stacks
+    room = 0.1 * total + ticks_late(done.stderr)
+    assert abs(moving - 0.75 * total) < room and abs(other - 0.25 * total) < room, (stacks, done)
+    assert moving + other > 0.9 * total, (stacks, done)
 
 
 def test_jit_in_pprof(world):
@@ -126,7 +131,7 @@ def test_perf_map_of_a_pid_namespace(world):
     # With a /tmp of its own, so that the file is there alone; it is process 1 there.
     command = ["unshare", "-p", "-f", "-m", "--mount-proc", "sh", "-c",
                f"exec 9<{world.fixture('jit')}; mount -t tmpfs none /tmp || exit 9; "
-               "exec /proc/self/fd/9 60 replaced"]
+               "exec /proc/self/fd/9 600 replaced"]
     if os.geteuid() != 0:
         raise Skip("namespaces need root")
     target = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -140,8 +145,10 @@ def test_perf_map_of_a_pid_namespace(world):
         target.kill()
         target.communicate()
     assert done.returncode == 0, done.stderr
-    stacks = folded(done.stdout)
-    assert count_of(stacks, "first function_[j]") > 0.8 * sum(stacks.values()), stacks
+    # From when it has generated its code.
+    stacks = {stack: count for stack, count in folded(done.stdout).items()
+              if has(stack, "run_generated")}
+    assert stacks and count_of(stacks, "first function_[j]") > 0.8 * sum(stacks.values()), done
 
 
 def profile_node(world, *flags, run=False, options=()):
@@ -152,9 +159,9 @@ def profile_node(world, *flags, run=False, options=()):
     with open(script, "w") as file:
         file.write(JIT_SCRIPT)
     if run:
-        done = world.fgprof("run", *options, "--", "node", *flags, script, "2", cwd=world.directory)
+        done = world.fgprof("run", *options, "--", "node", *flags, script, "4", cwd=world.directory)
     else:
-        target = subprocess.Popen(["node", *flags, script, "30"], stdout=subprocess.PIPE, text=True,
+        target = subprocess.Popen(["node", *flags, script, "300"], stdout=subprocess.PIPE, text=True,
                                   cwd=world.directory)
         try:
             assert target.stdout.readline() == "ready\n"
@@ -254,9 +261,11 @@ def test_java_perf_map(world):
 
 
 def test_java_without_frame_pointers(world):
-    target = subprocess.Popen(["java", "-XX:CompileCommand=quiet",
+    # Compiled at the first call, and for good: what is compiled after jcmd's map has no name.
+    target = subprocess.Popen(["java", "-Xcomp", "-XX:-TieredCompilation", "-XX:CompileCommand=quiet",
+                               "-XX:CompileCommand=compileonly,Busy.*",
                                "-XX:CompileCommand=dontinline,Busy.busyNamedMethod",
-                               "-cp", compiled_java(world), "Busy", "60"],
+                               "-cp", compiled_java(world), "Busy", "300"],
                               stdout=subprocess.PIPE, text=True)
     try:
         assert target.stdout.readline() == "ready\n"
