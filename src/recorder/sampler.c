@@ -1,6 +1,7 @@
 #include "recorder/sampler.h"
 #include "recorder/children.h"
 #include "recorder/recorder.h"
+#include "base/patience.h"
 #include "target/priority.h"
 
 #include <errno.h>
@@ -257,13 +258,13 @@ static int sample_until_end(struct fgprof_recorder *recorder, int timer_fd, int 
  * (exit_ptrace in ptrace.c). */
 static int finish(struct fgprof_recorder *recorder)
 {
-    uint64_t begin_ns = monotonic_ns();
+    struct patience patience = {FINISH_WAIT_NS, monotonic_ns()};
     int err = 0;
     for (size_t i = 0; i < recorder->target_count && !err; i++)
         err = target_begin_round(recorder->targets[i]);
     if (!err)
         err = continue_rounds(recorder);
-    while (!err && any_pending(recorder) && monotonic_ns() - begin_ns < FINISH_WAIT_NS) {
+    while (!err && any_pending(recorder) && patience_lasts(&patience, monotonic_ns())) {
         struct timespec nap = {0, COLLECT_PERIOD_NS};
         clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, NULL);
         err = continue_rounds(recorder);
