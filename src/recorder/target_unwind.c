@@ -13,7 +13,6 @@
 #define OTHER_STACK_BYTES (32u << 10)
 #define OTHER_STACK_BYTES_MAX (1u << 20)
 #define OTHER_STACK_BYTES_BELOW (4u << 10)
-#define OTHER_STACK_MISSES_MAX 8 /* in a row */
 
 /* Sizes the next copy by what this one needed, with some room. */
 static void adjust_stack_limit(struct thread *thread, size_t used)
@@ -32,6 +31,21 @@ static bool is_proof(const struct stack *stack)
     return stack->cut == STACK_WHOLE || stack->cut == STACK_CUT_AT_MAX_DEPTH;
 }
 
+/* Whether to look for another stack at this tick. Where that has been in vain from about the same
+ * place, it is tried at ever fewer ticks: a damaged stack leads anywhere, and each try stops a
+ * thread that runs. From another place it may lead to the end: one that was in a signal handler has
+ * left it. */
+static bool may_look_elsewhere(struct thread *thread, uint64_t sp)
+{
+    if (thread->other_stack_tick != thread->looked_tick) {
+        bool is_near = sp - thread->other_stack_from + OTHER_STACK_BYTES < 2 * OTHER_STACK_BYTES;
+        thread->other_stack_misses = is_near ? thread->other_stack_misses + 1 : 1;
+        thread->other_stack_tick = thread->looked_tick;
+        thread->other_stack_from = sp;
+    }
+    return (thread->other_stack_misses & (thread->other_stack_misses - 1)) == 0;
+}
+
 /* The stack goes on at `address`, in another mapping: what is around there is to be copied too.
  * Returns whether that is likely to help: a damaged stack leads anywhere. */
 static bool find_other_stack(struct target *target, struct thread *thread, uint64_t address)
@@ -40,7 +54,7 @@ static bool find_other_stack(struct target *target, struct thread *thread, uint6
     const struct stack_area *area = stack_areas_find(&target->stack_areas, address);
     if (!area && target_space_refresh_areas(target))
         area = stack_areas_find(&target->stack_areas, address);
-    if (!area || ++thread->other_stack_misses > OTHER_STACK_MISSES_MAX)
+    if (!area || !may_look_elsewhere(thread, registers_sp(&target->snapshot->registers)))
         return false;
     uint64_t room = address > area->start ? address - area->start : 0;
     uint64_t start = address - (room < OTHER_STACK_BYTES_BELOW ? room : OTHER_STACK_BYTES_BELOW);

@@ -35,9 +35,11 @@ struct thread {
     unsigned tries;                 /* to take its snapshot, since that look */
     bool has_endless_stack;         /* no copy of its stack was long enough */
     struct stack_place other_stack; /* where it went on from, when its stack was last unwound */
-    unsigned other_stack_misses;    /* how often in a row a copy of it did not help */
-    size_t stack_limit;             /* how much of its stack to copy, from what it used last */
-    bool must_stop;                 /* though it sleeps: to learn the frame pointer of its site */
+    /* At how many ticks in a row no copy of it helped, from about the same stack pointer: */
+    unsigned other_stack_misses;
+    uint64_t other_stack_from, other_stack_tick; /* that, and the last of them */
+    size_t stack_limit; /* how much of its stack to copy, from what it used last */
+    bool must_stop;     /* though it sleeps: to learn the frame pointer of its site */
     struct site_keys site;
     struct blocked blocked; /* where that is */
     bool needs_stop;        /* is to be stopped: it was found running by a look that said: */

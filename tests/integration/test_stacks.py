@@ -54,6 +54,17 @@ def test_threads_on_another_stack(world):
     assert not any("[truncated" in frame for stack in stacks for frame in stack), stacks
 
 
+def test_a_stack_that_could_not_be_followed_is_forgotten(world):
+    """Three stacks in a row are more than are copied; two are not, also of a thread that was seen
+    with three before."""
+    done = world.fgprof("run", "--", world.fixture("nested"), 3)
+    of_first = {stack: count for stack, count in folded(done.stdout).items()
+                 if "in_first_handler" in stack and "in_second_handler" not in stack}
+    right = sum(count for stack, count in of_first.items()
+                if has(stack, "_start", "main", "interrupted", "handle_first", "in_first_handler"))
+    assert right and right >= 0.9 * sum(of_first.values()), done
+
+
 def test_no_frame_of_the_profiler(world):
     for _ in range(10):
         done = world.fgprof("run", "-F", 1000, "--lines", "--", world.fixture("states"), 0.05)
