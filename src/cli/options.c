@@ -63,8 +63,37 @@ static const struct cli_option *find(int code, enum cli_command command)
     return NULL;
 }
 
+static bool is_abbreviation(const char *word, const struct option *option)
+{
+    return strncmp(word, "--", 2) == 0 &&
+           strncmp(word + 2, option->name, strcspn(word + 2, "=")) == 0;
+}
+
+/* Of a word that is no option: whether several begin so; then says which. */
+static bool complain_ambiguous(const struct getopt_tables *tables, const char *word)
+{
+    const struct option *option, *first = NULL;
+    size_t matches = 0;
+    for (option = tables->options; option->name; option++) {
+        if (!is_abbreviation(word, option))
+            continue;
+        first = first ? first : option;
+        matches++;
+    }
+    if (matches < 2)
+        return false;
+    fprintf(stderr, "fgprof-c: '%s' may be --%s", word, first->name);
+    for (option = first + 1; option->name; option++) {
+        if (is_abbreviation(word, option))
+            fprintf(stderr, "%s --%s", --matches == 1 ? " or" : ",", option->name);
+    }
+    fprintf(stderr, ": write more of it\n");
+    return true;
+}
+
 /* Says what getopt_long did not like. */
-static bool complain_option(const struct cli_options *options, int code, const char *word)
+static bool complain_option(const struct cli_options *options, const struct getopt_tables *tables,
+                            int code, const char *word)
 {
     const struct cli_option *option = find(optopt, options->command);
     const char *name = options->command_name;
@@ -77,7 +106,7 @@ static bool complain_option(const struct cli_options *options, int code, const c
     else if (optopt)
         fprintf(stderr, "fgprof-c: %s has no option '-%c': see fgprof-c %s --help\n", name, optopt,
                 name);
-    else
+    else if (!complain_ambiguous(tables, word))
         fprintf(stderr, "fgprof-c: %s has no option '%s': see fgprof-c %s --help\n", name, word,
                 name);
     return false;
@@ -95,7 +124,7 @@ static enum parse_result parse_options(int argc, char **argv, struct cli_options
             code == '?' || code == ':' ? NULL : find(code, options->command);
         bool ok = true;
         if (!option)
-            ok = complain_option(options, code, argv[optind - 1]);
+            ok = complain_option(options, &tables, code, argv[optind - 1]);
         else if (option->set)
             ok = option->set(options, optarg);
         else
