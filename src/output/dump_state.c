@@ -85,6 +85,8 @@ static void append_file(struct text_buffer *buffer, const struct wait_facts *fac
     const struct call_target *target = &facts->target;
     if (facts->has_fd)
         append_format(buffer, " fd %d", facts->fd);
+    else if (target->kind == CALL_POLL && !target->count)
+        text_append(buffer, " of no fd"); /* to sleep, or all of its entries are ignored */
     if (facts->file) {
         text_append(buffer, " ");
         text_append_name(buffer, facts->file);

@@ -9,7 +9,7 @@ enum call_kind {
     CALL_OTHER,
     CALL_FUTEX,
     CALL_FILE,    /* on the descriptor `fd` */
-    CALL_POLL,    /* on `count` descriptors, of struct pollfd at `address` */
+    CALL_POLL,    /* on `count` entries, of struct pollfd at `address` */
     CALL_SLEEP,   /* for the struct timespec at `address` */
     CALL_PROCESS, /* for the child `process`; -1: any */
 };

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #define STATUS_BYTES 8192
+#define POLL_ENTRIES_MAX 256   /* of one call are looked at */
 #define SLEEP_MAX_S 1000000000 /* more is for ever, and would not fit */
 
 int wait_list_add(struct wait_list *list, const struct wait_facts *facts)
@@ -62,14 +63,23 @@ static int read_file(struct wait_facts *facts, int fd)
     return facts->file ? 0 : -ENOMEM;
 }
 
-/* Of several, the first. */
+/* Of several, the first. Entries whose descriptor is negative are ignored (poll(2)): programs take
+ * one out of their list so. */
 static int read_poll(struct wait_facts *facts)
 {
-    struct pollfd first;
-    if (!facts->target.count ||
-        memory_read(facts->tid, facts->target.address, &first, sizeof first) != sizeof first)
-        return 0;
-    return read_file(facts, first.fd);
+    struct pollfd entries[POLL_ENTRIES_MAX];
+    uint64_t *count = &facts->target.count;
+    size_t wanted = *count < POLL_ENTRIES_MAX ? (size_t)*count : POLL_ENTRIES_MAX;
+    size_t bytes =
+        memory_read(facts->tid, facts->target.address, entries, wanted * sizeof *entries);
+    int first = -1;
+    for (size_t i = bytes / sizeof *entries; i-- > 0;) {
+        if (entries[i].fd < 0)
+            (*count)--;
+        else
+            first = entries[i].fd;
+    }
+    return first < 0 ? 0 : read_file(facts, first);
 }
 
 static void read_sleep(struct wait_facts *facts)

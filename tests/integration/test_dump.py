@@ -108,6 +108,7 @@ def test_what_threads_wait_for(world):
         "join": f'futex {address}, end of a thread: {tids["held"]} "held"',
         "pipe": r"read fd \d+ pipe:\[\d+\]",
         "poll": r"poll fd \d+ pipe:\[\d+\] and 1 more",
+        "poll-ignored": "poll of no fd",
         "epoll": r"epoll_wait fd \d+ anon_inode:\[eventpoll\]",
         "accept": r"accept fd \d+ socket:\[\d+\] tcp 127\.0\.0\.1:\d+ listening",
         "recv": r"recvfrom fd \d+ socket:\[\d+\] tcp 127\.0\.0\.1:\d+ -> 127\.0\.0\.1:\d+",
