@@ -254,10 +254,37 @@ def check_table(page):
     assert "running" in page.browser.text("#legend")
 
 
+# The contrast of the text of the lowest rows with what is under it (WCAG 2.2, "contrast ratio"): of
+# the pixel that is seen most with the one that differs most, which is within a letter's stroke.
+CONTRASTS = """
+const graph = document.querySelector('#graph'), canvas = graph.querySelector('canvas');
+const linear = v => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
+const luminance = ([r, g, b]) =>
+  0.2126 * linear(r / 255) + 0.7152 * linear(g / 255) + 0.0722 * linear(b / 255);
+const copy = document.createElement('canvas').getContext('2d', {willReadFrequently: true});
+copy.canvas.width = canvas.width; copy.canvas.height = canvas.height;
+copy.drawImage(canvas, 0, 0);
+return [0, 1, 2].map(row => {
+  const {data} = copy.getImageData(2, canvas.height - 18 * (row + 1) + 2, 60, 13), count = new Map();
+  for (let i = 0; i < data.length; i += 4) {
+    const key = data.slice(i, i + 3).join();
+    count.set(key, (count.get(key) || 0) + 1);
+  }
+  const pixels = [...count].sort((a, b) => b[1] - a[1]).map(([key]) => luminance(key.split(',')));
+  return Math.max(...pixels.map(
+    v => (Math.max(v, pixels[0]) + 0.05) / (Math.min(v, pixels[0]) + 0.05)));
+});
+"""
+
+
 def check_themes(page):
     grounds = set()
     for _ in range(3):
         grounds.add(page.browser.run("return getComputedStyle(document.body).backgroundColor"))
+        for text in "", "in_spin":  # then all the others are pale
+            page.search(text)
+            assert min(page.browser.run(CONTRASTS)) > 4.5, (text, page.browser.run(CONTRASTS))
+        page.search("")
         page.browser.click("#theme")
     assert len(grounds) == 2, grounds
 

@@ -1,4 +1,5 @@
-// Colours: a thread that runs is warm, one that waits is cool.
+// Colours: a thread that runs is warm, one that waits is cool. Each is so light or dark that text on
+// it has a contrast of 4.5 to 1 (WCAG 2.2, 1.4.3).
 
 function hashOf(text) {
   let hash = 2166136261; // FNV-1a
@@ -64,6 +65,7 @@ class Palette {
     this.text = isDark ? '#f2f2ee' : '#161614';
     this.found = isDark ? '#a32cc4' : '#e07bff';
     this.foundText = isDark ? '#ffffff' : '#161614';
+    this.otherText = isDark ? '#bcbcb6' : '#4e4e49'; // while something is searched
   }
 
   // `shade`, 0 to 1, tells neighbours of one hue apart; `share` is how much of the frame the hue
@@ -74,7 +76,7 @@ class Palette {
     let text = this.texts.get(key);
     if (text === undefined) {
       const vivid = saturation * (0.45 + 0.55 * shareStep / 8);
-      const light = this.isDark ? 27 + 9 * shadeStep / 8 : 80 - 10 * shadeStep / 8;
+      const light = this.isDark ? 23 + 6 * shadeStep / 8 : 80 - 10 * shadeStep / 8;
       text = `hsl(${hue} ${vivid.toFixed(0)}% ${light.toFixed(0)}%)`;
       this.texts.set(key, text);
     }

@@ -1,6 +1,7 @@
 // The graph on a canvas that is as large as what is seen of it.
 
 const ROW = 18, CHARACTER_PADDING = 4, NARROWEST_TEXT = 24;
+const OTHERS_ALPHA = 0.4; // of frames that are not found
 const FONT = '11.5px ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace';
 
 class Graph {
@@ -87,7 +88,7 @@ class Graph {
     const {context, width, height, layout} = this;
     context.fillStyle = this.palette.ground;
     context.fillRect(0, 0, width, height);
-    context.globalAlpha = this.found ? 0.45 : 1;
+    context.globalAlpha = this.found ? OTHERS_ALPHA : 1;
     for (let depth = 0; depth < this.model.tree.height; depth++) {
       const y = this.rowTop(depth) - this.top;
       if (y <= -ROW || y >= height)
@@ -102,19 +103,19 @@ class Graph {
   }
 
   drawBox({node, x, w, isBlock}, y) {
-    const {context, palette} = this;
-    const isFound = this.found !== null && this.found.isFound(node) && !isBlock;
+    const {context, palette, found} = this, alpha = context.globalAlpha;
+    const isFound = found !== null && found.isFound(node) && !isBlock;
     if (isFound)
       context.globalAlpha = 1;
     context.fillStyle = isFound ? palette.found : this.model.colourOf(node, palette);
     context.fillRect(x, y, w > 3 ? w - 1 : Math.max(w, 0.5), ROW - 1);
     if (w >= NARROWEST_TEXT && !isBlock) {
-      context.fillStyle = isFound ? palette.foundText : palette.text;
+      context.globalAlpha = 1; // pale is what is under the text
+      context.fillStyle = isFound ? palette.foundText : found ? palette.otherText : palette.text;
       this.drawText(this.model.labelOf(node), x + CHARACTER_PADDING, y + ROW - 5.5,
                     Math.min(w, this.width - x) - 2 * CHARACTER_PADDING);
     }
-    if (isFound)
-      context.globalAlpha = 0.45;
+    context.globalAlpha = alpha;
   }
 
   // Narrow frames that are found, or have found ones on them: a line each, one a pixel.
@@ -130,7 +131,7 @@ class Graph {
       if (x !== last && found.has(node, tree.end[node]))
         context.fillRect(last = x, y, 1, ROW - 1);
     });
-    context.globalAlpha = 0.45;
+    context.globalAlpha = OTHERS_ALPHA;
   }
 
   drawText(text, x, y, room) {
