@@ -1,8 +1,7 @@
 #include "recorder/sampler.h"
 #include "recorder/children.h"
 #include "recorder/recorder.h"
-#include "base/patience.h"
-#include "target/priority.h"
+#include "recorder/rounds.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -25,8 +24,6 @@
 #define WAIT_MIN_NS 20000
 /* How long who wants a copy waits for a moment at which no thread is being stopped. */
 #define COPY_PATIENCE_NS 250000000
-/* At the end, how long such threads are waited for. */
-#define FINISH_WAIT_NS 250000000
 
 static int open_timer(const struct recording *recording)
 {
@@ -48,15 +45,6 @@ static int open_timer(const struct recording *recording)
     return fd;
 }
 
-static bool any_pending(const struct fgprof_recorder *recorder)
-{
-    for (size_t i = 0; i < recorder->target_count; i++) {
-        if (recorder->targets[i]->stops.count)
-            return true;
-    }
-    return false;
-}
-
 /* A command's end is the end, whomever it has left behind. */
 static bool all_exited(const struct fgprof_recorder *recorder)
 {
@@ -70,16 +58,6 @@ static bool all_exited(const struct fgprof_recorder *recorder)
             return false;
     }
     return true;
-}
-
-static int continue_rounds(struct fgprof_recorder *recorder)
-{
-    int err = 0;
-    for (size_t i = 0; i < recorder->target_count && !err; i++)
-        err = target_continue_round(recorder->targets[i]);
-    if (!any_pending(recorder))
-        priority_run_as_others(&recorder->recording.runs_first);
-    return err;
 }
 
 /* The kernel says so by SIGCHLD when a thread that we trace has stopped (ptrace(2)), which this
@@ -159,7 +137,7 @@ static void serve_copy(struct fgprof_recorder *recorder, bool is_pending)
 static int await_tick(struct fgprof_recorder *recorder, int timer_fd, int signal_fd)
 {
     for (;;) {
-        bool is_pending = any_pending(recorder);
+        bool is_pending = rounds_are_pending(recorder);
         serve_copy(recorder, is_pending);
         struct pollfd files[FILE_COUNT] = {
             [FILE_TIMER] = {.fd = timer_fd, .events = POLLIN},
@@ -182,7 +160,7 @@ static int await_tick(struct fgprof_recorder *recorder, int timer_fd, int signal
         if (files[FILE_TIMER].revents && read(timer_fd, &expirations, sizeof expirations) > 0 &&
             (monotonic_ns() >= recorder->rest_until_ns || is_over(recorder)))
             return 1;
-        err = continue_rounds(recorder);
+        err = rounds_continue(recorder);
         if (err)
             return err;
     }
@@ -216,13 +194,13 @@ static int take_tick(struct fgprof_recorder *recorder)
         recorder->round_for_copy_ns = begin_ns;
     }
     /* First of all, who has stopped meanwhile is let go. */
-    err = continue_rounds(recorder);
+    err = rounds_continue(recorder);
     if (!err)
         err = children_find(recorder);
-    for (size_t i = 0; i < recorder->target_count && !err; i++)
-        err = target_begin_round(recorder->targets[i]);
     if (!err)
-        err = continue_rounds(recorder);
+        err = rounds_begin(recorder);
+    if (!err)
+        err = rounds_continue(recorder);
     children_close_exited(recorder);
     uint64_t end_ns = monotonic_ns();
     recorder->rest_until_ns = end_ns + REST_FACTOR * (end_ns - begin_ns);
@@ -253,29 +231,6 @@ static int sample_until_end(struct fgprof_recorder *recorder, int timer_fd, int 
     return err;
 }
 
-/* Threads whose ticks are outstanding get a last round, and some time to stop; those that do not
- * come are let go when this thread ends, which is when the kernel detaches whom it traces
- * (exit_ptrace in ptrace.c). */
-static int finish(struct fgprof_recorder *recorder)
-{
-    struct patience patience = {FINISH_WAIT_NS, monotonic_ns()};
-    int err = 0;
-    for (size_t i = 0; i < recorder->target_count && !err; i++)
-        err = target_begin_round(recorder->targets[i]);
-    if (!err)
-        err = continue_rounds(recorder);
-    while (!err && any_pending(recorder) && patience_lasts(&patience, monotonic_ns())) {
-        struct timespec nap = {0, COLLECT_PERIOD_NS};
-        clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, NULL);
-        err = continue_rounds(recorder);
-    }
-    for (size_t i = 0; i < recorder->target_count && !err; i++)
-        err = target_finish(recorder->targets[i]);
-    if (!err && recorder->recording.waits)
-        err = wait_list_read(recorder->recording.waits);
-    return err;
-}
-
 void *sampler_main(void *context)
 {
     struct fgprof_recorder *recorder = context;
@@ -292,7 +247,7 @@ void *sampler_main(void *context)
     if (signal_fd >= 0)
         close(signal_fd);
     recording->end_ns = monotonic_ns();
-    int finish_err = err ? 0 : finish(recorder);
+    int finish_err = err ? 0 : rounds_finish(recorder);
     reaper_forget_all(recording->reaper);
     recording->error = err ? err : finish_err;
     pthread_mutex_lock(&recorder->lock);

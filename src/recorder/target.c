@@ -112,7 +112,8 @@ static int look_at_all(struct target *target)
         if (place == threads->count)
             place = 0;
         struct thread *thread = &threads->items[place];
-        bool is_last_look = is_last && !thread->is_stopping && !thread->is_unwanted;
+        bool is_done = recording->waits && ledger_has_sample(&thread->ledger);
+        bool is_last_look = is_last && !thread->is_stopping && !thread->is_unwanted && !is_done;
         if (!is_due(recording, thread, tick) && !is_last_look)
             continue;
         if (++looks % LOOKS_BETWEEN_CLOCK == 0 && !is_last && monotonic_ns() >= until_ns) {
@@ -253,6 +254,17 @@ int target_continue_round(struct target *target)
             break;
     }
     return err;
+}
+
+bool target_lacks_sample(const struct target *target)
+{
+    for (size_t i = 0; target->space && i < target->threads.count; i++) {
+        const struct thread *thread = &target->threads.items[i];
+        if (thread_is_counted(thread) && !thread->is_stopping &&
+            !ledger_has_sample(&thread->ledger))
+            return true;
+    }
+    return false;
 }
 
 int target_finish(struct target *target)

@@ -83,6 +83,9 @@ int target_begin_round(struct target *target);
  * or -ENOMEM. */
 int target_continue_round(struct target *target);
 
+/* Of a dump: whether a thread was neither counted nor is being stopped for it. */
+bool target_lacks_sample(const struct target *target);
+
 /* At the end: settles what threads have not been counted for. */
 int target_finish(struct target *target);
 

@@ -131,7 +131,8 @@ static int find_deadlocks(struct fgprof_dump *dump)
     int err = waits_for && cycles ? 0 : -ENOMEM;
     for (size_t i = 0; i < count && !err; i++) {
         const struct dump_thread *thread = &dump->threads[i];
-        waits_for[i] = thread->facts->target.has_timeout ? WAITS_FOR_NOBODY : thread->owner;
+        bool may_end = thread->facts->target.has_timeout || thread->facts->has_gone_on;
+        waits_for[i] = may_end ? WAITS_FOR_NOBODY : thread->owner;
     }
     if (!err)
         dump->deadlock_count = deadlocks_find(waits_for, count, cycles);

@@ -214,17 +214,26 @@ static int compare_threads(const void *a, const void *b)
 int wait_list_read(struct wait_list *list)
 {
     int err = 0;
-    if (!list->count)
-        return 0;
-    qsort(list->items, list->count, sizeof *list->items, compare_threads);
-    for (size_t i = 0; i < list->count && !err; i++) {
+    for (size_t i = list->read_count; i < list->count && !err; i++) {
         list->items[i].inner_tid = inner_tid(&list->items[i]);
         err = read_target(&list->items[i]);
     }
-    for (size_t i = 0; i < list->count; i++) {
+    for (size_t i = list->read_count; i < list->count; i++) {
         if (list->items[i].has_arguments && has_moved(&list->items[i]))
             forget(&list->items[i]);
     }
+    list->read_count = list->count;
+    return err;
+}
+
+int wait_list_finish(struct wait_list *list)
+{
+    int err = wait_list_read(list);
+    if (err || !list->count)
+        return err;
+    qsort(list->items, list->count, sizeof *list->items, compare_threads);
+    for (size_t i = 0; i < list->count; i++)
+        list->items[i].has_gone_on = list->items[i].has_arguments && has_moved(&list->items[i]);
     for (size_t first = 0, end; first < list->count && !err; first = end) {
         for (end = first + 1; end < list->count; end++) {
             if (list->items[end].process_id != list->items[first].process_id)

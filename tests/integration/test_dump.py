@@ -9,7 +9,7 @@ import shutil
 import signal
 import subprocess
 
-from harness import (Skip, context_switches, status_field, threads_of, wait_for,
+from harness import (Skip, alone, context_switches, status_field, threads_of, wait_for,
                      wait_until_asleep)
 from servers import free_port, redis, serving
 from test_stacks import gdb_stacks, plain
@@ -201,6 +201,18 @@ def test_running_threads(world):
     assert len(spinning) == 2, threads
     for thread in spinning:
         assert thread["state"] in ("running", "runnable") and "futex" not in thread, thread
+
+
+@alone
+def test_many_that_want_one_cpu(world):
+    """Each is there with its stack, which can be read when it is its turn."""
+    with world.running("workers", 120, 100, 0) as target:
+        for thread in threads_of(target.pid):
+            os.sched_setaffinity(int(thread.split("/")[-1]), {min(os.sched_getaffinity(0))})
+        threads = dump_json(world, "-p", target.pid)["threads"]
+    assert len(threads) == 101
+    for thread in threads:
+        assert thread["tid"] == target.pid or "in_spin" in functions(thread), thread
 
 
 def test_groups(world):
