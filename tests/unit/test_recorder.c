@@ -4,18 +4,29 @@
 #include "recorder/recorder.h"
 
 #include <signal.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 
 #define RUNS_MAX 10
+#define RATE_HZ 500
+/* So many turns of the child, and ticks that were on time, make more runs than RUNS_MAX, however
+ * long it takes where others want the CPUs. */
+#define ENOUGH 100
 
-static _Noreturn void take_turns(void)
+struct child {
+    pid_t pid;
+    atomic_uint turns; /* that it has taken */
+};
+
+static _Noreturn void take_turns(struct child *child)
 {
     struct timespec nap = {0, 2000000};
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    alarm(30);
-    for (;;) {
+    alarm(100);
+    for (;; child->turns++) {
         uint64_t until_ns = monotonic_ns() + 2000000;
         while (monotonic_ns() < until_ns) {
         }
@@ -25,37 +36,59 @@ static _Noreturn void take_turns(void)
 
 static int set_up(void **state)
 {
-    pid_t child = fork();
-    if (child == 0)
-        take_turns();
-    *state = (void *)(intptr_t)child;
-    return child < 0;
+    struct child *child =
+        mmap(NULL, sizeof *child, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_true(child != MAP_FAILED);
+    pid_t pid = fork();
+    if (pid == 0)
+        take_turns(child);
+    child->pid = pid;
+    *state = child;
+    return pid < 0;
 }
 
 static int tear_down(void **state)
 {
-    pid_t child = (pid_t)(intptr_t)*state;
-    kill(child, SIGKILL);
-    return waitpid(child, NULL, 0) != child;
+    struct child *child = *state;
+    pid_t pid = child->pid;
+    munmap(child, sizeof *child);
+    kill(pid, SIGKILL);
+    return waitpid(pid, NULL, 0) != pid;
 }
 
-/* A recording of `child` whose timelines are full after so many runs. */
-static struct fgprof_profile *record(pid_t child, size_t runs_max)
-{
-    struct fgprof_options *options;
+/* A recording that goes on until there is enough. */
+struct part {
     struct fgprof_recorder *recorder;
+    const struct child *child;
+    unsigned turns_before;
+};
+
+static void end_once_there_is_enough(const struct fgprof_progress *progress, void *context)
+{
+    const struct part *part = context;
+    uint64_t ticks = progress->elapsed_ns * RATE_HZ / 1000000000u - progress->ticks_late;
+    if (ticks >= ENOUGH && part->child->turns - part->turns_before >= ENOUGH)
+        fgprof_recorder_stop(part->recorder);
+}
+
+/* A recording of the child whose timelines are full after so many runs. */
+static struct fgprof_profile *record(const struct child *child, size_t runs_max)
+{
+    struct part part = {.child = child, .turns_before = child->turns};
+    struct fgprof_options *options;
     struct fgprof_profile *profile;
     assert_int_equal(fgprof_options_new(&options), 0);
-    assert_int_equal(fgprof_options_set_rate(options, 500), 0);
-    assert_int_equal(fgprof_options_set_duration_ns(options, 700000000), 0);
+    assert_int_equal(fgprof_options_set_rate(options, RATE_HZ), 0);
+    assert_int_equal(fgprof_options_set_duration_ns(options, 60000000000), 0);
+    assert_int_equal(fgprof_options_set_progress(options, end_once_there_is_enough, &part), 0);
     assert_int_equal(fgprof_options_set_timeline(options, true), 0);
-    assert_int_equal(fgprof_recorder_new(options, &recorder), 0);
+    assert_int_equal(fgprof_recorder_new(options, &part.recorder), 0);
     fgprof_options_free(options);
-    assert_int_equal(recorder->recording.timeline.runs_max, TIMELINE_RUNS_MAX);
-    recorder->recording.timeline.runs_max = runs_max;
-    assert_int_equal(fgprof_recorder_attach(recorder, child), 0);
-    assert_int_equal(fgprof_recorder_run(recorder, &profile), 0);
-    fgprof_recorder_free(recorder);
+    assert_int_equal(part.recorder->recording.timeline.runs_max, TIMELINE_RUNS_MAX);
+    part.recorder->recording.timeline.runs_max = runs_max;
+    assert_int_equal(fgprof_recorder_attach(part.recorder, child->pid), 0);
+    assert_int_equal(fgprof_recorder_run(part.recorder, &profile), 0);
+    fgprof_recorder_free(part.recorder);
     return profile;
 }
 
@@ -87,7 +120,7 @@ static char *written(const struct fgprof_profile *profile)
 
 static void test_a_timeline_holds_what_was_sampled(void **state)
 {
-    struct fgprof_profile *profile = record((pid_t)(intptr_t)*state, TIMELINE_RUNS_MAX);
+    struct fgprof_profile *profile = record(*state, TIMELINE_RUNS_MAX);
     assert_true(profile->run_count > RUNS_MAX);
     assert_int_equal(fgprof_profile_summary(profile)->timeline_lost_ns, 0);
     assert_int_equal(shown_ns(profile), sampled_ns(profile));
@@ -100,7 +133,7 @@ static void test_a_timeline_holds_what_was_sampled(void **state)
 /* Counting goes on. */
 static void test_a_full_timeline_ends_and_says_so(void **state)
 {
-    struct fgprof_profile *profile = record((pid_t)(intptr_t)*state, RUNS_MAX);
+    struct fgprof_profile *profile = record(*state, RUNS_MAX);
     const struct fgprof_summary *summary = fgprof_profile_summary(profile);
     assert_true(profile->run_count <= RUNS_MAX);
     assert_true(summary->timeline_lost_ns > 0);
