@@ -92,7 +92,8 @@ static void give_up_old_ids(struct family *family, uint64_t now_ns)
         surplus++;
     if (!surplus)
         return;
-    family->given_up_pid = family->unseen_ids[surplus - 1].pid;
+    if (family->unseen_ids[surplus - 1].pid > family->given_up_pid)
+        family->given_up_pid = family->unseen_ids[surplus - 1].pid;
     family->unseen_count -= surplus;
     memmove(family->unseen_ids, family->unseen_ids + surplus,
             family->unseen_count * sizeof *family->unseen_ids);

@@ -205,9 +205,12 @@ static void test_ids_that_stay_unseen_are_given_up(void **state)
     assert_int_equal(family_look(&family, listed_ns + 301), 0);
     assert_null(unseen(&family, first));
     assert_in_range(family.unseen_count, 1, 128 + family.last_pid - last_before);
+    pid_t nobody = brief();
     assert_int_equal(family_look(&family, listed_ns + 2000000000u), 0);
     assert_null(unseen(&family, last));
-    /* Whom a listing finds with such an id shows nothing of the order of ids. */
+    assert_non_null(unseen(&family, nobody));
+    /* Whom a listing finds with such an id shows nothing of the order of ids; also where one that
+     * was given out before is given up by then. */
     pid_t child = born(NULL);
     family.last_pid = family.given_up_pid = child;
     uint64_t later_ns = family.listed_ns + 1000000000u + 100 * family.listing_ns;
