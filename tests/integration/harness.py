@@ -129,7 +129,8 @@ def has(stack, *names):
 
 
 def wait_for(condition, what, seconds=60):
-    """Waits until the condition is true, and fails where it does not become so."""
+    """Waits until the condition is true, and fails where it does not become so: far later than it
+    takes, as a busy machine may be ten times slower."""
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, f"waited in vain for {what}"
@@ -155,25 +156,35 @@ def threads_of(pid):
     return [f"{pid}/task/{tid}" for tid in os.listdir(f"/proc/{pid}/task")]
 
 
+def status(pid):
+    """{key: value} of its status, which is read once."""
+    return {key: value.strip() for key, value in
+            (line.split(":", 1) for line in open(f"/proc/{pid}/status"))}
+
+
+def switches_in(fields):
+    return sum(int(fields[key]) for key in ("voluntary_ctxt_switches",
+                                            "nonvoluntary_ctxt_switches"))
+
+
 def context_switches(pid):
     """{thread: how often it was switched out}."""
-    return {thread: sum(int(status_field(thread, key)) for key in
-                        ("voluntary_ctxt_switches", "nonvoluntary_ctxt_switches"))
-            for thread in threads_of(pid)}
+    return {thread: switches_in(status(thread)) for thread in threads_of(pid)}
 
 
 def wait_until_asleep(*pids, but=()):
     """Waits until all threads sleep, each where it stays and not on its way there; those of the names
     `but` compute."""
-    def sleepers(pid):
-        return [thread for thread in threads_of(pid) if status_field(thread, "Name") not in but]
+    def sleepers():
+        """{thread: how often it was switched out}; one that does not sleep has None."""
+        threads = {thread: status(thread) for pid in pids for thread in threads_of(pid)}
+        return {thread: switches_in(fields) if fields["State"][0] == "S" else None
+                for thread, fields in threads.items() if fields["Name"] not in but}
 
     def are_still():
-        before = [context_switches(pid) for pid in pids]
+        before = sleepers()
         time.sleep(0.1)
-        after = [context_switches(pid) for pid in pids]
-        return all(status_field(thread, "State")[0] == "S" and old.get(thread) == new.get(thread)
-                   for pid, old, new in zip(pids, before, after) for thread in sleepers(pid))
+        return None not in before.values() and sleepers() == before
     wait_for(are_still, "sleep")
 
 

@@ -2,6 +2,8 @@
 
 import re
 
+from harness import wait_until_asleep
+
 # Where frames are is known to the canvas alone; the tooltip says what is under the mouse.
 BOX = "const b = document.querySelector('#graph canvas').getBoundingClientRect();"
 ROW = 18
@@ -78,7 +80,9 @@ def threads(text):
 
 
 def record(world, fixture, *arguments, ending="html"):
+    """Of a fixture whose threads are where they are to be."""
     path = world.path(f"{fixture}.{ending}")
     with world.running(fixture, *arguments) as target:
+        wait_until_asleep(target.pid, but=("spinning",))
         world.attach(target, "-q", "-o", path, duration="1s")
     return path

@@ -94,7 +94,8 @@ def test_diff_has_both_counts(world):
 
 
 def test_flamegraph_paints_a_diff(world):
-    before, after = kept(world), kept(world, "short", "400ms")
+    # The one stays longer where the machine makes a pause of seconds in the other.
+    before, after = kept(world, "long", "4s"), kept(world, "short", "400ms")
     path = world.path("painted.folded")
     red, blue = r'fill="rgb\(255,(\d+),\1\)"', r'fill="rgb\((\d+),\1,255\)"'
     for pair, wanted, other in (((before, after), blue, red), ((after, before), red, blue)):

@@ -6,7 +6,7 @@ import os
 import re
 import subprocess
 
-from harness import Skip, folded, tool
+from harness import Skip, folded, tool, wait_until_asleep
 
 # Of Debian's golang-github-google-pprof-dev.
 SCHEMA = "/usr/share/gocode/src/github.com/google/pprof/proto"
@@ -24,8 +24,12 @@ def profiles(world):
 
 def test_format_follows_the_files_ending(world):
     with world.running("states", 60) as target:
-        for ending, begin in ((".folded", b"_"), (".collapsed", b"_"), (".txt", b"wallclock profile"),
-                              (".pb.gz", b"\x1f\x8b"), (".pprof", b"\x1f\x8b")):
+        for ending in ".folded", ".collapsed":
+            path = world.path("ending" + ending)
+            world.attach(target, "-q", "-o", path, duration="100ms")
+            assert folded(open(path).read()), ending
+        for ending, begin in ((".txt", b"wallclock profile"), (".pb.gz", b"\x1f\x8b"),
+                              (".pprof", b"\x1f\x8b")):
             path = world.path("ending" + ending)
             world.attach(target, "-q", "-o", path, duration="100ms")
             assert open(path, "rb").read().startswith(begin), ending
@@ -64,7 +68,7 @@ def test_pprof_is_told_what_is_known_of_each_file(world):
         target = subprocess.Popen([program, "30", *arguments], stdout=subprocess.PIPE)
         try:
             assert target.stdout.readline() == b"ready\n"
-            world.attach(target, "-o", path, duration="200ms")
+            world.attach(target, "-o", path, duration="1s")
         finally:
             target.kill()
             target.communicate()
@@ -156,7 +160,8 @@ def renamed(recording, old, new):
 def test_pprof_reads_the_longest_lines_of_text(world):
     """Its scanner takes none of 64 KiB: neither a deep stack nor a name may make one."""
     recording, text = world.path("long.fgprof"), world.path("long.txt")
-    with world.running("deep", 30, 8000) as target:
+    with world.running("deep", 60, 8000) as target:
+        wait_until_asleep(target.pid)
         world.attach(target, "--max-depth", 10000, "-o", recording, duration="200ms")
     renamed(recording, b"fixture-deep", b'"\x01' * 40000)
     done = world.fgprof("convert", recording, "-o", text)
@@ -184,7 +189,10 @@ def test_folded_is_sorted_and_root_first(world):
     lines = open(profiles(world)[".folded"], "rb").read().splitlines()
     assert lines == sorted(lines)
     for line in lines:
-        assert line.startswith((b"_start;", b"__clone3;", b"clone;", b"__clone")), line
+        # What a thread ran while it could not be stopped has no root.
+        is_of_none = re.fullmatch(rb"\[truncated: thread not stopped in time\] \d+", line)
+        assert is_of_none or line.startswith((b"_start;", b"__clone3;", b"clone;", b"__clone")), line
+    assert len(lines) >= 5, lines
 
 
 def test_a_device_is_written_directly(world):

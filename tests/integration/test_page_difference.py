@@ -10,10 +10,11 @@ from webdriver import Browser
 
 @users_build
 def test_page_of_a_difference(world):
-    """One thread that computes and three that sleep, then two and one."""
+    """One thread that computes and twenty that sleep, then four and one: also where the machine made
+    one of the recordings twice as long, it is known which has more of what."""
     after = world.path("after.fgprof")
-    os.rename(record(world, "workers", 60, 2, 1, ending="fgprof"), after)
-    before = record(world, "workers", 60, 1, 3, ending="fgprof")
+    os.rename(record(world, "workers", 60, 4, 1, ending="fgprof"), after)
+    before = record(world, "workers", 60, 1, 20, ending="fgprof")
     hostile = record(world, "hostile", 60, ending="fgprof")
     browser = Browser()
     try:
@@ -85,7 +86,7 @@ return r > b + 12 ? 'red' : b > r + 12 ? 'blue' : 'grey';"""
 def colour_of(page, name):
     """Of the first frame of that name on the way up from the widest, and what is said of it."""
     for row in range(1, 9):
-        for part in (0.02, 0.3, 0.6, 0.9):
+        for part in (0.02, 0.3, 0.6, 0.75, 0.9):
             tip = page.at(row, part)
             if tip.startswith(name + "\n"):
                 return page.browser.run(PIXEL, row, part), tip
@@ -141,5 +142,5 @@ def check_hostile_difference(page):
     assert "only before" in page.browser.text("#unit-text")
     assert share(page.search("^in_spin$")) == 0
     page.browser.choose("#width", "before")
-    assert share(page.browser.text("#matched")) > 10
+    assert share(page.browser.text("#matched")) > 2
     assert page.browser.run("return [document.title, document.images.length]") == ["fgprof-c", 0]
