@@ -76,9 +76,10 @@ class World:
         return subprocess.Popen([self.program, *map(str, arguments)], stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE, text=True, **options)
 
-    def running(self, name, *arguments):
-        """A fixture that has said that it is ready; ended at the end."""
-        return ready(self.fixture(name), *arguments)
+    def running(self, name, *arguments, program=None, **options):
+        """A fixture that has said that it is ready; ended at the end. `program`: what it is called
+        instead, where others must not take it for theirs."""
+        return ready(program or self.fixture(name), *arguments, **options)
 
     def attach(self, target, *arguments, duration="2s", **options):
         """Profiles a running process; fails where that fails."""
@@ -88,9 +89,9 @@ class World:
 
 
 @contextlib.contextmanager
-def ready(*command):
+def ready(*command, **options):
     """A program that has said that it is ready; ended at the end."""
-    target = subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, text=True)
+    target = subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, text=True, **options)
     try:
         line = target.stdout.readline()
         assert line == "ready\n", f"{command[0]} said {line!r}"
@@ -98,7 +99,9 @@ def ready(*command):
     finally:
         if target.poll() is None:
             target.kill()
-        target.stdout.close()
+        for file in target.stdin, target.stdout:
+            if file:
+                file.close()
         target.wait()
 
 
@@ -137,23 +140,54 @@ def wait_for(condition, what, seconds=60):
         time.sleep(0.005)
 
 
+def threads_of(pid):
+    """Its threads, as one says them in /proc: PID/task/TID."""
+    return [f"{pid}/task/{tid}" for tid in os.listdir(f"/proc/{pid}/task")]
+
+
+def thread_named(pid, name):
+    """The thread that has this name, as one says it in /proc; None where there is none."""
+    def has_name(thread):
+        try:
+            return status_field(thread, "Name") == name
+        except OSError:
+            return False
+    return next(filter(has_name, threads_of(pid)), None)
+
+
+def children_of(pid):
+    return [int(child) for thread in threads_of(pid)
+            for child in open(f"/proc/{thread}/children").read().split()]
+
+
 def is_sampling(sampler):
     """Whether the profiler has its sampling thread."""
-    def name(task):
-        try:
-            return open(f"/proc/{sampler.pid}/task/{task}/comm").read().strip()
-        except OSError:
-            return ""
-    return any(name(task) == "fgprof-sampler" for task in os.listdir(f"/proc/{sampler.pid}/task"))
+    return thread_named(sampler.pid, "fgprof-sampler") is not None
 
 
 def wait_until_sampling(sampler):
     wait_for(lambda: is_sampling(sampler), "the sampling thread")
 
 
-def threads_of(pid):
-    """Its threads, as one says them in /proc: PID/task/TID."""
-    return [f"{pid}/task/{tid}" for tid in os.listdir(f"/proc/{pid}/task")]
+def wait_for_switches(thread, times, what):
+    """Waits until the thread has gone to sleep so often more."""
+    def switches():
+        return int(status_field(thread, "voluntary_ctxt_switches"))
+    end = switches() + times
+    wait_for(lambda: switches() >= end, what)
+
+
+def wait_for_ticks(sampler):
+    """Waits until the profiler has looked at its processes some times more. It sleeps after each
+    time, and where it waits for threads to stop some times before."""
+    wait_until_sampling(sampler)
+    wait_for_switches(thread_named(sampler.pid, "fgprof-sampler"), 30, "ticks")
+
+
+def wait_until_sampled(pid, name):
+    """Waits until the profiler has sampled the thread of this name, which computes, some times more:
+    by itself it never sleeps, so what is counted is how often it was stopped."""
+    wait_for_switches(thread_named(pid, name), 10, "samples")
 
 
 def status(pid):
@@ -197,6 +231,10 @@ def wait_until_stopped(pid):
 
 def ticks_planned(stderr):
     return int(re.search(r"(\d+) ticks planned", stderr)[1])
+
+
+def ticks_late(stderr):
+    return int(re.search(r"(\d+) late", stderr)[1])
 
 
 def pauses(stderr):

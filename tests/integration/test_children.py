@@ -7,8 +7,11 @@ import signal
 import subprocess
 import time
 
-from harness import (PERIOD, Skip, alone, by_root, folded, has, tool, users_build, wait_for,
+from harness import (PERIOD, Skip, alone, by_root, folded, has, status_field, ticks_late,
+                     ticks_planned, tool, users_build, wait_for, wait_for_ticks,
                      wait_until_sampling)
+
+
 def pids(line):
     words = line.split()
     return {words[i]: int(words[i + 1]) for i in range(0, len(words), 2)}
@@ -28,14 +31,16 @@ def elapsed(stderr):
     return float(re.search(r"fgprof-c: ([\d.]+) s at", stderr)[1])
 
 
-def check_tree(stacks, relatives, parent, duration):
-    """Each process is there for the whole time, in its own function and in no other."""
+def check_tree(stacks, relatives, duration, births=0):
+    """Each process is there for the whole time, but for what passed until all were born, in its own
+    function and in no other."""
     found = shares(stacks)
-    functions = {relatives[way]: f"sleep_in_{way}" for way in ("fork", "spawn", "thread", "orphan")}
-    functions[parent] = "sleep_in_parent"
+    functions = {relatives[way]: f"sleep_in_{way}"
+                 for way in ("parent", "fork", "spawn", "thread", "orphan")}
     for pid, function in functions.items():
         assert pid in found, (function, found)
-        assert abs(found[pid][1] * PERIOD - duration) < 0.15 * duration, (function, found)
+        assert 0.85 * duration - births < found[pid][1] * PERIOD < 1.15 * duration, (
+            function, found, duration, births)
         own = {s: c for s, c in stacks.items() if s[0].endswith(f"/{pid}")}
         assert any(has(stack, function) for stack in own), (function, own)
         for other in functions.values():
@@ -46,16 +51,17 @@ def check_tree(stacks, relatives, parent, duration):
 
 
 def test_children_that_are_there_before(world):
-    with world.running("family", "tree", 20) as target:
+    with world.running("family", "tree", 100) as target:
         relatives = pids(target.stdout.readline())
-        sampler = world.start("attach", "-p", target.pid, "--children", "--processes", "-d", "2s")
-        wait_until_sampling(sampler)
-        time.sleep(0.8)
+        sampler = world.start("attach", "-p", target.pid, "--children", "--processes")
+        wait_for_ticks(sampler)
         # A descendant whose parent has gone is one all the same.
         os.kill(relatives["middle"], signal.SIGKILL)
+        wait_for_ticks(sampler)
+        sampler.send_signal(signal.SIGINT)
         stdout, stderr = sampler.communicate(timeout=60)
         assert sampler.returncode == 0, stderr
-        found = check_tree(folded(stdout), relatives, target.pid, elapsed(stderr))
+        found = check_tree(folded(stdout), relatives, elapsed(stderr))
         assert 0 < found[relatives["middle"]][1] < found[target.pid][1], found
         assert len(found) == 6, found
         del relatives["middle"]
@@ -68,17 +74,27 @@ def test_children_that_are_there_before(world):
 
 def test_children_that_are_born_meanwhile(world):
     out = world.path("tree.folded")
+    begin = time.monotonic()
     sampler = world.start("run", "--children", "--processes", "-o", out, "--",
-                          world.fixture("family"), "tree", 3)
+                          world.fixture("family"), "tree", 60)
     assert sampler.stdout.readline() == "ready\n"
+    births = time.monotonic() - begin
     relatives = pids(sampler.stdout.readline())
-    time.sleep(0.3)
-    os.kill(relatives["middle"], signal.SIGKILL)
+    try:
+        for _ in range(3):
+            wait_for_ticks(sampler)
+        os.kill(relatives["middle"], signal.SIGKILL)
+        for _ in range(3):
+            wait_for_ticks(sampler)
+        # The command's end is the end.
+        os.kill(relatives["parent"], signal.SIGTERM)
+        sampler.wait(timeout=60)
+    finally:
+        for way in "fork", "spawn", "thread", "orphan":
+            os.kill(relatives[way], signal.SIGKILL)
     _, stderr = sampler.communicate(timeout=60)
-    assert sampler.returncode == 0, stderr
-    stacks = folded(open(out).read())
-    root = next(pid for pid, (name, _) in shares(stacks).items() if name == "fixture-family")
-    check_tree(stacks, relatives, root, elapsed(stderr))
+    assert sampler.returncode == 128 + signal.SIGTERM, stderr
+    check_tree(folded(open(out).read()), relatives, elapsed(stderr), births)
     assert re.search(r"6 processes seen", stderr), stderr
 
 
@@ -89,34 +105,36 @@ def test_a_child_of_vfork_that_executes_a_program(world):
                           world.fixture("family"), "vfork", 2)
     assert sampler.stdout.readline() == "ready\n"
     child = pids(sampler.stdout.readline())["vfork"]
-    _, stderr = sampler.communicate(timeout=60)
+    times, stderr = sampler.communicate(timeout=60)
     assert sampler.returncode == 0, stderr
+    executed, in_program, ended = (int(word) / 1e9 for word in times.split())
     own = {s: c for s, c in folded(open(out).read()).items() if s[0] == f"by spawn/{child}"}
-    before = sum(count for stack, count in own.items() if has(stack, "by_vfork"))
-    after = sum(count for stack, count in own.items() if has(stack, "sleep_in_spawn"))
-    # Half a second and two, and on a busy machine the waits for a CPU after each.
-    assert before * PERIOD > 0.3 and after * PERIOD > 1.5 and before < 0.6 * after, own
-    found = sum(count for stack, count in own.items() if "not stopped in time" not in stack[1])
-    assert before + after > 0.9 * found, own
+    before, after = (seconds_of(own, function) for function in ("by_vfork", "sleep_in_spawn"))
+    # By its own clock; where a tick came late, it is not known what was before it.
+    slack = 0.2 + ticks_late(stderr) * PERIOD
+    assert abs(before - executed) < slack, (before, times, own, stderr)
+    assert abs(after - (ended - in_program)) < slack, (after, times, own, stderr)
+    others = sum(own.values()) * PERIOD - before - after
+    assert others < in_program - executed + slack, (others, times, own, stderr)
 
 
 @alone
 @users_build
 def test_short_lived_children_make_up_their_time(world):
-    """What sampling finds of many that live for three ticks is what they lived, within a sixth: the
-    kernel's part of a fork and an exit, which no look can find, is their parent's to measure, and
-    grows where the machine stalls."""
+    """What sampling finds of many that live for three ticks is what they lived, within a sixth: which
+    of them a tick finds is chance."""
     out = world.path("short.folded")
     sampler = world.start("run", "--children", "--processes", "-o", out, "--",
                           world.fixture("family"), "short", 300, 30)
     lines, stderr = sampler.communicate(timeout=120)
     assert sampler.returncode == 0, stderr
-    lived = int(lines.split()[1]) / 1e9
+    said = pids(lines.splitlines()[1])
+    lived = said["lived"] / 1e9
     found = shares(folded(open(out).read()))
-    # The parent's is not always the lowest id: they begin again after the highest.
-    counts = sorted(count for _, count in found.values())
-    total = PERIOD * sum(counts[:-1])
-    assert len(found) > 200 and abs(total - lived) < lived / 6, (len(found), total, lived)
+    total = PERIOD * sum(count for pid, (_, count) in found.items() if pid != said["parent"])
+    # What a late tick finds may have been born in all the time before it.
+    slack = lived / 6 + ticks_late(stderr) * PERIOD
+    assert len(found) > 100 and abs(total - lived) < slack, (len(found), total, lived, stderr)
 
 
 def open_files(pid):
@@ -147,11 +165,12 @@ def test_files_and_memory_stay_bounded(world):
         _, stderr = sampler.communicate(timeout=60)
     assert sampler.returncode == 0, stderr
     seen = int(re.search(r"(\d+) processes seen", stderr)[1])
-    assert seen > 300, stderr  # of those many; on a busy machine ticks are late
+    # Of those many; each lives for about a tick.
+    assert seen > (ticks_planned(stderr) - ticks_late(stderr)) / 5, stderr
     assert max(files) < 60, max(files)
     if not world.is_sanitized:
         settled = memory[len(memory) // 3][1]
-        assert memory[-1][1] - settled < 4 * seen, (settled, memory[-1], seen)
+        assert memory[-1][1] - settled < 512 + 4 * seen, (settled, memory[-1], seen)
 
 
 PART = """
@@ -223,7 +242,8 @@ def test_a_build_under_run(world):
 def test_the_shell_that_started_us(world):
     """Its descendants without the profiler itself, which is one."""
     out = world.path("shell.folded")
-    script = (f"sleep 20 & {world.program} attach -p $$ --children --processes -d 1s -q -o {out}; "
+    script = ("sleep 100 & until read -r name < /proc/$!/comm && [ $name = sleep ]; do :; done; "
+              f"{world.program} attach -p $$ --children --processes -d 1s -q -o {out}; "
               "status=$?; kill $!; exit $status")
     done = subprocess.run(["bash", "-c", script], timeout=60, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 0, done.stderr
@@ -233,12 +253,14 @@ def test_the_shell_that_started_us(world):
 
 def test_a_command_ends_without_what_it_leaves(world):
     out = world.path("left.folded")
-    begin = time.monotonic()
-    done = world.fgprof("run", "--children", "--processes", "-o", out, "--", "sh", "-c",
-                        "sleep 30 >/dev/null 2>&1 & echo $!; sleep 0.5")
-    assert done.returncode == 0 and time.monotonic() - begin < 20, done
-    left = int(done.stdout)
+    sampler = world.start("run", "--children", "--processes", "-o", out, "--", "sh", "-c",
+                          "sleep 100 >/dev/null 2>&1 & echo $!; read line", stdin=subprocess.PIPE)
+    left = int(sampler.stdout.readline())
     try:
+        wait_for(lambda: open(f"/proc/{left}/comm").read() == "sleep\n", "its program")
+        wait_for_ticks(sampler)
+        sampler.communicate("end\n", timeout=50)
+        assert sampler.returncode == 0
         assert shares(folded(open(out).read()))[left][0] == "sleep"
         assert re.search(r"TracerPid:\s0", open(f"/proc/{left}/status").read())
     finally:
@@ -246,15 +268,23 @@ def test_a_command_ends_without_what_it_leaves(world):
 
 
 def test_attach_ends_with_the_last_descendant(world):
-    with subprocess.Popen(["sh", "-c", "sleep 2 & echo $!; exec sleep 0.7"], text=True,
-                          stdout=subprocess.PIPE) as parent:
+    """First the parent ends, then, when a line comes, its child."""
+    fifo = world.path("fifo")
+    os.mkfifo(fifo)
+    out = world.path("last.folded")
+    with subprocess.Popen(["sh", "-c", "timeout 100 cat \"$0\" & echo $!; exec cat", fifo], text=True,
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE) as parent:
         child = int(parent.stdout.readline())
-        out = world.path("last.folded")
         sampler = world.start("attach", "-p", parent.pid, "--children", "--processes", "-o", out)
+        wait_for_ticks(sampler)
+        parent.stdin.close()
+        wait_for(lambda: status_field(parent.pid, "State").startswith("Z"), "the parent's end")
+        wait_for_ticks(sampler)
+        assert sampler.poll() is None
+        with open(fifo, "w", encoding="ascii"):
+            pass
         _, stderr = sampler.communicate(timeout=60)
         assert sampler.returncode == 0, stderr
-        assert not os.path.exists(f"/proc/{child}") or \
-            open(f"/proc/{child}/stat").read().rpartition(")")[2].split()[0] == "Z"
         found = shares(folded(open(out).read()))
         assert found[child][1] > found[parent.pid][1] > 0, found
 
@@ -273,7 +303,7 @@ def test_pgrep(world):
     programs = [world.path(name + ending) for ending in ("a", "b")]
     for program in programs:
         os.symlink("/bin/sleep", program)
-    targets = [subprocess.Popen([program, "20"]) for program in programs]
+    targets = [subprocess.Popen([program, "100"]) for program in programs]
     try:
         wait_for(lambda: all(open(f"/proc/{t.pid}/comm").read().startswith(name) for t in targets),
                  "their names")
@@ -290,9 +320,11 @@ def test_pgrep(world):
         assert none.returncode == 1 and "no process's name matches" in none.stderr, none
         bad = run("--pgrep", "(")
         assert bad.returncode == 1 and "bad name '('" in bad.stderr, bad
-        # The profiler's own name finds no profiler: not itself.
-        own = run("--pgrep", "^fgprof-c$", "-q")
-        assert str(os.getpid()) not in own.stdout and "this profiler itself" not in own.stderr, own
+        # The profiler's own name, which no other has here, does not find itself.
+        os.symlink(world.program, world.path(name + "own"))
+        own = subprocess.run([world.path(name + "own"), "attach", "--pgrep", f"^{name}own$"],
+                             stderr=subprocess.PIPE, text=True, timeout=60)
+        assert own.returncode == 1 and "no process's name matches" in own.stderr, own
     finally:
         for target in targets:
             target.kill()

@@ -8,26 +8,29 @@ import subprocess
 import time
 
 from harness import (RATE, alone, by_root, context_switches, folded, has, pauses, status_field,
-                     ticks_planned, wait_for, wait_until_asleep, wait_until_sampling)
+                     thread_named, ticks_planned, wait_for, wait_until_asleep, wait_until_sampled,
+                     wait_until_sampling)
 
 
 def test_target_exits(world):
-    begin = time.monotonic()
-    with world.running("states", 1) as target:
-        done = world.attach(target, duration="60s")
-    assert time.monotonic() - begin < 20
-    assert any("in_spin" in stack for stack in folded(done.stdout))
+    with world.running("renamed", 60, stdin=subprocess.PIPE) as target:
+        sampler = world.start("attach", "-p", target.pid, "-d", "60s")
+        wait_until_sampling(sampler)
+        wait_until_sampled(target.pid, "apple")
+        target.stdin.close()
+        stdout, stderr = sampler.communicate(timeout=30)
+    assert sampler.returncode == 0, stderr
+    assert any("in_apple" in stack for stack in folded(stdout))
 
 
 def test_target_executes_another_program(world):
-    with world.running("states", 1, world.fixture("deep"), 1, 40) as target:
+    with world.running("states", 4, world.fixture("deep"), 2, 40) as target:
         done = world.attach(target, "-t", duration="60s")
     stacks = folded(done.stdout)
     assert any(has(stack, "spinning", "in_spin") for stack in stacks), stacks
     after = {stack: count for stack, count in stacks.items() if stack.count("recurse") == 41}
     # Named by what it is now, and by the files of its new program.
-    assert sum(count for stack, count in after.items() if stack[0] == "fixture-deep") > RATE / 2, (
-        stacks)
+    assert sum(count for stack, count in after.items() if stack[0] == "fixture-deep") > RATE, stacks
     strange = [stack for stack in stacks for frame in stack if re.match(r"\[(fix|unk)", frame)]
     assert not strange, strange
 
@@ -36,7 +39,7 @@ def test_target_is_killed(world):
     with world.running("states", 60) as target:
         sampler = world.start("attach", "-p", target.pid, "-d", "60s")
         wait_until_sampling(sampler)
-        time.sleep(0.5)
+        wait_until_sampled(target.pid, "spinning")
         target.kill()
         stdout, stderr = sampler.communicate(timeout=30)
     assert sampler.returncode == 0, stderr
@@ -66,8 +69,10 @@ def test_stopped_target_stays_stopped(world):
 
 @alone
 def test_uninterruptible_thread(world):
-    with world.running("vfork", 4) as target:
+    with world.running("vfork", 6) as target:
         wait_for(lambda: status_field(target.pid, "State").startswith("D"), "the vfork")
+        beside = thread_named(target.pid, "beside")
+        wait_for(lambda: status_field(beside, "State").startswith("S"), "the thread beside it")
         done = world.attach(target, "-t", duration="2s")
         assert status_field(target.pid, "State").startswith("D")
         assert status_field(target.pid, "TracerPid") == "0"
@@ -79,22 +84,26 @@ def test_uninterruptible_thread(world):
     assert all(abs(count - planned) <= 1 for count in counts.values()), (counts, planned)
     for stack in stacks:
         assert stack[0] == "beside" or has(stack, "main", "vfork"), stack
-    # It holds up nobody: where all ticks waited for it, most were late.
+    # It holds up nobody: where all ticks waited for it, hardly any was on time.
     assert pauses(done.stderr) == 0, done.stderr
-    assert int(re.search(r"(\d+) late", done.stderr)[1]) < 0.5 * planned, done.stderr
+    assert int(re.search(r"(\d+) late", done.stderr)[1]) < 0.75 * planned, done.stderr
 
 
 def test_sleepers_are_never_woken(world):
     """No EINTR, no early return, no late timeout, and not one context switch."""
     variants = ["O0-omit", "O0-no-omit", "O2-omit", "O2-no-omit"]
     seconds = 10 if world.is_sanitized else 30
+    begin = time.monotonic()
     with contextlib.ExitStack() as stack:
         targets = [stack.enter_context(world.running("sleepers-" + name, seconds + 5))
                    for name in variants]
         pids = [target.pid for target in targets]
         wait_until_asleep(*pids)
         before = [context_switches(pid) for pid in pids]
-        done = world.fgprof("attach", "-p", ",".join(map(str, pids)), "-d", f"{seconds}s",
+        # Well before any wakes, however long it took to come here.
+        duration = min(seconds, seconds + 3 - (time.monotonic() - begin))
+        assert duration > 2, "the machine is too slow"
+        done = world.fgprof("attach", "-p", ",".join(map(str, pids)), "-d", f"{duration:.1f}s",
                             "--threads=tid")
         after = [context_switches(pid) for pid in pids]
         lines = [line for target in targets for line in target.stdout.read().splitlines()]
@@ -103,14 +112,17 @@ def test_sleepers_are_never_woken(world):
     assert sum(map(len, before)) == 4 * 8, before
     assert "no thread was found running" in done.stderr, done.stderr
     assert len(lines) == 4 * 7, lines
-    for line in lines:
-        call, result, error, late_ms = line.split()
-        if result == "0" and call.startswith("io_u"):
-            continue  # not permitted on this machine
+    # io_uring may not be permitted on this machine.
+    outcomes = [line.split() for line in lines if not re.match("io_uring_enter 0 ", line)]
+    # A machine that stalls at the end makes them all late.
+    least_late_ms = min(int(outcome[3]) for outcome in outcomes)
+    assert -50 < least_late_ms < 1000 * seconds / 2, lines
+    for line in outcomes:
+        call, result, error, late_ms = line
         # At its timeout epoll_wait and io_getevents give 0 events, the others an error.
         assert result == ("0" if call in ("epoll_wait", "io_getevents") else "-1"), line
         assert error in ("0", "EAGAIN", "ETIME"), line
-        assert -50 < int(late_ms) < 2000, line
+        assert int(late_ms) < least_late_ms + 2000, (line, lines)
     stacks = folded(done.stdout)
     planned = ticks_planned(done.stderr)
     for root, count in by_root(stacks).items():
