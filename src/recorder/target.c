@@ -149,6 +149,15 @@ static int end_target(struct target *target)
     return err;
 }
 
+/* Not those that this round has read already, of a new program. */
+static bool are_maps_old(const struct target *target)
+{
+    if (target->maps_read_ns > target->round_ns)
+        return false;
+    uint64_t age_ns = target->round_ns - target->maps_read_ns;
+    return age_ns >= MAPS_MAX_AGE_NS && age_ns >= MAPS_PART_OF_TIME * target->maps_reading_ns;
+}
+
 int target_begin_round(struct target *target)
 {
     await_dying_leader(target);
@@ -164,9 +173,7 @@ int target_begin_round(struct target *target)
     if (!target->stops.count && !has_live_thread(target))
         return end_target(target);
     bool changed;
-    uint64_t maps_age_ns = target->round_ns - target->maps_read_ns;
-    if (!err && maps_age_ns >= MAPS_MAX_AGE_NS &&
-        maps_age_ns >= MAPS_PART_OF_TIME * target->maps_reading_ns)
+    if (!err && are_maps_old(target))
         err = target_space_refresh(target, &changed);
     if (err != -ENOMEM)
         err = target_jit_update(target);

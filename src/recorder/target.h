@@ -58,7 +58,7 @@ struct target {
     uint64_t last_round_ns;
     uint64_t maps_read_ns;
     uint64_t maps_reading_ns; /* how long that took */
-    bool is_new_program;      /* its maps were read but once */
+    unsigned spare_readings;  /* of a new program's maps, beyond one a round */
     bool has_exited;
     bool has_exit_status; /* it was a child, and its end was seen while stopping it */
     int exit_status;

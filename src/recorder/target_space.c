@@ -6,6 +6,10 @@
 #include <stdio.h>
 #include <unistd.h>
 
+/* A program that has just begun is still mapping its libraries: what it is found in may have come
+ * since its maps were read in this round, and it may be looked at several times. */
+#define SPARE_READINGS 8
+
 void target_space_close(struct target *target)
 {
     if (target->mem_fd >= 0)
@@ -57,7 +61,7 @@ static int open_space(struct target *target)
         return target->maps_fd;
     struct recording *recording = target->recording;
     target->maps_read_ns = target->areas_read_ns = monotonic_ns();
-    target->is_new_program = true;
+    target->spare_readings = SPARE_READINGS;
     int err = stack_areas_read(&target->stack_areas, target->maps_fd);
     if (err)
         return err;
@@ -100,11 +104,11 @@ bool target_space_refresh_areas(struct target *target)
 int target_space_refresh(struct target *target, bool *ret_changed)
 {
     *ret_changed = false;
-    /* A program that has just begun is still mapping its libraries: what it sleeps in may have come
-     * since. */
-    if (target->maps_read_ns >= target->round_ns && !target->is_new_program)
-        return 0;
-    target->is_new_program = false;
+    if (target->maps_read_ns >= target->round_ns) {
+        if (!target->spare_readings)
+            return 0;
+        target->spare_readings--;
+    }
     target->maps_read_ns = monotonic_ns();
     struct recording *recording = target->recording;
     int err = spaces_refresh(&recording->spaces, &recording->modules, target->process.proc_fd,

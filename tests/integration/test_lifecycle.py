@@ -35,6 +35,17 @@ def test_target_executes_another_program(world):
     assert not strange, strange
 
 
+def test_programs_that_have_just_begun(world):
+    """Each maps its libraries while it is sampled: what it was then found in is known by its maps as
+    they are by then, not as they were when it was seen first."""
+    script = f"i=0; while [ $i -lt 300 ]; do {world.fixture('deep')} 0.005 40; i=$((i+1)); done"
+    done = world.fgprof("run", "--children", "-F", 1000, "--", "sh", "-c", script)
+    assert done.returncode == 0, done.stderr
+    stacks = folded(done.stdout)
+    assert any(stack.count("recurse") == 41 for stack in stacks), stacks
+    assert not any("[unknown]" in stack for stack in stacks), stacks
+
+
 def test_target_is_killed(world):
     with world.running("states", 60) as target:
         sampler = world.start("attach", "-p", target.pid, "-d", "60s")
