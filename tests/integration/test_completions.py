@@ -28,7 +28,7 @@ COMMAND = {"bash": ["bash", "--norc", "--noprofile", "-i"], "zsh": ["zsh", "-f",
 def read_until(fd, mark):
     text = b""
     while not re.search(mark, text):
-        assert select.select([fd], [], [], 15)[0], f"waited in vain for {mark}: {text}"
+        assert select.select([fd], [], [], 90)[0], f"waited in vain for {mark}: {text}"
         text += os.read(fd, 65536)  # an error where the shell has ended
     return text.decode(errors="replace")
 
@@ -37,7 +37,7 @@ def press_tab(world, shell, line):
     """Types the line and a Tab into an interactive shell. Returns what it shows then."""
     main, side = pty.openpty()
     fcntl.ioctl(main, termios.TIOCSWINSZ, struct.pack("HHHH", 2000, 200, 0, 0))
-    target = subprocess.Popen(["timeout", "--foreground", "60", *COMMAND[shell]], stdin=side,
+    target = subprocess.Popen(["timeout", "--foreground", "100", *COMMAND[shell]], stdin=side,
                               stdout=side, stderr=side, start_new_session=True,
                               env=dict(os.environ, TERM="dumb", INPUTRC="/dev/null"))
     os.close(side)
@@ -104,7 +104,7 @@ def check_values(world, shell):
         shown = offered(world, shell, f"fgprof-c {option}")
         found = {word.rsplit("=", 1)[-1] for word in re.findall(r"\S+", shown)}
         assert found & (formats | {"svg", "json", "pdf"}) == formats, (option, formats, shown)
-    with world.running("deep", 30, 10) as target:
+    with world.running("deep", 300, 10) as target:
         shown = offered(world, shell, "fgprof-c attach -p ")
         assert re.search(rf"(?m)(?<!\d){target.pid}\b.*fixture-deep", shown), shown
         assert str(target.pid) in offered(world, shell, f"fgprof-c attach -p 1,{target.pid}")

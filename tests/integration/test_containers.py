@@ -123,7 +123,7 @@ def test_thread_ids_are_the_profilers_own(world):
                 assert not any(tid < 6 for tid in tids), tids
                 chosen, said = sampled(world, pid, "--tid", max(tids), "--threads=tid")
                 assert {int(stack[0].split("/")[1]) for stack in chosen} == {max(tids)}, chosen
-            stacks, _ = inside(root, ["/fgprof-c", "run", "--threads=tid", "--", "/workers", "1",
+            stacks, _ = inside(root, ["/fgprof-c", "run", "--threads=tid", "--", "/workers", "2",
                                       "1", "2"], how)
             tids = {int(stack[0].split("/")[1]) for stack in stacks}
             assert len(tids) == 4 and max(tids) < 20, stacks
@@ -137,7 +137,7 @@ def test_perf_map_from_outside_and_inside(world):
                                   how)
             assert {"first function_[j]", "second function_[j]"} <= frames(stacks), (stacks, said)
             check_possible(root, how)
-            script = ["/bin/sh", "-c", "/jit 4 replaced & echo ready; wait"]
+            script = ["/bin/sh", "-c", "/jit 60 replaced & echo ready; wait"]
             with container(root, script, how) as shell:
                 children = f"/proc/{shell}/task/{shell}/children"
                 wait_for(lambda: open(children).read().split(), "a child")
@@ -159,13 +159,14 @@ def test_perf_map_from_outside_and_inside(world):
                 assert any(name.endswith(" function_[j]") for name in frames(stacks)), (
                     stacks, said)
                 assert "decoy_[j]" not in frames(stacks), stacks
+            os.unlink(f"{root}/tmp/perf-{inner}.map")
 
 
 def test_jitdump_from_outside_and_inside(world):
     """It too has the innermost id in its name; it is the file that the process has mapped."""
     with tree(world) as root:
         for how in INSIDE, ROOTLESS:
-            with container(root, ["/jit", "30", "dump", "/tmp"], how) as pid:
+            with container(root, ["/jit", "60", "dump", "/tmp"], how) as pid:
                 inner = status_field(pid, "NSpid").split()[-1]
                 dump = f"{root}/tmp/jit-{inner}.dump"
                 assert inner != str(pid) and open(f"/proc/{pid}/comm").read() == "jit\n", inner
@@ -195,7 +196,8 @@ def test_attach_inside(world):
     """By the ids of inside; what runs outside is not to be seen."""
     with tree(world) as root:
         for how in INSIDE, ROOTLESS:
-            stacks, _ = inside(root, ["/bin/sh", "-c", "/program 30 >&2 & sleep 1; "
+            stacks, _ = inside(root, ["/bin/sh", "-c", ": >/tmp/said; /program 30 >/tmp/said & "
+                                      "until [ -s /tmp/said ]; do sleep 0.01; done; "
                                       "exec /fgprof-c attach -p $! -d 500ms"], how)
             assert {"main", "in_old"} <= frames(stacks), stacks
 

@@ -18,7 +18,7 @@ def bounded(seconds, *command):
 def inside(root, *command):
     """Runs a command in the tree, with a /proc there."""
     script = 'mount -t proc proc "$0/proc" && exec chroot "$0" "$@"'
-    return bounded(100, "sh", "-c", script, root, *command)
+    return bounded(200, "sh", "-c", script, root, *command)
 
 
 def mirror():
@@ -29,7 +29,7 @@ def mirror():
 
 def packages(world):
     """Makes them. Returns {name: file}."""
-    done = bounded(300, world.source + "/scripts/package", world.path("packages"))
+    done = bounded(600, world.source + "/scripts/package", world.path("packages"))
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
     files = glob.glob(world.path("packages/*.deb"))
     return {os.path.basename(file).split("_")[0]: file for file in files}
@@ -37,7 +37,7 @@ def packages(world):
 
 def check_by_lintian(files):
     """Whoever builds the packages has no address that is known to the world."""
-    done = subprocess.run(["timeout", "100", "lintian", "--allow-root", "--suppress-tags",
+    done = subprocess.run(["timeout", "400", "lintian", "--allow-root", "--suppress-tags",
                            "bogus-mail-host,bogus-mail-host-in-debian-changelog", "--fail-on",
                            "error", *files], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True)
@@ -66,7 +66,7 @@ def test_packages_install_and_run_on_a_clean_debian(world):
     check_by_lintian(made.values())
     check_what_development_needs(made["libfgprof-dev"])
     root = world.path("debian")
-    done = bounded(300, "debootstrap", "--variant=minbase", "bookworm", root, mirror())
+    done = bounded(600, "debootstrap", "--variant=minbase", "bookworm", root, mirror())
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr
     for name in "fgprof-c", "libfgprof0":
         shutil.copy(made[name], f"{root}/tmp/{name}.deb")
@@ -75,7 +75,7 @@ def test_packages_install_and_run_on_a_clean_debian(world):
     assert done.returncode == 0, done.stdout + done.stderr
     done = inside(root, "fgprof-c", "--version")
     assert re.fullmatch(r"fgprof-c \d+\.\d+\.\d+\n", done.stdout), done
-    done = inside(root, "fgprof-c", "run", "--state", "--", "sleep", "0.5")
+    done = inside(root, "fgprof-c", "run", "--state", "--", "sleep", "2")
     assert done.returncode == 0, done.stderr
     stacks = folded(done.stdout)
     asleep = sum(count for stack, count in stacks.items() if stack[-1] == "[clock_nanosleep]")

@@ -10,7 +10,7 @@ import struct
 import subprocess
 import time
 
-from harness import Skip, folded, status_field, wait_for, wait_until_sampling
+from harness import (Skip, folded, status_field, wait_for, wait_until_sampled, wait_until_sampling)
 
 PTRACE_SEIZE, PTRACE_DETACH, PTRACE_INTERRUPT = 0x4206, 17, 0x4207
 libc = ctypes.CDLL(None, use_errno=True)
@@ -21,7 +21,7 @@ def refused(world, arguments, status, *words, **options):
     begin = time.monotonic()
     done = world.fgprof(*arguments, **options)
     assert done.returncode == status, (arguments, done)
-    assert time.monotonic() - begin < 5
+    assert time.monotonic() - begin < 20
     assert not done.stdout, done.stdout
     for word in words:
         assert re.search(word, done.stderr), (word, done.stderr)
@@ -61,7 +61,10 @@ def test_no_such_process(world):
 
 def test_kernel_thread(world):
     for pid in filter(str.isdigit, os.listdir("/proc")):
-        flags = int(open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()[6])
+        try:
+            flags = int(open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()[6])
+        except OSError:
+            continue  # it has gone meanwhile
         if flags & 0x00200000:
             return refused(world, ["attach", "-p", pid], 1, "kernel thread")
     raise Skip("no kernel thread in sight")
@@ -114,7 +117,9 @@ def test_itself(world):
 
 def test_thread_id(world):
     with world.running("states", 30) as target:
-        tid = max(map(int, os.listdir(f"/proc/{target.pid}/task")))
+        # Ids may have begun anew: the process's own need not be the smallest.
+        tid = next(tid for tid in map(int, os.listdir(f"/proc/{target.pid}/task"))
+                   if tid != target.pid)
         refused(world, ["attach", "-p", str(tid)], 1, f"thread of process {target.pid}")
 
 
@@ -200,7 +205,7 @@ def test_interrupted_attach_writes_what_it_has(world):
         with world.running("states", 60) as target:
             sampler = world.start("attach", "-p", target.pid)
             wait_until_sampling(sampler)
-            time.sleep(0.5)
+            wait_until_sampled(target.pid, "spinning")
             sampler.send_signal(number)
             stdout, stderr = sampler.communicate(timeout=30)
         assert sampler.returncode == 0, stderr

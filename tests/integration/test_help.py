@@ -84,8 +84,11 @@ def test_examples_of_help_and_of_the_manual_page_work(world):
     os.symlink(world.program, directory + "/fgprof-c")
     script(directory + "/flamegraph.pl", f'exec perl {FLAME_GRAPH} "$@"')
     for name in "cmd", "make":
-        script(f"{directory}/{name}", "exec sleep 0.2")
-    with world.running("states", 250) as target:
+        script(f"{directory}/{name}", "exec sleep 1")
+    # A name that no other test's process has.
+    called = f"states{os.getpid()}"
+    os.symlink(world.fixture("states"), f"{directory}/{called}")
+    with world.running("states", 500, program=f"{directory}/{called}") as target:
         script(directory + "/pgrep", f"echo {target.pid}")
         for name in "kept", "before", "after":
             done = world.attach(target, "-o", f"{directory}/{name}.fgprof", duration="200ms")
@@ -94,8 +97,7 @@ def test_examples_of_help_and_of_the_manual_page_work(world):
             if "top" in words:
                 done = world.fgprof(*words[1:], "--help")
             else:
-                # A name that is there.
-                line = re.sub(r"--pgrep '\S+'", "--pgrep '^fixture-states$'", line)
+                line = re.sub(r"--pgrep '\S+'", f"--pgrep '^{called}$'", line)
                 done = run_example(world, line, target.pid, directory)
             assert done.returncode == 0, (line, done)
             written = re.findall(r"(?:-o |> ?)([\w.]+)(?= |$)", line)

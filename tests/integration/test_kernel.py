@@ -29,7 +29,7 @@ def kernel_part(stack):
 
 def test_sleeping_threads(world):
     skip_unless_permitted()
-    with world.running("sleepers-O2-omit", 6) as target:
+    with world.running("sleepers-O2-omit", 60) as target:
         wait_until_asleep(target.pid)
         truth = {int(thread.split("/")[-1]): functions_of(thread)
                  for thread in threads_of(target.pid)}
@@ -48,6 +48,7 @@ def test_sleeping_threads(world):
 def test_threads_in_each_state(world):
     skip_unless_permitted()
     with world.running("states", 30) as target:
+        wait_until_asleep(target.pid, but=["spinning"])
         done = world.attach(target, "-t", "--kernel", "--state", duration="1s")
         without = world.attach(target, "-t", duration="300ms")
     assert "_[k]" not in without.stdout, without.stdout
@@ -67,6 +68,7 @@ def test_in_the_other_formats(world):
     skip_unless_permitted()
     path = world.path("kernel.pb.gz")
     with world.running("states", 30) as target:
+        wait_until_asleep(target.pid, but=["spinning"])
         world.attach(target, "--kernel", "-o", path, duration="500ms")
         text = world.attach(target, "--kernel", "-f", "text", duration="500ms").stdout
     raw = tool("go", "tool", "pprof", "-raw", path)

@@ -5,15 +5,14 @@ import os
 import re
 import shutil
 import subprocess
-import time
 
-from harness import Skip, folded, has, tool, wait_until_sampling
+from harness import Skip, folded, has, tool, wait_until_sampled, wait_until_sampling
 
 NOBODY = {"user": 65534, "group": 65534, "extra_groups": []}
 
 
 @contextlib.contextmanager
-def host(world, program, *arguments, seconds=30, **options):
+def host(world, program, *arguments, seconds=100, **options):
     """fixture-host, or a copy of it; ended at the end."""
     options.setdefault("cwd", "/")
     target = subprocess.Popen([program, str(seconds), *arguments], stdout=subprocess.PIPE,
@@ -289,7 +288,7 @@ def test_another_mount_namespace(world):
                           stderr=subprocess.DEVNULL, check=False).returncode:
             raise Skip("mount namespaces are not permitted")
         with host_of(["unshare", "-m", "sh", "-c", script, "sh",
-                      built(world, "fixture-host-in_new"), "30", "call",
+                      built(world, "fixture-host-in_new"), "100", "call",
                       f"{path}/at/lib.so"]) as target:
             for found, _ in frames(world, target), without_map_files(world, target):
                 assert "in_old" in found and "in_new" not in found and "main" in found, found
@@ -318,7 +317,7 @@ def test_hidden_by_a_mount(world):
                   f'"$@" & read line; '
                   f'{mount} {new} {path}/at/lib.so; ls -i {path}/at/lib.so; echo $!; wait')
         target = subprocess.Popen(["unshare", "-m", "sh", "-c", script, "sh",
-                                   built(world, "fixture-host-in_new"), "30", "call",
+                                   built(world, "fixture-host-in_new"), "100", "call",
                                    f"{path}/at/lib.so"], stdin=subprocess.PIPE,
                                   stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         pid = 0
@@ -368,7 +367,7 @@ def test_on_an_overlay(world):
             in_overlay = ["unshare", "-m", "sh", "-c", script, "sh"]
             if subprocess.run([*in_overlay, "true"], stderr=subprocess.DEVNULL, check=False).returncode:
                 raise Skip("overlays are not permitted")
-            with host_of([*in_overlay, f"{path}/merged/program", "30", "call",
+            with host_of([*in_overlay, f"{path}/merged/program", "100", "call",
                           f"{path}/merged/upper.so"]) as target:
                 mapped = re.search(r"(\S+) \d+ +/\S*/program$", open(f"/proc/{target.pid}/maps").read(), re.M)[1]
                 device = os.stat(f"/proc/{target.pid}/root{path}/merged/program").st_dev
@@ -377,7 +376,7 @@ def test_on_an_overlay(world):
                 for found, _ in both(target):
                     assert {"main", "run_plugin", "in_old"} <= found, (lower, found)
             # What is written to in place becomes a copy of the same inode; what is mapped stays.
-            with host_of([*in_overlay, f"{path}/merged/program", "30", "call",
+            with host_of([*in_overlay, f"{path}/merged/program", "100", "call",
                           f"{path}/merged/lower.so"]) as target:
                 shutil.copyfile(other, f"/proc/{target.pid}/root{path}/merged/lower.so")
                 for found, said in both(target):
@@ -396,7 +395,7 @@ def test_in_a_chroot(world):
                 shutil.copy(name, path + name)
         shutil.copy(program, f"{path}/program")
         shutil.copy(library, f"{path}/lib.so")
-        with host_of(["chroot", path, "/program", "30", "call", "/lib.so"]) as target:
+        with host_of(["chroot", path, "/program", "100", "call", "/lib.so"]) as target:
             for found, _ in frames(world, target), without_map_files(world, target):
                 assert {"main", "in_new"} <= found, found
 
@@ -432,11 +431,13 @@ def test_pid_namespace(world):
     inside = ["unshare", "-p", "-f", "--mount-proc", "--kill-child"]
     if subprocess.run([*inside, "true"], stderr=subprocess.DEVNULL, check=False).returncode:
         raise Skip("namespaces are not permitted")
-    with host_of([*inside, program, "30"]) as target:
+    with host_of([*inside, program, "100"]) as target:
         children = open(f"/proc/{target.pid}/task/{target.pid}/children").read().split()
         done = world.fgprof("attach", "-p", children[0], "-d", "500ms")
         assert done.returncode == 0 and "in_old" in done.stdout, done
-    script = f'{program} 30 >&2 & sleep 0.5; {world.program} attach -p $! -d 500ms'
+    said = world.path("said")
+    script = (f': >{said}; {program} 30 >{said} & until [ -s {said} ]; do sleep 0.01; done; '
+              f'{world.program} attach -p $! -d 500ms')
     done = subprocess.run([*inside, "sh", "-c", script], stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, text=True, timeout=60)
     assert done.returncode == 0 and "in_old" in done.stdout, done
@@ -450,7 +451,7 @@ def test_truncated_while_sampled(world):
         with host(world, built(world, "fixture-host-in_new"), "call", library) as target:
             sampler = world.start("attach", "-p", target.pid, "-d", "2s")
             wait_until_sampling(sampler)
-            time.sleep(0.5)
+            wait_until_sampled(target.pid, "fixture-host-in")
             with open(library, "r+b") as file:
                 file.truncate(100)
             stdout, stderr = sampler.communicate(timeout=60)
@@ -460,10 +461,11 @@ def test_truncated_while_sampled(world):
 
 def test_vdso(world):
     """The kernel's own library, which is no file."""
-    with host(world, built(world, "fixture-host-in_old")) as target:
+    # It does nothing but ask for the time.
+    with world.running("renamed", 60, stdin=subprocess.PIPE) as target:
         if "[vdso]" not in open(f"/proc/{target.pid}/maps").read():
             raise Skip("there is no vdso")
-        stacks = folded(world.attach(target, duration="3s").stdout)
+        stacks = folded(world.attach(target, duration="1s").stdout)
     assert not any({"[vdso]", "[unknown]"} & set(stack) for stack in stacks), stacks
     # libc's function, and the kernel's that it calls, of one of its names.
     assert any(sum("clock_gettime" in frame for frame in stack) == 2 for stack in stacks), stacks
