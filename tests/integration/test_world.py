@@ -6,7 +6,8 @@ import re
 import shutil
 import subprocess
 
-from harness import Skip, folded, has, tool, wait_until_sampled, wait_until_sampling
+from harness import (Skip, folded, has, ticks_late, ticks_planned, tool, wait_until_sampled,
+                     wait_until_sampling)
 
 NOBODY = {"user": 65534, "group": 65534, "extra_groups": []}
 
@@ -174,8 +175,11 @@ def test_library_in_the_place_of_another(world):
     # Between the copy of a stack and the look at what is mapped a library may still go: all the
     # more where the machine is busy. Without a look at all, half of them are wrong.
     assert right > 200 and wrong < 0.5 * right, (right, wrong, stacks)
-    # Where the same is loaded again, its stacks are the same rows.
-    assert int(re.search(r"(\d+) distinct stacks", done.stderr)[1]) < 60, done.stderr
+    # Where the same is loaded again, its stacks are the same rows: else nearly each tick has its own.
+    # Some are in the dynamic linker, the more where that is slow.
+    taken = ticks_planned(done.stderr) - ticks_late(done.stderr)
+    rows = int(re.search(r"(\d+) distinct stacks", done.stderr)[1])
+    assert rows < 40 + taken / 4, done.stderr
 
 
 def test_modules_that_are_no_elf_files(world):
