@@ -38,7 +38,9 @@ def test_target_executes_another_program(world):
 def test_programs_that_have_just_begun(world):
     """Each maps its libraries while it is sampled: what it was then found in is known by its maps as
     they are by then, not as they were when it was seen first."""
-    script = f"i=0; while [ $i -lt 300 ]; do {world.fixture('deep')} 0.005 40; i=$((i+1)); done"
+    # They live for long enough that none has gone when its maps are read.
+    eight = f"{world.fixture('deep')} 0.1 40 & " * 8
+    script = f"i=0; while [ $i -lt 40 ]; do {eight} wait; i=$((i+1)); done"
     done = world.fgprof("run", "--children", "-F", 1000, "--", "sh", "-c", script)
     assert done.returncode == 0, done.stderr
     stacks = folded(done.stdout)
