@@ -12,8 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* After a round we rest for this many times as long as it took: sampling a process of very many
- * threads takes no more than a third of one CPU. Ticks in that time are late. */
+/* After a round we rest for this many times as long as we were on a CPU for it: sampling a process
+ * of very many threads takes no more than a third of one. Ticks in that time are late. */
 #define REST_FACTOR 2
 /* Between ticks, how often threads that have not stopped yet are looked at, where their stop was
  * not heard of. */
@@ -187,7 +187,7 @@ static void publish_progress(struct fgprof_recorder *recorder, uint64_t now_ns)
 static int take_tick(struct fgprof_recorder *recorder)
 {
     int err = 0;
-    uint64_t begin_ns = monotonic_ns();
+    uint64_t begin_ns = monotonic_ns(), begin_cpu_ns = thread_cpu_ns();
     recorder->recording.ticks_taken++;
     if (!recorder->recording.looks_at_all && is_copy_wanted(recorder)) {
         recorder->recording.looks_at_all = true;
@@ -203,7 +203,7 @@ static int take_tick(struct fgprof_recorder *recorder)
         err = rounds_continue(recorder);
     children_close_exited(recorder);
     uint64_t end_ns = monotonic_ns();
-    recorder->rest_until_ns = end_ns + REST_FACTOR * (end_ns - begin_ns);
+    recorder->rest_until_ns = end_ns + REST_FACTOR * (thread_cpu_ns() - begin_cpu_ns);
     publish_progress(recorder, end_ns);
     return err;
 }

@@ -4,6 +4,7 @@ import collections
 import contextlib
 import os
 import re
+import signal
 import subprocess
 import tempfile
 import time
@@ -140,6 +141,14 @@ def wait_for(condition, what, seconds=60):
         time.sleep(0.005)
 
 
+def end(sampler):
+    """Ends a profiler as Ctrl-C does. Returns what it wrote to stdout and stderr."""
+    sampler.send_signal(signal.SIGINT)
+    stdout, stderr = sampler.communicate(timeout=HANGS_S)
+    assert sampler.returncode == 0, stderr
+    return stdout, stderr
+
+
 def threads_of(pid):
     """Its threads, as one says them in /proc: PID/task/TID."""
     return [f"{pid}/task/{tid}" for tid in os.listdir(f"/proc/{pid}/task")]
@@ -206,6 +215,12 @@ def context_switches(pid):
     return {thread: switches_in(status(thread)) for thread in threads_of(pid)}
 
 
+def is_asleep(thread):
+    """Whether it sleeps, and is not on its way there: one that lost its CPU on that way says S too."""
+    return (status_field(thread, "State")[0] == "S"
+            and open(f"/proc/{thread}/syscall").read() != "running\n")
+
+
 def wait_until_asleep(*pids, but=()):
     """Waits until all threads sleep, each where it stays and not on its way there; those of the names
     `but` compute."""
@@ -218,7 +233,8 @@ def wait_until_asleep(*pids, but=()):
     def are_still():
         before = sleepers()
         time.sleep(0.1)
-        return None not in before.values() and sleepers() == before
+        return (None not in before.values() and sleepers() == before
+                and all(is_asleep(thread) for thread in before))
     wait_for(are_still, "sleep")
 
 
@@ -235,6 +251,12 @@ def ticks_planned(stderr):
 
 def ticks_late(stderr):
     return int(re.search(r"(\d+) late", stderr)[1])
+
+
+def late_share(stderr):
+    """The part of the time in which no tick came when it was due: so long the profiler stood still,
+    and of what came and went meanwhile it can't know."""
+    return ticks_late(stderr) / ticks_planned(stderr)
 
 
 def pauses(stderr):

@@ -3,20 +3,22 @@
 import os
 import re
 import resource
+import signal
 import statistics
 import time
 
-from harness import (PERIOD, Skip, alone, by_root, context_switches, folded, has, is_sampling,
-                     pauses, status_field, threads_of, ticks_planned, users_build, wait_for,
-                     wait_until_asleep, wait_until_sampling)
+from harness import (PERIOD, Skip, alone, by_root, context_switches, end, folded, has, is_sampling,
+                     late_share, pauses, status_field, threads_of, ticks_planned, users_build,
+                     wait_for, wait_until_asleep, wait_until_sampling)
 
 TRANSFERS = {"write", "send", "recv"}
 
 
 def transfers(target):
-    """What the fixture says at its end: {name: (calls, short ones, failed ones)}."""
+    """Ends the fixture. Returns what it says then: {name: (calls, short ones, failed ones)}."""
+    target.terminate()
     lines = [line.split() for line in target.stdout.read().splitlines()]
-    assert target.wait(timeout=20) == 0
+    assert target.wait(timeout=60) == 0
     result = {name: tuple(map(int, numbers)) for name, *numbers in lines}
     assert set(result) == TRANSFERS, lines
     return result
@@ -24,8 +26,8 @@ def transfers(target):
 
 def test_transfers_that_sleep_are_never_cut_short(world):
     """Blocked in the middle of its block, and sampled: not one call comes back short."""
-    with world.running("transfers", 5, "still") as one, world.running(
-            "transfers", 5, "still") as two:
+    with world.running("transfers", 100, "still") as one, world.running(
+            "transfers", 100, "still") as two:
         pids = one.pid, two.pid
         wait_until_asleep(*pids)
         before = [context_switches(pid) for pid in pids]
@@ -41,25 +43,32 @@ def test_transfers_that_sleep_are_never_cut_short(world):
                 assert calls >= 1 and short == 0 and failed == 0, (name, calls, short, failed)
 
 
-def time_on_cpu_or_waiting_for_one(pid):
-    """Of all its threads, in seconds."""
-    times = [open(f"/proc/{thread}/schedstat").read().split()[:2] for thread in threads_of(pid)]
-    return sum(int(on_cpu) + int(waiting) for on_cpu, waiting in times) / 1e9
+ON_CPU, WAITING, TURNS = range(3)  # of /proc/TID/schedstat: ns on a CPU, ns waiting for one, turns
+
+
+def sum_of(pid, field):
+    """Of all its threads."""
+    return sum(int(open(f"/proc/{thread}/schedstat").read().split()[field])
+               for thread in threads_of(pid))
+
+
+def time_of(pid, *fields):
+    return sum(sum_of(pid, field) for field in fields) / 1e9
 
 
 def sample_transfers(world, rate):
     """Slow transfers: a thread of them sleeps most of its time, and runs between. A call that is
     stopped in the middle of its copy comes back short, which is the kernel's doing; each such stop
     is a pause of a running thread, and is said. More short ones would be of stopped sleepers."""
-    with world.running("transfers", 5) as target, world.running("transfers", 4) as other:
-        busy = time_on_cpu_or_waiting_for_one(target.pid)
+    with world.running("transfers", 100) as target, world.running("transfers", 100) as other:
+        busy = time_of(target.pid, ON_CPU, WAITING)
         done = world.attach(target, "-F", rate, "-t", duration="3s")
-        busy = time_on_cpu_or_waiting_for_one(target.pid) - busy
+        busy = time_of(target.pid, ON_CPU, WAITING) - busy
         sampled, unsampled = transfers(target), transfers(other)
     short = sum(short for _, short, _ in sampled.values())
     stops = pauses(done.stderr)
     assert all(short == failed == 0 for _, short, failed in unsampled.values()), unsampled
-    assert all(failed == 0 and calls > 1 for calls, _, failed in sampled.values()), sampled
+    assert all(failed == 0 and calls > 0 for calls, _, failed in sampled.values()), sampled
     assert short <= stops, (sampled, done.stderr)
     # As often as the kernel's own account says that they run: here two in a hundred looks.
     assert stops <= 10 + 3 * busy * rate, (stops, busy, done.stderr)
@@ -82,8 +91,9 @@ def test_slow_transfers_at_the_highest_rate(world):
 @users_build
 def test_more_running_threads_than_cpus(world):
     spinning = 30
-    with world.running("workers", 30, spinning, 0) as target:
+    with world.running("workers", 100, spinning, 0) as target:
         done = world.attach(target, "--threads=tid", duration="3s")
+        turn_s = time_of(target.pid, ON_CPU, WAITING) / sum_of(target.pid, TURNS)
     stacks, planned = folded(done.stdout), ticks_planned(done.stderr)
     counts = by_root(stacks)
     assert len(counts) == spinning + 1, counts
@@ -93,8 +103,11 @@ def test_more_running_threads_than_cpus(world):
             root, done.stdout, done.stderr)
     running = float(re.search(r"were ([\d.]+) % running", done.stderr)[1])
     assert running * len(counts) < 110 * os.cpu_count(), done.stderr
-    without = sum(count for stack, count in stacks.items() if "not stopped in time" in stack[1])
-    assert without < 0.01 * sum(stacks.values()), (without, done.stderr)
+    # From a thread's last turn to the end it is not known where it was, if it has none soon.
+    without_s = PERIOD * sum(
+        count for stack, count in stacks.items() if "not stopped in time" in stack[1])
+    each_s = 2 * turn_s + late_share(done.stderr) * planned * PERIOD
+    assert without_s < spinning * min(each_s, 1), (without_s, turn_s, done.stderr)
 
 
 def pauses_longest_s(summary):
@@ -132,16 +145,16 @@ def test_pauses_take_no_more_than_they_may(world):
 @users_build
 def test_time_on_the_cpu_is_the_kernels(world):
     """More threads than CPUs: how long each ran is not a matter of what ticks happen to see."""
-    def ran_ns(pid):
-        return sum(int(open(f"/proc/{thread}/schedstat").read().split()[0])
-                   for thread in threads_of(pid))
-
     with world.running("workers", 30, 5, 0) as target:
-        begin_ns, begin = ran_ns(target.pid), time.monotonic()
+        ran_before_s, begin = time_of(target.pid, ON_CPU), time.monotonic()
         done = world.attach(target, duration="4s")
-        truth = (ran_ns(target.pid) - begin_ns) / 1e9 / (time.monotonic() - begin) / 6
-    found = float(re.search(r"([\d.]+) % running", done.stderr)[1]) / 100
-    assert abs(found - truth) < 0.04, (found, truth, done.stderr)
+        ran_s = time_of(target.pid, ON_CPU) - ran_before_s
+        took_s = time.monotonic() - begin
+    sampled_s = ticks_planned(done.stderr) * PERIOD
+    found_s = float(re.search(r"([\d.]+) % running", done.stderr)[1]) / 100 * sampled_s * 6
+    # Before it samples and after it, they may run on all CPUs, or on none. It rounds to a 1000th.
+    before_and_after_s = os.cpu_count() * (took_s - sampled_s)
+    assert ran_s - before_and_after_s - 0.1 < found_s < ran_s + 0.1, (found_s, ran_s, took_s, done)
 
 
 @alone
@@ -149,17 +162,19 @@ def test_very_short_lived_threads(world):
     """2,000 a second that live for 2 ms: counted by their time, and nothing of them is kept."""
     out = world.path("churn.folded")
     sampler = world.start("run", "-o", out, "--threads=tid", "--", world.fixture("churn"), 5, 2000,
-                          500)
+                          500, 2000)
     try:
         # The command's stdout is the profiler's.
         assert sampler.stdout.readline() == "ready\n"
         wait_until_sampling(sampler)
-        fds, rss_kb = [], []
+        fds, alive, rss_kb = [], [], []
+        command = open(f"/proc/{sampler.pid}/task/{sampler.pid}/children").read().split()[0]
 
         def goes_on():
             if not is_sampling(sampler):
                 return False
             fds.append(len(os.listdir(f"/proc/{sampler.pid}/fd")))
+            alive.append(len(threads_of(command)))
             rss_kb.append(int(status_field(sampler.pid, "VmRSS").split()[0]))
             return True
 
@@ -170,10 +185,15 @@ def test_very_short_lived_threads(world):
         sampler.wait()
     assert sampler.returncode == 0, stderr
     births, lived_s = re.fullmatch(r"(\d+) threads lived ([\d.]+) s\n", stdout).groups()
-    assert int(births) > 1000, stdout
-    early, late = fds[len(fds) // 5:len(fds) // 2], fds[len(fds) // 2:]
-    # Two for each that is alive: more for a moment where the machine stalls.
-    assert statistics.median(late) <= statistics.median(early) + 4, fds[::100]
+    assert int(births) >= 2000, stdout
+
+    def rise(numbers):
+        """From the beginning to the end, but for moments in which the machine stalls."""
+        early, late = numbers[len(numbers) // 5:len(numbers) // 2], numbers[len(numbers) // 2:]
+        return statistics.median(late) - statistics.median(early)
+
+    # Up to four for each that is alive, of which there are more where they wait for a CPU.
+    assert rise(fds) <= 4 + 4 * max(0, rise(alive)), (fds[::100], alive[::100])
     if not world.is_sanitized:  # which keeps freed memory for a while
         assert max(rss_kb) < 2 * rss_kb[len(rss_kb) // 5], rss_kb[::100]
     planned = ticks_planned(stderr)
@@ -182,7 +202,8 @@ def test_very_short_lived_threads(world):
     assert abs(main - planned) <= 2, (main, planned)
     found_s = (sum(counts.values()) - main) * PERIOD
     # Those that exit while they are listed are counted too, without a stack.
-    assert 0.85 < found_s / float(lived_s) < 1.2, (found_s, stdout, stderr)
+    unseen = late_share(stderr)
+    assert 0.85 - unseen < found_s / float(lived_s) < 1.2 + unseen, (found_s, stdout, stderr)
 
 
 @alone
@@ -198,7 +219,8 @@ def test_threads_that_are_gone_when_they_are_looked_at(world):
     counts = by_root(stacks)
     found_s = (sum(counts.values()) - max(counts.values())) * PERIOD
     gone_s = PERIOD * sum(n for stack, n in stacks.items() if "not stopped in time" in stack[1])
-    assert 0.5 < found_s / lived_s < 1.6, (found_s, done)
+    unseen = late_share(done.stderr)
+    assert 0.5 - unseen < found_s / lived_s < 1.6 + unseen, (found_s, done)
     assert gone_s < 0.9 * found_s, (gone_s, found_s, done)
     # Where the machine stalls, they live for longer, and can be read.
     assert gone_s > 0.15 * found_s or lived_s > births * 0.0008, (gone_s, found_s, done)
@@ -225,13 +247,75 @@ def test_fewer_files_than_threads(world):
 @alone
 def test_more_running_threads_than_are_stopped_at_a_time(world):
     cpus = sorted(os.sched_getaffinity(0))[:1]
-    with world.running("workers", 30, 150, 0) as target:
+    with world.running("workers", 100, 150, 0) as target:
         for tid in os.listdir(f"/proc/{target.pid}/task"):
             os.sched_setaffinity(int(tid), cpus)
-        done = world.attach(target)
-    # It ends in its time, and goes on with its ticks meanwhile.
-    elapsed_s, taken = re.match(r"fgprof-c: ([\d.]+) s at .* (\d+) taken", done.stderr).groups()
-    assert float(elapsed_s) < 2.6 and int(taken) > 1, done.stderr
+        sampler = world.start("attach", "-p", target.pid, "-d", "2s", "-o", world.path("out.folded"))
+        wait_until_sampling(sampler)
+        waited_s, longest_stall_s, then = 0, 0, time.monotonic()
+        while is_sampling(sampler):
+            waited_s = max(waited_s, time_of(sampler.pid, WAITING))
+            longest_stall_s = max(longest_stall_s, time.monotonic() - then)
+            then = time.monotonic()
+            time.sleep(0.01)
+        _, stderr = sampler.communicate(timeout=60)
+    # It ends in its time, and goes on with its ticks meanwhile; but for the time in which it waited
+    # for a CPU itself, or all of the machine stood still.
+    elapsed_s, taken = re.match(r"fgprof-c: ([\d.]+) s at .* (\d+) taken", stderr).groups()
+    hindered_s = waited_s + longest_stall_s
+    assert sampler.returncode == 0 and float(elapsed_s) < 2.6 + hindered_s, (hindered_s, stderr)
+    assert int(taken) > 10 or hindered_s > 0.5, (hindered_s, stderr)
+
+
+def hold_in_a_round(sampler, thread, running, seconds):
+    """Stops the profiler, at a moment at which its sampling thread is not in its wait, and does not
+    hold the running thread, whose long pause would count against its next."""
+    def call():
+        return open(f"/proc/{thread}/syscall").read().split()[0]
+
+    wait = next(number for number in iter(call, None) if number not in ("running", "-1"))
+
+    def is_held():
+        sampler.send_signal(signal.SIGSTOP)
+        wait_for(lambda: status_field(thread, "State")[0] == "T", "the stop")
+        if call() != wait and status_field(running, "TracerPid") == "0":
+            return True
+        sampler.send_signal(signal.SIGCONT)
+        return False
+
+    wait_for(is_held, "a round")
+    time.sleep(seconds)
+    sampler.send_signal(signal.SIGCONT)
+
+
+@alone
+@users_build
+def test_what_held_a_round_up_is_not_rested_from(world):
+    """It rests for twice the time that it needed a CPU for, and not that it stood still for."""
+    held_s = 2
+    with world.running("workers", 100, 1, 500) as target:
+        spinning = next(thread for thread in threads_of(target.pid)
+                        if status_field(thread, "Name") == "spinning")
+
+        def stops():
+            return int(status_field(spinning, "voluntary_ctxt_switches"))
+
+        def waited_s():
+            return int(open(f"/proc/{sampling}/schedstat").read().split()[WAITING]) / 1e9
+
+        sampler = world.start("attach", "-F", 1000, "--max-pause", 100, "-p", target.pid)
+        wait_until_sampling(sampler)
+        sampling = next(thread for thread in threads_of(sampler.pid)
+                        if status_field(thread, "Name") == "fgprof-sampler")
+        for _ in range(2):
+            before = stops()
+            wait_for(lambda: stops() > before + 20, "ticks")
+            hold_in_a_round(sampler, sampling, spinning, held_s)
+            begin, before, waited_before_s = time.monotonic(), stops(), waited_s()
+            wait_for(lambda: stops() > before, "ticks")
+            waiting_s = waited_s() - waited_before_s
+            assert time.monotonic() - begin - waiting_s < held_s, "it rests"
+        end(sampler)
 
 
 def test_what_can_not_be_read_is_not_stopped(world):
@@ -256,9 +340,22 @@ def test_what_can_not_be_read_is_not_stopped(world):
 
 def test_a_process_that_nobody_waits_for(world):
     """Its time ends when it does, and not when its parent takes note of that."""
-    with world.running("workers", 1, 0, 1) as brief, world.running("deep", 30, 10) as other:
-        done = world.fgprof("attach", "-p", f"{brief.pid},{other.pid}", "-d", "4s", "-t")
-        assert done.returncode == 0, done.stderr
-        counts = by_root(folded(done.stdout))
-    assert counts["fixture-deep"] >= 0.9 * ticks_planned(done.stderr), counts
-    assert 0 < counts["fixture-workers"] < 0.5 * ticks_planned(done.stderr), counts
+    with world.running("workers", 100, 0, 1) as brief, world.running("deep", 100, 10) as other:
+        begin = time.monotonic()
+        sampler = world.start("attach", "-p", f"{brief.pid},{other.pid}", "-t")
+        wait_until_sampling(sampler)
+        began = time.monotonic()
+        time.sleep(0.5)
+        shortest = time.monotonic() - began
+        brief.kill()
+        wait_for(lambda: status_field(brief.pid, "State")[0] == "Z", "its end")
+        longest = time.monotonic() - begin
+        time.sleep(1.5)
+        stdout, stderr = end(sampler)
+    counts, planned = by_root(folded(stdout)), ticks_planned(stderr)
+    assert planned * PERIOD > shortest + 1.4, (planned, shortest)
+    assert abs(counts["fixture-deep"] - planned) <= 1, (counts, stderr)
+    # That it had gone was seen at a tick, of which some were late: its time ends at the one before.
+    unseen = late_share(stderr) * planned * PERIOD
+    found = counts["fixture-workers"] * PERIOD
+    assert shortest - unseen - 0.1 < found < longest + 0.1, (found, shortest, longest, stderr)
