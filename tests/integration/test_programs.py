@@ -1,16 +1,15 @@
 """Real programs of Debian's."""
 
-import re
 import subprocess
 
-from harness import alone, by_root, folded, has, ticks_planned
+from harness import alone, by_root, folded, has, late_share, ticks_planned
 from servers import redis_under_load
 
 
 @alone
 def test_redis_under_load(world):
     with redis_under_load(world, "get,set") as server:
-        done = world.fgprof("attach", "-p", server.pid, "-d", "3s", "-t")
+        done = world.fgprof("attach", "-p", server.pid, "-F", 1000, "-d", "3s", "-t")
     assert done.returncode == 0, done.stderr
     stacks = folded(done.stdout)
     counts = by_root(stacks)
@@ -19,11 +18,14 @@ def test_redis_under_load(world):
     for name in counts:
         if name == "redis-server" or name.startswith("bio_"):
             assert abs(counts[name] - planned) <= 3, (counts, planned)
-    main = {stack: count for stack, count in stacks.items() if stack[0] == "redis-server"}
+    main = {stack: count for stack, count in stacks.items()
+            if stack[0] == "redis-server" and "not stopped in time" not in stack[1]}
     assert all(stack[1] == "_start" and "main" in stack for stack in main), main
+    # At the end it may have no CPU for a while, or the machine.
+    missed = counts["redis-server"] - sum(main.values())
+    assert missed <= (0.1 + late_share(done.stderr)) * planned, (missed, done.stderr)
     for names in (("aeMain", "epoll_wait"), ("aeMain", "write"), ("readQueryFromClient",)):
         assert any(has(stack, *names) for stack in main), names
-    assert float(re.search(r"([\d.]+) % cut", done.stderr)[1]) == 0, done.stderr
 
 
 def test_python(world):

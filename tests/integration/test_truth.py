@@ -2,7 +2,8 @@
 
 import re
 
-from harness import PERIOD, RATE, alone, by_root, folded, ticks_planned, tool, users_build
+from harness import (PERIOD, RATE, alone, by_root, folded, has, late_share, ticks_planned, tool,
+                     users_build, wait_until_asleep)
 THREADS = {"fixture-states", "sleeping", "spinning", "locked", "piped"}
 
 
@@ -49,17 +50,21 @@ def test_pprof_time_is_elapsed_time(world):
 
 
 def test_equal_stacks_of_equally_named_threads_are_one_sample(world):
-    profile = world.path("churn.pb.gz")
-    with world.running("churn", 30) as target:
-        world.attach(target, "-o", profile, duration="1s")
+    profile, sleeping = world.path("equal.pb.gz"), 50
+    with world.running("workers", 60, 1, sleeping) as target:
+        wait_until_asleep(target.pid, but=["spinning"])
+        done = world.attach(target, "-o", profile, duration="1s")
         by_tid = world.attach(target, "--threads=tid", duration="1s")
     raw = tool("go", "tool", "pprof", "-raw", profile)
     assert "tid:" not in raw
     samples = re.findall(r"^ +(\d+) +\d+ +\d+ +\d+: ([\d ]+)\n +(.*)$", raw, re.M)
     keys = [(stack, labels) for _, stack, labels in samples]
     assert len(keys) == len(set(keys)), "one stack in two samples"
-    assert max(int(count) for count, _, _ in samples) > 10
-    assert len(by_root(folded(by_tid.stdout))) > 100
+    planned = ticks_planned(done.stderr)
+    counts = [int(count) for count, _, labels in samples if "thread:[sleeping]" in labels]
+    assert len(counts) == 1 and abs(counts[0] - sleeping * planned) <= sleeping, (counts, planned)
+    stacks = folded(by_tid.stdout)
+    assert sum(has(stack, "sleeping/", "in_sleep") for stack in stacks) == sleeping, stacks
 
 
 @alone
@@ -70,19 +75,26 @@ def test_short_lived_threads_are_counted_in_proportion(world):
         done = world.fgprof("attach", "-p", target.pid, "-t")
         lived_s = float(target.stdout.readline().split()[3])
     assert done.returncode == 0, done.stderr
-    short = sum(count for stack, count in folded(done.stdout).items()
-                if any("short_life" in frame for frame in stack))
-    assert 0.6 < short * PERIOD / lived_s < 1.6, (short * PERIOD, lived_s)
+    # Also where they still wait for their first CPU, or had no time to be captured.
+    stacks = folded(done.stdout)
+    short = sum(count for stack, count in stacks.items() if "main" not in stack)
+    assert any("short_life" in stack for stack in stacks), stacks
+    late = late_share(done.stderr)
+    assert 0.6 - late < short * PERIOD / lived_s < 1.6 + late, (short * PERIOD, lived_s, late)
 
 
 @alone
 @users_build
 def test_shares_of_the_example(world):
-    done = world.fgprof("run", "-t", "--", world.build + "/examples/slow-service", 5)
+    """Its parts end at given times: where it, or the profiler, waits for a CPU for long, that part
+    lasts longer and others less."""
+    done = world.fgprof("run", "-t", "--state", "--", world.build + "/examples/slow-service", 5)
     assert done.returncode == 0, done.stderr
     stacks = folded(done.stdout)
     total = sum(count for stack, count in stacks.items() if stack[0] == "slow-service")
+    waits = late_share(done.stderr) + sum(
+        count for stack, count in stacks.items() if stack[-1] == "[runnable]") / total
     for name, share in ("slow_network_request", 0.6), ("cpu_intensive_task", 0.3), ("nap", 0.1):
         found = sum(count for stack, count in stacks.items()
                     if stack[0] == "slow-service" and name in stack)
-        assert abs(found / total - share) < 0.05, (name, found / total)
+        assert abs(found / total - share) < 0.05 + waits, (name, found / total, waits)
