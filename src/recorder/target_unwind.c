@@ -76,6 +76,15 @@ static bool is_replaced(const struct target *target)
                              target->stack.depth, target->round_ns);
 }
 
+/* A thread that sleeps in what was mapped since this round's reading of maps is read again, once:
+ * by the next round's it is known. */
+static void note_unknown(struct thread *thread, bool has_unknown_address)
+{
+    if (has_unknown_address && !thread->leads_nowhere)
+        thread_forget_sleep(thread);
+    thread->leads_nowhere = has_unknown_address;
+}
+
 /* Unwinds the snapshot, if need be a second time with maps read anew. -EAGAIN: the copy of the
  * stack was too short, and a longer one is to be taken. */
 static int unwind(struct target *target, struct thread *thread, struct unwind_hints *ret_hints)
@@ -119,6 +128,7 @@ static int unwind(struct target *target, struct thread *thread, struct unwind_hi
             thread->other_stack_misses = 0;
             thread->has_endless_stack = false;
         }
+        note_unknown(thread, hints.has_unknown_address);
         *ret_hints = hints;
         /* Cut for want of a register, it says nothing of how much is needed with it. */
         if (target->stack.cut != STACK_CUT_NO_REGISTER)

@@ -34,6 +34,7 @@ struct thread {
     uint64_t looked_tick, next_look_tick;
     unsigned tries;                 /* to take its snapshot, since that look */
     bool has_endless_stack;         /* no copy of its stack was long enough */
+    bool leads_nowhere;             /* its stack, to where nothing was known to be mapped */
     struct stack_place other_stack; /* where it went on from, when its stack was last unwound */
     /* At how many ticks in a row no copy of it helped, from about the same stack pointer: */
     unsigned other_stack_misses;

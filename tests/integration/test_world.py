@@ -6,7 +6,7 @@ import re
 import shutil
 import subprocess
 
-from harness import (Skip, folded, has, ticks_late, ticks_planned, tool, wait_until_sampled,
+from harness import (Skip, alone, folded, has, ticks_late, ticks_planned, tool, wait_until_sampled,
                      wait_until_sampling)
 
 NOBODY = {"user": 65534, "group": 65534, "extra_groups": []}
@@ -180,6 +180,21 @@ def test_library_in_the_place_of_another(world):
     taken = ticks_planned(done.stderr) - ticks_late(done.stderr)
     rows = int(re.search(r"(\d+) distinct stacks", done.stderr)[1])
     assert rows < 40 + taken / 4, done.stderr
+
+
+@alone
+def test_code_mapped_since_the_maps_were_read(world):
+    """A thread found asleep in it is read again when they have been, and not left as one whose stack
+    is cut until it wakes up: here after fifty ticks."""
+    if os.uname().machine != "x86_64":
+        raise Skip("the code is for x86-64")
+    with world.running("mapper", 30) as target:
+        done = world.attach(target, "-F", 1000, duration="4s")
+    stacks = {stack: count for stack, count in folded(done.stdout).items()
+              if has(stack, "asleep_in_mapped")}
+    cut = sum(count for stack, count in stacks.items() if "truncated" in stack[0])
+    whole = sum(count for stack, count in stacks.items() if has(stack, "in_mapper"))
+    assert whole > 1000 and cut < 0.03 * whole, (cut, whole, done.stderr)
 
 
 def test_modules_that_are_no_elf_files(world):
