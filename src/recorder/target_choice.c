@@ -4,6 +4,7 @@
 #include "target/procfs.h"
 
 /* Threads are named soon after they were born, and seldom later. */
+#define NAME_SAMPLES_MAX 128 /* from one time that it is read to the next */
 #define NAME_PART_OF_AGE 8
 #define NAME_MAX_AGE_NS 10000000000u
 
@@ -51,7 +52,7 @@ int target_choose_first(struct target *target, struct thread *thread)
     return err;
 }
 
-int target_read_name(struct target *target, struct thread *thread)
+static int read_name(struct target *target, struct thread *thread)
 {
     struct recording *recording = target->recording;
     char name[THREAD_NAME_BYTES];
@@ -74,6 +75,32 @@ int target_read_name(struct target *target, struct thread *thread)
     return err;
 }
 
+int target_name_sampled(struct target *target, struct thread *thread)
+{
+    uint64_t age = thread->samples_taken++;
+    if ((age & (age - 1)) != 0 && age % NAME_SAMPLES_MAX != 0)
+        return 0;
+    return read_name(target, thread);
+}
+
+static unsigned bits(uint64_t number)
+{
+    return number ? 64 - (unsigned)__builtin_clzll(number) : 0;
+}
+
+int target_name_unmoved(struct target *target, struct thread *thread, uint64_t last_look_tick)
+{
+    uint32_t name = thread->name;
+    if (bits(thread->looked_tick - thread->asleep_since_tick) ==
+        bits(last_look_tick - thread->asleep_since_tick))
+        return 0;
+    int err = read_name(target, thread);
+    /* Its stack is another row now. */
+    if (thread->name != name)
+        thread_forget_sleep(thread);
+    return err;
+}
+
 /* The longer it has had its name, the less often it is read. Those of equal age take turns. */
 static uint64_t next_choice_tick(const struct target *target, const struct thread *thread,
                                  uint64_t tick)
@@ -88,7 +115,7 @@ int target_choose_again(struct target *target, struct thread *thread, uint64_t t
 {
     int err = 0;
     if (target->options->choice.name_regex && tick >= thread->next_choice_tick) {
-        err = target_read_name(target, thread);
+        err = read_name(target, thread);
         thread->next_choice_tick = next_choice_tick(target, thread, tick);
     }
     if (thread->is_unwanted) {

@@ -14,17 +14,6 @@
 #define LOOK_FRESH_NS                                                                              \
     100000 /* no older: a thread that it found running is stopped without another */
 #define LOOKS_PER_TICK 1000 /* at sleeping threads; so many take about a millisecond */
-#define NAME_MAX_AGE 128    /* samples between two looks at a thread's name */
-
-/* Threads are named soon after they were born, and seldom later: the name is read at the first
- * samples, then ever less often. */
-static int update_name(struct target *target, struct thread *thread)
-{
-    uint64_t age = thread->samples_taken++;
-    if ((age & (age - 1)) != 0 && age % NAME_MAX_AGE != 0)
-        return 0;
-    return target_read_name(target, thread);
-}
 
 /* When to look at it again. That a thread has not run since the last look proves all ticks between,
  * so one that sleeps long is looked at less often: what is not known where it moves after all is a
@@ -143,7 +132,7 @@ static int sample(struct target *target, struct thread *thread)
         return err;
     }
     revive(thread);
-    err = update_name(target, thread);
+    err = target_name_sampled(target, thread);
     return err || thread->is_unwanted ? err : target_count(target, thread);
 }
 
@@ -196,7 +185,7 @@ static int look_once(struct target *target, struct thread *thread, uint64_t last
     case CAPTURE_UNMOVED:
         target_count_unmoved(target, thread);
         schedule_look(target, thread);
-        return 0;
+        return target_name_unmoved(target, thread, last_look_tick);
     case CAPTURE_DONE:
         note_moved(target->recording, thread, last_look_tick);
         return sample(target, thread);

@@ -6,7 +6,7 @@ import subprocess
 import time
 
 from harness import (by_root, context_switches, end, folded, late_share, pauses, ticks_planned,
-                     wait_for, wait_until_asleep, wait_until_sampling)
+                     wait_for, wait_for_ticks, wait_until_asleep, wait_until_sampling)
 
 
 def names_of(pid):
@@ -126,6 +126,27 @@ def test_thread_that_gets_another_name(world):
     planned = ticks_planned(stderr)
     assert of_function(stacks, "in_banana") < (0.25 + late_share(stderr)) * planned, (stacks, stderr)
     assert chosen(stderr)[0] == 1, stderr
+
+
+def test_thread_that_another_names(world):
+    """Its name is read again while it sleeps, and has never moved."""
+    with world.running("renamed", 100, stdin=subprocess.PIPE) as target:
+        wait_for(lambda: "idle" in names_of(target.pid).values(), "names")
+        wait_until_asleep(target.pid, but=["apple", "fixture-renamed"])
+        begin = time.monotonic()
+        sampler = world.start("attach", "-p", target.pid, "-t")
+        wait_until_sampling(sampler)
+        wait_for_ticks(sampler)
+        target.stdin.write("name\n")
+        target.stdin.flush()
+        assert target.stdout.readline() == "done\n"
+        # It is read each time that it has slept for twice as long.
+        time.sleep(2 * (time.monotonic() - begin))
+        stdout, stderr = end(sampler)
+        target.stdin.close()
+    counts = by_root(folded(stdout))
+    assert counts["idle"] and counts["lazy"], (counts, stderr)
+    assert abs(counts["idle"] + counts["lazy"] - ticks_planned(stderr)) <= 2, (counts, stderr)
 
 
 def test_process_ends_without_its_chosen_thread(world):
