@@ -214,6 +214,38 @@ static int ask_for_stop(struct target *target, struct thread *thread, const stru
     return -EAGAIN;
 }
 
+static void note_stopped(struct thread *thread, const struct registers *registers)
+{
+    if (!registers_has(registers, architecture.frame_pointer) ||
+        !registers_has(registers, architecture.base_pointer))
+        return;
+    thread->stopped_sp = registers_sp(registers);
+    thread->stopped_frame_pointer = registers->values[architecture.frame_pointer];
+    thread->stopped_base_pointer = registers->values[architecture.base_pointer];
+}
+
+/* A thread that sleeps in a page fault has been stopped where its stack pointer was the same: it is
+ * in the same call, as a rule, and has the frame pointer that it had then. *ret_is_proved: so it
+ * is, by its stack. */
+static int unwind_as_stopped(struct target *target, struct thread *thread,
+                             struct unwind_hints *hints, bool *ret_is_proved)
+{
+    struct registers *registers = &target->snapshot->registers, blocked = *registers;
+    struct unwind_hints stopped_hints;
+    *ret_is_proved = false;
+    if (target->capture->syscall_number >= 0 || registers_sp(registers) != thread->stopped_sp)
+        return 0;
+    registers_set(registers, architecture.frame_pointer, thread->stopped_frame_pointer);
+    registers_set(registers, architecture.base_pointer, thread->stopped_base_pointer);
+    int err = unwind(target, thread, &stopped_hints);
+    *ret_is_proved = !err && is_proof(&target->stack);
+    if (*ret_is_proved)
+        *hints = stopped_hints;
+    else
+        *registers = blocked;
+    return err;
+}
+
 /* The stack of a thread read asleep is cut for want of the frame pointer. Unwinds it with the one
  * that it is known to have, or that can be found; -EAGAIN where the thread is to be stopped once to
  * learn it. */
@@ -263,8 +295,13 @@ static int learn_site(struct target *target, const struct thread *thread, bool i
 int target_unwind(struct target *target, struct thread *thread)
 {
     struct unwind_hints hints;
+    bool is_proved = false;
+    note_stopped(thread, &target->snapshot->registers);
     int err = unwind(target, thread, &hints);
-    if (!err && target->stack.cut == STACK_CUT_NO_REGISTER)
+    bool lacks_register = !err && target->stack.cut == STACK_CUT_NO_REGISTER;
+    if (lacks_register)
+        err = unwind_as_stopped(target, thread, &hints, &is_proved);
+    if (lacks_register && !err && !is_proved)
         err = unwind_by_site(target, thread, &hints);
     if (target->capture->request.blocked.pc && (!err || err == -EAGAIN)) {
         int learn_err = learn_site(target, thread, err == -EAGAIN);

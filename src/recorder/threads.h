@@ -40,7 +40,9 @@ struct thread {
     unsigned other_stack_misses;
     uint64_t other_stack_from, other_stack_tick; /* that, and the last of them */
     size_t stack_limit; /* how much of its stack to copy, from what it used last */
-    bool must_stop;     /* though it sleeps: to learn the frame pointer of its site */
+    /* When it was stopped last: its stack pointer, and what it does not show asleep. */
+    uint64_t stopped_sp, stopped_frame_pointer, stopped_base_pointer;
+    bool must_stop; /* though it sleeps: to learn the frame pointer of its site */
     struct site_keys site;
     struct blocked blocked; /* where that is */
     bool needs_stop;        /* is to be stopped: it was found running by a look that said: */

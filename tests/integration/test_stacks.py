@@ -191,3 +191,18 @@ def test_linked_by_lld(world):
     for thread, names in WAITS.items():
         assert any(has(stack, thread, "start_thread", "run", *names) for stack in stacks), thread
     assert " 0.00 % cut" in done.stderr, done.stderr
+
+
+def test_asleep_in_a_page_fault(world):
+    """What it does not show then it had when it was stopped last, in the same call."""
+    done = world.fgprof("run", "--state", "--", world.fixture("faulting"), 3)
+    if done.returncode == 77:
+        raise Skip("no userfaultfd")
+    assert done.returncode == 0, done.stderr
+    stacks = {stack: count for stack, count in folded(done.stdout).items()
+              if "compute_and_fault" in stack}
+    asleep = sum(count for stack, count in stacks.items()
+                 if stack[-1] not in ("[running]", "[runnable]"))
+    assert asleep > 0.2 * sum(stacks.values()), stacks
+    assert all(has(stack, "start_thread", "caller_of_unknown_room", "compute_and_fault")
+               for stack in stacks), stacks
