@@ -225,25 +225,21 @@ static void note_stopped(struct thread *thread, const struct registers *register
 }
 
 /* A thread that sleeps in a page fault has been stopped where its stack pointer was the same: it is
- * in the same call, as a rule, and has the frame pointer that it had then. *ret_is_proved: so it
- * is, by its stack. */
+ * in the same call, as a rule, and has the frame pointer that it had then. That is believed where
+ * the stack is whole with it, and else leaves it as it was. */
 static int unwind_as_stopped(struct target *target, struct thread *thread,
-                             struct unwind_hints *hints, bool *ret_is_proved)
+                             struct unwind_hints *hints)
 {
     struct registers *registers = &target->snapshot->registers, blocked = *registers;
-    struct unwind_hints stopped_hints;
-    *ret_is_proved = false;
     if (target->capture->syscall_number >= 0 || registers_sp(registers) != thread->stopped_sp)
         return 0;
     registers_set(registers, architecture.frame_pointer, thread->stopped_frame_pointer);
     registers_set(registers, architecture.base_pointer, thread->stopped_base_pointer);
-    int err = unwind(target, thread, &stopped_hints);
-    *ret_is_proved = !err && is_proof(&target->stack);
-    if (*ret_is_proved)
-        *hints = stopped_hints;
-    else
-        *registers = blocked;
-    return err;
+    int err = unwind(target, thread, hints);
+    if (err || is_proof(&target->stack))
+        return err;
+    *registers = blocked;
+    return unwind(target, thread, hints);
 }
 
 /* The stack of a thread read asleep is cut for want of the frame pointer. Unwinds it with the one
@@ -295,13 +291,11 @@ static int learn_site(struct target *target, const struct thread *thread, bool i
 int target_unwind(struct target *target, struct thread *thread)
 {
     struct unwind_hints hints;
-    bool is_proved = false;
     note_stopped(thread, &target->snapshot->registers);
     int err = unwind(target, thread, &hints);
-    bool lacks_register = !err && target->stack.cut == STACK_CUT_NO_REGISTER;
-    if (lacks_register)
-        err = unwind_as_stopped(target, thread, &hints, &is_proved);
-    if (lacks_register && !err && !is_proved)
+    if (!err && target->stack.cut == STACK_CUT_NO_REGISTER)
+        err = unwind_as_stopped(target, thread, &hints);
+    if (!err && target->stack.cut == STACK_CUT_NO_REGISTER)
         err = unwind_by_site(target, thread, &hints);
     if (target->capture->request.blocked.pc && (!err || err == -EAGAIN)) {
         int learn_err = learn_site(target, thread, err == -EAGAIN);
