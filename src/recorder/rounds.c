@@ -4,10 +4,8 @@
 
 #include <time.h>
 
-/* How long after each other threads that have not stopped yet are looked at; more, where the
- * machine makes a pause. */
-#define COLLECT_PERIOD_NS 1000000
-/* At the end, how often. */
+/* At the end, how often threads that have not stopped yet are looked at; what is waited in all is
+ * more where the machine makes a pause. */
 #define FINISH_LOOKS 250
 /* By a dump, which has no other stack of them: since the last that came. Many that want few CPUs
  * come one by one. */
@@ -47,7 +45,7 @@ static int await_stops(struct fgprof_recorder *recorder)
     const struct recording *recording = &recorder->recording;
     int looks_max = recording->waits ? DUMP_LOOKS : FINISH_LOOKS, err = 0;
     for (int looks = 0; !err && rounds_are_pending(recorder) && looks < looks_max; looks++) {
-        struct timespec nap = {0, COLLECT_PERIOD_NS};
+        struct timespec nap = {0, ROUNDS_LOOK_PERIOD_NS};
         uint64_t samples = recording->samples;
         clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, NULL);
         err = rounds_continue(recorder);

@@ -7,6 +7,10 @@
 
 struct fgprof_recorder;
 
+/* How long after each other threads that have not stopped yet are looked at, where their stop was
+ * not heard of. */
+#define ROUNDS_LOOK_PERIOD_NS 1000000
+
 /* Looks at all. Returns 0 or a negative errno, as all of these do. */
 int rounds_begin(struct fgprof_recorder *recorder);
 

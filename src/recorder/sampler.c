@@ -15,9 +15,6 @@
 /* After a round we rest for this many times as long as we were on a CPU for it: sampling a process
  * of very many threads takes no more than a third of one. Ticks in that time are late. */
 #define REST_FACTOR 2
-/* Between ticks, how often threads that have not stopped yet are looked at, where their stop was
- * not heard of. */
-#define COLLECT_PERIOD_NS 1000000
 /* From a stop to our hearing of it, on a virtual machine where our CPU had nothing to do. */
 #define HEARING_NS 30000
 /* A wait for a tick that was shorter was none: the tick was due already. */
@@ -144,7 +141,7 @@ static int await_tick(struct fgprof_recorder *recorder, int timer_fd, int signal
             [FILE_STOP] = {.fd = recorder->stop_fd, .events = POLLIN},
             [FILE_SIGNAL] = {.fd = is_pending ? signal_fd : -1, .events = POLLIN},
         };
-        struct timespec soon = {0, COLLECT_PERIOD_NS};
+        struct timespec soon = {0, ROUNDS_LOOK_PERIOD_NS};
         uint64_t awake_before_ns = recorder->recording.awake_ns;
         int err = wait_for(&recorder->recording, files, is_pending ? &soon : NULL);
         if (err)

@@ -12,7 +12,7 @@ import struct
 import subprocess
 import time
 
-from harness import (RATE, alone, by_root, end, folded, has, status_field, threads_of,
+from harness import (RATE, alone, by_root, end, folded, has, status_field, thread_named, threads_of,
                      ticks_planned, users_build, wait_for, wait_until_sampling)
 
 libc = ctypes.CDLL(None, use_errno=True)
@@ -71,8 +71,7 @@ def test_under_gdb(world):
 def test_a_thread_that_another_traces(world):
     """It can't be stopped while it runs; its time is there, under its name."""
     with world.running("workers", 30, 1, 0) as target:
-        tid = next(int(thread.split("/")[-1]) for thread in threads_of(target.pid)
-                   if status_field(thread, "Name") == "spinning")
+        tid = int(thread_named(target.pid, "spinning").split("/")[-1])
         seized = libc.ptrace(PTRACE_SEIZE, tid, None, None)
         assert seized == 0, os.strerror(ctypes.get_errno())
         done = world.attach(target, "-t", duration="1s")

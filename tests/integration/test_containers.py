@@ -9,7 +9,7 @@ import re
 import shutil
 import subprocess
 
-from harness import Skip, folded, status_field, tool, wait_for
+from harness import Skip, children_of, folded, status_field, tool, wait_for
 
 INSIDE = ["unshare", "--pid", "--fork", "--kill-child", "--mount"]
 ROOTLESS = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child", "--mount"]
@@ -69,8 +69,7 @@ def container(root, words, how=INSIDE):
     with subprocess.Popen(command(root, words, how), stdout=subprocess.PIPE, text=True) as outer:
         try:
             assert outer.stdout.readline() == "ready\n"
-            children = f"/proc/{outer.pid}/task/{outer.pid}/children"
-            yield int(open(children).read().split()[0])
+            yield children_of(outer.pid)[0]
         finally:
             outer.kill()
 
@@ -139,9 +138,8 @@ def test_perf_map_from_outside_and_inside(world):
             check_possible(root, how)
             script = ["/bin/sh", "-c", "/jit 60 replaced & echo ready; wait"]
             with container(root, script, how) as shell:
-                children = f"/proc/{shell}/task/{shell}/children"
-                wait_for(lambda: open(children).read().split(), "a child")
-                pid = int(open(children).read().split()[0])
+                wait_for(lambda: children_of(shell), "a child")
+                pid = children_of(shell)[0]
                 wait_for(lambda: open(f"/proc/{pid}/comm").read() == "jit\n", "the program")
                 inner = status_field(pid, "NSpid").split()[-1]
                 assert inner != str(pid), inner

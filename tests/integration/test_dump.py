@@ -9,7 +9,7 @@ import shutil
 import signal
 import subprocess
 
-from harness import (Skip, alone, context_switches, status_field, threads_of, wait_for,
+from harness import (Skip, alone, children_of, context_switches, status_field, threads_of, wait_for,
                      wait_until_asleep)
 from servers import free_port, redis, serving
 from test_stacks import gdb_stacks, plain
@@ -272,7 +272,7 @@ def test_in_another_pid_namespace(world):
     try:
         if inside.stdout.readline() != "ready\n":
             raise Skip("no PID namespace may be made")
-        pid = int(open(f"/proc/{inside.pid}/task/{inside.pid}/children").read())
+        (pid,) = children_of(inside.pid)
         wait_until_asleep(pid)
         tids = {open(f"/proc/{thread}/comm").read().strip(): int(thread.split("/")[-1])
                 for thread in threads_of(pid)}
@@ -461,7 +461,7 @@ def test_a_dump_of_nginx(world):
     command = ["/usr/sbin/nginx", "-p", world.directory, "-c", world.path("nginx.conf")]
     with serving(command, world.directory, port, b"GET / HTTP/1.0\r\n\r\n") as server:
         pid = server.pid
-        worker = int(open(f"/proc/{pid}/task/{pid}/children").read().split()[0])
+        worker = children_of(pid)[0]
         wait_until_asleep(pid, worker)
         before = context_switches(worker)
         threads = {thread["tid"]: thread

@@ -7,7 +7,7 @@ import re
 import shutil
 import subprocess
 
-from harness import RATE, Skip, alone, folded, has, ticks_late, tool, wait_for
+from harness import RATE, Skip, alone, children_of, folded, has, ticks_late, tool, wait_for
 
 JIT_SCRIPT = """
 function busyNamedFunction(n) {
@@ -119,8 +119,9 @@ def test_jit_in_text(world):
 
 def inner_pid(outer):
     """The only child of the process."""
-    wait_for(lambda: open(f"/proc/{outer}/task/{outer}/children").read(), "the child")
-    return int(open(f"/proc/{outer}/task/{outer}/children").read())
+    wait_for(lambda: children_of(outer), "the child")
+    (pid,) = children_of(outer)
+    return pid
 
 
 def test_perf_map_of_a_pid_namespace(world):

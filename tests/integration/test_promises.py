@@ -7,9 +7,9 @@ import signal
 import statistics
 import time
 
-from harness import (PERIOD, Skip, alone, by_root, context_switches, end, folded, has, is_sampling,
-                     late_share, pauses, status_field, threads_of, ticks_planned, users_build,
-                     wait_for, wait_until_asleep, wait_until_sampling)
+from harness import (PERIOD, Skip, alone, by_root, children_of, context_switches, end, folded, has,
+                     is_sampling, late_share, pauses, status_field, thread_named, threads_of,
+                     ticks_planned, users_build, wait_for, wait_until_asleep, wait_until_sampling)
 
 TRANSFERS = {"write", "send", "recv"}
 
@@ -168,7 +168,7 @@ def test_very_short_lived_threads(world):
         assert sampler.stdout.readline() == "ready\n"
         wait_until_sampling(sampler)
         fds, alive, rss_kb = [], [], []
-        command = open(f"/proc/{sampler.pid}/task/{sampler.pid}/children").read().split()[0]
+        command = children_of(sampler.pid)[0]
 
         def goes_on():
             if not is_sampling(sampler):
@@ -294,8 +294,7 @@ def test_what_held_a_round_up_is_not_rested_from(world):
     """It rests for twice the time that it needed a CPU for, and not that it stood still for."""
     held_s = 2
     with world.running("workers", 100, 1, 500) as target:
-        spinning = next(thread for thread in threads_of(target.pid)
-                        if status_field(thread, "Name") == "spinning")
+        spinning = thread_named(target.pid, "spinning")
 
         def stops():
             return int(status_field(spinning, "voluntary_ctxt_switches"))
@@ -305,8 +304,7 @@ def test_what_held_a_round_up_is_not_rested_from(world):
 
         sampler = world.start("attach", "-F", 1000, "--max-pause", 100, "-p", target.pid)
         wait_until_sampling(sampler)
-        sampling = next(thread for thread in threads_of(sampler.pid)
-                        if status_field(thread, "Name") == "fgprof-sampler")
+        sampling = thread_named(sampler.pid, "fgprof-sampler")
         for _ in range(2):
             before = stops()
             wait_for(lambda: stops() > before + 20, "ticks")

@@ -6,8 +6,8 @@ import os
 import re
 import signal
 
-from harness import (Skip, alone, end, folded, has, is_asleep, status_field, threads_of, tool,
-                     users_build, wait_for, wait_until_asleep)
+from harness import (Skip, alone, children_of, end, folded, has, is_asleep, status_field,
+                     thread_named, threads_of, tool, users_build, wait_for, wait_until_asleep)
 
 CALLS = {"sleeping": "[clock_nanosleep]", "locked": "[futex]", "piped": "[read]",
          "fixture-states": "[clock_nanosleep]"}
@@ -105,7 +105,8 @@ def test_uninterruptible(world):
         raw_path = world.path("vfork.pb.gz")
         world.attach(target, "-o", raw_path, duration="300ms")
         # It keeps the fixture's memory, and must not outlive it.
-        os.kill(int(open(f"/proc/{target.pid}/task/{target.pid}/children").read()), signal.SIGKILL)
+        (child,) = children_of(target.pid)
+        os.kill(child, signal.SIGKILL)
     leaf = "[uninterruptible: " + (channel if channel != "0" else "vfork") + "]"
     leaves = leaves_by_root(done.stdout)
     assert set(leaves["fixture-vfork"]) == {leaf}, leaves
@@ -199,8 +200,7 @@ def test_parts_add_up(world):
 def test_one_kind_alone(world):
     def sample(*arguments):
         """Until the thread that computes was stopped there: else it sleeps nowhere."""
-        spinning = next(thread for thread in threads_of(target.pid)
-                        if status_field(thread, "Name") == "spinning")
+        spinning = thread_named(target.pid, "spinning")
         before = int(status_field(spinning, "voluntary_ctxt_switches"))
         sampler = world.start("attach", "-p", target.pid, *arguments)
         wait_for(lambda: int(status_field(spinning, "voluntary_ctxt_switches")) > before + 10,

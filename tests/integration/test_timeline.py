@@ -9,27 +9,13 @@ import subprocess
 import time
 
 import webdriver
-from harness import (PERIOD, Skip, alone, by_root, end, folded, is_asleep, status_field,
-                     threads_of, ticks_planned, users_build, wait_for, wait_until_asleep,
+from harness import (PERIOD, Skip, alone, by_root, end, folded, is_asleep, thread_named,
+                     ticks_planned, users_build, wait_for, wait_for_switches, wait_until_asleep,
                      wait_until_sampling)
 
 
+# For so many it is in a step: of each of them a thread's context switches tell.
 STEP_TICKS = 20
-
-
-def switches(thread):
-    return int(status_field(thread, "voluntary_ctxt_switches"))
-
-
-def sampler_thread(sampler):
-    return next(thread for thread in threads_of(sampler.pid)
-                if status_field(thread, "Name") == "fgprof-sampler")
-
-
-def wait_for_ticks(thread):
-    """For a step's ticks, of each of which this thread's context switches tell."""
-    count = switches(thread) + STEP_TICKS
-    wait_for(lambda: switches(thread) >= count, "ticks")
 
 
 def profile_phases(world, path, *arguments):
@@ -48,11 +34,12 @@ def profile_phases(world, path, *arguments):
                 if phase:
                     tell()
                 # It sleeps only where it is stopped,
-                wait_for_ticks(f"{target.pid}/task/{target.pid}")
+                wait_for_switches(f"{target.pid}/task/{target.pid}", STEP_TICKS, "ticks")
                 tell()
                 wait_for(lambda: is_asleep(target.pid), "sleep")
                 # and then the profiler only until the next tick.
-                wait_for_ticks(sampler_thread(sampler))
+                wait_for_switches(thread_named(sampler.pid, "fgprof-sampler"), STEP_TICKS,
+                                  "ticks")
             _, stderr = end(sampler)
         finally:
             target.kill()

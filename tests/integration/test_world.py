@@ -6,8 +6,8 @@ import re
 import shutil
 import subprocess
 
-from harness import (Skip, alone, folded, has, ticks_late, ticks_planned, tool, wait_until_sampled,
-                     wait_until_sampling)
+from harness import (Skip, alone, children_of, folded, has, ticks_late, ticks_planned, tool,
+                     wait_until_sampled, wait_until_sampling)
 
 NOBODY = {"user": 65534, "group": 65534, "extra_groups": []}
 
@@ -451,8 +451,7 @@ def test_pid_namespace(world):
     if subprocess.run([*inside, "true"], stderr=subprocess.DEVNULL, check=False).returncode:
         raise Skip("namespaces are not permitted")
     with host_of([*inside, program, "100"]) as target:
-        children = open(f"/proc/{target.pid}/task/{target.pid}/children").read().split()
-        done = world.fgprof("attach", "-p", children[0], "-d", "500ms")
+        done = world.fgprof("attach", "-p", children_of(target.pid)[0], "-d", "500ms")
         assert done.returncode == 0 and "in_old" in done.stdout, done
     said = world.path("said")
     script = (f': >{said}; {program} 30 >{said} & until [ -s {said} ]; do sleep 0.01; done; '
