@@ -85,6 +85,7 @@ def test_examples_of_help_and_of_the_manual_page_work(world):
     script(directory + "/flamegraph.pl", f'exec perl {FLAME_GRAPH} "$@"')
     for name in "cmd", "make":
         script(f"{directory}/{name}", "exec sleep 1")
+    script(directory + "/less", "exec cat")
     # A name that no other test's process has.
     called = f"states{os.getpid()}"
     os.symlink(world.fixture("states"), f"{directory}/{called}")

@@ -510,7 +510,7 @@ mod shapes {
     }
     #[inline(always)]
     fn twice(x: u64) -> u64 {
-        std::hint::black_box(x) * 2
+        unsafe { std::ptr::read_volatile(&x) * 2 }
     }
 }
 fn main() {
