@@ -5,9 +5,12 @@ import gzip
 import json
 import os
 import re
-import subprocess
+import zlib
 
 from harness import Skip, folded, tool
+
+
+GZIP_HEADER = b"\x1f\x8b\x08\0\0\0\0\0\0\x03"  # RFC 1952, 2.3: of the shortest kind
 
 
 def kept(world, name="kept", duration="1s"):
@@ -115,15 +118,25 @@ def refused(world, path, words):
         assert not glob.glob(world.directory + "/*never*"), "nothing is left behind"
 
 
+def with_other_contents(data):
+    """The gzip file with one bit of its contents changed, and still the checksum of the old."""
+    contents = bytearray(gzip.decompress(data))
+    contents[-1] ^= 1
+    deflate = zlib.compressobj(wbits=-zlib.MAX_WBITS)
+    return GZIP_HEADER + deflate.compress(contents) + deflate.flush() + data[-8:]
+
+
 def test_what_is_no_good_recording_is_refused(world):
     good = open(kept(world), "rb").read()
     pprof = world.path("foreign.pb.gz")
     converted(world, kept(world), "-o", pprof)
     fifo = world.path("fifo.fgprof")
     os.mkfifo(fifo)
-    middle = len(good) // 2
+    assert good[:4] == GZIP_HEADER[:4], "no file name follows the header, but the deflated data"
     for name, data, words in (
-            ("damaged", good[:middle] + bytes([good[middle] ^ 4]) + good[middle + 1:], "damaged"),
+            ("changed", with_other_contents(good), "damaged"),
+            # There is no fourth type of block (RFC 1951, 3.2.3).
+            ("misread", good[:10] + bytes([good[10] | 6]) + good[11:], "damaged"),
             ("longer", good + b"x", "damaged"), ("cut", good[:-1], "cut short"),
             ("empty", b"", "cut short"), ("text", b"main;read 12\n", "not a recording")):
         path = world.path(name + ".fgprof")
