@@ -2,8 +2,10 @@
 
 import collections
 import contextlib
+import glob
 import os
 import re
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -17,6 +19,36 @@ HANGS_S = 300
 
 class Skip(Exception):
     """This machine can't show what the test wants to see; the reason."""
+
+
+class Missing(Skip):
+    """Something that scripts/setup installs is missing: a failure after scripts/setup has run."""
+
+
+def need(*programs):
+    """Raises Missing unless all of these programs are installed. Each belongs to a package that
+    scripts/setup lists (test_scripts.py)."""
+    for program in programs:
+        # Servers are in /usr/sbin, which is not in the PATH of every user.
+        if not shutil.which(program, path=os.environ["PATH"] + ":/usr/sbin"):
+            raise Missing(f"no {program}")
+
+
+def need_file(name, *patterns):
+    """Returns the first file that matches one of the patterns; raises Missing if there is none."""
+    found = [path for pattern in patterns for path in sorted(glob.glob(pattern))]
+    if not found:
+        raise Missing(f"no {name}")
+    return found[0]
+
+
+def need_flamegraph():
+    return need_file("flamegraph.pl", "/usr/share/perl5/*/*/flamegraph.pl")
+
+
+def flame_graph(path):
+    """Returns what flamegraph.pl draws of a file of folded stacks."""
+    return tool("perl", need_flamegraph(), path)
 
 
 def alone(test):
@@ -275,6 +307,7 @@ def status_field(pid, key):
 
 def tool(*command, **options):
     """Runs a reader of profiles; fails where that fails. Returns its stdout."""
+    need(command[0])
     done = subprocess.run(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           timeout=HANGS_S, **options)
     assert done.returncode == 0, done.stderr.decode()

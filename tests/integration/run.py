@@ -1,5 +1,8 @@
-"""Runs the integration tests: run.py BUILD_DIRECTORY [NAME...], each the name of a test or of a
-module, without test_. Closes with a count.
+"""Runs the integration tests: run.py [--all-tools] BUILD_DIRECTORY [NAME...], each the name of a test
+or of a module, without test_. Closes with a count.
+
+A test that this machine can't run is skipped. With --all-tools one fails instead if it lacks something
+that scripts/setup installs.
 
 Most tests wait for most of their time, so that some run at once, each in a process of its own. Those
 that are marked with @alone measure what other load would change: they run one at a time, at the end.
@@ -36,16 +39,19 @@ HANGS_AFTER_S = 1800
 PASSED, FAILED, SKIPPED = 0, 1, 77
 
 
-def run(label, test, build):
+def run(label, test, build, all_tools):
     """Runs a test in this process, which is its own. Returns its exit status."""
     faulthandler.dump_traceback_later(HANGS_AFTER_S, exit=True)
     begin = time.monotonic()
     with harness.World(build) as world:
         try:
-            if world.is_sanitized and harness.is_of_users_build(test):
-                raise harness.Skip("of the build as users make it")
             test(world)
             status, result = PASSED, "ok  "
+        except harness.Missing as what:
+            if all_tools:
+                status, result = FAILED, f"FAIL ({what}, which scripts/setup should have installed)"
+            else:
+                status, result = SKIPPED, f"skip ({what})"
         except harness.Skip as reason:
             status, result = SKIPPED, f"skip ({reason})"
         except BaseException:  # a test may fail in any way
@@ -57,7 +63,7 @@ def run(label, test, build):
     return status
 
 
-def start(label, test, build):
+def start(label, test, build, all_tools):
     """Starts a process for the test. Returns its id and the file of what it says."""
     said = tempfile.TemporaryFile()
     sys.stdout.flush()
@@ -68,21 +74,21 @@ def start(label, test, build):
     try:
         os.dup2(said.fileno(), 1)
         os.dup2(said.fileno(), 2)
-        status = run(label, test, build)
+        status = run(label, test, build, all_tools)
     finally:
         sys.stdout.flush()
         os._exit(status)
 
 
-def run_all(tests, build, at_once):
+def run_all(tests, build, all_tools, at_once):
     """Runs [(label, test)], so many at once; prints what each said when it ends. Returns how many
-    passed and how many failed."""
+    passed, failed and were skipped."""
     waiting, running = list(reversed(tests)), {}
-    passed = failed = 0
+    passed = failed = skipped = 0
     while waiting or running:
         while waiting and len(running) < at_once:
             label, test = waiting.pop()
-            pid, said = start(label, test, build)
+            pid, said = start(label, test, build, all_tools)
             running[pid] = label, said
         pid, status = os.wait()
         label, said = running.pop(pid)
@@ -94,17 +100,25 @@ def run_all(tests, build, at_once):
             print(f"FAIL {label}: it ended with {status}")
         sys.stdout.flush()
         passed += status == PASSED
+        skipped += status == SKIPPED
         failed += status not in (PASSED, SKIPPED)
-    return passed, failed
+    return passed, failed, skipped
 
 
 def main():
-    build = sys.argv[1]
+    arguments = sys.argv[1:]
+    all_tools = arguments[:1] == ["--all-tools"]
+    if all_tools:
+        arguments.pop(0)
+    if not arguments:
+        print("usage: run.py [--all-tools] BUILD_DIRECTORY [NAME...]", file=sys.stderr)
+        return 2
+    build = arguments.pop(0)
     # A shell's background job has the one ignored, after nohup(1) the other, and so would all that
     # is started here.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
-    chosen = {f"test_{name.removeprefix('test_')}" for name in sys.argv[2:]}
+    chosen = {f"test_{name.removeprefix('test_')}" for name in arguments}
     # Go's own library takes longest to compile: once for all tests.
     os.environ.setdefault("GOCACHE", os.path.join(SOURCE, ".cache/go"))
     tests = []
@@ -116,12 +130,20 @@ def main():
     unknown = chosen - {test.__name__ for _, test in tests} - set(MODULES)
     for name in sorted(unknown):
         print(f"FAIL no such test: {name}")
+    with harness.World(build) as world:
+        is_sanitized = world.is_sanitized
+    if is_sanitized:
+        ours = [item for item in tests if not harness.is_of_users_build(item[1])]
+        if len(ours) < len(tests):
+            print(f"not run under the sanitizers: {len(tests) - len(ours)} tests, which measure the build "
+                  "that users make")
+        tests = ours
     beside = [item for item in tests if not harness.is_alone(item[1])]
     alone = [item for item in tests if harness.is_alone(item[1])]
-    counts = [run_all(beside, build, AT_ONCE), run_all(alone, build, 1)]
-    passed, failed = (sum(numbers) for numbers in zip(*counts))
+    counts = [run_all(beside, build, all_tools, AT_ONCE), run_all(alone, build, all_tools, 1)]
+    passed, failed, skipped = (sum(numbers) for numbers in zip(*counts))
     failed += len(unknown)
-    print(f"{passed} passed, {failed} failed")
+    print(f"{passed} passed, {failed} failed, {skipped} skipped")
     return 1 if failed else 0
 
 

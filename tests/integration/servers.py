@@ -2,12 +2,11 @@
 
 import contextlib
 import re
-import shutil
 import signal
 import socket
 import subprocess
 
-from harness import Skip, wait_for
+from harness import need, wait_for
 
 END_SECONDS = 100
 
@@ -46,8 +45,7 @@ def serving(command, directory, port, request):
 @contextlib.contextmanager
 def redis(world):
     """redis-server that has answered, with its port."""
-    if not shutil.which("redis-server"):
-        raise Skip("no redis-server")
+    need("redis-server")
     port = free_port()
     command = ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", ""]
     with serving(command, world.directory, port, b"PING\r\n") as server:
@@ -57,8 +55,7 @@ def redis(world):
 @contextlib.contextmanager
 def redis_under_load(world, commands):
     """redis-server, answering what redis-benchmark asks."""
-    if not shutil.which("redis-benchmark"):
-        raise Skip("no redis-benchmark")
+    need("redis-benchmark")
     with redis(world) as (server, port):
         load = subprocess.Popen(["redis-benchmark", "-p", str(port), "-t", commands, "-c", "10",
                                  "-n", "100000000", "-q"], stdout=subprocess.DEVNULL,

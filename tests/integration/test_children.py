@@ -1,13 +1,12 @@
 """Descendants of what is sampled, `--processes`, and `--pgrep`."""
 
-import collections
 import os
 import re
 import signal
 import subprocess
 import time
 
-from harness import (PERIOD, Skip, alone, by_root, folded, has, status_field, ticks_late,
+from harness import (PERIOD, alone, by_root, folded, has, need, status_field, ticks_late,
                      ticks_planned, tool, users_build, wait_for, wait_for_ticks,
                      wait_until_sampling)
 
@@ -215,9 +214,7 @@ def make_project(directory):
 
 
 def test_a_build_under_run(world):
-    for command in ("make", "gcc"):
-        if subprocess.run(["which", command], stdout=subprocess.DEVNULL).returncode:
-            raise Skip(f"no {command}")
+    need("make", "gcc")
     directory = world.path("project")
     make_project(directory)
     build = ["make", "-s", "-C", directory, "-j2", "CC=gcc"]

@@ -12,8 +12,8 @@ import struct
 import subprocess
 import time
 
-from harness import (RATE, alone, by_root, end, folded, has, status_field, thread_named, threads_of,
-                     ticks_planned, users_build, wait_for, wait_until_sampling)
+from harness import (RATE, alone, by_root, end, folded, has, need, status_field, thread_named,
+                     threads_of, ticks_planned, users_build, wait_for, wait_until_sampling)
 
 libc = ctypes.CDLL(None, use_errno=True)
 PTRACE_SEIZE = 0x4206  # of Linux's include/uapi/linux/ptrace.h
@@ -23,6 +23,7 @@ libc.sigqueue.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_void_p]
 
 
 def backtrace(pid):
+    need("gdb")
     done = subprocess.run(["gdb", "-batch", "-nx", "-p", str(pid), "-ex", "bt"],
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60)
     return done.stdout
@@ -55,6 +56,7 @@ def test_gdb_attaches_meanwhile(world):
 
 def test_under_gdb(world):
     with world.running("workers", 60, 1, 1) as target:
+        need("gdb")
         gdb = subprocess.Popen(["gdb", "-nx", "-q", "-p", str(target.pid), "-ex", "echo HELD\\n"],
                                stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                stderr=subprocess.DEVNULL, text=True)

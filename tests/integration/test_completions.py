@@ -5,18 +5,18 @@ import os
 import pty
 import re
 import select
-import shutil
 import struct
 import subprocess
 import termios
 
-from harness import Skip
+from harness import need, need_file
 
+BASH_COMPLETION = "/usr/share/bash-completion/bash_completion"
 # One that lists at the first Tab, without asking and in one page.
 SET_UP = {
     "bash": ("PS1='@> '; bind 'set show-all-if-ambiguous on'; bind 'set completion-query-items 0';"
              " bind 'set page-completions off'; bind 'set enable-bracketed-paste off';"
-             " source /usr/share/bash-completion/bash_completion; source {directory}/fgprof-c.bash"),
+             " source " + BASH_COMPLETION + "; source {directory}/fgprof-c.bash"),
     "zsh": ("PS1='@> '; LISTMAX=9999; unset zle_bracketed_paste;"
             " unsetopt list_ambiguous always_last_prompt prompt_sp prompt_cr;"
             " fpath=({directory} $fpath); autoload -Uz compinit; compinit -u -d {dump};"
@@ -59,8 +59,9 @@ def press_tab(world, shell, line):
 
 def offered(world, shell, line):
     """What the shell offers for the line, as one text."""
-    if not shutil.which(shell):
-        raise Skip(f"no {shell}")
+    need(shell)
+    if shell == "bash":
+        need_file("bash-completion", BASH_COMPLETION)
     if shell != "fish":
         return press_tab(world, shell, line)
     script = ("set fish_complete_path /usr/share/fish/completions;"

@@ -5,12 +5,11 @@ import json
 import os
 import re
 import resource
-import shutil
 import signal
 import subprocess
 
-from harness import (Skip, alone, children_of, context_switches, status_field, threads_of, wait_for,
-                     wait_until_asleep)
+from harness import (Skip, alone, children_of, context_switches, need, status_field, threads_of,
+                     tool, wait_for, wait_until_asleep)
 from servers import free_port, redis, serving
 from test_stacks import gdb_stacks, plain
 
@@ -224,12 +223,9 @@ def test_groups(world):
     assert text.startswith("thread profile: total 51\n") and counts == [50, 1], text
     assert len(re.findall("^# thread ", text, re.M)) == 51
     assert re.search(r"^#\t0x[0-9a-f]+\tin_sleep\+0x[0-9a-f]+\t+\S+/workers\.c:\d+$", text, re.M)
-    if shutil.which("go"):
-        path = world.path("threads.txt")
-        open(path, "w").write(text)
-        top = subprocess.run(["go", "tool", "pprof", "-top", path], stdout=subprocess.PIPE,
-                             stderr=subprocess.STDOUT, text=True, timeout=60).stdout
-        assert "of 51 total" in top, top
+    path = world.path("threads.txt")
+    open(path, "w").write(text)
+    assert "of 51 total" in tool("go", "tool", "pprof", "-top", path)
 
 
 def test_a_dump_of_several_processes(world):
@@ -243,8 +239,7 @@ def test_a_dump_of_several_processes(world):
 
 
 def test_dump_agrees_with_gdb(world):
-    if not shutil.which("gdb"):
-        raise Skip("no gdb")
+    need("gdb")
     with locks(world) as (target, _):
         threads = dump_json(world, "-p", target.pid)["threads"]
         judge = gdb_stacks(target.pid)
@@ -263,12 +258,9 @@ def test_dump_agrees_with_gdb(world):
 
 def test_in_another_pid_namespace(world):
     """An owner's id is that of the namespace, and is told as ours."""
-    try:
-        inside = subprocess.Popen(
-            ["unshare", "--pid", "--fork", "--kill-child", world.fixture("locks"), "60",
-             world.path("locked-inside")], stdout=subprocess.PIPE, text=True)
-    except FileNotFoundError:
-        raise Skip("no unshare")
+    inside = subprocess.Popen(
+        ["unshare", "--pid", "--fork", "--kill-child", world.fixture("locks"), "60",
+         world.path("locked-inside")], stdout=subprocess.PIPE, text=True)
     try:
         if inside.stdout.readline() != "ready\n":
             raise Skip("no PID namespace may be made")
@@ -343,8 +335,7 @@ def test_a_dump_of_processes_by_name_and_of_their_children(world):
 
 def test_a_dump_of_node(world):
     """What it compiled is named in its perf map; its event loop waits for its descriptor."""
-    if not shutil.which("node"):
-        raise Skip("no node")
+    need("node")
     script = world.path("busy.js")
     with open(script, "w") as file:
         file.write("""
@@ -451,8 +442,7 @@ def test_a_dump_of_redis(world):
 
 
 def test_a_dump_of_nginx(world):
-    if not shutil.which("nginx", path=os.environ["PATH"] + ":/usr/sbin"):
-        raise Skip("no nginx")
+    need("nginx")
     port = free_port()
     with open(world.path("nginx.conf"), "w") as file:
         file.write(f"daemon off; pid {world.directory}/nginx.pid; worker_processes 1;\n"

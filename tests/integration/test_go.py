@@ -4,11 +4,10 @@ import fcntl
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 
-from harness import HANGS_S, Skip, folded, has, ready, users_build, wait_until_stopped
+from harness import HANGS_S, folded, has, need, ready, users_build, wait_until_stopped
 BUILDS = {
     "plain": [],
     "stripped": ["-ldflags=-s -w"],
@@ -29,9 +28,7 @@ FIRST_FRAMES = ("runtime.goexit", "runtime.mstart", "runtime.clone", "runtime.mc
 
 
 def build(world, name, options):
-    go = shutil.which("go")
-    if not go:
-        raise Skip("no go")
+    need("go")
     source = os.path.join(world.source, "tests/fixtures", name)
     program = world.path(name)
     environment = dict(os.environ, GOFLAGS="-mod=mod", GOPROXY="off", GOTOOLCHAIN="local",
@@ -39,7 +36,7 @@ def build(world, name, options):
     # The first test fills the cache of what is compiled, and the others wait for it.
     with open(world.build + "/go.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        done = subprocess.run([go, "build", *options, "-o", program, "."], cwd=source, timeout=2 * HANGS_S,
+        done = subprocess.run(["go", "build", *options, "-o", program, "."], cwd=source, timeout=2 * HANGS_S,
                               env=environment, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 0, done.stderr
     return program
@@ -182,8 +179,7 @@ def test_go_as_by_gdb(world):
     """Of a stopped process. gdb goes on by what it finds at the end of a thread's own stack, where
     the runtime came to it from a goroutine, and knows no signal handler of Go's: from there on it is
     not asked."""
-    if not shutil.which("gdb"):
-        raise Skip("no gdb")
+    need("gdb")
     compared = 0
     with ready(build(world, "go", BUILDS["plain"]), 300) as target:
         for _ in range(5):

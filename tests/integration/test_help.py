@@ -5,9 +5,7 @@ import re
 import shlex
 import subprocess
 
-from harness import users_build
-
-FLAME_GRAPH = "/usr/share/perl5/Devel/NYTProf/flamegraph.pl"
+from harness import need, need_flamegraph, users_build
 
 
 def commands(world):
@@ -35,6 +33,7 @@ def examples(text):
 
 def manual(world):
     """The manual page as it is read."""
+    need("mandoc")
     done = subprocess.run(["mandoc", "-T", "utf8", "-O", "width=1000", world.source + "/man/fgprof-c.1"],
                           stdout=subprocess.PIPE, text=True, check=True)
     return re.sub(".\b", "", done.stdout).replace("\u2010", "-").replace("\u2212", "-")
@@ -82,7 +81,8 @@ def test_examples_of_help_and_of_the_manual_page_work(world):
     directory = world.path("examples")
     os.mkdir(directory)
     os.symlink(world.program, directory + "/fgprof-c")
-    script(directory + "/flamegraph.pl", f'exec perl {FLAME_GRAPH} "$@"')
+    flame_graph = need_flamegraph()
+    script(directory + "/flamegraph.pl", f'exec perl {flame_graph} "$@"')
     for name in "cmd", "make":
         script(f"{directory}/{name}", "exec sleep 1")
     script(directory + "/less", "exec cat")

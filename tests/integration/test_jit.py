@@ -4,10 +4,9 @@ import contextlib
 import glob
 import os
 import re
-import shutil
 import subprocess
 
-from harness import RATE, Skip, alone, children_of, folded, has, ticks_late, tool, wait_for
+from harness import RATE, Skip, alone, children_of, folded, has, need, ticks_late, tool, wait_for
 
 JIT_SCRIPT = """
 function busyNamedFunction(n) {
@@ -150,8 +149,7 @@ def test_perf_map_of_a_pid_namespace(world):
 
 def profile_node(world, *flags, run=False, options=()):
     """Profiles node. Returns its JavaScript stacks."""
-    if not shutil.which("node"):
-        raise Skip("no node")
+    need("node")
     script = world.path("busy.js")
     with open(script, "w") as file:
         file.write(JIT_SCRIPT)
@@ -227,8 +225,7 @@ public class Busy {
 
 def compiled_java(world):
     """The directory of the compiled program."""
-    if not shutil.which("javac") or not shutil.which("jcmd"):
-        raise Skip("no JDK")
+    need("java", "javac", "jcmd")
     directory = world.path("java")
     if not os.path.exists(directory):
         os.mkdir(directory)

@@ -7,7 +7,7 @@ import os
 import re
 import zlib
 
-from harness import Skip, folded, tool
+from harness import flame_graph, folded, tool
 
 
 GZIP_HEADER = b"\x1f\x8b\x08\0\0\0\0\0\0\x03"  # RFC 1952, 2.3: of the shortest kind
@@ -26,13 +26,6 @@ def converted(world, *arguments):
     done = world.fgprof("convert", *arguments)
     assert done.returncode == 0 and not done.stderr, done
     return done.stdout
-
-
-def flame_graph(path):
-    script = next(iter(glob.glob("/usr/share/perl5/**/flamegraph.pl", recursive=True)), None)
-    if not script:
-        raise Skip("no flamegraph.pl")
-    return tool("perl", script, path)
 
 
 def samples_of(path):

@@ -7,8 +7,8 @@ import signal
 import subprocess
 import time
 
-from harness import (RATE, alone, by_root, context_switches, folded, has, pauses, status_field,
-                     thread_named, ticks_planned, wait_for, wait_until_asleep, wait_until_sampled,
+from harness import (RATE, alone, by_root, context_switches, folded, has, need, pauses,
+                     status_field, thread_named, ticks_planned, wait_for, wait_until_asleep, wait_until_sampled,
                      wait_until_sampling)
 
 
@@ -153,6 +153,7 @@ def test_nothing_of_the_profiler_is_left_in_the_target(world):
         assert os.listdir(f"/proc/{target.pid}/fd") == before
         assert status_field(target.pid, "TracerPid") == "0"
         # Another tracer finds it free.
+        need("gdb")
         done = subprocess.run(["gdb", "-batch", "-nx", "-p", str(target.pid), "-ex", "bt 1"],
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60)
         assert "#0" in done.stdout, done.stdout

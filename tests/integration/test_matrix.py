@@ -1,10 +1,10 @@
 """Programs of many forms, judged by gdb; see tests/matrix."""
 
 import os
-import shutil
 import sys
 
-from harness import Skip, users_build
+from harness import Missing, need, users_build
+
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../matrix"))
 
 import matrix  # noqa: E402
@@ -12,10 +12,12 @@ import matrix  # noqa: E402
 
 @users_build
 def test_matrix_agrees_with_gdb(world):
-    if not shutil.which("gdb"):
-        raise Skip("no gdb")
+    need("gdb", "c++filt")
     rows = matrix.run(world.program, world.directory)
     print(matrix.table(rows))
     found = matrix.faults(rows)
     assert not found, "\n\n".join(found)
-    assert sum(not row.skipped for row in rows) >= len(rows) / 3, "hardly a compiler is there"
+    skipped = [row for row in rows if row.skipped]
+    if skipped:
+        reasons = ", ".join(sorted({row.skipped for row in skipped}))
+        raise Missing(f"{reasons}: {len(skipped)} of {len(rows)} configurations were not tested")

@@ -6,7 +6,7 @@ import re
 import shutil
 import subprocess
 
-from harness import folded, has, tool, wait_until_asleep
+from harness import folded, has, need_file, tool, wait_until_asleep
 
 SHORT = "std::vector::push_back", "operator<<", "core::fmt::Write::write_fmt"
 FULL = ("std::vector<int, std::allocator<int> >::push_back(int&&)",
@@ -144,6 +144,7 @@ func main() {
 
 def pprof_itself(world):
     """The path of google/pprof, built of Debian's sources."""
+    need_file("pprof as a library", "/usr/share/gocode/src/github.com/google/pprof/driver")
     source, program = world.path("pprof.go"), world.path("pprof")
     with open(source, "w") as file:
         file.write(PPROF)

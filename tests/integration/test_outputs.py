@@ -1,12 +1,11 @@
 """The formats, judged by their real readers."""
 
-import glob
 import gzip
 import os
 import re
 import subprocess
 
-from harness import Skip, folded, tool, wait_until_asleep
+from harness import flame_graph, folded, need, need_file, tool, wait_until_asleep
 
 # Of Debian's golang-github-google-pprof-dev.
 SCHEMA = "/usr/share/gocode/src/github.com/google/pprof/proto"
@@ -89,7 +88,8 @@ def test_pprof_is_told_what_is_known_of_each_file(world):
 
 
 def test_pprof_follows_the_published_schema(world):
-    proto = os.path.join(SCHEMA, "profile.proto")
+    proto = need_file("profile.proto", SCHEMA + "/profile.proto")
+    need("protoc")
     data = gzip.open(profiles(world)[".pb.gz"]).read()
     decoded = subprocess.run(["protoc", "--decode=perftools.profiles.Profile", "-I" + SCHEMA, proto],
                              input=data, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
@@ -176,10 +176,7 @@ def test_pprof_reads_the_longest_lines_of_text(world):
 
 
 def test_flamegraph_reads_folded(world):
-    script = next(iter(glob.glob("/usr/share/perl5/**/flamegraph.pl", recursive=True)), None)
-    if not script:
-        raise Skip("no flamegraph.pl")
-    svg = tool("perl", script, profiles(world)[".folded"])
+    svg = flame_graph(profiles(world)[".folded"])
     total = sum(folded(open(profiles(world)[".folded"]).read()).values())
     for name in "in_spin", "in_sleep", "in_lock", "in_pipe":
         assert f"<title>{name} (" in svg, name

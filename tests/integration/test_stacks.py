@@ -6,7 +6,7 @@ import shutil
 import signal
 import subprocess
 
-from harness import (HANGS_S, Skip, folded, has, ready, tool, wait_until_asleep,
+from harness import (HANGS_S, Skip, folded, has, need, ready, tool, wait_until_asleep,
                      wait_until_stopped)
 
 WAITS = {
@@ -76,6 +76,7 @@ def test_no_frame_of_the_profiler(world):
 
 def gdb_stacks(pid):
     """{tid: [function, ...]}, leaf first."""
+    need("gdb")
     out = subprocess.run(["gdb", "-batch", "-nx", "-p", str(pid), "-ex", "thread apply all bt"],
                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
                          timeout=HANGS_S).stdout
@@ -179,8 +180,7 @@ def test_debug_information_that_was_split_off(world):
 
 
 def test_linked_by_lld(world):
-    if not shutil.which("ld.lld"):
-        raise Skip("no lld")
+    need("ld.lld")
     program = world.path("lld")
     tool("gcc", "-O1", "-g", "-fno-inline", "-D_GNU_SOURCE", "-fuse-ld=lld", "-pthread",
          world.source + "/tests/fixtures/states.c", "-o", program)

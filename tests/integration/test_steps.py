@@ -4,10 +4,10 @@ unwinding finds is compared with what was called (tests/tools/step_stacks.c)."""
 import os
 import platform
 import re
-import shutil
 import subprocess
 
-from harness import Skip, tool, users_build
+from harness import Skip, need, tool, users_build
+
 # Far more than any takes: what is left undone then is missed.
 SECONDS = 250
 
@@ -41,8 +41,8 @@ def check(world, *command, equal, instructions, how="--entry"):
 
 
 def compiled(world, source, name, compiler, *flags):
-    if not shutil.which(compiler):
-        raise Skip(f"no {compiler}")
+    if "-fuse-ld=lld" in flags:
+        need("ld.lld")
     program = world.path(name)
     tool(compiler, "-w", *flags, os.path.join(world.source, "tests/fixtures", source), "-o", program,
          "-lm")

@@ -13,7 +13,8 @@ import tempfile
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from harness import HANGS_S, Skip, ready, tool, users_build
+from harness import HANGS_S, Skip, need, need_file, ready, tool, users_build
+
 SOURCE = """\
 static volatile int sink;
 static inline __attribute__((always_inline)) int innermost(int x)
@@ -44,12 +45,6 @@ int main(int argc, char **argv)
 METHOD = "_ZN5space5thing6methodEi"
 
 
-def need(*programs):
-    for program in programs:
-        if not shutil.which(program):
-            raise Skip(f"no {program}")
-
-
 class Place:
     """A directory with the source, for what is made from it."""
 
@@ -69,7 +64,6 @@ class Place:
         return tool(*command, cwd=self.directory)
 
     def build(self, *options, compiler="g++", sources=("p.cc",), output="p"):
-        need(compiler)
         self.run(compiler, "-O1", *options, "-o", output, *sources)
         return self.path(output)
 
@@ -197,7 +191,7 @@ def test_packages_of_split_units(world):
     place = Place(world, "packages")
     place.write("q.cc", "int other(int x) { return x * 5; }\n")
     for compiler, version, packager in (("g++", 4, "dwp"), ("clang++", 4, "llvm-dwp"), ("clang++", 5, "llvm-dwp")):
-        need(compiler, packager)
+        need(packager)
         place.run(compiler, "-c", "-O1", "-g", f"-gdwarf-{version}", "-gsplit-dwarf", "q.cc", "p.cc")
         path = place.build(compiler=compiler, sources=("q.o", "p.o"))
         if packager == "dwp":
@@ -363,7 +357,6 @@ def test_separate_file_by_build_id(world):
 
 
 def test_mini_debug_info(world):
-    need("xz")
     place = Place(world, "mini")
     path = place.build("-g0")
     where = symbol(path, METHOD)
@@ -374,7 +367,6 @@ def test_mini_debug_info(world):
 
 
 def test_debug_info_shared_by_dwz(world):
-    need("dwz")
     place = Place(world, "dwz")
     # Enough in common that it is worth its place.
     common = "".join(f"struct common_{i} {{ int first_{i}, second_{i}; char rest_{i}[{i} + 1]; }};\n"
@@ -404,7 +396,6 @@ def test_debug_info_shared_by_dwz(world):
 
 
 def test_one_file_after_dwz(world):
-    need("dwz")
     place = Place(world, "dwz_one")
     place.write("q.cc", SOURCE.replace("main", "other").replace("method", "second"))
     path = place.build("-g", "-gdwarf-4", sources=("p.cc", "q.cc"))
@@ -517,7 +508,6 @@ fn main() {
     println!("{}", shapes::Square { side: std::env::args().count() as u64 }.area());
 }
 """)
-    need("rustc")
     place.run("rustc", "-g", "-O", "--crate-name", "r", "-o", "r", "r.rs")
     path = place.path("r")
     name = re.search(r"\b(_ZN\S*area\S*)$", place.run("nm", path), re.M)[1]
@@ -638,8 +628,7 @@ def debuginfod(world, name, hangs=False):
 
 
 def need_libdebuginfod():
-    if not glob.glob("/usr/lib/*/libdebuginfod.so.1") + glob.glob("/usr/lib*/libdebuginfod.so.1"):
-        raise Skip("no libdebuginfod")
+    need_file("libdebuginfod", "/usr/lib/*/libdebuginfod.so.1", "/usr/lib*/libdebuginfod.so.1")
 
 
 def test_debug_info_is_fetched_where_that_is_asked_for(world):

@@ -2,10 +2,9 @@
 
 import os
 import re
-import shutil
 import subprocess
 
-from harness import HANGS_S, Skip, folded, has, ready, tool, users_build
+from harness import HANGS_S, folded, has, need, ready, tool, users_build
 from servers import redis_under_load
 from test_stacks import WAITS
 
@@ -168,13 +167,10 @@ def test_without_the_linkers_table(world):
 
 
 def test_linked_by_lld_and_attached_to(world):
-    if not shutil.which("ld.lld"):
-        raise Skip("no lld")
+    need("ld.lld")
     check_states(world, compile_states(world, "lld", "-g", "-fuse-ld=lld"))
     check_states(world, compile_states(world, "lld-static", "-g", "-fuse-ld=lld", "-static"))
 
 
 def test_compiled_by_clang(world):
-    if not shutil.which("clang"):
-        raise Skip("no clang")
     check_states(world, compile_states(world, "clang", "-g", compiler="clang"))

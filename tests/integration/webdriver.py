@@ -8,6 +8,8 @@ import tempfile
 import urllib.error
 import urllib.request
 
+from harness import need
+
 # As root there is no sandbox; nothing but the page is to be loaded.
 FLAGS = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
          "--disable-background-networking", "--disable-component-update", "--disable-sync",
@@ -22,6 +24,7 @@ class Browser:
     """One session; ended by close()."""
 
     def __init__(self, width=1200, height=900, dark=False):
+        need("chromedriver", "chromium")
         self._home = tempfile.TemporaryDirectory(prefix="fgprof-chromium-")
         self._driver = subprocess.Popen([shutil.which("chromedriver"), "--port=0"],
                                         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
