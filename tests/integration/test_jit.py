@@ -225,7 +225,7 @@ public class Busy {
 
 def compiled_java(world):
     """The directory of the compiled program."""
-    need("java", "javac", "jcmd")
+    need("javac", "jcmd")
     directory = world.path("java")
     if not os.path.exists(directory):
         os.mkdir(directory)
