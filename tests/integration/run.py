@@ -30,7 +30,7 @@ MODULES = [
     "test_go", "test_steps", "test_jit", "test_world", "test_children", "test_choosing",
     "test_containers", "test_timeline", "test_kept", "test_golden", "test_page",
     "test_page_difference", "test_dump",
-    "test_top", "test_completions", "test_help",
+    "test_top", "test_completions", "test_help", "test_scripts",
 ]
 SOURCE = os.path.realpath(os.path.join(os.path.dirname(__file__), "../.."))
 AT_ONCE = 3

@@ -1,0 +1,434 @@
+"""scripts/: what setup installs and says, the demo, and where they can't work."""
+
+import ast
+import contextlib
+import fcntl
+import glob
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import termios
+
+from harness import HANGS_S, Missing, Skip, children_of, need, thread_named, tool, users_build, wait_for
+
+# For each package of scripts/setup: a program of it, or a file.
+PACKAGES = {
+    "bash-completion": "/usr/share/bash-completion/bash_completion",
+    "binutils": "objcopy",
+    "chromium": "chromium",
+    "chromium-driver": "chromedriver",
+    "clang": "clang",
+    "clang-format": "clang-format",
+    "cmake": "cmake",
+    "debootstrap": "debootstrap",
+    "dpkg-dev": "dpkg-shlibdeps",
+    "dwz": "dwz",
+    "file": "file",
+    "fish": "fish",
+    "g++": "g++",
+    "gcc": "gcc",
+    "gcc-aarch64-linux-gnu": "aarch64-linux-gnu-gcc",
+    "gdb": "gdb",
+    "gfortran": "gfortran",
+    "golang-github-google-pprof-dev": "/usr/share/gocode/src/github.com/google/pprof/proto/profile.proto",
+    "golang-go": "go",
+    "libc6-dbg": "/usr/lib/debug/.build-id/*/*.debug",
+    "libc6-dev": "/usr/include/stdio.h",
+    "libc6-dev-arm64-cross": "/usr/aarch64-linux-gnu/include/stdio.h",
+    "libclang-rt-14-dev": "/usr/lib/llvm-14/lib/clang/*/lib/linux/libclang_rt.fuzzer-*.a",
+    "libcmocka-dev": "/usr/include/cmocka.h",
+    "libdebuginfod1": "/usr/lib/*/libdebuginfod.so.1",
+    "libdevel-nytprof-perl": "/usr/share/perl5/*/*/flamegraph.pl",
+    "libdw-dev": "/usr/include/elfutils/libdw.h",
+    "libelf-dev": "/usr/include/libelf.h",
+    "libiberty-dev": "/usr/include/libiberty/demangle.h",
+    "liblzma-dev": "/usr/include/lzma.h",
+    "libncurses-dev": "/usr/include/ncurses.h",
+    "libunwind-dev": "/usr/lib/*/pkgconfig/libunwind-ptrace.pc",
+    "libzstd-dev": "/usr/include/zstd.h",
+    "libzydis-dev": "/usr/include/Zydis/Zydis.h",
+    "lintian": "lintian",
+    "lld": "ld.lld",
+    "llvm": "llvm-dwp",
+    "make": "make",
+    "mandoc": "mandoc",
+    "mold": "mold",
+    "musl-tools": "musl-gcc",
+    "nginx": "nginx",
+    "nodejs": "node",
+    "openjdk-17-jdk-headless": "javac",
+    "pkgconf": "pkg-config",
+    "procps": "ps",
+    "protobuf-compiler": "protoc",
+    "python3": "/usr/share/doc/python3/copyright",
+    "redis-server": "/usr/share/doc/redis-server/copyright",
+    "redis-tools": "redis-benchmark",
+    "rustc": "rustc",
+    "xz-utils": "xz",
+    "zlib1g-dev": "/usr/include/zlib.h",
+    "zsh": "/usr/share/doc/zsh/copyright",
+}
+# Every Debian has these.
+BASE = {"apt", "bash", "coreutils", "dash", "dpkg", "findutils", "libc-bin", "perl-base", "sed", "tar",
+        "util-linux"}
+DIRECTORIES = "/usr/bin", "/usr/sbin", "/bin", "/sbin"
+
+
+def listed(world, *lists):
+    """What scripts/setup installs."""
+    text = open(world.source + "/scripts/setup").read()
+    packages = set()
+    for name in lists or ("build", "test"):
+        lines = re.search(rf"^{name}=\(\n(.*?)^\)", text, re.M | re.S)[1].splitlines()
+        packages.update(word for line in lines for word in line.split("#")[0].split())
+    return packages
+
+
+def programs_used(world):
+    """The programs that tests are known to need, as far as their names stand in them."""
+    used = set()
+    for path in glob.glob(world.source + "/tests/integration/*.py"):
+        for call in (node for node in ast.walk(ast.parse(open(path).read())) if isinstance(node, ast.Call)):
+            name = getattr(call.func, "id", getattr(call.func, "attr", None))
+            words = [argument.value for argument in call.args if isinstance(argument, ast.Constant)]
+            if name in ("need", "tool"):
+                used.update(words if name == "need" else words[:1])
+    return {name for name in used if isinstance(name, str)}
+
+
+def ways_to(path):
+    """The path, then what it is a link to, as dpkg may know them: packages that are older than the merged
+    /usr say /bin."""
+    ways = []
+    while path:
+        ways += [path, path.removeprefix("/usr")]
+        path = os.path.join(os.path.dirname(path), os.readlink(path)) if os.path.islink(path) else None
+    return ways
+
+
+def owners(paths):
+    """{path: the package that it belongs to, or the first of its links that belongs to one}; None if dpkg
+    knows none."""
+    asked = sorted({way for path in paths for way in ways_to(path)})
+    said = subprocess.run(["dpkg", "-S", *asked], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                          text=True).stdout
+    known = {path: packages.split(",")[0].split(":")[0]
+             for packages, path in re.findall(r"^(\S.*?): (/.*)$", said, re.M)}
+    return {path: next((known[way] for way in ways_to(path) if way in known), None) for path in paths}
+
+
+def evidence_of(package):
+    """The file that shows that it is there; None if it does not."""
+    evidence = PACKAGES[package]
+    return next(iter(sorted(glob.glob(evidence))), None) if "/" in evidence else program_file(evidence)
+
+
+def program_file(name):
+    """Where Debian has it; None if it is not there, or only from elsewhere."""
+    return next((f"{directory}/{name}" for directory in DIRECTORIES if os.path.exists(f"{directory}/{name}")),
+                None)
+
+
+@users_build
+def test_setup_lists_each_package_that_is_needed(world):
+    """So that one that is left out is found on a machine, too, that has it by chance."""
+    packages = listed(world)
+    assert packages == set(PACKAGES), packages ^ set(PACKAGES)
+    need("dpkg")
+    found = {package: evidence_of(package) for package in PACKAGES}
+    used = {program: program_file(program) for program in programs_used(world)}
+    assert len(used) > 20, used
+    owned_by = owners({path for path in (*found.values(), *used.values()) if path})
+    # What is not there is missed by the test that needs it.
+    for package, path in found.items():
+        assert not path or owned_by[path] == package, (package, path, owned_by[path])
+    for program, path in used.items():
+        assert not path or owned_by[path] in packages | BASE, (program, path, owned_by[path])
+
+
+# ---- setup, with stand-ins for what it calls ----
+
+class Machine:
+    """A PATH of its own: this machine's programs, but for some, and stand-ins. What these are called
+    with is in `calls`."""
+
+    def __init__(self, world, name, without=()):
+        self.source = world.source
+        self.directory = world.path(name)
+        self._calls = world.path(name + ".calls")
+        os.mkdir(self.directory)
+        for program in os.listdir("/usr/bin"):
+            if program not in (*without, "apt-get", "dpkg-query", "id", "npm", "sudo"):
+                os.symlink("/usr/bin/" + program, f"{self.directory}/{program}")
+
+    def stand_in(self, name, text="exit 0"):
+        path = f"{self.directory}/{name}"
+        with open(path, "w") as file:
+            file.write(f'#!/bin/sh\necho {name} "$@" | tr "\\n" " " >>{self._calls}; echo >>{self._calls}\n'
+                       f"{text}\n")
+        os.chmod(path, 0o755)
+
+    def calls(self):
+        return open(self._calls).read().splitlines() if os.path.exists(self._calls) else []
+
+    def run(self, *command, prefix=(), **options):
+        return subprocess.run([*prefix, *command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True, timeout=HANGS_S, cwd="/",
+                              env=dict(os.environ, PATH=self.directory, LC_ALL="C.UTF-8"), **options)
+
+    def setup(self, *arguments, prefix=()):
+        return self.run(self.source + "/scripts/setup", *arguments, prefix=prefix)
+
+
+def installed(world, but=()):
+    """What dpkg-query says."""
+    return "cat <<END\n" + "".join(f"{name} {'config-files' if name in but else 'installed'}\n"
+                                   for name in listed(world)) + "END"
+
+
+# As apt-get says it: what it would fetch.
+APT = """\
+case "$*" in
+*--print-uris*)
+    echo '1 upgraded, 2 newly installed, 0 to remove and 0 not upgraded.'
+    echo 'Need to get 20.7 MB of archives.'
+    echo "'http://mirror/cmake.deb' cmake.deb 20300000 MD5Sum:0"
+    echo "'http://mirror/gcc.deb' gcc.deb 400000 MD5Sum:0" ;;
+*' install '*) echo Unpacking; {install} ;;
+*) {update} ;;
+esac
+"""
+
+
+def machine_to_set_up(world, name, uid, update="exit 0", install="exit 0", **options):
+    """One that lacks cmake and gcc."""
+    machine = Machine(world, name, **options)
+    machine.stand_in("dpkg-query", installed(world, but=("cmake", "gcc")))
+    machine.stand_in("id", f"echo {uid}")
+    machine.stand_in("apt-get", APT.format(update=update, install=install))
+    return machine
+
+
+SAID = "setup: installing 3 packages (21 MB to fetch): cmake gcc\n"
+
+
+@users_build
+def test_setup_says_how_it_is_called(world):
+    machine = Machine(world, "usage")
+    for arguments in (), ("all",), ("build", "test"), ("--help",):
+        done = machine.setup(*arguments)
+        assert done.returncode == 2 and not done.stdout, done
+        assert done.stderr == "usage: scripts/setup build|test\n", done
+    for script in "test", "demo", "package":
+        done = machine.run(f"{world.source}/scripts/{script}", "--nonsense")
+        assert done.returncode == 2 and not done.stdout, done
+        assert re.fullmatch(rf"usage: scripts/{script} \[.*\]\n", done.stderr), done
+
+
+@users_build
+def test_setup_does_nothing_if_all_is_there(world):
+    machine = Machine(world, "complete")
+    machine.stand_in("dpkg-query", installed(world))
+    machine.stand_in("apt-get")
+    machine.stand_in("sudo")
+    for what in "build", "test":
+        done = machine.setup(what)
+        assert done.returncode == 0 and not done.stdout and not done.stderr, done
+    assert all(call.startswith("dpkg-query") for call in machine.calls()), machine.calls()
+
+
+@users_build
+def test_setup_by_sudo(world):
+    machine = machine_to_set_up(world, "by-sudo", 1000)
+    machine.stand_in("sudo")
+    done = machine.setup("build")
+    assert done.returncode == 0 and done.stdout == SAID and not done.stderr, done
+    asked, update, install = [call for call in machine.calls() if call.startswith("sudo ")]
+    assert asked == "sudo -n true " and " apt-get " in update and update.endswith(" update "), machine.calls()
+    assert " apt-get " in install and "/usr/sbin/policy-rc.d" in install, install
+    assert install.endswith(" install --no-install-recommends --no-remove cmake gcc "), install
+    # Nothing else was called as root, and apt-get itself only for what may be asked by everybody.
+    asked = [call for call in machine.calls() if call.startswith("apt-get ")]
+    assert len(asked) == 1 and "--print-uris" in asked[0], asked
+
+
+def mount_namespace(script):
+    """The beginning of a command in a mount namespace of its own, once the script has run there."""
+    if os.geteuid():
+        raise Skip("needs root")
+    prefix = ["unshare", "--mount", "--propagation", "private", "sh", "-ec"]
+    if subprocess.run([*prefix, script], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode:
+        raise Skip("mounts are not permitted")
+    return [*prefix, script + '; exec "$@"', "sh"]
+
+
+@users_build
+def test_setup_as_root_starts_no_server(world):
+    machine = machine_to_set_up(world, "as-root", 0, install="/usr/sbin/policy-rc.d; echo $? >$0.policy")
+    prefix = mount_namespace("mount -t tmpfs tmpfs /usr/sbin")
+    done = machine.run("sh", "-ec", f"{world.source}/scripts/setup build; ls -A /usr/sbin", prefix=prefix)
+    assert done.returncode == 0 and done.stdout == SAID and not done.stderr, done
+    assert open(machine.directory + "/apt-get.policy").read() == "101\n"  # forbidden: invoke-rc.d(8)
+    assert not any(call.startswith("sudo") for call in machine.calls())
+
+
+def failed(machine, reason):
+    done = machine.setup("build")
+    assert done.returncode == 1, done
+    assert re.fullmatch(f"setup: {reason}\n", done.stderr), done.stderr
+    return done.stdout
+
+
+@users_build
+def test_setup_without_rights(world):
+    machine = machine_to_set_up(world, "no-sudo", 1000)
+    said = failed(machine, "installing packages needs root, and there is no sudo: run .* as root")
+    machine.stand_in("sudo", "echo 'sudo: a password is required' >&2; exit 1")
+    said += failed(machine, "installing packages needs root, and sudo does not permit it: run .* as root")
+    assert not said and not any(call.startswith("apt-get") for call in machine.calls()), machine.calls()
+
+
+@users_build
+def test_setup_without_a_network(world):
+    message = "Failed to fetch http://mirror/x  Temporary failure resolving mirror"
+    machine = machine_to_set_up(world, "no-network", 0, update=f'echo "W: {message}" >&2; exit 0')
+    machine.stand_in("apt-get", f'case "$*" in *update) echo "W: {message}"; exit 100 ;; esac; '
+                     'echo "E: Unable to locate package cmake" >&2; exit 100')
+    assert not failed(machine, "the packages can't be installed; is there a network[?] " + re.escape(message))
+    # The lists are there, but not the packages.
+    very_often = f"yes 'E: {message}' | head -n 9999; exit 100"
+    machine.stand_in("apt-get", APT.format(update="exit 0", install=very_often))
+    done = machine.setup("build", prefix=mount_namespace("mount -t tmpfs tmpfs /usr/sbin"))
+    assert done.returncode == 1 and done.stdout == SAID, done
+    assert done.stderr == f"setup: the packages were not installed; is there a network? {message}\n", done
+
+
+@users_build
+def test_setup_shows_what_apt_said_if_it_fails(world):
+    machine = machine_to_set_up(world, "broken", 0, install='echo "E: dpkg was interrupted" >&2; exit 100')
+    done = machine.setup("build", prefix=mount_namespace("mount -t tmpfs tmpfs /usr/sbin"))
+    assert done.returncode == 1 and done.stdout == SAID, done
+    assert done.stderr == "Unpacking\nE: dpkg was interrupted\nsetup: the packages were not installed\n", done
+
+
+@users_build
+def test_setup_elsewhere_than_on_debian(world):
+    failed(Machine(world, "not-debian"), r"this is no Debian \(there is no apt-get or dpkg-query\): .*")
+
+
+# ---- Tests that lack something ----
+
+@users_build
+def test_a_missing_program_is_a_skip_or_a_failure(world):
+    machine = Machine(world, "no-rustc", without=("rustc",))
+    run = [sys.executable, world.source + "/tests/integration/run.py"]
+    done = machine.run(*run, world.build, "rust")
+    assert done.returncode == 0, done
+    assert re.match(r"skip \(no rustc\) symbols: rust ", done.stdout), done
+    assert done.stdout.endswith("\n0 passed, 0 failed, 1 skipped\n"), done
+    done = machine.run(*run, "--all-tools", world.build, "rust")
+    assert done.returncode == 1, done
+    assert re.match(r"FAIL \(no rustc, which scripts/setup .*\) symbols: rust ", done.stdout), done
+    assert done.stdout.endswith("\n0 passed, 1 failed, 0 skipped\n"), done
+
+
+# ---- The demo ----
+
+def read_only_checkout(world, *then):
+    """The beginning of a command for which the checkout is on a read-only file system, and its place."""
+    place = world.path("checkout")
+    os.makedirs(place, exist_ok=True)
+    script = f"mount --bind '{world.source}' '{place}'; mount -o remount,bind,ro '{place}'"
+    return mount_namespace(script) + list(then), place
+
+
+@users_build
+def test_a_read_only_checkout(world):
+    prefix, place = read_only_checkout(world)
+    for script, hint in (("demo", "scripts/demo DIRECTORY"), ("test", "copy it"),
+                         ("package", "scripts/package DIRECTORY")):
+        done = subprocess.run([*prefix, f"{place}/scripts/{script}"], stdin=subprocess.DEVNULL, cwd="/",
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=HANGS_S)
+        assert done.returncode == 1 and not done.stdout, (script, done)
+        assert re.fullmatch(rf"{script}: {place}\S* is not writable.*\n", done.stderr), (script, done)
+        assert hint in done.stderr, done
+
+
+@users_build
+def test_the_demo_without_proc(world):
+    prefix = mount_namespace("umount -l /proc")
+    done = subprocess.run([*prefix, world.source + "/scripts/demo", world.path("no-proc")],
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          timeout=HANGS_S)
+    assert done.returncode == 1 and re.fullmatch("demo: /proc is not mounted.*\n", done.stderr), done
+
+
+def interrupt_by_terminal(command, is_time, **options):
+    """Runs the command in a terminal of its own, and presses Ctrl-C there when it is time. Returns its
+    exit status, and what it said; fails if it leaves a process behind."""
+    main, side = pty.openpty()
+    try:
+        with subprocess.Popen(command, stdin=side, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              text=True, start_new_session=True,
+                              preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0), **options) as demo:
+            wait_for(lambda: is_time(demo.pid), "the time to press Ctrl-C", HANGS_S)
+            os.write(main, b"\x03")
+            said, _ = demo.communicate(timeout=HANGS_S)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(demo.pid, signal.SIGKILL)
+            raise AssertionError("it left a process behind")
+        return demo.returncode, said
+    finally:
+        os.close(main)
+        os.close(side)
+
+
+def samples_below(pid):
+    """Whether the profiler is at work, as a child of this process. Others come and go meanwhile."""
+    try:
+        return any(thread_named(child, "fgprof-sampler") for child in children_of(pid))
+    except OSError:
+        return False
+
+
+@users_build
+def test_the_demo(world):
+    """From a read-only checkout, called from elsewhere, by an unprivileged user, into a directory."""
+    need("dpkg-query")
+    missing = [package for package in listed(world, "build") if not evidence_of(package)]
+    if missing:
+        raise Missing(f"no {', '.join(missing)}")
+    directory = world.path("the demo")
+    os.mkdir(directory)
+    checkout, prefix, options = world.source, [], {}
+    if not os.geteuid():
+        os.chown(directory, 65534, 65534)
+        prefix, checkout = read_only_checkout(
+            world, "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+    command = [*prefix, checkout + "/scripts/demo", directory]
+    options = dict(cwd="/", env=dict(os.environ, DEMO_SECONDS="2", HOME="/nonexistent"))
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          text=True, timeout=2 * HANGS_S, **options)
+    assert done.returncode == 0, done
+    results = {"build", "demo.folded", "demo.html", "demo.svg"}
+    assert set(os.listdir(directory)) == results, os.listdir(directory)
+    assert "slow_network_request" in open(directory + "/demo.svg").read()
+    page = open(directory + "/demo.html").read()
+    assert "slow_network_request" in page and '"command":"fgprof-c convert demo.fgprof -o demo.html"' in page
+    for line in (r"slow_network_request +60\.0% +[4-7]\d\.\d%", r"  xdg-open \S.*/demo\.html",
+                 r"  (sudo )?\S.*/build/fgprof-c attach -p PID -d 10s -o wall\.html  .*",
+                 r"  (sudo )?\S.*/build/fgprof-c top -p PID  .*",
+                 r"  (sudo )?\S.*/build/fgprof-c dump -p PID  .*"):
+        assert re.search(f"^{line}$", done.stdout, re.M), (line, done.stdout)
+    program = re.search(r"^  (?:sudo )?(\S.*/fgprof-c) top ", done.stdout, re.M)[1]
+    assert "top" in tool("sh", "-c", program + " --help"), "as a shell reads it"
+
+    for name in "demo.folded", "demo.html", "demo.svg":
+        os.unlink(f"{directory}/{name}")
+    options["env"]["DEMO_SECONDS"] = str(HANGS_S)
+    status, said = interrupt_by_terminal(command, samples_below, **options)
+    assert status == 130, (status, said)
+    assert os.listdir(directory) == ["build"], os.listdir(directory)
