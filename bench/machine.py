@@ -22,7 +22,8 @@ def _output(*command):
 
 def _version(tool):
     """The number in the first line of what --version gives."""
-    first = _output(tool, "-v" if tool in ("nginx", "wrk") else "--version").split("\n")[0]
+    option = {"nginx": "-v", "wrk": "-v", "go": "version"}.get(tool, "--version")
+    first = _output(tool, option).split("\n")[0]
     number = re.search(r"\d+(\.\d+)+", re.sub(r"\(.*?\)", "", first) + first)
     return number[0] if number else "unknown version"
 
@@ -34,6 +35,26 @@ def _commit(source):
     return commit + (" with changes" if changed else "")
 
 
+def when(world):
+    """The date, and which fgprof-c was measured."""
+    now = datetime.datetime.now(datetime.timezone.utc)
+    load = _first_match("/proc/loadavg", r"^(\S+)")
+    return (f"{now:%Y-%m-%d %H:%M} UTC at commit {_commit(world.source)}, Linux "
+            f"{os.uname().release}, load average {load}")
+
+
+def versions(world, tools):
+    return ", ".join(f"{tool} {_version(tool)}" for tool in tools if world.has(tool))
+
+
+def package_version(package):
+    """Of a Debian package; None if it is not installed."""
+    done = subprocess.run(["dpkg-query", "-W", "-f", "${db:Status-Status} ${Version}", package],
+                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    state, _, version = done.stdout.partition(" ")
+    return version if state == "installed" else None
+
+
 def heading(world, tools):
     cpu = _first_match("/proc/cpuinfo", r"^model name\s*:(.*)$")
     is_virtual = _first_match("/proc/cpuinfo", r"^flags\s*:.*\b(hypervisor)\b", "")
@@ -41,7 +62,6 @@ def heading(world, tools):
     system = _first_match("/etc/os-release", r'^PRETTY_NAME="?([^"\n]*)')
     kernel = os.uname()
     load = _first_match("/proc/loadavg", r"^(\S+)")
-    there = [f"{tool} {_version(tool)}" for tool in tools if world.has(tool)]
     absent = [tool for tool in tools if not world.has(tool)]
     lines = [
         "# What fgprof-c costs",
@@ -56,7 +76,7 @@ def heading(world, tools):
         f"- memory: {memory_kib / 1024 / 1024:.1f} GiB",
         f"- system: {system}, kernel {kernel.release} {kernel.machine}",
         f"- load average at the start: {load}",
-        "- beside it: " + ", ".join(there),
+        "- beside it: " + versions(world, tools),
     ]
     if absent:
         lines.append("- not installed: " + ", ".join(absent))

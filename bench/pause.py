@@ -183,6 +183,16 @@ class Comparison:
     def ran_s(self, window):
         return self.threads * window.s - window.gap_s
 
+    def paused_s(self):
+        """How long a snapshot pauses a thread; None if no added gaps stand out from chance."""
+        added, variance = self.added_gaps()
+        shortest = where_clear(added, variance)
+        lengths = [sum(number * bucket_s(bucket) for bucket, number in gaps.items()
+                       if bucket >= shortest) / window.snapshots / self.threads
+                   for (window, *_), gaps in zip(self.windows, added)
+                   if shortest is not None and window.snapshots]
+        return statistics.median(lengths) if lengths else None
+
     def gap_cells(self, seconds):
         """Gaps added a second, their median, their p99, and how long a snapshot pauses a thread."""
         added, variance = self.added_gaps()
@@ -190,18 +200,13 @@ class Comparison:
         if shortest is None:
             return ["not clear of chance", "-", "-", "-"]
         tail = collections.Counter()
-        paused_s = []
-        for (window, *_), gaps in zip(self.windows, added):
-            long = {bucket: number for bucket, number in gaps.items() if bucket >= shortest}
-            tail.update(long)
-            length_s = sum(number * bucket_s(bucket) for bucket, number in long.items())
-            if window.snapshots:
-                paused_s.append(length_s / window.snapshots / self.threads)
+        for gaps in added:
+            tail.update({bucket: number for bucket, number in gaps.items() if bucket >= shortest})
+        paused_s = self.paused_s()
         return [f"{sum(tail.values()) / seconds:.1f} of > {tables.duration(bucket_s(shortest))}",
                 tables.duration(bucket_s(quantile(tail, 0.5))),
                 tables.duration(bucket_s(quantile(tail, 0.99))),
-                tables.duration(statistics.median(paused_s))
-                if paused_s and statistics.median(paused_s) > 0 else "-"]
+                tables.duration(paused_s) if paused_s and paused_s > 0 else "-"]
 
     def row(self):
         seconds = sum(window.s for window, *_ in self.windows)
@@ -247,11 +252,10 @@ HEADER = ["sampler", "snapshots/s", "work lost", "gaps added/s", "median", "p99"
           "paused a snapshot", "longest of all", "sampler's CPU"]
 
 
-def compare(world, threads, repetitions, seconds):
-    """The table's rows, and what else is to be said of them."""
-    samplers = [s for s in SAMPLERS if not s[1] or world.has(s[1])]
+def measure(world, start_target, threads, samplers, repetitions, seconds):
+    """The comparisons, one for each sampler, and the longest gap without any."""
     comparisons = [Comparison(name, threads) for name, *_ in samplers]
-    with world.target("spin", threads) as target:
+    with start_target() as target:
         watch(target, 1)  # the clock speeds up
         before = watch(target, seconds)
         longest_without = max(before.gaps, default=0)
@@ -263,6 +267,14 @@ def compare(world, threads, repetitions, seconds):
                 comparison.add(before, window, after)
                 longest_without = max(longest_without, max(after.gaps, default=0))
                 before = after
+    return comparisons, longest_without
+
+
+def compare(world, threads, repetitions, seconds):
+    """The table's rows, and what else is to be said of them."""
+    samplers = [s for s in SAMPLERS if not s[1] or world.has(s[1])]
+    comparisons, longest_without = measure(world, lambda: world.target("spin", threads), threads,
+                                           samplers, repetitions, seconds)
     rows = [comparison.row() for comparison in comparisons]
     rows += [[name] + [tables.NOT_INSTALLED] + [""] * (len(HEADER) - 2)
              for name, tool, _ in SAMPLERS if tool and not world.has(tool)]

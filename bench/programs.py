@@ -103,9 +103,9 @@ class Target:
             raise RuntimeError("a target does not answer")
         return self.process.stdout.readline()
 
-    def mark(self):
-        """What it has counted so far."""
-        self.process.stdin.write("\n")
+    def mark(self, command=""):
+        """What it has counted so far, or its answer to a command."""
+        self.process.stdin.write(command + "\n")
         self.process.stdin.flush()
         return json.loads(self._read())
 
