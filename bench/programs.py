@@ -37,8 +37,9 @@ def progress(text):
 class World:
     """The programs that were built, a directory for files, and all that was started."""
 
-    def __init__(self, source, build, is_quick):
+    def __init__(self, source, build, is_quick, other=None):
         self.source = source
+        self.other = other  # another build of fgprof-c, to compare with
         self.build = build
         self.is_quick = is_quick
         self.fgprof = os.path.join(build, "fgprof-c")
