@@ -1,8 +1,8 @@
-#include "commands.h"
-#include "interrupt.h"
-#include "record.h"
-#include "report.h"
-#include "targets.h"
+#include "cli/commands.h"
+#include "cli/interrupt.h"
+#include "cli/record.h"
+#include "cli/report.h"
+#include "cli/targets.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #ifndef FGPROF_CLI_COMMANDS_H
 #define FGPROF_CLI_COMMANDS_H
 
-#include "options.h"
+#include "cli/options/options.h"
 
 enum {
     EXIT_WRITTEN = 0,

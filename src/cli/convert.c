@@ -1,5 +1,5 @@
-#include "commands.h"
-#include "render.h"
+#include "cli/commands.h"
+#include "cli/render.h"
 
 static int write_profile(const struct cli_options *options, void *profile, int fd)
 {

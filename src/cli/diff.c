@@ -1,5 +1,5 @@
-#include "commands.h"
-#include "render.h"
+#include "cli/commands.h"
+#include "cli/render.h"
 
 struct two_profiles {
     fgprof_profile *before, *after;

@@ -1,7 +1,7 @@
-#include "commands.h"
-#include "output_file.h"
-#include "record.h"
-#include "targets.h"
+#include "cli/commands.h"
+#include "cli/output_file.h"
+#include "cli/record.h"
+#include "cli/targets.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
-#include "help.h"
-#include "formats.h"
-#include "option_table.h"
+#include "cli/help.h"
+#include "cli/options/formats.h"
+#include "cli/options/table.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #define WIDTH 80
 #define HELP_COLUMN 24 /* where the text of an option begins, unless its name is too long */
 
-/* Around the options, which are in option_table.c. */
+/* Around the options, which are in options/table.c. */
 static const struct {
     const char *usage, *examples, *about, *status;
 } texts[COMMAND_COUNT] = {

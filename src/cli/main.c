@@ -1,6 +1,6 @@
 /* fgprof-c: samples the stacks of all threads of running processes, on and off the CPU. */
-#include "commands.h"
-#include "help.h"
+#include "cli/commands.h"
+#include "cli/help.h"
 
 #include <signal.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-#include "new_recorder.h"
+#include "cli/new_recorder.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-#include "pgrep.h"
+#include "cli/pgrep.h"
 
 #include <dirent.h>
 #include <errno.h>

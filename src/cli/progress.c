@@ -1,5 +1,5 @@
-#include "progress.h"
-#include "report.h"
+#include "cli/progress.h"
+#include "cli/report.h"
 
 #include <inttypes.h>
 #include <stdio.h>

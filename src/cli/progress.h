@@ -2,7 +2,7 @@
 #ifndef FGPROF_CLI_PROGRESS_H
 #define FGPROF_CLI_PROGRESS_H
 
-#include "options.h"
+#include "cli/options/options.h"
 
 /* Has `library` show it, where stderr is a terminal and the user wants it. */
 void progress_enable(const struct cli_options *options, fgprof_options *library);

@@ -1,7 +1,7 @@
-#include "record.h"
-#include "new_recorder.h"
-#include "output_file.h"
-#include "progress.h"
+#include "cli/record.h"
+#include "cli/new_recorder.h"
+#include "cli/output_file.h"
+#include "cli/progress.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #ifndef FGPROF_CLI_RECORD_H
 #define FGPROF_CLI_RECORD_H
 
-#include "options.h"
+#include "cli/options/options.h"
 
 struct output_file;
 

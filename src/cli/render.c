@@ -1,6 +1,6 @@
-#include "render.h"
-#include "commands.h"
-#include "output_file.h"
+#include "cli/render.h"
+#include "cli/commands.h"
+#include "cli/output_file.h"
 
 #include <errno.h>
 #include <stdio.h>

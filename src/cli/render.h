@@ -2,7 +2,7 @@
 #ifndef FGPROF_CLI_RENDER_H
 #define FGPROF_CLI_RENDER_H
 
-#include "options.h"
+#include "cli/options/options.h"
 
 /* The recording in `path`, set to be written as the options say; NULL where it can't be read, which
  * is said on stderr. */

@@ -1,6 +1,6 @@
-#include "report.h"
-#include "output_file.h"
-#include "progress.h"
+#include "cli/report.h"
+#include "cli/output_file.h"
+#include "cli/progress.h"
 
 #include <inttypes.h>
 #include <stdio.h>

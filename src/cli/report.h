@@ -2,7 +2,7 @@
 #ifndef FGPROF_CLI_REPORT_H
 #define FGPROF_CLI_REPORT_H
 
-#include "options.h"
+#include "cli/options/options.h"
 
 struct output_file;
 

@@ -1,8 +1,8 @@
-#include "commands.h"
-#include "interrupt.h"
-#include "options.h"
-#include "record.h"
-#include "report.h"
+#include "cli/commands.h"
+#include "cli/interrupt.h"
+#include "cli/options/options.h"
+#include "cli/record.h"
+#include "cli/report.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-#include "targets.h"
-#include "pgrep.h"
+#include "cli/targets.h"
+#include "cli/pgrep.h"
 
 #include <stdio.h>
 #include <stdlib.h>

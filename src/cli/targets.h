@@ -2,7 +2,7 @@
 #ifndef FGPROF_CLI_TARGETS_H
 #define FGPROF_CLI_TARGETS_H
 
-#include "options.h"
+#include "cli/options/options.h"
 
 /* Adds them to `recorder`. Says on stderr what is wrong, and then returns false. */
 bool targets_attach(const struct cli_options *options, fgprof_recorder *recorder);

@@ -2,8 +2,8 @@
 #ifndef FGPROF_OUTPUT_JSON_H
 #define FGPROF_OUTPUT_JSON_H
 
-#include "output/sink.h"
 #include "output/text_buffer.h"
+#include "base/sink.h"
 
 /* Appends the name as a string with its quotes. Control characters and bytes that are no UTF-8 are
  * shown as text_append_name shows them, so that a name reads the same in every output. '<' is

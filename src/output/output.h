@@ -3,7 +3,7 @@
 #ifndef FGPROF_OUTPUT_OUTPUT_H
 #define FGPROF_OUTPUT_OUTPUT_H
 
-#include "output/sink.h"
+#include "base/sink.h"
 #include "profile/view.h"
 
 /* Two profiles that are compared, and what of them is. */

@@ -2,9 +2,9 @@
  * Go's fgprof (github.com/felixge/fgprof), samples/count and time/nanoseconds, and the time in two
  * parts, on_cpu/nanoseconds and off_cpu/nanoseconds. */
 #include "output/output.h"
-#include "output/protobuf.h"
 #include "output/state.h"
 #include "output/text_buffer.h"
+#include "base/protobuf.h"
 
 #include <errno.h>
 #include <stdlib.h>

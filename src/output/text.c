@@ -1,8 +1,8 @@
 /* Go's legacy profile text: what printCountProfile of its runtime/pprof/pprof.go writes for
  * debug=1, and pprof's parseGoCount (profile/legacy_profile.go) reads. */
 #include "output/text.h"
-#include "output/output.h"
 #include "output/frame.h"
+#include "output/output.h"
 #include "output/state.h"
 
 #include <errno.h>

@@ -2,8 +2,8 @@
 #ifndef FGPROF_OUTPUT_TEXT_H
 #define FGPROF_OUTPUT_TEXT_H
 
-#include "output/sink.h"
 #include "output/text_buffer.h"
+#include "base/sink.h"
 #include "profile/profile.h"
 
 /* Appends " 0x1 0x2", the addresses of the stack, as far as they fit into a line that pprof reads.

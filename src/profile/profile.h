@@ -8,8 +8,8 @@
 
 #include "fgprof.h"
 #include "base/strings.h"
-#include "capture/thread_state.h"
-#include "profile/timeline.h"
+#include "count/timeline.h"
+#include "proc/thread_state.h"
 
 #include <stdbool.h>
 

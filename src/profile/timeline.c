@@ -1,138 +1,77 @@
-#include "profile/timeline.h"
-#include "base/array.h"
+/* The runs of all threads, as they were begun, become those of one thread after the other. */
+#include "profile/profile.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
-void timeline_want(struct timeline *timeline, uint64_t period_ns, size_t runs_max)
+static int set_threads(struct fgprof_profile *profile, const struct timeline *timeline,
+                       const struct strings *strings)
 {
-    timeline->is_wanted = true;
-    timeline->grain_ns = period_ns;
-    timeline->runs_max = runs_max;
+    profile->timelines = calloc(timeline->thread_count + 1, sizeof *profile->timelines);
+    if (!profile->timelines)
+        return -ENOMEM;
+    for (size_t i = 0; i < timeline->thread_count; i++) {
+        const struct timeline_thread *thread = &timeline->threads[i];
+        struct profile_timeline *row = &profile->timelines[i];
+        row->tid = thread->tid;
+        row->lost_ns = thread->lost_ns;
+        if (thread->begin_ns > timeline->start_ns)
+            row->begin_ns = thread->begin_ns - timeline->start_ns;
+        if (strings_intern(&profile->strings, strings_get(strings, thread->name),
+                           &row->thread_name))
+            return -ENOMEM;
+    }
+    profile->timeline_count = timeline->thread_count;
+    return 0;
 }
 
-void timeline_free(struct timeline *timeline)
+/* Those that are left out have no runs, and now no rows either. */
+static void remove_left_out(struct fgprof_profile *profile, const struct timeline *timeline)
 {
-    free(timeline->runs);
-    free(timeline->threads);
-    *timeline = (struct timeline){0};
+    size_t kept = 0;
+    for (size_t i = 0; i < profile->timeline_count; i++) {
+        if (!timeline->threads[i].is_left_out)
+            profile->timelines[kept++] = profile->timelines[i];
+    }
+    profile->timeline_count = kept;
 }
 
-static bool begin_thread(struct timeline *timeline, struct timeline_cursor *cursor, uint32_t tid)
+/* Samples that were told apart while sampling may be one now. */
+static void add_run(struct fgprof_profile *profile, struct profile_timeline *row,
+                    const struct profile_run *run)
 {
-    if (array_reserve((void **)&timeline->threads, &timeline->thread_capacity,
-                      timeline->thread_count + 1, sizeof *timeline->threads))
-        return false;
-    timeline->threads[timeline->thread_count++] =
-        (struct timeline_thread){.tid = tid, .begin_ns = cursor->begin_ns};
-    cursor->thread_plus_1 = (uint32_t)timeline->thread_count;
-    return true;
+    struct profile_run *runs = &profile->runs[row->first_run];
+    if (row->run_count && runs[row->run_count - 1].sample == run->sample)
+        runs[row->run_count - 1].time_ns += run->time_ns;
+    else
+        runs[row->run_count++] = *run;
 }
 
-/* Lack of memory is a limit like the stated one. */
-static bool append(struct timeline *timeline, struct timeline_cursor *cursor,
-                   const struct timeline_run *run)
+int profile_set_timelines(struct fgprof_profile *profile, const struct timeline *timeline,
+                          const uint32_t *samples, const struct strings *strings)
 {
-    if (timeline->is_full || timeline->run_count == timeline->runs_max ||
-        array_reserve((void **)&timeline->runs, &timeline->run_capacity, timeline->run_count + 1,
-                      sizeof *run)) {
-        timeline->is_full = true;
-        return false;
+    int err = set_threads(profile, timeline, strings);
+    profile->runs = calloc(timeline->run_count + 1, sizeof *profile->runs);
+    if (err || !profile->runs)
+        return -ENOMEM;
+    for (size_t i = 0; i < timeline->run_count; i++)
+        profile->timelines[timeline->runs[i].thread].run_count +=
+            !timeline->threads[timeline->runs[i].thread].is_left_out;
+    for (size_t i = 0; i < profile->timeline_count; i++) {
+        profile->timelines[i].first_run = profile->run_count;
+        profile->run_count += profile->timelines[i].run_count;
+        profile->timelines[i].run_count = 0;
     }
-    timeline->runs[timeline->run_count] = *run;
-    timeline->runs[timeline->run_count++].thread = cursor->thread_plus_1 - 1;
-    cursor->last_run_plus_1 = (uint32_t)timeline->run_count;
-    return true;
-}
-
-static struct timeline_run *last_run(struct timeline *timeline,
-                                     const struct timeline_cursor *cursor)
-{
-    return cursor->last_run_plus_1 ? &timeline->runs[cursor->last_run_plus_1 - 1] : NULL;
-}
-
-/* Has the thread spend the time on the sample. */
-static void spend(struct timeline *timeline, struct timeline_cursor *cursor, uint64_t time_ns,
-                  uint32_t sample)
-{
-    struct timeline_run *last = last_run(timeline, cursor);
-    const struct timeline_run run = {.time_ns = time_ns, .sample = sample};
-    if (!time_ns)
-        return;
-    if (!timeline->is_full && last && !last->is_owed && last->sample == sample) {
-        last->time_ns += time_ns;
-    } else if (!append(timeline, cursor, &run) && sample != TIMELINE_NO_SAMPLE) {
-        timeline->threads[cursor->thread_plus_1 - 1].lost_ns += time_ns;
-        timeline->lost_ns += time_ns;
+    for (size_t i = 0; i < timeline->run_count; i++) {
+        const struct timeline_run *from = &timeline->runs[i];
+        if (timeline->threads[from->thread].is_left_out)
+            continue;
+        bool is_known = !from->is_owed && from->sample != TIMELINE_NO_SAMPLE;
+        const struct profile_run run = {is_known ? samples[from->sample] : PROFILE_NO_SAMPLE,
+                                        from->time_ns};
+        add_run(profile, &profile->timelines[from->thread], &run);
     }
-}
-
-/* Gives what is owed to the account its place. Where the timeline has ended, it is lost when it is
- * given. */
-static void place_owed(struct timeline *timeline, struct timeline_cursor *cursor, unsigned account)
-{
-    uint32_t *head = &cursor->owed_runs_plus_1[account];
-    uint64_t *unplaced_ns = &cursor->unplaced_ns[account];
-    const struct timeline_run run = {.time_ns = *unplaced_ns, .sample = *head, .is_owed = true};
-    if (!timeline->is_full && *head && *head == cursor->last_run_plus_1) {
-        last_run(timeline, cursor)->time_ns += *unplaced_ns;
-        *unplaced_ns = 0;
-    } else if (append(timeline, cursor, &run)) {
-        *head = cursor->last_run_plus_1;
-        *unplaced_ns = 0;
-    }
-}
-
-void timeline_book(struct timeline *timeline, struct timeline_cursor *cursor, uint32_t tid,
-                   uint64_t from_ns, const uint64_t booked_ns[TIMELINE_ACCOUNTS])
-{
-    if (!timeline->is_wanted)
-        return;
-    if (!cursor->until_ns)
-        cursor->begin_ns = cursor->until_ns = from_ns;
-    if (!cursor->thread_plus_1 && (timeline->is_full || !begin_thread(timeline, cursor, tid))) {
-        timeline->is_full = true;
-        for (unsigned i = 0; i < TIMELINE_ACCOUNTS; i++)
-            timeline->lost_ns += booked_ns[i];
-        return;
-    }
-    if (from_ns > cursor->until_ns) {
-        timeline_drop_owed(timeline, cursor);
-        spend(timeline, cursor, from_ns - cursor->until_ns, TIMELINE_NO_SAMPLE);
-        cursor->until_ns = from_ns;
-    }
-    for (unsigned i = 0; i < TIMELINE_ACCOUNTS; i++) {
-        cursor->unplaced_ns[i] += booked_ns[i];
-        cursor->until_ns += booked_ns[i];
-    }
-}
-
-void timeline_give(struct timeline *timeline, struct timeline_cursor *cursor, uint32_t thread_name,
-                   unsigned account, uint32_t sample)
-{
-    if (!cursor->thread_plus_1)
-        return;
-    timeline->threads[cursor->thread_plus_1 - 1].name = thread_name;
-    for (unsigned i = 0; i < TIMELINE_ACCOUNTS; i++) {
-        if (i != account && cursor->unplaced_ns[i] >= timeline->grain_ns)
-            place_owed(timeline, cursor, i);
-    }
-    while (cursor->owed_runs_plus_1[account]) {
-        struct timeline_run *run = &timeline->runs[cursor->owed_runs_plus_1[account] - 1];
-        cursor->owed_runs_plus_1[account] = run->sample;
-        run->sample = sample;
-        run->is_owed = false;
-    }
-    spend(timeline, cursor, cursor->unplaced_ns[account], sample);
-    cursor->unplaced_ns[account] = 0;
-}
-
-void timeline_drop_owed(struct timeline *timeline, struct timeline_cursor *cursor)
-{
-    if (!cursor->thread_plus_1)
-        return;
-    for (unsigned i = 0; i < TIMELINE_ACCOUNTS; i++) {
-        /* As for a sample; but that its name stays, and that the time is no sample's. */
-        timeline_give(timeline, cursor, timeline->threads[cursor->thread_plus_1 - 1].name, i,
-                      TIMELINE_NO_SAMPLE);
-    }
+    remove_left_out(profile, timeline);
+    profile->has_timelines = true;
+    return 0;
 }

@@ -1,6 +1,6 @@
 /* The public dump: a recording of one round. */
 #include "recorder/recorder.h"
-#include "wait/dump.h"
+#include "profile/dump.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #define FGPROF_RECORDER_OPTIONS_H
 
 #include "fgprof.h"
-#include "recorder/choice.h"
+#include "sampler/choice.h"
 #include "symbol/debug_fetch.h"
 
 struct fgprof_options {

@@ -1,10 +1,10 @@
 /* The public recorder: targets, the thread that samples them, and the profile that comes of it. */
 #include "recorder/recorder.h"
-#include "recorder/idle.h"
-#include "recorder/recorder_profile.h"
-#include "recorder/sampler.h"
-#include "capture/kernel_stack.h"
+#include "recorder/profile.h"
 #include "base/array.h"
+#include "proc/kernel_stack.h"
+#include "sampler/idle.h"
+#include "sampler/sampler.h"
 
 #include <errno.h>
 #include <limits.h>

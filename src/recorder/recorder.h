@@ -2,9 +2,9 @@
 #define FGPROF_RECORDER_RECORDER_H
 
 #include "recorder/so_far.h"
-#include "recorder/target.h"
-#include "symbol/name_cache.h"
-#include "target/family.h"
+#include "proc/family.h"
+#include "sampler/target.h"
+#include "symbol/names/cache.h"
 
 #include <pthread.h>
 

@@ -4,7 +4,7 @@
 #ifndef FGPROF_RECORDER_SO_FAR_H
 #define FGPROF_RECORDER_SO_FAR_H
 
-#include "recorder/recording.h"
+#include "sampler/recording.h"
 
 struct so_far {
     struct recording recording; /* its tables, without what is needed to add to them, and counts */

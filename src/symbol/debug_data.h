@@ -3,7 +3,7 @@
 #ifndef FGPROF_SYMBOL_DEBUG_DATA_H
 #define FGPROF_SYMBOL_DEBUG_DATA_H
 
-#include "symbol/object.h"
+#include "elf/object.h"
 
 /* False where there is none, or it can't be read. */
 bool debug_data_open(struct object *object, struct object *ret_inner);

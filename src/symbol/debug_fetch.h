@@ -6,7 +6,7 @@
 #define FGPROF_SYMBOL_DEBUG_FETCH_H
 
 #include "fgprof.h"
-#include "symbol/object.h"
+#include "elf/object.h"
 
 struct debug_fetch {
     uint64_t limit_ns; /* for all modules together; 0: nothing is asked */

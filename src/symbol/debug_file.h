@@ -2,7 +2,7 @@
 #ifndef FGPROF_SYMBOL_DEBUG_FILE_H
 #define FGPROF_SYMBOL_DEBUG_FILE_H
 
-#include "symbol/object.h"
+#include "elf/object.h"
 
 /* By build id below /usr/lib/debug, then by the name and checksum of .gnu_debuglink next to `path`,
  * in .debug there, and below /usr/lib/debug. The name comes from the target's file: nothing but a

@@ -2,7 +2,7 @@
 #ifndef FGPROF_SYMBOL_SYMBOL_TABLE_H
 #define FGPROF_SYMBOL_SYMBOL_TABLE_H
 
-#include "symbol/object.h"
+#include "elf/object.h"
 
 struct symbol_row {
     uint64_t start, end;

@@ -1,7 +1,7 @@
 #include "symbol/symbols.h"
 #include "symbol/debug_file.h"
-#include "symbol/debug_symbols.h"
-#include "symbol/go_names.h"
+#include "symbol/dwarf/symbols.h"
+#include "symbol/names/go_names.h"
 #include "symbol/symbol_table.h"
 
 #include <errno.h>

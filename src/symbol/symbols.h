@@ -2,8 +2,8 @@
 #ifndef FGPROF_SYMBOL_SYMBOLS_H
 #define FGPROF_SYMBOL_SYMBOLS_H
 
-#include "module/module.h"
 #include "symbol/debug_fetch.h"
+#include "mapping/module.h"
 
 struct symbols;
 

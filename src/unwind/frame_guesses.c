@@ -1,4 +1,4 @@
-#include "unwind/calls.h"
+#include "unwind/code/calls.h"
 #include "unwind/frame.h"
 #include "unwind/signal_frame.h"
 

@@ -1,6 +1,6 @@
 #include "unwind/frame_pointer.h"
-#include "unwind/calls.h"
-#include "unwind/prologue.h"
+#include "unwind/code/calls.h"
+#include "unwind/code/prologue.h"
 
 #include <string.h>
 

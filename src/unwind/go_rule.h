@@ -1,10 +1,10 @@
 /* Rules of Go's code, from its function table, which says how large each frame is. The build
- * compiles one of go_rule_x86_64.c and go_rule_aarch64.c. */
+ * compiles one of x86_64/go_rule.c and aarch64/go_rule.c. */
 #ifndef FGPROF_UNWIND_GO_RULE_H
 #define FGPROF_UNWIND_GO_RULE_H
 
-#include "module/pclntab.h"
 #include "unwind/rule.h"
+#include "elf/go/pclntab.h"
 
 /* Makes the rule of an address of the module that the table is of. Returns false where that is not
  * Go's code, or the table does not say how it is unwound. */

@@ -1,5 +1,5 @@
 #include "unwind/left_stack.h"
-#include "unwind/calls.h"
+#include "unwind/code/calls.h"
 
 /* How far below the frame pointer it is looked for: no function of Go's runtime that calls another
  * on its thread's stack has a frame as large. */

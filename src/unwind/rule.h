@@ -4,7 +4,7 @@
 #ifndef FGPROF_UNWIND_RULE_H
 #define FGPROF_UNWIND_RULE_H
 
-#include "unwind/cfi.h"
+#include "unwind/cfi/cfi.h"
 
 enum rule_kind {
     RULE_NONE,          /* there is no call frame information: the frame pointer may lead on */

@@ -1,7 +1,7 @@
 #include "unwind/rule_tables.h"
-#include "unwind/calls.h"
+#include "unwind/code/calls.h"
+#include "unwind/code/rule_code.h"
 #include "unwind/go_rule.h"
-#include "unwind/rule_code.h"
 #include "unwind/signal_frame.h"
 #include "base/array.h"
 

@@ -3,8 +3,8 @@
 #ifndef FGPROF_UNWIND_RULE_TABLES_H
 #define FGPROF_UNWIND_RULE_TABLES_H
 
-#include "module/pclntab.h"
 #include "unwind/rule.h"
+#include "elf/go/pclntab.h"
 
 struct rule_slot {
     uint64_t address_plus_1; /* 0: free */

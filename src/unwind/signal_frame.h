@@ -1,10 +1,10 @@
 /* What the kernel leaves on the stack for a signal handler: the registers of the code that the
- * signal interrupted. The build compiles one of signal_frame_x86_64.c and signal_frame_aarch64.c.
+ * signal interrupted. The build compiles one of x86_64/signal_frame.c and aarch64/signal_frame.c.
  */
 #ifndef FGPROF_UNWIND_SIGNAL_FRAME_H
 #define FGPROF_UNWIND_SIGNAL_FRAME_H
 
-#include "capture/registers.h"
+#include "observe/registers.h"
 
 #define SIGNAL_RETURN_BYTES 9 /* how much of the code is looked at */
 

@@ -2,9 +2,9 @@
 #ifndef FGPROF_UNWIND_UNWIND_H
 #define FGPROF_UNWIND_UNWIND_H
 
-#include "capture/snapshot.h"
-#include "module/space.h"
 #include "unwind/stack.h"
+#include "mapping/space.h"
+#include "observe/snapshot.h"
 
 /* An unwinder keeps what it has learnt about code: rules by module, and what libunwind knows of
  * each address space. */

@@ -1,5 +1,5 @@
 /* Unwinding by rules: from frame to frame, each by what its code's rule says. */
-#include "unwind/calls.h"
+#include "unwind/code/calls.h"
 #include "unwind/frame.h"
 
 #include <errno.h>

@@ -1,10 +1,10 @@
 #include "wait/facts.h"
-#include "base/array.h"
-#include "capture/watch.h"
-#include "symbol/syscall_names.h"
-#include "target/memory.h"
-#include "target/procfs.h"
 #include "wait/socket.h"
+#include "base/array.h"
+#include "observe/watch.h"
+#include "proc/memory.h"
+#include "proc/procfs.h"
+#include "proc/syscall_names.h"
 
 #include <errno.h>
 #include <inttypes.h>

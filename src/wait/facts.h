@@ -2,9 +2,9 @@
 #ifndef FGPROF_WAIT_FACTS_H
 #define FGPROF_WAIT_FACTS_H
 
-#include "target/activity.h"
 #include "wait/call.h"
 #include "wait/lock.h"
+#include "proc/activity.h"
 
 #include <sys/types.h>
 

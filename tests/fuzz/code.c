@@ -1,8 +1,8 @@
 /* Machine code, which is followed to find frames. The input is where in it a frame is, and code. */
 #include "input.h"
-#include "unwind/calls.h"
-#include "unwind/code_frame.h"
-#include "unwind/prologue.h"
+#include "unwind/code/calls.h"
+#include "unwind/code/code_frame.h"
+#include "unwind/code/prologue.h"
 #include "unwind/signal_frame.h"
 
 static void look_at_calls(struct input code)

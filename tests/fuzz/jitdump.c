@@ -1,7 +1,7 @@
 /* Jitdumps: the input is a file. */
 #include "input.h"
-#include "module/jit_code.h"
-#include "module/jitdump.h"
+#include "jit/code.h"
+#include "jit/jitdump.h"
 
 static void take_in(struct jit_code *code, struct jitdump_record *record)
 {

@@ -1,9 +1,9 @@
 /* Lines of /proc/PID/maps: mapped files have any name. The input is two states of that file, with a
  * NUL between them, the second read as what became of the first. */
 #include "input.h"
-#include "module/spaces.h"
-#include "target/maps.h"
-#include "target/stack_areas.h"
+#include "mapping/spaces.h"
+#include "proc/maps.h"
+#include "proc/stack_areas.h"
 
 #include <sys/mman.h>
 #include <unistd.h>

@@ -3,7 +3,7 @@
 #define FGPROF_TESTS_OPEN_MODULE_H
 
 #include "input.h"
-#include "module/elf_file.h"
+#include "elf/elf_file.h"
 
 /* The only one in *modules, for modules_free. It holds a file of these bytes, of which nothing was
  * read. */

@@ -1,8 +1,8 @@
 /* Go's function table. The input is a file's data, from its start at 0x402000 on; its code lies
  * before (see unit/make_pclntab.h). */
 #include "open_module.h"
-#include "module/pclntab.h"
-#include "symbol/go_names.h"
+#include "elf/go/pclntab.h"
+#include "symbol/names/go_names.h"
 #include "symbol/symbols.h"
 #include "unwind/go_rule.h"
 

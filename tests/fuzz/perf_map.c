@@ -1,8 +1,8 @@
 /* Perf maps: any text, in two pieces, with what it says put in order between. The input is where
  * the first piece ends, and the text. */
 #include "input.h"
-#include "module/jit_code.h"
-#include "module/perf_map.h"
+#include "jit/code.h"
+#include "jit/perf_map.h"
 
 static int take_in(void *context, const struct perf_map_entry *entry)
 {

@@ -1,10 +1,10 @@
 /* The other files of /proc: threads have any name. */
-#include "capture/kernel_stack.h"
-#include "capture/thread_state.h"
-#include "capture/watch.h"
+#include "proc/kernel_stack.h"
+#include "proc/thread_state.h"
+#include "observe/watch.h"
 #include "input.h"
-#include "target/activity.h"
-#include "target/procfs.h"
+#include "proc/activity.h"
+#include "proc/procfs.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {

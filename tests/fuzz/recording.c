@@ -1,7 +1,7 @@
 /* Kept recordings, without gzip and its checksum around them: any bytes behind the version. What is
  * read is written in all formats, and again as a recording, which is read alike. */
 #include "input.h"
-#include "input/raw.h"
+#include "kept/read.h"
 #include "output/output.h"
 
 #include <errno.h>

@@ -26,7 +26,7 @@ def make_tree(frames):
 
 
 def data_of(tree):
-    """The tables of the page's data, of that tree (src/output/html.c)."""
+    """The tables of the page's data, of that tree (src/output/page/html.c)."""
     stacks, samples = [], []
     todo = [(tree, [])]
     while todo:

@@ -113,7 +113,7 @@ def test_manual_page_has_every_option_and_format(world):
     texts = all_help(world)
     options = {option for text in texts.values()
                for option in re.findall(r"(?<![\w-])--[a-z][a-z-]+", text)}
-    source = open(world.source + "/src/cli/option_table.c").read()
+    source = open(world.source + "/src/cli/options/table.c").read()
     table = re.findall(r'^    \{"([a-z-]+)", ', source, re.M)
     assert len(table) >= 25 and options == {"--" + name for name in table} | {"--help", "--version"}
     for option in options:

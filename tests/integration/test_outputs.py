@@ -143,7 +143,7 @@ def number_at(data, at):
 
 
 def renamed(recording, old, new):
-    """A recording in which a string is another one (the format is told in src/output/raw.c)."""
+    """A recording in which a string is another one (the format is told in src/kept/write.c)."""
     data = gzip.decompress(open(recording, "rb").read())
     out, at = data[:12], 12
     while at < len(data):

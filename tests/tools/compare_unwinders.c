@@ -8,9 +8,9 @@
  * complex are those that have a frame that no rule can say; the times are of one frame, when what
  * was learnt before is at hand. Disagreements are printed to standard error. Ends with 1 where
  * there are any, with 2 where it could not be done. */
-#include "capture/capture.h"
-#include "module/spaces.h"
-#include "target/process.h"
+#include "observe/capture.h"
+#include "mapping/spaces.h"
+#include "proc/process.h"
 #include "unwind/walk.h"
 
 #include <errno.h>

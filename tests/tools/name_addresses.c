@@ -7,9 +7,9 @@
  * the address that inlined calls would not be known. Ends with 2 where the file can't be read, and
  * tells why. With -q before FILE prints only how many have a name, and the milliseconds that it
  * took with the most memory that was in use. */
-#include "module/elf_file.h"
-#include "module/module.h"
-#include "symbol/demangle.h"
+#include "elf/elf_file.h"
+#include "mapping/module.h"
+#include "symbol/names/demangle.h"
 #include "symbol/symbols.h"
 
 #include <fcntl.h>

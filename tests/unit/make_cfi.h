@@ -3,7 +3,7 @@
 #define FGPROF_TESTS_MAKE_CFI_H
 
 #include "unit.h"
-#include "unwind/cfi.h"
+#include "unwind/cfi/cfi.h"
 
 #include <dwarf.h>
 

@@ -1,10 +1,10 @@
 /* A module with a function table made by hand, in each of its forms, with what the runtime keeps of
- * the file (see module/pclntab.h). */
+ * the file (see elf/go/pclntab.h). */
 #ifndef FGPROF_TESTS_MAKE_PCLNTAB_H
 #define FGPROF_TESTS_MAKE_PCLNTAB_H
 
 #include "unit.h"
-#include "module/pclntab.h"
+#include "elf/go/pclntab.h"
 
 #define MADE_GO_CODE 0x401000u /* the code's address, at offset 0x1000 */
 #define MADE_GO_DATA 0x402000u /* the address of the rest, at offset 0x2000 */

@@ -2,7 +2,7 @@
 #ifndef FGPROF_TESTS_OWN_MODULE_H
 #define FGPROF_TESTS_OWN_MODULE_H
 
-#include "module/elf_file.h"
+#include "elf/elf_file.h"
 
 #include <fcntl.h>
 #include <string.h>

@@ -3,8 +3,8 @@
 #define FGPROF_TESTS_OWN_STACK_H
 
 #include "unit.h"
-#include "module/spaces.h"
-#include "target/memory.h"
+#include "mapping/spaces.h"
+#include "proc/memory.h"
 #include "unwind/unwind.h"
 
 #include <pthread.h>

@@ -1,5 +1,5 @@
 #include "unit.h"
-#include "target/activity.h"
+#include "proc/activity.h"
 
 static void test_line(void **state)
 {

@@ -1,7 +1,7 @@
 /* What ELF files may claim. Each that claims too much is one that libelf itself would read: a
  * sparse file, which is as large as it says. */
 #include "make_elf.h"
-#include "module/bounded_elf.h"
+#include "elf/bounded_elf.h"
 
 #include <zlib.h>
 

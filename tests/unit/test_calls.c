@@ -1,7 +1,7 @@
 /* Calls and function entries in machine code of the architecture that is built for. */
 #include "unit.h"
 
-#include "unwind/calls.h"
+#include "unwind/code/calls.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 #include "unit.h"
-#include "capture/capture.h"
+#include "observe/capture.h"
 
 static const char blocked[] =
     "232 0x5 0x7ffd8c4c2d60 0x80 0xffffffff 0x0 0x8 0x7ffd8c4c2d30 0x7f6c0e5a1dd6\n";

@@ -1,7 +1,7 @@
 /* Captures of sleeping threads, from a directory made to look like /proc/PID: its thread has our id
  * and "sleeps" with a buffer of ours for its stack. */
 #include "unit.h"
-#include "capture/capture.h"
+#include "observe/capture.h"
 
 #include <stdio.h>
 #include <sys/stat.h>

@@ -1,5 +1,5 @@
 #include "unit.h"
-#include "recorder/choice.h"
+#include "sampler/choice.h"
 
 #include <errno.h>
 

@@ -1,6 +1,6 @@
 /* Where functions have their return address, by their instructions. */
 #include "unit.h"
-#include "unwind/code_frame.h"
+#include "unwind/code/code_frame.h"
 
 #ifdef __x86_64__
 

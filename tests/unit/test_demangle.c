@@ -1,5 +1,5 @@
 #include "unit.h"
-#include "symbol/demangle.h"
+#include "symbol/names/demangle.h"
 
 #include <stdio.h>
 #include <time.h>

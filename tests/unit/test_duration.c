@@ -1,5 +1,5 @@
 #include "unit.h"
-#include "duration.h"
+#include "cli/options/duration.h"
 
 #define SECOND 1000000000ull
 

@@ -1,5 +1,5 @@
 #include "make_elf.h"
-#include "module/elf_file.h"
+#include "elf/elf_file.h"
 
 #include <errno.h>
 #include <link.h>

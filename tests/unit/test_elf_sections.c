@@ -1,6 +1,6 @@
 /* The sections of call frame information in ELF files that are made by hand. */
 #include "make_elf.h"
-#include "module/elf_file.h"
+#include "elf/elf_file.h"
 
 #include <zlib.h>
 #ifdef FGPROF_HAVE_ZSTD

@@ -1,6 +1,6 @@
 /* Names from Go's function table. */
 #include "make_pclntab.h"
-#include "symbol/go_names.h"
+#include "symbol/names/go_names.h"
 
 #include <errno.h>
 

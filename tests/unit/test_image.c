@@ -1,5 +1,5 @@
 #include "unit.h"
-#include "module/image.h"
+#include "elf/image.h"
 
 #include <errno.h>
 

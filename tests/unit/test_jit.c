@@ -1,6 +1,6 @@
 /* What generated code was called when it was sampled. */
 #include "unit.h"
-#include "module/jit.h"
+#include "jit/jit.h"
 
 enum { SPACE = 3, NEXT_SPACE = 4 };
 

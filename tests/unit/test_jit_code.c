@@ -1,6 +1,6 @@
 /* What generated code is where: the last that was announced. */
 #include "unit.h"
-#include "module/jit_code.h"
+#include "jit/code.h"
 
 #include <errno.h>
 

@@ -1,6 +1,6 @@
 /* Which files of a process are believed to name its code. */
 #include "unit.h"
-#include "target/jit_files.h"
+#include "jit/files.h"
 
 #include <errno.h>
 #include <stdio.h>

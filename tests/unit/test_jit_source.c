@@ -1,7 +1,7 @@
 /* Reading perf maps and jitdumps as they grow. */
 #include "unit.h"
 #include "make_jitdump.h"
-#include "module/jit_source.h"
+#include "jit/source.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* Records of a jitdump: whole, of the other byte order, broken, and still being written. */
 #include "unit.h"
 #include "make_jitdump.h"
-#include "module/jitdump.h"
+#include "jit/jitdump.h"
 
 static enum jitdump_result next(struct jitdump *dump, const struct made_dump *made, size_t at,
                                 size_t length, struct jitdump_record *record, uint64_t *used)

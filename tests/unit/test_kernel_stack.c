@@ -1,5 +1,5 @@
 #include "unit.h"
-#include "capture/kernel_stack.h"
+#include "proc/kernel_stack.h"
 
 static void assert_parsed(const char *text, const char *expected)
 {

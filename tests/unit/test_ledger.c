@@ -1,5 +1,5 @@
 #include "unit.h"
-#include "recorder/ledger.h"
+#include "count/ledger.h"
 
 /* A period of 10 makes ticks easy to count. */
 #define PERIOD_NS 10

@@ -1,7 +1,7 @@
 /* The file behind a mapping, where another one is mapped by then: in this process. */
 #include "unit.h"
-#include "module/mapped_file.h"
-#include "target/maps.h"
+#include "mapping/mapped_file.h"
+#include "proc/maps.h"
 
 #include <errno.h>
 #include <fcntl.h>

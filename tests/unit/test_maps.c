@@ -1,5 +1,5 @@
 #include "unit.h"
-#include "target/maps.h"
+#include "proc/maps.h"
 
 #include <errno.h>
 #include <stdio.h>

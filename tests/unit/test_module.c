@@ -1,6 +1,6 @@
 #include "unit.h"
-#include "module/elf_file.h"
-#include "module/module.h"
+#include "elf/elf_file.h"
+#include "mapping/module.h"
 
 #include <errno.h>
 

@@ -1,6 +1,6 @@
 /* What was looked up is remembered as it was found. */
 #include "unit.h"
-#include "symbol/name_cache.h"
+#include "symbol/names/cache.h"
 
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 /* ELF files and their sections, of files that claim to be larger than any is. */
 #include "make_elf.h"
-#include "symbol/object.h"
+#include "elf/object.h"
 
 #include <errno.h>
 #include <sys/resource.h>

@@ -1,6 +1,6 @@
 /* Which modules are kept open. */
 #include "unit.h"
-#include "module/elf_file.h"
+#include "elf/elf_file.h"
 #include "symbol/open_modules.h"
 
 #include <errno.h>

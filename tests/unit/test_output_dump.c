@@ -1,5 +1,5 @@
 #include "make_profile.h"
-#include "output/dump.h"
+#include "output/dump/dump.h"
 
 /* Two threads that wait for each other's mutexes, and two of equal stack with names that would end
  * a line. */

@@ -1,5 +1,5 @@
 #include "unit.h"
-#include "recorder/pause_budget.h"
+#include "sampler/pause_budget.h"
 
 #define MS_NS UINT64_C(1000000)
 

@@ -1,6 +1,6 @@
 /* Reading perf maps: lines whole, broken, long and still being written. */
 #include "unit.h"
-#include "module/perf_map.h"
+#include "jit/perf_map.h"
 
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
 #include "unit.h"
-#include "target/procfs.h"
+#include "proc/procfs.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* A profile of a process that is being sampled: of a child of this one that sleeps. */
 #include "unit.h"
 #include "fgprof.h"
-#include "target/procfs.h"
+#include "proc/procfs.h"
 
 #include <errno.h>
 #include <fcntl.h>

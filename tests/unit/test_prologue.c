@@ -1,5 +1,5 @@
 #include "unit.h"
-#include "unwind/prologue.h"
+#include "unwind/code/prologue.h"
 
 #ifdef __x86_64__
 

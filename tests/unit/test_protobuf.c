@@ -1,5 +1,5 @@
 #include "unit.h"
-#include "output/protobuf.h"
+#include "base/protobuf.h"
 
 static void assert_bytes(struct protobuf *message, const void *expected, size_t length)
 {

@@ -1,6 +1,6 @@
 #include "make_profile.h"
-#include "input/raw.h"
-#include "profile/columns.h"
+#include "kept/read.h"
+#include "kept/columns.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 #include "unit.h"
 #include "output/output.h"
-#include "output/sink.h"
+#include "base/sink.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -1,5 +1,5 @@
 #include "unit.h"
-#include "recorder/sites.h"
+#include "sampler/sites.h"
 
 static struct site_keys keys_of(pid_t tid, uint64_t pc, uint64_t sp, uint64_t *addresses,
                                 size_t depth)

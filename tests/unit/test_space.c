@@ -1,6 +1,6 @@
 #include "make_elf.h"
-#include "module/spaces.h"
-#include "module/space_check.h"
+#include "mapping/spaces.h"
+#include "mapping/space_check.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -1,6 +1,6 @@
 /* Copies of this process's own address space. */
 #include "unit.h"
-#include "module/space_copy.h"
+#include "mapping/space_copy.h"
 
 #include <stdio.h>
 

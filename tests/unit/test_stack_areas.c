@@ -1,7 +1,7 @@
 /* Where the mapping of a stack ends. */
 #include "unit.h"
 
-#include "target/stack_areas.h"
+#include "proc/stack_areas.h"
 
 static void read_text(struct stack_areas *areas, const char *text)
 {

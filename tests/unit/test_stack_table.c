@@ -1,5 +1,5 @@
 #include "unit.h"
-#include "profile/stack_table.h"
+#include "count/stack_table.h"
 
 static uint32_t add(struct stack_table *table, uint32_t space, enum stack_cut cut,
                     uint64_t *addresses, size_t depth, uint32_t name, uint32_t tid, uint64_t count)

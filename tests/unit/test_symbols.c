@@ -1,6 +1,6 @@
 /* Names of a module, here of the test's own program. */
 #include "unit.h"
-#include "module/elf_file.h"
+#include "elf/elf_file.h"
 #include "symbol/symbols.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 #include "unit.h"
-#include "symbol/syscall_names.h"
+#include "proc/syscall_names.h"
 
 #include <sys/syscall.h>
 

@@ -1,5 +1,5 @@
 #include "unit.h"
-#include "target/thread_file.h"
+#include "proc/thread_file.h"
 
 #include <errno.h>
 #include <limits.h>

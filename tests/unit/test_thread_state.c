@@ -1,5 +1,5 @@
 #include "unit.h"
-#include "capture/thread_state.h"
+#include "proc/thread_state.h"
 
 static void test_letters(void **state)
 {

@@ -1,5 +1,5 @@
 #include "unit.h"
-#include "recorder/threads.h"
+#include "sampler/threads.h"
 
 #define VISITS_MAX 64
 

@@ -1,5 +1,5 @@
 #include "unit.h"
-#include "profile/timeline.h"
+#include "count/timeline.h"
 
 /* A period of 10, as a grain. */
 #define PERIOD_NS 10

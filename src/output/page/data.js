@@ -1,4 +1,4 @@
-// The profile's tables (src/output/html.c says what is in them), made ready for counting: each
+// The profile's tables (src/output/page/html.c says what is in them), made ready for counting: each
 // sample with its labels as texts, each location with the frames that it stands for.
 
 const FLAG_KERNEL = 1, FLAG_JIT = 2, FLAG_NOTE = 4; // as html.c writes them

@@ -1,5 +1,5 @@
 #include "instructions.h"
-#include "target/memory.h"
+#include "proc/memory.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #ifndef FGPROF_STEPS_JUDGE_H
 #define FGPROF_STEPS_JUDGE_H
 
-#include "capture/snapshot.h"
+#include "observe/snapshot.h"
 #include "shadow.h"
 #include "tally.h"
 

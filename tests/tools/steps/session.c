@@ -1,6 +1,6 @@
 #include "session.h"
-#include "target/memory.h"
-#include "target/stop.h"
+#include "proc/memory.h"
+#include "observe/stop.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -82,7 +82,7 @@ static bool changes_maps(uint64_t number)
 }
 
 /* Whether a handler was entered from `before`: it has the interrupted stack pointer in its frame
- * (struct rt_sigframe, see unwind/signal_frame_x86_64.c). */
+ * (struct rt_sigframe, see unwind/x86_64/signal_frame.c). */
 static bool read_signal_frame(pid_t pid, struct shadow_place before, struct shadow_place after,
                               struct shadow_signal *ret_signal)
 {

@@ -3,10 +3,10 @@
 #define FGPROF_STEPS_SESSION_H
 
 #include "judge.h"
-#include "module/spaces.h"
+#include "mapping/spaces.h"
 #include "shadow.h"
 #include "tally.h"
-#include "target/process.h"
+#include "proc/process.h"
 #include "tracee.h"
 #include "unwind/unwind.h"
 

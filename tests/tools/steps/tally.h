@@ -2,7 +2,7 @@
 #ifndef FGPROF_STEPS_TALLY_H
 #define FGPROF_STEPS_TALLY_H
 
-#include "module/space.h"
+#include "mapping/space.h"
 #include "unwind/rule_tables.h"
 #include "unwind/stack.h"
 

@@ -1,5 +1,5 @@
 #include "tracee.h"
-#include "target/memory.h"
+#include "proc/memory.h"
 
 #include <elf.h>
 #include <errno.h>

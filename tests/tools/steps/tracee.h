@@ -2,7 +2,7 @@
 #ifndef FGPROF_STEPS_TRACEE_H
 #define FGPROF_STEPS_TRACEE_H
 
-#include "capture/registers.h"
+#include "observe/registers.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,0 +1,122 @@
+/* Why a process can't be sampled, in words that say what to do about it. */
+#include "fgprof.h"
+#include "proc/procfs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The name of process `pid`, or "?". */
+static void name_of(pid_t pid, char *name, size_t name_bytes)
+{
+    char path[32];
+    snprintf(path, sizeof path, "/proc/%d/comm", pid);
+    ssize_t length = procfs_read(AT_FDCWD, path, name, name_bytes);
+    if (length <= 0)
+        snprintf(name, name_bytes, "?");
+    name[strcspn(name, "\n")] = '\0';
+    for (char *c = name; *c; c++) {
+        if ((unsigned char)*c < 0x20 || *c == 0x7f)
+            *c = '?';
+    }
+}
+
+static long status_number(pid_t pid, const char *key)
+{
+    char path[32], status[4096];
+    snprintf(path, sizeof path, "/proc/%d/status", pid);
+    if (procfs_read(AT_FDCWD, path, status, sizeof status) <= 0)
+        return -1;
+    return procfs_status_number(status, key);
+}
+
+/* Yama's switch (Documentation/admin-guide/LSM/Yama.rst of the kernel), -1 where it is not there.
+ */
+static long ptrace_scope(void)
+{
+    char value[16];
+    if (procfs_read(AT_FDCWD, "/proc/sys/kernel/yama/ptrace_scope", value, sizeof value) <= 0)
+        return -1;
+    return strtol(value, NULL, 10);
+}
+
+static void explain_permission(pid_t pid, char *buffer, size_t buffer_bytes)
+{
+    long uid = status_number(pid, "Uid:");
+    long scope = ptrace_scope();
+    if (uid >= 0 && (uid_t)uid != geteuid() && geteuid() != 0) {
+        snprintf(buffer, buffer_bytes,
+                 "process %d belongs to another user (uid %ld): run as that user, as root, or with "
+                 "CAP_SYS_PTRACE",
+                 pid, uid);
+    } else if (scope > 0) {
+        snprintf(buffer, buffer_bytes,
+                 "not permitted to trace process %d: kernel.yama.ptrace_scope is %ld%s", pid, scope,
+                 scope == 3 ? ", which forbids it until the next boot"
+                            : "; run as root, with CAP_SYS_PTRACE, or start the program with "
+                              "`fgprof-c run`");
+    } else {
+        snprintf(
+            buffer, buffer_bytes,
+            "not permitted to trace process %d: it may have more privileges than this one; run "
+            "as root with CAP_SYS_PTRACE (in a container: --cap-add=SYS_PTRACE)",
+            pid);
+    }
+}
+
+void fgprof_explain(pid_t pid, int error, char *buffer, size_t buffer_bytes)
+{
+    char name[64];
+    long other;
+    switch (error) {
+    case -ESRCH:
+        name_of(pid, name, sizeof name);
+        if (status_number(pid, "Tgid:") == pid)
+            snprintf(buffer, buffer_bytes,
+                     "process %d (%s) is a zombie: it has exited, and its parent has not noticed",
+                     pid, name);
+        else
+            snprintf(buffer, buffer_bytes, "there is no process %d", pid);
+        break;
+    case -EDEADLK:
+        snprintf(buffer, buffer_bytes, "process %d is this profiler itself", pid);
+        break;
+    case -ENOEXEC:
+        name_of(pid, name, sizeof name);
+        snprintf(buffer, buffer_bytes,
+                 "process %d (%s) is a kernel thread: it has no program to sample", pid, name);
+        break;
+    case -EINVAL:
+        snprintf(buffer, buffer_bytes, "%d is a thread of process %ld: give the process's id", pid,
+                 status_number(pid, "Tgid:"));
+        break;
+    case -EBUSY:
+        other = status_number(pid, "TracerPid:");
+        name_of((pid_t)other, name, sizeof name);
+        snprintf(buffer, buffer_bytes,
+                 "process %d is already traced by process %ld (%s): end that first", pid, other,
+                 name);
+        break;
+    case -ENOTSUP:
+        snprintf(buffer, buffer_bytes, "process %d is a 32-bit program, which is not supported",
+                 pid);
+        break;
+    case -EEXIST:
+        snprintf(buffer, buffer_bytes, "process %d was given twice", pid);
+        break;
+    case -EXDEV:
+        snprintf(buffer, buffer_bytes,
+                 "/proc is that of another PID namespace than this one, and its numbers mean other "
+                 "processes: mount it anew (unshare --mount-proc)");
+        break;
+    case -EPERM:
+    case -EACCES:
+        explain_permission(pid, buffer, buffer_bytes);
+        break;
+    default:
+        snprintf(buffer, buffer_bytes, "process %d: %s", pid, strerror(-error));
+    }
+}

@@ -1,0 +1,14 @@
+#ifndef FGPROF_CLI_OPTIONS_DURATION_H
+#define FGPROF_CLI_OPTIONS_DURATION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Reads "30s", "1.5m", "2h", "500ms", or plain seconds. Returns false for anything else, for 0, and
+ * for more than a year. */
+bool duration_parse(const char *text, uint64_t *ret_ns);
+
+/* Reads a whole decimal number from `min` to `max`, with nothing before or behind it. */
+bool number_parse(const char *text, uint64_t min, uint64_t max, uint64_t *ret_number);
+
+#endif

@@ -1,0 +1,110 @@
+#include "cli/options/formats.h"
+#include "cli/options/values.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define ENDINGS_MAX 3
+
+static const struct {
+    const char *name;
+    enum fgprof_format format;
+    const char *endings[ENDINGS_MAX];
+    bool is_binary;
+} formats[] = {
+    {"folded", FGPROF_FOLDED, {".folded", ".collapsed"}, false},
+    {"pprof", FGPROF_PPROF, {".pb.gz", ".pprof"}, true},
+    {"text", FGPROF_TEXT, {".txt"}, false},
+    {"speedscope", FGPROF_SPEEDSCOPE, {".speedscope.json", ".json"}, false},
+    {"raw", FGPROF_RAW, {".fgprof"}, true},
+    {"html", FGPROF_HTML, {".html"}, false},
+};
+#define FORMAT_COUNT (sizeof formats / sizeof *formats)
+
+static bool ends_with(const char *text, const char *ending)
+{
+    size_t length = strlen(text), ending_length = strlen(ending);
+    return length >= ending_length && strcmp(text + length - ending_length, ending) == 0;
+}
+
+bool format_named(const char *name, enum fgprof_format *ret_format)
+{
+    char wanted[128] = "give";
+    for (size_t i = 0; i < FORMAT_COUNT; i++) {
+        size_t used = strlen(wanted);
+        if (strcmp(name, formats[i].name) == 0) {
+            *ret_format = formats[i].format;
+            return true;
+        }
+        snprintf(wanted + used, sizeof wanted - used, "%s %s",
+                 i == 0                  ? ""
+                 : i + 1 == FORMAT_COUNT ? " or"
+                                         : ",",
+                 formats[i].name);
+    }
+    return complain("format", name, wanted);
+}
+
+bool format_of_ending(const char *path, enum fgprof_format *ret_format)
+{
+    for (size_t i = 0; i < FORMAT_COUNT; i++) {
+        for (size_t j = 0; j < ENDINGS_MAX && formats[i].endings[j]; j++) {
+            if (ends_with(path, formats[i].endings[j])) {
+                *ret_format = formats[i].format;
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+bool format_of_file(const char *path, enum fgprof_format *ret_format)
+{
+    char wanted[256] = "its ending names no format (";
+    if (format_of_ending(path, ret_format))
+        return true;
+    for (size_t i = 0; i < FORMAT_COUNT; i++) {
+        for (size_t j = 0; j < ENDINGS_MAX && formats[i].endings[j]; j++) {
+            size_t used = strlen(wanted);
+            snprintf(wanted + used, sizeof wanted - used, "%s%s", i + j ? " " : "",
+                     formats[i].endings[j]);
+        }
+    }
+    size_t used = strlen(wanted);
+    snprintf(wanted + used, sizeof wanted - used, "): give -f");
+    return complain("output", path, wanted);
+}
+
+bool format_is_binary(enum fgprof_format format)
+{
+    for (size_t i = 0; i < FORMAT_COUNT; i++) {
+        if (formats[i].format == format)
+            return formats[i].is_binary;
+    }
+    return false;
+}
+
+/* As "pprof (.pb.gz .pprof)". */
+static void describe(size_t i, char *text, size_t text_bytes)
+{
+    size_t used = (size_t)snprintf(text, text_bytes, "%s (", formats[i].name);
+    for (size_t j = 0; j < ENDINGS_MAX && formats[i].endings[j]; j++)
+        used += (size_t)snprintf(text + used, text_bytes - used, "%s%s", j ? " " : "",
+                                 formats[i].endings[j]);
+    snprintf(text + used, text_bytes - used, ")%s", i + 1 < FORMAT_COUNT ? "," : "");
+}
+
+void formats_print(int indent, int width)
+{
+    int column = 0;
+    for (size_t i = 0; i < FORMAT_COUNT; i++) {
+        char text[80];
+        describe(i, text, sizeof text);
+        int length = (int)strlen(text);
+        if (column && column + 1 + length <= width)
+            column += printf(" %s", text);
+        else
+            column = printf("%s%*s%s", column ? "\n" : "", indent, "", text) - (column ? 1 : 0);
+    }
+    putchar('\n');
+}

@@ -1,0 +1,72 @@
+/* The command line, parsed. */
+#ifndef FGPROF_CLI_OPTIONS_OPTIONS_H
+#define FGPROF_CLI_OPTIONS_OPTIONS_H
+
+#include "fgprof.h"
+
+#include <stdbool.h>
+
+enum cli_command {
+    COMMAND_ATTACH,
+    COMMAND_RUN,
+    COMMAND_TOP,
+    COMMAND_DUMP,
+    COMMAND_CONVERT,
+    COMMAND_DIFF,
+    COMMAND_COUNT
+};
+
+/* Each command has some of these: see table.c. */
+struct cli_options {
+    enum cli_command command;
+    const char *command_name;
+    pid_t *pids;
+    size_t pid_count;
+    const char *pgrep; /* the names of more of them; NULL: not given */
+    bool has_children;
+    const char *thread_regex; /* NULL: threads of any name */
+    pid_t *tids;
+    size_t tid_count;
+    bool drops_idle;
+
+    uint64_t duration_ns; /* 0: without end */
+    unsigned rate_hz;
+    double max_pause_percent;
+
+    bool shows_processes;
+    bool shows_threads;
+    enum fgprof_threads threads;
+    bool shows_lines;
+    bool shows_state;
+    enum fgprof_kept kept;
+    enum fgprof_names names;
+    bool has_kernel_stacks;
+    uint64_t debuginfod_limit_ns; /* 0: nobody is asked */
+    size_t max_depth;
+    bool is_normalized;
+
+    enum fgprof_dump_format dump_format;
+    enum fgprof_format format;
+    bool has_format;    /* it was given; else it is by the output's name */
+    const char *output; /* "-": standard output */
+    bool is_quiet;
+
+    char **command_argv; /* what `run` starts */
+    char **inputs;       /* the recordings of `convert` and `diff` */
+    char *command_line;  /* all of it, as one types it in a shell */
+};
+
+enum parse_result { PARSE_OK, PARSE_HELP, PARSE_WRONG };
+
+/* Parses `argv`, whose first word is the command's name. Says on stderr what is wrong. */
+enum parse_result options_parse(int argc, char **argv, enum cli_command command,
+                                struct cli_options *ret_options);
+void options_free(struct cli_options *options);
+
+/* The library's options for these, or NULL for lack of memory. */
+fgprof_options *options_for_library(const struct cli_options *options);
+
+/* Has `profile` written as these say. Returns 0 or a negative errno. */
+int options_for_profile(const struct cli_options *options, fgprof_profile *profile);
+
+#endif

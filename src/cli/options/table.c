@@ -1,0 +1,243 @@
+#include "cli/options/table.h"
+#include "cli/options/duration.h"
+#include "cli/options/formats.h"
+#include "cli/options/values.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define RATE_MAX_HZ 1000
+#define DEPTH_MAX 1000000
+#define DEBUGINFOD_DEFAULT_NS 60000000000u
+
+static bool set_pid(struct cli_options *options, const char *value)
+{
+    return pids_parse(value, &options->pids, &options->pid_count);
+}
+
+static bool set_pgrep(struct cli_options *options, const char *value)
+{
+    options->pgrep = value;
+    return *value || complain("name", value, "give a process's name, or an expression for it");
+}
+
+static bool set_thread(struct cli_options *options, const char *value)
+{
+    options->thread_regex = value;
+    return regex_check(value);
+}
+
+static bool set_tid(struct cli_options *options, const char *value)
+{
+    return tids_parse(value, &options->tids, &options->tid_count);
+}
+
+static bool set_idle(struct cli_options *options, const char *value)
+{
+    (void)value;
+    options->drops_idle = false;
+    return true;
+}
+
+static bool set_no_idle(struct cli_options *options, const char *value)
+{
+    (void)value;
+    options->drops_idle = true;
+    return true;
+}
+
+static bool set_duration(struct cli_options *options, const char *value)
+{
+    return duration_parse(value, &options->duration_ns) ||
+           complain("duration", value, "give a number with ms, s, m or h, as 30s");
+}
+
+static bool set_rate(struct cli_options *options, const char *value)
+{
+    uint64_t rate_hz;
+    if (!number_parse(value, 1, RATE_MAX_HZ, &rate_hz))
+        return complain("rate", value, "give ticks a second, 1 to 1000");
+    options->rate_hz = (unsigned)rate_hz;
+    return true;
+}
+
+static bool set_max_pause(struct cli_options *options, const char *value)
+{
+    return percent_parse(value, &options->max_pause_percent) ||
+           complain("pause", value, "give a share in percent, more than 0, at most 100");
+}
+
+static bool set_threads(struct cli_options *options, const char *value)
+{
+    options->shows_threads = true;
+    return threads_parse(value, &options->threads);
+}
+
+static bool keep(struct cli_options *options, enum fgprof_kept kept)
+{
+    if (options->kept != FGPROF_KEPT_ALL && options->kept != kept)
+        return complain_both("--on-cpu", "--off-cpu", "all samples");
+    options->kept = kept;
+    return true;
+}
+
+static bool set_on_cpu(struct cli_options *options, const char *value)
+{
+    (void)value;
+    return keep(options, FGPROF_KEPT_ON_CPU);
+}
+
+static bool set_off_cpu(struct cli_options *options, const char *value)
+{
+    (void)value;
+    return keep(options, FGPROF_KEPT_OFF_CPU);
+}
+
+static bool set_names(struct cli_options *options, enum fgprof_names names)
+{
+    if (options->names != FGPROF_NAMES_SHORT && options->names != names)
+        return complain_both("--no-demangle", "--full-names", "short names");
+    options->names = names;
+    return true;
+}
+
+static bool set_full_names(struct cli_options *options, const char *value)
+{
+    (void)value;
+    return set_names(options, FGPROF_NAMES_FULL);
+}
+
+static bool set_no_demangle(struct cli_options *options, const char *value)
+{
+    (void)value;
+    return set_names(options, FGPROF_NAMES_RAW);
+}
+
+static bool set_debuginfod(struct cli_options *options, const char *value)
+{
+    const char *urls = getenv("DEBUGINFOD_URLS");
+    if (!urls || !*urls) {
+        fprintf(stderr, "fgprof-c: --debuginfod knows no server to ask: set DEBUGINFOD_URLS\n");
+        return false;
+    }
+    options->debuginfod_limit_ns = DEBUGINFOD_DEFAULT_NS;
+    return !value || duration_parse(value, &options->debuginfod_limit_ns) ||
+           complain("time limit", value, "give seconds, or a time as 30s or 2m");
+}
+
+static bool set_max_depth(struct cli_options *options, const char *value)
+{
+    uint64_t frames;
+    if (!number_parse(value, 1, DEPTH_MAX, &frames))
+        return complain("depth", value, "give a number of frames, 1 to 1000000");
+    options->max_depth = frames;
+    return true;
+}
+
+static bool set_dump_format(struct cli_options *options, enum fgprof_dump_format format)
+{
+    if (options->dump_format != FGPROF_DUMP_TEXT && options->dump_format != format)
+        return complain_both("--group", "--json", "a paragraph for each thread");
+    options->dump_format = format;
+    return true;
+}
+
+static bool set_group(struct cli_options *options, const char *value)
+{
+    (void)value;
+    return set_dump_format(options, FGPROF_DUMP_GROUPED);
+}
+
+static bool set_json(struct cli_options *options, const char *value)
+{
+    (void)value;
+    return set_dump_format(options, FGPROF_DUMP_JSON);
+}
+
+static bool set_format(struct cli_options *options, const char *value)
+{
+    options->has_format = true;
+    return format_named(value, &options->format);
+}
+
+static bool set_difference_format(struct cli_options *options, const char *value)
+{
+    if (strcmp(value, "folded") != 0 && strcmp(value, "html") != 0)
+        return complain("format of a difference", value, "give folded or html");
+    return set_format(options, value);
+}
+
+static bool set_output(struct cli_options *options, const char *value)
+{
+    options->output = value;
+    return *value || complain("output", value, "give a file name, or - for standard output");
+}
+
+#define BIT(command) (1u << COMMAND_##command)
+#define RUNNING (BIT(ATTACH) | BIT(TOP) | BIT(DUMP)) /* of processes that run already */
+#define WRITING (BIT(ATTACH) | BIT(RUN))             /* take a profile and write it */
+#define SAMPLING (WRITING | BIT(TOP))
+#define LOOKING (SAMPLING | BIT(DUMP))
+#define RENDERING (WRITING | BIT(CONVERT) | BIT(DIFF))
+#define FLAG(member) offsetof(struct cli_options, member)
+
+const struct cli_option option_table[] = {
+    {"pid", 'p', "PID[,...]", RUNNING, OPTIONS_WHICH, set_pid, 0,
+     "these processes; may be given again"},
+    {"pgrep", 0, "NAME", RUNNING, OPTIONS_WHICH, set_pgrep, 0,
+     "all whose name the expression NAME matches: see pgrep(1)"},
+    {"children", 0, NULL, LOOKING, OPTIONS_WHICH, NULL, FLAG(has_children),
+     "their descendants too, each a process of its own"},
+    {"thread", 0, "REGEX", LOOKING, OPTIONS_WHICH, set_thread, 0,
+     "only threads whose name has a match of REGEX in it"},
+    {"tid", 0, "TID[,...]", RUNNING, OPTIONS_WHICH, set_tid, 0,
+     "only these threads, and those of --thread"},
+    {"no-idle", 0, NULL, WRITING, OPTIONS_WHICH, set_no_idle, 0,
+     "leave out threads that never moved; or keep them"},
+    {"idle", 0, NULL, WRITING, OPTIONS_WHICH, set_idle, 0, NULL},
+
+    {"duration", 'd', "TIME", SAMPLING, OPTIONS_WHEN, set_duration, 0,
+     "end after TIME: 30s, 1.5m, 2h, 500ms, or seconds"},
+    {"rate", 'F', "HZ", SAMPLING, OPTIONS_WHEN, set_rate, 0,
+     "ticks a second, 1 to 1000 (default 99)"},
+    {"max-pause", 0, "PCT", SAMPLING, OPTIONS_WHEN, set_max_pause, 0,
+     "the most of its time a thread may be paused (default 2)"},
+
+    {"threads", 't', "[=tid]", RENDERING, OPTIONS_SHOWN, set_threads, 0,
+     "folded: root frame with the thread's name; =tid: its id"},
+    {"processes", 0, NULL, RENDERING, OPTIONS_SHOWN, NULL, FLAG(shows_processes),
+     "folded: root frame with the process (name/pid)"},
+    {"lines", 0, NULL, RENDERING, OPTIONS_SHOWN, NULL, FLAG(shows_lines),
+     "folded, speedscope: file and line in each frame"},
+    {"state", 0, NULL, RENDERING, OPTIONS_SHOWN, NULL, FLAG(shows_state),
+     "folded, speedscope: leaf with what it did, as [futex]"},
+    {"on-cpu", 0, NULL, RENDERING, OPTIONS_SHOWN, set_on_cpu, 0,
+     "only while threads ran; only while they did not"},
+    {"off-cpu", 0, NULL, RENDERING, OPTIONS_SHOWN, set_off_cpu, 0, NULL},
+    {"kernel", 0, NULL, LOOKING, OPTIONS_SHOWN, NULL, FLAG(has_kernel_stacks),
+     "the kernel's functions that sleepers are in (as root)"},
+    {"full-names", 0, NULL, LOOKING, OPTIONS_SHOWN, set_full_names, 0,
+     "C++ names in full; as the linker has them"},
+    {"no-demangle", 0, NULL, LOOKING, OPTIONS_SHOWN, set_no_demangle, 0, NULL},
+    {"debuginfod", 0, "[=TIME]", WRITING, OPTIONS_SHOWN, set_debuginfod, 0,
+     "fetch debug information, for at most TIME (60s)"},
+    {"max-depth", 0, "N", LOOKING, OPTIONS_SHOWN, set_max_depth, 0,
+     "keep the N frames nearest the leaf (default 1024)"},
+    {"normalize", 'n', NULL, BIT(DIFF), OPTIONS_SHOWN, NULL, FLAG(is_normalized),
+     "scale BEFORE to as many samples as AFTER has: for\n"
+     "recordings of different length"},
+    {"group", 'g', NULL, BIT(DUMP), OPTIONS_SHOWN, set_group, 0,
+     "threads of equal stacks together, most threads first"},
+
+    {"json", 0, NULL, BIT(DUMP), OPTIONS_OUTPUT, set_json, 0, "as JSON"},
+    {"format", 'f', "FORMAT", WRITING | BIT(CONVERT), OPTIONS_OUTPUT, set_format, 0,
+     "by default as FILE's name ends, and folded on stdout:"},
+    {"format", 'f', "FORMAT", BIT(DIFF), OPTIONS_OUTPUT, set_difference_format, 0,
+     "folded (default) or html; html for a FILE.html"},
+    {"output", 'o', "FILE", RENDERING | BIT(DUMP), OPTIONS_OUTPUT, set_output, 0,
+     "write to FILE; - is stdout (default)"},
+    {"quiet", 'q', NULL, WRITING, OPTIONS_OUTPUT, NULL, FLAG(is_quiet), "no progress, no summary"},
+};
+const size_t option_count = sizeof option_table / sizeof *option_table;
+_Static_assert(sizeof option_table / sizeof *option_table <= OPTIONS_MAX, "for the parser");

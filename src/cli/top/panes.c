@@ -1,0 +1,182 @@
+/* The tables: functions, threads. */
+#include "cli/top/columns.h"
+#include "cli/top/screen.h"
+#include "cli/top/states.h"
+#include "cli/top/text.h"
+
+#include <curses.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ALWAYS 0
+#define NEVER 9999
+#define STATES_COLUMNS 8
+
+enum {
+    FUNCTION_SELF,
+    FUNCTION_TOTAL,
+    FUNCTION_STATES,
+    FUNCTION_SELF_S,
+    FUNCTION_TOTAL_S,
+    FUNCTION_NAME,
+    FUNCTION_MODULE,
+    FUNCTION_COLUMNS
+};
+
+static const struct top_column function_columns[FUNCTION_COLUMNS] = {
+    [FUNCTION_SELF] = {"SELF%", 6, ALWAYS, true},
+    [FUNCTION_TOTAL] = {"TOTAL%", 6, ALWAYS, true},
+    [FUNCTION_STATES] = {"STATES", STATES_COLUMNS, 56, false},
+    [FUNCTION_SELF_S] = {"SELF s", 8, 72, true},
+    [FUNCTION_TOTAL_S] = {"TOTAL s", 8, 72, true},
+    [FUNCTION_NAME] = {"FUNCTION", 0, ALWAYS, false},
+    [FUNCTION_MODULE] = {"MODULE", 20, 100, false},
+};
+
+enum {
+    THREAD_ID,
+    THREAD_NAME,
+    THREAD_STATES,
+    THREAD_RUN,
+    THREAD_RUNNABLE_PART,
+    THREAD_WAIT,
+    THREAD_SYSCALL,
+    THREAD_FUNCTION,
+    THREAD_COLUMNS
+};
+
+static const struct top_column thread_columns[THREAD_COLUMNS] = {
+    [THREAD_ID] = {"TID", 7, 50, true},
+    [THREAD_NAME] = {"THREAD", 15, ALWAYS, false},
+    [THREAD_STATES] = {"STATES", STATES_COLUMNS, 90, false},
+    [THREAD_RUN] = {"RUN%", 4, ALWAYS, true},
+    [THREAD_RUNNABLE_PART] = {"RUNNABLE%", 9, 64, true},
+    [THREAD_WAIT] = {"WAIT%", 5, ALWAYS, true},
+    [THREAD_SYSCALL] = {"SYSCALL", 15, 80, false},
+    [THREAD_FUNCTION] = {"FUNCTION", 0, ALWAYS, false},
+};
+
+static uint64_t elapsed_of(const struct top_view *view)
+{
+    return view ? fgprof_profile_summary(view->profile)->elapsed_ns : 0;
+}
+
+double top_percent(const struct top_screen *screen, uint64_t ns)
+{
+    uint64_t recent_ns = elapsed_of(screen->now) - elapsed_of(screen->before);
+    return recent_ns ? 100 * (double)ns / (double)recent_ns : 0;
+}
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* As in folded stacks: "[libfoo.so]" for what has no name there. */
+static void put_function(const struct top_layout *layout, int y, size_t column, const char *name,
+                         const char *module)
+{
+    char unnamed[256] = "[unknown]";
+    if (!name && *module)
+        snprintf(unnamed, sizeof unnamed, *module == '[' ? "%s" : "[%s]", base_name(module));
+    put_cell(layout, y, column, name ? name : unnamed);
+}
+
+static void draw_function(const struct top_screen *screen, const struct top_layout *layout, int y,
+                          const struct top_function *row)
+{
+    put_number(layout, y, FUNCTION_SELF, 1, top_percent(screen, row->recent_self_ns));
+    put_number(layout, y, FUNCTION_TOTAL, 1, top_percent(screen, row->recent_total_ns));
+    if (go_to_cell(layout, y, FUNCTION_STATES))
+        put_states(row->recent_state_ns, STATES_COLUMNS);
+    put_number(layout, y, FUNCTION_SELF_S, 2, (double)row->self_ns / 1e9);
+    put_number(layout, y, FUNCTION_TOTAL_S, 2, (double)row->total_ns / 1e9);
+    put_function(layout, y, FUNCTION_NAME, row->name, row->module);
+    put_cell(layout, y, FUNCTION_MODULE, base_name(row->module));
+}
+
+static size_t sorted_column(struct top_order order)
+{
+    switch (order.sort) {
+    case TOP_BY_SELF:
+        return order.since_start ? FUNCTION_SELF_S : FUNCTION_SELF;
+    case TOP_BY_TOTAL:
+        return order.since_start ? FUNCTION_TOTAL_S : FUNCTION_TOTAL;
+    default:
+        return FUNCTION_NAME;
+    }
+}
+
+void top_draw_functions(struct top_screen *screen, int y)
+{
+    struct top_function *rows;
+    struct top_column columns[FUNCTION_COLUMNS];
+    memcpy(columns, function_columns, sizeof columns);
+    /* A narrow window has room for one kind of them. */
+    if (screen->order.since_start && COLS < columns[FUNCTION_SELF_S].shown_from) {
+        columns[FUNCTION_SELF].shown_from = columns[FUNCTION_TOTAL].shown_from = NEVER;
+        columns[FUNCTION_SELF_S].shown_from = columns[FUNCTION_TOTAL_S].shown_from = ALWAYS;
+    }
+    struct top_layout layout = top_lay_out(columns, FUNCTION_COLUMNS);
+    put_titles(&layout, y, sorted_column(screen->order));
+    if (top_functions(screen->now, screen->before, screen->base, &screen->filter, screen->order,
+                      &rows, &screen->row_count))
+        return;
+    size_t first = top_first_row(screen, screen->row_count);
+    for (size_t i = 0; i < top_screen_rows() && first + i < screen->row_count; i++)
+        draw_function(screen, &layout, y + 1 + (int)i, &rows[first + i]);
+    free(rows);
+}
+
+static void draw_thread(const struct top_screen *screen, const struct top_layout *layout, int y,
+                        const struct top_thread *row)
+{
+    put_number(layout, y, THREAD_ID, 0, row->tid);
+    put_cell(layout, y, THREAD_NAME, row->name);
+    if (go_to_cell(layout, y, THREAD_STATES))
+        put_states(row->recent_ns, STATES_COLUMNS);
+    put_number(layout, y, THREAD_RUN, 0, top_percent(screen, row->recent_ns[FGPROF_STATE_RUNNING]));
+    put_number(layout, y, THREAD_RUNNABLE_PART, 0,
+               top_percent(screen, row->recent_ns[FGPROF_STATE_RUNNABLE]));
+    put_number(layout, y, THREAD_WAIT, 0,
+               top_percent(screen, row->recent_ns[FGPROF_STATE_WAITING]));
+    put_cell(layout, y, THREAD_SYSCALL, *row->syscall ? row->syscall : top_state_name(row->state));
+    put_function(layout, y, THREAD_FUNCTION, row->function, row->module);
+}
+
+/* The marked row is one that there is, and in the window. */
+static void follow_cursor(struct top_screen *screen)
+{
+    size_t shown = top_screen_rows();
+    if (screen->cursor >= screen->row_count)
+        screen->cursor = screen->row_count ? screen->row_count - 1 : 0;
+    if (screen->scroll > screen->cursor)
+        screen->scroll = screen->cursor;
+    if (screen->scroll + shown <= screen->cursor)
+        screen->scroll = screen->cursor - shown + 1;
+}
+
+void top_draw_threads(struct top_screen *screen, int y)
+{
+    struct top_thread *rows;
+    struct top_layout layout = top_lay_out(thread_columns, THREAD_COLUMNS);
+    put_titles(&layout, y, THREAD_RUN);
+    screen->cursor_tid = 0;
+    if (top_threads(screen->now, screen->before, &screen->filter, screen->choice.hides_idle, &rows,
+                    &screen->row_count))
+        return;
+    follow_cursor(screen);
+    size_t first = top_first_row(screen, screen->row_count);
+    for (size_t i = 0; i < top_screen_rows() && first + i < screen->row_count; i++) {
+        const struct top_thread *row = &rows[first + i];
+        draw_thread(screen, &layout, y + 1 + (int)i, row);
+        if (first + i != screen->cursor)
+            continue;
+        mvchgat(y + 1 + (int)i, 0, -1, A_REVERSE, 0, NULL);
+        screen->cursor_tid = row->tid;
+        snprintf(screen->cursor_name, sizeof screen->cursor_name, "%s", row->name);
+    }
+    free(rows);
+}

@@ -1,0 +1,84 @@
+#include "cli/top/screen.h"
+#include "cli/top/text.h"
+
+#include <curses.h>
+#include <stdio.h>
+
+static const char *const help[] = {
+    "100 % is one thread, all the time: four threads that wait are 400 %.",
+    "SELF%, TOTAL%    of the last second: in the function itself, and with",
+    "                 all that it calls",
+    "SELF s, TOTAL s  since the start (or r), seconds of all threads",
+    "STATES           what threads did meanwhile: # running, = runnable",
+    "                 (wanted a CPU), . waiting, T stopped, ? not known",
+    "s t n  sort by self, total, name; again: last second or since start",
+    "/ f    show what matches a regular expression or text; empty: all",
+    "T      threads, or functions; Enter: functions of the marked thread",
+    "Esc    functions of all threads again",
+    "x      leave out idle threads, which only wait, and at one place",
+    "i      functions: only time on a CPU, or all",
+    "r      count from now on      space  hold the view, or go on",
+    "w      write the profile so far; the name's ending is the format:",
+    "       .folded .txt .pb.gz .html .fgprof",
+    "up down PgUp PgDn Home End  scroll, or move the mark",
+    "h ?    this help              q  quit",
+};
+
+void top_screen_count(struct top_screen *screen)
+{
+    struct top_view *views[] = {screen->now, screen->before, screen->base};
+    for (size_t i = 0; i < 3; i++) {
+        if (views[i] && top_view_count(views[i], &screen->choice, screen->now))
+            snprintf(screen->message, sizeof screen->message, "out of memory");
+    }
+}
+
+size_t top_first_row(struct top_screen *screen, size_t row_count)
+{
+    size_t rows = top_screen_rows();
+    if (screen->scroll + rows > row_count)
+        screen->scroll = row_count > rows ? row_count - rows : 0;
+    return screen->scroll;
+}
+
+/* One line less of space is taken than by a table, which has titles. */
+void top_draw_help(struct top_screen *screen, int y)
+{
+    size_t count = sizeof help / sizeof *help;
+    screen->row_count = count;
+    size_t first = top_first_row(screen, count);
+    for (size_t i = 0; i < top_screen_rows() + 1 && first + i < count; i++) {
+        move(y + (int)i, COLS > 76 ? 2 : 0);
+        put_text(help[first + i], COLS - 3);
+    }
+}
+
+static void draw_foot(const struct top_screen *screen)
+{
+    move(LINES - 1, 0);
+    if (screen->prompt) {
+        put_format("%s", screen->prompt);
+        put_text(screen->input, COLS - getcurx(stdscr) - 1);
+    } else if (*screen->message) {
+        put_text(screen->message, COLS - 1);
+    } else {
+        put_format("q quit  h help  s self  t total  / filter  T threads  x no idle  i on CPU"
+                   "  w write");
+    }
+}
+
+void top_screen_draw(struct top_screen *screen)
+{
+    int lines_below = (int)top_screen_rows() + 2;
+    erase();
+    if (screen->shows_help)
+        top_draw_help(screen, LINES - lines_below);
+    else if (screen->now && screen->shows_threads)
+        top_draw_threads(screen, LINES - lines_below);
+    else if (screen->now)
+        top_draw_functions(screen, LINES - lines_below);
+    top_draw_header(screen);
+    draw_foot(screen);
+    curs_set(screen->prompt != NULL);
+    refresh();
+}

@@ -1,0 +1,171 @@
+#include "cli/top/table.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int compare_self(const void *a, const void *b)
+{
+    const struct top_function *left = a, *right = b;
+    if (left->recent_self_ns != right->recent_self_ns)
+        return left->recent_self_ns < right->recent_self_ns ? 1 : -1;
+    if (left->self_ns != right->self_ns)
+        return left->self_ns < right->self_ns ? 1 : -1;
+    return (left->recent_total_ns < right->recent_total_ns) -
+           (left->recent_total_ns > right->recent_total_ns);
+}
+
+static int compare_self_since_start(const void *a, const void *b)
+{
+    const struct top_function *left = a, *right = b;
+    return (left->self_ns < right->self_ns) - (left->self_ns > right->self_ns);
+}
+
+static int compare_total(const void *a, const void *b)
+{
+    const struct top_function *left = a, *right = b;
+    if (left->recent_total_ns != right->recent_total_ns)
+        return left->recent_total_ns < right->recent_total_ns ? 1 : -1;
+    return (left->total_ns < right->total_ns) - (left->total_ns > right->total_ns);
+}
+
+static int compare_total_since_start(const void *a, const void *b)
+{
+    const struct top_function *left = a, *right = b;
+    return (left->total_ns < right->total_ns) - (left->total_ns > right->total_ns);
+}
+
+static int compare_name(const void *a, const void *b)
+{
+    const struct top_function *left = a, *right = b;
+    int order = strcmp(left->name ? left->name : "", right->name ? right->name : "");
+    return order ? order : strcmp(left->module, right->module);
+}
+
+static void sort(struct top_function *rows, size_t count, struct top_order order)
+{
+    if (order.sort == TOP_BY_NAME)
+        qsort(rows, count, sizeof *rows, compare_name);
+    else if (order.sort == TOP_BY_SELF)
+        qsort(rows, count, sizeof *rows,
+              order.since_start ? compare_self_since_start : compare_self);
+    else
+        qsort(rows, count, sizeof *rows,
+              order.since_start ? compare_total_since_start : compare_total);
+}
+
+static bool matches(const struct top_filter *filter, const char *text)
+{
+    return !filter || top_filter_matches(filter, text);
+}
+
+/* More than it was; less it can be only by a rounding or another name for the same code. */
+static uint64_t more(uint64_t now, uint64_t before)
+{
+    return now > before ? now - before : 0;
+}
+
+/* The row of the view that equals `sought`, going on from *place: all are in one order. */
+static const struct fgprof_function *next_function(const struct top_view *view, size_t *place,
+                                                   const struct fgprof_function *sought)
+{
+    int order = -1;
+    while (view && *place < view->function_count &&
+           (order = top_compare_functions(&view->functions[*place], sought)) < 0)
+        ++*place;
+    return order ? NULL : &view->functions[*place];
+}
+
+int top_functions(const struct top_view *now, const struct top_view *before,
+                  const struct top_view *base, const struct top_filter *filter,
+                  struct top_order order, struct top_function **ret_rows, size_t *ret_count)
+{
+    const struct fgprof_function none = {0};
+    struct top_function *rows = calloc(now->function_count + 1, sizeof *rows);
+    size_t count = 0, before_place = 0, base_place = 0;
+    if (!rows)
+        return -ENOMEM;
+    for (size_t i = 0; i < now->function_count; i++) {
+        const struct fgprof_function *row = &now->functions[i];
+        const struct fgprof_function *old = next_function(before, &before_place, row);
+        const struct fgprof_function *first = next_function(base, &base_place, row);
+        old = old ? old : &none;
+        first = first ? first : &none;
+        struct top_function made = {
+            .name = row->name,
+            .module = row->module,
+            .recent_self_ns = more(row->self_ns, old->self_ns),
+            .recent_total_ns = more(row->total_ns, old->total_ns),
+            .self_ns = more(row->self_ns, first->self_ns),
+            .total_ns = more(row->total_ns, first->total_ns),
+        };
+        for (size_t state = 0; state < FGPROF_STATE_COUNT; state++)
+            made.recent_state_ns[state] = more(row->state_ns[state], old->state_ns[state]);
+        if ((made.total_ns || made.recent_total_ns) &&
+            (matches(filter, made.name) || matches(filter, made.module)))
+            rows[count++] = made;
+    }
+    sort(rows, count, order);
+    *ret_rows = rows;
+    *ret_count = count;
+    return 0;
+}
+
+static int compare_threads(const void *a, const void *b)
+{
+    const struct top_thread *left = a, *right = b;
+    uint64_t left_ns = left->recent_ns[FGPROF_STATE_RUNNING];
+    uint64_t right_ns = right->recent_ns[FGPROF_STATE_RUNNING];
+    if (left_ns != right_ns)
+        return left_ns < right_ns ? 1 : -1;
+    return (left->tid > right->tid) - (left->tid < right->tid);
+}
+
+static void add_activity(struct top_thread *row, const struct fgprof_activity *activity,
+                         uint64_t recent_ns)
+{
+    row->recent_ns[activity->state] += recent_ns;
+    row->recent_all_ns += recent_ns;
+    if (recent_ns < row->most_ns)
+        return;
+    row->most_ns = recent_ns;
+    row->state = activity->state;
+    row->syscall = activity->syscall;
+    row->function = activity->function;
+    row->module = activity->module;
+}
+
+int top_threads(const struct top_view *now, const struct top_view *before,
+                const struct top_filter *filter, bool hides_idle, struct top_thread **ret_rows,
+                size_t *ret_count)
+{
+    struct top_thread *rows = calloc(now->activity_count + 1, sizeof *rows);
+    size_t count = 0, place = 0, kept = 0;
+    if (!rows)
+        return -ENOMEM;
+    for (size_t i = 0; i < now->activity_count; i++) {
+        const struct fgprof_activity *activity = &now->activities[i];
+        int order = -1;
+        while (before && place < before->activity_count &&
+               (order = top_compare_activities(&before->activities[place], activity)) < 0)
+            place++;
+        uint64_t recent_ns = more(activity->time_ns, order ? 0 : before->activities[place].time_ns);
+        if (!recent_ns)
+            continue;
+        /* A thread that renamed itself is one, by its last row's name. */
+        if (!count || rows[count - 1].tid != activity->tid)
+            rows[count++] = (struct top_thread){.tid = activity->tid};
+        rows[count - 1].name = activity->thread_name;
+        add_activity(&rows[count - 1], activity, recent_ns);
+    }
+    for (size_t i = 0; i < count; i++) {
+        bool is_shown = !hides_idle || top_view_is_busy(now, rows[i].tid);
+        if (is_shown && (matches(filter, rows[i].name) || matches(filter, rows[i].function) ||
+                         matches(filter, rows[i].syscall)))
+            rows[kept++] = rows[i];
+    }
+    qsort(rows, kept, sizeof *rows, compare_threads);
+    *ret_rows = rows;
+    *ret_count = kept;
+    return 0;
+}

@@ -1,0 +1,172 @@
+/* `top`: shows live where the time goes. */
+#include "cli/commands.h"
+#include "cli/new_recorder.h"
+#include "cli/targets.h"
+#include "cli/top/keys.h"
+#include "cli/top/source.h"
+#include "cli/top/terminal.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#define RESIZE_MS 250 /* a window that was resized is drawn anew after at most so long */
+
+struct top {
+    struct top_screen screen;
+    struct top_source source;
+    int signal_fd;
+    struct top_keys keys;
+    int error;
+};
+
+/* The view is the newest. What came after the last whole second is too short to say much: at the
+ * end that second stays. */
+static void show_view(struct top_screen *screen, struct top_view *view)
+{
+    const struct top_choice *choice = &screen->choice;
+    struct top_view **old = screen->has_ended && screen->before ? &screen->now : &screen->before;
+    if (*old != screen->base)
+        top_view_free(*old);
+    if (old == &screen->before)
+        screen->before = screen->now;
+    screen->now = view;
+    if (choice->kept != FGPROF_KEPT_ALL || choice->tid || choice->hides_idle)
+        top_screen_count(screen);
+}
+
+/* Takes what is new, unless the view is held. Returns whether anything is. */
+static bool take_view(struct top *top)
+{
+    struct top_screen *screen = &top->screen;
+    bool has_ended;
+    if (screen->is_held)
+        return false;
+    struct top_view *view = top_source_take(&top->source, &has_ended, &top->error);
+    bool is_new = view || has_ended != screen->has_ended;
+    screen->has_ended = has_ended;
+    if (view)
+        show_view(screen, view);
+    return is_new;
+}
+
+/* Until it is to end. */
+static void show(struct top *top)
+{
+    top_screen_draw(&top->screen);
+    while (!top->keys.must_quit && !top->error) {
+        if (take_view(top))
+            top_screen_draw(&top->screen);
+        struct pollfd files[] = {
+            {.fd = STDIN_FILENO, .events = POLLIN},
+            {.fd = top->screen.is_held ? -1 : top->source.wake_fd, .events = POLLIN},
+            {.fd = top->signal_fd, .events = POLLIN}};
+        poll(files, 3, RESIZE_MS);
+        struct signalfd_siginfo info;
+        if (read(top->signal_fd, &info, sizeof info) == (ssize_t)sizeof info)
+            return;
+        /* The terminal is gone. */
+        if (files[0].revents & (POLLHUP | POLLERR | POLLNVAL))
+            return;
+        while (!top->keys.must_quit && top_keys_take(&top->keys, &top->screen))
+            top_screen_draw(&top->screen);
+    }
+}
+
+/* SIGCHLD is for the thread that samples; Ctrl-Z would leave a thread that is just being sampled
+ * stopped for as long. */
+static int open_signals(void)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGHUP);
+    sigaddset(&set, SIGQUIT);
+    int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    sigaddset(&set, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    signal(SIGTSTP, SIG_IGN);
+    return fd;
+}
+
+static void free_views(struct top_screen *screen)
+{
+    if (screen->base != screen->now && screen->base != screen->before)
+        top_view_free(screen->base);
+    top_view_free(screen->before);
+    top_view_free(screen->now);
+    top_filter_free(&screen->filter);
+}
+
+/* Returns whether it was shown. */
+static bool run(struct top *top, fgprof_recorder *recorder)
+{
+    top->signal_fd = open_signals();
+    if (!top_terminal_open())
+        return false;
+    int err = top_source_start(&top->source, recorder);
+    if (!err)
+        show(top);
+    top_terminal_close();
+    if (!err)
+        top_source_stop(&top->source);
+    free_views(&top->screen);
+    err = err ? err : top->error;
+    if (err)
+        fprintf(stderr, "fgprof-c: sampling failed: %s\n", strerror(-err));
+    return !err;
+}
+
+/* "" where it can't be read. */
+static void read_name(pid_t pid, char *name, size_t bytes)
+{
+    char path[40];
+    *name = '\0';
+    snprintf(path, sizeof path, "/proc/%d/comm", (int)pid);
+    FILE *file = fopen(path, "re");
+    if (file && fgets(name, (int)bytes, file))
+        name[strcspn(name, "\n")] = '\0';
+    if (file)
+        fclose(file);
+}
+
+/* Of the header: what was asked for. */
+static void name_target(const struct cli_options *options, char *name, size_t name_bytes)
+{
+    size_t used = 0;
+    for (size_t i = 0; i < options->pid_count && used < name_bytes; i++) {
+        char process[32];
+        read_name(options->pids[i], process, sizeof process);
+        used += (size_t)snprintf(name + used, name_bytes - used, "%s%s %d", i ? ", " : "", process,
+                                 (int)options->pids[i]);
+    }
+    if (options->pgrep && used < name_bytes)
+        snprintf(name + used, name_bytes - used, "%s%s", used ? " and " : "", options->pgrep);
+}
+
+int command_top(const struct cli_options *options)
+{
+    char name[128] = "";
+    struct top top = {.screen = {.target = name}, .signal_fd = -1};
+    bool was_shown = false;
+    fgprof_recorder *recorder = NULL;
+    fgprof_options *library = options_for_library(options);
+    name_target(options, name, sizeof name);
+    if (library) {
+        top_source_enable(&top.source, library);
+        recorder = new_recorder(options, library);
+    } else {
+        fprintf(stderr, "fgprof-c: out of memory\n");
+    }
+    if (recorder && targets_attach(options, recorder))
+        was_shown = run(&top, recorder);
+    fgprof_recorder_free(recorder);
+    fgprof_options_free(library);
+    return was_shown ? EXIT_WRITTEN : EXIT_NOT_WRITTEN;
+}

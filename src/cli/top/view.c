@@ -1,0 +1,122 @@
+#include "cli/top/view.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int compare_names(const char *left, const char *right)
+{
+    return strcmp(left ? left : "", right ? right : "");
+}
+
+int top_compare_functions(const struct fgprof_function *left, const struct fgprof_function *right)
+{
+    int order = compare_names(left->name, right->name);
+    if (!order)
+        order = (left->name != NULL) - (right->name != NULL);
+    return order ? order : strcmp(left->module, right->module);
+}
+
+int top_compare_activities(const struct fgprof_activity *left, const struct fgprof_activity *right)
+{
+    if (left->tid != right->tid)
+        return left->tid < right->tid ? -1 : 1;
+    int order = strcmp(left->thread_name, right->thread_name);
+    if (!order)
+        order = (int)left->state - (int)right->state;
+    if (!order)
+        order = strcmp(left->syscall, right->syscall);
+    if (!order)
+        order = compare_names(left->function, right->function);
+    if (!order)
+        order = (left->function != NULL) - (right->function != NULL);
+    return order ? order : strcmp(left->module, right->module);
+}
+
+static int compare_functions(const void *left, const void *right)
+{
+    return top_compare_functions(left, right);
+}
+
+static int compare_activities(const void *left, const void *right)
+{
+    return top_compare_activities(left, right);
+}
+
+static int count_activities(struct top_view *view)
+{
+    int err = fgprof_profile_activities(view->profile, &view->activities, &view->activity_count);
+    if (err)
+        return err;
+    qsort(view->activities, view->activity_count, sizeof *view->activities, compare_activities);
+    view->busy_tids = calloc(view->activity_count + 1, sizeof *view->busy_tids);
+    if (!view->busy_tids)
+        return -ENOMEM;
+    for (size_t first = 0, next; first < view->activity_count; first = next) {
+        const struct fgprof_activity *activity = &view->activities[first];
+        for (next = first + 1; next < view->activity_count; next++) {
+            if (view->activities[next].tid != activity->tid)
+                break;
+        }
+        if (next > first + 1 || activity->state != FGPROF_STATE_WAITING)
+            view->busy_tids[view->busy_count++] = activity->tid;
+    }
+    return 0;
+}
+
+struct top_view *top_view_new(fgprof_profile *profile)
+{
+    const struct top_choice all = {.kept = FGPROF_KEPT_ALL};
+    struct top_view *view = calloc(1, sizeof *view);
+    if (!view) {
+        fgprof_profile_free(profile);
+        return NULL;
+    }
+    view->profile = profile;
+    if (count_activities(view) || top_view_count(view, &all, view)) {
+        top_view_free(view);
+        return NULL;
+    }
+    return view;
+}
+
+int top_view_count(struct top_view *view, const struct top_choice *choice,
+                   const struct top_view *newest)
+{
+    struct fgprof_function *functions;
+    size_t count, tid_count = choice->tid ? 1 : newest->busy_count;
+    const pid_t *tids = choice->tid ? &choice->tid : choice->hides_idle ? newest->busy_tids : NULL;
+    fgprof_profile_set_kept(view->profile, choice->kept);
+    int err = fgprof_profile_functions(view->profile, tids, tid_count, &functions, &count);
+    fgprof_profile_set_kept(view->profile, FGPROF_KEPT_ALL);
+    if (err)
+        return err;
+    qsort(functions, count, sizeof *functions, compare_functions);
+    free(view->functions);
+    view->functions = functions;
+    view->function_count = count;
+    return 0;
+}
+
+static int compare_tids(const void *a, const void *b)
+{
+    const pid_t *left = a, *right = b;
+    return (*left > *right) - (*left < *right);
+}
+
+bool top_view_is_busy(const struct top_view *view, pid_t tid)
+{
+    return view->busy_count &&
+           bsearch(&tid, view->busy_tids, view->busy_count, sizeof tid, compare_tids);
+}
+
+void top_view_free(struct top_view *view)
+{
+    if (!view)
+        return;
+    free(view->functions);
+    free(view->activities);
+    free(view->busy_tids);
+    fgprof_profile_free(view->profile);
+    free(view);
+}

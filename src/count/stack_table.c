@@ -1,0 +1,123 @@
+#include "count/stack_table.h"
+#include "base/array.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct stack_key {
+    uint32_t space;
+    const struct stack *stack;
+};
+
+static bool is_same_stack(const void *owner, uint32_t item, const void *key)
+{
+    const struct stack_table *table = owner;
+    const struct counted_stack *known = &table->stacks[item];
+    const struct stack_key *sought = key;
+    return known->space == sought->space && known->cut == (uint32_t)sought->stack->cut &&
+           known->depth == sought->stack->depth &&
+           (!known->depth ||
+            memcmp(&table->addresses[known->first_address], sought->stack->addresses,
+                   known->depth * sizeof *table->addresses) == 0);
+}
+
+static int intern_stack(struct stack_table *table, uint32_t space, const struct stack *stack,
+                        uint32_t *ret_stack)
+{
+    struct stack_key key = {space, stack};
+    uint64_t hash = hash_bytes(stack->addresses, stack->depth * sizeof *stack->addresses,
+                               (uint64_t)space << 32 | (uint32_t)stack->cut);
+    *ret_stack = index_find(&table->stack_index, hash, is_same_stack, table, &key);
+    if (*ret_stack != INDEX_NONE)
+        return 0;
+    if (array_reserve((void **)&table->addresses, &table->address_capacity,
+                      table->address_count + stack->depth, sizeof *table->addresses) ||
+        array_reserve((void **)&table->stacks, &table->stack_capacity, table->stack_count + 1,
+                      sizeof *table->stacks) ||
+        index_add(&table->stack_index, hash, (uint32_t)table->stack_count))
+        return -ENOMEM;
+    if (stack->depth)
+        memcpy(&table->addresses[table->address_count], stack->addresses,
+               stack->depth * sizeof *table->addresses);
+    *ret_stack = (uint32_t)table->stack_count;
+    table->stacks[table->stack_count++] =
+        (struct counted_stack){space, (uint32_t)stack->cut, table->address_count, stack->depth};
+    table->address_count += stack->depth;
+    return 0;
+}
+
+static bool is_same_sample(const void *owner, uint32_t item, const void *key)
+{
+    const struct stack_table *table = owner;
+    const struct counted_sample *known = &table->samples[item];
+    const struct counted_sample *sought = key;
+    return known->stack == sought->stack &&
+           memcmp(&known->labels, &sought->labels, sizeof known->labels) == 0;
+}
+
+static int intern_sample(struct stack_table *table, const struct counted_sample *sample,
+                         uint32_t *ret_sample)
+{
+    uint64_t hash = hash_bytes(&sample->labels, sizeof sample->labels, sample->stack);
+    *ret_sample = index_find(&table->sample_index, hash, is_same_sample, table, sample);
+    if (*ret_sample != INDEX_NONE)
+        return 0;
+    if (array_reserve((void **)&table->samples, &table->sample_capacity, table->sample_count + 1,
+                      sizeof *table->samples) ||
+        index_add(&table->sample_index, hash, (uint32_t)table->sample_count))
+        return -ENOMEM;
+    *ret_sample = (uint32_t)table->sample_count;
+    table->samples[table->sample_count++] = *sample;
+    return 0;
+}
+
+int stack_table_add_process(struct stack_table *table, pid_t pid, uint32_t name,
+                            uint32_t *ret_process)
+{
+    if (array_reserve((void **)&table->processes, &table->process_capacity,
+                      table->process_count + 1, sizeof *table->processes))
+        return -ENOMEM;
+    *ret_process = (uint32_t)table->process_count;
+    table->processes[table->process_count++] = (struct counted_process){(uint32_t)pid, name};
+    return 0;
+}
+
+int stack_table_add(struct stack_table *table, uint32_t space, const struct stack *stack,
+                    const struct sample_labels *labels, uint64_t count, uint64_t time_ns,
+                    uint32_t *ret_sample)
+{
+    struct counted_sample sample = {.labels = *labels};
+    int err = intern_stack(table, space, stack, &sample.stack);
+    if (!err)
+        err = intern_sample(table, &sample, ret_sample);
+    if (!err)
+        stack_table_count(table, *ret_sample, count, time_ns);
+    return err;
+}
+
+int stack_table_in_state(struct stack_table *table, uint32_t sample, enum thread_state state,
+                         uint32_t *ret_sample)
+{
+    struct counted_sample other = {.stack = table->samples[sample].stack,
+                                   .labels = table->samples[sample].labels};
+    other.labels.state = state;
+    return intern_sample(table, &other, ret_sample);
+}
+
+void stack_table_count(struct stack_table *table, uint32_t sample, uint64_t count, uint64_t time_ns)
+{
+    table->samples[sample].count += count;
+    table->samples[sample].time_ns += time_ns;
+}
+
+void stack_table_free(struct stack_table *table)
+{
+    free(table->processes);
+    free(table->addresses);
+    free(table->stacks);
+    free(table->samples);
+    index_free(&table->stack_index);
+    index_free(&table->sample_index);
+    *table = (struct stack_table){0};
+}

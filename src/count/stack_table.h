@@ -1,0 +1,80 @@
+/* Counts stacks while sampling.
+ *
+ * Three tables. Processes: id and name. Stacks: address space, addresses leaf first, how it was
+ * cut; each distinct one is there once. Samples: stack, labels (whose it is, and what the thread
+ * was doing), and what was counted for them: ticks and nanoseconds. */
+#ifndef FGPROF_COUNT_STACK_TABLE_H
+#define FGPROF_COUNT_STACK_TABLE_H
+
+#include "base/index.h"
+#include "proc/thread_state.h"
+#include "unwind/stack.h"
+
+#include <sys/types.h>
+
+struct counted_process {
+    uint32_t pid;
+    uint32_t name; /* in the recording's strings: as its first thread was last called */
+};
+
+struct counted_stack {
+    uint32_t space;
+    uint32_t cut;         /* enum stack_cut */
+    size_t first_address; /* in stack_table.addresses */
+    size_t depth;
+};
+
+/* What tells samples of one stack apart. Of 32 bits each, so that it can be compared as bytes. */
+struct sample_labels {
+    uint32_t thread_name;   /* in the recording's strings */
+    uint32_t tid;           /* 0: threads are not told apart */
+    uint32_t state;         /* enum thread_state */
+    int32_t syscall_number; /* of the call that the thread waits in; -1: none */
+    uint32_t wait_channel;  /* in the recording's strings; "": not known */
+    uint32_t kernel_stack;  /* the kernel's functions that it waits in, as of kernel_stack_parse, in
+                               the recording's strings; "": not known */
+    uint32_t process;       /* in stack_table.processes */
+};
+
+struct counted_sample {
+    uint32_t stack;
+    struct sample_labels labels;
+    uint64_t count; /* ticks */
+    uint64_t time_ns;
+};
+
+struct stack_table {
+    struct counted_process *processes;
+    size_t process_count, process_capacity;
+    uint64_t *addresses;
+    size_t address_count, address_capacity;
+    struct counted_stack *stacks;
+    size_t stack_count, stack_capacity;
+    struct index stack_index;
+    struct counted_sample *samples;
+    size_t sample_count, sample_capacity;
+    struct index sample_index;
+};
+
+/* Adds a process: a row of its own, as an id may be used again. Returns 0 or -ENOMEM. */
+int stack_table_add_process(struct stack_table *table, pid_t pid, uint32_t name,
+                            uint32_t *ret_process);
+
+/* Counts `count` ticks and `time_ns` for a stack; *ret_sample is where. Returns 0 or -ENOMEM, and
+ * then nothing is counted. */
+int stack_table_add(struct stack_table *table, uint32_t space, const struct stack *stack,
+                    const struct sample_labels *labels, uint64_t count, uint64_t time_ns,
+                    uint32_t *ret_sample);
+
+/* The sample that is like `sample` but for its thread's state; made with a count of 0 where there
+ * is none. Returns 0 or -ENOMEM. */
+int stack_table_in_state(struct stack_table *table, uint32_t sample, enum thread_state state,
+                         uint32_t *ret_sample);
+
+/* Counts more for a sample that is there. */
+void stack_table_count(struct stack_table *table, uint32_t sample, uint64_t count,
+                       uint64_t time_ns);
+
+void stack_table_free(struct stack_table *table);
+
+#endif

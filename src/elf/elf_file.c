@@ -1,0 +1,160 @@
+#include "elf/elf_file.h"
+#include "elf/zstd_section.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The form of .eh_frame_hdr that every linker writes, and the only one libunwind searches:
+ * a version, three encodings (DW_EH_PE_*), the 32-bit pc-relative address of .eh_frame, the 32-bit
+ * count of entries, and pairs of 32-bit offsets from the header, sorted (LSB 5.0, 10.6.2). */
+struct eh_frame_header {
+    uint8_t version;
+    uint8_t eh_frame_encoding;
+    uint8_t count_encoding;
+    uint8_t table_encoding;
+    int32_t eh_frame;
+    uint32_t entry_count;
+};
+#define CFI_SECTION_BYTES_MAX ((uint64_t)256 << 20) /* a larger one is not believed */
+/* The kernel takes program headers of 64 KiB (load_elf_phdrs in its fs/binfmt_elf.c); linkers make
+ * some ten segments. */
+#define SEGMENTS_MAX 256
+#define EH_PCREL_SDATA4 0x1b
+#define EH_UDATA4 0x03
+#define EH_DATAREL_SDATA4 0x3b
+
+static int add_segment(struct module *module, const GElf_Phdr *header)
+{
+    if (module->segment_count == SEGMENTS_MAX)
+        return -ENOEXEC;
+    struct segment *grown =
+        reallocarray(module->segments, module->segment_count + 1, sizeof *grown);
+    if (!grown)
+        return -ENOMEM;
+    module->segments = grown;
+    module->segments[module->segment_count++] = (struct segment){
+        .offset = header->p_offset,
+        .file_bytes = header->p_filesz,
+        .address = header->p_vaddr,
+        .memory_bytes = header->p_memsz,
+        .executable = header->p_flags & PF_X,
+    };
+    return 0;
+}
+
+static void read_unwind_table(struct module *module, uint64_t address)
+{
+    struct eh_frame_header header;
+    if (!module_read(module, address, &header, sizeof header))
+        return;
+    if (header.version != 1 || header.eh_frame_encoding != EH_PCREL_SDATA4 ||
+        header.count_encoding != EH_UDATA4 || header.table_encoding != EH_DATAREL_SDATA4)
+        return;
+    module->unwind_table = (struct unwind_table){
+        .header_address = address,
+        .entries_address = address + sizeof header,
+        .entry_count = header.entry_count,
+    };
+}
+
+/* A compressed one is read whole: it is to be searched. */
+static void decompress(Elf_Scn *scn, struct cfi_section *section)
+{
+    GElf_Chdr header;
+    section->bytes = 0;
+    if (!gelf_getchdr(scn, &header) || header.ch_size > CFI_SECTION_BYTES_MAX)
+        return;
+    section->memory = zstd_section_decompress(scn, &header);
+    if (section->memory) {
+        section->bytes = header.ch_size;
+        return;
+    }
+    const Elf_Data *data = elf_compress(scn, 0, 0) < 0 ? NULL : elf_getdata(scn, NULL);
+    if (!data || !data->d_buf)
+        return;
+    section->memory = malloc(data->d_size);
+    if (!section->memory)
+        return;
+    memcpy(section->memory, data->d_buf, data->d_size);
+    section->bytes = data->d_size;
+}
+
+/* The names of cmd/link: the first one also with .data.rel.ro before it, in programs that may lie
+ * anywhere. */
+static void note_go_section(struct go_traces *go, const GElf_Shdr *header, const char *name)
+{
+    static const char table[] = ".gopclntab";
+    size_t length = strlen(name);
+    go->has_sections = true;
+    go->is_go = go->is_go || strncmp(name, ".go.", 4) == 0 || strncmp(name, ".note.go.", 9) == 0;
+    if (length >= sizeof table - 1 && strcmp(name + length - (sizeof table - 1), table) == 0)
+        go->pclntab = (struct module_part){header->sh_addr, header->sh_size};
+}
+
+static void read_section(struct module *module, Elf_Scn *scn, const GElf_Shdr *header,
+                         const char *name)
+{
+    note_go_section(&module->go, header, name);
+    struct cfi_section section = {
+        .address = header->sh_addr, .offset = header->sh_offset, .bytes = header->sh_size};
+    if (header->sh_type == SHT_NOBITS || section.bytes > CFI_SECTION_BYTES_MAX)
+        return;
+    if (strcmp(name, ".eh_frame") == 0 && !module->unwind_table.header_address)
+        module->eh_frame = section;
+    /* Of several, the first: each may take long to decompress. */
+    if (strcmp(name, ".debug_frame") == 0 && !module->debug_frame.offset) {
+        if (header->sh_flags & SHF_COMPRESSED)
+            decompress(scn, &section);
+        module->debug_frame = section;
+    }
+}
+
+static void read_sections(struct module *module, Elf *elf)
+{
+    Elf_Scn *scn = NULL;
+    while ((scn = elf_nextscn(elf, scn))) {
+        GElf_Shdr header;
+        const char *name =
+            gelf_getshdr(scn, &header) ? bounded_elf_section_name(elf, &header) : NULL;
+        if (name)
+            read_section(module, scn, &header, name);
+    }
+}
+
+static int read_headers(struct module *module, Elf *elf)
+{
+    GElf_Ehdr ehdr;
+    size_t count;
+    uint64_t unwind_header = 0;
+    if (!gelf_getehdr(elf, &ehdr) || elf_getphdrnum(elf, &count))
+        return -ENOEXEC;
+    module->entry_address = ehdr.e_entry;
+    for (size_t i = 0; i < count; i++) {
+        GElf_Phdr header;
+        if (!gelf_getphdr(elf, (int)i, &header))
+            return -ENOEXEC;
+        if (header.p_type == PT_GNU_EH_FRAME)
+            unwind_header = header.p_vaddr;
+        if (header.p_type == PT_DYNAMIC)
+            module->dynamic = (struct module_part){header.p_vaddr, header.p_filesz};
+        int err = header.p_type == PT_LOAD ? add_segment(module, &header) : 0;
+        if (err)
+            return err;
+    }
+    if (unwind_header)
+        read_unwind_table(module, unwind_header);
+    read_sections(module, elf);
+    module->build_id_bytes = bounded_elf_build_id(elf, module->build_id);
+    return 0;
+}
+
+int elf_file_read(struct module *module)
+{
+    Elf *elf = module_open_elf(module);
+    if (!elf)
+        return -ENOEXEC;
+    int err = read_headers(module, elf);
+    elf_end(elf);
+    return err;
+}

@@ -1,0 +1,116 @@
+#include "elf/functions.h"
+#include "base/array.h"
+#include "base/upper_bound.h"
+#include "mapping/module.h"
+
+#include <stdlib.h>
+
+/* The end of the code that holds `address`, or 0 where there is none. */
+static uint64_t end_of_code(const struct module *module, uint64_t address)
+{
+    for (size_t i = 0; i < module->segment_count; i++) {
+        const struct segment *segment = &module->segments[i];
+        if (segment->executable && address - segment->address < segment->file_bytes)
+            return segment->address + segment->file_bytes;
+    }
+    return 0;
+}
+
+/* Functions written in assembly often have no type; local labels then look like them, and are not
+ * taken. */
+static bool is_function(const struct module *module, const GElf_Sym *symbol)
+{
+    unsigned char type = GELF_ST_TYPE(symbol->st_info);
+    if (symbol->st_shndx == SHN_UNDEF || symbol->st_shndx >= SHN_LORESERVE ||
+        !end_of_code(module, symbol->st_value))
+        return false;
+    return type == STT_FUNC || type == STT_GNU_IFUNC ||
+           (type == STT_NOTYPE && GELF_ST_BIND(symbol->st_info) != STB_LOCAL);
+}
+
+static bool read_table(struct module *module, Elf_Scn *scn, const GElf_Shdr *header)
+{
+    struct functions *functions = &module->functions;
+    Elf_Data *data = header->sh_size <= TABLE_BYTES_MAX ? elf_getdata(scn, NULL) : NULL;
+    size_t count = data && header->sh_entsize ? data->d_size / header->sh_entsize : 0;
+    for (size_t i = 0; i < count; i++) {
+        GElf_Sym symbol;
+        if (!gelf_getsym(data, (int)i, &symbol) || !is_function(module, &symbol))
+            continue;
+        if (array_reserve((void **)&functions->items, &functions->capacity, functions->count + 1,
+                          sizeof *functions->items))
+            return false;
+        uint64_t end = symbol.st_value + symbol.st_size;
+        functions->items[functions->count++] =
+            (struct function_range){symbol.st_value, end < symbol.st_value ? UINT64_MAX : end};
+    }
+    return true;
+}
+
+/* By start; of equal ones that which says how long it is comes first. */
+static int compare(const void *a, const void *b)
+{
+    const struct function_range *left = a, *right = b;
+    if (left->start != right->start)
+        return left->start < right->start ? -1 : 1;
+    return (left->end < right->end) - (left->end > right->end);
+}
+
+static void sort(struct module *module)
+{
+    struct functions *functions = &module->functions;
+    size_t kept = 0;
+    if (functions->count)
+        qsort(functions->items, functions->count, sizeof *functions->items, compare);
+    for (size_t i = 0; i < functions->count; i++) {
+        struct function_range *range = &functions->items[i];
+        if (kept && functions->items[kept - 1].start == range->start)
+            continue;
+        functions->items[kept++] = *range;
+    }
+    functions->count = kept;
+    for (size_t i = 0; i < kept; i++) {
+        struct function_range *range = &functions->items[i];
+        uint64_t next = i + 1 < kept ? range[1].start : UINT64_MAX;
+        uint64_t end_of_all = end_of_code(module, range->start);
+        if (range->end == range->start)
+            range->end = next < end_of_all ? next : end_of_all;
+    }
+}
+
+static void read_tables(struct module *module)
+{
+    struct functions *functions = &module->functions;
+    functions->were_read = true;
+    Elf *elf = module_open_elf(module);
+    Elf_Scn *scn = NULL;
+    bool ok = elf != NULL;
+    uint64_t bytes_left = module->image.bytes;
+    while (ok && (scn = elf_nextscn(elf, scn))) {
+        GElf_Shdr header;
+        if (gelf_getshdr(scn, &header) &&
+            (header.sh_type == SHT_SYMTAB || header.sh_type == SHT_DYNSYM) &&
+            bounded_elf_take_bytes(&bytes_left, header.sh_size))
+            ok = read_table(module, scn, &header);
+    }
+    elf_end(elf);
+    sort(module);
+}
+
+bool functions_find(struct module *module, uint64_t address, struct function_range *ret_range)
+{
+    const struct functions *functions = &module->functions;
+    if (!functions->were_read)
+        read_tables(module);
+    size_t after = UPPER_BOUND(functions->items, functions->count, start, address);
+    if (!after || address >= functions->items[after - 1].end)
+        return false;
+    *ret_range = functions->items[after - 1];
+    return true;
+}
+
+void functions_free(struct functions *functions)
+{
+    free(functions->items);
+    *functions = (struct functions){0};
+}

@@ -1,0 +1,28 @@
+/* Where a module's functions begin, by its symbol tables: for code that has no unwind table. */
+#ifndef FGPROF_ELF_FUNCTIONS_H
+#define FGPROF_ELF_FUNCTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct module;
+
+struct function_range {
+    uint64_t start, end; /* addresses of the module */
+};
+
+struct functions {
+    struct function_range *items; /* by start, each once */
+    size_t count, capacity;
+    bool were_read;
+};
+
+/* Finds the function that holds `address`; the symbol tables are read at first use. One whose
+ * symbol has no size reaches up to the next. Returns false where there is none, or memory is short.
+ */
+bool functions_find(struct module *module, uint64_t address, struct function_range *ret_range);
+
+void functions_free(struct functions *functions);
+
+#endif

@@ -1,0 +1,204 @@
+/* Looks up what a function table says. */
+#include "elf/go/pclntab.h"
+
+#include <string.h>
+
+/* PCDATA_InlTreeIndex and FUNCDATA_InlTree of internal/abi/symtab.go. */
+#define INLINED_TABLE 2
+#define INLINED_DATA 3
+#define FLAG_SPWRITE 2 /* FuncFlagSPWrite of the same file */
+
+static bool read_word(const struct pclntab *table, uint64_t address, uint32_t *ret_word)
+{
+    return module_read(table->module, address, ret_word, sizeof *ret_word);
+}
+
+/* Where the function begins, or, with the last number, where all of them end. */
+static bool function_start(const struct pclntab *table, uint64_t number, uint64_t *ret_start)
+{
+    uint32_t offset;
+    if (table->form < PCLNTAB_1_18)
+        return module_read(table->module, table->function_table + 16 * number, ret_start,
+                           sizeof *ret_start);
+    if (!read_word(table, table->function_table + 8 * number, &offset))
+        return false;
+    *ret_start = table->text + offset;
+    return true;
+}
+
+static bool record_offset(const struct pclntab *table, uint64_t number, uint64_t *ret_offset)
+{
+    uint32_t offset;
+    if (table->form < PCLNTAB_1_18)
+        return module_read(table->module, table->function_table + 16 * number + 8, ret_offset,
+                           sizeof *ret_offset);
+    if (!read_word(table, table->function_table + 8 * number + 4, &offset))
+        return false;
+    *ret_offset = offset;
+    return true;
+}
+
+/* After the start, which is as wide as in the table of functions: name, size of the arguments,
+ * where deferred calls return, the three tables, the count of other tables, from 1.16 on the unit,
+ * from 1.20 on a line, and four bytes: what the runtime calls it by, flags, and, as the last, the
+ * count of other data. */
+static uint64_t record_field(const struct pclntab *table, uint64_t record, unsigned number)
+{
+    return record + (table->form < PCLNTAB_1_18 ? 8 : 4) + 4 * number;
+}
+
+static uint64_t record_end(const struct pclntab *table, uint64_t record)
+{
+    static const unsigned fields[] = {
+        [PCLNTAB_1_2] = 8, [PCLNTAB_1_16] = 9, [PCLNTAB_1_18] = 9, [PCLNTAB_1_20] = 10};
+    return record_field(table, record, fields[table->form]);
+}
+
+static bool read_record(const struct pclntab *table, struct pclntab_function *function)
+{
+    uint32_t fields[8];
+    uint8_t counts[4];
+    if (!module_read(table->module, record_field(table, function->record, 0), fields,
+                     sizeof fields) ||
+        !module_read(table->module, record_end(table, function->record) - sizeof counts, counts,
+                     sizeof counts))
+        return false;
+    function->name = fields[0];
+    function->frame_table = fields[3];
+    function->file_table = fields[4];
+    function->line_table = fields[5];
+    function->data_table_count = fields[6];
+    function->unit = table->form == PCLNTAB_1_2 ? 0 : fields[7];
+    function->data_count = counts[3];
+    function->sets_stack_pointer = table->form != PCLNTAB_1_2 && counts[1] & FLAG_SPWRITE;
+    return true;
+}
+
+bool pclntab_find(const struct pclntab *table, uint64_t address, struct pclntab_function *ret)
+{
+    uint64_t low = 0, high = table->function_count, start, offset;
+    while (low < high) {
+        uint64_t middle = low + (high - low) / 2;
+        if (!function_start(table, middle, &start))
+            return false;
+        if (start <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (!low || !function_start(table, low - 1, &ret->start) ||
+        !function_start(table, low, &ret->end) || address < ret->start || address >= ret->end ||
+        !record_offset(table, low - 1, &offset))
+        return false;
+    ret->record = table->records + offset;
+    return read_record(table, ret);
+}
+
+static bool read_varint(const struct pclntab *table, uint64_t *at, uint32_t *ret_value)
+{
+    uint32_t value = 0;
+    uint8_t byte;
+    for (unsigned bits = 0; bits < 35; bits += 7) {
+        if (!module_read(table->module, (*at)++, &byte, 1))
+            return false;
+        value |= (uint32_t)(byte & 0x7f) << (bits < 32 ? bits : 31);
+        if (!(byte & 0x80)) {
+            *ret_value = value;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The number that the table at `offset` has for an address of the function. Each pair stands for
+ * some of the function's code, so that there are no more of them than bytes of that. */
+static bool find_number(const struct pclntab *table, const struct pclntab_function *function,
+                        uint32_t offset, uint64_t address, int32_t *ret_number)
+{
+    uint64_t at = table->tables + offset, end = function->start;
+    uint32_t number = UINT32_MAX, change, length;
+    if (!offset)
+        return false;
+    do {
+        bool is_first = end == function->start;
+        if (!read_varint(table, &at, &change) || (!change && !is_first) ||
+            !read_varint(table, &at, &length) || !length)
+            return false;
+        number += change & 1 ? ~(change >> 1) : change >> 1;
+        end += (uint64_t)length * table->quantum;
+    } while (end <= address);
+    *ret_number = (int32_t)number;
+    return true;
+}
+
+bool pclntab_frame_bytes(const struct pclntab *table, const struct pclntab_function *function,
+                         uint64_t address, uint32_t *ret_bytes)
+{
+    int32_t bytes;
+    if (!find_number(table, function, function->frame_table, address, &bytes) || bytes < 0)
+        return false;
+    *ret_bytes = (uint32_t)bytes;
+    return true;
+}
+
+static bool read_string(const struct pclntab *table, uint64_t address,
+                        char string[PCLNTAB_STRING_MAX])
+{
+    size_t length = 0;
+    do {
+        if (length == PCLNTAB_STRING_MAX - 1) {
+            string[length] = '\0';
+            break;
+        }
+        if (!module_read(table->module, address + length, &string[length], 1))
+            return false;
+    } while (string[length++]);
+    return *string;
+}
+
+bool pclntab_name(const struct pclntab *table, uint32_t offset, char name[PCLNTAB_STRING_MAX])
+{
+    return read_string(table, table->names + offset, name);
+}
+
+bool pclntab_line(const struct pclntab *table, const struct pclntab_function *function,
+                  uint64_t address, char file[PCLNTAB_STRING_MAX], uint32_t *ret_line)
+{
+    int32_t number, line;
+    uint32_t offset;
+    if (!find_number(table, function, function->file_table, address, &number) || number < 0 ||
+        !find_number(table, function, function->line_table, address, &line) || line <= 0)
+        return false;
+    uint64_t entry = (uint64_t)function->unit + (uint64_t)number;
+    if (!read_word(table, table->units + 4 * entry, &offset) || offset == UINT32_MAX ||
+        !read_string(table, table->files + offset, file))
+        return false;
+    *ret_line = (uint32_t)line;
+    return true;
+}
+
+/* The tree of a function's inlined calls: an array, of which a table of numbers has for each
+ * address which is the innermost one. Its elements have the name and an address of the call's
+ * surroundings at these places. */
+bool pclntab_inlined(const struct pclntab *table, const struct pclntab_function *function,
+                     uint64_t address, struct pclntab_inlined *ret)
+{
+    bool is_1_18 = table->form == PCLNTAB_1_18;
+    uint64_t element_bytes = is_1_18 ? 20 : 16, name_at = is_1_18 ? 12 : 4;
+    uint64_t tables = record_end(table, function->record);
+    uint64_t data = tables + 4 * (uint64_t)function->data_table_count;
+    uint32_t table_offset, data_offset, name_and_call[2];
+    int32_t number;
+    if (!table->inline_data || function->data_table_count <= INLINED_TABLE ||
+        function->data_count <= INLINED_DATA ||
+        !read_word(table, tables + 4 * INLINED_TABLE, &table_offset) ||
+        !read_word(table, data + 4 * INLINED_DATA, &data_offset) || data_offset == UINT32_MAX ||
+        !find_number(table, function, table_offset, address, &number) || number < 0)
+        return false;
+    uint64_t element = table->inline_data + data_offset + (uint64_t)number * element_bytes;
+    if (!module_read(table->module, element + name_at, name_and_call, sizeof name_and_call) ||
+        name_and_call[1] >= function->end - function->start)
+        return false;
+    *ret = (struct pclntab_inlined){name_and_call[0], function->start + name_and_call[1]};
+    return true;
+}

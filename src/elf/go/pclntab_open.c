@@ -1,0 +1,172 @@
+/* Finds and checks a function table. */
+#include "elf/go/pclntab.h"
+
+#include <string.h>
+
+/* The first bytes of each form: a number, two zeros, and what the machine is: the shortest
+ * instruction and the size of a pointer. */
+#ifdef __aarch64__
+#define QUANTUM 4
+#else
+#define QUANTUM 1
+#endif
+#define MAGIC_BYTES 8
+static const uint8_t magics[][MAGIC_BYTES] = {
+    [PCLNTAB_1_2] = {0xfb, 0xff, 0xff, 0xff, 0, 0, QUANTUM, 8},
+    [PCLNTAB_1_16] = {0xfa, 0xff, 0xff, 0xff, 0, 0, QUANTUM, 8},
+    [PCLNTAB_1_18] = {0xf0, 0xff, 0xff, 0xff, 0, 0, QUANTUM, 8},
+    [PCLNTAB_1_20] = {0xf1, 0xff, 0xff, 0xff, 0, 0, QUANTUM, 8},
+};
+#define FORMS (sizeof magics / sizeof *magics)
+#define ALIGNMENT 16
+#define CANDIDATES_MAX 16 /* what looks like a header and is none is rare */
+#define FUNCTIONS_MAX ((uint64_t)1 << 28)
+
+static bool find_form(struct pclntab *table)
+{
+    uint8_t magic[MAGIC_BYTES];
+    if (!module_read(table->module, table->address, magic, sizeof magic))
+        return false;
+    for (size_t i = 0; i < FORMS; i++) {
+        if (memcmp(magic, magics[i], sizeof magic) == 0) {
+            table->form = (enum pclntab_form)i;
+            table->quantum = QUANTUM;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Up to Go 1.15 there is no header but the count of functions, and offsets are from the start; the
+ * files' table, whose offset stands behind the functions, is an array from its second element on.
+ */
+static bool read_first_form(struct pclntab *table)
+{
+    uint32_t files;
+    if (!module_read(table->module, table->address + MAGIC_BYTES, &table->function_count,
+                     sizeof table->function_count) ||
+        table->function_count > FUNCTIONS_MAX)
+        return false;
+    table->function_table = table->address + MAGIC_BYTES + 8;
+    table->records = table->names = table->files = table->tables = table->address;
+    if (!module_read(table->module, table->function_table + 16 * table->function_count + 8, &files,
+                     sizeof files))
+        return false;
+    table->units = table->address + files;
+    return true;
+}
+
+/* The count of functions and files, from Go 1.18 on the start of the code, and the offsets of
+ * names, units, files, tables and functions. */
+static bool read_header(struct pclntab *table)
+{
+    uint64_t words[8];
+    if (table->form == PCLNTAB_1_2)
+        return read_first_form(table);
+    if (!module_read(table->module, table->address + MAGIC_BYTES, words, sizeof words) ||
+        words[0] > FUNCTIONS_MAX)
+        return false;
+    const uint64_t *offsets = words + 2;
+    table->function_count = words[0];
+    if (table->form >= PCLNTAB_1_18)
+        table->text = *offsets++;
+    table->names = table->address + offsets[0];
+    table->units = table->address + offsets[1];
+    table->files = table->address + offsets[2];
+    table->tables = table->address + offsets[3];
+    table->function_table = table->records = table->address + offsets[4];
+    return true;
+}
+
+/* The header's start of the code is for the loader to put there in programs that may lie anywhere,
+ * and always 0 from Go 1.26 on; the runtime's own record of the file has it too. */
+static void read_go_module(struct pclntab *table)
+{
+    struct go_module go;
+    if (table->form < PCLNTAB_1_18 || !go_module_find(table, &go))
+        return;
+    table->text = go.text;
+    table->inline_data = go.inline_data;
+}
+
+static bool is_code(const struct module *module, uint64_t address)
+{
+    for (size_t i = 0; i < module->segment_count; i++) {
+        const struct segment *segment = &module->segments[i];
+        if (segment->executable && address - segment->address < segment->file_bytes)
+            return true;
+    }
+    return false;
+}
+
+/* Whether the table tells of code: its first and its last function are there and have names. */
+static bool tells_of_code(const struct pclntab *table)
+{
+    struct pclntab_function first, last;
+    char name[PCLNTAB_STRING_MAX];
+    uint64_t start, last_start;
+    uint32_t offsets[2];
+    if (!table->function_count)
+        return false;
+    uint64_t last_entry =
+        table->function_table + (table->function_count - 1) * (table->form < PCLNTAB_1_18 ? 16 : 8);
+    if (table->form < PCLNTAB_1_18) {
+        if (!module_read(table->module, table->function_table, &start, sizeof start) ||
+            !module_read(table->module, last_entry, &last_start, sizeof last_start))
+            return false;
+    } else {
+        if (!module_read(table->module, table->function_table, &offsets[0], sizeof offsets[0]) ||
+            !module_read(table->module, last_entry, &offsets[1], sizeof offsets[1]))
+            return false;
+        start = table->text + offsets[0];
+        last_start = table->text + offsets[1];
+    }
+    return pclntab_find(table, start, &first) && pclntab_find(table, last_start, &last) &&
+           is_code(table->module, first.start) && is_code(table->module, last.end - 1) &&
+           pclntab_name(table, first.name, name) && pclntab_name(table, last.name, name);
+}
+
+static bool open_at(struct pclntab *table, struct module *module, uint64_t address)
+{
+    *table = (struct pclntab){.module = module, .address = address};
+    if (!find_form(table) || !read_header(table))
+        return false;
+    read_go_module(table);
+    return tells_of_code(table);
+}
+
+/* Where another linker has put the table in a larger section, or there are no sections. */
+static bool search_segment(struct pclntab *table, struct module *module,
+                           const struct segment *segment, unsigned *candidates)
+{
+    uint64_t end = segment->offset + segment->file_bytes;
+    for (size_t i = 0; i < FORMS; i++) {
+        uint64_t offset = (segment->offset + ALIGNMENT - 1) & ~(uint64_t)(ALIGNMENT - 1);
+        while (*candidates && image_find(&module->image, offset, end, magics[i], MAGIC_BYTES,
+                                         ALIGNMENT, &offset)) {
+            (*candidates)--;
+            if (open_at(table, module, offset - segment->offset + segment->address))
+                return true;
+            offset += ALIGNMENT;
+        }
+    }
+    return false;
+}
+
+bool pclntab_open(struct pclntab *table, struct module *module)
+{
+    const struct go_traces *go = &module->go;
+    unsigned candidates = CANDIDATES_MAX;
+    if (!module->is_readable)
+        return false;
+    if (go->pclntab.bytes)
+        return open_at(table, module, go->pclntab.address);
+    if (go->has_sections && !go->is_go)
+        return false;
+    for (size_t i = 0; i < module->segment_count; i++) {
+        const struct segment *segment = &module->segments[i];
+        if (!segment->executable && search_segment(table, module, segment, &candidates))
+            return true;
+    }
+    return false;
+}

@@ -1,0 +1,39 @@
+/* The bytes of a mapped file: read from the file as they are asked for, and kept.
+ *
+ * By pread and not by mmap, because a file that is cut short under an mmap ends the reader with
+ * SIGBUS, and the file is not ours. */
+#ifndef FGPROF_ELF_IMAGE_H
+#define FGPROF_ELF_IMAGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct image {
+    int fd; /* -1: all of it is in memory */
+    size_t bytes;
+    unsigned char *memory; /* where fd is -1, owned */
+    unsigned char **pages; /* of IMAGE_PAGE_BYTES each, NULL until read */
+    size_t page_count;
+};
+
+#define IMAGE_PAGE_BYTES 4096u
+
+/* Takes over `fd`, a regular file. Returns 0 or a negative errno; then fd is still the caller's. */
+int image_open_fd(struct image *image, int fd);
+
+/* Takes over `memory`, which malloc gave. */
+void image_open_memory(struct image *image, unsigned char *memory, size_t bytes);
+
+void image_close(struct image *image);
+
+/* Copies `bytes` bytes from `offset`. Returns false where they are not all there. */
+bool image_read(struct image *image, uint64_t offset, void *buffer, size_t bytes);
+
+/* Finds the first place from `offset` up to `end` at which `wanted` lies, at a multiple of
+ * `alignment` from `offset`; `bytes` is a power of two, at most 8, and divides the alignment.
+ * Keeps nothing of what is read. */
+bool image_find(struct image *image, uint64_t offset, uint64_t end, const void *wanted,
+                size_t bytes, size_t alignment, uint64_t *ret_offset);
+
+#endif

@@ -1,0 +1,173 @@
+#include "elf/stubs.h"
+#include "base/array.h"
+#include "base/upper_bound.h"
+#include "mapping/module.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define NAME_BYTES_MAX 4096u               /* each of many stubs may have the same long name */
+#define STUB_SECTION_BYTES_MAX (16u << 20) /* a larger one is not believed */
+
+/* What a slot is set to when the module is loaded. */
+struct slot {
+    uint64_t address;
+    size_t symbol; /* in the dynamic symbol table; 0: by the resolver */
+    uint64_t resolver;
+};
+
+struct reading {
+    struct module *module;
+    Elf *elf;
+    struct slot *slots; /* by address */
+    size_t slot_count, slot_capacity;
+    Elf_Scn *symbols;    /* the dynamic symbol table; NULL: there is none */
+    uint64_t bytes_left; /* see bounded_elf_take_bytes */
+};
+
+static bool add_slots(struct reading *reading, Elf_Scn *scn, const GElf_Shdr *header)
+{
+    Elf_Data *data = elf_getdata(scn, NULL);
+    size_t count = data && header->sh_entsize ? data->d_size / header->sh_entsize : 0;
+    for (size_t i = 0; i < count; i++) {
+        GElf_Rela entry;
+        if (!gelf_getrela(data, (int)i, &entry))
+            break;
+        uint32_t type = (uint32_t)GELF_R_TYPE(entry.r_info);
+        bool is_resolved = stub_is_relocated_to_resolved(type);
+        if (!is_resolved && !stub_is_relocated_to_symbol(type))
+            continue;
+        if (array_reserve((void **)&reading->slots, &reading->slot_capacity,
+                          reading->slot_count + 1, sizeof *reading->slots))
+            return false;
+        reading->slots[reading->slot_count++] =
+            (struct slot){entry.r_offset, is_resolved ? 0 : (size_t)GELF_R_SYM(entry.r_info),
+                          is_resolved ? (uint64_t)entry.r_addend : 0};
+    }
+    return true;
+}
+
+static int compare_slots(const void *a, const void *b)
+{
+    const struct slot *left = a, *right = b;
+    return (left->address > right->address) - (left->address < right->address);
+}
+
+/* The name of a dynamic symbol, without a version, for the caller to free; NULL: it has none. */
+static char *name_of(const struct reading *reading, size_t symbol)
+{
+    GElf_Shdr header;
+    GElf_Sym entry;
+    Elf_Data *data = reading->symbols ? elf_getdata(reading->symbols, NULL) : NULL;
+    if (!symbol || !data || !gelf_getshdr(reading->symbols, &header) ||
+        !gelf_getsym(data, (int)symbol, &entry))
+        return NULL;
+    const char *name = bounded_elf_string(reading->elf, header.sh_link, entry.st_name);
+    size_t bytes = name ? strnlen(name, NAME_BYTES_MAX) : 0;
+    return bytes ? strndup(name, bytes) : NULL;
+}
+
+static bool add_stub(struct reading *reading, const uint8_t *code, uint64_t address, size_t bytes)
+{
+    struct stubs *stubs = &reading->module->stubs;
+    struct slot key = {0};
+    const struct slot *slot = NULL;
+    if (reading->slot_count && stub_slot(code, bytes, address, &key.address))
+        slot = bsearch(&key, reading->slots, reading->slot_count, sizeof key, compare_slots);
+    if (!slot)
+        return true;
+    struct stub stub = {address, address + bytes, name_of(reading, slot->symbol), slot->resolver};
+    if (!stub.name && !stub.resolver)
+        return true;
+    if (array_reserve((void **)&stubs->items, &stubs->capacity, stubs->count + 1,
+                      sizeof *stubs->items)) {
+        free(stub.name);
+        return false;
+    }
+    stubs->items[stubs->count++] = stub;
+    return true;
+}
+
+/* Stubs are of one size in a section, which need not be the one that its header says: of .plt.got
+ * it may be 8 or 16. What is in between is tried, and is no stub. */
+static bool add_stubs(struct reading *reading, const GElf_Shdr *header)
+{
+    size_t step = header->sh_entsize == 8 ? 8 : STUB_BYTES;
+    for (uint64_t at = 0; at + step <= header->sh_size; at += step) {
+        uint8_t code[STUB_BYTES];
+        if (!module_read(reading->module, header->sh_addr + at, code, step) ||
+            !add_stub(reading, code, header->sh_addr + at, step))
+            return false;
+    }
+    return true;
+}
+
+static bool read_relocations(struct reading *reading)
+{
+    GElf_Shdr header;
+    Elf_Scn *scn = NULL;
+    bool ok = true;
+    while (ok && (scn = elf_nextscn(reading->elf, scn))) {
+        if (!gelf_getshdr(scn, &header))
+            continue;
+        if (header.sh_type == SHT_DYNSYM && header.sh_size <= TABLE_BYTES_MAX)
+            reading->symbols = scn;
+        /* Of an object file's other relocations there are none in what can be mapped to run. */
+        if (header.sh_type == SHT_RELA && header.sh_flags & SHF_ALLOC &&
+            bounded_elf_take_bytes(&reading->bytes_left, header.sh_size))
+            ok = add_slots(reading, scn, &header);
+    }
+    if (reading->slot_count)
+        qsort(reading->slots, reading->slot_count, sizeof *reading->slots, compare_slots);
+    return ok;
+}
+
+static void read_stubs(struct reading *reading)
+{
+    Elf_Scn *scn = NULL;
+    bool ok = read_relocations(reading);
+    while (ok && (scn = elf_nextscn(reading->elf, scn))) {
+        GElf_Shdr header;
+        const char *name =
+            gelf_getshdr(scn, &header) ? bounded_elf_section_name(reading->elf, &header) : NULL;
+        if (name && strstr(name, "plt") && header.sh_type == SHT_PROGBITS &&
+            header.sh_flags & SHF_EXECINSTR && header.sh_size <= STUB_SECTION_BYTES_MAX &&
+            bounded_elf_take_bytes(&reading->bytes_left, header.sh_size))
+            ok = add_stubs(reading, &header);
+    }
+}
+
+static int compare_stubs(const void *a, const void *b)
+{
+    const struct stub *left = a, *right = b;
+    return (left->start > right->start) - (left->start < right->start);
+}
+
+const struct stub *stubs_find(struct module *module, uint64_t address)
+{
+    struct stubs *stubs = &module->stubs;
+    if (!stubs->were_read) {
+        struct reading reading = {
+            .module = module,
+            .elf = module_open_elf(module),
+            .bytes_left = module->image.bytes,
+        };
+        stubs->were_read = true;
+        if (reading.elf)
+            read_stubs(&reading);
+        if (stubs->count)
+            qsort(stubs->items, stubs->count, sizeof *stubs->items, compare_stubs);
+        free(reading.slots);
+        elf_end(reading.elf);
+    }
+    size_t after = UPPER_BOUND(stubs->items, stubs->count, start, address);
+    return after && address < stubs->items[after - 1].end ? &stubs->items[after - 1] : NULL;
+}
+
+void stubs_free(struct stubs *stubs)
+{
+    for (size_t i = 0; i < stubs->count; i++)
+        free(stubs->items[i].name);
+    free(stubs->items);
+    *stubs = (struct stubs){0};
+}

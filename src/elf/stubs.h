@@ -1,0 +1,43 @@
+/* The stubs by which a module calls functions of others (its PLT). They have no symbols; each jumps
+ * to where a slot of the global offset table says, and the relocation of that slot has the name. */
+#ifndef FGPROF_ELF_STUBS_H
+#define FGPROF_ELF_STUBS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct module;
+
+struct stub {
+    uint64_t start, end; /* addresses of the module */
+    char *name;          /* of the function that it calls; NULL where that has none: */
+    uint64_t resolver;   /* the module's own function that chooses it (STT_GNU_IFUNC); else 0 */
+};
+
+struct stubs {
+    struct stub *items; /* by start */
+    size_t count, capacity;
+    bool were_read;
+};
+
+/* The stub that holds `address`; they are read at first use. NULL where there is none, or memory is
+ * short. */
+const struct stub *stubs_find(struct module *module, uint64_t address);
+
+void stubs_free(struct stubs *stubs);
+
+/* ---- By architecture: the build compiles one of x86_64/stub.c and aarch64/stub.c ---- */
+
+#define STUB_BYTES 16 /* of a stub's code, or fewer */
+
+/* Where a stub at `address` takes its target from: the address of its slot. False for other code.
+ */
+bool stub_slot(const uint8_t *code, size_t bytes, uint64_t address, uint64_t *ret_slot);
+
+/* Whether a relocation of this type sets a slot to a symbol's address, or to what a resolver
+ * returns. */
+bool stub_is_relocated_to_symbol(uint32_t type);
+bool stub_is_relocated_to_resolved(uint32_t type);
+
+#endif

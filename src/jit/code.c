@@ -1,0 +1,231 @@
+#include "jit/code.h"
+#include "base/array.h"
+#include "base/upper_bound.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+int jit_code_init(struct jit_code *code)
+{
+    *code = (struct jit_code){0};
+    return strings_init(&code->strings);
+}
+
+void jit_code_free(struct jit_code *code)
+{
+    free(code->symbols);
+    free(code->ranges.items);
+    free(code->pending.items);
+    free(code->lines);
+    strings_free(&code->strings);
+    index_free(&code->by_id);
+    *code = (struct jit_code){0};
+}
+
+static int intern(struct jit_code *code, const char *name, size_t bytes, uint32_t *ret_name)
+{
+    char text[JIT_NAME_MAX + 1];
+    size_t known = code->strings.count;
+    if (code->text_bytes >= JIT_TEXT_BYTES_MAX)
+        return -ENOSPC;
+    if (bytes > JIT_NAME_MAX) {
+        bytes = JIT_NAME_MAX;
+        /* Between characters (UTF-8). */
+        while (bytes > JIT_NAME_MAX - 4 && ((unsigned char)name[bytes] & 0xc0) == 0x80)
+            bytes--;
+    }
+    memcpy(text, name, bytes);
+    text[bytes] = '\0';
+    if (strings_intern(&code->strings, text, ret_name))
+        return -ENOMEM;
+    if (code->strings.count > known)
+        code->text_bytes += bytes;
+    return 0;
+}
+
+static int append(struct jit_code *code, const struct jit_symbol *symbol)
+{
+    if (code->symbol_count >= JIT_SYMBOLS_MAX)
+        return -ENOSPC;
+    if (array_reserve((void **)&code->symbols, &code->symbol_capacity, code->symbol_count + 1,
+                      sizeof *code->symbols))
+        return -ENOMEM;
+    code->symbols[code->symbol_count++] = *symbol;
+    return 0;
+}
+
+int jit_code_add(struct jit_code *code, uint64_t start, uint64_t size, const char *name,
+                 size_t name_bytes, uint32_t line_count)
+{
+    struct jit_symbol symbol = {.start = start,
+                                .size = size,
+                                .first_line = (uint32_t)code->line_count - line_count,
+                                .line_count = line_count};
+    if (!size)
+        return 0;
+    int err = intern(code, name, name_bytes, &symbol.name);
+    return err ? err : append(code, &symbol);
+}
+
+int jit_code_add_line(struct jit_code *code, uint32_t offset, const char *file, size_t file_bytes,
+                      uint32_t line)
+{
+    struct jit_line row = {.offset = offset, .line = line};
+    if (code->line_count >= JIT_LINES_MAX)
+        return -ENOSPC;
+    int err = intern(code, file, file_bytes, &row.file);
+    if (err)
+        return err;
+    if (array_reserve((void **)&code->lines, &code->line_capacity, code->line_count + 1,
+                      sizeof *code->lines))
+        return -ENOMEM;
+    if (!code->line_count || offset < code->lowest_line_offset)
+        code->lowest_line_offset = offset;
+    code->lines[code->line_count++] = row;
+    return 0;
+}
+
+static bool has_id(const void *owner, uint32_t item, const void *key)
+{
+    const struct jit_code *code = owner;
+    return code->symbols[item].id == *(const uint64_t *)key;
+}
+
+int jit_code_identify(struct jit_code *code, uint64_t id)
+{
+    uint64_t hash = hash_bytes(&id, sizeof id, 0);
+    if (!code->symbol_count || index_find(&code->by_id, hash, has_id, code, &id) != INDEX_NONE)
+        return 0;
+    uint32_t number = (uint32_t)code->symbol_count - 1;
+    code->symbols[number].id = id;
+    return index_add(&code->by_id, hash, number);
+}
+
+int jit_code_move(struct jit_code *code, uint64_t id, uint64_t start)
+{
+    uint32_t number = index_find(&code->by_id, hash_bytes(&id, sizeof id, 0), has_id, code, &id);
+    if (number == INDEX_NONE)
+        return 0;
+    struct jit_symbol moved = code->symbols[number];
+    moved.start = start;
+    return moved.size > UINT64_MAX - start ? 0 : append(code, &moved);
+}
+
+/* Puts newer ranges over older ones: `result` has room for twice the newer and the older, and gets
+ * the newer ones, and what is left of the older between them. Returns how many. */
+static size_t overlay(const struct jit_ranges *newer, const struct jit_ranges *older,
+                      struct jit_range *result)
+{
+    size_t count = 0, at = 0;
+    uint64_t from = 0; /* the end of the last newer one */
+    for (size_t i = 0; i <= newer->count; i++) {
+        uint64_t until = i < newer->count ? newer->items[i].start : UINT64_MAX;
+        for (; at < older->count && older->items[at].start < until; at++) {
+            struct jit_range part = older->items[at];
+            part.start = part.start > from ? part.start : from;
+            part.end = part.end < until ? part.end : until;
+            if (part.start < part.end)
+                result[count++] = part;
+            /* It may go on behind the newer one. */
+            if (older->items[at].end > until)
+                break;
+        }
+        if (i < newer->count) {
+            result[count++] = newer->items[i];
+            from = newer->items[i].end;
+        }
+    }
+    return count;
+}
+
+/* Makes ranges of `count` symbols from number `first` on, by halves, so that it takes n log n: the
+ * later half is put over the earlier. Both buffers have room for 2 * count; the result is in
+ * `ranges`. */
+static size_t sort_ranges(const struct jit_code *code, size_t first, size_t count,
+                          struct jit_range *ranges, struct jit_range *scratch)
+{
+    if (!count)
+        return 0;
+    if (count == 1) {
+        const struct jit_symbol *symbol = &code->symbols[first];
+        ranges[0] =
+            (struct jit_range){symbol->start, symbol->start + symbol->size, (uint32_t)first};
+        return 1;
+    }
+    size_t half = count / 2;
+    struct jit_ranges older = {.items = scratch}, newer = {.items = scratch + 2 * half};
+    older.count = sort_ranges(code, first, half, older.items, ranges);
+    newer.count = sort_ranges(code, first + half, count - half, newer.items, ranges + 2 * half);
+    return overlay(&newer, &older, ranges);
+}
+
+int jit_code_prepare(struct jit_code *code)
+{
+    size_t count = code->symbol_count - code->applied_count;
+    struct jit_range *ranges = calloc(2 * count + 1, sizeof *ranges);
+    struct jit_range *scratch = calloc(2 * count + 1, sizeof *scratch);
+    int err = ranges && scratch ? 0 : -ENOMEM;
+    if (!err) {
+        free(code->pending.items);
+        code->pending.items = ranges;
+        code->pending.count = sort_ranges(code, code->applied_count, count, ranges, scratch);
+        ranges = NULL;
+    }
+    free(ranges);
+    free(scratch);
+    return err;
+}
+
+int jit_code_apply(struct jit_code *code)
+{
+    struct jit_range *result =
+        calloc(2 * code->pending.count + code->ranges.count + 1, sizeof *result);
+    if (!result)
+        return -ENOMEM;
+    code->ranges.count = overlay(&code->pending, &code->ranges, result);
+    free(code->ranges.items);
+    code->ranges.items = result;
+    free(code->pending.items);
+    code->pending = (struct jit_ranges){0};
+    code->applied_count = code->symbol_count;
+    return 0;
+}
+
+static uint32_t find(const struct jit_ranges *ranges, uint64_t address)
+{
+    size_t at = UPPER_BOUND(ranges->items, ranges->count, end, address);
+    if (at == ranges->count || ranges->items[at].start > address)
+        return JIT_NO_SYMBOL;
+    return ranges->items[at].symbol;
+}
+
+uint32_t jit_code_find(const struct jit_code *code, uint64_t address)
+{
+    return find(&code->ranges, address);
+}
+
+uint32_t jit_code_find_pending(const struct jit_code *code, uint64_t address)
+{
+    return find(&code->pending, address);
+}
+
+/* V8 writes addresses as they will be in the ELF file that perf inject makes of the code, where it
+ * follows the header (PerfJitLogger::LogWriteDebugInfo in its src/diagnostics/perf-jit.cc; 64
+ * bytes, sizeof(Elf64_Ehdr)). So has who has no line in the first 64 bytes of any function. */
+#define LINE_SHIFT 64
+
+const struct jit_line *jit_code_line(const struct jit_code *code, const struct jit_symbol *symbol,
+                                     uint64_t address)
+{
+    const struct jit_line *found = NULL;
+    uint64_t offset = address - symbol->start;
+    if (code->lowest_line_offset >= LINE_SHIFT)
+        offset += LINE_SHIFT;
+    for (uint32_t i = 0; i < symbol->line_count; i++) {
+        const struct jit_line *line = &code->lines[symbol->first_line + i];
+        if (line->offset <= offset && (!found || line->offset >= found->offset))
+            found = line;
+    }
+    return found;
+}

@@ -1,0 +1,114 @@
+#include "jit/files.h"
+#include "base/regular_file.h"
+#include "proc/procfs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Of the kernel's clock for files, and of the start that is known in ticks. */
+#define CLOCK_SLACK_S 1
+
+/* "Uid:\treal\teffective\tsaved\tfile", "NSpid:\toutermost ... innermost" (proc(5)). */
+bool jit_owner_parse(const char *status, uid_t *ret_user, pid_t *ret_pid)
+{
+    const char *user = strstr(status, "\nUid:"), *pids = strstr(status, "\nNSpid:");
+    unsigned effective;
+    if (!user || !pids || sscanf(user, "\nUid: %*u %u", &effective) != 1)
+        return false;
+    pid_t pid = 0;
+    char *end;
+    for (const char *from = pids + sizeof "\nNSpid:" - 1; *from == '\t' || *from == ' ';
+         from = end) {
+        long number = strtol(from, &end, 10);
+        if (end == from)
+            break;
+        pid = (pid_t)number;
+    }
+    *ret_user = effective;
+    *ret_pid = pid;
+    return pid > 0;
+}
+
+static int began_s(int proc_fd, int64_t *ret_began_s)
+{
+    struct proc_stat stat;
+    struct timespec boot, now;
+    int err = procfs_stat(proc_fd, "stat", &stat);
+    if (err)
+        return err;
+    if (clock_gettime(CLOCK_BOOTTIME, &boot) || clock_gettime(CLOCK_REALTIME, &now))
+        return -errno;
+    *ret_began_s =
+        now.tv_sec - boot.tv_sec + (int64_t)(stat.start_tick / (uint64_t)sysconf(_SC_CLK_TCK));
+    return 0;
+}
+
+int jit_owner_open(int proc_fd, pid_t tid, struct jit_owner *ret_owner)
+{
+    char status[16384], path[48];
+    struct jit_owner owner;
+    ssize_t length = procfs_read(proc_fd, "status", status, sizeof status);
+    if (length < 0)
+        return (int)length;
+    if (!jit_owner_parse(status, &owner.user, &owner.pid))
+        return -EINVAL;
+    int err = began_s(proc_fd, &owner.began_s);
+    if (err)
+        return err;
+    snprintf(path, sizeof path, "task/%d/root", tid);
+    owner.root_fd = openat(proc_fd, path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (owner.root_fd < 0)
+        return -errno;
+    *ret_owner = owner;
+    return 0;
+}
+
+void jit_owner_close(struct jit_owner *owner)
+{
+    if (owner->root_fd >= 0)
+        close(owner->root_fd);
+    owner->root_fd = -1;
+}
+
+bool jit_owner_believes(const struct jit_owner *owner, int fd)
+{
+    struct stat status;
+    return fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
+           (status.st_uid == owner->user || status.st_uid == 0) &&
+           status.st_mtim.tv_sec + CLOCK_SLACK_S >= owner->began_s;
+}
+
+/* A link on the way, as where /tmp is one, leads on below the process's own root; one in the map's
+ * place is not followed: O_PATH opens the link itself then, which is no regular file. */
+int jit_owner_open_map(const struct jit_owner *owner)
+{
+    struct open_how how = {
+        .flags = O_PATH | O_NOFOLLOW | O_CLOEXEC,
+        .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
+    };
+    char path[48];
+    snprintf(path, sizeof path, "tmp/perf-%d.map", owner->pid);
+    long path_fd = syscall(SYS_openat2, owner->root_fd, path, &how, sizeof how);
+    int fd = reopen_regular_file(path_fd < 0 ? -errno : (int)path_fd);
+    if (fd >= 0 && !jit_owner_believes(owner, fd)) {
+        close(fd);
+        fd = -EACCES;
+    }
+    return fd == -ENOEXEC ? -EACCES : fd;
+}
+
+bool jit_owner_names_dump(const struct jit_owner *owner, const char *path)
+{
+    char name[32];
+    const char *slash = strrchr(path, '/');
+    snprintf(name, sizeof name, "jit-%d.dump", owner->pid);
+    return slash && strcmp(slash + 1, name) == 0;
+}

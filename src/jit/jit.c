@@ -1,0 +1,162 @@
+#include "jit/jit.h"
+#include "base/array.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+int jit_new(struct jit **ret_jit)
+{
+    struct jit *jit = calloc(1, sizeof *jit);
+    if (!jit)
+        return -ENOMEM;
+    if (jit_code_init(&jit->code)) {
+        jit_free(jit);
+        return -ENOMEM;
+    }
+    *ret_jit = jit;
+    return 0;
+}
+
+void jit_free(struct jit *jit)
+{
+    if (!jit)
+        return;
+    jit_code_free(&jit->code);
+    free(jit->uses);
+    index_free(&jit->use_index);
+    free(jit);
+}
+
+static bool is_same_use(const void *owner, uint32_t item, const void *key)
+{
+    const struct jit *jit = owner;
+    const struct jit_use *known = &jit->uses[item], *sought = key;
+    return known->address == sought->address && known->space == sought->space;
+}
+
+static uint64_t hash_use(const struct jit_use *use)
+{
+    return hash_bytes(&use->address, sizeof use->address, use->space);
+}
+
+int jit_note(struct jit *jit, uint32_t space, uint64_t address)
+{
+    const struct jit_use use = {address, space, JIT_NO_SYMBOL};
+    uint64_t hash = hash_use(&use);
+    if (index_find(&jit->use_index, hash, is_same_use, jit, &use) != INDEX_NONE)
+        return 0;
+    if (array_reserve((void **)&jit->uses, &jit->use_capacity, jit->use_count + 1,
+                      sizeof *jit->uses) ||
+        index_add(&jit->use_index, hash, (uint32_t)jit->use_count))
+        return -ENOMEM;
+    jit->uses[jit->use_count++] = use;
+    return 0;
+}
+
+/* A function that was announced again where it was is no other; unless its lines are known, which
+ * may be other ones. */
+static bool is_same(const struct jit_code *code, uint32_t left_number, uint32_t right_number)
+{
+    const struct jit_symbol *left = &code->symbols[left_number];
+    const struct jit_symbol *right = &code->symbols[right_number];
+    return left->start == right->start && left->name == right->name && !left->line_count &&
+           !right->line_count;
+}
+
+static bool is_contradicted(const struct jit *jit)
+{
+    const struct jit_code *code = &jit->code;
+    for (size_t i = 0; i < jit->use_count; i++) {
+        const struct jit_use *use = &jit->uses[i];
+        if (use->symbol != JIT_NO_SYMBOL)
+            continue;
+        uint32_t next = jit_code_find_pending(code, use->address);
+        uint32_t now = next == JIT_NO_SYMBOL ? next : jit_code_find(code, use->address);
+        if (now != JIT_NO_SYMBOL && !is_same(code, now, next))
+            return true;
+    }
+    return false;
+}
+
+void jit_settle(struct jit *jit)
+{
+    for (size_t i = 0; i < jit->use_count; i++) {
+        struct jit_use *use = &jit->uses[i];
+        if (use->symbol == JIT_NO_SYMBOL)
+            use->symbol = jit_code_find(&jit->code, use->address);
+    }
+}
+
+int jit_take_in(struct jit *jit, bool *ret_is_replaced)
+{
+    *ret_is_replaced = false;
+    if (jit->code.applied_count == jit->code.symbol_count)
+        return 0;
+    int err = jit_code_prepare(&jit->code);
+    if (err)
+        return err;
+    if (is_contradicted(jit)) {
+        jit_settle(jit);
+        *ret_is_replaced = true;
+    }
+    return jit_code_apply(&jit->code);
+}
+
+const struct jit_symbol *jit_find(const struct jit *jit, uint32_t space, uint64_t address)
+{
+    const struct jit_use sought = {address, space, JIT_NO_SYMBOL};
+    uint32_t number = index_find(&jit->use_index, hash_use(&sought), is_same_use, jit, &sought);
+    if (number == INDEX_NONE || jit->uses[number].symbol == JIT_NO_SYMBOL)
+        return NULL;
+    return &jit->code.symbols[jit->uses[number].symbol];
+}
+
+/* Copies the symbol, with its lines. Its number in the copy is *ret_symbol. */
+static int copy_symbol(const struct jit_code *from, uint32_t number, struct jit_code *to,
+                       uint32_t *ret_symbol)
+{
+    const struct jit_symbol *symbol = &from->symbols[number];
+    const char *name = strings_get(&from->strings, symbol->name);
+    for (uint32_t i = 0; i < symbol->line_count; i++) {
+        const struct jit_line *line = &from->lines[symbol->first_line + i];
+        const char *file = strings_get(&from->strings, line->file);
+        int err = jit_code_add_line(to, line->offset, file, strlen(file), line->line);
+        if (err)
+            return err;
+    }
+    *ret_symbol = (uint32_t)to->symbol_count;
+    return jit_code_add(to, symbol->start, symbol->size, name, strlen(name), symbol->line_count);
+}
+
+int jit_copy(const struct jit *jit, struct jit **ret_copy)
+{
+    struct jit *copy;
+    uint32_t *numbers = calloc(jit->code.symbol_count + 1, sizeof *numbers); /* + 1; 0: not yet */
+    int err = numbers ? jit_new(&copy) : -ENOMEM;
+    if (err) {
+        free(numbers);
+        return err;
+    }
+    for (size_t i = 0; i < jit->use_count && !err; i++) {
+        const struct jit_use *use = &jit->uses[i];
+        uint32_t symbol = use->symbol;
+        if (symbol == JIT_NO_SYMBOL)
+            symbol = jit_code_find(&jit->code, use->address);
+        err = jit_note(copy, use->space, use->address);
+        if (err || symbol == JIT_NO_SYMBOL)
+            continue;
+        uint32_t number = numbers[symbol] - 1;
+        if (!numbers[symbol])
+            err = copy_symbol(&jit->code, symbol, &copy->code, &number);
+        numbers[symbol] = number + 1;
+        copy->uses[copy->use_count - 1].symbol = number;
+    }
+    free(numbers);
+    if (err) {
+        jit_free(copy);
+        return err;
+    }
+    *ret_copy = copy;
+    return 0;
+}

@@ -1,0 +1,177 @@
+#include "jit/source.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Runtimes that have run for long write maps of hundreds of megabytes, most of it of code that is
+ * no more. Of what is there at first the end is read, with room left for what comes. */
+#define MAP_BYTES_MAX ((off_t)64 << 20)
+#define MAP_BYTES_AT_FIRST_MAX ((off_t)48 << 20)
+/* A dump holds the code too, and can be read only from its start. */
+#define DUMP_BYTES_MAX ((off_t)512 << 20)
+#define BUFFER_BYTES JITDUMP_BUFFER_BYTES
+
+static void begin(struct jit_source *source, off_t size)
+{
+    source->offset = 0;
+    source->map = (struct perf_map){0};
+    source->dump = (struct jitdump){0};
+    source->line_count = 0;
+    if (!source->is_dump && size > MAP_BYTES_AT_FIRST_MAX) {
+        source->offset = size - MAP_BYTES_AT_FIRST_MAX;
+        source->map.is_in_long_line = true; /* somewhere in a line */
+        source->bytes_unread += (uint64_t)source->offset;
+    }
+}
+
+static off_t size_of(const struct jit_source *source)
+{
+    struct stat status;
+    return fstat(source->fd, &status) ? 0 : status.st_size;
+}
+
+void jit_source_open(struct jit_source *source, int fd, bool is_dump)
+{
+    *source = (struct jit_source){.is_open = true,
+                                  .is_dump = is_dump,
+                                  .fd = fd,
+                                  .bytes_read = source->bytes_read,
+                                  .bytes_unread = source->bytes_unread};
+    begin(source, size_of(source));
+}
+
+void jit_source_close(struct jit_source *source)
+{
+    if (!source->is_open)
+        return;
+    off_t size = size_of(source);
+    if (source->is_spent && size > source->offset)
+        source->bytes_unread += (uint64_t)(size - source->offset);
+    close(source->fd);
+    source->is_open = false;
+}
+
+bool jit_source_has_more(struct jit_source *source)
+{
+    struct stat status;
+    if (!source->is_open || fstat(source->fd, &status))
+        return false;
+    if (status.st_size < source->offset)
+        begin(source, status.st_size);
+    bool has_more = status.st_size > source->offset && !source->is_spent;
+    if (!has_more && !status.st_nlink && !source->is_dump)
+        jit_source_close(source);
+    return has_more;
+}
+
+static int add_entry(void *context, const struct perf_map_entry *entry)
+{
+    return jit_code_add(context, entry->start, entry->size, entry->name, entry->name_bytes, 0);
+}
+
+/* A record that is broken, or has lines before its function, is none: V8 writes such where a
+ * script's name is not in plain memory. */
+static int add_lines(struct jit_source *source, struct jit_code *code,
+                     struct jitdump_record *record)
+{
+    struct jitdump_record check = *record;
+    struct jitdump_line line;
+    int err = 0;
+    source->line_count = 0;
+    source->lines_start = record->start;
+    while (jitdump_next_line(&check, &line)) {
+        if (line.address < record->start || line.address - record->start > UINT32_MAX)
+            return 0;
+    }
+    while (!check.line_count && !err && jitdump_next_line(record, &line)) {
+        err = jit_code_add_line(code, (uint32_t)(line.address - record->start), line.file,
+                                line.file_bytes, line.line);
+        if (!err)
+            source->line_count++;
+    }
+    return err;
+}
+
+static int add_record(struct jit_source *source, struct jit_code *code,
+                      struct jitdump_record *record)
+{
+    int err = 0;
+    uint32_t line_count = source->lines_start == record->start ? source->line_count : 0;
+    switch (record->kind) {
+    case JITDUMP_LOAD:
+        source->line_count = 0;
+        if (record->size)
+            err = jit_code_add(code, record->start, record->size, record->name, record->name_bytes,
+                               line_count);
+        if (!err && record->size)
+            err = jit_code_identify(code, record->id);
+        return err;
+    case JITDUMP_MOVE:
+        return jit_code_move(code, record->id, record->start);
+    case JITDUMP_LINES:
+        return add_lines(source, code, record);
+    case JITDUMP_OTHER:
+        break;
+    }
+    return 0;
+}
+
+/* Reads the whole records of what is in the buffer, *ret_used bytes: the last may end behind it. */
+static int read_records(struct jit_source *source, struct jit_code *code, const uint8_t *bytes,
+                        size_t length, uint64_t available, uint64_t *ret_used)
+{
+    uint64_t at = 0;
+    int err = 0;
+    while (at < length && !err && !source->is_spent) {
+        struct jitdump_record record;
+        uint64_t used;
+        enum jitdump_result result =
+            jitdump_next(&source->dump, bytes + at, length - at, available - at, &record, &used);
+        if (result == JITDUMP_NEEDS_MORE)
+            break;
+        source->is_spent = result == JITDUMP_BROKEN;
+        if (source->is_spent)
+            break;
+        if (record.is_too_long)
+            source->bytes_unread += used;
+        err = add_record(source, code, &record);
+        at += used;
+    }
+    *ret_used = at;
+    return err;
+}
+
+int jit_source_read(struct jit_source *source, struct jit_code *code, off_t most)
+{
+    off_t until = source->offset + most;
+    off_t size = size_of(source);
+    off_t bytes_max = source->is_dump ? DUMP_BYTES_MAX : MAP_BYTES_MAX;
+    uint8_t *buffer = malloc(BUFFER_BYTES);
+    int err = buffer ? 0 : -ENOMEM;
+    bool is_at_end = false;
+    while (!err && !is_at_end && !source->is_spent && source->offset < until) {
+        uint64_t used = 0;
+        size_t map_used = 0;
+        ssize_t got = pread(source->fd, buffer, BUFFER_BYTES, source->offset);
+        off_t end = source->offset + got > size ? source->offset + got : size;
+        if (got > 0 && source->is_dump) {
+            err = read_records(source, code, buffer, (size_t)got, (uint64_t)(end - source->offset),
+                               &used);
+        } else if (got > 0) {
+            err = perf_map_read(&source->map, (const char *)buffer, (size_t)got, add_entry, code,
+                                &map_used);
+            used = map_used;
+        }
+        source->offset += (off_t)used;
+        source->bytes_read += (off_t)used;
+        is_at_end = !used;
+        source->is_spent = source->is_spent || err == -ENOSPC || source->bytes_read >= bytes_max;
+    }
+    free(buffer);
+    if (err == -ENOSPC)
+        err = 0;
+    return err ? err : is_at_end || source->is_spent;
+}

@@ -1,0 +1,208 @@
+#include "kept/columns.h"
+#include "base/array.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* Where a table is in the profile. */
+static const struct {
+    size_t items, count, capacity, row_bytes;
+} tables[TABLE_COUNT] = {
+#define TABLE(items, count, capacity)                                                              \
+    {                                                                                              \
+        offsetof(struct fgprof_profile, items), offsetof(struct fgprof_profile, count),            \
+            offsetof(struct fgprof_profile, capacity), sizeof *((struct fgprof_profile *)0)->items \
+    }
+    [TABLE_STRINGS] = TABLE(strings.items, strings.count, strings.capacity),
+    [TABLE_FUNCTIONS] = TABLE(functions, function_count, function_capacity),
+    [TABLE_LINES] = TABLE(lines, line_count, line_capacity),
+    [TABLE_MAPPINGS] = TABLE(mappings, mapping_count, mapping_capacity),
+    [TABLE_LOCATIONS] = TABLE(locations, location_count, location_capacity),
+    [TABLE_STACK_LOCATIONS] = TABLE(stack_locations, stack_location_count, stack_location_capacity),
+    [TABLE_STACKS] = TABLE(stacks, stack_count, stack_capacity),
+    [TABLE_SAMPLES] = TABLE(samples, sample_count, sample_capacity),
+    [TABLE_UNREADABLE] = TABLE(unreadable, unreadable_count, unreadable_capacity),
+    [TABLE_PROCESSES] = TABLE(processes, process_count, process_capacity),
+    [TABLE_TIMELINES] = TABLE(timelines, timeline_count, timeline_capacity),
+    [TABLE_RUNS] = TABLE(runs, run_count, run_capacity),
+};
+
+#define FIELD(type, field) offsetof(struct type, field), sizeof(((struct type *)0)->field)
+#define NUMBER(number, table, type, field)                                                         \
+    {                                                                                              \
+        number, TABLE_##table, FIELD(type, field), COLUMN_NUMBER, 0, false                         \
+    }
+#define BOOL(number, table, type, field)                                                           \
+    {                                                                                              \
+        number, TABLE_##table, FIELD(type, field), COLUMN_BOOL, 0, false                           \
+    }
+#define ROW(number, table, type, field, kind, of)                                                  \
+    {                                                                                              \
+        number, TABLE_##table, FIELD(type, field), kind, TABLE_##of, false                         \
+    }
+#define STRING(number, table, type, field) ROW(number, table, type, field, COLUMN_ROW, STRINGS)
+#define SUMMARY(number, field) NUMBER(number, RECORDING, fgprof_profile, summary.field)
+
+/* Numbers below 128 take one byte in a file. */
+static const struct profile_column columns[] = {
+    STRING(2, FUNCTIONS, profile_function, name),
+    STRING(3, FUNCTIONS, profile_function, system_name),
+    STRING(4, FUNCTIONS, profile_function, file),
+    ROW(5, LINES, profile_line, function, COLUMN_ROW, FUNCTIONS),
+    NUMBER(6, LINES, profile_line, line),
+    BOOL(7, LINES, profile_line, is_inlined),
+    NUMBER(8, MAPPINGS, profile_mapping, start),
+    NUMBER(9, MAPPINGS, profile_mapping, limit),
+    NUMBER(10, MAPPINGS, profile_mapping, offset),
+    STRING(11, MAPPINGS, profile_mapping, path),
+    STRING(12, MAPPINGS, profile_mapping, build_id),
+    NUMBER(13, MAPPINGS, profile_mapping, bias),
+    BOOL(14, MAPPINGS, profile_mapping, has_bias),
+    BOOL(15, MAPPINGS, profile_mapping, is_sampled),
+    BOOL(16, MAPPINGS, profile_mapping, has_functions),
+    BOOL(17, MAPPINGS, profile_mapping, has_files),
+    BOOL(18, MAPPINGS, profile_mapping, has_lines),
+    BOOL(19, MAPPINGS, profile_mapping, has_inlined),
+    NUMBER(20, LOCATIONS, profile_location, address),
+    NUMBER(21, LOCATIONS, profile_location, function_offset),
+    ROW(22, LOCATIONS, profile_location, mapping, COLUMN_ROW_OR_NONE, MAPPINGS),
+    NUMBER(23, LOCATIONS, profile_location, first_line),
+    NUMBER(24, LOCATIONS, profile_location, line_count),
+    ROW(25, LOCATIONS, profile_location, jit_function_plus_1, COLUMN_ROW_PLUS_1, FUNCTIONS),
+    BOOL(26, LOCATIONS, profile_location, has_debug_info),
+    BOOL(27, LOCATIONS, profile_location, is_kernel),
+    BOOL(28, LOCATIONS, profile_location, is_note),
+    {29, TABLE_STACK_LOCATIONS, 0, sizeof(uint32_t), COLUMN_ROW, TABLE_LOCATIONS, false},
+    NUMBER(30, STACKS, profile_stack, first_location),
+    NUMBER(31, STACKS, profile_stack, depth),
+    ROW(32, SAMPLES, profile_sample, stack, COLUMN_ROW, STACKS),
+    STRING(33, SAMPLES, profile_sample, thread_name),
+    NUMBER(34, SAMPLES, profile_sample, tid),
+    ROW(35, SAMPLES, profile_sample, state, COLUMN_STATE, STRINGS),
+    STRING(36, SAMPLES, profile_sample, syscall_name),
+    STRING(37, SAMPLES, profile_sample, wait_channel),
+    NUMBER(38, SAMPLES, profile_sample, count),
+    NUMBER(39, SAMPLES, profile_sample, time_ns),
+    {40, TABLE_UNREADABLE, 0, sizeof(uint32_t), COLUMN_ROW, TABLE_STRINGS, false},
+    NUMBER(41, RECORDING, fgprof_profile, start_time_ns),
+    NUMBER(42, RECORDING, fgprof_profile, period_ns),
+    SUMMARY(43, elapsed_ns),
+    SUMMARY(44, ticks_planned),
+    SUMMARY(45, ticks_taken),
+    SUMMARY(46, ticks_late),
+    SUMMARY(47, threads_seen),
+    SUMMARY(48, samples),
+    SUMMARY(49, samples_cut),
+    SUMMARY(50, samples_unnamed),
+    SUMMARY(51, samples_not_captured),
+    SUMMARY(52, samples_assumed),
+    SUMMARY(53, stacks),
+    SUMMARY(54, modules_unreadable),
+    SUMMARY(55, samples_thinned),
+    BOOL(56, RECORDING, fgprof_profile, summary.lacks_files),
+    SUMMARY(57, jit_files_refused),
+    SUMMARY(58, jit_bytes_unread),
+    SUMMARY(59, pauses),
+    SUMMARY(60, pause_median_ns),
+    SUMMARY(61, pause_p99_ns),
+    SUMMARY(62, pause_max_ns),
+    SUMMARY(63, pause_share), /* as its bits (IEEE 754) */
+    SUMMARY(64, running_ns),
+    SUMMARY(65, runnable_ns),
+    SUMMARY(66, waiting_ns),
+    SUMMARY(67, stopped_ns),
+    SUMMARY(68, unknown_ns),
+    SUMMARY(69, error), /* two's complement */
+    SUMMARY(70, processes_seen),
+    SUMMARY(71, processes_refused),
+    SUMMARY(72, threads_chosen),
+    SUMMARY(73, threads_idle),
+    SUMMARY(74, idle_ns),
+    SUMMARY(75, timeline_lost_ns),
+    NUMBER(76, PROCESSES, profile_process, pid),
+    STRING(77, PROCESSES, profile_process, name),
+    ROW(78, SAMPLES, profile_sample, process, COLUMN_ROW, PROCESSES),
+    BOOL(79, RECORDING, fgprof_profile, has_timelines),
+    STRING(80, TIMELINES, profile_timeline, thread_name),
+    NUMBER(81, TIMELINES, profile_timeline, tid),
+    NUMBER(82, TIMELINES, profile_timeline, begin_ns),
+    NUMBER(83, TIMELINES, profile_timeline, lost_ns),
+    NUMBER(84, TIMELINES, profile_timeline, first_run),
+    NUMBER(85, TIMELINES, profile_timeline, run_count),
+    ROW(86, RUNS, profile_run, sample, COLUMN_ROW_OR_NONE, SAMPLES),
+    NUMBER(87, RUNS, profile_run, time_ns),
+};
+
+size_t profile_column_count(void)
+{
+    return sizeof columns / sizeof *columns;
+}
+
+const struct profile_column *profile_column(size_t i)
+{
+    return &columns[i];
+}
+
+size_t profile_rows(const struct fgprof_profile *profile, enum profile_table table)
+{
+    size_t rows = 1;
+    if (table != TABLE_RECORDING)
+        memcpy(&rows, (const char *)profile + tables[table].count, sizeof rows);
+    return rows;
+}
+
+/* Where the first row is. */
+static char *first_row(const struct fgprof_profile *profile, enum profile_table table)
+{
+    char *row = (char *)profile;
+    if (table != TABLE_RECORDING)
+        memcpy(&row, (const char *)profile + tables[table].items, sizeof row);
+    return row;
+}
+
+int profile_make_rows(struct fgprof_profile *profile, enum profile_table table, size_t rows)
+{
+    char *begin = (char *)profile;
+    if (table == TABLE_RECORDING || !rows)
+        return 0;
+    int err =
+        array_reserve((void **)(begin + tables[table].items),
+                      (size_t *)(begin + tables[table].capacity), rows, tables[table].row_bytes);
+    if (err)
+        return err;
+    memset(first_row(profile, table), 0, rows * tables[table].row_bytes);
+    memcpy(begin + tables[table].count, &rows, sizeof rows);
+    return 0;
+}
+
+static char *cell(const struct fgprof_profile *profile, const struct profile_column *column,
+                  size_t row)
+{
+    return first_row(profile, column->table) + row * tables[column->table].row_bytes +
+           column->offset;
+}
+
+/* Numbers are little-endian in memory, as both architectures have them. */
+uint64_t profile_cell(const struct fgprof_profile *profile, const struct profile_column *column,
+                      size_t row)
+{
+    uint64_t value = 0;
+    memcpy(&value, cell(profile, column, row), column->bytes);
+    return value;
+}
+
+bool profile_set_cell(struct fgprof_profile *profile, const struct profile_column *column,
+                      size_t row, uint64_t value)
+{
+    size_t rows = profile_rows(profile, column->of);
+    if (column->bytes < sizeof value && value >> 8 * column->bytes)
+        return false;
+    if ((column->kind == COLUMN_BOOL && value > 1) ||
+        (column->kind == COLUMN_STATE && value >= THREAD_STATE_COUNT) ||
+        (column->kind == COLUMN_ROW && value >= rows) ||
+        (column->kind == COLUMN_ROW_OR_NONE && value >= rows && value != UINT32_MAX) ||
+        (column->kind == COLUMN_ROW_PLUS_1 && value > rows))
+        return false;
+    memcpy(cell(profile, column, row), &value, column->bytes);
+    return true;
+}

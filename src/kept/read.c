@@ -1,0 +1,202 @@
+#include "kept/read.h"
+#include "kept/columns.h"
+#include "base/array.h"
+#include "base/bytes.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The sections that are known, by number. */
+struct sections {
+    struct bytes contents[COLUMN_NUMBER_MAX + 1];
+    bool is_there[COLUMN_NUMBER_MAX + 1];
+};
+
+static int find_sections(struct bytes *file, struct sections *ret_sections)
+{
+    *ret_sections = (struct sections){0};
+    while (bytes_left(file)) {
+        uint64_t number = bytes_uleb(file);
+        uint64_t length = bytes_uleb(file);
+        struct bytes contents = {.at = file->at};
+        bytes_skip(file, length);
+        contents.end = file->at;
+        if (file->failed)
+            return -EBADMSG;
+        if (number > COLUMN_NUMBER_MAX)
+            continue;
+        if (ret_sections->is_there[number])
+            return -EBADMSG;
+        ret_sections->contents[number] = contents;
+        ret_sections->is_there[number] = true;
+    }
+    return 0;
+}
+
+static int read_strings(struct strings *strings, struct bytes *contents)
+{
+    int err = 0;
+    char *text = NULL;
+    size_t capacity = 0;
+    for (size_t i = 0; bytes_left(contents) && !err; i++) {
+        uint32_t id;
+        uint64_t length = bytes_uleb(contents);
+        const uint8_t *at = contents->at;
+        bytes_skip(contents, length);
+        if (contents->failed || memchr(at, '\0', length))
+            err = -EBADMSG;
+        else
+            err = array_reserve((void **)&text, &capacity, length + 1, 1);
+        if (!err) {
+            memcpy(text, at, length);
+            text[length] = '\0';
+            err = strings_intern(strings, text, &id);
+        }
+        /* Each is there once, and "" is the first: it has its number by its place. */
+        if (!err && id != i)
+            err = -EBADMSG;
+    }
+    free(text);
+    return err;
+}
+
+/* "" where it is not there: it is not known, as in files of the first programs. */
+static int read_recorded_by(struct fgprof_profile *profile, const struct bytes *contents)
+{
+    size_t length = bytes_left(contents);
+    if (length && memchr(contents->at, '\0', length))
+        return -EBADMSG;
+    profile->recorded_by = strndup(length ? (const char *)contents->at : "", length);
+    return profile->recorded_by ? 0 : -ENOMEM;
+}
+
+/* How many numbers there are: each ends with a byte below 0x80. */
+static size_t count_numbers(const struct bytes *contents)
+{
+    size_t count = 0;
+    for (const uint8_t *at = contents->at; at < contents->end; at++)
+        count += *at < 0x80;
+    return count;
+}
+
+/* Makes the tables' rows: as many as each of their columns has. */
+static int make_tables(struct fgprof_profile *profile, const struct sections *sections)
+{
+    size_t rows[TABLE_COUNT] = {[TABLE_RECORDING] = 1};
+    bool is_known[TABLE_COUNT] = {[TABLE_RECORDING] = true};
+    for (size_t i = 0; i < profile_column_count(); i++) {
+        const struct profile_column *column = profile_column(i);
+        if (!sections->is_there[column->number]) {
+            if (column->is_optional)
+                continue;
+            return -EBADMSG;
+        }
+        size_t count = count_numbers(&sections->contents[column->number]);
+        if (is_known[column->table] && rows[column->table] != count)
+            return -EBADMSG;
+        rows[column->table] = count;
+        is_known[column->table] = true;
+    }
+    int err = 0;
+    for (int table = TABLE_FUNCTIONS; table < TABLE_COUNT && !err; table++) {
+        if (rows[table] >= UINT32_MAX)
+            return -EBADMSG;
+        err = profile_make_rows(profile, (enum profile_table)table, rows[table]);
+    }
+    return err;
+}
+
+static int fill_column(struct fgprof_profile *profile, const struct profile_column *column,
+                       struct bytes *contents)
+{
+    size_t rows = profile_rows(profile, column->table);
+    for (size_t row = 0; row < rows; row++) {
+        if (!profile_set_cell(profile, column, row, bytes_uleb(contents)))
+            return -EBADMSG;
+    }
+    return contents->failed || bytes_left(contents) ? -EBADMSG : 0;
+}
+
+/* What a column alone does not show: that rows which have a part of another table lie in it, and
+ * share none of it, so that all of them are no more than that table. */
+static bool parts_are_right(const struct fgprof_profile *profile)
+{
+    size_t left = profile->line_count;
+    for (size_t i = 0; i < profile->location_count; i++) {
+        const struct profile_location *location = &profile->locations[i];
+        if (location->line_count > left ||
+            location->first_line > profile->line_count - location->line_count)
+            return false;
+        left -= location->line_count;
+    }
+    left = profile->stack_location_count;
+    for (size_t i = 0; i < profile->stack_count; i++) {
+        const struct profile_stack *stack = &profile->stacks[i];
+        if (stack->depth > left ||
+            stack->first_location > profile->stack_location_count - stack->depth)
+            return false;
+        left -= stack->depth;
+    }
+    left = profile->run_count;
+    for (size_t i = 0; i < profile->timeline_count; i++) {
+        const struct profile_timeline *timeline = &profile->timelines[i];
+        if (timeline->run_count > left ||
+            timeline->first_run > profile->run_count - timeline->run_count)
+            return false;
+        left -= timeline->run_count;
+    }
+    return profile->summary.modules_unreadable == profile->unreadable_count;
+}
+
+static int read_sections(struct fgprof_profile *profile, struct bytes *file)
+{
+    struct sections sections;
+    int err = find_sections(file, &sections);
+    if (!err && !sections.is_there[COLUMN_STRINGS])
+        err = -EBADMSG;
+    if (!err)
+        err = read_strings(&profile->strings, &sections.contents[COLUMN_STRINGS]);
+    if (!err)
+        err = read_recorded_by(profile, &sections.contents[COLUMN_RECORDED_BY]);
+    if (!err)
+        err = make_tables(profile, &sections);
+    for (size_t i = 0; i < profile_column_count() && !err; i++) {
+        const struct profile_column *column = profile_column(i);
+        if (sections.is_there[column->number])
+            err = fill_column(profile, column, &sections.contents[column->number]);
+    }
+    if (!err && !parts_are_right(profile))
+        err = -EBADMSG;
+    return err;
+}
+
+int raw_version(const uint8_t *data, size_t bytes, uint32_t *ret_version)
+{
+    struct bytes version = {.at = data + RAW_MAGIC_BYTES, .end = data + RAW_HEAD_BYTES};
+    if (bytes < RAW_HEAD_BYTES || memcmp(data, RAW_MAGIC, RAW_MAGIC_BYTES) != 0)
+        return -EILSEQ;
+    *ret_version = (uint32_t)bytes_unsigned(&version, RAW_HEAD_BYTES - RAW_MAGIC_BYTES);
+    return 0;
+}
+
+int raw_parse(const uint8_t *data, size_t bytes, struct fgprof_profile **ret_profile)
+{
+    struct fgprof_profile *profile;
+    uint32_t version;
+    int err = raw_version(data, bytes, &version);
+    if (err)
+        return err;
+    if (version != FGPROF_RECORDING_VERSION)
+        return version > FGPROF_RECORDING_VERSION ? -EPROTONOSUPPORT : -EBADMSG;
+    err = profile_new(&profile);
+    if (err)
+        return err;
+    struct bytes sections = {.at = data + RAW_HEAD_BYTES, .end = data + bytes};
+    err = read_sections(profile, &sections);
+    if (err)
+        fgprof_profile_free(profile);
+    else
+        *ret_profile = profile;
+    return err;
+}

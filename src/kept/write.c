@@ -1,0 +1,63 @@
+/* A recording as it is, to be read again (kept/read.c): all samples, whatever the view.
+ *
+ * Gzipped (RFC 1952), which brings a checksum of the whole: "fgprof-c", the version in 4 bytes,
+ * little-endian, then sections: number, length in bytes, and as many bytes. The section
+ * COLUMN_STRINGS has the strings, in order, each as its length and its bytes, COLUMN_RECORDED_BY
+ * the bytes of the command line that it was recorded by, where that is known; the others are the
+ * columns of kept/columns.h, a number for each row. Numbers are LEB128 (DWARF 5, 7.6).
+ *
+ * A program skips the sections that it does not know, so what is new is a new section. The version
+ * grows only where the meaning of a known one changes. */
+#include "output/output.h"
+#include "kept/columns.h"
+#include "base/protobuf.h"
+
+#include <string.h>
+
+static void put_section(struct sink *sink, unsigned number, struct protobuf *contents)
+{
+    struct protobuf head = {0};
+    protobuf_varint(&head, number);
+    protobuf_varint(&head, contents->length);
+    int err = contents->error ? contents->error : head.error;
+    if (err && !sink->error)
+        sink->error = err;
+    sink_write(sink, head.bytes, head.length);
+    sink_write(sink, contents->bytes, contents->length);
+    contents->length = 0;
+    protobuf_free(&head);
+}
+
+static void put_strings(struct sink *sink, const struct strings *strings, struct protobuf *contents)
+{
+    for (size_t i = 0; i < strings->count; i++) {
+        const char *text = strings->items[i];
+        protobuf_varint(contents, strlen(text));
+        protobuf_append(contents, text, strlen(text));
+    }
+    put_section(sink, COLUMN_STRINGS, contents);
+}
+
+void output_raw(const struct fgprof_profile *profile, const struct profile_view *view,
+                struct sink *sink)
+{
+    (void)view;
+    static const unsigned char begin[] = {
+        'f', 'g', 'p', 'r', 'o', 'f', '-', 'c', FGPROF_RECORDING_VERSION, 0, 0, 0};
+    struct protobuf contents = {0};
+    sink_write(sink, begin, sizeof begin);
+    put_strings(sink, &profile->strings, &contents);
+    for (size_t i = 0; i < profile_column_count() && !sink->error; i++) {
+        const struct profile_column *column = profile_column(i);
+        size_t rows = profile_rows(profile, column->table);
+        for (size_t row = 0; row < rows; row++)
+            protobuf_varint(&contents, profile_cell(profile, column, row));
+        put_section(sink, column->number, &contents);
+    }
+    const char *command = profile_recorded_by(profile);
+    if (*command) {
+        protobuf_append(&contents, command, strlen(command));
+        put_section(sink, COLUMN_RECORDED_BY, &contents);
+    }
+    protobuf_free(&contents);
+}

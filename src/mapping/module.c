@@ -1,0 +1,276 @@
+#include "mapping/module.h"
+#include "mapping/mapped_file.h"
+#include "base/array.h"
+#include "elf/elf_file.h"
+#include "proc/maps.h"
+#include "proc/memory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <fnmatch.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#define VDSO_PATH "[vdso]"
+#define VDSO_MAX_BYTES (1u << 20)
+
+static int open_file_image(struct module *module, int proc_fd, pid_t tid,
+                           const struct maps_entry *entry)
+{
+    int fd = mapped_file_open(proc_fd, tid, entry);
+    if (fd < 0)
+        return fd;
+    int err = image_open_fd(&module->image, fd);
+    if (err)
+        close(fd);
+    return err;
+}
+
+/* The vdso is no file: it is in the process's memory, whole. */
+static int open_vdso_image(struct module *module, pid_t tid, const struct maps_entry *entry)
+{
+    uint64_t bytes = entry->end - entry->start;
+    if (bytes > VDSO_MAX_BYTES)
+        return -ENOEXEC;
+    unsigned char *memory = malloc(bytes);
+    if (!memory)
+        return -ENOMEM;
+    if (memory_read(tid, entry->start, memory, bytes) != bytes) {
+        free(memory);
+        return -EIO;
+    }
+    image_open_memory(&module->image, memory, bytes);
+    return 0;
+}
+
+void module_clear(struct module *module)
+{
+    image_close(&module->image);
+    functions_free(&module->functions);
+    stubs_free(&module->stubs);
+    free(module->segments);
+    free(module->debug_frame.memory);
+    free(module->path);
+    *module = (struct module){.image.fd = -1};
+}
+
+void module_free(struct module *module)
+{
+    if (module)
+        module_clear(module);
+    free(module);
+}
+
+/* By the name that its readers look for (perf's jitdump-specification.txt). */
+static bool is_jitdump(const char *path)
+{
+    return path && fnmatch("*/jit-*.dump", path, 0) == 0;
+}
+
+int module_compare(struct module *module, pid_t tid, uint64_t bias)
+{
+    unsigned char in_file[4096], in_memory[sizeof in_file];
+    size_t bytes = module->image.bytes < sizeof in_file ? module->image.bytes : sizeof in_file;
+    uint64_t address;
+    if (!module_address_of_offset(module, 0, &address) ||
+        !image_read(&module->image, 0, in_file, bytes))
+        return 0;
+    if (memory_read(tid, address + bias, in_memory, bytes) != bytes)
+        return -EFAULT;
+    return memcmp(in_file, in_memory, bytes) == 0 ? 0 : -ESTALE;
+}
+
+/* Whether the file was written to after it was mapped. In an overlay that makes a copy of it, with
+ * the same path and inode, and what is mapped stays as it was (the kernel's
+ * Documentation/filesystems/overlayfs.rst, "Non-standard behavior"). */
+static bool is_other_copy(struct module *module, pid_t tid, const struct maps_entry *entry)
+{
+    struct statfs status;
+    uint64_t address;
+    return module->image.fd >= 0 && fstatfs(module->image.fd, &status) == 0 &&
+           status.f_type == OVERLAYFS_SUPER_MAGIC &&
+           module_address_of_offset(module, entry->offset, &address) &&
+           module_compare(module, tid, entry->start - address) == -ESTALE;
+}
+
+static int module_open(int proc_fd, pid_t tid, const struct maps_entry *entry,
+                       struct module **ret_module)
+{
+    struct module *module = calloc(1, sizeof *module);
+    if (!module)
+        return -ENOMEM;
+    module->image.fd = -1;
+    module->dev_major = entry->dev_major;
+    module->dev_minor = entry->dev_minor;
+    module->inode = entry->inode;
+    module->path = strdup(entry->path);
+    int err = module->path ? 0 : -ENOMEM;
+    if (!err) {
+        err = entry->inode ? open_file_image(module, proc_fd, tid, entry)
+                           : open_vdso_image(module, tid, entry);
+    }
+    if (!err)
+        err = elf_file_read(module);
+    if (!err && is_other_copy(module, tid, entry))
+        err = -ESTALE;
+    if (err && !is_jitdump(module->path))
+        image_close(&module->image);
+    module->is_readable = !err;
+    module->error = err;
+    if (err == -ENOMEM) {
+        module_free(module);
+        return -ENOMEM;
+    }
+    *ret_module = module;
+    return 0;
+}
+
+static bool is_same(const struct module *module, const struct maps_entry *entry)
+{
+    return module->inode == entry->inode && module->dev_major == entry->dev_major &&
+           module->dev_minor == entry->dev_minor && strcmp(module->path, entry->path) == 0;
+}
+
+/* The root directory of the process, + 1, kept open for when its module is named, which may be
+ * after its end; 0 where it is ours, or can't be had. */
+static int keep_root(struct modules *modules, int proc_fd, pid_t tid)
+{
+    char path[40];
+    struct stat ours, status;
+    snprintf(path, sizeof path, "task/%d/root", tid);
+    if (stat("/", &ours) || fstatat(proc_fd, path, &status, 0) ||
+        (status.st_dev == ours.st_dev && status.st_ino == ours.st_ino))
+        return 0;
+    for (size_t i = 0; i < modules->root_count; i++) {
+        if (modules->roots[i].device == status.st_dev && modules->roots[i].inode == status.st_ino)
+            return modules->roots[i].fd + 1;
+    }
+    if (array_reserve((void **)&modules->roots, &modules->root_capacity, modules->root_count + 1,
+                      sizeof *modules->roots))
+        return 0;
+    int fd = openat(proc_fd, path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (fd >= 0)
+        modules->roots[modules->root_count++] = (struct root){status.st_dev, status.st_ino, fd};
+    return fd + 1;
+}
+
+int modules_get(struct modules *modules, int proc_fd, pid_t tid, const struct maps_entry *entry,
+                struct module **ret_module)
+{
+    *ret_module = NULL;
+    if (!entry->inode && strcmp(entry->path, VDSO_PATH) != 0)
+        return 0;
+    for (size_t i = 0; i < modules->count; i++) {
+        if (is_same(modules->items[i], entry)) {
+            *ret_module = modules->items[i];
+            return 0;
+        }
+    }
+    if (array_reserve((void **)&modules->items, &modules->capacity, modules->count + 1,
+                      sizeof *modules->items))
+        return -ENOMEM;
+    int err = module_open(proc_fd, tid, entry, ret_module);
+    if (!err) {
+        (*ret_module)->number = (uint32_t)modules->count;
+        (*ret_module)->root_fd_plus_1 = keep_root(modules, proc_fd, tid);
+        modules->items[modules->count++] = *ret_module;
+    }
+    return err;
+}
+
+void modules_free(struct modules *modules)
+{
+    for (size_t i = 0; i < modules->count; i++)
+        module_free(modules->items[i]);
+    for (size_t i = 0; i < modules->root_count; i++)
+        close(modules->roots[i].fd);
+    free(modules->roots);
+    free(modules->items);
+    *modules = (struct modules){0};
+}
+
+/* Only what does not change after module_open is read of `module`. */
+static int open_twin_image(const struct module *module, struct image *image)
+{
+    if (module->image.fd < 0) {
+        unsigned char *memory = malloc(module->image.bytes);
+        if (!memory)
+            return -ENOMEM;
+        memcpy(memory, module->image.memory, module->image.bytes);
+        image_open_memory(image, memory, module->image.bytes);
+        return 0;
+    }
+    int fd = fcntl(module->image.fd, F_DUPFD_CLOEXEC, 0);
+    if (fd < 0)
+        return -errno;
+    int err = image_open_fd(image, fd);
+    if (err)
+        close(fd);
+    return err;
+}
+
+int module_twin(const struct module *module, struct module **ret_twin)
+{
+    struct module *twin = calloc(1, sizeof *twin);
+    if (!twin)
+        return -ENOMEM;
+    twin->image.fd = -1;
+    twin->number = module->number;
+    twin->root_fd_plus_1 = module->root_fd_plus_1; /* not owned */
+    twin->path = strdup(module->path);
+    twin->is_readable = module->is_readable;
+    twin->error = module->error;
+    int err = twin->path ? 0 : -ENOMEM;
+    if (!err && module->is_readable)
+        err = open_twin_image(module, &twin->image);
+    if (!err && module->is_readable && elf_file_read(twin) == -ENOMEM)
+        err = -ENOMEM;
+    if (err) {
+        module_free(twin);
+        return err;
+    }
+    *ret_twin = twin;
+    return 0;
+}
+
+/* What the loader maps begins at a page, the segment wherever the linker put it: lld packs them, so
+ * that a mapping of code can begin with the end of another segment. */
+#define PAGE_MASK (~(uint64_t)4095)
+
+bool module_address_of_offset(const struct module *module, uint64_t offset, uint64_t *ret_address)
+{
+    /* Where two segments share a page, the one with code is meant. */
+    const struct segment *found = NULL;
+    for (size_t i = 0; i < module->segment_count; i++) {
+        const struct segment *segment = &module->segments[i];
+        bool holds = offset >= (segment->offset & PAGE_MASK) &&
+                     offset < segment->offset + segment->file_bytes;
+        if (holds && (!found || (segment->executable && !found->executable)))
+            found = segment;
+    }
+    if (!found)
+        return false;
+    *ret_address = offset - found->offset + found->address;
+    return true;
+}
+
+Elf *module_open_elf(struct module *module)
+{
+    return bounded_elf_open(module->image.fd, module->image.memory, module->image.bytes);
+}
+
+bool module_read(struct module *module, uint64_t address, void *buffer, size_t bytes)
+{
+    for (size_t i = 0; i < module->segment_count; i++) {
+        const struct segment *segment = &module->segments[i];
+        uint64_t at = address - segment->address;
+        if (at < segment->file_bytes && bytes <= segment->file_bytes - at)
+            return image_read(&module->image, segment->offset + at, buffer, bytes);
+    }
+    return false;
+}

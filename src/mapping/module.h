@@ -1,0 +1,121 @@
+/* A file that processes have mapped and run code from: opened at first sight and kept open, so that
+ * it keeps its names when it is deleted, replaced, or its process is gone. */
+#ifndef FGPROF_MAPPING_MODULE_H
+#define FGPROF_MAPPING_MODULE_H
+
+#include "elf/bounded_elf.h"
+#include "elf/functions.h"
+#include "elf/image.h"
+#include "elf/stubs.h"
+
+#include <sys/types.h>
+
+struct maps_entry;
+
+struct segment { /* a PT_LOAD of the file */
+    uint64_t offset, file_bytes;
+    uint64_t address, memory_bytes;
+    bool executable;
+};
+
+/* The binary search table of .eh_frame_hdr, in the module's own addresses. */
+struct unwind_table {
+    uint64_t header_address; /* what the table's offsets are relative to; 0: there is none */
+    uint64_t entries_address;
+    uint64_t entry_count;
+};
+
+/* A section of call frame information, for what has no such table. */
+struct cfi_section {
+    uint64_t address;      /* of .eh_frame: the module's own */
+    uint64_t offset;       /* in the file */
+    uint64_t bytes;        /* 0: there is none */
+    unsigned char *memory; /* where it is compressed in the file, its contents, owned; else NULL */
+};
+
+struct module_part {
+    uint64_t address; /* the module's own */
+    uint64_t bytes;   /* 0: there is none */
+};
+
+/* What tells whether a file has Go code, and where its function table may be (see pclntab.h). */
+struct go_traces {
+    struct module_part pclntab; /* the section */
+    bool is_go;                 /* it has sections that Go's linker makes */
+    bool has_sections;          /* of any kind: else nothing can be said */
+};
+
+struct module {
+    uint32_t number; /* in struct modules */
+    unsigned dev_major, dev_minor;
+    uint64_t inode;
+    char *path;         /* as the process sees it */
+    int root_fd_plus_1; /* the root directory of a process that is not ours, as in a container; 0:
+                           it is ours */
+    bool is_readable;   /* false: there was no file to open, or it is not ELF; image is empty then,
+                           unless it is a jitdump */
+    int error;          /* why not: -ENOEXEC, what mapped_file_open gives, or another; else 0 */
+    struct image image;
+    struct segment *segments;
+    size_t segment_count;
+    uint64_t entry_address; /* where a process that runs it begins */
+    struct unwind_table unwind_table;
+    struct cfi_section eh_frame; /* looked for only where there is no unwind_table */
+    struct cfi_section debug_frame;
+    struct functions functions; /* see functions_find */
+    struct stubs stubs;         /* see stubs_find */
+    struct module_part dynamic; /* PT_DYNAMIC */
+    struct go_traces go;
+    unsigned char build_id[BUILD_ID_BYTES_MAX];
+    size_t build_id_bytes; /* 0: it has none */
+};
+
+struct root {
+    dev_t device;
+    ino_t inode;
+    int fd;
+};
+
+struct modules {
+    struct root *roots; /* other than ours */
+    size_t root_count, root_capacity;
+    struct module **items;
+    size_t count, capacity;
+};
+
+/* Returns in *ret_module the module of the mapping `entry` of thread `tid` of the process whose
+ * /proc directory is `proc_fd`, opening it at first sight. A file that can't be opened or read is a
+ * module that is not readable. Returns 0 or -ENOMEM. */
+int modules_get(struct modules *modules, int proc_fd, pid_t tid, const struct maps_entry *entry,
+                struct module **ret_module);
+
+void modules_free(struct modules *modules);
+
+/* Opens the module's file once more, apart from it, for a thread of its own: nothing that is read
+ * of the one touches the other. May be called while another thread uses `module`. For module_free.
+ * Returns 0 or a negative errno. */
+int module_twin(const struct module *module, struct module **ret_twin);
+void module_free(struct module *module);
+
+/* Turns a file offset into the module's own address, as its symbols have it. The segment is found
+ * by offset: there may be several (lld and mold make them), and the first need not start at 0.
+ * Returns false where no segment holds it. */
+bool module_address_of_offset(const struct module *module, uint64_t offset, uint64_t *ret_address);
+
+/* Compares the file's first page, which of an ELF file has its header, and mostly its build id,
+ * with what thread `tid` has at its place; `bias` is what is added to the module's own addresses.
+ * Returns 0 where they are equal, or no such page is mapped; -ESTALE, or -EFAULT where it can't be
+ * read there. */
+int module_compare(struct module *module, pid_t tid, uint64_t bias);
+
+/* Frees all that a module holds. */
+void module_clear(struct module *module);
+
+/* Opens the module's file for libelf, for elf_end. NULL where it is no ELF file. */
+Elf *module_open_elf(struct module *module);
+
+/* Reads bytes at one of the module's own addresses. Returns false where they are not in the file.
+ */
+bool module_read(struct module *module, uint64_t address, void *buffer, size_t bytes);
+
+#endif

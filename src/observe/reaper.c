@@ -1,0 +1,178 @@
+#include "observe/reaper.h"
+#include "base/array.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+
+/* How long an exec is held up at the most, once several threads are held. */
+#define PERIOD_NS 1000000
+
+struct held {
+    pid_t tid;
+    bool is_abandoned; /* nobody else waits for it */
+};
+
+struct reaper {
+    pthread_t thread;
+    pthread_mutex_t lock; /* for what follows */
+    pthread_cond_t changed;
+    bool must_end;
+    bool is_watching; /* threads are held: it looks at them from time to time */
+    struct held *items;
+    size_t count, capacity;
+};
+
+/* Takes in the end of a thread, if that has come. Returns false where it is not traced by us any
+ * more. A tracee's stop is reported by every wait, whatever kind it asks for (wait_task_stopped in
+ * the kernel's exit.c), and may be taken by the sampling thread alone: so this looks before it
+ * takes. */
+static bool reap(pid_t tid)
+{
+    siginfo_t info = {0};
+    if (waitid(P_PID, (id_t)tid, &info, WEXITED | WNOHANG | WNOWAIT | __WALL))
+        return false;
+    if (info.si_pid &&
+        (info.si_code == CLD_EXITED || info.si_code == CLD_KILLED || info.si_code == CLD_DUMPED))
+        return waitid(P_PID, (id_t)tid, &info, WEXITED | WNOHANG | __WALL) != 0;
+    return true;
+}
+
+static void reap_all(struct reaper *reaper)
+{
+    for (size_t i = reaper->count; i-- > 0;) {
+        struct held *held = &reaper->items[i];
+        if (!reap(held->tid) && held->is_abandoned)
+            *held = reaper->items[--reaper->count];
+    }
+}
+
+static void *reaper_main(void *context)
+{
+    struct reaper *reaper = context;
+    prctl(PR_SET_NAME, "fgprof-reaper");
+    pthread_mutex_lock(&reaper->lock);
+    while (!reaper->must_end) {
+        struct timespec until;
+        if (!reaper->is_watching) {
+            pthread_cond_wait(&reaper->changed, &reaper->lock);
+            continue;
+        }
+        clock_gettime(CLOCK_MONOTONIC, &until);
+        until.tv_nsec += PERIOD_NS;
+        until.tv_sec += until.tv_nsec / 1000000000;
+        until.tv_nsec %= 1000000000;
+        pthread_cond_timedwait(&reaper->changed, &reaper->lock, &until);
+        reap_all(reaper);
+        reaper->is_watching = reaper->count > 0;
+    }
+    pthread_mutex_unlock(&reaper->lock);
+    return NULL;
+}
+
+int reaper_new(struct reaper **ret_reaper)
+{
+    struct reaper *reaper = calloc(1, sizeof *reaper);
+    sigset_t all, before;
+    pthread_condattr_t attributes;
+    if (!reaper)
+        return -ENOMEM;
+    pthread_mutex_init(&reaper->lock, NULL);
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&reaper->changed, &attributes);
+    pthread_condattr_destroy(&attributes);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int err = pthread_create(&reaper->thread, NULL, reaper_main, reaper);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (err) {
+        free(reaper);
+        return -err;
+    }
+    *ret_reaper = reaper;
+    return 0;
+}
+
+void reaper_free(struct reaper *reaper)
+{
+    if (!reaper)
+        return;
+    pthread_mutex_lock(&reaper->lock);
+    reaper->must_end = true;
+    pthread_cond_signal(&reaper->changed);
+    pthread_mutex_unlock(&reaper->lock);
+    pthread_join(reaper->thread, NULL);
+    pthread_cond_destroy(&reaper->changed);
+    pthread_mutex_destroy(&reaper->lock);
+    free(reaper->items);
+    free(reaper);
+}
+
+static void watch(struct reaper *reaper)
+{
+    if (reaper->is_watching)
+        return;
+    reaper->is_watching = true;
+    pthread_cond_signal(&reaper->changed);
+}
+
+int reaper_hold(struct reaper *reaper, pid_t tid)
+{
+    pthread_mutex_lock(&reaper->lock);
+    int err = array_reserve((void **)&reaper->items, &reaper->capacity, reaper->count + 1,
+                            sizeof *reaper->items);
+    if (!err)
+        reaper->items[reaper->count++] = (struct held){.tid = tid};
+    pthread_mutex_unlock(&reaper->lock);
+    return err;
+}
+
+void reaper_watch(struct reaper *reaper)
+{
+    pthread_mutex_lock(&reaper->lock);
+    if (reaper->count)
+        watch(reaper);
+    pthread_mutex_unlock(&reaper->lock);
+}
+
+static struct held *find(const struct reaper *reaper, pid_t tid)
+{
+    for (size_t i = 0; i < reaper->count; i++) {
+        if (reaper->items[i].tid == tid)
+            return &reaper->items[i];
+    }
+    return NULL;
+}
+
+void reaper_drop(struct reaper *reaper, pid_t tid)
+{
+    pthread_mutex_lock(&reaper->lock);
+    struct held *held = find(reaper, tid);
+    if (held)
+        *held = reaper->items[--reaper->count];
+    pthread_mutex_unlock(&reaper->lock);
+}
+
+void reaper_abandon(struct reaper *reaper, pid_t tid)
+{
+    pthread_mutex_lock(&reaper->lock);
+    struct held *held = find(reaper, tid);
+    if (held) {
+        held->is_abandoned = true;
+        watch(reaper);
+    }
+    pthread_mutex_unlock(&reaper->lock);
+}
+
+void reaper_forget_all(struct reaper *reaper)
+{
+    pthread_mutex_lock(&reaper->lock);
+    reaper->count = 0;
+    pthread_mutex_unlock(&reaper->lock);
+}

@@ -1,0 +1,76 @@
+/* The registers that unwinding needs, and what each architecture calls them. The build compiles one
+ * of x86_64/registers.c and aarch64/registers.c. */
+#ifndef FGPROF_OBSERVE_REGISTERS_H
+#define FGPROF_OBSERVE_REGISTERS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* By DWARF number, which libunwind's numbers equal on both architectures; pc last. */
+#define REGISTERS_MAX 33
+
+struct registers {
+    uint64_t values[REGISTERS_MAX];
+    uint64_t known; /* bit n: register n was captured */
+    /* Of a stopped thread: */
+    long interrupted_call; /* the system call that it slept in, or was about to; -1: none */
+    bool may_hide_stop;    /* see registers_hide_stop */
+    bool is_new_thread;    /* it has not run since clone(2) made it: it is where its maker was */
+    /* Of one that is blocked in a call, as they were given to it: */
+    uint64_t call_arguments[6];
+};
+
+struct architecture {
+    const char *name;
+    unsigned register_count;
+    /* DWARF numbers; base_pointer: a register that functions keep for their callers, and that code
+     * has its frame's address in where it keeps the frame pointer as it was. */
+    unsigned sp, pc, frame_pointer, base_pointer;
+};
+
+extern const struct architecture architecture;
+
+/* Those of a thread that is blocked in a system call: stack pointer, program counter, and the
+ * registers that hold the call's six arguments. */
+void registers_set_blocked(struct registers *registers, const uint64_t arguments[6], uint64_t sp,
+                           uint64_t pc);
+
+/* Reads the registers of a thread that is stopped by ptrace. Returns 0, -ESRCH, or
+ * -ENOTSUP where it runs 32-bit code. */
+int registers_read_stopped(pid_t tid, struct registers *ret_registers);
+
+/* Undoes what our stop may have done to a system call. A thread that was running when it was asked
+ * to stop, and had just gone to sleep in a call when it did, has that call interrupted: some calls
+ * then fail with EINTR, though no signal came. Has the kernel restart such a call instead, as it
+ * would where a signal without a handler had come; a signal with one still interrupts it.
+ * `registers` are as read at the stop. */
+void registers_hide_stop(pid_t tid, const struct registers *registers);
+
+/* Whether a stop of a thread that sleeps in this system call is not noticed by the program: the
+ * kernel restarts the call, with what is left of its time. False where that is not certain. */
+bool registers_call_survives_stop(long syscall_number);
+
+static inline uint64_t registers_pc(const struct registers *registers)
+{
+    return registers->values[architecture.pc];
+}
+
+static inline uint64_t registers_sp(const struct registers *registers)
+{
+    return registers->values[architecture.sp];
+}
+
+static inline void registers_set(struct registers *registers, unsigned number, uint64_t value)
+{
+    registers->values[number] = value;
+    registers->known |= 1ull << number;
+}
+
+static inline bool registers_has(const struct registers *registers, unsigned number)
+{
+    return number < REGISTERS_MAX && (registers->known >> number & 1);
+}
+
+#endif

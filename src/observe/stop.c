@@ -1,0 +1,104 @@
+#include "observe/stop.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <time.h>
+
+static uint64_t read_clock(clockid_t clock)
+{
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+uint64_t monotonic_ns(void)
+{
+    return read_clock(CLOCK_MONOTONIC);
+}
+
+uint64_t thread_cpu_ns(void)
+{
+    return read_clock(CLOCK_THREAD_CPUTIME_ID);
+}
+
+int stop_request(pid_t process_id, pid_t tid, struct stop *ret_stop)
+{
+    if (ptrace(PTRACE_SEIZE, tid, NULL, NULL)) {
+        /* EPERM also means that it is exiting (ptrace_attach in the kernel's ptrace.c); EIO that it
+         * is a thread of ours. */
+        return errno == ESRCH ? -ESRCH : -EPERM;
+    }
+    *ret_stop = (struct stop){.tid = tid, .process_id = process_id};
+    return 0;
+}
+
+void stop_interrupt(struct stop *stop)
+{
+    stop->running_ns = monotonic_ns();
+    /* Fails only for one that has just died: its end is then seen by stop_poll. */
+    ptrace(PTRACE_INTERRUPT, stop->tid, NULL, NULL);
+}
+
+/* Takes in what waitpid said of it. */
+static int note_status(struct stop *stop, int status)
+{
+    if (!WIFSTOPPED(status)) {
+        stop->exited = true;
+        stop->exit_status = status;
+        return -ESRCH;
+    }
+    /* PTRACE_EVENT_STOP is ours or a group stop; without an event it is a signal on its way to the
+     * thread, which it must still get (ptrace(2), "Signal-delivery-stop"). */
+    if (status >> 16 == 0)
+        stop->pass_signal = WSTOPSIG(status);
+    else
+        stop->is_group_stop = WSTOPSIG(status) != SIGTRAP;
+    return 0;
+}
+
+/* Asking again is harmless, and fails for a thread that is not ours: a leader that another thread's
+ * exec replaced is a child of ours under `run`, so waitpid alone can't tell. */
+static bool is_traced_by_us(pid_t tid)
+{
+    return ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) == 0;
+}
+
+int stop_poll(struct stop *stop)
+{
+    for (;;) {
+        int status;
+        uint64_t now_ns = monotonic_ns();
+        pid_t got = waitpid(stop->tid, &status, __WALL | WNOHANG);
+        if (got == stop->tid)
+            return note_status(stop, status);
+        if (got == 0) {
+            stop->running_ns = now_ns;
+            return stop->tid != stop->process_id || is_traced_by_us(stop->tid) ? -EAGAIN : -ESRCH;
+        }
+        if (errno == EINTR)
+            continue;
+        if (errno != ECHILD || stop->tid == stop->process_id || !stop->may_become_leader)
+            return -ESRCH;
+        /* A thread that executes a program takes on the process's id (execve(2)), still ours and
+         * still asked to stop. */
+        stop->tid = stop->process_id;
+    }
+}
+
+void stop_release(struct stop *stop)
+{
+    stop->is_dying =
+        ptrace(PTRACE_DETACH, stop->tid, NULL, (void *)(intptr_t)stop->pass_signal) != 0;
+    stop->released_ns = monotonic_ns();
+}
+
+bool stop_end(struct stop *stop)
+{
+    int status;
+    pid_t got = waitpid(stop->tid, &status, __WALL | WNOHANG);
+    if (got == stop->tid)
+        note_status(stop, status);
+    return got != 0;
+}

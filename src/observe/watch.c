@@ -1,0 +1,83 @@
+#include "observe/watch.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define STATUS_BYTES 8192 /* what is looked for stands at its end */
+
+ssize_t watch_read(const struct watch_place *place, struct thread_file *file, const char *name,
+                   char *buffer, size_t buffer_bytes)
+{
+    return thread_file_read(file, place->proc_fd, place->tid, name, place->keep_fds_below, buffer,
+                            buffer_bytes);
+}
+
+/* A thread that is gone has no files, and those that were open say so. */
+static int error_of(ssize_t length)
+{
+    return length == 0 || length == -ENOENT ? -ESRCH : (int)length;
+}
+
+int watch_read_activity(const struct watch_place *place, struct watch *watch,
+                        struct activity *ret_activity)
+{
+    char line[128], status[STATUS_BYTES];
+    if (watch_read(place, &watch->schedstat, "schedstat", line, sizeof line) > 0 &&
+        activity_parse(line, ret_activity))
+        return 0;
+    ssize_t length = watch_read(place, &watch->status, "status", status, sizeof status);
+    if (length <= 0)
+        return error_of(length);
+    return activity_parse_status(status, ret_activity) ? 0 : -EIO;
+}
+
+int watch_read_blocked(const struct watch_place *place, struct watch *watch,
+                       struct registers *ret_registers, long *ret_syscall_number)
+{
+    static const char running[] = "running";
+    struct watch_place once = *place;
+    char line[256];
+    if (!watch->was_read)
+        once.keep_fds_below = 0;
+    ssize_t length = watch_read(&once, &watch->syscall, "syscall", line, sizeof line);
+    if (length <= 0)
+        return error_of(length);
+    if (watch_parse_syscall(line, ret_registers, ret_syscall_number))
+        return 0;
+    return strncmp(line, running, sizeof running - 1) == 0 ? -EAGAIN : -EIO;
+}
+
+bool watch_parse_syscall(const char *line, struct registers *ret_registers,
+                         long *ret_syscall_number)
+{
+    uint64_t arguments[6] = {0}, sp, pc;
+    if (sscanf(line, "-1 %" SCNx64 " %" SCNx64, &sp, &pc) == 2) {
+        registers_set_blocked(ret_registers, arguments, sp, pc);
+        /* Outside a call the other registers are anything. */
+        ret_registers->known = 1ull << architecture.sp | 1ull << architecture.pc;
+        *ret_syscall_number = -1;
+        return true;
+    }
+    long number;
+    int fields = sscanf(line,
+                        "%ld %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64
+                        " %" SCNx64 " %" SCNx64,
+                        &number, &arguments[0], &arguments[1], &arguments[2], &arguments[3],
+                        &arguments[4], &arguments[5], &sp, &pc);
+    if (fields != 9 || number < 0)
+        return false;
+    registers_set_blocked(ret_registers, arguments, sp, pc);
+    *ret_syscall_number = number;
+    return true;
+}
+
+void watch_close(struct watch *watch)
+{
+    thread_file_close(&watch->schedstat);
+    thread_file_close(&watch->syscall);
+    thread_file_close(&watch->stat);
+    thread_file_close(&watch->status);
+    *watch = (struct watch){0};
+}

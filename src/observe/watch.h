@@ -1,0 +1,52 @@
+/* The files of /proc that tell of one thread, kept open from tick to tick, and what the last look
+ * at them said. */
+#ifndef FGPROF_OBSERVE_WATCH_H
+#define FGPROF_OBSERVE_WATCH_H
+
+#include "observe/registers.h"
+#include "proc/activity.h"
+#include "proc/thread_file.h"
+
+/* Zeroed at first. */
+struct watch {
+    struct thread_file schedstat;
+    struct thread_file syscall, stat; /* from the second snapshot of it on: one that never moves is
+                                         read once, which is not worth a descriptor */
+    struct thread_file status;        /* only where schedstat does not count */
+    bool is_asleep;                   /* the last snapshot was of it sleeping, with this count: */
+    uint64_t switches;
+    bool was_read; /* its syscall was read before */
+};
+
+/* Whose files they are. */
+struct watch_place {
+    int proc_fd; /* /proc/PID of the process */
+    pid_t tid;
+    int keep_fds_below; /* see thread_file_read */
+};
+
+/* Reads one of them. */
+ssize_t watch_read(const struct watch_place *place, struct thread_file *file, const char *name,
+                   char *buffer, size_t buffer_bytes);
+
+/* By schedstat, or, where the kernel does not count there, by status. Returns 0, -ESRCH where the
+ * thread is gone, or another negative errno: nothing is known of it then. */
+int watch_read_activity(const struct watch_place *place, struct watch *watch,
+                        struct activity *ret_activity);
+
+/* Reads where the thread is blocked. Returns 0, -EAGAIN where it is not: on a CPU, or waiting for
+ * one (task_current_syscall in the kernel's lib/syscall.c); -ESRCH where it is gone, or another
+ * negative errno: nothing is known of it then. */
+int watch_read_blocked(const struct watch_place *place, struct watch *watch,
+                       struct registers *ret_registers, long *ret_syscall_number);
+
+/* Parses a line of /proc/PID/task/TID/syscall of a blocked thread, as
+ *   232 0x5 0x7ffd8c4c2d60 0x80 0xffffffff 0x0 0x8 0x7ffd8c4c2d30 0x7f6c0e5a1dd6
+ * the number, six arguments, stack pointer and program counter, or "-1 SP PC" for one blocked
+ * outside a call. Returns false for "running" and anything else. */
+bool watch_parse_syscall(const char *line, struct registers *ret_registers,
+                         long *ret_syscall_number);
+
+void watch_close(struct watch *watch);
+
+#endif

@@ -1,0 +1,148 @@
+/* x86-64: DWARF numbers from the System V psABI, AMD64 supplement, figure 3.36. */
+#include "observe/registers.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/user.h>
+
+const struct architecture architecture = {
+    .name = "x86_64",
+    .register_count = 17,
+    .sp = 7,
+    .pc = 16,
+    .frame_pointer = 6,
+    .base_pointer = 3,
+};
+
+/* syscall(2): rdi, rsi, rdx, r10, r8, r9. vfork of glibc, for one, has its return address there. */
+void registers_set_blocked(struct registers *registers, const uint64_t arguments[6], uint64_t sp,
+                           uint64_t pc)
+{
+    static const unsigned numbers[6] = {5, 4, 1, 10, 8, 9};
+    *registers = (struct registers){.known = 1u << 7 | 1u << 16};
+    registers->values[7] = sp;
+    registers->values[16] = pc;
+    for (unsigned i = 0; i < 6; i++) {
+        registers->values[numbers[i]] = arguments[i];
+        registers->known |= 1u << numbers[i];
+    }
+    memcpy(registers->call_arguments, arguments, sizeof registers->call_arguments);
+}
+
+/* Of the kernel's include/linux/errno.h, not seen by programs: what a call gives that is
+ * interrupted while it sleeps, so that it is begun again. NOHAND: unless a handler runs. */
+#define KERNEL_ERESTARTSYS 512
+#define KERNEL_ERESTARTNOINTR 513
+#define KERNEL_ERESTARTNOHAND 514
+#define KERNEL_ERESTART_RESTARTBLOCK 516
+
+static bool is_interrupted(const struct user_regs_struct *user)
+{
+    if ((long long)user->orig_rax < 0)
+        return false;
+    switch (-(long long)user->rax) {
+    case EINTR:
+    case KERNEL_ERESTARTSYS:
+    case KERNEL_ERESTARTNOINTR:
+    case KERNEL_ERESTARTNOHAND:
+    case KERNEL_ERESTART_RESTARTBLOCK:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* Calls that fail with EINTR before they have done anything, so that they can be begun again
+ * (signal(7), "Interruption of system calls and library functions by stop signals"). */
+static bool can_begin_again(unsigned long long number)
+{
+    switch (number) {
+    case SYS_epoll_wait:
+    case SYS_epoll_pwait:
+    case SYS_epoll_pwait2:
+    case SYS_semop:
+    case SYS_semtimedop:
+    case SYS_io_getevents:
+    case SYS_io_pgetevents:
+    case SYS_io_uring_enter:
+    case SYS_rt_sigtimedwait:
+    case SYS_msgrcv:
+    case SYS_msgsnd:
+    case SYS_read:
+    case SYS_write:
+    case SYS_recvfrom:
+    case SYS_readv:
+    case SYS_writev:
+    case SYS_recvmsg:
+    case SYS_recvmmsg:
+    case SYS_sendmmsg:
+    case SYS_sendto:
+    case SYS_sendmsg:
+    case SYS_accept:
+    case SYS_accept4:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* The kernel's copy_thread has the new thread return 0 from its maker's call. */
+static bool is_new_thread(const struct user_regs_struct *user)
+{
+    return user->rax == 0 && (user->orig_rax == SYS_clone || user->orig_rax == SYS_clone3);
+}
+
+int registers_read_stopped(pid_t tid, struct registers *ret_registers)
+{
+    struct user_regs_struct user;
+    struct iovec whole = {&user, sizeof user};
+    if (ptrace(PTRACE_GETREGSET, tid, (void *)NT_PRSTATUS, &whole))
+        return -ESRCH;
+    if (whole.iov_len != sizeof user)
+        return -ENOTSUP; /* a 32-bit program's */
+    *ret_registers = (struct registers){
+        .values = {user.rax, user.rdx, user.rcx, user.rbx, user.rsi, user.rdi, user.rbp, user.rsp,
+                   user.r8, user.r9, user.r10, user.r11, user.r12, user.r13, user.r14, user.r15,
+                   user.rip},
+        .known = (1u << 17) - 1,
+        .interrupted_call = is_interrupted(&user) ? (long)user.orig_rax : -1,
+        .may_hide_stop = is_interrupted(&user) && (long long)user.rax == -EINTR &&
+                         can_begin_again(user.orig_rax),
+        .is_new_thread = is_new_thread(&user),
+    };
+    return 0;
+}
+
+void registers_hide_stop(pid_t tid, const struct registers *registers)
+{
+    struct user_regs_struct user;
+    struct iovec whole = {&user, sizeof user};
+    if (!registers->may_hide_stop || ptrace(PTRACE_GETREGSET, tid, (void *)NT_PRSTATUS, &whole))
+        return;
+    user.rax = (unsigned long long)-KERNEL_ERESTARTNOHAND;
+    ptrace(PTRACE_SETREGSET, tid, (void *)NT_PRSTATUS, &whole);
+}
+
+/* Seen to restart cleanly under a stop without a signal; signal(7) says which calls do not. */
+bool registers_call_survives_stop(long syscall_number)
+{
+    switch (syscall_number) {
+    case SYS_poll:
+    case SYS_ppoll:
+    case SYS_select:
+    case SYS_pselect6:
+    case SYS_futex:
+    case SYS_nanosleep:
+    case SYS_clock_nanosleep:
+    case SYS_wait4:
+    case SYS_waitid:
+    case SYS_restart_syscall:
+        return true;
+    default:
+        return false;
+    }
+}

@@ -1,0 +1,26 @@
+/* The writers of a dump. Errors are in the sink. */
+#ifndef FGPROF_OUTPUT_DUMP_DUMP_H
+#define FGPROF_OUTPUT_DUMP_DUMP_H
+
+#include "output/text_buffer.h"
+#include "base/sink.h"
+#include "profile/dump.h"
+
+void output_dump_text(const struct fgprof_dump *dump, struct sink *sink);
+void output_dump_grouped(const struct fgprof_dump *dump, struct sink *sink);
+void output_dump_json(const struct fgprof_dump *dump, struct sink *sink);
+
+/* The thread's name; "" where it is not known. As the target has it. */
+const char *dump_thread_name(const struct fgprof_dump *dump, const struct dump_thread *thread);
+
+/* "mutex", "read-write lock" ... Static. */
+const char *dump_lock_name(enum lock_kind kind);
+
+/* Appends what the thread does, as "running" or "futex 0x7f01a0, mutex, owner 1235 \"name\"". */
+void dump_append_state(struct text_buffer *buffer, const struct fgprof_dump *dump,
+                       const struct dump_thread *thread);
+
+/* Writes a paragraph for each deadlock. */
+void dump_put_deadlocks(struct sink *sink, const struct fgprof_dump *dump, const char *prefix);
+
+#endif

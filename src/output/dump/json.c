@@ -1,0 +1,176 @@
+/* A dump as JSON (RFC 8259). Addresses are strings, "0x7f00": a double can't hold all of them. */
+#include "output/dump/dump.h"
+#include "output/json.h"
+#include "output/state.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+static void append_string(struct text_buffer *buffer, const char *key, const char *value)
+{
+    text_append(buffer, ",\"");
+    text_append(buffer, key);
+    text_append(buffer, "\":");
+    json_append_string(buffer, value);
+}
+
+static void append_number(struct text_buffer *buffer, const char *key, uint64_t value)
+{
+    char text[64];
+    snprintf(text, sizeof text, ",\"%s\":%" PRIu64, key, value);
+    text_append(buffer, text);
+}
+
+static void append_address(struct text_buffer *buffer, const char *key, uint64_t value)
+{
+    char text[64];
+    snprintf(text, sizeof text, ",\"%s\":\"0x%" PRIx64 "\"", key, value);
+    text_append(buffer, text);
+}
+
+static void append_frame(struct text_buffer *buffer, const struct fgprof_profile *profile,
+                         const struct profile_location *location, const struct profile_line *line)
+{
+    const struct strings *strings = &profile->strings;
+    size_t begin = buffer->length;
+    if (location->is_kernel)
+        text_append(buffer, ",\"kernel\":true");
+    else if (!location->is_note)
+        append_address(buffer, "address", location->address);
+    if (location->mapping != PROFILE_NO_MAPPING) {
+        const struct profile_mapping *mapping = &profile->mappings[location->mapping];
+        append_string(buffer, "module", strings_get(strings, mapping->path));
+        if (mapping->has_bias)
+            append_address(buffer, "module_address", location->address - mapping->bias);
+    }
+    if (line) {
+        const struct profile_function *function = &profile->functions[line->function];
+        append_string(buffer, location->is_note ? "note" : "function",
+                      strings_get(strings, function->name));
+        if (function->file)
+            append_string(buffer, "file", strings_get(strings, function->file));
+        if (line->line)
+            append_number(buffer, "line", line->line);
+        if (line->is_inlined)
+            text_append(buffer, ",\"inlined\":true");
+        else if (!location->is_note && !location->is_kernel)
+            append_number(buffer, "offset", location->function_offset);
+    }
+    if (!buffer->error && buffer->length > begin)
+        buffer->text[begin] = '{';
+    else
+        text_append(buffer, "{");
+    text_append(buffer, "}");
+}
+
+static void append_frames(struct text_buffer *buffer, const struct fgprof_profile *profile,
+                          const struct profile_stack *stack)
+{
+    const char *separator = "";
+    text_append(buffer, ",\"frames\":[");
+    for (size_t i = 0; i < stack->depth; i++) {
+        const struct profile_location *location =
+            &profile->locations[profile->stack_locations[stack->first_location + i]];
+        uint32_t lines = location->line_count;
+        for (uint32_t j = 0; j < (lines ? lines : 1); j++) {
+            text_append(buffer, separator);
+            append_frame(buffer, profile, location,
+                         lines ? &profile->lines[location->first_line + j] : NULL);
+            separator = ",";
+        }
+    }
+    text_append(buffer, "]");
+}
+
+static void append_futex(struct text_buffer *buffer, const struct fgprof_dump *dump,
+                         const struct dump_thread *thread)
+{
+    append_address(buffer, "futex", thread->facts->target.address);
+    if (thread->lock.kind)
+        append_string(buffer, "lock", dump_lock_name(thread->lock.kind));
+    if (thread->owner != DUMP_NOBODY)
+        append_number(buffer, "owner", (uint64_t)dump->threads[thread->owner].facts->tid);
+    if (thread->is_owner_gone)
+        append_number(buffer, "owner_gone", thread->lock.owner);
+    if (thread->lock.readers)
+        append_number(buffer, "readers", thread->lock.readers);
+    if (thread->facts->target.has_timeout)
+        text_append(buffer, ",\"timeout\":true");
+}
+
+static void append_wait(struct text_buffer *buffer, const struct fgprof_dump *dump,
+                        const struct dump_thread *thread)
+{
+    const struct wait_facts *facts = thread->facts;
+    if (facts->target.kind == CALL_FUTEX)
+        append_futex(buffer, dump, thread);
+    if (facts->has_fd && facts->fd >= 0)
+        append_number(buffer, "fd", (uint64_t)facts->fd);
+    if (facts->file)
+        append_string(buffer, "file", facts->file);
+    if (facts->target.kind == CALL_POLL)
+        append_number(buffer, "fds", facts->target.count);
+    if (facts->sleep_ns)
+        append_number(buffer, "sleep_ns", facts->sleep_ns);
+    if (facts->target.kind == CALL_PROCESS && facts->target.process > 0)
+        append_number(buffer, "process", (uint64_t)facts->target.process);
+}
+
+static void append_thread(struct text_buffer *buffer, const struct fgprof_dump *dump,
+                          const struct dump_thread *thread)
+{
+    const struct fgprof_profile *profile = dump->profile;
+    const struct profile_sample *sample = thread->sample;
+    char head[64];
+    snprintf(head, sizeof head, "{\"pid\":%d,\"tid\":%d", thread->facts->process_id,
+             thread->facts->tid);
+    text_append(buffer, head);
+    append_string(buffer, "name", dump_thread_name(dump, thread));
+    append_string(buffer, "state", state_name(sample->state));
+    if (sample->syscall_name)
+        append_string(buffer, "syscall", strings_get(&profile->strings, sample->syscall_name));
+    if (sample->wait_channel)
+        append_string(buffer, "wait_channel", strings_get(&profile->strings, sample->wait_channel));
+    append_wait(buffer, dump, thread);
+    if (thread->deadlock)
+        append_number(buffer, "deadlock", thread->deadlock);
+    append_frames(buffer, profile, &profile->stacks[sample->stack]);
+    text_append(buffer, "}");
+}
+
+/* Each as the ids of its threads, in the order in which they wait for each other. */
+static void put_deadlocks(struct sink *sink, const struct fgprof_dump *dump)
+{
+    sink_print(sink, "\"deadlocks\":[");
+    for (size_t number = 1; number <= dump->deadlock_count; number++) {
+        const struct dump_thread *first = dump->threads, *thread;
+        while (first->deadlock != number)
+            first++;
+        thread = first;
+        sink_print(sink, number > 1 ? ",[" : "[");
+        do {
+            sink_print(sink, "%s%d", thread == first ? "" : ",", thread->facts->tid);
+            thread = &dump->threads[thread->owner];
+        } while (thread != first);
+        sink_print(sink, "]");
+    }
+    sink_print(sink, "]");
+}
+
+void output_dump_json(const struct fgprof_dump *dump, struct sink *sink)
+{
+    sink_print(sink, "{\"threads\":[");
+    for (size_t i = 0; i < dump->thread_count && !sink->error; i++) {
+        struct text_buffer buffer = {0};
+        text_append(&buffer, i ? ",\n" : "\n");
+        append_thread(&buffer, dump, &dump->threads[i]);
+        if (buffer.error)
+            sink->error = buffer.error;
+        else
+            sink_write(sink, buffer.text, buffer.length);
+        text_free(&buffer);
+    }
+    sink_print(sink, "],\n");
+    put_deadlocks(sink, dump);
+    sink_print(sink, "}\n");
+}

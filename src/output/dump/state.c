@@ -1,0 +1,193 @@
+/* What a thread of a dump does, in words. */
+#include "output/dump/dump.h"
+#include "output/state.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char *const lock_names[LOCK_KIND_COUNT] = {
+    [LOCK_NOT_KNOWN] = "",
+    [LOCK_MUTEX] = "mutex",
+    [LOCK_RWLOCK] = "read-write lock",
+    [LOCK_CONDITION] = "condition variable",
+    [LOCK_SEMAPHORE] = "semaphore",
+    [LOCK_THREAD] = "end of a thread",
+};
+
+const char *dump_lock_name(enum lock_kind kind)
+{
+    return lock_names[kind];
+}
+
+const char *dump_thread_name(const struct fgprof_dump *dump, const struct dump_thread *thread)
+{
+    return strings_get(&dump->profile->strings, thread->sample->thread_name);
+}
+
+/* For short texts of our own. */
+static void append_format(struct text_buffer *buffer, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+static void append_format(struct text_buffer *buffer, const char *format, ...)
+{
+    char text[96];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    text_append(buffer, text);
+}
+
+static void append_thread(struct text_buffer *buffer, const struct fgprof_dump *dump,
+                          const struct dump_thread *thread)
+{
+    append_format(buffer, "%d \"", thread->facts->tid);
+    text_append_name(buffer, dump_thread_name(dump, thread));
+    text_append(buffer, "\"");
+}
+
+static void append_owner(struct text_buffer *buffer, const struct fgprof_dump *dump,
+                         const struct dump_thread *thread)
+{
+    const struct lock *lock = &thread->lock;
+    if (thread->owner != DUMP_NOBODY) {
+        text_append(buffer, lock->kind == LOCK_THREAD ? ": " : ", owner ");
+        append_thread(buffer, dump, &dump->threads[thread->owner]);
+        if (&dump->threads[thread->owner] == thread)
+            text_append(buffer, " itself");
+    } else if (thread->is_owner_gone) {
+        append_format(buffer, ", owner %" PRIu32 " (no thread of the process any more)",
+                      lock->owner);
+    } else if (lock->owner && lock->is_shared) {
+        append_format(buffer, ", shared between processes, owner %" PRIu32, lock->owner);
+    }
+    if (lock->readers)
+        append_format(buffer, ", held by %" PRIu32 " reader%s", lock->readers,
+                      lock->readers == 1 ? "" : "s");
+}
+
+static void append_futex(struct text_buffer *buffer, const struct fgprof_dump *dump,
+                         const struct dump_thread *thread)
+{
+    append_format(buffer, " 0x%" PRIx64, thread->facts->target.address);
+    if (thread->lock.kind) {
+        text_append(buffer, ", ");
+        text_append(buffer, lock_names[thread->lock.kind]);
+    }
+    append_owner(buffer, dump, thread);
+    if (thread->facts->target.has_timeout)
+        text_append(buffer, ", with a timeout");
+}
+
+static void append_file(struct text_buffer *buffer, const struct wait_facts *facts)
+{
+    const struct call_target *target = &facts->target;
+    if (facts->has_fd)
+        append_format(buffer, " fd %d", facts->fd);
+    else if (target->kind == CALL_POLL && !target->count)
+        text_append(buffer, " of no fd"); /* to sleep, or all of its entries are ignored */
+    if (facts->file) {
+        text_append(buffer, " ");
+        text_append_name(buffer, facts->file);
+    }
+    if (target->kind == CALL_POLL && target->count > 1 && facts->has_fd)
+        append_format(buffer, " and %" PRIu64 " more", target->count - 1);
+}
+
+static void append_wait(struct text_buffer *buffer, const struct fgprof_dump *dump,
+                        const struct dump_thread *thread)
+{
+    const struct wait_facts *facts = thread->facts;
+    switch (facts->target.kind) {
+    case CALL_FUTEX:
+        append_futex(buffer, dump, thread);
+        return;
+    case CALL_FILE:
+    case CALL_POLL:
+        append_file(buffer, facts);
+        return;
+    case CALL_SLEEP:
+        if (facts->sleep_ns)
+            append_format(buffer, " of %.9g s", (double)facts->sleep_ns / 1e9);
+        return;
+    case CALL_PROCESS:
+        if (facts->target.process > 0)
+            append_format(buffer, " for process %" PRId32, facts->target.process);
+        return;
+    default:
+        return;
+    }
+}
+
+void dump_append_state(struct text_buffer *buffer, const struct fgprof_dump *dump,
+                       const struct dump_thread *thread)
+{
+    const struct profile_sample *sample = thread->sample;
+    const char *call = strings_get(&dump->profile->strings, sample->syscall_name);
+    const char *channel = strings_get(&dump->profile->strings, sample->wait_channel);
+    if (sample->state == THREAD_SLEEPING && *call) {
+        text_append(buffer, call);
+    } else {
+        text_append(buffer, state_name(sample->state));
+        if (thread_state_waits((enum thread_state)sample->state) && *call) {
+            text_append(buffer, " in ");
+            text_append(buffer, call);
+        }
+        if (*channel) {
+            text_append(buffer, " at ");
+            text_append_name(buffer, channel);
+        }
+    }
+    append_wait(buffer, dump, thread);
+}
+
+static void append_link(struct text_buffer *buffer, const struct fgprof_dump *dump,
+                        const struct dump_thread *thread)
+{
+    const struct dump_thread *owner = &dump->threads[thread->owner];
+    text_append(buffer, "\tthread ");
+    append_thread(buffer, dump, thread);
+    append_format(buffer, " waits for %s 0x%" PRIx64, lock_names[thread->lock.kind],
+                  thread->facts->target.address);
+    text_append(buffer, owner == thread                    ? ", which it holds itself"
+                        : thread->lock.kind == LOCK_THREAD ? ", "
+                                                           : ", held by ");
+    if (owner != thread)
+        append_thread(buffer, dump, owner);
+    text_append(buffer, "\n");
+}
+
+static void put_deadlock(struct sink *sink, const struct fgprof_dump *dump, size_t number,
+                         const char *prefix)
+{
+    const struct dump_thread *first = dump->threads, *thread;
+    struct text_buffer links = {0};
+    size_t members = 0;
+    while (first->deadlock != number)
+        first++;
+    thread = first;
+    do {
+        text_append(&links, prefix);
+        append_link(&links, dump, thread);
+        thread = &dump->threads[thread->owner];
+        members++;
+    } while (thread != first);
+    if (members == 1)
+        sink_print(sink, "%sdeadlock: a thread waits for itself\n", prefix);
+    else
+        sink_print(sink, "%sdeadlock: %zu threads wait for each other\n", prefix, members);
+    if (links.error)
+        sink->error = links.error;
+    else
+        sink_write(sink, links.text, links.length);
+    text_free(&links);
+}
+
+void dump_put_deadlocks(struct sink *sink, const struct fgprof_dump *dump, const char *prefix)
+{
+    for (size_t i = 1; i <= dump->deadlock_count && !sink->error; i++) {
+        put_deadlock(sink, dump, i, prefix);
+        sink_print(sink, "\n");
+    }
+}

@@ -1,0 +1,185 @@
+/* A dump as text: a paragraph for each thread, in the form of Go's goroutine profile with debug=2
+ * (printed by its runtime, "goroutine 1 [chan receive]:"); and one for each distinct stack, as with
+ * debug=1 (printCountProfile of its runtime/pprof/pprof.go). */
+#include "output/dump/dump.h"
+#include "output/frame.h"
+#include "output/text.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define THREADS_NAMED_MAX 100 /* of those with the same stack */
+
+static void append_line(struct text_buffer *buffer, const struct fgprof_profile *profile,
+                        const struct profile_location *location, const struct profile_line *line)
+{
+    const struct profile_function *function = &profile->functions[line->function];
+    char number[48];
+    text_append_name(buffer, strings_get(&profile->strings, function->name));
+    if (location->is_note || location->is_kernel) {
+        text_append(buffer, location->is_kernel ? "\n\t[kernel]\n" : "\n");
+        return;
+    }
+    text_append(buffer, "\n\t");
+    if (function->file) {
+        text_append_name(buffer, strings_get(&profile->strings, function->file));
+        snprintf(number, sizeof number, ":%" PRIu32, line->line);
+        text_append(buffer, line->line ? number : "");
+    } else if (location->mapping != PROFILE_NO_MAPPING) {
+        text_append_name(buffer,
+                         strings_get(&profile->strings, profile->mappings[location->mapping].path));
+    }
+    snprintf(number, sizeof number, " +0x%" PRIx64, location->function_offset);
+    text_append(buffer, line->is_inlined ? " [inlined]" : number);
+    text_append(buffer, "\n");
+}
+
+static void append_frames(struct text_buffer *buffer, const struct fgprof_profile *profile,
+                          const struct profile_stack *stack)
+{
+    for (size_t i = 0; i < stack->depth; i++) {
+        const struct profile_location *location =
+            &profile->locations[profile->stack_locations[stack->first_location + i]];
+        for (uint32_t j = 0; j < location->line_count; j++)
+            append_line(buffer, profile, location, &profile->lines[location->first_line + j]);
+        if (location->line_count)
+            continue;
+        char address[32];
+        frame_append_unnamed(buffer, profile, location, true);
+        snprintf(address, sizeof address, "\n\t0x%" PRIx64 "\n", location->address);
+        text_append(buffer, address);
+    }
+}
+
+static void put(struct sink *sink, struct text_buffer *buffer)
+{
+    if (buffer->error)
+        sink->error = buffer->error;
+    else if (buffer->length)
+        sink_write(sink, buffer->text, buffer->length);
+    text_free(buffer);
+}
+
+/* As: thread 7 "worker" [futex] */
+static void append_thread(struct text_buffer *buffer, const struct fgprof_dump *dump,
+                          const struct dump_thread *thread)
+{
+    char tid[32];
+    snprintf(tid, sizeof tid, "thread %d \"", thread->facts->tid);
+    text_append(buffer, tid);
+    text_append_name(buffer, dump_thread_name(dump, thread));
+    text_append(buffer, "\" [");
+    dump_append_state(buffer, dump, thread);
+    text_append(buffer, "]");
+}
+
+static void put_thread(struct sink *sink, const struct fgprof_dump *dump,
+                       const struct dump_thread *thread)
+{
+    struct text_buffer buffer = {0};
+    append_thread(&buffer, dump, thread);
+    text_append(&buffer, ":\n");
+    append_frames(&buffer, dump->profile, &dump->profile->stacks[thread->sample->stack]);
+    text_append(&buffer, "\n");
+    put(sink, &buffer);
+}
+
+void output_dump_text(const struct fgprof_dump *dump, struct sink *sink)
+{
+    dump_put_deadlocks(sink, dump, "");
+    for (size_t i = 0; i < dump->thread_count && !sink->error; i++) {
+        pid_t process_id = dump->threads[i].facts->process_id;
+        if (!i || dump->threads[i - 1].facts->process_id != process_id) {
+            size_t end = i;
+            while (end < dump->thread_count && dump->threads[end].facts->process_id == process_id)
+                end++;
+            sink_print(sink, "process %d: %zu thread%s\n\n", process_id, end - i,
+                       end - i == 1 ? "" : "s");
+        }
+        put_thread(sink, dump, &dump->threads[i]);
+    }
+}
+
+/* Threads with the same stack are neighbours in `members`. */
+struct group {
+    uint32_t stack;
+    size_t first, count;
+};
+
+static int compare_members(const void *a, const void *b)
+{
+    const struct dump_thread *left = *(const struct dump_thread *const *)a;
+    const struct dump_thread *right = *(const struct dump_thread *const *)b;
+    if (left->sample->stack != right->sample->stack)
+        return left->sample->stack < right->sample->stack ? -1 : 1;
+    return (left > right) - (left < right);
+}
+
+static int compare_groups(const void *a, const void *b)
+{
+    const struct group *left = a, *right = b;
+    if (left->count != right->count)
+        return left->count > right->count ? -1 : 1;
+    return (left->stack > right->stack) - (left->stack < right->stack);
+}
+
+static size_t make_groups(const struct fgprof_dump *dump, const struct dump_thread **members,
+                          struct group *groups)
+{
+    size_t group_count = 0;
+    for (size_t i = 0; i < dump->thread_count; i++)
+        members[i] = &dump->threads[i];
+    qsort(members, dump->thread_count, sizeof *members, compare_members);
+    for (size_t i = 0; i < dump->thread_count; i++) {
+        uint32_t stack = members[i]->sample->stack;
+        if (!group_count || groups[group_count - 1].stack != stack)
+            groups[group_count++] = (struct group){.stack = stack, .first = i};
+        groups[group_count - 1].count++;
+    }
+    qsort(groups, group_count, sizeof *groups, compare_groups);
+    return group_count;
+}
+
+static void put_group(struct sink *sink, const struct fgprof_dump *dump,
+                      const struct dump_thread **members, const struct group *group)
+{
+    const struct profile_stack *stack = &dump->profile->stacks[group->stack];
+    struct text_buffer buffer = {0};
+    char text[48];
+    snprintf(text, sizeof text, "%zu @", group->count);
+    text_append(&buffer, text);
+    text_append_addresses(&buffer, dump->profile, stack);
+    text_append(&buffer, "\n");
+    for (size_t i = 0; i < group->count && i < THREADS_NAMED_MAX; i++) {
+        text_append(&buffer, "# ");
+        append_thread(&buffer, dump, members[group->first + i]);
+        text_append(&buffer, "\n");
+    }
+    if (group->count > THREADS_NAMED_MAX) {
+        snprintf(text, sizeof text, "# and %zu more\n", group->count - THREADS_NAMED_MAX);
+        text_append(&buffer, text);
+    }
+    put(sink, &buffer);
+    text_put_stack(sink, dump->profile, stack);
+    sink_print(sink, "\n");
+}
+
+void output_dump_grouped(const struct fgprof_dump *dump, struct sink *sink)
+{
+    const struct dump_thread **members = calloc(dump->thread_count + 1, sizeof *members);
+    struct group *groups = calloc(dump->thread_count + 1, sizeof *groups);
+    if (!members || !groups) {
+        sink->error = -ENOMEM;
+    } else {
+        size_t group_count = make_groups(dump, members, groups);
+        sink_print(sink, "thread profile: total %zu\n", dump->thread_count);
+        dump_put_deadlocks(sink, dump, "# ");
+        for (size_t i = 0; i < group_count && !sink->error; i++)
+            put_group(sink, dump, members, &groups[i]);
+    }
+    free(members);
+    free(groups);
+}

@@ -1,0 +1,203 @@
+/* The profile's tables, which refer to each other by number:
+ *   processes  [pid, name]
+ *   strings    each text once; 0 in place of one that nothing refers to
+ *   locations  [module, flags, function, file, line, ...]: the last three for each function that is
+ *              there, innermost first; where none is known, a text in place of them
+ *   stacks     [location, ...], leaf first
+ *   samples    [stack, thread name, tid, state, syscall, wait channel, count, time_ns, process] */
+#include "output/page/data.h"
+#include "output/frame.h"
+#include "output/json.h"
+#include "output/state.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+enum { FLAG_KERNEL = 1, FLAG_JIT = 2, FLAG_NOTE = 4 }; /* as page/data.js has them */
+
+static uint32_t module_of(const struct fgprof_profile *profile,
+                          const struct profile_location *location)
+{
+    return location->mapping == PROFILE_NO_MAPPING ? 0 : profile->mappings[location->mapping].path;
+}
+
+/* Names as in the symbol table, build ids and such are not shown, and would double the page. */
+static bool *used_strings(const struct fgprof_profile *profile, const struct profile_view *view)
+{
+    bool *used = calloc(profile->strings.count, sizeof *used);
+    if (!used)
+        return NULL;
+    for (size_t i = 0; i < profile->line_count; i++) {
+        const struct profile_function *function = &profile->functions[profile->lines[i].function];
+        used[function->name] = used[function->file] = true;
+    }
+    for (size_t i = 0; i < profile->location_count; i++)
+        used[module_of(profile, &profile->locations[i])] = true;
+    for (size_t i = 0; i < profile->process_count; i++)
+        used[profile->processes[i].name] = true;
+    for (size_t i = 0; i < view->sample_count; i++) {
+        const struct profile_sample *sample = &view->samples[i];
+        used[sample->thread_name] = used[sample->syscall_name] = used[sample->wait_channel] = true;
+    }
+    return used;
+}
+
+static void write_strings(const struct fgprof_profile *profile, const struct profile_view *view,
+                          struct sink *sink)
+{
+    bool *used = used_strings(profile, view);
+    if (!used) {
+        sink->error = sink->error ? sink->error : -ENOMEM;
+        return;
+    }
+    json_key(sink, "strings", false);
+    for (size_t i = 0; i < profile->strings.count; i++) {
+        sink_write(sink, i ? "," : "[", 1);
+        if (used[i])
+            json_string(sink, strings_get(&profile->strings, (uint32_t)i));
+        else
+            sink_write(sink, "0", 1);
+    }
+    sink_write(sink, "]", 1);
+    free(used);
+}
+
+static void write_location(const struct fgprof_profile *profile,
+                           const struct profile_location *location, struct sink *sink)
+{
+    unsigned flags = (location->is_kernel ? FLAG_KERNEL : 0u) |
+                     (location->jit_function_plus_1 ? FLAG_JIT : 0u) |
+                     (location->is_note ? FLAG_NOTE : 0u);
+    sink_print(sink, "[%" PRIu32 ",%u", module_of(profile, location), flags);
+    for (uint32_t i = 0; i < location->line_count; i++) {
+        const struct profile_line *line = &profile->lines[location->first_line + i];
+        const struct profile_function *function = &profile->functions[line->function];
+        sink_print(sink, ",%" PRIu32 ",%" PRIu32 ",%" PRIu32, function->name, function->file,
+                   line->line);
+    }
+    if (!location->line_count) {
+        struct text_buffer name = {0};
+        frame_append_unnamed(&name, profile, location, false);
+        sink_write(sink, ",", 1);
+        json_string(sink, name.text ? name.text : "");
+        text_free(&name);
+    }
+    sink_write(sink, "]", 1);
+}
+
+static void write_locations(const struct fgprof_profile *profile, struct sink *sink)
+{
+    json_key(sink, "locations", false);
+    sink_write(sink, "[", 1);
+    for (size_t i = 0; i < profile->location_count; i++) {
+        sink_write(sink, ",", i > 0);
+        write_location(profile, &profile->locations[i], sink);
+    }
+    sink_write(sink, "]", 1);
+}
+
+static void write_stacks(const struct fgprof_profile *profile, struct sink *sink)
+{
+    json_key(sink, "stacks", false);
+    sink_write(sink, "[", 1);
+    for (size_t i = 0; i < profile->stack_count; i++) {
+        const struct profile_stack *stack = &profile->stacks[i];
+        sink_write(sink, ",[", i > 0 ? 2 : 0);
+        sink_write(sink, "[", i == 0);
+        for (size_t j = 0; j < stack->depth; j++)
+            sink_print(sink, "%s%" PRIu32, j ? "," : "",
+                       profile->stack_locations[stack->first_location + j]);
+        sink_write(sink, "]", 1);
+    }
+    sink_write(sink, "]", 1);
+}
+
+static void write_samples(const struct profile_view *view, struct sink *sink)
+{
+    json_key(sink, "samples", false);
+    sink_write(sink, "[", 1);
+    for (size_t i = 0; i < view->sample_count; i++) {
+        const struct profile_sample *sample = &view->samples[i];
+        sink_print(sink,
+                   "%s%" PRIu32 ",%" PRIu32 ",%" PRIu32 ",%" PRIu32 ",%" PRIu32 ",%" PRIu32
+                   ",%" PRIu64 ",%" PRIu64 ",%" PRIu32 "]",
+                   i ? ",[" : "[", sample->stack, sample->thread_name, sample->tid, sample->state,
+                   sample->syscall_name, sample->wait_channel, sample->count, sample->time_ns,
+                   sample->process);
+    }
+    sink_write(sink, "]", 1);
+}
+
+static void write_processes(const struct fgprof_profile *profile, struct sink *sink)
+{
+    json_key(sink, "processes", false);
+    sink_write(sink, "[", 1);
+    for (size_t i = 0; i < profile->process_count; i++)
+        sink_print(sink, "%s[%" PRIu32 ",%" PRIu32 "]", i ? "," : "", profile->processes[i].pid,
+                   profile->processes[i].name);
+    sink_write(sink, "]", 1);
+}
+
+static void write_states(struct sink *sink)
+{
+    json_key(sink, "states", false);
+    for (uint32_t i = 0; i < THREAD_STATE_COUNT; i++) {
+        sink_write(sink, i ? "," : "[", 1);
+        json_string(sink, state_name(i));
+    }
+    sink_write(sink, "]", 1);
+}
+
+static void write_summary(const struct fgprof_profile *profile, struct sink *sink)
+{
+    static const char *const kept[] = {"all", "on-cpu", "off-cpu"};
+    const struct fgprof_summary *summary = &profile->summary;
+    const struct {
+        const char *key;
+        uint64_t number;
+    } numbers[] = {
+        {"ticks_planned", summary->ticks_planned},
+        {"ticks_taken", summary->ticks_taken},
+        {"ticks_late", summary->ticks_late},
+        {"threads_seen", summary->threads_seen},
+        {"samples", summary->samples},
+        {"samples_cut", summary->samples_cut},
+        {"samples_unnamed", summary->samples_unnamed},
+        {"samples_not_captured", summary->samples_not_captured},
+        {"samples_assumed", summary->samples_assumed},
+        {"samples_thinned", summary->samples_thinned},
+        {"modules_unreadable", summary->modules_unreadable},
+        {"pauses", summary->pauses},
+        {"pause_median_ns", summary->pause_median_ns},
+        {"pause_p99_ns", summary->pause_p99_ns},
+        {"pause_max_ns", summary->pause_max_ns},
+    };
+    json_key(sink, "summary", false);
+    sink_write(sink, "{", 1);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        json_number(sink, numbers[i].key, numbers[i].number, i == 0);
+    sink_write(sink, "}", 1);
+    json_key(sink, "kept", false);
+    json_string(sink, kept[profile->kept]);
+}
+
+void page_data(const struct fgprof_profile *profile, const struct profile_view *view,
+               struct sink *sink)
+{
+    json_number(sink, "version", 1, true);
+    json_key(sink, "command", false);
+    json_string(sink, profile->command ? profile->command : "");
+    json_key(sink, "recorded_by", false);
+    json_string(sink, profile_recorded_by(profile));
+    json_number(sink, "start_time_ns", profile->start_time_ns, false);
+    json_number(sink, "elapsed_ns", profile->summary.elapsed_ns, false);
+    json_number(sink, "period_ns", profile->period_ns, false);
+    write_summary(profile, sink);
+    write_states(sink);
+    write_processes(profile, sink);
+    write_strings(profile, view, sink);
+    write_locations(profile, sink);
+    write_stacks(profile, sink);
+    write_samples(view, sink);
+}

@@ -1,0 +1,13 @@
+/* The data of the HTML page, as JSON. */
+#ifndef FGPROF_OUTPUT_PAGE_DATA_H
+#define FGPROF_OUTPUT_PAGE_DATA_H
+
+#include "base/sink.h"
+#include "profile/view.h"
+
+/* Writes the members of an object that has all of the profile that the page shows, without the
+ * object's braces. data.c says what is in them, data.js reads them. */
+void page_data(const struct fgprof_profile *profile, const struct profile_view *view,
+               struct sink *sink);
+
+#endif

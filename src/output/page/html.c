@@ -1,0 +1,63 @@
+/* A page that shows a profile as a flame graph, or how two differ, alone: the sources in page/ with
+ * the data between them, as JSON. Texts come to the screen by textContent or a canvas, never as
+ * HTML. */
+#include "output/json.h"
+#include "output/output.h"
+#include "output/page/data.h"
+
+#include <string.h>
+
+#include "page.inc" /* page_html, page_css, page_js */
+
+/* Where the page's HTML has the other parts. */
+#define PLACE_OF_STYLE "/* page.css */"
+#define PLACE_OF_DATA "<!-- data -->"
+#define PLACE_OF_SCRIPT "/* scripts */"
+
+/* Writes the page's HTML up to `place`, and returns what follows that. */
+static const char *write_until(struct sink *sink, const char *html, const char *place)
+{
+    const char *end = strstr(html, place);
+    sink_write(sink, html, (size_t)(end - html));
+    return end + strlen(place);
+}
+
+/* Returns the rest of the page's HTML, which begins with the place of the data. */
+static const char *begin_page(struct sink *sink)
+{
+    const char *html = write_until(sink, page_html, PLACE_OF_STYLE);
+    sink_write(sink, page_css, sizeof page_css - 1);
+    html = write_until(sink, html, PLACE_OF_DATA);
+    sink_write(sink, "{", 1);
+    return html;
+}
+
+static void end_page(struct sink *sink, const char *html)
+{
+    sink_write(sink, "}", 1);
+    html = write_until(sink, html, PLACE_OF_SCRIPT);
+    sink_write(sink, page_js, sizeof page_js - 1);
+    sink_write(sink, html, strlen(html));
+}
+
+void output_html(const struct fgprof_profile *profile, const struct profile_view *view,
+                 struct sink *sink)
+{
+    const char *html = begin_page(sink);
+    page_data(profile, view, sink);
+    end_page(sink, html);
+}
+
+/* The page of the profile after, with that before as one more member of its data. */
+void output_html_difference(const struct profile_pair *pair, bool is_normalized, struct sink *sink)
+{
+    const char *html = begin_page(sink);
+    page_data(pair->after, &pair->view_after, sink);
+    json_key(sink, "is_normalized", false);
+    sink_print(sink, "%s", is_normalized ? "true" : "false");
+    json_key(sink, "before", false);
+    sink_write(sink, "{", 1);
+    page_data(pair->before, &pair->view_before, sink);
+    sink_write(sink, "}", 1);
+    end_page(sink, html);
+}

@@ -1,0 +1,273 @@
+#include "proc/family.h"
+#include "proc/procfs.h"
+#include "base/array.h"
+#include "observe/stop.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* More new ids than these are not asked one by one: all processes are listed. */
+#define ASKED_MAX 512
+#define LISTING_MAX_AGE_NS 100000000u
+#define LISTING_PART_OF_TIME 50
+#define LISTING_PART_WITHOUT_IDS 10 /* where only listing finds them */
+#define UNSEEN_MAX 128              /* ids that are asked for again, the newest */
+#define UNSEEN_MAX_AGE_NS 1000000000u
+#define PID_LIMIT (4 << 20) /* PID_MAX_LIMIT of the kernel's include/linux/threads.h */
+
+pid_t family_parse_last_pid(const char *line)
+{
+    const char *slash = strchr(line, '/');
+    const char *space = slash ? strchr(slash, ' ') : NULL;
+    long last = space ? strtol(space, NULL, 10) : 0;
+    return last > 0 && last <= PID_LIMIT ? (pid_t)last : 0;
+}
+
+static pid_t read_last_pid(void)
+{
+    char line[128];
+    return procfs_read(AT_FDCWD, "/proc/loadavg", line, sizeof line) > 0
+               ? family_parse_last_pid(line)
+               : 0;
+}
+
+static int append(struct relatives *relatives, const struct relative *relative)
+{
+    if (array_reserve((void **)&relatives->items, &relatives->capacity, relatives->count + 1,
+                      sizeof *relatives->items))
+        return -ENOMEM;
+    relatives->items[relatives->count++] = *relative;
+    return 0;
+}
+
+static bool holds(const struct relatives *relatives, pid_t pid)
+{
+    for (size_t i = 0; i < relatives->count; i++) {
+        if (relatives->items[i].pid == pid)
+            return true;
+    }
+    return false;
+}
+
+/* Returns false where there is no such process. */
+static bool read_relative(pid_t pid, struct relative *ret_relative)
+{
+    char path[32];
+    struct proc_stat stat;
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    if (procfs_stat(AT_FDCWD, path, &stat))
+        return false;
+    *ret_relative =
+        (struct relative){.pid = pid, .parent = stat.parent, .start_tick = stat.start_tick};
+    return true;
+}
+
+int family_add(struct family *family, pid_t pid)
+{
+    struct relative relative = {.pid = pid};
+    read_relative(pid, &relative);
+    return append(&family->members, &relative);
+}
+
+/* Returns 0, also where there is no such process, or -ENOMEM. */
+static int see(struct family *family, pid_t pid, uint64_t unseen_ns, bool *ret_is_there)
+{
+    struct relative relative;
+    *ret_is_there = read_relative(pid, &relative);
+    relative.unseen_ns = unseen_ns;
+    return *ret_is_there ? append(&family->seen, &relative) : 0;
+}
+
+/* The newest are kept that are not too old. */
+static void give_up_old_ids(struct family *family, uint64_t now_ns)
+{
+    size_t surplus = family->unseen_count > UNSEEN_MAX ? family->unseen_count - UNSEEN_MAX : 0;
+    while (surplus < family->unseen_count &&
+           now_ns - family->unseen_ids[surplus].asked_ns >= UNSEEN_MAX_AGE_NS)
+        surplus++;
+    if (!surplus)
+        return;
+    if (family->unseen_ids[surplus - 1].pid > family->given_up_pid)
+        family->given_up_pid = family->unseen_ids[surplus - 1].pid;
+    family->unseen_count -= surplus;
+    memmove(family->unseen_ids, family->unseen_ids + surplus,
+            family->unseen_count * sizeof *family->unseen_ids);
+}
+
+/* Asks again for those that nobody had. */
+static int see_unseen(struct family *family)
+{
+    size_t kept = 0;
+    int err = 0;
+    for (size_t i = 0; i < family->unseen_count; i++) {
+        const struct unseen_id id = family->unseen_ids[i];
+        bool is_there = false;
+        if (!err)
+            err = see(family, id.pid, id.unseen_ns, &is_there);
+        if (!is_there)
+            family->unseen_ids[kept++] = id;
+    }
+    family->unseen_count = kept;
+    return err;
+}
+
+/* Asks for those that were given out since the last look. */
+static int see_new(struct family *family, pid_t last_pid, uint64_t now_ns)
+{
+    int err = 0;
+    for (pid_t pid = family->last_pid + 1; pid <= last_pid && !err; pid++) {
+        bool is_there;
+        err = see(family, pid, family->complete_ns, &is_there);
+        if (err || is_there)
+            continue;
+        err = array_reserve((void **)&family->unseen_ids, &family->unseen_capacity,
+                            family->unseen_count + 1, sizeof *family->unseen_ids);
+        if (!err)
+            family->unseen_ids[family->unseen_count++] =
+                (struct unseen_id){pid, now_ns, family->complete_ns};
+    }
+    return err;
+}
+
+/* Those that were seen already are there twice. */
+static int see_all(struct family *family)
+{
+    DIR *proc = opendir("/proc");
+    const struct dirent *entry;
+    int err = 0;
+    while (!err && proc && (entry = readdir(proc))) {
+        pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
+        bool is_new = pid > family->last_pid, is_there = false;
+        if (pid > 0)
+            err = see(family, pid, is_new ? family->complete_ns : family->listed_ns, &is_there);
+        if (is_there && !err)
+            family->seen.items[family->seen.count - 1].is_listed = true;
+    }
+    if (proc)
+        closedir(proc);
+    return err;
+}
+
+/* Members that are there no more, after all processes were seen. */
+static void drop_gone(struct family *family)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < family->members.count; i++) {
+        const struct relative *member = &family->members.items[i];
+        for (size_t j = 0; j < family->seen.count; j++) {
+            const struct relative *seen = &family->seen.items[j];
+            if (seen->pid == member->pid && seen->start_tick == member->start_tick) {
+                family->members.items[kept++] = *member;
+                break;
+            }
+        }
+    }
+    family->members.count = kept;
+}
+
+/* Whose parent is a member, until there are no more: a child's id may be less than its parent's. */
+static int take_in_seen(struct family *family)
+{
+    pid_t own_pid = getpid();
+    int err = 0;
+    for (bool has_more = true; has_more && !err;) {
+        has_more = false;
+        for (size_t i = 0; i < family->seen.count && !err; i++) {
+            const struct relative *seen = &family->seen.items[i];
+            if (seen->pid == own_pid || !holds(&family->members, seen->parent) ||
+                holds(&family->members, seen->pid))
+                continue;
+            has_more = true;
+            err = append(&family->members, seen);
+            if (!err)
+                err = append(&family->found, seen);
+        }
+    }
+    return err;
+}
+
+/* Whether the ids that were given out since the last look are few enough to be asked for. */
+static bool may_ask(const struct family *family, pid_t last_pid)
+{
+    return family->listed_ns && last_pid >= family->last_pid &&
+           last_pid - family->last_pid <= ASKED_MAX;
+}
+
+static bool must_list(const struct family *family, pid_t last_pid, uint64_t now_ns)
+{
+    uint64_t age_ns = now_ns - family->listed_ns;
+    if (!may_ask(family, last_pid))
+        return true;
+    if (!last_pid || family->last_pid_lags)
+        return age_ns >= LISTING_PART_WITHOUT_IDS * family->listing_ns;
+    return age_ns >= LISTING_MAX_AGE_NS && age_ns >= LISTING_PART_OF_TIME * family->listing_ns;
+}
+
+/* A new one that was listed with an id that was said to be given out before, and is not asked for
+ * any more, or said not to be given out yet, shows that we are not told the last one. `last_pid`
+ * was read before all were listed. */
+static bool is_out_of_turn(const struct family *family, pid_t last_pid)
+{
+    pid_t last_pid_now = read_last_pid();
+    bool began_anew = last_pid < family->last_pid || last_pid_now < last_pid;
+    for (size_t i = 0; i < family->found.count && !began_anew; i++) {
+        const struct relative *found = &family->found.items[i];
+        bool was_asked = found->pid <= family->last_pid && found->pid > family->given_up_pid;
+        if (found->is_listed && (was_asked || found->pid > last_pid_now))
+            return true;
+    }
+    return false;
+}
+
+static int see_who_is_there(struct family *family, pid_t last_pid, bool lists, uint64_t now_ns)
+{
+    family->seen.count = 0;
+    give_up_old_ids(family, now_ns);
+    int err = see_unseen(family);
+    if (!err && may_ask(family, last_pid))
+        err = see_new(family, last_pid, now_ns);
+    else
+        family->given_up_pid = last_pid; /* they were not */
+    return !err && lists ? see_all(family) : err;
+}
+
+int family_look(struct family *family, uint64_t now_ns)
+{
+    uint64_t began_cpu_ns = thread_cpu_ns();
+    pid_t last_pid = read_last_pid();
+    bool lists = must_list(family, last_pid, now_ns);
+    family->found.count = 0;
+    int err = see_who_is_there(family, last_pid, lists, now_ns);
+    if (err)
+        return err;
+    if (lists)
+        drop_gone(family);
+    err = take_in_seen(family);
+    if (lists) {
+        bool is_first = !family->listed_ns;
+        family->last_pid_lags =
+            family->last_pid_lags || (!is_first && is_out_of_turn(family, last_pid));
+        family->listed_ns = now_ns;
+        family->listing_ns = thread_cpu_ns() - began_cpu_ns;
+    }
+    if (lists || !family->last_pid_lags)
+        family->complete_ns = now_ns;
+    family->looked_before_ns = family->looked_ns;
+    family->looked_ns = now_ns;
+    family->last_pid = last_pid;
+    return err;
+}
+
+void family_free(struct family *family)
+{
+    free(family->members.items);
+    free(family->seen.items);
+    free(family->found.items);
+    free(family->unseen_ids);
+    *family = (struct family){0};
+}

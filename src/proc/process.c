@@ -1,0 +1,201 @@
+#include "proc/process.h"
+#include "proc/procfs.h"
+#include "base/array.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/kcmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* PF_KTHREAD of the kernel's include/linux/sched.h; proc(5) shows it in field 9 of stat. */
+#define PROCESS_FLAG_KERNEL_THREAD 0x00200000u
+
+void process_close(struct process *process)
+{
+    if (process->task_dir)
+        closedir(process->task_dir);
+    if (process->proc_fd >= 0)
+        close(process->proc_fd);
+    process->task_dir = NULL;
+    process->proc_fd = -1;
+}
+
+static int check(struct process *process)
+{
+    char status[4096];
+    struct proc_stat stat;
+    int err = procfs_stat(process->proc_fd, "stat", &stat);
+    if (err)
+        return err;
+    ssize_t length = procfs_read(process->proc_fd, "status", status, sizeof status);
+    if (length < 0)
+        return (int)length;
+    if (stat.flags & PROCESS_FLAG_KERNEL_THREAD)
+        return -ENOEXEC;
+    if (procfs_status_number(status, "Tgid:") != process->pid)
+        return -EINVAL;
+    pid_t live_tid = process_live_thread(process);
+    if (!live_tid)
+        return -ESRCH;
+    if (procfs_status_number(status, "TracerPid:") > 0)
+        return -EBUSY;
+    unsigned char ident[EI_NIDENT] = {0};
+    int exe_fd = openat(process->proc_fd, "exe", O_RDONLY | O_CLOEXEC);
+    if (exe_fd >= 0 && pread(exe_fd, ident, sizeof ident, 0) == (ssize_t)sizeof ident &&
+        ident[EI_CLASS] == ELFCLASS32)
+        err = -ENOTSUP;
+    if (exe_fd >= 0)
+        close(exe_fd);
+    if (err)
+        return err;
+    /* The same permission as ptrace's (PTRACE_MODE_ATTACH), asked without touching the target. */
+    char path[32];
+    snprintf(path, sizeof path, "task/%d/mem", live_tid);
+    int mem_fd = openat(process->proc_fd, path, O_RDONLY | O_CLOEXEC);
+    if (mem_fd < 0)
+        return errno == EACCES ? -EPERM : -errno;
+    close(mem_fd);
+    return 0;
+}
+
+/* Whether /proc shows the process ids that the system calls take (pid_namespaces(7)). */
+static bool has_own_proc(void)
+{
+    char self[16], own[16];
+    ssize_t length = readlink("/proc/self", self, sizeof self);
+    int own_length = snprintf(own, sizeof own, "%d", getpid());
+    return length == own_length && memcmp(self, own, (size_t)length) == 0;
+}
+
+int process_open(pid_t pid, struct process *ret_process)
+{
+    if (pid <= 0)
+        return -ESRCH;
+    if (pid == getpid())
+        return -EDEADLK;
+    if (!has_own_proc())
+        return -EXDEV;
+    struct process process = {.pid = pid, .proc_fd = -1};
+    char path[32];
+    int err = 0;
+    snprintf(path, sizeof path, "/proc/%d", pid);
+    process.proc_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (process.proc_fd < 0) {
+        err = errno == ENOENT ? -ESRCH : -errno;
+        goto out;
+    }
+    int task_fd = openat(process.proc_fd, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (task_fd < 0) {
+        err = errno == ENOENT ? -ESRCH : -errno;
+        goto out;
+    }
+    process.task_dir = fdopendir(task_fd);
+    if (!process.task_dir) {
+        err = -errno;
+        close(task_fd);
+        goto out;
+    }
+    err = check(&process);
+out:
+    if (err)
+        process_close(&process);
+    else
+        *ret_process = process;
+    return err == -ENOENT ? -ESRCH : err;
+}
+
+static int compare_tids(const void *a, const void *b)
+{
+    pid_t left = *(const pid_t *)a, right = *(const pid_t *)b;
+    return (left > right) - (left < right);
+}
+
+int process_list_threads(struct process *process, struct thread_list *list, size_t max_count)
+{
+    const struct dirent *entry = NULL;
+    if (!list->is_partial) {
+        rewinddir(process->task_dir);
+        list->count = 0;
+    }
+    list->is_partial = false;
+    while (max_count-- && (entry = readdir(process->task_dir))) {
+        pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
+        if (tid <= 0)
+            continue;
+        if (array_reserve((void **)&list->tids, &list->capacity, list->count + 1,
+                          sizeof *list->tids))
+            return -ENOMEM;
+        list->tids[list->count++] = tid;
+    }
+    list->is_partial = entry != NULL;
+    if (!list->is_partial && list->count)
+        qsort(list->tids, list->count, sizeof *list->tids, compare_tids);
+    return 0;
+}
+
+void thread_list_free(struct thread_list *list)
+{
+    free(list->tids);
+    *list = (struct thread_list){0};
+}
+
+size_t process_count_threads(const struct process *process)
+{
+    struct stat status;
+    if (fstat(dirfd(process->task_dir), &status) || status.st_nlink < 2)
+        return 0;
+    return status.st_nlink - 2; /* "." and ".." */
+}
+
+bool process_has_thread(const struct process *process, pid_t tid)
+{
+    char path[32];
+    snprintf(path, sizeof path, "task/%d", tid);
+    return faccessat(process->proc_fd, path, F_OK, 0) == 0;
+}
+
+static bool is_live(const struct process *process, pid_t tid)
+{
+    struct proc_stat stat;
+    return procfs_thread_stat(process->proc_fd, tid, &stat) == 0 && stat.state != 'Z' &&
+           stat.state != 'X';
+}
+
+pid_t process_shares_memory(const struct process *process)
+{
+    struct proc_stat stat;
+    if (procfs_stat(process->proc_fd, "stat", &stat) || !stat.parent ||
+        syscall(SYS_kcmp, process->pid, stat.parent, KCMP_VM, 0, 0) != 0)
+        return 0;
+    return stat.parent;
+}
+
+pid_t process_live_thread(struct process *process)
+{
+    if (is_live(process, process->pid))
+        return process->pid;
+    /* By a directory of its own, so that a partial list of the other stays right. */
+    int task_fd = openat(process->proc_fd, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    struct process others = {.task_dir = task_fd < 0 ? NULL : fdopendir(task_fd)};
+    struct thread_list list = {0};
+    pid_t live = 0;
+    if (!others.task_dir) {
+        if (task_fd >= 0)
+            close(task_fd);
+        return 0;
+    }
+    process_list_threads(&others, &list, SIZE_MAX);
+    for (size_t i = 0; i < list.count && !live; i++) {
+        if (is_live(process, list.tids[i]))
+            live = list.tids[i];
+    }
+    thread_list_free(&list);
+    closedir(others.task_dir);
+    return live;
+}

@@ -1,0 +1,89 @@
+#include "proc/procfs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+ssize_t procfs_read(int dir_fd, const char *name, char *buffer, size_t buffer_bytes)
+{
+    int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    size_t length = 0;
+    ssize_t got = 0;
+    while (length < buffer_bytes - 1) {
+        got = read(fd, buffer + length, buffer_bytes - 1 - length);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            break;
+        length += (size_t)got;
+    }
+    int err = got < 0 ? -errno : 0;
+    close(fd);
+    if (err)
+        return err;
+    buffer[length] = '\0';
+    return (ssize_t)length;
+}
+
+bool procfs_parse_stat(const char *line, struct proc_stat *ret_stat)
+{
+    const char *end_of_name = strrchr(line, ')');
+    if (!end_of_name)
+        return false;
+    struct proc_stat stat = {0};
+    unsigned long long start;
+    int fields = sscanf(end_of_name + 1,
+                        " %c %d %*s %*s %*s %*s %u %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
+                        "%*s %llu",
+                        &stat.state, &stat.parent, &stat.flags, &start);
+    if (fields != 4)
+        return false;
+    stat.start_tick = start;
+    *ret_stat = stat;
+    return true;
+}
+
+int procfs_stat(int dir_fd, const char *name, struct proc_stat *ret_stat)
+{
+    char line[1024];
+    ssize_t length = procfs_read(dir_fd, name, line, sizeof line);
+    if (length < 0)
+        return (int)length;
+    return procfs_parse_stat(line, ret_stat) ? 0 : -ESRCH;
+}
+
+int procfs_thread_stat(int proc_fd, pid_t tid, struct proc_stat *ret_stat)
+{
+    char name[48];
+    snprintf(name, sizeof name, "task/%d/stat", tid);
+    return procfs_stat(proc_fd, name, ret_stat);
+}
+
+bool procfs_thread_name(int proc_fd, pid_t tid, char ret_name[THREAD_NAME_BYTES])
+{
+    char path[48];
+    snprintf(path, sizeof path, "task/%d/comm", tid);
+    ssize_t length = procfs_read(proc_fd, path, ret_name, THREAD_NAME_BYTES);
+    if (length <= 0)
+        ret_name[length = 0] = '\0';
+    if (length && ret_name[length - 1] == '\n')
+        ret_name[length - 1] = '\0';
+    return length > 0;
+}
+
+long procfs_status_number(const char *status, const char *key)
+{
+    size_t key_bytes = strlen(key);
+    for (const char *line = status; line; line = strchr(line, '\n')) {
+        if (*line == '\n')
+            line++;
+        if (strncmp(line, key, key_bytes) == 0)
+            return strtol(line + key_bytes, NULL, 10);
+    }
+    return -1;
+}

@@ -1,0 +1,31 @@
+/* Where the readable mappings of a process end: a stack is copied up to there and no further. */
+#ifndef FGPROF_PROC_STACK_AREAS_H
+#define FGPROF_PROC_STACK_AREAS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct stack_area {
+    uint64_t start, end;
+    bool grows_down; /* the main thread's: it may have grown since */
+};
+
+struct stack_areas {
+    struct stack_area *items; /* by address */
+    size_t count, capacity;
+};
+
+/* Reads them anew from the maps file `maps_fd`. Returns 0 or a negative errno, and then the table
+ * is empty. */
+int stack_areas_read(struct stack_areas *areas, int maps_fd);
+
+/* The mapping that holds `address`, or has done so since it grew; NULL where none is known. */
+const struct stack_area *stack_areas_find(const struct stack_areas *areas, uint64_t address);
+
+/* The end of the mapping that holds `sp`, or 0 where none is known. */
+uint64_t stack_areas_end(const struct stack_areas *areas, uint64_t sp);
+
+void stack_areas_free(struct stack_areas *areas);
+
+#endif

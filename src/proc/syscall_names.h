@@ -1,0 +1,9 @@
+/* Names of system calls. */
+#ifndef FGPROF_PROC_SYSCALL_NAMES_H
+#define FGPROF_PROC_SYSCALL_NAMES_H
+
+/* The name of the call with this number, as "epoll_wait", or NULL where the system's headers had
+ * none when this was built. Static. */
+const char *syscall_name(long number);
+
+#endif

@@ -1,0 +1,269 @@
+#include "profile/build.h"
+#include "profile/kernel_frames.h"
+#include "profile/name_jit.h"
+#include "base/array.h"
+#include "proc/syscall_names.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct naming {
+    struct fgprof_profile *profile;
+    const struct counted *counted;
+    enum fgprof_names names;
+    struct unnamed unnamed;
+    uint32_t *locations; /* of the stack at hand */
+    size_t location_capacity;
+    uint32_t *processes; /* by the number of a counted process: its number in the profile + 1; 0:
+                            it has no sample yet */
+    uint32_t *stacks;    /* by the number of a counted stack: its number in the profile */
+    uint32_t *samples;   /* by the number of a counted sample, as well */
+    uint32_t **mappings; /* by space and mapping: its number in the profile + 1; 0: not there yet */
+};
+
+static const char *const notes[STACK_CUT_COUNT] = {
+    [STACK_CUT_AT_MAX_DEPTH] = "[truncated: max depth]",
+    [STACK_CUT_NO_UNWIND_INFO] = "[truncated: no unwind info]",
+    [STACK_CUT_NO_REGISTER] = "[truncated: frame pointer not known]",
+    [STACK_CUT_UNREADABLE] = "[truncated: stack unreadable]",
+    [STACK_CUT_NOT_CAPTURED] = "[truncated: thread not stopped in time]",
+};
+
+static int add_mapping(struct naming *naming, const struct mapping *mapping, uint32_t *ret_mapping)
+{
+    struct strings *strings = &naming->profile->strings;
+    const struct module *module = mapping->module;
+    char build_id[2 * sizeof module->build_id + 1] = "";
+    struct profile_mapping row = {
+        .start = mapping->start,
+        .limit = mapping->end,
+        .offset = mapping->offset,
+        .bias = mapping->bias,
+        .has_bias = mapping->has_bias,
+    };
+    for (size_t i = 0; module && i < module->build_id_bytes; i++)
+        snprintf(&build_id[2 * i], 3, "%02x", module->build_id[i]);
+    if (strings_intern(strings, *mapping->path ? mapping->path : "[anon]", &row.path) ||
+        strings_intern(strings, build_id, &row.build_id))
+        return -ENOMEM;
+    return profile_add_mapping(naming->profile, &row, ret_mapping);
+}
+
+/* The profile's mapping of the space's, added at first use. */
+static int mapping_of(struct naming *naming, const struct space *space,
+                      const struct mapping *mapping, uint32_t *ret_mapping)
+{
+    uint32_t **known = &naming->mappings[space->id];
+    size_t number = (size_t)(mapping - space->mappings);
+    if (!*known && !(*known = calloc(space->mapping_count, sizeof **known)))
+        return -ENOMEM;
+    if (!(*known)[number]) {
+        int err = add_mapping(naming, mapping, ret_mapping);
+        if (err)
+            return err;
+        (*known)[number] = *ret_mapping + 1;
+    }
+    *ret_mapping = (*known)[number] - 1;
+    return 0;
+}
+
+/* pprof takes the first mapping for the main binary. */
+static int add_main_mapping(struct naming *naming)
+{
+    for (size_t i = 0; i < naming->counted->spaces->count; i++) {
+        const struct space *space = naming->counted->spaces->items[i];
+        for (size_t j = 0; j < space->mapping_count; j++) {
+            uint32_t number;
+            if (space->mappings[j].is_main)
+                return mapping_of(naming, space, &space->mappings[j], &number);
+        }
+    }
+    return 0;
+}
+
+static int add_location(struct naming *naming, struct space *space, uint64_t address,
+                        uint32_t *ret_location)
+{
+    const struct mapping *mapping = space_find(space, address);
+    if (mapping && space->jit && jit_find(space->jit, space->id, address))
+        return name_jit_location(naming->profile, naming->names, space, mapping, address,
+                                 ret_location);
+    uint32_t mapping_number = PROFILE_NO_MAPPING;
+    bool is_new;
+    int err = mapping ? mapping_of(naming, space, mapping, &mapping_number) : 0;
+    if (!err)
+        err = profile_add_location(naming->profile, address, mapping_number, ret_location, &is_new);
+    /* One that can't be read has no addresses of its own, and is still to be told of. */
+    if (err || !is_new || !mapping || !mapping->module ||
+        (mapping->module->is_readable && !mapping->has_bias))
+        return err;
+    return unnamed_add(&naming->unnamed, mapping->module, address - mapping->bias, *ret_location);
+}
+
+/* Why the stack ends, and where its last frame lies if that is why. */
+static int add_note(struct naming *naming, const struct counted_stack *stack,
+                    uint32_t *ret_location)
+{
+    const char *note = notes[stack->cut];
+    bool is_of_module =
+        stack->cut == STACK_CUT_NO_UNWIND_INFO || stack->cut == STACK_CUT_NO_REGISTER;
+    const struct mapping *mapping = NULL;
+    if (is_of_module && stack->depth)
+        mapping =
+            space_find(naming->counted->spaces->items[stack->space],
+                       naming->counted->table->addresses[stack->first_address + stack->depth - 1]);
+    if (!mapping || !mapping->module)
+        return profile_add_note(naming->profile, note, ret_location);
+    const char *slash = strrchr(mapping->path, '/');
+    char *text;
+    if (asprintf(&text, "%.*s in %s]", (int)strlen(note) - 1, note,
+                 slash ? slash + 1 : mapping->path) < 0)
+        return -ENOMEM;
+    int err = profile_add_note(naming->profile, text, ret_location);
+    free(text);
+    return err;
+}
+
+static int add_stack(struct naming *naming, const struct counted_stack *stack, uint32_t *ret_stack)
+{
+    size_t depth = 0;
+    if (array_reserve((void **)&naming->locations, &naming->location_capacity, stack->depth + 1,
+                      sizeof *naming->locations))
+        return -ENOMEM;
+    for (; depth < stack->depth; depth++) {
+        int err = add_location(naming, naming->counted->spaces->items[stack->space],
+                               naming->counted->table->addresses[stack->first_address + depth],
+                               &naming->locations[depth]);
+        if (err)
+            return err;
+    }
+    if (notes[stack->cut]) {
+        int err = add_note(naming, stack, &naming->locations[depth++]);
+        if (err)
+            return err;
+    }
+    return profile_add_stack(naming->profile, naming->locations, depth, ret_stack);
+}
+
+static int name_syscall(struct naming *naming, int32_t number, uint32_t *ret_name)
+{
+    char unnamed[32] = "";
+    const char *name = number < 0 ? "" : syscall_name(number);
+    if (!name)
+        snprintf(unnamed, sizeof unnamed, "syscall_%" PRId32, number);
+    return strings_intern(&naming->profile->strings, name ? name : unnamed, ret_name);
+}
+
+/* The profile's process, added at its first sample. */
+static int process_of(struct naming *naming, uint32_t counted, uint32_t *ret_process)
+{
+    uint32_t *known = &naming->processes[counted];
+    if (!*known) {
+        const struct counted_process *process = &naming->counted->table->processes[counted];
+        int err =
+            profile_add_process(naming->profile, process->pid,
+                                strings_get(naming->counted->strings, process->name), ret_process);
+        if (err)
+            return err;
+        *known = *ret_process + 1;
+    }
+    *ret_process = *known - 1;
+    return 0;
+}
+
+static int add_sample(struct naming *naming, const struct counted_sample *counted,
+                      uint32_t *ret_sample)
+{
+    const struct sample_labels *labels = &counted->labels;
+    struct strings *strings = &naming->profile->strings;
+    struct profile_sample sample = {
+        .stack = naming->stacks[counted->stack],
+        .tid = labels->tid,
+        .state = labels->state,
+        .count = counted->count,
+        .time_ns = counted->time_ns,
+    };
+    if (strings_intern(strings, strings_get(naming->counted->strings, labels->thread_name),
+                       &sample.thread_name) ||
+        strings_intern(strings, strings_get(naming->counted->strings, labels->wait_channel),
+                       &sample.wait_channel) ||
+        name_syscall(naming, labels->syscall_number, &sample.syscall_name) ||
+        process_of(naming, labels->process, &sample.process))
+        return -ENOMEM;
+    if (labels->kernel_stack &&
+        kernel_frames_add(naming->profile,
+                          strings_get(naming->counted->strings, labels->kernel_stack),
+                          &sample.stack))
+        return -ENOMEM;
+    return profile_add_sample(naming->profile, &sample, ret_sample);
+}
+
+static int add_samples(struct naming *naming)
+{
+    const struct stack_table *table = naming->counted->table;
+    int err = 0;
+    for (size_t i = 0; i < table->stack_count && !err; i++)
+        err = add_stack(naming, &table->stacks[i], &naming->stacks[i]);
+    for (size_t i = 0; i < table->sample_count && !err; i++) {
+        /* Where there is neither, what the sample stood for was given to others. */
+        if (table->samples[i].count || table->samples[i].time_ns)
+            err = add_sample(naming, &table->samples[i], &naming->samples[i]);
+        else
+            naming->samples[i] = PROFILE_NO_SAMPLE;
+    }
+    return err;
+}
+
+static int allocate(struct naming *naming)
+{
+    const struct counted *counted = naming->counted;
+    naming->stacks = calloc(counted->table->stack_count + 1, sizeof *naming->stacks);
+    naming->processes = calloc(counted->table->process_count + 1, sizeof *naming->processes);
+    naming->mappings = calloc(counted->spaces->count + 1, sizeof *naming->mappings);
+    naming->samples = calloc(counted->table->sample_count + 1, sizeof *naming->samples);
+    bool is_whole = naming->processes && naming->stacks && naming->samples && naming->mappings;
+    return is_whole ? 0 : -ENOMEM;
+}
+
+/* All but the profile. */
+static void release(struct naming *naming)
+{
+    for (size_t i = 0; naming->mappings && i < naming->counted->spaces->count; i++)
+        free(naming->mappings[i]);
+    free(naming->mappings);
+    free(naming->processes);
+    free(naming->stacks);
+    free(naming->samples);
+    free(naming->locations);
+    unnamed_free(&naming->unnamed);
+}
+
+int name_profile(const struct counted *counted, const struct name_sources *sources,
+                 struct fgprof_profile **ret_profile)
+{
+    struct naming naming = {.counted = counted, .names = sources->names};
+    const struct timeline *timeline = counted->timeline;
+    int err = profile_new(&naming.profile);
+    if (err)
+        return err;
+    err = allocate(&naming);
+    if (!err)
+        err = add_main_mapping(&naming);
+    if (!err)
+        err = add_samples(&naming);
+    if (!err)
+        err = name_locations(naming.profile, &naming.unnamed, sources);
+    if (!err && timeline && timeline->is_wanted)
+        err = profile_set_timelines(naming.profile, timeline, naming.samples, counted->strings);
+    release(&naming);
+    if (err) {
+        fgprof_profile_free(naming.profile);
+        return err;
+    }
+    profile_finish(naming.profile);
+    *ret_profile = naming.profile;
+    return 0;
+}

@@ -1,0 +1,113 @@
+#include "profile/name_locations.h"
+#include "profile/trampoline.h"
+#include "base/array.h"
+#include "symbol/names/shown_names.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+struct location_naming {
+    struct fgprof_profile *profile;
+    const struct name_sources *sources;
+    struct shown_names *shown;
+    struct open_modules *opened;
+};
+
+int unnamed_add(struct unnamed *unnamed, struct module *module, uint64_t address, uint32_t location)
+{
+    if (array_reserve((void **)&unnamed->items, &unnamed->capacity, unnamed->count + 1,
+                      sizeof *unnamed->items))
+        return -ENOMEM;
+    unnamed->items[unnamed->count++] = (struct unnamed_location){module, address, location};
+    return 0;
+}
+
+void unnamed_free(struct unnamed *unnamed)
+{
+    free(unnamed->items);
+    *unnamed = (struct unnamed){0};
+}
+
+static int set_symbol(struct location_naming *naming, uint32_t location,
+                      const struct symbol *symbol)
+{
+    struct fgprof_profile *profile = naming->profile;
+    struct profile_line lines[SYMBOL_LINES_MAX];
+    for (size_t i = 0; i < symbol->line_count; i++) {
+        const struct symbol_line *line = &symbol->lines[i];
+        const char *shown = shown_name(naming->shown, line->name, naming->sources->names);
+        int err = !shown ? -ENOMEM
+                         : profile_add_function(profile, shown, line->name,
+                                                line->file ? line->file : "", &lines[i].function);
+        if (err)
+            return err;
+        lines[i].line = line->line;
+        lines[i].is_inlined = line->is_inlined;
+    }
+    profile->locations[location].function_offset = symbol->function_offset;
+    profile->locations[location].has_debug_info = symbol->has_debug_info;
+    return profile_set_lines(profile, location, lines, symbol->line_count);
+}
+
+static int compare_modules(const void *a, const void *b)
+{
+    const struct unnamed_location *left = a, *right = b;
+    uintptr_t left_module = (uintptr_t)left->module, right_module = (uintptr_t)right->module;
+    if (left_module != right_module)
+        return left_module < right_module ? -1 : 1;
+    return (left->address > right->address) - (left->address < right->address);
+}
+
+static int set_name(struct location_naming *naming, uint32_t location, const struct symbol *symbol,
+                    bool is_trampoline)
+{
+    if (is_trampoline)
+        return trampoline_name(naming->profile, location,
+                               symbol->line_count ? symbol->lines[0].name : "");
+    return symbol->line_count ? set_symbol(naming, location, symbol) : 0;
+}
+
+static int look_up(struct location_naming *naming, const struct unnamed_location *unnamed)
+{
+    struct symbol symbol;
+    struct module *module = unnamed->module;
+    struct name_cache *cache = naming->sources->cache;
+    const struct open_module *opened;
+    bool is_trampoline;
+    if (cache && name_cache_get(cache, module->number, unnamed->address, &symbol, &is_trampoline))
+        return set_name(naming, unnamed->location, &symbol, is_trampoline);
+    int err =
+        open_modules_get(naming->opened, module, cache != NULL, naming->sources->fetch, &opened);
+    if (err)
+        return err;
+    if (!opened->symbols)
+        return profile_add_unreadable(naming->profile, module->path, opened->why);
+    symbols_find(opened->symbols, unnamed->address, &symbol);
+    is_trampoline = trampoline_is_at(opened->read, unnamed->address);
+    if (cache)
+        err = name_cache_add(cache, module->number, unnamed->address, &symbol, is_trampoline);
+    return err ? err : set_name(naming, unnamed->location, &symbol, is_trampoline);
+}
+
+/* A module after the other, so that no more than one's debug information is in memory where there
+ * is no cache. */
+int name_locations(struct fgprof_profile *profile, struct unnamed *unnamed,
+                   const struct name_sources *sources)
+{
+    struct shown_names shown = {0};
+    struct open_modules opened = {.most = 1};
+    struct location_naming naming = {
+        .profile = profile,
+        .sources = sources,
+        .shown = sources->cache ? &sources->cache->shown : &shown,
+        .opened = sources->cache ? &sources->cache->opened : &opened,
+    };
+    int err = 0;
+    if (unnamed->count)
+        qsort(unnamed->items, unnamed->count, sizeof *unnamed->items, compare_modules);
+    for (size_t i = 0; i < unnamed->count && !err; i++)
+        err = look_up(&naming, &unnamed->items[i]);
+    open_modules_close(&opened);
+    shown_names_free(&shown);
+    return err;
+}

@@ -1,0 +1,12 @@
+/* From a recording to the profile that users get: at the end, and while it goes on. */
+#ifndef FGPROF_RECORDER_PROFILE_H
+#define FGPROF_RECORDER_PROFILE_H
+
+#include "recorder/recorder.h"
+
+/* Names what the recording, or a copy of it, has, and sums it up. `recorder->naming` is held.
+ * Returns 0 or -ENOMEM. */
+int recorder_make_profile(struct fgprof_recorder *recorder, const struct recording *recording,
+                          fgprof_profile **ret_profile);
+
+#endif

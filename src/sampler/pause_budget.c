@@ -1,0 +1,33 @@
+#include "sampler/pause_budget.h"
+
+/* What a thread may be paused at first, before anything is known of it: some twenty samples. */
+#define BALANCE_FIRST_NS 1000000
+/* What can be saved up: no more than that is lost to pauses in a row. */
+#define BALANCE_MAX_NS 10000000
+
+static int64_t paid_in(int64_t balance_ns, double payment_ns)
+{
+    double sum_ns = (double)balance_ns + payment_ns;
+    return sum_ns < BALANCE_MAX_NS ? (int64_t)sum_ns : BALANCE_MAX_NS;
+}
+
+bool pause_budget_allows(struct pause_budget *budget, uint64_t running_ns, double max_pause_percent)
+{
+    if (!budget->has_begun) {
+        budget->has_begun = true;
+        budget->balance_ns = budget->whole_ns = BALANCE_FIRST_NS;
+    } else if (running_ns > budget->running_ns) {
+        double payment_ns = (double)(running_ns - budget->running_ns) * max_pause_percent / 100;
+        budget->balance_ns = paid_in(budget->balance_ns, payment_ns);
+        budget->whole_ns = paid_in(budget->whole_ns, payment_ns);
+    }
+    budget->running_ns = running_ns;
+    return budget->balance_ns > 0 && budget->whole_ns > -PAUSE_DEBT_MAX_NS;
+}
+
+void pause_budget_spend(struct pause_budget *budget, uint64_t pause_ns)
+{
+    budget->balance_ns -=
+        (int64_t)(pause_ns < PAUSE_COUNTED_MAX_NS ? pause_ns : PAUSE_COUNTED_MAX_NS);
+    budget->whole_ns -= (int64_t)pause_ns;
+}

@@ -1,0 +1,46 @@
+#include "sampler/sites.h"
+#include "base/array.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* At a site whose frame pointer is not known. A thread may have moved before it is stopped: another
+ * one is tried. */
+#define SITE_STOPS_MAX 3
+
+struct site_keys sites_keys(pid_t tid, const struct snapshot *snapshot, const struct stack *stack)
+{
+    uint64_t pc = registers_pc(&snapshot->registers);
+    uint64_t place[2] = {(uint64_t)tid, registers_sp(&snapshot->registers)};
+    uint64_t shared = hash_bytes(stack->addresses, stack->depth * sizeof *stack->addresses,
+                                 hash_bytes(&pc, sizeof pc, 0));
+    return (struct site_keys){shared, hash_bytes(place, sizeof place, shared)};
+}
+
+static bool is_same(const void *owner, uint32_t item, const void *key)
+{
+    return ((const struct sites *)owner)->items[item].key == *(const uint64_t *)key;
+}
+
+struct site *sites_find(const struct sites *sites, uint64_t key)
+{
+    uint32_t found = index_find(&sites->index, key, is_same, sites, &key);
+    return found == INDEX_NONE ? NULL : &sites->items[found];
+}
+
+int sites_add(struct sites *sites, uint64_t key)
+{
+    if (array_reserve((void **)&sites->items, &sites->capacity, sites->count + 1,
+                      sizeof *sites->items) ||
+        index_add(&sites->index, key, (uint32_t)sites->count))
+        return -ENOMEM;
+    sites->items[sites->count++] = (struct site){.key = key, .stops_left = SITE_STOPS_MAX};
+    return 0;
+}
+
+void sites_free(struct sites *sites)
+{
+    free(sites->items);
+    index_free(&sites->index);
+    *sites = (struct sites){0};
+}

@@ -1,0 +1,82 @@
+#include "sampler/threads.h"
+#include "base/array.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* A first copy holds almost every whole stack; unwinding tells when it did not. */
+#define STACK_LIMIT_FIRST (16u << 10)
+
+static void remove_thread(struct thread *thread, thread_visit_fn *vanished, void *context)
+{
+    vanished(context, thread);
+    watch_close(&thread->watch);
+}
+
+int threads_update(struct threads *threads, const pid_t *tids, size_t tid_count,
+                   thread_visit_fn *appeared, thread_visit_fn *vanished, void *context)
+{
+    if (array_reserve((void **)&threads->merged, &threads->merged_capacity, tid_count,
+                      sizeof *threads->merged))
+        return -ENOMEM;
+    size_t old = 0;
+    for (size_t i = 0; i < tid_count; i++) {
+        pid_t tid = tids[i];
+        for (; old < threads->count && threads->items[old].tid < tid; old++)
+            remove_thread(&threads->items[old], vanished, context);
+        if (old < threads->count && threads->items[old].tid == tid) {
+            threads->merged[i] = threads->items[old++];
+        } else {
+            threads->merged[i] = (struct thread){.tid = tid, .stack_limit = STACK_LIMIT_FIRST};
+            appeared(context, &threads->merged[i]);
+        }
+    }
+    for (; old < threads->count; old++)
+        remove_thread(&threads->items[old], vanished, context);
+
+    struct thread *items = threads->items;
+    size_t capacity = threads->capacity;
+    threads->items = threads->merged;
+    threads->capacity = threads->merged_capacity;
+    threads->count = tid_count;
+    threads->merged = items;
+    threads->merged_capacity = capacity;
+    return 0;
+}
+
+size_t threads_place_from(const struct threads *threads, pid_t tid)
+{
+    size_t low = 0, high = threads->count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (threads->items[middle].tid < tid)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < threads->count ? low : 0;
+}
+
+struct thread *threads_find(struct threads *threads, pid_t tid)
+{
+    if (!threads->count)
+        return NULL;
+    struct thread *thread = &threads->items[threads_place_from(threads, tid)];
+    return thread->tid == tid ? thread : NULL;
+}
+
+void thread_forget_sleep(struct thread *thread)
+{
+    thread->watch.is_asleep = false;
+    thread->is_asleep = false;
+    thread->next_look_tick = 0;
+}
+
+void threads_free(struct threads *threads)
+{
+    for (size_t i = 0; i < threads->count; i++)
+        watch_close(&threads->items[i].watch);
+    free(threads->items);
+    free(threads->merged);
+    *threads = (struct threads){0};
+}

@@ -1,0 +1,173 @@
+#include "symbol/dwarf/functions.h"
+#include "base/array.h"
+#include "base/upper_bound.h"
+
+#include <dwarf.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#define FUNCTIONS_MAX ((size_t)4 << 20) /* of one unit */
+
+void debug_functions_free(struct debug_functions *functions)
+{
+    slice_free(&functions->entries);
+    free(functions->ranges);
+    free(functions->inlined);
+    ranges_free(&functions->scratch);
+    *functions = (struct debug_functions){0};
+}
+
+static int compare(const void *a, const void *b)
+{
+    const struct debug_function *left = a, *right = b;
+    if (left->start != right->start)
+        return left->start < right->start ? -1 : 1;
+    /* The search goes backwards: first the smaller, then the one that comes first in the file. */
+    if (left->end != right->end)
+        return left->end > right->end ? -1 : 1;
+    return (left->die < right->die) - (left->die > right->die);
+}
+
+static int add_function(struct debug_functions *functions, const struct die *die, uint64_t at)
+{
+    struct code_ranges *ranges = &functions->scratch;
+    int err = ranges_read(ranges, &functions->unit, die);
+    /* Many entries may name one long list. */
+    if (!err && functions->count + ranges->count > FUNCTIONS_MAX)
+        err = -ENOEXEC;
+    if (!err)
+        err = array_reserve((void **)&functions->ranges, &functions->capacity,
+                            functions->count + ranges->count, sizeof *functions->ranges);
+    for (size_t i = 0; i < ranges->count && !err; i++) {
+        functions->ranges[functions->count++] = (struct debug_function){
+            .start = ranges->items[i].start, .end = ranges->items[i].end, .die = at};
+    }
+    return err;
+}
+
+/* Every entry is looked at, one after the other: functions may lie in namespaces, in types and in
+ * other functions. */
+static int read_entries(struct debug_functions *functions)
+{
+    const struct unit *unit = &functions->unit;
+    const unsigned char *start = functions->entries.bytes;
+    struct bytes bytes = {start + (unit->first_die - unit->at), start + functions->entries.count,
+                          false};
+    while (bytes_left(&bytes)) {
+        uint64_t at = unit->at + (uint64_t)(bytes.at - start);
+        uint64_t code = bytes_uleb(&bytes);
+        if (!code)
+            continue;
+        const struct abbrev *abbrev = abbrevs_find(unit->abbrevs, code);
+        struct die die;
+        if (!abbrev)
+            break;
+        if (abbrev->tag != DW_TAG_subprogram) {
+            if (!die_skip(unit, &bytes, abbrev))
+                break;
+            continue;
+        }
+        if (!die_read_attributes(unit, &bytes, abbrev, &die))
+            break;
+        if (add_function(functions, &die, at))
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+int debug_functions_read(struct debug_functions *functions, const struct unit *unit)
+{
+    functions->unit = *unit;
+    functions->count = functions->inlined_count = 0;
+    functions->inlined_of = 0;
+    int err = unit_need_abbrevs(&functions->unit);
+    if (!err)
+        err = slice_read(&functions->entries, &unit->info->sections[DEBUG_INFO], unit->at,
+                         unit->end - unit->at);
+    if (!err)
+        err = read_entries(functions);
+    if (err)
+        return err;
+    if (functions->count)
+        qsort(functions->ranges, functions->count, sizeof *functions->ranges, compare);
+    uint64_t reach = 0;
+    for (size_t i = 0; i < functions->count; i++) {
+        if (functions->ranges[i].end > reach)
+            reach = functions->ranges[i].end;
+        functions->ranges[i].reach = reach;
+    }
+    return 0;
+}
+
+static bool add_inlined(struct debug_functions *functions, const struct die *die, uint64_t at)
+{
+    struct code_ranges *ranges = &functions->scratch;
+    if (ranges_read(ranges, &functions->unit, die) ||
+        array_reserve((void **)&functions->inlined, &functions->inlined_capacity,
+                      functions->inlined_count + ranges->count, sizeof *functions->inlined))
+        return false;
+    for (size_t i = 0; i < ranges->count; i++) {
+        functions->inlined[functions->inlined_count++] = (struct inlined_range){
+            .start = ranges->items[i].start,
+            .end = ranges->items[i].end,
+            .origin = die->origin,
+            .call_file = die->call_file,
+            .call_line = die->call_line,
+            .die = at,
+        };
+    }
+    return true;
+}
+
+/* The calls below the function's entry, but not those in functions that are nested in it. */
+static void read_inlined(struct debug_functions *functions, uint64_t function)
+{
+    const struct unit *unit = &functions->unit;
+    const unsigned char *start = functions->entries.bytes;
+    struct bytes bytes = {start + (function - unit->at), start + functions->entries.count, false};
+    size_t depth = 0, nested_at = SIZE_MAX; /* the depth of a nested function */
+    functions->inlined_of = function;
+    functions->inlined_count = 0;
+    if (unit_need_abbrevs(&functions->unit))
+        return;
+    do {
+        uint64_t at = unit->at + (uint64_t)(bytes.at - start);
+        uint64_t code = bytes_uleb(&bytes);
+        if (!code) {
+            if (!depth || bytes.failed)
+                break;
+            depth--;
+            if (depth <= nested_at)
+                nested_at = SIZE_MAX;
+            continue;
+        }
+        const struct abbrev *abbrev = abbrevs_find(unit->abbrevs, code);
+        struct die die;
+        if (!abbrev)
+            break;
+        bool is_call = abbrev->tag == DW_TAG_inlined_subroutine && nested_at == SIZE_MAX;
+        if (is_call ? !die_read_attributes(unit, &bytes, abbrev, &die) ||
+                          !add_inlined(functions, &die, at)
+                    : !die_skip(unit, &bytes, abbrev))
+            break;
+        if (abbrev->tag == DW_TAG_subprogram && depth && abbrev->has_children &&
+            nested_at == SIZE_MAX)
+            nested_at = depth;
+        depth += abbrev->has_children;
+    } while (depth);
+}
+
+const struct debug_function *debug_functions_find(struct debug_functions *functions,
+                                                  uint64_t address)
+{
+    size_t after = UPPER_BOUND(functions->ranges, functions->count, start, address);
+    for (; after && functions->ranges[after - 1].reach > address; after--) {
+        const struct debug_function *range = &functions->ranges[after - 1];
+        if (range->end <= address)
+            continue;
+        if (functions->inlined_of != range->die)
+            read_inlined(functions, range->die);
+        return range;
+    }
+    return NULL;
+}

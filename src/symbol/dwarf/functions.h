@@ -1,0 +1,43 @@
+/* The functions of a unit that have code, and the calls that were inlined into one of them. */
+#ifndef FGPROF_SYMBOL_DWARF_FUNCTIONS_H
+#define FGPROF_SYMBOL_DWARF_FUNCTIONS_H
+
+#include "symbol/dwarf/ranges.h"
+
+struct debug_function {
+    uint64_t start, end;
+    uint64_t reach; /* the largest end up to here */
+    uint64_t die;   /* where in .debug_info */
+};
+
+struct inlined_range {
+    uint64_t start, end;
+    struct value origin;
+    struct value call_file, call_line; /* where it was called */
+    uint64_t die;
+};
+
+/* Of one unit at a time. Reading it whole once is what a look-up costs; the next ones in the same
+ * unit and function are nearly free. */
+struct debug_functions {
+    struct unit unit;
+    struct slice entries;          /* the unit's, from its header on */
+    struct debug_function *ranges; /* by start */
+    size_t count, capacity;
+    uint64_t inlined_of;           /* the function whose calls are in `inlined` */
+    struct inlined_range *inlined; /* an outer call before the ones within it */
+    size_t inlined_count, inlined_capacity;
+    struct code_ranges scratch;
+};
+
+/* Reads those of `unit`, in place of what was there. Returns 0, -ENOMEM, or -ENOEXEC where the unit
+ * can't be read: then there are none. */
+int debug_functions_read(struct debug_functions *functions, const struct unit *unit);
+void debug_functions_free(struct debug_functions *functions);
+
+/* The innermost function around `address`, and in functions->inlined the calls in it. NULL: none
+ * is. */
+const struct debug_function *debug_functions_find(struct debug_functions *functions,
+                                                  uint64_t address);
+
+#endif

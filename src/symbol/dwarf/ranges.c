@@ -1,0 +1,142 @@
+#include "symbol/dwarf/ranges.h"
+#include "base/array.h"
+
+#include <dwarf.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#define ENTRY_BYTES_MAX 32u /* of .debug_rnglists: a kind and two numbers */
+#define RANGES_MAX ((size_t)1 << 20)
+
+void ranges_free(struct code_ranges *ranges)
+{
+    free(ranges->items);
+    *ranges = (struct code_ranges){0};
+}
+
+static int add(struct code_ranges *ranges, uint64_t start, uint64_t end)
+{
+    if (is_discarded(start) || start >= end)
+        return 0;
+    if (array_reserve((void **)&ranges->items, &ranges->capacity, ranges->count + 1,
+                      sizeof *ranges->items))
+        return -ENOMEM;
+    ranges->items[ranges->count++] = (struct code_range){start, end};
+    return 0;
+}
+
+/* .debug_ranges, before DWARF 5: pairs relative to a base (DWARF 4, 2.17.3). */
+static int read_pairs(struct code_ranges *ranges, const struct unit *unit, uint64_t at)
+{
+    struct section *section = &unit->addresses->sections[DEBUG_RANGES];
+    uint64_t base = unit->low_pc;
+    unsigned size = unit->address_bytes;
+    uint64_t new_base = size < 8 ? ((uint64_t)1 << 8 * size) - 1 : UINT64_MAX;
+    for (size_t i = 0; i < RANGES_MAX && size && size <= 8; i++, at += 2 * size) {
+        uint64_t start, end;
+        if (!section_number(section, at, size, &start) ||
+            !section_number(section, at + size, size, &end) || (!start && !end))
+            break;
+        if (start == new_base) {
+            base = end;
+            continue;
+        }
+        int err = is_discarded(base) && base ? 0 : add(ranges, base + start, base + end);
+        if (err)
+            return err;
+    }
+    return 0;
+}
+
+/* One entry of .debug_rnglists (DWARF 5, 7.25). False at the end of the list. */
+static bool read_entry(const struct unit *unit, struct bytes *bytes, uint64_t *base,
+                       struct code_range *ret_range)
+{
+    unsigned kind = (unsigned)bytes_unsigned(bytes, 1);
+    uint64_t first = 0, second = 0;
+    *ret_range = (struct code_range){0};
+    switch (kind) {
+    case DW_RLE_base_addressx:
+        return unit_address(unit, bytes_uleb(bytes), base);
+    case DW_RLE_startx_endx:
+    case DW_RLE_startx_length:
+        first = bytes_uleb(bytes);
+        second = bytes_uleb(bytes);
+        if (!unit_address(unit, first, &first) ||
+            (kind == DW_RLE_startx_endx && !unit_address(unit, second, &second)))
+            return false;
+        break;
+    case DW_RLE_offset_pair:
+        first = bytes_uleb(bytes);
+        second = bytes_uleb(bytes);
+        if (is_discarded(*base) && *base)
+            return !bytes->failed;
+        first += *base;
+        second += *base;
+        break;
+    case DW_RLE_base_address:
+        *base = bytes_unsigned(bytes, unit->address_bytes <= 8 ? unit->address_bytes : 9);
+        return !bytes->failed;
+    case DW_RLE_start_end:
+    case DW_RLE_start_length:
+        first = bytes_unsigned(bytes, unit->address_bytes <= 8 ? unit->address_bytes : 9);
+        second = kind == DW_RLE_start_end ? bytes_unsigned(bytes, unit->address_bytes)
+                                          : bytes_uleb(bytes);
+        break;
+    default:
+        return false;
+    }
+    if (kind == DW_RLE_startx_length || kind == DW_RLE_start_length)
+        second += first;
+    *ret_range = (struct code_range){first, second};
+    return !bytes->failed;
+}
+
+static int read_list(struct code_ranges *ranges, const struct unit *unit, uint64_t at)
+{
+    struct section *section = &unit->info->sections[DEBUG_RNGLISTS];
+    uint64_t base = unit->low_pc;
+    for (size_t i = 0; i < RANGES_MAX; i++) {
+        const unsigned char *start;
+        struct code_range range;
+        size_t count = section_peek(section, at, ENTRY_BYTES_MAX, &start);
+        struct bytes bytes = {start, start + count, false};
+        if (!count || !read_entry(unit, &bytes, &base, &range))
+            break;
+        at += (uint64_t)(bytes.at - start);
+        if (add(ranges, range.start, range.end))
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+static int read_listed(struct code_ranges *ranges, const struct unit *unit,
+                       const struct value *value)
+{
+    uint64_t at = value->number;
+    if (unit->version < 5)
+        return read_pairs(ranges, unit,
+                          at + (unit->addresses == unit->info ? 0 : unit->ranges_base));
+    if (value->form == DW_FORM_rnglistx) {
+        if (at >= UINT32_MAX ||
+            !section_number(&unit->info->sections[DEBUG_RNGLISTS],
+                            unit->rnglists_base + at * unit->offset_bytes, unit->offset_bytes, &at))
+            return 0;
+        at += unit->rnglists_base;
+    }
+    return read_list(ranges, unit, at);
+}
+
+int ranges_read(struct code_ranges *ranges, const struct unit *unit, const struct die *die)
+{
+    uint64_t start, end;
+    ranges->count = 0;
+    if (die->ranges.form)
+        return read_listed(ranges, unit, &die->ranges);
+    if (!die->high_pc.form || !value_address(unit, &die->low_pc, &start))
+        return 0;
+    /* DWARF 4 made it the length where it is a number. */
+    if (!value_address(unit, &die->high_pc, &end))
+        end = start + die->high_pc.number;
+    return add(ranges, start, end);
+}

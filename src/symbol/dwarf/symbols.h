@@ -1,0 +1,36 @@
+/* What a module's debug information says of an address: its function, the calls that were inlined
+ * there, and which line of which file it is. */
+#ifndef FGPROF_SYMBOL_DWARF_SYMBOLS_H
+#define FGPROF_SYMBOL_DWARF_SYMBOLS_H
+
+#include "symbol/dwarf/functions.h"
+#include "symbol/dwarf/lines.h"
+#include "symbol/dwarf/names.h"
+#include "symbol/dwarf/split.h"
+#include "symbol/dwarf/units.h"
+#include "symbol/symbols.h"
+
+struct debug_symbols { /* zeros: there is no debug information */
+    struct debug_info *info;
+    struct units units;
+    struct split split;
+    struct names names;
+    /* Of one unit at a time: addresses come sorted. */
+    uint64_t unit; /* where in .debug_info it begins */
+    struct debug_functions functions;
+    struct lines lines;
+    bool is_complete; /* no part of the unit is missing */
+};
+
+/* Takes over `object`, in any case, which is the module's file or one that was split from it, at
+ * `path`. Returns 0, -ENOMEM, or -ENOEXEC where it can't be read. */
+int debug_symbols_open(struct debug_symbols *debug, const struct module *module,
+                       struct object *object, const char *path);
+void debug_symbols_close(struct debug_symbols *debug);
+
+/* Adds to `symbol` the lines at one of the module's own addresses, if any are known. *ret_start:
+ * where its function begins, or UINT64_MAX. Strings are valid until the next look-up. */
+void debug_symbols_find(struct debug_symbols *debug, uint64_t address, struct symbol *symbol,
+                        uint64_t *ret_start);
+
+#endif

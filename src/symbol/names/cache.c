@@ -1,0 +1,90 @@
+#include "symbol/names/cache.h"
+#include "base/array.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+int name_cache_init(struct name_cache *cache)
+{
+    *cache = (struct name_cache){.opened.most = OPEN_MODULES_MAX};
+    return strings_init(&cache->strings);
+}
+
+void name_cache_free(struct name_cache *cache)
+{
+    strings_free(&cache->strings);
+    free(cache->addresses);
+    free(cache->lines);
+    index_free(&cache->index);
+    shown_names_free(&cache->shown);
+    open_modules_close(&cache->opened);
+    *cache = (struct name_cache){0};
+}
+
+static bool is_same(const void *owner, uint32_t item, const void *key)
+{
+    const struct name_cache *cache = owner;
+    const struct cached_address *known = &cache->addresses[item], *sought = key;
+    return known->address == sought->address && known->module == sought->module;
+}
+
+static uint64_t hash_of(uint32_t module, uint64_t address)
+{
+    return hash_bytes(&address, sizeof address, module);
+}
+
+bool name_cache_get(const struct name_cache *cache, uint32_t module, uint64_t address,
+                    struct symbol *ret_symbol, bool *ret_is_trampoline)
+{
+    const struct cached_address sought = {.address = address, .module = module};
+    uint32_t number = index_find(&cache->index, hash_of(module, address), is_same, cache, &sought);
+    if (number == INDEX_NONE)
+        return false;
+    const struct cached_address *known = &cache->addresses[number];
+    ret_symbol->line_count = known->line_count;
+    ret_symbol->function_offset = known->function_offset;
+    ret_symbol->has_debug_info = known->has_debug_info;
+    *ret_is_trampoline = known->is_trampoline;
+    for (size_t i = 0; i < known->line_count; i++) {
+        const struct cached_line *line = &cache->lines[known->first_line + i];
+        ret_symbol->lines[i] = (struct symbol_line){
+            .name = strings_get(&cache->strings, line->name),
+            .file = line->file ? strings_get(&cache->strings, line->file) : NULL,
+            .line = line->line,
+            .is_inlined = line->is_inlined,
+        };
+    }
+    return true;
+}
+
+int name_cache_add(struct name_cache *cache, uint32_t module, uint64_t address,
+                   const struct symbol *symbol, bool is_trampoline)
+{
+    struct cached_address row = {
+        .address = address,
+        .module = module,
+        .line_count = (uint32_t)symbol->line_count,
+        .first_line = cache->line_count,
+        .function_offset = symbol->function_offset,
+        .has_debug_info = symbol->has_debug_info,
+        .is_trampoline = is_trampoline,
+    };
+    if (array_reserve((void **)&cache->lines, &cache->line_capacity,
+                      cache->line_count + symbol->line_count, sizeof *cache->lines) ||
+        array_reserve((void **)&cache->addresses, &cache->address_capacity,
+                      cache->address_count + 1, sizeof row))
+        return -ENOMEM;
+    for (size_t i = 0; i < symbol->line_count; i++) {
+        const struct symbol_line *line = &symbol->lines[i];
+        struct cached_line *to = &cache->lines[cache->line_count + i];
+        *to = (struct cached_line){.line = line->line, .is_inlined = line->is_inlined};
+        if (strings_intern(&cache->strings, line->name, &to->name) ||
+            strings_intern(&cache->strings, line->file ? line->file : "", &to->file))
+            return -ENOMEM;
+    }
+    if (index_add(&cache->index, hash_of(module, address), (uint32_t)cache->address_count))
+        return -ENOMEM;
+    cache->line_count += symbol->line_count;
+    cache->addresses[cache->address_count++] = row;
+    return 0;
+}

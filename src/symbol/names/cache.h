@@ -1,0 +1,54 @@
+/* What addresses were found to be called, kept while a recording is named again and again.
+ *
+ * Two tables. Addresses: the module's number, its own address, and which lines are its. Lines: as
+ * struct symbol_line, their strings by number. And the names to show for the symbols, and the
+ * modules that were opened last. */
+#ifndef FGPROF_SYMBOL_NAMES_CACHE_H
+#define FGPROF_SYMBOL_NAMES_CACHE_H
+
+#include "symbol/names/shown_names.h"
+#include "symbol/open_modules.h"
+#include "base/index.h"
+#include "base/strings.h"
+
+struct cached_line {
+    uint32_t name, file; /* in name_cache.strings; file: "" where not known */
+    uint32_t line;
+    bool is_inlined;
+};
+
+struct cached_address {
+    uint64_t address;
+    uint32_t module;
+    uint32_t line_count; /* 0: it was looked up, and nothing is known */
+    size_t first_line;
+    uint64_t function_offset;
+    bool has_debug_info, is_trampoline;
+};
+
+struct name_cache {
+    struct strings strings;
+    struct cached_address *addresses;
+    size_t address_count, address_capacity;
+    struct cached_line *lines;
+    size_t line_count, line_capacity;
+    struct index index; /* of addresses */
+    struct shown_names shown;
+    struct open_modules opened;
+};
+
+/* Returns 0 or -ENOMEM. */
+int name_cache_init(struct name_cache *cache);
+/* Before the modules are freed. */
+void name_cache_free(struct name_cache *cache);
+
+/* Fills in what was added for the address; its strings are valid as long as the cache. Returns
+ * false where nothing was. */
+bool name_cache_get(const struct name_cache *cache, uint32_t module, uint64_t address,
+                    struct symbol *ret_symbol, bool *ret_is_trampoline);
+
+/* Adds an address that is not there. Returns 0 or -ENOMEM. */
+int name_cache_add(struct name_cache *cache, uint32_t module, uint64_t address,
+                   const struct symbol *symbol, bool is_trampoline);
+
+#endif

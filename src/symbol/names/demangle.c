@@ -1,0 +1,134 @@
+/* Source names by libiberty, within bounds: a symbol is data of the target, and may be made to take
+ * the demangler a lifetime, or all memory. */
+#include "symbol/names/demangle.h"
+#include "symbol/names/fold_name.h"
+#include "base/array.h"
+
+#include <libiberty/demangle.h>
+#include <setjmp.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* libiberty descends once a character or less, with some 200 bytes of our stack each. Its own limit
+ * of 1024 is too low for C++ of today (DMGL_NO_RECURSE_LIMIT). */
+#define SYMBOL_BYTES_MAX 4096
+/* D names are written by code that can't be interrupted, and may double with each reference. */
+#define D_SYMBOL_BYTES_MAX 512
+#define D_REFERENCES_MAX 16
+/* A few milliseconds of writing. */
+#define NAME_BYTES_MAX ((size_t)256 << 10)
+#define DOUBLINGS_MAX 16
+
+struct written {
+    char *text; /* ends with NUL once there is any */
+    size_t length, capacity;
+    jmp_buf stop;
+};
+
+/* A name that refers back to its parts may double in length with each reference. libiberty can't be
+ * told to stop, and holds no memory while it writes. */
+static void take(const char *text, size_t bytes, void *context)
+{
+    struct written *written = context;
+    size_t length = written->length + bytes;
+    if (length > NAME_BYTES_MAX ||
+        array_reserve((void **)&written->text, &written->capacity, length + 1, 1))
+        longjmp(written->stop, 1);
+    if (bytes) /* libiberty may have nothing to say, at NULL */
+        memcpy(written->text + written->length, text, bytes);
+    written->length = length;
+    written->text[length] = '\0';
+}
+
+typedef int demangler(const char *symbol, int options, demangle_callbackref callback,
+                      void *context);
+
+static char *write_by(demangler *write, const char *symbol, int options)
+{
+    struct written *written = calloc(1, sizeof *written);
+    if (!written)
+        return NULL;
+    if (setjmp(written->stop) || !write(symbol, options, take, written)) {
+        free(written->text);
+        written->text = NULL;
+    }
+    char *text = written->text;
+    free(written);
+    return text;
+}
+
+/* Where the reference that begins at `text` with this letter ends, as "S1_" or "T_"; else NULL. */
+static const char *end_of_reference(const char *text, char letter)
+{
+    if (*text++ != letter)
+        return NULL;
+    while ((*text >= '0' && *text <= '9') || (*text >= 'A' && *text <= 'Z'))
+        text++;
+    return *text == '_' ? text + 1 : NULL;
+}
+
+/* Before it writes anything, libiberty reads arguments of a template parameter twice in the type of
+ * a conversion operator, and those in them four times (cplus_demangle_type in cp-demangle.c); and
+ * it searches what is repeated in a pack expansion's pattern as often as it is written there
+ * (d_find_pack). */
+static bool takes_too_long(const char *symbol)
+{
+    unsigned parameters_with_arguments = 0, references = 0;
+    bool has_conversion = strstr(symbol, "cv") != NULL, has_pattern = false;
+    for (const char *at = symbol; *at; at++) {
+        const char *end = end_of_reference(at, 'T');
+        parameters_with_arguments += end && *end == 'I';
+        references += end_of_reference(at, 'S') != NULL;
+        if (strncmp(at, "Dp", 2) == 0) {
+            const char *pattern = at + 2 + strspn(at + 2, "KOPRV");
+            has_pattern = has_pattern || !end_of_reference(pattern, 'T');
+        }
+    }
+    return (has_conversion && parameters_with_arguments > DOUBLINGS_MAX) ||
+           (has_pattern && references > DOUBLINGS_MAX);
+}
+
+static char *demangle_cpp(const char *symbol, enum fgprof_names names)
+{
+    int options = DMGL_NO_RECURSE_LIMIT;
+    if (names == FGPROF_NAMES_FULL)
+        options |= DMGL_PARAMS | DMGL_ANSI;
+    if (takes_too_long(symbol))
+        return NULL;
+    return write_by(cplus_demangle_v3_callback, symbol, options);
+}
+
+static char *demangle_d(const char *symbol)
+{
+    unsigned references = 0;
+    for (const char *at = symbol; *at; at++)
+        references += *at == 'Q';
+    if (references > D_REFERENCES_MAX || strlen(symbol) > D_SYMBOL_BYTES_MAX)
+        return NULL;
+    return dlang_demangle(symbol, 0);
+}
+
+char *demangle(const char *symbol, enum fgprof_names names)
+{
+    char *name = NULL;
+    if (names == FGPROF_NAMES_RAW || strnlen(symbol, SYMBOL_BYTES_MAX + 1) > SYMBOL_BYTES_MAX)
+        return NULL;
+    if (strncmp(symbol, "_D", 2) == 0)
+        return demangle_d(symbol);
+    /* Rust's older names look like those of C++. */
+    if (strncmp(symbol, "_R", 2) == 0 || strncmp(symbol, "_Z", 2) == 0)
+        name = write_by(rust_demangle_callback, symbol, 0);
+    if (name)
+        return name;
+    if (strncmp(symbol, "_Z", 2) == 0)
+        name = demangle_cpp(symbol, names);
+    else if (names == FGPROF_NAMES_SHORT && strchr(symbol, '<'))
+        name = strdup(symbol); /* of C++, in the debug information */
+    if (name && names == FGPROF_NAMES_SHORT && fold_name(name)) {
+        free(name);
+        return NULL;
+    }
+    return name;
+}

@@ -1,0 +1,16 @@
+#ifndef FGPROF_SYMBOL_NAMES_DEMANGLE_H
+#define FGPROF_SYMBOL_NAMES_DEMANGLE_H
+
+#include "fgprof.h"
+
+/* The name of a function to show for a linker symbol, or for its name in the debug information:
+ *   FGPROF_NAMES_SHORT  C++ as pprof shows it: without parameters (but those of an enclosing
+ *                       function), return type, template arguments and clone suffixes; Rust without
+ *                       its hash; D
+ *   FGPROF_NAMES_FULL   C++ with all of these
+ *   FGPROF_NAMES_RAW    as it is
+ * NULL where that is the symbol itself: it is none of these languages', or its name would take too
+ * long to find, or too much room. The caller frees it. */
+char *demangle(const char *symbol, enum fgprof_names names);
+
+#endif

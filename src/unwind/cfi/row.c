@@ -1,0 +1,233 @@
+/* Runs the programs of call frame information up to the row of an address. */
+#include "unwind/cfi/cfi.h"
+
+#include <dwarf.h>
+
+/* Compilers go one deep. */
+#define REMEMBERED_MAX 8
+
+struct machine {
+    const struct cfi_entry *entry;
+    struct cfi_row row;
+    struct cfi_row initial; /* after the CIE's program: what DW_CFA_restore goes back to */
+    struct cfi_row remembered[REMEMBERED_MAX];
+    unsigned remembered_count;
+    bool checks_expressions;     /* one that is not bounded fails */
+    uint64_t location;           /* the address that the row is for */
+    struct cfi_register ignored; /* one that is not followed here: vector registers, flags */
+};
+
+static struct cfi_register *register_at(struct machine *machine, uint64_t number)
+{
+    return number < REGISTERS_MAX ? &machine->row.registers[number] : &machine->ignored;
+}
+
+static void set(struct machine *machine, uint64_t number, enum cfi_kind kind, int64_t offset)
+{
+    *register_at(machine, number) = (struct cfi_register){.kind = kind, .offset = offset};
+}
+
+/* Multiplied without a sign, whose overflow would be undefined: damaged programs do it. */
+static int64_t factored(const struct machine *machine, uint64_t offset)
+{
+    return (int64_t)(offset * (uint64_t)machine->entry->data_factor);
+}
+
+static void restore(struct machine *machine, uint64_t number)
+{
+    if (number < REGISTERS_MAX)
+        machine->row.registers[number] = machine->initial.registers[number];
+}
+
+static void advance(struct machine *machine, uint64_t delta)
+{
+    machine->location += delta * machine->entry->code_factor;
+}
+
+static struct bytes read_block(struct machine *machine, struct bytes *program)
+{
+    uint64_t length = bytes_uleb(program);
+    struct bytes block = {program->at, program->at, false};
+    bytes_skip(program, length);
+    block.end = program->at;
+    if (machine->checks_expressions && !cfi_expression_is_bounded(block))
+        program->failed = true;
+    return block;
+}
+
+static void set_expression(struct machine *machine, struct bytes *program, enum cfi_kind kind)
+{
+    uint64_t number = bytes_uleb(program);
+    *register_at(machine, number) =
+        (struct cfi_register){.kind = kind, .expression = read_block(machine, program)};
+}
+
+/* The instructions that say where the CFA is. Returns false for another. */
+static bool run_cfa_instruction(struct machine *machine, uint8_t code, struct bytes *program)
+{
+    struct cfi_row *row = &machine->row;
+    switch (code) {
+    case DW_CFA_def_cfa:
+    case DW_CFA_def_cfa_sf:
+        row->cfa_is_expression = false;
+        row->cfa_register = bytes_uleb(program);
+        row->cfa_offset = code == DW_CFA_def_cfa ? (int64_t)bytes_uleb(program)
+                                                 : factored(machine, (uint64_t)bytes_sleb(program));
+        return true;
+    case DW_CFA_def_cfa_register:
+        row->cfa_register = bytes_uleb(program);
+        return true;
+    case DW_CFA_def_cfa_offset:
+        row->cfa_offset = (int64_t)bytes_uleb(program);
+        return true;
+    case DW_CFA_def_cfa_offset_sf:
+        row->cfa_offset = factored(machine, (uint64_t)bytes_sleb(program));
+        return true;
+    case DW_CFA_def_cfa_expression:
+        row->cfa_is_expression = true;
+        row->cfa_expression = read_block(machine, program);
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* The instructions that say where a register is. Returns false for another. */
+static bool run_register_instruction(struct machine *machine, uint8_t code, struct bytes *program)
+{
+    uint64_t number;
+    switch (code) {
+    case DW_CFA_offset_extended:
+    case DW_CFA_val_offset:
+        number = bytes_uleb(program);
+        set(machine, number, code == DW_CFA_val_offset ? CFI_IS_OFFSET : CFI_AT_OFFSET,
+            factored(machine, bytes_uleb(program)));
+        return true;
+    case DW_CFA_offset_extended_sf:
+    case DW_CFA_val_offset_sf:
+        number = bytes_uleb(program);
+        set(machine, number, code == DW_CFA_val_offset_sf ? CFI_IS_OFFSET : CFI_AT_OFFSET,
+            factored(machine, (uint64_t)bytes_sleb(program)));
+        return true;
+    case DW_CFA_GNU_negative_offset_extended:
+        number = bytes_uleb(program);
+        set(machine, number, CFI_AT_OFFSET, factored(machine, 0 - bytes_uleb(program)));
+        return true;
+    case DW_CFA_restore_extended:
+        restore(machine, bytes_uleb(program));
+        return true;
+    case DW_CFA_undefined:
+        set(machine, bytes_uleb(program), CFI_UNDEFINED, 0);
+        return true;
+    case DW_CFA_same_value:
+        set(machine, bytes_uleb(program), CFI_SAME, 0);
+        return true;
+    case DW_CFA_register:
+        number = bytes_uleb(program);
+        set(machine, number, CFI_IN_REGISTER, (int64_t)bytes_uleb(program));
+        return true;
+    case DW_CFA_expression:
+        set_expression(machine, program, CFI_AT_EXPRESSION);
+        return true;
+    case DW_CFA_val_expression:
+        set_expression(machine, program, CFI_IS_EXPRESSION);
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* The rest: where the row is for, and rows put aside. Returns false for what is not known. */
+static bool run_other_instruction(struct machine *machine, uint8_t code, struct bytes *program)
+{
+    switch (code) {
+    case DW_CFA_nop:
+        return true;
+    case DW_CFA_advance_loc1:
+        advance(machine, bytes_unsigned(program, 1));
+        return true;
+    case DW_CFA_advance_loc2:
+        advance(machine, bytes_unsigned(program, 2));
+        return true;
+    case DW_CFA_advance_loc4:
+        advance(machine, bytes_unsigned(program, 4));
+        return true;
+    case DW_CFA_remember_state:
+        if (machine->remembered_count == REMEMBERED_MAX)
+            return false;
+        machine->remembered[machine->remembered_count++] = machine->row;
+        return true;
+    case DW_CFA_restore_state:
+        if (!machine->remembered_count)
+            return false;
+        machine->row = machine->remembered[--machine->remembered_count];
+        return true;
+    case DW_CFA_GNU_args_size:
+        bytes_uleb(program); /* what exceptions need to know */
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* Runs up to the instruction that moves on to a row behind `address`. */
+static bool run(struct machine *machine, struct bytes program, uint64_t address)
+{
+    while (bytes_left(&program) && !program.failed) {
+        uint8_t code = (uint8_t)bytes_unsigned(&program, 1);
+        uint8_t operand = code & 0x3f;
+        switch (code & 0xc0) {
+        case DW_CFA_advance_loc:
+            advance(machine, operand);
+            break;
+        case DW_CFA_offset:
+            set(machine, operand, CFI_AT_OFFSET, factored(machine, bytes_uleb(&program)));
+            continue;
+        case DW_CFA_restore:
+            restore(machine, operand);
+            continue;
+        default:
+            if (run_cfa_instruction(machine, code, &program) ||
+                run_register_instruction(machine, code, &program))
+                continue;
+            if (!run_other_instruction(machine, code, &program))
+                return false;
+        }
+        if (machine->location > address)
+            return true;
+    }
+    return !program.failed;
+}
+
+static bool run_both(struct machine *machine, const struct cfi_entry *entry, uint64_t address)
+{
+    /* The rest is written before it is read. */
+    memset(&machine->row, 0, sizeof machine->row);
+    machine->entry = entry;
+    machine->remembered_count = 0;
+    machine->location = entry->start;
+    machine->initial = machine->row;
+    if (!run(machine, entry->common_program, UINT64_MAX))
+        return false;
+    machine->initial = machine->row;
+    machine->location = entry->start;
+    return run(machine, entry->program, address);
+}
+
+bool cfi_find_row(const struct cfi_entry *entry, uint64_t address, struct cfi_row *ret_row)
+{
+    struct machine machine;
+    machine.checks_expressions = false;
+    if (!run_both(&machine, entry, address))
+        return false;
+    *ret_row = machine.row;
+    return true;
+}
+
+bool cfi_is_bounded(const struct cfi_entry *entry)
+{
+    struct machine machine;
+    machine.checks_expressions = true;
+    return entry->return_register < architecture.register_count &&
+           run_both(&machine, entry, UINT64_MAX);
+}

@@ -1,0 +1,40 @@
+/* Where a function without call frame information has its return address, read from its machine
+ * code. The build compiles code_frame.c and code_stub.c of x86_64/ or of aarch64/. */
+#ifndef FGPROF_UNWIND_CODE_CODE_FRAME_H
+#define FGPROF_UNWIND_CODE_CODE_FRAME_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define CODE_FRAME_BYTES_MAX 8192 /* how far from its start a function is followed */
+
+#define CODE_STUB_BYTES_BEFORE 8
+#define CODE_STUB_BYTES 40
+
+enum code_frame_kind {
+    CODE_FRAME_UNKNOWN,
+    CODE_FRAME_BY_SP,      /* the stack pointer tells */
+    CODE_FRAME_BY_POINTER, /* the frame pointer does: it is set up */
+    CODE_FRAME_REALIGNED,  /* neither does: how far up the caller's frame is depends on where it was
+                            */
+};
+
+struct code_frame {
+    enum code_frame_kind kind;
+    /* Of CODE_FRAME_BY_SP: where things are, in bytes above the stack pointer. */
+    int32_t return_address;
+    bool has_saved_frame_pointer; /* else the caller's is still in the register */
+    int32_t saved_frame_pointer;
+};
+
+/* Follows `code`, which begins with the function, to the instruction that holds the byte at `at` or
+ * begins there, and returns the frame before it. The code's own jumps are followed; what is only
+ * reached from elsewhere, or through a table, is not known. */
+struct code_frame code_frame_at(const uint8_t *code, size_t code_bytes, size_t at);
+
+/* The same in a linkage stub (an entry of the PLT), which has no symbol: `code` is what lies around
+ * the instruction, which begins at byte CODE_STUB_BYTES_BEFORE. */
+struct code_frame code_frame_in_stub(const uint8_t code[CODE_STUB_BYTES]);
+
+#endif

@@ -1,0 +1,68 @@
+#include "unwind/code/rule_code.h"
+#include "unwind/code/code_frame.h"
+
+/* The return address is the last word below the CFA (System V psABI, 3.2.2; of both architectures
+ * only x86-64 has such frames here). */
+#define RETURN_ADDRESS_BYTES 8
+
+static struct rule rule_of_frame(const struct code_frame *frame)
+{
+    if (frame->kind == CODE_FRAME_REALIGNED)
+        return (struct rule){.kind = RULE_UNKNOWN_FRAME};
+    if (frame->kind != CODE_FRAME_BY_SP)
+        return (struct rule){.kind = RULE_NONE};
+    struct rule rule = {
+        .kind = RULE_CALLER,
+        .is_from_code = true,
+        .has_frame_pointer = true,
+        .cfa = {.register_number = (uint8_t)architecture.sp},
+        .cfa_offset = frame->return_address + RETURN_ADDRESS_BYTES,
+        .return_address = {RULE_CFA, true, -RETURN_ADDRESS_BYTES},
+        .frame_pointer = {.register_number = (uint8_t)architecture.frame_pointer},
+        .base_pointer_offset = RULE_BASE_POINTER_LOST,
+    };
+    if (frame->has_saved_frame_pointer)
+        rule.frame_pointer =
+            (struct rule_place){RULE_CFA, true, frame->saved_frame_pointer - rule.cfa_offset};
+    return rule;
+}
+
+static struct code_frame frame_in_stub(struct module *module, uint64_t address)
+{
+    /* Stubs may be the first or the last of what is mapped. */
+    uint8_t code[CODE_STUB_BYTES] = {0};
+    size_t after = CODE_STUB_BYTES - CODE_STUB_BYTES_BEFORE;
+    while (after && !module_read(module, address, code + CODE_STUB_BYTES_BEFORE, after))
+        after -= 8;
+    module_read(module, address - CODE_STUB_BYTES_BEFORE, code, CODE_STUB_BYTES_BEFORE);
+    return code_frame_in_stub(code);
+}
+
+static struct code_frame frame_in_function(struct module *module, uint64_t address)
+{
+    static const struct code_frame unknown = {.kind = CODE_FRAME_UNKNOWN};
+    uint8_t code[CODE_FRAME_BYTES_MAX];
+    struct function_range function;
+    if (!functions_find(module, address, &function))
+        return unknown;
+    uint64_t at = address - function.start, bytes = function.end - function.start;
+    if (bytes > sizeof code)
+        bytes = sizeof code;
+    if (at >= bytes || !module_read(module, function.start, code, bytes))
+        return unknown;
+    return code_frame_at(code, bytes, at);
+}
+
+struct rule rule_from_code(struct module *module, uint64_t address)
+{
+    struct code_frame frame = frame_in_function(module, address);
+    if (frame.kind == CODE_FRAME_UNKNOWN)
+        frame = frame_in_stub(module, address);
+    return rule_of_frame(&frame);
+}
+
+struct rule rule_from_bytes(const uint8_t *code, size_t code_bytes, size_t at)
+{
+    struct code_frame frame = code_frame_at(code, code_bytes, at);
+    return rule_of_frame(&frame);
+}
