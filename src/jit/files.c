@@ -1,4 +1,5 @@
 #include "jit/files.h"
+#include "base/clock.h"
 #include "base/regular_file.h"
 #include "proc/procfs.h"
 
@@ -10,7 +11,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 /* Of the kernel's clock for files, and of the start that is known in ticks. */
@@ -40,14 +40,11 @@ bool jit_owner_parse(const char *status, uid_t *ret_user, pid_t *ret_pid)
 static int began_s(int proc_fd, int64_t *ret_began_s)
 {
     struct proc_stat stat;
-    struct timespec boot, now;
     int err = procfs_stat(proc_fd, "stat", &stat);
     if (err)
         return err;
-    if (clock_gettime(CLOCK_BOOTTIME, &boot) || clock_gettime(CLOCK_REALTIME, &now))
-        return -errno;
-    *ret_began_s =
-        now.tv_sec - boot.tv_sec + (int64_t)(stat.start_tick / (uint64_t)sysconf(_SC_CLK_TCK));
+    int64_t booted_s = (int64_t)(wall_ns() / 1000000000u) - (int64_t)(boot_ns() / 1000000000u);
+    *ret_began_s = booted_s + (int64_t)(stat.start_tick / (uint64_t)sysconf(_SC_CLK_TCK));
     return 0;
 }
 

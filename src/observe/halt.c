@@ -1,5 +1,6 @@
 /* Captures of threads that run, by stopping them. */
 #include "observe/capture.h"
+#include "base/clock.h"
 
 #include <errno.h>
 

@@ -1,5 +1,6 @@
 #include "observe/reaper.h"
 #include "base/array.h"
+#include "base/clock.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -8,7 +9,6 @@
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 
 /* How long an exec is held up at the most, once several threads are held. */
 #define PERIOD_NS 1000000
@@ -58,15 +58,11 @@ static void *reaper_main(void *context)
     prctl(PR_SET_NAME, "fgprof-reaper");
     pthread_mutex_lock(&reaper->lock);
     while (!reaper->must_end) {
-        struct timespec until;
         if (!reaper->is_watching) {
             pthread_cond_wait(&reaper->changed, &reaper->lock);
             continue;
         }
-        clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_nsec += PERIOD_NS;
-        until.tv_sec += until.tv_nsec / 1000000000;
-        until.tv_nsec %= 1000000000;
+        struct timespec until = timespec_of_ns(monotonic_ns() + PERIOD_NS);
         pthread_cond_timedwait(&reaper->changed, &reaper->lock, &until);
         reap_all(reaper);
         reaper->is_watching = reaper->count > 0;

@@ -1,27 +1,10 @@
 #include "observe/stop.h"
+#include "base/clock.h"
 
 #include <errno.h>
 #include <signal.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
-#include <time.h>
-
-static uint64_t read_clock(clockid_t clock)
-{
-    struct timespec now;
-    clock_gettime(clock, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
-uint64_t monotonic_ns(void)
-{
-    return read_clock(CLOCK_MONOTONIC);
-}
-
-uint64_t thread_cpu_ns(void)
-{
-    return read_clock(CLOCK_THREAD_CPUTIME_ID);
-}
 
 int stop_request(pid_t process_id, pid_t tid, struct stop *ret_stop)
 {

@@ -42,10 +42,4 @@ void stop_release(struct stop *stop);
  * where it is still to come. */
 bool stop_end(struct stop *stop);
 
-/* Nanoseconds of CLOCK_MONOTONIC. */
-uint64_t monotonic_ns(void);
-
-/* How long the calling thread was on a CPU: on a busy machine, a small part of what passed. */
-uint64_t thread_cpu_ns(void);
-
 #endif

@@ -1,7 +1,7 @@
 #include "proc/family.h"
 #include "proc/procfs.h"
 #include "base/array.h"
-#include "observe/stop.h"
+#include "base/clock.h"
 
 #include <dirent.h>
 #include <errno.h>

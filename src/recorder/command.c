@@ -1,5 +1,6 @@
 /* Starting the command that `run` samples, and waiting for its end. */
 #include "recorder/recorder.h"
+#include "base/clock.h"
 
 #include <errno.h>
 #include <signal.h>

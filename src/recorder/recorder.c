@@ -2,6 +2,7 @@
 #include "recorder/recorder.h"
 #include "recorder/profile.h"
 #include "base/array.h"
+#include "base/clock.h"
 #include "proc/kernel_stack.h"
 #include "sampler/idle.h"
 #include "sampler/sampler.h"
@@ -13,7 +14,6 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
 #define PROGRESS_PERIOD_NS 200000000
@@ -148,8 +148,7 @@ static void await_end(struct fgprof_recorder *recorder)
 {
     pthread_mutex_lock(&recorder->lock);
     while (!recorder->has_ended) {
-        uint64_t until_ns = monotonic_ns() + PROGRESS_PERIOD_NS;
-        struct timespec until = {(time_t)(until_ns / 1000000000u), (long)(until_ns % 1000000000u)};
+        struct timespec until = timespec_of_ns(monotonic_ns() + PROGRESS_PERIOD_NS);
         pthread_cond_timedwait(&recorder->ended, &recorder->lock, &until);
         struct fgprof_progress progress = recorder->progress;
         if (!recorder->options.progress)
@@ -189,9 +188,7 @@ int fgprof_recorder_run(fgprof_recorder *recorder, fgprof_profile **ret_profile)
     if (!recorder->target_count && !recorder->child)
         return -ESRCH;
     recorder->has_run = true;
-    struct timespec wall;
-    clock_gettime(CLOCK_REALTIME, &wall);
-    recording->start_time_ns = (uint64_t)wall.tv_sec * 1000000000u + (uint64_t)wall.tv_nsec;
+    recording->start_time_ns = wall_ns();
     recording->start_ns = recorder->spawned_ns ? recorder->spawned_ns : monotonic_ns();
     recording->timeline.start_ns = recording->start_ns;
     raise_file_limit(recording);

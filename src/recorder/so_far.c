@@ -1,7 +1,7 @@
 #include "recorder/so_far.h"
 #include "base/array.h"
+#include "base/clock.h"
 #include "mapping/space_copy.h"
-#include "observe/stop.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 #include "sampler/children.h"
+#include "base/clock.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 #include "sampler/recording.h"
-#include "observe/stop.h"
+#include "base/clock.h"
 
 #include <stdlib.h>
 

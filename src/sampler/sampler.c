@@ -1,6 +1,7 @@
 #include "sampler/sampler.h"
 #include "sampler/children.h"
 #include "sampler/rounds.h"
+#include "base/clock.h"
 #include "recorder/recorder.h"
 
 #include <errno.h>
@@ -9,7 +10,6 @@
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/timerfd.h>
-#include <time.h>
 #include <unistd.h>
 
 /* After a round we rest for this many times as long as we were on a CPU for it: sampling a process
@@ -29,10 +29,8 @@ static int open_timer(const struct recording *recording)
         return -errno;
     uint64_t first_ns = recording->start_ns + recording->period_ns;
     struct itimerspec ticks = {
-        .it_interval = {.tv_sec = (time_t)(recording->period_ns / 1000000000u),
-                        .tv_nsec = (long)(recording->period_ns % 1000000000u)},
-        .it_value = {.tv_sec = (time_t)(first_ns / 1000000000u),
-                     .tv_nsec = (long)(first_ns % 1000000000u)},
+        .it_interval = timespec_of_ns(recording->period_ns),
+        .it_value = timespec_of_ns(first_ns),
     };
     if (timerfd_settime(fd, TFD_TIMER_ABSTIME, &ticks, NULL)) {
         int err = -errno;

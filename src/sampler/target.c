@@ -6,6 +6,7 @@
 #include "sampler/target_sample.h"
 #include "sampler/target_space.h"
 #include "sampler/target_threads.h"
+#include "base/clock.h"
 #include "proc/priority.h"
 #include "proc/procfs.h"
 

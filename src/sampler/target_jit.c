@@ -1,9 +1,9 @@
 #include "sampler/target_jit.h"
+#include "base/clock.h"
 #include "proc/memory.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <time.h>
 
 /* Reading takes no more than so small a part of the time, and no longer than this at once: some
  * milliseconds. */
@@ -125,14 +125,6 @@ static int take_in(struct target *target)
     return err;
 }
 
-/* What this thread has had of a CPU: reading is not to blame for the time that others took. */
-static uint64_t thread_time_ns(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-    return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
-}
-
 int target_jit_update(struct target *target)
 {
     struct target_jit *jit = &target->jit;
@@ -140,7 +132,8 @@ int target_jit_update(struct target *target)
     if (!target->space || !target->space->jit || jit->replacements >= REPLACEMENTS_MAX ||
         now_ns - jit->read_ns < READING_PART_OF_TIME * jit->reading_ns)
         return 0;
-    uint64_t begin_ns = thread_time_ns();
+    /* Reading is not to blame for the time that others took. */
+    uint64_t begin_ns = thread_cpu_ns();
     open_files(target);
     bool has_news = jit_source_has_more(&jit->map) || jit_source_has_more(&jit->dump);
     /* What was there before it could all be read is no news: it is taken in once that is done. */
@@ -151,7 +144,7 @@ int target_jit_update(struct target *target)
     if (has_news)
         unwinder_forget(target->recording->unwinder, target->space);
     jit->read_ns = now_ns;
-    jit->reading_ns = thread_time_ns() - begin_ns;
+    jit->reading_ns = thread_cpu_ns() - begin_ns;
     return err;
 }
 

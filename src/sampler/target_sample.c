@@ -4,6 +4,7 @@
 #include "sampler/target_count.h"
 #include "sampler/target_space.h"
 #include "sampler/target_unwind.h"
+#include "base/clock.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,5 +1,6 @@
 #include "sampler/target_space.h"
 #include "sampler/target_jit.h"
+#include "base/clock.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,9 +2,9 @@
 #include "sampler/target_book.h"
 #include "sampler/target_choice.h"
 #include "sampler/target_count.h"
+#include "base/clock.h"
 #include "proc/procfs.h"
 
-#include <time.h>
 #include <unistd.h>
 
 #define LISTING_MAX_AGE_NS 100000000u
@@ -16,15 +16,13 @@
 static uint64_t birth_ns(const struct target *target, pid_t tid)
 {
     struct proc_stat stat;
-    struct timespec boot;
     uint64_t now_ns = monotonic_ns();
     if (now_ns - target->listed_ns < 2 * target->recording->period_ns)
         return target->listed_ns;
-    if (procfs_thread_stat(target->process.proc_fd, tid, &stat) ||
-        clock_gettime(CLOCK_BOOTTIME, &boot))
+    if (procfs_thread_stat(target->process.proc_fd, tid, &stat))
         return target->last_round_ns;
-    uint64_t boot_now_ns = (uint64_t)boot.tv_sec * 1000000000u + (uint64_t)boot.tv_nsec;
     uint64_t boot_birth_ns = stat.start_tick * (1000000000u / (uint64_t)sysconf(_SC_CLK_TCK));
+    uint64_t boot_now_ns = boot_ns();
     uint64_t age_ns = boot_now_ns > boot_birth_ns ? boot_now_ns - boot_birth_ns : 0;
     uint64_t born_ns = now_ns > age_ns ? now_ns - age_ns : 0;
     return born_ns > target->listed_ns ? born_ns : target->listed_ns;

@@ -1,10 +1,10 @@
 #include "symbol/debug_fetch.h"
+#include "base/clock.h"
 
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 /* As debuginfod_find_debuginfo(3) has them. */
@@ -58,13 +58,6 @@ bool debug_fetch_is_possible(void)
     return is_possible;
 }
 
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 /* Called at least once a second, also while the server says nothing. Ends the wait with 1. */
 static int on_progress(void *client, long done, long all)
 {
@@ -72,7 +65,7 @@ static int on_progress(void *client, long done, long all)
     if (fetch->progress)
         fetch->progress(fetch->path, all > 0 ? (double)done / (double)all : 0,
                         fetch->progress_context);
-    return fetch->spent_ns + (now_ns() - fetch->begin_ns) >= fetch->limit_ns;
+    return fetch->spent_ns + (monotonic_ns() - fetch->begin_ns) >= fetch->limit_ns;
 }
 
 /* Returns an open file, or a negative errno. */
@@ -100,9 +93,9 @@ int debug_fetch(struct debug_fetch *fetch, const struct object *object, const ch
     if (!fetch || fetch->spent_ns >= fetch->limit_ns || !object->build_id_bytes)
         return -ENOENT;
     fetch->path = module_path;
-    fetch->begin_ns = now_ns();
+    fetch->begin_ns = monotonic_ns();
     int fd = find(fetch, object, &path);
-    fetch->spent_ns += now_ns() - fetch->begin_ns;
+    fetch->spent_ns += monotonic_ns() - fetch->begin_ns;
     if (fd < 0)
         return -ENOENT;
     if (object_open_fd(ret_found, fd)) {

@@ -12,6 +12,7 @@
 #include "mapping/spaces.h"
 #include "proc/process.h"
 #include "unwind/walk.h"
+#include "base/clock.h"
 
 #include <errno.h>
 #include <fcntl.h>

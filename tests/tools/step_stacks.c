@@ -17,7 +17,7 @@
  * and the differences, by function. Ends with 1 where a frame is wrong, with 2 where it could not
  * be done. */
 #include "steps/session.h"
-#include "observe/stop.h"
+#include "base/clock.h"
 
 #include <getopt.h>
 #include <inttypes.h>

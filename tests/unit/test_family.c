@@ -1,7 +1,7 @@
 /* Finding descendants: this process's own children, by the kernel's word. */
 #include "unit.h"
+#include "base/clock.h"
 #include "proc/family.h"
-#include "observe/stop.h"
 
 #include <signal.h>
 #include <stdio.h>

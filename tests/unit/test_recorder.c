@@ -1,5 +1,6 @@
 /* Recordings of a child that works and sleeps by turns. */
 #include "unit.h"
+#include "base/clock.h"
 #include "profile/profile.h"
 #include "recorder/recorder.h"
 

@@ -1,6 +1,6 @@
 #include "session.h"
 #include "proc/memory.h"
-#include "observe/stop.h"
+#include "base/clock.h"
 
 #include <errno.h>
 #include <fcntl.h>
