@@ -1,4 +1,6 @@
 #include "elf/elf_file.h"
+#include "elf/functions.h"
+#include "elf/stubs.h"
 #include "elf/zstd_section.h"
 
 #include <errno.h>
@@ -157,4 +159,22 @@ int elf_file_read(struct module *module)
     int err = read_headers(module, elf);
     elf_end(elf);
     return err;
+}
+
+void module_clear(struct module *module)
+{
+    image_close(&module->image);
+    functions_free(&module->functions);
+    stubs_free(&module->stubs);
+    free(module->segments);
+    free(module->debug_frame.memory);
+    free(module->path);
+    *module = (struct module){.image.fd = -1};
+}
+
+void module_free(struct module *module)
+{
+    if (module)
+        module_clear(module);
+    free(module);
 }

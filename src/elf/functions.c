@@ -1,7 +1,6 @@
 #include "elf/functions.h"
 #include "base/array.h"
 #include "base/upper_bound.h"
-#include "mapping/module.h"
 
 #include <stdlib.h>
 

@@ -2,21 +2,7 @@
 #ifndef FGPROF_ELF_FUNCTIONS_H
 #define FGPROF_ELF_FUNCTIONS_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-struct module;
-
-struct function_range {
-    uint64_t start, end; /* addresses of the module */
-};
-
-struct functions {
-    struct function_range *items; /* by start, each once */
-    size_t count, capacity;
-    bool were_read;
-};
+#include "elf/module.h"
 
 /* Finds the function that holds `address`; the symbol tables are read at first use. One whose
  * symbol has no size reaches up to the next. Returns false where there is none, or memory is short.

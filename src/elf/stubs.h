@@ -3,23 +3,7 @@
 #ifndef FGPROF_ELF_STUBS_H
 #define FGPROF_ELF_STUBS_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-struct module;
-
-struct stub {
-    uint64_t start, end; /* addresses of the module */
-    char *name;          /* of the function that it calls; NULL where that has none: */
-    uint64_t resolver;   /* the module's own function that chooses it (STT_GNU_IFUNC); else 0 */
-};
-
-struct stubs {
-    struct stub *items; /* by start */
-    size_t count, capacity;
-    bool were_read;
-};
+#include "elf/module.h"
 
 /* The stub that holds `address`; they are read at first use. NULL where there is none, or memory is
  * short. */

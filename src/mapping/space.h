@@ -8,7 +8,7 @@
 #ifndef FGPROF_MAPPING_SPACE_H
 #define FGPROF_MAPPING_SPACE_H
 
-#include "mapping/module.h"
+#include "mapping/modules.h"
 #include "jit/jit.h"
 
 struct mapping {

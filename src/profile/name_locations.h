@@ -3,7 +3,7 @@
 #define FGPROF_PROFILE_NAME_LOCATIONS_H
 
 #include "profile/profile.h"
-#include "mapping/module.h"
+#include "elf/module.h"
 #include "symbol/debug_fetch.h"
 #include "symbol/names/cache.h"
 

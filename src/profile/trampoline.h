@@ -3,7 +3,7 @@
 #define FGPROF_PROFILE_TRAMPOLINE_H
 
 #include "profile/profile.h"
-#include "mapping/module.h"
+#include "elf/module.h"
 
 /* Whether it is at this one of the module's own addresses. Nobody calls it: that a stack leads
  * through it says that the kernel put the handler there. */

@@ -3,6 +3,7 @@
 #include "recorder/recorder.h"
 
 #include <time.h>
+
 /* At the end, how often threads that have not stopped yet are looked at; what is waited in all is
  * more where the machine makes a pause. */
 #define FINISH_LOOKS 250

@@ -1,4 +1,6 @@
 #include "symbol/open_modules.h"
+#include "elf/elf_file.h"
+#include "mapping/modules.h"
 
 #include <errno.h>
 

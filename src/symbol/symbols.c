@@ -3,6 +3,7 @@
 #include "symbol/dwarf/symbols.h"
 #include "symbol/names/go_names.h"
 #include "symbol/symbol_table.h"
+#include "elf/stubs.h"
 
 #include <errno.h>
 #include <fcntl.h>

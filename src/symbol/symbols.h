@@ -3,7 +3,7 @@
 #define FGPROF_SYMBOL_SYMBOLS_H
 
 #include "symbol/debug_fetch.h"
-#include "mapping/module.h"
+#include "elf/module.h"
 
 struct symbols;
 

@@ -4,6 +4,7 @@
 #include "unwind/go_rule.h"
 #include "unwind/signal_frame.h"
 #include "base/array.h"
+#include "elf/functions.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,6 +1,7 @@
 /* Sections of call frame information: finding an address's entry, its row, and its rule. The input
  * is how the sections lie, and what a module has in memory from address 4096 on. */
 #include "open_module.h"
+#include "mapping/modules.h"
 #include "unwind/rule.h"
 
 #define ADDRESS 4096u

@@ -1,5 +1,8 @@
 /* ELF files: headers, segments, sections, and what functions their symbols say there are. */
 #include "open_module.h"
+#include "elf/functions.h"
+#include "elf/stubs.h"
+#include "mapping/modules.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {

@@ -1,6 +1,7 @@
 /* Lines of /proc/PID/maps: mapped files have any name. The input is two states of that file, with a
  * NUL between them, the second read as what became of the first. */
 #include "input.h"
+#include "mapping/modules.h"
 #include "mapping/spaces.h"
 #include "proc/maps.h"
 #include "proc/stack_areas.h"

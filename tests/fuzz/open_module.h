@@ -4,6 +4,7 @@
 
 #include "input.h"
 #include "elf/elf_file.h"
+#include "mapping/modules.h"
 
 /* The only one in *modules, for modules_free. It holds a file of these bytes, of which nothing was
  * read. */

@@ -2,6 +2,7 @@
  * before (see unit/make_pclntab.h). */
 #include "open_module.h"
 #include "elf/go/pclntab.h"
+#include "mapping/modules.h"
 #include "symbol/names/go_names.h"
 #include "symbol/symbols.h"
 #include "unwind/go_rule.h"

@@ -1,5 +1,6 @@
 /* Symbol tables and debug information. The input is an ELF file. */
 #include "open_module.h"
+#include "mapping/modules.h"
 #include "symbol/symbols.h"
 
 #define ADDRESSES 16 /* that are named in each segment */

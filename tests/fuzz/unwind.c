@@ -1,6 +1,7 @@
 /* Whole stacks: the input is registers, a stack, and the ELF file of the module that all of the
  * code is in. */
 #include "open_module.h"
+#include "mapping/modules.h"
 #include "unwind/frame_pointer.h"
 #include "unwind/walk.h"
 

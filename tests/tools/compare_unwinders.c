@@ -8,11 +8,12 @@
  * complex are those that have a frame that no rule can say; the times are of one frame, when what
  * was learnt before is at hand. Disagreements are printed to standard error. Ends with 1 where
  * there are any, with 2 where it could not be done. */
-#include "observe/capture.h"
+#include "base/clock.h"
+#include "mapping/modules.h"
 #include "mapping/spaces.h"
+#include "observe/capture.h"
 #include "proc/process.h"
 #include "unwind/walk.h"
-#include "base/clock.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -8,7 +8,7 @@
  * tells why. With -q before FILE prints only how many have a name, and the milliseconds that it
  * took with the most memory that was in use. */
 #include "elf/elf_file.h"
-#include "mapping/module.h"
+#include "elf/elf_file.h"
 #include "symbol/names/demangle.h"
 #include "symbol/symbols.h"
 

@@ -3,6 +3,7 @@
 #define FGPROF_TESTS_MAKE_CFI_H
 
 #include "unit.h"
+#include "elf/elf_file.h"
 #include "unwind/cfi/cfi.h"
 
 #include <dwarf.h>

@@ -3,6 +3,7 @@
 #define FGPROF_TESTS_OWN_STACK_H
 
 #include "unit.h"
+#include "mapping/modules.h"
 #include "mapping/spaces.h"
 #include "proc/memory.h"
 #include "unwind/unwind.h"

@@ -1,6 +1,7 @@
 /* Functions by the symbol table: this program's own. */
 #include "unit.h"
 #include "own_module.h"
+#include "elf/functions.h"
 
 #include <link.h>
 #include <unistd.h>

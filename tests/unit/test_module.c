@@ -1,6 +1,6 @@
 #include "unit.h"
 #include "elf/elf_file.h"
-#include "mapping/module.h"
+#include "mapping/modules.h"
 
 #include <errno.h>
 

@@ -1,5 +1,6 @@
 /* Naming of what needs no module: stacks without frames, their labels, and generated code. */
 #include "unit.h"
+#include "mapping/modules.h"
 #include "profile/build.h"
 
 #include <sys/syscall.h>

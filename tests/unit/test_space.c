@@ -1,6 +1,7 @@
 #include "make_elf.h"
-#include "mapping/spaces.h"
+#include "mapping/modules.h"
 #include "mapping/space_check.h"
+#include "mapping/spaces.h"
 
 #include <errno.h>
 #include <limits.h>

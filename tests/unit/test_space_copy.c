@@ -1,5 +1,6 @@
 /* Copies of this process's own address space. */
 #include "unit.h"
+#include "mapping/modules.h"
 #include "mapping/space_copy.h"
 
 #include <stdio.h>

@@ -1,6 +1,8 @@
 /* Linkage stubs: this program's own, and the forms of their code. */
 #include "unit.h"
 #include "own_module.h"
+#include "elf/elf_file.h"
+#include "elf/stubs.h"
 
 static void test_own_stubs(void **state)
 {

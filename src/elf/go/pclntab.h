@@ -9,7 +9,7 @@
 #ifndef FGPROF_ELF_GO_PCLNTAB_H
 #define FGPROF_ELF_GO_PCLNTAB_H
 
-#include "mapping/module.h"
+#include "elf/module.h"
 
 /* The forms, by the first version of Go that has them. */
 enum pclntab_form { PCLNTAB_1_2, PCLNTAB_1_16, PCLNTAB_1_18, PCLNTAB_1_20 };

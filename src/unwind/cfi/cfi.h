@@ -8,7 +8,7 @@
 #define FGPROF_UNWIND_CFI_CFI_H
 
 #include "base/bytes.h"
-#include "mapping/module.h"
+#include "elf/module.h"
 #include "observe/registers.h"
 
 /* Longer entries are not believed. The longest FDE of Debian 12's programs has 20 KB, in cc1plus; a

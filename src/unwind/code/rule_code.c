@@ -1,5 +1,6 @@
 #include "unwind/code/rule_code.h"
 #include "unwind/code/code_frame.h"
+#include "elf/functions.h"
 
 /* The return address is the last word below the CFA (System V psABI, 3.2.2; of both architectures
  * only x86-64 has such frames here). */

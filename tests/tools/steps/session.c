@@ -1,6 +1,7 @@
 #include "session.h"
-#include "proc/memory.h"
 #include "base/clock.h"
+#include "mapping/modules.h"
+#include "proc/memory.h"
 
 #include <errno.h>
 #include <fcntl.h>

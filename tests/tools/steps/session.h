@@ -3,11 +3,12 @@
 #define FGPROF_STEPS_SESSION_H
 
 #include "judge.h"
-#include "mapping/spaces.h"
 #include "shadow.h"
 #include "tally.h"
-#include "proc/process.h"
 #include "tracee.h"
+#include "mapping/modules.h"
+#include "mapping/spaces.h"
+#include "proc/process.h"
 #include "unwind/unwind.h"
 
 struct options {

@@ -1,16 +1,10 @@
-/* A file that processes have mapped and run code from: opened at first sight and kept open, so that
- * it keeps its names when it is deleted, replaced, or its process is gone. */
-#ifndef FGPROF_MAPPING_MODULE_H
-#define FGPROF_MAPPING_MODULE_H
+/* An ELF file that processes run code from, and what was read of it. It is kept open, so that it
+ * keeps its names when it is deleted, replaced, or its process is gone. */
+#ifndef FGPROF_ELF_MODULE_H
+#define FGPROF_ELF_MODULE_H
 
 #include "elf/bounded_elf.h"
-#include "elf/functions.h"
 #include "elf/image.h"
-#include "elf/stubs.h"
-
-#include <sys/types.h>
-
-struct maps_entry;
 
 struct segment { /* a PT_LOAD of the file */
     uint64_t offset, file_bytes;
@@ -45,6 +39,30 @@ struct go_traces {
     bool has_sections;          /* of any kind: else nothing can be said */
 };
 
+struct function_range {
+    uint64_t start, end; /* addresses of the module */
+};
+
+/* Read at first use: see functions_find. */
+struct functions {
+    struct function_range *items; /* by start, each once */
+    size_t count, capacity;
+    bool were_read;
+};
+
+struct stub {
+    uint64_t start, end; /* addresses of the module */
+    char *name;          /* of the function that it calls; NULL where that has none: */
+    uint64_t resolver;   /* the module's own function that chooses it (STT_GNU_IFUNC); else 0 */
+};
+
+/* Read at first use: see stubs_find. */
+struct stubs {
+    struct stub *items; /* by start */
+    size_t count, capacity;
+    bool were_read;
+};
+
 struct module {
     uint32_t number; /* in struct modules */
     unsigned dev_major, dev_minor;
@@ -62,54 +80,18 @@ struct module {
     struct unwind_table unwind_table;
     struct cfi_section eh_frame; /* looked for only where there is no unwind_table */
     struct cfi_section debug_frame;
-    struct functions functions; /* see functions_find */
-    struct stubs stubs;         /* see stubs_find */
+    struct functions functions;
+    struct stubs stubs;
     struct module_part dynamic; /* PT_DYNAMIC */
     struct go_traces go;
     unsigned char build_id[BUILD_ID_BYTES_MAX];
     size_t build_id_bytes; /* 0: it has none */
 };
 
-struct root {
-    dev_t device;
-    ino_t inode;
-    int fd;
-};
-
-struct modules {
-    struct root *roots; /* other than ours */
-    size_t root_count, root_capacity;
-    struct module **items;
-    size_t count, capacity;
-};
-
-/* Returns in *ret_module the module of the mapping `entry` of thread `tid` of the process whose
- * /proc directory is `proc_fd`, opening it at first sight. A file that can't be opened or read is a
- * module that is not readable. Returns 0 or -ENOMEM. */
-int modules_get(struct modules *modules, int proc_fd, pid_t tid, const struct maps_entry *entry,
-                struct module **ret_module);
-
-void modules_free(struct modules *modules);
-
-/* Opens the module's file once more, apart from it, for a thread of its own: nothing that is read
- * of the one touches the other. May be called while another thread uses `module`. For module_free.
- * Returns 0 or a negative errno. */
-int module_twin(const struct module *module, struct module **ret_twin);
-void module_free(struct module *module);
-
 /* Turns a file offset into the module's own address, as its symbols have it. The segment is found
  * by offset: there may be several (lld and mold make them), and the first need not start at 0.
  * Returns false where no segment holds it. */
 bool module_address_of_offset(const struct module *module, uint64_t offset, uint64_t *ret_address);
-
-/* Compares the file's first page, which of an ELF file has its header, and mostly its build id,
- * with what thread `tid` has at its place; `bias` is what is added to the module's own addresses.
- * Returns 0 where they are equal, or no such page is mapped; -ESTALE, or -EFAULT where it can't be
- * read there. */
-int module_compare(struct module *module, pid_t tid, uint64_t bias);
-
-/* Frees all that a module holds. */
-void module_clear(struct module *module);
 
 /* Opens the module's file for libelf, for elf_end. NULL where it is no ELF file. */
 Elf *module_open_elf(struct module *module);

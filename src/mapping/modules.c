@@ -1,4 +1,4 @@
-#include "mapping/module.h"
+#include "mapping/modules.h"
 #include "mapping/mapped_file.h"
 #include "base/array.h"
 #include "elf/elf_file.h"
@@ -46,24 +46,6 @@ static int open_vdso_image(struct module *module, pid_t tid, const struct maps_e
     }
     image_open_memory(&module->image, memory, bytes);
     return 0;
-}
-
-void module_clear(struct module *module)
-{
-    image_close(&module->image);
-    functions_free(&module->functions);
-    stubs_free(&module->stubs);
-    free(module->segments);
-    free(module->debug_frame.memory);
-    free(module->path);
-    *module = (struct module){.image.fd = -1};
-}
-
-void module_free(struct module *module)
-{
-    if (module)
-        module_clear(module);
-    free(module);
 }
 
 /* By the name that its readers look for (perf's jitdump-specification.txt). */
@@ -236,41 +218,4 @@ int module_twin(const struct module *module, struct module **ret_twin)
     }
     *ret_twin = twin;
     return 0;
-}
-
-/* What the loader maps begins at a page, the segment wherever the linker put it: lld packs them, so
- * that a mapping of code can begin with the end of another segment. */
-#define PAGE_MASK (~(uint64_t)4095)
-
-bool module_address_of_offset(const struct module *module, uint64_t offset, uint64_t *ret_address)
-{
-    /* Where two segments share a page, the one with code is meant. */
-    const struct segment *found = NULL;
-    for (size_t i = 0; i < module->segment_count; i++) {
-        const struct segment *segment = &module->segments[i];
-        bool holds = offset >= (segment->offset & PAGE_MASK) &&
-                     offset < segment->offset + segment->file_bytes;
-        if (holds && (!found || (segment->executable && !found->executable)))
-            found = segment;
-    }
-    if (!found)
-        return false;
-    *ret_address = offset - found->offset + found->address;
-    return true;
-}
-
-Elf *module_open_elf(struct module *module)
-{
-    return bounded_elf_open(module->image.fd, module->image.memory, module->image.bytes);
-}
-
-bool module_read(struct module *module, uint64_t address, void *buffer, size_t bytes)
-{
-    for (size_t i = 0; i < module->segment_count; i++) {
-        const struct segment *segment = &module->segments[i];
-        uint64_t at = address - segment->address;
-        if (at < segment->file_bytes && bytes <= segment->file_bytes - at)
-            return image_read(&module->image, segment->offset + at, buffer, bytes);
-    }
-    return false;
 }

@@ -1,0 +1,38 @@
+#include "elf/module.h"
+
+/* What the loader maps begins at a page, the segment wherever the linker put it: lld packs them, so
+ * that a mapping of code can begin with the end of another segment. */
+#define PAGE_MASK (~(uint64_t)4095)
+
+bool module_address_of_offset(const struct module *module, uint64_t offset, uint64_t *ret_address)
+{
+    /* Where two segments share a page, the one with code is meant. */
+    const struct segment *found = NULL;
+    for (size_t i = 0; i < module->segment_count; i++) {
+        const struct segment *segment = &module->segments[i];
+        bool holds = offset >= (segment->offset & PAGE_MASK) &&
+                     offset < segment->offset + segment->file_bytes;
+        if (holds && (!found || (segment->executable && !found->executable)))
+            found = segment;
+    }
+    if (!found)
+        return false;
+    *ret_address = offset - found->offset + found->address;
+    return true;
+}
+
+Elf *module_open_elf(struct module *module)
+{
+    return bounded_elf_open(module->image.fd, module->image.memory, module->image.bytes);
+}
+
+bool module_read(struct module *module, uint64_t address, void *buffer, size_t bytes)
+{
+    for (size_t i = 0; i < module->segment_count; i++) {
+        const struct segment *segment = &module->segments[i];
+        uint64_t at = address - segment->address;
+        if (at < segment->file_bytes && bytes <= segment->file_bytes - at)
+            return image_read(&module->image, segment->offset + at, buffer, bytes);
+    }
+    return false;
+}
