@@ -1,3 +1,4 @@
+#include "unwind/unwind.h"
 #include "unwind/walk.h"
 #include "base/array.h"
 
@@ -28,17 +29,6 @@ void unwinder_free(struct unwinder *unwinder)
     free(unwinder->libunwinds);
     rule_tables_free(&unwinder->rules);
     free(unwinder);
-}
-
-int walk_push(struct walk *walk, uint64_t address)
-{
-    struct stack *stack = walk->stack;
-    if (stack->depth == stack->capacity &&
-        array_reserve((void **)&stack->addresses, &stack->capacity, stack->depth + 1,
-                      sizeof *stack->addresses))
-        return -ENOMEM;
-    stack->addresses[stack->depth++] = address;
-    return 0;
 }
 
 static void begin(struct walk *walk)

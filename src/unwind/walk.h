@@ -2,8 +2,11 @@
 #ifndef FGPROF_UNWIND_WALK_H
 #define FGPROF_UNWIND_WALK_H
 
+#include "unwind/hints.h"
 #include "unwind/rule_tables.h"
-#include "unwind/unwind.h"
+#include "unwind/stack.h"
+#include "mapping/space.h"
+#include "observe/snapshot.h"
 
 /* What is to be unwound, and what was found out. `stack` is empty at first; `hints` all 0. */
 struct walk {

@@ -1,0 +1,15 @@
+#include "unwind/walk.h"
+#include "base/array.h"
+
+#include <errno.h>
+
+int walk_push(struct walk *walk, uint64_t address)
+{
+    struct stack *stack = walk->stack;
+    if (stack->depth == stack->capacity &&
+        array_reserve((void **)&stack->addresses, &stack->capacity, stack->depth + 1,
+                      sizeof *stack->addresses))
+        return -ENOMEM;
+    stack->addresses[stack->depth++] = address;
+    return 0;
+}
