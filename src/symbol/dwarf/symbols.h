@@ -8,7 +8,8 @@
 #include "symbol/dwarf/names.h"
 #include "symbol/dwarf/split.h"
 #include "symbol/dwarf/units.h"
-#include "symbol/symbols.h"
+#include "symbol/symbol.h"
+#include "elf/module.h"
 
 struct debug_symbols { /* zeros: there is no debug information */
     struct debug_info *info;

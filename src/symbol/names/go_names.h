@@ -2,7 +2,8 @@
 #ifndef FGPROF_SYMBOL_NAMES_GO_NAMES_H
 #define FGPROF_SYMBOL_NAMES_GO_NAMES_H
 
-#include "symbol/symbols.h"
+#include "symbol/symbol.h"
+#include "elf/module.h"
 
 struct go_names;
 
