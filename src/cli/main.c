@@ -1,6 +1,7 @@
 /* fgprof-c: samples the stacks of all threads of running processes, on and off the CPU. */
 #include "cli/commands.h"
 #include "cli/help.h"
+#include "cli/options/parse.h"
 
 #include <signal.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 #include "cli/progress.h"
-#include "cli/report.h"
+#include "cli/escape.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -31,7 +31,7 @@ static void show_fetch(const char *path, double share, void *context)
     const char *slash = strrchr(path, '/');
     (void)context;
     fprintf(stderr, CLEAR_LINE "fetching debug info of ");
-    report_escaped(slash ? slash + 1 : path);
+    print_escaped(slash ? slash + 1 : path);
     fprintf(stderr, ": %.0f %%", 100 * share);
     fflush(stderr);
 }

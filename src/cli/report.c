@@ -1,4 +1,5 @@
 #include "cli/report.h"
+#include "cli/escape.h"
 #include "cli/output_file.h"
 #include "cli/progress.h"
 
@@ -67,18 +68,6 @@ static void summarize_jit(const struct fgprof_summary *summary)
     }
 }
 
-/* Paths are the target's: nothing in them may reach a terminal as a command. */
-void report_escaped(const char *text)
-{
-    for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
-        /* 0xc2 begins the control characters that are not ASCII's, U+0080 to U+009f. */
-        if (*c < 0x20 || *c == 0x7f || (*c == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0))
-            fprintf(stderr, "\\x%02x", *c);
-        else
-            fputc(*c, stderr);
-    }
-}
-
 static void summarize_unreadable(const fgprof_profile *profile, uint64_t count)
 {
     if (!count)
@@ -87,7 +76,7 @@ static void summarize_unreadable(const fgprof_profile *profile, uint64_t count)
             count == 1 ? "module" : "modules");
     for (size_t i = 0; i < count && i < MODULES_SHOWN; i++) {
         fputs(i ? ", " : "", stderr);
-        report_escaped(fgprof_profile_unreadable_module(profile, i));
+        print_escaped(fgprof_profile_unreadable_module(profile, i));
     }
     fputs(count > MODULES_SHOWN ? ", ...\n" : "\n", stderr);
 }

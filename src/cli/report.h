@@ -11,8 +11,4 @@ struct output_file;
  * written. */
 bool report(const struct cli_options *options, fgprof_profile *profile, struct output_file *file);
 
-/* Writes a text that is the target's to standard error: nothing in it reaches a terminal as a
- * command. */
-void report_escaped(const char *text);
-
 #endif

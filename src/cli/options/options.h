@@ -1,4 +1,4 @@
-/* The command line, parsed. */
+/* What the command line asks for. */
 #ifndef FGPROF_CLI_OPTIONS_OPTIONS_H
 #define FGPROF_CLI_OPTIONS_OPTIONS_H
 
@@ -56,11 +56,6 @@ struct cli_options {
     char *command_line;  /* all of it, as one types it in a shell */
 };
 
-enum parse_result { PARSE_OK, PARSE_HELP, PARSE_WRONG };
-
-/* Parses `argv`, whose first word is the command's name. Says on stderr what is wrong. */
-enum parse_result options_parse(int argc, char **argv, enum cli_command command,
-                                struct cli_options *ret_options);
 void options_free(struct cli_options *options);
 
 /* The library's options for these, or NULL for lack of memory. */

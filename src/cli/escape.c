@@ -1,0 +1,14 @@
+#include "cli/escape.h"
+
+#include <stdio.h>
+
+void print_escaped(const char *text)
+{
+    for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
+        /* 0xc2 begins the control characters that are not ASCII's, U+0080 to U+009f. */
+        if (*c < 0x20 || *c == 0x7f || (*c == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0))
+            fprintf(stderr, "\\x%02x", *c);
+        else
+            fputc(*c, stderr);
+    }
+}

@@ -1,0 +1,221 @@
+#include "cli/options/parse.h"
+#include "cli/options/command_line.h"
+#include "cli/options/formats.h"
+#include "cli/options/table.h"
+#include "cli/options/values.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define RATE_DEFAULT_HZ 99
+#define DEPTH_DEFAULT 1024
+#define MAX_PAUSE_DEFAULT_PERCENT 2
+#define LONG_OPTION 256 /* what getopt_long returns is this and an index, or a letter */
+
+/* What getopt_long wants to know of the options of a command. */
+struct getopt_tables {
+    struct option options[OPTIONS_MAX + 2];
+    char letters[2 * OPTIONS_MAX + 4];
+};
+
+static void make_tables(enum cli_command command, struct getopt_tables *tables)
+{
+    struct option *option = tables->options;
+    char *letter = tables->letters;
+    /* Elsewhere they end at the first word that is none, as the command of `run`. */
+    if (command != COMMAND_CONVERT && command != COMMAND_DIFF)
+        *letter++ = '+';
+    *letter++ = ':'; /* it says nothing by itself */
+    *letter++ = 'h';
+    *option++ = (struct option){"help", no_argument, NULL, 'h'};
+    for (size_t i = 0; i < option_count; i++) {
+        const struct cli_option *row = &option_table[i];
+        bool has_value = row->value != NULL, is_optional = has_value && row->value[0] == '[';
+        if (!option_is_of(row, command))
+            continue;
+        *option++ = (struct option){row->name,
+                                    is_optional ? optional_argument
+                                    : has_value ? required_argument
+                                                : no_argument,
+                                    NULL, LONG_OPTION + (int)i};
+        if (row->letter) {
+            *letter++ = row->letter;
+            if (has_value && !is_optional)
+                *letter++ = ':';
+        }
+    }
+    *option = (struct option){0};
+    *letter = '\0';
+}
+
+/* The option for what getopt_long returned, NULL where there is none. */
+static const struct cli_option *find(int code, enum cli_command command)
+{
+    if (code >= LONG_OPTION)
+        return &option_table[code - LONG_OPTION];
+    for (size_t i = 0; i < option_count; i++) {
+        if (code && option_table[i].letter == code && option_is_of(&option_table[i], command))
+            return &option_table[i];
+    }
+    return NULL;
+}
+
+static bool is_abbreviation(const char *word, const struct option *option)
+{
+    return strncmp(word, "--", 2) == 0 &&
+           strncmp(word + 2, option->name, strcspn(word + 2, "=")) == 0;
+}
+
+/* Of a word that is no option: whether several begin so; then says which. */
+static bool complain_ambiguous(const struct getopt_tables *tables, const char *word)
+{
+    const struct option *option, *first = NULL;
+    size_t matches = 0;
+    for (option = tables->options; option->name; option++) {
+        if (!is_abbreviation(word, option))
+            continue;
+        first = first ? first : option;
+        matches++;
+    }
+    if (matches < 2)
+        return false;
+    fprintf(stderr, "fgprof-c: '%s' may be --%s", word, first->name);
+    for (option = first + 1; option->name; option++) {
+        if (is_abbreviation(word, option))
+            fprintf(stderr, "%s --%s", --matches == 1 ? " or" : ",", option->name);
+    }
+    fprintf(stderr, ": write more of it\n");
+    return true;
+}
+
+/* Says what getopt_long did not like. */
+static bool complain_option(const struct cli_options *options, const struct getopt_tables *tables,
+                            int code, const char *word)
+{
+    const struct cli_option *option = find(optopt, options->command);
+    const char *name = options->command_name;
+    if (option && code == ':')
+        fprintf(stderr, "fgprof-c: --%s needs a value: --%s %s\n", option->name, option->name,
+                option->value);
+    else if (option || optopt == 'h')
+        fprintf(stderr, "fgprof-c: --%s takes no value: see fgprof-c %s --help\n",
+                option ? option->name : "help", name);
+    else if (optopt)
+        fprintf(stderr, "fgprof-c: %s has no option '-%c': see fgprof-c %s --help\n", name, optopt,
+                name);
+    else if (!complain_ambiguous(tables, word))
+        fprintf(stderr, "fgprof-c: %s has no option '%s': see fgprof-c %s --help\n", name, word,
+                name);
+    return false;
+}
+
+static enum parse_result parse_options(int argc, char **argv, struct cli_options *options)
+{
+    struct getopt_tables tables;
+    int code;
+    make_tables(options->command, &tables);
+    while ((code = getopt_long(argc, argv, tables.letters, tables.options, NULL)) != -1) {
+        if (code == 'h')
+            return PARSE_HELP;
+        const struct cli_option *option =
+            code == '?' || code == ':' ? NULL : find(code, options->command);
+        bool ok = true;
+        if (!option)
+            ok = complain_option(options, &tables, code, argv[optind - 1]);
+        else if (option->set)
+            ok = option->set(options, optarg);
+        else
+            *(bool *)((char *)options + option->flag) = true;
+        if (!ok)
+            return PARSE_WRONG;
+    }
+    return PARSE_OK;
+}
+
+/* The words behind the options. */
+static bool check_arguments(struct cli_options *options, int count, char **arguments)
+{
+    switch (options->command) {
+    case COMMAND_RUN:
+        options->command_argv = arguments;
+        if (count == 0)
+            fprintf(stderr, "fgprof-c: no command given: run -- CMD [ARG...]\n");
+        return count > 0;
+    case COMMAND_CONVERT:
+        options->inputs = arguments;
+        if (count != 1)
+            fprintf(stderr, "fgprof-c: convert takes one recording: convert FILE.fgprof\n");
+        return count == 1;
+    case COMMAND_DIFF:
+        options->inputs = arguments;
+        if (count != 2)
+            fprintf(stderr,
+                    "fgprof-c: diff takes two recordings: diff BEFORE.fgprof AFTER.fgprof\n");
+        return count == 2;
+    default:
+        if (count)
+            return complain("argument", arguments[0], "give processes with -p PID");
+        if (!options->pid_count && !options->pgrep) {
+            fprintf(stderr, "fgprof-c: no process given: %s -p PID, or --pgrep NAME\n",
+                    options->command_name);
+            return false;
+        }
+        return true;
+    }
+}
+
+/* Differences are pages, or stacks in a file of any name. */
+static void choose_difference(struct cli_options *options)
+{
+    enum fgprof_format format;
+    if (!options->has_format && format_of_ending(options->output, &format) && format == FGPROF_HTML)
+        options->format = FGPROF_HTML;
+}
+
+static bool check_format(struct cli_options *options)
+{
+    bool to_stdout = strcmp(options->output, "-") == 0;
+    if (options->command == COMMAND_DIFF)
+        choose_difference(options);
+    if (options->command == COMMAND_DUMP || options->command == COMMAND_DIFF)
+        return true;
+    if (!options->has_format && !to_stdout && !format_of_file(options->output, &options->format))
+        return false;
+    if (format_is_binary(options->format) && to_stdout && isatty(STDOUT_FILENO)) {
+        fprintf(stderr, "fgprof-c: this format is binary and is not written to a terminal: give -o "
+                        "FILE\n");
+        return false;
+    }
+    return true;
+}
+
+enum parse_result options_parse(int argc, char **argv, enum cli_command command,
+                                struct cli_options *ret_options)
+{
+    struct cli_options options = {
+        .command = command,
+        .command_name = argv[0],
+        .rate_hz = RATE_DEFAULT_HZ,
+        .max_depth = DEPTH_DEFAULT,
+        .max_pause_percent = command == COMMAND_DUMP ? 100 : MAX_PAUSE_DEFAULT_PERCENT,
+        .threads = command == COMMAND_TOP ? FGPROF_THREADS_BY_ID : FGPROF_THREADS_BY_NAME,
+        .output = "-",
+        .command_line = command_line_of(argc, argv),
+    };
+    if (!options.command_line) {
+        fprintf(stderr, "fgprof-c: out of memory\n");
+        return PARSE_WRONG;
+    }
+    enum parse_result result = parse_options(argc, argv, &options);
+    if (result == PARSE_OK &&
+        (!check_arguments(&options, argc - optind, argv + optind) || !check_format(&options)))
+        result = PARSE_WRONG;
+    if (result == PARSE_OK)
+        *ret_options = options;
+    else
+        options_free(&options);
+    return result;
+}
