@@ -14,8 +14,8 @@ int fgprof_options_new(fgprof_options **ret_options)
     if (!options)
         return -ENOMEM;
     options->rate_hz = RATE_DEFAULT_HZ;
-    options->max_depth = DEPTH_DEFAULT;
-    options->max_pause_percent = MAX_PAUSE_DEFAULT_PERCENT;
+    options->sampling.max_depth = DEPTH_DEFAULT;
+    options->sampling.max_pause_percent = MAX_PAUSE_DEFAULT_PERCENT;
     *ret_options = options;
     return 0;
 }
@@ -23,7 +23,7 @@ int fgprof_options_new(fgprof_options **ret_options)
 void fgprof_options_free(fgprof_options *options)
 {
     if (options)
-        thread_choice_free(&options->choice);
+        thread_choice_free(&options->sampling.choice);
     free(options);
 }
 
@@ -45,7 +45,7 @@ int fgprof_options_set_max_depth(fgprof_options *options, size_t frames)
 {
     if (frames < 1)
         return -ERANGE;
-    options->max_depth = frames;
+    options->sampling.max_depth = frames;
     return 0;
 }
 
@@ -54,7 +54,7 @@ int fgprof_options_set_max_pause(fgprof_options *options, double percent)
     /* Not a number is in no range either. */
     if (!(percent > 0 && percent <= 100))
         return -ERANGE;
-    options->max_pause_percent = percent;
+    options->sampling.max_pause_percent = percent;
     return 0;
 }
 
@@ -62,23 +62,23 @@ int fgprof_options_set_threads(fgprof_options *options, enum fgprof_threads thre
 {
     if (threads != FGPROF_THREADS_BY_NAME && threads != FGPROF_THREADS_BY_ID)
         return -EINVAL;
-    options->threads = threads;
+    options->sampling.threads = threads;
     return 0;
 }
 
 int fgprof_options_set_thread_name(fgprof_options *options, const char *regex)
 {
-    return thread_choice_set_name(&options->choice, regex);
+    return thread_choice_set_name(&options->sampling.choice, regex);
 }
 
 int fgprof_options_add_thread_id(fgprof_options *options, pid_t tid)
 {
-    return tid > 0 ? thread_choice_add_tid(&options->choice, tid) : -EINVAL;
+    return tid > 0 ? thread_choice_add_tid(&options->sampling.choice, tid) : -EINVAL;
 }
 
 int fgprof_options_set_idle(fgprof_options *options, bool are_kept)
 {
-    options->drops_idle = !are_kept;
+    options->sampling.drops_idle = !are_kept;
     return 0;
 }
 
@@ -92,7 +92,7 @@ int fgprof_options_set_names(fgprof_options *options, enum fgprof_names names)
 
 int fgprof_options_set_kernel_stacks(fgprof_options *options, bool are_wanted)
 {
-    options->has_kernel_stacks = are_wanted;
+    options->sampling.has_kernel_stacks = are_wanted;
     return 0;
 }
 

@@ -99,7 +99,8 @@ int fgprof_recorder_profile_so_far(fgprof_recorder *recorder, fgprof_profile **r
     if (!err)
         err = order_copy(recorder);
     if (!err) {
-        idle_drop(&recorder->copy.recording, recorder->options.threads == FGPROF_THREADS_BY_ID);
+        idle_drop(&recorder->copy.recording,
+                  recorder->options.sampling.threads == FGPROF_THREADS_BY_ID);
         err = recorder_make_profile(recorder, &recorder->copy.recording, ret_profile);
     }
     pthread_mutex_unlock(&recorder->naming);

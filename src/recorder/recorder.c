@@ -21,18 +21,18 @@
 
 int fgprof_recorder_new(const fgprof_options *options, fgprof_recorder **ret_recorder)
 {
-    int err = options->has_kernel_stacks ? kernel_stack_check() : 0;
+    int err = options->sampling.has_kernel_stacks ? kernel_stack_check() : 0;
     if (err)
         return err;
     fgprof_recorder *recorder = calloc(1, sizeof *recorder);
     if (!recorder)
         return -ENOMEM;
     recorder->options = *options;
-    recorder->options.choice = (struct thread_choice){0};
+    recorder->options.sampling.choice = (struct thread_choice){0};
     recorder->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     err = recorder->stop_fd < 0 ? -errno : recording_init(&recorder->recording);
     if (!err)
-        err = thread_choice_copy(&options->choice, &recorder->options.choice);
+        err = thread_choice_copy(&options->sampling.choice, &recorder->options.sampling.choice);
     if (err) {
         fgprof_recorder_free(recorder);
         return err;
@@ -65,7 +65,7 @@ void fgprof_recorder_free(fgprof_recorder *recorder)
     so_far_free(&recorder->copy);
     name_cache_free(&recorder->names);
     recording_free(&recorder->recording);
-    thread_choice_free(&recorder->options.choice);
+    thread_choice_free(&recorder->options.sampling.choice);
     if (recorder->stop_fd >= 0)
         close(recorder->stop_fd);
     free(recorder);
@@ -79,7 +79,7 @@ int recorder_add_target(struct fgprof_recorder *recorder, pid_t pid, struct targ
     struct target *target = malloc(sizeof *target);
     if (!target)
         return -ENOMEM;
-    int err = target_open(target, pid, &recorder->recording, &recorder->options);
+    int err = target_open(target, pid, &recorder->recording, &recorder->options.sampling);
     if (err) {
         free(target);
         return err;
@@ -195,7 +195,7 @@ int fgprof_recorder_run(fgprof_recorder *recorder, fgprof_profile **ret_profile)
     int err = sample_in_thread(recorder);
     if (err)
         return err;
-    idle_drop(recording, recorder->options.threads == FGPROF_THREADS_BY_ID);
+    idle_drop(recording, recorder->options.sampling.threads == FGPROF_THREADS_BY_ID);
     pthread_mutex_lock(&recorder->naming);
     err = recorder_make_profile(recorder, recording, ret_profile);
     pthread_mutex_unlock(&recorder->naming);

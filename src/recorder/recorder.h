@@ -1,6 +1,7 @@
 #ifndef FGPROF_RECORDER_RECORDER_H
 #define FGPROF_RECORDER_RECORDER_H
 
+#include "recorder/options.h"
 #include "recorder/so_far.h"
 #include "proc/family.h"
 #include "sampler/target.h"

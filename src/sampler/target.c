@@ -36,7 +36,7 @@ static int add_process(struct target *target)
 }
 
 int target_open(struct target *target, pid_t pid, struct recording *recording,
-                const struct fgprof_options *options)
+                const struct sampling_options *options)
 {
     *target =
         (struct target){.recording = recording, .options = options, .mem_fd = -1, .maps_fd = -1};

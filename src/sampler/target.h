@@ -6,6 +6,7 @@
 #ifndef FGPROF_SAMPLER_TARGET_H
 #define FGPROF_SAMPLER_TARGET_H
 
+#include "sampler/options.h"
 #include "sampler/recording.h"
 #include "sampler/sites.h"
 #include "sampler/stops.h"
@@ -14,7 +15,6 @@
 #include "jit/source.h"
 #include "observe/capture.h"
 #include "proc/process.h"
-#include "recorder/options.h"
 
 /* Reading what a target writes of the code that it generates: see target_jit.h. */
 struct target_jit {
@@ -27,7 +27,7 @@ struct target_jit {
 
 struct target {
     struct recording *recording;
-    const struct fgprof_options *options;
+    const struct sampling_options *options;
     struct process process;
     uint32_t number;     /* in the recording's stack_table.processes */
     bool is_followed;    /* it is a descendant of another one, and was not asked for by its id */
@@ -66,7 +66,7 @@ struct target {
 
 /* Opens `pid` for sampling. Returns 0 or what process_open does. */
 int target_open(struct target *target, pid_t pid, struct recording *recording,
-                const struct fgprof_options *options);
+                const struct sampling_options *options);
 void target_close(struct target *target);
 
 /* Takes in the threads that are there when the recording starts: their time counts from then. */
