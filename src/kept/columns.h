@@ -9,6 +9,11 @@
 
 #include "profile/profile.h"
 
+/* What a file begins with, before its version in 4 bytes. */
+#define KEPT_MAGIC "fgprof-c"
+#define KEPT_MAGIC_BYTES 8
+#define KEPT_HEAD_BYTES (KEPT_MAGIC_BYTES + 4) /* with the version */
+
 enum profile_table {
     TABLE_RECORDING, /* of one row: the profile itself */
     TABLE_STRINGS,   /* without columns */

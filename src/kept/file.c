@@ -1,4 +1,5 @@
-/* A recording's file: gzip around what read.h reads. */
+#include "kept/file.h"
+#include "kept/columns.h"
 #include "kept/read.h"
 #include "base/array.h"
 #include "base/regular_file.h"
@@ -24,8 +25,8 @@ struct inflated {
 /* Whether what is there so far may become a recording. */
 static bool begins_well(const struct inflated *out)
 {
-    size_t known = out->length < RAW_MAGIC_BYTES ? out->length : RAW_MAGIC_BYTES;
-    return !known || memcmp(out->bytes, RAW_MAGIC, known) == 0;
+    size_t known = out->length < KEPT_MAGIC_BYTES ? out->length : KEPT_MAGIC_BYTES;
+    return !known || memcmp(out->bytes, KEPT_MAGIC, known) == 0;
 }
 
 /* Inflates what `stream` has as its input. Returns 0, 1 where that was the end, or an error. */
@@ -102,25 +103,25 @@ static int read_inflated(const char *path, size_t enough, struct inflated *out)
     return err;
 }
 
-int fgprof_recording_version(const char *path, unsigned *ret_version)
+int kept_file_version(const char *path, unsigned *ret_version)
 {
     struct inflated out = {0};
     uint32_t version;
-    int err = read_inflated(path, RAW_HEAD_BYTES, &out);
+    int err = read_inflated(path, KEPT_HEAD_BYTES, &out);
     if (!err)
-        err = raw_version(out.bytes, out.length, &version);
+        err = kept_version(out.bytes, out.length, &version);
     if (!err)
         *ret_version = version;
     free(out.bytes);
     return err;
 }
 
-int fgprof_profile_read(const char *path, fgprof_profile **ret_profile)
+int kept_file_read(const char *path, struct fgprof_profile **ret_profile)
 {
     struct inflated out = {0};
     int err = read_inflated(path, SIZE_MAX, &out);
     if (!err)
-        err = raw_parse(out.bytes, out.length, ret_profile);
+        err = kept_parse(out.bytes, out.length, ret_profile);
     free(out.bytes);
     return err;
 }

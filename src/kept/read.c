@@ -171,20 +171,20 @@ static int read_sections(struct fgprof_profile *profile, struct bytes *file)
     return err;
 }
 
-int raw_version(const uint8_t *data, size_t bytes, uint32_t *ret_version)
+int kept_version(const uint8_t *data, size_t bytes, uint32_t *ret_version)
 {
-    struct bytes version = {.at = data + RAW_MAGIC_BYTES, .end = data + RAW_HEAD_BYTES};
-    if (bytes < RAW_HEAD_BYTES || memcmp(data, RAW_MAGIC, RAW_MAGIC_BYTES) != 0)
+    struct bytes version = {.at = data + KEPT_MAGIC_BYTES, .end = data + KEPT_HEAD_BYTES};
+    if (bytes < KEPT_HEAD_BYTES || memcmp(data, KEPT_MAGIC, KEPT_MAGIC_BYTES) != 0)
         return -EILSEQ;
-    *ret_version = (uint32_t)bytes_unsigned(&version, RAW_HEAD_BYTES - RAW_MAGIC_BYTES);
+    *ret_version = (uint32_t)bytes_unsigned(&version, KEPT_HEAD_BYTES - KEPT_MAGIC_BYTES);
     return 0;
 }
 
-int raw_parse(const uint8_t *data, size_t bytes, struct fgprof_profile **ret_profile)
+int kept_parse(const uint8_t *data, size_t bytes, struct fgprof_profile **ret_profile)
 {
     struct fgprof_profile *profile;
     uint32_t version;
-    int err = raw_version(data, bytes, &version);
+    int err = kept_version(data, bytes, &version);
     if (err)
         return err;
     if (version != FGPROF_RECORDING_VERSION)
@@ -192,10 +192,10 @@ int raw_parse(const uint8_t *data, size_t bytes, struct fgprof_profile **ret_pro
     err = profile_new(&profile);
     if (err)
         return err;
-    struct bytes sections = {.at = data + RAW_HEAD_BYTES, .end = data + bytes};
+    struct bytes sections = {.at = data + KEPT_HEAD_BYTES, .end = data + bytes};
     err = read_sections(profile, &sections);
     if (err)
-        fgprof_profile_free(profile);
+        profile_free(profile);
     else
         *ret_profile = profile;
     return err;

@@ -5,15 +5,11 @@
 
 #include "profile/profile.h"
 
-#define RAW_MAGIC "fgprof-c"
-#define RAW_MAGIC_BYTES 8
-#define RAW_HEAD_BYTES (RAW_MAGIC_BYTES + 4) /* with the version */
-
 /* The version of the format, from its first bytes. Returns 0 or -EILSEQ. */
-int raw_version(const uint8_t *data, size_t bytes, uint32_t *ret_version);
+int kept_version(const uint8_t *data, size_t bytes, uint32_t *ret_version);
 
 /* The profile in these bytes, which are not compressed any more. Nothing can be added to it. Errors
  * as of fgprof_profile_read. */
-int raw_parse(const uint8_t *data, size_t bytes, struct fgprof_profile **ret_profile);
+int kept_parse(const uint8_t *data, size_t bytes, struct fgprof_profile **ret_profile);
 
 #endif

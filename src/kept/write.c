@@ -8,7 +8,7 @@
  *
  * A program skips the sections that it does not know, so what is new is a new section. The version
  * grows only where the meaning of a known one changes. */
-#include "output/output.h"
+#include "kept/write.h"
 #include "kept/columns.h"
 #include "base/protobuf.h"
 
@@ -38,14 +38,12 @@ static void put_strings(struct sink *sink, const struct strings *strings, struct
     put_section(sink, COLUMN_STRINGS, contents);
 }
 
-void output_raw(const struct fgprof_profile *profile, const struct profile_view *view,
-                struct sink *sink)
+void kept_write(const struct fgprof_profile *profile, struct sink *sink)
 {
-    (void)view;
-    static const unsigned char begin[] = {
-        'f', 'g', 'p', 'r', 'o', 'f', '-', 'c', FGPROF_RECORDING_VERSION, 0, 0, 0};
+    static const unsigned char version[] = {FGPROF_RECORDING_VERSION, 0, 0, 0};
     struct protobuf contents = {0};
-    sink_write(sink, begin, sizeof begin);
+    sink_write(sink, KEPT_MAGIC, KEPT_MAGIC_BYTES);
+    sink_write(sink, version, sizeof version);
     put_strings(sink, &profile->strings, &contents);
     for (size_t i = 0; i < profile_column_count() && !sink->error; i++) {
         const struct profile_column *column = profile_column(i);

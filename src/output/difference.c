@@ -12,8 +12,8 @@ static void write_pair(const struct profile_pair *pair, enum fgprof_format forma
         output_folded_difference(pair, is_normalized, sink);
 }
 
-int fgprof_profile_write_difference(const fgprof_profile *before, const fgprof_profile *after,
-                                    enum fgprof_format format, bool is_normalized, int fd)
+int output_write_difference(const struct fgprof_profile *before, const struct fgprof_profile *after,
+                            enum fgprof_format format, bool is_normalized, int fd)
 {
     if (format != FGPROF_FOLDED && format != FGPROF_HTML)
         return -EINVAL;

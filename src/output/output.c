@@ -1,7 +1,15 @@
 #include "output/output.h"
+#include "kept/write.h"
 
 #include <errno.h>
 #include <stdlib.h>
+
+static void write_raw(const struct fgprof_profile *profile, const struct profile_view *view,
+                      struct sink *sink)
+{
+    (void)view;
+    kept_write(profile, sink);
+}
 
 static const struct {
     void (*write)(const struct fgprof_profile *profile, const struct profile_view *view,
@@ -10,10 +18,10 @@ static const struct {
 } writers[] = {
     [FGPROF_FOLDED] = {output_folded, false}, [FGPROF_PPROF] = {output_pprof, true},
     [FGPROF_TEXT] = {output_text, false},     [FGPROF_SPEEDSCOPE] = {output_speedscope, false},
-    [FGPROF_RAW] = {output_raw, true},        [FGPROF_HTML] = {output_html, false},
+    [FGPROF_RAW] = {write_raw, true},         [FGPROF_HTML] = {output_html, false},
 };
 
-int fgprof_profile_write(const fgprof_profile *profile, enum fgprof_format format, int fd)
+int output_write(const struct fgprof_profile *profile, enum fgprof_format format, int fd)
 {
     if ((unsigned)format >= sizeof writers / sizeof *writers)
         return -EINVAL;

@@ -20,8 +20,6 @@ void output_pprof(const struct fgprof_profile *profile, const struct profile_vie
                   struct sink *sink);
 void output_speedscope(const struct fgprof_profile *profile, const struct profile_view *view,
                        struct sink *sink);
-void output_raw(const struct fgprof_profile *profile, const struct profile_view *view,
-                struct sink *sink);
 void output_text(const struct fgprof_profile *profile, const struct profile_view *view,
                  struct sink *sink);
 
@@ -29,5 +27,10 @@ void output_text(const struct fgprof_profile *profile, const struct profile_view
 void output_folded_difference(const struct profile_pair *pair, bool is_normalized,
                               struct sink *sink);
 void output_html_difference(const struct profile_pair *pair, bool is_normalized, struct sink *sink);
+
+/* As of fgprof_profile_write and fgprof_profile_write_difference. */
+int output_write(const struct fgprof_profile *profile, enum fgprof_format format, int fd);
+int output_write_difference(const struct fgprof_profile *before, const struct fgprof_profile *after,
+                            enum fgprof_format format, bool is_normalized, int fd);
 
 #endif

@@ -260,7 +260,7 @@ int name_profile(const struct counted *counted, const struct name_sources *sourc
         err = profile_set_timelines(naming.profile, timeline, naming.samples, counted->strings);
     release(&naming);
     if (err) {
-        fgprof_profile_free(naming.profile);
+        profile_free(naming.profile);
         return err;
     }
     profile_finish(naming.profile);

@@ -152,12 +152,12 @@ int dump_complete(struct fgprof_dump *dump)
     return find_deadlocks(dump);
 }
 
-void fgprof_dump_free(fgprof_dump *dump)
+void dump_free(struct fgprof_dump *dump)
 {
     if (!dump)
         return;
     free(dump->threads);
     wait_list_free(&dump->waits);
-    fgprof_profile_free(dump->profile);
+    profile_free(dump->profile);
     free(dump);
 }

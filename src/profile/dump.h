@@ -28,4 +28,7 @@ struct fgprof_dump {
 /* Once the profile and the facts are there: puts them together. Returns 0 or -ENOMEM. */
 int dump_complete(struct fgprof_dump *dump);
 
+/* Takes NULL. */
+void dump_free(struct fgprof_dump *dump);
+
 #endif

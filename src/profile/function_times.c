@@ -1,8 +1,4 @@
-/* Where the time went, by function and by thread: sums over a profile's samples.
- *
- * Every line of a location, and every location without one, is of a function: its number is found
- * once, so that a sum is a walk over numbers. */
-#include "profile/profile.h"
+#include "profile/function_times.h"
 #include "base/array.h"
 
 #include <errno.h>
@@ -15,6 +11,8 @@ struct function_key {
     uint32_t module;
 };
 
+/* Every line of a location, and every location without one, is of a function: its number is found
+ * once, so that a sum is a walk over numbers. */
 struct functions {
     struct function_key *keys;
     size_t count, capacity;
@@ -138,8 +136,8 @@ static bool is_wanted(const struct fgprof_profile *profile, const struct profile
            (!tids || (tid_count && bsearch(&tid, tids, tid_count, sizeof tid, compare_tids)));
 }
 
-int fgprof_profile_functions(const fgprof_profile *profile, const pid_t *tids, size_t tid_count,
-                             struct fgprof_function **ret_rows, size_t *ret_count)
+int profile_functions(const struct fgprof_profile *profile, const pid_t *tids, size_t tid_count,
+                      struct fgprof_function **ret_rows, size_t *ret_count)
 {
     struct functions functions;
     int err = functions_number(profile, &functions);
@@ -223,8 +221,8 @@ static int add_activity(const struct fgprof_profile *profile, const struct funct
     return 0;
 }
 
-int fgprof_profile_activities(const fgprof_profile *profile, struct fgprof_activity **ret_rows,
-                              size_t *ret_count)
+int profile_activities(const struct fgprof_profile *profile, struct fgprof_activity **ret_rows,
+                       size_t *ret_count)
 {
     struct functions functions;
     struct activities activities = {

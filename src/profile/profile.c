@@ -12,7 +12,7 @@ int profile_new(struct fgprof_profile **ret_profile)
     if (!profile)
         return -ENOMEM;
     if (strings_init(&profile->strings)) {
-        fgprof_profile_free(profile);
+        profile_free(profile);
         return -ENOMEM;
     }
     profile->threads = FGPROF_THREADS_BY_ID;
@@ -20,7 +20,7 @@ int profile_new(struct fgprof_profile **ret_profile)
     return 0;
 }
 
-void fgprof_profile_free(fgprof_profile *profile)
+void profile_free(struct fgprof_profile *profile)
 {
     if (!profile)
         return;
@@ -45,50 +45,10 @@ void fgprof_profile_free(fgprof_profile *profile)
     free(profile);
 }
 
-const struct fgprof_summary *fgprof_profile_summary(const fgprof_profile *profile)
-{
-    return &profile->summary;
-}
-
-int fgprof_profile_set_folded_flags(fgprof_profile *profile, unsigned flags)
-{
-    if (flags & ~(unsigned)(FGPROF_FOLDED_THREADS | FGPROF_FOLDED_LINES | FGPROF_FOLDED_STATE |
-                            FGPROF_FOLDED_PROCESSES))
-        return -EINVAL;
-    profile->folded_flags = flags;
-    return 0;
-}
-
-int fgprof_profile_set_command(fgprof_profile *profile, const char *command)
-{
-    char *copy = command ? strdup(command) : NULL;
-    if (command && !copy)
-        return -ENOMEM;
-    free(profile->command);
-    profile->command = copy;
-    return 0;
-}
-
 const char *profile_recorded_by(const struct fgprof_profile *profile)
 {
     const char *command = profile->recorded_by ? profile->recorded_by : profile->command;
     return command ? command : "";
-}
-
-int fgprof_profile_set_kept(fgprof_profile *profile, enum fgprof_kept kept)
-{
-    if (kept != FGPROF_KEPT_ALL && kept != FGPROF_KEPT_ON_CPU && kept != FGPROF_KEPT_OFF_CPU)
-        return -EINVAL;
-    profile->kept = kept;
-    return 0;
-}
-
-int fgprof_profile_set_threads(fgprof_profile *profile, enum fgprof_threads threads)
-{
-    if (threads != FGPROF_THREADS_BY_NAME && threads != FGPROF_THREADS_BY_ID)
-        return -EINVAL;
-    profile->threads = threads;
-    return 0;
 }
 
 int profile_add_unreadable(struct fgprof_profile *profile, const char *path, const char *why)
@@ -109,13 +69,6 @@ int profile_add_unreadable(struct fgprof_profile *profile, const char *path, con
     profile->unreadable[profile->unreadable_count++] = id;
     profile->summary.modules_unreadable++;
     return 0;
-}
-
-const char *fgprof_profile_unreadable_module(const fgprof_profile *profile, size_t number)
-{
-    return number < profile->unreadable_count
-               ? strings_get(&profile->strings, profile->unreadable[number])
-               : NULL;
 }
 
 int profile_add_process(struct fgprof_profile *profile, uint32_t pid, const char *name,

@@ -156,6 +156,8 @@ static inline bool profile_shows_processes(const struct fgprof_profile *profile)
 
 /* Returns 0 or -ENOMEM. */
 int profile_new(struct fgprof_profile **ret_profile);
+/* Takes NULL. */
+void profile_free(struct fgprof_profile *profile);
 
 /* Adds a process: a row of its own. Returns 0 or -ENOMEM. */
 int profile_add_process(struct fgprof_profile *profile, uint32_t pid, const char *name,

@@ -91,7 +91,7 @@ static int order_copy(struct fgprof_recorder *recorder)
     return err;
 }
 
-int fgprof_recorder_profile_so_far(fgprof_recorder *recorder, fgprof_profile **ret_profile)
+int recorder_profile_so_far(struct fgprof_recorder *recorder, fgprof_profile **ret_profile)
 {
     pthread_mutex_lock(&recorder->naming);
     int err = recorder->has_names ? 0 : name_cache_init(&recorder->names);

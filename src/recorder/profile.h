@@ -9,4 +9,7 @@
 int recorder_make_profile(struct fgprof_recorder *recorder, const struct recording *recording,
                           fgprof_profile **ret_profile);
 
+/* As of fgprof_recorder_profile_so_far. */
+int recorder_profile_so_far(struct fgprof_recorder *recorder, fgprof_profile **ret_profile);
+
 #endif

@@ -59,7 +59,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     memcpy(file, begin, sizeof begin);
     if (bytes)
         memcpy(file + sizeof begin, data, bytes);
-    int err = raw_parse(file, sizeof begin + bytes, &profile);
+    int err = kept_parse(file, sizeof begin + bytes, &profile);
     free(file);
     must(err == 0 || err == -EBADMSG);
     if (err)

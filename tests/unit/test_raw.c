@@ -254,7 +254,7 @@ static void test_damaged_contents(void **state)
         for (unsigned value = 0; value < 256; value += value < 4 ? 1 : 63) {
             unsigned char before = bytes[i];
             bytes[i] = (unsigned char)value;
-            int err = raw_parse(bytes, length, &again);
+            int err = kept_parse(bytes, length, &again);
             bytes[i] = before;
             refused += err != 0;
             if (err)
@@ -268,7 +268,7 @@ static void test_damaged_contents(void **state)
     for (size_t cut = 0; cut < length; cut++) {
         unsigned char *part = malloc(cut + !cut);
         memcpy(part, bytes, cut);
-        assert_int_equal(raw_parse(part, cut, &again), cut < 12 ? -EILSEQ : -EBADMSG);
+        assert_int_equal(kept_parse(part, cut, &again), cut < 12 ? -EILSEQ : -EBADMSG);
         free(part);
     }
     free(bytes);
@@ -284,21 +284,21 @@ static void test_other_versions_and_sections(void **state)
     char *file = written(profile, FGPROF_RAW, &length);
     unsigned char *bytes = inflated(file, length, &length);
     bytes[8] = 2;
-    assert_int_equal(raw_parse(bytes, length, &again), -EPROTONOSUPPORT);
+    assert_int_equal(kept_parse(bytes, length, &again), -EPROTONOSUPPORT);
     bytes[8] = 0;
-    assert_int_equal(raw_parse(bytes, length, &again), -EBADMSG);
+    assert_int_equal(kept_parse(bytes, length, &again), -EBADMSG);
     bytes[8] = 1;
     /* Sections of later programs: of a number that may become a column, and of a large one. */
     static const unsigned char unknown[] = {127, 3, 1, 2, 3, 0xff, 0xff, 0x7f, 1, 9};
     memcpy(bytes + length, unknown, sizeof unknown);
-    assert_int_equal(raw_parse(bytes, length + sizeof unknown, &again), 0);
+    assert_int_equal(kept_parse(bytes, length + sizeof unknown, &again), 0);
     assert_equal_output(profile, again);
     fgprof_profile_free(again);
     bytes[length + 1] = 100; /* longer than the file */
-    assert_int_equal(raw_parse(bytes, length + sizeof unknown, &again), -EBADMSG);
+    assert_int_equal(kept_parse(bytes, length + sizeof unknown, &again), -EBADMSG);
     bytes[length] = 35; /* one that is there already */
     bytes[length + 1] = 3;
-    assert_int_equal(raw_parse(bytes, length + sizeof unknown, &again), -EBADMSG);
+    assert_int_equal(kept_parse(bytes, length + sizeof unknown, &again), -EBADMSG);
     free(bytes);
     free(file);
     fgprof_profile_free(profile);
@@ -369,7 +369,7 @@ static void test_a_file_that_grows_too_much(void **state)
     struct sink *sink = malloc(sizeof *sink);
     assert_non_null(sink);
     sink_open(sink, fd, true);
-    sink_write(sink, RAW_MAGIC "\1\0\0\0", 12);
+    sink_write(sink, KEPT_MAGIC "\1\0\0\0", 12);
     for (size_t i = 0; i < PARTS; i++)
         sink_write(sink, zeros, sizeof zeros);
     assert_int_equal(sink_close(sink), 0);

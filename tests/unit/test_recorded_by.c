@@ -97,7 +97,7 @@ static void test_damaged_commands(void **state)
     fgprof_profile_free(profile);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         memcpy(file + length, cases[i].bytes, sizeof cases[i].bytes);
-        int err = raw_parse(file, length + cases[i].length, &again);
+        int err = kept_parse(file, length + cases[i].length, &again);
         assert_int_equal(err, cases[i].result);
         if (err)
             continue;

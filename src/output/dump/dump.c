@@ -3,22 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-size_t fgprof_dump_threads(const fgprof_dump *dump)
-{
-    return dump->thread_count;
-}
-
-size_t fgprof_dump_deadlocks(const fgprof_dump *dump)
-{
-    return dump->deadlock_count;
-}
-
-const struct fgprof_summary *fgprof_dump_summary(const fgprof_dump *dump)
-{
-    return fgprof_profile_summary(dump->profile);
-}
-
-int fgprof_dump_write(const fgprof_dump *dump, enum fgprof_dump_format format, int fd)
+int output_dump(const struct fgprof_dump *dump, enum fgprof_dump_format format, int fd)
 {
     static void (*const writers[])(const struct fgprof_dump *, struct sink *) = {
         [FGPROF_DUMP_TEXT] = output_dump_text,

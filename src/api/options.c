@@ -1,3 +1,4 @@
+/* How to sample, and how to label what was sampled: the functions of fgprof.h on options. */
 #include "recorder/options.h"
 
 #include <errno.h>

@@ -1,0 +1,54 @@
+/* What every thread does now: the functions of fgprof.h on dumps. */
+#include "output/dump/dump.h"
+#include "profile/dump.h"
+#include "recorder/recorder.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* A dump is a recording of one round. */
+int fgprof_recorder_dump(fgprof_recorder *recorder, fgprof_dump **ret_dump)
+{
+    fgprof_dump *dump = calloc(1, sizeof *dump);
+    if (!dump)
+        return -ENOMEM;
+    recorder->options.sampling.threads = FGPROF_THREADS_BY_ID;
+    recorder->recording.waits = &dump->waits;
+    int err = fgprof_recorder_run(recorder, &dump->profile);
+    recorder->recording.waits = NULL;
+    if (!err)
+        err = dump->profile->summary.error;
+    if (!err)
+        err = dump_complete(dump);
+    if (err) {
+        dump_free(dump);
+        return err;
+    }
+    *ret_dump = dump;
+    return 0;
+}
+
+int fgprof_dump_write(const fgprof_dump *dump, enum fgprof_dump_format format, int fd)
+{
+    return output_dump(dump, format, fd);
+}
+
+size_t fgprof_dump_threads(const fgprof_dump *dump)
+{
+    return dump->thread_count;
+}
+
+size_t fgprof_dump_deadlocks(const fgprof_dump *dump)
+{
+    return dump->deadlock_count;
+}
+
+const struct fgprof_summary *fgprof_dump_summary(const fgprof_dump *dump)
+{
+    return &dump->profile->summary;
+}
+
+void fgprof_dump_free(fgprof_dump *dump)
+{
+    dump_free(dump);
+}

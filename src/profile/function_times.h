@@ -1,0 +1,13 @@
+/* Where the time went, by function and by thread: sums over a profile's samples. */
+#ifndef FGPROF_PROFILE_FUNCTION_TIMES_H
+#define FGPROF_PROFILE_FUNCTION_TIMES_H
+
+#include "profile/profile.h"
+
+/* As of fgprof_profile_functions and fgprof_profile_activities. */
+int profile_functions(const struct fgprof_profile *profile, const pid_t *tids, size_t tid_count,
+                      struct fgprof_function **ret_rows, size_t *ret_count);
+int profile_activities(const struct fgprof_profile *profile, struct fgprof_activity **ret_rows,
+                       size_t *ret_count);
+
+#endif
