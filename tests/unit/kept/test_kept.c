@@ -402,5 +402,5 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_a_border_of_parts_anywhere),
         cmocka_unit_test(test_a_file_that_grows_too_much),
     };
-    return cmocka_run_group_tests_name("raw", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("kept", tests, NULL, NULL);
 }

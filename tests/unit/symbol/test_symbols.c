@@ -1,5 +1,6 @@
 /* Names of a module, here of the test's own program. */
 #include "unit.h"
+#include "units.h"
 #include "elf/elf_file.h"
 #include "symbol/symbols.h"
 
@@ -69,8 +70,8 @@ static void test_functions_of_several_units(void **state)
         uint64_t address;
     } functions[] = {
         {"own_address", "test_symbols.c", own_address((const void *)(uintptr_t)own_address)},
-        {"symbols_find", "symbols.c", own_address((const void *)(uintptr_t)symbols_find)},
-        {"elf_file_read", "elf_file.c", own_address((const void *)(uintptr_t)elf_file_read)},
+        {"in_one_unit", "one_unit.c", own_address((const void *)(uintptr_t)in_one_unit)},
+        {"in_other_unit", "other_unit.c", own_address((const void *)(uintptr_t)in_other_unit)},
     };
     /* Twice, and in no order: an address may be asked for at any time. */
     for (size_t i = 0; i < 6; i++) {
@@ -95,7 +96,7 @@ static void test_a_file_that_is_cut_short_meanwhile(void **state)
     struct symbol symbol;
     const char *why;
     uint64_t here = own_address((const void *)(uintptr_t)own_address),
-             there = own_address((const void *)(uintptr_t)elf_file_read);
+             there = own_address((const void *)(uintptr_t)in_one_unit);
     assert_int_equal(symbols_open(&copy->module, NULL, &symbols, &why), 0);
     symbols_find(symbols, here, &symbol);
     assert_int_equal(symbol.line_count, 1);
