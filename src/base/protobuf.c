@@ -12,8 +12,7 @@ void protobuf_append(struct protobuf *message, const void *bytes, size_t length)
 {
     if (message->error || !length)
         return;
-    message->error =
-        array_reserve((void **)&message->bytes, &message->capacity, message->length + length, 1);
+    message->error = array_reserve(&message->bytes, &message->capacity, message->length + length);
     if (message->error)
         return;
     memcpy(message->bytes + message->length, bytes, length);

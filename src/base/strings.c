@@ -35,8 +35,7 @@ int strings_intern(struct strings *strings, const char *text, uint32_t *ret_id)
         *ret_id = id;
         return 0;
     }
-    if (array_reserve((void **)&strings->items, &strings->capacity, strings->count + 1,
-                      sizeof *strings->items))
+    if (array_reserve(&strings->items, &strings->capacity, strings->count + 1))
         return -ENOMEM;
     char *copy = strdup(text);
     if (!copy)

@@ -31,10 +31,9 @@ static int intern_stack(struct stack_table *table, uint32_t space, const struct 
     *ret_stack = index_find(&table->stack_index, hash, is_same_stack, table, &key);
     if (*ret_stack != INDEX_NONE)
         return 0;
-    if (array_reserve((void **)&table->addresses, &table->address_capacity,
-                      table->address_count + stack->depth, sizeof *table->addresses) ||
-        array_reserve((void **)&table->stacks, &table->stack_capacity, table->stack_count + 1,
-                      sizeof *table->stacks) ||
+    if (array_reserve(&table->addresses, &table->address_capacity,
+                      table->address_count + stack->depth) ||
+        array_reserve(&table->stacks, &table->stack_capacity, table->stack_count + 1) ||
         index_add(&table->stack_index, hash, (uint32_t)table->stack_count))
         return -ENOMEM;
     if (stack->depth)
@@ -63,8 +62,7 @@ static int intern_sample(struct stack_table *table, const struct counted_sample 
     *ret_sample = index_find(&table->sample_index, hash, is_same_sample, table, sample);
     if (*ret_sample != INDEX_NONE)
         return 0;
-    if (array_reserve((void **)&table->samples, &table->sample_capacity, table->sample_count + 1,
-                      sizeof *table->samples) ||
+    if (array_reserve(&table->samples, &table->sample_capacity, table->sample_count + 1) ||
         index_add(&table->sample_index, hash, (uint32_t)table->sample_count))
         return -ENOMEM;
     *ret_sample = (uint32_t)table->sample_count;
@@ -75,8 +73,7 @@ static int intern_sample(struct stack_table *table, const struct counted_sample 
 int stack_table_add_process(struct stack_table *table, pid_t pid, uint32_t name,
                             uint32_t *ret_process)
 {
-    if (array_reserve((void **)&table->processes, &table->process_capacity,
-                      table->process_count + 1, sizeof *table->processes))
+    if (array_reserve(&table->processes, &table->process_capacity, table->process_count + 1))
         return -ENOMEM;
     *ret_process = (uint32_t)table->process_count;
     table->processes[table->process_count++] = (struct counted_process){(uint32_t)pid, name};

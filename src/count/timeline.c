@@ -19,8 +19,7 @@ void timeline_free(struct timeline *timeline)
 
 static bool begin_thread(struct timeline *timeline, struct timeline_cursor *cursor, uint32_t tid)
 {
-    if (array_reserve((void **)&timeline->threads, &timeline->thread_capacity,
-                      timeline->thread_count + 1, sizeof *timeline->threads))
+    if (array_reserve(&timeline->threads, &timeline->thread_capacity, timeline->thread_count + 1))
         return false;
     timeline->threads[timeline->thread_count++] =
         (struct timeline_thread){.tid = tid, .begin_ns = cursor->begin_ns};
@@ -33,8 +32,7 @@ static bool append(struct timeline *timeline, struct timeline_cursor *cursor,
                    const struct timeline_run *run)
 {
     if (timeline->is_full || timeline->run_count == timeline->runs_max ||
-        array_reserve((void **)&timeline->runs, &timeline->run_capacity, timeline->run_count + 1,
-                      sizeof *run)) {
+        array_reserve(&timeline->runs, &timeline->run_capacity, timeline->run_count + 1)) {
         timeline->is_full = true;
         return false;
     }

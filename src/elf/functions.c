@@ -36,8 +36,7 @@ static bool read_table(struct module *module, Elf_Scn *scn, const GElf_Shdr *hea
         GElf_Sym symbol;
         if (!gelf_getsym(data, (int)i, &symbol) || !is_function(module, &symbol))
             continue;
-        if (array_reserve((void **)&functions->items, &functions->capacity, functions->count + 1,
-                          sizeof *functions->items))
+        if (array_reserve(&functions->items, &functions->capacity, functions->count + 1))
             return false;
         uint64_t end = symbol.st_value + symbol.st_size;
         functions->items[functions->count++] =

@@ -36,8 +36,7 @@ static bool add_slots(struct reading *reading, Elf_Scn *scn, const GElf_Shdr *he
         bool is_resolved = stub_is_relocated_to_resolved(type);
         if (!is_resolved && !stub_is_relocated_to_symbol(type))
             continue;
-        if (array_reserve((void **)&reading->slots, &reading->slot_capacity,
-                          reading->slot_count + 1, sizeof *reading->slots))
+        if (array_reserve(&reading->slots, &reading->slot_capacity, reading->slot_count + 1))
             return false;
         reading->slots[reading->slot_count++] =
             (struct slot){entry.r_offset, is_resolved ? 0 : (size_t)GELF_R_SYM(entry.r_info),
@@ -78,8 +77,7 @@ static bool add_stub(struct reading *reading, const uint8_t *code, uint64_t addr
     struct stub stub = {address, address + bytes, name_of(reading, slot->symbol), slot->resolver};
     if (!stub.name && !stub.resolver)
         return true;
-    if (array_reserve((void **)&stubs->items, &stubs->capacity, stubs->count + 1,
-                      sizeof *stubs->items)) {
+    if (array_reserve(&stubs->items, &stubs->capacity, stubs->count + 1)) {
         free(stub.name);
         return false;
     }

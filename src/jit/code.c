@@ -48,8 +48,7 @@ static int append(struct jit_code *code, const struct jit_symbol *symbol)
 {
     if (code->symbol_count >= JIT_SYMBOLS_MAX)
         return -ENOSPC;
-    if (array_reserve((void **)&code->symbols, &code->symbol_capacity, code->symbol_count + 1,
-                      sizeof *code->symbols))
+    if (array_reserve(&code->symbols, &code->symbol_capacity, code->symbol_count + 1))
         return -ENOMEM;
     code->symbols[code->symbol_count++] = *symbol;
     return 0;
@@ -77,8 +76,7 @@ int jit_code_add_line(struct jit_code *code, uint32_t offset, const char *file, 
     int err = intern(code, file, file_bytes, &row.file);
     if (err)
         return err;
-    if (array_reserve((void **)&code->lines, &code->line_capacity, code->line_count + 1,
-                      sizeof *code->lines))
+    if (array_reserve(&code->lines, &code->line_capacity, code->line_count + 1))
         return -ENOMEM;
     if (!code->line_count || offset < code->lowest_line_offset)
         code->lowest_line_offset = offset;

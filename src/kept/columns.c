@@ -165,12 +165,17 @@ int profile_make_rows(struct fgprof_profile *profile, enum profile_table table, 
     char *begin = (char *)profile;
     if (table == TABLE_RECORDING || !rows)
         return 0;
-    int err =
-        array_reserve((void **)(begin + tables[table].items),
-                      (size_t *)(begin + tables[table].capacity), rows, tables[table].row_bytes);
-    if (err)
-        return err;
-    memset(first_row(profile, table), 0, rows * tables[table].row_bytes);
+    /* By their bytes: the pointer is of the rows' own type. */
+    void *items;
+    size_t capacity;
+    memcpy(&items, begin + tables[table].items, sizeof items);
+    memcpy(&capacity, begin + tables[table].capacity, sizeof capacity);
+    items = array_grow(items, &capacity, rows, tables[table].row_bytes);
+    if (capacity < rows)
+        return -ENOMEM;
+    memset(items, 0, rows * tables[table].row_bytes);
+    memcpy(begin + tables[table].items, &items, sizeof items);
+    memcpy(begin + tables[table].capacity, &capacity, sizeof capacity);
     memcpy(begin + tables[table].count, &rows, sizeof rows);
     return 0;
 }

@@ -33,7 +33,7 @@ static bool begins_well(const struct inflated *out)
 static int inflate_part(z_stream *stream, struct inflated *out)
 {
     for (;;) {
-        int err = array_reserve((void **)&out->bytes, &out->capacity, out->length + 4096, 1);
+        int err = array_reserve(&out->bytes, &out->capacity, out->length + 4096);
         if (err)
             return err;
         size_t room = out->capacity - out->length;

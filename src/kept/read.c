@@ -47,7 +47,7 @@ static int read_strings(struct strings *strings, struct bytes *contents)
         if (contents->failed || memchr(at, '\0', length))
             err = -EBADMSG;
         else
-            err = array_reserve((void **)&text, &capacity, length + 1, 1);
+            err = array_reserve(&text, &capacity, length + 1);
         if (!err) {
             memcpy(text, at, length);
             text[length] = '\0';

@@ -132,8 +132,7 @@ static int keep_root(struct modules *modules, int proc_fd, pid_t tid)
         if (modules->roots[i].device == status.st_dev && modules->roots[i].inode == status.st_ino)
             return modules->roots[i].fd + 1;
     }
-    if (array_reserve((void **)&modules->roots, &modules->root_capacity, modules->root_count + 1,
-                      sizeof *modules->roots))
+    if (array_reserve(&modules->roots, &modules->root_capacity, modules->root_count + 1))
         return 0;
     int fd = openat(proc_fd, path, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (fd >= 0)
@@ -153,8 +152,7 @@ int modules_get(struct modules *modules, int proc_fd, pid_t tid, const struct ma
             return 0;
         }
     }
-    if (array_reserve((void **)&modules->items, &modules->capacity, modules->count + 1,
-                      sizeof *modules->items))
+    if (array_reserve(&modules->items, &modules->capacity, modules->count + 1))
         return -ENOMEM;
     int err = module_open(proc_fd, tid, entry, ret_module);
     if (!err) {

@@ -25,8 +25,7 @@ static int insert(struct maps_reading *reading, size_t at, const struct maps_ent
                   struct module *module)
 {
     struct space *space = reading->space;
-    if (array_reserve((void **)&space->mappings, &space->mapping_capacity, space->mapping_count + 1,
-                      sizeof *space->mappings))
+    if (array_reserve(&space->mappings, &space->mapping_capacity, space->mapping_count + 1))
         return -ENOMEM;
     struct mapping mapping = {
         .start = entry->start,

@@ -12,8 +12,7 @@
 int spaces_add(struct spaces *spaces, struct modules *modules, pid_t pid, int proc_fd, pid_t tid,
                int maps_fd, struct space **ret_space)
 {
-    if (array_reserve((void **)&spaces->items, &spaces->capacity, spaces->count + 1,
-                      sizeof *spaces->items))
+    if (array_reserve(&spaces->items, &spaces->capacity, spaces->count + 1))
         return -ENOMEM;
     struct space *space = calloc(1, sizeof *space);
     if (!space)
@@ -97,8 +96,7 @@ int spaces_branch(struct spaces *spaces, struct space **space)
     struct mapping *mappings = calloc(from->mapping_count + 1, sizeof *mappings);
     int err = branch && mappings ? 0 : -ENOMEM;
     if (!err)
-        err = array_reserve((void **)&spaces->items, &spaces->capacity, spaces->count + 1,
-                            sizeof *spaces->items);
+        err = array_reserve(&spaces->items, &spaces->capacity, spaces->count + 1);
     if (err) {
         free(mappings);
         free(branch);

@@ -121,8 +121,7 @@ static void watch(struct reaper *reaper)
 int reaper_hold(struct reaper *reaper, pid_t tid)
 {
     pthread_mutex_lock(&reaper->lock);
-    int err = array_reserve((void **)&reaper->items, &reaper->capacity, reaper->count + 1,
-                            sizeof *reaper->items);
+    int err = array_reserve(&reaper->items, &reaper->capacity, reaper->count + 1);
     if (!err)
         reaper->items[reaper->count++] = (struct held){.tid = tid};
     pthread_mutex_unlock(&reaper->lock);

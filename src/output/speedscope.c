@@ -57,8 +57,8 @@ static int add_frame(struct speedscope *speedscope, const char *name, const char
     *ret_number = index_find(&speedscope->frame_index, hash, is_same_frame, speedscope, &frame);
     if (*ret_number != INDEX_NONE)
         return 0;
-    if (array_reserve((void **)&speedscope->frames, &speedscope->frame_capacity,
-                      speedscope->frame_count + 1, sizeof frame) ||
+    if (array_reserve(&speedscope->frames, &speedscope->frame_capacity,
+                      speedscope->frame_count + 1) ||
         index_add(&speedscope->frame_index, hash, (uint32_t)speedscope->frame_count))
         return -ENOMEM;
     *ret_number = (uint32_t)speedscope->frame_count;
@@ -78,8 +78,8 @@ static int add_text_frame(struct speedscope *speedscope, uint32_t *ret_number)
 
 static int push(struct speedscope *speedscope, uint32_t number)
 {
-    if (array_reserve((void **)&speedscope->numbers, &speedscope->number_capacity,
-                      speedscope->number_count + 1, sizeof number))
+    if (array_reserve(&speedscope->numbers, &speedscope->number_capacity,
+                      speedscope->number_count + 1))
         return -ENOMEM;
     speedscope->numbers[speedscope->number_count++] = number;
     return 0;

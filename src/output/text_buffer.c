@@ -9,8 +9,7 @@ void text_append_bytes(struct text_buffer *buffer, const char *text, size_t byte
 {
     if (buffer->error)
         return;
-    buffer->error =
-        array_reserve((void **)&buffer->text, &buffer->capacity, buffer->length + bytes + 1, 1);
+    buffer->error = array_reserve(&buffer->text, &buffer->capacity, buffer->length + bytes + 1);
     if (buffer->error)
         return;
     memcpy(buffer->text + buffer->length, text, bytes);

@@ -38,8 +38,7 @@ static pid_t read_last_pid(void)
 
 static int append(struct relatives *relatives, const struct relative *relative)
 {
-    if (array_reserve((void **)&relatives->items, &relatives->capacity, relatives->count + 1,
-                      sizeof *relatives->items))
+    if (array_reserve(&relatives->items, &relatives->capacity, relatives->count + 1))
         return -ENOMEM;
     relatives->items[relatives->count++] = *relative;
     return 0;
@@ -125,8 +124,8 @@ static int see_new(struct family *family, pid_t last_pid, uint64_t now_ns)
         err = see(family, pid, family->complete_ns, &is_there);
         if (err || is_there)
             continue;
-        err = array_reserve((void **)&family->unseen_ids, &family->unseen_capacity,
-                            family->unseen_count + 1, sizeof *family->unseen_ids);
+        err =
+            array_reserve(&family->unseen_ids, &family->unseen_capacity, family->unseen_count + 1);
         if (!err)
             family->unseen_ids[family->unseen_count++] =
                 (struct unseen_id){pid, now_ns, family->complete_ns};

@@ -80,7 +80,7 @@ int maps_read(int fd, maps_visit_fn *visit, void *context)
     int result = 0;
     off_t offset = 0;
     for (;;) {
-        if (array_reserve((void **)&text, &capacity, length + 16384, 1)) {
+        if (array_reserve(&text, &capacity, length + 16384)) {
             result = -ENOMEM;
             break;
         }

@@ -128,8 +128,7 @@ int process_list_threads(struct process *process, struct thread_list *list, size
         pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
         if (tid <= 0)
             continue;
-        if (array_reserve((void **)&list->tids, &list->capacity, list->count + 1,
-                          sizeof *list->tids))
+        if (array_reserve(&list->tids, &list->capacity, list->count + 1))
             return -ENOMEM;
         list->tids[list->count++] = tid;
     }

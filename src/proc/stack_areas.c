@@ -12,8 +12,7 @@ static int take_in(void *context, const struct maps_entry *entry)
     struct stack_areas *areas = context;
     if (!entry->readable)
         return 0;
-    if (array_reserve((void **)&areas->items, &areas->capacity, areas->count + 1,
-                      sizeof *areas->items))
+    if (array_reserve(&areas->items, &areas->capacity, areas->count + 1))
         return -ENOMEM;
     areas->items[areas->count++] = (struct stack_area){
         entry->start, entry->end, !entry->inode && strcmp(entry->path, "[stack]") == 0};

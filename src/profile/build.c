@@ -130,8 +130,7 @@ static int add_note(struct naming *naming, const struct counted_stack *stack,
 static int add_stack(struct naming *naming, const struct counted_stack *stack, uint32_t *ret_stack)
 {
     size_t depth = 0;
-    if (array_reserve((void **)&naming->locations, &naming->location_capacity, stack->depth + 1,
-                      sizeof *naming->locations))
+    if (array_reserve(&naming->locations, &naming->location_capacity, stack->depth + 1))
         return -ENOMEM;
     for (; depth < stack->depth; depth++) {
         int err = add_location(naming, naming->counted->spaces->items[stack->space],

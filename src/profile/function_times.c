@@ -36,8 +36,7 @@ static int number_function(struct functions *functions, uint32_t name, uint32_t 
     *ret_number = index_find(&functions->index, hash, is_same_function, functions, &key);
     if (*ret_number != INDEX_NONE)
         return 0;
-    if (array_reserve((void **)&functions->keys, &functions->capacity, functions->count + 1,
-                      sizeof key) ||
+    if (array_reserve(&functions->keys, &functions->capacity, functions->count + 1) ||
         index_add(&functions->index, hash, (uint32_t)functions->count))
         return -ENOMEM;
     *ret_number = (uint32_t)functions->count;

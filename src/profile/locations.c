@@ -24,8 +24,8 @@ int profile_add_function(struct fgprof_profile *profile, const char *name, const
         index_find(&profile->function_index, hash, is_same_function, profile, &function);
     if (*ret_function != INDEX_NONE)
         return 0;
-    if (array_reserve((void **)&profile->functions, &profile->function_capacity,
-                      profile->function_count + 1, sizeof function) ||
+    if (array_reserve(&profile->functions, &profile->function_capacity,
+                      profile->function_count + 1) ||
         index_add(&profile->function_index, hash, (uint32_t)profile->function_count))
         return -ENOMEM;
     *ret_function = (uint32_t)profile->function_count;
@@ -45,8 +45,7 @@ int profile_add_mapping(struct fgprof_profile *profile, const struct profile_map
             return 0;
         }
     }
-    if (array_reserve((void **)&profile->mappings, &profile->mapping_capacity,
-                      profile->mapping_count + 1, sizeof *mapping))
+    if (array_reserve(&profile->mappings, &profile->mapping_capacity, profile->mapping_count + 1))
         return -ENOMEM;
     *ret_mapping = (uint32_t)profile->mapping_count;
     profile->mappings[profile->mapping_count++] = *mapping;
@@ -65,8 +64,8 @@ static bool is_same_location(const void *owner, uint32_t item, const void *key)
 static int append_location(struct fgprof_profile *profile, const struct profile_location *location,
                            uint32_t *ret_location)
 {
-    if (array_reserve((void **)&profile->locations, &profile->location_capacity,
-                      profile->location_count + 1, sizeof *location))
+    if (array_reserve(&profile->locations, &profile->location_capacity,
+                      profile->location_count + 1))
         return -ENOMEM;
     *ret_location = (uint32_t)profile->location_count;
     profile->locations[profile->location_count++] = *location;
@@ -153,8 +152,7 @@ int profile_add_note(struct fgprof_profile *profile, const char *text, uint32_t 
 int profile_set_lines(struct fgprof_profile *profile, uint32_t location,
                       const struct profile_line *lines, size_t count)
 {
-    if (array_reserve((void **)&profile->lines, &profile->line_capacity,
-                      profile->line_count + count, sizeof *lines))
+    if (array_reserve(&profile->lines, &profile->line_capacity, profile->line_count + count))
         return -ENOMEM;
     for (size_t i = 0; i < count; i++)
         profile->lines[profile->line_count + i] = lines[i];

@@ -15,8 +15,7 @@ struct location_naming {
 
 int unnamed_add(struct unnamed *unnamed, struct module *module, uint64_t address, uint32_t location)
 {
-    if (array_reserve((void **)&unnamed->items, &unnamed->capacity, unnamed->count + 1,
-                      sizeof *unnamed->items))
+    if (array_reserve(&unnamed->items, &unnamed->capacity, unnamed->count + 1))
         return -ENOMEM;
     unnamed->items[unnamed->count++] = (struct unnamed_location){module, address, location};
     return 0;

@@ -63,8 +63,8 @@ int profile_add_unreadable(struct fgprof_profile *profile, const char *path, con
         if (profile->unreadable[i] == id)
             return 0;
     }
-    if (err || array_reserve((void **)&profile->unreadable, &profile->unreadable_capacity,
-                             profile->unreadable_count + 1, sizeof id))
+    if (err || array_reserve(&profile->unreadable, &profile->unreadable_capacity,
+                             profile->unreadable_count + 1))
         return -ENOMEM;
     profile->unreadable[profile->unreadable_count++] = id;
     profile->summary.modules_unreadable++;
@@ -76,8 +76,7 @@ int profile_add_process(struct fgprof_profile *profile, uint32_t pid, const char
 {
     struct profile_process process = {.pid = pid};
     if (strings_intern(&profile->strings, name, &process.name) ||
-        array_reserve((void **)&profile->processes, &profile->process_capacity,
-                      profile->process_count + 1, sizeof process))
+        array_reserve(&profile->processes, &profile->process_capacity, profile->process_count + 1))
         return -ENOMEM;
     *ret_process = (uint32_t)profile->process_count;
     profile->processes[profile->process_count++] = process;
@@ -108,10 +107,9 @@ int profile_add_stack(struct fgprof_profile *profile, const uint32_t *locations,
     *ret_stack = index_find(&profile->stack_index, hash, is_same_stack, profile, &key);
     if (*ret_stack != INDEX_NONE)
         return 0;
-    if (array_reserve((void **)&profile->stack_locations, &profile->stack_location_capacity,
-                      profile->stack_location_count + depth, sizeof *locations) ||
-        array_reserve((void **)&profile->stacks, &profile->stack_capacity, profile->stack_count + 1,
-                      sizeof *profile->stacks) ||
+    if (array_reserve(&profile->stack_locations, &profile->stack_location_capacity,
+                      profile->stack_location_count + depth) ||
+        array_reserve(&profile->stacks, &profile->stack_capacity, profile->stack_count + 1) ||
         index_add(&profile->stack_index, hash, (uint32_t)profile->stack_count))
         return -ENOMEM;
     for (size_t i = 0; i < depth; i++)
@@ -147,8 +145,7 @@ int profile_add_sample(struct fgprof_profile *profile, const struct profile_samp
         profile->samples[found].time_ns += sample->time_ns;
         return 0;
     }
-    if (array_reserve((void **)&profile->samples, &profile->sample_capacity,
-                      profile->sample_count + 1, sizeof *sample) ||
+    if (array_reserve(&profile->samples, &profile->sample_capacity, profile->sample_count + 1) ||
         index_add(&profile->sample_index, hash, (uint32_t)profile->sample_count))
         return -ENOMEM;
     profile->samples[profile->sample_count++] = *sample;

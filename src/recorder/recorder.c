@@ -6,8 +6,7 @@
 
 int recorder_add_target(struct fgprof_recorder *recorder, pid_t pid, struct target **ret_target)
 {
-    if (array_reserve((void **)&recorder->targets, &recorder->target_capacity,
-                      recorder->target_count + 1, sizeof *recorder->targets))
+    if (array_reserve(&recorder->targets, &recorder->target_capacity, recorder->target_count + 1))
         return -ENOMEM;
     struct target *target = malloc(sizeof *target);
     if (!target)

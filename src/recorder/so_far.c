@@ -7,37 +7,37 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Appends what a table has beyond the rows that were copied. */
-static int append_rows(void **rows, size_t *count, size_t *capacity, const void *from,
-                       size_t from_count, size_t row_bytes)
+/* Appends what a table has beyond the rows that were copied, for which there is room. */
+static void append_rows(void *rows, size_t *count, const void *from, size_t from_count,
+                        size_t row_bytes)
 {
-    if (array_reserve(rows, capacity, from_count, row_bytes))
-        return -ENOMEM;
+    size_t at = *count * row_bytes;
     if (from_count > *count)
-        memcpy((char *)*rows + *count * row_bytes, (const char *)from + *count * row_bytes,
-               (from_count - *count) * row_bytes);
+        memcpy((char *)rows + at, (const char *)from + at, from_count * row_bytes - at);
     *count = from_count;
-    return 0;
 }
 
 static int copy_stacks(struct stack_table *to, const struct stack_table *from)
 {
     to->sample_count = to->process_count = 0; /* these change: all are copied */
-    if (append_rows((void **)&to->processes, &to->process_count, &to->process_capacity,
-                    from->processes, from->process_count, sizeof *to->processes) ||
-        append_rows((void **)&to->addresses, &to->address_count, &to->address_capacity,
-                    from->addresses, from->address_count, sizeof *to->addresses) ||
-        append_rows((void **)&to->stacks, &to->stack_count, &to->stack_capacity, from->stacks,
-                    from->stack_count, sizeof *to->stacks) ||
-        append_rows((void **)&to->samples, &to->sample_count, &to->sample_capacity, from->samples,
-                    from->sample_count, sizeof *to->samples))
+    if (array_reserve(&to->processes, &to->process_capacity, from->process_count) ||
+        array_reserve(&to->addresses, &to->address_capacity, from->address_count) ||
+        array_reserve(&to->stacks, &to->stack_capacity, from->stack_count) ||
+        array_reserve(&to->samples, &to->sample_capacity, from->sample_count))
         return -ENOMEM;
+    append_rows(to->processes, &to->process_count, from->processes, from->process_count,
+                sizeof *to->processes);
+    append_rows(to->addresses, &to->address_count, from->addresses, from->address_count,
+                sizeof *to->addresses);
+    append_rows(to->stacks, &to->stack_count, from->stacks, from->stack_count, sizeof *to->stacks);
+    append_rows(to->samples, &to->sample_count, from->samples, from->sample_count,
+                sizeof *to->samples);
     return 0;
 }
 
 static int copy_strings(struct strings *to, const struct strings *from)
 {
-    if (array_reserve((void **)&to->items, &to->capacity, from->count, sizeof *to->items))
+    if (array_reserve(&to->items, &to->capacity, from->count))
         return -ENOMEM;
     for (; to->count < from->count; to->count++) {
         to->items[to->count] = strdup(from->items[to->count]);

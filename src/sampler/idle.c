@@ -8,8 +8,8 @@ int idle_note(struct recording *recording, const struct thread *thread)
 {
     if (thread->has_moved || !thread_is_counted(thread))
         return 0;
-    if (array_reserve((void **)&recording->idle_tids, &recording->idle_tid_capacity,
-                      recording->idle_tid_count + 1, sizeof *recording->idle_tids))
+    if (array_reserve(&recording->idle_tids, &recording->idle_tid_capacity,
+                      recording->idle_tid_count + 1))
         return -ENOMEM;
     recording->idle_tids[recording->idle_tid_count++] = thread->tid;
     return 0;

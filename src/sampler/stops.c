@@ -7,8 +7,7 @@
 enum capture_result stops_add(struct stops *stops, struct reaper *reaper,
                               const struct capture_request *request, const struct capture *look)
 {
-    if (array_reserve((void **)&stops->items, &stops->capacity, stops->count + 1,
-                      sizeof *stops->items))
+    if (array_reserve(&stops->items, &stops->capacity, stops->count + 1))
         return CAPTURE_REFUSED;
     struct pending_stop *item = &stops->items[stops->count];
     if (stops->count == stops->made) {

@@ -16,8 +16,7 @@ static void remove_thread(struct thread *thread, thread_visit_fn *vanished, void
 int threads_update(struct threads *threads, const pid_t *tids, size_t tid_count,
                    thread_visit_fn *appeared, thread_visit_fn *vanished, void *context)
 {
-    if (array_reserve((void **)&threads->merged, &threads->merged_capacity, tid_count,
-                      sizeof *threads->merged))
+    if (array_reserve(&threads->merged, &threads->merged_capacity, tid_count))
         return -ENOMEM;
     size_t old = 0;
     for (size_t i = 0; i < tid_count; i++) {

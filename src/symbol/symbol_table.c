@@ -33,8 +33,7 @@ static int add_row(struct symbol_table *table, struct object *object, const Elf6
         !(header.sh_flags & SHF_EXECINSTR) || symbol->st_value - header.sh_addr >= header.sh_size)
         return 0;
     uint64_t section_end = header.sh_addr + header.sh_size;
-    if (array_reserve((void **)&table->rows, &table->capacity, table->count + 1,
-                      sizeof *table->rows))
+    if (array_reserve(&table->rows, &table->capacity, table->count + 1))
         return -ENOMEM;
     table->rows[table->count++] = (struct symbol_row){
         .start = symbol->st_value,

@@ -47,8 +47,7 @@ static int grow(struct rule_table *table)
 static struct rule_table *table_of(struct rule_tables *tables, const struct module *module)
 {
     if (module->number >= tables->count) {
-        if (array_reserve((void **)&tables->items, &tables->capacity, module->number + 1u,
-                          sizeof *tables->items))
+        if (array_reserve(&tables->items, &tables->capacity, module->number + 1u))
             return NULL;
         while (tables->count <= module->number)
             tables->items[tables->count++] = (struct rule_table){0};
@@ -153,8 +152,7 @@ int rule_tables_learn_generated(struct rule_tables *tables, uint32_t space, uint
 {
     if (rule_tables_find_generated(tables, space, address) || address == UINT64_MAX)
         return 0;
-    if (array_reserve((void **)&tables->generated, &tables->generated_capacity, space + 1u,
-                      sizeof *tables->generated))
+    if (array_reserve(&tables->generated, &tables->generated_capacity, space + 1u))
         return -ENOMEM;
     while (tables->generated_count <= space)
         tables->generated[tables->generated_count++] = (struct rule_table){0};

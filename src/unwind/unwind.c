@@ -42,8 +42,7 @@ static int unwind_by_libunwind(struct unwinder *unwinder, struct walk *walk)
 {
     uint32_t space = walk->space->origin;
     if (space >= unwinder->libunwind_count) {
-        if (array_reserve((void **)&unwinder->libunwinds, &unwinder->libunwind_capacity, space + 1u,
-                          sizeof *unwinder->libunwinds))
+        if (array_reserve(&unwinder->libunwinds, &unwinder->libunwind_capacity, space + 1u))
             return -ENOMEM;
         while (unwinder->libunwind_count <= space)
             unwinder->libunwinds[unwinder->libunwind_count++] = NULL;

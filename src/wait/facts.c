@@ -22,7 +22,7 @@
 
 int wait_list_add(struct wait_list *list, const struct wait_facts *facts)
 {
-    if (array_reserve((void **)&list->items, &list->capacity, list->count + 1, sizeof *list->items))
+    if (array_reserve(&list->items, &list->capacity, list->count + 1))
         return -ENOMEM;
     list->items[list->count++] = *facts;
     return 0;

@@ -17,8 +17,8 @@ static int read_attributes(struct abbrevs *abbrevs, struct bytes *bytes, struct 
         int64_t implicit = form == DW_FORM_implicit_const ? bytes_sleb(bytes) : 0;
         if (!name && !form)
             break;
-        if (array_reserve((void **)&abbrevs->attributes, &abbrevs->attribute_capacity,
-                          abbrevs->attribute_count + 1, sizeof *abbrevs->attributes))
+        if (array_reserve(&abbrevs->attributes, &abbrevs->attribute_capacity,
+                          abbrevs->attribute_count + 1))
             return -ENOMEM;
         if (name > UINT16_MAX || form > UINT16_MAX)
             return -ENOEXEC;
@@ -41,8 +41,7 @@ static int parse(struct abbrevs *abbrevs, struct bytes bytes)
         int err = read_attributes(abbrevs, &bytes, &abbrev);
         if (err || bytes.failed)
             return err ? err : -EAGAIN;
-        if (array_reserve((void **)&abbrevs->items, &abbrevs->capacity, abbrevs->count + 1,
-                          sizeof *abbrevs->items))
+        if (array_reserve(&abbrevs->items, &abbrevs->capacity, abbrevs->count + 1))
             return -ENOMEM;
         abbrevs->items[abbrevs->count++] = abbrev;
     }

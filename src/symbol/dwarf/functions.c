@@ -36,8 +36,8 @@ static int add_function(struct debug_functions *functions, const struct die *die
     if (!err && functions->count + ranges->count > FUNCTIONS_MAX)
         err = -ENOEXEC;
     if (!err)
-        err = array_reserve((void **)&functions->ranges, &functions->capacity,
-                            functions->count + ranges->count, sizeof *functions->ranges);
+        err = array_reserve(&functions->ranges, &functions->capacity,
+                            functions->count + ranges->count);
     for (size_t i = 0; i < ranges->count && !err; i++) {
         functions->ranges[functions->count++] = (struct debug_function){
             .start = ranges->items[i].start, .end = ranges->items[i].end, .die = at};
@@ -103,8 +103,8 @@ static bool add_inlined(struct debug_functions *functions, const struct die *die
 {
     struct code_ranges *ranges = &functions->scratch;
     if (ranges_read(ranges, &functions->unit, die) ||
-        array_reserve((void **)&functions->inlined, &functions->inlined_capacity,
-                      functions->inlined_count + ranges->count, sizeof *functions->inlined))
+        array_reserve(&functions->inlined, &functions->inlined_capacity,
+                      functions->inlined_count + ranges->count))
         return false;
     for (size_t i = 0; i < ranges->count; i++) {
         functions->inlined[functions->inlined_count++] = (struct inlined_range){

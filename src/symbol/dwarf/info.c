@@ -99,8 +99,7 @@ int debug_info_list_units(struct debug_info *info)
 {
     struct unit unit;
     for (uint64_t at = 0; read_header(info, at, &unit) == 0; at = unit.end) {
-        if (array_reserve((void **)&info->units, &info->unit_capacity, info->unit_count + 1,
-                          sizeof *info->units))
+        if (array_reserve(&info->units, &info->unit_capacity, info->unit_count + 1))
             return -ENOMEM;
         info->units[info->unit_count++] = at;
     }

@@ -32,8 +32,7 @@ void lines_free(struct lines *lines)
 
 static int add_directory(struct lines *lines, struct value name)
 {
-    if (array_reserve((void **)&lines->directories, &lines->directory_capacity,
-                      lines->directory_count + 1, sizeof *lines->directories))
+    if (array_reserve(&lines->directories, &lines->directory_capacity, lines->directory_count + 1))
         return -ENOMEM;
     lines->directories[lines->directory_count++] = name;
     return 0;
@@ -41,8 +40,7 @@ static int add_directory(struct lines *lines, struct value name)
 
 static int add_file(struct lines *lines, struct value name, uint64_t directory)
 {
-    if (array_reserve((void **)&lines->files, &lines->file_capacity, lines->file_count + 1,
-                      sizeof *lines->files))
+    if (array_reserve(&lines->files, &lines->file_capacity, lines->file_count + 1))
         return -ENOMEM;
     lines->files[lines->file_count++] = (struct line_file){.name = name, .directory = directory};
     return 0;
@@ -159,7 +157,7 @@ static int emit(struct machine *machine)
         if (last->address == machine->address)
             count--;
     }
-    if (array_reserve((void **)&lines->rows, &lines->row_capacity, count + 1, sizeof *lines->rows))
+    if (array_reserve(&lines->rows, &lines->row_capacity, count + 1))
         return -ENOMEM;
     lines->rows[count] = (struct line_row){
         .address = machine->address,
@@ -182,8 +180,7 @@ static int end_sequence(struct machine *machine)
     lines->row_count = first + count;
     if (!count)
         return 0;
-    if (array_reserve((void **)&lines->sequences, &lines->sequence_capacity,
-                      lines->sequence_count + 1, sizeof *lines->sequences))
+    if (array_reserve(&lines->sequences, &lines->sequence_capacity, lines->sequence_count + 1))
         return -ENOMEM;
     lines->sequences[lines->sequence_count++] =
         (struct line_sequence){lines->rows[first].address, machine->address, first, count};

@@ -74,8 +74,7 @@ const char *names_get(struct names *names, const struct unit *unit, uint64_t die
     uint32_t number = index_find(&names->index, hash, is_known, names, &name);
     if (number != INDEX_NONE)
         return names->items[number].name;
-    if (array_reserve((void **)&names->items, &names->capacity, names->count + 1,
-                      sizeof *names->items) ||
+    if (array_reserve(&names->items, &names->capacity, names->count + 1) ||
         index_add(&names->index, hash, (uint32_t)names->count))
         return NULL;
     name.name = find(names, unit, die);

@@ -18,8 +18,7 @@ static int add(struct code_ranges *ranges, uint64_t start, uint64_t end)
 {
     if (is_discarded(start) || start >= end)
         return 0;
-    if (array_reserve((void **)&ranges->items, &ranges->capacity, ranges->count + 1,
-                      sizeof *ranges->items))
+    if (array_reserve(&ranges->items, &ranges->capacity, ranges->count + 1))
         return -ENOMEM;
     ranges->items[ranges->count++] = (struct code_range){start, end};
     return 0;

@@ -9,8 +9,7 @@
 
 static int add_ranges(struct units *units, uint64_t unit, const struct code_ranges *ranges)
 {
-    if (array_reserve((void **)&units->ranges, &units->capacity, units->count + ranges->count,
-                      sizeof *units->ranges))
+    if (array_reserve(&units->ranges, &units->capacity, units->count + ranges->count))
         return -ENOMEM;
     for (size_t i = 0; i < ranges->count; i++) {
         units->ranges[units->count++] = (struct unit_range){

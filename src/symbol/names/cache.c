@@ -69,10 +69,9 @@ int name_cache_add(struct name_cache *cache, uint32_t module, uint64_t address,
         .has_debug_info = symbol->has_debug_info,
         .is_trampoline = is_trampoline,
     };
-    if (array_reserve((void **)&cache->lines, &cache->line_capacity,
-                      cache->line_count + symbol->line_count, sizeof *cache->lines) ||
-        array_reserve((void **)&cache->addresses, &cache->address_capacity,
-                      cache->address_count + 1, sizeof row))
+    if (array_reserve(&cache->lines, &cache->line_capacity,
+                      cache->line_count + symbol->line_count) ||
+        array_reserve(&cache->addresses, &cache->address_capacity, cache->address_count + 1))
         return -ENOMEM;
     for (size_t i = 0; i < symbol->line_count; i++) {
         const struct symbol_line *line = &symbol->lines[i];

@@ -33,8 +33,7 @@ static void take(const char *text, size_t bytes, void *context)
 {
     struct written *written = context;
     size_t length = written->length + bytes;
-    if (length > NAME_BYTES_MAX ||
-        array_reserve((void **)&written->text, &written->capacity, length + 1, 1))
+    if (length > NAME_BYTES_MAX || array_reserve(&written->text, &written->capacity, length + 1))
         longjmp(written->stop, 1);
     if (bytes) /* libiberty may have nothing to say, at NULL */
         memcpy(written->text + written->length, text, bytes);

@@ -28,8 +28,7 @@ const char *shown_name(struct shown_names *names, const char *symbol, enum fgpro
     if (strings_intern(&names->symbols, symbol, &number))
         return NULL;
     if (number == names->count) {
-        if (array_reserve((void **)&names->shown, &names->capacity, names->count + 1,
-                          sizeof *names->shown))
+        if (array_reserve(&names->shown, &names->capacity, names->count + 1))
             return NULL;
         char *shown = demangle(symbol, kind);
         names->shown[names->count++] = shown ? shown : demangle_stub(symbol, kind);

@@ -50,7 +50,7 @@ static int make_ranges(const struct cfi_source *source, uint64_t position, uint6
     for (; position < end && cfi_read_head(source, position, &head); position = head.next) {
         if (head.is_cie || !cfi_read_entry(source, position, scratch))
             continue;
-        if (array_reserve((void **)&ranges, &capacity, count + 1, sizeof *ranges)) {
+        if (array_reserve(&ranges, &capacity, count + 1)) {
             free(ranges);
             return -ENOMEM;
         }

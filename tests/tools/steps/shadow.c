@@ -14,8 +14,7 @@ static struct shadow_region *region_of(struct shadow_chain *chain)
 
 static bool push(struct shadow_chain *chain, struct shadow_entry entry)
 {
-    if (array_reserve((void **)&chain->entries, &chain->capacity, chain->count + 1,
-                      sizeof *chain->entries))
+    if (array_reserve(&chain->entries, &chain->capacity, chain->count + 1))
         return false;
     chain->entries[chain->count++] = entry;
     return true;

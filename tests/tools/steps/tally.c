@@ -40,8 +40,7 @@ bool tally_add(struct tally *tally, const struct difference *difference)
             return true;
         }
     }
-    if (array_reserve((void **)&tally->items, &tally->capacity, tally->count + 1,
-                      sizeof *tally->items))
+    if (array_reserve(&tally->items, &tally->capacity, tally->count + 1))
         return false;
     tally->items[tally->count] = *difference;
     tally->items[tally->count++].count = 1;
