@@ -1,4 +1,5 @@
 #include "cli/output_file.h"
+#include "cli/path.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -28,10 +29,9 @@ static mode_t mode_for_new_file(void)
 
 static int open_beside(struct output_file *file, mode_t mode)
 {
-    const char *slash = strrchr(file->path, '/');
-    int directory_length = slash ? (int)(slash + 1 - file->path) : 0;
-    if (asprintf(&file->temporary, "%.*s.%s.XXXXXX", directory_length, file->path,
-                 file->path + directory_length) < 0) {
+    const char *name = base_name(file->path);
+    if (asprintf(&file->temporary, "%.*s.%s.XXXXXX", (int)(name - file->path), file->path, name) <
+        0) {
         file->temporary = NULL;
         return -ENOMEM;
     }

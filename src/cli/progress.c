@@ -1,5 +1,6 @@
 #include "cli/progress.h"
 #include "cli/escape.h"
+#include "cli/path.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -28,10 +29,9 @@ static void show(const struct fgprof_progress *progress, void *context)
 
 static void show_fetch(const char *path, double share, void *context)
 {
-    const char *slash = strrchr(path, '/');
     (void)context;
     fprintf(stderr, CLEAR_LINE "fetching debug info of ");
-    print_escaped(slash ? slash + 1 : path);
+    print_escaped(base_name(path));
     fprintf(stderr, ": %.0f %%", 100 * share);
     fflush(stderr);
 }

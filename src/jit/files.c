@@ -1,5 +1,6 @@
 #include "jit/files.h"
 #include "base/clock.h"
+#include "base/path.h"
 #include "base/regular_file.h"
 #include "proc/procfs.h"
 
@@ -105,7 +106,6 @@ int jit_owner_open_map(const struct jit_owner *owner)
 bool jit_owner_names_dump(const struct jit_owner *owner, const char *path)
 {
     char name[32];
-    const char *slash = strrchr(path, '/');
     snprintf(name, sizeof name, "jit-%d.dump", owner->pid);
-    return slash && strcmp(slash + 1, name) == 0;
+    return strcmp(base_name(path), name) == 0;
 }

@@ -2,6 +2,7 @@
 #include "output/frame.h"
 #include "output/state.h"
 #include "output/text_buffer.h"
+#include "base/path.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -26,11 +27,10 @@ static void append_line(struct text_buffer *buffer, const struct fgprof_profile 
     text_append_name(buffer, strings_get(&profile->strings, function->name));
     if (profile->folded_flags & FGPROF_FOLDED_LINES && function->file) {
         const char *file = strings_get(&profile->strings, function->file);
-        const char *slash = strrchr(file, '/');
         char number[16];
         snprintf(number, sizeof number, ":%" PRIu32 ")", line->line);
         text_append(buffer, " (");
-        text_append_name(buffer, slash ? slash + 1 : file);
+        text_append_name(buffer, base_name(file));
         text_append(buffer, number);
     }
     if (line->is_inlined)

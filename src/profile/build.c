@@ -2,6 +2,7 @@
 #include "profile/kernel_frames.h"
 #include "profile/name_jit.h"
 #include "base/array.h"
+#include "base/path.h"
 #include "proc/syscall_names.h"
 
 #include <errno.h>
@@ -117,10 +118,8 @@ static int add_note(struct naming *naming, const struct counted_stack *stack,
                        naming->counted->table->addresses[stack->first_address + stack->depth - 1]);
     if (!mapping || !mapping->module)
         return profile_add_note(naming->profile, note, ret_location);
-    const char *slash = strrchr(mapping->path, '/');
     char *text;
-    if (asprintf(&text, "%.*s in %s]", (int)strlen(note) - 1, note,
-                 slash ? slash + 1 : mapping->path) < 0)
+    if (asprintf(&text, "%.*s in %s]", (int)strlen(note) - 1, note, base_name(mapping->path)) < 0)
         return -ENOMEM;
     int err = profile_add_note(naming->profile, text, ret_location);
     free(text);

@@ -1,4 +1,5 @@
 #include "profile/dump.h"
+#include "base/path.h"
 #include "wait/deadlock.h"
 
 #include <errno.h>
@@ -18,8 +19,7 @@ struct innermost {
 
 static bool is_glibc_file(const char *path)
 {
-    const char *slash = strrchr(path, '/');
-    const char *file = slash ? slash + 1 : path;
+    const char *file = base_name(path);
     return strncmp(file, "libc.so.6", 9) == 0 || strncmp(file, "libc-2.", 7) == 0 ||
            strncmp(file, "libpthread-2.", 13) == 0 || strncmp(file, "libpthread.so.0", 15) == 0;
 }

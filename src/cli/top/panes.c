@@ -1,5 +1,6 @@
 /* The tables: functions, threads. */
 #include "cli/top/columns.h"
+#include "cli/path.h"
 #include "cli/top/screen.h"
 #include "cli/top/states.h"
 #include "cli/top/text.h"
@@ -66,12 +67,6 @@ double top_percent(const struct top_screen *screen, uint64_t ns)
 {
     uint64_t recent_ns = elapsed_of(screen->now) - elapsed_of(screen->before);
     return recent_ns ? 100 * (double)ns / (double)recent_ns : 0;
-}
-
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
 }
 
 /* As in folded stacks: "[libfoo.so]" for what has no name there. */

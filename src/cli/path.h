@@ -1,0 +1,13 @@
+#ifndef FGPROF_CLI_PATH_H
+#define FGPROF_CLI_PATH_H
+
+#include <string.h>
+
+/* What follows the path's last slash; the path itself if it has none. Points into `path`. */
+static inline const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+#endif
