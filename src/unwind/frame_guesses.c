@@ -1,4 +1,5 @@
 #include "unwind/code/calls.h"
+#include "unwind/code_address.h"
 #include "unwind/frame.h"
 #include "unwind/signal_frame.h"
 
@@ -8,7 +9,7 @@ bool frame_follows_call(const struct walk *walk, uint64_t address)
 {
     uint8_t before[CALL_BYTES_MAX];
     uint64_t target;
-    const struct mapping *mapping = space_find(walk->space, address - 1);
+    const struct mapping *mapping = space_find(walk->space, address_of_call(address));
     if (!mapping)
         return false;
     return !mapping->has_bias ||

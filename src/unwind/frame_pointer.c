@@ -1,6 +1,7 @@
 #include "unwind/frame_pointer.h"
 #include "unwind/code/calls.h"
 #include "unwind/code/prologue.h"
+#include "unwind/code_address.h"
 
 #include <string.h>
 
@@ -24,7 +25,7 @@ static bool can_return_to(const struct search *search, uint64_t return_address,
     uint8_t before[CALL_BYTES_MAX], code[16];
     uint64_t target;
     *ret_is_certain = false;
-    if (!space_find(search->space, return_address - 1) ||
+    if (!space_find(search->space, address_of_call(return_address)) ||
         !space_read_file(search->space, return_address - CALL_BYTES_MAX, before, sizeof before))
         return false;
     switch (call_before(before, return_address, &target)) {

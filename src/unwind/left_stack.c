@@ -1,5 +1,6 @@
 #include "unwind/left_stack.h"
 #include "unwind/code/calls.h"
+#include "unwind/code_address.h"
 
 /* How far below the frame pointer it is looked for: no function of Go's runtime that calls another
  * on its thread's stack has a frame as large. */
@@ -27,11 +28,11 @@ static uint64_t caller_at(struct walk *walk, struct rule_tables *tables,
     uint64_t word, target;
     if (!read_word(walk, place, &word))
         return 0;
-    const struct mapping *mapping = space_find(walk->space, word - 1);
+    const struct mapping *mapping = space_find(walk->space, address_of_call(word));
     if (!mapping || !mapping->has_bias || !called_directly(walk, word, &target) ||
         target != left->function)
         return 0;
-    uint64_t address = word - 1 - mapping->bias;
+    uint64_t address = address_of_call(word) - mapping->bias;
     const struct rule *rule = rule_tables_find(tables, mapping->module, address);
     if (!rule || rule->kind != RULE_CALLER || rule->cfa.is_in_memory ||
         rule->cfa.register_number != architecture.sp ||

@@ -16,9 +16,7 @@ enum stack_cut {
 };
 
 struct stack {
-    /* For each frame the address to look it up by: that of the instruction it is at. For a caller,
-     * which is known by the address it is returned to, that is one less: the call may be its
-     * function's last instruction, and the return address belong to another function. */
+    /* For each frame the address to look it up by: see unwind/code_address.h. */
     uint64_t *addresses;
     size_t depth, capacity;
     enum stack_cut cut;

@@ -1,6 +1,7 @@
 /* Unwinding by libunwind, which reads through the accessors below: registers and stack from the
  * snapshot, unwind tables and code from the mapped files. */
 #include "unwind/walk.h"
+#include "unwind/code_address.h"
 
 #include <errno.h>
 #include <libunwind.h>
@@ -232,7 +233,7 @@ static int walk_frames(struct progress *progress, unw_cursor_t *cursor)
             return 0;
         }
         bool is_trampoline = unw_is_signal_frame(cursor) > 0;
-        if (walk_push(walk, is_exact || is_trampoline ? pc : pc - 1))
+        if (walk_push(walk, lookup_address(pc, is_exact || is_trampoline)))
             return -ENOMEM;
         is_exact = is_trampoline;
         *progress = (struct progress){

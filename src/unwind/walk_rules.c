@@ -1,5 +1,6 @@
 /* Unwinding by rules: from frame to frame, each by what its code's rule says. */
 #include "unwind/code/calls.h"
+#include "unwind/code_address.h"
 #include "unwind/frame.h"
 
 #include <errno.h>
@@ -70,15 +71,13 @@ static const struct rule *rule_of_uncalled(const struct walk *walk, struct rule_
                : &no_rule;
 }
 
-/* The rule of a frame's code. Who that belongs to is looked up where it is; of a caller, at its
- * call: that may be its function's last instruction, and the address behind it another function's.
- * *ret_address is where it was looked up. NULL where memory is short. */
+/* The rule of a frame's code, which was looked up at *ret_address. NULL where memory is short. */
 static const struct rule *rule_of(const struct walk *walk, struct rule_tables *tables,
                                   const struct frame *frame, const struct mapping *mapping,
                                   uint64_t *ret_address)
 {
     const struct rule *rule = NULL;
-    *ret_address = frame->is_exact ? frame->pc : frame->pc - 1;
+    *ret_address = lookup_address(frame->pc, frame->is_exact);
     if (mapping->has_bias) {
         rule = rule_tables_find(tables, mapping->module, *ret_address - mapping->bias);
         if (!rule)
@@ -130,9 +129,8 @@ int walk_by_rules(struct walk *walk, struct rule_tables *tables)
         /* A caller at 0 is none: so the first frame of a thread may be marked. */
         if (!frame.pc && !frame.is_exact)
             return 0;
-        /* A call may be the last instruction of all that its file has mapped. */
         const struct mapping *mapping =
-            space_find(walk->space, frame.is_exact ? frame.pc : frame.pc - 1);
+            space_find(walk->space, lookup_address(frame.pc, frame.is_exact));
         if (!mapping && !frame.is_exact) {
             /* A caller in no code is no caller. */
             walk->hints->has_unknown_address = true;
