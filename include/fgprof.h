@@ -402,6 +402,18 @@ FGPROF_API const struct fgprof_summary *fgprof_dump_summary(const fgprof_dump *d
 
 FGPROF_API void fgprof_dump_free(fgprof_dump *dump);
 
+/* ---- Processes by name ---- */
+
+/* Lists the processes whose name (/proc/PID/comm) the extended regular expression (regex(7)) is
+ * found in, in no order; not the calling process, kernel threads and zombies. *ret_pids is for the
+ * caller to free(3). -EINVAL where it is no regular expression, -ENOMEM, or what opening /proc
+ * gives. */
+FGPROF_API int fgprof_find_processes(const char *regex, pid_t **ret_pids, size_t *ret_count);
+
+/* Writes the name of process `pid` into `buffer`, cut to `buffer_bytes`. False, and "", where it
+ * can't be read. */
+FGPROF_API bool fgprof_process_name(pid_t pid, char *buffer, size_t buffer_bytes);
+
 /* ---- Errors in words ---- */
 
 /* Writes into `buffer` one line, cut to `buffer_bytes`, on why attaching to `pid` failed with the

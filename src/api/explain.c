@@ -10,14 +10,10 @@
 #include <unistd.h>
 
 /* The name of process `pid`, or "?". */
-static void name_of(pid_t pid, char *name, size_t name_bytes)
+static void name_of(pid_t pid, char name[THREAD_NAME_BYTES])
 {
-    char path[32];
-    snprintf(path, sizeof path, "/proc/%d/comm", pid);
-    ssize_t length = procfs_read(AT_FDCWD, path, name, name_bytes);
-    if (length <= 0)
-        snprintf(name, name_bytes, "?");
-    name[strcspn(name, "\n")] = '\0';
+    if (!procfs_process_name(pid, name))
+        snprintf(name, THREAD_NAME_BYTES, "?");
     for (char *c = name; *c; c++) {
         if ((unsigned char)*c < 0x20 || *c == 0x7f)
             *c = '?';
@@ -69,11 +65,11 @@ static void explain_permission(pid_t pid, char *buffer, size_t buffer_bytes)
 
 void fgprof_explain(pid_t pid, int error, char *buffer, size_t buffer_bytes)
 {
-    char name[64];
+    char name[THREAD_NAME_BYTES];
     long other;
     switch (error) {
     case -ESRCH:
-        name_of(pid, name, sizeof name);
+        name_of(pid, name);
         if (status_number(pid, "Tgid:") == pid)
             snprintf(buffer, buffer_bytes,
                      "process %d (%s) is a zombie: it has exited, and its parent has not noticed",
@@ -85,7 +81,7 @@ void fgprof_explain(pid_t pid, int error, char *buffer, size_t buffer_bytes)
         snprintf(buffer, buffer_bytes, "process %d is this profiler itself", pid);
         break;
     case -ENOEXEC:
-        name_of(pid, name, sizeof name);
+        name_of(pid, name);
         snprintf(buffer, buffer_bytes,
                  "process %d (%s) is a kernel thread: it has no program to sample", pid, name);
         break;
@@ -95,7 +91,7 @@ void fgprof_explain(pid_t pid, int error, char *buffer, size_t buffer_bytes)
         break;
     case -EBUSY:
         other = status_number(pid, "TracerPid:");
-        name_of((pid_t)other, name, sizeof name);
+        name_of((pid_t)other, name);
         snprintf(buffer, buffer_bytes,
                  "process %d is already traced by process %ld (%s): end that first", pid, other,
                  name);

@@ -6,10 +6,9 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* Adds to *pids, which is the caller's to free, all processes whose name (/proc/PID/comm) the
- * extended regular expression `pattern` finds, as pgrep(1) does; not the calling one, nor kernel
- * threads and zombies. Says on stderr what is wrong; that there is
- * none, too. Returns whether there is any. */
-bool pgrep(const char *pattern, pid_t **pids, size_t *pid_count);
+/* Lists in *ret_pids, which is the caller's to free, all processes whose name (/proc/PID/comm) the
+ * extended regular expression `pattern` finds, as pgrep(1) does: see fgprof_find_processes. Says on
+ * stderr what is wrong; that there is none, too. Returns whether there is any. */
+bool pgrep(const char *pattern, pid_t **ret_pids, size_t *ret_count);
 
 #endif

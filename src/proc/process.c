@@ -13,9 +13,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* PF_KTHREAD of the kernel's include/linux/sched.h; proc(5) shows it in field 9 of stat. */
-#define PROCESS_FLAG_KERNEL_THREAD 0x00200000u
-
 void process_close(struct process *process)
 {
     if (process->task_dir)
@@ -36,7 +33,7 @@ static int check(struct process *process)
     ssize_t length = procfs_read(process->proc_fd, "status", status, sizeof status);
     if (length < 0)
         return (int)length;
-    if (stat.flags & PROCESS_FLAG_KERNEL_THREAD)
+    if (proc_stat_is_kernel_thread(&stat))
         return -ENOEXEC;
     if (procfs_status_number(status, "Tgid:") != process->pid)
         return -EINVAL;

@@ -30,6 +30,14 @@ ssize_t procfs_read(int dir_fd, const char *name, char *buffer, size_t buffer_by
     return (ssize_t)length;
 }
 
+/* PF_KTHREAD of the kernel's include/linux/sched.h; proc(5) shows it in field 9 of stat. */
+#define PROCESS_FLAG_KERNEL_THREAD 0x00200000u
+
+bool proc_stat_is_kernel_thread(const struct proc_stat *stat)
+{
+    return stat->flags & PROCESS_FLAG_KERNEL_THREAD;
+}
+
 bool procfs_parse_stat(const char *line, struct proc_stat *ret_stat)
 {
     const char *end_of_name = strrchr(line, ')');
@@ -64,16 +72,28 @@ int procfs_thread_stat(int proc_fd, pid_t tid, struct proc_stat *ret_stat)
     return procfs_stat(proc_fd, name, ret_stat);
 }
 
-bool procfs_thread_name(int proc_fd, pid_t tid, char ret_name[THREAD_NAME_BYTES])
+static bool read_name(int dir_fd, const char *path, char ret_name[THREAD_NAME_BYTES])
 {
-    char path[48];
-    snprintf(path, sizeof path, "task/%d/comm", tid);
-    ssize_t length = procfs_read(proc_fd, path, ret_name, THREAD_NAME_BYTES);
+    ssize_t length = procfs_read(dir_fd, path, ret_name, THREAD_NAME_BYTES);
     if (length <= 0)
         ret_name[length = 0] = '\0';
     if (length && ret_name[length - 1] == '\n')
         ret_name[length - 1] = '\0';
     return length > 0;
+}
+
+bool procfs_thread_name(int proc_fd, pid_t tid, char ret_name[THREAD_NAME_BYTES])
+{
+    char path[48];
+    snprintf(path, sizeof path, "task/%d/comm", tid);
+    return read_name(proc_fd, path, ret_name);
+}
+
+bool procfs_process_name(pid_t pid, char ret_name[THREAD_NAME_BYTES])
+{
+    char path[32];
+    snprintf(path, sizeof path, "/proc/%d/comm", pid);
+    return read_name(AT_FDCWD, path, ret_name);
 }
 
 long procfs_status_number(const char *status, const char *key)

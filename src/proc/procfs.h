@@ -22,6 +22,9 @@ struct proc_stat {
     uint64_t start_tick; /* field 22: start after boot, in sysconf(_SC_CLK_TCK) */
 };
 
+/* Whether it has no program. */
+bool proc_stat_is_kernel_thread(const struct proc_stat *stat);
+
 /* Parses such a line. Returns false where it is not one. */
 bool procfs_parse_stat(const char *line, struct proc_stat *ret_stat);
 
@@ -36,6 +39,9 @@ int procfs_thread_stat(int proc_fd, pid_t tid, struct proc_stat *ret_stat);
 
 /* Its name, "" and false where that can't be read. */
 bool procfs_thread_name(int proc_fd, pid_t tid, char ret_name[THREAD_NAME_BYTES]);
+
+/* The same of a process, by its id. */
+bool procfs_process_name(pid_t pid, char ret_name[THREAD_NAME_BYTES]);
 
 /* The number behind `key` (as "TracerPid:") in a /proc/PID/status text, or -1. */
 long procfs_status_number(const char *status, const char *key);

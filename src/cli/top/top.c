@@ -123,26 +123,13 @@ static bool run(struct top *top, fgprof_recorder *recorder)
     return !err;
 }
 
-/* "" where it can't be read. */
-static void read_name(pid_t pid, char *name, size_t bytes)
-{
-    char path[40];
-    *name = '\0';
-    snprintf(path, sizeof path, "/proc/%d/comm", (int)pid);
-    FILE *file = fopen(path, "re");
-    if (file && fgets(name, (int)bytes, file))
-        name[strcspn(name, "\n")] = '\0';
-    if (file)
-        fclose(file);
-}
-
 /* Of the header: what was asked for. */
 static void name_target(const struct cli_options *options, char *name, size_t name_bytes)
 {
     size_t used = 0;
     for (size_t i = 0; i < options->pid_count && used < name_bytes; i++) {
         char process[32];
-        read_name(options->pids[i], process, sizeof process);
+        fgprof_process_name(options->pids[i], process, sizeof process);
         used += (size_t)snprintf(name + used, name_bytes - used, "%s%s %d", i ? ", " : "", process,
                                  (int)options->pids[i]);
     }
