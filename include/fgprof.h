@@ -223,6 +223,7 @@ struct fgprof_summary {
     uint64_t modules_unreadable; /* files with frames that have no names for it */
     uint64_t timeline_lost_ns;   /* of all threads, counted after the end of the timelines */
     uint64_t samples_thinned;    /* ticks at which a running thread was not stopped, to spare it */
+    uint64_t observations_put_off; /* looks that came later, as counting was behind */
     bool lacks_files; /* the limit of open files is too low to keep those of all threads open */
     /* Of perf maps and jitdumps, by which processes name the code that they generate: those that
      * were not believed, being no regular files, of another user, or older than the process; and

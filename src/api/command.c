@@ -31,7 +31,7 @@ int fgprof_recorder_spawn(fgprof_recorder *recorder, char *const argv[], int std
     posix_spawnattr_t attributes;
     posix_spawn_file_actions_t actions;
     pid_t child;
-    if (recorder->child)
+    if (atomic_load(&recorder->child))
         return -EEXIST;
     if (posix_spawnattr_init(&attributes))
         return -ENOMEM;
@@ -39,7 +39,7 @@ int fgprof_recorder_spawn(fgprof_recorder *recorder, char *const argv[], int std
         posix_spawnattr_destroy(&attributes);
         return -ENOMEM;
     }
-    /* No handler of the caller's may look for the command before it is known. */
+    /* No handler of the caller may look for the command before it is known. */
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -51,7 +51,7 @@ int fgprof_recorder_spawn(fgprof_recorder *recorder, char *const argv[], int std
     if (!err)
         err = posix_spawnp(&child, argv[0], &actions, &attributes, argv, environ);
     if (!err)
-        recorder->child = child;
+        atomic_store(&recorder->child, child);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     posix_spawn_file_actions_destroy(&actions);
     posix_spawnattr_destroy(&attributes);
@@ -62,33 +62,25 @@ int fgprof_recorder_spawn(fgprof_recorder *recorder, char *const argv[], int std
     return err == -ESRCH ? 0 : err; /* it has ended already: a run without samples */
 }
 
-/* The target whose end as a child was seen while it was being stopped, or NULL. */
-static const struct target *reaped_child(const fgprof_recorder *recorder)
-{
-    for (size_t i = 0; i < recorder->target_count; i++) {
-        const struct target *target = recorder->targets[i];
-        if (target->process.pid == recorder->child && target->has_exit_status)
-            return target;
-    }
-    return NULL;
-}
-
 pid_t fgprof_recorder_child(const fgprof_recorder *recorder)
 {
-    return reaped_child(recorder) ? 0 : recorder->child;
+    bool has_end = atomic_load(&recorder->sampler.command.has_end);
+    return has_end ? 0 : atomic_load(&recorder->child);
 }
 
 int fgprof_recorder_wait(fgprof_recorder *recorder, int *ret_status)
 {
-    if (!recorder->child)
+    const struct command *command = &recorder->sampler.command;
+    pid_t child = atomic_load(&recorder->child);
+    if (!child)
         return -ECHILD;
-    const struct target *target = reaped_child(recorder);
-    if (target)
-        *ret_status = target->exit_status;
-    while (!target && waitpid(recorder->child, ret_status, 0) < 0) {
+    bool has_end = atomic_load(&command->has_end);
+    if (has_end)
+        *ret_status = command->status;
+    while (!has_end && waitpid(child, ret_status, 0) < 0) {
         if (errno != EINTR)
             return -errno;
     }
-    recorder->child = 0;
+    atomic_store(&recorder->child, 0);
     return 0;
 }

@@ -12,10 +12,11 @@ int fgprof_recorder_dump(fgprof_recorder *recorder, fgprof_dump **ret_dump)
     fgprof_dump *dump = calloc(1, sizeof *dump);
     if (!dump)
         return -ENOMEM;
-    recorder->options.sampling.threads = FGPROF_THREADS_BY_ID;
-    recorder->recording.waits = &dump->waits;
+    recorder->options.threads = FGPROF_THREADS_BY_ID;
+    recorder->options.sampler.is_dump = true;
+    recorder->waits = &dump->waits;
     int err = fgprof_recorder_run(recorder, &dump->profile);
-    recorder->recording.waits = NULL;
+    recorder->waits = NULL;
     if (!err)
         err = dump->profile->summary.error;
     if (!err)

@@ -6,6 +6,7 @@
 
 #define RATE_DEFAULT_HZ 99 /* not 100: never in step with timers of the target */
 #define RATE_MAX_HZ 1000
+#define NS_PER_S 1000000000u
 #define DEPTH_DEFAULT 1024
 #define MAX_PAUSE_DEFAULT_PERCENT 2
 
@@ -14,9 +15,9 @@ int fgprof_options_new(fgprof_options **ret_options)
     fgprof_options *options = calloc(1, sizeof *options);
     if (!options)
         return -ENOMEM;
-    options->rate_hz = RATE_DEFAULT_HZ;
-    options->sampling.max_depth = DEPTH_DEFAULT;
-    options->sampling.max_pause_percent = MAX_PAUSE_DEFAULT_PERCENT;
+    options->sampler.period_ns = NS_PER_S / RATE_DEFAULT_HZ;
+    options->max_depth = DEPTH_DEFAULT;
+    options->sampler.max_pause_percent = MAX_PAUSE_DEFAULT_PERCENT;
     *ret_options = options;
     return 0;
 }
@@ -24,7 +25,7 @@ int fgprof_options_new(fgprof_options **ret_options)
 void fgprof_options_free(fgprof_options *options)
 {
     if (options)
-        thread_choice_free(&options->sampling.choice);
+        thread_choice_free(&options->sampler.choice);
     free(options);
 }
 
@@ -32,13 +33,13 @@ int fgprof_options_set_rate(fgprof_options *options, unsigned hertz)
 {
     if (hertz < 1 || hertz > RATE_MAX_HZ)
         return -ERANGE;
-    options->rate_hz = hertz;
+    options->sampler.period_ns = NS_PER_S / hertz;
     return 0;
 }
 
 int fgprof_options_set_duration_ns(fgprof_options *options, uint64_t duration_ns)
 {
-    options->duration_ns = duration_ns;
+    options->sampler.duration_ns = duration_ns;
     return 0;
 }
 
@@ -46,7 +47,7 @@ int fgprof_options_set_max_depth(fgprof_options *options, size_t frames)
 {
     if (frames < 1)
         return -ERANGE;
-    options->sampling.max_depth = frames;
+    options->max_depth = frames;
     return 0;
 }
 
@@ -55,7 +56,7 @@ int fgprof_options_set_max_pause(fgprof_options *options, double percent)
     /* Not a number is in no range either. */
     if (!(percent > 0 && percent <= 100))
         return -ERANGE;
-    options->sampling.max_pause_percent = percent;
+    options->sampler.max_pause_percent = percent;
     return 0;
 }
 
@@ -63,23 +64,23 @@ int fgprof_options_set_threads(fgprof_options *options, enum fgprof_threads thre
 {
     if (threads != FGPROF_THREADS_BY_NAME && threads != FGPROF_THREADS_BY_ID)
         return -EINVAL;
-    options->sampling.threads = threads;
+    options->threads = threads;
     return 0;
 }
 
 int fgprof_options_set_thread_name(fgprof_options *options, const char *regex)
 {
-    return thread_choice_set_name(&options->sampling.choice, regex);
+    return thread_choice_set_name(&options->sampler.choice, regex);
 }
 
 int fgprof_options_add_thread_id(fgprof_options *options, pid_t tid)
 {
-    return tid > 0 ? thread_choice_add_tid(&options->sampling.choice, tid) : -EINVAL;
+    return tid > 0 ? thread_choice_add_tid(&options->sampler.choice, tid) : -EINVAL;
 }
 
 int fgprof_options_set_idle(fgprof_options *options, bool are_kept)
 {
-    options->sampling.drops_idle = !are_kept;
+    options->drops_idle = !are_kept;
     return 0;
 }
 
@@ -93,13 +94,13 @@ int fgprof_options_set_names(fgprof_options *options, enum fgprof_names names)
 
 int fgprof_options_set_kernel_stacks(fgprof_options *options, bool are_wanted)
 {
-    options->sampling.has_kernel_stacks = are_wanted;
+    options->sampler.has_kernel_stacks = are_wanted;
     return 0;
 }
 
 int fgprof_options_set_children(fgprof_options *options, bool are_followed)
 {
-    options->has_children = are_followed;
+    options->sampler.has_children = are_followed;
     return 0;
 }
 

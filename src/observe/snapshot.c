@@ -5,7 +5,7 @@
 
 #define STACK_PAGE_BYTES 4096u /* the smallest there is */
 
-void snapshot_free(struct snapshot *snapshot)
+void snapshot_clear(struct snapshot *snapshot)
 {
     free(snapshot->stack.memory);
     free(snapshot->other_stack.memory);

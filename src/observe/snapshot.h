@@ -1,4 +1,4 @@
-/* A thread at one moment: its registers and the bytes of its stack from sp upwards. */
+/* What a thread's registers and stacks held at one moment: all that unwinding reads. */
 #ifndef FGPROF_OBSERVE_SNAPSHOT_H
 #define FGPROF_OBSERVE_SNAPSHOT_H
 
@@ -18,7 +18,7 @@ struct snapshot {
     struct registers registers;
     struct stack_copy stack;
     /* A thread may have gone on from one stack to another: to handle a signal (sigaltstack(2)), or
-     * to run what needs more room than a coroutine has. This is of the one that it left. */
+     * to run what needs more room than a coroutine has. This is the one that it left. */
     struct stack_copy other_stack;
     char *kernel_stack; /* of a sleeping thread, as of kernel_stack_parse; NULL: never read */
 };
@@ -29,7 +29,7 @@ struct stack_place {
     size_t bytes;
 };
 
-/* Makes room for that much of the stacks, before a thread is paused. Returns false where memory is
+/* Makes room for that much of the stacks, before a thread is paused. Returns false if memory is
  * short. */
 bool snapshot_make_room(struct snapshot *snapshot, size_t stack_limit,
                         const struct stack_place *other);
@@ -37,11 +37,12 @@ bool snapshot_make_room(struct snapshot *snapshot, size_t stack_limit,
 /* Copies the stack of thread `tid`, whose registers are in the snapshot: no more than `stack_limit`
  * bytes, for which there must be room; up to the end of the mapping that the stack is in, and no
  * further: what lies behind may be anything, also memory that is slow to read, or that only the
- * thread that we hold can provide (userfaultfd(2)). Where the mapping is not known, up to the end
- * of the page. The other stack is copied where its mapping is known. */
+ * thread that we hold can provide (userfaultfd(2)). If the mapping is not known, up to the end of
+ * the page. The other stack is copied if its mapping is known. */
 void snapshot_copy_stacks(struct snapshot *snapshot, pid_t tid, const struct stack_areas *areas,
                           size_t stack_limit, const struct stack_place *other);
 
-void snapshot_free(struct snapshot *snapshot);
+/* Frees what the snapshot holds, and leaves it empty. */
+void snapshot_clear(struct snapshot *snapshot);
 
 #endif

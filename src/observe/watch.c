@@ -1,8 +1,10 @@
 #include "observe/watch.h"
+#include "base/array.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define STATUS_BYTES 8192 /* what is looked for stands at its end */
@@ -80,4 +82,29 @@ void watch_close(struct watch *watch)
     thread_file_close(&watch->stat);
     thread_file_close(&watch->status);
     *watch = (struct watch){0};
+}
+
+struct watch *watches_get(struct watches *watches, uint32_t thread)
+{
+    if (thread >= watches->count) {
+        if (array_reserve(&watches->items, &watches->capacity, thread + 1u))
+            return NULL;
+        while (watches->count <= thread)
+            watches->items[watches->count++] = (struct watch){0};
+    }
+    return &watches->items[thread];
+}
+
+void watches_forget(struct watches *watches, uint32_t thread)
+{
+    if (thread < watches->count)
+        watch_close(&watches->items[thread]);
+}
+
+void watches_free(struct watches *watches)
+{
+    for (size_t i = 0; i < watches->count; i++)
+        watch_close(&watches->items[i]);
+    free(watches->items);
+    *watches = (struct watches){0};
 }

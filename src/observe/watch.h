@@ -18,14 +18,28 @@ struct watch {
     bool was_read; /* its syscall was read before */
 };
 
-/* Whose files they are. */
+/* The watches of all threads, by the numbers of the threads. Zeroed at first, but for
+ * keep_fds_below. */
+struct watches {
+    struct watch *items;
+    size_t count, capacity;
+    int keep_fds_below; /* see thread_file_read */
+};
+
+/* The watch of a thread, closed at first; valid until the next call. NULL if memory is short. */
+struct watch *watches_get(struct watches *watches, uint32_t thread);
+/* The thread is gone: its number may be another's. */
+void watches_forget(struct watches *watches, uint32_t thread);
+void watches_free(struct watches *watches);
+
+/* The thread whose files they are. */
 struct watch_place {
     int proc_fd; /* /proc/PID of the process */
     pid_t tid;
     int keep_fds_below; /* see thread_file_read */
 };
 
-/* Reads one of them. */
+/* Reads one of the files. */
 ssize_t watch_read(const struct watch_place *place, struct thread_file *file, const char *name,
                    char *buffer, size_t buffer_bytes);
 

@@ -3,11 +3,8 @@
 #include "wait/deadlock.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define LOCK_FRAMES 8 /* a lock's function is among so many innermost ones, inlined ones too */
 
@@ -80,13 +77,6 @@ static int add_threads(struct fgprof_dump *dump)
     return 0;
 }
 
-static bool is_thread(const struct wait_facts *facts, pid_t tid)
-{
-    char path[32];
-    snprintf(path, sizeof path, "task/%d", tid);
-    return faccessat(facts->proc_fd, path, F_OK, 0) == 0;
-}
-
 /* An owner is believed that is a thread of the process. Where a lock is shared between processes,
  * it may be another's; glibc marks all robust ones so (nptl/pthread_mutex_init.c). */
 static void find_owner(const struct fgprof_dump *dump, struct dump_thread *thread)
@@ -102,9 +92,10 @@ static void find_owner(const struct fgprof_dump *dump, struct dump_thread *threa
             return;
         }
     }
-    thread->is_owner_gone = thread->lock.kind == LOCK_MUTEX && !thread->lock.is_shared &&
-                            facts->inner_tid == facts->tid &&
-                            !is_thread(facts, (pid_t)thread->lock.owner);
+    thread->is_owner_gone =
+        thread->lock.kind == LOCK_MUTEX && !thread->lock.is_shared &&
+        facts->inner_tid == facts->tid &&
+        !wait_list_has_thread(&dump->waits, facts->process_id, (pid_t)thread->lock.owner);
 }
 
 static void find_locks(struct fgprof_dump *dump)

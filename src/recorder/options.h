@@ -6,11 +6,11 @@
 #include "symbol/debug_fetch.h"
 
 struct fgprof_options {
-    unsigned rate_hz;
-    uint64_t duration_ns; /* 0: without end */
-    struct sampling_options sampling;
+    struct sampler_options sampler;
+    size_t max_depth;
+    enum fgprof_threads threads;
     enum fgprof_names names;
-    bool has_children;
+    bool drops_idle; /* samples of threads that never moved */
     bool has_timeline;
     struct debug_fetch fetch;
     fgprof_progress_fn *progress;

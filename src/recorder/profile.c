@@ -1,41 +1,58 @@
 #include "recorder/profile.h"
 #include "profile/build.h"
-#include "sampler/idle.h"
+#include "worker/idle.h"
 
 #include <errno.h>
 
-static void summarize(const struct recording *recording, struct fgprof_summary *summary)
+/* What a profile is made of: what was found, and how sampling went. */
+struct recorded {
+    const struct results *results;
+    const struct sampling_counts *counts;
+    uint64_t until_ns; /* CLOCK_MONOTONIC */
+    int error;
+};
+
+static void summarize_sampling(const struct clock *clock, const struct recorded *recorded,
+                               struct fgprof_summary *summary)
 {
-    const struct histogram *pauses = &recording->pauses;
-    summary->elapsed_ns = recording->end_ns - recording->start_ns;
-    summary->ticks_planned = recording_tick_at(recording, recording->end_ns);
-    summary->ticks_taken = recording->ticks_taken;
+    const struct sampling_counts *counts = recorded->counts;
+    const struct histogram *pauses = &counts->pauses;
+    summary->elapsed_ns = recorded->until_ns - clock->start_ns;
+    summary->ticks_planned = clock_tick_at(clock, recorded->until_ns);
+    summary->ticks_taken = counts->ticks_taken;
     if (summary->ticks_planned < summary->ticks_taken)
         summary->ticks_planned = summary->ticks_taken;
     summary->ticks_late = summary->ticks_planned - summary->ticks_taken;
-    summary->threads_seen = recording->threads_seen;
-    summary->processes_seen = recording->stacks.process_count;
-    summary->processes_refused = recording->processes_refused;
-    summary->threads_chosen = recording->threads_chosen;
-    summary->threads_idle = recording->idle_tid_count;
-    summary->idle_ns = recording->idle_ns;
-    summary->samples = recording->samples;
-    summary->samples_cut = recording->samples_cut;
-    summary->samples_not_captured = recording->samples_not_captured;
-    summary->samples_assumed = recording->samples_assumed;
-    summary->samples_thinned = recording->samples_thinned;
-    summary->timeline_lost_ns = recording->timeline.lost_ns;
-    summary->lacks_files = recording->lacks_files;
-    summary->jit_files_refused = recording->jit_files_refused;
-    summary->jit_bytes_unread = recording->jit_bytes_unread;
-    summary->stacks = recording->stacks.stack_count;
+    summary->threads_seen = counts->threads_seen;
+    summary->threads_chosen = counts->threads_chosen;
+    summary->processes_refused = counts->processes_refused;
+    summary->samples_assumed = counts->samples_assumed;
+    summary->samples_thinned = counts->samples_thinned;
+    summary->observations_put_off = counts->observations_put_off;
+    summary->lacks_files = counts->lacks_files;
     summary->pauses = pauses->count;
     summary->pause_median_ns = histogram_quantile_ns(pauses, 500);
     summary->pause_p99_ns = histogram_quantile_ns(pauses, 990);
     summary->pause_max_ns = pauses->max_ns;
-    if (recording->running_ns)
-        summary->pause_share = (double)pauses->sum_ns / (double)recording->running_ns;
-    summary->error = recording->error;
+    if (recorded->results->counts.running_ns)
+        summary->pause_share =
+            (double)pauses->sum_ns / (double)recorded->results->counts.running_ns;
+    summary->error = recorded->error;
+}
+
+static void summarize_results(const struct results *results, struct fgprof_summary *summary)
+{
+    const struct result_counts *counts = &results->counts;
+    summary->processes_seen = results->stacks.process_count;
+    summary->threads_idle = results->idle_tid_count;
+    summary->idle_ns = counts->idle_ns;
+    summary->samples = counts->samples;
+    summary->samples_cut = counts->samples_cut;
+    summary->samples_not_captured = counts->samples_not_captured;
+    summary->timeline_lost_ns = results->timeline.lost_ns;
+    summary->jit_files_refused = counts->jit_files_refused;
+    summary->jit_bytes_unread = counts->jit_bytes_unread;
+    summary->stacks = results->stacks.stack_count;
 }
 
 static void sum_times(const struct fgprof_profile *profile, struct fgprof_summary *summary)
@@ -51,15 +68,17 @@ static void sum_times(const struct fgprof_profile *profile, struct fgprof_summar
         *times[sample_state(&profile->samples[i])] += profile->samples[i].time_ns;
 }
 
-int recorder_make_profile(struct fgprof_recorder *recorder, const struct recording *recording,
-                          fgprof_profile **ret_profile)
+/* Names what was recorded, and sums it up. `recorder->naming` is held. Returns 0 or -ENOMEM. */
+static int make_profile(struct fgprof_recorder *recorder, const struct recorded *recorded,
+                        fgprof_profile **ret_profile)
 {
+    const struct clock *clock = &recorder->sampler.clock;
     struct fgprof_profile *profile;
     const struct counted counted = {
-        .table = &recording->stacks,
-        .timeline = &recording->timeline,
-        .spaces = &recording->spaces,
-        .strings = &recording->strings,
+        .table = &recorded->results->stacks,
+        .timeline = &recorded->results->timeline,
+        .spaces = &recorded->results->spaces,
+        .strings = &recorded->results->strings,
     };
     const struct name_sources sources = {
         .names = recorder->options.names,
@@ -69,39 +88,46 @@ int recorder_make_profile(struct fgprof_recorder *recorder, const struct recordi
     int err = name_profile(&counted, &sources, &profile);
     if (err)
         return err;
-    profile->start_time_ns = recording->start_time_ns;
-    profile->period_ns = recording->period_ns;
-    summarize(recording, &profile->summary);
+    profile->start_time_ns = clock->start_time_ns;
+    profile->period_ns = clock->period_ns;
+    summarize_sampling(clock, recorded, &profile->summary);
+    summarize_results(recorded->results, &profile->summary);
     sum_times(profile, &profile->summary);
     *ret_profile = profile;
     return 0;
 }
 
-/* Has the sampling thread make the copy. */
-static int order_copy(struct fgprof_recorder *recorder)
+int recorder_profile(struct fgprof_recorder *recorder, fgprof_profile **ret_profile)
 {
-    pthread_mutex_lock(&recorder->lock);
-    bool can_be = recorder->is_sampling && !recorder->has_ended;
-    recorder->wants_copy = can_be;
-    while (recorder->wants_copy && !recorder->has_ended)
-        pthread_cond_wait(&recorder->ended, &recorder->lock);
-    int err = !can_be || recorder->wants_copy ? -ESRCH : recorder->copy_error;
-    recorder->wants_copy = false;
-    pthread_mutex_unlock(&recorder->lock);
+    const struct recorded recorded = {
+        .results = &recorder->results,
+        .counts = &recorder->sampler.counts,
+        .until_ns = recorder->sampler.clock.end_ns,
+        .error = recorder->error,
+    };
+    idle_drop(&recorder->results, recorder->options.threads == FGPROF_THREADS_BY_ID);
+    pthread_mutex_lock(&recorder->naming);
+    int err = make_profile(recorder, &recorded, ret_profile);
+    pthread_mutex_unlock(&recorder->naming);
     return err;
 }
 
 int recorder_profile_so_far(struct fgprof_recorder *recorder, fgprof_profile **ret_profile)
 {
+    struct copy *copy = &recorder->copy;
     pthread_mutex_lock(&recorder->naming);
     int err = recorder->has_names ? 0 : name_cache_init(&recorder->names);
     recorder->has_names = !err;
     if (!err)
-        err = order_copy(recorder);
+        err = recorder_order_copy(recorder);
     if (!err) {
-        idle_drop(&recorder->copy.recording,
-                  recorder->options.sampling.threads == FGPROF_THREADS_BY_ID);
-        err = recorder_make_profile(recorder, &recorder->copy.recording, ret_profile);
+        const struct recorded recorded = {
+            .results = &copy->results,
+            .counts = &copy->counts,
+            .until_ns = copy->until_ns,
+        };
+        idle_drop(&copy->results, recorder->options.threads == FGPROF_THREADS_BY_ID);
+        err = make_profile(recorder, &recorded, ret_profile);
     }
     pthread_mutex_unlock(&recorder->naming);
     return err;

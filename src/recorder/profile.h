@@ -4,10 +4,8 @@
 
 #include "recorder/recorder.h"
 
-/* Names what the recording, or a copy of it, has, and sums it up. `recorder->naming` is held.
- * Returns 0 or -ENOMEM. */
-int recorder_make_profile(struct fgprof_recorder *recorder, const struct recording *recording,
-                          fgprof_profile **ret_profile);
+/* Of a recording that has ended. Returns 0 or -ENOMEM. */
+int recorder_profile(struct fgprof_recorder *recorder, fgprof_profile **ret_profile);
 
 /* As of fgprof_recorder_profile_so_far. */
 int recorder_profile_so_far(struct fgprof_recorder *recorder, fgprof_profile **ret_profile);

@@ -1,22 +1,237 @@
 #include "recorder/recorder.h"
-#include "base/array.h"
+#include "base/clock.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 
-int recorder_add_target(struct fgprof_recorder *recorder, pid_t pid, struct target **ret_target)
+#define PROGRESS_PERIOD_NS 200000000
+#define FDS_FOR_MODULES 256 /* of the limit of open files, kept free of threads' files */
+
+static int init(struct fgprof_recorder *recorder, const struct fgprof_options *options)
 {
-    if (array_reserve(&recorder->targets, &recorder->target_capacity, recorder->target_count + 1))
+    int err = results_init(&recorder->results);
+    if (!err)
+        err = channel_new(&recorder->channel);
+    if (!err)
+        err = sampler_init(&recorder->sampler, &recorder->options.sampler, recorder->channel);
+    if (!err)
+        err = thread_choice_copy(&options->sampler.choice, &recorder->options.sampler.choice);
+    return err;
+}
+
+int recorder_new(const struct fgprof_options *options, struct fgprof_recorder **ret_recorder)
+{
+    struct fgprof_recorder *recorder = calloc(1, sizeof *recorder);
+    pthread_condattr_t attributes;
+    if (!recorder)
         return -ENOMEM;
-    struct target *target = malloc(sizeof *target);
-    if (!target)
-        return -ENOMEM;
-    int err = target_open(target, pid, &recorder->recording, &recorder->options.sampling);
+    recorder->options = *options;
+    recorder->options.sampler.choice = (struct thread_choice){0};
+    recorder->sampler.stop_fd = -1;
+    pthread_mutex_init(&recorder->lock, NULL);
+    pthread_mutex_init(&recorder->naming, NULL);
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&recorder->changed, &attributes);
+    pthread_condattr_destroy(&attributes);
+    int err = init(recorder, options);
     if (err) {
-        free(target);
+        recorder_free(recorder);
         return err;
     }
-    recorder->targets[recorder->target_count++] = target;
-    *ret_target = target;
+    if (options->has_timeline)
+        timeline_want(&recorder->results.timeline, options->sampler.period_ns, TIMELINE_RUNS_MAX);
+    *ret_recorder = recorder;
     return 0;
+}
+
+void recorder_free(struct fgprof_recorder *recorder)
+{
+    if (!recorder)
+        return;
+    worker_free(recorder->worker);
+    sampler_free(&recorder->sampler);
+    channel_free(recorder->channel);
+    copy_free(&recorder->copy);
+    name_cache_free(&recorder->names);
+    results_free(&recorder->results);
+    thread_choice_free(&recorder->options.sampler.choice);
+    pthread_cond_destroy(&recorder->changed);
+    pthread_mutex_destroy(&recorder->naming);
+    pthread_mutex_destroy(&recorder->lock);
+    free(recorder);
+}
+
+/* Up to three files are kept open for each thread that is sampled. */
+static int raise_file_limit(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit))
+        return 0;
+    rlim_t before = limit.rlim_cur;
+    limit.rlim_cur = limit.rlim_max;
+    if (setrlimit(RLIMIT_NOFILE, &limit))
+        limit.rlim_cur = before;
+    int files = limit.rlim_cur > INT_MAX ? INT_MAX : (int)limit.rlim_cur;
+    return files - FDS_FOR_MODULES;
+}
+
+/* In the worker's thread. */
+static void make_copy(void *context, const struct results *results, const struct message *message)
+{
+    struct fgprof_recorder *recorder = context;
+    int err = copy_update(&recorder->copy, results, message);
+    pthread_mutex_lock(&recorder->lock);
+    recorder->copy_error = err;
+    recorder->wants_copy = false;
+    pthread_cond_broadcast(&recorder->changed);
+    pthread_mutex_unlock(&recorder->lock);
+}
+
+int recorder_order_copy(struct fgprof_recorder *recorder)
+{
+    pthread_mutex_lock(&recorder->lock);
+    bool can_be = recorder->is_sampling && !recorder->has_ended;
+    recorder->wants_copy = can_be;
+    if (can_be)
+        atomic_store(&recorder->sampler.progress.wants_copy, true);
+    while (recorder->wants_copy && !recorder->has_ended)
+        pthread_cond_wait(&recorder->changed, &recorder->lock);
+    int err = !can_be || recorder->wants_copy ? -ESRCH : recorder->copy_error;
+    recorder->wants_copy = false;
+    pthread_mutex_unlock(&recorder->lock);
+    return err;
+}
+
+/* In the worker's thread: nothing that is sampled could be counted any more. */
+static void stop_sampling(void *context)
+{
+    struct fgprof_recorder *recorder = context;
+    sampler_stop(&recorder->sampler);
+}
+
+static void note_error(struct fgprof_recorder *recorder, int err)
+{
+    pthread_mutex_lock(&recorder->lock);
+    if (!recorder->error)
+        recorder->error = err;
+    pthread_mutex_unlock(&recorder->lock);
+}
+
+static void *sampler_main(void *context)
+{
+    struct fgprof_recorder *recorder = context;
+    note_error(recorder, sampler_run(&recorder->sampler));
+    return NULL;
+}
+
+static void *worker_main(void *context)
+{
+    struct fgprof_recorder *recorder = context;
+    note_error(recorder, worker_run(recorder->worker));
+    pthread_mutex_lock(&recorder->lock);
+    recorder->has_ended = true;
+    pthread_cond_broadcast(&recorder->changed);
+    pthread_mutex_unlock(&recorder->lock);
+    return NULL;
+}
+
+/* Signals are for the caller's threads: none interrupts a sample. */
+static int start_thread(struct fgprof_recorder *recorder, void *(*body)(void *),
+                        pthread_t *ret_thread)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int err = pthread_create(ret_thread, NULL, body, recorder);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return -err;
+}
+
+static struct fgprof_progress progress_of(struct fgprof_recorder *recorder)
+{
+    struct sampler_progress *progress = &recorder->sampler.progress;
+    return (struct fgprof_progress){
+        .elapsed_ns = atomic_load(&progress->elapsed_ns),
+        .duration_ns = recorder->options.sampler.duration_ns,
+        .threads = atomic_load(&progress->threads),
+        .samples = worker_samples(recorder->worker),
+        .stacks = worker_stacks(recorder->worker),
+        .ticks_late = atomic_load(&progress->ticks_late),
+    };
+}
+
+/* Calls the progress callback from time to time, until the worker has ended. In the caller's
+ * thread, so that a slow terminal costs no tick. */
+static void await_end(struct fgprof_recorder *recorder)
+{
+    pthread_mutex_lock(&recorder->lock);
+    while (!recorder->has_ended) {
+        struct timespec until = timespec_of_ns(monotonic_ns() + PROGRESS_PERIOD_NS);
+        pthread_cond_timedwait(&recorder->changed, &recorder->lock, &until);
+        if (!recorder->options.progress)
+            continue;
+        pthread_mutex_unlock(&recorder->lock);
+        const struct fgprof_progress progress = progress_of(recorder);
+        recorder->options.progress(&progress, recorder->options.progress_context);
+        pthread_mutex_lock(&recorder->lock);
+    }
+    pthread_mutex_unlock(&recorder->lock);
+}
+
+static int sample_in_threads(struct fgprof_recorder *recorder)
+{
+    pthread_t sampler, worker;
+    int err = start_thread(recorder, worker_main, &worker);
+    if (err)
+        return err;
+    err = start_thread(recorder, sampler_main, &sampler);
+    if (err) {
+        channel_close(recorder->channel);
+        pthread_join(worker, NULL);
+        return err;
+    }
+    pthread_mutex_lock(&recorder->lock);
+    recorder->is_sampling = true;
+    pthread_mutex_unlock(&recorder->lock);
+    await_end(recorder);
+    pthread_join(sampler, NULL);
+    pthread_join(worker, NULL);
+    return 0;
+}
+
+int recorder_sample(struct fgprof_recorder *recorder)
+{
+    struct clock *clock = &recorder->sampler.clock;
+    const struct fgprof_options *options = &recorder->options;
+    const struct worker_options worker_options = {
+        .period_ns = options->sampler.period_ns,
+        .max_depth = options->max_depth,
+        .tells_threads_apart = options->threads == FGPROF_THREADS_BY_ID || options->drops_idle,
+        .drops_idle = options->drops_idle,
+        .waits = recorder->waits,
+        .copy = make_copy,
+        .failed = stop_sampling,
+        .copy_context = recorder,
+    };
+    int err = worker_new(&worker_options, recorder->channel, &recorder->results, &recorder->worker);
+    if (err)
+        return err;
+    clock->start_time_ns = wall_ns();
+    clock->start_ns = recorder->spawned_ns ? recorder->spawned_ns : monotonic_ns();
+    recorder->results.timeline.start_ns = clock->start_ns;
+    recorder->sampler.watches.keep_fds_below = raise_file_limit();
+    recorder->sampler.command.pid = atomic_load(&recorder->child);
+    /* Meanwhile SIGCHLD is blocked in the caller's thread, so that it comes to the one that
+     * samples. */
+    sigset_t stops, before;
+    sigemptyset(&stops);
+    sigaddset(&stops, SIGCHLD);
+    pthread_sigmask(SIG_BLOCK, &stops, &before);
+    err = sample_in_threads(recorder);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return err;
 }

@@ -1,40 +1,52 @@
+/* The recorder: owns the sampling thread and the worker, and what comes of them. */
 #ifndef FGPROF_RECORDER_RECORDER_H
 #define FGPROF_RECORDER_RECORDER_H
 
+#include "recorder/copy.h"
 #include "recorder/options.h"
-#include "recorder/so_far.h"
-#include "proc/family.h"
-#include "sampler/target.h"
+#include "sampler/sampler.h"
 #include "symbol/names/cache.h"
+#include "wait/facts.h"
+#include "worker/worker.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 struct fgprof_recorder {
     struct fgprof_options options;
-    struct recording recording;
-    struct target **targets;
-    size_t target_count, target_capacity;
-    struct family family; /* whose descendants are followed */
-    pid_t child;          /* the spawned command, until its end was waited for */
-    uint64_t spawned_ns;  /* CLOCK_MONOTONIC; 0: none was */
-    int stop_fd;          /* an eventfd: readable once sampling is to end */
+    struct channel *channel;
+    struct sampler sampler;  /* the sampling thread's while it runs */
+    struct results results;  /* the worker's while it runs */
+    struct worker *worker;   /* NULL until the recorder runs */
+    struct wait_list *waits; /* of a dump: what threads wait for; else NULL */
+    int error;               /* the first that ended sampling before its time */
     bool has_run;
-    uint64_t rest_until_ns;     /* no tick is taken before */
-    uint64_t round_for_copy_ns; /* CLOCK_MONOTONIC: when the last one for a copy began */
-    pthread_mutex_t lock;       /* for what follows */
-    pthread_cond_t ended;       /* sampling has, or the copy that was asked for is made */
+
+    _Atomic pid_t child; /* the spawned command, until its end was waited for; 0: none */
+    uint64_t spawned_ns; /* CLOCK_MONOTONIC; 0: none was */
+
+    pthread_mutex_t lock; /* for what follows */
+    pthread_cond_t changed;
     bool is_sampling;
     bool has_ended;
-    bool wants_copy;        /* of the sampling thread, which sets it back: */
-    int copy_error;         /* 0, or why the copy is not whole */
-    struct so_far copy;     /* the sampling thread's while it is wanted; else under `naming` */
+    bool wants_copy; /* request flag, cleared by the worker */
+    int copy_error;  /* 0, or why the copy is not whole */
+
+    struct copy copy;       /* the worker's while it is wanted; else under `naming` */
     pthread_mutex_t naming; /* held while names are looked for: one thread does at a time */
     struct name_cache names;
     bool has_names; /* the cache is in use */
-    struct fgprof_progress progress;
 };
 
-/* Opens `pid` as one more target. Returns 0 or what process_open does. */
-int recorder_add_target(struct fgprof_recorder *recorder, pid_t pid, struct target **ret_target);
+int recorder_new(const struct fgprof_options *options, struct fgprof_recorder **ret_recorder);
+void recorder_free(struct fgprof_recorder *recorder);
+
+/* Samples and counts until the end. Returns 0, or why it could not begin; an error that ended it
+ * before its time is in recorder->error. */
+int recorder_sample(struct fgprof_recorder *recorder);
+
+/* Has the worker bring recorder->copy up to date. `recorder->naming` is held. Returns 0, -ESRCH if
+ * sampling has not begun or has ended, or -ENOMEM. */
+int recorder_order_copy(struct fgprof_recorder *recorder);
 
 #endif

@@ -1,23 +1,19 @@
-/* How to sample: the options that the sampling thread needs. */
+/* How to sample: what the sampling thread goes by. */
 #ifndef FGPROF_SAMPLER_OPTIONS_H
 #define FGPROF_SAMPLER_OPTIONS_H
 
-#include "fgprof.h"
 #include "sampler/choice.h"
 
-struct sampling_options {
-    size_t max_depth;
-    double max_pause_percent;
-    enum fgprof_threads threads;
-    bool has_kernel_stacks;
-    struct thread_choice choice;
-    bool drops_idle; /* samples of threads that never moved */
-};
+#include <stdint.h>
 
-/* Whether each thread has samples of its own while sampling. */
-static inline bool options_tells_threads_apart(const struct sampling_options *options)
-{
-    return options->threads == FGPROF_THREADS_BY_ID || options->drops_idle;
-}
+struct sampler_options {
+    uint64_t period_ns;
+    uint64_t duration_ns; /* 0: without end */
+    double max_pause_percent;
+    bool has_kernel_stacks;
+    bool has_children; /* descendants are sampled too */
+    bool is_dump;      /* each thread is observed once */
+    struct thread_choice choice;
+};
 
 #endif

@@ -1,93 +1,234 @@
 #include "sampler/rounds.h"
-#include "proc/priority.h"
-#include "recorder/recorder.h"
+#include "base/clock.h"
+#include "sampler/listing.h"
+#include "sampler/look.h"
+#include "sampler/sampled.h"
+#include "sampler/requests.h"
+#include "sampler/stops.h"
+#include "sampler/tell.h"
 
+#include <errno.h>
+#include <poll.h>
 #include <time.h>
 
+#define LOOKS_PART_OF_PERIOD 5
+#define LOOKS_BETWEEN_CLOCK 16
 /* At the end, how often threads that have not stopped yet are looked at; what is waited in all is
- * more where the machine makes a pause. */
+ * more if the machine makes a pause. */
 #define FINISH_LOOKS 250
-/* By a dump, which has no other stack of them: since the last that came. Many that want few CPUs
- * come one by one. */
+/* In a dump, which has no other stack of them: since the last one that came. Many that want few
+ * CPUs come one by one. */
 #define DUMP_LOOKS 2000
-/* Of a dump: who ran at a look, and slept when it was to be stopped, is looked at again. */
+/* In a dump, threads that ran at a look and slept when they were to be stopped are looked at again.
+ */
 #define DUMP_ROUNDS_MAX 10
 
-int rounds_begin(struct fgprof_recorder *recorder)
+/* Whether any thread still lives: a zombie keeps its leader in the list until its parent takes
+ * note. One with a program can only have exited since; without one, it is to be looked at. */
+static bool has_live_thread(struct sampled_process *process)
 {
-    int err = 0;
-    for (size_t i = 0; i < recorder->target_count && !err; i++)
-        err = target_begin_round(recorder->targets[i]);
-    return err;
-}
-
-bool rounds_are_pending(const struct fgprof_recorder *recorder)
-{
-    for (size_t i = 0; i < recorder->target_count; i++) {
-        if (recorder->targets[i]->stops.count)
+    for (size_t i = 0; process->program && i < process->threads.count; i++) {
+        if (thread_is_counted(&process->threads.items[i]))
             return true;
     }
-    return false;
+    return process_live_thread(&process->process) != 0;
 }
 
-int rounds_continue(struct fgprof_recorder *recorder)
+/* Not a thread that was looked at by a round that ended late, or whose turn is later. */
+static bool is_due(const struct sampler *sampler, const struct thread *thread, uint64_t tick)
 {
-    int err = 0;
-    for (size_t i = 0; i < recorder->target_count && !err; i++)
-        err = target_continue_round(recorder->targets[i]);
-    if (!rounds_are_pending(recorder))
-        priority_run_as_others(&recorder->recording.runs_first);
-    return err;
+    const struct thread_schedule *schedule = &thread->schedule;
+    bool has_turn = sampler->looks_at_all || tick >= schedule->next_look_tick;
+    return tick > schedule->looked_tick && has_turn && !thread->wants.is_stopping &&
+           !thread->wants.stop;
 }
 
-static int await_stops(struct fgprof_recorder *recorder)
+/* At the end no thread is left out, but for those that a dump has already. */
+static bool is_due_at_end(const struct sampler *sampler, const struct thread *thread)
 {
-    const struct recording *recording = &recorder->recording;
-    int looks_max = recording->waits ? DUMP_LOOKS : FINISH_LOOKS, err = 0;
-    for (int looks = 0; !err && rounds_are_pending(recorder) && looks < looks_max; looks++) {
-        struct timespec nap = {0, ROUNDS_LOOK_PERIOD_NS};
-        uint64_t samples = recording->samples;
-        clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, NULL);
-        err = rounds_continue(recorder);
-        if (recording->waits && recording->samples != samples)
-            looks = 0;
+    return sampler->clock.end_ns && !thread->wants.is_stopping && !thread->wants.stop &&
+           !thread->naming.is_unwanted && !(sampler->options->is_dump && thread->wants.is_dumped);
+}
+
+/* The worker is behind, and at the end there is no later tick: it is waited for. */
+static void await_worker(struct sampler *sampler)
+{
+    struct pollfd file = {.fd = channel_request_fd(sampler->channel), .events = POLLIN};
+    const struct timespec soon = {0, ROUNDS_LOOK_PERIOD_NS};
+    channel_ring(sampler->channel);
+    ppoll(&file, 1, &soon, NULL);
+}
+
+static int look_at_thread(struct sampler *sampler, struct sampled_process *process,
+                          struct thread *thread, uint64_t tick)
+{
+    if (!process->program)
+        return tell_assumed(sampler, process, thread);
+    int err = look_at(sampler, process, thread, tick);
+    while (err == -EAGAIN && sampler->clock.end_ns) {
+        await_worker(sampler);
+        err = look_at(sampler, process, thread, tick);
     }
     return err;
 }
 
-/* What threads were found to wait for is read before others are waited for, which may be long. */
-static int last_round(struct fgprof_recorder *recorder)
+/* From where the round before left off: if there are more threads than can be looked at in a part
+ * of the time between ticks, or than the worker has room for, the others have their turn at the
+ * next tick. */
+static int look_at_all(struct sampler *sampler, struct sampled_process *process)
 {
-    struct wait_list *waits = recorder->recording.waits;
-    int err = rounds_begin(recorder);
-    if (!err && waits)
-        err = wait_list_read(waits);
+    const struct clock *clock = &sampler->clock;
+    struct threads *threads = &process->threads;
+    struct turns *turns = &process->turns;
+    uint64_t tick = clock_tick_at(clock, clock_now_ns(clock));
+    uint64_t until_ns = turns->round_ns + clock->period_ns / LOOKS_PART_OF_PERIOD;
+    size_t place = threads_place_from(threads, turns->next_look_tid), looks = 0;
+    int err = 0;
+    for (size_t i = 0; i < threads->count && !err; i++, place++) {
+        if (place == threads->count)
+            place = 0;
+        struct thread *thread = &threads->items[place];
+        if (!is_due(sampler, thread, tick) && !is_due_at_end(sampler, thread))
+            continue;
+        if (++looks % LOOKS_BETWEEN_CLOCK == 0 && !clock->end_ns && monotonic_ns() >= until_ns)
+            err = -EAGAIN;
+        if (!err)
+            err = look_at_thread(sampler, process, thread, tick);
+        if (err == -EAGAIN)
+            turns->next_look_tid = thread->tid;
+    }
+    return err == -EAGAIN ? 0 : err;
+}
+
+/* Its time ends here, even if its end has not been noted yet by its parent, and its first thread
+ * stays a zombie for long. */
+static int end_process(struct sampler *sampler, struct sampled_process *process)
+{
+    const struct reading until = {.at_ns = listing_gone_ns(sampler, process)};
+    int err = 0;
+    process->has_exited = true;
+    for (size_t i = 0; i < process->threads.count && !err; i++) {
+        struct thread *thread = &process->threads.items[i];
+        err = tell_gone(sampler, process, thread, &until, false);
+        thread->life.has_exited = true;
+    }
+    return err ? err : tell_program_ended(sampler, process);
+}
+
+static int begin_round_of(struct sampler *sampler, struct sampled_process *process)
+{
+    struct turns *turns = &process->turns;
+    if (process->has_exited)
+        return 0;
+    turns->last_round_ns = turns->round_ns;
+    turns->round_ns = monotonic_ns();
+    stopped_drop_dead_leader(sampler->stopped, process->process.pid, process->process.proc_fd);
+    int err = listing_update(sampler, process);
     if (!err)
-        err = rounds_continue(recorder);
-    return err ? err : await_stops(recorder);
+        err = sampled_update_program(sampler, process);
+    if (err)
+        return err;
+    if (!stopped_awaits(sampler->stopped, process->process.pid) && !has_live_thread(process))
+        return end_process(sampler, process);
+    err = look_at_all(sampler, process);
+    /* A thread has gone, and so another may have come that was not looked for: their number had not
+     * changed. */
+    const struct listing *listing = &process->listing;
+    bool has_listed = listing->listed_ns >= turns->round_ns;
+    if (!err && listing->is_wanted && !has_listed && !listing->list.is_partial) {
+        err = listing_update(sampler, process);
+        if (!err)
+            err = look_at_all(sampler, process);
+    }
+    return err;
 }
 
-static bool lacks_sample(const struct fgprof_recorder *recorder)
+int rounds_begin(struct sampler *sampler)
 {
-    for (size_t i = 0; i < recorder->target_count; i++) {
-        if (target_lacks_sample(recorder->targets[i]))
-            return true;
+    int err = 0;
+    stops_note_exits(sampler);
+    if (++sampler->first_process >= sampler->process_count)
+        sampler->first_process = 0;
+    for (size_t i = 0; i < sampler->process_count && !err; i++)
+        err = begin_round_of(sampler, sampler->processes[i]);
+    return err;
+}
+
+int rounds_continue(struct sampler *sampler)
+{
+    int err = requests_serve(sampler);
+    if (!err)
+        err = stops_continue(sampler);
+    channel_ring(sampler->channel);
+    return err;
+}
+
+/* Waits for threads to stop and for the worker to be done, and serves it meanwhile. */
+static int settle(struct sampler *sampler)
+{
+    bool is_dump = sampler->options->is_dump;
+    int looks_max = is_dump ? DUMP_LOOKS : FINISH_LOOKS, err = 0;
+    size_t pending = stopped_pending(sampler->stopped);
+    for (int looks = 0; !err; looks++) {
+        bool has_stops = pending > 0 && looks < looks_max;
+        if (!has_stops && channel_is_settled(sampler->channel))
+            break;
+        await_worker(sampler);
+        err = rounds_continue(sampler);
+        if (is_dump && stopped_pending(sampler->stopped) < pending)
+            looks = 0;
+        pending = stopped_pending(sampler->stopped);
+    }
+    return err;
+}
+
+static int last_round(struct sampler *sampler)
+{
+    int err = rounds_begin(sampler);
+    if (!err)
+        err = rounds_continue(sampler);
+    return err ? err : settle(sampler);
+}
+
+/* Whether a dump has no stack of a thread, which is not being stopped for it. */
+static bool lacks_stack(const struct sampler *sampler)
+{
+    for (size_t i = 0; i < sampler->process_count; i++) {
+        const struct sampled_process *process = sampler->processes[i];
+        for (size_t j = 0; process->program && j < process->threads.count; j++) {
+            const struct thread *thread = &process->threads.items[j];
+            if (thread_is_counted(thread) && !thread->wants.is_stopping && !thread->wants.is_dumped)
+                return true;
+        }
     }
     return false;
 }
 
-int rounds_finish(struct fgprof_recorder *recorder)
+/* One that was asked to stop and has not, has not run since. */
+static int finish_process(struct sampler *sampler, struct sampled_process *process)
 {
-    struct wait_list *waits = recorder->recording.waits;
-    int err = last_round(recorder);
-    for (int i = 1; i < DUMP_ROUNDS_MAX && waits && !err; i++) {
-        if (rounds_are_pending(recorder) || !lacks_sample(recorder))
-            break;
-        err = last_round(recorder);
+    const struct reading until = {.at_ns = sampler->clock.end_ns};
+    int err = 0;
+    for (size_t i = 0; i < process->threads.count && !err; i++) {
+        struct thread *thread = &process->threads.items[i];
+        if (thread->wants.is_stopping)
+            err = tell_assumed(sampler, process, thread);
+        if (!err)
+            err = tell_gone(sampler, process, thread, &until, true);
     }
-    for (size_t i = 0; i < recorder->target_count && !err; i++)
-        err = target_finish(recorder->targets[i]);
-    if (!err && waits)
-        err = wait_list_finish(waits);
+    return err ? err : tell_program_ended(sampler, process);
+}
+
+int rounds_finish(struct sampler *sampler)
+{
+    int err = last_round(sampler);
+    for (int i = 1; i < DUMP_ROUNDS_MAX && sampler->options->is_dump && !err; i++) {
+        if (stops_are_pending(sampler) || !lacks_stack(sampler))
+            break;
+        err = last_round(sampler);
+    }
+    stops_note_exits(sampler);
+    for (size_t i = 0; i < sampler->process_count && !err; i++)
+        err = finish_process(sampler, sampler->processes[i]);
     return err;
 }

@@ -1,9 +1,21 @@
-/* The thread that samples: from tick to tick, a round of each target. */
+/* The sampling thread: keeps time, observes, and lets go. It unwinds nothing, reads no ELF file,
+ * and waits neither for the worker nor for a lock. */
 #ifndef FGPROF_SAMPLER_SAMPLER_H
 #define FGPROF_SAMPLER_SAMPLER_H
 
-/* Samples until the end that the struct fgprof_recorder `context` asks for. The start of a thread
- * of its own: a tracer is a thread, and when it ends the kernel lets go whom it still traces. */
-void *sampler_main(void *context);
+#include "sampler/state.h"
+
+/* `options` and `channel` must outlive it. Returns 0 or a negative errno. */
+int sampler_init(struct sampler *sampler, const struct sampler_options *options,
+                 struct channel *channel);
+void sampler_free(struct sampler *sampler);
+
+/* Samples until the duration has passed, all processes have exited, or it is asked to stop; then
+ * sends MESSAGE_END. Called once, in a thread of its own, which should end then. Returns 0 or why
+ * sampling ended before its time. */
+int sampler_run(struct sampler *sampler);
+
+/* Ends it soon. From any thread or signal handler. */
+void sampler_stop(struct sampler *sampler);
 
 #endif

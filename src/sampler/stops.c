@@ -1,113 +1,187 @@
 #include "sampler/stops.h"
-#include "base/array.h"
-#include "proc/procfs.h"
+#include "base/clock.h"
+#include "sampler/look.h"
+#include "sampler/movement.h"
+#include "sampler/tell.h"
 
-#include <stdlib.h>
+/* A thread on a CPU stops within about 30 us: looking for that long without sleeping keeps its
+ * pause short. After that it is waiting for a CPU, maybe for ours. */
+#define SPIN_NS 40000
 
-enum capture_result stops_add(struct stops *stops, struct reaper *reaper,
-                              const struct capture_request *request, const struct capture *look)
+bool stops_are_pending(const struct sampler *sampler)
 {
-    if (array_reserve(&stops->items, &stops->capacity, stops->count + 1))
-        return CAPTURE_REFUSED;
-    struct pending_stop *item = &stops->items[stops->count];
-    if (stops->count == stops->made) {
-        *item = (struct pending_stop){0};
-        stops->made++;
-    }
-    bool is_leader = request->tid == request->process_id;
-    reaper_watch(reaper);
-    if (!is_leader && reaper_hold(reaper, request->tid))
-        return CAPTURE_REFUSED;
-    item->is_interrupted = false;
-    item->result = capture_stop(&item->capture, request, look, &item->snapshot);
-    if (item->result == CAPTURE_PENDING)
-        stops->count++;
-    else if (!is_leader)
-        reaper_drop(reaper, request->tid);
-    return item->result;
+    return stopped_pending(sampler->stopped) > 0;
 }
 
-void stops_interrupt(struct stops *stops)
+/* When a thread that has been stopped was seen: at the look that found it running, or at the
+ * beginning of a later round. That it was there somewhat later, since it was stopped then, is known
+ * only of threads that ran: to count that too would make their lives too long. */
+static uint64_t seen_ns(const struct sampler *sampler, const struct sampled_process *process,
+                        const struct thread *thread)
 {
-    for (size_t i = 0; i < stops->count; i++) {
-        struct pending_stop *item = &stops->items[i];
-        if (!item->is_interrupted)
-            stop_interrupt(&item->capture.stop);
-        item->is_interrupted = true;
-    }
+    uint64_t now_ns = clock_now_ns(&sampler->clock), round_ns = process->turns.round_ns;
+    uint64_t look_ns = thread->wants.look.at_ns;
+    uint64_t seen_ns = look_ns > round_ns ? look_ns : round_ns;
+    return seen_ns < now_ns ? seen_ns : now_ns;
 }
 
-/* Whether a stop of the process's first thread is under way, and so answers to its id. */
-static bool holds_leader(const struct stops *stops)
+static int begin_stop(struct sampler *sampler, struct sampled_process *process,
+                      struct thread *thread)
 {
-    for (size_t i = 0; i < stops->count; i++) {
-        const struct capture *capture = &stops->items[i].capture;
-        if (stops->items[i].result == CAPTURE_PENDING &&
-            capture->stop.tid == capture->request.process_id)
-            return true;
+    struct subject subject = look_subject(sampler, process, thread);
+    struct snapshots *snapshots = channel_snapshots(sampler->channel);
+    struct observation observation = {
+        .thread = thread->number,
+        .tid = thread->tid,
+        .snapshot = snapshots_take(snapshots, subject.stack_limit, &subject.other_stack),
+    };
+    if (!observation.snapshot) {
+        sampler->counts.observations_put_off++;
+        return 0;
     }
-    return false;
+    subject.asleep = thread->wants.asleep;
+    if (!subject.asleep.pc)
+        subject.look = thread->wants.look;
+    subject.awake_ns = thread->wants.look_awake_ns;
+    thread->wants.asleep.pc = 0;
+    enum outcome outcome = sampler->stopped->observe(sampler->stopped, &subject, &observation);
+    if (outcome == OUTCOME_PENDING) {
+        thread->wants.is_stopping = true;
+        return 0;
+    }
+    snapshots_give(snapshots, observation.snapshot, false);
+    if (outcome == OUTCOME_GONE)
+        return look_note_gone(sampler, process, thread, seen_ns(sampler, process, thread), true);
+    /* One that has gone to sleep since is looked at again at the next tick. */
+    return outcome == OUTCOME_ASLEEP ? 0 : tell_assumed(sampler, process, thread);
 }
 
-/* One that was killed is ours until it is dead. The end of the process's first thread is taken in
- * by whoever looks at the process: it may be a child of ours. */
-static void let_go(struct stops *stops, struct reaper *reaper, const struct capture *capture)
+/* The next thread of the process, from where the last left off, that is to be stopped. */
+static struct thread *next_to_stop(struct sampled_process *process)
 {
-    const struct stop *stop = &capture->stop;
-    if (stop->is_dying && stop->tid == stop->process_id) {
-        stops->has_dying_leader = true;
-        stops->dying_leader = *stop;
+    struct threads *threads = &process->threads;
+    size_t place = threads_place_from(threads, process->turns.next_stop_tid);
+    for (size_t i = 0; i < threads->count; i++) {
+        struct thread *thread = &threads->items[(place + i) % threads->count];
+        if (thread->wants.stop)
+            return thread;
     }
-    if (stop->is_dying && capture->request.tid == stop->tid)
-        reaper_abandon(reaper, stop->tid);
-    else
-        reaper_drop(reaper, capture->request.tid);
+    return NULL;
 }
 
-size_t stops_collect(struct stops *stops, struct reaper *reaper, uint64_t heard_ns)
+static int begin_stops_of(struct sampler *sampler, struct sampled_process *process)
 {
-    size_t collected = 0;
-    for (size_t i = 0; i < stops->count; i++) {
-        struct pending_stop *item = &stops->items[i];
-        if (item->result == CAPTURE_PENDING) {
-            item->capture.stop.may_become_leader = !holds_leader(stops);
-            if (heard_ns > item->capture.stop.running_ns)
-                item->capture.stop.running_ns = heard_ns;
-            item->result = capture_collect(&item->capture, &item->snapshot);
-            if (item->result != CAPTURE_PENDING)
-                let_go(stops, reaper, &item->capture);
+    struct turns *turns = &process->turns;
+    int err = 0;
+    while (turns->stops_left && stopped_has_room(sampler->stopped) && !err) {
+        struct thread *thread = next_to_stop(process);
+        if (!thread) {
+            turns->stops_left = 0; /* they have gone */
+            break;
         }
-        collected += item->result != CAPTURE_PENDING;
+        turns->next_stop_tid = thread->tid + 1;
+        turns->stops_left--;
+        thread->wants.stop = false;
+        err = begin_stop(sampler, process, thread);
     }
-    return collected;
+    return err;
 }
 
-void stops_drop_dead_leader(struct stops *stops, struct reaper *reaper, int proc_fd)
+/* *ret_has_begun: whether any was asked. */
+static int begin_stops(struct sampler *sampler, bool *ret_has_begun)
 {
-    for (size_t i = 0; i < stops->count; i++) {
-        struct pending_stop *item = &stops->items[i];
-        struct stop *stop = &item->capture.stop;
-        struct proc_stat stat;
-        if (item->result != CAPTURE_PENDING || stop->tid != stop->process_id ||
-            procfs_thread_stat(proc_fd, stop->tid, &stat) || stat.state != 'Z')
+    size_t count = sampler->process_count, before = stopped_pending(sampler->stopped);
+    int err = 0;
+    for (size_t i = 0; i < count && !err; i++)
+        err = begin_stops_of(sampler, sampler->processes[(sampler->first_process + i) % count]);
+    *ret_has_begun = stopped_pending(sampler->stopped) > before;
+    return err;
+}
+
+static int take_stopped(struct sampler *sampler, struct sampled_process *process,
+                        struct thread *thread, struct observation *observation)
+{
+    struct snapshots *snapshots = channel_snapshots(sampler->channel);
+    movement_note_stop(&thread->movement, observation);
+    if (observation->state != THREAD_STOPPED && !observation->asked.pc) {
+        histogram_add(&sampler->counts.pauses, observation->pause_ns);
+        pause_budget_spend(&thread->pause_budget, observation->pause_ns);
+    }
+    if (!process->program || !program_is_current(process->program)) {
+        snapshots_give(snapshots, observation->snapshot, false);
+        thread_forget_sleep(thread);
+        return 0;
+    }
+    look_note_alive(thread);
+    observation->now.at_ns = seen_ns(sampler, process, thread);
+    return tell_observed(sampler, process, thread, observation);
+}
+
+static int take_in(struct sampler *sampler, struct observation *observation, enum outcome outcome)
+{
+    struct snapshots *snapshots = channel_snapshots(sampler->channel);
+    const struct numbered_thread *numbered =
+        numbers_find(&sampler->numbers, observation->thread, observation->tid);
+    struct sampled_process *process = numbered ? numbered->process : NULL;
+    struct thread *thread = process ? threads_find(&process->threads, observation->tid) : NULL;
+    if (thread)
+        thread->wants.is_stopping = false;
+    if (thread && outcome == OUTCOME_OBSERVED)
+        return take_stopped(sampler, process, thread, observation);
+    snapshots_give(snapshots, observation->snapshot, false);
+    if (!thread) {
+        /* It has gone from the list meanwhile: none of its time is left to count. */
+        watches_forget(&sampler->watches, observation->thread);
+        numbers_take_back(&sampler->numbers, observation->thread);
+        return 0;
+    }
+    return outcome == OUTCOME_GONE
+               ? look_note_gone(sampler, process, thread, seen_ns(sampler, process, thread), true)
+               : tell_assumed(sampler, process, thread);
+}
+
+void stops_note_exits(struct sampler *sampler)
+{
+    struct command *command = &sampler->command;
+    pid_t pid;
+    int status;
+    while (stopped_next_exit(sampler->stopped, &pid, &status)) {
+        if (pid != command->pid)
             continue;
-        stop->is_dying = true;
-        item->result = CAPTURE_GONE;
-        let_go(stops, reaper, &item->capture);
+        command->status = status;
+        atomic_store(&command->has_end, true);
     }
 }
 
-void stops_remove(struct stops *stops, size_t number)
+static int take_all(struct sampler *sampler)
 {
-    struct pending_stop removed = stops->items[number];
-    stops->items[number] = stops->items[--stops->count];
-    stops->items[stops->count] = removed;
+    struct observation observation;
+    enum outcome outcome;
+    int err = 0;
+    while (!err && sampler->stopped->collect(sampler->stopped, &observation, &outcome))
+        err = take_in(sampler, &observation, outcome);
+    stops_note_exits(sampler);
+    return err;
 }
 
-void stops_free(struct stops *stops)
+int stops_continue(struct sampler *sampler)
 {
-    for (size_t i = 0; i < stops->made; i++)
-        snapshot_free(&stops->items[i].snapshot);
-    free(stops->items);
-    *stops = (struct stops){0};
+    uint64_t look_until_ns = 0;
+    int err = 0;
+    while (!err) {
+        bool has_begun;
+        err = begin_stops(sampler, &has_begun);
+        if (err || !stops_are_pending(sampler))
+            break;
+        stopped_interrupt(sampler->stopped);
+        bool has_come = stopped_let_go(sampler->stopped, sampler->stop_heard_ns) > 0;
+        if (has_come)
+            err = take_all(sampler);
+        uint64_t now_ns = monotonic_ns();
+        if (has_begun || has_come)
+            look_until_ns = now_ns + SPIN_NS;
+        if (now_ns >= look_until_ns)
+            break;
+    }
+    return err;
 }

@@ -4,14 +4,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* A first copy holds almost every whole stack; unwinding tells when it did not. */
+/* A first copy holds almost every whole stack; the worker asks for more if it did not. */
 #define STACK_LIMIT_FIRST (16u << 10)
-
-static void remove_thread(struct thread *thread, thread_visit_fn *vanished, void *context)
-{
-    vanished(context, thread);
-    watch_close(&thread->watch);
-}
 
 int threads_update(struct threads *threads, const pid_t *tids, size_t tid_count,
                    thread_visit_fn *appeared, thread_visit_fn *vanished, void *context)
@@ -22,16 +16,17 @@ int threads_update(struct threads *threads, const pid_t *tids, size_t tid_count,
     for (size_t i = 0; i < tid_count; i++) {
         pid_t tid = tids[i];
         for (; old < threads->count && threads->items[old].tid < tid; old++)
-            remove_thread(&threads->items[old], vanished, context);
+            vanished(context, &threads->items[old]);
         if (old < threads->count && threads->items[old].tid == tid) {
             threads->merged[i] = threads->items[old++];
         } else {
-            threads->merged[i] = (struct thread){.tid = tid, .stack_limit = STACK_LIMIT_FIRST};
+            threads->merged[i] =
+                (struct thread){.tid = tid, .wants.stack_limit = STACK_LIMIT_FIRST};
             appeared(context, &threads->merged[i]);
         }
     }
     for (; old < threads->count; old++)
-        remove_thread(&threads->items[old], vanished, context);
+        vanished(context, &threads->items[old]);
 
     struct thread *items = threads->items;
     size_t capacity = threads->capacity;
@@ -64,17 +59,8 @@ struct thread *threads_find(struct threads *threads, pid_t tid)
     return thread->tid == tid ? thread : NULL;
 }
 
-void thread_forget_sleep(struct thread *thread)
-{
-    thread->watch.is_asleep = false;
-    thread->is_asleep = false;
-    thread->next_look_tick = 0;
-}
-
 void threads_free(struct threads *threads)
 {
-    for (size_t i = 0; i < threads->count; i++)
-        watch_close(&threads->items[i].watch);
     free(threads->items);
     free(threads->merged);
     *threads = (struct threads){0};

@@ -5,6 +5,8 @@
 #include "wait/call.h"
 #include "wait/lock.h"
 #include "proc/activity.h"
+#include "proc/process.h"
+#include "proc/program.h"
 
 #include <sys/types.h>
 
@@ -12,7 +14,6 @@
 struct wait_facts {
     pid_t process_id, tid;
     pid_t inner_tid; /* its id as the process itself has it (pid_namespaces(7)); 0: not known */
-    int proc_fd;     /* /proc/PID of the process: open as long as its target is */
     bool has_arguments;
     long syscall_number; /* -1: none */
     uint64_t arguments[6];
@@ -27,22 +28,37 @@ struct wait_facts {
     bool has_gone_on;  /* it has moved since that was read */
 };
 
+/* The threads that a process had when the dump was finished. */
+struct wait_process {
+    pid_t process_id;
+    struct thread_list threads;
+};
+
 struct wait_list {
     struct wait_facts *items;
     size_t count, capacity;
     size_t read_count; /* the first ones, of which all has been read */
+    /* What each item's thread ran, a reference; NULL: not known. Given up by wait_list_finish. */
+    struct program **programs;
+    size_t program_capacity;
+    struct wait_process *processes; /* from wait_list_finish on */
+    size_t process_count, process_capacity;
 };
 
-/* Adds a copy. Returns 0 or -ENOMEM. */
-int wait_list_add(struct wait_list *list, const struct wait_facts *facts);
+/* Adds a copy of `facts`, for a thread of `program`; NULL: it is not known, and nothing more can be
+ * read of the thread. Returns 0 or -ENOMEM. */
+int wait_list_add(struct wait_list *list, const struct wait_facts *facts, struct program *program);
 void wait_list_free(struct wait_list *list);
 
-/* Reads what the arguments of those that were added since the last call point at. Of a thread that
- * has moved since its stack was taken, nothing is left. Returns 0 or -ENOMEM. */
+/* Reads what the arguments of those that were added since the last call point at. If a thread has
+ * moved since its stack was taken, nothing of that is kept. Returns 0 or -ENOMEM. */
 int wait_list_read(struct wait_list *list);
 
-/* Reads the rest, orders all by process and thread, and sees who has gone on: all others still
- * waited when the last had been read. Returns 0 or -ENOMEM. */
+/* Reads the rest, orders all by process and thread, and sees which have gone on: all others still
+ * waited when the last had been read. Closes all that was open. Returns 0 or -ENOMEM. */
 int wait_list_finish(struct wait_list *list);
+
+/* After that: whether the process had a thread of this id. True if that is not known. */
+bool wait_list_has_thread(const struct wait_list *list, pid_t process_id, pid_t tid);
 
 #endif

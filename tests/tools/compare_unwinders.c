@@ -11,7 +11,8 @@
 #include "base/clock.h"
 #include "mapping/modules.h"
 #include "mapping/spaces.h"
-#include "observe/capture.h"
+#include "observe/asleep.h"
+#include "observe/stopped.h"
 #include "proc/process.h"
 #include "unwind/walk.h"
 
@@ -39,6 +40,8 @@ struct context {
     struct stack_areas areas;
     int maps_fd;
     struct snapshot *snapshots;
+    struct watches watches;
+    struct source *asleep, *stopped;
     size_t count, wanted;
     struct rule_tables rules;
     struct libunwind *libunwind;
@@ -50,30 +53,33 @@ struct result {
 
 static void take(struct context *context, pid_t tid)
 {
-    struct watch watch = {0};
-    struct capture look, capture;
+    static const struct stack_place none = {0};
     struct snapshot *snapshot = &context->snapshots[context->count];
-    struct capture_request request = {
+    struct subject subject = {
         .process_id = context->process.pid,
         .tid = tid,
         .proc_fd = context->process.proc_fd,
         .stack_areas = &context->areas,
         .stack_limit = STACK_LIMIT,
-        .keep_fds_below = 0,
     };
-    enum capture_result result = capture_look(&look, &request, &watch, snapshot);
-    if (result == CAPTURE_RUNNING)
-        result = capture_stop(&capture, &request, &look, snapshot);
-    if (result == CAPTURE_PENDING)
-        stop_interrupt(&capture.stop);
-    for (int i = 0; result == CAPTURE_PENDING && i < 100000; i++) {
+    struct observation observation = {.snapshot = snapshot};
+    enum outcome outcome = OUTCOME_REFUSED;
+    if (snapshot_make_room(snapshot, STACK_LIMIT, &none))
+        outcome = context->asleep->observe(context->asleep, &subject, &observation);
+    if (outcome == OUTCOME_RUNNING) {
+        subject.look = observation.now;
+        outcome = context->stopped->observe(context->stopped, &subject, &observation);
+        stopped_interrupt(context->stopped);
+    }
+    while (outcome == OUTCOME_PENDING) {
         struct timespec nap = {0, 10000};
         nanosleep(&nap, NULL);
-        result = capture_collect(&capture, snapshot);
+        if (stopped_let_go(context->stopped, 0))
+            context->stopped->collect(context->stopped, &observation, &outcome);
     }
-    watch_close(&watch);
-    if (result != CAPTURE_DONE) {
-        snapshot_free(snapshot);
+    watches_forget(&context->watches, 0); /* the next is another thread */
+    if (outcome != OUTCOME_OBSERVED) {
+        snapshot_clear(snapshot);
         return;
     }
     /* No more memory than it needs: there are many. */
@@ -185,7 +191,11 @@ static int prepare(struct context *context, pid_t pid, size_t wanted)
     context->snapshots = calloc(wanted + 1, sizeof *context->snapshots);
     if (!context->snapshots)
         return -ENOMEM;
-    int err = process_open(pid, &context->process);
+    int err = asleep_source_new(&context->watches, &context->asleep);
+    if (!err)
+        err = stopped_source_new(&context->watches, &context->stopped);
+    if (!err)
+        err = process_open(pid, &context->process);
     if (err)
         return err;
     context->maps_fd = openat(context->process.proc_fd, "maps", O_RDONLY | O_CLOEXEC);
@@ -201,8 +211,11 @@ static int prepare(struct context *context, pid_t pid, size_t wanted)
 static void release(struct context *context)
 {
     for (size_t i = 0; i < context->count; i++)
-        snapshot_free(&context->snapshots[i]);
+        snapshot_clear(&context->snapshots[i]);
     free(context->snapshots);
+    context->asleep->free(context->asleep);
+    context->stopped->free(context->stopped);
+    watches_free(&context->watches);
     libunwind_free(context->libunwind);
     rule_tables_free(&context->rules);
     stack_areas_free(&context->areas);

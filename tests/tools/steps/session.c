@@ -204,7 +204,7 @@ void session_end(struct session *session)
     tally_free(&session->tally);
     rule_tables_free(&session->rules);
     unwinder_free(session->unwinder);
-    snapshot_free(&session->snapshot);
+    snapshot_clear(&session->snapshot);
     free(session->stack.addresses);
     instructions_free(&session->instructions);
     stack_areas_free(&session->areas);

@@ -28,8 +28,7 @@ static fgprof_dump *make_dump(void)
                                                                          : "");
     }
     for (int i = 0; i < 4; i++) {
-        struct wait_facts facts = {
-            .process_id = 10, .tid = 11 + i, .inner_tid = 1 + i, .proc_fd = -1};
+        struct wait_facts facts = {.process_id = 10, .tid = 11 + i, .inner_tid = 1 + i};
         if (i < 2) {
             facts.target = (struct call_target){.kind = CALL_FUTEX, .address = 0x1000u * (i + 1u)};
             facts.lock = (struct lock_words){.has_rest = true};
@@ -43,7 +42,7 @@ static fgprof_dump *make_dump(void)
             facts.fd = 5;
             facts.file = strdup("/tmp/\x1b[2J\"");
         }
-        assert_int_equal(wait_list_add(&dump->waits, &facts), 0);
+        assert_int_equal(wait_list_add(&dump->waits, &facts, NULL), 0);
     }
     assert_int_equal(dump_complete(dump), 0);
     assert_int_equal(fgprof_dump_threads(dump), 4);

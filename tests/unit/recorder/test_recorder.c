@@ -85,8 +85,8 @@ static struct fgprof_profile *record(const struct child *child, size_t runs_max)
     assert_int_equal(fgprof_options_set_timeline(options, true), 0);
     assert_int_equal(fgprof_recorder_new(options, &part.recorder), 0);
     fgprof_options_free(options);
-    assert_int_equal(part.recorder->recording.timeline.runs_max, TIMELINE_RUNS_MAX);
-    part.recorder->recording.timeline.runs_max = runs_max;
+    assert_int_equal(part.recorder->results.timeline.runs_max, TIMELINE_RUNS_MAX);
+    part.recorder->results.timeline.runs_max = runs_max;
     assert_int_equal(fgprof_recorder_attach(part.recorder, child->pid), 0);
     assert_int_equal(fgprof_recorder_run(part.recorder, &profile), 0);
     fgprof_recorder_free(part.recorder);

@@ -14,14 +14,14 @@ static void appeared(void *context, struct thread *thread)
     if (visits->appeared_count < VISITS_MAX)
         visits->appeared[visits->appeared_count] = thread->tid;
     visits->appeared_count++;
-    assert_int_equal(thread->looked_tick, 0);
-    thread->looked_tick = (uint64_t)thread->tid * 10;
+    assert_int_equal(thread->schedule.looked_tick, 0);
+    thread->schedule.looked_tick = (uint64_t)thread->tid * 10;
 }
 
 static void vanished(void *context, struct thread *thread)
 {
     struct visits *visits = context;
-    assert_int_equal(thread->looked_tick, (uint64_t)thread->tid * 10);
+    assert_int_equal(thread->schedule.looked_tick, (uint64_t)thread->tid * 10);
     if (visits->vanished_count < VISITS_MAX)
         visits->vanished[visits->vanished_count] = thread->tid;
     visits->vanished_count++;
@@ -34,7 +34,7 @@ static struct visits update(struct threads *threads, const pid_t *tids, size_t c
     assert_int_equal(threads->count, count);
     for (size_t i = 0; i < count; i++) {
         assert_int_equal(threads->items[i].tid, tids[i]);
-        assert_int_equal(threads->items[i].looked_tick, tids[i] * 10);
+        assert_int_equal(threads->items[i].schedule.looked_tick, tids[i] * 10);
     }
     return visits;
 }
@@ -61,7 +61,7 @@ static void test_first_threads_appear(void **state)
     ASSERT_APPEARED(visits, 5, 7, 11);
     assert_int_equal(visits.vanished_count, 0);
     for (size_t i = 0; i < 3; i++)
-        assert_true(threads.items[i].stack_limit > 0);
+        assert_true(threads.items[i].wants.stack_limit > 0);
     threads_free(&threads);
 }
 
@@ -70,11 +70,11 @@ static void test_no_change_calls_nothing(void **state)
     (void)state;
     struct threads threads = {0};
     update(&threads, TIDS(5, 7, 11));
-    threads.items[1].samples_taken = 99;
+    threads.items[1].number = 99;
     struct visits visits = update(&threads, TIDS(5, 7, 11));
     assert_int_equal(visits.appeared_count, 0);
     assert_int_equal(visits.vanished_count, 0);
-    assert_int_equal(threads.items[1].samples_taken, 99);
+    assert_int_equal(threads.items[1].number, 99);
     threads_free(&threads);
 }
 
@@ -83,18 +83,18 @@ static void test_births_and_deaths_anywhere(void **state)
     (void)state;
     struct threads threads = {0};
     update(&threads, TIDS(10, 20, 30, 40));
-    threads.items[1].samples_taken = 20;
-    threads.items[3].samples_taken = 40;
+    threads.items[1].number = 20;
+    threads.items[3].number = 40;
     struct visits visits = update(&threads, TIDS(5, 20, 25, 40, 50));
     ASSERT_APPEARED(visits, 5, 25, 50);
     ASSERT_VANISHED(visits, 10, 30);
-    assert_int_equal(threads.items[1].samples_taken, 20);
-    assert_int_equal(threads.items[2].samples_taken, 0);
-    assert_int_equal(threads.items[3].samples_taken, 40);
+    assert_int_equal(threads.items[1].number, 20);
+    assert_int_equal(threads.items[2].number, 0);
+    assert_int_equal(threads.items[3].number, 40);
     visits = update(&threads, TIDS(20));
     assert_int_equal(visits.appeared_count, 0);
     ASSERT_VANISHED(visits, 5, 25, 40, 50);
-    assert_int_equal(threads.items[0].samples_taken, 20);
+    assert_int_equal(threads.items[0].number, 20);
     threads_free(&threads);
 }
 
@@ -167,35 +167,6 @@ static void test_place_goes_round(void **state)
     threads_free(&threads);
 }
 
-static bool is_open(int fd)
-{
-    return fcntl(fd, F_GETFD) >= 0;
-}
-
-/* Files are kept open for each thread: a session of days with many short threads must not run out
- * of descriptors. */
-static void test_files_are_closed_with_their_thread(void **state)
-{
-    (void)state;
-    struct threads threads = {0};
-    int fds[4];
-    update(&threads, TIDS(5, 7));
-    for (size_t i = 0; i < 4; i++)
-        fds[i] = file_of_text("");
-    threads.items[0].watch.schedstat.fd_plus_1 = fds[0] + 1;
-    threads.items[0].watch.syscall.fd_plus_1 = fds[1] + 1;
-    threads.items[1].watch.schedstat.fd_plus_1 = fds[2] + 1;
-    threads.items[1].watch.syscall.fd_plus_1 = fds[3] + 1;
-    update(&threads, TIDS(7, 8));
-    assert_false(is_open(fds[0]));
-    assert_false(is_open(fds[1]));
-    assert_true(is_open(fds[2]));
-    assert_true(is_open(fds[3]));
-    threads_free(&threads);
-    assert_false(is_open(fds[2]));
-    assert_false(is_open(fds[3]));
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -206,7 +177,6 @@ int main(void)
         cmocka_unit_test(test_many_threads),
         cmocka_unit_test(test_find),
         cmocka_unit_test(test_place_goes_round),
-        cmocka_unit_test(test_files_are_closed_with_their_thread),
     };
     return cmocka_run_group_tests_name("threads", tests, NULL, NULL);
 }

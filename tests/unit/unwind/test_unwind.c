@@ -132,7 +132,7 @@ static void test_whole_stack_leaf_first(void **state)
     assert_false(whole.hints.needs_more_stack);
     assert_false(whole.hints.has_unknown_address);
     free(whole.stack.addresses);
-    snapshot_free(&take.snapshot);
+    snapshot_clear(&take.snapshot);
 }
 
 static void test_every_frame_is_in_code(void **state)
@@ -146,7 +146,7 @@ static void test_every_frame_is_in_code(void **state)
     /* The first frame of a program is its own _start. */
     assert_true(space_find(self.space, whole.stack.addresses[whole.stack.depth - 1])->is_main);
     free(whole.stack.addresses);
-    snapshot_free(&take.snapshot);
+    snapshot_clear(&take.snapshot);
 }
 
 static void test_the_same_again(void **state)
@@ -167,7 +167,7 @@ static void test_the_same_again(void **state)
     }
     free(stack.addresses);
     free(first.stack.addresses);
-    snapshot_free(&take.snapshot);
+    snapshot_clear(&take.snapshot);
 }
 
 static void test_max_depth(void **state)
@@ -184,7 +184,7 @@ static void test_max_depth(void **state)
         free(cut.stack.addresses);
     }
     free(whole.stack.addresses);
-    snapshot_free(&take.snapshot);
+    snapshot_clear(&take.snapshot);
 }
 
 static void test_no_more_stack_is_needed_than_was_used(void **state)
@@ -205,7 +205,7 @@ static void test_no_more_stack_is_needed_than_was_used(void **state)
     free(less.stack.addresses);
     free(again.stack.addresses);
     free(whole.stack.addresses);
-    snapshot_free(&take.snapshot);
+    snapshot_clear(&take.snapshot);
 }
 
 static void test_stack_cut_to_64_bytes(void **state)
@@ -238,7 +238,7 @@ static void test_stack_cut_to_64_bytes(void **state)
     assert_true(cut.hints.needs_more_stack);
     free(cut.stack.addresses);
     free(whole.stack.addresses);
-    snapshot_free(&take.snapshot);
+    snapshot_clear(&take.snapshot);
 }
 
 static void test_no_stack_at_all(void **state)
@@ -252,7 +252,7 @@ static void test_no_stack_at_all(void **state)
     assert_int_equal(cut.stack.addresses[0], registers_pc(&take.snapshot.registers));
     assert_true(cut.hints.needs_more_stack);
     free(cut.stack.addresses);
-    snapshot_free(&take.snapshot);
+    snapshot_clear(&take.snapshot);
 }
 
 static void test_frame_pointer(void **state)
@@ -280,7 +280,7 @@ static void test_frame_pointer(void **state)
     free(again.stack.addresses);
     free(cut.stack.addresses);
     free(whole.stack.addresses);
-    snapshot_free(&take.snapshot);
+    snapshot_clear(&take.snapshot);
 }
 
 static void test_wrong_frame_pointer(void **state)
@@ -296,7 +296,7 @@ static void test_wrong_frame_pointer(void **state)
         assert_int_equal(cut.stack.depth, 1);
         free(cut.stack.addresses);
     }
-    snapshot_free(&take.snapshot);
+    snapshot_clear(&take.snapshot);
 }
 
 /* The trampoline, and what the signal interrupted, are where they are, not one before. */
@@ -319,7 +319,7 @@ static void test_signal_frames(void **state)
     assert_int_equal(interrupted, 3);
     assert_true(caller > interrupted);
     free(whole.stack.addresses);
-    snapshot_free(&take.snapshot);
+    snapshot_clear(&take.snapshot);
 }
 
 static void test_leaf_in_no_code(void **state)
@@ -334,7 +334,7 @@ static void test_leaf_in_no_code(void **state)
     assert_true(cut.hints.has_unknown_address);
     assert_false(cut.hints.needs_more_stack);
     free(cut.stack.addresses);
-    snapshot_free(&take.snapshot);
+    snapshot_clear(&take.snapshot);
 }
 
 /* A call of a null pointer. */
@@ -346,7 +346,7 @@ static void test_leaf_at_0(void **state)
     struct unwound cut = unwind(&take.snapshot, FRAMES_MAX);
     assert_int_not_equal(cut.stack.cut, STACK_WHOLE);
     free(cut.stack.addresses);
-    snapshot_free(&take.snapshot);
+    snapshot_clear(&take.snapshot);
 }
 
 static void test_registers_without_a_place(void **state)
@@ -358,7 +358,7 @@ static void test_registers_without_a_place(void **state)
     assert_int_not_equal(cut.stack.cut, STACK_WHOLE);
     assert_in_range(cut.stack.depth, 0, 1);
     free(cut.stack.addresses);
-    snapshot_free(&take.snapshot);
+    snapshot_clear(&take.snapshot);
 }
 
 /* Stacks are data: whatever is on them, unwinding ends, and within the depth. */
@@ -389,7 +389,7 @@ static void test_damaged_stacks(void **state)
         free(any.stack.addresses);
     }
     free(original);
-    snapshot_free(&take.snapshot);
+    snapshot_clear(&take.snapshot);
 }
 
 int main(void)

@@ -140,7 +140,7 @@ static void test_by_rules_as_by_libunwind(void **state)
     assert_same(&rules, &libunwind);
     free(rules.stack.addresses);
     free(libunwind.stack.addresses);
-    snapshot_free(&take.snapshot);
+    snapshot_clear(&take.snapshot);
 }
 
 static void test_what_rules_cannot_say_goes_to_libunwind(void **state)
@@ -160,7 +160,7 @@ static void test_what_rules_cannot_say_goes_to_libunwind(void **state)
     free(rules.stack.addresses);
     free(either.stack.addresses);
     free(libunwind.stack.addresses);
-    snapshot_free(&take.snapshot);
+    snapshot_clear(&take.snapshot);
 }
 
 /* Not where the stack ends before: at the depth that was asked for, or where its copy does. */
@@ -184,7 +184,7 @@ static void test_what_is_not_reached_is_not_complex(void **state)
     assert_int_equal(cut.stack.cut, STACK_CUT_UNREADABLE);
     assert_true(cut.hints.needs_more_stack);
     free(cut.stack.addresses);
-    snapshot_free(&take.snapshot);
+    snapshot_clear(&take.snapshot);
 }
 
 int main(void)

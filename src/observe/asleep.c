@@ -1,0 +1,165 @@
+/* Observes threads that sleep, without stopping them.
+ *
+ * A thread that is blocked is read as it is: stack pointer and program counter from its `syscall`
+ * file, the stack from memory. The kernel's count of how often it was given a CPU, read before and
+ * after, proves that it did not move meanwhile; as long as that count stays the same, it is where
+ * it was. If the kernel does not keep that count, the count of how often it lost a CPU serves,
+ * together with the thread being seen blocked. */
+#include "observe/asleep.h"
+#include "base/clock.h"
+#include "proc/kernel_stack.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct asleep_source {
+    struct source source;
+    struct watches *watches;
+};
+
+/* Whether a thread that was blocked when it had this count of switches has not run since. Returns
+ * 0, -EAGAIN if it has, or another negative errno if that is not known. */
+static int check_stayed(const struct watch_place *place, struct watch *watch,
+                        const struct activity *before)
+{
+    struct activity after;
+    struct registers registers;
+    long syscall_number;
+    /* A thread that woke and still runs has not lost its CPU yet. One that is blocked has. */
+    int err =
+        before->counts_ends ? watch_read_blocked(place, watch, &registers, &syscall_number) : 0;
+    if (!err)
+        err = watch_read_activity(place, watch, &after);
+    if (err)
+        return err;
+    return after.counts_ends == before->counts_ends && after.switches == before->switches ? 0
+                                                                                          : -EAGAIN;
+}
+
+/* Whether it still sleeps where the last snapshot was made. */
+static bool is_unmoved(const struct watch_place *place, struct watch *watch,
+                       const struct activity *now)
+{
+    return watch->is_asleep && watch->switches == now->switches &&
+           (!now->counts_ends || check_stayed(place, watch, now) == 0);
+}
+
+/* The state of a blocked thread, and where it waits if no signal wakes it. */
+static void read_state(struct watch_place place, struct watch *watch,
+                       struct observation *observation)
+{
+    struct thread_file wchan = {0};
+    char line[256];
+    if (!watch->was_read)
+        place.keep_fds_below = 0;
+    if (watch_read(&place, &watch->stat, "stat", line, sizeof line) > 0)
+        observation->state = thread_state_of_stat(line);
+    place.keep_fds_below = 0;
+    /* "0" if the kernel does not tell (proc(5)). */
+    if (observation->state == THREAD_UNINTERRUPTIBLE &&
+        watch_read(&place, &wchan, "wchan", line, sizeof line) > 0 && strcmp(line, "0") != 0)
+        snprintf(observation->wait_channel, WAIT_CHANNEL_BYTES, "%.*s", WAIT_CHANNEL_BYTES - 1,
+                 line);
+}
+
+/* Returns 0 or -ENOMEM. What can't be read is empty. */
+static int read_kernel_stack(struct watch_place place, struct snapshot *snapshot)
+{
+    struct thread_file stack = {0};
+    if (!snapshot->kernel_stack && !(snapshot->kernel_stack = malloc(KERNEL_STACK_BYTES)))
+        return -ENOMEM;
+    /* Read once a sleep: not worth a descriptor. */
+    place.keep_fds_below = 0;
+    if (watch_read(&place, &stack, "stack", snapshot->kernel_stack, KERNEL_STACK_BYTES) < 0)
+        snapshot->kernel_stack[0] = '\0';
+    kernel_stack_parse(snapshot->kernel_stack);
+    return 0;
+}
+
+/* Reads a blocked thread as it is. Returns 0, -EAGAIN if it runs or ran meanwhile, -ESRCH if it is
+ * a zombie or gone, or another negative errno if that can't be known. */
+static int copy_asleep(const struct subject *subject, const struct watch_place *place,
+                       struct watch *watch, struct observation *observation)
+{
+    struct snapshot *snapshot = observation->snapshot;
+    int err = watch_read_blocked(place, watch, &snapshot->registers, &observation->syscall_number);
+    if (err)
+        return err;
+    /* "-1 0x0 0x0": it has no stack any more. */
+    if (!registers_sp(&snapshot->registers))
+        return -ESRCH;
+    snapshot_copy_stacks(snapshot, subject->tid, subject->stack_areas, subject->stack_limit,
+                         &subject->other_stack);
+    read_state(*place, watch, observation);
+    if (snapshot->kernel_stack)
+        snapshot->kernel_stack[0] = '\0';
+    if (subject->wants_kernel_stack && read_kernel_stack(*place, snapshot))
+        return -ENOMEM;
+    err = check_stayed(place, watch, &observation->now.activity);
+    if (err)
+        return err;
+    watch->is_asleep = true;
+    watch->switches = observation->now.activity.switches;
+    return 0;
+}
+
+/* Only a thread that is known to run is to be stopped. */
+static enum outcome outcome_of(int err)
+{
+    switch (err) {
+    case 0:
+        return OUTCOME_OBSERVED;
+    case -EAGAIN:
+        return OUTCOME_RUNNING;
+    case -ESRCH:
+        return OUTCOME_GONE;
+    default:
+        return OUTCOME_REFUSED;
+    }
+}
+
+static enum outcome observe_asleep(struct source *source, const struct subject *subject,
+                                   struct observation *observation)
+{
+    struct watches *watches = ((struct asleep_source *)source)->watches;
+    const struct watch_place place = {subject->proc_fd, subject->tid, watches->keep_fds_below};
+    struct watch *watch = watches_get(watches, subject->thread);
+    observation->evidence = EVIDENCE_ASLEEP;
+    observation->state = THREAD_UNKNOWN;
+    observation->syscall_number = -1;
+    observation->wait_channel[0] = '\0';
+    if (!watch)
+        return OUTCOME_REFUSED;
+    int err = watch_read_activity(&place, watch, &observation->now.activity);
+    observation->now.has_activity = !err;
+    observation->now.at_ns = monotonic_ns();
+    if (!err && !subject->wants_copy && is_unmoved(&place, watch, &observation->now.activity)) {
+        observation->evidence = EVIDENCE_UNMOVED;
+        observation->state = THREAD_SLEEPING;
+        return OUTCOME_UNMOVED;
+    }
+    watch->is_asleep = false;
+    if (!err) {
+        err = copy_asleep(subject, &place, watch, observation);
+        watch->was_read = true;
+    }
+    return outcome_of(err);
+}
+
+static void free_asleep(struct source *source)
+{
+    free(source);
+}
+
+int asleep_source_new(struct watches *watches, struct source **ret_source)
+{
+    struct asleep_source *asleep = calloc(1, sizeof *asleep);
+    if (!asleep)
+        return -ENOMEM;
+    asleep->source = (struct source){.observe = observe_asleep, .free = free_asleep};
+    asleep->watches = watches;
+    *ret_source = &asleep->source;
+    return 0;
+}

@@ -1,0 +1,345 @@
+#include "observe/stopped.h"
+#include "base/array.h"
+#include "base/clock.h"
+#include "observe/reaper.h"
+#include "observe/stop.h"
+#include "proc/priority.h"
+#include "proc/procfs.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* A look that is no older is believed: a thread that it found running is stopped without another.
+ */
+#define LOOK_FRESH_NS 100000
+
+/* One stop that is under way. */
+struct pending {
+    struct subject subject;
+    struct observation observation;
+    struct stop stop;
+    bool is_interrupted;
+    bool is_over; /* to be collected, with this outcome: */
+    enum outcome outcome;
+};
+
+struct seen_exit {
+    pid_t process_id;
+    int status;
+};
+
+struct stopped_source {
+    struct source source;
+    struct watches *watches;
+    struct reaper *reaper;
+    struct pending pending[STOPS_MAX];
+    size_t count;
+    struct stop *dying; /* first threads of processes that were killed while they were stopped */
+    size_t dying_count, dying_capacity;
+    struct seen_exit *exits; /* that nobody has asked for yet */
+    size_t exit_count, exit_capacity;
+    bool runs_first; /* see proc/priority.h */
+};
+
+static struct stopped_source *stopped_of(const struct source *source)
+{
+    return (struct stopped_source *)source;
+}
+
+static struct watch_place place_of(const struct stopped_source *stopped,
+                                   const struct subject *subject)
+{
+    return (struct watch_place){subject->proc_fd, subject->tid, stopped->watches->keep_fds_below};
+}
+
+/* Whether a thread that was looked at some time ago is still to be stopped: it runs; or, if it is
+ * to be stopped in its sleep, it sleeps where it did. */
+static bool must_stop(const struct stopped_source *stopped, const struct subject *subject,
+                      struct watch *watch)
+{
+    const struct watch_place place = place_of(stopped, subject);
+    const struct sleep_place *asleep = &subject->asleep;
+    struct registers registers;
+    long syscall_number;
+    bool is_fresh = monotonic_ns() < subject->look.at_ns + LOOK_FRESH_NS;
+    if (is_fresh && !asleep->pc)
+        return true;
+    int err = watch_read_blocked(&place, watch, &registers, &syscall_number);
+    if (!asleep->pc)
+        return err == -EAGAIN;
+    return !err && syscall_number == asleep->syscall_number &&
+           registers_pc(&registers) == asleep->pc && registers_sp(&registers) == asleep->sp;
+}
+
+static enum outcome begin_stop(struct source *source, const struct subject *subject,
+                               struct observation *observation)
+{
+    struct stopped_source *stopped = stopped_of(source);
+    struct watch *watch = watches_get(stopped->watches, subject->thread);
+    bool is_leader = subject->tid == subject->process_id;
+    if (!watch || stopped->count == STOPS_MAX)
+        return OUTCOME_REFUSED;
+    if (!must_stop(stopped, subject, watch))
+        return OUTCOME_ASLEEP;
+    struct pending *item = &stopped->pending[stopped->count];
+    *item = (struct pending){.subject = *subject, .observation = *observation};
+    reaper_watch(stopped->reaper);
+    if (!is_leader && reaper_hold(stopped->reaper, subject->tid))
+        return OUTCOME_REFUSED;
+    int err = stop_request(subject->process_id, subject->tid, &item->stop);
+    if (!err) {
+        stopped->count++;
+        return OUTCOME_PENDING;
+    }
+    if (!is_leader)
+        reaper_drop(stopped->reaper, subject->tid);
+    return err == -ESRCH ? OUTCOME_GONE : OUTCOME_REFUSED;
+}
+
+void stopped_interrupt(struct source *source)
+{
+    struct stopped_source *stopped = stopped_of(source);
+    /* From here on they wait for us, and we must not wait for others. */
+    if (stopped->count)
+        priority_run_first(&stopped->runs_first);
+    for (size_t i = 0; i < stopped->count; i++) {
+        struct pending *item = &stopped->pending[i];
+        if (!item->is_interrupted)
+            stop_interrupt(&item->stop);
+        item->is_interrupted = true;
+    }
+}
+
+/* Whether a stop of the process's first thread is under way, and so answers to its id. */
+static bool holds_leader(const struct stopped_source *stopped, pid_t process_id)
+{
+    for (size_t i = 0; i < stopped->count; i++) {
+        const struct pending *item = &stopped->pending[i];
+        if (!item->is_over && item->stop.tid == process_id)
+            return true;
+    }
+    return false;
+}
+
+static void note_exit(struct stopped_source *stopped, const struct stop *stop)
+{
+    if (!stop->exited || stop->tid != stop->process_id ||
+        array_reserve(&stopped->exits, &stopped->exit_capacity, stopped->exit_count + 1))
+        return;
+    stopped->exits[stopped->exit_count++] = (struct seen_exit){stop->process_id, stop->exit_status};
+}
+
+/* A thread that was killed while we held it is ours until it is dead. The end of a process's first
+ * thread is not the reaper's to take: it may be a child of ours. */
+static void end_stop(struct stopped_source *stopped, struct pending *item, enum outcome outcome)
+{
+    const struct stop *stop = &item->stop;
+    item->is_over = true;
+    item->outcome = outcome;
+    note_exit(stopped, stop);
+    if (stop->is_dying && stop->tid == stop->process_id &&
+        !array_reserve(&stopped->dying, &stopped->dying_capacity, stopped->dying_count + 1))
+        stopped->dying[stopped->dying_count++] = *stop;
+    if (stop->is_dying && item->subject.tid == stop->tid)
+        reaper_abandon(stopped->reaper, stop->tid);
+    else
+        reaper_drop(stopped->reaper, item->subject.tid);
+}
+
+/* Copies and lets go a thread if it has stopped. */
+static void try_to_copy(struct stopped_source *stopped, struct pending *item)
+{
+    const struct subject *subject = &item->subject;
+    struct snapshot *snapshot = item->observation.snapshot;
+    struct stop *stop = &item->stop;
+    int err = stop_poll(stop);
+    if (err) {
+        if (err != -EAGAIN)
+            end_stop(stopped, item, OUTCOME_GONE);
+        return;
+    }
+    err = registers_read_stopped(stop->tid, &snapshot->registers);
+    if (!err)
+        snapshot_copy_stacks(snapshot, subject->tid, subject->stack_areas, subject->stack_limit,
+                             &subject->other_stack);
+    if (!err && !stop->is_group_stop)
+        registers_hide_stop(stop->tid, &snapshot->registers);
+    stop_release(stop);
+    item->observation.pause_ns = stop->released_ns - stop->running_ns;
+    end_stop(stopped, item,
+             err == -ENOTSUP ? OUTCOME_REFUSED
+             : err           ? OUTCOME_GONE
+                             : OUTCOME_OBSERVED);
+}
+
+size_t stopped_let_go(struct source *source, uint64_t heard_ns)
+{
+    struct stopped_source *stopped = stopped_of(source);
+    size_t over = 0;
+    for (size_t i = 0; i < stopped->count; i++) {
+        struct pending *item = &stopped->pending[i];
+        if (!item->is_over) {
+            item->stop.may_become_leader = !holds_leader(stopped, item->subject.process_id);
+            if (heard_ns > item->stop.running_ns)
+                item->stop.running_ns = heard_ns;
+            try_to_copy(stopped, item);
+        }
+        over += item->is_over;
+    }
+    if (over == stopped->count)
+        priority_run_as_others(&stopped->runs_first);
+    return over;
+}
+
+static bool is_where_it_slept(const struct sleep_place *asleep, const struct registers *registers)
+{
+    return asleep->pc && asleep->pc == registers_pc(registers) &&
+           asleep->sp == registers_sp(registers);
+}
+
+/* Finds out what a thread had been doing that was copied, and runs again. */
+static void conclude(struct stopped_source *stopped, struct pending *item)
+{
+    const struct subject *subject = &item->subject;
+    const struct watch_place place = place_of(stopped, subject);
+    struct watch *watch = watches_get(stopped->watches, subject->thread);
+    struct observation *observation = &item->observation;
+    const struct registers *registers = &observation->snapshot->registers;
+    struct reading *now = &observation->now;
+    const struct reading *look = &subject->look;
+    now->has_activity = watch && watch_read_activity(&place, watch, &now->activity) == 0;
+    /* Later than the waits that are counted, since it has run on meanwhile. */
+    now->at_ns = monotonic_ns();
+    observation->evidence = EVIDENCE_STOPPED;
+    observation->state = THREAD_RUNNING;
+    observation->syscall_number = -1;
+    observation->wait_channel[0] = '\0';
+    observation->asked = subject->asleep;
+    if (observation->snapshot->kernel_stack)
+        observation->snapshot->kernel_stack[0] = '\0';
+    if (item->stop.is_group_stop) {
+        observation->state = THREAD_STOPPED;
+    } else if (registers->interrupted_call >= 0 && !subject->asleep.pc) {
+        /* It ran when it was looked at, and has gone to sleep since. */
+        observation->state = THREAD_SLEEPING;
+        observation->syscall_number = registers->interrupted_call;
+    } else if (is_where_it_slept(&subject->asleep, registers)) {
+        observation->state = subject->asleep.state;
+        observation->syscall_number = subject->asleep.syscall_number;
+    } else if (look->has_activity && now->has_activity &&
+               now->activity.waiting_ns > look->activity.waiting_ns) {
+        observation->state = thread_state_by_wait(
+            now->activity.waiting_ns - look->activity.waiting_ns, now->at_ns - subject->awake_ns);
+    }
+}
+
+static bool collect(struct source *source, struct observation *ret_observation,
+                    enum outcome *ret_outcome)
+{
+    struct stopped_source *stopped = stopped_of(source);
+    for (size_t i = 0; i < stopped->count; i++) {
+        struct pending *item = &stopped->pending[i];
+        if (!item->is_over)
+            continue;
+        if (item->outcome == OUTCOME_OBSERVED)
+            conclude(stopped, item);
+        *ret_observation = item->observation;
+        *ret_outcome = item->outcome;
+        *item = stopped->pending[--stopped->count];
+        return true;
+    }
+    return false;
+}
+
+bool stopped_has_room(const struct source *source)
+{
+    return stopped_of(source)->count < STOPS_MAX;
+}
+
+size_t stopped_pending(const struct source *source)
+{
+    return stopped_of(source)->count;
+}
+
+bool stopped_awaits(const struct source *source, pid_t process_id)
+{
+    const struct stopped_source *stopped = stopped_of(source);
+    for (size_t i = 0; i < stopped->count; i++) {
+        if (stopped->pending[i].subject.process_id == process_id)
+            return true;
+    }
+    for (size_t i = 0; i < stopped->dying_count; i++) {
+        if (stopped->dying[i].process_id == process_id)
+            return true;
+    }
+    return false;
+}
+
+void stopped_drop_dead_leader(struct source *source, pid_t process_id, int proc_fd)
+{
+    struct stopped_source *stopped = stopped_of(source);
+    for (size_t i = 0; i < stopped->count; i++) {
+        struct pending *item = &stopped->pending[i];
+        struct proc_stat stat;
+        if (item->is_over || item->stop.tid != process_id ||
+            procfs_thread_stat(proc_fd, process_id, &stat) || stat.state != 'Z')
+            continue;
+        item->stop.is_dying = true;
+        end_stop(stopped, item, OUTCOME_GONE);
+    }
+}
+
+static void await_dying(struct stopped_source *stopped)
+{
+    for (size_t i = stopped->dying_count; i-- > 0;) {
+        if (!stop_end(&stopped->dying[i]))
+            continue;
+        note_exit(stopped, &stopped->dying[i]);
+        stopped->dying[i] = stopped->dying[--stopped->dying_count];
+    }
+}
+
+bool stopped_next_exit(struct source *source, pid_t *ret_process_id, int *ret_status)
+{
+    struct stopped_source *stopped = stopped_of(source);
+    await_dying(stopped);
+    if (!stopped->exit_count)
+        return false;
+    const struct seen_exit *exit = &stopped->exits[--stopped->exit_count];
+    *ret_process_id = exit->process_id;
+    *ret_status = exit->status;
+    return true;
+}
+
+void stopped_give_up(struct source *source)
+{
+    reaper_forget_all(stopped_of(source)->reaper);
+}
+
+static void free_stopped(struct source *source)
+{
+    if (!source)
+        return;
+    struct stopped_source *stopped = stopped_of(source);
+    reaper_free(stopped->reaper);
+    free(stopped->dying);
+    free(stopped->exits);
+    free(stopped);
+}
+
+int stopped_source_new(struct watches *watches, struct source **ret_source)
+{
+    struct stopped_source *stopped = calloc(1, sizeof *stopped);
+    if (!stopped)
+        return -ENOMEM;
+    stopped->source =
+        (struct source){.observe = begin_stop, .collect = collect, .free = free_stopped};
+    stopped->watches = watches;
+    int err = reaper_new(&stopped->reaper);
+    if (err) {
+        free(stopped);
+        return err;
+    }
+    *ret_source = &stopped->source;
+    return 0;
+}

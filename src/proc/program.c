@@ -1,0 +1,94 @@
+#include "proc/program.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static int open_task_file(const struct program *program, const char *name)
+{
+    char path[48];
+    snprintf(path, sizeof path, "task/%d/%s", program->tid, name);
+    int fd = openat(program->proc_fd, path, O_RDONLY | O_CLOEXEC);
+    return fd < 0 ? -errno : fd;
+}
+
+static int open_files(struct program *program, const struct process *process)
+{
+    program->proc_fd = fcntl(process->proc_fd, F_DUPFD_CLOEXEC, 0);
+    if (program->proc_fd < 0)
+        return -errno;
+    /* Before its memory is opened: a process that has its own keeps it. */
+    program->is_in_parents_memory = process_shares_memory(process) != 0;
+    program->mem_fd = open_task_file(program, "mem");
+    if (program->mem_fd < 0)
+        return program->mem_fd;
+    program->maps_fd = open_task_file(program, "maps");
+    return program->maps_fd < 0 ? program->maps_fd : 0;
+}
+
+int program_open(struct process *process, uint32_t number, uint32_t process_number,
+                 struct program **ret_program)
+{
+    /* Through a live thread: a leader that has exited shows neither memory nor maps. */
+    pid_t tid = process_live_thread(process);
+    if (!tid)
+        return -ESRCH;
+    struct program *program = malloc(sizeof *program);
+    if (!program)
+        return -ENOMEM;
+    *program = (struct program){
+        .number = number,
+        .process = process_number,
+        .process_id = process->pid,
+        .tid = tid,
+        .proc_fd = -1,
+        .mem_fd = -1,
+        .maps_fd = -1,
+    };
+    atomic_init(&program->references, 1);
+    int err = open_files(program, process);
+    /* Both files are of one program only if the first is current after the second was opened. */
+    if (!err && !program_is_current(program))
+        err = -ESRCH;
+    if (err) {
+        program_release(program);
+        return err;
+    }
+    *ret_program = program;
+    return 0;
+}
+
+/* An open /proc/PID/mem holds on to the memory that the process had then. Once that is gone, by
+ * exec or exit, a read says end of file; before, address 0 gives EIO (mem_rw in the kernel's
+ * fs/proc/base.c). A parent's memory is not gone when the child executes a program. */
+bool program_is_current(const struct program *program)
+{
+    const struct process process = {.pid = program->process_id, .proc_fd = program->proc_fd};
+    char byte;
+    return pread(program->mem_fd, &byte, 1, 0) != 0 &&
+           (!program->is_in_parents_memory || process_shares_memory(&process));
+}
+
+struct program *program_hold(struct program *program)
+{
+    atomic_fetch_add_explicit(&program->references, 1, memory_order_relaxed);
+    return program;
+}
+
+static void close_file(int fd)
+{
+    if (fd >= 0)
+        close(fd);
+}
+
+void program_release(struct program *program)
+{
+    if (!program || atomic_fetch_sub_explicit(&program->references, 1, memory_order_acq_rel) != 1)
+        return;
+    close_file(program->maps_fd);
+    close_file(program->mem_fd);
+    close_file(program->proc_fd);
+    free(program);
+}

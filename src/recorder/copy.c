@@ -1,0 +1,67 @@
+#include "recorder/copy.h"
+#include "base/array.h"
+#include "mapping/space_copy.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Appends what a table has beyond the rows that were copied, for which there is room. */
+static void append_rows(void *rows, size_t *count, const void *from, size_t from_count,
+                        size_t row_bytes)
+{
+    size_t at = *count * row_bytes;
+    if (from_count > *count)
+        memcpy((char *)rows + at, (const char *)from + at, from_count * row_bytes - at);
+    *count = from_count;
+}
+
+static int copy_stacks(struct stack_table *to, const struct stack_table *from)
+{
+    to->sample_count = to->process_count = 0; /* these change: all are copied */
+    if (array_reserve(&to->processes, &to->process_capacity, from->process_count) ||
+        array_reserve(&to->addresses, &to->address_capacity, from->address_count) ||
+        array_reserve(&to->stacks, &to->stack_capacity, from->stack_count) ||
+        array_reserve(&to->samples, &to->sample_capacity, from->sample_count))
+        return -ENOMEM;
+    append_rows(to->processes, &to->process_count, from->processes, from->process_count,
+                sizeof *to->processes);
+    append_rows(to->addresses, &to->address_count, from->addresses, from->address_count,
+                sizeof *to->addresses);
+    append_rows(to->stacks, &to->stack_count, from->stacks, from->stack_count, sizeof *to->stacks);
+    append_rows(to->samples, &to->sample_count, from->samples, from->sample_count,
+                sizeof *to->samples);
+    return 0;
+}
+
+static int copy_strings(struct strings *to, const struct strings *from)
+{
+    if (array_reserve(&to->items, &to->capacity, from->count))
+        return -ENOMEM;
+    for (; to->count < from->count; to->count++) {
+        to->items[to->count] = strdup(from->items[to->count]);
+        if (!to->items[to->count])
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+int copy_update(struct copy *copy, const struct results *results, const struct message *message)
+{
+    struct results *to = &copy->results;
+    copy->counts = message->state.counts;
+    copy->until_ns = message->state.now_ns;
+    to->counts = results->counts;
+    spaces_copy_free(&to->spaces);
+    int err = copy_stacks(&to->stacks, &results->stacks);
+    if (!err)
+        err = copy_strings(&to->strings, &results->strings);
+    return err ? err : spaces_copy(&results->spaces, &to->spaces);
+}
+
+void copy_free(struct copy *copy)
+{
+    stack_table_free(&copy->results.stacks);
+    strings_free(&copy->results.strings);
+    spaces_copy_free(&copy->results.spaces);
+}

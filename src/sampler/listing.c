@@ -1,0 +1,150 @@
+#include "sampler/listing.h"
+#include "base/clock.h"
+#include "proc/procfs.h"
+#include "sampler/naming.h"
+#include "sampler/tell.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#define MAX_AGE_NS 100000000u
+#define LISTED_PER_ROUND 2000 /* so many take about two milliseconds */
+#define PART_OF_TIME 50
+
+/* What threads_update calls back with. */
+struct update {
+    struct sampler *sampler;
+    struct sampled_process *process;
+    int err;
+};
+
+uint64_t listing_gone_ns(const struct sampler *sampler, const struct sampled_process *process)
+{
+    uint64_t now_ns = clock_now_ns(&sampler->clock);
+    uint64_t listed_ns = process->listing.listed_ns, last_ns = process->turns.last_round_ns;
+    uint64_t there_ns = listed_ns > last_ns ? listed_ns : last_ns;
+    return there_ns < now_ns ? there_ns : now_ns;
+}
+
+/* CLOCK_MONOTONIC of the thread's birth, from its start after boot in units of 10 ms: rounded down,
+ * and never before the last listing, which did not show it. */
+static uint64_t birth_ns(const struct sampler *sampler, const struct sampled_process *process,
+                         pid_t tid)
+{
+    struct proc_stat stat;
+    uint64_t now_ns = monotonic_ns(), listed_ns = process->listing.listed_ns;
+    if (now_ns - listed_ns < 2 * sampler->clock.period_ns)
+        return listed_ns;
+    if (procfs_thread_stat(process->process.proc_fd, tid, &stat))
+        return process->turns.last_round_ns;
+    uint64_t boot_now_ns = boot_ns();
+    uint64_t boot_birth_ns = stat.start_tick * (1000000000u / (uint64_t)sysconf(_SC_CLK_TCK));
+    uint64_t age_ns = boot_now_ns > boot_birth_ns ? boot_now_ns - boot_birth_ns : 0;
+    uint64_t born_ns = now_ns > age_ns ? now_ns - age_ns : 0;
+    return born_ns > listed_ns ? born_ns : listed_ns;
+}
+
+/* A thread that is listed for the first time also represents those that came and went unseen since
+ * the listing before: it counts as if it had been there all that time. So, over many, their time is
+ * counted in full: as many have gone as have come, and what is counted of each that is listed is
+ * the time between two listings. If rounds did without, as nothing seemed to have changed, that is
+ * since the round before, or since it was born. */
+static uint64_t unseen_since_ns(const struct sampler *sampler,
+                                const struct sampled_process *process, pid_t tid)
+{
+    uint64_t listed_ns = process->listing.listed_ns, last_ns = process->turns.last_round_ns;
+    if (listed_ns >= last_ns)
+        return listed_ns;
+    uint64_t born_ns = birth_ns(sampler, process, tid);
+    return born_ns < last_ns ? born_ns : last_ns;
+}
+
+static void thread_appeared(void *context, struct thread *thread)
+{
+    struct update *update = context;
+    struct sampler *sampler = update->sampler;
+    struct sampled_process *process = update->process;
+    int err = numbers_give(&sampler->numbers, process, thread->tid, &thread->number);
+    if (err && !update->err)
+        update->err = err;
+    sampler->counts.threads_seen++;
+    process->listing.changed_ns = process->listing.began_ns;
+    thread->movement.has_moved = sampler->counts.ticks_taken > 0;
+    naming_first(sampler, process, thread);
+    if (thread->naming.is_unwanted)
+        return;
+    struct reading begin = {.has_activity = true}; /* at its birth, all was 0 */
+    if (!process->turns.round_ns) {
+        begin = tell_read(sampler, process, thread);
+        begin.at_ns = sampler->clock.start_ns;
+        thread->movement.first_switches = begin.has_activity ? begin.activity.switches : 0;
+    } else {
+        thread->life.is_new = true;
+        begin.at_ns = unseen_since_ns(sampler, process, thread->tid);
+    }
+    tell_begin(thread, &begin);
+}
+
+static void thread_vanished(void *context, struct thread *thread)
+{
+    struct update *update = context;
+    struct sampler *sampler = update->sampler;
+    const struct reading until = {.at_ns = listing_gone_ns(sampler, update->process)};
+    update->process->listing.changed_ns = update->process->listing.began_ns;
+    int err = tell_gone(sampler, update->process, thread, &until, false);
+    if (err && !update->err)
+        update->err = err;
+    /* While a stop of it is under way, its number is used there: stops.c takes it back. */
+    if (thread->wants.is_stopping) {
+        numbers_withhold(&sampler->numbers, thread->number);
+        return;
+    }
+    watches_forget(&sampler->watches, thread->number);
+    numbers_take_back(&sampler->numbers, thread->number);
+}
+
+static bool is_due(const struct sampled_process *process, uint64_t now_ns)
+{
+    const struct listing *listing = &process->listing;
+    uint64_t age_ns = now_ns - listing->listed_ns;
+    if (!process->threads.count || listing->list.is_partial || listing->is_wanted)
+        return true;
+    /* A thread that went while another came leaves their number as it was: if some have come or
+     * gone lately, that is to be expected; else it is noticed when it is to be looked at, or here
+     * after some time. */
+    bool changes = now_ns - listing->changed_ns < MAX_AGE_NS;
+    return process_count_threads(&process->process) != process->threads.count ||
+           ((changes || age_ns >= MAX_AGE_NS) && age_ns >= PART_OF_TIME * listing->cost_ns);
+}
+
+int listing_update(struct sampler *sampler, struct sampled_process *process)
+{
+    struct listing *listing = &process->listing;
+    uint64_t now_ns = monotonic_ns();
+    if (!is_due(process, now_ns))
+        return 0;
+    if (!listing->list.is_partial) {
+        listing->is_wanted = false;
+        listing->began_ns = now_ns;
+        listing->cost_ns = 0;
+    }
+    uint64_t began_cpu_ns = thread_cpu_ns();
+    int err = process_list_threads(&process->process, &listing->list, LISTED_PER_ROUND);
+    listing->cost_ns += thread_cpu_ns() - began_cpu_ns;
+    if (err || listing->list.is_partial)
+        return err;
+    struct update update = {sampler, process, 0};
+    err = threads_update(&process->threads, listing->list.tids, listing->list.count,
+                         thread_appeared, thread_vanished, &update);
+    listing->listed_ns = listing->began_ns;
+    return err ? err : update.err;
+}
+
+int listing_update_whole(struct sampler *sampler, struct sampled_process *process)
+{
+    int err;
+    do
+        err = listing_update(sampler, process);
+    while (!err && process->listing.list.is_partial);
+    return err;
+}

@@ -1,0 +1,188 @@
+#include "sampler/look.h"
+#include "base/clock.h"
+#include "sampler/listing.h"
+#include "sampler/movement.h"
+#include "sampler/naming.h"
+#include "sampler/schedule.h"
+#include "sampler/tell.h"
+
+#include <errno.h>
+
+#define UNMOVED_TOLD_EACH_NS 1000000000u /* a thread that sleeps on is told of so often */
+
+/* The snapshot that the next look may fill. NULL if the worker is behind. */
+static struct snapshot *spare_for(struct sampler *sampler, const struct thread_wants *wants)
+{
+    struct snapshots *snapshots = channel_snapshots(sampler->channel);
+    const struct stack_place *other = &wants->other_stack;
+    struct snapshot *spare = sampler->spare;
+    size_t other_bytes = other->address ? other->bytes : 0;
+    if (spare && spare->stack.capacity >= wants->stack_limit &&
+        spare->other_stack.capacity >= other_bytes)
+        return spare;
+    if (spare)
+        snapshots_give(snapshots, spare, false);
+    sampler->spare = snapshots_take(snapshots, wants->stack_limit, other);
+    return sampler->spare;
+}
+
+struct subject look_subject(const struct sampler *sampler, const struct sampled_process *process,
+                            const struct thread *thread)
+{
+    return (struct subject){
+        .thread = thread->number,
+        .process_id = process->process.pid,
+        .tid = thread->tid,
+        .proc_fd = process->process.proc_fd,
+        .stack_areas = &process->areas,
+        .stack_limit = thread->wants.stack_limit,
+        .other_stack = thread->wants.other_stack,
+        .wants_kernel_stack = sampler->options->has_kernel_stacks,
+        .wants_copy = thread->wants.copy,
+        .awake_ns = sampler->clock.awake_ns,
+    };
+}
+
+void look_ask_for_stop(struct sampled_process *process, struct thread *thread)
+{
+    process->turns.stops_left += !thread->wants.stop;
+    thread->wants.stop = true;
+}
+
+int look_note_gone(struct sampler *sampler, struct sampled_process *process, struct thread *thread,
+                   uint64_t until_ns, bool is_certain)
+{
+    struct thread_life *life = &thread->life;
+    const struct reading until = {.at_ns = until_ns};
+    process->listing.is_wanted = process->listing.is_wanted || !life->has_exited;
+    int err = tell_gone(sampler, process, thread, &until, is_certain);
+    uint64_t told_ns = life->told_ns > until_ns ? life->told_ns : until_ns;
+    life->gone_ns = life->has_exited ? clock_now_ns(&sampler->clock) : told_ns;
+    life->has_exited = true;
+    return err;
+}
+
+/* A leader that had exited while others ran is there again when one of them executes a program,
+ * which makes that one the leader. */
+void look_note_alive(struct thread *thread)
+{
+    if (!thread->life.has_exited)
+        return;
+    const struct reading begin = {.at_ns = thread->life.gone_ns};
+    thread->life.has_exited = false;
+    tell_begin(thread, &begin);
+}
+
+/* What is counted of a thread ends with a look at it, some time after it was listed: that time is
+ * taken from its beginning if it is new, so that it is counted once. */
+static void note_first_look(const struct sampler *sampler, const struct sampled_process *process,
+                            struct thread *thread)
+{
+    uint64_t now_ns = clock_now_ns(&sampler->clock), listed_ns = process->listing.listed_ns;
+    struct thread_life *life = &thread->life;
+    if (life->is_new && !life->is_told && now_ns > listed_ns) {
+        life->begin.at_ns += now_ns - listed_ns;
+        life->told_ns = life->begin.at_ns;
+    }
+    life->is_new = false;
+}
+
+static int take_unmoved(struct sampler *sampler, struct sampled_process *process,
+                        struct thread *thread, const struct reading *now)
+{
+    schedule_unmoved(&thread->schedule, now, thread->tid, sampler->clock.period_ns,
+                     process->threads.count);
+    bool is_old = now->at_ns >= thread->life.told_ns + UNMOVED_TOLD_EACH_NS;
+    if (!is_old && !sampler->looks_at_all && !sampler->clock.end_ns)
+        return 0;
+    return tell_unmoved(sampler, process, thread);
+}
+
+static int take_observed(struct sampler *sampler, struct sampled_process *process,
+                         struct thread *thread, struct observation *observation)
+{
+    /* Another program's stack would be read with this one's maps: the next round has both right. */
+    if (!process->program || !program_is_current(process->program)) {
+        thread_forget_sleep(thread);
+        return 0;
+    }
+    look_note_alive(thread);
+    sampler->spare = NULL;
+    return tell_observed(sampler, process, thread, observation);
+}
+
+/* A thread that runs is to be stopped, unless that would cost it too much: then its next sample
+ * stands for what it runs until then. */
+static void take_running(struct sampler *sampler, struct sampled_process *process,
+                         struct thread *thread, const struct reading *now)
+{
+    bool has_times = now->has_activity && !now->activity.counts_ends;
+    uint64_t running_ns = has_times ? now->activity.running_ns : now->at_ns;
+    thread->wants.look = *now;
+    thread->wants.look_awake_ns = sampler->clock.awake_ns;
+    thread->wants.look_tick = thread->schedule.looked_tick;
+    thread->wants.asleep.pc = 0;
+    if (pause_budget_allows(&thread->pause_budget, running_ns, sampler->options->max_pause_percent))
+        look_ask_for_stop(process, thread);
+    else
+        sampler->counts.samples_thinned++;
+}
+
+/* Time after the recording's end does not count. */
+static void clip(const struct clock *clock, struct reading *reading)
+{
+    if (clock->end_ns && reading->at_ns > clock->end_ns)
+        reading->at_ns = clock->end_ns;
+}
+
+static void note_files(struct sampler *sampler, const struct thread *thread)
+{
+    const struct watch *watch = watches_get(&sampler->watches, thread->number);
+    if (!watch || !watch->schedstat.fd_plus_1)
+        sampler->counts.lacks_files = true;
+}
+
+static int look_now(struct sampler *sampler, struct sampled_process *process, struct thread *thread,
+                    uint64_t last_look_tick)
+{
+    const struct subject subject = look_subject(sampler, process, thread);
+    struct observation observation = {.snapshot = sampler->spare};
+    struct reading *now = &observation.now;
+    enum outcome outcome = sampler->asleep->observe(sampler->asleep, &subject, &observation);
+    clip(&sampler->clock, now);
+    if (outcome != OUTCOME_GONE) {
+        note_files(sampler, thread);
+        note_first_look(sampler, process, thread);
+    }
+    movement_note_look(&thread->movement, outcome, &observation);
+    if (outcome == OUTCOME_OBSERVED || outcome == OUTCOME_RUNNING)
+        sampler->counts.samples_assumed += schedule_moved(&thread->schedule, last_look_tick);
+    switch (outcome) {
+    case OUTCOME_UNMOVED:
+        return take_unmoved(sampler, process, thread, now);
+    case OUTCOME_OBSERVED:
+        return take_observed(sampler, process, thread, &observation);
+    case OUTCOME_RUNNING:
+        take_running(sampler, process, thread, now);
+        return 0;
+    case OUTCOME_GONE:
+        return look_note_gone(sampler, process, thread, listing_gone_ns(sampler, process), false);
+    default:
+        return tell_assumed(sampler, process, thread);
+    }
+}
+
+int look_at(struct sampler *sampler, struct sampled_process *process, struct thread *thread,
+            uint64_t tick)
+{
+    int err = naming_again(sampler, process, thread, tick);
+    if (err || thread->naming.is_unwanted)
+        return err;
+    if (!spare_for(sampler, &thread->wants)) {
+        sampler->counts.observations_put_off++;
+        return -EAGAIN;
+    }
+    uint64_t last_look_tick = thread->schedule.looked_tick;
+    thread->schedule.looked_tick = tick;
+    return look_now(sampler, process, thread, last_look_tick);
+}

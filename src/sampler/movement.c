@@ -1,0 +1,41 @@
+#include "sampler/movement.h"
+
+static bool is_where_it_was_woken(const struct thread_movement *movement,
+                                  const struct snapshot *snapshot)
+{
+    return registers_pc(&snapshot->registers) == movement->woken_at.pc &&
+           registers_sp(&snapshot->registers) == movement->woken_at.sp;
+}
+
+/* A thread has not moved as long as it sleeps at the same count of switches. One that a stop has
+ * woken is on its way back, which may take long if others want its CPU, until it is found asleep
+ * again. */
+void movement_note_look(struct thread_movement *movement, enum outcome outcome,
+                        const struct observation *observation)
+{
+    bool was_woken = movement->woken_at.pc != 0;
+    if (outcome == OUTCOME_UNMOVED || (was_woken && outcome != OUTCOME_OBSERVED))
+        return;
+    if (outcome != OUTCOME_OBSERVED) {
+        movement->has_moved = true;
+        return;
+    }
+    uint64_t switches = observation->now.activity.switches;
+    bool has_moved = was_woken ? !is_where_it_was_woken(movement, observation->snapshot)
+                               : switches != movement->first_switches;
+    movement->has_moved = movement->has_moved || has_moved;
+    movement->first_switches = switches;
+    movement->woken_at.pc = 0;
+}
+
+void movement_note_stop(struct thread_movement *movement, const struct observation *observation)
+{
+    if (observation->asked.pc)
+        movement->woken_at = observation->asked;
+    if (!movement->woken_at.pc)
+        return;
+    if (!is_where_it_was_woken(movement, observation->snapshot)) {
+        movement->woken_at.pc = 0;
+        movement->has_moved = true;
+    }
+}

@@ -1,0 +1,15 @@
+/* Whether a thread has moved at all since the recording began (`--no-idle`). */
+#ifndef FGPROF_SAMPLER_MOVEMENT_H
+#define FGPROF_SAMPLER_MOVEMENT_H
+
+#include "observe/source.h"
+#include "sampler/threads.h"
+
+/* After a look by the source that reads sleeping threads. */
+void movement_note_look(struct thread_movement *movement, enum outcome outcome,
+                        const struct observation *observation);
+
+/* After a stop, of a running thread or of a sleeping one, that `asked` names. */
+void movement_note_stop(struct thread_movement *movement, const struct observation *observation);
+
+#endif

@@ -1,0 +1,117 @@
+#include "sampler/naming.h"
+#include "proc/procfs.h"
+#include "sampler/tell.h"
+
+#include <string.h>
+
+/* Threads are named soon after they were born, and seldom later: a name is read again whenever it
+ * has grown older by a part of its age. */
+#define PART_OF_AGE 1
+#define PART_OF_AGE_OF_CHOICE 8 /* if it decides whether the thread is sampled */
+#define LONGEST_NS 1000000000u
+#define LONGEST_OF_CHOICE_NS 10000000000u
+#define READS_PER_S 1000 /* of all threads, once they are old: some 3 ms of a second */
+
+/* Threads of equal age take turns. */
+static uint64_t next_tick(const struct sampler *sampler, const struct sampled_process *process,
+                          const struct thread *thread, uint64_t tick)
+{
+    bool is_choice = sampler->options->choice.name_regex != NULL;
+    uint64_t part = is_choice ? PART_OF_AGE_OF_CHOICE : PART_OF_AGE;
+    uint64_t longest_ns = is_choice ? LONGEST_OF_CHOICE_NS : LONGEST_NS;
+    uint64_t all_ns = process->threads.count * (1000000000u / READS_PER_S);
+    uint64_t longest = (longest_ns > all_ns ? longest_ns : all_ns) / sampler->clock.period_ns;
+    /* The name may have been read after this round's tick. */
+    uint64_t named_tick = thread->naming.named_tick;
+    uint64_t wait = 1 + (tick > named_tick ? tick - named_tick : 0) / part;
+    wait = wait < longest ? wait : longest;
+    return tick + wait - (tick + (uint64_t)thread->tid) % wait;
+}
+
+static void note_chosen(struct sampler *sampler, struct thread_naming *naming)
+{
+    sampler->counts.threads_chosen += !naming->is_unwanted && !naming->was_chosen;
+    naming->was_chosen = naming->was_chosen || !naming->is_unwanted;
+}
+
+int naming_first(struct sampler *sampler, struct sampled_process *process, struct thread *thread)
+{
+    const struct thread_choice *choice = &sampler->options->choice;
+    struct thread_naming *naming = &thread->naming;
+    naming->named_tick = clock_tick_at(&sampler->clock, clock_now_ns(&sampler->clock));
+    if (choice->name_regex)
+        procfs_thread_name(process->process.proc_fd, thread->tid, naming->name);
+    naming->has_news = true;
+    naming->is_unwanted = !thread_choice_has(choice, thread->tid, naming->name);
+    note_chosen(sampler, naming);
+    return 0;
+}
+
+/* Its time under the name so far ends here. */
+static int stop_counting(struct sampler *sampler, struct sampled_process *process,
+                         struct thread *thread)
+{
+    const struct reading until = tell_read(sampler, process, thread);
+    int err = tell_gone(sampler, process, thread, &until, false);
+    thread->naming.is_unwanted = true;
+    thread->wants.stop = false;
+    watches_forget(&sampler->watches, thread->number);
+    return err;
+}
+
+static void start_counting(struct sampler *sampler, const struct sampled_process *process,
+                           struct thread *thread)
+{
+    const struct reading begin = tell_read(sampler, process, thread);
+    thread->naming.is_unwanted = false;
+    thread->movement.has_moved = true; /* a name is changed by one that runs, mostly by itself */
+    thread_forget_sleep(thread);
+    tell_begin(thread, &begin);
+}
+
+static int read_name(struct sampler *sampler, struct sampled_process *process,
+                     struct thread *thread)
+{
+    struct thread_naming *naming = &thread->naming;
+    char name[THREAD_NAME_BYTES];
+    int err = 0;
+    if (!procfs_thread_name(process->process.proc_fd, thread->tid, name) ||
+        strcmp(name, naming->name) == 0)
+        return 0;
+    bool is_first = !*naming->name;
+    bool is_wanted = thread_choice_has(&sampler->options->choice, thread->tid, name);
+    if (!is_first)
+        naming->named_tick = clock_tick_at(&sampler->clock, clock_now_ns(&sampler->clock));
+    if (!is_wanted && !naming->is_unwanted)
+        err = stop_counting(sampler, process, thread);
+    memcpy(naming->name, name, sizeof naming->name);
+    naming->has_news = true;
+    if (is_wanted && naming->is_unwanted)
+        start_counting(sampler, process, thread);
+    /* Under another name its stack is another sample. */
+    thread_forget_sleep(thread);
+    note_chosen(sampler, naming);
+    return err;
+}
+
+int naming_again(struct sampler *sampler, struct sampled_process *process, struct thread *thread,
+                 uint64_t tick)
+{
+    struct thread_naming *naming = &thread->naming;
+    bool has_choice = sampler->options->choice.name_regex != NULL;
+    int err = 0;
+    if (tick >= naming->next_tick && (!naming->is_unwanted || has_choice)) {
+        err = read_name(sampler, process, thread);
+        naming->next_tick = next_tick(sampler, process, thread, tick);
+    }
+    if (naming->is_unwanted) {
+        thread->schedule.looked_tick = tick;
+        thread->schedule.next_look_tick = has_choice ? naming->next_tick : UINT64_MAX;
+    }
+    return err;
+}
+
+void naming_expire(struct thread *thread)
+{
+    thread->naming.next_tick = 0;
+}

@@ -1,0 +1,85 @@
+#include "sampler/requests.h"
+#include "sampler/look.h"
+
+#include <errno.h>
+
+static void take_areas(struct sampler *sampler, struct request *request)
+{
+    for (size_t i = 0; i < sampler->process_count; i++) {
+        struct sampled_process *process = sampler->processes[i];
+        if (!process->program || process->program->number != request->program)
+            continue;
+        stack_areas_free(&process->areas);
+        process->areas = request->areas;
+        return;
+    }
+    stack_areas_free(&request->areas); /* that program has ended */
+}
+
+/* It is observed again at once: it has likely not moved, or at least not gone far. Returns 0 or
+ * -ENOMEM. */
+static int observe_anew(struct sampler *sampler, struct sampled_process *process,
+                        struct thread *thread)
+{
+    bool was_running =
+        thread->wants.look.at_ns && thread->schedule.looked_tick == thread->wants.look_tick;
+    thread_forget_sleep(thread);
+    thread->wants.is_dumped = false;
+    if (thread->wants.stop || thread->wants.is_stopping || thread->life.has_exited)
+        return 0;
+    if (was_running) {
+        /* Its time is known up to that look; stopped.c sees whether it still runs. */
+        look_ask_for_stop(process, thread);
+        return 0;
+    }
+    int err = look_at(sampler, process, thread, thread->schedule.looked_tick);
+    return err == -EAGAIN ? 0 : err;
+}
+
+static void ask_for_registers(struct sampled_process *process, struct thread *thread,
+                              const struct sleep_place *asleep)
+{
+    if (thread->wants.stop || thread->wants.is_stopping)
+        return;
+    thread_forget_sleep(thread);
+    thread->wants.asleep = *asleep;
+    look_ask_for_stop(process, thread);
+}
+
+static int serve(struct sampler *sampler, struct request *request)
+{
+    const struct numbered_thread *numbered =
+        numbers_find(&sampler->numbers, request->thread, request->tid);
+    struct thread *thread =
+        numbered ? threads_find(&numbered->process->threads, request->tid) : NULL;
+    if (request->kind == REQUEST_AREAS) {
+        take_areas(sampler, request);
+        return 0;
+    }
+    if (!thread)
+        return 0; /* it has gone meanwhile */
+    if (request->kind == REQUEST_STACK || request->kind == REQUEST_STACK_ANEW) {
+        thread->wants.stack_limit = request->stack_limit;
+        thread->wants.other_stack = request->other_stack;
+    }
+    switch (request->kind) {
+    case REQUEST_STACK_ANEW:
+    case REQUEST_ANEW:
+        return observe_anew(sampler, numbered->process, thread);
+    case REQUEST_FRAME_POINTER:
+        ask_for_registers(numbered->process, thread, &request->asleep);
+        return 0;
+    default:
+        return 0;
+    }
+}
+
+int requests_serve(struct sampler *sampler)
+{
+    struct request request;
+    int err = 0;
+    channel_hush(sampler->channel);
+    while (!err && channel_next_request(sampler->channel, &request))
+        err = serve(sampler, &request);
+    return err;
+}

@@ -1,0 +1,11 @@
+/* Serves what the worker asks for. */
+#ifndef FGPROF_SAMPLER_REQUESTS_H
+#define FGPROF_SAMPLER_REQUESTS_H
+
+#include "sampler/state.h"
+
+/* Takes all requests that are there. A thread that is to be observed again is so at once, whether
+ * it sleeps or runs. Returns 0 or -ENOMEM. */
+int requests_serve(struct sampler *sampler);
+
+#endif

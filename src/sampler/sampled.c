@@ -1,0 +1,176 @@
+#include "sampler/sampled.h"
+#include "base/array.h"
+#include "base/clock.h"
+#include "sampler/listing.h"
+#include "sampler/naming.h"
+#include "sampler/tell.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+static void close_process(struct sampled_process *process)
+{
+    program_release(process->program);
+    stack_areas_free(&process->areas);
+    threads_free(&process->threads);
+    thread_list_free(&process->listing.list);
+    process_close(&process->process);
+    free(process);
+}
+
+static int add(struct sampler *sampler, pid_t pid, struct sampled_process **ret_process)
+{
+    if (array_reserve(&sampler->processes, &sampler->process_capacity, sampler->process_count + 1))
+        return -ENOMEM;
+    struct sampled_process *process = calloc(1, sizeof *process);
+    if (!process)
+        return -ENOMEM;
+    int err = process_open(pid, &process->process);
+    if (err) {
+        free(process);
+        return err;
+    }
+    err = tell_process(sampler, process);
+    if (err) {
+        close_process(process);
+        return err;
+    }
+    sampler->processes[sampler->process_count++] = process;
+    *ret_process = process;
+    return 0;
+}
+
+int sampled_add(struct sampler *sampler, pid_t pid)
+{
+    struct sampled_process *process;
+    for (size_t i = 0; i < sampler->process_count; i++) {
+        if (sampler->processes[i]->process.pid == pid)
+            return -EEXIST;
+    }
+    return add(sampler, pid, &process);
+}
+
+int sampled_update_program(struct sampler *sampler, struct sampled_process *process)
+{
+    if (process->program && program_is_current(process->program))
+        return 0;
+    int err = tell_program_ended(sampler, process);
+    if (err)
+        return err;
+    stack_areas_free(&process->areas);
+    err = program_open(&process->process, sampler->programs_begun, process->number,
+                       &process->program);
+    if (!err) {
+        sampler->programs_begun++;
+        err = stack_areas_read(&process->areas, process->program->maps_fd);
+    }
+    for (size_t i = 0; i < process->threads.count; i++) {
+        naming_expire(&process->threads.items[i]);
+        thread_forget_sleep(&process->threads.items[i]);
+    }
+    return err == -ENOMEM ? err : 0;
+}
+
+static int start(struct sampler *sampler, struct sampled_process *process)
+{
+    int err = listing_update_whole(sampler, process);
+    if (err)
+        return err;
+    process->turns.last_round_ns = process->turns.round_ns = sampler->clock.start_ns;
+    return sampled_update_program(sampler, process);
+}
+
+/* Takes in the threads of a process that was born while recording. It represents those that came
+ * and went unseen since the last look for such, as a thread does. */
+static int join(struct sampler *sampler, struct sampled_process *process, uint64_t unseen_ns)
+{
+    process->listing.listed_ns = unseen_ns;
+    process->turns.last_round_ns = process->turns.round_ns = sampler->family.looked_before_ns;
+    return listing_update_whole(sampler, process);
+}
+
+/* A descendant that can't be sampled is counted. One that has gone already is like those that no
+ * look finds: the others represent it. */
+static int take_in(struct sampler *sampler, const struct relative *found, bool is_start)
+{
+    struct sampled_process *process;
+    int err = add(sampler, found->pid, &process);
+    if (err == -ENOMEM)
+        return err;
+    if (err) {
+        bool is_none = err == -ESRCH || err == -EINVAL; /* gone, or a thread */
+        sampler->counts.processes_refused += !is_none;
+        return 0;
+    }
+    process->is_followed = true;
+    return is_start ? start(sampler, process) : join(sampler, process, found->unseen_ns);
+}
+
+static int look_for_descendants(struct sampler *sampler, bool is_start)
+{
+    struct family *family = &sampler->family;
+    int err = family_look(family, monotonic_ns());
+    for (size_t i = 0; i < family->found.count && !err; i++)
+        err = take_in(sampler, &family->found.items[i], is_start);
+    return err;
+}
+
+int sampled_start(struct sampler *sampler)
+{
+    int err = 0;
+    for (size_t i = 0; i < sampler->process_count && !err; i++)
+        err = start(sampler, sampler->processes[i]);
+    if (!sampler->options->has_children)
+        return err;
+    for (size_t i = 0; i < sampler->process_count && !err; i++)
+        err = family_add(&sampler->family, sampler->processes[i]->process.pid);
+    return err ? err : look_for_descendants(sampler, true);
+}
+
+int sampled_find(struct sampler *sampler)
+{
+    return sampler->options->has_children ? look_for_descendants(sampler, false) : 0;
+}
+
+void sampled_drop_exited(struct sampler *sampler)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < sampler->process_count; i++) {
+        struct sampled_process *process = sampler->processes[i];
+        bool is_gone = process->is_followed && process->has_exited &&
+                       !stopped_awaits(sampler->stopped, process->process.pid);
+        if (!is_gone) {
+            sampler->processes[kept++] = process;
+            continue;
+        }
+        for (size_t j = 0; j < process->threads.count; j++) {
+            watches_forget(&sampler->watches, process->threads.items[j].number);
+            numbers_take_back(&sampler->numbers, process->threads.items[j].number);
+        }
+        tell_program_ended(sampler, process);
+        close_process(process);
+    }
+    sampler->process_count = kept;
+}
+
+bool sampled_all_exited(const struct sampler *sampler)
+{
+    for (size_t i = 0; i < sampler->process_count; i++) {
+        const struct sampled_process *process = sampler->processes[i];
+        if (process->process.pid == sampler->command.pid)
+            return process->has_exited;
+    }
+    for (size_t i = 0; i < sampler->process_count; i++) {
+        if (!sampler->processes[i]->has_exited)
+            return false;
+    }
+    return true;
+}
+
+void sampled_free(struct sampler *sampler)
+{
+    for (size_t i = 0; i < sampler->process_count; i++)
+        close_process(sampler->processes[i]);
+    free(sampler->processes);
+    family_free(&sampler->family);
+}

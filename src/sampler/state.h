@@ -1,0 +1,52 @@
+/* What the sampling thread works on: one recording's processes, and the means to observe them. */
+#ifndef FGPROF_SAMPLER_STATE_H
+#define FGPROF_SAMPLER_STATE_H
+
+#include "observe/stopped.h"
+#include "observe/watch.h"
+#include "proc/family.h"
+#include "sampler/channel.h"
+#include "sampler/clock.h"
+#include "sampler/numbers.h"
+#include "sampler/options.h"
+#include "sampler/process.h"
+
+#include <stdatomic.h>
+
+/* What other threads may know while it samples. */
+struct sampler_progress {
+    _Atomic uint64_t elapsed_ns;
+    _Atomic uint64_t threads; /* alive at the last tick */
+    _Atomic uint64_t ticks_late;
+    atomic_bool wants_copy; /* request flag, cleared by the sampling thread */
+};
+
+/* The spawned command, if there is one. */
+struct command {
+    pid_t pid;           /* 0: none */
+    atomic_bool has_end; /* its end was seen while it was being stopped: */
+    int status;          /* as of waitpid */
+};
+
+struct sampler {
+    const struct sampler_options *options;
+    struct clock clock;
+    struct channel *channel;
+    struct watches watches;
+    struct source *asleep, *stopped;
+    struct numbers numbers;
+    struct sampled_process **processes;
+    size_t process_count, process_capacity;
+    uint32_t processes_begun, programs_begun; /* how many had numbers */
+    struct family family;                     /* whose descendants are followed */
+    struct command command;
+    struct sampling_counts counts;
+    struct sampler_progress progress;
+    struct snapshot *spare; /* for the next look; NULL: none was taken */
+    bool looks_at_all;      /* at this tick also at threads that sleep for long: for a copy */
+    uint64_t stop_heard_ns; /* when a thread was last heard to stop, less what that takes */
+    size_t first_process;   /* whose threads are stopped first at this round */
+    int stop_fd;            /* an eventfd: readable once sampling is to end */
+};
+
+#endif

@@ -1,0 +1,179 @@
+#include "worker/generated.h"
+#include "base/clock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+/* Reading takes no more than this part of the time, and no longer than this at once: some
+ * milliseconds. */
+#define READING_PART_OF_TIME 20
+#define TURN_BYTES (1u << 20)
+#define FUNCTION_BYTES_MAX 8192 /* of its code, to learn how it is unwound */
+/* Replaced code begins a new space, each with its own stacks. After so many the names are read only
+ * at the end, when what was sampled at an address first names all of it. */
+#define REPLACEMENTS_MAX 1000
+
+/* While the program lives: its files can be found by this when it has ended. */
+static void open_owner(struct generated_code *generated, const struct observation *observation)
+{
+    if (!generated->has_owner)
+        generated->has_owner =
+            jit_owner_open(observation->program->proc_fd, observation->tid, &generated->owner) == 0;
+}
+
+int generated_note(struct generated_code *generated, struct space *space,
+                   const struct observation *observation, const struct stack *stack)
+{
+    for (size_t i = 0; i < stack->depth; i++) {
+        uint64_t address = stack->addresses[i];
+        const struct mapping *mapping = space_find(space, address);
+        if (!mapping || mapping->has_bias)
+            continue;
+        open_owner(generated, observation);
+        int err = space_note_jit(space, address);
+        if (err)
+            return err;
+    }
+    return 0;
+}
+
+/* From the program's own memory: by its id, that might be another program's by now. */
+static size_t read_code(const struct program *program, uint64_t address, void *code, size_t bytes)
+{
+    ssize_t got = pread(program->mem_fd, code, bytes, (off_t)address);
+    return got < 0 ? 0 : (size_t)got;
+}
+
+int generated_learn(const struct generated_code *generated, struct unwinder *unwinder,
+                    const struct space *space, const struct program *program, uint64_t address,
+                    bool *ret_has_learnt)
+{
+    uint8_t code[FUNCTION_BYTES_MAX];
+    const struct jit *jit = space->jit;
+    uint32_t number = jit ? jit_code_find(&jit->code, address) : JIT_NO_SYMBOL;
+    *ret_has_learnt = number != JIT_NO_SYMBOL || generated->reading.done_ns;
+    if (number == JIT_NO_SYMBOL) {
+        /* Once names were looked for: so that it is not asked for again. */
+        return *ret_has_learnt ? unwinder_learn(unwinder, space, address, address, code, 0) : 0;
+    }
+    const struct jit_symbol *symbol = &jit->code.symbols[number];
+    size_t bytes = symbol->size < sizeof code ? symbol->size : sizeof code;
+    bytes = read_code(program, symbol->start, code, bytes);
+    return unwinder_learn(unwinder, space, address, symbol->start, code, bytes);
+}
+
+static void refuse(struct generated_code *generated, struct results *results)
+{
+    if (!generated->is_refused)
+        results->counts.jit_files_refused++;
+    generated->is_refused = true;
+}
+
+static void open_map(struct generated_code *generated, struct results *results)
+{
+    int fd = generated->map.is_open ? -EEXIST : jit_owner_open_map(&generated->owner);
+    if (fd >= 0)
+        jit_source_open(&generated->map, fd, false);
+    else if (fd == -EACCES)
+        refuse(generated, results);
+}
+
+/* A program that writes a jitdump maps its first page executable, for profilers to find it. So it
+ * is a module, whose file was opened when the mapping was seen first. */
+static void open_dump(struct generated_code *generated, struct results *results,
+                      const struct space *space)
+{
+    for (size_t i = 0; i < space->mapping_count && !generated->dump.is_open; i++) {
+        const struct mapping *mapping = &space->mappings[i];
+        if (!mapping->module || mapping->module->image.fd < 0 ||
+            !jit_owner_names_dump(&generated->owner, mapping->path))
+            continue;
+        if (!jit_owner_believes(&generated->owner, mapping->module->image.fd)) {
+            refuse(generated, results);
+            continue;
+        }
+        int fd = fcntl(mapping->module->image.fd, F_DUPFD_CLOEXEC, 0);
+        if (fd >= 0)
+            jit_source_open(&generated->dump, fd, true);
+    }
+}
+
+/* Opens what is not open yet and may be there by now. */
+static void open_files(struct generated_code *generated, struct results *results,
+                       const struct space *space)
+{
+    if (!generated->has_owner)
+        return;
+    open_map(generated, results);
+    open_dump(generated, results, space);
+}
+
+/* Returns 1 if it came to the end of what there is, 0 if there is more, or -ENOMEM. */
+static int read_files(struct generated_code *generated, struct jit_code *code, off_t most)
+{
+    int map_end = 1, dump_end = 1;
+    if (jit_source_has_more(&generated->map))
+        map_end = jit_source_read(&generated->map, code, most);
+    if (map_end >= 0 && jit_source_has_more(&generated->dump))
+        dump_end = jit_source_read(&generated->dump, code, most);
+    return map_end < 0 ? map_end : dump_end < 0 ? dump_end : map_end && dump_end;
+}
+
+/* Puts to use what was read. */
+static int take_in(struct generated_code *generated, struct results *results, struct space **space)
+{
+    bool is_replaced;
+    int err = jit_take_in((*space)->jit, &is_replaced);
+    if (!err && is_replaced) {
+        generated->replacements++;
+        err = spaces_branch(&results->spaces, space);
+    }
+    return err;
+}
+
+int generated_update(struct generated_code *generated, struct unwinder *unwinder,
+                     struct results *results, const struct observation *observation,
+                     struct space **space)
+{
+    struct throttle *reading = &generated->reading;
+    uint64_t now_ns = monotonic_ns();
+    if (!(*space)->jit || generated->replacements >= REPLACEMENTS_MAX ||
+        reading->done_ns >= observation->round_ns ||
+        !throttle_allows(reading, now_ns, 0, READING_PART_OF_TIME))
+        return 0;
+    /* Reading is not to blame for the time that others took. */
+    uint64_t begin_ns = thread_cpu_ns();
+    open_owner(generated, observation);
+    open_files(generated, results, *space);
+    bool has_news = jit_source_has_more(&generated->map) || jit_source_has_more(&generated->dump);
+    /* What was there before it could all be read is no news: it is taken in once that is done. */
+    int err = read_files(generated, &(*space)->jit->code, TURN_BYTES);
+    if (err > 0)
+        err = take_in(generated, results, space);
+    /* Code that was sampled before its function was known had no rule. */
+    if (has_news)
+        unwinder_forget(unwinder, *space);
+    *reading = (struct throttle){now_ns, thread_cpu_ns() - begin_ns};
+    return err;
+}
+
+int generated_finish(struct generated_code *generated, struct results *results, struct space *space)
+{
+    int err = 0;
+    if (space && space->jit) {
+        bool is_replaced;
+        open_files(generated, results, space);
+        err = read_files(generated, &space->jit->code, INT64_MAX / 2);
+        if (err >= 0)
+            err = jit_take_in(space->jit, &is_replaced);
+        jit_settle(space->jit);
+    }
+    jit_source_close(&generated->map);
+    jit_source_close(&generated->dump);
+    results->counts.jit_bytes_unread += generated->map.bytes_unread + generated->dump.bytes_unread;
+    if (generated->has_owner)
+        jit_owner_close(&generated->owner);
+    *generated = (struct generated_code){0};
+    return err;
+}

@@ -1,0 +1,76 @@
+#include "worker/maps.h"
+#include "base/clock.h"
+
+#include <errno.h>
+
+/* A program that has just begun is still mapping its libraries: what it is found in may have come
+ * since its maps were read in this round, and several of its threads may be seen in one. */
+#define SPARE_READINGS 8
+#define MAX_AGE_NS 1000000000u
+/* With very many threads, each with a stack, maps has as many lines. */
+#define PART_OF_TIME 100
+#define REPEAT_PART_OF_TIME 20
+
+static int open_space(struct program_maps *maps, struct results *results,
+                      const struct observation *observation)
+{
+    const struct program *program = observation->program;
+    maps->reading.done_ns = monotonic_ns();
+    maps->spare_readings = SPARE_READINGS;
+    int err = spaces_add(&results->spaces, &results->modules, program->process_id, program->proc_fd,
+                         observation->tid, program->maps_fd, &maps->space);
+    maps->reading.cost_ns = monotonic_ns() - maps->reading.done_ns;
+    maps->is_gone = err == -ESRCH;
+    return err == -ENOMEM ? err : 0;
+}
+
+static int read_again(struct program_maps *maps, struct results *results,
+                      const struct observation *observation, bool *ret_changed)
+{
+    const struct program *program = observation->program;
+    maps->reading.done_ns = monotonic_ns();
+    int err = spaces_refresh(&results->spaces, &results->modules, program->proc_fd,
+                             observation->tid, program->maps_fd, &maps->space, ret_changed);
+    maps->reading.cost_ns = monotonic_ns() - maps->reading.done_ns;
+    return err == -ENOMEM ? err : 0;
+}
+
+int program_maps_update(struct program_maps *maps, struct results *results,
+                        const struct observation *observation)
+{
+    bool has_changed;
+    if (!maps->space)
+        return maps->is_gone ? 0 : open_space(maps, results, observation);
+    if (!throttle_allows(&maps->reading, observation->round_ns, MAX_AGE_NS, PART_OF_TIME))
+        return 0;
+    return read_again(maps, results, observation, &has_changed);
+}
+
+int program_maps_refresh(struct program_maps *maps, struct results *results,
+                         const struct observation *observation, bool may_repeat, bool *ret_changed)
+{
+    *ret_changed = false;
+    bool was_read = maps->reading.done_ns >= observation->round_ns;
+    if (may_repeat)
+        may_repeat = throttle_allows(&maps->reading, monotonic_ns(), 0, REPEAT_PART_OF_TIME);
+    if (was_read && !may_repeat) {
+        if (!maps->spare_readings)
+            return 0;
+        maps->spare_readings--;
+    }
+    return read_again(maps, results, observation, ret_changed);
+}
+
+int program_maps_read_areas(struct program_maps *maps, const struct observation *observation,
+                            bool *ret_was_read)
+{
+    uint64_t now_ns = monotonic_ns();
+    *ret_was_read = false;
+    if (maps->areas_reading.done_ns >= observation->round_ns ||
+        !throttle_allows(&maps->areas_reading, now_ns, 0, REPEAT_PART_OF_TIME))
+        return 0;
+    int err = stack_areas_read(&maps->areas, observation->program->maps_fd);
+    maps->areas_reading = (struct throttle){now_ns, monotonic_ns() - now_ns};
+    *ret_was_read = true;
+    return err == -ENOMEM ? err : 0;
+}

@@ -1,0 +1,38 @@
+/* What a program has mapped, as the worker knows it: the code, and where stacks end. */
+#ifndef FGPROF_WORKER_MAPS_H
+#define FGPROF_WORKER_MAPS_H
+
+#include "base/throttle.h"
+#include "mapping/spaces.h"
+#include "observe/observation.h"
+#include "proc/stack_areas.h"
+#include "worker/results.h"
+
+/* Zeroed at first. */
+struct program_maps {
+    struct space *space; /* NULL: not read yet, or it can't be read */
+    bool is_gone;        /* the program had ended when its maps were to be read */
+    struct throttle reading;
+    unsigned spare_readings;  /* of a new program's maps, beyond one a round */
+    struct stack_areas areas; /* empty until they are needed */
+    struct throttle areas_reading;
+};
+
+/* All of these read by an observation of the program. They return 0 or -ENOMEM. */
+
+/* Makes maps->space the program's, if that is not so yet and can be done; and keeps it from growing
+ * old. */
+int program_maps_update(struct program_maps *maps, struct results *results,
+                        const struct observation *observation);
+
+/* Reads the maps again, at most once a round, and for a new program some times more; if
+ * `may_repeat` as often as takes a part of the time. *ret_changed: there was something new. */
+int program_maps_refresh(struct program_maps *maps, struct results *results,
+                         const struct observation *observation, bool may_repeat, bool *ret_changed);
+
+/* Reads anew where mappings end, at most once a round and for a part of the time. *ret_was_read:
+ * that was done. */
+int program_maps_read_areas(struct program_maps *maps, const struct observation *observation,
+                            bool *ret_was_read);
+
+#endif

@@ -1,0 +1,36 @@
+/* The programs that observations are of, by their numbers: what the worker knows of each. */
+#ifndef FGPROF_WORKER_PROGRAMS_H
+#define FGPROF_WORKER_PROGRAMS_H
+
+#include "worker/generated.h"
+#include "worker/maps.h"
+#include "worker/sites.h"
+
+struct program_tables {
+    struct program_maps maps;
+    struct generated_code generated;
+    struct sites sites; /* frame pointers of sleeping threads, where they were needed */
+};
+
+/* Zeroed at first. */
+struct programs {
+    struct program_tables **items; /* NULL for one that was not observed, or has ended */
+    size_t capacity;
+};
+
+/* The tables of the observation's program, empty at first, valid until it ends. Returns 0 or
+ * -ENOMEM. */
+int programs_get(struct programs *programs, const struct program *program,
+                 struct program_tables **ret_tables);
+
+/* No more observations of the program come: takes in the rest of what it wrote of its code, and
+ * keeps of it only what names need. Returns 0 or -ENOMEM. */
+int programs_end(struct programs *programs, uint32_t number, struct results *results,
+                 struct unwinder *unwinder);
+
+/* The same for all that are left. */
+int programs_end_all(struct programs *programs, struct results *results, struct unwinder *unwinder);
+
+void programs_free(struct programs *programs);
+
+#endif

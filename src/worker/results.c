@@ -1,0 +1,20 @@
+#include "worker/results.h"
+
+#include <stdlib.h>
+
+int results_init(struct results *results)
+{
+    *results = (struct results){0};
+    return strings_init(&results->strings);
+}
+
+void results_free(struct results *results)
+{
+    stack_table_free(&results->stacks);
+    timeline_free(&results->timeline);
+    spaces_free(&results->spaces);
+    modules_free(&results->modules);
+    strings_free(&results->strings);
+    free(results->idle_tids);
+    *results = (struct results){0};
+}

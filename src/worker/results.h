@@ -1,0 +1,41 @@
+/* What a recording has found: the tables that observations are counted in. The worker's while it
+ * runs; afterwards, or in a copy, what a profile is made of. */
+#ifndef FGPROF_WORKER_RESULTS_H
+#define FGPROF_WORKER_RESULTS_H
+
+#include "base/strings.h"
+#include "count/stack_table.h"
+#include "count/timeline.h"
+#include "mapping/spaces.h"
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#define NO_SPACE UINT32_MAX /* of a stack that was not captured */
+
+/* How counting went. */
+struct result_counts {
+    uint64_t samples;                           /* weighted by ticks */
+    uint64_t samples_cut, samples_not_captured; /* of these */
+    uint64_t running_ns;                        /* that threads were running, by their accounts */
+    uint64_t idle_ns; /* what was counted for threads that never moved, once that is dropped */
+    uint64_t jit_files_refused, jit_bytes_unread;
+};
+
+struct results {
+    struct modules modules;
+    struct spaces spaces;
+    struct stack_table stacks;
+    struct timeline timeline; /* kept only if it is wanted */
+    struct strings strings;   /* thread names, wait channels, kernel stacks */
+    uint64_t carry_ns;        /* of threads that have gone: see ledger_settle */
+    pid_t *idle_tids;         /* at the end: threads that never moved */
+    size_t idle_tid_count, idle_tid_capacity;
+    struct result_counts counts;
+};
+
+/* Empty ones. Returns 0 or -ENOMEM. */
+int results_init(struct results *results);
+void results_free(struct results *results);
+
+#endif

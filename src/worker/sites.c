@@ -1,0 +1,65 @@
+#include "worker/sites.h"
+#include "base/array.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* A thread may have moved before it is stopped: then another one is tried. */
+#define SITE_STOPS_MAX 3
+
+struct site_keys sites_keys(pid_t tid, const struct snapshot *snapshot, const struct stack *stack)
+{
+    uint64_t pc = registers_pc(&snapshot->registers);
+    uint64_t place[2] = {(uint64_t)tid, registers_sp(&snapshot->registers)};
+    uint64_t shared = hash_bytes(stack->addresses, stack->depth * sizeof *stack->addresses,
+                                 hash_bytes(&pc, sizeof pc, 0));
+    return (struct site_keys){shared, hash_bytes(place, sizeof place, shared)};
+}
+
+static bool is_same(const void *owner, uint32_t item, const void *key)
+{
+    return ((const struct sites *)owner)->items[item].key == *(const uint64_t *)key;
+}
+
+struct site *sites_find(const struct sites *sites, uint64_t key)
+{
+    uint32_t found = index_find(&sites->index, key, is_same, sites, &key);
+    return found == INDEX_NONE ? NULL : &sites->items[found];
+}
+
+int sites_add(struct sites *sites, uint64_t key)
+{
+    if (array_reserve(&sites->items, &sites->capacity, sites->count + 1) ||
+        index_add(&sites->index, key, (uint32_t)sites->count))
+        return -ENOMEM;
+    sites->items[sites->count++] = (struct site){.key = key, .stops_left = SITE_STOPS_MAX};
+    return 0;
+}
+
+int sites_wait(struct sites *sites, const struct site_waiter *waiter)
+{
+    if (array_reserve(&sites->waiters, &sites->waiter_capacity, sites->waiter_count + 1))
+        return -ENOMEM;
+    sites->waiters[sites->waiter_count++] = *waiter;
+    return 0;
+}
+
+bool sites_next_waiter(struct sites *sites, uint64_t round_ns, struct site_waiter *ret_waiter)
+{
+    if (sites->waiters_gone == sites->waiter_count)
+        sites->waiters_gone = sites->waiter_count = 0;
+    const struct site_waiter *first = &sites->waiters[sites->waiters_gone];
+    if (!sites->waiter_count || first->round_ns >= round_ns)
+        return false;
+    *ret_waiter = *first;
+    sites->waiters_gone++;
+    return true;
+}
+
+void sites_free(struct sites *sites)
+{
+    free(sites->items);
+    free(sites->waiters);
+    index_free(&sites->index);
+    *sites = (struct sites){0};
+}

@@ -1,0 +1,41 @@
+/* What the worker knows of each thread, by the number that observations have of it. */
+#ifndef FGPROF_WORKER_THREADS_H
+#define FGPROF_WORKER_THREADS_H
+
+#include "worker/account.h"
+#include "worker/following.h"
+
+/* count.c: a stack that was found while more was asked for: it is counted if nothing better comes.
+ */
+struct kept_stack {
+    bool is_there;
+    enum account kind; /* what it is to be counted for */
+    uint32_t space;
+    struct sample_labels labels;
+    struct stack stack;
+};
+
+struct counted_thread {
+    pid_t tid;
+    uint32_t name; /* in the results' strings */
+    struct thread_account account;
+    struct kept_stack kept;
+    struct thread_unwinding unwinding;
+};
+
+/* Zeroed at first. */
+struct counted_threads {
+    struct counted_thread *items;
+    size_t count, capacity;
+};
+
+/* The thread with this number, which is `tid`: all is forgotten of another one that had the number
+ * before. Valid until the next call. NULL if memory is short. */
+struct counted_thread *counted_threads_get(struct counted_threads *threads, uint32_t number,
+                                           pid_t tid);
+
+void kept_stack_drop(struct kept_stack *kept);
+
+void counted_threads_free(struct counted_threads *threads);
+
+#endif

@@ -1,0 +1,234 @@
+#include "worker/worker.h"
+#include "worker/count.h"
+#include "worker/follow.h"
+#include "worker/idle.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+struct worker {
+    struct worker_options options;
+    struct channel *channel;
+    struct results *results;
+    struct following_means means;
+    struct counter counter;
+    struct counted_threads threads;
+    struct programs programs;
+    struct stack stack;               /* room for the one that is found */
+    int error;                        /* the first one */
+    _Atomic uint64_t samples, stacks; /* what other threads may know */
+};
+
+int worker_new(const struct worker_options *options, struct channel *channel,
+               struct results *results, struct worker **ret_worker)
+{
+    struct worker *worker = calloc(1, sizeof *worker);
+    if (!worker)
+        return -ENOMEM;
+    worker->options = *options;
+    worker->channel = channel;
+    worker->results = results;
+    worker->counter = (struct counter){
+        .results = results,
+        .period_ns = options->period_ns,
+        .tells_threads_apart = options->tells_threads_apart,
+        .waits = options->waits,
+    };
+    worker->means = (struct following_means){
+        .channel = channel,
+        .results = results,
+        .max_depth = options->max_depth,
+        .may_stop_sleepers = !options->waits,
+    };
+    int err = unwinder_new(&worker->means.unwinder);
+    if (err) {
+        free(worker);
+        return err;
+    }
+    *ret_worker = worker;
+    return 0;
+}
+
+void worker_free(struct worker *worker)
+{
+    if (!worker)
+        return;
+    programs_end_all(&worker->programs, worker->results, worker->means.unwinder);
+    programs_free(&worker->programs);
+    counted_threads_free(&worker->threads);
+    unwinder_free(worker->means.unwinder);
+    free(worker->stack.addresses);
+    free(worker);
+}
+
+static int add_process(struct worker *worker, pid_t pid, const char *name)
+{
+    uint32_t name_id, process;
+    int err = strings_intern(&worker->results->strings, name, &name_id);
+    return err ? err : stack_table_add_process(&worker->results->stacks, pid, name_id, &process);
+}
+
+/* A process is called as its first thread is. */
+static int take_name(struct results *results, const struct observation *observation,
+                     struct counted_thread *thread)
+{
+    struct counted_process *process = &results->stacks.processes[observation->process];
+    if (!observation->has_name)
+        return 0;
+    int err = strings_intern(&results->strings, observation->name, &thread->name);
+    if (!err && (pid_t)process->pid == observation->tid)
+        process->name = thread->name;
+    return err;
+}
+
+/* Brings what is known of the program up to date. */
+static int update_program(struct worker *worker, const struct observation *observation,
+                          struct program_tables **ret_program)
+{
+    struct results *results = worker->results;
+    struct program_tables *program;
+    int err = programs_get(&worker->programs, observation->program, &program);
+    if (!err)
+        err = program_maps_update(&program->maps, results, observation);
+    if (!err && program->maps.space)
+        err = generated_update(&program->generated, worker->means.unwinder, results, observation,
+                               &program->maps.space);
+    if (!err)
+        *ret_program = program;
+    return err;
+}
+
+static int count_copy(struct worker *worker, const struct observation *observation,
+                      struct counted_thread *thread)
+{
+    const struct counter *counter = &worker->counter;
+    struct program_tables *program = NULL;
+    bool is_asked;
+    if (thread->account.is_dumped)
+        return 0;
+    int err = observation->program ? update_program(worker, observation, &program) : 0;
+    if (err)
+        return err;
+    if (!program || !program->maps.space)
+        return count_without_stack(counter, observation, thread);
+    err =
+        follow(&worker->means, observation, program, &thread->unwinding, &worker->stack, &is_asked);
+    if (err)
+        return err;
+    return is_asked ? count_later(counter, observation, thread, program, &worker->stack)
+                    : count_stack(counter, observation, thread, program, &worker->stack);
+}
+
+static int count_observation(struct worker *worker, const struct observation *observation)
+{
+    const struct counter *counter = &worker->counter;
+    struct counted_thread *thread =
+        counted_threads_get(&worker->threads, observation->thread, observation->tid);
+    int err = thread ? take_name(worker->results, observation, thread) : -ENOMEM;
+    if (err)
+        return err;
+    count_book(counter, observation, thread);
+    switch (observation->evidence) {
+    case EVIDENCE_ASLEEP:
+    case EVIDENCE_STOPPED:
+        return count_copy(worker, observation, thread);
+    case EVIDENCE_UNMOVED:
+        return 0;
+    case EVIDENCE_ASSUMED:
+        return count_assumed(counter, observation, thread);
+    case EVIDENCE_GONE:
+        err = count_gone(counter, observation, thread);
+        if (!err && observation->never_moved && worker->options.drops_idle)
+            err = idle_note(worker->results, thread->tid);
+        return err;
+    }
+    return 0;
+}
+
+static int finish(struct worker *worker)
+{
+    int err = programs_end_all(&worker->programs, worker->results, worker->means.unwinder);
+    int wait_err = worker->options.waits ? wait_list_finish(worker->options.waits) : 0;
+    return err ? err : wait_err;
+}
+
+static int take(struct worker *worker, const struct message *message)
+{
+    switch (message->kind) {
+    case MESSAGE_PROCESS:
+        return add_process(worker, message->process.pid, message->process.name);
+    case MESSAGE_OBSERVATION:
+        return count_observation(worker, &message->observation);
+    case MESSAGE_PROGRAM_ENDED:
+        return programs_end(&worker->programs, message->program->number, worker->results,
+                            worker->means.unwinder);
+    case MESSAGE_COPY:
+        return 0;
+    case MESSAGE_END:
+        return finish(worker);
+    }
+    return 0;
+}
+
+/* What came with a message goes back, whether it was of use or not. */
+static void release(struct worker *worker, struct message *message)
+{
+    if (message->kind == MESSAGE_PROGRAM_ENDED)
+        program_release(message->program);
+    if (message->kind != MESSAGE_OBSERVATION)
+        return;
+    if (message->observation.snapshot)
+        snapshots_give(channel_snapshots(worker->channel), message->observation.snapshot, true);
+    observation_release(&message->observation);
+}
+
+static void note_error(struct worker *worker, int err)
+{
+    if (!err || worker->error)
+        return;
+    worker->error = err;
+    if (worker->options.failed)
+        worker->options.failed(worker->options.copy_context);
+}
+
+/* What threads of a dump wait for is read while there is time, since they still wait. If the
+ * channel is closed, that is the end. */
+static void receive(struct worker *worker, struct message *ret_message)
+{
+    if (channel_receive(worker->channel, false, ret_message))
+        return;
+    if (worker->options.waits && !worker->error)
+        note_error(worker, wait_list_read(worker->options.waits));
+    if (!channel_receive(worker->channel, true, ret_message))
+        *ret_message = (struct message){.kind = MESSAGE_END};
+}
+
+int worker_run(struct worker *worker)
+{
+    const struct results *results = worker->results;
+    struct message message;
+    do {
+        receive(worker, &message);
+        if (!worker->error)
+            note_error(worker, take(worker, &message));
+        /* A copy that is waited for is made in any case: of what was counted until then. */
+        if (message.kind == MESSAGE_COPY && worker->options.copy)
+            worker->options.copy(worker->options.copy_context, results, &message);
+        release(worker, &message);
+        atomic_store_explicit(&worker->samples, results->counts.samples, memory_order_relaxed);
+        atomic_store_explicit(&worker->stacks, results->stacks.stack_count, memory_order_relaxed);
+        channel_done(worker->channel);
+    } while (message.kind != MESSAGE_END);
+    return worker->error;
+}
+
+uint64_t worker_samples(const struct worker *worker)
+{
+    return atomic_load_explicit(&worker->samples, memory_order_relaxed);
+}
+
+uint64_t worker_stacks(const struct worker *worker)
+{
+    return atomic_load_explicit(&worker->stacks, memory_order_relaxed);
+}

@@ -1,0 +1,158 @@
+/* The snapshots of a recording: so many, and of so many bytes. */
+#include "unit.h"
+#include "observe/snapshots.h"
+
+#include <pthread.h>
+#include <sched.h>
+
+static const struct stack_place none = {0};
+
+static void test_so_many_and_no_more(void **state)
+{
+    (void)state;
+    static struct snapshot *taken[SNAPSHOTS_MAX];
+    struct snapshots *snapshots;
+    assert_int_equal(snapshots_new(&snapshots), 0);
+    for (size_t i = 0; i < SNAPSHOTS_MAX; i++) {
+        assert_true(snapshots_are_left(snapshots));
+        taken[i] = snapshots_take(snapshots, 64, &none);
+        assert_non_null(taken[i]);
+        assert_true(taken[i]->stack.capacity >= 64);
+        for (size_t j = 0; j < i && i < 16; j++)
+            assert_ptr_not_equal(taken[i], taken[j]);
+    }
+    assert_false(snapshots_are_left(snapshots));
+    assert_null(snapshots_take(snapshots, 64, &none));
+    /* From the worker, and from the thread that takes. */
+    snapshots_give(snapshots, taken[3], true);
+    assert_true(snapshots_are_left(snapshots));
+    assert_ptr_equal(snapshots_take(snapshots, 64, &none), taken[3]);
+    assert_null(snapshots_take(snapshots, 64, &none));
+    snapshots_give(snapshots, taken[5], false);
+    assert_ptr_equal(snapshots_take(snapshots, 64, &none), taken[5]);
+    for (size_t i = 0; i < SNAPSHOTS_MAX; i++)
+        snapshots_give(snapshots, taken[i], i % 2);
+    for (size_t i = 0; i < SNAPSHOTS_MAX; i++)
+        assert_non_null(snapshots_take(snapshots, 64, &none));
+    snapshots_free(snapshots);
+    snapshots_free(NULL);
+}
+
+static void test_room_for_both_stacks(void **state)
+{
+    (void)state;
+    const struct stack_place other = {0x1000, 5000};
+    struct snapshots *snapshots;
+    assert_int_equal(snapshots_new(&snapshots), 0);
+    struct snapshot *snapshot = snapshots_take(snapshots, 3000, &other);
+    assert_non_null(snapshot);
+    assert_true(snapshot->stack.capacity >= 3000);
+    assert_true(snapshot->other_stack.capacity >= 5000);
+    snapshots_give(snapshots, snapshot, false);
+    snapshots_free(snapshots);
+}
+
+static void test_bytes_are_bounded(void **state)
+{
+    (void)state;
+    struct snapshot *taken[4];
+    struct snapshots *snapshots;
+    assert_int_equal(snapshots_new(&snapshots), 0);
+    for (size_t i = 0; i < 4; i++) {
+        taken[i] = snapshots_take(snapshots, SNAPSHOTS_BYTES_MAX / 4, &none);
+        assert_non_null(taken[i]);
+    }
+    assert_null(snapshots_take(snapshots, 4096, &none));
+    assert_true(snapshots_are_left(snapshots)); /* there are: it is memory that is short */
+    /* What was large is not kept, and so the next may be. */
+    for (size_t i = 0; i < 4; i++) {
+        snapshots_give(snapshots, taken[i], i % 2);
+        struct snapshot *next = snapshots_take(snapshots, SNAPSHOTS_BYTES_MAX / 4, &none);
+        assert_non_null(next);
+        assert_null(snapshots_take(snapshots, 4096, &none));
+        snapshots_give(snapshots, next, true);
+        taken[i] = snapshots_take(snapshots, 4096, &none);
+        assert_non_null(taken[i]);
+        assert_true(taken[i]->stack.capacity <= 65536);
+        snapshots_give(snapshots, taken[i], false);
+        taken[i] = snapshots_take(snapshots, SNAPSHOTS_BYTES_MAX / 4, &none);
+        assert_non_null(taken[i]);
+    }
+    for (size_t i = 0; i < 4; i++)
+        snapshots_give(snapshots, taken[i], true);
+    snapshots_free(snapshots);
+}
+
+/* A large one that is used many times, as for a thread with a deep stack, costs no more each time.
+ */
+static void test_bytes_are_counted_once(void **state)
+{
+    (void)state;
+    struct snapshots *snapshots;
+    assert_int_equal(snapshots_new(&snapshots), 0);
+    for (size_t i = 0; i < 1000; i++) {
+        struct snapshot *snapshot =
+            snapshots_take(snapshots, i % 3 ? 16384 : SNAPSHOTS_BYTES_MAX / 2, &none);
+        assert_non_null(snapshot);
+        snapshots_give(snapshots, snapshot, i % 2);
+    }
+    snapshots_free(snapshots);
+}
+
+struct worker {
+    struct snapshots *snapshots;
+    struct snapshot *_Atomic handed[64];
+};
+
+static void *give_all(void *context)
+{
+    struct worker *worker = context;
+    for (unsigned left = 20000; left;) {
+        for (size_t i = 0; i < 64 && left; i++) {
+            struct snapshot *snapshot = worker->handed[i];
+            if (!snapshot)
+                continue;
+            worker->handed[i] = NULL;
+            snapshot->stack.bytes = left--; /* it is the worker's until it is given */
+            snapshots_give(worker->snapshots, snapshot, true);
+        }
+        sched_yield();
+    }
+    return NULL;
+}
+
+static void test_two_threads(void **state)
+{
+    (void)state;
+    static struct worker worker;
+    pthread_t thread;
+    assert_int_equal(snapshots_new(&worker.snapshots), 0);
+    assert_int_equal(pthread_create(&thread, NULL, give_all, &worker), 0);
+    for (unsigned left = 20000; left;) {
+        for (size_t i = 0; i < 64 && left; i++) {
+            if (worker.handed[i])
+                continue;
+            struct snapshot *snapshot =
+                snapshots_take(worker.snapshots, left % 100 ? 4096 : 200000, &none);
+            assert_non_null(snapshot);
+            snapshot->stack.bytes = 0;
+            worker.handed[i] = snapshot;
+            left--;
+        }
+        sched_yield();
+    }
+    pthread_join(thread, NULL);
+    for (size_t i = 0; i < SNAPSHOTS_MAX; i++)
+        assert_non_null(snapshots_take(worker.snapshots, 64, &none));
+    snapshots_free(worker.snapshots);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_so_many_and_no_more), cmocka_unit_test(test_room_for_both_stacks),
+        cmocka_unit_test(test_bytes_are_bounded),   cmocka_unit_test(test_bytes_are_counted_once),
+        cmocka_unit_test(test_two_threads),
+    };
+    return cmocka_run_group_tests_name("snapshots", tests, NULL, NULL);
+}

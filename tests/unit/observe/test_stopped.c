@@ -1,0 +1,221 @@
+/* Stops of a child's threads: one that computes, and one that sleeps. */
+#include "unit.h"
+#include "base/clock.h"
+#include "observe/stopped.h"
+#include "proc/process.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#define STACK_BYTES 4096
+
+struct world {
+    pid_t pid;
+    bool is_reaped;
+    struct process process;
+    struct stack_areas areas;
+    struct watches watches;
+    struct source *source;
+    struct snapshot snapshots[2];
+    struct subject subject;
+};
+
+static void compute(void)
+{
+    for (volatile unsigned i = 0;; i++) {
+    }
+}
+
+static void sleep_on(void)
+{
+    struct timespec nap = {1000, 0};
+    for (;;)
+        nanosleep(&nap, NULL);
+}
+
+static void wait_for_letter(const struct world *world, char letter)
+{
+    struct timespec soon = {0, 1000000};
+    char path[64], line[256];
+    do {
+        snprintf(path, sizeof path, "/proc/%d/stat", world->pid);
+        int fd = open(path, O_RDONLY);
+        ssize_t length = read(fd, line, sizeof line - 1);
+        close(fd);
+        assert_true(length > 0);
+        line[length] = '\0';
+        nanosleep(&soon, NULL);
+    } while (strrchr(line, ')')[2] != letter);
+}
+
+static struct world *start(void body(void))
+{
+    static const struct stack_place none = {0};
+    struct world *world = calloc(1, sizeof *world);
+    assert_non_null(world);
+    world->pid = fork();
+    if (world->pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        alarm(100);
+        body();
+    }
+    world->watches.keep_fds_below = 1000;
+    assert_int_equal(process_open(world->pid, &world->process), 0);
+    assert_int_equal(stopped_source_new(&world->watches, &world->source), 0);
+    for (int i = 0; i < 2; i++)
+        assert_true(snapshot_make_room(&world->snapshots[i], STACK_BYTES, &none));
+    world->subject = (struct subject){
+        .process_id = world->pid,
+        .tid = world->pid,
+        .proc_fd = world->process.proc_fd,
+        .stack_areas = &world->areas,
+        .stack_limit = STACK_BYTES,
+    };
+    return world;
+}
+
+static void finish(struct world *world)
+{
+    kill(world->pid, SIGKILL);
+    if (!world->is_reaped)
+        assert_int_equal(waitpid(world->pid, NULL, 0), world->pid);
+    stopped_give_up(world->source);
+    world->source->free(world->source);
+    process_close(&world->process);
+    watches_free(&world->watches);
+    stack_areas_free(&world->areas);
+    for (int i = 0; i < 2; i++)
+        snapshot_clear(&world->snapshots[i]);
+    free(world);
+}
+
+static struct observation empty(struct world *world)
+{
+    return (struct observation){.snapshot = &world->snapshots[0], .tid = world->pid};
+}
+
+/* Goes on until one is over. */
+static enum outcome await(struct world *world, struct observation *ret_seen)
+{
+    struct timespec soon = {0, 100000};
+    enum outcome outcome;
+    stopped_interrupt(world->source);
+    while (!stopped_let_go(world->source, 0))
+        nanosleep(&soon, NULL);
+    assert_true(world->source->collect(world->source, ret_seen, &outcome));
+    assert_false(world->source->collect(world->source, ret_seen, &outcome));
+    return outcome;
+}
+
+static void test_a_running_thread(void **state)
+{
+    (void)state;
+    struct world *world = start(compute);
+    struct observation seen = empty(world);
+    wait_for_letter(world, 'R');
+    assert_int_equal(world->source->observe(world->source, &world->subject, &seen),
+                     OUTCOME_PENDING);
+    assert_true(stopped_awaits(world->source, world->pid));
+    assert_int_equal(await(world, &seen), OUTCOME_OBSERVED);
+    assert_int_equal(seen.evidence, EVIDENCE_STOPPED);
+    assert_true(seen.state == THREAD_RUNNING || seen.state == THREAD_RUNNABLE);
+    assert_true(seen.pause_ns > 0 && seen.now.has_activity);
+    assert_true(registers_has(&seen.snapshot->registers, architecture.frame_pointer));
+    assert_true(seen.snapshot->stack.bytes > 0);
+    assert_int_equal(stopped_pending(world->source), 0);
+    assert_false(stopped_awaits(world->source, world->pid));
+    wait_for_letter(world, 'R'); /* it runs on */
+    finish(world);
+}
+
+static void test_a_sleeping_thread_is_not_stopped(void **state)
+{
+    (void)state;
+    struct world *world = start(sleep_on);
+    struct observation seen = empty(world);
+    wait_for_letter(world, 'S');
+    assert_int_equal(world->source->observe(world->source, &world->subject, &seen), OUTCOME_ASLEEP);
+    assert_int_equal(stopped_pending(world->source), 0);
+    finish(world);
+}
+
+/* Only where it was seen, and only if that is still its place. */
+static void test_a_stop_in_its_sleep(void **state)
+{
+    (void)state;
+    struct world *world = start(sleep_on);
+    struct observation seen = empty(world);
+    struct registers registers;
+    long number;
+    const struct watch_place place = {world->process.proc_fd, world->pid, 1000};
+    wait_for_letter(world, 'S');
+    while (watch_read_blocked(&place, watches_get(&world->watches, 0), &registers, &number)) {
+    }
+    world->subject.asleep = (struct sleep_place){
+        .pc = registers_pc(&registers),
+        .sp = registers_sp(&registers) + 8,
+        .state = THREAD_SLEEPING,
+        .syscall_number = number,
+    };
+    assert_int_equal(world->source->observe(world->source, &world->subject, &seen), OUTCOME_ASLEEP);
+    world->subject.asleep.sp -= 8;
+    assert_int_equal(world->source->observe(world->source, &world->subject, &seen),
+                     OUTCOME_PENDING);
+    assert_int_equal(await(world, &seen), OUTCOME_OBSERVED);
+    assert_int_equal(seen.state, THREAD_SLEEPING);
+    assert_int_equal(seen.syscall_number, number);
+    assert_true(seen.asked.sp == registers_sp(&registers));
+    assert_true(registers_has(&seen.snapshot->registers, architecture.frame_pointer));
+    finish(world);
+}
+
+/* The end of a process's first thread is told once: nobody else can wait for it. */
+static void test_an_end_that_was_seen(void **state)
+{
+    (void)state;
+    struct world *world = start(compute);
+    struct observation seen = empty(world);
+    pid_t pid;
+    int status;
+    wait_for_letter(world, 'R');
+    assert_int_equal(world->source->observe(world->source, &world->subject, &seen),
+                     OUTCOME_PENDING);
+    kill(world->pid, SIGKILL);
+    wait_for_letter(world, 'Z');
+    assert_int_equal(await(world, &seen), OUTCOME_GONE);
+    assert_true(stopped_next_exit(world->source, &pid, &status));
+    assert_int_equal(pid, world->pid);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    assert_false(stopped_next_exit(world->source, &pid, &status));
+    world->is_reaped = true;
+    finish(world);
+}
+
+static void test_no_such_thread(void **state)
+{
+    (void)state;
+    struct world *world = start(compute);
+    struct observation seen = empty(world);
+    kill(world->pid, SIGKILL);
+    assert_int_equal(waitpid(world->pid, NULL, 0), world->pid);
+    world->is_reaped = true;
+    world->subject.look.at_ns = UINT64_MAX / 2; /* it was seen running a moment ago */
+    assert_int_equal(world->source->observe(world->source, &world->subject, &seen), OUTCOME_GONE);
+    finish(world);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_running_thread),
+        cmocka_unit_test(test_a_sleeping_thread_is_not_stopped),
+        cmocka_unit_test(test_a_stop_in_its_sleep),
+        cmocka_unit_test(test_an_end_that_was_seen),
+        cmocka_unit_test(test_no_such_thread),
+    };
+    return cmocka_run_group_tests_name("stopped", tests, NULL, NULL);
+}

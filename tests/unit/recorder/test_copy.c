@@ -1,0 +1,141 @@
+/* Copies of a recording that goes on. */
+#include "unit.h"
+#include "recorder/copy.h"
+
+struct world {
+    struct results results;
+    struct message wanted; /* MESSAGE_COPY */
+    struct copy copy;
+};
+
+static int set_up(void **state)
+{
+    struct world *world = calloc(1, sizeof *world);
+    *state = world;
+    return world ? strings_init(&world->results.strings) : -1;
+}
+
+static int tear_down(void **state)
+{
+    struct world *world = *state;
+    copy_free(&world->copy);
+    stack_table_free(&world->results.stacks);
+    strings_free(&world->results.strings);
+    free(world);
+    return 0;
+}
+
+static uint32_t name(struct world *world, const char *text)
+{
+    uint32_t number;
+    assert_int_equal(strings_intern(&world->results.strings, text, &number), 0);
+    return number;
+}
+
+/* Counts a stack of these two addresses for a thread of the process. */
+static uint32_t count(struct world *world, uint64_t leaf, uint64_t caller, const char *thread,
+                      uint32_t process, uint64_t ticks)
+{
+    uint64_t addresses[] = {leaf, caller};
+    struct stack stack = {.addresses = addresses, .depth = 2};
+    struct sample_labels labels = {
+        .thread_name = name(world, thread), .syscall_number = -1, .process = process};
+    uint32_t sample;
+    assert_int_equal(
+        stack_table_add(&world->results.stacks, 0, &stack, &labels, ticks, ticks * 1000, &sample),
+        0);
+    return sample;
+}
+
+static uint32_t add_process(struct world *world, pid_t pid, const char *text)
+{
+    uint32_t process;
+    assert_int_equal(
+        stack_table_add_process(&world->results.stacks, pid, name(world, text), &process), 0);
+    return process;
+}
+
+static const struct results *update(struct world *world)
+{
+    assert_int_equal(copy_update(&world->copy, &world->results, &world->wanted), 0);
+    return &world->copy.results;
+}
+
+static void test_a_copy_is_of_its_moment(void **state)
+{
+    struct world *world = *state;
+    uint32_t process = add_process(world, 7, "app");
+    uint32_t sample = count(world, 0x1000, 0x2000, "worker", process, 3);
+    world->wanted.state.counts.ticks_taken = 3;
+    world->wanted.state.now_ns = 77;
+    world->results.counts.samples = 3;
+    const struct results *copy = update(world);
+    stack_table_count(&world->results.stacks, sample, 5, 5000);
+    count(world, 0x3000, 0x2000, "other", process, 1);
+    world->wanted.state.counts.ticks_taken = 9;
+    world->results.counts.samples = 9;
+    assert_int_equal(world->copy.counts.ticks_taken, 3);
+    assert_int_equal(copy->counts.samples, 3);
+    assert_int_equal(copy->stacks.stack_count, 1);
+    assert_int_equal(copy->stacks.sample_count, 1);
+    assert_int_equal(copy->stacks.samples[0].count, 3);
+    assert_int_equal(copy->stacks.samples[0].time_ns, 3000);
+    assert_string_equal(strings_get(&copy->strings, copy->stacks.samples[0].labels.thread_name),
+                        "worker");
+    assert_int_equal(world->copy.until_ns, 77);
+}
+
+static void test_an_update_takes_over_what_changed(void **state)
+{
+    struct world *world = *state;
+    uint32_t process = add_process(world, 7, "app");
+    uint32_t sample = count(world, 0x1000, 0x2000, "worker", process, 3);
+    update(world);
+    stack_table_count(&world->results.stacks, sample, 5, 5000);
+    count(world, 0x3000, 0x2000, "other", add_process(world, 8, "child"), 1);
+    world->results.stacks.processes[process].name = name(world, "renamed");
+    const struct results *copy = update(world);
+    assert_int_equal(copy->stacks.samples[0].count, 8);
+    assert_int_equal(copy->stacks.samples[0].time_ns, 8000);
+    assert_int_equal(copy->stacks.sample_count, 2);
+    assert_int_equal(copy->stacks.stack_count, 2);
+    const struct counted_stack *stack = &copy->stacks.stacks[copy->stacks.samples[1].stack];
+    assert_int_equal(stack->depth, 2);
+    assert_int_equal(copy->stacks.addresses[stack->first_address], 0x3000);
+    assert_int_equal(copy->stacks.addresses[stack->first_address + 1], 0x2000);
+    assert_int_equal(copy->stacks.process_count, 2);
+    assert_int_equal(copy->stacks.processes[1].pid, 8);
+    assert_string_equal(strings_get(&copy->strings, copy->stacks.processes[0].name), "renamed");
+    assert_string_equal(strings_get(&copy->strings, copy->stacks.processes[1].name), "child");
+}
+
+/* What can't have changed is not copied again: a mark that is put there is there still. */
+static void test_an_update_adds_only_what_is_new(void **state)
+{
+    struct world *world = *state;
+    uint32_t process = add_process(world, 7, "app");
+    count(world, 0x1000, 0x2000, "worker", process, 3);
+    update(world);
+    world->copy.results.stacks.addresses[0] = 0xbeef;
+    world->copy.results.stacks.stacks[0].cut = STACK_CUT_UNREADABLE;
+    const char *text = strings_get(&world->copy.results.strings, 1);
+    count(world, 0x3000, 0x2000, "other", process, 1);
+    const struct results *copy = update(world);
+    assert_int_equal(copy->stacks.addresses[0], 0xbeef);
+    assert_int_equal(copy->stacks.stacks[0].cut, STACK_CUT_UNREADABLE);
+    assert_ptr_equal(strings_get(&copy->strings, 1), text);
+    assert_int_equal(copy->stacks.addresses[2], 0x3000);
+    assert_int_equal(copy->strings.count, world->results.strings.count);
+}
+
+#define IN_WORLD(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        IN_WORLD(test_a_copy_is_of_its_moment),
+        IN_WORLD(test_an_update_takes_over_what_changed),
+        IN_WORLD(test_an_update_adds_only_what_is_new),
+    };
+    return cmocka_run_group_tests_name("copy", tests, NULL, NULL);
+}

@@ -1,0 +1,201 @@
+/* What the sampling thread and the worker say to each other arrives, and wakes the other. */
+#include "unit.h"
+#include "sampler/channel.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+
+static struct channel *channel;
+
+static int set_up(void **state)
+{
+    (void)state;
+    return channel_new(&channel);
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    channel_free(channel);
+    return 0;
+}
+
+static void send_observation(uint32_t thread)
+{
+    struct message message = {.kind = MESSAGE_OBSERVATION};
+    message.observation.thread = thread;
+    assert_int_equal(channel_send(channel, &message), 0);
+}
+
+static bool is_readable(void)
+{
+    struct pollfd file = {.fd = channel_request_fd(channel), .events = POLLIN};
+    return poll(&file, 1, 0) == 1;
+}
+
+static void test_messages_come_in_order(void **state)
+{
+    (void)state;
+    struct message message;
+    assert_false(channel_receive(channel, false, &message));
+    for (uint32_t i = 0; i < 1000; i++)
+        send_observation(i);
+    for (uint32_t i = 0; i < 1000; i++) {
+        assert_true(channel_receive(channel, false, &message));
+        assert_int_equal(message.kind, MESSAGE_OBSERVATION);
+        assert_int_equal(message.observation.thread, i);
+        channel_done(channel);
+    }
+    assert_false(channel_receive(channel, false, &message));
+}
+
+static void test_requests_come_back_and_can_be_waited_for(void **state)
+{
+    (void)state;
+    struct request request = {.kind = REQUEST_STACK, .thread = 3, .tid = 33, .stack_limit = 4096};
+    assert_false(is_readable());
+    assert_false(channel_next_request(channel, &request));
+    assert_int_equal(channel_request(channel, &request), 0);
+    assert_true(is_readable());
+    channel_hush(channel);
+    assert_false(is_readable());
+    request.thread = 4;
+    assert_int_equal(channel_request(channel, &request), 0);
+    assert_true(is_readable());
+    for (uint32_t i = 3; i < 5; i++) {
+        assert_true(channel_next_request(channel, &request));
+        assert_int_equal(request.thread, i);
+        assert_int_equal(request.stack_limit, 4096);
+    }
+    assert_false(channel_next_request(channel, &request));
+}
+
+static void test_it_is_settled_when_all_is_dealt_with(void **state)
+{
+    (void)state;
+    struct message message;
+    struct request request = {.kind = REQUEST_ANEW};
+    assert_true(channel_is_settled(channel));
+    send_observation(1);
+    assert_false(channel_is_settled(channel));
+    assert_true(channel_receive(channel, false, &message));
+    assert_false(channel_is_settled(channel));
+    assert_int_equal(channel_request(channel, &request), 0);
+    channel_done(channel);
+    assert_false(channel_is_settled(channel));
+    assert_true(channel_next_request(channel, &request));
+    assert_true(channel_is_settled(channel));
+}
+
+/* What nobody takes is given up with the channel. */
+static void test_what_is_under_way_is_freed(void **state)
+{
+    (void)state;
+    const struct stack_place none = {0};
+    struct program *program = calloc(1, sizeof *program);
+    struct message message = {.kind = MESSAGE_OBSERVATION};
+    struct request request = {.kind = REQUEST_AREAS};
+    assert_non_null(program);
+    atomic_init(&program->references, 3);
+    program->proc_fd = program->mem_fd = program->maps_fd = -1;
+    message.observation.program = program;
+    message.observation.snapshot = snapshots_take(channel_snapshots(channel), 4096, &none);
+    assert_non_null(message.observation.snapshot);
+    assert_int_equal(channel_send(channel, &message), 0);
+    message = (struct message){.kind = MESSAGE_PROGRAM_ENDED, .program = program};
+    assert_int_equal(channel_send(channel, &message), 0);
+    request.areas.items = calloc(4, sizeof *request.areas.items);
+    request.areas.count = request.areas.capacity = 4;
+    assert_int_equal(channel_request(channel, &request), 0);
+    channel_free(channel);
+    assert_int_equal(atomic_load(&program->references), 1);
+    program_release(program);
+    assert_int_equal(channel_new(&channel), 0);
+    channel_free(NULL);
+}
+
+/* Answers each observation with a request, until the end. */
+static void *answer(void *context)
+{
+    struct message message;
+    (void)context;
+    for (;;) {
+        channel_receive(channel, true, &message);
+        struct request request = {.kind = REQUEST_ANEW, .thread = message.observation.thread};
+        if (message.kind == MESSAGE_OBSERVATION && channel_request(channel, &request))
+            return channel;
+        channel_done(channel);
+        if (message.kind == MESSAGE_END)
+            return NULL;
+    }
+}
+
+static void test_two_threads_wake_each_other(void **state)
+{
+    (void)state;
+    const struct message end = {.kind = MESSAGE_END};
+    pthread_t thread;
+    void *result;
+    uint32_t answered = 0;
+    assert_int_equal(pthread_create(&thread, NULL, answer, NULL), 0);
+    for (uint32_t sent = 0; sent < 20000;) {
+        for (uint32_t burst = sent % 7 + 1; burst; burst--)
+            send_observation(sent++);
+        channel_ring(channel);
+        struct pollfd file = {.fd = channel_request_fd(channel), .events = POLLIN};
+        struct request request;
+        poll(&file, 1, sent % 50 ? 0 : 1000);
+        channel_hush(channel);
+        while (channel_next_request(channel, &request))
+            assert_int_equal(request.thread, answered++);
+    }
+    assert_int_equal(channel_send(channel, &end), 0);
+    channel_ring(channel);
+    assert_int_equal(pthread_join(thread, &result), 0);
+    assert_null(result);
+    struct request request;
+    while (channel_next_request(channel, &request))
+        assert_int_equal(request.thread, answered++);
+    assert_true(answered >= 20000);
+    assert_true(channel_is_settled(channel));
+}
+
+static void *receive_one(void *context)
+{
+    (void)context;
+    struct message message = {.kind = MESSAGE_COPY};
+    channel_receive(channel, true, &message);
+    channel_done(channel);
+    return message.kind == MESSAGE_OBSERVATION ? NULL : channel;
+}
+
+/* One that waits is not woken by what is sent, but by the bell; then it has all. */
+static void test_a_bell_wakes(void **state)
+{
+    (void)state;
+    pthread_t thread;
+    void *result;
+    assert_int_equal(pthread_create(&thread, NULL, receive_one, NULL), 0);
+    send_observation(1);
+    channel_ring(channel);
+    assert_int_equal(pthread_join(thread, &result), 0);
+    assert_null(result);
+    assert_true(channel_is_settled(channel));
+    channel_ring(channel); /* for nothing */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_messages_come_in_order, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_requests_come_back_and_can_be_waited_for, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(test_it_is_settled_when_all_is_dealt_with, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(test_what_is_under_way_is_freed, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_two_threads_wake_each_other, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_bell_wakes, set_up, tear_down),
+    };
+    return cmocka_run_group_tests_name("channel", tests, NULL, NULL);
+}

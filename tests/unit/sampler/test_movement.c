@@ -1,0 +1,98 @@
+/* Whether threads have moved since the recording began. */
+#include "unit.h"
+#include "sampler/movement.h"
+
+static struct snapshot snapshot;
+
+static struct observation seen(uint64_t switches, uint64_t pc, uint64_t sp)
+{
+    struct observation observation = {.snapshot = &snapshot, .now.activity.switches = switches};
+    registers_set(&snapshot.registers, architecture.pc, pc);
+    registers_set(&snapshot.registers, architecture.sp, sp);
+    return observation;
+}
+
+static struct thread_movement unmoved(void)
+{
+    return (struct thread_movement){.first_switches = 5};
+}
+
+static void test_asleep_at_the_same_count(void **state)
+{
+    (void)state;
+    struct thread_movement movement = unmoved();
+    struct observation observation = seen(5, 1, 2);
+    movement_note_look(&movement, OUTCOME_OBSERVED, &observation);
+    movement_note_look(&movement, OUTCOME_UNMOVED, &observation);
+    assert_false(movement.has_moved);
+    observation = seen(6, 1, 2);
+    movement_note_look(&movement, OUTCOME_OBSERVED, &observation);
+    assert_true(movement.has_moved);
+}
+
+static void test_any_other_outcome_is_a_move(void **state)
+{
+    (void)state;
+    static const enum outcome outcomes[] = {OUTCOME_RUNNING, OUTCOME_GONE, OUTCOME_REFUSED};
+    for (size_t i = 0; i < sizeof outcomes / sizeof *outcomes; i++) {
+        struct thread_movement movement = unmoved();
+        const struct observation observation = seen(5, 1, 2);
+        movement_note_look(&movement, outcomes[i], &observation);
+        assert_true(movement.has_moved);
+    }
+}
+
+/* Our stop to read its registers wakes it; it goes back to sleep at another count. */
+static void test_a_stop_in_its_sleep_is_no_move(void **state)
+{
+    (void)state;
+    struct thread_movement movement = unmoved();
+    struct observation stop = seen(5, 0x400, 0x7000), look;
+    stop.asked = (struct sleep_place){.pc = 0x400, .sp = 0x7000};
+    movement_note_stop(&movement, &stop);
+    assert_false(movement.has_moved);
+    look = seen(6, 0x400, 0x7000);
+    movement_note_look(&movement, OUTCOME_RUNNING, &look); /* on its way back */
+    assert_false(movement.has_moved);
+    movement_note_look(&movement, OUTCOME_OBSERVED, &look);
+    assert_false(movement.has_moved);
+    assert_int_equal(movement.first_switches, 6);
+    look = seen(7, 0x400, 0x7000);
+    movement_note_look(&movement, OUTCOME_OBSERVED, &look);
+    assert_true(movement.has_moved);
+}
+
+static void test_it_had_gone_on_when_it_was_stopped(void **state)
+{
+    (void)state;
+    struct thread_movement movement = unmoved();
+    struct observation stop = seen(5, 0x500, 0x7000);
+    stop.asked = (struct sleep_place){.pc = 0x400, .sp = 0x7000};
+    movement_note_stop(&movement, &stop);
+    assert_true(movement.has_moved);
+}
+
+/* Found elsewhere after the stop: the wait ended. */
+static void test_it_sleeps_elsewhere_after_the_stop(void **state)
+{
+    (void)state;
+    struct thread_movement movement = unmoved();
+    struct observation stop = seen(5, 0x400, 0x7000), look;
+    stop.asked = (struct sleep_place){.pc = 0x400, .sp = 0x7000};
+    movement_note_stop(&movement, &stop);
+    look = seen(6, 0x400, 0x6ff0);
+    movement_note_look(&movement, OUTCOME_OBSERVED, &look);
+    assert_true(movement.has_moved);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_asleep_at_the_same_count),
+        cmocka_unit_test(test_any_other_outcome_is_a_move),
+        cmocka_unit_test(test_a_stop_in_its_sleep_is_no_move),
+        cmocka_unit_test(test_it_had_gone_on_when_it_was_stopped),
+        cmocka_unit_test(test_it_sleeps_elsewhere_after_the_stop),
+    };
+    return cmocka_run_group_tests_name("movement", tests, NULL, NULL);
+}

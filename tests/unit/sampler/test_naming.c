@@ -1,0 +1,149 @@
+/* When names of threads are read again, and what a new one changes. The threads are our own. */
+#include "unit.h"
+#include "base/clock.h"
+#include "sampler/naming.h"
+#include "sampler/tell.h"
+
+#include <sys/prctl.h>
+
+struct world {
+    struct sampler_options options;
+    struct sampler sampler;
+    struct sampled_process process;
+    struct thread thread;
+};
+
+static int set_up(void **state)
+{
+    struct world *world = calloc(1, sizeof *world);
+    *state = world;
+    assert_non_null(world);
+    prctl(PR_SET_NAME, "first");
+    world->options.period_ns = 10000000;
+    world->sampler.options = &world->options;
+    world->sampler.clock.period_ns = 10000000;
+    world->sampler.clock.start_ns = monotonic_ns();
+    assert_int_equal(channel_new(&world->sampler.channel), 0);
+    world->process.process.proc_fd = open("/proc/self", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_true(world->process.process.proc_fd >= 0);
+    world->process.threads.count = 1;
+    world->thread.tid = gettid();
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct world *world = *state;
+    close(world->process.process.proc_fd);
+    watches_free(&world->sampler.watches);
+    thread_choice_free(&world->options.choice);
+    channel_free(world->sampler.channel);
+    free(world);
+    return 0;
+}
+
+static void first(struct world *world)
+{
+    assert_int_equal(naming_first(&world->sampler, &world->process, &world->thread), 0);
+}
+
+static void again(struct world *world, uint64_t tick)
+{
+    assert_int_equal(naming_again(&world->sampler, &world->process, &world->thread, tick), 0);
+}
+
+static void test_it_is_read_at_the_first_look(void **state)
+{
+    struct world *world = *state;
+    first(world);
+    again(world, 0);
+    assert_string_equal(world->thread.naming.name, "first");
+    assert_true(world->thread.naming.has_news);
+    assert_true(world->thread.naming.next_tick > 0);
+}
+
+/* A round's tick is older than the name of a thread that came within the round. */
+static void test_a_name_that_is_younger_than_the_tick(void **state)
+{
+    struct world *world = *state;
+    first(world);
+    world->thread.naming.named_tick = 1001;
+    again(world, 1000);
+    assert_int_equal(world->thread.naming.next_tick, 1001);
+}
+
+/* The older, the less often: after twice its age, and at the latest after a second. */
+static void test_the_older_the_less_often(void **state)
+{
+    struct world *world = *state;
+    first(world);
+    unsigned reads = 0;
+    uint64_t last = 0;
+    for (uint64_t tick = 0; tick < 1000; tick++) {
+        if (tick < world->thread.naming.next_tick)
+            continue;
+        again(world, tick);
+        assert_in_range(world->thread.naming.next_tick - tick, 1, tick + 1 < 100 ? tick + 1 : 100);
+        last = tick;
+        reads++;
+    }
+    assert_in_range(reads, 10, 40);
+    assert_true(last >= 900);
+}
+
+static void test_another_name_is_another_sample(void **state)
+{
+    struct world *world = *state;
+    first(world);
+    again(world, 0);
+    world->thread.naming.has_news = world->thread.wants.copy = false;
+    world->thread.schedule.is_asleep = true;
+    prctl(PR_SET_NAME, "second");
+    again(world, world->thread.naming.next_tick);
+    assert_string_equal(world->thread.naming.name, "second");
+    assert_true(world->thread.naming.has_news && world->thread.wants.copy);
+    assert_false(world->thread.schedule.is_asleep);
+}
+
+static enum evidence next_evidence(struct world *world)
+{
+    struct message message;
+    assert_true(channel_receive(world->sampler.channel, false, &message));
+    return message.observation.evidence;
+}
+
+static void test_a_choice_by_name(void **state)
+{
+    struct world *world = *state;
+    struct thread_naming *naming = &world->thread.naming;
+    const struct reading begin = {.at_ns = 1};
+    assert_int_equal(thread_choice_set_name(&world->options.choice, "first"), 0);
+    first(world);
+    tell_begin(&world->thread, &begin);
+    assert_false(naming->is_unwanted);
+    assert_int_equal(world->sampler.counts.threads_chosen, 1);
+    prctl(PR_SET_NAME, "second");
+    again(world, naming->next_tick);
+    assert_true(naming->is_unwanted);
+    assert_int_equal(next_evidence(world), EVIDENCE_GONE);
+    assert_int_equal(world->thread.schedule.next_look_tick, naming->next_tick);
+    prctl(PR_SET_NAME, "first");
+    again(world, naming->next_tick);
+    assert_false(naming->is_unwanted || world->thread.life.is_told);
+    assert_true(world->thread.life.begin.at_ns > 1);
+    assert_int_equal(world->sampler.counts.threads_chosen, 1); /* the same thread */
+}
+
+#define IN_WORLD(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        IN_WORLD(test_it_is_read_at_the_first_look),
+        IN_WORLD(test_a_name_that_is_younger_than_the_tick),
+        IN_WORLD(test_the_older_the_less_often),
+        IN_WORLD(test_another_name_is_another_sample),
+        IN_WORLD(test_a_choice_by_name),
+    };
+    return cmocka_run_group_tests_name("naming", tests, NULL, NULL);
+}

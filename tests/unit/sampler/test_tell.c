@@ -1,0 +1,206 @@
+/* What the worker is told of a thread's life. */
+#include "unit.h"
+#include "base/clock.h"
+#include "sampler/requests.h"
+#include "sampler/tell.h"
+
+struct world {
+    struct sampler_options options;
+    struct sampler sampler;
+    struct sampled_process process;
+    struct thread thread;
+};
+
+static int set_up(void **state)
+{
+    struct world *world = calloc(1, sizeof *world);
+    *state = world;
+    assert_non_null(world);
+    world->options.period_ns = 10000000;
+    world->sampler.options = &world->options;
+    world->sampler.clock.period_ns = 10000000;
+    world->sampler.clock.start_ns = monotonic_ns();
+    world->sampler.watches.keep_fds_below = 1000;
+    assert_int_equal(channel_new(&world->sampler.channel), 0);
+    assert_int_equal(process_open(getppid(), &world->process.process), 0);
+    world->process.number = 3;
+    world->thread.tid = getppid();
+    strcpy(world->thread.naming.name, "worker");
+    const struct reading begin = {.at_ns = 1000, .has_activity = true};
+    tell_begin(&world->thread, &begin);
+    assert_int_equal(numbers_give(&world->sampler.numbers, &world->process, world->thread.tid,
+                                  &world->thread.number),
+                     0);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct world *world = *state;
+    process_close(&world->process.process);
+    watches_free(&world->sampler.watches);
+    numbers_free(&world->sampler.numbers);
+    channel_free(world->sampler.channel);
+    free(world);
+    return 0;
+}
+
+static struct observation next(struct world *world)
+{
+    struct message message;
+    assert_true(channel_receive(world->sampler.channel, false, &message));
+    assert_int_equal(message.kind, MESSAGE_OBSERVATION);
+    channel_done(world->sampler.channel);
+    return message.observation;
+}
+
+static void assert_nothing_more(struct world *world)
+{
+    struct message message;
+    assert_false(channel_receive(world->sampler.channel, false, &message));
+}
+
+static void observe(struct world *world, uint64_t at_ns)
+{
+    struct observation observation = {
+        .evidence = EVIDENCE_ASLEEP,
+        .state = THREAD_SLEEPING,
+        .now.at_ns = at_ns,
+        .snapshot = snapshots_take(channel_snapshots(world->sampler.channel), 64,
+                                   &(const struct stack_place){0}),
+    };
+    assert_non_null(observation.snapshot);
+    assert_int_equal(tell_observed(&world->sampler, &world->process, &world->thread, &observation),
+                     0);
+}
+
+static void test_the_first_one_says_when_it_began(void **state)
+{
+    struct world *world = *state;
+    observe(world, 5000);
+    observe(world, 6000);
+    struct observation first = next(world), second = next(world);
+    assert_true(first.begins && first.begin.at_ns == 1000 && first.begin.has_activity);
+    assert_true(first.has_name);
+    assert_string_equal(first.name, "worker");
+    assert_int_equal(first.process, 3);
+    assert_int_equal(first.tid, getppid());
+    assert_false(second.begins || second.has_name);
+}
+
+static void test_a_proof_of_sleep_is_told_once(void **state)
+{
+    struct world *world = *state;
+    observe(world, 5000);
+    world->thread.schedule.proven = (struct reading){.at_ns = 7000};
+    observe(world, 9000);
+    observe(world, 10000);
+    assert_int_equal(next(world).asleep.at_ns, 0);
+    assert_int_equal(next(world).asleep.at_ns, 7000);
+    assert_int_equal(next(world).asleep.at_ns, 0);
+}
+
+static void test_a_look_that_found_it_running_is_told(void **state)
+{
+    struct world *world = *state;
+    world->thread.wants.look = (struct reading){.at_ns = 4000, .has_activity = true};
+    const struct reading until = {.at_ns = 4500};
+    assert_int_equal(tell_gone(&world->sampler, &world->process, &world->thread, &until, true), 0);
+    const struct observation gone = next(world);
+    assert_int_equal(gone.evidence, EVIDENCE_GONE);
+    assert_int_equal(gone.look.at_ns, 4000);
+    assert_int_equal(gone.now.at_ns, 4500);
+    assert_true(gone.begins && gone.is_certain);
+}
+
+static void test_time_that_does_not_count_is_not_told(void **state)
+{
+    struct world *world = *state;
+    const struct reading until = {.at_ns = 4500};
+    world->thread.naming.is_unwanted = true;
+    assert_int_equal(tell_gone(&world->sampler, &world->process, &world->thread, &until, true), 0);
+    world->thread.naming.is_unwanted = false;
+    world->thread.life.has_exited = true;
+    assert_int_equal(tell_gone(&world->sampler, &world->process, &world->thread, &until, true), 0);
+    assert_int_equal(tell_assumed(&world->sampler, &world->process, &world->thread), 0);
+    assert_nothing_more(world);
+}
+
+/* A late tick is no gap. */
+static void test_a_short_gap_is_not_assumed(void **state)
+{
+    struct world *world = *state;
+    observe(world, monotonic_ns() + 1000000000u); /* not passed yet, however long this takes */
+    next(world);
+    assert_int_equal(tell_assumed(&world->sampler, &world->process, &world->thread), 0);
+    assert_nothing_more(world);
+    world->thread.life.told_ns = 1;
+    assert_int_equal(tell_assumed(&world->sampler, &world->process, &world->thread), 0);
+    const struct observation assumed = next(world);
+    assert_int_equal(assumed.evidence, EVIDENCE_ASSUMED);
+    assert_null(assumed.snapshot);
+}
+
+static void request(struct world *world, enum request_kind kind, pid_t tid)
+{
+    const struct request request = {
+        .kind = kind,
+        .thread = world->thread.number,
+        .tid = tid,
+        .stack_limit = 123456,
+        .asleep = {.pc = 0x400, .sp = 0x7000},
+    };
+    assert_int_equal(channel_request(world->sampler.channel, &request), 0);
+}
+
+static void test_requests_change_what_is_wanted(void **state)
+{
+    struct world *world = *state;
+    struct thread *thread;
+    struct thread items[1] = {world->thread};
+    world->process.threads = (struct threads){.items = items, .count = 1};
+    thread = &items[0];
+    request(world, REQUEST_STACK, thread->tid + 1); /* its number was another thread's */
+    assert_int_equal(requests_serve(&world->sampler), 0);
+    assert_int_equal(thread->wants.stack_limit, 0);
+    request(world, REQUEST_STACK, thread->tid);
+    assert_int_equal(requests_serve(&world->sampler), 0);
+    assert_int_equal(thread->wants.stack_limit, 123456);
+    assert_false(thread->wants.copy);
+    request(world, REQUEST_FRAME_POINTER, thread->tid);
+    assert_int_equal(requests_serve(&world->sampler), 0);
+    assert_true(thread->wants.stop && thread->wants.copy);
+    assert_int_equal(thread->wants.asleep.sp, 0x7000);
+    assert_int_equal(world->process.turns.stops_left, 1);
+    /* It is to be stopped anyway. */
+    request(world, REQUEST_ANEW, thread->tid);
+    assert_int_equal(requests_serve(&world->sampler), 0);
+    assert_int_equal(world->process.turns.stops_left, 1);
+    assert_true(channel_is_settled(world->sampler.channel));
+}
+
+static void test_areas_of_a_program_that_has_ended(void **state)
+{
+    struct world *world = *state;
+    struct request request = {.kind = REQUEST_AREAS, .program = 9};
+    request.areas = (struct stack_areas){.items = malloc(64), .count = 1, .capacity = 1};
+    assert_int_equal(channel_request(world->sampler.channel, &request), 0);
+    assert_int_equal(requests_serve(&world->sampler), 0);
+    assert_int_equal(world->process.areas.count, 0);
+}
+
+#define IN_WORLD(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        IN_WORLD(test_the_first_one_says_when_it_began),
+        IN_WORLD(test_a_proof_of_sleep_is_told_once),
+        IN_WORLD(test_a_look_that_found_it_running_is_told),
+        IN_WORLD(test_time_that_does_not_count_is_not_told),
+        IN_WORLD(test_a_short_gap_is_not_assumed),
+        IN_WORLD(test_requests_change_what_is_wanted),
+        IN_WORLD(test_areas_of_a_program_that_has_ended),
+    };
+    return cmocka_run_group_tests_name("tell", tests, NULL, NULL);
+}

@@ -1,0 +1,494 @@
+/* From an observation to a stack, and what is asked for on the way. */
+#include "unit.h"
+
+#ifdef __x86_64__
+
+#include "make_walk.h"
+#include "worker/follow.h"
+
+#include <sys/syscall.h>
+
+/* DEEP has a frame of 20,000 bytes; NEEDING has its CFA at rbp + 16, and where it keeps rbp can't
+ * be read from its code. */
+enum {
+    FIRST = 0x100,
+    NEEDING = 0x200,
+    DEEP = 0x300,
+    PLAIN = 0x600, /* calls at several bytes; CFA = rsp + 8 */
+    INDIRECT = PLAIN + 0x50,
+};
+
+#define DEEP_WORD 2499u /* of its return address */
+#define FIRST_LIMIT (16u << 10)
+#define OTHER 0x7ffe00010000u
+#define STACKS                                                                                     \
+    "7ffd00000000-7ffd00010000 rw-p 00000000 00:00 0 \n"                                           \
+    "7ffe00000000-7ffe00100000 rw-p 00000000 00:00 0 \n"
+
+static struct made_walk made;
+static struct results results;
+static struct channel *channel;
+static struct following_means means;
+static struct program program;
+static struct program_tables tables;
+static struct thread_unwinding threads[3];
+static uint64_t round_ns, tick;
+
+static int set_up(void **state)
+{
+    (void)state;
+    static const uint8_t unreadable[] = {0x55, 0x48, 0x89, 0xe5, 0x48, 0x29, 0xc4};
+    static const uint8_t indirect[] = {0xff, 0xd0};
+    begin_module(&made);
+    put_function(&made, FIRST, 0x80, BYTES(DW_CFA_undefined, RIP));
+    put_function(&made, NEEDING, 0x80, BYTES(DW_CFA_def_cfa, RBP, 16, DW_CFA_offset | RBP, 2));
+    put_function(&made, DEEP, 0x80, BYTES(DW_CFA_def_cfa_offset, 0xa0, 0x9c, 0x01));
+    put_function(&made, PLAIN, 0x80, NULL, 0);
+    put_code(&made, NEEDING, unreadable, sizeof unreadable);
+    put_code(&made, INDIRECT - 2, indirect, sizeof indirect);
+    put_code(&made, 0x3000, (const uint8_t[]){0xf4}, 1);
+    end_module(&made);
+    made.words[0] = made.words[DEEP_WORD] = code_at(FIRST + 5);
+    assert_int_equal(results_init(&results), 0);
+    assert_int_equal(channel_new(&channel), 0);
+    means = (struct following_means){
+        .channel = channel, .results = &results, .max_depth = 100, .may_stop_sleepers = true};
+    assert_int_equal(unwinder_new(&means.unwinder), 0);
+    program = (struct program){.number = 5, .proc_fd = -1, .mem_fd = -1};
+    program.maps_fd = file_of_text(STACKS);
+    round_ns = 1000;
+    tick = 10;
+    memset(&tables, 0, sizeof tables);
+    tables.maps.space = &made.space;
+    tables.maps.reading.done_ns = UINT64_MAX; /* its maps are new */
+    for (size_t i = 0; i < sizeof threads / sizeof *threads; i++)
+        threads[i] = (struct thread_unwinding){.stack_limit = STACK_LIMIT_AT_FIRST};
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    sites_free(&tables.sites);
+    stack_areas_free(&tables.maps.areas);
+    close(program.maps_fd);
+    unwinder_free(means.unwinder);
+    channel_free(channel);
+    results_free(&results);
+    made_walk_free(&made);
+    return 0;
+}
+
+/* Each thread's id is its number and 100. */
+static struct observation observe(uint32_t thread, uint64_t pc)
+{
+    set_register(&made, RIP, pc);
+    set_register(&made, RSP, word_at(0));
+    return (struct observation){
+        .thread = thread,
+        .tid = (pid_t)(100 + thread),
+        .program = &program,
+        .tick = tick,
+        .round_ns = round_ns,
+        .evidence = EVIDENCE_ASLEEP,
+        .state = THREAD_SLEEPING,
+        .syscall_number = SYS_clock_nanosleep,
+        .snapshot = &made.snapshot,
+    };
+}
+
+static bool is_asked_for(const struct observation *observation)
+{
+    bool is_asked;
+    assert_int_equal(
+        follow(&means, observation, &tables, &threads[observation->thread], &made.stack, &is_asked),
+        0);
+    return is_asked;
+}
+
+static bool is_asked_at(uint32_t thread, uint64_t offset)
+{
+    const struct observation observation = observe(thread, code_at(offset));
+    return is_asked_for(&observation);
+}
+
+static struct request next(enum request_kind kind)
+{
+    struct request request;
+    assert_true(channel_next_request(channel, &request));
+    assert_int_equal(request.kind, kind);
+    return request;
+}
+
+static struct request next_of(enum request_kind kind, uint32_t thread)
+{
+    struct request request = next(kind);
+    assert_int_equal(request.thread, thread);
+    assert_int_equal(request.tid, 100 + thread);
+    return request;
+}
+
+static void assert_no_request(void)
+{
+    struct request request;
+    assert_false(channel_next_request(channel, &request));
+}
+
+static void assert_whole(size_t depth)
+{
+    assert_int_equal(made.stack.cut, STACK_WHOLE);
+    assert_int_equal(made.stack.depth, depth);
+}
+
+static void set_copied(size_t bytes)
+{
+    made.snapshot.stack.bytes = bytes;
+}
+
+static void test_what_is_there_is_enough(void **state)
+{
+    (void)state;
+    set_copied(FIRST_LIMIT);
+    assert_false(is_asked_at(0, PLAIN + 4));
+    assert_whole(2);
+    assert_no_request();
+}
+
+static void test_a_longer_copy_is_asked_for(void **state)
+{
+    (void)state;
+    set_copied(FIRST_LIMIT);
+    assert_true(is_asked_at(0, DEEP + 4));
+    assert_int_equal(next_of(REQUEST_STACK_ANEW, 0).stack_limit, 8 * FIRST_LIMIT);
+    /* One more was made before the sampling thread knew. */
+    assert_true(is_asked_at(0, DEEP + 4));
+    assert_int_equal(next_of(REQUEST_STACK_ANEW, 0).stack_limit, 8 * FIRST_LIMIT);
+    set_copied(sizeof made.words);
+    threads[0].stack_limit = sizeof made.words;
+    assert_false(is_asked_at(0, DEEP + 4));
+    assert_whole(2);
+    assert_int_equal(threads[0].tries, 0);
+    assert_no_request();
+}
+
+/* Whatever is copied, it leads further. */
+static void test_a_stack_without_end_is_asked_for_a_few_times(void **state)
+{
+    (void)state;
+    size_t limit = FIRST_LIMIT;
+    set_copied(FIRST_LIMIT);
+    for (unsigned i = 0; i < 8; i++) {
+        assert_true(is_asked_at(0, DEEP + 4));
+        limit = i ? limit : 8 * FIRST_LIMIT;
+        assert_int_equal(next_of(REQUEST_STACK_ANEW, 0).stack_limit, limit);
+    }
+    for (unsigned i = 0; i < 3; i++) {
+        assert_false(is_asked_at(0, DEEP + 4));
+        assert_int_equal(made.stack.cut, STACK_CUT_UNREADABLE);
+    }
+    assert_no_request();
+    /* Another stack of the thread that can be followed makes up for it. */
+    assert_false(is_asked_at(0, PLAIN + 4));
+    assert_true(is_asked_at(0, DEEP + 4));
+}
+
+static void test_the_longest_copy_is_the_last(void **state)
+{
+    (void)state;
+    static const size_t limits[] = {FIRST_LIMIT, 8 * FIRST_LIMIT, 64 * FIRST_LIMIT,
+                                    512 * FIRST_LIMIT, 16u << 20};
+    size_t count = sizeof limits / sizeof *limits;
+    unsigned char *memory = made.snapshot.stack.memory;
+    made.snapshot.stack.memory = calloc(1, 16u << 20);
+    made.snapshot.stack.end = MADE_STACK + (64u << 20);
+    assert_non_null(made.snapshot.stack.memory);
+    for (size_t i = 0; i < count; i++) {
+        set_copied(limits[i]);
+        set_register(&made, RBP, MADE_STACK + limits[i] + 512);
+        bool is_last = i + 1 == count;
+        assert_int_equal(is_asked_at(0, NEEDING + 0x40), !is_last);
+        if (!is_last)
+            assert_int_equal(next_of(REQUEST_STACK_ANEW, 0).stack_limit, limits[i + 1]);
+    }
+    assert_int_equal(made.stack.cut, STACK_CUT_UNREADABLE);
+    /* A shorter one of it is not asked for either. */
+    set_copied(FIRST_LIMIT);
+    set_register(&made, RBP, MADE_STACK + FIRST_LIMIT + 512);
+    assert_false(is_asked_at(0, NEEDING + 0x40));
+    free(made.snapshot.stack.memory);
+    made.snapshot.stack.memory = memory;
+}
+
+static void test_what_is_not_needed_is_told_seldom(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 15; i++)
+        assert_false(is_asked_at(0, PLAIN + 4));
+    assert_no_request();
+    /* One that needed more begins the count anew. */
+    assert_false(is_asked_at(0, DEEP + 4));
+    assert_int_equal(next_of(REQUEST_STACK, 0).stack_limit, 40000);
+    for (unsigned i = 0; i < 15; i++)
+        assert_false(is_asked_at(0, PLAIN + 4));
+    assert_no_request();
+    assert_false(is_asked_at(0, PLAIN + 4));
+    assert_int_equal(next_of(REQUEST_STACK, 0).stack_limit, 2048);
+    for (unsigned i = 0; i < 100; i++)
+        assert_false(is_asked_at(0, PLAIN + 4));
+    assert_no_request();
+}
+
+static void test_the_end_of_a_new_stack_is_found(void **state)
+{
+    (void)state;
+    set_copied(1024);
+    made.snapshot.stack.end_is_known = false;
+    made.snapshot.stack.end = MADE_STACK + 4096;
+    assert_true(is_asked_at(0, DEEP + 4));
+    struct request areas = next(REQUEST_AREAS);
+    assert_int_equal(areas.program, 5);
+    assert_int_equal(areas.areas.count, 2);
+    assert_int_equal(areas.areas.items[0].end, 0x7ffd00010000u);
+    stack_areas_free(&areas.areas);
+    next_of(REQUEST_ANEW, 0);
+    /* Another thread in the same round: the areas are known. */
+    assert_true(is_asked_at(1, DEEP + 4));
+    next_of(REQUEST_ANEW, 1);
+    assert_no_request();
+}
+
+static void test_an_end_that_is_not_there_is_looked_for_once_a_round(void **state)
+{
+    (void)state;
+    close(program.maps_fd);
+    program.maps_fd = file_of_text("1000-2000 rw-p 00000000 00:00 0 \n");
+    set_copied(1024);
+    made.snapshot.stack.end_is_known = false;
+    assert_false(is_asked_at(0, DEEP + 4));
+    struct request areas = next(REQUEST_AREAS);
+    stack_areas_free(&areas.areas);
+    assert_false(is_asked_at(1, DEEP + 4));
+    assert_no_request();
+}
+
+static void put_other_frame(void)
+{
+    set_register(&made, RBP, OTHER);
+    made.snapshot.other_stack = (struct stack_copy){0};
+}
+
+static void test_another_stack_is_asked_for(void **state)
+{
+    (void)state;
+    uint64_t words[2] = {0, code_at(FIRST + 5)};
+    put_other_frame();
+    assert_true(is_asked_at(0, NEEDING + 0x40));
+    struct request areas = next(REQUEST_AREAS);
+    stack_areas_free(&areas.areas);
+    struct request request = next_of(REQUEST_STACK_ANEW, 0);
+    assert_int_equal(request.stack_limit, FIRST_LIMIT);
+    assert_true(request.other_stack.address <= OTHER);
+    assert_true(request.other_stack.address + request.other_stack.bytes > OTHER + 16);
+    made.snapshot.other_stack = (struct stack_copy){
+        .address = OTHER, .memory = (unsigned char *)words, .bytes = sizeof words};
+    assert_false(is_asked_at(0, NEEDING + 0x40));
+    assert_whole(2);
+    assert_no_request();
+    /* As long as it is used, nothing changes; later it is not copied any more. */
+    threads[0].stack_limit = 4096;
+    for (unsigned i = 0; i < 15; i++)
+        assert_false(is_asked_at(0, PLAIN + 4));
+    assert_false(is_asked_at(0, NEEDING + 0x40));
+    assert_no_request();
+    for (unsigned i = 0; i < 16; i++)
+        assert_false(is_asked_at(0, PLAIN + 4));
+    assert_int_equal(next_of(REQUEST_STACK, 0).other_stack.address, 0);
+    assert_no_request();
+    made.snapshot.other_stack = (struct stack_copy){0};
+}
+
+static void test_another_stack_in_vain_is_asked_for_ever_less_often(void **state)
+{
+    (void)state;
+    unsigned asked = 0;
+    put_other_frame();
+    for (unsigned i = 0; i < 64; i++, tick++)
+        asked += is_asked_at(0, NEEDING + 0x40);
+    assert_int_equal(asked, 7); /* 1, 2, 4, ... 64 */
+}
+
+static void test_unknown_code_is_looked_at_again_once(void **state)
+{
+    (void)state;
+    made.words[0] = 0x1234567;
+    close(program.maps_fd);
+    program.maps_fd = file_of_text("");
+    assert_false(is_asked_at(0, PLAIN + 4));
+    next_of(REQUEST_ANEW, 0);
+    assert_true(tables.maps.reading.done_ns == UINT64_MAX);
+    /* The second time the maps are read for it, though they have been in this round. */
+    assert_false(is_asked_at(0, PLAIN + 4));
+    assert_true(tables.maps.reading.done_ns < UINT64_MAX);
+    for (unsigned i = 0; i < 5; i++)
+        assert_false(is_asked_at(0, PLAIN + 4));
+    assert_no_request();
+    made.words[0] = code_at(FIRST + 5);
+    assert_false(is_asked_at(0, PLAIN + 4));
+    made.words[0] = 0x1234567;
+    assert_false(is_asked_at(0, PLAIN + 4));
+    next_of(REQUEST_ANEW, 0);
+}
+
+/* A frame with its frame pointer at word 33, that nothing tells of. */
+static void put_needing_frame(void)
+{
+    forget_register(&made, RBP);
+    made.words[33] = 0;
+    made.words[34] = code_at(INDIRECT);
+    made.words[35] = code_at(FIRST + 5);
+}
+
+static void test_a_stop_tells_the_frame_pointer_of_a_site(void **state)
+{
+    (void)state;
+    put_needing_frame();
+    assert_true(is_asked_at(0, NEEDING + 0x40));
+    struct request request = next_of(REQUEST_FRAME_POINTER, 0);
+    assert_int_equal(request.asleep.pc, code_at(NEEDING + 0x40));
+    assert_int_equal(request.asleep.sp, word_at(0));
+    assert_int_equal(request.asleep.state, THREAD_SLEEPING);
+    assert_int_equal(request.asleep.syscall_number, SYS_clock_nanosleep);
+    /* Two others there: they are counted as they are, and wait. */
+    for (uint32_t i = 1; i < 3; i++) {
+        assert_false(is_asked_at(i, NEEDING + 0x40));
+        assert_int_equal(made.stack.cut, STACK_CUT_NO_REGISTER);
+    }
+    assert_no_request();
+    struct observation stopped = observe(0, code_at(NEEDING + 0x40));
+    stopped.evidence = EVIDENCE_STOPPED;
+    stopped.asked = request.asleep;
+    set_register(&made, RBP, word_at(33));
+    set_register(&made, RBX, 0);
+    assert_false(is_asked_for(&stopped));
+    assert_whole(3);
+    next_of(REQUEST_ANEW, 1);
+    next_of(REQUEST_ANEW, 2);
+    forget_register(&made, RBP);
+    forget_register(&made, RBX);
+    assert_false(is_asked_at(1, NEEDING + 0x40));
+    assert_whole(3);
+    assert_no_request();
+}
+
+static void test_who_waits_for_a_stop_waits_for_a_round(void **state)
+{
+    (void)state;
+    put_needing_frame();
+    assert_true(is_asked_at(0, NEEDING + 0x40));
+    next(REQUEST_FRAME_POINTER);
+    assert_false(is_asked_at(1, NEEDING + 0x40));
+    assert_false(is_asked_at(2, PLAIN + 4));
+    assert_no_request();
+    round_ns++;
+    assert_false(is_asked_at(2, PLAIN + 4));
+    next_of(REQUEST_ANEW, 1);
+    /* Now that one asks; a few times in all. */
+    forget_register(&made, RBP);
+    for (unsigned i = 0; i < 2; i++, round_ns++) {
+        assert_true(is_asked_at(1, NEEDING + 0x40));
+        next_of(REQUEST_FRAME_POINTER, 1);
+    }
+    assert_false(is_asked_at(1, NEEDING + 0x40));
+    assert_int_equal(made.stack.cut, STACK_CUT_NO_REGISTER);
+    assert_no_request();
+}
+
+static void test_a_stop_that_tells_nothing_is_the_last(void **state)
+{
+    (void)state;
+    put_needing_frame();
+    assert_true(is_asked_at(0, NEEDING + 0x40));
+    struct observation stopped = observe(0, code_at(NEEDING + 0x40));
+    stopped.evidence = EVIDENCE_STOPPED;
+    stopped.asked = next(REQUEST_FRAME_POINTER).asleep;
+    set_register(&made, RBP, word_at(60));
+    made.words[61] = code_at(0x900); /* no call is before it, and no function around it */
+    assert_false(is_asked_for(&stopped));
+    forget_register(&made, RBP);
+    round_ns++;
+    assert_false(is_asked_at(1, NEEDING + 0x40));
+    assert_int_equal(made.stack.cut, STACK_CUT_NO_REGISTER);
+    assert_no_request();
+}
+
+static void test_sleepers_are_not_stopped_for_a_dump_or_in_calls_that_notice(void **state)
+{
+    (void)state;
+    put_needing_frame();
+    means.may_stop_sleepers = false;
+    assert_false(is_asked_at(0, NEEDING + 0x40));
+    means.may_stop_sleepers = true;
+    struct observation observation = observe(0, code_at(NEEDING + 0x40));
+    observation.syscall_number = SYS_epoll_wait;
+    assert_false(is_asked_for(&observation));
+    assert_no_request();
+}
+
+/* In a page fault it has the frame pointer that it had when it was stopped there. */
+static void test_a_page_fault_is_followed_as_the_last_stop(void **state)
+{
+    (void)state;
+    put_needing_frame();
+    struct observation stopped = observe(0, code_at(PLAIN + 4));
+    stopped.evidence = EVIDENCE_STOPPED;
+    set_register(&made, RBP, word_at(33));
+    set_register(&made, RBX, 0);
+    assert_false(is_asked_for(&stopped));
+    forget_register(&made, RBP);
+    forget_register(&made, RBX);
+    struct observation faulting = observe(0, code_at(NEEDING + 0x40));
+    faulting.syscall_number = -1;
+    assert_false(is_asked_for(&faulting));
+    assert_whole(3);
+    assert_no_request();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_what_is_there_is_enough, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_longer_copy_is_asked_for, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_stack_without_end_is_asked_for_a_few_times, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(test_the_longest_copy_is_the_last, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_what_is_not_needed_is_told_seldom, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_the_end_of_a_new_stack_is_found, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_an_end_that_is_not_there_is_looked_for_once_a_round,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_another_stack_is_asked_for, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_another_stack_in_vain_is_asked_for_ever_less_often,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_unknown_code_is_looked_at_again_once, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(test_a_stop_tells_the_frame_pointer_of_a_site, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(test_who_waits_for_a_stop_waits_for_a_round, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(test_a_stop_that_tells_nothing_is_the_last, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(
+            test_sleepers_are_not_stopped_for_a_dump_or_in_calls_that_notice, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_page_fault_is_followed_as_the_last_stop, set_up,
+                                        tear_down),
+    };
+    return cmocka_run_group_tests_name("follow", tests, NULL, NULL);
+}
+
+#else
+
+int main(void)
+{
+    return 0;
+}
+
+#endif

@@ -1,0 +1,107 @@
+#include "unit.h"
+#include "worker/sites.h"
+
+static struct site_keys keys_of(pid_t tid, uint64_t pc, uint64_t sp, uint64_t *addresses,
+                                size_t depth)
+{
+    struct snapshot snapshot = {0};
+    struct stack stack = {.addresses = addresses, .depth = depth};
+    snapshot.registers.values[architecture.pc] = pc;
+    snapshot.registers.values[architecture.sp] = sp;
+    return sites_keys(tid, &snapshot, &stack);
+}
+
+static void test_keys_are_of_place_and_callers(void **state)
+{
+    (void)state;
+    uint64_t addresses[] = {0x1000, 0x2000, 0x3000}, other[] = {0x1000, 0x2001, 0x3000};
+    const struct site_keys keys = keys_of(7, 0x1000, 0x7000, addresses, 3);
+    const struct site_keys others[] = {keys_of(7, 0x1001, 0x7000, addresses, 3),
+                                       keys_of(7, 0x1000, 0x7000, addresses, 2),
+                                       keys_of(7, 0x1000, 0x7000, other, 3)};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        assert_true(keys.shared != others[i].shared);
+        assert_true(keys.own != others[i].own);
+    }
+    assert_true(keys.own != keys.shared);
+}
+
+static void test_threads_share_a_key_and_have_their_own(void **state)
+{
+    (void)state;
+    uint64_t addresses[] = {0x1000, 0x2000};
+    const struct site_keys keys = keys_of(7, 0x1000, 0x7000, addresses, 2);
+    const struct site_keys again = keys_of(7, 0x1000, 0x7000, addresses, 2);
+    const struct site_keys deeper = keys_of(7, 0x1000, 0x7008, addresses, 2);
+    const struct site_keys sibling = keys_of(8, 0x1000, 0x7000, addresses, 2);
+    assert_true(keys.shared == again.shared && keys.own == again.own);
+    assert_true(keys.shared == deeper.shared && keys.own != deeper.own);
+    assert_true(keys.shared == sibling.shared && keys.own != sibling.own);
+}
+
+static void test_many_sites(void **state)
+{
+    (void)state;
+    struct sites sites = {0};
+    assert_null(sites_find(&sites, 0));
+    for (uint64_t i = 0; i < 5000; i++) {
+        assert_null(sites_find(&sites, i << 32));
+        assert_int_equal(sites_add(&sites, i << 32), 0);
+        struct site *site = sites_find(&sites, i << 32);
+        assert_non_null(site);
+        assert_false(site->is_known);
+        site->is_known = true;
+        site->distance = i + 1;
+    }
+    for (uint64_t i = 0; i < 5000; i++) {
+        struct site *site = sites_find(&sites, i << 32);
+        assert_non_null(site);
+        assert_true(site->is_known);
+        assert_int_equal(site->distance, i + 1);
+        assert_null(sites_find(&sites, i << 32 | 1));
+    }
+    sites_free(&sites);
+    assert_null(sites_find(&sites, 0));
+}
+
+static void assert_next(struct sites *sites, uint64_t round_ns, uint32_t thread)
+{
+    struct site_waiter waiter;
+    assert_true(sites_next_waiter(sites, round_ns, &waiter));
+    assert_int_equal(waiter.thread, thread);
+    assert_int_equal(waiter.tid, 100 + thread);
+}
+
+static void test_threads_wait_for_a_round(void **state)
+{
+    (void)state;
+    struct sites sites = {0};
+    struct site_waiter waiter;
+    assert_false(sites_next_waiter(&sites, UINT64_MAX, &waiter));
+    for (uint32_t i = 0; i < 4; i++) {
+        waiter = (struct site_waiter){i, (pid_t)(100 + i), i < 2 ? 10 : 20};
+        assert_int_equal(sites_wait(&sites, &waiter), 0);
+    }
+    assert_false(sites_next_waiter(&sites, 10, &waiter));
+    assert_next(&sites, 20, 0);
+    assert_next(&sites, 20, 1);
+    assert_false(sites_next_waiter(&sites, 20, &waiter));
+    assert_next(&sites, UINT64_MAX, 2);
+    assert_next(&sites, UINT64_MAX, 3);
+    assert_false(sites_next_waiter(&sites, UINT64_MAX, &waiter));
+    waiter = (struct site_waiter){7, 107, 30};
+    assert_int_equal(sites_wait(&sites, &waiter), 0);
+    assert_next(&sites, 40, 7);
+    sites_free(&sites);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_keys_are_of_place_and_callers),
+        cmocka_unit_test(test_threads_share_a_key_and_have_their_own),
+        cmocka_unit_test(test_many_sites),
+        cmocka_unit_test(test_threads_wait_for_a_round),
+    };
+    return cmocka_run_group_tests_name("sites", tests, NULL, NULL);
+}
