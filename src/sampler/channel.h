@@ -52,6 +52,7 @@ enum request_kind {
     REQUEST_STACK,         /* copy so much of the thread's stacks from now on */
     REQUEST_STACK_ANEW,    /* ... and observe it again: what was copied was not enough */
     REQUEST_ANEW,          /* observe it again: what was seen of it can't be counted */
+    REQUEST_LATER,         /* observe it again in the next round, also if it has not moved */
     REQUEST_FRAME_POINTER, /* stop it in its sleep, where it was seen, for its registers */
     REQUEST_AREAS,         /* the process's mappings end elsewhere now */
 };

@@ -66,6 +66,9 @@ static int serve(struct sampler *sampler, struct request *request)
     case REQUEST_STACK_ANEW:
     case REQUEST_ANEW:
         return observe_anew(sampler, numbered->process, thread);
+    case REQUEST_LATER:
+        thread_forget_sleep(thread);
+        return 0;
     case REQUEST_FRAME_POINTER:
         ask_for_registers(numbered->process, thread, &request->asleep);
         return 0;

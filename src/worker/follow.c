@@ -19,7 +19,7 @@ int follow(const struct following_means *means, const struct observation *observ
         err = wants_ask(&following);
     if (!err && !following.is_asked && stack->cut == STACK_CUT_NO_REGISTER)
         err = lost_registers_find(&following);
-    if (!err)
+    if (!err && observation->asked.pc)
         err = lost_registers_learn(&following);
     if (!err && !following.is_asked)
         err = wants_adjust(&following);

@@ -26,11 +26,8 @@ static int serve(struct following *following, bool *ret_has_more)
     struct program_tables *program = following->program;
     int err = 0;
     *ret_has_more = false;
-    /* A thread that was observed again because of that is worth a reading of its own. */
-    bool is_second = hints->has_unknown_address && following->thread->unknown_samples == 1;
     if (hints->has_unknown_address || is_replaced(following))
-        err = program_maps_refresh(&program->maps, means->results, observation, is_second,
-                                   ret_has_more);
+        err = program_maps_refresh(&program->maps, means->results, observation, ret_has_more);
     if (!err && !*ret_has_more && hints->unlearnt_address)
         err = generated_learn(&program->generated, means->unwinder, program->maps.space,
                               observation->program, hints->unlearnt_address, ret_has_more);

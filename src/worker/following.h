@@ -17,7 +17,7 @@ struct thread_unwinding {
     size_t roomy_limit;             /* bytes: this, at most */
     unsigned other_unused;          /* samples in a row that did not go on there */
     bool is_endless;                /* no copy of its stack was long enough */
-    unsigned unknown_samples;       /* in a row, that led to where nothing is known to be mapped */
+    bool leads_nowhere;             /* its last stack led to where nothing is known to be mapped */
     unsigned tries;                 /* observations in a row of which more was asked for */
     /* In how many rounds in a row another stack did not help, from about the same stack pointer: */
     unsigned other_misses;

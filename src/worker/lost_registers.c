@@ -1,4 +1,5 @@
 #include "worker/lost_registers.h"
+#include "base/clock.h"
 #include "unwind/frame_pointer.h"
 #include "worker/wants.h"
 
@@ -85,15 +86,15 @@ static int ask_for_stop(struct following *following, const struct site_keys *key
     struct site *site = site_of(sites, key_to_ask_by(following, keys));
     if (!site)
         return -ENOMEM;
-    if (site->asked_ns == observation->round_ns) {
-        const struct site_waiter waiter = {observation->thread, observation->tid,
-                                           observation->round_ns};
-        return sites_wait(sites, &waiter);
+    /* Another thread is to be stopped there: what that told is known in the next round. */
+    if (site->asked_ns >= observation->round_ns) {
+        struct request request = {.kind = REQUEST_LATER};
+        return following_request(following, &request);
     }
     if (!site->stops_left || !may_stop_asleep(observation))
         return 0;
     site->stops_left--;
-    site->asked_ns = observation->round_ns;
+    site->asked_ns = monotonic_ns();
     following->thread->site = *keys;
     following->is_asked = true;
     struct request request = {
@@ -169,14 +170,12 @@ int lost_registers_find(struct following *following)
 /* The thread was stopped to learn the frame pointer of its site: that is known now, if it still
  * slept there. For more of its stack it is not stopped again: that can be read while it sleeps. If
  * its stack does not prove it right, no thread is stopped there again. */
-static int learn_site(const struct following *following)
+int lost_registers_learn(const struct following *following)
 {
     const struct registers *registers = registers_of(following);
     const struct sleep_place *asked = &following->observation->asked;
     const struct site_keys *keys = &following->thread->site;
     struct site *site = sites_find(&following->program->sites, key_to_ask_by(following, keys));
-    if (site)
-        site->asked_ns = 0;
     if (registers_pc(registers) != asked->pc || registers_sp(registers) != asked->sp)
         return 0;
     if (following_is_proof(following) || following->is_asked)
@@ -184,20 +183,4 @@ static int learn_site(const struct following *following)
     if (site)
         site->stops_left = 0;
     return 0;
-}
-
-int lost_registers_learn(struct following *following)
-{
-    const struct observation *observation = following->observation;
-    bool was_asked = observation->asked.pc != 0;
-    /* Those that wait for a stop which did not come about have waited for a round. */
-    uint64_t until_ns = was_asked ? UINT64_MAX : observation->round_ns;
-    struct site_waiter waiter;
-    int err = was_asked ? learn_site(following) : 0;
-    while (!err && sites_next_waiter(&following->program->sites, until_ns, &waiter)) {
-        const struct request request = {
-            .kind = REQUEST_ANEW, .thread = waiter.thread, .tid = waiter.tid};
-        err = channel_request(following->means->channel, &request);
-    }
-    return err;
 }

@@ -12,8 +12,8 @@ void lost_registers_note(struct following *following);
  * to have, or that can be found; else asks for a stop, and sets is_asked. Returns 0 or -ENOMEM. */
 int lost_registers_find(struct following *following);
 
-/* At the end: a thread that was stopped in its sleep tells of its site, and others that wait there
- * are observed again. Returns 0 or -ENOMEM. */
-int lost_registers_learn(struct following *following);
+/* At the end: a thread that was stopped in its sleep to be asked for them tells of its site.
+ * Returns 0 or -ENOMEM. */
+int lost_registers_learn(const struct following *following);
 
 #endif

@@ -9,7 +9,7 @@
 #define MAX_AGE_NS 1000000000u
 /* With very many threads, each with a stack, maps has as many lines. */
 #define PART_OF_TIME 100
-#define REPEAT_PART_OF_TIME 20
+#define AREAS_PART_OF_TIME 20
 
 static int open_space(struct program_maps *maps, struct results *results,
                       const struct observation *observation)
@@ -47,13 +47,10 @@ int program_maps_update(struct program_maps *maps, struct results *results,
 }
 
 int program_maps_refresh(struct program_maps *maps, struct results *results,
-                         const struct observation *observation, bool may_repeat, bool *ret_changed)
+                         const struct observation *observation, bool *ret_changed)
 {
     *ret_changed = false;
-    bool was_read = maps->reading.done_ns >= observation->round_ns;
-    if (may_repeat)
-        may_repeat = throttle_allows(&maps->reading, monotonic_ns(), 0, REPEAT_PART_OF_TIME);
-    if (was_read && !may_repeat) {
+    if (maps->reading.done_ns >= observation->round_ns) {
         if (!maps->spare_readings)
             return 0;
         maps->spare_readings--;
@@ -67,7 +64,7 @@ int program_maps_read_areas(struct program_maps *maps, const struct observation 
     uint64_t now_ns = monotonic_ns();
     *ret_was_read = false;
     if (maps->areas_reading.done_ns >= observation->round_ns ||
-        !throttle_allows(&maps->areas_reading, now_ns, 0, REPEAT_PART_OF_TIME))
+        !throttle_allows(&maps->areas_reading, now_ns, 0, AREAS_PART_OF_TIME))
         return 0;
     int err = stack_areas_read(&maps->areas, observation->program->maps_fd);
     maps->areas_reading = (struct throttle){now_ns, monotonic_ns() - now_ns};

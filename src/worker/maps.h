@@ -25,10 +25,10 @@ struct program_maps {
 int program_maps_update(struct program_maps *maps, struct results *results,
                         const struct observation *observation);
 
-/* Reads the maps again, at most once a round, and for a new program some times more; if
- * `may_repeat` as often as takes a part of the time. *ret_changed: there was something new. */
+/* Reads the maps again, at most once a round, and and for a new program some times more.
+ * *ret_changed: there was something new. */
 int program_maps_refresh(struct program_maps *maps, struct results *results,
-                         const struct observation *observation, bool may_repeat, bool *ret_changed);
+                         const struct observation *observation, bool *ret_changed);
 
 /* Reads anew where mappings end, at most once a round and for a part of the time. *ret_was_read:
  * that was done. */

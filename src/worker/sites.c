@@ -36,30 +36,9 @@ int sites_add(struct sites *sites, uint64_t key)
     return 0;
 }
 
-int sites_wait(struct sites *sites, const struct site_waiter *waiter)
-{
-    if (array_reserve(&sites->waiters, &sites->waiter_capacity, sites->waiter_count + 1))
-        return -ENOMEM;
-    sites->waiters[sites->waiter_count++] = *waiter;
-    return 0;
-}
-
-bool sites_next_waiter(struct sites *sites, uint64_t round_ns, struct site_waiter *ret_waiter)
-{
-    if (sites->waiters_gone == sites->waiter_count)
-        sites->waiters_gone = sites->waiter_count = 0;
-    const struct site_waiter *first = &sites->waiters[sites->waiters_gone];
-    if (!sites->waiter_count || first->round_ns >= round_ns)
-        return false;
-    *ret_waiter = *first;
-    sites->waiters_gone++;
-    return true;
-}
-
 void sites_free(struct sites *sites)
 {
     free(sites->items);
-    free(sites->waiters);
     index_free(&sites->index);
     *sites = (struct sites){0};
 }

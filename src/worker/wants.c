@@ -218,9 +218,10 @@ int wants_adjust(const struct following *following)
     adjust_other(thread, hints->used_other_stack, &is_news);
     if (is_news)
         err = tell(following, REQUEST_STACK);
-    /* It may sleep in what was mapped since the maps were read: by the next time that is known. */
-    thread->unknown_samples = hints->has_unknown_address ? thread->unknown_samples + 1 : 0;
-    if (!err && thread->unknown_samples == 1)
-        err = tell(following, REQUEST_ANEW);
+    /* It may sleep in what was mapped since this round's reading of maps: it is observed again,
+     * once, since by the next round's that is known. */
+    if (!err && hints->has_unknown_address && !thread->leads_nowhere)
+        err = tell(following, REQUEST_LATER);
+    thread->leads_nowhere = hints->has_unknown_address;
     return err;
 }

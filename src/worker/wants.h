@@ -10,7 +10,7 @@
 int wants_ask(struct following *following);
 
 /* For a stack that is to be counted: adjusts how much of the next ones is copied; asks once to look
- * again, if it led to where nothing is known to be mapped. Returns 0 or -ENOMEM. */
+ * again later, if it led to where nothing is known to be mapped. Returns 0 or -ENOMEM. */
 int wants_adjust(const struct following *following);
 
 #endif

@@ -4,6 +4,7 @@
 #ifdef __x86_64__
 
 #include "make_walk.h"
+#include "base/clock.h"
 #include "worker/follow.h"
 
 #include <sys/syscall.h>
@@ -321,14 +322,8 @@ static void test_unknown_code_is_looked_at_again_once(void **state)
 {
     (void)state;
     made.words[0] = 0x1234567;
-    close(program.maps_fd);
-    program.maps_fd = file_of_text("");
     assert_false(is_asked_at(0, PLAIN + 4));
-    next_of(REQUEST_ANEW, 0);
-    assert_true(tables.maps.reading.done_ns == UINT64_MAX);
-    /* The second time the maps are read for it, though they have been in this round. */
-    assert_false(is_asked_at(0, PLAIN + 4));
-    assert_true(tables.maps.reading.done_ns < UINT64_MAX);
+    next_of(REQUEST_LATER, 0);
     for (unsigned i = 0; i < 5; i++)
         assert_false(is_asked_at(0, PLAIN + 4));
     assert_no_request();
@@ -336,7 +331,24 @@ static void test_unknown_code_is_looked_at_again_once(void **state)
     assert_false(is_asked_at(0, PLAIN + 4));
     made.words[0] = 0x1234567;
     assert_false(is_asked_at(0, PLAIN + 4));
-    next_of(REQUEST_ANEW, 0);
+    next_of(REQUEST_LATER, 0);
+}
+
+/* Once a round, and for a new program some times more. */
+static void test_maps_are_read_for_unknown_code(void **state)
+{
+    (void)state;
+    made.words[0] = 0x1234567;
+    close(program.maps_fd);
+    program.maps_fd = file_of_text("");
+    tables.maps.spare_readings = 1;
+    for (unsigned i = 0; i < 3; i++) {
+        tables.maps.reading.done_ns = i == 2 ? round_ns - 1 : UINT64_MAX;
+        assert_false(is_asked_at(0, PLAIN + 4));
+        bool was_read = tables.maps.reading.done_ns != UINT64_MAX;
+        assert_int_equal(was_read, i != 1);
+        assert_true(i != 2 || tables.maps.reading.done_ns > round_ns);
+    }
 }
 
 /* A frame with its frame pointer at word 33, that nothing tells of. */
@@ -358,10 +370,11 @@ static void test_a_stop_tells_the_frame_pointer_of_a_site(void **state)
     assert_int_equal(request.asleep.sp, word_at(0));
     assert_int_equal(request.asleep.state, THREAD_SLEEPING);
     assert_int_equal(request.asleep.syscall_number, SYS_clock_nanosleep);
-    /* Two others there: they are counted as they are, and wait. */
+    /* Two others there: they are counted as they are, and observed again later. */
     for (uint32_t i = 1; i < 3; i++) {
         assert_false(is_asked_at(i, NEEDING + 0x40));
         assert_int_equal(made.stack.cut, STACK_CUT_NO_REGISTER);
+        next_of(REQUEST_LATER, i);
     }
     assert_no_request();
     struct observation stopped = observe(0, code_at(NEEDING + 0x40));
@@ -371,8 +384,7 @@ static void test_a_stop_tells_the_frame_pointer_of_a_site(void **state)
     set_register(&made, RBX, 0);
     assert_false(is_asked_for(&stopped));
     assert_whole(3);
-    next_of(REQUEST_ANEW, 1);
-    next_of(REQUEST_ANEW, 2);
+    assert_no_request();
     forget_register(&made, RBP);
     forget_register(&made, RBX);
     assert_false(is_asked_at(1, NEEDING + 0x40));
@@ -380,25 +392,21 @@ static void test_a_stop_tells_the_frame_pointer_of_a_site(void **state)
     assert_no_request();
 }
 
-static void test_who_waits_for_a_stop_waits_for_a_round(void **state)
+/* The thread that was to be stopped has moved before. */
+static void test_another_thread_is_tried_a_few_times(void **state)
 {
     (void)state;
     put_needing_frame();
-    assert_true(is_asked_at(0, NEEDING + 0x40));
-    next(REQUEST_FRAME_POINTER);
-    assert_false(is_asked_at(1, NEEDING + 0x40));
-    assert_false(is_asked_at(2, PLAIN + 4));
-    assert_no_request();
-    round_ns++;
-    assert_false(is_asked_at(2, PLAIN + 4));
-    next_of(REQUEST_ANEW, 1);
-    /* Now that one asks; a few times in all. */
-    forget_register(&made, RBP);
-    for (unsigned i = 0; i < 2; i++, round_ns++) {
-        assert_true(is_asked_at(1, NEEDING + 0x40));
-        next_of(REQUEST_FRAME_POINTER, 1);
+    for (uint32_t i = 0; i < 3; i++) {
+        round_ns = monotonic_ns();
+        assert_true(is_asked_at(i, NEEDING + 0x40));
+        next_of(REQUEST_FRAME_POINTER, i);
+        /* Observed before it was asked for. */
+        assert_false(is_asked_at((i + 1) % 3, NEEDING + 0x40));
+        next_of(REQUEST_LATER, (i + 1) % 3);
     }
-    assert_false(is_asked_at(1, NEEDING + 0x40));
+    round_ns = monotonic_ns();
+    assert_false(is_asked_at(0, NEEDING + 0x40));
     assert_int_equal(made.stack.cut, STACK_CUT_NO_REGISTER);
     assert_no_request();
 }
@@ -415,7 +423,7 @@ static void test_a_stop_that_tells_nothing_is_the_last(void **state)
     made.words[61] = code_at(0x900); /* no call is before it, and no function around it */
     assert_false(is_asked_for(&stopped));
     forget_register(&made, RBP);
-    round_ns++;
+    round_ns = monotonic_ns();
     assert_false(is_asked_at(1, NEEDING + 0x40));
     assert_int_equal(made.stack.cut, STACK_CUT_NO_REGISTER);
     assert_no_request();
@@ -470,9 +478,10 @@ int main(void)
                                         set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_unknown_code_is_looked_at_again_once, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(test_maps_are_read_for_unknown_code, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_stop_tells_the_frame_pointer_of_a_site, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(test_who_waits_for_a_stop_waits_for_a_round, set_up,
+        cmocka_unit_test_setup_teardown(test_another_thread_is_tried_a_few_times, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(test_a_stop_that_tells_nothing_is_the_last, set_up,
                                         tear_down),

@@ -64,44 +64,12 @@ static void test_many_sites(void **state)
     assert_null(sites_find(&sites, 0));
 }
 
-static void assert_next(struct sites *sites, uint64_t round_ns, uint32_t thread)
-{
-    struct site_waiter waiter;
-    assert_true(sites_next_waiter(sites, round_ns, &waiter));
-    assert_int_equal(waiter.thread, thread);
-    assert_int_equal(waiter.tid, 100 + thread);
-}
-
-static void test_threads_wait_for_a_round(void **state)
-{
-    (void)state;
-    struct sites sites = {0};
-    struct site_waiter waiter;
-    assert_false(sites_next_waiter(&sites, UINT64_MAX, &waiter));
-    for (uint32_t i = 0; i < 4; i++) {
-        waiter = (struct site_waiter){i, (pid_t)(100 + i), i < 2 ? 10 : 20};
-        assert_int_equal(sites_wait(&sites, &waiter), 0);
-    }
-    assert_false(sites_next_waiter(&sites, 10, &waiter));
-    assert_next(&sites, 20, 0);
-    assert_next(&sites, 20, 1);
-    assert_false(sites_next_waiter(&sites, 20, &waiter));
-    assert_next(&sites, UINT64_MAX, 2);
-    assert_next(&sites, UINT64_MAX, 3);
-    assert_false(sites_next_waiter(&sites, UINT64_MAX, &waiter));
-    waiter = (struct site_waiter){7, 107, 30};
-    assert_int_equal(sites_wait(&sites, &waiter), 0);
-    assert_next(&sites, 40, 7);
-    sites_free(&sites);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_keys_are_of_place_and_callers),
         cmocka_unit_test(test_threads_share_a_key_and_have_their_own),
         cmocka_unit_test(test_many_sites),
-        cmocka_unit_test(test_threads_wait_for_a_round),
     };
     return cmocka_run_group_tests_name("sites", tests, NULL, NULL);
 }
