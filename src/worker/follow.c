@@ -4,7 +4,7 @@
 
 int follow(const struct following_means *means, const struct observation *observation,
            struct program_tables *program, struct thread_unwinding *thread, struct stack *stack,
-           bool *ret_is_asked)
+           enum follow_result *ret_result)
 {
     struct following following = {
         .means = means,
@@ -24,6 +24,8 @@ int follow(const struct following_means *means, const struct observation *observ
     if (!err && !following.is_asked)
         err = wants_adjust(&following);
     thread->tries = following.is_asked ? thread->tries + 1 : 0;
-    *ret_is_asked = following.is_asked;
+    /* What it has mapped since its maps were read will not be known any more. */
+    bool is_gone = following.hints.has_unknown_address && !program_is_current(observation->program);
+    *ret_result = following.is_asked ? FOLLOW_ASKED : is_gone ? FOLLOW_GONE : FOLLOW_DONE;
     return err;
 }

@@ -6,11 +6,17 @@
 
 #include "worker/following.h"
 
-/* Unwinds the snapshot of `observation` into `stack`; the space of `program` is known.
- * *ret_is_asked: more was asked for, so that the thread is observed again: what was found is to be
- * counted only if that does not happen. Returns 0 or -ENOMEM. */
+enum follow_result {
+    FOLLOW_DONE,  /* the stack is to be counted */
+    FOLLOW_ASKED, /* more was asked for, so that the thread is observed again: the stack is to be
+                     counted only if nothing comes of that */
+    FOLLOW_GONE,  /* it leads through what is not known, of a program that is gone by now */
+};
+
+/* Unwinds the snapshot of `observation` into `stack`; the space of `program` is known. Returns 0 or
+ * -ENOMEM. */
 int follow(const struct following_means *means, const struct observation *observation,
            struct program_tables *program, struct thread_unwinding *thread, struct stack *stack,
-           bool *ret_is_asked);
+           enum follow_result *ret_result);
 
 #endif

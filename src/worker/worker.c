@@ -104,7 +104,7 @@ static int count_copy(struct worker *worker, const struct observation *observati
 {
     const struct counter *counter = &worker->counter;
     struct program_tables *program = NULL;
-    bool is_asked;
+    enum follow_result result;
     if (thread->account.is_dumped)
         return 0;
     int err = observation->program ? update_program(worker, observation, &program) : 0;
@@ -112,12 +112,18 @@ static int count_copy(struct worker *worker, const struct observation *observati
         return err;
     if (!program || !program->maps.space)
         return count_without_stack(counter, observation, thread);
-    err =
-        follow(&worker->means, observation, program, &thread->unwinding, &worker->stack, &is_asked);
+    err = follow(&worker->means, observation, program, &thread->unwinding, &worker->stack, &result);
     if (err)
         return err;
-    return is_asked ? count_later(counter, observation, thread, program, &worker->stack)
-                    : count_stack(counter, observation, thread, program, &worker->stack);
+    switch (result) {
+    case FOLLOW_DONE:
+        return count_stack(counter, observation, thread, program, &worker->stack);
+    case FOLLOW_ASKED:
+        return count_later(counter, observation, thread, program, &worker->stack);
+    case FOLLOW_GONE:
+        return count_without_stack(counter, observation, thread);
+    }
+    return 0;
 }
 
 static int count_observation(struct worker *worker, const struct observation *observation)

@@ -100,11 +100,11 @@ static struct observation observe(uint32_t thread, uint64_t pc)
 
 static bool is_asked_for(const struct observation *observation)
 {
-    bool is_asked;
-    assert_int_equal(
-        follow(&means, observation, &tables, &threads[observation->thread], &made.stack, &is_asked),
-        0);
-    return is_asked;
+    enum follow_result result;
+    struct thread_unwinding *thread = &threads[observation->thread];
+    assert_int_equal(follow(&means, observation, &tables, thread, &made.stack, &result), 0);
+    assert_int_not_equal(result, FOLLOW_GONE);
+    return result == FOLLOW_ASKED;
 }
 
 static bool is_asked_at(uint32_t thread, uint64_t offset)
@@ -334,6 +334,21 @@ static void test_unknown_code_is_looked_at_again_once(void **state)
     next_of(REQUEST_LATER, 0);
 }
 
+/* The program is not there any more to be asked: its memory is empty. */
+static void test_unknown_code_of_a_program_that_is_gone(void **state)
+{
+    (void)state;
+    const struct observation observation = observe(0, code_at(PLAIN + 4));
+    enum follow_result result;
+    program.mem_fd = file_of_text("");
+    assert_int_equal(follow(&means, &observation, &tables, &threads[0], &made.stack, &result), 0);
+    assert_int_equal(result, FOLLOW_DONE);
+    made.words[0] = 0x1234567;
+    assert_int_equal(follow(&means, &observation, &tables, &threads[0], &made.stack, &result), 0);
+    assert_int_equal(result, FOLLOW_GONE);
+    close(program.mem_fd);
+}
+
 /* Once a round, and for a new program some times more. */
 static void test_maps_are_read_for_unknown_code(void **state)
 {
@@ -477,6 +492,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_another_stack_in_vain_is_asked_for_ever_less_often,
                                         set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_unknown_code_is_looked_at_again_once, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(test_unknown_code_of_a_program_that_is_gone, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(test_maps_are_read_for_unknown_code, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_stop_tells_the_frame_pointer_of_a_site, set_up,
