@@ -2,7 +2,6 @@
  * the other, with no more than what a stop takes: PTRACE_SEIZE, INTERRUPT, the registers, 1 KiB of
  * stack, DETACH. What no sampler that uses ptrace can be better than, on this machine at this time.
  * Runs until it is ended. */
-#define _GNU_SOURCE
 #include <dirent.h>
 #include <elf.h>
 #include <stdint.h>

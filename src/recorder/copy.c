@@ -49,8 +49,8 @@ static int copy_strings(struct strings *to, const struct strings *from)
 int copy_update(struct copy *copy, const struct results *results, const struct message *message)
 {
     struct results *to = &copy->results;
-    copy->counts = message->state.counts;
-    copy->until_ns = message->state.now_ns;
+    copy->counts = message->state->counts;
+    copy->until_ns = message->state->now_ns;
     to->counts = results->counts;
     spaces_copy_free(&to->spaces);
     int err = copy_stacks(&to->stacks, &results->stacks);

@@ -48,6 +48,8 @@ static void drop(struct message *message)
         observation_release(&message->observation);
     else if (message->kind == MESSAGE_PROGRAM_ENDED)
         program_release(message->program);
+    else if (message->kind == MESSAGE_COPY)
+        free(message->state);
 }
 
 void channel_free(struct channel *channel)

@@ -23,6 +23,11 @@ struct sampling_counts {
     struct histogram pauses;       /* of threads that were running */
 };
 
+struct sampling_state {
+    struct sampling_counts counts;
+    uint64_t now_ns; /* CLOCK_MONOTONIC */
+};
+
 enum message_kind {
     MESSAGE_PROCESS,       /* a process is sampled from now on */
     MESSAGE_OBSERVATION,   /* owned by the worker from then on */
@@ -41,10 +46,7 @@ struct message {
         } process;
         struct observation observation;
         struct program *program;
-        struct {
-            struct sampling_counts counts;
-            uint64_t now_ns; /* CLOCK_MONOTONIC: COPY: it is up to here; END: the recording is */
-        } state;
+        struct sampling_state *state; /* MESSAGE_COPY: the worker's to free */
     };
 };
 

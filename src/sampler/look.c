@@ -93,7 +93,7 @@ static int take_unmoved(struct sampler *sampler, struct sampled_process *process
     schedule_unmoved(&thread->schedule, now, thread->tid, sampler->clock.period_ns,
                      process->threads.count);
     bool is_old = now->at_ns >= thread->life.told_ns + UNMOVED_TOLD_EACH_NS;
-    if (!is_old && !sampler->looks_at_all && !sampler->clock.end_ns)
+    if (!is_old && !sampler->looks_at_all)
         return 0;
     return tell_unmoved(sampler, process, thread);
 }

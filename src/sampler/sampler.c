@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
@@ -132,14 +133,6 @@ static int wait_for(struct clock *clock, struct pollfd files[FILE_COUNT],
     return err;
 }
 
-static struct message state_message(const struct sampler *sampler, enum message_kind kind)
-{
-    struct message message = {.kind = kind};
-    message.state.counts = sampler->counts;
-    message.state.now_ns = clock_now_ns(&sampler->clock);
-    return message;
-}
-
 /* Asks the worker for the copy that another thread waits for: after a round that looked at all, and
  * when no thread is being stopped, unless there is always one. Returns 0 or -ENOMEM. */
 static int serve_copy(struct sampler *sampler, const struct loop *loop)
@@ -149,8 +142,14 @@ static int serve_copy(struct sampler *sampler, const struct loop *loop)
         return 0;
     sampler->looks_at_all = false;
     atomic_store(&sampler->progress.wants_copy, false);
-    const struct message message = state_message(sampler, MESSAGE_COPY);
+    struct message message = {.kind = MESSAGE_COPY, .state = malloc(sizeof *message.state)};
+    if (!message.state)
+        return -ENOMEM;
+    message.state->counts = sampler->counts;
+    message.state->now_ns = clock_now_ns(&sampler->clock);
     int err = channel_send(sampler->channel, &message);
+    if (err)
+        free(message.state);
     channel_ring(sampler->channel);
     return err;
 }
@@ -262,7 +261,7 @@ int sampler_run(struct sampler *sampler)
     sampler->clock.end_ns = monotonic_ns();
     int finish_err = err ? 0 : rounds_finish(sampler);
     stopped_give_up(sampler->stopped);
-    const struct message message = state_message(sampler, MESSAGE_END);
+    const struct message message = {.kind = MESSAGE_END};
     int send_err = channel_send(sampler->channel, &message);
     channel_close(sampler->channel);
     return err ? err : finish_err ? finish_err : send_err;

@@ -39,6 +39,15 @@ static void complete_name(const struct sampled_process *process, struct thread *
     naming->has_news = false;
 }
 
+/* Up to when it is known what the thread did, told or not. */
+static uint64_t known_ns(const struct thread *thread)
+{
+    uint64_t known_ns = thread->life.told_ns;
+    uint64_t look_ns = thread->wants.look.at_ns, proven_ns = thread->schedule.proven.at_ns;
+    known_ns = look_ns > known_ns ? look_ns : known_ns;
+    return proven_ns > known_ns ? proven_ns : known_ns;
+}
+
 static bool is_news(const struct reading *reading, const struct thread *thread)
 {
     return reading->at_ns > thread->life.told_ns;
@@ -104,7 +113,7 @@ int tell_assumed(struct sampler *sampler, struct sampled_process *process, struc
     };
     uint64_t gap_ns = GAP_TICKS * sampler->clock.period_ns;
     if (!thread_is_counted(thread) || sampler->options->is_dump ||
-        observation.now.at_ns < thread->life.told_ns + gap_ns)
+        observation.now.at_ns < known_ns(thread) + gap_ns)
         return 0;
     thread_forget_sleep(thread);
     return send(sampler, process, thread, &observation);

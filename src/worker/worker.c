@@ -182,6 +182,8 @@ static void release(struct worker *worker, struct message *message)
 {
     if (message->kind == MESSAGE_PROGRAM_ENDED)
         program_release(message->program);
+    if (message->kind == MESSAGE_COPY)
+        free(message->state);
     if (message->kind != MESSAGE_OBSERVATION)
         return;
     if (message->observation.snapshot)

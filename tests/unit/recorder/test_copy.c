@@ -4,7 +4,8 @@
 
 struct world {
     struct results results;
-    struct message wanted; /* MESSAGE_COPY */
+    struct sampling_state state;
+    struct message wanted; /* MESSAGE_COPY, of that state */
     struct copy copy;
 };
 
@@ -12,6 +13,8 @@ static int set_up(void **state)
 {
     struct world *world = calloc(1, sizeof *world);
     *state = world;
+    if (world)
+        world->wanted.state = &world->state;
     return world ? strings_init(&world->results.strings) : -1;
 }
 
@@ -66,13 +69,13 @@ static void test_a_copy_is_of_its_moment(void **state)
     struct world *world = *state;
     uint32_t process = add_process(world, 7, "app");
     uint32_t sample = count(world, 0x1000, 0x2000, "worker", process, 3);
-    world->wanted.state.counts.ticks_taken = 3;
-    world->wanted.state.now_ns = 77;
+    world->state.counts.ticks_taken = 3;
+    world->state.now_ns = 77;
     world->results.counts.samples = 3;
     const struct results *copy = update(world);
     stack_table_count(&world->results.stacks, sample, 5, 5000);
     count(world, 0x3000, 0x2000, "other", process, 1);
-    world->wanted.state.counts.ticks_taken = 9;
+    world->state.counts.ticks_taken = 9;
     world->results.counts.samples = 9;
     assert_int_equal(world->copy.counts.ticks_taken, 3);
     assert_int_equal(copy->counts.samples, 3);

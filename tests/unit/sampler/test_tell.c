@@ -135,6 +135,10 @@ static void test_a_short_gap_is_not_assumed(void **state)
     assert_int_equal(tell_assumed(&world->sampler, &world->process, &world->thread), 0);
     assert_nothing_more(world);
     world->thread.life.told_ns = 1;
+    world->thread.wants.look.at_ns = monotonic_ns() + 1000000000u; /* it was seen to run */
+    assert_int_equal(tell_assumed(&world->sampler, &world->process, &world->thread), 0);
+    assert_nothing_more(world);
+    world->thread.wants.look.at_ns = 0;
     assert_int_equal(tell_assumed(&world->sampler, &world->process, &world->thread), 0);
     const struct observation assumed = next(world);
     assert_int_equal(assumed.evidence, EVIDENCE_ASSUMED);
