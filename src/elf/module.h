@@ -72,6 +72,7 @@ struct module {
                            it is ours */
     bool is_readable;   /* false: there was no file to open, or it is not ELF; image is empty then,
                            unless it is a jitdump */
+    bool is_orphan;     /* it could not be opened since its process had gone: another may have it */
     int error;          /* why not: -ENOEXEC, what mapped_file_open gives, or another; else 0 */
     struct image image;
     struct segment *segments;

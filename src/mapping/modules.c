@@ -80,6 +80,13 @@ static bool is_other_copy(struct module *module, pid_t tid, const struct maps_en
            module_compare(module, tid, entry->start - address) == -ESTALE;
 }
 
+static bool is_gone(int proc_fd, pid_t tid)
+{
+    char path[32];
+    snprintf(path, sizeof path, "task/%d", tid);
+    return faccessat(proc_fd, path, F_OK, 0) != 0;
+}
+
 static int module_open(int proc_fd, pid_t tid, const struct maps_entry *entry,
                        struct module **ret_module)
 {
@@ -103,6 +110,7 @@ static int module_open(int proc_fd, pid_t tid, const struct maps_entry *entry,
     if (err && !is_jitdump(module->path))
         image_close(&module->image);
     module->is_readable = !err;
+    module->is_orphan = err && is_gone(proc_fd, tid);
     module->error = err;
     if (err == -ENOMEM) {
         module_free(module);
@@ -114,8 +122,9 @@ static int module_open(int proc_fd, pid_t tid, const struct maps_entry *entry,
 
 static bool is_same(const struct module *module, const struct maps_entry *entry)
 {
-    return module->inode == entry->inode && module->dev_major == entry->dev_major &&
-           module->dev_minor == entry->dev_minor && strcmp(module->path, entry->path) == 0;
+    return !module->is_orphan && module->inode == entry->inode &&
+           module->dev_major == entry->dev_major && module->dev_minor == entry->dev_minor &&
+           strcmp(module->path, entry->path) == 0;
 }
 
 /* The root directory of the process, + 1, kept open for when its module is named, which may be

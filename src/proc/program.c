@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 static int open_task_file(const struct program *program, const char *name)
@@ -12,6 +13,30 @@ static int open_task_file(const struct program *program, const char *name)
     snprintf(path, sizeof path, "task/%d/%s", program->tid, name);
     int fd = openat(program->proc_fd, path, O_RDONLY | O_CLOEXEC);
     return fd < 0 ? -errno : fd;
+}
+
+/* So much of maps is kept: that of a program with some thousand threads. */
+#define MAPS_KEPT_BYTES (256u << 10)
+
+/* A copy of the maps as they are now, for when the program has ended before they could be read. -1
+ * if that can't be had. */
+static int keep_maps(int maps_fd)
+{
+    char *text = malloc(MAPS_KEPT_BYTES);
+    size_t length = 0;
+    ssize_t got = 0;
+    while (text && length < MAPS_KEPT_BYTES &&
+           (got = pread(maps_fd, text + length, MAPS_KEPT_BYTES - length, (off_t)length)) > 0)
+        length += (size_t)got;
+    int fd = -1;
+    if (text && got == 0 && length)
+        fd = memfd_create("fgprof-maps", MFD_CLOEXEC);
+    if (fd >= 0 && write(fd, text, length) != (ssize_t)length) {
+        close(fd);
+        fd = -1;
+    }
+    free(text);
+    return fd;
 }
 
 static int open_files(struct program *program, const struct process *process)
@@ -25,7 +50,10 @@ static int open_files(struct program *program, const struct process *process)
     if (program->mem_fd < 0)
         return program->mem_fd;
     program->maps_fd = open_task_file(program, "maps");
-    return program->maps_fd < 0 ? program->maps_fd : 0;
+    if (program->maps_fd < 0)
+        return program->maps_fd;
+    program->first_maps_fd = keep_maps(program->maps_fd);
+    return 0;
 }
 
 int program_open(struct process *process, uint32_t number, uint32_t process_number,
@@ -46,6 +74,7 @@ int program_open(struct process *process, uint32_t number, uint32_t process_numb
         .proc_fd = -1,
         .mem_fd = -1,
         .maps_fd = -1,
+        .first_maps_fd = -1,
     };
     atomic_init(&program->references, 1);
     int err = open_files(program, process);
@@ -87,6 +116,7 @@ void program_release(struct program *program)
 {
     if (!program || atomic_fetch_sub_explicit(&program->references, 1, memory_order_acq_rel) != 1)
         return;
+    close_file(program->first_maps_fd);
     close_file(program->maps_fd);
     close_file(program->mem_fd);
     close_file(program->proc_fd);

@@ -20,6 +20,7 @@ struct program {
     int proc_fd; /* /proc/PID, its own descriptor */
     int mem_fd;  /* ends when the process executes another program */
     int maps_fd;
+    int first_maps_fd; /* what its maps said when it was opened, which stays; -1: too much */
     bool is_in_parents_memory; /* which outlives the program: see process_shares_memory */
 };
 

@@ -19,6 +19,10 @@ static int open_space(struct program_maps *maps, struct results *results,
     maps->spare_readings = SPARE_READINGS;
     int err = spaces_add(&results->spaces, &results->modules, program->process_id, program->proc_fd,
                          observation->tid, program->maps_fd, &maps->space);
+    /* It has ended meanwhile: then by what its maps said when it was seen first. */
+    if (err == -ESRCH && program->first_maps_fd >= 0)
+        err = spaces_add(&results->spaces, &results->modules, program->process_id, program->proc_fd,
+                         observation->tid, program->first_maps_fd, &maps->space);
     maps->reading.cost_ns = monotonic_ns() - maps->reading.done_ns;
     maps->is_gone = err == -ESRCH;
     return err == -ENOMEM ? err : 0;

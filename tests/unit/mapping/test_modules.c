@@ -1,8 +1,12 @@
 #include "unit.h"
 #include "elf/elf_file.h"
 #include "mapping/modules.h"
+#include "proc/maps.h"
 
 #include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/wait.h>
 
 /* As lld lays a program out: the code of the second page in memory is in the first of the file. */
 static const struct segment lld[] = {
@@ -275,6 +279,65 @@ static void test_a_twin_of_what_could_not_be_read(void **state)
     module_free(twin);
 }
 
+/* A process that has ended opens no file for us. */
+static int proc_of_a_dead_child(pid_t *ret_pid)
+{
+    char path[32];
+    pid_t pid = fork();
+    if (pid == 0) {
+        pause();
+        _exit(0);
+    }
+    snprintf(path, sizeof path, "/proc/%d", pid);
+    int proc_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_true(proc_fd >= 0);
+    kill(pid, SIGKILL);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    *ret_pid = pid;
+    return proc_fd;
+}
+
+static int find_own_code(void *context, const struct maps_entry *entry)
+{
+    struct maps_entry *found = context;
+    uint64_t here = (uint64_t)(uintptr_t)find_own_code;
+    if (entry->start > here || entry->end <= here)
+        return 0;
+    *found = *entry;
+    found->path = strdup(entry->path);
+    return 1;
+}
+
+/* The file of a process that was gone before it could be opened is opened for the next one. */
+static void test_a_file_that_came_too_late(void **state)
+{
+    (void)state;
+    struct modules modules = {0};
+    struct maps_entry entry;
+    struct module *late, *module, *again;
+    pid_t dead;
+    int maps_fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    int dead_fd = proc_of_a_dead_child(&dead);
+    int own_fd = open("/proc/self", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_int_equal(maps_read(maps_fd, find_own_code, &entry), 1);
+    /* Not by its place in memory, nor by a path of ours. */
+    struct maps_entry elsewhere = entry;
+    elsewhere.path = "/nonexistent/program";
+    assert_int_equal(modules_get(&modules, dead_fd, dead, &elsewhere, &late), 0);
+    assert_true(late->is_orphan && !late->is_readable);
+    assert_int_equal(modules_get(&modules, own_fd, getpid(), &entry, &module), 0);
+    assert_true(module->is_readable && !module->is_orphan);
+    assert_int_equal(modules_get(&modules, own_fd, getpid(), &elsewhere, &again), 0);
+    assert_ptr_not_equal(again, late);
+    assert_int_equal(modules_get(&modules, own_fd, getpid(), &entry, &again), 0);
+    assert_ptr_equal(again, module);
+    modules_free(&modules);
+    free((char *)entry.path);
+    close(maps_fd);
+    close(dead_fd);
+    close(own_fd);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -289,6 +352,7 @@ int main(void)
         cmocka_unit_test(test_a_twin_of_memory),
         cmocka_unit_test(test_the_first_outlives_a_twin),
         cmocka_unit_test(test_a_twin_of_what_could_not_be_read),
+        cmocka_unit_test(test_a_file_that_came_too_late),
     };
     return cmocka_run_group_tests_name("module", tests, NULL, NULL);
 }

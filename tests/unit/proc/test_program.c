@@ -1,0 +1,119 @@
+/* Programs of a child that executes another. */
+#include "unit.h"
+#include "proc/maps.h"
+#include "proc/program.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+struct child {
+    pid_t pid;
+    int order_fd; /* a byte makes it execute another program */
+    struct process process;
+};
+
+static struct child start(void)
+{
+    struct child child;
+    int pipe_fds[2];
+    assert_int_equal(pipe(pipe_fds), 0);
+    child.pid = fork();
+    if (child.pid == 0) {
+        char order;
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        close(pipe_fds[1]);
+        if (read(pipe_fds[0], &order, 1) == 1)
+            execlp("sleep", "sleep", "100", (char *)NULL);
+        _exit(1);
+    }
+    close(pipe_fds[0]);
+    child.order_fd = pipe_fds[1];
+    assert_int_equal(process_open(child.pid, &child.process), 0);
+    return child;
+}
+
+static void end(struct child *child)
+{
+    kill(child->pid, SIGKILL);
+    assert_int_equal(waitpid(child->pid, NULL, 0), child->pid);
+    process_close(&child->process);
+    close(child->order_fd);
+}
+
+static int count_line(void *context, const struct maps_entry *entry)
+{
+    (void)entry;
+    ++*(unsigned *)context;
+    return 0;
+}
+
+static unsigned lines(int maps_fd)
+{
+    unsigned count = 0;
+    assert_int_equal(maps_read(maps_fd, count_line, &count), 0);
+    return count;
+}
+
+static void test_it_ends_with_an_exec(void **state)
+{
+    (void)state;
+    struct child child = start();
+    struct program *program, *next;
+    assert_int_equal(program_open(&child.process, 7, 3, &program), 0);
+    assert_true(program_is_current(program));
+    assert_int_equal(program->number, 7);
+    assert_int_equal(program->process, 3);
+    unsigned before = lines(program->maps_fd);
+    assert_true(before > 3);
+    assert_int_equal(write(child.order_fd, "x", 1), 1);
+    while (program_is_current(program))
+        usleep(1000);
+    /* Its maps are gone; what they said first is kept. */
+    assert_int_equal(lines(program->maps_fd), 0);
+    assert_int_equal(lines(program->first_maps_fd), before);
+    assert_int_equal(program_open(&child.process, 8, 3, &next), 0);
+    assert_true(program_is_current(next));
+    program_release(program);
+    program_release(next);
+    end(&child);
+}
+
+static void test_a_process_that_has_ended(void **state)
+{
+    (void)state;
+    struct child child = start();
+    struct program *program;
+    kill(child.pid, SIGKILL);
+    siginfo_t info;
+    assert_int_equal(waitid(P_PID, (id_t)child.pid, &info, WEXITED | WNOWAIT), 0);
+    assert_int_equal(program_open(&child.process, 0, 0, &program), -ESRCH);
+    end(&child);
+}
+
+static void test_the_last_reference_closes_it(void **state)
+{
+    (void)state;
+    struct child child = start();
+    struct program *program;
+    assert_int_equal(program_open(&child.process, 0, 0, &program), 0);
+    int fd = program->maps_fd;
+    assert_ptr_equal(program_hold(program), program);
+    program_release(program);
+    assert_true(fcntl(fd, F_GETFD) >= 0);
+    program_release(program);
+    assert_true(fcntl(fd, F_GETFD) < 0);
+    program_release(NULL);
+    end(&child);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_it_ends_with_an_exec),
+        cmocka_unit_test(test_a_process_that_has_ended),
+        cmocka_unit_test(test_the_last_reference_closes_it),
+    };
+    return cmocka_run_group_tests_name("program", tests, NULL, NULL);
+}
