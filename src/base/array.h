@@ -5,13 +5,14 @@
 #include <errno.h>
 #include <stddef.h>
 
-/* Makes room for at least `needed` items at `items`, where *capacity of `item_bytes` each fit. At
- * least doubles, so that appending is linear over all. Returns where the items are then, and sets
- * *capacity; without memory nothing changes, so that *capacity is less than `needed`. */
+/* Makes room for at least `needed` items at `items`, which has room for *capacity items of
+ * `item_bytes` each. The capacity at least doubles, so that appending takes linear time overall.
+ * Returns where the items are now, and sets *capacity. If there is no memory, nothing changes and
+ * *capacity stays less than `needed`. */
 void *array_grow(void *items, size_t *capacity, size_t needed, size_t item_bytes);
 
-/* The same for *items, a pointer of the items' own type. Yields 0 or -ENOMEM, and then nothing has
- * changed. The arguments are evaluated more than once. */
+/* The same for *items, a pointer of the items' own type. Evaluates to 0 or -ENOMEM; on -ENOMEM
+ * nothing has changed. The arguments are evaluated more than once. */
 #define array_reserve(items, capacity, needed)                                                     \
     (*(items) = array_grow(*(items), (capacity), (needed), sizeof **(items)),                      \
      *(capacity) >= (needed) ? 0 : -ENOMEM)

@@ -1,5 +1,5 @@
-/* Reads the numbers of DWARF from bytes that may be damaged: what is not there reads as 0, and is
- * noted. Little-endian, as both architectures are. */
+/* Reads DWARF numbers from bytes that may be damaged: a missing number reads as 0 and sets
+ * `failed`. Little-endian, as both architectures are. */
 #ifndef FGPROF_BASE_BYTES_H
 #define FGPROF_BASE_BYTES_H
 
@@ -10,7 +10,7 @@
 
 struct bytes {
     const uint8_t *at, *end;
-    bool failed; /* more was asked for than there is, or a number has no end */
+    bool failed; /* a read went past the end, or a number has no end */
 };
 
 static inline size_t bytes_left(const struct bytes *bytes)

@@ -5,19 +5,19 @@
 #include <stdint.h>
 #include <time.h>
 
-/* CLOCK_MONOTONIC: the one that sampling uses. */
+/* CLOCK_MONOTONIC: the clock that sampling uses. */
 uint64_t monotonic_ns(void);
 
-/* CLOCK_BOOTTIME: since the machine started, as the kernel gives the start of processes. */
+/* CLOCK_BOOTTIME: since boot, the clock by which the kernel gives the start of processes. */
 uint64_t boot_ns(void);
 
 /* CLOCK_REALTIME: since 1970. */
 uint64_t wall_ns(void);
 
-/* How long the calling thread was on a CPU: on a busy machine, a small part of what passed. */
+/* The calling thread's time on a CPU: on a busy machine, a small part of the time that passed. */
 uint64_t thread_cpu_ns(void);
 
-/* A time in nanoseconds as the system's functions take it. */
+/* A time in nanoseconds, as system calls take it. */
 struct timespec timespec_of_ns(uint64_t ns);
 
 #endif

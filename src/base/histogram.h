@@ -15,8 +15,8 @@ struct histogram {
 
 void histogram_add(struct histogram *histogram, uint64_t value_ns);
 
-/* The value below or at which `per_mille` of 1000 values lie, rounded down to its bucket's start.
- * 0 where nothing was added. */
+/* The value at or below which `per_mille` of 1000 values lie, rounded down to the start of its
+ * bucket. 0 if nothing was added. */
 uint64_t histogram_quantile_ns(const struct histogram *histogram, unsigned per_mille);
 
 #endif

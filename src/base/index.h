@@ -30,7 +30,7 @@ typedef bool index_equal_fn(const void *owner, uint32_t item, const void *key);
 uint32_t index_find(const struct index *index, uint64_t hash, index_equal_fn *equal,
                     const void *owner, const void *key);
 
-/* Adds an item that is known not to be there. Returns 0 or -ENOMEM. */
+/* Adds an item that is known to be absent. Returns 0 or -ENOMEM. */
 int index_add(struct index *index, uint64_t hash, uint32_t item);
 
 void index_free(struct index *index);

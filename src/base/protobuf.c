@@ -60,13 +60,13 @@ size_t protobuf_begin(struct protobuf *message, unsigned field)
     return message->length;
 }
 
-/* The length comes before what it measures: now that it is known, it is put there. */
+/* The length precedes the content, which moves up to make room for it. */
 void protobuf_end(struct protobuf *message, size_t begin)
 {
     unsigned char length[VARINT_MAX_BYTES];
     size_t content_bytes = message->length - begin;
     size_t length_bytes = encode_varint(length, content_bytes);
-    protobuf_append(message, length, length_bytes); /* makes the room */
+    protobuf_append(message, length, length_bytes); /* only makes room */
     if (message->error)
         return;
     memmove(message->bytes + begin + length_bytes, message->bytes + begin, content_bytes);

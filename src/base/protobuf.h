@@ -1,5 +1,5 @@
 /* The wire format of protocol buffers (protobuf.dev/programming-guides/encoding): a message is a
- * row of fields, each a tag (number << 3 | wire type) and a value. */
+ * sequence of fields, each a tag (number << 3 | wire type) and a value. */
 #ifndef FGPROF_BASE_PROTOBUF_H
 #define FGPROF_BASE_PROTOBUF_H
 
@@ -9,10 +9,10 @@
 struct protobuf {
     unsigned char *bytes;
     size_t length, capacity;
-    int error; /* 0 or -ENOMEM, which stays */
+    int error; /* 0 or -ENOMEM; the first error stays */
 };
 
-/* Bytes as they are, without a tag. */
+/* Appends bytes as they are, without a tag. */
 void protobuf_append(struct protobuf *message, const void *bytes, size_t length);
 void protobuf_varint(struct protobuf *message, uint64_t value);
 /* A number; 0 is the default and is not written. */
@@ -20,8 +20,8 @@ void protobuf_number(struct protobuf *message, unsigned field, uint64_t value);
 void protobuf_bytes(struct protobuf *message, unsigned field, const void *bytes, size_t length);
 void protobuf_string(struct protobuf *message, unsigned field, const char *text);
 
-/* Repeated numbers are packed, as proto3 does: the values are put between the two by
- * protobuf_varint. A nested message goes between them in the same way. */
+/* Repeated numbers are packed, as in proto3: protobuf_varint appends the values between these two
+ * calls. A nested message goes between them in the same way. */
 size_t protobuf_begin(struct protobuf *message, unsigned field);
 void protobuf_end(struct protobuf *message, size_t begin);
 

@@ -9,16 +9,16 @@
 
 struct block {
     struct block *_Atomic next; /* set before the block's last item is published */
-    atomic_size_t filled;       /* items that may be taken; only the putting thread adds to it */
+    atomic_size_t filled;       /* items ready to be taken; only the putting thread adds to it */
     unsigned char items[];
 };
 
 struct queue {
     size_t item_bytes;
-    struct block *last;   /* the putting thread's */
-    struct block *first;  /* the taking thread's, as is: */
-    size_t taken;         /* how many items of `first` are gone */
-    atomic_size_t length; /* items that were put and not yet taken */
+    struct block *last;   /* used by the putting thread only */
+    struct block *first;  /* used by the taking thread only */
+    size_t taken;         /* how many items of `first` were taken; used by the taking thread only */
+    atomic_size_t length; /* items put and not yet taken */
 };
 
 static struct block *new_block(const struct queue *queue)
@@ -61,8 +61,8 @@ int queue_put(struct queue *queue, const void *item)
 {
     struct block *last = queue->last;
     size_t filled = atomic_load_explicit(&last->filled, memory_order_relaxed);
-    /* The next block is there before this one is full: a thread that has taken its last item can go
-     * on to it, and free this one. */
+    /* The next block exists before this one is full, so the taking thread can move on to it and
+     * free this one as soon as it has taken the last item. */
     if (filled == BLOCK_ITEMS - 1) {
         struct block *next = new_block(queue);
         if (!next)

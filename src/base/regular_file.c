@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* O_PATH first, which opens nothing of what is there. */
+/* O_PATH first: it has no effect on the file. */
 int open_regular_file(int dir_fd, const char *path)
 {
     int path_fd = openat(dir_fd, path, O_PATH | O_CLOEXEC);

@@ -1,4 +1,4 @@
-/* Where writers put bytes: a file descriptor, buffered, gzipped if asked for. The first error
+/* Where writers put bytes: a file descriptor, buffered, and gzipped on request. The first error
  * stays, and later writes do nothing. */
 #ifndef FGPROF_BASE_SINK_H
 #define FGPROF_BASE_SINK_H
@@ -21,7 +21,7 @@ void sink_open(struct sink *sink, int fd, bool is_gzip);
 void sink_write(struct sink *sink, const void *data, size_t bytes);
 void sink_print(struct sink *sink, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Writes all that is left. Returns 0 or the first error. */
+/* Writes what is left. Returns 0 or the first error. */
 int sink_close(struct sink *sink);
 
 #endif

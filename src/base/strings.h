@@ -15,7 +15,7 @@ struct strings {
 int strings_init(struct strings *strings);
 void strings_free(struct strings *strings);
 
-/* Sets *ret_id to the number of `text`, which is copied at first sight. Returns 0 or -ENOMEM. */
+/* Sets *ret_id to the number of `text`, which is copied when first seen. Returns 0 or -ENOMEM. */
 int strings_intern(struct strings *strings, const char *text, uint32_t *ret_id);
 
 const char *strings_get(const struct strings *strings, uint32_t id);

@@ -1,18 +1,18 @@
-/* Keeps something that costs time from being done too often: not again before some time has passed,
- * and no more than a part of all time. */
+/* Limits how often something costly is done: not again before some time has passed, and for no more
+ * than a share of all time. */
 #ifndef FGPROF_BASE_THROTTLE_H
 #define FGPROF_BASE_THROTTLE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Zeroed at first: it was never done. */
+/* Starts zeroed: never done. */
 struct throttle {
-    uint64_t done_ns; /* when it was done last, by the clock that the caller uses, */
-    uint64_t cost_ns; /* and how long that took */
+    uint64_t done_ns; /* when it was last done, by the caller's clock */
+    uint64_t cost_ns; /* how long that took */
 };
 
-/* Whether it may be done at `now_ns`: at least `age_ns` after the last time, and after
+/* Whether it may be done at `now_ns`: `age_ns` must have passed since the last time, and so must
  * `part_of_time` times what that cost. */
 static inline bool throttle_allows(const struct throttle *throttle, uint64_t now_ns,
                                    uint64_t age_ns, uint64_t part_of_time)

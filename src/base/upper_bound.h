@@ -5,10 +5,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The place of the first of `count` items whose key is larger than `value`, or `count`: the one
- * before, where there is one, is the last whose key is at most that. The keys, which ascend, are
- * `key_offset` bytes into each item of `item_bytes`. Inlined, as both are known where it is called.
- */
+/* The index of the first of `count` items whose key is larger than `value`, or `count`. The item
+ * before it, if there is one, is the last whose key is at most `value`. The keys ascend; each is
+ * `key_offset` bytes into its item of `item_bytes`. Inlined because callers know both numbers. */
 static inline size_t upper_bound(const void *items, size_t count, size_t item_bytes,
                                  size_t key_offset, uint64_t value)
 {
@@ -24,7 +23,7 @@ static inline size_t upper_bound(const void *items, size_t count, size_t item_by
     return low;
 }
 
-/* The same of a member of the items, which must be a uint64_t: what it is sorted by. */
+/* The same by the member that the items are sorted by, which must be a uint64_t. */
 #define UPPER_BOUND(items, count, member, value)                                                   \
     upper_bound(items, count, sizeof *(items),                                                     \
                 _Generic((items)->member, uint64_t                                                 \
