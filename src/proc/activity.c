@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-/* By hand: sscanf is a tenth of what it costs to look at a sleeping thread. */
+/* By hand, because sscanf is a tenth of the cost of looking at a sleeping thread. */
 static bool parse_number(const char **at, uint64_t *ret_number)
 {
     char *end;

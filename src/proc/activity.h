@@ -7,25 +7,25 @@
 
 struct activity {
     uint64_t running_ns; /* on a CPU */
-    uint64_t waiting_ns; /* runnable, waiting for one; grows when it gets it, or goes to another's
-                            queue */
-    uint64_t switches;   /* how often it got one; with counts_ends how often it lost one */
-    bool counts_ends;    /* says nothing of a thread that woke and has not lost its CPU yet */
+    uint64_t waiting_ns; /* waiting for a CPU; grows when the wait ends or the thread moves to
+                            another CPU's queue */
+    uint64_t switches;   /* how often it got a CPU; with counts_ends, how often it lost one */
+    bool counts_ends;    /* `switches` misses a thread that woke and has not lost its CPU yet */
 };
 
-/* Parses a line of /proc/PID/task/TID/schedstat, as
+/* Parses a line of /proc/PID/task/TID/schedstat, such as
  *   1187426 53201 37
- * (Documentation/scheduler/sched-stats.rst of the kernel): nanoseconds on a CPU, nanoseconds of
+ * (Documentation/scheduler/sched-stats.rst of the kernel): nanoseconds on a CPU, nanoseconds
  * waiting for one, how often it got one. Reading it needs no permission and does not touch the
- * thread. Returns false where it is none, or all 0: then the kernel does not count (sched_info_on
- * in its include/linux/sched/stat.h; without CONFIG_SCHED_INFO there is no such file), or the
- * thread has not run yet. */
+ * thread. Returns false if it is not such a line, or all 0: then the kernel does not count
+ * (sched_info_on in its include/linux/sched/stat.h; without CONFIG_SCHED_INFO there is no such
+ * file), or the thread has not run yet. */
 bool activity_parse(const char *line, struct activity *ret_activity);
 
 /* The same from /proc/PID/task/TID/status, which every kernel has (proc(5)):
  *   voluntary_ctxt_switches:        36
  *   nonvoluntary_ctxt_switches:     1
- * The times are 0. Returns false where one of both lines is missing. */
+ * The times are 0. Returns false if either line is missing. */
 bool activity_parse_status(const char *status, struct activity *ret_activity);
 
 #endif

@@ -11,12 +11,12 @@
 #include <string.h>
 #include <unistd.h>
 
-/* More new ids than these are not asked one by one: all processes are listed. */
+/* If there are more new ids than this, all processes are listed instead of asking for each. */
 #define ASKED_MAX 512
 #define LISTING_MAX_AGE_NS 100000000u
 #define LISTING_PART_OF_TIME 50
-#define LISTING_PART_WITHOUT_IDS 10 /* where only listing finds them */
-#define UNSEEN_MAX 128              /* ids that are asked for again, the newest */
+#define LISTING_PART_WITHOUT_IDS 10 /* if only listing finds new processes */
+#define UNSEEN_MAX 128              /* how many ids are asked for again: the newest */
 #define UNSEEN_MAX_AGE_NS 1000000000u
 #define PID_LIMIT (4 << 20) /* PID_MAX_LIMIT of the kernel's include/linux/threads.h */
 
@@ -53,7 +53,7 @@ static bool holds(const struct relatives *relatives, pid_t pid)
     return false;
 }
 
-/* Returns false where there is no such process. */
+/* Returns false if there is no such process. */
 static bool read_relative(pid_t pid, struct relative *ret_relative)
 {
     char path[32];
@@ -73,7 +73,7 @@ int family_add(struct family *family, pid_t pid)
     return append(&family->members, &relative);
 }
 
-/* Returns 0, also where there is no such process, or -ENOMEM. */
+/* Returns 0, even if there is no such process, or -ENOMEM. */
 static int see(struct family *family, pid_t pid, uint64_t unseen_ns, bool *ret_is_there)
 {
     struct relative relative;
@@ -82,7 +82,7 @@ static int see(struct family *family, pid_t pid, uint64_t unseen_ns, bool *ret_i
     return *ret_is_there ? append(&family->seen, &relative) : 0;
 }
 
-/* The newest are kept that are not too old. */
+/* Keeps the newest ids that are not too old. */
 static void give_up_old_ids(struct family *family, uint64_t now_ns)
 {
     size_t surplus = family->unseen_count > UNSEEN_MAX ? family->unseen_count - UNSEEN_MAX : 0;
@@ -98,7 +98,7 @@ static void give_up_old_ids(struct family *family, uint64_t now_ns)
             family->unseen_count * sizeof *family->unseen_ids);
 }
 
-/* Asks again for those that nobody had. */
+/* Asks again for the ids that had no process. */
 static int see_unseen(struct family *family)
 {
     size_t kept = 0;
@@ -115,7 +115,7 @@ static int see_unseen(struct family *family)
     return err;
 }
 
-/* Asks for those that were given out since the last look. */
+/* Asks for the ids that were handed out since the last look. */
 static int see_new(struct family *family, pid_t last_pid, uint64_t now_ns)
 {
     int err = 0;
@@ -133,7 +133,7 @@ static int see_new(struct family *family, pid_t last_pid, uint64_t now_ns)
     return err;
 }
 
-/* Those that were seen already are there twice. */
+/* Lists all processes; those already seen are in `seen` twice. */
 static int see_all(struct family *family)
 {
     DIR *proc = opendir("/proc");
@@ -152,7 +152,7 @@ static int see_all(struct family *family)
     return err;
 }
 
-/* Members that are there no more, after all processes were seen. */
+/* Drops members that no longer exist; all processes must have been seen. */
 static void drop_gone(struct family *family)
 {
     size_t kept = 0;
@@ -169,7 +169,8 @@ static void drop_gone(struct family *family)
     family->members.count = kept;
 }
 
-/* Whose parent is a member, until there are no more: a child's id may be less than its parent's. */
+/* Adds processes whose parent is a member, until there are no more: a child's id may be lower than
+ * its parent's. */
 static int take_in_seen(struct family *family)
 {
     pid_t own_pid = getpid();
@@ -190,7 +191,7 @@ static int take_in_seen(struct family *family)
     return err;
 }
 
-/* Whether the ids that were given out since the last look are few enough to be asked for. */
+/* Whether few enough ids were handed out since the last look to ask for each. */
 static bool may_ask(const struct family *family, pid_t last_pid)
 {
     return family->listed_ns && last_pid >= family->last_pid &&
@@ -207,9 +208,9 @@ static bool must_list(const struct family *family, pid_t last_pid, uint64_t now_
     return age_ns >= LISTING_MAX_AGE_NS && age_ns >= LISTING_PART_OF_TIME * family->listing_ns;
 }
 
-/* A new one that was listed with an id that was said to be given out before, and is not asked for
- * any more, or said not to be given out yet, shows that we are not told the last one. `last_pid`
- * was read before all were listed. */
+/* Whether a new process shows that the reported last id is wrong: it was listed, but its id had
+ * been reported as handed out before and has not been given up, or has not been reported yet.
+ * `last_pid` was read before the listing. */
 static bool is_out_of_turn(const struct family *family, pid_t last_pid)
 {
     pid_t last_pid_now = read_last_pid();
@@ -231,7 +232,7 @@ static int see_who_is_there(struct family *family, pid_t last_pid, bool lists, u
     if (!err && may_ask(family, last_pid))
         err = see_new(family, last_pid, now_ns);
     else
-        family->given_up_pid = last_pid; /* they were not */
+        family->given_up_pid = last_pid; /* they were not asked for */
     return !err && lists ? see_all(family) : err;
 }
 

@@ -1,15 +1,14 @@
 /* Finds the descendants of processes as they are born.
  *
- * The kernel gives out ids in ascending order, and tells the last one: so those that were born
- * since the last look are among the numbers between, and each is asked for its parent. That costs
- * the same however many threads a parent has. An id is given out before its process is there to be
- * seen (copy_process in the kernel's fork.c), on a busy machine long before: so one that nobody had
- * is asked for again, for some time. /proc/PID/task/TID/children would be a file for each
- * thread, and leaves children out while others exit (proc_tid_children(5)). From time to time all
- * processes are looked at, in case that number is not to be relied on: lxcfs shows a container one
- * that is old.
+ * The kernel hands out ids in ascending order and reports the last one, so processes born since the
+ * last look have ids between the two. Each of these ids is asked for its parent, which costs the
+ * same however many threads a parent has. An id is handed out before its process becomes visible
+ * (copy_process in the kernel's fork.c), on a busy machine long before, so an id without a process
+ * is asked for again for some time. /proc/PID/task/TID/children would need a file per thread, and
+ * omits children while others exit (proc_tid_children(5)). All processes are listed from time to
+ * time in case the last id is unreliable: lxcfs shows a container an old one.
  *
- * Of a process that is born and loses its parent between two looks, nobody knows whose it was. */
+ * If a process is born and loses its parent between two looks, its ancestry is unknown. */
 #ifndef FGPROF_PROC_FAMILY_H
 #define FGPROF_PROC_FAMILY_H
 
@@ -20,9 +19,9 @@
 
 struct relative {
     pid_t pid, parent;
-    uint64_t start_tick; /* of struct proc_stat */
-    uint64_t unseen_ns;  /* when a look would have missed it last */
-    bool is_listed;      /* seen among all processes; else its id was asked for */
+    uint64_t start_tick; /* as in struct proc_stat */
+    uint64_t unseen_ns;  /* start of the last look that would have found it, but did not */
+    bool is_listed;      /* found in the list of all processes, not by asking for its id */
 };
 
 struct relatives {
@@ -30,42 +29,42 @@ struct relatives {
     size_t count, capacity;
 };
 
-/* An id that was given out, and that nobody had so far. */
+/* An id that was handed out and has had no process so far. */
 struct unseen_id {
     pid_t pid;
-    uint64_t asked_ns;  /* at first */
+    uint64_t asked_ns;  /* when it was first asked for */
     uint64_t unseen_ns; /* as in struct relative */
 };
 
-/* Zeroed at first. */
+/* Starts zeroed. */
 struct family {
     struct relatives members;     /* the processes given, and the descendants found */
-    struct relatives seen;        /* by the look at hand */
-    struct relatives found;       /* by the last look: the new ones, parents before their children;
-                                     those of their threads may be among them */
-    struct unseen_id *unseen_ids; /* ascending, but where ids began anew */
+    struct relatives seen;        /* what the current look saw */
+    struct relatives found;       /* new in the last look, parents before their children; may
+                                     include their threads */
+    struct unseen_id *unseen_ids; /* ascending, except where ids started over */
     size_t unseen_count, unseen_capacity;
-    pid_t given_up_pid;             /* the highest that is not asked for any more */
-    pid_t last_pid;                 /* that the kernel had given out; 0: not known */
+    pid_t given_up_pid;             /* the highest id that is no longer asked for */
+    pid_t last_pid;                 /* the last id that the kernel had handed out; 0: unknown */
     bool last_pid_lags;             /* it was seen not to be the last */
-    uint64_t listed_ns, listing_ns; /* when all processes were looked at, and how long that took, on
-                                       the CPU */
+    uint64_t listed_ns, listing_ns; /* when all processes were last listed, and the CPU time that
+                                       took */
     uint64_t looked_ns, looked_before_ns; /* when the last look began, and the one before */
-    uint64_t complete_ns;                 /* when the last look began that misses nobody */
+    uint64_t complete_ns;                 /* start of the last look that missed no process */
 };
 
-/* The process is one whose descendants are wanted. Returns 0 or -ENOMEM. */
+/* Adds a process whose descendants are wanted. Returns 0 or -ENOMEM. */
 int family_add(struct family *family, pid_t pid);
 
-/* Looks for descendants that are new, which are members from then on; never the calling process.
- * Returns 0 or -ENOMEM. */
+/* Looks for new descendants, which become members; never the calling process. Returns 0 or
+ * -ENOMEM. */
 int family_look(struct family *family, uint64_t now_ns);
 
 void family_free(struct family *family);
 
-/* The last id that was given out, of a line of /proc/loadavg, as
+/* The last id that was handed out, from a line of /proc/loadavg such as
  *   0.75 0.51 0.64 2/523 31337
- * or 0 where it is not one. */
+ * or 0 if it is not such a line. */
 pid_t family_parse_last_pid(const char *line);
 
 #endif

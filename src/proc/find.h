@@ -1,4 +1,4 @@
-/* Processes by their names. */
+/* Finds processes by name. */
 #ifndef FGPROF_PROC_FIND_H
 #define FGPROF_PROC_FIND_H
 
@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* Lists the processes whose name the expression is found in; not the calling one, kernel threads
- * and zombies. *ret_pids is the caller's to free. Returns 0 or a negative errno. */
+/* Lists the processes whose name matches the expression, except the calling process, kernel threads
+ * and zombies. The caller frees *ret_pids. Returns 0 or a negative errno. */
 int processes_find(const regex_t *expression, pid_t **ret_pids, size_t *ret_count);
 
 #endif

@@ -12,7 +12,7 @@ int kernel_stack_check(void)
     return length < 0 ? (int)length : 0;
 }
 
-/* Where the name in a line begins, or NULL. *ret_bytes: its length, 0 where there is only an
+/* Where the name in a line begins, or NULL. *ret_bytes is its length, 0 if there is only an
  * address. */
 static const char *name_in(const char *line, size_t *ret_bytes)
 {
@@ -20,10 +20,10 @@ static const char *name_in(const char *line, size_t *ret_bytes)
     if (strncmp(line, "[<", 2) != 0 || !end_of_address)
         return NULL;
     const char *name = end_of_address + strlen(">] ");
-    /* What older kernels end a stack with. */
+    /* Older kernels end a stack with this. */
     if (strcmp(name, "0xffffffffffffffff") == 0)
         return NULL;
-    /* Without a symbol it is a number (sprint_backtrace in the kernel's kernel/kallsyms.c). */
+    /* Without a symbol there is a number (sprint_backtrace in the kernel's kernel/kallsyms.c). */
     *ret_bytes = strncmp(name, "0x", 2) == 0 ? 0 : strcspn(name, "+ ");
     return name;
 }
@@ -38,7 +38,7 @@ void kernel_stack_parse(char *text)
         const char *name = name_in(line, &bytes);
         if (!name)
             continue;
-        /* Shorter than the line that it was in. */
+        /* The name is shorter than the line that it was in. */
         if (bytes) {
             memmove(to, name, bytes);
         } else {

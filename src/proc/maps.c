@@ -49,7 +49,7 @@ bool maps_parse_line(char *line, struct maps_entry *ret_entry)
     return true;
 }
 
-/* Hands the whole lines of `text` to `visit`. *ret_used: the bytes that they were. */
+/* Hands the whole lines of `text` to `visit`. *ret_used is the number of bytes in them. */
 static int visit_lines(char *text, size_t length, maps_visit_fn *visit, void *context,
                        size_t *ret_used)
 {

@@ -2,8 +2,8 @@
 
 #include <sys/uio.h>
 
-/* process_vm_readv rather than /proc/PID/mem: it respects PROT_NONE, so that the guard page of a
- * stack ends the copy, where /proc/PID/mem reads on through it (FOLL_FORCE, mm/gup.c). */
+/* process_vm_readv rather than /proc/PID/mem: it respects PROT_NONE, so a stack's guard page ends
+ * the copy, whereas /proc/PID/mem reads on through it (FOLL_FORCE, mm/gup.c). */
 size_t memory_read(pid_t tid, uint64_t address, void *buffer, size_t bytes)
 {
     struct iovec local = {buffer, bytes};

@@ -2,8 +2,8 @@
 
 #include <sched.h>
 
-/* SCHED_RESET_ON_FORK stays set: to clear it takes a capability that RLIMIT_RTPRIO does not give
- * (sched(7)). It does nothing to a thread of ordinary priority. */
+/* SCHED_RESET_ON_FORK stays set: clearing it takes a capability that RLIMIT_RTPRIO does not give
+ * (sched(7)). It has no effect on a thread of ordinary priority. */
 void priority_run_first(bool *runs_first)
 {
     struct sched_param lowest = {.sched_priority = sched_get_priority_min(SCHED_RR)};

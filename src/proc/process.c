@@ -51,7 +51,7 @@ static int check(struct process *process)
         close(exe_fd);
     if (err)
         return err;
-    /* The same permission as ptrace's (PTRACE_MODE_ATTACH), asked without touching the target. */
+    /* The same permission as ptrace's (PTRACE_MODE_ATTACH), checked without touching the target. */
     char path[32];
     snprintf(path, sizeof path, "task/%d/mem", live_tid);
     int mem_fd = openat(process->proc_fd, path, O_RDONLY | O_CLOEXEC);
@@ -176,7 +176,7 @@ pid_t process_live_thread(struct process *process)
 {
     if (is_live(process, process->pid))
         return process->pid;
-    /* By a directory of its own, so that a partial list of the other stays right. */
+    /* Uses a directory stream of its own, so that a partial list of the other stays right. */
     int task_fd = openat(process->proc_fd, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     struct process others = {.task_dir = task_fd < 0 ? NULL : fdopendir(task_fd)};
     struct thread_list list = {0};

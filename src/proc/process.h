@@ -1,4 +1,4 @@
-/* A process that is sampled: found once, and then known by its open /proc directory. */
+/* A process that is sampled: found once, then known by its open /proc directory. */
 #ifndef FGPROF_PROC_PROCESS_H
 #define FGPROF_PROC_PROCESS_H
 
@@ -14,44 +14,44 @@ struct process {
 };
 
 /* Opens process `pid` and checks that it can be sampled. Returns 0, or
- *   -ESRCH     there is none, or it is a zombie
+ *   -ESRCH     it does not exist, or is a zombie
  *   -EDEADLK   it is the calling process
  *   -ENOEXEC   it is a kernel thread, which has no program
  *   -EINVAL    it is the id of a thread, not of a process
  *   -EBUSY     another process traces it
  *   -ENOTSUP   it is a 32-bit program
- *   -EPERM     it may not be looked at
- *   -EXDEV     /proc is that of another PID namespace
+ *   -EPERM     we may not look at it
+ *   -EXDEV     /proc belongs to another PID namespace
  * or another negative errno. */
 int process_open(pid_t pid, struct process *ret_process);
 void process_close(struct process *process);
 
-/* The ids of a process's threads. Zeroed at first. */
+/* The ids of a process's threads. Starts zeroed. */
 struct thread_list {
-    pid_t *tids; /* ascending, once the list is whole */
+    pid_t *tids; /* ascending, once the list is complete */
     size_t count, capacity;
-    bool is_partial; /* there are more */
+    bool is_partial; /* there are more threads */
 };
 
-/* Lists at most `max_count` threads, from the first one on or, where the list is partial, from
- * where it ends. Returns 0 or -ENOMEM. The list of a process that is gone is empty. */
+/* Lists at most `max_count` threads, starting with the first or, if the list is partial, where it
+ * ends. Returns 0 or -ENOMEM. If the process is gone, the list is empty. */
 int process_list_threads(struct process *process, struct thread_list *list, size_t max_count);
 
 void thread_list_free(struct thread_list *list);
 
-/* How many threads it has, zombies too, by the link count of its task directory, which is cheaper
- * than listing them (proc_task_getattr in the kernel's fs/proc/base.c). 0 once the process is gone.
- */
+/* How many threads it has, including zombies, from the link count of its task directory, which is
+ * cheaper than listing them (proc_task_getattr in the kernel's fs/proc/base.c). 0 once the process
+ * is gone. */
 size_t process_count_threads(const struct process *process);
 
-/* The parent, where the process runs in its memory: a child of vfork(2) until it executes a
- * program. 0 where it has its own, or that is not known: CONFIG_KCMP. */
+/* The parent, if the process runs in its parent's memory, as a child of vfork(2) does until it
+ * executes a program. 0 if it has its own memory, or if that is unknown (no CONFIG_KCMP). */
 pid_t process_shares_memory(const struct process *process);
 
 bool process_has_thread(const struct process *process, pid_t tid);
 
-/* The id of a thread of it that is not a zombie, through which its memory and maps can be read: a
- * leader that has exited while others run shows neither. 0 where there is none. */
+/* The id of one of its threads that is not a zombie, through which its memory and maps can be read:
+ * a leader that has exited while others run shows neither. 0 if there is none. */
 pid_t process_live_thread(struct process *process);
 
 #endif

@@ -44,7 +44,7 @@ static int open_files(struct program *program, const struct process *process)
     program->proc_fd = fcntl(process->proc_fd, F_DUPFD_CLOEXEC, 0);
     if (program->proc_fd < 0)
         return -errno;
-    /* Before its memory is opened: a process that has its own keeps it. */
+    /* Checked before its memory is opened: a process that has its own memory keeps it. */
     program->is_in_parents_memory = process_shares_memory(process) != 0;
     program->mem_fd = open_task_file(program, "mem");
     if (program->mem_fd < 0)
@@ -78,7 +78,8 @@ int program_open(struct process *process, uint32_t number, uint32_t process_numb
     };
     atomic_init(&program->references, 1);
     int err = open_files(program, process);
-    /* Both files are of one program only if the first is current after the second was opened. */
+    /* Both files belong to one program only if the first is still current after the second was
+     * opened. */
     if (!err && !program_is_current(program))
         err = -ESRCH;
     if (err) {
@@ -89,8 +90,8 @@ int program_open(struct process *process, uint32_t number, uint32_t process_numb
     return 0;
 }
 
-/* An open /proc/PID/mem holds on to the memory that the process had then. Once that is gone, by
- * exec or exit, a read says end of file; before, address 0 gives EIO (mem_rw in the kernel's
+/* An open /proc/PID/mem keeps the memory that the process had then. Once that is gone, by exec or
+ * exit, a read gives end of file; until then, address 0 gives EIO (mem_rw in the kernel's
  * fs/proc/base.c). A parent's memory is not gone when the child executes a program. */
 bool program_is_current(const struct program *program)
 {

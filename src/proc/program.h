@@ -1,8 +1,8 @@
 /* One program that a process runs: from one execve(2) to the next, or to the process's end.
  *
- * Its memory and its maps stay open, so what was seen of a thread is never read with the maps of
- * another program. The sampling thread opens it; each observation holds a reference, and so does
- * whoever keeps tables for it. */
+ * Its memory and its maps stay open, so an observation of a thread is never read with the maps of
+ * another program. The sampling thread opens it. Each observation holds a reference, and so does
+ * everything that keeps tables for it. */
 #ifndef FGPROF_PROC_PROGRAM_H
 #define FGPROF_PROC_PROGRAM_H
 
@@ -13,15 +13,15 @@
 
 struct program {
     atomic_uint references;
-    uint32_t number;  /* each program of a recording has its own, from 0 */
+    uint32_t number;  /* unique in the recording, from 0 */
     uint32_t process; /* the number of its process in the recording */
     pid_t process_id;
     pid_t tid;   /* a thread that was alive when it was opened */
     int proc_fd; /* /proc/PID, its own descriptor */
-    int mem_fd;  /* ends when the process executes another program */
+    int mem_fd;  /* reads as empty once the process executes another program */
     int maps_fd;
-    int first_maps_fd; /* what its maps said when it was opened, which stays; -1: too much */
-    bool is_in_parents_memory; /* which outlives the program: see process_shares_memory */
+    int first_maps_fd; /* what its maps said when it was opened, kept; -1: too much, or failed */
+    bool is_in_parents_memory; /* which outlives the program; see process_shares_memory */
 };
 
 /* Opens the program that `process` runs now, with one reference. Returns 0; -ESRCH if the process
@@ -32,10 +32,11 @@ int program_open(struct process *process, uint32_t number, uint32_t process_numb
 /* Whether the process still runs it. */
 bool program_is_current(const struct program *program);
 
-/* One reference more. Returns `program`. */
+/* Adds a reference. Returns `program`. */
 struct program *program_hold(struct program *program);
 
-/* One reference less; the last one closes it. From any thread. Takes NULL. */
+/* Drops a reference; dropping the last one closes the program. Any thread may call it. Accepts
+ * NULL. */
 void program_release(struct program *program);
 
 #endif

@@ -1,4 +1,4 @@
-/* Where the readable mappings of a process end: a stack is copied up to there and no further. */
+/* Where a process's readable mappings end: a stack is copied up to there and no further. */
 #ifndef FGPROF_PROC_STACK_AREAS_H
 #define FGPROF_PROC_STACK_AREAS_H
 
@@ -8,22 +8,22 @@
 
 struct stack_area {
     uint64_t start, end;
-    bool grows_down; /* the main thread's: it may have grown since */
+    bool grows_down; /* the main thread's stack, which may have grown since */
 };
 
 struct stack_areas {
-    struct stack_area *items; /* by address */
+    struct stack_area *items; /* sorted by address */
     size_t count, capacity;
 };
 
-/* Reads them anew from the maps file `maps_fd`. Returns 0 or a negative errno, and then the table
+/* Reads them again from the maps file `maps_fd`. Returns 0 or a negative errno; on error the table
  * is empty. */
 int stack_areas_read(struct stack_areas *areas, int maps_fd);
 
-/* The mapping that holds `address`, or has done so since it grew; NULL where none is known. */
+/* The mapping that holds `address`, now or after it has grown; NULL if none is known. */
 const struct stack_area *stack_areas_find(const struct stack_areas *areas, uint64_t address);
 
-/* The end of the mapping that holds `sp`, or 0 where none is known. */
+/* The end of the mapping that holds `sp`, or 0 if none is known. */
 uint64_t stack_areas_end(const struct stack_areas *areas, uint64_t sp);
 
 void stack_areas_free(struct stack_areas *areas);

@@ -2,7 +2,7 @@
 #ifndef FGPROF_PROC_SYSCALL_NAMES_H
 #define FGPROF_PROC_SYSCALL_NAMES_H
 
-/* The name of the call with this number, as "epoll_wait", or NULL where the system's headers had
+/* The name of the call with this number, such as "epoll_wait", or NULL if the system's headers had
  * none when this was built. Static. */
 const char *syscall_name(long number);
 

@@ -1,5 +1,5 @@
-/* A file of /proc/PID/task/TID that is read at every tick: kept open, since opening it costs more
- * than reading it, as long as there are descriptors to spare. */
+/* A file of /proc/PID/task/TID that is read at every tick. It is kept open as long as there are
+ * descriptors to spare, since opening it costs more than reading it. */
 #ifndef FGPROF_PROC_THREAD_FILE_H
 #define FGPROF_PROC_THREAD_FILE_H
 

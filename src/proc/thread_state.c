@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-/* A thread loses its CPU to us somewhat earlier than our clock can tell: when our timer's interrupt
- * comes. On a virtual machine that may take tens of microseconds. */
+/* A thread loses its CPU to us slightly before our clock can tell: at our timer's interrupt. On a
+ * virtual machine the difference may be tens of microseconds. */
 #define WAKING_NS 50000u
 
 enum thread_state thread_state_of_stat(const char *line)
@@ -16,7 +16,7 @@ enum thread_state thread_state_of_stat(const char *line)
     case 'R':
         return THREAD_RUNNABLE;
     case 'S':
-    case 'I': /* idle: of kernel threads */
+    case 'I': /* idle kernel threads */
         return THREAD_SLEEPING;
     case 'D':
         return THREAD_UNINTERRUPTIBLE;

@@ -6,32 +6,33 @@
 #include <stdint.h>
 
 enum thread_state {
-    THREAD_UNKNOWN,  /* it was not captured */
+    THREAD_UNKNOWN,  /* not captured */
     THREAD_RUNNING,  /* on a CPU */
-    THREAD_RUNNABLE, /* waiting for one */
+    THREAD_RUNNABLE, /* waiting for a CPU */
     THREAD_SLEEPING,
-    THREAD_UNINTERRUPTIBLE, /* asleep, and no signal wakes it: disk, page fault, vfork */
+    THREAD_UNINTERRUPTIBLE, /* asleep, and signals do not wake it: disk, page fault, vfork */
     THREAD_STOPPED,         /* by a signal, or by a debugger */
     THREAD_STATE_COUNT
 };
 
-/* Whether the thread waits for something in the kernel, so that the call it waits in says for what.
- */
+/* Whether the thread waits for something in the kernel: the system call it waits in says for
+ * what. */
 static inline bool thread_state_waits(enum thread_state state)
 {
     return state == THREAD_SLEEPING || state == THREAD_UNINTERRUPTIBLE;
 }
 
-/* The state in a line of /proc/PID/task/TID/stat, as
+/* The state in a line of /proc/PID/task/TID/stat, such as
  *   1234 (a) name) S 1 1234 1234 0 -1 4194560 177 ...
- * by its letter, here S (proc(5)). Of a thread that is seen not to run: R is one that woke, and
- * waits for a CPU. THREAD_UNKNOWN where there is no letter, or it has exited. */
+ * from its letter, here S (proc(5)). The thread has been seen not to run, so R means that it woke
+ * and waits for a CPU. THREAD_UNKNOWN if there is no letter, or the thread has exited. */
 enum thread_state thread_state_of_stat(const char *line);
 
-/* The state of a thread that was neither asleep nor stopped when we woke up to sample: running, or
- * runnable where its waits for a CPU since it was first looked at, `waited_ns` together, began
- * before we woke: they are longer then than `awake_ns`, the time from our waking to the end of
- * those waits. A thread that waits because we took its CPU is one that was running. */
+/* The state of a thread that was neither asleep nor stopped when we woke up to sample. `waited_ns`
+ * is how long it has waited for a CPU, in all, since it was first looked at; `awake_ns` is the time
+ * from our waking to the end of those waits. If `waited_ns` is longer, the waits began before we
+ * woke and the thread is runnable; otherwise it is running. A thread that waits because we took its
+ * CPU was running. */
 enum thread_state thread_state_by_wait(uint64_t waited_ns, uint64_t awake_ns);
 
 #endif
