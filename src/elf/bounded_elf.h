@@ -1,6 +1,6 @@
-/* ELF files by libelf, which makes room for whatever a file claims to have, and a sparse file can
- * claim any number of sections, of any size. Through here it is asked only for what a linker may
- * have made: what is larger is as if it were not there. */
+/* Reads ELF files through libelf, within bounds. libelf allocates room for whatever a file claims
+ * to have, and a sparse file can claim any number of sections, of any size. Here it is asked only
+ * for what a linker may have made; anything larger is treated as absent. */
 #ifndef FGPROF_ELF_BOUNDED_ELF_H
 #define FGPROF_ELF_BOUNDED_ELF_H
 
@@ -10,24 +10,24 @@
 
 #define BUILD_ID_BYTES_MAX 64
 
-/* Opens the file `fd`, or where that is -1 the `bytes` at `memory`, for elf_end; they must outlive
- * it. NULL where it is no ELF file of 64 bits and little-endian, as both architectures have them.
- */
+/* Opens the file `fd` or, if that is -1, the `bytes` at `memory`, which must outlive it. To be
+ * closed with elf_end. NULL if it is not a 64-bit little-endian ELF file, as on both
+ * architectures. */
 Elf *bounded_elf_open(int fd, const unsigned char *memory, size_t bytes);
 
-/* NULL: it has no name. Lives as long as `elf`. */
+/* NULL if it has no name. Valid as long as `elf`. */
 const char *bounded_elf_section_name(Elf *elf, const GElf_Shdr *section);
 
-/* The string at `offset` in section number `strings`; NULL: there is none. Lives as long as `elf`.
- */
+/* The string at `offset` in section number `strings`; NULL if there is none. Valid as long as
+ * `elf`. */
 const char *bounded_elf_string(Elf *elf, size_t strings, size_t offset);
 
-/* Copies the build id to `id`. Returns how long it is, 0 where there is none. */
+/* Copies the build id to `id`. Returns its length, 0 if there is none. */
 size_t bounded_elf_build_id(Elf *elf, unsigned char id[BUILD_ID_BYTES_MAX]);
 
-/* Sections of a file do not lie over each other, so that all that are read have no more bytes than
- * it: `left` is how many it has at first, and less with each section. Returns false where a section
- * has more than is left, or than TABLE_BYTES_MAX. */
+/* The sections of a file do not overlap, so together those that are read have no more bytes than
+ * the file. `left` starts as the size of the file and shrinks with each section. Returns false if a
+ * section has more bytes than are left, or than TABLE_BYTES_MAX. */
 #define TABLE_BYTES_MAX ((uint64_t)512 << 20)
 static inline bool bounded_elf_take_bytes(uint64_t *left, uint64_t section_bytes)
 {

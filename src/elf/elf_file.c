@@ -18,9 +18,9 @@ struct eh_frame_header {
     int32_t eh_frame;
     uint32_t entry_count;
 };
-#define CFI_SECTION_BYTES_MAX ((uint64_t)256 << 20) /* a larger one is not believed */
-/* The kernel takes program headers of 64 KiB (load_elf_phdrs in its fs/binfmt_elf.c); linkers make
- * some ten segments. */
+#define CFI_SECTION_BYTES_MAX ((uint64_t)256 << 20) /* a larger one is ignored */
+/* The kernel accepts 64 KiB of program headers (load_elf_phdrs in its fs/binfmt_elf.c); linkers
+ * make about ten segments. */
 #define SEGMENTS_MAX 256
 #define EH_PCREL_SDATA4 0x1b
 #define EH_UDATA4 0x03
@@ -60,7 +60,7 @@ static void read_unwind_table(struct module *module, uint64_t address)
     };
 }
 
-/* A compressed one is read whole: it is to be searched. */
+/* A compressed section is read whole, because it will be searched. */
 static void decompress(Elf_Scn *scn, struct cfi_section *section)
 {
     GElf_Chdr header;
@@ -82,8 +82,8 @@ static void decompress(Elf_Scn *scn, struct cfi_section *section)
     section->bytes = data->d_size;
 }
 
-/* The names of cmd/link: the first one also with .data.rel.ro before it, in programs that may lie
- * anywhere. */
+/* The names that cmd/link uses. In position-independent programs, .data.rel.ro precedes the
+ * first. */
 static void note_go_section(struct go_traces *go, const GElf_Shdr *header, const char *name)
 {
     static const char table[] = ".gopclntab";
@@ -104,7 +104,7 @@ static void read_section(struct module *module, Elf_Scn *scn, const GElf_Shdr *h
         return;
     if (strcmp(name, ".eh_frame") == 0 && !module->unwind_table.header_address)
         module->eh_frame = section;
-    /* Of several, the first: each may take long to decompress. */
+    /* Only the first of several: each may take long to decompress. */
     if (strcmp(name, ".debug_frame") == 0 && !module->debug_frame.offset) {
         if (header->sh_flags & SHF_COMPRESSED)
             decompress(scn, &section);

@@ -1,17 +1,18 @@
-/* What of an ELF file is needed to find and unwind its code: segments, build id, unwind table. */
+/* The parts of an ELF file that finding and unwinding its code needs: segments, build id, unwind
+ * table. */
 #ifndef FGPROF_ELF_ELF_FILE_H
 #define FGPROF_ELF_ELF_FILE_H
 
 #include "elf/module.h"
 
-/* Fills in segments, unwind_table and build_id from module->image. Returns 0, -ENOEXEC where it is
- * not an ELF file that can be used, or -ENOMEM. */
+/* Fills in segments, unwind_table and build_id from module->image. Returns 0, -ENOEXEC if it is not
+ * a usable ELF file, or -ENOMEM. */
 int elf_file_read(struct module *module);
 
-/* Frees all that a module holds. */
+/* Frees everything that a module holds. */
 void module_clear(struct module *module);
 
-/* That and the module. Takes NULL. */
+/* The same, and frees the module itself. Accepts NULL. */
 void module_free(struct module *module);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-/* The end of the code that holds `address`, or 0 where there is none. */
+/* The end of the code that holds `address`, or 0 if there is none. */
 static uint64_t end_of_code(const struct module *module, uint64_t address)
 {
     for (size_t i = 0; i < module->segment_count; i++) {
@@ -15,8 +15,8 @@ static uint64_t end_of_code(const struct module *module, uint64_t address)
     return 0;
 }
 
-/* Functions written in assembly often have no type; local labels then look like them, and are not
- * taken. */
+/* Functions written in assembly often have no type. Local labels look like them then, and are left
+ * out. */
 static bool is_function(const struct module *module, const GElf_Sym *symbol)
 {
     unsigned char type = GELF_ST_TYPE(symbol->st_info);
@@ -45,7 +45,7 @@ static bool read_table(struct module *module, Elf_Scn *scn, const GElf_Shdr *hea
     return true;
 }
 
-/* By start; of equal ones that which says how long it is comes first. */
+/* Sorts by start; at the same start, a symbol that has a size precedes one that has none. */
 static int compare(const void *a, const void *b)
 {
     const struct function_range *left = a, *right = b;

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* More than any program; a sparse file can claim to be of any size. */
+/* Larger than any program; a sparse file can claim to be of any size. */
 #define IMAGE_MAX_BYTES ((off_t)64 << 30)
 
 int image_open_fd(struct image *image, int fd)
@@ -41,8 +41,7 @@ void image_close(struct image *image)
     *image = (struct image){.fd = -1};
 }
 
-/* The page, read at first use; NULL where it can't be. What lies behind the end of the file is 0.
- */
+/* The page, read at first use; NULL if it can't be read. Bytes past the end of the file are 0. */
 static const unsigned char *page_at(struct image *image, size_t number)
 {
     if (image->pages[number])
@@ -55,7 +54,7 @@ static const unsigned char *page_at(struct image *image, size_t number)
         free(page);
         return NULL;
     }
-    /* Less than there was when the file was opened: it has been cut short since. */
+    /* Less than when the file was opened: it has been cut short since. */
     size_t end = number * IMAGE_PAGE_BYTES + (size_t)got;
     if (got < (ssize_t)IMAGE_PAGE_BYTES && end < image->bytes)
         image->bytes = end;
@@ -86,7 +85,7 @@ bool image_read(struct image *image, uint64_t offset, void *buffer, size_t bytes
     return true;
 }
 
-/* What is there of `bytes` bytes from `offset` on, read anew. */
+/* Reads up to `bytes` bytes from `offset`, not using the pages. Returns how many there are. */
 static size_t read_part(const struct image *image, uint64_t offset, unsigned char *buffer,
                         size_t bytes)
 {

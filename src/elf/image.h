@@ -1,7 +1,7 @@
-/* The bytes of a mapped file: read from the file as they are asked for, and kept.
+/* The bytes of a mapped file, read from the file on demand and kept.
  *
- * By pread and not by mmap, because a file that is cut short under an mmap ends the reader with
- * SIGBUS, and the file is not ours. */
+ * With pread, not mmap: the file is not ours, and if it is truncated while mapped, its reader is
+ * killed by SIGBUS. */
 #ifndef FGPROF_ELF_IMAGE_H
 #define FGPROF_ELF_IMAGE_H
 
@@ -12,27 +12,28 @@
 struct image {
     int fd; /* -1: all of it is in memory */
     size_t bytes;
-    unsigned char *memory; /* where fd is -1, owned */
+    unsigned char *memory; /* if fd is -1; owned */
     unsigned char **pages; /* of IMAGE_PAGE_BYTES each, NULL until read */
     size_t page_count;
 };
 
 #define IMAGE_PAGE_BYTES 4096u
 
-/* Takes over `fd`, a regular file. Returns 0 or a negative errno; then fd is still the caller's. */
+/* Takes over `fd`, a regular file. Returns 0 or a negative errno; on error fd is still the
+ * caller's. */
 int image_open_fd(struct image *image, int fd);
 
-/* Takes over `memory`, which malloc gave. */
+/* Takes over `memory`, which was allocated by malloc. */
 void image_open_memory(struct image *image, unsigned char *memory, size_t bytes);
 
 void image_close(struct image *image);
 
-/* Copies `bytes` bytes from `offset`. Returns false where they are not all there. */
+/* Copies `bytes` bytes from `offset`. Returns false if they are not all there. */
 bool image_read(struct image *image, uint64_t offset, void *buffer, size_t bytes);
 
-/* Finds the first place from `offset` up to `end` at which `wanted` lies, at a multiple of
- * `alignment` from `offset`; `bytes` is a power of two, at most 8, and divides the alignment.
- * Keeps nothing of what is read. */
+/* Finds the first place from `offset` up to `end` that holds `wanted`, at a multiple of `alignment`
+ * from `offset`. `bytes` is a power of two, at most 8, and divides the alignment. Keeps nothing of
+ * what it reads. */
 bool image_find(struct image *image, uint64_t offset, uint64_t end, const void *wanted,
                 size_t bytes, size_t alignment, uint64_t *ret_offset);
 

@@ -1,12 +1,12 @@
 #include "elf/module.h"
 
-/* What the loader maps begins at a page, the segment wherever the linker put it: lld packs them, so
- * that a mapping of code can begin with the end of another segment. */
+/* The loader maps whole pages, but a segment begins wherever the linker put it. lld packs segments,
+ * so a mapping of code can begin with the end of another segment. */
 #define PAGE_MASK (~(uint64_t)4095)
 
 bool module_address_of_offset(const struct module *module, uint64_t offset, uint64_t *ret_address)
 {
-    /* Where two segments share a page, the one with code is meant. */
+    /* If two segments share a page, the one with code is meant. */
     const struct segment *found = NULL;
     for (size_t i = 0; i < module->segment_count; i++) {
         const struct segment *segment = &module->segments[i];

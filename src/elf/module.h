@@ -1,5 +1,5 @@
-/* An ELF file that processes run code from, and what was read of it. It is kept open, so that it
- * keeps its names when it is deleted, replaced, or its process is gone. */
+/* An ELF file that processes run code from, and what was read of it. It is kept open, so its names
+ * can still be read when it is deleted or replaced, or its process is gone. */
 #ifndef FGPROF_ELF_MODULE_H
 #define FGPROF_ELF_MODULE_H
 
@@ -14,17 +14,18 @@ struct segment { /* a PT_LOAD of the file */
 
 /* The binary search table of .eh_frame_hdr, in the module's own addresses. */
 struct unwind_table {
-    uint64_t header_address; /* what the table's offsets are relative to; 0: there is none */
+    uint64_t header_address; /* base of the table's offsets; 0: there is none */
     uint64_t entries_address;
     uint64_t entry_count;
 };
 
-/* A section of call frame information, for what has no such table. */
+/* A section of call frame information, for code without such a table. */
 struct cfi_section {
-    uint64_t address;      /* of .eh_frame: the module's own */
+    uint64_t address;      /* for .eh_frame: the module's own */
     uint64_t offset;       /* in the file */
     uint64_t bytes;        /* 0: there is none */
-    unsigned char *memory; /* where it is compressed in the file, its contents, owned; else NULL */
+    unsigned char *memory; /* owned contents of a section that is compressed in the file; else
+                              NULL */
 };
 
 struct module_part {
@@ -32,11 +33,11 @@ struct module_part {
     uint64_t bytes;   /* 0: there is none */
 };
 
-/* What tells whether a file has Go code, and where its function table may be (see pclntab.h). */
+/* Says whether a file has Go code, and where its function table may be (see pclntab.h). */
 struct go_traces {
     struct module_part pclntab; /* the section */
-    bool is_go;                 /* it has sections that Go's linker makes */
-    bool has_sections;          /* of any kind: else nothing can be said */
+    bool is_go;                 /* it has sections that only Go's linker makes */
+    bool has_sections;          /* of any kind; without any, is_go says nothing */
 };
 
 struct function_range {
@@ -45,20 +46,21 @@ struct function_range {
 
 /* Read at first use: see functions_find. */
 struct functions {
-    struct function_range *items; /* by start, each once */
+    struct function_range *items; /* sorted by start, each once */
     size_t count, capacity;
     bool were_read;
 };
 
 struct stub {
     uint64_t start, end; /* addresses of the module */
-    char *name;          /* of the function that it calls; NULL where that has none: */
-    uint64_t resolver;   /* the module's own function that chooses it (STT_GNU_IFUNC); else 0 */
+    char *name;          /* of the function that it calls; NULL if that has none */
+    uint64_t resolver;   /* the module's own function that chooses the target (STT_GNU_IFUNC); else
+                            0 */
 };
 
 /* Read at first use: see stubs_find. */
 struct stubs {
-    struct stub *items; /* by start */
+    struct stub *items; /* sorted by start */
     size_t count, capacity;
     bool were_read;
 };
@@ -68,18 +70,19 @@ struct module {
     unsigned dev_major, dev_minor;
     uint64_t inode;
     char *path;         /* as the process sees it */
-    int root_fd_plus_1; /* the root directory of a process that is not ours, as in a container; 0:
-                           it is ours */
-    bool is_readable;   /* false: there was no file to open, or it is not ELF; image is empty then,
+    int root_fd_plus_1; /* the process's root directory if it is not ours, as in a container; 0: it
+                           is ours */
+    bool is_readable;   /* false: no file could be opened, or it is not ELF; image is then empty,
                            unless it is a jitdump */
-    bool is_orphan;     /* it could not be opened since its process had gone: another may have it */
-    int error;          /* why not: -ENOEXEC, what mapped_file_open gives, or another; else 0 */
+    bool is_orphan;     /* its process had gone before it could be opened: another may have it */
+    int error;          /* why it is not readable: -ENOEXEC, an error of mapped_file_open, or
+                           another; else 0 */
     struct image image;
     struct segment *segments;
     size_t segment_count;
-    uint64_t entry_address; /* where a process that runs it begins */
+    uint64_t entry_address; /* where a process that runs it starts */
     struct unwind_table unwind_table;
-    struct cfi_section eh_frame; /* looked for only where there is no unwind_table */
+    struct cfi_section eh_frame; /* set only if there is no unwind_table */
     struct cfi_section debug_frame;
     struct functions functions;
     struct stubs stubs;
@@ -91,14 +94,13 @@ struct module {
 
 /* Turns a file offset into the module's own address, as its symbols have it. The segment is found
  * by offset: there may be several (lld and mold make them), and the first need not start at 0.
- * Returns false where no segment holds it. */
+ * Returns false if no segment holds it. */
 bool module_address_of_offset(const struct module *module, uint64_t offset, uint64_t *ret_address);
 
-/* Opens the module's file for libelf, for elf_end. NULL where it is no ELF file. */
+/* Opens the module's file for libelf; to be closed with elf_end. NULL if it is not an ELF file. */
 Elf *module_open_elf(struct module *module);
 
-/* Reads bytes at one of the module's own addresses. Returns false where they are not in the file.
- */
+/* Reads bytes at one of the module's own addresses. Returns false if they are not in the file. */
 bool module_read(struct module *module, uint64_t address, void *buffer, size_t bytes);
 
 #endif

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define DECOMPRESSED_BYTES_MAX ((uint64_t)1 << 30) /* and no more when it is compressed */
+#define DECOMPRESSED_BYTES_MAX ((uint64_t)1 << 30) /* also the limit of the compressed size */
 
 static int check(struct object *object)
 {
@@ -71,7 +71,7 @@ static bool is_sane_gnu(Elf_Scn *scn)
     return size <= DECOMPRESSED_BYTES_MAX;
 }
 
-/* Into memory that is the object's. */
+/* Decompresses into memory that the object owns. */
 static bool decompress_zstd(struct object *object, Elf_Scn *scn, const GElf_Chdr *header,
                             struct section *section)
 {
@@ -87,7 +87,8 @@ static bool decompress_zstd(struct object *object, Elf_Scn *scn, const GElf_Chdr
     return true;
 }
 
-/* Into memory that is libelf's, but for zstd. What neither of us can decompress is not there. */
+/* Decompresses into memory that libelf owns, except for zstd. A section that can't be decompressed
+ * is treated as absent. */
 static bool decompress(struct object *object, Elf_Scn *scn, bool is_gnu, struct section *section)
 {
     GElf_Chdr header;
@@ -122,7 +123,7 @@ static bool open_section(struct object *object, Elf_Scn *scn, const GElf_Shdr *h
     return object->fd >= 0 || section->memory;
 }
 
-/* The next section of that name behind `scn`, or the first one where that is NULL. */
+/* The next section of that name after `scn`, or the first if that is NULL. */
 static Elf_Scn *next_section(struct object *object, Elf_Scn *scn, const char *name,
                              GElf_Shdr *ret_header, bool *ret_is_gnu)
 {

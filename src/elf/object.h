@@ -1,4 +1,4 @@
-/* An ELF file and its sections, by libelf. */
+/* An ELF file and its sections, read through libelf. */
 #ifndef FGPROF_ELF_OBJECT_H
 #define FGPROF_ELF_OBJECT_H
 
@@ -15,20 +15,20 @@ struct object {
     struct decompressed *decompressed;
 };
 
-/* Takes over `fd`, in any case. Returns 0 or -ENOEXEC where it is not a 64-bit ELF file. */
+/* Takes over `fd`, even on error. Returns 0, or -ENOEXEC if it is not a 64-bit ELF file. */
 int object_open_fd(struct object *object, int fd);
-/* `memory` must outlive it, unless object->memory is set to it. */
+/* `memory` must outlive the object, unless object->memory is set to it. */
 int object_open_memory(struct object *object, const unsigned char *memory, size_t bytes);
 void object_close(struct object *object);
 
-/* The section's contents, decompressed where need be. False where there is none of that name. Of
- * .debug_* sections, the older .zdebug_* is meant too. It must not outlive the object.
- * To be asked once for each section. */
+/* The section's contents, decompressed if need be. Returns false if there is no section of that
+ * name. The name of a .debug_* section also finds the older .zdebug_*. The section must not outlive
+ * the object. To be called once for each section. */
 bool object_section(struct object *object, const char *name, struct section *ret_section);
 
 bool object_has_section(struct object *object, const char *name);
 
-/* Whether every section lies in the file, as it does not where the file was cut short. */
+/* Whether every section lies in the file, which is not so if the file was cut short. */
 bool object_is_whole(struct object *object);
 
 #endif

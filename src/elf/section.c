@@ -101,7 +101,7 @@ int slice_read(struct slice *slice, const struct section *section, uint64_t at, 
         slice->count = (size_t)bytes;
         return 0;
     }
-    /* A much larger one is not kept for small ones to come. */
+    /* A much larger buffer is not kept for small parts. */
     if (bytes > slice->capacity || bytes < slice->capacity / 16) {
         slice_free(slice);
         slice->owned = malloc((size_t)bytes + 1);

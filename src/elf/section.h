@@ -1,7 +1,7 @@
-/* The bytes of one section of an ELF file: read from the file as they are asked for.
+/* The bytes of one section of an ELF file, read from the file on demand.
  *
- * By pread and not by mmap: see elf/image.h. Besides, what is read is given back, so that a file
- * of gigabytes takes no more memory than the part that is looked at. */
+ * With pread, not mmap: see elf/image.h. Also, memory is given back, so a file of gigabytes takes
+ * no more of it than the part that is being looked at. */
 #ifndef FGPROF_ELF_SECTION_H
 #define FGPROF_ELF_SECTION_H
 
@@ -14,7 +14,7 @@ struct section {
     int fd;                      /* not owned */
     uint64_t offset;             /* in the file */
     uint64_t bytes;              /* 0: there is none */
-    unsigned char *window;       /* what was last looked at of the file */
+    unsigned char *window;       /* the part of the file that was last looked at */
     size_t window_capacity, window_bytes;
     uint64_t window_at;
 };
@@ -30,18 +30,18 @@ struct slice {
 void section_close(struct section *section);
 
 /* Returns how many bytes there are at `at`, at most `wanted`, and where they are until the next
- * call for this section. 0 at the end, and where they can't be read. For a few hundred bytes. */
+ * call for this section. 0 at the end, or if they can't be read. Meant for a few hundred bytes. */
 size_t section_peek(struct section *section, uint64_t at, size_t wanted,
                     const unsigned char **ret_bytes);
 
-/* A little-endian number of `size` bytes, 1 to 8. False where it is not there. */
+/* Reads a little-endian number of `size` bytes, 1 to 8. Returns false if it is not there. */
 bool section_number(struct section *section, uint64_t at, unsigned size, uint64_t *ret_number);
 
-/* The string at `at`, until the next call for this section; NULL where there is none. */
+/* The string at `at`, valid until the next call for this section; NULL if there is none. */
 const char *section_string(struct section *section, uint64_t at);
 
-/* Reads a part, in place of what `slice` held. Returns 0, -ENOMEM, or -ENOEXEC where it is not all
- * there or larger than is believed. */
+/* Reads a part, replacing what `slice` held. Returns 0, -ENOMEM, or -ENOEXEC if it is not all there
+ * or is too large to be believed. */
 int slice_read(struct slice *slice, const struct section *section, uint64_t at, uint64_t bytes);
 void slice_free(struct slice *slice);
 

@@ -5,20 +5,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NAME_BYTES_MAX 4096u               /* each of many stubs may have the same long name */
-#define STUB_SECTION_BYTES_MAX (16u << 20) /* a larger one is not believed */
+#define NAME_BYTES_MAX 4096u               /* many stubs may each have the same long name */
+#define STUB_SECTION_BYTES_MAX (16u << 20) /* a larger one is ignored */
 
 /* What a slot is set to when the module is loaded. */
 struct slot {
     uint64_t address;
-    size_t symbol; /* in the dynamic symbol table; 0: by the resolver */
+    size_t symbol; /* in the dynamic symbol table; 0: chosen by the resolver */
     uint64_t resolver;
 };
 
 struct reading {
     struct module *module;
     Elf *elf;
-    struct slot *slots; /* by address */
+    struct slot *slots; /* sorted by address */
     size_t slot_count, slot_capacity;
     Elf_Scn *symbols;    /* the dynamic symbol table; NULL: there is none */
     uint64_t bytes_left; /* see bounded_elf_take_bytes */
@@ -51,7 +51,7 @@ static int compare_slots(const void *a, const void *b)
     return (left->address > right->address) - (left->address < right->address);
 }
 
-/* The name of a dynamic symbol, without a version, for the caller to free; NULL: it has none. */
+/* The name of a dynamic symbol, without its version; NULL if it has none. The caller frees it. */
 static char *name_of(const struct reading *reading, size_t symbol)
 {
     GElf_Shdr header;
@@ -85,8 +85,8 @@ static bool add_stub(struct reading *reading, const uint8_t *code, uint64_t addr
     return true;
 }
 
-/* Stubs are of one size in a section, which need not be the one that its header says: of .plt.got
- * it may be 8 or 16. What is in between is tried, and is no stub. */
+/* All stubs of a section have the same size, but not always the one in its header: in .plt.got it
+ * may be 8 or 16. Places in between are tried too, and are not stubs. */
 static bool add_stubs(struct reading *reading, const GElf_Shdr *header)
 {
     size_t step = header->sh_entsize == 8 ? 8 : STUB_BYTES;
@@ -109,7 +109,7 @@ static bool read_relocations(struct reading *reading)
             continue;
         if (header.sh_type == SHT_DYNSYM && header.sh_size <= TABLE_BYTES_MAX)
             reading->symbols = scn;
-        /* Of an object file's other relocations there are none in what can be mapped to run. */
+        /* A file that can be mapped to run has none of an object file's other relocations. */
         if (header.sh_type == SHT_RELA && header.sh_flags & SHF_ALLOC &&
             bounded_elf_take_bytes(&reading->bytes_left, header.sh_size))
             ok = add_slots(reading, scn, &header);

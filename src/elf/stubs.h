@@ -1,22 +1,22 @@
-/* The stubs by which a module calls functions of others (its PLT). They have no symbols; each jumps
- * to where a slot of the global offset table says, and the relocation of that slot has the name. */
+/* The stubs through which a module calls functions of other modules (its PLT). They have no
+ * symbols. Each jumps to the address in a slot of the global offset table, and the relocation of
+ * that slot has the name. */
 #ifndef FGPROF_ELF_STUBS_H
 #define FGPROF_ELF_STUBS_H
 
 #include "elf/module.h"
 
-/* The stub that holds `address`; they are read at first use. NULL where there is none, or memory is
- * short. */
+/* The stub that holds `address`; the stubs are read at first use. NULL if there is none, or memory
+ * is short. */
 const struct stub *stubs_find(struct module *module, uint64_t address);
 
 void stubs_free(struct stubs *stubs);
 
 /* ---- By architecture: the build compiles one of x86_64/stub.c and aarch64/stub.c ---- */
 
-#define STUB_BYTES 16 /* of a stub's code, or fewer */
+#define STUB_BYTES 16 /* of a stub's code, at most */
 
-/* Where a stub at `address` takes its target from: the address of its slot. False for other code.
- */
+/* Finds the slot that a stub at `address` takes its target from. Returns false for other code. */
 bool stub_slot(const uint8_t *code, size_t bytes, uint64_t address, uint64_t *ret_slot);
 
 /* Whether a relocation of this type sets a slot to a symbol's address, or to what a resolver

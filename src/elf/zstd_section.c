@@ -6,9 +6,9 @@
 
 #include <zstd.h>
 
-#define COMPRESSED_BY_ZSTD 2 /* ELFCOMPRESS_ZSTD, which elf.h does not have before glibc 2.37 */
-/* A block of four bytes is the most compact one, and stands for 128 KiB at most (RFC
- * 8878, 3.1.1.2): no memory is taken for what can't be there. */
+#define COMPRESSED_BY_ZSTD 2 /* ELFCOMPRESS_ZSTD, which elf.h lacks before glibc 2.37 */
+/* The most compact block has four bytes and stands for at most 128 KiB (RFC 8878, 3.1.1.2): no
+ * memory is taken for a size that can't be true. */
 #define RATIO_MAX (((size_t)128 << 10) / 4)
 
 unsigned char *zstd_section_decompress(Elf_Scn *scn, const GElf_Chdr *header)
@@ -23,7 +23,7 @@ unsigned char *zstd_section_decompress(Elf_Scn *scn, const GElf_Chdr *header)
                                               (const char *)data->d_buf + head_bytes,
                                               data->d_size - head_bytes)
                             : 0;
-    if (contents && bytes == header->ch_size) /* an error is no such number */
+    if (contents && bytes == header->ch_size) /* an error is never that number */
         return contents;
     free(contents);
     return NULL;

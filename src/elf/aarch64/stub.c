@@ -15,7 +15,7 @@ bool stub_slot(const uint8_t *code, size_t bytes, uint64_t address, uint64_t *re
     if ((adrp & 0x9f00001fu) != 0x90000010u || (ldr & 0xffc003ffu) != 0xf9400211u)
         return false;
     uint64_t pages = (uint64_t)(adrp >> 5 & 0x7ffff) << 2 | (adrp >> 29 & 3);
-    int64_t distance = (int64_t)(pages << 43) >> 43; /* of 21 bits */
+    int64_t distance = (int64_t)(pages << 43) >> 43; /* sign-extends 21 bits */
     uint64_t page = ((address + 4 * at) & ~(uint64_t)4095) + (uint64_t)(distance * 4096);
     *ret_slot = page + (ldr >> 10 & 0xfff) * 8;
     return true;

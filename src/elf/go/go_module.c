@@ -1,8 +1,8 @@
 /* Finds the runtime's record of the file that it was linked into.
  *
- * It begins with pointers into the function table: to its header, its names, and so on. In a
- * program that may lie anywhere, these are for the loader to put there: then the entries for the
- * loader have them, and the file may have zeros (ELF gABI, "Relocation", Elf64_Rela). */
+ * The record begins with pointers into the function table: to its header, its names, and so on. In
+ * a position-independent program the loader fills them in: its relocations have the values, and the
+ * file may have zeros (ELF gABI, "Relocation", Elf64_Rela). */
 #include "elf/go/pclntab.h"
 
 #include <elf.h>
@@ -14,15 +14,15 @@
 #define RELATIVE R_X86_64_RELATIVE
 #endif
 
-/* Its words, up to the last that is looked at (struct moduledata of runtime/symtab.go): slices are
- * three. Go 1.20 put two before the last. */
+/* The record's words, up to the last that is looked at (struct moduledata of runtime/symtab.go); a
+ * slice takes three. Go 1.20 put two before the last. */
 enum { HEADER = 0, NAMES = 1, TABLES = 10, TEXT = 22, TEXT_END = 23, INLINE_DATA_1_18 = 38 };
 enum { INLINE_DATA_1_20 = 40, WORDS };
 
 #define RELOCATIONS_MAX ((uint64_t)1 << 22)
-#define POINTERS_MAX 16 /* to the table: there are two or three */
+#define POINTERS_MAX 16 /* how many pointers to the table are tried; there are two or three */
 
-/* The loader's entries with addends. */
+/* The loader's relocations with addends. */
 static struct module_part find_relocations(struct module *module)
 {
     struct module_part found = {0};
@@ -41,8 +41,8 @@ static struct module_part find_relocations(struct module *module)
     return found;
 }
 
-/* Where the loader puts a pointer to `target`, from the entry at *position on, which is moved
- * behind it. */
+/* Finds where the loader puts a pointer to `target`, starting at the entry at *position, which is
+ * moved past the one found. */
 static bool find_pointer(struct module *module, const struct module_part *relocations,
                          uint64_t target, uint64_t *position, uint64_t *ret_address)
 {
@@ -59,7 +59,7 @@ static bool find_pointer(struct module *module, const struct module_part *reloca
     return false;
 }
 
-/* Puts into the words at `address` what the loader would. */
+/* Sets the words at `address` to what the loader would put there. */
 static void relocate(struct module *module, const struct module_part *relocations, uint64_t address,
                      uint64_t words[WORDS])
 {

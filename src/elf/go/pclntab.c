@@ -1,4 +1,4 @@
-/* Looks up what a function table says. */
+/* Looks things up in a function table. */
 #include "elf/go/pclntab.h"
 
 #include <string.h>
@@ -6,14 +6,14 @@
 /* PCDATA_InlTreeIndex and FUNCDATA_InlTree of internal/abi/symtab.go. */
 #define INLINED_TABLE 2
 #define INLINED_DATA 3
-#define FLAG_SPWRITE 2 /* FuncFlagSPWrite of the same file */
+#define FLAG_SPWRITE 2 /* FuncFlagSPWrite in the same file */
 
 static bool read_word(const struct pclntab *table, uint64_t address, uint32_t *ret_word)
 {
     return module_read(table->module, address, ret_word, sizeof *ret_word);
 }
 
-/* Where the function begins, or, with the last number, where all of them end. */
+/* Where function `number` begins or, if that is the count of functions, where the last one ends. */
 static bool function_start(const struct pclntab *table, uint64_t number, uint64_t *ret_start)
 {
     uint32_t offset;
@@ -38,10 +38,10 @@ static bool record_offset(const struct pclntab *table, uint64_t number, uint64_t
     return true;
 }
 
-/* After the start, which is as wide as in the table of functions: name, size of the arguments,
- * where deferred calls return, the three tables, the count of other tables, from 1.16 on the unit,
- * from 1.20 on a line, and four bytes: what the runtime calls it by, flags, and, as the last, the
- * count of other data. */
+/* The fields after the start, which is as wide as in the table of functions: name, size of the
+ * arguments, where deferred calls return, the three tables, the count of other tables, since 1.16
+ * the unit, since 1.20 a line, and four bytes: the runtime's id of the function, flags, and, as the
+ * last, the count of other data. */
 static uint64_t record_field(const struct pclntab *table, uint64_t record, unsigned number)
 {
     return record + (table->form < PCLNTAB_1_18 ? 8 : 4) + 4 * number;
@@ -110,8 +110,8 @@ static bool read_varint(const struct pclntab *table, uint64_t *at, uint32_t *ret
     return false;
 }
 
-/* The number that the table at `offset` has for an address of the function. Each pair stands for
- * some of the function's code, so that there are no more of them than bytes of that. */
+/* The number that the table at `offset` has for an address of the function. Each pair covers some
+ * of the function's code, so there are no more pairs than bytes of code. */
 static bool find_number(const struct pclntab *table, const struct pclntab_function *function,
                         uint32_t offset, uint64_t address, int32_t *ret_number)
 {
@@ -177,9 +177,9 @@ bool pclntab_line(const struct pclntab *table, const struct pclntab_function *fu
     return true;
 }
 
-/* The tree of a function's inlined calls: an array, of which a table of numbers has for each
- * address which is the innermost one. Its elements have the name and an address of the call's
- * surroundings at these places. */
+/* The tree of a function's inlined calls is an array. A table of numbers gives, for each address,
+ * the index of the innermost call. At these offsets, an element has the name and an address of the
+ * place that the function was called from. */
 bool pclntab_inlined(const struct pclntab *table, const struct pclntab_function *function,
                      uint64_t address, struct pclntab_inlined *ret)
 {

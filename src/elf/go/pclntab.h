@@ -1,50 +1,50 @@
-/* The function table of Go programs, which every one has, stripped or not: Go's own stack traces
- * need it. It names each function and says, for each of its instructions, the file, the line, the
- * functions inlined there, and how large the frame is.
+/* The function table of Go programs. Every one has it, stripped or not, because Go's own stack
+ * traces need it. It names each function and gives, for each of its instructions, the file, the
+ * line, the functions inlined there, and the size of the frame.
  *
- * Its header has offsets to its parts: a table of functions by address; a record for each; names;
- * files; and tables of numbers by address, as pairs of how much the number changes and for how many
- * bytes of code it is so (golang.org/s/go12symtab; runtime/symtab.go, runtime/runtime2.go and
- * cmd/link/internal/ld/pcln.go of Go 1.2 to 1.26). */
+ * Its header has the offsets of its parts: a table of functions by address; a record for each;
+ * names; files; and tables of numbers by address, stored as pairs: how much the number changes, and
+ * for how many bytes of code it then holds (golang.org/s/go12symtab; runtime/symtab.go,
+ * runtime/runtime2.go and cmd/link/internal/ld/pcln.go of Go 1.2 to 1.26). */
 #ifndef FGPROF_ELF_GO_PCLNTAB_H
 #define FGPROF_ELF_GO_PCLNTAB_H
 
 #include "elf/module.h"
 
-/* The forms, by the first version of Go that has them. */
+/* The forms, named by the first version of Go that has them. */
 enum pclntab_form { PCLNTAB_1_2, PCLNTAB_1_16, PCLNTAB_1_18, PCLNTAB_1_20 };
 
-/* All of these are addresses of the module. */
+/* All addresses are the module's own. */
 struct pclntab {
     struct module *module;
     enum pclntab_form form;
-    unsigned quantum; /* the shortest instruction, which addresses are counted in */
+    unsigned quantum; /* bytes of the shortest instruction, the unit of code lengths */
     uint64_t address;
-    uint64_t text; /* what functions' addresses are relative to */
+    uint64_t text; /* base of the functions' addresses */
     uint64_t function_count;
     uint64_t function_table;
-    uint64_t records; /* what the functions' offsets are relative to */
+    uint64_t records; /* base of the functions' record offsets */
     uint64_t names;
-    uint64_t units; /* for each compilation unit, where its files' names are */
+    uint64_t units; /* where the file names of each compilation unit are */
     uint64_t files;
     uint64_t tables;
-    uint64_t inline_data; /* what offsets of inlined calls are relative to; 0: not known */
+    uint64_t inline_data; /* base of the offsets of inlined calls; 0: unknown */
 };
 
 struct pclntab_function {
     uint64_t start, end; /* the code */
     uint64_t record;
-    uint32_t name;        /* an offset, as are the next three */
-    uint32_t frame_table; /* 0: foreign code, of which nothing is known but the name */
+    uint32_t name;        /* an offset, like the next three */
+    uint32_t frame_table; /* 0: foreign code, of which only the name is known */
     uint32_t file_table, line_table;
     uint32_t unit;
-    uint32_t data_table_count; /* tables of other numbers, whose offsets follow the record */
-    uint32_t data_count;       /* offsets of other data, which follow those */
-    bool sets_stack_pointer;   /* not only by adding to it; not known before Go 1.17 */
+    uint32_t data_table_count; /* tables of other numbers; their offsets follow the record */
+    uint32_t data_count;       /* offsets of other data; they follow those */
+    bool sets_stack_pointer;   /* other than by adding to it; unknown before Go 1.17 */
 };
 
-/* Finds and checks the table of a module. Returns false where it has none that can be used. The
- * module must outlive it; there is nothing to be freed. */
+/* Finds and checks a module's table. Returns false if there is none that can be used. The module
+ * must outlive the table, which need not be freed. */
 bool pclntab_open(struct pclntab *table, struct module *module);
 
 /* Finds the function that holds an address of the module. */
@@ -54,35 +54,34 @@ bool pclntab_find(const struct pclntab *table, uint64_t address, struct pclntab_
 bool pclntab_frame_bytes(const struct pclntab *table, const struct pclntab_function *function,
                          uint64_t address, uint32_t *ret_bytes);
 
-#define PCLNTAB_STRING_MAX 4096 /* what is longer is cut */
+#define PCLNTAB_STRING_MAX 4096 /* longer strings are cut */
 
-/* Reads a function's name, given its offset. Returns false where there is none. */
+/* Reads a function's name, given its offset. Returns false if there is none. */
 bool pclntab_name(const struct pclntab *table, uint32_t offset, char name[PCLNTAB_STRING_MAX]);
 
-/* Where an address of the function comes from in the source. Returns false where it is not known.
- */
+/* Where an address of the function comes from in the source. Returns false if that is unknown. */
 bool pclntab_line(const struct pclntab *table, const struct pclntab_function *function,
                   uint64_t address, char file[PCLNTAB_STRING_MAX], uint32_t *ret_line);
 
-/* One of the functions that an address is in by inlining. */
+/* A function that was inlined at an address. */
 struct pclntab_inlined {
     uint32_t name;         /* an offset */
-    uint64_t call_address; /* an address of where it was called: look that up next */
+    uint64_t call_address; /* an address of the place that it was called from: look that up next */
 };
 
-/* Finds the innermost function that was inlined at an address of `function`. Returns false where
- * none was. */
+/* Finds the innermost function that was inlined at an address of `function`. Returns false if there
+ * is none. */
 bool pclntab_inlined(const struct pclntab *table, const struct pclntab_function *function,
                      uint64_t address, struct pclntab_inlined *ret);
 
 /* ---- Between the files of this subject ---- */
 
-/* What the runtime keeps of the file that the table is in (struct moduledata). */
+/* The runtime's record of the file that the table is in (struct moduledata). */
 struct go_module {
     uint64_t text, inline_data;
 };
 
-/* Finds it by its pointers to the table. Returns false where it is not found. */
+/* Finds it by its pointers to the table. Returns false if it is not found. */
 bool go_module_find(const struct pclntab *table, struct go_module *ret);
 
 #endif

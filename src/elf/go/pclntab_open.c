@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-/* The first bytes of each form: a number, two zeros, and what the machine is: the shortest
- * instruction and the size of a pointer. */
+/* The first bytes of each form: a number, two zeros, and two properties of the machine, the size of
+ * the shortest instruction and the size of a pointer. */
 #ifdef __aarch64__
 #define QUANTUM 4
 #else
@@ -19,7 +19,7 @@ static const uint8_t magics[][MAGIC_BYTES] = {
 };
 #define FORMS (sizeof magics / sizeof *magics)
 #define ALIGNMENT 16
-#define CANDIDATES_MAX 16 /* what looks like a header and is none is rare */
+#define CANDIDATES_MAX 16 /* other data that looks like a header is rare */
 #define FUNCTIONS_MAX ((uint64_t)1 << 28)
 
 static bool find_form(struct pclntab *table)
@@ -37,9 +37,9 @@ static bool find_form(struct pclntab *table)
     return false;
 }
 
-/* Up to Go 1.15 there is no header but the count of functions, and offsets are from the start; the
- * files' table, whose offset stands behind the functions, is an array from its second element on.
- */
+/* Up to Go 1.15 the header has only the count of functions, and offsets are from its start. The
+ * offset of the files' table follows the functions; that table is an array from its second element
+ * on. */
 static bool read_first_form(struct pclntab *table)
 {
     uint32_t files;
@@ -56,8 +56,8 @@ static bool read_first_form(struct pclntab *table)
     return true;
 }
 
-/* The count of functions and files, from Go 1.18 on the start of the code, and the offsets of
- * names, units, files, tables and functions. */
+/* The counts of functions and files, since Go 1.18 the start of the code, and the offsets of names,
+ * units, files, tables and functions. */
 static bool read_header(struct pclntab *table)
 {
     uint64_t words[8];
@@ -78,8 +78,8 @@ static bool read_header(struct pclntab *table)
     return true;
 }
 
-/* The header's start of the code is for the loader to put there in programs that may lie anywhere,
- * and always 0 from Go 1.26 on; the runtime's own record of the file has it too. */
+/* In position-independent programs the loader fills in the header's start of the code, and since Go
+ * 1.26 it is always 0. The runtime's own record of the file has it too. */
 static void read_go_module(struct pclntab *table)
 {
     struct go_module go;
@@ -99,7 +99,7 @@ static bool is_code(const struct module *module, uint64_t address)
     return false;
 }
 
-/* Whether the table tells of code: its first and its last function are there and have names. */
+/* Whether the table describes code: its first and its last function exist and have names. */
 static bool tells_of_code(const struct pclntab *table)
 {
     struct pclntab_function first, last;
@@ -135,7 +135,7 @@ static bool open_at(struct pclntab *table, struct module *module, uint64_t addre
     return tells_of_code(table);
 }
 
-/* Where another linker has put the table in a larger section, or there are no sections. */
+/* For a table that another linker has put into a larger section, or a file without sections. */
 static bool search_segment(struct pclntab *table, struct module *module,
                            const struct segment *segment, unsigned *candidates)
 {

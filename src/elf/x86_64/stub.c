@@ -4,7 +4,7 @@
 #include <elf.h>
 #include <string.h>
 
-/* jmp *displacement(%rip), behind endbr64 and a prefix, or the first of them. */
+/* jmp *displacement(%rip), after an optional endbr64 and an optional prefix. */
 bool stub_slot(const uint8_t *code, size_t bytes, uint64_t address, uint64_t *ret_slot)
 {
     static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
