@@ -31,7 +31,7 @@ static int intern(struct jit_code *code, const char *name, size_t bytes, uint32_
         return -ENOSPC;
     if (bytes > JIT_NAME_MAX) {
         bytes = JIT_NAME_MAX;
-        /* Between characters (UTF-8). */
+        /* Cuts between characters (UTF-8). */
         while (bytes > JIT_NAME_MAX - 4 && ((unsigned char)name[bytes] & 0xc0) == 0x80)
             bytes--;
     }
@@ -110,13 +110,13 @@ int jit_code_move(struct jit_code *code, uint64_t id, uint64_t start)
     return moved.size > UINT64_MAX - start ? 0 : append(code, &moved);
 }
 
-/* Puts newer ranges over older ones: `result` has room for twice the newer and the older, and gets
- * the newer ones, and what is left of the older between them. Returns how many. */
+/* Puts newer ranges over older ones. `result` gets the newer ones and what is left of the older
+ * between them, and has room for twice the newer plus the older. Returns how many there are. */
 static size_t overlay(const struct jit_ranges *newer, const struct jit_ranges *older,
                       struct jit_range *result)
 {
     size_t count = 0, at = 0;
-    uint64_t from = 0; /* the end of the last newer one */
+    uint64_t from = 0; /* the end of the previous newer range */
     for (size_t i = 0; i <= newer->count; i++) {
         uint64_t until = i < newer->count ? newer->items[i].start : UINT64_MAX;
         for (; at < older->count && older->items[at].start < until; at++) {
@@ -125,7 +125,7 @@ static size_t overlay(const struct jit_ranges *newer, const struct jit_ranges *o
             part.end = part.end < until ? part.end : until;
             if (part.start < part.end)
                 result[count++] = part;
-            /* It may go on behind the newer one. */
+            /* It may continue after the newer range. */
             if (older->items[at].end > until)
                 break;
         }
@@ -137,9 +137,9 @@ static size_t overlay(const struct jit_ranges *newer, const struct jit_ranges *o
     return count;
 }
 
-/* Makes ranges of `count` symbols from number `first` on, by halves, so that it takes n log n: the
- * later half is put over the earlier. Both buffers have room for 2 * count; the result is in
- * `ranges`. */
+/* Makes ranges of `count` symbols, starting with number `first`. Works by halves, which takes n log
+ * n: the later half is put over the earlier one. Both buffers have room for 2 * count; the result
+ * is in `ranges`. */
 static size_t sort_ranges(const struct jit_code *code, size_t first, size_t count,
                           struct jit_range *ranges, struct jit_range *scratch)
 {
@@ -208,9 +208,10 @@ uint32_t jit_code_find_pending(const struct jit_code *code, uint64_t address)
     return find(&code->pending, address);
 }
 
-/* V8 writes addresses as they will be in the ELF file that perf inject makes of the code, where it
- * follows the header (PerfJitLogger::LogWriteDebugInfo in its src/diagnostics/perf-jit.cc; 64
- * bytes, sizeof(Elf64_Ehdr)). So has who has no line in the first 64 bytes of any function. */
+/* V8 writes addresses as they will be in the ELF file that perf inject makes of the code, where the
+ * code follows the header (PerfJitLogger::LogWriteDebugInfo in its src/diagnostics/perf-jit.cc; 64
+ * bytes, sizeof(Elf64_Ehdr)). Code with no line in the first 64 bytes of any function is taken for
+ * V8's. */
 #define LINE_SHIFT 64
 
 const struct jit_line *jit_code_line(const struct jit_code *code, const struct jit_symbol *symbol,

@@ -1,8 +1,9 @@
-/* Code that a process generates: what function is where, by what the process itself says.
+/* Code that a process generates: which function is where, as the process itself says.
  *
- * Two tables. Symbols: in the order in which they were announced, never taken away. Ranges: which
- * of them holds which addresses now; sorted, and none overlaps another, since the last announced is
- * what is there. Announced symbols are in the ranges only after jit_code_apply. */
+ * Two tables. Symbols are in the order in which they were announced, and are never removed. Ranges
+ * say which symbol holds which addresses now; they are sorted and do not overlap, since the last
+ * symbol that was announced is what is there. Announced symbols enter the ranges only with
+ * jit_code_apply. */
 #ifndef FGPROF_JIT_CODE_H
 #define FGPROF_JIT_CODE_H
 
@@ -12,16 +13,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Of one program: several times what large ones have. At the most some 200 MB. */
+/* Limits for one program: several times what large ones have. About 200 MB at most. */
 #define JIT_SYMBOLS_MAX (1u << 20)
 #define JIT_LINES_MAX (4u << 20)
-#define JIT_TEXT_BYTES_MAX (64u << 20) /* of different names and files */
-#define JIT_NAME_MAX 1024u             /* bytes; a longer name is cut */
+#define JIT_TEXT_BYTES_MAX (64u << 20) /* of distinct names and files */
+#define JIT_NAME_MAX 1024u             /* bytes; longer names are cut */
 #define JIT_NO_SYMBOL UINT32_MAX
 
 struct jit_symbol {
     uint64_t start, size;
-    uint64_t id;                     /* by which it moves; 0 where it has none */
+    uint64_t id;                     /* identifies it when it moves; 0: none */
     uint32_t name;                   /* in jit_code.strings */
     uint32_t first_line, line_count; /* in jit_code.lines */
 };
@@ -31,7 +32,7 @@ struct jit_range {
     uint32_t symbol;
 };
 
-struct jit_line {    /* of the code from here on */
+struct jit_line {    /* the line of the code from `offset` on */
     uint32_t offset; /* in its symbol */
     uint32_t file;   /* in jit_code.strings */
     uint32_t line;
@@ -45,47 +46,49 @@ struct jit_ranges {
 struct jit_code {
     struct jit_symbol *symbols;
     size_t symbol_count, symbol_capacity;
-    size_t applied_count;              /* the symbols before are in the ranges */
-    struct jit_ranges ranges, pending; /* now; of what is still to be applied, once asked for */
+    size_t applied_count;              /* the symbols before this one are in the ranges */
+    struct jit_ranges ranges, pending; /* as they are now; sorted by jit_code_prepare, not yet
+                                          applied */
     struct jit_line *lines;
     size_t line_count, line_capacity;
-    uint32_t lowest_line_offset; /* of all, once there is any */
+    uint32_t lowest_line_offset; /* of all lines, if there are any */
     struct strings strings;
     size_t text_bytes;
-    struct index by_id; /* symbols that were given one */
+    struct index by_id; /* symbols that have an id */
 };
 
 /* Returns 0 or -ENOMEM. */
 int jit_code_init(struct jit_code *code);
 void jit_code_free(struct jit_code *code);
 
-/* Announces a symbol: start + size must not overflow. One of no size is left out. The last
- * `line_count` lines are its own. Returns 0, -ENOSPC where there is too much, or -ENOMEM. */
+/* Announces a symbol; start + size must not overflow. A symbol of size 0 is left out. The last
+ * `line_count` lines belong to it. Returns 0, -ENOSPC if a limit is reached, or -ENOMEM. */
 int jit_code_add(struct jit_code *code, uint64_t start, uint64_t size, const char *name,
                  size_t name_bytes, uint32_t line_count);
 
-/* Announces a line of the symbol that is announced next. Errors as above. */
+/* Announces a line of the next symbol. Errors as above. */
 int jit_code_add_line(struct jit_code *code, uint32_t offset, const char *file, size_t file_bytes,
                       uint32_t line);
 
-/* Gives the last symbol an id, unless another has it. Returns 0 or -ENOMEM. */
+/* Gives the last symbol an id, unless another symbol has it. Returns 0 or -ENOMEM. */
 int jit_code_identify(struct jit_code *code, uint64_t id);
 
-/* Announces that the symbol with this id is at `start` now. Where none has it, nothing is. Errors
+/* Announces that the symbol with this id is now at `start`. If none has it, nothing happens. Errors
  * as above. */
 int jit_code_move(struct jit_code *code, uint64_t id, uint64_t start);
 
-/* Sorts what was announced since the last jit_code_apply. Returns 0 or -ENOMEM. */
+/* Sorts the symbols that were announced since the last jit_code_apply. Returns 0 or -ENOMEM. */
 int jit_code_prepare(struct jit_code *code);
 
-/* After that, puts it over what is there. Returns 0 or -ENOMEM. */
+/* Puts what jit_code_prepare sorted over the ranges. Returns 0 or -ENOMEM. */
 int jit_code_apply(struct jit_code *code);
 
-/* The symbol at an address now, or to come by jit_code_apply; JIT_NO_SYMBOL where there is none. */
+/* The symbol that is at an address now, or that jit_code_apply will put there; JIT_NO_SYMBOL if
+ * there is none. */
 uint32_t jit_code_find(const struct jit_code *code, uint64_t address);
 uint32_t jit_code_find_pending(const struct jit_code *code, uint64_t address);
 
-/* The line of an address of the symbol, or NULL where none is known. */
+/* The line of an address of the symbol, or NULL if none is known. */
 const struct jit_line *jit_code_line(const struct jit_code *code, const struct jit_symbol *symbol,
                                      uint64_t address);
 

@@ -14,7 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Of the kernel's clock for files, and of the start that is known in ticks. */
+/* Allows for the kernel's file clock, and for a start that is known only in ticks. */
 #define CLOCK_SLACK_S 1
 
 /* "Uid:\treal\teffective\tsaved\tfile", "NSpid:\toutermost ... innermost" (proc(5)). */
@@ -84,8 +84,9 @@ bool jit_owner_believes(const struct jit_owner *owner, int fd)
            status.st_mtim.tv_sec + CLOCK_SLACK_S >= owner->began_s;
 }
 
-/* A link on the way, as where /tmp is one, leads on below the process's own root; one in the map's
- * place is not followed: O_PATH opens the link itself then, which is no regular file. */
+/* A link on the way, for example /tmp itself, is followed below the process's own root. A link in
+ * the map's place is not followed: O_PATH opens the link itself then, which is not a regular
+ * file. */
 int jit_owner_open_map(const struct jit_owner *owner)
 {
     struct open_how how = {

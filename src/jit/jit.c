@@ -53,8 +53,8 @@ int jit_note(struct jit *jit, uint32_t space, uint64_t address)
     return 0;
 }
 
-/* A function that was announced again where it was is no other; unless its lines are known, which
- * may be other ones. */
+/* A function announced again at the same place is the same one, unless it has lines, which may
+ * differ. */
 static bool is_same(const struct jit_code *code, uint32_t left_number, uint32_t right_number)
 {
     const struct jit_symbol *left = &code->symbols[left_number];
@@ -111,7 +111,7 @@ const struct jit_symbol *jit_find(const struct jit *jit, uint32_t space, uint64_
     return &jit->code.symbols[jit->uses[number].symbol];
 }
 
-/* Copies the symbol, with its lines. Its number in the copy is *ret_symbol. */
+/* Copies the symbol and its lines. *ret_symbol is its number in the copy. */
 static int copy_symbol(const struct jit_code *from, uint32_t number, struct jit_code *to,
                        uint32_t *ret_symbol)
 {
@@ -131,7 +131,8 @@ static int copy_symbol(const struct jit_code *from, uint32_t number, struct jit_
 int jit_copy(const struct jit *jit, struct jit **ret_copy)
 {
     struct jit *copy;
-    uint32_t *numbers = calloc(jit->code.symbol_count + 1, sizeof *numbers); /* + 1; 0: not yet */
+    uint32_t *numbers = calloc(jit->code.symbol_count + 1, sizeof *numbers); /* + 1; 0: not copied
+                                                                                yet */
     int err = numbers ? jit_new(&copy) : -ENOMEM;
     if (err) {
         free(numbers);

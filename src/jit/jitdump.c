@@ -49,7 +49,7 @@ static enum jitdump_result read_header(struct jitdump *dump, const uint8_t *byte
     return JITDUMP_RECORD;
 }
 
-/* How much of a record there must be to read it. */
+/* How much of a record is needed to read it. */
 static size_t bytes_needed(uint32_t id, size_t total)
 {
     size_t most = total;
@@ -131,7 +131,7 @@ bool jitdump_next_line(struct jitdump_record *record, struct jitdump_line *ret_l
     size_t room = record->line_bytes - LINE_BYTES, file_bytes = strnlen(file, room);
     if (file_bytes == room)
         return false;
-    /* "\xff": the file of the line before (perf's debug_entry_same). */
+    /* "\xff" means the file of the line before (perf's debug_entry_same). */
     if (file_bytes != 1 || (unsigned char)*file != 0xff) {
         record->file = file;
         record->file_bytes = file_bytes;

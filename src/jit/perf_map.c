@@ -18,7 +18,7 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t';
 }
 
-/* Takes a number and the blanks behind it off the line. */
+/* Takes a number and the blanks after it off the line. */
 static bool take_hex(const char **line, const char *end, uint64_t *ret_number)
 {
     const char *at = *line;
@@ -56,7 +56,7 @@ bool perf_map_parse_line(const char *line, size_t bytes, struct perf_map_entry *
     return true;
 }
 
-/* What does not end within the limit is taken as far as that, and its rest skipped. */
+/* A line that does not end within the limit is cut there, and its rest is skipped. */
 static size_t line_bytes(const char *line, size_t bytes, bool *ret_is_cut)
 {
     size_t most = bytes < PERF_MAP_LINE_MAX ? bytes : PERF_MAP_LINE_MAX;

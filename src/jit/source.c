@@ -6,11 +6,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Runtimes that have run for long write maps of hundreds of megabytes, most of it of code that is
- * no more. Of what is there at first the end is read, with room left for what comes. */
+/* Runtimes that have run for long write maps of hundreds of megabytes, mostly of code that no
+ * longer exists. At first only the end of such a map is read, which leaves room for what is
+ * added. */
 #define MAP_BYTES_MAX ((off_t)64 << 20)
 #define MAP_BYTES_AT_FIRST_MAX ((off_t)48 << 20)
-/* A dump holds the code too, and can be read only from its start. */
+/* A dump also holds the code, and can only be read from its start. */
 #define DUMP_BYTES_MAX ((off_t)512 << 20)
 #define BUFFER_BYTES JITDUMP_BUFFER_BYTES
 
@@ -22,7 +23,7 @@ static void begin(struct jit_source *source, off_t size)
     source->line_count = 0;
     if (!source->is_dump && size > MAP_BYTES_AT_FIRST_MAX) {
         source->offset = size - MAP_BYTES_AT_FIRST_MAX;
-        source->map.is_in_long_line = true; /* somewhere in a line */
+        source->map.is_in_long_line = true; /* reading starts in the middle of a line */
         source->bytes_unread += (uint64_t)source->offset;
     }
 }
@@ -72,8 +73,8 @@ static int add_entry(void *context, const struct perf_map_entry *entry)
     return jit_code_add(context, entry->start, entry->size, entry->name, entry->name_bytes, 0);
 }
 
-/* A record that is broken, or has lines before its function, is none: V8 writes such where a
- * script's name is not in plain memory. */
+/* A record that is broken, or has lines before its function, is ignored: V8 writes such records if
+ * a script's name is not in plain memory. */
 static int add_lines(struct jit_source *source, struct jit_code *code,
                      struct jitdump_record *record)
 {
@@ -119,7 +120,8 @@ static int add_record(struct jit_source *source, struct jit_code *code,
     return 0;
 }
 
-/* Reads the whole records of what is in the buffer, *ret_used bytes: the last may end behind it. */
+/* Reads the whole records in the buffer, which are *ret_used bytes. The last one may end after the
+ * buffer. */
 static int read_records(struct jit_source *source, struct jit_code *code, const uint8_t *bytes,
                         size_t length, uint64_t available, uint64_t *ret_used)
 {

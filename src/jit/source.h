@@ -1,4 +1,4 @@
-/* A perf map or a jitdump that is being written: what was added to it is read when asked for. */
+/* A perf map or a jitdump that is still being written: reads what was added to it, on demand. */
 #ifndef FGPROF_JIT_SOURCE_H
 #define FGPROF_JIT_SOURCE_H
 
@@ -8,31 +8,31 @@
 
 #include <sys/types.h>
 
-/* Zeroed at first. */
+/* Starts zeroed. */
 struct jit_source {
     bool is_open;
     bool is_dump;
-    bool is_spent; /* it is broken, or too much: nothing more is read */
+    bool is_spent; /* broken or too large: nothing more is read */
     int fd;
-    off_t offset; /* it is read up to there */
+    off_t offset; /* how far it has been read */
     off_t bytes_read;
-    uint64_t bytes_unread; /* what was left out */
+    uint64_t bytes_unread; /* how much was left out */
     struct perf_map map;
     struct jitdump dump;
-    uint64_t lines_start; /* in a dump: of the code that the lines are of which were read last, */
-    uint32_t line_count;  /* and how many they are */
+    uint64_t lines_start; /* in a dump: start of the code that the last lines belong to */
+    uint32_t line_count;  /* in a dump: how many lines those are */
 };
 
-/* Takes over `fd`, a regular file. Of a map that is very large already, the end is read. */
+/* Takes over `fd`, a regular file. If a map is very large already, only its end is read. */
 void jit_source_open(struct jit_source *source, int fd, bool is_dump);
 void jit_source_close(struct jit_source *source);
 
-/* Whether there is anything new. One that has become shorter was written anew, and is read from its
- * start; one that has been deleted and has nothing new is closed. */
+/* Whether there is anything new. A file that has become shorter was written anew, and is read from
+ * its start. A deleted map with nothing new is closed. */
 bool jit_source_has_more(struct jit_source *source);
 
-/* Reads on, some `most` bytes, and announces to `code` what it finds. Returns 1 where it came to
- * the end, 0 where there is more, or -ENOMEM. */
+/* Reads about `most` more bytes and announces what it finds to `code`. Returns 1 at the end, 0 if
+ * there is more, or -ENOMEM. */
 int jit_source_read(struct jit_source *source, struct jit_code *code, off_t most);
 
 #endif
