@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #define COMPARED_BYTES_MAX (64u << 10)
-#define FDS_FOR_OTHERS 64 /* of the limit of open files */
+#define FDS_FOR_OTHERS 64 /* kept free below the open-file limit */
 
 static int open_regular(int dir_fd, const char *path)
 {
@@ -35,7 +35,7 @@ static bool has_same_code(int fd, pid_t tid, const struct maps_entry *entry)
     for (uint64_t at = 0; at < bytes; at += sizeof in_file) {
         ssize_t got = pread(fd, in_file, sizeof in_file, (off_t)(entry->offset + at));
         if (got == 0 && at)
-            break; /* the file ends, the mapping goes on to the end of its page */
+            break; /* the file ends, but the mapping goes on to the end of its page */
         if (got <= 0 ||
             memory_read(tid, entry->start + at, in_memory, (size_t)got) != (size_t)got ||
             memcmp(in_file, in_memory, (size_t)got) != 0)
@@ -44,8 +44,8 @@ static bool has_same_code(int fd, pid_t tid, const struct maps_entry *entry)
     return true;
 }
 
-/* By its inode and its device. As maps and stat differ in the devices of btrfs and overlayfs, where
- * these are not the same what is mapped must be what is in the file. */
+/* Compares inode and device. On btrfs and overlayfs, maps and stat give different devices; if the
+ * devices differ, the mapped bytes must be those in the file. */
 static bool is_mapped_file(int fd, pid_t tid, const struct maps_entry *entry)
 {
     struct stat status;
@@ -55,7 +55,7 @@ static bool is_mapped_file(int fd, pid_t tid, const struct maps_entry *entry)
            has_same_code(fd, tid, entry);
 }
 
-/* Opens `path` below `dir_fd` if it is the file. */
+/* Opens `path` below `dir_fd` if it is the mapped file. */
 static int open_if_mapped(int dir_fd, const char *path, pid_t tid, const struct maps_entry *entry)
 {
     int fd = open_regular(dir_fd, path);
@@ -66,9 +66,9 @@ static int open_if_mapped(int dir_fd, const char *path, pid_t tid, const struct 
     return fd;
 }
 
-/* By its path, in the process's root directory, which is that of its mount namespace; else in ours,
- * as maps shows a path as it is seen by who reads it, as far as it can be seen (d_path of the
- * kernel's fs/d_path.c): that of a process in a chroot begins at our root. */
+/* Looks for its path in the process's root directory, which is that of its mount namespace, and
+ * then in ours: maps shows a path as its reader sees it, as far as it can be seen (d_path of the
+ * kernel's fs/d_path.c), so that the path of a process in a chroot begins at our root. */
 static int open_by_path(int proc_fd, pid_t tid, const char *path, const struct maps_entry *entry)
 {
     char root[40];
@@ -87,7 +87,7 @@ static int open_by_path(int proc_fd, pid_t tid, const char *path, const struct m
     return fd;
 }
 
-/* A file may really have a name that ends as maps shows one that was deleted. */
+/* A file may really have a name that ends as maps shows a deleted one. */
 static int open_by_name(int proc_fd, pid_t tid, const struct maps_entry *entry)
 {
     if (!entry->deleted)
@@ -100,8 +100,9 @@ static int open_by_name(int proc_fd, pid_t tid, const struct maps_entry *entry)
     return fd >= 0 || fd == -EMFILE ? fd : -ENOENT;
 }
 
-/* Whether that is the file of the line of maps: since it was read another one may have been mapped
- * there. In an overlay a file may have another inode than in maps, but has its path. */
+/* Whether this is the file in the line of maps: another one may have been mapped there since the
+ * line was read. In an overlay a file's inode may differ from the one in maps, but its path is the
+ * same. */
 static bool is_of_entry(int fd, const struct maps_entry *entry)
 {
     struct stat status;
@@ -116,7 +117,7 @@ static bool is_of_entry(int fd, const struct maps_entry *entry)
     return maps_entry_is_at(entry, path);
 }
 
-/* What is mapped there now, by map_files, which needs a capability (proc(5)). */
+/* Opens what is mapped there now through map_files, which needs a capability (proc(5)). */
 static int open_by_place(int proc_fd, const struct maps_entry *entry)
 {
     char path[64];
@@ -129,7 +130,8 @@ static int open_by_place(int proc_fd, const struct maps_entry *entry)
     return fd;
 }
 
-/* So that threads can still be read, and the profile named and written, when modules take all. */
+/* Keeps a reserve, so that threads can still be read, and the profile named and written, when
+ * modules take all other descriptors. */
 static int keep_reserve(int fd)
 {
     struct rlimit limit;
@@ -139,8 +141,8 @@ static int keep_reserve(int fd)
     return -EMFILE;
 }
 
-/* First by its place; then by its name; then, if it is the program, by its link, which stays when
- * the program is deleted or replaced. */
+/* Tries its place; then its name; then, if it is the program, its link, which remains when the
+ * program is deleted or replaced. */
 int mapped_file_open(int proc_fd, pid_t tid, const struct maps_entry *entry)
 {
     char path[32];

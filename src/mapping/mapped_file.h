@@ -1,4 +1,4 @@
-/* Opens the file behind a mapping: that very file, and not one that has its path by now. */
+/* Opens the file behind a mapping: that very file, and not another one that now has its path. */
 #ifndef FGPROF_MAPPING_MAPPED_FILE_H
 #define FGPROF_MAPPING_MAPPED_FILE_H
 
@@ -6,12 +6,12 @@
 
 struct maps_entry;
 
-/* For the mapping `entry` of thread `tid` of the process whose /proc directory is `proc_fd`.
- * Returns a descriptor, or
- *   -ENOENT  it has been deleted, and may not be had otherwise
+/* Opens the file of the mapping `entry` of thread `tid` of the process whose /proc directory is
+ * `proc_fd`. Returns a descriptor, or
+ *   -ENOENT  it has been deleted, and can't be reached otherwise
  *   -ESTALE  another file is at its path
- *   -ENXIO   it is no regular file
- *   -EMFILE  as many files are open as may be, but for a reserve that the rest of us needs
+ *   -ENXIO   it is not a regular file
+ *   -EMFILE  the open-file limit, less our reserve, is reached
  * or another negative errno. */
 int mapped_file_open(int proc_fd, pid_t tid, const struct maps_entry *entry);
 

@@ -31,7 +31,7 @@ static int open_file_image(struct module *module, int proc_fd, pid_t tid,
     return err;
 }
 
-/* The vdso is no file: it is in the process's memory, whole. */
+/* The vdso is not a file: all of it is in the process's memory. */
 static int open_vdso_image(struct module *module, pid_t tid, const struct maps_entry *entry)
 {
     uint64_t bytes = entry->end - entry->start;
@@ -48,7 +48,7 @@ static int open_vdso_image(struct module *module, pid_t tid, const struct maps_e
     return 0;
 }
 
-/* By the name that its readers look for (perf's jitdump-specification.txt). */
+/* Goes by the name that its readers look for (perf's jitdump-specification.txt). */
 static bool is_jitdump(const char *path)
 {
     return path && fnmatch("*/jit-*.dump", path, 0) == 0;
@@ -67,8 +67,8 @@ int module_compare(struct module *module, pid_t tid, uint64_t bias)
     return memcmp(in_file, in_memory, bytes) == 0 ? 0 : -ESTALE;
 }
 
-/* Whether the file was written to after it was mapped. In an overlay that makes a copy of it, with
- * the same path and inode, and what is mapped stays as it was (the kernel's
+/* Whether the file was written to after it was mapped. An overlay then makes a copy of it, with the
+ * same path and inode, and what is mapped stays as it was (the kernel's
  * Documentation/filesystems/overlayfs.rst, "Non-standard behavior"). */
 static bool is_other_copy(struct module *module, pid_t tid, const struct maps_entry *entry)
 {
@@ -127,8 +127,8 @@ static bool is_same(const struct module *module, const struct maps_entry *entry)
            strcmp(module->path, entry->path) == 0;
 }
 
-/* The root directory of the process, + 1, kept open for when its module is named, which may be
- * after its end; 0 where it is ours, or can't be had. */
+/* The process's root directory, + 1, kept open because its module may be named after the process
+ * has ended. 0 if it is ours, or can't be opened. */
 static int keep_root(struct modules *modules, int proc_fd, pid_t tid)
 {
     char path[40];
@@ -183,7 +183,7 @@ void modules_free(struct modules *modules)
     *modules = (struct modules){0};
 }
 
-/* Only what does not change after module_open is read of `module`. */
+/* Reads only what does not change in `module` after module_open. */
 static int open_twin_image(const struct module *module, struct image *image)
 {
     if (module->image.fd < 0) {

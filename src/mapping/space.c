@@ -19,7 +19,7 @@ const struct mapping *space_find(struct space *space, uint64_t address)
 {
     if (space->last && address - space->last->start < space->last->end - space->last->start)
         return space->last;
-    /* The first that ends behind it. */
+    /* The first mapping that ends after it. */
     size_t at = UPPER_BOUND(space->mappings, space->mapping_count, end, address);
     if (at == space->mapping_count || space->mappings[at].start > address)
         return NULL;
@@ -27,8 +27,8 @@ const struct mapping *space_find(struct space *space, uint64_t address)
     return space->last;
 }
 
-/* Unwind tables lie next to the code that they describe, in mappings that are not executable and
- * not in the table: they are found by the bias that the code's mapping has. */
+/* Unwind tables lie next to the code that they describe, in mappings that are not executable and so
+ * not in the table: the bias of the code's mapping finds them. */
 bool space_read_file(struct space *space, uint64_t address, void *buffer, size_t bytes)
 {
     const struct mapping *last = space->last;

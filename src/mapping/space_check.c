@@ -1,8 +1,8 @@
 #include "mapping/space_check.h"
 
-/* A file whose first page is never what is in memory, as that was written to, or is not mapped,
- * proves nothing, and is seldom looked at: not never, as libraries may have taken turns each time
- * between the look and the reading of maps that it asked for. */
+/* If memory never matches a file's first page, because the page was written to or is not mapped,
+ * that proves nothing, and the file is seldom looked at. It is not ignored, because libraries may
+ * have taken turns each time between this look and the reading of maps that it asked for. */
 #define UNLIKE_MAX 8
 #define UNLIKE_PAUSE_NS 200000000
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The path of a file's mapping is its module's, which is not copied. */
+/* A file's mapping has its module's path, which is not copied. */
 static int copy_mappings(const struct space *space, struct space *copy)
 {
     copy->mappings = calloc(space->mapping_count + 1, sizeof *copy->mappings);
@@ -37,7 +37,7 @@ static int copy_space(const struct space *space, struct spaces *copies)
     return err;
 }
 
-/* Those that know of generated code through another's table get that one's copy. */
+/* Spaces that share another's generated code share that one's copy. */
 static void share_jit(const struct spaces *spaces, struct spaces *copies)
 {
     for (size_t owner = 0; owner < spaces->count; owner++) {

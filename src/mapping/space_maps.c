@@ -51,8 +51,8 @@ static int insert(struct maps_reading *reading, size_t at, const struct maps_ent
     return 0;
 }
 
-/* Makes one of the mappings from `first` to before `end`, which are the same code as `entry`, and
- * of what it adds to them. Returns whether it adds anything. */
+/* Merges the mappings from `first` to before `end`, which are the same code as `entry`, with what
+ * it adds to them. Returns whether it adds anything. */
 static bool extend(struct space *space, size_t first, size_t end, const struct maps_entry *entry)
 {
     struct mapping *known = &space->mappings[first];
@@ -74,7 +74,7 @@ static bool extend(struct space *space, size_t first, size_t end, const struct m
     return changed;
 }
 
-/* Adds one line of maps. -ESTALE: it contradicts what is known. */
+/* Adds one line of maps. -ESTALE if it contradicts what is known. */
 static int take_in(void *context, const struct maps_entry *entry)
 {
     struct maps_reading *reading = context;
@@ -82,7 +82,7 @@ static int take_in(void *context, const struct maps_entry *entry)
     reading->lines++;
     if (!entry->executable)
         return 0;
-    /* Those that it lies over, if any. */
+    /* The mappings that it overlaps, if any. */
     size_t at = UPPER_BOUND(space->mappings, space->mapping_count, end, entry->start);
     size_t end = at;
     for (; end < space->mapping_count && space->mappings[end].start < entry->end; end++) {

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define REUSED_MAX 64 /* so many earlier spaces are looked at */
+#define REUSED_MAX 64 /* how many earlier spaces are looked at */
 
 int spaces_add(struct spaces *spaces, struct modules *modules, pid_t pid, int proc_fd, pid_t tid,
                int maps_fd, struct space **ret_space)
@@ -36,8 +36,8 @@ int spaces_add(struct spaces *spaces, struct modules *modules, pid_t pid, int pr
     return 0;
 }
 
-/* Whether all that `new` has is in `old`, and the same there. Anonymous code is never known to be.
- */
+/* Whether `old` has all that `new` has, unchanged. Anonymous code is never known to be
+ * unchanged. */
 static bool holds(const struct space *old, const struct space *new)
 {
     for (size_t i = 0; i < new->mapping_count; i++) {
@@ -53,7 +53,7 @@ static bool holds(const struct space *old, const struct space *new)
 }
 
 /* The space that was added last, or an earlier one of its process that says the same: a program
- * that loads the same libraries in turn, at the same place, comes back to what it was. */
+ * that loads the same libraries in turn, at the same place, returns to an earlier state. */
 static struct space *reuse(struct spaces *spaces, const struct jit *jit)
 {
     struct space *new = spaces->items[spaces->count - 1];

@@ -1,5 +1,5 @@
-/* All address spaces of a recording, in the order in which they began: those of each process, of
- * each program that it executed, and of each time that what it had mapped was contradicted. */
+/* All address spaces of a recording, in the order in which they began: one for each process, for
+ * each program that it executed, and for each time that its mappings were contradicted. */
 #ifndef FGPROF_MAPPING_SPACES_H
 #define FGPROF_MAPPING_SPACES_H
 
@@ -11,16 +11,16 @@ struct spaces {
 };
 
 /* Reads the maps of thread `tid` from `maps_fd` into a new space of process `pid`. Returns 0 or a
- * negative errno: -ESRCH where there are no maps any more. */
+ * negative errno: -ESRCH if there are no maps any more. */
 int spaces_add(struct spaces *spaces, struct modules *modules, pid_t pid, int proc_fd, pid_t tid,
                int maps_fd, struct space **ret_space);
 
-/* Reads the maps again and adds what is new to *space, or makes *space a new one where something
- * contradicts it. *ret_changed: whether anything is new. Returns 0 or a negative errno. */
+/* Reads the maps again and adds what is new to *space; if something contradicts it, sets *space to
+ * another one. *ret_changed says whether anything is new. Returns 0 or a negative errno. */
 int spaces_refresh(struct spaces *spaces, struct modules *modules, int proc_fd, pid_t tid,
                    int maps_fd, struct space **space, bool *ret_changed);
 
-/* Makes *space a new one that is like it. Returns 0 or -ENOMEM. */
+/* Sets *space to a new one with the same contents. Returns 0 or -ENOMEM. */
 int spaces_branch(struct spaces *spaces, struct space **space);
 
 void spaces_free(struct spaces *spaces);
