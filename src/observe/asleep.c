@@ -1,8 +1,8 @@
 /* Observes threads that sleep, without stopping them.
  *
- * A thread that is blocked is read as it is: stack pointer and program counter from its `syscall`
- * file, the stack from memory. The kernel's count of how often it was given a CPU, read before and
- * after, proves that it did not move meanwhile; as long as that count stays the same, it is where
+ * A blocked thread is read as it is: stack pointer and program counter from its `syscall` file, the
+ * stack from memory. The kernel's count of how often it was given a CPU, read before and after,
+ * proves that it did not move meanwhile; as long as that count stays the same, the thread is where
  * it was. If the kernel does not keep that count, the count of how often it lost a CPU serves,
  * together with the thread being seen blocked. */
 #include "observe/asleep.h"
@@ -46,7 +46,7 @@ static bool is_unmoved(const struct watch_place *place, struct watch *watch,
            (!now->counts_ends || check_stayed(place, watch, now) == 0);
 }
 
-/* The state of a blocked thread, and where it waits if no signal wakes it. */
+/* Reads the state of a blocked thread and, if no signal wakes it, where it waits. */
 static void read_state(struct watch_place place, struct watch *watch,
                        struct observation *observation)
 {
@@ -64,13 +64,13 @@ static void read_state(struct watch_place place, struct watch *watch,
                  line);
 }
 
-/* Returns 0 or -ENOMEM. What can't be read is empty. */
+/* Returns 0 or -ENOMEM. A stack that can't be read is empty. */
 static int read_kernel_stack(struct watch_place place, struct snapshot *snapshot)
 {
     struct thread_file stack = {0};
     if (!snapshot->kernel_stack && !(snapshot->kernel_stack = malloc(KERNEL_STACK_BYTES)))
         return -ENOMEM;
-    /* Read once a sleep: not worth a descriptor. */
+    /* Read once per sleep: not worth a descriptor. */
     place.keep_fds_below = 0;
     if (watch_read(&place, &stack, "stack", snapshot->kernel_stack, KERNEL_STACK_BYTES) < 0)
         snapshot->kernel_stack[0] = '\0';
@@ -79,7 +79,7 @@ static int read_kernel_stack(struct watch_place place, struct snapshot *snapshot
 }
 
 /* Reads a blocked thread as it is. Returns 0, -EAGAIN if it runs or ran meanwhile, -ESRCH if it is
- * a zombie or gone, or another negative errno if that can't be known. */
+ * a zombie or gone, or another negative errno if that is unknown. */
 static int copy_asleep(const struct subject *subject, const struct watch_place *place,
                        struct watch *watch, struct observation *observation)
 {
@@ -105,7 +105,7 @@ static int copy_asleep(const struct subject *subject, const struct watch_place *
     return 0;
 }
 
-/* Only a thread that is known to run is to be stopped. */
+/* Only a thread that is known to run may be stopped. */
 static enum outcome outcome_of(int err)
 {
     switch (err) {

@@ -10,28 +10,27 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
-/* How long an exec is held up at the most, once several threads are held. */
+/* How long an exec is held up at most, once several threads are held. */
 #define PERIOD_NS 1000000
 
 struct held {
     pid_t tid;
-    bool is_abandoned; /* nobody else waits for it */
+    bool is_abandoned; /* no other thread of ours waits for it */
 };
 
 struct reaper {
     pthread_t thread;
-    pthread_mutex_t lock; /* for what follows */
+    pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t changed;
     bool must_end;
-    bool is_watching; /* threads are held: it looks at them from time to time */
+    bool is_watching; /* threads are held: the reaper looks at them from time to time */
     struct held *items;
     size_t count, capacity;
 };
 
-/* Takes in the end of a thread, if that has come. Returns false where it is not traced by us any
- * more. A tracee's stop is reported by every wait, whatever kind it asks for (wait_task_stopped in
- * the kernel's exit.c), and may be taken by the sampling thread alone: so this looks before it
- * takes. */
+/* Collects a thread if it has ended. Returns false if we no longer trace it. Every wait reports a
+ * tracee's stop, whatever kind it asks for (wait_task_stopped in the kernel's exit.c), but only the
+ * sampling thread may take that: so this looks before it takes. */
 static bool reap(pid_t tid)
 {
     siginfo_t info = {0};

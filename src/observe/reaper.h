@@ -1,11 +1,11 @@
 /* Keeps an exec in a target from waiting for us.
  *
- * A thread that executes a program waits until all others of its process are gone. Those that we
- * trace are gone once we have collected them, which the sampling thread does; unless it waits
- * itself, for the exec: PTRACE_SEIZE of another thread of that process takes a lock that exec holds
- * (cred_guard_mutex; ptrace_attach in the kernel's ptrace.c, de_thread in its fs/exec.c). So a
- * thread of its own collects the dead among those that are held. Any thread of a process may
- * collect what another of it traces (wait(2), __WNOTHREAD). */
+ * A thread that executes a program waits until all other threads of its process are gone. A thread
+ * that we trace is gone only once we have collected it, which the sampling thread does. But the
+ * sampling thread may itself be waiting for the exec: PTRACE_SEIZE of another thread of that
+ * process takes a lock that exec holds (cred_guard_mutex; ptrace_attach in the kernel's ptrace.c,
+ * de_thread in its fs/exec.c). So a separate thread collects the dead among the threads that are
+ * held. Any thread of a process may collect what another one traces (wait(2), __WNOTHREAD). */
 #ifndef FGPROF_OBSERVE_REAPER_H
 #define FGPROF_OBSERVE_REAPER_H
 
@@ -13,28 +13,28 @@
 
 struct reaper;
 
-/* Starts it. Returns 0 or a negative errno. */
+/* Starts a reaper. Returns 0 or a negative errno. */
 int reaper_new(struct reaper **ret_reaper);
 
-/* Ends it. Takes NULL. */
+/* Ends it. Accepts NULL. */
 void reaper_free(struct reaper *reaper);
 
 /* Thread `tid` is traced from now on. Not for the first thread of a process: an exec does not wait
- * for it to be collected, and its end is its parent's to know, which may be us. Returns 0 or
- * -ENOMEM, and then nothing has changed. */
+ * for it to be collected, and its end is for its parent to collect, which may be us. Returns 0 or
+ * -ENOMEM; on -ENOMEM nothing has changed. */
 int reaper_hold(struct reaper *reaper, pid_t tid);
 
-/* Another thread is about to be traced: from now on, as long as any are held, their ends are
- * collected. */
+/* Another thread is about to be traced: from now on, as long as any are held, the ends of held
+ * threads are collected. */
 void reaper_watch(struct reaper *reaper);
 
-/* No thread is traced any more: the one that traced has ended, or is about to. */
+/* No thread is traced any more: the thread that traced them has ended, or is about to. */
 void reaper_forget_all(struct reaper *reaper);
 
-/* It is not traced any more. */
+/* Thread `tid` is no longer traced. */
 void reaper_drop(struct reaper *reaper, pid_t tid);
 
-/* It can't be let go, because it is dying: it is collected once it is dead. */
+/* Thread `tid` can't be let go, because it is dying: it is collected once it is dead. */
 void reaper_abandon(struct reaper *reaper, pid_t tid);
 
 #endif

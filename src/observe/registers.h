@@ -8,48 +8,49 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* By DWARF number, which libunwind's numbers equal on both architectures; pc last. */
+/* Indexed by DWARF number, which equals libunwind's on both architectures; pc is last. */
 #define REGISTERS_MAX 33
 
 struct registers {
     uint64_t values[REGISTERS_MAX];
     uint64_t known; /* bit n: register n was captured */
-    /* Of a stopped thread: */
-    long interrupted_call; /* the system call that it slept in, or was about to; -1: none */
+    /* For a stopped thread: */
+    long interrupted_call; /* the system call that it slept in, or was about to sleep in; -1:
+                              none */
     bool may_hide_stop;    /* see registers_hide_stop */
-    bool is_new_thread;    /* it has not run since clone(2) made it: it is where its maker was */
-    /* Of one that is blocked in a call, as they were given to it: */
+    bool is_new_thread;    /* it has not run since clone(2) made it: it is where its creator was */
+    /* For a thread that is blocked in a call, the arguments of the call: */
     uint64_t call_arguments[6];
 };
 
 struct architecture {
     const char *name;
     unsigned register_count;
-    /* DWARF numbers; base_pointer: a register that functions keep for their callers, and that code
-     * has its frame's address in where it keeps the frame pointer as it was. */
+    /* DWARF numbers. base_pointer is a register that functions preserve for their callers; code
+     * that leaves the frame pointer alone may keep its frame's address in it. */
     unsigned sp, pc, frame_pointer, base_pointer;
 };
 
 extern const struct architecture architecture;
 
-/* Those of a thread that is blocked in a system call: stack pointer, program counter, and the
- * registers that hold the call's six arguments. */
+/* Sets the registers of a thread that is blocked in a system call: stack pointer, program counter,
+ * and the registers that hold the call's six arguments. */
 void registers_set_blocked(struct registers *registers, const uint64_t arguments[6], uint64_t sp,
                            uint64_t pc);
 
-/* Reads the registers of a thread that is stopped by ptrace. Returns 0, -ESRCH, or
- * -ENOTSUP where it runs 32-bit code. */
+/* Reads the registers of a thread that is stopped by ptrace. Returns 0, -ESRCH, or -ENOTSUP if it
+ * runs 32-bit code. */
 int registers_read_stopped(pid_t tid, struct registers *ret_registers);
 
-/* Undoes what our stop may have done to a system call. A thread that was running when it was asked
- * to stop, and had just gone to sleep in a call when it did, has that call interrupted: some calls
- * then fail with EINTR, though no signal came. Has the kernel restart such a call instead, as it
- * would where a signal without a handler had come; a signal with one still interrupts it.
- * `registers` are as read at the stop. */
+/* Undoes what our stop may have done to a system call. If a running thread was asked to stop and
+ * had just gone to sleep in a call when it did, the call is interrupted, and some calls then fail
+ * with EINTR though no signal came. This makes the kernel restart such a call, as it would after a
+ * signal without a handler; a signal with a handler still interrupts it. `registers` are those read
+ * at the stop. */
 void registers_hide_stop(pid_t tid, const struct registers *registers);
 
-/* Whether a stop of a thread that sleeps in this system call is not noticed by the program: the
- * kernel restarts the call, with what is left of its time. False where that is not certain. */
+/* Whether the program does not notice when a thread that sleeps in this system call is stopped: the
+ * kernel restarts the call with what is left of its time. False if that is not certain. */
 bool registers_call_survives_stop(long syscall_number);
 
 static inline uint64_t registers_pc(const struct registers *registers)

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#define STACK_PAGE_BYTES 4096u /* the smallest there is */
+#define STACK_PAGE_BYTES 4096u /* the smallest page there is */
 
 void snapshot_clear(struct snapshot *snapshot)
 {

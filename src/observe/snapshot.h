@@ -11,19 +11,19 @@ struct stack_copy {
     size_t bytes;      /* how many were copied */
     size_t capacity;   /* how many fit */
     uint64_t end;      /* of the mapping that it is in */
-    bool end_is_known; /* false: only its page was copied, and `end` is where that ends */
+    bool end_is_known; /* false: only its page was copied, and `end` is where the page ends */
 };
 
 struct snapshot {
     struct registers registers;
     struct stack_copy stack;
-    /* A thread may have gone on from one stack to another: to handle a signal (sigaltstack(2)), or
-     * to run what needs more room than a coroutine has. This is the one that it left. */
+    /* A thread may have gone from one stack to another: to handle a signal (sigaltstack(2)), or to
+     * run code that needs more room than a coroutine has. This is the stack that it left. */
     struct stack_copy other_stack;
-    char *kernel_stack; /* of a sleeping thread, as of kernel_stack_parse; NULL: never read */
+    char *kernel_stack; /* of a sleeping thread, as made by kernel_stack_parse; NULL: never read */
 };
 
-/* Where that other stack is to be copied, and how much of it; address 0: there is none. */
+/* Where the other stack is, and how much of it to copy; address 0: there is none. */
 struct stack_place {
     uint64_t address;
     size_t bytes;
@@ -35,10 +35,10 @@ bool snapshot_make_room(struct snapshot *snapshot, size_t stack_limit,
                         const struct stack_place *other);
 
 /* Copies the stack of thread `tid`, whose registers are in the snapshot: no more than `stack_limit`
- * bytes, for which there must be room; up to the end of the mapping that the stack is in, and no
- * further: what lies behind may be anything, also memory that is slow to read, or that only the
- * thread that we hold can provide (userfaultfd(2)). If the mapping is not known, up to the end of
- * the page. The other stack is copied if its mapping is known. */
+ * bytes, for which there must be room, and no further than the end of the stack's mapping. What
+ * follows that may be anything, even memory that is slow to read, or that only the thread that we
+ * hold can provide (userfaultfd(2)). If the mapping is not known, copies up to the end of the page.
+ * The other stack is copied if its mapping is known. */
 void snapshot_copy_stacks(struct snapshot *snapshot, pid_t tid, const struct stack_areas *areas,
                           size_t stack_limit, const struct stack_place *other);
 

@@ -5,14 +5,14 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-/* A larger copy is seldom needed: its memory is not kept. */
+/* A larger copy is seldom needed, so its memory is not kept. */
 #define KEPT_BYTES_MAX (64u << 10)
 
 struct snapshots {
     struct snapshot items[SNAPSHOTS_MAX];
-    struct snapshot *free[SNAPSHOTS_MAX]; /* the sampling thread's */
+    struct snapshot *free[SNAPSHOTS_MAX]; /* used by the sampling thread only */
     size_t free_count;
-    struct queue *given;  /* by the worker */
+    struct queue *given;  /* given back by the worker */
     atomic_size_t bytes;  /* of all stacks */
     atomic_size_t in_use; /* taken and not given back */
 };

@@ -1,7 +1,7 @@
-/* A way to observe threads. The sampler asks for the best one that is permitted.
+/* A way to observe threads. The sampler asks the best one that is permitted.
  *
  * asleep.c reads a sleeping thread from /proc, with proof that it did not move; stopped.c stops a
- * running one by ptrace. To add a way is to add a file. What sources keep for a thread they keep
+ * running one with ptrace. To add a way is to add a file. What sources keep for a thread they keep
  * among themselves, by the thread's number. */
 #ifndef FGPROF_OBSERVE_SOURCE_H
 #define FGPROF_OBSERVE_SOURCE_H
@@ -11,35 +11,36 @@
 enum outcome {
     OUTCOME_OBSERVED,
     OUTCOME_UNMOVED, /* asleep since its last observation; only now and state are set */
-    OUTCOME_RUNNING, /* this source can't observe it, because it runs, */
-    OUTCOME_ASLEEP,  /* or because it sleeps */
-    OUTCOME_PENDING, /* `collect` will have it */
+    OUTCOME_RUNNING, /* it runs, so this source can't observe it */
+    OUTCOME_ASLEEP,  /* it sleeps, so this source can't observe it */
+    OUTCOME_PENDING, /* `collect` will return it */
     OUTCOME_GONE,    /* it has exited, or is about to */
-    OUTCOME_REFUSED, /* it may not be observed, or not now */
+    OUTCOME_REFUSED, /* it may not be observed, at all or for now */
 };
 
 /* Which thread to observe, and what is wanted of it. */
 struct subject {
-    uint32_t thread; /* its number */
+    uint32_t thread; /* its number in the recording */
     pid_t process_id, tid;
     int proc_fd;                           /* /proc/PID of the process */
-    const struct stack_areas *stack_areas; /* of the process; lives as long as anything pends */
-    size_t stack_limit;                    /* bytes of its stack to copy at most */
+    const struct stack_areas *stack_areas; /* of the process; must live as long as anything is
+                                              pending */
+    size_t stack_limit;                    /* how many bytes of its stack to copy at most */
     struct stack_place other_stack;        /* to be copied too */
     bool wants_kernel_stack;               /* of a sleeping thread */
-    bool wants_copy;                       /* also if it has not moved since its last observation */
+    bool wants_copy;                       /* even if it has not moved since its last observation */
     uint64_t awake_ns;         /* CLOCK_MONOTONIC: the calling thread has not slept since */
-    struct reading look;       /* what found it running; at_ns 0: nothing did */
-    struct sleep_place asleep; /* stop it though it sleeps there; pc 0: do not */
+    struct reading look;       /* the look that found it running; at_ns 0: none did */
+    struct sleep_place asleep; /* stop it even though it sleeps there; pc 0: do not */
 };
 
 struct source {
-    /* Observes a thread into `observation`, whose snapshot has room for the stacks wanted. With
+    /* Observes a thread into `observation`, whose snapshot has room for the stacks wanted. On
      * OUTCOME_PENDING the source owns the snapshot until `collect` gives it back. */
     enum outcome (*observe)(struct source *source, const struct subject *subject,
                             struct observation *observation);
-    /* Takes one that was pending and no longer is: returns false if there is none. NULL for a
-     * source that never pends. */
+    /* Takes an observation that was pending and no longer is. Returns false if there is none. NULL
+     * for a source that never pends. */
     bool (*collect)(struct source *source, struct observation *ret_observation,
                     enum outcome *ret_outcome);
     void (*free)(struct source *source);

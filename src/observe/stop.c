@@ -9,8 +9,8 @@
 int stop_request(pid_t process_id, pid_t tid, struct stop *ret_stop)
 {
     if (ptrace(PTRACE_SEIZE, tid, NULL, NULL)) {
-        /* EPERM also means that it is exiting (ptrace_attach in the kernel's ptrace.c); EIO that it
-         * is a thread of ours. */
+        /* EPERM also means that the thread is exiting (ptrace_attach in the kernel's ptrace.c); EIO
+         * means that it is one of ours. */
         return errno == ESRCH ? -ESRCH : -EPERM;
     }
     *ret_stop = (struct stop){.tid = tid, .process_id = process_id};
@@ -20,11 +20,11 @@ int stop_request(pid_t process_id, pid_t tid, struct stop *ret_stop)
 void stop_interrupt(struct stop *stop)
 {
     stop->running_ns = monotonic_ns();
-    /* Fails only for one that has just died: its end is then seen by stop_poll. */
+    /* Fails only for a thread that has just died; stop_poll then sees its end. */
     ptrace(PTRACE_INTERRUPT, stop->tid, NULL, NULL);
 }
 
-/* Takes in what waitpid said of it. */
+/* Takes in what waitpid said about the thread. */
 static int note_status(struct stop *stop, int status)
 {
     if (!WIFSTOPPED(status)) {
@@ -32,8 +32,8 @@ static int note_status(struct stop *stop, int status)
         stop->exit_status = status;
         return -ESRCH;
     }
-    /* PTRACE_EVENT_STOP is ours or a group stop; without an event it is a signal on its way to the
-     * thread, which it must still get (ptrace(2), "Signal-delivery-stop"). */
+    /* PTRACE_EVENT_STOP is our stop or a group stop. A stop without an event is a signal on its way
+     * to the thread, which it must still get (ptrace(2), "Signal-delivery-stop"). */
     if (status >> 16 == 0)
         stop->pass_signal = WSTOPSIG(status);
     else
@@ -41,8 +41,8 @@ static int note_status(struct stop *stop, int status)
     return 0;
 }
 
-/* Asking again is harmless, and fails for a thread that is not ours: a leader that another thread's
- * exec replaced is a child of ours under `run`, so waitpid alone can't tell. */
+/* Asking again is harmless, and fails for a thread that we do not trace. waitpid alone can't tell,
+ * because a leader that another thread's exec replaced is a child of ours under `run`. */
 static bool is_traced_by_us(pid_t tid)
 {
     return ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) == 0;
@@ -64,8 +64,8 @@ int stop_poll(struct stop *stop)
             continue;
         if (errno != ECHILD || stop->tid == stop->process_id || !stop->may_become_leader)
             return -ESRCH;
-        /* A thread that executes a program takes on the process's id (execve(2)), still ours and
-         * still asked to stop. */
+        /* A thread that executes a program takes on the process's id (execve(2)). It is still
+         * traced by us and still asked to stop. */
         stop->tid = stop->process_id;
     }
 }

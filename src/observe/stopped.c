@@ -9,17 +9,17 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* A look that is no older is believed: a thread that it found running is stopped without another.
- */
+/* A look that is no older than this is believed: a thread that it found running is stopped without
+ * another look. */
 #define LOOK_FRESH_NS 100000
 
-/* One stop that is under way. */
+/* One stop under way. */
 struct pending {
     struct subject subject;
     struct observation observation;
     struct stop stop;
     bool is_interrupted;
-    bool is_over; /* to be collected, with this outcome: */
+    bool is_over; /* to be collected, with `outcome` */
     enum outcome outcome;
 };
 
@@ -34,9 +34,9 @@ struct stopped_source {
     struct reaper *reaper;
     struct pending pending[STOPS_MAX];
     size_t count;
-    struct stop *dying; /* first threads of processes that were killed while they were stopped */
+    struct stop *dying; /* first threads of processes, killed while they were stopped */
     size_t dying_count, dying_capacity;
-    struct seen_exit *exits; /* that nobody has asked for yet */
+    struct seen_exit *exits; /* not asked for yet */
     size_t exit_count, exit_capacity;
     bool runs_first; /* see proc/priority.h */
 };
@@ -52,8 +52,8 @@ static struct watch_place place_of(const struct stopped_source *stopped,
     return (struct watch_place){subject->proc_fd, subject->tid, stopped->watches->keep_fds_below};
 }
 
-/* Whether a thread that was looked at some time ago is still to be stopped: it runs; or, if it is
- * to be stopped in its sleep, it sleeps where it did. */
+/* Whether a thread that was looked at some time ago is still to be stopped: it still runs or, if it
+ * is to be stopped in its sleep, it still sleeps in the same place. */
 static bool must_stop(const struct stopped_source *stopped, const struct subject *subject,
                       struct watch *watch)
 {
@@ -99,7 +99,7 @@ static enum outcome begin_stop(struct source *source, const struct subject *subj
 void stopped_interrupt(struct source *source)
 {
     struct stopped_source *stopped = stopped_of(source);
-    /* From here on they wait for us, and we must not wait for others. */
+    /* From here on they wait for us, so we must not wait for others. */
     if (stopped->count)
         priority_run_first(&stopped->runs_first);
     for (size_t i = 0; i < stopped->count; i++) {
@@ -110,7 +110,7 @@ void stopped_interrupt(struct source *source)
     }
 }
 
-/* Whether a stop of the process's first thread is under way, and so answers to its id. */
+/* Whether a stop of the process's first thread is under way, and so has the process's id. */
 static bool holds_leader(const struct stopped_source *stopped, pid_t process_id)
 {
     for (size_t i = 0; i < stopped->count; i++) {
@@ -129,8 +129,8 @@ static void note_exit(struct stopped_source *stopped, const struct stop *stop)
     stopped->exits[stopped->exit_count++] = (struct seen_exit){stop->process_id, stop->exit_status};
 }
 
-/* A thread that was killed while we held it is ours until it is dead. The end of a process's first
- * thread is not the reaper's to take: it may be a child of ours. */
+/* A thread that was killed while we held it is ours until it is dead. The reaper must not collect
+ * the first thread of a process, which may be a child of ours. */
 static void end_stop(struct stopped_source *stopped, struct pending *item, enum outcome outcome)
 {
     const struct stop *stop = &item->stop;
@@ -146,7 +146,7 @@ static void end_stop(struct stopped_source *stopped, struct pending *item, enum 
         reaper_drop(stopped->reaper, item->subject.tid);
 }
 
-/* Copies and lets go a thread if it has stopped. */
+/* Copies a thread and lets it go, if it has stopped. */
 static void try_to_copy(struct stopped_source *stopped, struct pending *item)
 {
     const struct subject *subject = &item->subject;
@@ -197,7 +197,7 @@ static bool is_where_it_slept(const struct sleep_place *asleep, const struct reg
            asleep->sp == registers_sp(registers);
 }
 
-/* Finds out what a thread had been doing that was copied, and runs again. */
+/* Finds out what a thread was doing when it was copied; it runs again by now. */
 static void conclude(struct stopped_source *stopped, struct pending *item)
 {
     const struct subject *subject = &item->subject;
@@ -208,7 +208,7 @@ static void conclude(struct stopped_source *stopped, struct pending *item)
     struct reading *now = &observation->now;
     const struct reading *look = &subject->look;
     now->has_activity = watch && watch_read_activity(&place, watch, &now->activity) == 0;
-    /* Later than the waits that are counted, since it has run on meanwhile. */
+    /* Later than the end of the counted waits, since the thread has run on meanwhile. */
     now->at_ns = monotonic_ns();
     observation->evidence = EVIDENCE_STOPPED;
     observation->state = THREAD_RUNNING;

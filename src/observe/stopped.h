@@ -1,8 +1,9 @@
-/* The source that stops threads by ptrace, each for as long as its registers and stack are copied.
+/* The source that stops threads with ptrace, each for as long as its registers and stack are
+ * copied.
  *
- * Stops are asked for together and collected as they come: a thread that has stopped is copied and
- * let go at once, whatever the others do, and before anything else is done with any of them. A
- * thread that waits for a CPU, and so can't stop yet, holds up no other. All calls come from one
+ * Stops are requested together and collected as they come. A thread that has stopped is copied and
+ * let go immediately, whatever the others do, and before anything else is done with any of them. A
+ * thread that waits for a CPU, and so can't stop yet, delays no other. All calls must come from one
  * thread, since a tracer is a thread (ptrace(2)). */
 #ifndef FGPROF_OBSERVE_STOPPED_H
 #define FGPROF_OBSERVE_STOPPED_H
@@ -19,28 +20,29 @@ int stopped_source_new(struct watches *watches, struct source **ret_source);
 bool stopped_has_room(const struct source *source);
 size_t stopped_pending(const struct source *source);
 
-/* Asks all threads that were observed since the last call to stop. From then on until none pends
- * the calling thread runs before others, if it may: see proc/priority.h. */
+/* Asks all threads that were observed since the last call to stop. From then on until none is
+ * pending, the calling thread runs before others, if permitted: see proc/priority.h. */
 void stopped_interrupt(struct source *source);
 
-/* Copies and lets go every thread that has stopped; none of them before `heard_ns`, as far as is
- * known. Returns how many are there to be collected. */
+/* Copies and lets go every thread that has stopped. As far as is known, none of them stopped before
+ * `heard_ns`. Returns how many are ready to be collected. */
 size_t stopped_let_go(struct source *source, uint64_t heard_ns);
 
-/* Whether anything of this process is under way, or its dying first thread is still to be waited
+/* Whether anything of this process is under way, or its dying first thread must still be waited
  * for. */
 bool stopped_awaits(const struct source *source, pid_t process_id);
 
-/* The first thread of a process may end while it is asked to stop, and others go on: it is a zombie
- * then that never stops. Takes it for gone. */
+/* The first thread of a process may end while it is asked to stop, and others go on. It is then a
+ * zombie that never stops; this takes it for gone. */
 void stopped_drop_dead_leader(struct source *source, pid_t process_id, int proc_fd);
 
-/* The end of a process's first thread that was seen while stopping it, each once: for a child of
- * ours nobody else can wait for it. Returns false if there is none. `ret_status` as of waitpid. */
+/* Returns the ends of processes' first threads that were seen while stopping them, each once: if
+ * one is a child of ours, nobody else can wait for it. Returns false if there is none. `ret_status`
+ * is as from waitpid. */
 bool stopped_next_exit(struct source *source, pid_t *ret_process_id, int *ret_status);
 
-/* At the end: the kernel lets all go that have not stopped yet, when the calling thread exits
- * (exit_ptrace in the kernel's ptrace.c). */
+/* At the end: when the calling thread exits, the kernel lets go all threads that have not stopped
+ * yet (exit_ptrace in the kernel's ptrace.c). */
 void stopped_give_up(struct source *source);
 
 #endif

@@ -1,5 +1,5 @@
-/* The files of /proc that tell of one thread, kept open from tick to tick, and what the last look
- * at them said. */
+/* The files of /proc about one thread, kept open from tick to tick, and what the last look at them
+ * said. */
 #ifndef FGPROF_OBSERVE_WATCH_H
 #define FGPROF_OBSERVE_WATCH_H
 
@@ -7,18 +7,18 @@
 #include "proc/activity.h"
 #include "proc/thread_file.h"
 
-/* Zeroed at first. */
+/* Starts zeroed. */
 struct watch {
     struct thread_file schedstat;
-    struct thread_file syscall, stat; /* from the second snapshot of it on: one that never moves is
-                                         read once, which is not worth a descriptor */
-    struct thread_file status;        /* only where schedstat does not count */
-    bool is_asleep;                   /* the last snapshot was of it sleeping, with this count: */
+    struct thread_file syscall, stat; /* kept open from its second snapshot on: a thread that never
+                                         moves is read once, which is not worth a descriptor */
+    struct thread_file status;        /* used only if schedstat does not count */
+    bool is_asleep;                   /* the last snapshot found it asleep, with this count: */
     uint64_t switches;
-    bool was_read; /* its syscall was read before */
+    bool was_read; /* its syscall file was read before */
 };
 
-/* The watches of all threads, by the numbers of the threads. Zeroed at first, but for
+/* The watches of all threads, by the numbers of the threads. Starts zeroed, except for
  * keep_fds_below. */
 struct watches {
     struct watch *items;
@@ -26,13 +26,14 @@ struct watches {
     int keep_fds_below; /* see thread_file_read */
 };
 
-/* The watch of a thread, closed at first; valid until the next call. NULL if memory is short. */
+/* The watch of a thread, with no file open at first; valid until the next call. NULL if memory is
+ * short. */
 struct watch *watches_get(struct watches *watches, uint32_t thread);
-/* The thread is gone: its number may be another's. */
+/* The thread is gone: another one may get its number. */
 void watches_forget(struct watches *watches, uint32_t thread);
 void watches_free(struct watches *watches);
 
-/* The thread whose files they are. */
+/* The thread that the files belong to. */
 struct watch_place {
     int proc_fd; /* /proc/PID of the process */
     pid_t tid;
@@ -43,21 +44,21 @@ struct watch_place {
 ssize_t watch_read(const struct watch_place *place, struct thread_file *file, const char *name,
                    char *buffer, size_t buffer_bytes);
 
-/* By schedstat, or, where the kernel does not count there, by status. Returns 0, -ESRCH where the
- * thread is gone, or another negative errno: nothing is known of it then. */
+/* Reads schedstat or, if the kernel does not count there, status. Returns 0, -ESRCH if the thread
+ * is gone, or another negative errno: then nothing is known of it. */
 int watch_read_activity(const struct watch_place *place, struct watch *watch,
                         struct activity *ret_activity);
 
-/* Reads where the thread is blocked. Returns 0, -EAGAIN where it is not: on a CPU, or waiting for
- * one (task_current_syscall in the kernel's lib/syscall.c); -ESRCH where it is gone, or another
- * negative errno: nothing is known of it then. */
+/* Reads where the thread is blocked. Returns 0; -EAGAIN if it is not, but on a CPU or waiting for
+ * one (task_current_syscall in the kernel's lib/syscall.c); -ESRCH if it is gone; or another
+ * negative errno: then nothing is known of it. */
 int watch_read_blocked(const struct watch_place *place, struct watch *watch,
                        struct registers *ret_registers, long *ret_syscall_number);
 
-/* Parses a line of /proc/PID/task/TID/syscall of a blocked thread, as
+/* Parses a line of /proc/PID/task/TID/syscall of a blocked thread, such as
  *   232 0x5 0x7ffd8c4c2d60 0x80 0xffffffff 0x0 0x8 0x7ffd8c4c2d30 0x7f6c0e5a1dd6
- * the number, six arguments, stack pointer and program counter, or "-1 SP PC" for one blocked
- * outside a call. Returns false for "running" and anything else. */
+ * with the number, six arguments, stack pointer and program counter, or "-1 SP PC" for a thread
+ * that is blocked outside a call. Returns false for "running" and anything else. */
 bool watch_parse_syscall(const char *line, struct registers *ret_registers,
                          long *ret_syscall_number);
 

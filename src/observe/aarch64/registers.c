@@ -37,19 +37,19 @@ int registers_read_stopped(pid_t tid, struct registers *ret_registers)
     if (ptrace(PTRACE_GETREGSET, tid, (void *)NT_PRSTATUS, &whole))
         return -ESRCH;
     if (whole.iov_len != sizeof user)
-        return -ENOTSUP; /* a 32-bit program's */
+        return -ENOTSUP; /* a 32-bit program */
     struct registers registers = {.known = (1ull << 33) - 1, .interrupted_call = -1};
     memcpy(registers.values, user.regs, 31 * sizeof *registers.values);
     registers.values[31] = user.sp;
     registers.values[32] = user.pc;
-    /* Of a system call its number stays in x8; the new thread's result is 0 (copy_thread). */
+    /* The number of a system call stays in x8; a new thread gets the result 0 (copy_thread). */
     registers.is_new_thread =
         user.regs[0] == 0 && (user.regs[8] == SYS_clone || user.regs[8] == SYS_clone3);
     *ret_registers = registers;
     return 0;
 }
 
-/* Not done here: what restarts a call on this architecture could not be tried. */
+/* Not done here: restarting calls could not be tried on this architecture. */
 void registers_hide_stop(pid_t tid, const struct registers *registers)
 {
     (void)tid, (void)registers;

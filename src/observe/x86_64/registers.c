@@ -18,7 +18,7 @@ const struct architecture architecture = {
     .base_pointer = 3,
 };
 
-/* syscall(2): rdi, rsi, rdx, r10, r8, r9. vfork of glibc, for one, has its return address there. */
+/* syscall(2): rdi, rsi, rdx, r10, r8, r9. One of them holds the return address in glibc's vfork. */
 void registers_set_blocked(struct registers *registers, const uint64_t arguments[6], uint64_t sp,
                            uint64_t pc)
 {
@@ -33,8 +33,8 @@ void registers_set_blocked(struct registers *registers, const uint64_t arguments
     memcpy(registers->call_arguments, arguments, sizeof registers->call_arguments);
 }
 
-/* Of the kernel's include/linux/errno.h, not seen by programs: what a call gives that is
- * interrupted while it sleeps, so that it is begun again. NOHAND: unless a handler runs. */
+/* From the kernel's include/linux/errno.h, never seen by programs: the result of a call that was
+ * interrupted while it slept and will be restarted. NOHAND: unless a handler runs. */
 #define KERNEL_ERESTARTSYS 512
 #define KERNEL_ERESTARTNOINTR 513
 #define KERNEL_ERESTARTNOHAND 514
@@ -56,8 +56,8 @@ static bool is_interrupted(const struct user_regs_struct *user)
     }
 }
 
-/* Calls that fail with EINTR before they have done anything, so that they can be begun again
- * (signal(7), "Interruption of system calls and library functions by stop signals"). */
+/* Calls that fail with EINTR before they have done anything, and so can be begun again (signal(7),
+ * "Interruption of system calls and library functions by stop signals"). */
 static bool can_begin_again(unsigned long long number)
 {
     switch (number) {
@@ -90,7 +90,7 @@ static bool can_begin_again(unsigned long long number)
     }
 }
 
-/* The kernel's copy_thread has the new thread return 0 from its maker's call. */
+/* The kernel's copy_thread has the new thread return 0 from its creator's call. */
 static bool is_new_thread(const struct user_regs_struct *user)
 {
     return user->rax == 0 && (user->orig_rax == SYS_clone || user->orig_rax == SYS_clone3);
@@ -103,7 +103,7 @@ int registers_read_stopped(pid_t tid, struct registers *ret_registers)
     if (ptrace(PTRACE_GETREGSET, tid, (void *)NT_PRSTATUS, &whole))
         return -ESRCH;
     if (whole.iov_len != sizeof user)
-        return -ENOTSUP; /* a 32-bit program's */
+        return -ENOTSUP; /* a 32-bit program */
     *ret_registers = (struct registers){
         .values = {user.rax, user.rdx, user.rcx, user.rbx, user.rsi, user.rdi, user.rbp, user.rsp,
                    user.r8, user.r9, user.r10, user.r11, user.r12, user.r13, user.r14, user.r15,
@@ -127,7 +127,7 @@ void registers_hide_stop(pid_t tid, const struct registers *registers)
     ptrace(PTRACE_SETREGSET, tid, (void *)NT_PRSTATUS, &whole);
 }
 
-/* Seen to restart cleanly under a stop without a signal; signal(7) says which calls do not. */
+/* Calls seen to restart cleanly after a stop without a signal; signal(7) says which do not. */
 bool registers_call_survives_stop(long syscall_number)
 {
     switch (syscall_number) {
