@@ -4,17 +4,17 @@
 
 #include "unwind/walk.h"
 
-/* A frame on the way. The other registers are known only in the first one, and where a signal came.
- */
+/* A frame on the way. Other registers are known only in the first frame, and in one that a signal
+ * interrupted. */
 struct frame {
     uint64_t pc, sp, frame_pointer;
     bool has_frame_pointer;
-    /* It is seldom asked for, and so is read only then: where it was saved, if that is not 0; its
-     * value, if that is known. */
+    /* Seldom needed, so it is read only on demand: from base_pointer_at, where it was saved, if
+     * that is not 0; else base_pointer is its value, if that is known. */
     bool has_base_pointer;
     uint64_t base_pointer_at, base_pointer;
-    bool is_exact;        /* the program counter is where it is, not where it will return to */
-    unsigned stacks_left; /* how often the way went on to another stack */
+    bool is_exact;                     /* pc is where the frame is, not where it will return to */
+    unsigned stacks_left;              /* how often the walk went on to another stack */
     const struct registers *registers; /* NULL: only the above are known */
 };
 
@@ -22,7 +22,7 @@ enum step {
     STEP_TAKEN,
     STEP_WHOLE,   /* there is no caller */
     STEP_CUT,     /* stack->cut says why */
-    STEP_COMPLEX, /* rules don't do */
+    STEP_COMPLEX, /* rules can't take this step */
 };
 
 /* More stacks than a thread uses at a time; damaged ones may lead round in a circle. */
@@ -30,7 +30,7 @@ enum step {
 
 struct frame frame_of(const struct registers *registers);
 
-/* Makes it its caller's, of which no other registers are known. */
+/* Makes the frame its caller's, whose other registers are unknown. */
 void frame_set(struct frame *frame, uint64_t pc, uint64_t sp, bool has_frame_pointer,
                uint64_t frame_pointer);
 
@@ -42,41 +42,41 @@ static inline enum step frame_cut(struct walk *walk, enum stack_cut why)
 
 /* ---- By a rule: frame_rules.c ---- */
 
-/* By RULE_CALLER. */
+/* Applies RULE_CALLER. */
 enum step frame_step_to_caller(struct walk *walk, struct frame *frame, const struct rule *rule);
 
-/* From the kernel's trampoline to what the signal interrupted: all its registers are known, and go
- * to *interrupted. */
+/* Goes from the kernel's trampoline to the code that the signal interrupted. All registers of that
+ * code are known, and go to *interrupted. */
 enum step frame_step_to_interrupted(struct walk *walk, struct frame *frame,
                                     struct registers *interrupted);
 
-/* By RULE_NEW_STACK or RULE_LEFT_STACK: from a function that is on another stack than its caller,
- * as a rule; but it may still be on its way there, or be back already. */
+/* Applies RULE_NEW_STACK or RULE_LEFT_STACK: the function is usually on another stack than its
+ * caller, but it may still be on its way there, or be back already. */
 enum step frame_step_to_left_stack(struct walk *walk, struct rule_tables *tables,
                                    struct frame *frame, const struct mapping *mapping,
                                    const struct rule *rule);
 
-/* ---- Where nothing tells, by what the stack and the code look like: frame_guesses.c ---- */
+/* ---- If nothing tells, by what the stack and the code look like: frame_guesses.c ---- */
 
-/* Whether a frame may return to `address`: into code, behind a call. What no file holds, a JIT's
- * code, can't be looked at. */
+/* Whether a frame may return to `address`: it must be in code, after a call. Code that no file
+ * holds, such as a JIT's, can't be checked. */
 bool frame_follows_call(const struct walk *walk, uint64_t address);
 
-/* In code without call frame information: the frame pointer points to where the caller's was saved,
- * and the return address is next to it. It is believed where all of it fits. */
+/* For code without call frame information: the frame pointer points to where the caller's was
+ * saved, and the return address is next to it. Believed only if all of that fits. */
 enum step frame_step_by_pointer(struct walk *walk, struct frame *frame);
 
-/* By a rule that was read from the code, which is believed where it leads behind a call, or out of
- * a handler. */
+/* Applies a rule that was read from the code. Believed only if it leads to an address after a call,
+ * or out of a handler. */
 enum step frame_step_by_code(struct walk *walk, struct frame *frame, const struct rule *rule);
 
-/* The code jumped, or called, to where there is none: a signal handler finds it there (a null
- * pointer was called), and the caller's address is still the last that was pushed. */
+/* The code jumped to, or called, an address without code (such as a null pointer), and a signal
+ * handler finds it there. The caller's address is still the last that was pushed. */
 enum step frame_step_from_no_code(struct walk *walk, struct frame *frame);
 
-/* Where a function returns, its return address is at the stack pointer, and its caller's registers
- * are restored, whatever is said: hand-written code and compilers forget to say how it is after a
- * function's end has begun. Returns false where that leads nowhere. */
+/* At an instruction that returns, the return address is at the stack pointer and the caller's
+ * registers are restored, whatever the rule says: hand-written code and compilers forget to say
+ * what holds once a function's end has begun. Returns false if that leads nowhere. */
 bool frame_step_by_return(struct walk *walk, struct frame *frame);
 
 #endif

@@ -3,7 +3,7 @@
 #include "unwind/frame.h"
 #include "unwind/signal_frame.h"
 
-#define ENTRY_BYTES 64 /* of code, from a program's entry to the call that does not return */
+#define ENTRY_BYTES 64 /* code from a program's entry to the call that does not return */
 
 bool frame_follows_call(const struct walk *walk, uint64_t address)
 {
@@ -18,7 +18,7 @@ bool frame_follows_call(const struct walk *walk, uint64_t address)
            call_before(before, address, &target) != CALL_NONE;
 }
 
-/* Whether the code there is what the kernel has a signal's handler return to. */
+/* Whether the code there is what the kernel makes a signal handler return to. */
 static bool ends_handler(const struct walk *walk, uint64_t address)
 {
     uint8_t code[SIGNAL_RETURN_BYTES];
@@ -28,7 +28,7 @@ static bool ends_handler(const struct walk *walk, uint64_t address)
            signal_return_is_at(code);
 }
 
-/* Whether a thread may have begun in this function: the program's entry is near, or nothing but the
+/* Whether a thread may have begun in this function: the program's entry is near, or only the
  * thread's end follows. */
 static bool is_first_function(const struct walk *walk, const struct frame *frame)
 {
@@ -44,8 +44,8 @@ static bool is_first_function(const struct walk *walk, const struct frame *frame
 enum step frame_step_by_pointer(struct walk *walk, struct frame *frame)
 {
     uint64_t saved, pc;
-    /* The psABIs have the first frame marked so; but where it is no frame pointer, but a register
-     * as any other, it may well be 0. */
+    /* The psABIs mark the first frame this way. But if the register is not used as a frame pointer,
+     * it may be 0 in any frame. */
     if ((!frame->has_frame_pointer || !frame->frame_pointer) && is_first_function(walk, frame))
         return STEP_WHOLE;
     if (!frame->has_frame_pointer)
@@ -55,7 +55,7 @@ enum step frame_step_by_pointer(struct walk *walk, struct frame *frame)
     if (!walk_read_stack(walk, frame->frame_pointer, &saved) ||
         !walk_read_stack(walk, frame->frame_pointer + sizeof saved, &pc))
         return frame_cut(walk, STACK_CUT_UNREADABLE);
-    /* Also not where there is 0, which is what most memory holds. */
+    /* This also excludes 0, which is what most memory holds. */
     if (!frame_follows_call(walk, pc) && !ends_handler(walk, pc))
         return frame_cut(walk, STACK_CUT_NO_UNWIND_INFO);
     frame_set(frame, pc, frame->frame_pointer + 2 * sizeof saved, true, saved);
@@ -72,7 +72,7 @@ enum step frame_step_by_code(struct walk *walk, struct frame *frame, const struc
         *frame = caller;
         return STEP_TAKEN;
     }
-    /* Not copied, or not yet. */
+    /* The stack is not copied there, or not yet. */
     if (walk->stack->cut == STACK_CUT_UNREADABLE)
         return STEP_CUT;
     walk->stack->cut = STACK_WHOLE;

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* How far up the stack it is looked for: a frame is seldom larger. */
+/* How far up the stack to search: a frame is seldom larger. */
 #define SEARCH_BYTES (32u << 10)
 
 struct search {
@@ -13,12 +13,12 @@ struct search {
     struct space *space;
     struct snapshot *snapshot;
     size_t max_depth;
-    uint64_t function; /* the one that needs the frame pointer */
+    uint64_t function; /* the function that needs the frame pointer */
     struct stack *scratch;
 };
 
-/* Whether a frame of the function may return to this address, and whether the call before it says
- * that it is this function's. */
+/* Whether a frame of the function may return to this address. *ret_is_certain: the call before it
+ * is a call of that function. */
 static bool can_return_to(const struct search *search, uint64_t return_address,
                           bool *ret_is_certain)
 {
@@ -62,12 +62,12 @@ static bool fits(const struct search *search, uint64_t address, bool must_be_cer
     if (unwind_snapshot(search->unwinder, search->space, snapshot, search->max_depth,
                         search->scratch, &hints))
         return false;
-    /* To the first frame, or as far as was asked for or copied. */
+    /* The stack reaches the first frame, or as far as was asked for or copied. */
     return search->scratch->cut == STACK_WHOLE || search->scratch->cut == STACK_CUT_AT_MAX_DEPTH ||
            hints.needs_more_stack;
 }
 
-/* The only place from `from` on that certainly fits, or 0. */
+/* The only place from `from` on that fits with certainty, or 0. */
 static uint64_t find_certain(const struct search *search, uint64_t from)
 {
     uint64_t found = 0;
@@ -81,7 +81,7 @@ static uint64_t find_certain(const struct search *search, uint64_t from)
     return found;
 }
 
-/* The place where the function keeps it by its instructions, or 0. */
+/* Where the function keeps it, by its instructions, or 0. */
 static uint64_t find_by_code(const struct search *search, const struct unwind_hints *hints)
 {
     uint8_t code[PROLOGUE_CODE_BYTES_MAX];

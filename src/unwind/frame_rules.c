@@ -62,16 +62,16 @@ static inline enum step read_place(struct walk *walk, const struct frame *frame,
     return STEP_TAKEN;
 }
 
-/* Finds the caller's frame pointer. Where the frame's own is not known, neither is one that is the
- * same. */
+/* Finds the caller's frame pointer. If it is the same as the frame's own and that is unknown, so is
+ * this. */
 static enum step read_frame_pointer(struct walk *walk, const struct frame *frame,
                                     const struct rule *rule, uint64_t cfa, bool *ret_is_known,
                                     uint64_t *ret_value)
 {
     const struct rule_place *place = &rule->frame_pointer;
     bool is_same = place->register_number == architecture.frame_pointer && !place->is_in_memory;
-    /* At a function's end the register has been restored, while what says where it was saved stays
-     * as it was: a place that is no part of the stack any more. */
+    /* At a function's end the register has been restored, but the rule still has the place where it
+     * was saved, which is no longer part of the stack. */
     bool is_same_again = !rule->may_leave_stack && place->register_number == RULE_CFA &&
                          place->is_in_memory && cfa + (uint64_t)(int64_t)place->offset < frame->sp;
     bool is_not_saved = rule->may_not_be_saved && frame->has_frame_pointer &&
@@ -110,8 +110,8 @@ void frame_set(struct frame *frame, uint64_t pc, uint64_t sp, bool has_frame_poi
     frame->registers = NULL;
 }
 
-/* The stack only ever grows towards the first frame, but there may be several. A frame without room
- * on it is one that has its return address in a register. */
+/* Towards the first frame, addresses on a stack only grow, but there may be several stacks. A frame
+ * of no size has its return address in a register. */
 static bool may_be_cfa(struct frame *frame, const struct rule *rule, uint64_t cfa)
 {
     if (rule->may_leave_stack)
@@ -159,7 +159,7 @@ enum step frame_step_to_left_stack(struct walk *walk, struct rule_tables *tables
                                    struct frame *frame, const struct mapping *mapping,
                                    const struct rule *rule)
 {
-    /* Looking at other code's rules may move this one. */
+    /* Looking up other code's rules may move this rule. */
     bool is_new_stack = rule->kind == RULE_NEW_STACK;
     uint64_t pc, place = frame->sp + (uint64_t)(int64_t)rule->cfa.offset - sizeof pc;
     uint64_t address = frame->pc - !frame->is_exact - mapping->bias;
@@ -172,7 +172,7 @@ enum step frame_step_to_left_stack(struct walk *walk, struct rule_tables *tables
     if (!left_stack_fits(walk, tables, &left, place)) {
         if (is_new_stack)
             return STEP_WHOLE;
-        /* So that it is copied where it is not yet. */
+        /* So that it is copied next time, if it is not yet. */
         if (!walk_read_stack(walk, frame->frame_pointer, &pc))
             return frame_cut(walk, STACK_CUT_UNREADABLE);
         if (!left_stack_find(walk, tables, &left, &place) ||

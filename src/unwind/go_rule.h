@@ -1,4 +1,4 @@
-/* Rules of Go's code, from its function table, which says how large each frame is. The build
+/* Rules for Go's code, from its function table, which says how large each frame is. The build
  * compiles one of x86_64/go_rule.c and aarch64/go_rule.c. */
 #ifndef FGPROF_UNWIND_GO_RULE_H
 #define FGPROF_UNWIND_GO_RULE_H
@@ -6,8 +6,8 @@
 #include "unwind/rule.h"
 #include "elf/go/pclntab.h"
 
-/* Makes the rule of an address of the module that the table is of. Returns false where that is not
- * Go's code, or the table does not say how it is unwound. */
+/* Makes the rule of an address of the table's module. Returns false if it is not Go's code, or the
+ * table does not say how to unwind it. */
 bool go_rule_make(const struct pclntab *table, uint64_t address, struct rule *ret_rule);
 
 #endif

@@ -2,11 +2,11 @@
 #include "unwind/code/calls.h"
 #include "unwind/code_address.h"
 
-/* How far below the frame pointer it is looked for: no function of Go's runtime that calls another
- * on its thread's stack has a frame as large. */
+/* How far below the frame pointer to search: no function of Go's runtime that calls another on its
+ * thread's stack has so large a frame. */
 #define SEARCH_BYTES 4096u
 
-/* Sets *ret_target where what returns to `address` was called directly. */
+/* Whether the code that returns to `address` was called directly; if so, sets *ret_target. */
 static bool called_directly(struct walk *walk, uint64_t address, uint64_t *ret_target)
 {
     uint8_t before[CALL_BYTES_MAX];
@@ -20,8 +20,8 @@ static bool read_word(const struct walk *walk, uint64_t address, uint64_t *ret_w
            walk_read_copy(&walk->snapshot->other_stack, address, ret_word);
 }
 
-/* The start of the function that the word at `place` returns to, behind a call of the function and
- * in a frame that ends at the frame pointer; or 0. */
+/* The start of the function that the word at `place` returns to, if that is after a call of
+ * `left->function` and in a frame that ends at the frame pointer; else 0. */
 static uint64_t caller_at(struct walk *walk, struct rule_tables *tables,
                           const struct left_stack *left, uint64_t place)
 {
@@ -51,7 +51,7 @@ bool left_stack_find(struct walk *walk, struct rule_tables *tables, const struct
                      uint64_t *ret_place)
 {
     uint64_t caller_return, called = 0;
-    /* The caller's own return address says, as a rule, which function the caller is. */
+    /* The caller's own return address usually says which function the caller is. */
     bool is_known = read_word(walk, left->frame_pointer + 8, &caller_return) &&
                     called_directly(walk, caller_return, &called);
     unsigned count = 0;

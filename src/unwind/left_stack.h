@@ -1,14 +1,12 @@
-/* Finds where a function was called that has gone on to another stack since, and did not save where
- * it came from in a frame of its own: as Go's runtime goes from a goroutine's stack to its
- * thread's.
- */
+/* Finds the call of a function that has since gone on to another stack without saving where it came
+ * from in a frame of its own, as Go's runtime goes from a goroutine's stack to its thread's. */
 #ifndef FGPROF_UNWIND_LEFT_STACK_H
 #define FGPROF_UNWIND_LEFT_STACK_H
 
 #include "unwind/walk.h"
 
-/* `function` is the start of the function, in the process. `frame_pointer` is that of its caller:
- * the caller's frame ends there, and the return address lies below, so far as the caller's own rule
+/* `function` is the start of the function, in the process. `frame_pointer` is its caller's: the
+ * caller's frame ends there, and the return address lies below, as far as the caller's own rule
  * says. */
 struct left_stack {
     uint64_t function;
@@ -19,7 +17,8 @@ struct left_stack {
 bool left_stack_fits(struct walk *walk, struct rule_tables *tables, const struct left_stack *left,
                      uint64_t place);
 
-/* Sets *ret_place to where it is below the frame pointer. Returns false where it is not found. */
+/* Sets *ret_place to where the return address is, below the frame pointer. Returns false if it is
+ * not found. */
 bool left_stack_find(struct walk *walk, struct rule_tables *tables, const struct left_stack *left,
                      uint64_t *ret_place);
 

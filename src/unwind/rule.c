@@ -2,13 +2,13 @@
 
 #include <dwarf.h>
 
-/* The value of an expression as far as it is known before the registers are: a constant, or
- * register + offset, or what is in memory there, + another offset. */
+/* The value of an expression, as far as it is known before the registers are: a constant; register
+ * + offset; or what is in memory there, + another offset. */
 struct symbolic {
     bool is_constant;
     bool is_in_memory;
     uint8_t register_number;
-    int64_t offset;      /* of the register; of a constant, its value */
+    int64_t offset;      /* added to the register; or the constant's value */
     int64_t then_offset; /* added to what was in memory */
 };
 
@@ -17,7 +17,7 @@ struct symbolic {
 struct evaluation {
     struct symbolic stack[STACK_MAX];
     unsigned depth;
-    uint64_t address; /* of the code: the program counter is known */
+    uint64_t address; /* of the code: it gives the program counter */
 };
 
 static bool push(struct evaluation *evaluation, struct symbolic value)
@@ -63,8 +63,8 @@ static bool add(struct evaluation *evaluation, uint64_t constant)
     return true;
 }
 
-/* Operations on two values, of which the upper one is a constant; the lower one too, except in a
- * sum. */
+/* Combines two values. The upper one must be a constant; so must the lower one, except in a sum or
+ * a difference. */
 static bool combine(struct evaluation *evaluation, uint8_t operation)
 {
     if (evaluation->depth < 2)
@@ -153,9 +153,9 @@ static bool run_operation(struct evaluation *evaluation, uint8_t operation, stru
     }
 }
 
-/* Evaluates DWARF operations (DWARF 5, 2.5). Returns false where the value is of no form that a
- * rule can say. The low bits of the program counter are what entries of the PLT ask for: they are
- * the same in every process, as code is mapped by whole pages. */
+/* Evaluates DWARF operations (DWARF 5, 2.5). Returns false if the value has no form that a rule can
+ * express. Entries of the PLT ask for the low bits of the program counter, which are the same in
+ * every process, because code is mapped by whole pages. */
 static bool evaluate(struct bytes code, uint64_t address, struct symbolic *ret_value)
 {
     struct evaluation evaluation = {.address = address};
@@ -192,7 +192,7 @@ static bool set_cfa(struct rule *rule, const struct cfi_row *row, uint64_t addre
     return set_place(&rule->cfa, value.register_number, value.offset, value.is_in_memory);
 }
 
-/* Where the caller's value of a register is. */
+/* Sets where the caller's value of a register is. */
 static bool set_register(struct rule_place *place, const struct cfi_register *row, unsigned number,
                          uint64_t address)
 {
@@ -208,8 +208,8 @@ static bool set_register(struct rule_place *place, const struct cfi_register *ro
     case CFI_IS_OFFSET:
         return set_place(place, RULE_CFA, row->offset, false);
     case CFI_AT_EXPRESSION:
-        /* It begins with the CFA on its stack, which no compiler's expression uses; one that did
-         * would leave two values. */
+        /* The expression begins with the CFA on its stack, which no compiler's expression uses; one
+         * that did would leave two values. */
         return evaluate(row->expression, address, &value) && !value.is_in_memory &&
                set_place(place, value.register_number, value.offset, true);
     case CFI_UNDEFINED:
@@ -219,7 +219,7 @@ static bool set_register(struct rule_place *place, const struct cfi_register *ro
     return false;
 }
 
-/* What is said of it matters little: few frames are found by it. */
+/* Precision matters little here: few frames are found by it. */
 static int32_t base_pointer_offset(const struct cfi_register *row)
 {
     if (row->kind == CFI_SAME)
@@ -242,13 +242,13 @@ struct rule rule_make(const struct cfi_entry *entry, uint64_t address)
         return (struct rule){.kind = RULE_SIGNAL_FRAME};
     if (return_address->kind == CFI_UNDEFINED)
         return (struct rule){.kind = RULE_FIRST_FRAME};
-    /* A frame's stack pointer is its CFA. glibc's longjmp and setcontext say otherwise: that the
-     * caller is what they jump to, and its registers where they load them from. */
+    /* A frame's stack pointer is its CFA. glibc's longjmp and setcontext say otherwise: their
+     * caller is what they jump to, and its registers are where they load them from. */
     const struct cfi_register *stack_pointer = &row.registers[architecture.sp];
     if (stack_pointer->kind != CFI_SAME &&
         !(stack_pointer->kind == CFI_IS_OFFSET && stack_pointer->offset == 0))
         return (struct rule){.kind = RULE_ON_THE_MOVE};
-    /* Where the caller is at the address that this is at, nothing was said of it. */
+    /* If the caller is at this very address, nothing was said of it. */
     if (return_address->kind == CFI_SAME && return_register == architecture.pc)
         return complex;
     if (!set_cfa(&rule, &row, address) ||

@@ -1,5 +1,5 @@
 /* The rule of one code address: where the caller's frame is, in the few words that almost all code
- * needs. It is made from the address's row of call frame information once, and then applied to
+ * needs. It is made once from the address's row of call frame information, and then applied to
  * every stack that has a frame there. */
 #ifndef FGPROF_UNWIND_RULE_H
 #define FGPROF_UNWIND_RULE_H
@@ -7,21 +7,21 @@
 #include "unwind/cfi/cfi.h"
 
 enum rule_kind {
-    RULE_NONE,          /* there is no call frame information: the frame pointer may lead on */
-    RULE_CALLER,        /* what follows leads to the caller */
+    RULE_NONE,          /* no call frame information: the frame pointer may lead on */
+    RULE_CALLER,        /* the fields below lead to the caller */
     RULE_FIRST_FRAME,   /* there is no caller: the stack ends here */
     RULE_SIGNAL_FRAME,  /* the caller's registers are where the kernel put them for the handler */
-    RULE_UNKNOWN_FRAME, /* there is a caller, but nothing tells where, not the frame pointer either
-                         */
-    RULE_ON_THE_MOVE,   /* it is about to go on in another frame, as longjmp: of two callers, which?
-                         */
-    RULE_COMPLEX,       /* it can't be said in this form */
-    RULE_NEW_STACK,     /* what follows leads to the caller, or else a thread has just begun here */
-    RULE_LEFT_STACK,    /* what follows leads to the caller, or else that is on a stack that the
+    RULE_UNKNOWN_FRAME, /* there is a caller, but nothing tells where, not even the frame pointer */
+    RULE_ON_THE_MOVE,   /* about to go on in another frame, as longjmp is: it is unknown which of
+                           two is the caller */
+    RULE_COMPLEX,       /* it can't be expressed in this form */
+    RULE_NEW_STACK,     /* the fields below lead to the caller, or else a thread has just begun
+                           here */
+    RULE_LEFT_STACK,    /* the fields below lead to the caller, or else it is on a stack that the
                            function left, below where the frame pointer points */
 };
 
-/* Where something is: register + offset, where `register` may be RULE_CFA; or in memory there. */
+/* A place: register + offset, where `register` may be RULE_CFA; or what is in memory there. */
 struct rule_place {
     uint8_t register_number;
     bool is_in_memory;
@@ -31,15 +31,16 @@ struct rule_place {
 
 struct rule {
     uint8_t kind;           /* enum rule_kind */
-    bool has_frame_pointer; /* the caller's is known: it was saved, or is the same still */
-    bool may_not_be_saved;  /* it is the same where the frame pointer is not where it is saved */
+    bool has_frame_pointer; /* the caller's is known: it was saved, or is unchanged */
+    bool may_not_be_saved;  /* unchanged if the frame pointer does not point to where it is saved */
     bool may_leave_stack;   /* the caller's frame may be on another stack */
-    bool is_from_code;      /* it was not told by the module, and is to be checked */
-    bool is_no_call;      /* what returns behind it was not called here, but made to return there */
-    bool caller_is_exact; /* it did not call: it was made to look so, at any instruction */
+    bool is_from_code;      /* the module did not tell it, so it must be checked */
+    bool is_no_call;        /* what returns to the next address was not called here, but made to
+                               return there */
+    bool caller_is_exact; /* the caller did not call: it was made to look so, at any instruction */
     bool is_at_return;    /* the instruction there returns */
     struct rule_place cfa;
-    int32_t cfa_offset; /* added to what was at `cfa` */
+    int32_t cfa_offset; /* added to the value at `cfa` */
     struct rule_place return_address;
     struct rule_place frame_pointer;
     int32_t base_pointer_offset; /* the caller's was saved at CFA + offset; or one of these: */
@@ -47,7 +48,7 @@ struct rule {
 #define RULE_BASE_POINTER_SAME 0
 #define RULE_BASE_POINTER_LOST 1
 
-/* Makes the rule of `address`, which lies in the entry's function. */
+/* Makes the rule of `address`, which must lie in the entry's function. */
 struct rule rule_make(const struct cfi_entry *entry, uint64_t address);
 
 #endif

@@ -43,7 +43,7 @@ static int grow(struct rule_table *table)
     return 0;
 }
 
-/* The table of the module, which is there then. */
+/* The table of the module, made if need be. NULL if memory is short. */
 static struct rule_table *table_of(struct rule_tables *tables, const struct module *module)
 {
     if (module->number >= tables->count) {
@@ -63,7 +63,7 @@ static bool begins_signal_return(struct module *module, uint64_t address)
     return module_read(module, address, code, sizeof code) && signal_return_is_at(code);
 }
 
-/* At either of its instructions, the stack pointer is the same. */
+/* The stack pointer is the same at both of its instructions. */
 static bool is_signal_return(struct module *module, uint64_t address)
 {
     return begins_signal_return(module, address) ||
@@ -82,7 +82,7 @@ static const struct pclntab *go_table(struct rule_table *table, struct module *m
 static int make(struct rule_tables *tables, struct rule_table *table, struct module *module,
                 uint64_t address, struct rule *ret_rule)
 {
-    /* Of Go's code its own table says more: what call frame information there is leaves out where
+    /* Go's own table says more of its code: what call frame information there is leaves out where
      * the frame pointer is saved. */
     const struct pclntab *go = go_table(table, module);
     if (go && go_rule_make(go, address, ret_rule))
@@ -91,8 +91,8 @@ static int make(struct rule_tables *tables, struct rule_table *table, struct mod
     if (err == -ENOMEM)
         return err;
     *ret_rule = err ? (struct rule){.kind = RULE_NONE} : rule_make(tables->scratch, address);
-    /* glibc's entry for it begins one byte before, so that it holds the address of "the call" too;
-     * others have none. */
+    /* glibc's entry for it begins one byte early, so that it also holds the address of "the call";
+     * other libraries have none. */
     if (ret_rule->kind == RULE_SIGNAL_FRAME && !is_signal_return(module, address) &&
         !begins_signal_return(module, address + 1))
         ret_rule->kind = RULE_COMPLEX;
@@ -112,7 +112,7 @@ static const struct rule *find(const struct rule_table *table, uint64_t address)
     return slot && slot->address_plus_1 ? &slot->rule : NULL;
 }
 
-/* Adds the rule of an address that has none. NULL where memory is short. */
+/* Adds the rule of an address that has none. NULL if memory is short. */
 static const struct rule *add(struct rule_table *table, uint64_t address, const struct rule *rule)
 {
     if ((table->used + 1) * 2 > table->slot_count && grow(table))
@@ -126,7 +126,7 @@ static const struct rule *add(struct rule_table *table, uint64_t address, const 
 const struct rule *rule_tables_find(struct rule_tables *tables, struct module *module,
                                     uint64_t address)
 {
-    /* No code can be at the last of all addresses, which a slot can't tell from a free one's. */
+    /* No code can be at the last of all addresses, and its slot would look like a free one. */
     static const struct rule none = {.kind = RULE_NONE};
     if (address == UINT64_MAX)
         return &none;

@@ -1,5 +1,5 @@
-/* The rules that were made, by module and address: they serve every process that has mapped the
- * module, wherever it lies in it. */
+/* The rules made so far, by module and address. They serve every process that has mapped the
+ * module, wherever it lies there. */
 #ifndef FGPROF_UNWIND_RULE_TABLES_H
 #define FGPROF_UNWIND_RULE_TABLES_H
 
@@ -11,7 +11,7 @@ struct rule_slot {
     struct rule rule;
 };
 
-/* Those of one module: open addressing with linear probing. */
+/* The rules of one module: open addressing with linear probing. */
 struct rule_table {
     struct cfi_index index;
     struct pclntab go;
@@ -24,31 +24,32 @@ struct rule_table {
 struct rule_tables {
     struct rule_table *items; /* by the module's number */
     size_t count, capacity;
-    struct rule_table *generated; /* of generated code, by the space's number */
+    struct rule_table *generated; /* for generated code, by the space's number */
     size_t generated_count, generated_capacity;
     struct cfi_entry *scratch;
 };
 
-/* Returns the rule of an address of `module`, made at first use; valid until the next call. NULL
- * where memory is short. */
+/* Returns the rule of an address of `module`, made at first use; valid until the next call. NULL if
+ * memory is short. */
 const struct rule *rule_tables_find(struct rule_tables *tables, struct module *module,
                                     uint64_t address);
 
-/* The rule of an address of generated code in the space with this number; NULL where it was not
- * learnt. Valid until the next is. */
+/* The rule of an address of generated code in the space with this number; NULL if it was not
+ * learnt. Valid until the next one is learnt. */
 const struct rule *rule_tables_find_generated(const struct rule_tables *tables, uint32_t space,
                                               uint64_t address);
 
-/* Learns it from the machine code of its function, which begins at `function`, as far as that could
- * be read; what it does not tell is learnt to be so. Returns 0 or -ENOMEM. */
+/* Learns the rule of `address` from the machine code of its function, which begins at `function`,
+ * as far as the code could be read. That the code does not tell is learnt too. Returns 0 or
+ * -ENOMEM. */
 int rule_tables_learn_generated(struct rule_tables *tables, uint32_t space, uint64_t address,
                                 uint64_t function, const uint8_t *code, size_t code_bytes);
 
-/* Forgets them: more is known by now of where functions begin. */
+/* Forgets the rules of the space, because more is now known of where functions begin. */
 void rule_tables_forget_generated(struct rule_tables *tables, uint32_t space);
 
-/* The start of the function that holds `address`, by its call frame information, Go's function
- * table, or else the symbol table; 0 where there is none of these. */
+/* The start of the function that holds `address`, from Go's function table, call frame information,
+ * or else the symbol table; 0 if none of them has it. */
 uint64_t rule_tables_function(struct rule_tables *tables, struct module *module, uint64_t address);
 
 void rule_tables_free(struct rule_tables *tables);

@@ -8,10 +8,10 @@
 
 #define SIGNAL_RETURN_BYTES 9 /* how much of the code is looked at */
 
-/* Whether the code at which a handler returns ends the handling: the call of rt_sigreturn. */
+/* Whether the code that a handler returns to ends the handling: the call of rt_sigreturn. */
 bool signal_return_is_at(const uint8_t code[SIGNAL_RETURN_BYTES]);
 
-/* How far into that the call itself is. */
+/* How far into that code the system call itself is. */
 extern const unsigned signal_return_call_offset;
 
 /* By DWARF number: where the register is, in bytes from the stack pointer that the handler returns

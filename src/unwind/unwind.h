@@ -1,4 +1,5 @@
-/* From a snapshot to a stack. Reads nothing but the snapshot and the files of the address space. */
+/* Turns a snapshot into a stack. Reads nothing but the snapshot and the files of the address
+ * space. */
 #ifndef FGPROF_UNWIND_UNWIND_H
 #define FGPROF_UNWIND_UNWIND_H
 
@@ -15,22 +16,23 @@ struct unwinder;
 int unwinder_new(struct unwinder **ret_unwinder);
 void unwinder_free(struct unwinder *unwinder);
 
-/* Unwinds `snapshot`, taken in `space`, into `stack`, no deeper than `max_depth` frames: by rules,
- * or, where one of its frames has none that can be said in their form, all of it by libunwind.
- * Modules and spaces must have numbers of their own. Returns 0 or -ENOMEM. */
+/* Unwinds `snapshot`, taken in `space`, into `stack`, no deeper than `max_depth` frames. Goes by
+ * rules; if a frame has none that can be expressed in their form, libunwind unwinds the whole
+ * stack. Each module and each space must have its own number. Returns 0 or -ENOMEM. */
 int unwind_snapshot(struct unwinder *unwinder, struct space *space, const struct snapshot *snapshot,
                     size_t max_depth, struct stack *stack, struct unwind_hints *ret_hints);
 
-/* Learns from the machine code of its function, which begins at `function`, where the return
- * address is at an address of generated code in the space: before a function has its frame pointer
- * set up, and where it never has, that would lead to its caller's caller. Returns 0 or -ENOMEM. */
+/* Learns where the return address is at an address of generated code in the space, from the machine
+ * code of its function, which begins at `function`. Until a function has set up its frame pointer,
+ * or if it never does, the frame pointer would lead to its caller's caller. Returns 0 or
+ * -ENOMEM. */
 int unwinder_learn(struct unwinder *unwinder, const struct space *space, uint64_t address,
                    uint64_t function, const uint8_t *code, size_t code_bytes);
 
-/* Gives back all that was learnt of the space: its program has ended. */
+/* Frees all that was learnt about the space, whose program has ended. */
 void unwinder_drop(struct unwinder *unwinder, const struct space *space);
 
-/* Forgets what unwinder_learn was told of the space: it is to be told anew. */
+/* Forgets what unwinder_learn was told about the space; it will be told anew. */
 void unwinder_forget(struct unwinder *unwinder, const struct space *space);
 
 #endif

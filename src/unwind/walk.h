@@ -8,7 +8,7 @@
 #include "mapping/space.h"
 #include "observe/snapshot.h"
 
-/* What is to be unwound, and what was found out. `stack` is empty at first; `hints` all 0. */
+/* What is to be unwound, and what was found out. `stack` starts empty and `hints` zeroed. */
 struct walk {
     struct space *space;
     const struct snapshot *snapshot;
@@ -17,8 +17,8 @@ struct walk {
     struct unwind_hints *hints;
 };
 
-/* What is further away than this from the copy of a stack is likelier another stack than its rest.
- */
+/* An address further away than this from the copy of a stack is likelier on another stack than on
+ * the rest of this one. */
 #define WALK_FAR_BYTES (256u << 10)
 
 static inline bool walk_read_copy(const struct stack_copy *copy, uint64_t address,
@@ -31,8 +31,8 @@ static inline bool walk_read_copy(const struct stack_copy *copy, uint64_t addres
     return true;
 }
 
-/* Copies a word of the snapshot's stacks. Where it is not there, returns false and notes in the
- * hints what would have it: a longer copy, or one of another stack. */
+/* Copies a word of the snapshot's stacks. If it is not there, returns false and notes in the hints
+ * what would have it: a longer copy, or a copy of another stack. */
 static inline bool walk_read_stack(const struct walk *walk, uint64_t address, uint64_t *ret_word)
 {
     const struct snapshot *snapshot = walk->snapshot;
@@ -48,7 +48,7 @@ static inline bool walk_read_stack(const struct walk *walk, uint64_t address, ui
         hints->used_other_stack = true;
         return true;
     }
-    /* The stacks of coroutines may be in one mapping with their thread's. */
+    /* A coroutine's stack may be in one mapping with its thread's. */
     bool is_far = address - stack->address > stack->bytes + WALK_FAR_BYTES;
     bool is_in_stack = address >= stack->address && address < stack->end && !is_far;
     hints->needs_more_stack = is_in_stack || (address >= stack->address && !stack->end_is_known);
@@ -59,11 +59,11 @@ static inline bool walk_read_stack(const struct walk *walk, uint64_t address, ui
 /* Adds a frame. Returns 0 or -ENOMEM. */
 int walk_push(struct walk *walk, uint64_t address);
 
-/* By rules. Returns 0, -ENOTSUP where a frame has none that can be said in their form, or -ENOMEM.
- */
+/* Unwinds by rules. Returns 0, -ENOTSUP if a frame has none that can be expressed in their form, or
+ * -ENOMEM. */
 int walk_by_rules(struct walk *walk, struct rule_tables *tables);
 
-/* By libunwind, which keeps what it has learnt about one address space, that of `libunwind`.
+/* Unwinds with libunwind. What it has learnt about one address space is kept in `libunwind`.
  * Returns 0 or -ENOMEM. */
 struct libunwind;
 int libunwind_new(struct libunwind **ret_libunwind);

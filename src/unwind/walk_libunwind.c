@@ -1,4 +1,4 @@
-/* Unwinding by libunwind, which reads through the accessors below: registers and stack from the
+/* Unwinding with libunwind, which reads through the accessors below: registers and stack from the
  * snapshot, unwind tables and code from the mapped files. */
 #include "unwind/walk.h"
 #include "unwind/code_address.h"
@@ -8,12 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Rows that libunwind keeps per address space. It hashes them to 256 buckets however many they are
- * (v1.6.2, src/dwarf/Gparser.c), so that more than this makes it slower again. */
+/* Rows that libunwind keeps per address space. It hashes them to 256 buckets however many there are
+ * (v1.6.2, src/dwarf/Gparser.c), so more than this would make it slower again. */
 #define CACHED_ROWS 4096
 
-/* Exported by libunwind for users with accessors of their own, though in no header of it: searches
- * the table of an .eh_frame_hdr (include/dwarf.h of v1.6.2). */
+/* Exported by libunwind for users with accessors of their own, though none of its headers has it:
+ * searches the table of an .eh_frame_hdr (include/dwarf.h of v1.6.2). */
 int UNW_OBJ(dwarf_search_unwind_table)(unw_addr_space_t as, unw_word_t ip, unw_dyn_info_t *info,
                                        unw_proc_info_t *ret_info, int need_unwind_info, void *arg);
 
@@ -22,24 +22,24 @@ int UNW_OBJ(dwarf_search_unwind_table)(unw_addr_space_t as, unw_word_t ip, unw_d
 
 struct libunwind {
     unw_addr_space_t address_space;
-    struct cfi_entry entry; /* that was looked over last */
+    struct cfi_entry entry; /* the one checked last */
 };
 
-/* One stack on its way; what accessors get as `arg`. */
+/* The state of unwinding one stack; accessors get it as `arg`. */
 struct progress {
     struct walk *walk;
     struct libunwind *libunwind;
     uint32_t reads_left;
     /* In this step: */
-    bool missed_stack;       /* an address that the copy of the stack does not reach */
-    bool missed_unwind_info; /* for an address */
-    bool missed_register;    /* one that is not in the snapshot */
+    bool missed_stack;       /* the copy of the stack does not reach an address */
+    bool missed_unwind_info; /* an address has none */
+    bool missed_register;    /* a register is not in the snapshot */
     bool missed_frame_pointer;
 };
 
-/* libunwind believes what it reads: a register's number is not compared with how many there are, an
- * expression may loop, and rows are put aside without end. So what it is to read is looked over. It
- * searches by offsets of 32 bits. */
+/* libunwind believes what it reads: it does not compare a register's number with how many there
+ * are, an expression may loop, and rows are put aside without limit. So what it will read is
+ * checked first. It searches by offsets of 32 bits. */
 static bool is_safe(struct progress *progress, const struct mapping *mapping, uint64_t ip)
 {
     const struct unwind_table *table = &mapping->module->unwind_table;
@@ -68,7 +68,7 @@ static int find_proc_info(unw_addr_space_t as, unw_word_t ip, unw_proc_info_t *r
         .u.rti.segbase = table->header_address + mapping->bias,
         .u.rti.table_data = table->entries_address + mapping->bias,
         .u.rti.table_len =
-            table->entry_count, /* an entry has the size of one word: two of 32 bits */
+            table->entry_count, /* an entry is as large as a word: two numbers of 32 bits */
     };
     int err = UNW_OBJ(dwarf_search_unwind_table)(as, ip, &info, ret_info, need_unwind_info, arg);
     if (err < 0)
@@ -100,7 +100,7 @@ static int access_mem(unw_addr_space_t as, unw_word_t address, unw_word_t *value
     progress->reads_left--;
     if (walk_read_stack(walk, address, value))
         return 0;
-    /* Unwind tables, and code, are read by the same way. */
+    /* Unwind tables and code are read in the same way. */
     if (space_read_file(walk->space, address, value, sizeof *value))
         return 0;
     progress->missed_stack = true;
@@ -170,8 +170,8 @@ void libunwind_free(struct libunwind *libunwind)
     free(libunwind);
 }
 
-/* Whether the last frame's end lies in the stack. libunwind also takes a return address that would
- * be at address 0 for the stack's end (DWARF_IS_NULL_LOC). */
+/* Whether the last frame ends in the stack. libunwind also takes a return address that would be at
+ * address 0 for the stack's end (DWARF_IS_NULL_LOC). */
 static bool ends_in_stack(const struct walk *walk, unw_cursor_t *cursor)
 {
     const struct snapshot *snapshot = walk->snapshot;
@@ -211,7 +211,7 @@ static void note_end(const struct progress *progress, unw_cursor_t *cursor, int 
 }
 
 /* Goes from frame to frame. The frame that a signal interrupted, and the kernel's trampoline that
- * it "returns" to, are at their exact address; other callers are at a return address. */
+ * the handler "returns" to, are at their exact address; other callers are at a return address. */
 static int walk_frames(struct progress *progress, unw_cursor_t *cursor)
 {
     struct walk *walk = progress->walk;
@@ -219,13 +219,13 @@ static int walk_frames(struct progress *progress, unw_cursor_t *cursor)
     bool is_exact = true;
     for (;;) {
         unw_word_t pc;
-        /* A caller at 0 is none: so the first frame of a thread may be marked. */
+        /* A caller at 0 is none: the first frame of a thread may be marked so. */
         if (unw_get_reg(cursor, UNW_REG_IP, &pc) || (!pc && stack->depth))
             return 0;
         if (!space_find(walk->space, pc)) {
             walk->hints->has_unknown_address = true;
             stack->cut = STACK_CUT_NO_UNWIND_INFO;
-            /* The leaf is where the thread is, known or not; a caller in no code is no caller. */
+            /* The leaf is where the thread is, known or not; a caller outside all code is none. */
             return stack->depth ? 0 : walk_push(walk, pc);
         }
         if (stack->depth == walk->max_depth) {

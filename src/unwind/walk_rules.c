@@ -1,4 +1,4 @@
-/* Unwinding by rules: from frame to frame, each by what its code's rule says. */
+/* Unwinding by rules: goes from frame to frame, each step by the rule of the frame's code. */
 #include "unwind/code/calls.h"
 #include "unwind/code_address.h"
 #include "unwind/frame.h"
@@ -34,8 +34,8 @@ static enum step take_step(struct walk *walk, struct rule_tables *tables, struct
     }
 }
 
-/* glibc ends what it says of clone before the system call, as it would not hold in the new thread;
- * in its maker it still does. */
+/* glibc ends clone's call frame information before the system call, because it would not hold in
+ * the new thread. In the thread that called clone it still holds. */
 static const struct rule *rule_behind_system_call(struct rule_tables *tables,
                                                   const struct mapping *mapping, uint64_t address)
 {
@@ -46,9 +46,9 @@ static const struct rule *rule_behind_system_call(struct rule_tables *tables,
                       : &no_rule;
 }
 
-/* A frame that no rule says anything of; or one that did not make the call which returns to it, and
- * so is looked up where it is: the trampoline that a signal handler returns to, or a function from
- * its first instruction, which makecontext(3) has the first one of a stack return to. */
+/* The rule of a frame that no rule says anything about, or that did not make the call which returns
+ * to it and so is looked up at its own address: the trampoline that a signal handler returns to, or
+ * the start of a function, which makecontext(3) has the first function of a stack return to. */
 static const struct rule *rule_of_uncalled(const struct walk *walk, struct rule_tables *tables,
                                            const struct frame *frame, const struct mapping *mapping,
                                            bool is_certain)
@@ -61,7 +61,7 @@ static const struct rule *rule_of_uncalled(const struct walk *walk, struct rule_
     const struct rule *rule = rule_tables_find(tables, mapping->module, address);
     if (!rule || rule->kind == RULE_SIGNAL_FRAME || is_certain)
         return rule;
-    /* Any pointer to a function might stand where a return address is looked for. */
+    /* Any pointer to a function might be where a return address is looked for. */
     uint8_t code[CONTEXT_END_BYTES];
     bool is_start = rule_tables_function(tables, mapping->module, address) == address;
     return is_start && !frame_follows_call(walk, frame->pc) &&
@@ -71,7 +71,8 @@ static const struct rule *rule_of_uncalled(const struct walk *walk, struct rule_
                : &no_rule;
 }
 
-/* The rule of a frame's code, which was looked up at *ret_address. NULL where memory is short. */
+/* The rule of a frame's code; *ret_address is the address that it was looked up by. NULL if memory
+ * is short. */
 static const struct rule *rule_of(const struct walk *walk, struct rule_tables *tables,
                                   const struct frame *frame, const struct mapping *mapping,
                                   uint64_t *ret_address)
@@ -87,7 +88,7 @@ static const struct rule *rule_of(const struct walk *walk, struct rule_tables *t
         if (!rule && !walk->hints->unlearnt_address)
             walk->hints->unlearnt_address = *ret_address;
     }
-    /* What its code says is true of its maker. */
+    /* What the code says holds in the thread that created this one. */
     bool is_told_by_code = !rule || rule->kind == RULE_NONE || rule->is_from_code;
     if (is_told_by_code && frame->registers && frame->registers->is_new_thread)
         return &first_frame;
@@ -126,13 +127,13 @@ int walk_by_rules(struct walk *walk, struct rule_tables *tables)
     }
     for (;;) {
         uint64_t address;
-        /* A caller at 0 is none: so the first frame of a thread may be marked. */
+        /* A caller at 0 is none: the first frame of a thread may be marked so. */
         if (!frame.pc && !frame.is_exact)
             return 0;
         const struct mapping *mapping =
             space_find(walk->space, lookup_address(frame.pc, frame.is_exact));
         if (!mapping && !frame.is_exact) {
-            /* A caller in no code is no caller. */
+            /* A caller outside all code is none. */
             walk->hints->has_unknown_address = true;
             stack->cut = STACK_CUT_NO_UNWIND_INFO;
             return 0;

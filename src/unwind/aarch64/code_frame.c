@@ -1,4 +1,4 @@
-/* Not read yet: there the return address is in a register until the function calls another. */
+/* Not written yet: here the return address is in a register until the function calls another. */
 #include "unwind/code/code_frame.h"
 
 struct code_frame code_frame_at(const uint8_t *code, size_t code_bytes, size_t at)

@@ -1,4 +1,4 @@
-/* Not read yet: there the frame pointer's place in the frame is the compiler's choice. */
+/* Not written yet: here the compiler chooses the frame pointer's place in the frame. */
 #include "unwind/code/prologue.h"
 
 size_t prologue_frame_bytes(const uint8_t *code, size_t code_bytes,

@@ -1,9 +1,9 @@
-/* Call frame information: what a module says of where a function's caller is, for each of its
- * instructions (DWARF 5, 6.4; .eh_frame: LSB Core 5.0, 10.6).
+/* Call frame information: what a module says, for each instruction of a function, of where the
+ * function's caller is (DWARF 5, 6.4; .eh_frame: LSB Core 5.0, 10.6).
  *
  * It consists of entries: an FDE for each function, and CIEs with what several FDEs share. Both
  * have a small program that makes a table with a row for each stretch of code: how the frame's
- * address (CFA) is computed there, and for each register where the caller's value of it is. */
+ * address (CFA) is computed there, and where the caller's value of each register is. */
 #ifndef FGPROF_UNWIND_CFI_CFI_H
 #define FGPROF_UNWIND_CFI_CFI_H
 
@@ -11,13 +11,13 @@
 #include "elf/module.h"
 #include "observe/registers.h"
 
-/* Longer entries are not believed. The longest FDE of Debian 12's programs has 20 KB, in cc1plus; a
- * CIE has some 30 bytes, and is read again for each FDE. */
+/* Longer entries are ignored. The longest FDE of Debian 12's programs has 20 KB, in cc1plus. A CIE
+ * has about 30 bytes, and is read again for each FDE. */
 #define CFI_ENTRY_BYTES_MAX (64u << 10)
 #define CFI_CIE_BYTES_MAX 1024u
 
-/* Where the entries are read from. Positions are addresses of the module in .eh_frame, and offsets
- * from the section's start in .debug_frame. */
+/* Where the entries are read from. Positions in .eh_frame are addresses of the module; positions in
+ * .debug_frame are offsets from the section's start. */
 struct cfi_source {
     struct module *module;
     bool is_debug_frame;
@@ -30,45 +30,45 @@ struct cfi_entry {
     int64_t data_factor;
     uint64_t return_register; /* DWARF number */
     uint8_t pointer_encoding; /* DW_EH_PE_* */
-    bool has_augmentation;    /* the FDE has data of its own, with its length */
-    bool is_signal_frame;     /* what returns to it returns from a signal handler */
+    bool has_augmentation;    /* the FDE has data of its own, after its length */
+    bool is_signal_frame;     /* code that returns to it returns from a signal handler */
     struct bytes common_program, program;
     struct {
         uint8_t common[CFI_CIE_BYTES_MAX], own[CFI_ENTRY_BYTES_MAX];
     } buffers;
 };
 
-/* What an entry's head says. */
+/* What the head of an entry says. */
 struct cfi_head {
-    uint64_t next;         /* the position behind the entry */
-    uint64_t body;         /* the position behind the head */
-    uint64_t body_bytes;   /* how long that is */
-    uint64_t cie_position; /* of an FDE */
+    uint64_t next;         /* the position after the entry */
+    uint64_t body;         /* the position after the head */
+    uint64_t body_bytes;   /* how long the body is */
+    uint64_t cie_position; /* for an FDE */
     bool is_cie;
 };
 
-/* Reads the head at `position`. Returns false at the end or where it can't be one. */
+/* Reads the head at `position`. Returns false at the end, or if it can't be one. */
 bool cfi_read_head(const struct cfi_source *source, uint64_t position, struct cfi_head *ret_head);
 
-/* Reads the FDE at `position`, and its CIE, into *ret_entry, which is large. Returns false where
- * they are damaged or of a form that is not known. */
+/* Reads the FDE at `position`, and its CIE, into *ret_entry, which is large. Returns false if they
+ * are damaged or of an unknown form. */
 bool cfi_read_entry(const struct cfi_source *source, uint64_t position,
                     struct cfi_entry *ret_entry);
 
 /* How the caller's value of a register is found. */
 enum cfi_kind {
-    CFI_SAME,          /* it is still there */
-    CFI_UNDEFINED,     /* it is lost; of the return address: there is no caller */
+    CFI_SAME,          /* it is unchanged */
+    CFI_UNDEFINED,     /* it is lost; for the return address: there is no caller */
     CFI_AT_OFFSET,     /* in memory at CFA + offset */
     CFI_IS_OFFSET,     /* it is CFA + offset */
     CFI_IN_REGISTER,   /* in another register */
-    CFI_AT_EXPRESSION, /* in memory where the expression says */
+    CFI_AT_EXPRESSION, /* in memory, where the expression says */
     CFI_IS_EXPRESSION, /* what the expression says */
 };
 
 struct cfi_register {
     enum cfi_kind kind;
-    int64_t offset;          /* or, of CFI_IN_REGISTER, the register's number */
+    int64_t offset;          /* for CFI_IN_REGISTER, the register's number */
     struct bytes expression; /* DWARF operations */
 };
 
@@ -80,13 +80,12 @@ struct cfi_row {
     struct cfi_register registers[REGISTERS_MAX];
 };
 
-/* Finds the row for `address`, which lies in the entry's function. Returns false where the programs
- * are damaged or use what is not known. */
+/* Finds the row for `address`, which must lie in the entry's function. Returns false if the
+ * programs are damaged, or use what is not known. */
 bool cfi_find_row(const struct cfi_entry *entry, uint64_t address, struct cfi_row *ret_row);
 
-/* Whether evaluating any of the entry's rows comes to an end, and without a fault: its programs run
- * to their ends, and its expressions have no jumps, no division, and no operation that is not
- * known. */
+/* Whether evaluating any of the entry's rows comes to an end without a fault: its programs run to
+ * their ends, and its expressions have no jumps, no division, and no unknown operation. */
 bool cfi_is_bounded(const struct cfi_entry *entry);
 bool cfi_expression_is_bounded(struct bytes expression);
 
@@ -97,20 +96,20 @@ struct cfi_range {
     uint64_t position;
 };
 
-/* What is known of where a module's FDEs are: the table that the linker made (.eh_frame_hdr), or
- * else one that is made here at first use by reading them all. */
+/* Where a module's FDEs are: in the linker's table (.eh_frame_hdr), or else in one that is made
+ * here at first use by reading them all. */
 struct cfi_index {
-    struct cfi_range *eh_ranges, *debug_ranges; /* by address */
+    struct cfi_range *eh_ranges, *debug_ranges; /* sorted by address */
     size_t eh_count, debug_count;
-    bool has_eh_ranges, has_debug_ranges; /* have been made */
+    bool has_eh_ranges, has_debug_ranges; /* whether they were made */
 };
 
-/* Reads the entry that holds `address`, from .eh_frame or else .debug_frame. Returns 0, -ENOENT
- * where there is none that can be used, or -ENOMEM. */
+/* Reads the entry that holds `address`, from .eh_frame or else .debug_frame. Returns 0, -ENOENT if
+ * there is none that can be used, or -ENOMEM. */
 int cfi_index_find(struct cfi_index *index, struct module *module, uint64_t address,
                    struct cfi_entry *ret_entry);
 
-/* Reads the entry that holds `address`, by the linker's table alone. */
+/* Reads the entry that holds `address`, using only the linker's table. */
 bool cfi_find_in_table(struct module *module, uint64_t address, struct cfi_entry *ret_entry);
 
 void cfi_index_free(struct cfi_index *index);

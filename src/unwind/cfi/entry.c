@@ -3,7 +3,7 @@
 
 /* DW_EH_PE_*: how a pointer is written (LSB Core 5.0, 10.5.1). */
 #define FORMAT_MASK 0x0f
-#define APPLICATION_MASK 0xf0 /* with the bit for an indirect one, which is not known here */
+#define APPLICATION_MASK 0xf0 /* with the bit for an indirect pointer, not supported here */
 enum {
     FORMAT_ABSOLUTE = 0x00,
     FORMAT_UDATA2 = 0x02,
@@ -31,8 +31,8 @@ static bool read_at(const struct cfi_source *source, uint64_t position, void *bu
     return image_read(&module->image, section->offset + position, buffer, bytes);
 }
 
-/* Of the id field: an FDE's says where its CIE is, relative to the field in .eh_frame; a CIE's is 0
- * there, and all ones in .debug_frame. */
+/* Takes in the id field. An FDE's says where its CIE is, in .eh_frame relative to the field. A
+ * CIE's is 0 in .eh_frame, and all ones in .debug_frame. */
 static void note_id(const struct cfi_source *source, uint64_t id, uint64_t id_position,
                     bool has_64_bits, struct cfi_head *head)
 {
@@ -55,7 +55,7 @@ bool cfi_read_head(const struct cfi_source *source, uint64_t position, struct cf
             return false;
         position += sizeof length;
     }
-    /* The id has 32 bits also in an .eh_frame entry of 64 bits. */
+    /* Even in an .eh_frame entry of 64 bits, the id has 32 bits. */
     unsigned id_bytes = has_64_bits && source->is_debug_frame ? 8 : 4;
     if (length < id_bytes || length > UINT64_MAX - position)
         return false;
@@ -74,8 +74,8 @@ bool cfi_read_head(const struct cfi_source *source, uint64_t position, struct cf
     return true;
 }
 
-/* A pointer that lies at `position`. Returns false where it is written in a way that no linker uses
- * here. */
+/* Reads a pointer that lies at `position`. Returns false if it is written in a way that no linker
+ * uses here. */
 static bool read_pointer(struct bytes *bytes, uint8_t encoding, uint64_t position,
                          uint64_t *ret_value)
 {
@@ -163,7 +163,7 @@ static bool read_common(const struct cfi_source *source, uint64_t position, stru
     if (version == 4) {
         if (bytes_unsigned(&body, 1) != sizeof(uint64_t))
             return false;
-        bytes_skip(&body, 1); /* the size of a segment selector: of architectures that have them */
+        bytes_skip(&body, 1); /* size of a segment selector, for architectures that have them */
     }
     entry->code_factor = bytes_uleb(&body);
     entry->data_factor = bytes_sleb(&body);

@@ -1,10 +1,10 @@
-/* Looks over the expressions of call frame information before others evaluate them. */
+/* Checks the expressions of call frame information before others evaluate them. */
 #include "unwind/cfi/cfi.h"
 
 #include <dwarf.h>
 
 /* Skips the operands of an operation (DWARF 5, 7.7.1). Returns false for one that may not come to
- * an end, that may fault (the least number divided by -1), or that is not known. */
+ * an end, that may fault (the least number divided by -1), or that is unknown. */
 static bool skip_operands(struct bytes *code, uint8_t operation)
 {
     if ((operation >= DW_OP_lit0 && operation <= DW_OP_lit31) ||

@@ -11,7 +11,7 @@ struct table_entry {
     int32_t start, fde;
 };
 
-/* The position of the last FDE in the linker's table that begins at `address` or before. */
+/* The position of the last FDE in the linker's table that begins at or before `address`. */
 static bool position_in_table(struct module *module, uint64_t address, uint64_t *ret_position)
 {
     const struct unwind_table *table = &module->unwind_table;
@@ -40,7 +40,7 @@ static int compare(const void *a, const void *b)
     return (left->start > right->start) - (left->start < right->start);
 }
 
-/* Reads all FDEs from `position` on, up to before `end`. */
+/* Reads all FDEs from `position` to before `end`. */
 static int make_ranges(const struct cfi_source *source, uint64_t position, uint64_t end,
                        struct cfi_entry *scratch, struct cfi_range **ret_ranges, size_t *ret_count)
 {

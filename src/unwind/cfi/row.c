@@ -3,18 +3,19 @@
 
 #include <dwarf.h>
 
-/* Compilers go one deep. */
+/* Compilers nest them one deep. */
 #define REMEMBERED_MAX 8
 
 struct machine {
     const struct cfi_entry *entry;
     struct cfi_row row;
-    struct cfi_row initial; /* after the CIE's program: what DW_CFA_restore goes back to */
+    struct cfi_row initial; /* after the CIE's program: DW_CFA_restore goes back to it */
     struct cfi_row remembered[REMEMBERED_MAX];
     unsigned remembered_count;
-    bool checks_expressions;     /* one that is not bounded fails */
+    bool checks_expressions;     /* an expression that is not bounded is an error */
     uint64_t location;           /* the address that the row is for */
-    struct cfi_register ignored; /* one that is not followed here: vector registers, flags */
+    struct cfi_register ignored; /* for registers that are not followed here: vector registers,
+                                    flags */
 };
 
 static struct cfi_register *register_at(struct machine *machine, uint64_t number)
@@ -27,7 +28,8 @@ static void set(struct machine *machine, uint64_t number, enum cfi_kind kind, in
     *register_at(machine, number) = (struct cfi_register){.kind = kind, .offset = offset};
 }
 
-/* Multiplied without a sign, whose overflow would be undefined: damaged programs do it. */
+/* Multiplies unsigned numbers, because damaged programs cause overflows, which would be undefined
+ * for signed ones. */
 static int64_t factored(const struct machine *machine, uint64_t offset)
 {
     return (int64_t)(offset * (uint64_t)machine->entry->data_factor);
@@ -62,7 +64,7 @@ static void set_expression(struct machine *machine, struct bytes *program, enum 
         (struct cfi_register){.kind = kind, .expression = read_block(machine, program)};
 }
 
-/* The instructions that say where the CFA is. Returns false for another. */
+/* The instructions that say where the CFA is. Returns false for any other. */
 static bool run_cfa_instruction(struct machine *machine, uint8_t code, struct bytes *program)
 {
     struct cfi_row *row = &machine->row;
@@ -92,7 +94,7 @@ static bool run_cfa_instruction(struct machine *machine, uint8_t code, struct by
     }
 }
 
-/* The instructions that say where a register is. Returns false for another. */
+/* The instructions that say where a register is. Returns false for any other. */
 static bool run_register_instruction(struct machine *machine, uint8_t code, struct bytes *program)
 {
     uint64_t number;
@@ -137,7 +139,8 @@ static bool run_register_instruction(struct machine *machine, uint8_t code, stru
     }
 }
 
-/* The rest: where the row is for, and rows put aside. Returns false for what is not known. */
+/* The other instructions: they move to the next row, or put rows aside. Returns false for unknown
+ * ones. */
 static bool run_other_instruction(struct machine *machine, uint8_t code, struct bytes *program)
 {
     switch (code) {
@@ -163,14 +166,14 @@ static bool run_other_instruction(struct machine *machine, uint8_t code, struct 
         machine->row = machine->remembered[--machine->remembered_count];
         return true;
     case DW_CFA_GNU_args_size:
-        bytes_uleb(program); /* what exceptions need to know */
+        bytes_uleb(program); /* needed for exceptions only */
         return true;
     default:
         return false;
     }
 }
 
-/* Runs up to the instruction that moves on to a row behind `address`. */
+/* Runs up to the instruction that moves on to a row after `address`. */
 static bool run(struct machine *machine, struct bytes program, uint64_t address)
 {
     while (bytes_left(&program) && !program.failed) {

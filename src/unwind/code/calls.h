@@ -8,37 +8,37 @@
 
 enum call_kind {
     CALL_NONE,     /* no call ends here */
-    CALL_DIRECT,   /* one with its target in the instruction */
-    CALL_INDIRECT, /* one through a register or memory */
+    CALL_DIRECT,   /* with its target in the instruction */
+    CALL_INDIRECT, /* through a register or memory */
 };
 
 #define CALL_BYTES_MAX 7 /* the longest that is looked at */
 
-/* Whether the bytes before `return_address` are a call; *ret_target is set for a direct one. */
+/* Whether the bytes before `return_address` are a call. *ret_target is set for a direct one. */
 enum call_kind call_before(const uint8_t before[CALL_BYTES_MAX], uint64_t return_address,
                            uint64_t *ret_target);
 
 #define SYSTEM_CALL_BYTES_MAX 4
 
-/* The length of the system call that the bytes before an address are, 0 where they are none. */
+/* The length of the system call instruction just before an address, or 0 if there is none. */
 unsigned system_call_before(const uint8_t before[SYSTEM_CALL_BYTES_MAX]);
 
 #define RETURN_BYTES 2
 
-/* Whether the instruction here returns, by an address that is on the stack. */
+/* Whether the instruction here returns to an address that is on the stack. */
 bool return_is_at(const uint8_t code[RETURN_BYTES]);
 
-#define THREAD_END_BYTES 16 /* how much of the code behind a call is looked at */
+#define THREAD_END_BYTES 16 /* how much of the code after a call is looked at */
 
-/* Whether the code behind a call only ends the thread, or can't be reached. */
+/* Whether the code after a call only ends the thread, or can't be reached. */
 bool call_is_last(const uint8_t after[THREAD_END_BYTES]);
 
 #define CONTEXT_END_BYTES 8
 
-/* Whether the code is what makecontext(3) has a context's function return to, in glibc. */
+/* Whether this is the code that, in glibc, the function of a makecontext(3) context returns to. */
 bool call_is_context_end(const uint8_t code[CONTEXT_END_BYTES]);
 
-/* Whether `code`, the first 16 bytes of a call's target, only jump on to what the dynamic linker
+/* Whether `code`, the first 16 bytes of a call's target, only jumps on to what the dynamic linker
  * put there, so that the target tells nothing (an entry of the PLT). */
 bool call_is_to_stub(const uint8_t code[16]);
 

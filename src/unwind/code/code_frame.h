@@ -14,26 +14,25 @@
 
 enum code_frame_kind {
     CODE_FRAME_UNKNOWN,
-    CODE_FRAME_BY_SP,      /* the stack pointer tells */
-    CODE_FRAME_BY_POINTER, /* the frame pointer does: it is set up */
-    CODE_FRAME_REALIGNED,  /* neither does: how far up the caller's frame is depends on where it was
-                            */
+    CODE_FRAME_BY_SP,      /* known from the stack pointer */
+    CODE_FRAME_BY_POINTER, /* known from the frame pointer, which is set up */
+    CODE_FRAME_REALIGNED,  /* unknown: how far up the caller's frame is depends on where it was */
 };
 
 struct code_frame {
     enum code_frame_kind kind;
-    /* Of CODE_FRAME_BY_SP: where things are, in bytes above the stack pointer. */
+    /* For CODE_FRAME_BY_SP: where things are, in bytes above the stack pointer. */
     int32_t return_address;
-    bool has_saved_frame_pointer; /* else the caller's is still in the register */
+    bool has_saved_frame_pointer; /* false: the caller's is still in the register */
     int32_t saved_frame_pointer;
 };
 
 /* Follows `code`, which begins with the function, to the instruction that holds the byte at `at` or
- * begins there, and returns the frame before it. The code's own jumps are followed; what is only
- * reached from elsewhere, or through a table, is not known. */
+ * begins there, and returns the frame before that instruction. The code's own jumps are followed.
+ * Code that is only reached from elsewhere, or through a table, is unknown. */
 struct code_frame code_frame_at(const uint8_t *code, size_t code_bytes, size_t at);
 
-/* The same in a linkage stub (an entry of the PLT), which has no symbol: `code` is what lies around
+/* The same in a linkage stub (an entry of the PLT), which has no symbol. `code` is what lies around
  * the instruction, which begins at byte CODE_STUB_BYTES_BEFORE. */
 struct code_frame code_frame_in_stub(const uint8_t code[CODE_STUB_BYTES]);
 

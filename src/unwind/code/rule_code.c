@@ -2,8 +2,8 @@
 #include "unwind/code/code_frame.h"
 #include "elf/functions.h"
 
-/* The return address is the last word below the CFA (System V psABI, 3.2.2; of both architectures
- * only x86-64 has such frames here). */
+/* The return address is the last word below the CFA (System V psABI, 3.2.2; of the two
+ * architectures only x86-64 has such frames here). */
 #define RETURN_ADDRESS_BYTES 8
 
 static struct rule rule_of_frame(const struct code_frame *frame)
@@ -30,7 +30,7 @@ static struct rule rule_of_frame(const struct code_frame *frame)
 
 static struct code_frame frame_in_stub(struct module *module, uint64_t address)
 {
-    /* Stubs may be the first or the last of what is mapped. */
+    /* Stubs may be the first or the last bytes that are mapped. */
     uint8_t code[CODE_STUB_BYTES] = {0};
     size_t after = CODE_STUB_BYTES - CODE_STUB_BYTES_BEFORE;
     while (after && !module_read(module, address, code + CODE_STUB_BYTES_BEFORE, after))

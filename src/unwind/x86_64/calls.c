@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* The length of an FF /2 instruction by its ModRM and SIB bytes, 0 where it is another. */
+/* The length of an FF /2 instruction, by its ModRM and SIB bytes, or 0 if it is another one. */
 static unsigned indirect_length(uint8_t modrm, uint8_t sib)
 {
     unsigned mode = modrm >> 6, operand = modrm & 7;
@@ -44,7 +44,7 @@ unsigned system_call_before(const uint8_t before[SYSTEM_CALL_BYTES_MAX])
     return end[-2] == 0x0f && end[-1] == 0x05 ? 2 : 0;
 }
 
-/* hlt; or exit, which is system call 60: mov $60 to eax, or to al where the rest is 0; syscall. */
+/* hlt; or exit, which is system call 60: mov $60 to eax, or to al if the rest is 0; syscall. */
 bool call_is_last(const uint8_t after[THREAD_END_BYTES])
 {
     static const uint8_t mov_eax[] = {0xb8, 60, 0, 0, 0, 0x0f, 0x05};
@@ -55,7 +55,7 @@ bool call_is_last(const uint8_t after[THREAD_END_BYTES])
            memmem(after, THREAD_END_BYTES, mov_al, sizeof mov_al);
 }
 
-/* ret, also with the prefix that AMD's branch predictors once wanted, or with that of MPX. */
+/* ret, possibly with the prefix that AMD's branch predictors once wanted, or with MPX's. */
 bool return_is_at(const uint8_t code[RETURN_BYTES])
 {
     return code[0] == 0xc3 || ((code[0] == 0xf3 || code[0] == 0xf2) && code[1] == 0xc3);

@@ -1,4 +1,4 @@
-/* Follows the stack pointer through a function's instructions, by the Zydis disassembler. */
+/* Follows the stack pointer through a function's instructions, with the Zydis disassembler. */
 #include "unwind/code/code_frame.h"
 
 #include <Zydis/Zydis.h>
@@ -13,8 +13,9 @@ struct state {
     bool is_known;
     bool has_frame_pointer; /* rbp points to where the caller's was saved */
     int32_t depth;          /* of the stack pointer */
-    /* The stack pointer was aligned before a frame pointer was set up, which then is below a copy
-     * of the return address (-mstackrealign, and locals that are aligned to more than 16 bytes). */
+    /* The stack pointer was aligned before a frame pointer was set up. The frame pointer is then
+     * below a copy of the return address (-mstackrealign, and locals that are aligned to more than
+     * 16 bytes). */
     bool is_realigned;
     int32_t saved_depth; /* where the caller's frame pointer was saved; 0: it was not */
 };
@@ -62,7 +63,7 @@ static void pop(struct state *state, const ZydisDecodedOperand *operand)
         return;
     }
     if (is_register(operand, ZYDIS_REGISTER_RBP)) {
-        /* Back to the caller's, where it is what was saved. */
+        /* Restores the caller's frame pointer, if this is what was saved. */
         if (state->saved_depth != state->depth)
             forget(state);
         state->has_frame_pointer = false;
@@ -71,7 +72,7 @@ static void pop(struct state *state, const ZydisDecodedOperand *operand)
     move_sp(state, -WORD_BYTES);
 }
 
-/* mov %rbp,%rsp, or with lea at a distance. */
+/* mov %rbp,%rsp, or lea with a displacement. */
 static void sp_from_frame_pointer(struct state *state, int64_t displacement)
 {
     if (!state->has_frame_pointer || displacement < -DEPTH_MAX || displacement > DEPTH_MAX)
@@ -99,7 +100,7 @@ static void write_sp(struct state *state, ZydisMnemonic mnemonic,
                      const ZydisDecodedOperand operands[])
 {
     bool has_number = operands[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE;
-    /* With the frame pointer set, how far down the rest reaches need not be known. */
+    /* With the frame pointer set, it need not be known how far down the rest reaches. */
     bool is_needed = !state->has_frame_pointer;
     if (mnemonic == ZYDIS_MNEMONIC_SUB && has_number)
         move_sp(state, operands[1].imm.value.s);
@@ -115,7 +116,7 @@ static void write_sp(struct state *state, ZydisMnemonic mnemonic,
         forget(state);
 }
 
-/* rbp is written otherwise than by push and pop. */
+/* For an instruction other than push and pop that writes rbp. */
 static void write_frame_pointer(struct state *state, ZydisMnemonic mnemonic,
                                 const ZydisDecodedOperand operands[])
 {
@@ -125,10 +126,10 @@ static void write_frame_pointer(struct state *state, ZydisMnemonic mnemonic,
     if (is_set_up)
         state->has_frame_pointer = true;
     else if (state->has_frame_pointer || !state->saved_depth)
-        forget(state); /* and with it, where the caller's is */
+        forget(state); /* and with it where the caller's is */
 }
 
-/* mov %rbp,displacement(%rsp): as HotSpot's compiler saves it, and takes it back by pop. */
+/* mov %rbp,displacement(%rsp): HotSpot's compiler saves it so, and restores it with pop. */
 static bool is_save(const struct state *state, const ZydisDecodedOperand operands[])
 {
     const ZydisDecodedOperandMem *place = &operands[0].mem;
@@ -172,7 +173,8 @@ static void note_jump(struct flow *flow, size_t at, const ZydisDecodedInstructio
     flow->jumps[flow->jump_count++].state = flow->now;
 }
 
-/* What jumps here tells more than what stands before: that may be a call which does not return. */
+/* The state at a jump to here says more than the code before, which may be a call that does not
+ * return. */
 static void arrive(struct flow *flow, size_t at)
 {
     const struct state *state = state_of_jump_to(flow, at);
@@ -205,7 +207,7 @@ static void follow(struct flow *flow, size_t at, const ZydisDecodedInstruction *
         return;
     case ZYDIS_MNEMONIC_CALL:
     case ZYDIS_MNEMONIC_SYSCALL:
-        return; /* leave the stack pointer as it was */
+        return; /* they leave the stack pointer as it was */
     case ZYDIS_MNEMONIC_JMP:
         note_jump(flow, at, instruction, &operands[0]);
         forget(state);

@@ -1,7 +1,7 @@
-/* Linkage stubs, as the linkers write them (System V psABI for AMD64, 5.2; binutils'
- * bfd/elfxx-x86.c, lld's ELF/Arch/X86_64.cpp, mold's elf/arch-x86-64.cc): an entry jumps through
- * its slot; where that is not bound yet, it pushes a number (mold: puts it in r11) and goes on to
- * the first entry, which pushes (mold: both) and jumps to the dynamic linker. */
+/* Linkage stubs, as linkers write them (System V psABI for AMD64, 5.2; binutils' bfd/elfxx-x86.c,
+ * lld's ELF/Arch/X86_64.cpp, mold's elf/arch-x86-64.cc). An entry jumps through its slot. If that
+ * is not bound yet, the entry pushes a number (mold: puts it in r11) and goes on to the first
+ * entry, which pushes (mold: both) and jumps to the dynamic linker. */
 #include "unwind/code/code_frame.h"
 
 #include <string.h>
@@ -17,7 +17,7 @@ static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa}, mov_r11[] = {0x41, 0x
 
 #define BEGINS_WITH(code, opcode) (memcmp(code, opcode, sizeof(opcode)) == 0)
 
-/* Whether a stub goes on here, to its end. */
+/* Whether a stub continues from here to its end. */
 static bool is_stub(const uint8_t *code)
 {
     if (BEGINS_WITH(code, endbr64))
@@ -38,7 +38,7 @@ static bool is_stub(const uint8_t *code)
     return BEGINS_WITH(code, jump_through) || (has_number && BEGINS_WITH(code, jump));
 }
 
-/* How many words it has pushed before. */
+/* How many words the stub has pushed before this. */
 static int32_t pushed_before(const uint8_t *code)
 {
     if (BEGINS_WITH(code - PUSH_GLOBAL_BYTES, push_global))

@@ -1,11 +1,11 @@
-/* A frame of Go: the return address, below it, where the frame has any room, the caller's frame
- * pointer, to which the register then points, and below that as much as the function table says
+/* A frame of Go, from the top: the return address; then, if the frame has any room, the caller's
+ * frame pointer, which the register then points to; then as much as the function table says
  * (cmd/internal/obj/x86/obj6.go, "preprocess").
  *
- * Functions of the runtime that go on from one stack to another, in its asm_amd64.s and
- * sys_linux_amd64.s, are marked in the table: those set the stack pointer. They keep the frame
- * pointer: where they have saved the caller's it leads to their own frame, on the stack that they
- * left, and else to their caller's. */
+ * Functions of the runtime that go from one stack to another, in its asm_amd64.s and
+ * sys_linux_amd64.s, are marked in the table as setting the stack pointer. They keep the frame
+ * pointer: if they saved the caller's, it leads to their own frame, on the stack that they left;
+ * else to their caller's. */
 #include "unwind/go_rule.h"
 #include "unwind/code/calls.h"
 
@@ -16,9 +16,10 @@ enum { RBP = 6, RSP = 7 };
 enum role {
     ROLE_NONE,
     ROLE_FIRST,       /* at the end of every stack */
-    ROLE_NEW_THREAD,  /* in it a new thread begins, with its registers as in the one that made it */
-    ROLE_NO_WAY_BACK, /* it goes on from a goroutine's stack to the thread's, and never returns:
-                         the goroutine then is no longer this thread's */
+    ROLE_NEW_THREAD,  /* a new thread begins in it, with the registers of the thread that created
+                         it */
+    ROLE_NO_WAY_BACK, /* goes from a goroutine's stack to the thread's, and never returns: the
+                         goroutine is then no longer this thread's */
     ROLE_INJECTED,    /* a signal handler made it look called where the signal came */
     ROLE_RETURNS_FROM_SIGNAL,
 };
@@ -49,7 +50,7 @@ static enum role role_of(const char *name)
     return ROLE_NONE;
 }
 
-/* Whether `address` is a call's last byte, as a caller's is: one that is somewhere else is where a
+/* Whether `address` is a call's last byte, as it is in a caller. Any other address is where a
  * thread was found. */
 static bool is_call(const struct pclntab *table, uint64_t address)
 {
@@ -65,7 +66,7 @@ static bool code_is(const struct pclntab *table, uint64_t address, const void *c
     return module_read(table->module, address, there, bytes) && memcmp(there, code, bytes) == 0;
 }
 
-/* As long as nothing else is to be said of the function. */
+/* The rule of a function of which nothing else is to be said. */
 static struct rule rule_of_frame(uint32_t frame_bytes, bool is_at_call)
 {
     struct rule rule = {
@@ -74,7 +75,7 @@ static struct rule rule_of_frame(uint32_t frame_bytes, bool is_at_call)
         .cfa = {RSP, false, (int32_t)frame_bytes + 8},
         .return_address = {RULE_CFA, true, -8},
         .frame_pointer = {RBP, false, 0},
-        .base_pointer_offset = RULE_BASE_POINTER_LOST, /* Go's functions keep no register */
+        .base_pointer_offset = RULE_BASE_POINTER_LOST, /* Go's functions preserve no register */
     };
     if (frame_bytes) {
         rule.frame_pointer = (struct rule_place){RULE_CFA, true, -16};
@@ -83,8 +84,8 @@ static struct rule rule_of_frame(uint32_t frame_bytes, bool is_at_call)
     return rule;
 }
 
-/* Where the register has not been set yet, or not any more, the stack pointer is as it was: within
- * a few bytes from where it is first moved, or where the frame is given back. */
+/* Whether the register is not set yet, or not any more, so that the stack pointer is as it was:
+ * within a few bytes of where it is first moved, or where the frame is given back. */
 static bool is_at_edge(const struct pclntab *table, const struct pclntab_function *function,
                        uint64_t address)
 {
@@ -113,7 +114,7 @@ static void allow_other_stack(const struct pclntab *table, const struct pclntab_
 /* On the thread's own stack it is the first frame. */
 static void end_at_no_way_back(const struct pclntab *table, uint64_t address, struct rule *rule)
 {
-    /* Its stack pointer is set right before: call; or mov $0, %rbp and call. */
+    /* Its stack pointer is set right before a call, or before mov $0, %rbp and a call. */
     static const uint8_t call[] = {0xe8}, clear_rbp[] = {0x48, 0xc7, 0xc5};
     if (is_call(table, address) || code_is(table, address, call, sizeof call) ||
         code_is(table, address, clear_rbp, sizeof clear_rbp))
@@ -151,8 +152,9 @@ bool go_rule_make(const struct pclntab *table, uint64_t address, struct rule *re
     struct pclntab_function function;
     if (!pclntab_find(table, address, &function))
         return false;
-    /* Signal handlers return to a function's start, and callbacks from C to that of a function that
-     * only marks the stack which was left. What lies before is another's last byte, or padding. */
+    /* Signal handlers return to a function's start; callbacks from C return to the start of a
+     * function that only marks the stack which was left. What lies before is another function's
+     * last byte, or padding. */
     bool is_at_call = is_call(table, address);
     bool is_before_start = address + 1 == function.end && !is_at_call;
     if (!make(table, &function, address, is_at_call, ret_rule)) {

@@ -1,4 +1,4 @@
-/* Follows the stack pointer through a function's instructions, by the Zydis disassembler. */
+/* Follows the stack pointer through a function's instructions, with the Zydis disassembler. */
 #include "unwind/code/prologue.h"
 
 #include <Zydis/Zydis.h>
@@ -7,7 +7,8 @@
 struct tracking {
     bool has_frame_pointer; /* it has been set */
     int64_t depth;          /* how far the stack pointer is below it */
-    int64_t body_depth;     /* the same between the function's beginning and its ends */
+    int64_t body_depth;     /* the same in the body, between the function's beginning and its
+                               ends */
     int64_t deepest;
     uint64_t *candidates;
     size_t count;
@@ -37,8 +38,8 @@ static bool is_back_from_frame_pointer(const ZydisDecodedOperand operands[])
            operands[1].mem.index == ZYDIS_REGISTER_NONE;
 }
 
-/* An instruction whose first operand is the stack pointer. Returns false where what it leaves there
- * can't be told. */
+/* Follows an instruction whose first operand is the stack pointer. Returns false if it is unknown
+ * what that leaves there. */
 static bool follow_change(struct tracking *tracking, ZydisMnemonic mnemonic,
                           const ZydisDecodedOperand operands[])
 {
@@ -48,7 +49,7 @@ static bool follow_change(struct tracking *tracking, ZydisMnemonic mnemonic,
     case ZYDIS_MNEMONIC_SUB:
         tracking->depth += number;
         tracking->body_depth = tracking->depth;
-        /* By a number that was computed: an array of variable size. */
+        /* A computed number: an array of variable size. */
         return has_number;
     case ZYDIS_MNEMONIC_ADD:
         tracking->depth -= number;
@@ -66,7 +67,7 @@ static bool follow_change(struct tracking *tracking, ZydisMnemonic mnemonic,
     }
 }
 
-/* Returns false where nothing can be said of what follows. */
+/* Returns false if nothing can be said of what follows. */
 static bool follow(struct tracking *tracking, const ZydisDecodedInstruction *instruction,
                    const ZydisDecodedOperand operands[])
 {
@@ -86,13 +87,13 @@ static bool follow(struct tracking *tracking, const ZydisDecodedInstruction *ins
         tracking->depth -= 8;
         return true;
     case ZYDIS_MNEMONIC_CALL:
-        /* Where arguments are pushed for one call, the next may have none. */
+        /* If arguments are pushed for one call, the next may have none. */
         if (tracking->has_frame_pointer && !tracking->body_depth)
             tracking->body_depth = tracking->depth;
         return true;
     case ZYDIS_MNEMONIC_RET:
     case ZYDIS_MNEMONIC_JMP:
-        /* What comes behind is reached from elsewhere. */
+        /* What comes after is reached from elsewhere. */
         tracking->depth = tracking->body_depth ? tracking->body_depth : tracking->deepest;
         return true;
     case ZYDIS_MNEMONIC_LEAVE:
