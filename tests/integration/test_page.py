@@ -129,7 +129,7 @@ def check_search(page):
     assert page.column(4) == ["in_spin"], "the table shows what is found"
     assert 40 < share(page.search("IN_SLEEP|in_sleep")) < 70
     assert share(page.search("no such function")) == 0
-    assert "no regular expression" in page.search("in_spin(")
+    assert "not a regular expression" in page.search("in_spin(")
     assert page.search("") == ""
 
 
@@ -211,7 +211,8 @@ def check_processes(page):
 def check_units(page):
     page.browser.choose("#unit", "threads")
     text = page.browser.text("#unit-text")
-    assert text.startswith("How many threads there were at a time") and "5 threads" in text, text
+    assert text.startswith("Times are the average number of threads at a time"), text
+    assert "5 threads" in text, text
     # Five threads for the whole of the recording.
     assert 4 < threads(page.browser.text("#total")) < 5.6, page.browser.text("#total")
     page.browser.choose("#thread", "spinning")

@@ -19,17 +19,17 @@ function summaryRows({raw}) {
   const modules = summary.modules_unreadable;
   const begun = new Date(raw.start_time_ns / 1e6).toISOString().replace('T', ' ').slice(0, 19);
   return [
-    ['Begun', `${begun} UTC`],
-    ['Length', `${duration(raw.elapsed_ns)}, a tick every ${duration(raw.period_ns)}`],
+    ['Started', `${begun} UTC`],
+    ['Length', `${duration(raw.elapsed_ns)}, one tick every ${duration(raw.period_ns)}`],
     ['Ticks', `${whole(summary.ticks_planned)} planned, ${whole(summary.ticks_taken)} taken, ` +
       `${whole(summary.ticks_late)} late`],
     ['Seen', `${whole(summary.threads_seen)} threads, ${whole(summary.samples)} samples, ` +
       `${whole(raw.stacks.length)} stacks`],
-    ['Stacks', `${share(summary.samples_cut)} cut, ${share(summary.samples_unnamed)} with frames ` +
-      'without symbols'],
-    ['Not captured', summary.samples_not_captured && share(summary.samples_not_captured)],
+    ['Stacks', `${share(summary.samples_cut)} cut, ${share(summary.samples_unnamed)} with an ` +
+      `unnamed frame${summary.samples_unnamed ? ' (often just one)' : ''}`],
+    ['Without a stack', summary.samples_not_captured && share(summary.samples_not_captured)],
     ['Assumed', summary.samples_assumed && share(summary.samples_assumed)],
-    ['Modules unread', modules && whole(modules)],
+    ['Unreadable modules', modules && whole(modules)],
     ['Kept', raw.kept !== 'all' && `${raw.kept} samples only`],
     ['Pauses', summary.pauses ? `${whole(summary.pauses)}: ${duration(summary.pause_median_ns)} ` +
       `median, ${duration(summary.pause_p99_ns)} p99, ${duration(summary.pause_max_ns)} max`

@@ -121,9 +121,9 @@ class Page {
     const other = side === 'after' ? 'before' : 'after';
     const unseen = unseenTime(tree);
     const text = other === 'before' ? this.amounts.before(unseen) : this.amounts.after(unseen);
-    return `Widths are the time ${side}; red has grown, blue has shrunk. ` +
-      (unseen ? `${text} are in stacks that are only ${other}: widths of that show them. ` : '') +
-      (this.profile.isNormalized ? 'Before is scaled to as much time in all as after. ' : '');
+    return `Widths are the time ${side}. Red has grown, blue has shrunk. ` +
+      (unseen ? `${text} is in stacks that are only ${other}: set Width to ${other} to see it. ` : '') +
+      (this.profile.isNormalized ? 'Before is scaled to as much total time as after. ' : '');
   }
 
   // Takes the search into account; what is found, null where nothing is searched.
@@ -135,7 +135,7 @@ class Page {
     byId('search').classList.toggle('invalid', !isValid);
     const share = text ? matchedTime(tree, found) / (tree.width[0] || 1) : 0;
     byId('matched').textContent =
-      text && `${percent(share)} matched${isValid ? '' : ' (no regular expression: as text)'}`;
+      text && `${percent(share)} matched${isValid ? '' : ' as text: not a regular expression'}`;
     return found;
   }
 

@@ -150,7 +150,8 @@ class FunctionTable {
       made.append(cell);
     }
     for (const [text, sign, isInverted] of [['callers', '▲', true], ['callees', '▼', false]]) {
-      const button = element('button', '', {title: `The graph of its ${text}`, 'aria-label': text});
+      const title = `Show the graph of its ${text}`;
+      const button = element('button', '', {title, 'aria-label': text});
       button.append(element('span', text), element('i', sign));
       button.addEventListener('click', () => this.onGraph(row.frame, isInverted));
       graph.append(button, ' ');

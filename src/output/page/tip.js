@@ -27,8 +27,8 @@ function whereOf(frame) {
   const lines = [...frame.lines].filter(Boolean).sort((a, b) => a - b);
   const shown = lines.length > 6 ? `${lines.slice(0, 6).join(', ')} …` : lines.join(', ');
   const kinds = [[FLAG_INLINED, 'inlined'], [FLAG_KERNEL, 'kernel'], [FLAG_JIT, 'JIT'],
-                 [FLAG_NOTE, 'a note, no place in the code'],
-                 [FLAG_ROOT, 'all of it']];
+                 [FLAG_NOTE, 'a note, not code'],
+                 [FLAG_ROOT, 'all its stacks']];
   return [frame.file && (shown ? `${frame.file}:${shown}` : frame.file), frame.path,
           ...kinds.map(([flag, name]) => frame.flags & flag ? name : '')]
     .filter(Boolean).join(' · ');

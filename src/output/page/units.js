@@ -47,12 +47,11 @@ function unitText(unit, time, elapsed, threads) {
   const all = `${threads} ${threads === 1 ? 'thread' : 'threads'}`;
   const length = `a recording of ${duration(elapsed)}`;
   if (unit === 'threads' && elapsed) {
-    return 'How many threads there were at a time, running or waiting, on average over ' +
-      `${length}: 1 is one thread all the time. The ${all} shown come to ` +
-      `${(time / elapsed).toFixed(2)}.`;
+    return 'Times are the average number of threads at a time, running or waiting: 1 is one thread ' +
+      `all the time. Shown: ${all} with ${(time / elapsed).toFixed(2)} in all, in ${length}.`;
   }
-  return `Times are thread-seconds, running or waiting: ${all} shown for ${length} come to ` +
-    `${duration(time)} together.`;
+  return 'Times are thread-seconds, running or waiting. ' +
+    `Shown: ${all} with ${duration(time)} in all, in ${length}.`;
 }
 
 function whole(number) {
