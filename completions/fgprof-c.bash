@@ -1,6 +1,6 @@
 # bash completion for fgprof-c
 
-# Process ids after what stands before the last comma; their names too where bash only lists them.
+# Completes process ids after the last comma. Their names are added if bash only lists them.
 _fgprof_c_pids()
 {
     local list="" word=$1 pid name
@@ -8,19 +8,19 @@ _fgprof_c_pids()
     COMPREPLY=()
     while read -r pid name; do
         [[ $list$pid == "$word"* ]] && COMPREPLY+=("$list$pid ($name)")
-    done < <(ps --ppid 2 -p 2 --deselect -o pid=,comm= 2>/dev/null) # all but the kernel's threads
-    # COMP_TYPE: what of these completes at once puts in only what all have in common (bash(1)).
+    done < <(ps --ppid 2 -p 2 --deselect -o pid=,comm= 2>/dev/null) # all processes except kernel threads
+    # COMP_TYPE (bash(1)): the other ways of completing insert what all matches have in common.
     if [[ ${#COMPREPLY[@]} -eq 1 || ${COMP_TYPE:-9} != @(9|33|63|64) ]]; then
         COMPREPLY=("${COMPREPLY[@]%% *}")
     fi
 }
 
-# The line of the command that begins at word $1, $2 being the word to complete.
+# Completes word $2 of the command line that begins at word $1.
 _fgprof_c_command()
 {
     if [[ $COMP_CWORD -eq $1 ]]; then
         mapfile -t COMPREPLY < <(compgen -c -- "$2")
-    elif declare -F _command_offset >/dev/null; then # of bash-completion
+    elif declare -F _command_offset >/dev/null; then # from bash-completion
         _command_offset "$1"
     else
         mapfile -t COMPREPLY < <(compgen -f -- "$2")
@@ -62,7 +62,7 @@ _fgprof_c()
     *) return ;;
     esac
 
-    # bash makes a word of its own of the =.
+    # bash splits words at =.
     [[ $word == = ]] && word="" before="$before="
     [[ $before == = ]] && before=${COMP_WORDS[COMP_CWORD - 2]}=
     case ${before%=} in

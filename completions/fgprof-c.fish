@@ -1,24 +1,24 @@
 # fish completion for fgprof-c
 
-function __fgprof_c_in -d "Whether one of these commands is given, and its own arguments have not begun"
+function __fgprof_c_in -d "Whether one of these commands is given, and no -- after it"
     set -l words (commandline -opc)
     contains -- "$words[2]" $argv; and not contains -- -- $words
 end
 
-function __fgprof_c_pids -d "Process ids, after what stands before the last comma"
+function __fgprof_c_pids -d "Process ids, after the last comma"
     set -l before (string match -r '^.*,' -- (commandline -ct | string replace -r '^(-p|--pid=)' ''))
-    # All but the kernel's threads.
+    # All processes except kernel threads.
     ps --ppid 2 -p 2 --deselect -o pid=,comm= 2>/dev/null |
         string replace -r '^ *(\d+) +(.*)$' "$before\$1\t\$2"
 end
 
-function __fgprof_c_command -d "What the command after -- itself would be completed with"
+function __fgprof_c_command -d "Completions of the command after --"
     set -l words (commandline -opc)
     set -l end (contains -i -- -- $words)
     complete -C (string join ' ' -- (string escape -- $words[(math $end + 1)..]) (commandline -ct))
 end
 
-# __fgprof_c_option COMMANDS ARGUMENTS...: an option of these commands, separated by spaces.
+# __fgprof_c_option COMMANDS ARGUMENTS...: an option of COMMANDS, which are separated by spaces.
 function __fgprof_c_option
     complete -c fgprof-c -n "__fgprof_c_in $argv[1]" $argv[2..]
 end
@@ -29,35 +29,35 @@ set -l o __fgprof_c_option
 set -l first "not __fish_seen_subcommand_from $commands"
 
 $c -f
-$c -n $first -s h -l help -d "What there is"
-$c -n $first -l version -d "The version"
+$c -n $first -s h -l help -d "Show help"
+$c -n $first -l version -d "Print the version"
 $c -n $first -a attach -d "Sample running processes"
 $c -n $first -a run -d "Start a command and sample it"
 $c -n $first -a top -d "Show live where the time goes"
-$c -n $first -a dump -d "Show every thread's stack, once, and what it waits for"
-$c -n $first -a convert -d "Write a kept recording in another format"
-$c -n $first -a diff -d "Show how two kept recordings differ"
+$c -n $first -a dump -d "Show each thread's stack once, and what it waits for"
+$c -n $first -a convert -d "Write a recording in another format"
+$c -n $first -a diff -d "Show how two recordings differ"
 
 $c -n "__fish_seen_subcommand_from run; and contains -- -- (commandline -opc)" \
     -a "(__fgprof_c_command)"
 $o "convert diff" -k -a "(__fish_complete_suffix .fgprof)"
 
-$o "attach top dump" -s p -l pid -x -a "(__fgprof_c_pids)" -d "A process"
+$o "attach top dump" -s p -l pid -x -a "(__fgprof_c_pids)" -d "Sample these processes"
 $o "attach top dump" -l pgrep -x -a "(ps --ppid 2 -p 2 --deselect -o comm=)" \
-    -d "All whose name has a match"
+    -d "All processes whose name matches"
 $o "attach run top dump" -l children -d "Descendants too"
-$o "attach run top dump" -l thread -x -d "Only threads whose name has a match"
+$o "attach run top dump" -l thread -x -d "Only threads whose current name matches"
 $o "attach top dump" -l tid -x -d "Only these threads"
 $o "attach run" -l idle -d "Keep threads that never moved"
 $o "attach run" -l no-idle -d "Leave out threads that never moved"
 
 $o "attach run top" -s d -l duration -x -d "End after this time: 30s, 1.5m, 2h, 500ms"
-$o "attach run top" -s F -l rate -x -d "Ticks a second, 1 to 1000"
-$o "attach run top" -l max-pause -x -d "Percent of its time that a thread may be paused"
+$o "attach run top" -s F -l rate -x -d "Ticks per second, 1 to 1000"
+$o "attach run top" -l max-pause -x -d "Limit pauses to this percentage of a thread's running time"
 
-$o "diff" -s f -l format -x -a "folded html" -d "What to write"
+$o "diff" -s f -l format -x -a "folded html" -d "Output format"
 $o "attach run convert" -s f -l format -x -a "folded pprof text speedscope raw html" \
-    -d "What to write"
+    -d "Output format"
 $o "attach run dump convert diff" -s o -l output -r -F -d "Write to a file"
 $o "attach run" -s q -l quiet -d "No progress, no summary"
 
@@ -65,16 +65,16 @@ $o "attach run convert diff" -s t -d "The thread's name as root frame"
 $o "attach run convert diff" -l threads -d "The thread's name as root frame"
 $o "attach run convert diff" -l processes -d "The process as root frame"
 $o "attach run convert diff" -l lines -d "File and line in each frame"
-$o "attach run convert diff" -l state -d "What the thread was doing as leaf frame"
-$o "attach run convert diff" -l on-cpu -d "Only samples of threads that ran on a CPU"
-$o "attach run convert diff" -l off-cpu -d "Only all others"
-$o "attach run top dump" -l kernel -d "The kernel's functions that sleepers are in"
+$o "attach run convert diff" -l state -d "The thread's state as leaf frame"
+$o "attach run convert diff" -l on-cpu -d "Only samples on a CPU"
+$o "attach run convert diff" -l off-cpu -d "Only samples off the CPU"
+$o "attach run top dump" -l kernel -d "Show the kernel functions that threads sleep in"
 $o "attach run top dump" -l full-names -d "C++ names with parameters and template arguments"
 $o "attach run top dump" -l no-demangle -d "Names as in the symbol table"
 $o "attach run" -l debuginfod -d "Fetch debug information"
-$o "attach run top dump" -l max-depth -x -d "Keep so many frames nearest the leaf"
+$o "attach run top dump" -l max-depth -x -d "Keep this many frames nearest the leaf"
 
-$o "dump" -s g -l group -d "Threads with equal stacks together"
-$o "dump" -l json -d "As JSON"
-$o "diff" -s n -l normalize -d "Scale the first to as many samples as the second has"
-$o "$commands" -s h -l help -d "What there is"
+$o "dump" -s g -l group -d "Group threads with equal stacks"
+$o "dump" -l json -d "Write JSON"
+$o "diff" -s n -l normalize -d "Scale the first to as many samples as the second"
+$o "$commands" -s h -l help -d "Show help"
