@@ -1,4 +1,4 @@
-/* Why a process can't be sampled, in words that say what to do about it. */
+/* Explains why a process can't be sampled, and what to do about it. */
 #include "fgprof.h"
 #include "proc/procfs.h"
 
@@ -29,8 +29,7 @@ static long status_number(pid_t pid, const char *key)
     return procfs_status_number(status, key);
 }
 
-/* Yama's switch (Documentation/admin-guide/LSM/Yama.rst of the kernel), -1 where it is not there.
- */
+/* Yama's switch (the kernel's Documentation/admin-guide/LSM/Yama.rst); -1 if there is none. */
 static long ptrace_scope(void)
 {
     char value[16];
@@ -57,7 +56,7 @@ static void explain_permission(pid_t pid, char *buffer, size_t buffer_bytes)
     } else {
         snprintf(
             buffer, buffer_bytes,
-            "not permitted to trace process %d: it may have more privileges than this one; run "
+            "not permitted to trace process %d: it may have more privileges than the profiler; run "
             "as root with CAP_SYS_PTRACE (in a container: --cap-add=SYS_PTRACE)",
             pid);
     }
@@ -71,42 +70,43 @@ void fgprof_explain(pid_t pid, int error, char *buffer, size_t buffer_bytes)
     case -ESRCH:
         name_of(pid, name);
         if (status_number(pid, "Tgid:") == pid)
-            snprintf(buffer, buffer_bytes,
-                     "process %d (%s) is a zombie: it has exited, and its parent has not noticed",
-                     pid, name);
+            snprintf(
+                buffer, buffer_bytes,
+                "process %d (%s) is a zombie: it has exited, but its parent has not waited for it",
+                pid, name);
         else
             snprintf(buffer, buffer_bytes, "there is no process %d", pid);
         break;
     case -EDEADLK:
-        snprintf(buffer, buffer_bytes, "process %d is this profiler itself", pid);
+        snprintf(buffer, buffer_bytes, "process %d is the profiler itself", pid);
         break;
     case -ENOEXEC:
         name_of(pid, name);
         snprintf(buffer, buffer_bytes,
-                 "process %d (%s) is a kernel thread: it has no program to sample", pid, name);
+                 "process %d (%s) is a kernel thread, which has no program to sample", pid, name);
         break;
     case -EINVAL:
-        snprintf(buffer, buffer_bytes, "%d is a thread of process %ld: give the process's id", pid,
-                 status_number(pid, "Tgid:"));
+        snprintf(buffer, buffer_bytes, "%d is a thread of process %ld: give the id of the process",
+                 pid, status_number(pid, "Tgid:"));
         break;
     case -EBUSY:
         other = status_number(pid, "TracerPid:");
         name_of((pid_t)other, name);
         snprintf(buffer, buffer_bytes,
-                 "process %d is already traced by process %ld (%s): end that first", pid, other,
-                 name);
+                 "process %d is already traced by process %ld (%s): end that tracer first", pid,
+                 other, name);
         break;
     case -ENOTSUP:
         snprintf(buffer, buffer_bytes, "process %d is a 32-bit program, which is not supported",
                  pid);
         break;
     case -EEXIST:
-        snprintf(buffer, buffer_bytes, "process %d was given twice", pid);
+        snprintf(buffer, buffer_bytes, "process %d was given twice: give it once", pid);
         break;
     case -EXDEV:
         snprintf(buffer, buffer_bytes,
-                 "/proc is that of another PID namespace than this one, and its numbers mean other "
-                 "processes: mount it anew (unshare --mount-proc)");
+                 "/proc belongs to another PID namespace, so its process ids mean other processes "
+                 "here: mount a new one (unshare --mount-proc)");
         break;
     case -EPERM:
     case -EACCES:

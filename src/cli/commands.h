@@ -8,7 +8,7 @@ enum {
     EXIT_WRITTEN = 0,
     EXIT_NOT_WRITTEN = 1,
     EXIT_USAGE = 2,
-    /* of `run`, as env(1) and timeout(1) have them */
+    /* for `run`, with the same meaning as in env(1) and timeout(1) */
     EXIT_SAMPLER_FAILED = 125,
     EXIT_NOT_EXECUTABLE = 126,
     EXIT_NOT_FOUND = 127,

@@ -14,7 +14,7 @@ static bool write_dump(const struct cli_options *options, const fgprof_dump *dum
     if (!err && has_threads)
         err = output_file_commit(file);
     if (!has_threads)
-        fprintf(stderr, "fgprof-c: no thread was left to be dumped: the process has exited\n");
+        fprintf(stderr, "fgprof-c: no thread to dump: the process has exited\n");
     if (err)
         fprintf(stderr, "fgprof-c: %s can't be written: %s\n", output_file_name(options->output),
                 strerror(-err));

@@ -5,7 +5,7 @@
 void print_escaped(const char *text)
 {
     for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
-        /* 0xc2 begins the control characters that are not ASCII's, U+0080 to U+009f. */
+        /* 0xc2 begins the control characters U+0080 to U+009f. */
         if (*c < 0x20 || *c == 0x7f || (*c == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0))
             fprintf(stderr, "\\x%02x", *c);
         else

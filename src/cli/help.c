@@ -6,9 +6,9 @@
 #include <string.h>
 
 #define WIDTH 80
-#define HELP_COLUMN 24 /* where the text of an option begins, unless its name is too long */
+#define HELP_COLUMN 24 /* where an option's text begins, unless its name is too long */
 
-/* Around the options, which are in options/table.c. */
+/* The text around the options. The options themselves are in options/table.c. */
 static const struct {
     const char *usage, *examples, *about, *status;
 } texts[COMMAND_COUNT] = {
@@ -17,61 +17,62 @@ static const struct {
          "  fgprof-c attach -p \"$(pgrep -o redis)\" -d 30s -o wall.html   # a flame graph\n"
          "  fgprof-c attach -p 1234 -d 30s --off-cpu -o waits.html       # why it waits\n"
          "  fgprof-c attach -p 1234 -d 30s -t | flamegraph.pl >wall.svg  # by thread\n"
-         "  fgprof-c attach --pgrep '^nginx' -d 1h -o kept.fgprof        # to be kept\n",
-         "Samples all threads of running processes, whether they run or wait, for TIME,\n"
-         "or until they have exited or Ctrl-C; then writes the profile.\n",
-         "Exit status: 0 a profile was written, 1 it was not, 2 bad command line.\n"},
+         "  fgprof-c attach --pgrep '^nginx' -d 1h -o kept.fgprof        # to save it\n",
+         "Samples all threads of running processes, whether they run or wait, until TIME\n"
+         "has passed, the processes have exited, or Ctrl-C. Then it writes the profile.\n",
+         "Exit status: 0 the profile was written, 1 it was not, 2 bad command line.\n"},
     [COMMAND_RUN] =
         {"run [options] -- CMD [ARG...]",
          "  fgprof-c run -o wall.html -- ./cmd arg           # a flame graph\n"
          "  fgprof-c run -o wall.speedscope.json -- ./cmd    # what it did when\n"
-         "  fgprof-c run --children -o make.html -- make     # all that it starts, too\n",
-         "Starts CMD and samples all its threads from its exec to its end, or for TIME,\n"
-         "and waits for its end. CMD has this terminal's stdin, stdout and stderr; only\n"
-         "where the profile goes to stdout does CMD's stdout go to stderr.\n",
-         "Exit status: CMD's, 128+N where signal N ended it; 125 the profiler failed or\n"
-         "its command line was wrong, 126 CMD can't be executed, 127 it was not found.\n"},
+         "  fgprof-c run --children -o make.html -- make     # and all it starts\n",
+         "Starts CMD and samples all its threads until it exits, or for TIME. Then it\n"
+         "writes the profile and waits for CMD to exit. CMD has this terminal's stdin,\n"
+         "stdout and stderr. If the profile goes to stdout, CMD's stdout goes to stderr.\n",
+         "Exit status: CMD's, or 128+N if signal N ended it; 125 the profiler failed or\n"
+         "its command line is wrong, 126 CMD can't be executed, 127 CMD was not found.\n"},
     [COMMAND_TOP] =
         {"top -p PID[,PID...] [options]",
          "  fgprof-c top -p 1234                          # a running process\n"
-         "  fgprof-c top --pgrep '^postgres$' --children  # all processes of that name\n"
+         "  fgprof-c top --pgrep '^postgres$' --children  # all processes with that name\n"
          "  fgprof-c top -p 1234 --thread '^io-'          # some of its threads\n",
-         "Shows live in which functions threads spend their time, running and waiting: in\n"
-         "the last second and since the start. 100 % is one thread, all the time: four\n"
-         "threads that wait are 400 %.\n"
+         "Shows live which functions threads spend their time in, running and waiting, in\n"
+         "the last second and since the start. 100 % is one thread all the time: four\n"
+         "waiting threads make 400 %.\n"
          "\n"
-         "Keys: s t n sort by self, total, name (again: last second or since start);\n"
-         "T threads, Enter the marked one's functions, Esc all; / filter; x leaves out\n"
-         "idle threads; i on a CPU only; arrows, PgUp, PgDn, Home, End; space holds the\n"
-         "view; r counts from now; w writes the profile to a file; h help; q quits.\n",
-         "Exit status: 0 it was shown, 1 it could not be, 2 bad command line.\n"},
+         "Keys: s t n sort by self, total, name (again: last second or since the start);\n"
+         "T lists threads, Enter shows the marked thread's functions, Esc those of all;\n"
+         "/ filters; x hides idle threads; i shows time on a CPU only; arrows, PgUp, PgDn,\n"
+         "Home and End scroll; space holds the view; r counts from now; w writes the\n"
+         "profile to a file; h shows help; q quits.\n",
+         "Exit status: 0 the view was shown, 1 it could not be, 2 bad command line.\n"},
     [COMMAND_DUMP] =
         {"dump -p PID[,PID...] [options]",
          "  fgprof-c dump -p 1234                 # where is each thread, and why?\n"
-         "  fgprof-c dump -p 1234 --group | less  # the same of a thousand threads\n"
-         "  fgprof-c dump -p 1234 --json          # for a program\n",
-         "Shows the stack of every thread once, with what the thread does: the call that\n"
-         "it waits in, and for what: a mutex and its owner, a file or socket, a time.\n"
-         "Threads that wait for each other's mutexes are shown first, as a deadlock.\n"
-         "Threads that sleep are not stopped.\n",
-         "Exit status: 0 a dump was written, 1 it was not, 2 bad command line.\n"},
+         "  fgprof-c dump -p 1234 --group | less  # the same for a thousand threads\n"
+         "  fgprof-c dump -p 1234 --json          # for other programs\n",
+         "Shows each thread's stack once, the system call it waits in, and what it waits\n"
+         "for: a mutex and its owner, a file, a socket or a time. Threads that wait for\n"
+         "each other's mutexes are shown first, as a deadlock. Sleeping threads are not\n"
+         "stopped.\n",
+         "Exit status: 0 the dump was written, 1 it was not, 2 bad command line.\n"},
     [COMMAND_CONVERT] =
         {"convert FILE.fgprof [options]",
          "  fgprof-c convert kept.fgprof -o wall.html             # a flame graph\n"
          "  fgprof-c convert kept.fgprof --off-cpu -o wait.pb.gz  # for go tool pprof\n"
          "  fgprof-c convert kept.fgprof -t | flamegraph.pl >wall.svg\n",
-         "Writes a recording that was kept, as by attach -o kept.fgprof, in other formats:\n"
-         "what attach or run would have written with these options.\n",
-         "Exit status: 0 it was written, 1 it was not, 2 bad command line.\n"},
+         "Writes a recording, such as attach -o kept.fgprof makes, in another format, as\n"
+         "attach or run would have written it with these options.\n",
+         "Exit status: 0 the file was written, 1 it was not, 2 bad command line.\n"},
     [COMMAND_DIFF] =
         {"diff BEFORE.fgprof AFTER.fgprof [options]",
          "  fgprof-c diff -n before.fgprof after.fgprof -o diff.html  # a page\n"
          "  fgprof-c diff -n before.fgprof after.fgprof | flamegraph.pl >diff.svg\n"
          "  fgprof-c diff --on-cpu before.fgprof after.fgprof -o diff.folded\n",
-         "Writes how two kept recordings differ: as a page that shows red what grew and\n"
-         "blue what shrank, or as stacks, each with its samples in BEFORE and in AFTER,\n"
-         "for flamegraph.pl.\n",
-         "Exit status: 0 it was written, 1 it was not, 2 bad command line.\n"},
+         "Writes how two recordings differ: as a page that shows what grew in red and what\n"
+         "shrank in blue, or as stacks, each with its samples in BEFORE and in AFTER, for\n"
+         "flamegraph.pl.\n",
+         "Exit status: 0 the file was written, 1 it was not, 2 bad command line.\n"},
 };
 
 static const char *const headings[OPTION_GROUP_COUNT] = {
@@ -81,7 +82,7 @@ static const char *const headings[OPTION_GROUP_COUNT] = {
     [OPTIONS_OUTPUT] = "Output:",
 };
 
-/* As "-d, --duration TIME". Returns how many characters were printed. */
+/* Prints a name such as "-d, --duration TIME". Returns how many characters were printed. */
 static int print_name(const struct cli_option *option)
 {
     int count = option->letter ? printf("-%c, --%s", option->letter, option->name)
@@ -91,7 +92,7 @@ static int print_name(const struct cli_option *option)
     return count;
 }
 
-/* Prints the option and those whose help is with it. */
+/* Prints the option together with the options that share its help text. */
 static void print_option(const struct cli_option *option)
 {
     const struct cli_option *end = option_table + option_count, *next = option + 1;
@@ -123,5 +124,5 @@ void help(enum cli_command command)
         group = option->group;
         print_option(option);
     }
-    printf("  -h, --help            this text\n%s", texts[command].status);
+    printf("  -h, --help            show this help\n%s", texts[command].status);
 }

@@ -3,7 +3,7 @@
 
 #include "cli/options/options.h"
 
-/* Prints what --help of the command says. */
+/* Prints the command's --help text. */
 void help(enum cli_command command);
 
 #endif

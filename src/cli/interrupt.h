@@ -4,11 +4,12 @@
 
 #include "fgprof.h"
 
-/* They end `recorder`'s sampling. */
+/* The signals end `recorder`'s sampling. */
 void interrupt_stops(fgprof_recorder *recorder);
 
-/* They are for the command that `recorder` has started: one from the terminal has reached it
- * already, one sent to this process is passed on. Its end ends the sampling. */
+/* The signals are meant for the command that `recorder` has started. A signal from the terminal has
+ * reached it already; a signal sent to this process is passed on. Sampling ends when the command
+ * exits. */
 void interrupt_forwards(fgprof_recorder *recorder);
 
 #endif

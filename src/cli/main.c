@@ -15,10 +15,9 @@ static const struct {
     [COMMAND_ATTACH] = {"attach", command_attach, "sample running processes"},
     [COMMAND_RUN] = {"run", command_run, "start a command and sample it"},
     [COMMAND_TOP] = {"top", command_top, "show live where the time goes"},
-    [COMMAND_DUMP] = {"dump", command_dump,
-                      "show every thread's stack, once, and what it waits for"},
-    [COMMAND_CONVERT] = {"convert", command_convert, "write a kept recording in another format"},
-    [COMMAND_DIFF] = {"diff", command_diff, "show how two kept recordings differ"},
+    [COMMAND_DUMP] = {"dump", command_dump, "show each thread's stack once, and what it waits for"},
+    [COMMAND_CONVERT] = {"convert", command_convert, "write a recording in another format"},
+    [COMMAND_DIFF] = {"diff", command_diff, "show how two recordings differ"},
 };
 
 static void usage(FILE *to)
@@ -26,18 +25,18 @@ static void usage(FILE *to)
     fprintf(to, "usage: fgprof-c COMMAND [options]\n"
                 "\n"
                 "  fgprof-c attach -p \"$(pgrep -o redis)\" -d 30s -o wall.html  # a flame graph\n"
-                "  fgprof-c run -o wall.html -- ./cmd arg         # of a command, from its start\n"
-                "  fgprof-c top -p 1234                           # live: where the time goes\n"
+                "  fgprof-c run -o wall.html -- ./cmd arg         # a command from its start\n"
+                "  fgprof-c top -p 1234                           # live: where time goes\n"
                 "  fgprof-c dump -p 1234                          # what each thread waits for\n"
                 "\n"
-                "Shows where the wall-clock time of processes goes, running and waiting.\n"
+                "Shows where processes spend their wall-clock time, running and waiting.\n"
                 "\n"
                 "Commands:\n");
     for (size_t i = 0; i < COMMAND_COUNT; i++)
         fprintf(to, "  %-8s %s\n", commands[i].name, commands[i].summary);
     fprintf(to, "\n"
-                "fgprof-c COMMAND --help lists its options; fgprof-c --version tells the version;\n"
-                "see also fgprof-c(1).\n");
+                "Run fgprof-c COMMAND --help for the options of a command, and fgprof-c --version\n"
+                "for the version. See also fgprof-c(1).\n");
 }
 
 /* `argv` begins with the command's name. */
@@ -64,8 +63,7 @@ int main(int argc, char **argv)
         usage(stderr);
         return EXIT_USAGE;
     }
-    /* A reader that goes away and a file that may not grow are errors of write(2), which are said.
-     */
+    /* If a reader goes away or a file may not grow, write(2) fails, and we report that. */
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
     if (strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "--help") == 0) {
@@ -80,6 +78,6 @@ int main(int argc, char **argv)
         if (strcmp(argv[1], commands[i].name) == 0)
             return run(i, argc - 1, argv + 1);
     }
-    fprintf(stderr, "fgprof-c: no command '%s': see fgprof-c --help\n", argv[1]);
+    fprintf(stderr, "fgprof-c: unknown command '%s': see fgprof-c --help\n", argv[1]);
     return EXIT_USAGE;
 }

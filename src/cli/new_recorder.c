@@ -17,6 +17,6 @@ fgprof_recorder *new_recorder(const struct cli_options *options, const fgprof_op
         fprintf(stderr, "fgprof-c: this kernel does not show its stacks (CONFIG_STACKTRACE): run "
                         "without --kernel\n");
     else
-        fprintf(stderr, "fgprof-c: %s\n", strerror(-err));
+        fprintf(stderr, "fgprof-c: can't start sampling: %s\n", strerror(-err));
     return NULL;
 }

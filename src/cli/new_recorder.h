@@ -3,7 +3,7 @@
 
 #include "cli/options/options.h"
 
-/* A recorder with these options. Says on stderr why there is none, and returns NULL. */
+/* Makes a recorder with these options. On failure, prints the reason on stderr and returns NULL. */
 fgprof_recorder *new_recorder(const struct cli_options *options, const fgprof_options *library);
 
 #endif

@@ -12,7 +12,7 @@
 
 static int open_directly(struct output_file *file, const char *path)
 {
-    /* O_NONBLOCK: a FIFO that nobody reads is an error now, not a wait without end. */
+    /* O_NONBLOCK: opening a FIFO that has no reader fails instead of waiting forever. */
     file->fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     if (file->fd < 0)
         return -errno;
@@ -67,7 +67,7 @@ int output_file_open(struct output_file *file, const char *path)
         return open_directly(file, path);
     if (exists && access(path, W_OK))
         return -errno;
-    /* Behind a symbolic link the file is replaced, not the link. */
+    /* If the path is a symbolic link, its target is replaced, not the link. */
     file->path = exists ? realpath(path, NULL) : strdup(path);
     int err = file->path ? open_beside(file, exists ? status.st_mode & 0777 : mode_for_new_file())
                          : -errno;

@@ -1,25 +1,26 @@
-/* A file that is written whole or not at all: beside its place under another name, and put in place
- * when it is complete. Standard output and devices are written directly. */
+/* A file that is written whole or not at all: it is written under a temporary name in the same
+ * directory, and renamed when it is complete. Standard output and devices are written directly. */
 #ifndef FGPROF_CLI_OUTPUT_FILE_H
 #define FGPROF_CLI_OUTPUT_FILE_H
 
 struct output_file {
     int fd;
-    char *path;      /* where it is to be; NULL: fd is written directly */
-    char *temporary; /* where it is until then */
+    char *path;      /* its final path; NULL: fd is written directly */
+    char *temporary; /* its path until then */
 };
 
-/* What `path` is called in a message. */
+/* The name for `path` in messages. */
 const char *output_file_name(const char *path);
 
 /* Opens `path` for writing, "-" for standard output. Returns 0 or a negative errno. */
 int output_file_open(struct output_file *file, const char *path);
 
-/* Puts what was written to file->fd in its place. Returns 0 or a negative errno, and then what was
- * there before is unharmed. */
+/* Moves the written file to its final path. Returns 0 or a negative errno; after an error, the file
+ * that was there before is unchanged. */
 int output_file_commit(struct output_file *file);
 
-/* Leaves everything as it was before output_file_open. Harmless after output_file_commit. */
+/* Removes the temporary file, so that all is as before output_file_open. Harmless after
+ * output_file_commit. */
 void output_file_abandon(struct output_file *file);
 
 #endif

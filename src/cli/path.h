@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* What follows the path's last slash; the path itself if it has none. Points into `path`. */
+/* The part after the path's last slash, or the whole path if it has none. Points into `path`. */
 static inline const char *base_name(const char *path)
 {
     const char *slash = strrchr(path, '/');

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define NAME_MAX_BYTES 15 /* of a process's name: TASK_COMM_LEN of the kernel, less its NUL */
+#define NAME_MAX_BYTES 15 /* the kernel's TASK_COMM_LEN, less the NUL */
 
 static void complain_regex(const char *pattern)
 {
@@ -30,6 +30,6 @@ bool pgrep(const char *pattern, pid_t **ret_pids, size_t *ret_count)
         fprintf(stderr, "fgprof-c: processes can't be listed: %s\n", strerror(-err));
     else if (!*ret_count)
         fprintf(stderr, "fgprof-c: no process's name matches '%s'%s\n", pattern,
-                strlen(pattern) > NAME_MAX_BYTES ? ": names have 15 characters at the most" : "");
+                strlen(pattern) > NAME_MAX_BYTES ? ": names have at most 15 characters" : "");
     return !err && *ret_count;
 }

@@ -6,9 +6,9 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* Lists in *ret_pids, which is the caller's to free, all processes whose name (/proc/PID/comm) the
- * extended regular expression `pattern` finds, as pgrep(1) does: see fgprof_find_processes. Says on
- * stderr what is wrong; that there is none, too. Returns whether there is any. */
+/* Lists all processes whose name (/proc/PID/comm) matches the extended regular expression
+ * `pattern`, as pgrep(1) does: see fgprof_find_processes. The caller frees *ret_pids. Returns
+ * whether any process was found; if not, prints the reason on stderr. */
 bool pgrep(const char *pattern, pid_t **ret_pids, size_t *ret_count);
 
 #endif

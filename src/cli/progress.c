@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define CLEAR_LINE "\r\033[K" /* ECMA-48: to the line's start, and erase to its end */
+#define CLEAR_LINE "\r\033[K" /* ECMA-48: go to the line's start, erase to its end */
 
 static bool is_shown(const struct cli_options *options)
 {
@@ -30,7 +30,7 @@ static void show(const struct fgprof_progress *progress, void *context)
 static void show_fetch(const char *path, double share, void *context)
 {
     (void)context;
-    fprintf(stderr, CLEAR_LINE "fetching debug info of ");
+    fprintf(stderr, CLEAR_LINE "fetching debug information for ");
     print_escaped(base_name(path));
     fprintf(stderr, ": %.0f %%", 100 * share);
     fflush(stderr);
@@ -41,8 +41,8 @@ bool progress_enable_fetch(const struct cli_options *options, fgprof_options *li
     int err = fgprof_options_set_debuginfod(library, options->debuginfod_limit_ns,
                                             is_shown(options) ? show_fetch : NULL, NULL);
     if (err)
-        fprintf(stderr, "fgprof-c: --debuginfod needs libdebuginfod, which is not installed "
-                        "(Debian: libdebuginfod1)\n");
+        fprintf(stderr, "fgprof-c: --debuginfod needs libdebuginfod: install it (Debian: "
+                        "libdebuginfod1)\n");
     return !err;
 }
 

@@ -18,7 +18,7 @@ int record(const struct cli_options *options, record_fn *record_to, int failed)
     } else if (!library) {
         fprintf(stderr, "fgprof-c: out of memory\n");
     } else {
-        if (options->command != COMMAND_DUMP) /* which is one round */
+        if (options->command != COMMAND_DUMP) /* a dump is one round */
             progress_enable(options, library);
         if (progress_enable_fetch(options, library))
             recorder = new_recorder(options, library);

@@ -1,5 +1,5 @@
-/* What the commands have in common that record to one output: its file, opened first, so that
- * nothing is sampled for nothing, and the recorder. */
+/* The common part of all commands that record to one output: the recorder and the output file. The
+ * file is opened first, so that nothing is sampled in vain. */
 #ifndef FGPROF_CLI_RECORD_H
 #define FGPROF_CLI_RECORD_H
 
@@ -7,13 +7,13 @@
 
 struct output_file;
 
-/* Records and writes. `file` is open, and is put in its place or left as it is. Returns the
- * command's exit status. */
+/* Records, and writes to `file`, which is open. It may commit the file. Returns the command's exit
+ * status. */
 typedef int record_fn(const struct cli_options *options, fgprof_recorder *recorder,
                       struct output_file *file);
 
-/* Has it done with a recorder and a file as the options say, and lets go of both. Where there is
- * not both, says why on stderr, and returns `failed`. */
+/* Makes a recorder and opens a file as the options say, calls `record_to`, and frees both. If
+ * either can't be had, prints the reason on stderr and returns `failed`. */
 int record(const struct cli_options *options, record_fn *record_to, int failed);
 
 #endif

@@ -10,15 +10,15 @@ static const char *why_unread(int error)
 {
     switch (error) {
     case -ENOEXEC:
-        return "it is no regular file";
+        return "it is not a regular file";
     case -EILSEQ:
-        return "it is not a recording of fgprof-c (as of -o FILE.fgprof)";
+        return "it is not a recording of fgprof-c (make one with -o FILE.fgprof)";
     case -EBADMSG:
         return "it is damaged";
     case -ENODATA:
         return "it is cut short";
     case -EFBIG:
-        return "it is too large: more than 256 MiB inflated";
+        return "it is too large: more than 256 MiB when decompressed";
     default:
         return strerror(-error);
     }
@@ -30,8 +30,8 @@ static void complain_of_version(const char *path)
     if (fgprof_recording_version(path, &version))
         version = FGPROF_RECORDING_VERSION + 1;
     fprintf(stderr,
-            "fgprof-c: %s can't be read: it has version %u of the format, and this program knows "
-            "version %u: use a newer one\n",
+            "fgprof-c: %s can't be read: its format is version %u, and this program knows version "
+            "%u: use a newer fgprof-c\n",
             path, version, FGPROF_RECORDING_VERSION);
 }
 
@@ -47,7 +47,7 @@ fgprof_profile *render_read(const struct cli_options *options, const char *path)
         return NULL;
     }
     options_for_profile(options, profile);
-    /* A page tells threads of equal name apart, and joins them again. */
+    /* A page can tell threads of equal name apart, or join them. */
     fgprof_profile_set_threads(profile, options->format == FGPROF_HTML ? FGPROF_THREADS_BY_ID
                                                                        : options->threads);
     if (fgprof_profile_set_command(profile, options->command_line)) {
@@ -69,8 +69,8 @@ int render_write(const struct cli_options *options, render_fn *write, void *cont
     if (err) {
         if (err == -ENODATA)
             fprintf(stderr,
-                    "fgprof-c: %s has no timeline, which speedscope is to show: record anew with "
-                    "-o FILE.fgprof, which keeps one\n",
+                    "fgprof-c: %s has no timeline, which speedscope needs: record again with "
+                    "-o FILE.fgprof\n",
                     options->inputs[0]);
         else
             fprintf(stderr, "fgprof-c: %s can't be written: %s\n",

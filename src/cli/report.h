@@ -1,4 +1,4 @@
-/* What is said on stderr when a profile is done. */
+/* Writes a finished profile, and the summary on stderr. */
 #ifndef FGPROF_CLI_REPORT_H
 #define FGPROF_CLI_REPORT_H
 
@@ -6,8 +6,8 @@
 
 struct output_file;
 
-/* Writes `profile` where the options say, and the summary, unless -q. `file` is open, and is put in
- * its place or abandoned. Says what went wrong. Returns whether a profile of the whole time was
+/* Writes `profile` to `file`, which is open, and commits or abandons the file. Prints the summary
+ * unless -q was given, and errors in any case. Returns whether a profile of the whole time was
  * written. */
 bool report(const struct cli_options *options, fgprof_profile *profile, struct output_file *file);
 

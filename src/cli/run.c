@@ -16,7 +16,8 @@ static int status_of(int wait_status)
                                     : WEXITSTATUS(wait_status);
 }
 
-/* The command has been started: samples it, writes, and returns its status, or 125. */
+/* Samples the command, which has been started, and writes the profile. Returns the command's exit
+ * status, or 125 on failure. */
 static int record_started(const struct cli_options *options, fgprof_recorder *recorder,
                           struct output_file *file)
 {
@@ -43,8 +44,8 @@ static int start_and_record(const struct cli_options *options, fgprof_recorder *
     if (!err)
         return record_started(options, recorder, file);
     if (fgprof_recorder_child(recorder)) {
-        /* It runs, but may not be sampled, as a program with more privileges: it is not ours to
-         * end. */
+        /* The command runs but may not be sampled, for example because it has more privileges. Do
+         * not end it. */
         char why[256];
         int wait_status;
         fgprof_explain(fgprof_recorder_child(recorder), err, why, sizeof why);

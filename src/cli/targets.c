@@ -15,7 +15,7 @@ static bool attach(fgprof_recorder *recorder, pid_t pid)
     return !err;
 }
 
-/* Of those that were chosen by name, some may be another user's: the others are sampled. */
+/* Some processes with a matching name may belong to another user. The others are sampled. */
 static bool attach_named(const struct cli_options *options, fgprof_recorder *recorder)
 {
     pid_t *pids = NULL;
@@ -45,8 +45,8 @@ static bool check_threads(const struct cli_options *options, const fgprof_record
     for (size_t i = 0; i < options->tid_count; i++) {
         if (!fgprof_recorder_has_thread(recorder, options->tids[i])) {
             fprintf(stderr,
-                    "fgprof-c: no thread %d in what is to be sampled: give ids as ps -L and this "
-                    "machine's or container's /proc/PID/task have them\n",
+                    "fgprof-c: no thread %d in the chosen processes: give ids as ps -L shows them "
+                    "where fgprof-c runs\n",
                     (int)options->tids[i]);
             return false;
         }

@@ -4,7 +4,7 @@
 
 #include "cli/options/options.h"
 
-/* Adds them to `recorder`. Says on stderr what is wrong, and then returns false. */
+/* Adds them to `recorder`. On failure, prints the reason on stderr and returns false. */
 bool targets_attach(const struct cli_options *options, fgprof_recorder *recorder);
 
 #endif

@@ -58,7 +58,7 @@ static const char *why_unread(const struct module *module)
 {
     switch (module->is_readable ? -ENOEXEC : module->error) {
     case -ENOEXEC:
-        return "not an ELF file that can be read";
+        return "not a valid ELF file";
     case -ENOENT:
         return "deleted";
     case -ESTALE:

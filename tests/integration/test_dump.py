@@ -95,7 +95,7 @@ def test_what_threads_wait_for(world):
         "cycle-b": f'futex {address}, mutex, owner {tids["cycle-a"]} "cycle-a"',
         "outside": f'futex {address}, mutex, owner {tids["cycle-a"]} "cycle-a"',
         "self": f'futex {address}, mutex, owner {tids["self"]} "self" itself',
-        "orphan": rf"futex {address}, mutex, owner \d+ \(no thread of the process any more\)",
+        "orphan": rf"futex {address}, mutex, owner \d+ \(no longer a thread of the process\)",
         "held": f"futex {address}, mutex, owner {main}",
         "robust": f"futex {address}, mutex, owner {main}",
         "inheriting": f"futex {address}, mutex, owner {main}",

@@ -139,9 +139,9 @@ def test_what_is_no_good_recording_is_refused(world):
     newer = bytearray(gzip.decompress(good))
     newer[8:12] = (3).to_bytes(4, "little")
     open(world.path("newer.fgprof"), "wb").write(gzip.compress(newer))
-    refused(world, world.path("newer.fgprof"), "it has version 3 of the format, and this program "
-            "knows version 1")
-    refused(world, fifo, "no regular file")
+    refused(world, world.path("newer.fgprof"), "its format is version 3, and this program knows "
+            "version 1")
+    refused(world, fifo, "not a regular file")
     refused(world, world.path("missing.fgprof"), "No such file")
 
 

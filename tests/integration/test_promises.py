@@ -101,7 +101,7 @@ def test_more_running_threads_than_cpus(world):
         assert abs(count - planned) <= 2, (root, count, planned)
         assert root.startswith("fixture") or any(has(stack, root, "in_spin") for stack in stacks), (
             root, done.stdout, done.stderr)
-    running = float(re.search(r"were ([\d.]+) % running", done.stderr)[1])
+    running = float(re.search(r"thread time: ([\d.]+) % running", done.stderr)[1])
     assert running * len(counts) < 110 * os.cpu_count(), done.stderr
     # From a thread's last turn to the end it is not known where it was, if it has none soon.
     without_s = PERIOD * sum(
@@ -123,8 +123,8 @@ def test_pauses_take_no_more_than_they_may(world):
             done = world.attach(target, "-F", 1000, "--threads=tid", *arguments, duration="3s")
         for root, count in by_root(folded(done.stdout)).items():
             assert abs(count - ticks_planned(done.stderr)) <= 2, (root, count, done.stderr)
-        share = float(re.search(r"([\d.]+) % of their time$", done.stderr, re.M)[1])
-        left_out = re.search(r"(\d+) more pauses were left out", done.stderr)
+        share = float(re.search(r"([\d.]+) % of their running time$", done.stderr, re.M)[1])
+        left_out = re.search(r"(\d+) more pauses? w[a-z]+ skipped", done.stderr)
         return pauses(done.stderr), share, int(left_out[1]) if left_out else 0, done.stderr
 
     many, _, none, _ = sample("--max-pause", 100)
@@ -135,10 +135,13 @@ def test_pauses_take_no_more_than_they_may(world):
     # too many: of the time that it ran, on a busy machine less than the three seconds. Of those
     # that the machine made long, at most one in a hundred where the 99th percentile is short, no
     # more than 2 ms count.
-    running_s = 2 * 3 * float(re.search(r"were ([\d.]+) % running", summary)[1]) / 100
+    running_s = 2 * 3 * float(re.search(r"thread time: ([\d.]+) % running", summary)[1]) / 100
     longest_s = pauses_longest_s(summary)
     above_s = longest_s if longest_s < 0.002 else (1 + few / 100) * longest_s
     assert share < 0.5 + 100 * (0.001 + above_s) / running_s + 0.01, (share, summary)
+    # Where the limit was not kept, the summary says so, and only there; 0.50 may be either.
+    if share != 0.5:
+        assert ("that is more than --max-pause allows (0.5 %)" in summary) == (share > 0.5), summary
 
 
 @alone

@@ -657,7 +657,7 @@ def test_progress_of_fetching_is_shown_on_a_terminal(world):
             subprocess.run([world.program, "attach", "-p", str(target.pid), "-d", "300ms", "--debuginfod=2s", "-o",
                             world.path("shown.folded")], stdin=subprocess.DEVNULL, stderr=end, env=environment,
                            check=True, timeout=HANGS_S)
-            assert b"fetching debug info of fixture-shown: 0 %" in os.read(terminal, 65536)
+            assert b"fetching debug information for fixture-shown: 0 %" in os.read(terminal, 65536)
         finally:
             os.close(terminal)
             os.close(end)

@@ -152,7 +152,7 @@ def test_top_filters(world):
         # No regular expression, and so text.
         terminal.press("/[\r")
         terminal.hides("in_pipe")
-        terminal.shows("filter: [", "looked for as text")
+        terminal.shows("filter: [", "searched as plain text")
         # A slip of the keys is taken back, an answer given up leaves what was.
         terminal.press("/in_pX\x7fi\r")
         terminal.shows("filter: in_pi", "in_pipe")
@@ -170,7 +170,7 @@ def test_top_shows_threads_and_one_threads_functions(world):
     with world.running("states", 60) as target, top(world, target) as terminal:
         terminal.shows("in_sleep", "in_pipe")
         terminal.press("T")
-        terminal.shows("RUNNABLE%", "locked", "futex", "clock_nanosleep")
+        terminal.shows("CPU WAIT%", "locked", "futex", "clock_nanosleep")
         terminal.press("/futex\r")
         terminal.hides("clock_nanosleep")
         terminal.press("\r")
@@ -191,7 +191,7 @@ def test_top_leaves_out_waiting_and_idle_threads(world):
         terminal.press("i")
         terminal.shows("in_sleep")
         terminal.press("x")
-        terminal.shows("all threads but idle", "in_spin")
+        terminal.shows("all threads except idle ones", "in_spin")
         terminal.hides("in_sleep", "in_lock", "in_pipe")
         terminal.press("x")
         terminal.shows("in_sleep")

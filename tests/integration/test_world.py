@@ -225,7 +225,7 @@ def test_modules_that_are_no_elf_files(world):
                 assert any("in_old" in stack for stack in stacks), stacks
                 continue
             assert re.search(r"1 module could not be read.*world/[^\x1b]*"
-                             r" \(not an ELF file that can be read\)", done.stderr), done.stderr
+                             r" \(not a valid ELF file\)", done.stderr), done.stderr
             assert any(re.fullmatch(r"\[(not ELF|huge.*name)\]", stack[-1]) for stack in stacks), (
                 stacks)
 

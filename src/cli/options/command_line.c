@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Whether a shell takes the word as it stands. */
+/* Whether a shell needs no quotes for the word. */
 static bool is_plain(const char *word)
 {
     const char *plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
@@ -13,7 +13,7 @@ static bool is_plain(const char *word)
     return *word && strspn(word, plain) == strlen(word);
 }
 
-/* In single quotes, within which only those themselves mean something. */
+/* Writes the word in single quotes, where only a single quote is special. */
 static void write_quoted(FILE *text, const char *word)
 {
     fputc('\'', text);

@@ -1,9 +1,9 @@
-/* The command line as a text. */
+/* The command line as text. */
 #ifndef FGPROF_CLI_OPTIONS_COMMAND_LINE_H
 #define FGPROF_CLI_OPTIONS_COMMAND_LINE_H
 
-/* "fgprof-c" and the words of `argv`, quoted as far as a shell needs it. The caller's to free; NULL
- * for lack of memory. */
+/* Returns "fgprof-c" and the words of `argv`, quoted for a shell if needed. The caller frees it.
+ * NULL if memory is short. */
 char *command_line_of(int argc, char **argv);
 
 #endif

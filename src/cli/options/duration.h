@@ -5,10 +5,10 @@
 #include <stdint.h>
 
 /* Reads "30s", "1.5m", "2h", "500ms", or plain seconds. Returns false for anything else, for 0, and
- * for more than a year. */
+ * for more than 366 days. */
 bool duration_parse(const char *text, uint64_t *ret_ns);
 
-/* Reads a whole decimal number from `min` to `max`, with nothing before or behind it. */
+/* Reads a whole decimal number from `min` to `max`, with nothing before or after it. */
 bool number_parse(const char *text, uint64_t min, uint64_t max, uint64_t *ret_number);
 
 #endif

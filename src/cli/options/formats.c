@@ -60,7 +60,7 @@ bool format_of_ending(const char *path, enum fgprof_format *ret_format)
 
 bool format_of_file(const char *path, enum fgprof_format *ret_format)
 {
-    char wanted[256] = "its ending names no format (";
+    char wanted[256] = "use a known ending (";
     if (format_of_ending(path, ret_format))
         return true;
     for (size_t i = 0; i < FORMAT_COUNT; i++) {
@@ -71,7 +71,7 @@ bool format_of_file(const char *path, enum fgprof_format *ret_format)
         }
     }
     size_t used = strlen(wanted);
-    snprintf(wanted + used, sizeof wanted - used, "): give -f");
+    snprintf(wanted + used, sizeof wanted - used, ") or give -f");
     return complain("output", path, wanted);
 }
 
@@ -84,7 +84,7 @@ bool format_is_binary(enum fgprof_format format)
     return false;
 }
 
-/* As "pprof (.pb.gz .pprof)". */
+/* Describes a format, as in "pprof (.pb.gz .pprof)". */
 static void describe(size_t i, char *text, size_t text_bytes)
 {
     size_t used = (size_t)snprintf(text, text_bytes, "%s (", formats[i].name);

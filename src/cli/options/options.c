@@ -18,7 +18,7 @@ fgprof_options *options_for_library(const struct cli_options *options)
     fgprof_options_set_duration_ns(library, options->duration_ns);
     fgprof_options_set_max_depth(library, options->max_depth);
     fgprof_options_set_max_pause(library, options->max_pause_percent);
-    /* What is kept, and the page, can tell threads of equal name apart, and join them again. */
+    /* A recording and a page can tell threads of equal name apart, or join them later. */
     bool keeps_all = options->format == FGPROF_RAW || options->format == FGPROF_HTML;
     fgprof_options_set_threads(library, keeps_all ? FGPROF_THREADS_BY_ID : options->threads);
     fgprof_options_set_names(library, options->names);

@@ -1,4 +1,4 @@
-/* What the command line asks for. */
+/* The parsed command line. */
 #ifndef FGPROF_CLI_OPTIONS_OPTIONS_H
 #define FGPROF_CLI_OPTIONS_OPTIONS_H
 
@@ -16,20 +16,20 @@ enum cli_command {
     COMMAND_COUNT
 };
 
-/* Each command has some of these: see table.c. */
+/* Each command uses some of these: see table.c. */
 struct cli_options {
     enum cli_command command;
     const char *command_name;
     pid_t *pids;
     size_t pid_count;
-    const char *pgrep; /* the names of more of them; NULL: not given */
+    const char *pgrep; /* also processes with a matching name; NULL: not given */
     bool has_children;
     const char *thread_regex; /* NULL: threads of any name */
     pid_t *tids;
     size_t tid_count;
     bool drops_idle;
 
-    uint64_t duration_ns; /* 0: without end */
+    uint64_t duration_ns; /* 0: no limit */
     unsigned rate_hz;
     double max_pause_percent;
 
@@ -41,27 +41,27 @@ struct cli_options {
     enum fgprof_kept kept;
     enum fgprof_names names;
     bool has_kernel_stacks;
-    uint64_t debuginfod_limit_ns; /* 0: nobody is asked */
+    uint64_t debuginfod_limit_ns; /* 0: no server is asked */
     size_t max_depth;
     bool is_normalized;
 
     enum fgprof_dump_format dump_format;
     enum fgprof_format format;
-    bool has_format;    /* it was given; else it is by the output's name */
+    bool has_format;    /* -f was given; else the output's name decides */
     const char *output; /* "-": standard output */
     bool is_quiet;
 
-    char **command_argv; /* what `run` starts */
+    char **command_argv; /* the command that `run` starts */
     char **inputs;       /* the recordings of `convert` and `diff` */
-    char *command_line;  /* all of it, as one types it in a shell */
+    char *command_line;  /* the whole command line, as typed in a shell */
 };
 
 void options_free(struct cli_options *options);
 
-/* The library's options for these, or NULL for lack of memory. */
+/* Makes the library's options from these. NULL if memory is short. */
 fgprof_options *options_for_library(const struct cli_options *options);
 
-/* Has `profile` written as these say. Returns 0 or a negative errno. */
+/* Sets `profile` to be written as these say. Returns 0 or a negative errno. */
 int options_for_profile(const struct cli_options *options, fgprof_profile *profile);
 
 #endif

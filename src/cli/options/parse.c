@@ -13,9 +13,9 @@
 #define RATE_DEFAULT_HZ 99
 #define DEPTH_DEFAULT 1024
 #define MAX_PAUSE_DEFAULT_PERCENT 2
-#define LONG_OPTION 256 /* what getopt_long returns is this and an index, or a letter */
+#define LONG_OPTION 256 /* getopt_long returns a letter, or this plus an index */
 
-/* What getopt_long wants to know of the options of a command. */
+/* A command's options, as getopt_long takes them. */
 struct getopt_tables {
     struct option options[OPTIONS_MAX + 2];
     char letters[2 * OPTIONS_MAX + 4];
@@ -25,10 +25,10 @@ static void make_tables(enum cli_command command, struct getopt_tables *tables)
 {
     struct option *option = tables->options;
     char *letter = tables->letters;
-    /* Elsewhere they end at the first word that is none, as the command of `run`. */
+    /* In other commands, options end at the first word that is not an option, as `run` needs. */
     if (command != COMMAND_CONVERT && command != COMMAND_DIFF)
         *letter++ = '+';
-    *letter++ = ':'; /* it says nothing by itself */
+    *letter++ = ':'; /* getopt_long prints nothing itself */
     *letter++ = 'h';
     *option++ = (struct option){"help", no_argument, NULL, 'h'};
     for (size_t i = 0; i < option_count; i++) {
@@ -51,7 +51,7 @@ static void make_tables(enum cli_command command, struct getopt_tables *tables)
     *letter = '\0';
 }
 
-/* The option for what getopt_long returned, NULL where there is none. */
+/* The option for the code that getopt_long returned; NULL if there is none. */
 static const struct cli_option *find(int code, enum cli_command command)
 {
     if (code >= LONG_OPTION)
@@ -69,7 +69,7 @@ static bool is_abbreviation(const char *word, const struct option *option)
            strncmp(word + 2, option->name, strcspn(word + 2, "=")) == 0;
 }
 
-/* Of a word that is no option: whether several begin so; then says which. */
+/* Whether several options begin with the word. If so, prints them. */
 static bool complain_ambiguous(const struct getopt_tables *tables, const char *word)
 {
     const struct option *option, *first = NULL;
@@ -82,16 +82,16 @@ static bool complain_ambiguous(const struct getopt_tables *tables, const char *w
     }
     if (matches < 2)
         return false;
-    fprintf(stderr, "fgprof-c: '%s' may be --%s", word, first->name);
+    fprintf(stderr, "fgprof-c: '%s' is ambiguous: give --%s", word, first->name);
     for (option = first + 1; option->name; option++) {
         if (is_abbreviation(word, option))
             fprintf(stderr, "%s --%s", --matches == 1 ? " or" : ",", option->name);
     }
-    fprintf(stderr, ": write more of it\n");
+    fputc('\n', stderr);
     return true;
 }
 
-/* Says what getopt_long did not like. */
+/* Prints why getopt_long refused the word. */
 static bool complain_option(const struct cli_options *options, const struct getopt_tables *tables,
                             int code, const char *word)
 {
@@ -135,31 +135,31 @@ static enum parse_result parse_options(int argc, char **argv, struct cli_options
     return PARSE_OK;
 }
 
-/* The words behind the options. */
+/* Checks the words after the options. */
 static bool check_arguments(struct cli_options *options, int count, char **arguments)
 {
     switch (options->command) {
     case COMMAND_RUN:
         options->command_argv = arguments;
         if (count == 0)
-            fprintf(stderr, "fgprof-c: no command given: run -- CMD [ARG...]\n");
+            fprintf(stderr, "fgprof-c: no command given: use run -- CMD [ARG...]\n");
         return count > 0;
     case COMMAND_CONVERT:
         options->inputs = arguments;
         if (count != 1)
-            fprintf(stderr, "fgprof-c: convert takes one recording: convert FILE.fgprof\n");
+            fprintf(stderr, "fgprof-c: convert takes one recording: use convert FILE.fgprof\n");
         return count == 1;
     case COMMAND_DIFF:
         options->inputs = arguments;
         if (count != 2)
-            fprintf(stderr,
-                    "fgprof-c: diff takes two recordings: diff BEFORE.fgprof AFTER.fgprof\n");
+            fprintf(stderr, "fgprof-c: diff takes two recordings: use diff BEFORE.fgprof "
+                            "AFTER.fgprof\n");
         return count == 2;
     default:
         if (count)
             return complain("argument", arguments[0], "give processes with -p PID");
         if (!options->pid_count && !options->pgrep) {
-            fprintf(stderr, "fgprof-c: no process given: %s -p PID, or --pgrep NAME\n",
+            fprintf(stderr, "fgprof-c: no process given: use %s -p PID, or --pgrep NAME\n",
                     options->command_name);
             return false;
         }
@@ -167,7 +167,7 @@ static bool check_arguments(struct cli_options *options, int count, char **argum
     }
 }
 
-/* Differences are pages, or stacks in a file of any name. */
+/* A difference is a page if its file is named so, and stacks otherwise. */
 static void choose_difference(struct cli_options *options)
 {
     enum fgprof_format format;
@@ -185,8 +185,9 @@ static bool check_format(struct cli_options *options)
     if (!options->has_format && !to_stdout && !format_of_file(options->output, &options->format))
         return false;
     if (format_is_binary(options->format) && to_stdout && isatty(STDOUT_FILENO)) {
-        fprintf(stderr, "fgprof-c: this format is binary and is not written to a terminal: give -o "
-                        "FILE\n");
+        fprintf(stderr,
+                "fgprof-c: this format is binary and can't be written to a terminal: give -o "
+                "FILE\n");
         return false;
     }
     return true;

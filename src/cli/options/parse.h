@@ -6,7 +6,7 @@
 
 enum parse_result { PARSE_OK, PARSE_HELP, PARSE_WRONG };
 
-/* Parses `argv`, whose first word is the command's name. Says on stderr what is wrong. */
+/* Parses `argv`, whose first word is the command's name. Prints errors on stderr. */
 enum parse_result options_parse(int argc, char **argv, enum cli_command command,
                                 struct cli_options *ret_options);
 

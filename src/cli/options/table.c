@@ -19,7 +19,7 @@ static bool set_pid(struct cli_options *options, const char *value)
 static bool set_pgrep(struct cli_options *options, const char *value)
 {
     options->pgrep = value;
-    return *value || complain("name", value, "give a process's name, or an expression for it");
+    return *value || complain("name", value, "give a process name or a regular expression");
 }
 
 static bool set_thread(struct cli_options *options, const char *value)
@@ -50,14 +50,14 @@ static bool set_no_idle(struct cli_options *options, const char *value)
 static bool set_duration(struct cli_options *options, const char *value)
 {
     return duration_parse(value, &options->duration_ns) ||
-           complain("duration", value, "give a number with ms, s, m or h, as 30s");
+           complain("duration", value, "give a time such as 30s, 1.5m, 2h or 500ms");
 }
 
 static bool set_rate(struct cli_options *options, const char *value)
 {
     uint64_t rate_hz;
     if (!number_parse(value, 1, RATE_MAX_HZ, &rate_hz))
-        return complain("rate", value, "give ticks a second, 1 to 1000");
+        return complain("rate", value, "give ticks per second, 1 to 1000");
     options->rate_hz = (unsigned)rate_hz;
     return true;
 }
@@ -65,7 +65,7 @@ static bool set_rate(struct cli_options *options, const char *value)
 static bool set_max_pause(struct cli_options *options, const char *value)
 {
     return percent_parse(value, &options->max_pause_percent) ||
-           complain("pause", value, "give a share in percent, more than 0, at most 100");
+           complain("pause", value, "give a percentage above 0, at most 100");
 }
 
 static bool set_threads(struct cli_options *options, const char *value)
@@ -118,12 +118,12 @@ static bool set_debuginfod(struct cli_options *options, const char *value)
 {
     const char *urls = getenv("DEBUGINFOD_URLS");
     if (!urls || !*urls) {
-        fprintf(stderr, "fgprof-c: --debuginfod knows no server to ask: set DEBUGINFOD_URLS\n");
+        fprintf(stderr, "fgprof-c: --debuginfod has no server to ask: set DEBUGINFOD_URLS\n");
         return false;
     }
     options->debuginfod_limit_ns = DEBUGINFOD_DEFAULT_NS;
     return !value || duration_parse(value, &options->debuginfod_limit_ns) ||
-           complain("time limit", value, "give seconds, or a time as 30s or 2m");
+           complain("time limit", value, "give seconds, or a time such as 30s or 2m");
 }
 
 static bool set_max_depth(struct cli_options *options, const char *value)
@@ -175,8 +175,8 @@ static bool set_output(struct cli_options *options, const char *value)
 }
 
 #define BIT(command) (1u << COMMAND_##command)
-#define RUNNING (BIT(ATTACH) | BIT(TOP) | BIT(DUMP)) /* of processes that run already */
-#define WRITING (BIT(ATTACH) | BIT(RUN))             /* take a profile and write it */
+#define RUNNING (BIT(ATTACH) | BIT(TOP) | BIT(DUMP)) /* sample or dump running processes */
+#define WRITING (BIT(ATTACH) | BIT(RUN))             /* record a profile and write it */
 #define SAMPLING (WRITING | BIT(TOP))
 #define LOOKING (SAMPLING | BIT(DUMP))
 #define RENDERING (WRITING | BIT(CONVERT) | BIT(DIFF))
@@ -184,60 +184,61 @@ static bool set_output(struct cli_options *options, const char *value)
 
 const struct cli_option option_table[] = {
     {"pid", 'p', "PID[,...]", RUNNING, OPTIONS_WHICH, set_pid, 0,
-     "these processes; may be given again"},
+     "these processes; may be given more than once"},
     {"pgrep", 0, "NAME", RUNNING, OPTIONS_WHICH, set_pgrep, 0,
-     "all whose name the expression NAME matches: see pgrep(1)"},
+     "all processes whose name matches NAME, as in pgrep(1)"},
     {"children", 0, NULL, LOOKING, OPTIONS_WHICH, NULL, FLAG(has_children),
-     "their descendants too, each a process of its own"},
+     "their descendants too, each as its own process"},
     {"thread", 0, "REGEX", LOOKING, OPTIONS_WHICH, set_thread, 0,
-     "only threads whose name has a match of REGEX in it"},
+     "only threads whose current name matches REGEX"},
     {"tid", 0, "TID[,...]", RUNNING, OPTIONS_WHICH, set_tid, 0,
-     "only these threads, and those of --thread"},
+     "only these threads, and those chosen by --thread"},
     {"no-idle", 0, NULL, WRITING, OPTIONS_WHICH, set_no_idle, 0,
-     "leave out threads that never moved; or keep them"},
+     "leave out threads that never moved, or keep them"},
     {"idle", 0, NULL, WRITING, OPTIONS_WHICH, set_idle, 0, NULL},
 
     {"duration", 'd', "TIME", SAMPLING, OPTIONS_WHEN, set_duration, 0,
      "end after TIME: 30s, 1.5m, 2h, 500ms, or seconds"},
     {"rate", 'F', "HZ", SAMPLING, OPTIONS_WHEN, set_rate, 0,
-     "ticks a second, 1 to 1000 (default 99)"},
+     "ticks per second, 1 to 1000 (default 99)"},
     {"max-pause", 0, "PCT", SAMPLING, OPTIONS_WHEN, set_max_pause, 0,
-     "the most of its time a thread may be paused (default 2)"},
+     "limit pauses to PCT % of running time (default 2)"},
 
     {"threads", 't', "[=tid]", RENDERING, OPTIONS_SHOWN, set_threads, 0,
-     "folded: root frame with the thread's name; =tid: its id"},
+     "folded: thread name as root frame; =tid: and its id"},
     {"processes", 0, NULL, RENDERING, OPTIONS_SHOWN, NULL, FLAG(shows_processes),
-     "folded: root frame with the process (name/pid)"},
+     "folded: process as root frame (name/pid)"},
     {"lines", 0, NULL, RENDERING, OPTIONS_SHOWN, NULL, FLAG(shows_lines),
      "folded, speedscope: file and line in each frame"},
     {"state", 0, NULL, RENDERING, OPTIONS_SHOWN, NULL, FLAG(shows_state),
-     "folded, speedscope: leaf with what it did, as [futex]"},
+     "folded, speedscope: thread's state as leaf: [futex]"},
     {"on-cpu", 0, NULL, RENDERING, OPTIONS_SHOWN, set_on_cpu, 0,
-     "only while threads ran; only while they did not"},
+     "only samples on a CPU; only all others"},
     {"off-cpu", 0, NULL, RENDERING, OPTIONS_SHOWN, set_off_cpu, 0, NULL},
     {"kernel", 0, NULL, LOOKING, OPTIONS_SHOWN, NULL, FLAG(has_kernel_stacks),
-     "the kernel's functions that sleepers are in (as root)"},
+     "show the kernel functions threads sleep in (as root)"},
     {"full-names", 0, NULL, LOOKING, OPTIONS_SHOWN, set_full_names, 0,
-     "C++ names in full; as the linker has them"},
+     "full C++ names; names as in the symbol table"},
     {"no-demangle", 0, NULL, LOOKING, OPTIONS_SHOWN, set_no_demangle, 0, NULL},
     {"debuginfod", 0, "[=TIME]", WRITING, OPTIONS_SHOWN, set_debuginfod, 0,
      "fetch debug information, for at most TIME (60s)"},
     {"max-depth", 0, "N", LOOKING, OPTIONS_SHOWN, set_max_depth, 0,
      "keep the N frames nearest the leaf (default 1024)"},
     {"normalize", 'n', NULL, BIT(DIFF), OPTIONS_SHOWN, NULL, FLAG(is_normalized),
-     "scale BEFORE to as many samples as AFTER has: for\n"
-     "recordings of different length"},
+     "scale BEFORE to as many samples as AFTER, for\n"
+     "recordings of different lengths"},
     {"group", 'g', NULL, BIT(DUMP), OPTIONS_SHOWN, set_group, 0,
-     "threads of equal stacks together, most threads first"},
+     "group threads with equal stacks, most threads first"},
 
-    {"json", 0, NULL, BIT(DUMP), OPTIONS_OUTPUT, set_json, 0, "as JSON"},
+    {"json", 0, NULL, BIT(DUMP), OPTIONS_OUTPUT, set_json, 0, "write JSON"},
     {"format", 'f', "FORMAT", WRITING | BIT(CONVERT), OPTIONS_OUTPUT, set_format, 0,
-     "by default as FILE's name ends, and folded on stdout:"},
+     "default: by FILE's ending; folded on stdout:"},
     {"format", 'f', "FORMAT", BIT(DIFF), OPTIONS_OUTPUT, set_difference_format, 0,
-     "folded (default) or html; html for a FILE.html"},
+     "folded (default) or html (default for FILE.html)"},
     {"output", 'o', "FILE", RENDERING | BIT(DUMP), OPTIONS_OUTPUT, set_output, 0,
      "write to FILE; - is stdout (default)"},
     {"quiet", 'q', NULL, WRITING, OPTIONS_OUTPUT, NULL, FLAG(is_quiet), "no progress, no summary"},
 };
 const size_t option_count = sizeof option_table / sizeof *option_table;
-_Static_assert(sizeof option_table / sizeof *option_table <= OPTIONS_MAX, "for the parser");
+_Static_assert(sizeof option_table / sizeof *option_table <= OPTIONS_MAX,
+               "the parser's tables are too small");

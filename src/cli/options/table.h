@@ -1,10 +1,10 @@
-/* All options of all commands: each is said once, here, for the parser and for --help. */
+/* All options of all commands. The parser and --help both use this table. */
 #ifndef FGPROF_CLI_OPTIONS_TABLE_H
 #define FGPROF_CLI_OPTIONS_TABLE_H
 
 #include "cli/options/options.h"
 
-/* What they are about: the order and the headings of the help. */
+/* The groups of options, in the order of --help. */
 enum option_group {
     OPTIONS_WHICH,
     OPTIONS_WHEN,
@@ -15,20 +15,21 @@ enum option_group {
 
 struct cli_option {
     const char *name;
-    char letter;       /* '\0': it has none */
-    const char *value; /* as the help shows it; NULL: it takes none; "[=...]": it may be left out,
-                          and only the long form takes it */
-    unsigned commands; /* that have it: a bit for each, 1u << enum cli_command */
+    char letter;       /* '\0': none */
+    const char *value; /* as --help shows it; NULL: the option takes no value; "[=...]": the value
+                          is optional, and only the long form takes it */
+    unsigned commands; /* the commands that have it: one bit each, 1u << enum cli_command */
     enum option_group group;
-    /* Takes the value (NULL: none was given). Says on stderr what is wrong, and returns false. */
+    /* Takes the value; NULL if none was given. On failure, prints the reason on stderr and returns
+     * false. */
     bool (*set)(struct cli_options *options, const char *value);
-    size_t flag;      /* where there is no set: the offset of the bool that it makes true */
-    const char *help; /* lines; NULL: said with the option before it */
+    size_t flag;      /* if set is NULL: the offset of the bool to make true */
+    const char *help; /* lines; NULL: the help of the option before it covers this one */
 };
 
 #define OPTIONS_MAX 32
 
-/* In the order of the help, grouped. --help itself, which every command has, is not among them. */
+/* In the order of --help, grouped. Every command also has --help, which is not listed here. */
 extern const struct cli_option option_table[];
 extern const size_t option_count;
 

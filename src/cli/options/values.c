@@ -21,7 +21,7 @@ static bool ids_parse(const char *list, const char *what, pid_t **ids, size_t *i
         uint64_t id;
         ok = number_parse(word, 1, INT_MAX, &id);
         if (!ok) {
-            complain(what, word, "give a number, or several as 12,34");
+            complain(what, word, "give a number, or several such as 12,34");
             break;
         }
         pid_t *grown = reallocarray(*ids, *id_count + 1, sizeof *grown);
@@ -61,7 +61,7 @@ bool regex_check(const char *text)
 bool percent_parse(const char *text, double *ret_percent)
 {
     char *end;
-    /* strtod would skip spaces, and take words. */
+    /* strtod would also accept spaces, signs and words. */
     bool begins_well = (*text >= '0' && *text <= '9') || *text == '.';
     *ret_percent = strtod(text, &end);
     return begins_well && !*end && *ret_percent > 0 && *ret_percent <= 100;
@@ -78,7 +78,7 @@ bool threads_parse(const char *value, enum fgprof_threads *threads)
 
 bool complain_both(const char *one, const char *other, const char *without)
 {
-    fprintf(stderr, "fgprof-c: %s and %s exclude each other: give one of them, or none for %s\n",
+    fprintf(stderr, "fgprof-c: %s and %s exclude each other: give one of them, or neither for %s\n",
             one, other, without);
     return false;
 }

@@ -8,26 +8,26 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* Says on stderr that this value of `what` is bad, and what is wanted. Returns false. */
+/* Prints on stderr that `value` is bad for `what`, and what is wanted instead. Returns false. */
 bool complain(const char *what, const char *value, const char *wanted);
 
-/* Says on stderr that these options are not for one command line, and what there is without them.
- * Returns false. */
+/* Prints on stderr that the two options exclude each other, and what happens without both. Returns
+ * false. */
 bool complain_both(const char *one, const char *other, const char *without);
 
-/* Adds the process ids of "12,34" to *pids, which is the caller's to free. Says what is wrong. */
+/* Adds process ids such as "12,34" to *pids, which the caller frees. Prints errors. */
 bool pids_parse(const char *list, pid_t **pids, size_t *pid_count);
 
 /* The same for thread ids. */
 bool tids_parse(const char *list, pid_t **tids, size_t *tid_count);
 
-/* Whether it is an extended regular expression. Says what is wrong. */
+/* Whether the text is an extended regular expression. Prints errors. */
 bool regex_check(const char *text);
 
-/* A number of more than 0, at most 100. */
+/* Reads a number above 0, at most 100. */
 bool percent_parse(const char *text, double *ret_percent);
 
-/* The value of --threads: "tid", or NULL for none. Says what is wrong. */
+/* Reads the value of --threads: "tid", or NULL if none was given. Prints errors. */
 bool threads_parse(const char *value, enum fgprof_threads *threads);
 
 #endif

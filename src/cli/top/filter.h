@@ -1,4 +1,4 @@
-/* What rows of `top` are to match: a regular expression, or text where it is none. */
+/* The filter for rows of `top`: a regular expression, or plain text if it is not a valid one. */
 #ifndef FGPROF_CLI_TOP_FILTER_H
 #define FGPROF_CLI_TOP_FILTER_H
 
@@ -7,17 +7,17 @@
 #include <stddef.h>
 
 struct top_filter {
-    char text[256]; /* "": none, and all matches */
+    char text[256]; /* "": no filter, all rows match */
     regex_t regex;
     bool is_regex;
 };
 
-/* In place of what was set. `text` that is no regular expression, as "operator[", is looked for as
- * it is: then why it is none is put into `why`, else "". */
+/* Replaces the filter. If `text` is not a regular expression, as "operator[", it is searched as
+ * plain text, and the reason is put into `why`; else `why` is "". */
 void top_filter_set(struct top_filter *filter, const char *text, char *why, size_t why_bytes);
 void top_filter_free(struct top_filter *filter);
 
-/* `text`: NULL for "". */
+/* `text`: NULL means "". */
 bool top_filter_matches(const struct top_filter *filter, const char *text);
 
 #endif

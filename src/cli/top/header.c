@@ -1,4 +1,4 @@
-/* The lines above the table: the process, its threads and their states, what sampling costs. */
+/* The lines above the table: the process, its threads and their states, the cost of sampling. */
 #include "cli/top/screen.h"
 #include "cli/top/states.h"
 #include "cli/top/text.h"
@@ -7,10 +7,10 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#define WIDE_COLUMNS 72   /* from here on states have their names beside the bar */
-#define LEGEND_COLUMNS 54 /* what these take at most, as a rule */
+#define WIDE_COLUMNS 72   /* a window this wide has the states' names beside the bar */
+#define LEGEND_COLUMNS 60 /* the usual maximum for the names */
 #define BAR_COLUMNS_MAX 40
-#define SHORT_LINES 16 /* a window with fewer shows more rows and less of the header */
+#define SHORT_LINES 16 /* a window with fewer lines shows a shorter header */
 
 static void put_flag(const char *text)
 {
@@ -60,8 +60,8 @@ static void draw_bar(const uint64_t times_ns[FGPROF_STATE_COUNT])
     }
 }
 
-/* Threads by the state that each was in for the most of the last second, and the time of all of
- * them as a bar. */
+/* Counts threads by the state that each was in for most of the last second, and shows the time of
+ * all threads as a bar. */
 static void draw_states(const struct top_screen *screen)
 {
     struct top_thread *rows;
@@ -98,7 +98,7 @@ static void draw_costs(const struct top_screen *screen)
                summary->ticks_taken, summary->ticks_late);
 }
 
-/* What the table below is of. */
+/* What the table below shows. */
 static void draw_subject(const struct top_screen *screen, int y)
 {
     size_t rows = top_screen_rows(), last = screen->scroll + rows;
@@ -115,7 +115,7 @@ static void draw_subject(const struct top_screen *screen, int y)
         put_format("functions of all threads");
     }
     if (screen->choice.hides_idle && !screen->choice.tid)
-        put_format(" but idle");
+        put_format(" except idle ones");
     if (screen->choice.kept == FGPROF_KEPT_ON_CPU && !screen->shows_threads)
         put_format(", on CPU only");
     attroff(A_BOLD);

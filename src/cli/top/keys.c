@@ -37,7 +37,7 @@ static void set_filter(struct top_screen *screen)
     screen->scroll = 0;
     if (*why)
         snprintf(screen->message, sizeof screen->message,
-                 "looked for as text, since it is no regular expression: %s", why);
+                 "searched as plain text, because it is not a regular expression: %s", why);
 }
 
 static void answer_prompt(const struct top_keys *keys, struct top_screen *screen, int key)
@@ -52,7 +52,7 @@ static void answer_prompt(const struct top_keys *keys, struct top_screen *screen
         else if (*screen->input)
             top_write(screen->now->profile, screen->input, screen->message, sizeof screen->message);
     } else if ((key == KEY_BACKSPACE || key == 127 || key == '\b') && length) {
-        /* A character of several bytes goes whole: the bytes behind its first are 10xxxxxx. */
+        /* Delete all bytes of a character: those after the first are 10xxxxxx. */
         while (--length && ((unsigned char)screen->input[length] & 0xc0) == 0x80) {
         }
         screen->input[length] = '\0';
@@ -83,7 +83,7 @@ static size_t moved(size_t from, long rows)
     return rows < 0 && (size_t)-rows > from ? 0 : from + (size_t)rows;
 }
 
-/* Of threads the mark is moved; drawing keeps both in their bounds. */
+/* In the table of threads this moves the mark. Drawing keeps both within bounds. */
 static void move_by(struct top_screen *screen, long rows)
 {
     if (screen->shows_threads && !screen->shows_help)
@@ -98,7 +98,7 @@ static void show_table(struct top_screen *screen, bool shows_threads)
     screen->scroll = screen->cursor = 0;
 }
 
-/* Up and down. Returns whether it was such a key. */
+/* Takes a key that moves up or down. Returns whether it was such a key. */
 static bool take_moving_key(struct top_screen *screen, int key)
 {
     long page = (long)top_screen_rows(), all = (long)screen->row_count;
@@ -120,7 +120,7 @@ static bool take_moving_key(struct top_screen *screen, int key)
     }
 }
 
-/* What is shown, and in which order. Returns whether it was such a key. */
+/* Takes a key that changes what is shown, or its order. Returns whether it was such a key. */
 static bool take_showing_key(struct top_screen *screen, int key)
 {
     switch (key) {
@@ -171,7 +171,7 @@ static void take_key(struct top_keys *keys, struct top_screen *screen, int key)
         break;
     case '/':
     case 'f':
-        ask(keys, screen, "filter (regular expression; empty: none): ", false);
+        ask(keys, screen, "filter (regular expression; empty for none): ", false);
         break;
     case 'w':
         if (screen->now)

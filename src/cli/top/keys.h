@@ -5,12 +5,12 @@
 #include "cli/top/screen.h"
 
 struct top_keys {
-    bool is_writing; /* the prompt is for a file's name, else for a filter */
+    bool is_writing; /* the prompt asks for a file name; else for a filter */
     bool must_quit;
 };
 
-/* Takes the next key, or that the window was resized: then the screen is to be drawn before the one
- * after, which may be for a row of it. False: there was none. */
+/* Takes the next key or resize of the window. Returns false if there was none. The screen must be
+ * drawn before the next call, as the next key may refer to one of its rows. */
 bool top_keys_take(struct top_keys *keys, struct top_screen *screen);
 
 #endif

@@ -52,8 +52,8 @@ static const struct top_column thread_columns[THREAD_COLUMNS] = {
     [THREAD_NAME] = {"THREAD", 15, ALWAYS, false},
     [THREAD_STATES] = {"STATES", STATES_COLUMNS, 90, false},
     [THREAD_RUN] = {"RUN%", 4, ALWAYS, true},
-    [THREAD_RUNNABLE_PART] = {"RUNNABLE%", 9, 64, true},
-    [THREAD_WAIT] = {"WAIT%", 5, ALWAYS, true},
+    [THREAD_RUNNABLE_PART] = {"CPU WAIT%", 9, 64, true},
+    [THREAD_WAIT] = {"ASLEEP%", 7, ALWAYS, true},
     [THREAD_SYSCALL] = {"SYSCALL", 15, 80, false},
     [THREAD_FUNCTION] = {"FUNCTION", 0, ALWAYS, false},
 };
@@ -69,7 +69,7 @@ double top_percent(const struct top_screen *screen, uint64_t ns)
     return recent_ns ? 100 * (double)ns / (double)recent_ns : 0;
 }
 
-/* As in folded stacks: "[libfoo.so]" for what has no name there. */
+/* A function without a name is shown as in folded stacks: "[libfoo.so]". */
 static void put_function(const struct top_layout *layout, int y, size_t column, const char *name,
                          const char *module)
 {
@@ -109,7 +109,7 @@ void top_draw_functions(struct top_screen *screen, int y)
     struct top_function *rows;
     struct top_column columns[FUNCTION_COLUMNS];
     memcpy(columns, function_columns, sizeof columns);
-    /* A narrow window has room for one kind of them. */
+    /* A narrow window has room for one pair of columns. */
     if (screen->order.since_start && COLS < columns[FUNCTION_SELF_S].shown_from) {
         columns[FUNCTION_SELF].shown_from = columns[FUNCTION_TOTAL].shown_from = NEVER;
         columns[FUNCTION_SELF_S].shown_from = columns[FUNCTION_TOTAL_S].shown_from = ALWAYS;
@@ -141,7 +141,7 @@ static void draw_thread(const struct top_screen *screen, const struct top_layout
     put_function(layout, y, THREAD_FUNCTION, row->function, row->module);
 }
 
-/* The marked row is one that there is, and in the window. */
+/* Keeps the mark on an existing row, and that row in the window. */
 static void follow_cursor(struct top_screen *screen)
 {
     size_t shown = top_screen_rows();

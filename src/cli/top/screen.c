@@ -5,20 +5,20 @@
 #include <stdio.h>
 
 static const char *const help[] = {
-    "100 % is one thread, all the time: four threads that wait are 400 %.",
-    "SELF%, TOTAL%    of the last second: in the function itself, and with",
-    "                 all that it calls",
-    "SELF s, TOTAL s  since the start (or r), seconds of all threads",
-    "STATES           what threads did meanwhile: # running, = runnable",
-    "                 (wanted a CPU), . waiting, T stopped, ? not known",
+    "100 % is one thread all the time: four waiting threads make 400 %.",
+    "SELF%, TOTAL%    of the last second: time in the function itself, and",
+    "                 with all it calls",
+    "SELF s, TOTAL s  since the start (or r): seconds of all threads",
+    "STATES           the threads' states meanwhile: # running, = waiting",
+    "                 for a CPU, . asleep, T stopped, ? unknown",
     "s t n  sort by self, total, name; again: last second or since start",
-    "/ f    show what matches a regular expression or text; empty: all",
-    "T      threads, or functions; Enter: functions of the marked thread",
-    "Esc    functions of all threads again",
-    "x      leave out idle threads, which only wait, and at one place",
-    "i      functions: only time on a CPU, or all",
+    "/ f    show only rows that match a regular expression; empty: all",
+    "T      switch between threads and functions",
+    "Enter  functions of the marked thread;  Esc  of all threads again",
+    "x      hide idle threads, which only sleep in one place; or show them",
+    "i      functions: only time on a CPU, or all time",
     "r      count from now on      space  hold the view, or go on",
-    "w      write the profile so far; the name's ending is the format:",
+    "w      write the profile so far; the file's ending is the format:",
     "       .folded .txt .pb.gz .html .fgprof",
     "up down PgUp PgDn Home End  scroll, or move the mark",
     "h ?    this help              q  quit",
@@ -41,7 +41,7 @@ size_t top_first_row(struct top_screen *screen, size_t row_count)
     return screen->scroll;
 }
 
-/* One line less of space is taken than by a table, which has titles. */
+/* The help has no titles, so it may use one line more than a table. */
 void top_draw_help(struct top_screen *screen, int y)
 {
     size_t count = sizeof help / sizeof *help;

@@ -5,10 +5,10 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-/* The callback comes a few times a second: the first one after so long makes a view. */
+/* The callback comes a few times a second. The first one after this time makes a view. */
 #define VIEW_PERIOD_NS 950000000u
 
-/* Takes over the profile. Where memory is short the view is left out, and the next one may do. */
+/* Takes over the profile. If memory is short, this view is skipped. */
 static void publish(struct top_source *source, fgprof_profile *profile)
 {
     uint64_t one = 1;
@@ -68,7 +68,7 @@ int top_source_start(struct top_source *source, fgprof_recorder *recorder)
     if (source->wake_fd < 0)
         return -errno;
     pthread_mutex_init(&source->lock, NULL);
-    /* Signals are for the thread that has the terminal. */
+    /* The thread that has the terminal handles signals. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int err = pthread_create(&source->thread, NULL, run, source);

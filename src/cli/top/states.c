@@ -6,7 +6,7 @@ const enum fgprof_state top_state_order[FGPROF_STATE_COUNT] = {
     FGPROF_STATE_RUNNING, FGPROF_STATE_RUNNABLE, FGPROF_STATE_WAITING, FGPROF_STATE_STOPPED,
     FGPROF_STATE_UNKNOWN};
 
-/* Warm is what a CPU is used or wanted for, cool what waits, as on the page. */
+/* Colours are warm for threads that use or want a CPU and cool for those asleep, as on the page. */
 static const struct {
     const char *name;
     char mark;
@@ -14,8 +14,8 @@ static const struct {
 } looks[FGPROF_STATE_COUNT] = {
     [FGPROF_STATE_UNKNOWN] = {"unknown", '?', COLOR_MAGENTA},
     [FGPROF_STATE_RUNNING] = {"running", '#', COLOR_RED},
-    [FGPROF_STATE_RUNNABLE] = {"runnable", '=', COLOR_YELLOW},
-    [FGPROF_STATE_WAITING] = {"waiting", '.', COLOR_BLUE},
+    [FGPROF_STATE_RUNNABLE] = {"waiting for CPU", '=', COLOR_YELLOW},
+    [FGPROF_STATE_WAITING] = {"asleep", '.', COLOR_BLUE},
     [FGPROF_STATE_STOPPED] = {"stopped", 'T', COLOR_MAGENTA},
 };
 

@@ -59,13 +59,14 @@ static bool matches(const struct top_filter *filter, const char *text)
     return !filter || top_filter_matches(filter, text);
 }
 
-/* More than it was; less it can be only by a rounding or another name for the same code. */
+/* How much a time has grown. It can shrink only by rounding, or if the code got another name. */
 static uint64_t more(uint64_t now, uint64_t before)
 {
     return now > before ? now - before : 0;
 }
 
-/* The row of the view that equals `sought`, going on from *place: all are in one order. */
+/* Finds the view's row for the same function as `sought`, from *place on. All views have the same
+ * order. */
 static const struct fgprof_function *next_function(const struct top_view *view, size_t *place,
                                                    const struct fgprof_function *sought)
 {
@@ -152,7 +153,7 @@ int top_threads(const struct top_view *now, const struct top_view *before,
         uint64_t recent_ns = more(activity->time_ns, order ? 0 : before->activities[place].time_ns);
         if (!recent_ns)
             continue;
-        /* A thread that renamed itself is one, by its last row's name. */
+        /* A thread that renamed itself is one row, with the name of its last activity. */
         if (!count || rows[count - 1].tid != activity->tid)
             rows[count++] = (struct top_thread){.tid = activity->tid};
         rows[count - 1].name = activity->thread_name;

@@ -1,4 +1,4 @@
-/* The rows of `top`: what three views say of a function or a thread, sorted and filtered. */
+/* The rows of `top`, made from three views, sorted and filtered. */
 #ifndef FGPROF_CLI_TOP_TABLE_H
 #define FGPROF_CLI_TOP_TABLE_H
 
@@ -9,27 +9,28 @@ enum top_sort { TOP_BY_SELF, TOP_BY_TOTAL, TOP_BY_NAME };
 
 struct top_order {
     enum top_sort sort;
-    bool since_start; /* else by the last second */
+    bool since_start; /* sort by time since the start; else by the last second */
 };
 
 struct top_function {
     const char *name, *module;
     uint64_t recent_self_ns, recent_total_ns, self_ns, total_ns;
-    uint64_t recent_state_ns[FGPROF_STATE_COUNT]; /* recent_total_ns in parts */
+    uint64_t recent_state_ns[FGPROF_STATE_COUNT]; /* recent_total_ns by state */
 };
 
 struct top_thread {
     pid_t tid;
     const char *name;
     uint64_t recent_ns[FGPROF_STATE_COUNT], recent_all_ns;
-    uint64_t most_ns; /* of the last second, in this: */
+    uint64_t most_ns; /* the largest part of the last second, spent in what follows */
     enum fgprof_state state;
     const char *syscall, *function, *module;
 };
 
-/* Recent is what `now` has more than `before`; since the start, more than `base`. Either may be
- * NULL, for nothing. Rows without any time are left out, and such as `filter`, unless NULL, does
- * not match; idle threads where wished. The caller frees the rows. Return 0 or -ENOMEM. */
+/* Recent times are those of `now` minus those of `before`; times since the start are those of `now`
+ * minus those of `base`. `before` and `base` may be NULL, which counts as 0. Rows without any time
+ * are left out, as are rows that `filter` (may be NULL) does not match, and idle threads if
+ * `hides_idle`. The caller frees the rows. Return 0 or -ENOMEM. */
 int top_functions(const struct top_view *now, const struct top_view *before,
                   const struct top_view *base, const struct top_filter *filter,
                   struct top_order order, struct top_function **ret_rows, size_t *ret_count);

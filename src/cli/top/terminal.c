@@ -11,12 +11,12 @@
 #include <termios.h>
 #include <unistd.h>
 
-/* A signal handler gets no argument of ours. */
+/* Globals, because a signal handler gets no argument of ours. */
 static struct termios modes_before;
-static char leave[256]; /* what puts the screen back, for a handler that may not ask terminfo */
+static char leave[256]; /* restores the screen; a signal handler may not ask terminfo for it */
 static bool is_open;
 
-/* We are about to die of an error of our own: only what signal-safety(7) lists. */
+/* The program is about to crash. Only calls that signal-safety(7) lists are allowed. */
 static void on_crash(int number)
 {
     ssize_t written = write(STDOUT_FILENO, leave, strlen(leave));
@@ -38,7 +38,7 @@ bool top_terminal_open(void)
     static const int crashes[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
     const char *name = getenv("TERM");
     if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) {
-        fprintf(stderr, "fgprof-c: top needs a terminal: use fgprof-c attach for a file\n");
+        fprintf(stderr, "fgprof-c: top needs a terminal: use fgprof-c attach to write a file\n");
         return false;
     }
     setlocale(LC_ALL, "");
@@ -49,7 +49,8 @@ bool top_terminal_open(void)
         if (screen)
             endwin();
         fprintf(stderr,
-                "fgprof-c: top can't draw on this terminal (TERM=%s): use fgprof-c attach\n",
+                "fgprof-c: top can't draw on this terminal (TERM=%s): set TERM, or use fgprof-c "
+                "attach\n",
                 name ? name : "");
         return false;
     }

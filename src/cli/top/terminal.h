@@ -1,13 +1,13 @@
-/* The terminal while `top` has it: as it was before on every way out. */
+/* The terminal of `top`. Every way out restores it. */
 #ifndef FGPROF_CLI_TOP_TERMINAL_H
 #define FGPROF_CLI_TOP_TERMINAL_H
 
 #include <stdbool.h>
 
-/* Says on stderr what is wrong. */
+/* On failure, prints the reason on stderr and returns false. */
 bool top_terminal_open(void);
 
-/* Gives it back. Harmless a second time. */
+/* Restores the terminal. Harmless a second time. */
 void top_terminal_close(void);
 
 #endif

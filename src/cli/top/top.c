@@ -15,7 +15,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#define RESIZE_MS 250 /* a window that was resized is drawn anew after at most so long */
+#define RESIZE_MS 250 /* a resized window is drawn anew within this time */
 
 struct top {
     struct top_screen screen;
@@ -25,8 +25,8 @@ struct top {
     int error;
 };
 
-/* The view is the newest. What came after the last whole second is too short to say much: at the
- * end that second stays. */
+/* Shows a new view. The part of a second after the last whole one is too short to say much, so at
+ * the end the last whole second stays as the recent one. */
 static void show_view(struct top_screen *screen, struct top_view *view)
 {
     const struct top_choice *choice = &screen->choice;
@@ -40,7 +40,7 @@ static void show_view(struct top_screen *screen, struct top_view *view)
         top_screen_count(screen);
 }
 
-/* Takes what is new, unless the view is held. Returns whether anything is. */
+/* Takes a new view, unless the view is held. Returns whether anything has changed. */
 static bool take_view(struct top *top)
 {
     struct top_screen *screen = &top->screen;
@@ -55,7 +55,7 @@ static bool take_view(struct top *top)
     return is_new;
 }
 
-/* Until it is to end. */
+/* Shows views until the user quits or sampling fails. */
 static void show(struct top *top)
 {
     top_screen_draw(&top->screen);
@@ -70,7 +70,7 @@ static void show(struct top *top)
         struct signalfd_siginfo info;
         if (read(top->signal_fd, &info, sizeof info) == (ssize_t)sizeof info)
             return;
-        /* The terminal is gone. */
+        /* the terminal is gone */
         if (files[0].revents & (POLLHUP | POLLERR | POLLNVAL))
             return;
         while (!top->keys.must_quit && top_keys_take(&top->keys, &top->screen))
@@ -78,8 +78,8 @@ static void show(struct top *top)
     }
 }
 
-/* SIGCHLD is for the thread that samples; Ctrl-Z would leave a thread that is just being sampled
- * stopped for as long. */
+/* The sampling thread takes SIGCHLD. Ctrl-Z would also keep a thread stopped that is being sampled
+ * at that moment. */
 static int open_signals(void)
 {
     sigset_t set;
@@ -104,7 +104,7 @@ static void free_views(struct top_screen *screen)
     top_filter_free(&screen->filter);
 }
 
-/* Returns whether it was shown. */
+/* Returns whether the view was shown. */
 static bool run(struct top *top, fgprof_recorder *recorder)
 {
     top->signal_fd = open_signals();
@@ -123,7 +123,7 @@ static bool run(struct top *top, fgprof_recorder *recorder)
     return !err;
 }
 
-/* Of the header: what was asked for. */
+/* Names the chosen processes, for the header. */
 static void name_target(const struct cli_options *options, char *name, size_t name_bytes)
 {
     size_t used = 0;

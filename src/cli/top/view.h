@@ -1,14 +1,14 @@
-/* What `top` shows of one moment: a profile, and the sums of it. */
+/* What `top` shows for one moment: a profile and its sums. */
 #ifndef FGPROF_CLI_TOP_VIEW_H
 #define FGPROF_CLI_TOP_VIEW_H
 
 #include "fgprof.h"
 
-/* What the functions' times are of. */
+/* Which samples the functions' times include. */
 struct top_choice {
     enum fgprof_kept kept;
-    pid_t tid;       /* of one thread; 0: of all, */
-    bool hides_idle; /* or of all but those that did nothing but wait at one place */
+    pid_t tid;       /* one thread's; 0: those of all threads */
+    bool hides_idle; /* leave out threads that only slept in one place */
 };
 
 /* The profile so far, and its rows. */
@@ -16,16 +16,16 @@ struct top_view {
     fgprof_profile *profile;
     struct fgprof_function *functions; /* by name and module */
     size_t function_count;
-    struct fgprof_activity *activities; /* of all samples, by thread and the rest */
+    struct fgprof_activity *activities; /* of all samples, sorted by thread first */
     size_t activity_count;
-    pid_t *busy_tids; /* ascending: of threads that are not idle */
+    pid_t *busy_tids; /* threads that are not idle, ascending */
     size_t busy_count;
 };
 
-/* Takes over the profile, also where it fails. All samples are summed up. NULL: no memory. */
+/* Takes over the profile, even on failure, and sums up all samples. NULL if memory is short. */
 struct top_view *top_view_new(fgprof_profile *profile);
-/* Sums the functions up anew; idle are those that are so in `newest`. Returns 0 or -ENOMEM, and
- * then the view is as it was. */
+/* Sums the functions up anew. Threads are idle if they are idle in `newest`. Returns 0, or -ENOMEM,
+ * and then the view is unchanged. */
 int top_view_count(struct top_view *view, const struct top_choice *choice,
                    const struct top_view *newest);
 bool top_view_is_busy(const struct top_view *view, pid_t tid);

@@ -11,7 +11,7 @@ void top_write(const fgprof_profile *profile, const char *path, char *message, s
     struct output_file file;
     if (!format_of_ending(path, &format)) {
         snprintf(message, message_bytes,
-                 "not written: the name's ending names no format, as .folded or .pb.gz does");
+                 "not written: the ending names no format; use one such as .folded or .pb.gz");
         return;
     }
     int err = output_file_open(&file, path);

@@ -4,8 +4,8 @@
 
 #include "fgprof.h"
 
-/* Writes the profile to `path`, whose ending names the format: whole or not at all. Puts into
- * `message` what became of it. */
+/* Writes the profile to `path`, whole or not at all. The ending names the format. Puts the outcome
+ * into `message`. */
 void top_write(const fgprof_profile *profile, const char *path, char *message,
                size_t message_bytes);
 

@@ -57,7 +57,7 @@ static void append_owner(struct text_buffer *buffer, const struct fgprof_dump *d
         if (&dump->threads[thread->owner] == thread)
             text_append(buffer, " itself");
     } else if (thread->is_owner_gone) {
-        append_format(buffer, ", owner %" PRIu32 " (no thread of the process any more)",
+        append_format(buffer, ", owner %" PRIu32 " (no longer a thread of the process)",
                       lock->owner);
     } else if (lock->owner && lock->is_shared) {
         append_format(buffer, ", shared between processes, owner %" PRIu32, lock->owner);
