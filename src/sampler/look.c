@@ -178,10 +178,8 @@ int look_at(struct sampler *sampler, struct sampled_process *process, struct thr
     int err = naming_again(sampler, process, thread, tick);
     if (err || thread->naming.is_unwanted)
         return err;
-    if (!spare_for(sampler, &thread->wants)) {
-        sampler->counts.observations_put_off++;
+    if (!spare_for(sampler, &thread->wants))
         return -EAGAIN;
-    }
     uint64_t last_look_tick = thread->schedule.looked_tick;
     thread->schedule.looked_tick = tick;
     return look_now(sampler, process, thread, last_look_tick);

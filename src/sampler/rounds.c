@@ -83,6 +83,7 @@ static int look_at_all(struct sampler *sampler, struct sampled_process *process)
     uint64_t tick = clock_tick_at(clock, clock_now_ns(clock));
     uint64_t until_ns = turns->round_ns + clock->period_ns / LOOKS_PART_OF_PERIOD;
     size_t place = threads_place_from(threads, turns->next_look_tid), looks = 0;
+    bool is_behind = false; /* the worker is: the other threads that are due are only counted */
     int err = 0;
     for (size_t i = 0; i < threads->count && !err; i++, place++) {
         if (place == threads->count)
@@ -90,14 +91,23 @@ static int look_at_all(struct sampler *sampler, struct sampled_process *process)
         struct thread *thread = &threads->items[place];
         if (!is_due(sampler, thread, tick) && !is_due_at_end(sampler, thread))
             continue;
-        if (++looks % LOOKS_BETWEEN_CLOCK == 0 && !clock->end_ns && monotonic_ns() >= until_ns)
-            err = -EAGAIN;
-        if (!err)
-            err = look_at_thread(sampler, process, thread, tick);
-        if (err == -EAGAIN)
+        if (is_behind) {
+            sampler->counts.observations_put_off++;
+            continue;
+        }
+        if (++looks % LOOKS_BETWEEN_CLOCK == 0 && !clock->end_ns && monotonic_ns() >= until_ns) {
             turns->next_look_tid = thread->tid;
+            break;
+        }
+        err = look_at_thread(sampler, process, thread, tick);
+        if (err == -EAGAIN) {
+            turns->next_look_tid = thread->tid;
+            sampler->counts.observations_put_off++;
+            is_behind = true;
+            err = 0;
+        }
     }
-    return err == -EAGAIN ? 0 : err;
+    return err;
 }
 
 /* Its time ends here, even if its end has not been noted yet by its parent, and its first thread

@@ -63,8 +63,7 @@ int sampled_update_program(struct sampler *sampler, struct sampled_process *proc
     if (!err) {
         sampler->programs_begun++;
         int kept_fd = process->program->first_maps_fd;
-        err = stack_areas_read(&process->areas,
-                               kept_fd >= 0 ? kept_fd : process->program->maps_fd);
+        err = stack_areas_read(&process->areas, kept_fd >= 0 ? kept_fd : process->program->maps_fd);
     }
     for (size_t i = 0; i < process->threads.count; i++) {
         naming_expire(&process->threads.items[i]);
