@@ -60,6 +60,7 @@ struct observation {
     long syscall_number;                   /* the call that it waits in; -1: none */
     char wait_channel[WAIT_CHANNEL_BYTES]; /* the kernel function that it waits in uninterruptibly;
                                               "": unknown */
+    uint32_t served; /* the serial of the last request that was served before it was made */
     struct sleep_place asked; /* where it slept when it was stopped all the same; pc 0: it was
                                  not */
     uint64_t pause_ns;        /* how long it was stopped, at most */

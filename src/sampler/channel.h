@@ -63,6 +63,7 @@ struct request {
     enum request_kind kind;
     uint32_t thread; /* its number, and id, as the number may be another's by now: */
     pid_t tid;
+    uint32_t serial; /* counts, for each thread, the requests to observe it again; 0: it is none */
     size_t stack_limit;             /* REQUEST_STACK*: bytes */
     struct stack_place other_stack; /* REQUEST_STACK*: address 0: none */
     struct sleep_place asleep;      /* REQUEST_FRAME_POINTER */

@@ -146,7 +146,7 @@ static int look_now(struct sampler *sampler, struct sampled_process *process, st
                     uint64_t last_look_tick)
 {
     const struct subject subject = look_subject(sampler, process, thread);
-    struct observation observation = {.snapshot = sampler->spare};
+    struct observation observation = {.snapshot = sampler->spare, .served = thread->wants.served};
     struct reading *now = &observation.now;
     enum outcome outcome = sampler->asleep->observe(sampler->asleep, &subject, &observation);
     clip(&sampler->clock, now);

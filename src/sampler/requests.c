@@ -62,6 +62,8 @@ static int serve(struct sampler *sampler, struct request *request)
         thread->wants.stack_limit = request->stack_limit;
         thread->wants.other_stack = request->other_stack;
     }
+    if (request->serial)
+        thread->wants.served = request->serial;
     switch (request->kind) {
     case REQUEST_STACK_ANEW:
     case REQUEST_ANEW:

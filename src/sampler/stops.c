@@ -33,6 +33,7 @@ static int begin_stop(struct sampler *sampler, struct sampled_process *process,
     struct observation observation = {
         .thread = thread->number,
         .tid = thread->tid,
+        .served = thread->wants.served,
         .snapshot = snapshots_take(snapshots, subject.stack_limit, &subject.other_stack),
     };
     if (!observation.snapshot) {

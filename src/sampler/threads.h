@@ -57,6 +57,7 @@ struct thread_wants {
     uint64_t look_tick;        /* when that was */
     bool is_stopping;          /* a stop of it is under way */
     bool is_dumped;            /* a dump has its stack */
+    uint32_t served;           /* the serial of the last request that was served */
 };
 
 struct thread {

@@ -23,7 +23,8 @@ int follow(const struct following_means *means, const struct observation *observ
         err = lost_registers_learn(&following);
     if (!err && !following.is_asked)
         err = wants_adjust(&following);
-    thread->tries = following.is_asked ? thread->tries + 1 : 0;
+    if (!following.is_old)
+        thread->tries = following.is_asked ? thread->tries + 1 : 0;
     /* What it has mapped since its maps were read will not be known any more. */
     bool is_gone = following.hints.has_unknown_address && !program_is_current(observation->program);
     *ret_result = following.is_asked ? FOLLOW_ASKED : is_gone ? FOLLOW_GONE : FOLLOW_DONE;

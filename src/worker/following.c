@@ -3,6 +3,10 @@
 
 int following_request(const struct following *following, struct request *request)
 {
+    bool wants_observation = request->kind == REQUEST_STACK_ANEW || request->kind == REQUEST_ANEW ||
+                             request->kind == REQUEST_FRAME_POINTER;
+    if (wants_observation)
+        request->serial = ++following->thread->asked;
     request->thread = following->observation->thread;
     request->tid = following->observation->tid;
     return channel_request(following->means->channel, request);

@@ -18,6 +18,7 @@ struct thread_unwinding {
     unsigned other_unused;          /* samples in a row that did not go on there */
     bool is_endless;                /* no copy of its stack was long enough */
     bool leads_nowhere;             /* its last stack led to where nothing is known to be mapped */
+    uint32_t asked;                 /* the serial of the last request to observe it again */
     unsigned tries;                 /* observations in a row of which more was asked for */
     /* In how many rounds in a row another stack did not help, from about the same stack pointer: */
     unsigned other_misses;
@@ -43,6 +44,7 @@ struct following {
     struct thread_unwinding *thread;
     struct stack *stack;       /* what the snapshot was unwound to, */
     struct unwind_hints hints; /* and what would do better */
+    bool is_old;   /* it was made before the last request was served: that is waited for */
     bool is_asked; /* more was asked for: the thread is observed again, and this is not counted */
 };
 

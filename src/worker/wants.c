@@ -155,7 +155,13 @@ int wants_ask(struct following *following)
     const struct unwind_hints *hints = &following->hints;
     bool end_is_known = following->observation->snapshot->stack.end_is_known;
     int err = 0;
-    if (following->thread->tries >= TRIES_MAX)
+    if (!hints->needs_more_stack && !hints->missing_address)
+        return 0;
+    /* A copy that was made before the last request was served says nothing of whether that helps.
+     */
+    following->is_old = following->observation->served < following->thread->asked;
+    following->is_asked = following->is_old;
+    if (following->is_old || following->thread->tries >= TRIES_MAX)
         return 0;
     if (hints->needs_more_stack && !end_is_known)
         err = ask_for_end(following);
