@@ -1,12 +1,12 @@
 /* Divides a thread's time among its samples.
  *
- * A tick sees what a thread does at one moment; how long it was on a CPU since the last one, and
- * how long it waited for one, the kernel knows to the nanosecond. So a thread has three accounts:
- * running, runnable, and the rest, in which it slept. What passes is booked to them by the kernel's
- * figures, and a sample takes all that is owed to the account of the state that it found. Each
- * account adds up to the true time, also where ticks find one state more often than it is: a
- * sampler that wakes up on a busy machine takes the CPU from somebody. Only how an account is
- * divided among its stacks is by sampling. */
+ * A tick sees what a thread does at one moment. The kernel knows to the nanosecond how long it was
+ * on a CPU since the last tick, and how long it waited for one. So a thread has three accounts:
+ * running, runnable, and the rest, in which it slept. Passing time is booked to them by the
+ * kernel's figures, and a sample takes all that is owed to the account of the state it found. Each
+ * account adds up to the true time, even if ticks find one state more often than it occurs: a
+ * sampler that wakes up on a busy machine takes the CPU from another thread. Sampling decides only
+ * how an account is divided among its stacks. */
 #ifndef FGPROF_COUNT_LEDGER_H
 #define FGPROF_COUNT_LEDGER_H
 
@@ -24,10 +24,10 @@ enum account {
 
 struct ledger {
     uint64_t booked_ns;               /* CLOCK_MONOTONIC: time up to here is in the accounts */
-    bool has_activity;                /* there are figures of the kernel's for that moment: */
+    bool has_activity;                /* the kernel's figures for that moment are known: */
     uint64_t running_ns, waiting_ns;  /* as in struct activity */
     uint64_t owed_ns[ACCOUNT_COUNT];  /* not yet given to a sample */
-    uint64_t given_ns[ACCOUNT_COUNT]; /* to samples, in whole */
+    uint64_t given_ns[ACCOUNT_COUNT]; /* given to samples in total */
     uint64_t given_ticks[ACCOUNT_COUNT];
     bool has_sample[ACCOUNT_COUNT];
     uint32_t last_sample[ACCOUNT_COUNT]; /* where the account's last sample is counted */
@@ -37,37 +37,37 @@ struct share {
     uint64_t ticks, time_ns;
 };
 
-/* The account of samples of this state. */
+/* The account for samples in this state. */
 enum account ledger_account(enum thread_state state);
 
-/* Time begins at `now_ns`, when the kernel's figures were these; NULL: they are not known. */
+/* Starts the accounts at `now_ns`, with the kernel's figures for that moment; NULL: not known. */
 void ledger_begin(struct ledger *ledger, uint64_t now_ns, const struct activity *activity);
 
-/* Books the time up to `now_ns`. `activity` is NULL where it is not known, or has no times. Without
- * figures for both ends of the time, all of it goes to `account`, that of the state which the
- * thread is in now. Time that was booked before is not booked again. */
+/* Books the time up to `now_ns`. `activity` is NULL if it is not known or has no times. Without
+ * figures for both ends of the time, all of it goes to `account`, the account of the thread's
+ * present state. Time that was booked before is not booked again. */
 void ledger_book(struct ledger *ledger, uint64_t now_ns, const struct activity *activity,
                  enum account account);
 
-/* Gives a sample what is owed to its account. `sample` is its place. Ticks are the whole periods
- * that the account has given, less those that it gave before. */
+/* Gives a sample what is owed to its account. Its ticks are the whole periods that the account has
+ * given so far, less those that it gave before. */
 struct share ledger_take(struct ledger *ledger, enum account account, uint64_t period_ns);
 void ledger_note_sample(struct ledger *ledger, enum account account, uint32_t sample);
 
-/* Whether any account has. */
+/* Whether any account has a sample. */
 bool ledger_has_sample(const struct ledger *ledger);
 bool ledger_owes(const struct ledger *ledger);
 
-/* The account whose last sample takes what is left of this one at a thread's end: one that is like
- * it, if it may be. -1: none has a sample. */
+/* The account whose last sample takes what is left of this one at a thread's end: a similar account
+ * if possible. -1: none has a sample. */
 int ledger_heir(const struct ledger *ledger, enum account account);
 
-/* At a thread's end: what is still owed goes to the last sample of its account, or else of another;
- * so do the ticks that only the accounts' parts of one make up together. `carry_ns` is what is left
- * of the threads that ended before, less than a tick, and takes in what is left of this one: so,
- * over many whose time is no whole number of ticks, none are lost. NULL: nothing is taken over.
- * Fills in up to ACCOUNT_COUNT shares with the samples that they are for, and returns how many. 0
- * where there was no sample at all. */
+/* At a thread's end, gives what is still owed to the last sample of its account, or else of
+ * another. Ticks that only the fractions of several accounts make up together are given too.
+ * `carry_ns` holds what is left, less than a tick, of the threads that ended before; what is left
+ * of this one is added to it, so that no ticks are lost over many threads whose time is not a whole
+ * number of ticks. NULL: nothing is carried over. Fills in up to ACCOUNT_COUNT shares with the
+ * samples that they are for, and returns how many; 0 if there was no sample at all. */
 struct settlement {
     uint32_t sample;
     struct share share;

@@ -1,8 +1,8 @@
 /* Counts stacks while sampling.
  *
- * Three tables. Processes: id and name. Stacks: address space, addresses leaf first, how it was
- * cut; each distinct one is there once. Samples: stack, labels (whose it is, and what the thread
- * was doing), and what was counted for them: ticks and nanoseconds. */
+ * Three tables. Processes: id and name. Stacks: address space, addresses (leaf first), and how the
+ * stack was cut; each distinct stack is there once. Samples: stack, labels (whose sample it is, and
+ * what the thread was doing), and what was counted: ticks and nanoseconds. */
 #ifndef FGPROF_COUNT_STACK_TABLE_H
 #define FGPROF_COUNT_STACK_TABLE_H
 
@@ -14,7 +14,7 @@
 
 struct counted_process {
     uint32_t pid;
-    uint32_t name; /* in the recording's strings: as its first thread was last called */
+    uint32_t name; /* in the recording's strings: the last name of its first thread */
 };
 
 struct counted_stack {
@@ -24,14 +24,15 @@ struct counted_stack {
     size_t depth;
 };
 
-/* What tells samples of one stack apart. Of 32 bits each, so that it can be compared as bytes. */
+/* What tells samples of one stack apart. All fields have 32 bits, so that labels can be compared as
+ * bytes. */
 struct sample_labels {
     uint32_t thread_name;   /* in the recording's strings */
     uint32_t tid;           /* 0: threads are not told apart */
     uint32_t state;         /* enum thread_state */
     int32_t syscall_number; /* of the call that the thread waits in; -1: none */
     uint32_t wait_channel;  /* in the recording's strings; "": not known */
-    uint32_t kernel_stack;  /* the kernel's functions that it waits in, as of kernel_stack_parse, in
+    uint32_t kernel_stack;  /* the kernel functions that it waits in, as from kernel_stack_parse, in
                                the recording's strings; "": not known */
     uint32_t process;       /* in stack_table.processes */
 };
@@ -56,22 +57,22 @@ struct stack_table {
     struct index sample_index;
 };
 
-/* Adds a process: a row of its own, as an id may be used again. Returns 0 or -ENOMEM. */
+/* Adds a process in a new row, as an id may be used again. Returns 0 or -ENOMEM. */
 int stack_table_add_process(struct stack_table *table, pid_t pid, uint32_t name,
                             uint32_t *ret_process);
 
-/* Counts `count` ticks and `time_ns` for a stack; *ret_sample is where. Returns 0 or -ENOMEM, and
- * then nothing is counted. */
+/* Counts `count` ticks and `time_ns` for a stack, and sets *ret_sample to its sample. Returns 0 or
+ * -ENOMEM, and then nothing is counted. */
 int stack_table_add(struct stack_table *table, uint32_t space, const struct stack *stack,
                     const struct sample_labels *labels, uint64_t count, uint64_t time_ns,
                     uint32_t *ret_sample);
 
-/* The sample that is like `sample` but for its thread's state; made with a count of 0 where there
- * is none. Returns 0 or -ENOMEM. */
+/* Finds the sample that differs from `sample` only in the thread's state, or adds it with a count
+ * of 0. Returns 0 or -ENOMEM. */
 int stack_table_in_state(struct stack_table *table, uint32_t sample, enum thread_state state,
                          uint32_t *ret_sample);
 
-/* Counts more for a sample that is there. */
+/* Counts more for an existing sample. */
 void stack_table_count(struct stack_table *table, uint32_t sample, uint64_t count,
                        uint64_t time_ns);
 

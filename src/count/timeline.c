@@ -27,7 +27,7 @@ static bool begin_thread(struct timeline *timeline, struct timeline_cursor *curs
     return true;
 }
 
-/* Lack of memory is a limit like the stated one. */
+/* Running out of memory ends the timeline as running out of runs does. */
 static bool append(struct timeline *timeline, struct timeline_cursor *cursor,
                    const struct timeline_run *run)
 {
@@ -48,7 +48,7 @@ static struct timeline_run *last_run(struct timeline *timeline,
     return cursor->last_run_plus_1 ? &timeline->runs[cursor->last_run_plus_1 - 1] : NULL;
 }
 
-/* Has the thread spend the time on the sample. */
+/* Adds time that the thread spent on the sample. */
 static void spend(struct timeline *timeline, struct timeline_cursor *cursor, uint64_t time_ns,
                   uint32_t sample)
 {
@@ -64,8 +64,8 @@ static void spend(struct timeline *timeline, struct timeline_cursor *cursor, uin
     }
 }
 
-/* Gives what is owed to the account its place. Where the timeline has ended, it is lost when it is
- * given. */
+/* Places what is owed to the account in the timeline. If the timeline has ended, that time is lost
+ * when it is given. */
 static void place_owed(struct timeline *timeline, struct timeline_cursor *cursor, unsigned account)
 {
     uint32_t *head = &cursor->owed_runs_plus_1[account];
@@ -129,7 +129,7 @@ void timeline_drop_owed(struct timeline *timeline, struct timeline_cursor *curso
     if (!cursor->thread_plus_1)
         return;
     for (unsigned i = 0; i < TIMELINE_ACCOUNTS; i++) {
-        /* As for a sample; but that its name stays, and that the time is no sample's. */
+        /* As for a sample, except that the name stays and the time belongs to no sample. */
         timeline_give(timeline, cursor, timeline->threads[cursor->thread_plus_1 - 1].name, i,
                       TIMELINE_NO_SAMPLE);
     }

@@ -1,18 +1,18 @@
 /* When each thread was where: what it was counted for, in the order of time.
  *
- * A run is a time that a thread spent on one sample of the stack table; equal ones that follow each
- * other are one. The runs of all threads are in one array, in the order in which they were begun,
- * and each names its thread.
+ * A run is a time that a thread spent on one sample of the stack table; successive equal runs are
+ * merged. The runs of all threads are in one array, in the order in which they began, and each
+ * names its thread.
  *
  * A thread's time is booked to accounts, and given to samples later: what it ran since the last
- * look is given to the next sample that finds it running. Its runs hold the same time: the sum of a
- * sample's runs is what the sample was given. What stays owed to an account for long gets its place
- * at once, so that what comes after it does not move forward, and its sample when that is known. So
- * the runs of the time between two looks follow each other, account by account, and stand where
- * they belong to within a tick for each account.
+ * look is given to the next sample that finds it running. Its runs hold the same time: a sample's
+ * runs add up to what the sample was given. Time that stays owed to an account for long is placed
+ * at once, so that later time does not move forward, and gets its sample when that is known. So the
+ * runs of the time between two looks follow each other, account by account, and each account's runs
+ * are placed correctly to within a tick.
  *
- * All is bounded: at the most runs that are kept the timelines of all threads end, none begins, and
- * what is counted goes on. */
+ * Everything is bounded: when the most runs are kept, the timelines of all threads end and none
+ * begins, but counting goes on. */
 #ifndef FGPROF_COUNT_TIMELINE_H
 #define FGPROF_COUNT_TIMELINE_H
 
@@ -26,24 +26,24 @@
 
 struct timeline_run {
     uint64_t time_ns;
-    uint32_t sample; /* in the stack table, or TIMELINE_NO_SAMPLE: the thread was not there */
+    uint32_t sample; /* in the stack table, or TIMELINE_NO_SAMPLE: the thread was absent */
     uint32_t thread : 31;
-    uint32_t is_owed : 1; /* its sample is not known: `sample` is the account's next such run + 1 */
+    uint32_t is_owed : 1; /* its sample is not known: `sample` is the account's next owed run + 1 */
 };
 
 struct timeline_thread {
     uint32_t tid;
-    uint32_t name;     /* its last one, in the recording's strings */
+    uint32_t name;     /* its last name, in the recording's strings */
     uint64_t begin_ns; /* CLOCK_MONOTONIC */
     uint64_t lost_ns;  /* counted, but after the end of the timeline */
-    bool is_left_out;  /* it is not to be shown */
+    bool is_left_out;  /* it is not shown */
 };
 
 struct timeline {
     bool is_wanted; /* false: nothing is kept */
     bool is_full;
     uint64_t start_ns; /* CLOCK_MONOTONIC: when the recording began */
-    uint64_t grain_ns; /* what may be owed to an account without having its place */
+    uint64_t grain_ns; /* how much may be owed to an account before it is placed */
     size_t runs_max;
     struct timeline_run *runs;
     size_t run_count, run_capacity;
@@ -52,29 +52,29 @@ struct timeline {
     uint64_t lost_ns; /* of all threads */
 };
 
-/* Where one thread is in it. All 0 at first. */
+/* One thread's position in the timeline. Zeroed at first. */
 struct timeline_cursor {
     uint32_t thread_plus_1;
     uint32_t last_run_plus_1;
-    uint32_t owed_runs_plus_1[TIMELINE_ACCOUNTS]; /* the last one of each */
-    uint64_t unplaced_ns[TIMELINE_ACCOUNTS];      /* owed, and in no run yet */
-    uint64_t begin_ns, until_ns;                  /* CLOCK_MONOTONIC: what was booked */
+    uint32_t owed_runs_plus_1[TIMELINE_ACCOUNTS]; /* the last one of each account */
+    uint64_t unplaced_ns[TIMELINE_ACCOUNTS];      /* owed, but in no run yet */
+    uint64_t begin_ns, until_ns;                  /* CLOCK_MONOTONIC: the time that was booked */
 };
 
-/* Keeps up to `runs_max` runs of threads that are looked at each `period_ns`. */
+/* Keeps up to `runs_max` runs of threads that are looked at every `period_ns`. */
 void timeline_want(struct timeline *timeline, uint64_t period_ns, size_t runs_max);
 void timeline_free(struct timeline *timeline);
 
-/* The time from `from_ns` on is booked: so much of it to each account. Between what was booked
- * before and `from_ns` the thread was not there. */
+/* Books the time from `from_ns` on: this much of it to each account. Between what was booked before
+ * and `from_ns` the thread was absent. */
 void timeline_book(struct timeline *timeline, struct timeline_cursor *cursor, uint32_t tid,
                    uint64_t from_ns, const uint64_t booked_ns[TIMELINE_ACCOUNTS]);
 
-/* All that is owed to the account is the sample's. */
+/* Gives the sample all that is owed to the account. */
 void timeline_give(struct timeline *timeline, struct timeline_cursor *cursor, uint32_t thread_name,
                    unsigned account, uint32_t sample);
 
-/* What is owed to any account will be given to none. */
+/* Gives what is owed to any account to no sample. */
 void timeline_drop_owed(struct timeline *timeline, struct timeline_cursor *cursor);
 
 #endif
