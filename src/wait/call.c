@@ -26,7 +26,7 @@ static bool takes_file(const char *name)
     return false;
 }
 
-/* futex(2): address, operation, value, timeout. FUTEX_CMD_MASK takes off flags as "private". */
+/* futex(2): address, operation, value, timeout. FUTEX_CMD_MASK removes flags such as "private". */
 static struct call_target futex_target(const uint64_t arguments[6])
 {
     struct call_target target = {
@@ -39,12 +39,12 @@ static struct call_target futex_target(const uint64_t arguments[6])
     case FUTEX_WAIT:
     case FUTEX_WAIT_BITSET:
         return target;
-    default: /* it does not wait for that word */
+    default: /* does not wait for that word */
         return (struct call_target){0};
     }
 }
 
-/* An absolute time is no length. */
+/* An absolute time does not tell how long the sleep is. */
 static struct call_target sleep_target(const uint64_t arguments[6])
 {
     if (arguments[1] & TIMER_ABSTIME)

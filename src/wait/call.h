@@ -1,4 +1,4 @@
-/* What a system call waits for, as far as its arguments say. */
+/* What a system call waits for, as far as its arguments tell. */
 #ifndef FGPROF_WAIT_CALL_H
 #define FGPROF_WAIT_CALL_H
 
@@ -9,7 +9,7 @@ enum call_kind {
     CALL_OTHER,
     CALL_FUTEX,
     CALL_FILE,    /* on the descriptor `fd` */
-    CALL_POLL,    /* on `count` entries, of struct pollfd at `address` */
+    CALL_POLL,    /* on `count` entries: struct pollfd at `address` */
     CALL_SLEEP,   /* for the struct timespec at `address` */
     CALL_PROCESS, /* for the child `process`; -1: any */
 };
@@ -20,12 +20,12 @@ struct call_target {
     int fd;
     uint64_t count;
     int32_t process;
-    bool has_timeout; /* of a futex: the wait ends by itself */
-    bool is_pi;       /* of a futex: its word holds the owner's thread id */
+    bool has_timeout; /* a futex: the wait ends by itself */
+    bool is_pi;       /* a futex: its word holds the owner's thread id */
 };
 
-/* By the call's name ("" is CALL_OTHER), since numbers differ between architectures and arguments
- * do not. */
+/* Goes by the call's name ("" is CALL_OTHER): numbers differ between architectures, arguments do
+ * not. */
 struct call_target call_target_of(const char *name, const uint64_t arguments[6]);
 
 #endif

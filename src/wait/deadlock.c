@@ -1,6 +1,6 @@
 #include "wait/deadlock.h"
 
-/* While it goes on, a number from count + 1 on says in which walk one was passed. */
+/* While this runs, a value of count + 1 or more tells which walk passed a thread. */
 size_t deadlocks_find(const size_t *waits_for, size_t count, size_t *cycles)
 {
     size_t found = 0;
@@ -12,7 +12,7 @@ size_t deadlocks_find(const size_t *waits_for, size_t count, size_t *cycles)
             cycles[at] = walk;
             at = waits_for[at];
         }
-        /* Came round to where this walk had been: all from there to there are the circle. */
+        /* The walk came back to a place where it had been: all from there on are the circle. */
         if (at < count && cycles[at] == walk) {
             found++;
             for (; cycles[at] == walk; at = waits_for[at])

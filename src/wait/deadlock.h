@@ -7,9 +7,9 @@
 
 #define WAITS_FOR_NOBODY SIZE_MAX
 
-/* waits_for[i] is whom number i waits for, or WAITS_FOR_NOBODY: each waits for one at the most.
- * Sets cycles[i] to the number of the circle that i is in, from 1, and to 0 for one that is in
- * none, also where it waits for one that is. Returns how many circles there are. */
+/* waits_for[i] is the number of the thread that number i waits for, or WAITS_FOR_NOBODY: each waits
+ * for at most one. Sets cycles[i] to the number of the circle that i is in, from 1, or to 0 if it
+ * is in none, even if it waits for one that is. Returns how many circles there are. */
 size_t deadlocks_find(const size_t *waits_for, size_t count, size_t *cycles);
 
 #endif

@@ -19,8 +19,8 @@
 #include <unistd.h>
 
 #define STATUS_BYTES 8192
-#define POLL_ENTRIES_MAX 256   /* of one call are read */
-#define SLEEP_MAX_S 1000000000 /* longer is forever, and would not fit */
+#define POLL_ENTRIES_MAX 256   /* of one call that are read */
+#define SLEEP_MAX_S 1000000000 /* longer counts as forever, and would not fit */
 
 int wait_list_add(struct wait_list *list, const struct wait_facts *facts, struct program *program)
 {
@@ -66,7 +66,7 @@ static void read_lock(struct wait_facts *facts)
         memory_read(facts->tid, address, &lock->words[LOCK_WORDS_BEFORE], rest) == rest;
 }
 
-/* The link says what the descriptor is; nothing is opened. */
+/* The link tells what the descriptor is; nothing is opened. */
 static int read_file(struct wait_facts *facts, int proc_fd, int fd)
 {
     char path[32], text[PATH_MAX];
@@ -80,8 +80,8 @@ static int read_file(struct wait_facts *facts, int proc_fd, int fd)
     return facts->file ? 0 : -ENOMEM;
 }
 
-/* Of several files, the first. Entries with a negative descriptor are ignored (poll(2)): that is
- * how programs take one out of their list. */
+/* Takes the first of several files. Entries with a negative descriptor are ignored (poll(2)):
+ * programs take an entry out of their list that way. */
 static int read_poll(struct wait_facts *facts, int proc_fd)
 {
     struct pollfd entries[POLL_ENTRIES_MAX];
@@ -187,7 +187,7 @@ static int name_socket(struct wait_facts *facts, const struct socket_text *socke
     return 0;
 }
 
-/* Names the sockets of `count` threads of one process, whose tables are read once. */
+/* Names the sockets of `count` threads of one process, reading its tables once. */
 static int name_sockets(struct wait_facts *items, size_t count, int proc_fd)
 {
     struct socket_text *sockets = calloc(count + 1, sizeof *sockets);
@@ -293,7 +293,7 @@ static int list_threads(struct wait_list *list, pid_t process_id, int proc_fd)
     return err;
 }
 
-/* Completes the facts of the threads from `first` to before `end`, all of one process. */
+/* Completes the facts of the threads from `first` up to `end`, all of one process. */
 static int finish_process(struct wait_list *list, size_t first, size_t end)
 {
     const struct program *program = NULL;

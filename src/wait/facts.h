@@ -1,4 +1,4 @@
-/* What is read of the target about a call that a thread waits in, while it waits. */
+/* What is read from the target about a call that a thread waits in, while it waits. */
 #ifndef FGPROF_WAIT_FACTS_H
 #define FGPROF_WAIT_FACTS_H
 
@@ -13,7 +13,7 @@
 /* One thread of a dump. */
 struct wait_facts {
     pid_t process_id, tid;
-    pid_t inner_tid; /* its id as the process itself has it (pid_namespaces(7)); 0: not known */
+    pid_t inner_tid; /* its id within its own PID namespace (pid_namespaces(7)); 0: not known */
     bool has_arguments;
     long syscall_number; /* -1: none */
     uint64_t arguments[6];
@@ -23,9 +23,9 @@ struct wait_facts {
     struct lock_words lock;
     bool has_fd;
     int fd;
-    char *file;        /* what the descriptor is, as "pipe:[123]"; NULL: not known */
+    char *file;        /* what the descriptor is, like "pipe:[123]"; NULL: not known */
     uint64_t sleep_ns; /* how long it asked to sleep; 0: not known */
-    bool has_gone_on;  /* it has moved since that was read */
+    bool has_gone_on;  /* it has moved since this was read */
 };
 
 /* The threads that a process had when the dump was finished. */
@@ -37,28 +37,31 @@ struct wait_process {
 struct wait_list {
     struct wait_facts *items;
     size_t count, capacity;
-    size_t read_count; /* the first ones, of which all has been read */
-    /* What each item's thread ran, a reference; NULL: not known. Given up by wait_list_finish. */
+    size_t read_count; /* the first items, of which all has been read */
+    /* What each item's thread ran, as a reference; NULL: not known. wait_list_finish gives them
+     * up. */
     struct program **programs;
     size_t program_capacity;
     struct wait_process *processes; /* from wait_list_finish on */
     size_t process_count, process_capacity;
 };
 
-/* Adds a copy of `facts`, for a thread of `program`; NULL: it is not known, and nothing more can be
- * read of the thread. Returns 0 or -ENOMEM. */
+/* Adds a copy of `facts`, for a thread of `program`; NULL: not known, and nothing more can be read
+ * of the thread. Returns 0 or -ENOMEM. */
 int wait_list_add(struct wait_list *list, const struct wait_facts *facts, struct program *program);
 void wait_list_free(struct wait_list *list);
 
-/* Reads what the arguments of those that were added since the last call point at. If a thread has
- * moved since its stack was taken, nothing of that is kept. Returns 0 or -ENOMEM. */
+/* Reads what the arguments of items added since the last call point at. If a thread has moved since
+ * its stack was taken, none of that is kept. Returns 0 or -ENOMEM. */
 int wait_list_read(struct wait_list *list);
 
-/* Reads the rest, orders all by process and thread, and sees which have gone on: all others still
- * waited when the last had been read. Closes all that was open. Returns 0 or -ENOMEM. */
+/* Reads the rest, orders all items by process and thread, and finds out which threads have gone on:
+ * all others were still waiting when the last item had been read. Closes all that was open. Returns
+ * 0 or -ENOMEM. */
 int wait_list_finish(struct wait_list *list);
 
-/* After that: whether the process had a thread of this id. True if that is not known. */
+/* After wait_list_finish: whether the process had a thread with this id. True if that is not
+ * known. */
 bool wait_list_has_thread(const struct wait_list *list, pid_t process_id, pid_t tid);
 
 #endif

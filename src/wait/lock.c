@@ -3,7 +3,7 @@
 #include <linux/futex.h>
 #include <string.h>
 
-/* pthread_mutex_t on 64 bit, in words (glibc's sysdeps/nptl/bits/thread-shared-types.h and
+/* pthread_mutex_t on 64-bit machines, in words (glibc's sysdeps/nptl/bits/thread-shared-types.h and
  * struct_mutex.h). */
 enum { MUTEX_LOCK = 0, MUTEX_OWNER = 2, MUTEX_USERS = 3, MUTEX_KIND = 4 };
 /* Its __kind (nptl/pthreadP.h): type, robust, priority inheritance, priority protection, shared,
@@ -12,16 +12,16 @@ enum { MUTEX_LOCK = 0, MUTEX_OWNER = 2, MUTEX_USERS = 3, MUTEX_KIND = 4 };
 #define KIND_PROTECT 0x40u
 #define KIND_SHARED 0x80u
 #define KIND_KNOWN (3u | KIND_ROBUST | 0x20u | KIND_PROTECT | KIND_SHARED | 0x100u | 0x200u)
-/* What __lock is while others wait (sysdeps/nptl/lowlevellock.h). */
+/* The value of __lock while others wait (sysdeps/nptl/lowlevellock.h). */
 #define LOCKED_WITH_WAITERS 2
 
-/* pthread_rwlock_t on 64 bit, in words (sysdeps/nptl/bits/struct_rwlock.h), and what __readers says
- * (nptl/pthread_rwlock_common.c). */
+/* pthread_rwlock_t on 64-bit machines, in words (sysdeps/nptl/bits/struct_rwlock.h), and the bits
+ * of __readers (nptl/pthread_rwlock_common.c). */
 enum { RWLOCK_READERS = 0, RWLOCK_PHASE = 2, RWLOCK_WRITERS = 3, RWLOCK_OWNER = 6, RWLOCK_SHARED };
 #define READERS_WRITE_PHASE 1u
 #define READERS_WRITE_LOCKED 2u
 #define READERS_SHIFT 3
-#define READERS_MAX 0x10000u /* more are no lock */
+#define READERS_MAX 0x10000u /* more than that means that it is no lock */
 
 static const struct {
     const char *name;
@@ -57,8 +57,8 @@ static const struct {
     {"pthread_timedjoin_np", LOCK_THREAD},
 };
 
-/* Without the underscores, version and suffix of its symbol: "___pthread_mutex_lock@@GLIBC_2.2.5",
- * "__pthread_rwlock_rdlock_full64.constprop.0". */
+/* Takes off the underscores, version and suffix of its symbol:
+ * "___pthread_mutex_lock@@GLIBC_2.2.5", "__pthread_rwlock_rdlock_full64.constprop.0". */
 static enum lock_kind kind_of_function(const char *name)
 {
     name += strspn(name, "_");
@@ -78,7 +78,8 @@ static void read_mutex(const struct lock_words *read, struct lock *lock)
     if (!read->has_rest || (kind & ~KIND_KNOWN) || !mutex[MUTEX_USERS])
         return;
     lock->is_shared = kind & KIND_SHARED;
-    /* The word itself holds the owner; one that died is nobody (futex(2), get_robust_list(2)). */
+    /* The word itself holds the owner; a dead owner counts as none (futex(2),
+     * get_robust_list(2)). */
     if (kind & KIND_ROBUST)
         lock->owner =
             word & FUTEX_WAITERS && !(word & FUTEX_OWNER_DIED) ? word & FUTEX_TID_MASK : 0;
@@ -86,8 +87,8 @@ static void read_mutex(const struct lock_words *read, struct lock *lock)
         lock->owner = mutex[MUTEX_OWNER];
 }
 
-/* The futex is one of three words of the lock: which, the function's argument would say, which is
- * not known. It is believed where the lock's words make sense for just one of them. */
+/* The futex is one of three words of the lock. The function's argument would tell which, but is not
+ * known. So the lock is believed only if its words make sense for exactly one of them. */
 static void read_rwlock(const struct lock_words *read, struct lock *lock)
 {
     static const unsigned places[] = {RWLOCK_READERS, RWLOCK_PHASE, RWLOCK_WRITERS};
@@ -100,7 +101,7 @@ static void read_rwlock(const struct lock_words *read, struct lock *lock)
         uint32_t readers = rwlock[RWLOCK_READERS] >> READERS_SHIFT;
         bool is_write_locked = (rwlock[RWLOCK_READERS] & READERS_WRITE_LOCKED) != 0;
         bool is_write_phase = (rwlock[RWLOCK_READERS] & READERS_WRITE_PHASE) != 0;
-        /* 1, and 2 for one that is waited for (PTHREAD_RWLOCK_FUTEX_USED). */
+        /* At most 1, plus 2 if it is waited for (PTHREAD_RWLOCK_FUTEX_USED). */
         if (rwlock[RWLOCK_PHASE] > 3 || rwlock[RWLOCK_WRITERS] > 3 || rwlock[RWLOCK_SHARED] > 1 ||
             readers > READERS_MAX)
             continue;
@@ -118,7 +119,7 @@ static void read_rwlock(const struct lock_words *read, struct lock *lock)
         *lock = found;
 }
 
-/* Functions of glibc's alone, and not of musl's. */
+/* Functions that glibc has and musl has not. */
 static bool proves_glibc(const char *name)
 {
     return strncmp(name, "__lll_lock_wait", 15) == 0 || strncmp(name, "___pthread_", 11) == 0 ||
@@ -134,7 +135,7 @@ struct lock lock_of(const struct lock_words *words, const char *const *functions
         lock.kind = kind_of_function(functions[i]);
         has_glibc = has_glibc || proves_glibc(functions[i]) || (lock.kind && is_glibc[i]);
     }
-    /* What the kernel reads is the kernel's, of whatever library the lock is (futex(2)). */
+    /* The kernel itself reads this word, so it is valid for any library's lock (futex(2)). */
     if (words->is_pi && words->has_rest) {
         lock.kind = LOCK_MUTEX;
         lock.owner = words->words[LOCK_WORDS_BEFORE] & FUTEX_TID_MASK;

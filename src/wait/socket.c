@@ -8,13 +8,13 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Of one table: some hundred thousand sockets. Others are not found. */
+/* Read of one table: some hundred thousand sockets. Those beyond are not found. */
 #define TABLE_BYTES_MAX (64u << 20)
 #define LINE_BYTES 512
 
 #define STATE_LISTEN 0x0a /* TCP_LISTEN of the kernel's include/net/tcp_states.h */
 
-/* Hex digits of one or four 32-bit words, each as it lies in this machine's memory
+/* Takes the hex digits of one or four 32-bit words, each as it lies in this machine's memory
  * (get_tcp4_sock, get_tcp6_sock in the kernel's net/ipv4/tcp_ipv4.c and ipv6/tcp_ipv6.c). */
 static bool append_address(char *text, size_t text_bytes, const char *hex, unsigned port)
 {
