@@ -13,9 +13,9 @@ struct channel {
     struct queue *requests;
     int message_fd; /* eventfds: readable when a queue may have something */
     int request_fd;
-    uint64_t sent;         /* the sampling thread's */
-    _Atomic uint64_t done; /* how many of those the worker is done with */
-    bool has_unrung;       /* messages were sent since the worker was woken */
+    uint64_t sent;         /* written by the sampling thread */
+    _Atomic uint64_t done; /* how many of those the worker has finished */
+    bool has_unrung;       /* messages were sent since the worker was last woken */
     atomic_bool is_closed;
 };
 
@@ -81,14 +81,14 @@ static void ring(int fd)
 {
     const uint64_t one = 1;
     ssize_t written = write(fd, &one, sizeof one);
-    (void)written; /* full means that it is readable already */
+    (void)written; /* full: it is readable already */
 }
 
 static void hush(int fd)
 {
     uint64_t count;
     ssize_t got = read(fd, &count, sizeof count);
-    (void)got; /* nothing means that it was not readable */
+    (void)got; /* nothing read: it was not readable */
 }
 
 int channel_send(struct channel *channel, const struct message *message)
@@ -141,7 +141,7 @@ bool channel_receive(struct channel *channel, bool may_wait, struct message *ret
             return may_wait && queue_take(channel->messages, ret_message);
         struct pollfd file = {.fd = channel->message_fd, .events = POLLIN};
         poll(&file, 1, -1);
-        /* Before the queue is looked at again: what is put after that rings again. */
+        /* Before looking at the queue again: a message sent after that rings again. */
         hush(channel->message_fd);
     }
     return true;

@@ -1,9 +1,9 @@
-/* What the sampling thread and the worker say to each other.
+/* What the sampling thread and the worker tell each other.
  *
  * Messages go to the worker: observations, and what frames them. Requests come back: what a step of
- * the worker needed and lacked, served at the thread's next observation. Neither thread waits for
- * the other. Observations are bounded by their snapshots (observe/snapshots.h); the other messages
- * by the number of threads that come and go. */
+ * the worker needed but lacked, served at the thread's next observation. Neither thread waits for
+ * the other. Observations are bounded by their snapshots (observe/snapshots.h), other messages by
+ * the number of threads that come and go. */
 #ifndef FGPROF_SAMPLER_CHANNEL_H
 #define FGPROF_SAMPLER_CHANNEL_H
 
@@ -11,15 +11,15 @@
 #include "observe/observation.h"
 #include "observe/snapshots.h"
 
-/* How sampling went so far, by the sampling thread. */
+/* How sampling has gone so far, by the sampling thread's count. */
 struct sampling_counts {
     uint64_t ticks_taken;
     uint64_t threads_seen, threads_chosen; /* of those that were seen */
     uint64_t processes_refused;            /* descendants that could not be sampled */
-    uint64_t samples_thinned; /* looks at running threads that were not stopped, to spare them */
-    uint64_t samples_assumed; /* between the last two looks at a thread that had slept, and moved */
-    uint64_t observations_put_off; /* the worker was behind: they were made later */
-    bool lacks_files;              /* some are: they are opened anew for each look */
+    uint64_t samples_thinned;              /* looks at running threads that were spared a stop */
+    uint64_t samples_assumed;      /* ticks between two looks at a sleeper that then had moved */
+    uint64_t observations_put_off; /* made later because the worker was behind */
+    bool lacks_files;              /* too few descriptors: some files are reopened for each look */
     struct histogram pauses;       /* of threads that were running */
 };
 
@@ -30,9 +30,9 @@ struct sampling_state {
 
 enum message_kind {
     MESSAGE_PROCESS,       /* a process is sampled from now on */
-    MESSAGE_OBSERVATION,   /* owned by the worker from then on */
-    MESSAGE_PROGRAM_ENDED, /* no more observations of it; a reference of its own */
-    MESSAGE_COPY,          /* a copy of all that was counted until here is wanted */
+    MESSAGE_OBSERVATION,   /* owned by the worker from now on */
+    MESSAGE_PROGRAM_ENDED, /* no more observations of it; holds its own reference */
+    MESSAGE_COPY,          /* asks for a copy of all that was counted so far */
     MESSAGE_END,           /* nothing follows */
 };
 
@@ -51,55 +51,56 @@ struct message {
 };
 
 enum request_kind {
-    REQUEST_STACK,         /* copy so much of the thread's stacks from now on */
-    REQUEST_STACK_ANEW,    /* ... and observe it again: what was copied was not enough */
+    REQUEST_STACK,         /* copy this much of the thread's stacks from now on */
+    REQUEST_STACK_ANEW,    /* ... and observe it again: the copy was too short */
     REQUEST_ANEW,          /* observe it again: what was seen of it can't be counted */
     REQUEST_LATER,         /* observe it again in the next round, also if it has not moved */
     REQUEST_FRAME_POINTER, /* stop it in its sleep, where it was seen, for its registers */
-    REQUEST_AREAS,         /* the process's mappings end elsewhere now */
+    REQUEST_AREAS,         /* the process's mappings now end elsewhere */
 };
 
 struct request {
     enum request_kind kind;
-    uint32_t thread; /* its number, and id, as the number may be another's by now: */
+    uint32_t thread; /* its number; its tid too, as numbers are reused: */
     pid_t tid;
     uint32_t serial; /* counts, for each thread, the requests to observe it again; 0: it is none */
     size_t stack_limit;             /* REQUEST_STACK*: bytes */
     struct stack_place other_stack; /* REQUEST_STACK*: address 0: none */
     struct sleep_place asleep;      /* REQUEST_FRAME_POINTER */
     uint32_t program;               /* REQUEST_AREAS: its number */
-    struct stack_areas areas;       /* REQUEST_AREAS: owned by the sampling thread from then on */
+    struct stack_areas areas;       /* REQUEST_AREAS: owned by the sampling thread from now on */
 };
 
 struct channel;
 
 /* Returns 0 or a negative errno. */
 int channel_new(struct channel **ret_channel);
-/* Both threads have ended. Gives up all that is still under way. Takes NULL. */
+/* Call it when both threads have ended. Gives up all that is still under way. Takes NULL. */
 void channel_free(struct channel *channel);
 
 struct snapshots *channel_snapshots(struct channel *channel);
 
-/* For the sampling thread. Puts a message; the worker wakes at channel_ring. Returns 0 or -ENOMEM,
+/* For the sampling thread: sends a message; the worker wakes at channel_ring. Returns 0 or -ENOMEM,
  * and then the message is still the caller's. */
 int channel_send(struct channel *channel, const struct message *message);
 void channel_ring(struct channel *channel);
-/* Nothing is sent any more: the worker ends once it has taken what there is. */
+/* Nothing more is sent: the worker ends once it has taken what is there. */
 void channel_close(struct channel *channel);
 /* Takes a request. Returns false if there is none. */
 bool channel_next_request(struct channel *channel, struct request *ret_request);
-/* Readable while requests may be there, to wait for; channel_hush makes it unreadable again. */
+/* A descriptor to wait for, readable while requests may be there; channel_hush makes it unreadable
+ * again. */
 int channel_request_fd(const struct channel *channel);
 void channel_hush(struct channel *channel);
-/* Whether the worker has dealt with all that was sent, and its requests have been taken. */
+/* Whether the worker has dealt with all that was sent and its requests have been taken. */
 bool channel_is_settled(struct channel *channel);
 
-/* For the worker. Takes the next message, and waits for it if `may_wait`. Returns false if there is
- * none: if it may wait, because the channel is closed. */
+/* For the worker: takes the next message, and waits for it if `may_wait`. Returns false if there is
+ * none; if it may wait, that means that the channel is closed. */
 bool channel_receive(struct channel *channel, bool may_wait, struct message *ret_message);
-/* It is done with the message that it received last. */
+/* The worker is done with the message that it received last. */
 void channel_done(struct channel *channel);
-/* Returns 0 or -ENOMEM, and then areas are still the caller's. */
+/* Returns 0 or -ENOMEM, and then the areas are still the caller's. */
 int channel_request(struct channel *channel, const struct request *request);
 
 #endif

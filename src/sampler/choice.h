@@ -1,5 +1,5 @@
-/* Which threads are sampled: those whose name a regular expression is found in, or whose id was
- * given; all, where neither was asked for. */
+/* Which threads are sampled: those whose name matches a regular expression, or whose id was given;
+ * all if neither was asked for. */
 #ifndef FGPROF_SAMPLER_CHOICE_H
 #define FGPROF_SAMPLER_CHOICE_H
 
@@ -8,15 +8,16 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* Zeroed at first: all are wanted. */
+/* Zeroed at first: all threads are wanted. */
 struct thread_choice {
     char *name_regex; /* extended (regex(7)); NULL: none */
-    regex_t compiled; /* the same */
+    regex_t compiled; /* name_regex compiled */
     pid_t *tids;
     size_t tid_count;
 };
 
-/* Returns 0, -ENOMEM, or -EINVAL where it is no regular expression; nothing has changed then. */
+/* Returns 0, -ENOMEM, or -EINVAL if it is not a regular expression. On error nothing has
+ * changed. */
 int thread_choice_set_name(struct thread_choice *choice, const char *name_regex);
 
 /* Returns 0 or -ENOMEM. */

@@ -8,10 +8,10 @@
 #include <unistd.h>
 
 #define MAX_AGE_NS 100000000u
-#define LISTED_PER_ROUND 2000 /* so many take about two milliseconds */
+#define LISTED_PER_ROUND 2000 /* this many take about two milliseconds */
 #define PART_OF_TIME 50
 
-/* What threads_update calls back with. */
+/* The context of threads_update's callbacks. */
 struct update {
     struct sampler *sampler;
     struct sampled_process *process;
@@ -26,7 +26,7 @@ uint64_t listing_gone_ns(const struct sampler *sampler, const struct sampled_pro
     return there_ns < now_ns ? there_ns : now_ns;
 }
 
-/* CLOCK_MONOTONIC of the thread's birth, from its start after boot in units of 10 ms: rounded down,
+/* The thread's birth in CLOCK_MONOTONIC, from its start after boot in units of 10 ms: rounded down,
  * and never before the last listing, which did not show it. */
 static uint64_t birth_ns(const struct sampler *sampler, const struct sampled_process *process,
                          pid_t tid)
@@ -44,11 +44,11 @@ static uint64_t birth_ns(const struct sampler *sampler, const struct sampled_pro
     return born_ns > listed_ns ? born_ns : listed_ns;
 }
 
-/* A thread that is listed for the first time also represents those that came and went unseen since
- * the listing before: it counts as if it had been there all that time. So, over many, their time is
- * counted in full: as many have gone as have come, and what is counted of each that is listed is
- * the time between two listings. If rounds did without, as nothing seemed to have changed, that is
- * since the round before, or since it was born. */
+/* A thread that is listed for the first time also represents those that lived and died unseen since
+ * the listing before: it counts as if it had been there all that time. Over many threads their time
+ * is so counted in full: as many have gone as have come, and each listed thread is counted for the
+ * time between two listings. If rounds skipped the listing because nothing seemed to have changed,
+ * its time counts since the round before, or since its birth. */
 static uint64_t unseen_since_ns(const struct sampler *sampler,
                                 const struct sampled_process *process, pid_t tid)
 {
@@ -73,7 +73,7 @@ static void thread_appeared(void *context, struct thread *thread)
     naming_first(sampler, process, thread);
     if (thread->naming.is_unwanted)
         return;
-    struct reading begin = {.has_activity = true}; /* at its birth, all was 0 */
+    struct reading begin = {.has_activity = true}; /* at its birth everything was 0 */
     if (!process->turns.round_ns) {
         begin = tell_read(sampler, process, thread);
         begin.at_ns = sampler->clock.start_ns;
@@ -94,7 +94,7 @@ static void thread_vanished(void *context, struct thread *thread)
     int err = tell_gone(sampler, update->process, thread, &until, false);
     if (err && !update->err)
         update->err = err;
-    /* While a stop of it is under way, its number is used there: stops.c takes it back. */
+    /* While it is being stopped, its number is still in use: stops.c takes it back. */
     if (thread->wants.is_stopping) {
         numbers_withhold(&sampler->numbers, thread->number);
         return;
@@ -109,9 +109,9 @@ static bool is_due(const struct sampled_process *process, uint64_t now_ns)
     uint64_t age_ns = now_ns - listing->listed_ns;
     if (!process->threads.count || listing->list.is_partial || listing->is_wanted)
         return true;
-    /* A thread that went while another came leaves their number as it was: if some have come or
-     * gone lately, that is to be expected; else it is noticed when it is to be looked at, or here
-     * after some time. */
+    /* If one thread goes while another comes, their number stays the same. That is expected if
+     * threads have come or gone lately; otherwise it is noticed when the missing thread is looked
+     * at, or here after some time. */
     bool changes = now_ns - listing->changed_ns < MAX_AGE_NS;
     return process_count_threads(&process->process) != process->threads.count ||
            ((changes || age_ns >= MAX_AGE_NS) && age_ns >= PART_OF_TIME * listing->cost_ns);

@@ -8,7 +8,7 @@
 
 #include <errno.h>
 
-#define UNMOVED_TOLD_EACH_NS 1000000000u /* a thread that sleeps on is told of so often */
+#define UNMOVED_TOLD_EACH_NS 1000000000u /* how often a long sleep is told */
 
 /* The snapshot that the next look may fill. NULL if the worker is behind. */
 static struct snapshot *spare_for(struct sampler *sampler, const struct thread_wants *wants)
@@ -62,8 +62,8 @@ int look_note_gone(struct sampler *sampler, struct sampled_process *process, str
     return err;
 }
 
-/* A leader that had exited while others ran is there again when one of them executes a program,
- * which makes that one the leader. */
+/* A leader that exited while other threads ran is back when one of them executes a program: that
+ * thread becomes the leader. */
 void look_note_alive(struct thread *thread)
 {
     if (!thread->life.has_exited)
@@ -73,8 +73,8 @@ void look_note_alive(struct thread *thread)
     tell_begin(thread, &begin);
 }
 
-/* What is counted of a thread ends with a look at it, some time after it was listed: that time is
- * taken from its beginning if it is new, so that it is counted once. */
+/* A thread's counted time ends with a look at it, some time after it was listed. If it is new, as
+ * much is taken off its beginning, so that the time is counted once. */
 static void note_first_look(const struct sampler *sampler, const struct sampled_process *process,
                             struct thread *thread)
 {
@@ -101,7 +101,7 @@ static int take_unmoved(struct sampler *sampler, struct sampled_process *process
 static int take_observed(struct sampler *sampler, struct sampled_process *process,
                          struct thread *thread, struct observation *observation)
 {
-    /* Another program's stack would be read with this one's maps: the next round has both right. */
+    /* This would be another program's stack with this one's maps: the next round has both right. */
     if (!process->program || !program_is_current(process->program)) {
         thread_forget_sleep(thread);
         return 0;
@@ -111,8 +111,8 @@ static int take_observed(struct sampler *sampler, struct sampled_process *proces
     return tell_observed(sampler, process, thread, observation);
 }
 
-/* A thread that runs is to be stopped, unless that would cost it too much: then its next sample
- * stands for what it runs until then. */
+/* Asks to stop a running thread, unless that would cost it too much: then its running time until
+ * the next sample is charged to that. */
 static void take_running(struct sampler *sampler, struct sampled_process *process,
                          struct thread *thread, const struct reading *now)
 {

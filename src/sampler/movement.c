@@ -7,9 +7,9 @@ static bool is_where_it_was_woken(const struct thread_movement *movement,
            registers_sp(&snapshot->registers) == movement->woken_at.sp;
 }
 
-/* A thread has not moved as long as it sleeps at the same count of switches. One that a stop has
- * woken is on its way back, which may take long if others want its CPU, until it is found asleep
- * again. */
+/* A thread has not moved as long as it sleeps with the same count of switches. A thread that a stop
+ * has woken is on its way back until it is found asleep again; that may take long if others want
+ * its CPU. */
 void movement_note_look(struct thread_movement *movement, enum outcome outcome,
                         const struct observation *observation)
 {

@@ -5,11 +5,11 @@
 #include "observe/source.h"
 #include "sampler/threads.h"
 
-/* After a look by the source that reads sleeping threads. */
+/* Call it after a look by the source that reads sleeping threads. */
 void movement_note_look(struct thread_movement *movement, enum outcome outcome,
                         const struct observation *observation);
 
-/* After a stop, of a running thread or of a sleeping one, that `asked` names. */
+/* Call it after a stop of a running thread, or of a sleeping one; `asked` tells which. */
 void movement_note_stop(struct thread_movement *movement, const struct observation *observation);
 
 #endif

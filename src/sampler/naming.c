@@ -4,13 +4,13 @@
 
 #include <string.h>
 
-/* Threads are named soon after they were born, and seldom later: a name is read again whenever it
- * has grown older by a part of its age. */
+/* Names are read soon after a thread's birth and seldom later: a name is read again when it is
+ * older by a part of its age. */
 #define PART_OF_AGE 1
 #define PART_OF_AGE_OF_CHOICE 8 /* if it decides whether the thread is sampled */
 #define LONGEST_NS 1000000000u
 #define LONGEST_OF_CHOICE_NS 10000000000u
-#define READS_PER_S 1000 /* of all threads, once they are old: some 3 ms of a second */
+#define READS_PER_S 1000 /* for all threads together, once they are old: some 3 ms of a second */
 
 /* Threads of equal age take turns. */
 static uint64_t next_tick(const struct sampler *sampler, const struct sampled_process *process,
@@ -47,7 +47,7 @@ int naming_first(struct sampler *sampler, struct sampled_process *process, struc
     return 0;
 }
 
-/* Its time under the name so far ends here. */
+/* Ends the thread's time under its old name. */
 static int stop_counting(struct sampler *sampler, struct sampled_process *process,
                          struct thread *thread)
 {
@@ -64,7 +64,7 @@ static void start_counting(struct sampler *sampler, const struct sampled_process
 {
     const struct reading begin = tell_read(sampler, process, thread);
     thread->naming.is_unwanted = false;
-    thread->movement.has_moved = true; /* a name is changed by one that runs, mostly by itself */
+    thread->movement.has_moved = true; /* a running thread changes names, mostly its own */
     thread_forget_sleep(thread);
     tell_begin(thread, &begin);
 }
@@ -88,7 +88,7 @@ static int read_name(struct sampler *sampler, struct sampled_process *process,
     naming->has_news = true;
     if (is_wanted && naming->is_unwanted)
         start_counting(sampler, process, thread);
-    /* Under another name its stack is another sample. */
+    /* With another name its stack makes another sample. */
     thread_forget_sleep(thread);
     note_chosen(sampler, naming);
     return err;

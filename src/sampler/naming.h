@@ -1,19 +1,20 @@
-/* What threads are called, and which of them are sampled: decided by their names and ids while
- * sampling, so that the others are neither looked at nor stopped. All return 0 or -ENOMEM. */
+/* The names of threads, and which of them are sampled. That is decided by name and id while
+ * sampling, so that the others are neither looked at nor stopped. All functions return 0 or
+ * -ENOMEM. */
 #ifndef FGPROF_SAMPLER_NAMING_H
 #define FGPROF_SAMPLER_NAMING_H
 
 #include "sampler/state.h"
 
-/* For a thread that is seen for the first time: whether it is wanted. */
+/* For a thread that is seen for the first time: decides whether it is wanted. */
 int naming_first(struct sampler *sampler, struct sampled_process *process, struct thread *thread);
 
-/* When it is its turn to be looked at: reads its name again if it was read long ago, and chooses
- * anew if it has changed. */
+/* When the thread is due to be looked at: reads its name again if it was last read long ago, and
+ * decides anew if it has changed. */
 int naming_again(struct sampler *sampler, struct sampled_process *process, struct thread *thread,
                  uint64_t tick);
 
-/* Its process runs another program: its name is likely another one. */
+/* The process runs another program, so the thread's name has probably changed. */
 void naming_expire(struct thread *thread);
 
 #endif

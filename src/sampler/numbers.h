@@ -1,5 +1,5 @@
-/* Numbers for the threads of a recording, so that others can keep tables by them: small ones, given
- * again once their thread is gone. */
+/* Numbers for the threads of a recording, so that others can keep tables by them: small numbers,
+ * reused once their thread is gone. */
 #ifndef FGPROF_SAMPLER_NUMBERS_H
 #define FGPROF_SAMPLER_NUMBERS_H
 
@@ -25,11 +25,11 @@ struct numbers {
 /* Returns 0 or -ENOMEM. */
 int numbers_give(struct numbers *numbers, struct sampled_process *process, pid_t tid,
                  uint32_t *ret_number);
-/* Its thread is gone, but something still uses the number: it is not given again for now. */
+/* The thread is gone, but something still uses its number: it is not reused for now. */
 void numbers_withhold(struct numbers *numbers, uint32_t number);
 void numbers_take_back(struct numbers *numbers, uint32_t number);
 
-/* The thread with the number, if it still has this id; else NULL. */
+/* The thread with this number if it still has this id, else NULL. */
 const struct numbered_thread *numbers_find(const struct numbers *numbers, uint32_t number,
                                            pid_t tid);
 void numbers_free(struct numbers *numbers);

@@ -1,4 +1,4 @@
-/* How to sample: what the sampling thread goes by. */
+/* How to sample: the sampling thread's options. */
 #ifndef FGPROF_SAMPLER_OPTIONS_H
 #define FGPROF_SAMPLER_OPTIONS_H
 

@@ -1,4 +1,4 @@
-/* A process that is sampled, as the sampling thread knows it. */
+/* A sampled process, as the sampling thread knows it. */
 #ifndef FGPROF_SAMPLER_PROCESS_H
 #define FGPROF_SAMPLER_PROCESS_H
 
@@ -10,16 +10,16 @@
 /* listing.c: when its threads were listed. */
 struct listing {
     struct thread_list list;
-    uint64_t began_ns;   /* the one under way, or the last */
+    uint64_t began_ns;   /* when the listing under way began, or the last */
     uint64_t listed_ns;  /* when the last whole one began */
-    uint64_t cost_ns;    /* how long that took, on the CPU */
-    uint64_t changed_ns; /* when the last one began that found a thread come or gone */
-    bool is_wanted;      /* a thread has gone since */
+    uint64_t cost_ns;    /* how long that listing took, on the CPU */
+    uint64_t changed_ns; /* when the last listing began that found a change */
+    bool is_wanted;      /* a thread has gone since the listing */
 };
 
-/* rounds.c: where looks and stops go on, as there may be more than one round has time for. */
+/* rounds.c: where looks and stops continue, as there may be more than one round has time for. */
 struct turns {
-    uint64_t round_ns, last_round_ns; /* when this round began, and the one before */
+    uint64_t round_ns, last_round_ns; /* when this round began, and the one before it */
     pid_t next_look_tid, next_stop_tid;
     size_t stops_left; /* threads with wants.stop */
 };
@@ -27,9 +27,9 @@ struct turns {
 struct sampled_process {
     struct process process;
     uint32_t number;  /* in the recording, from 0 */
-    bool is_followed; /* it is a descendant of another one, and was not asked for by its id */
+    bool is_followed; /* a descendant of another one, not asked for by its id */
     bool has_exited;
-    struct program *program;  /* that it runs; NULL: it can't be looked at now */
+    struct program *program;  /* what it runs; NULL: it can't be looked at now */
     struct stack_areas areas; /* of that program */
     struct threads threads;
     struct listing listing;

@@ -16,7 +16,7 @@ static void take_areas(struct sampler *sampler, struct request *request)
     stack_areas_free(&request->areas); /* that program has ended */
 }
 
-/* It is observed again at once: it has likely not moved, or at least not gone far. Returns 0 or
+/* Observes the thread again at once: it has probably not moved, or not gone far. Returns 0 or
  * -ENOMEM. */
 static int observe_anew(struct sampler *sampler, struct sampled_process *process,
                         struct thread *thread)
@@ -28,7 +28,7 @@ static int observe_anew(struct sampler *sampler, struct sampled_process *process
     if (thread->wants.stop || thread->wants.is_stopping || thread->life.has_exited)
         return 0;
     if (was_running) {
-        /* Its time is known up to that look; stopped.c sees whether it still runs. */
+        /* Its time is known up to that look; stopped.c checks whether it still runs. */
         look_ask_for_stop(process, thread);
         return 0;
     }
@@ -57,7 +57,7 @@ static int serve(struct sampler *sampler, struct request *request)
         return 0;
     }
     if (!thread)
-        return 0; /* it has gone meanwhile */
+        return 0; /* the thread has gone meanwhile */
     if (request->kind == REQUEST_STACK || request->kind == REQUEST_STACK_ANEW) {
         thread->wants.stack_limit = request->stack_limit;
         thread->wants.other_stack = request->other_stack;

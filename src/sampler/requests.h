@@ -4,8 +4,8 @@
 
 #include "sampler/state.h"
 
-/* Takes all requests that are there. A thread that is to be observed again is so at once, whether
- * it sleeps or runs. Returns 0 or -ENOMEM. */
+/* Takes all pending requests. A thread that must be observed again is observed at once, whether it
+ * sleeps or runs. Returns 0 or -ENOMEM. */
 int requests_serve(struct sampler *sampler);
 
 #endif

@@ -13,18 +13,18 @@
 
 #define LOOKS_PART_OF_PERIOD 5
 #define LOOKS_BETWEEN_CLOCK 16
-/* At the end, how often threads that have not stopped yet are looked at; what is waited in all is
- * more if the machine makes a pause. */
+/* How often, at the end, threads that have not stopped yet are looked at. The total wait is longer
+ * if the machine stalls. */
 #define FINISH_LOOKS 250
-/* In a dump, which has no other stack of them: since the last one that came. Many that want few
- * CPUs come one by one. */
+/* The same for a dump, which has no other stack of them; counted from the last thread that stopped.
+ * If many threads share few CPUs, they stop one by one. */
 #define DUMP_LOOKS 2000
-/* In a dump, threads that ran at a look and slept when they were to be stopped are looked at again.
- */
+/* Dump only: retry threads that fell asleep before they were stopped. */
 #define DUMP_ROUNDS_MAX 10
 
-/* Whether any thread still lives: a zombie keeps its leader in the list until its parent takes
- * note. One with a program can only have exited since; without one, it is to be looked at. */
+/* Whether any thread still lives: a zombie keeps its leader in the list until its parent reaps it.
+ * If the process has a program, a counted thread can only have exited since; without one, the
+ * process must be looked at. */
 static bool has_live_thread(struct sampled_process *process)
 {
     for (size_t i = 0; process->program && i < process->threads.count; i++) {
@@ -34,7 +34,7 @@ static bool has_live_thread(struct sampled_process *process)
     return process_live_thread(&process->process) != 0;
 }
 
-/* Not a thread that was looked at by a round that ended late, or whose turn is later. */
+/* False for a thread that a late round has already looked at, or whose turn is later. */
 static bool is_due(const struct sampler *sampler, const struct thread *thread, uint64_t tick)
 {
     const struct thread_schedule *schedule = &thread->schedule;
@@ -43,14 +43,14 @@ static bool is_due(const struct sampler *sampler, const struct thread *thread, u
            !thread->wants.stop;
 }
 
-/* At the end no thread is left out, but for those that a dump has already. */
+/* At the end no thread is left out, except those that a dump already has. */
 static bool is_due_at_end(const struct sampler *sampler, const struct thread *thread)
 {
     return sampler->clock.end_ns && !thread->wants.is_stopping && !thread->wants.stop &&
            !thread->naming.is_unwanted && !(sampler->options->is_dump && thread->wants.is_dumped);
 }
 
-/* The worker is behind, and at the end there is no later tick: it is waited for. */
+/* Waits for the worker, which is behind: at the end there is no later tick. */
 static void await_worker(struct sampler *sampler)
 {
     struct pollfd file = {.fd = channel_request_fd(sampler->channel), .events = POLLIN};
@@ -72,9 +72,9 @@ static int look_at_thread(struct sampler *sampler, struct sampled_process *proce
     return err;
 }
 
-/* From where the round before left off: if there are more threads than can be looked at in a part
- * of the time between ticks, or than the worker has room for, the others have their turn at the
- * next tick. */
+/* Continues where the round before stopped. If there are more threads than a part of the time
+ * between ticks allows, or than the worker has room for, the others are looked at in the next
+ * tick. */
 static int look_at_all(struct sampler *sampler, struct sampled_process *process)
 {
     const struct clock *clock = &sampler->clock;
@@ -110,8 +110,8 @@ static int look_at_all(struct sampler *sampler, struct sampled_process *process)
     return err;
 }
 
-/* Its time ends here, even if its end has not been noted yet by its parent, and its first thread
- * stays a zombie for long. */
+/* Ends the process's time here, even if its parent has not reaped it yet and its first thread stays
+ * a zombie for long. */
 static int end_process(struct sampler *sampler, struct sampled_process *process)
 {
     const struct reading until = {.at_ns = listing_gone_ns(sampler, process)};
@@ -141,8 +141,8 @@ static int begin_round_of(struct sampler *sampler, struct sampled_process *proce
     if (!stopped_awaits(sampler->stopped, process->process.pid) && !has_live_thread(process))
         return end_process(sampler, process);
     err = look_at_all(sampler, process);
-    /* A thread has gone, and so another may have come that was not looked for: their number had not
-     * changed. */
+    /* A thread has gone, so another may have come without being looked for: their number was
+     * unchanged. */
     const struct listing *listing = &process->listing;
     bool has_listed = listing->listed_ns >= turns->round_ns;
     if (!err && listing->is_wanted && !has_listed && !listing->list.is_partial) {
@@ -173,7 +173,7 @@ int rounds_continue(struct sampler *sampler)
     return err;
 }
 
-/* Waits for threads to stop and for the worker to be done, and serves it meanwhile. */
+/* Waits for threads to stop and for the worker to finish, and serves its requests meanwhile. */
 static int settle(struct sampler *sampler)
 {
     bool is_dump = sampler->options->is_dump;
@@ -200,7 +200,7 @@ static int last_round(struct sampler *sampler)
     return err ? err : settle(sampler);
 }
 
-/* Whether a dump has no stack of a thread, which is not being stopped for it. */
+/* Whether a dump has no stack of some thread that is not being stopped for it. */
 static bool lacks_stack(const struct sampler *sampler)
 {
     for (size_t i = 0; i < sampler->process_count; i++) {
@@ -214,7 +214,7 @@ static bool lacks_stack(const struct sampler *sampler)
     return false;
 }
 
-/* One that was asked to stop and has not, has not run since. */
+/* A thread that was asked to stop and has not stopped has not run since. */
 static int finish_process(struct sampler *sampler, struct sampled_process *process)
 {
     const struct reading until = {.at_ns = sampler->clock.end_ns};

@@ -81,8 +81,8 @@ static int start(struct sampler *sampler, struct sampled_process *process)
     return sampled_update_program(sampler, process);
 }
 
-/* Takes in the threads of a process that was born while recording. It represents those that came
- * and went unseen since the last look for such, as a thread does. */
+/* Takes in the threads of a process that was born while recording. It also represents processes
+ * that lived and died unseen since the last search, as a new thread does. */
 static int join(struct sampler *sampler, struct sampled_process *process, uint64_t unseen_ns)
 {
     process->listing.listed_ns = unseen_ns;
@@ -90,8 +90,8 @@ static int join(struct sampler *sampler, struct sampled_process *process, uint64
     return listing_update_whole(sampler, process);
 }
 
-/* A descendant that can't be sampled is counted. One that has gone already is like those that no
- * look finds: the others represent it. */
+/* Counts a descendant that can't be sampled. One that has gone already is like those that are never
+ * found: the others represent it. */
 static int take_in(struct sampler *sampler, const struct relative *found, bool is_start)
 {
     struct sampled_process *process;
@@ -99,7 +99,7 @@ static int take_in(struct sampler *sampler, const struct relative *found, bool i
     if (err == -ENOMEM)
         return err;
     if (err) {
-        bool is_none = err == -ESRCH || err == -EINVAL; /* gone, or a thread */
+        bool is_none = err == -ESRCH || err == -EINVAL; /* it is gone, or a thread */
         sampler->counts.processes_refused += !is_none;
         return 0;
     }

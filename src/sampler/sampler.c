@@ -16,12 +16,12 @@
 #include <time.h>
 #include <unistd.h>
 
-/* After a round the thread rests for this many times as long as it was on a CPU for it: sampling a
- * process of very many threads takes no more than a third of one. Ticks in that time are late. */
+/* After a round the thread rests for this many times its CPU time, so that sampling a process of
+ * very many threads takes at most a third of a CPU. Ticks in that time are late. */
 #define REST_FACTOR 2
-/* From a stop to our hearing of it, on a virtual machine where our CPU had nothing to do. */
+/* From a stop until we hear of it, on a virtual machine where our CPU was idle. */
 #define HEARING_NS 30000
-/* A wait for a tick that was shorter was none: the tick was due already. */
+/* A shorter wait was none: the tick was already due. */
 #define WAIT_MIN_NS 20000
 /* How long a copy request waits until no stop is pending. */
 #define COPY_PATIENCE_NS 250000000
@@ -29,11 +29,11 @@
 /* What the sampling thread waits for. */
 enum { FILE_TIMER, FILE_STOP, FILE_SIGNAL, FILE_REQUEST, FILE_COUNT };
 
-/* What it needs only while it runs. */
+/* What the sampling thread needs only while it runs. */
 struct loop {
     int timer_fd;
     int signal_fd;
-    uint64_t rest_until_ns;     /* no tick is taken before */
+    uint64_t rest_until_ns;     /* no tick is taken before this */
     uint64_t round_for_copy_ns; /* when the last round for a copy began */
 };
 
@@ -69,7 +69,7 @@ void sampler_stop(struct sampler *sampler)
     int saved_errno = errno;
     uint64_t one = 1;
     ssize_t written = write(sampler->stop_fd, &one, sizeof one);
-    (void)written; /* full means that it was asked before */
+    (void)written; /* full: a stop was already requested */
     errno = saved_errno;
 }
 
@@ -90,10 +90,10 @@ static int open_timer(const struct clock *clock)
     return fd;
 }
 
-/* The kernel says by SIGCHLD when a thread that we trace has stopped (ptrace(2)), which this thread
- * and the one that waits for it block: so a stop ends our wait at once, and the thread that was
- * stopped does not wait for us. If another thread of the program takes the signal, the stop is
- * found a little later. Returns a descriptor or a negative errno. */
+/* The kernel sends SIGCHLD when a thread that we trace has stopped (ptrace(2)). This thread and the
+ * one that waits for it block that signal, so that a stop ends our wait at once and the stopped
+ * thread does not wait for us. If another thread of the program takes the signal, the stop is found
+ * a little later. Returns a descriptor or a negative errno. */
 static int open_stop_signals(void)
 {
     sigset_t stops;
@@ -118,8 +118,8 @@ static bool is_over(const struct sampler *sampler)
     return duration_ns && clock_tick_at(clock, monotonic_ns()) >= duration_ns / clock->period_ns;
 }
 
-/* Waits for one of the files, for `timeout` at most, and notes since when we are awake: threads
- * that wait for the CPU that we run on are not to be blamed for that. Returns 0 or a negative
+/* Waits for one of the files, for at most `timeout`, and notes since when we are awake: threads
+ * that wait for the CPU that we run on are not to blame for that wait. Returns 0 or a negative
  * errno. */
 static int wait_for(struct clock *clock, struct pollfd files[FILE_COUNT],
                     const struct timespec *timeout)
@@ -133,8 +133,8 @@ static int wait_for(struct clock *clock, struct pollfd files[FILE_COUNT],
     return err;
 }
 
-/* Asks the worker for the copy that another thread waits for: after a round that looked at all, and
- * when no thread is being stopped, unless there is always one. Returns 0 or -ENOMEM. */
+/* Asks the worker for the copy that another thread waits for, after a round that looked at all
+ * threads. No stop may be pending then, unless one always is. Returns 0 or -ENOMEM. */
 static int serve_copy(struct sampler *sampler, const struct loop *loop)
 {
     bool has_patience = monotonic_ns() - loop->round_for_copy_ns <= COPY_PATIENCE_NS;
@@ -154,8 +154,8 @@ static int serve_copy(struct sampler *sampler, const struct loop *loop)
     return err;
 }
 
-/* Waits for the next tick, and meanwhile goes on with rounds that a thread holds up, and with what
- * the worker asks for. Returns 1 for a tick, 0 if it was asked to stop, or a negative errno. */
+/* Waits for the next tick. Meanwhile continues rounds that a thread holds up and serves the
+ * worker's requests. Returns 1 for a tick, 0 if asked to stop, or a negative errno. */
 static int await_tick(struct sampler *sampler, const struct loop *loop)
 {
     for (;;) {
@@ -176,7 +176,7 @@ static int await_tick(struct sampler *sampler, const struct loop *loop)
             return err;
         if (files[FILE_STOP].revents)
             return 0;
-        /* If it was there before we waited, it is not known since when. */
+        /* If the signal came before we waited, the time of the stop is not known. */
         if (files[FILE_SIGNAL].revents && sampler->clock.awake_ns != awake_before_ns)
             sampler->stop_heard_ns = sampler->clock.awake_ns - HEARING_NS;
         if (files[FILE_SIGNAL].revents)
@@ -212,7 +212,7 @@ static int take_tick(struct sampler *sampler, struct loop *loop)
         sampler->looks_at_all = true;
         loop->round_for_copy_ns = begin_ns;
     }
-    /* First of all, threads that have stopped meanwhile are let go. */
+    /* First let go of threads that have stopped meanwhile. */
     int err = rounds_continue(sampler);
     if (!err)
         err = sampled_find(sampler);
@@ -231,7 +231,7 @@ static int sample_until_end(struct sampler *sampler, struct loop *loop)
 {
     int err = sampled_start(sampler);
     channel_ring(sampler->channel);
-    /* The round at the end is all that a dump takes. */
+    /* A dump takes nothing but the round at the end. */
     if (sampler->options->is_dump)
         return err;
     while (!err) {
@@ -248,7 +248,7 @@ static int sample_until_end(struct sampler *sampler, struct loop *loop)
 int sampler_run(struct sampler *sampler)
 {
     prctl(PR_SET_NAME, "fgprof-sampler");
-    prctl(PR_SET_TIMERSLACK, 1); /* ns: wake up when asked to (prctl(2)) */
+    prctl(PR_SET_TIMERSLACK, 1); /* in ns: wake up on time (prctl(2)) */
     struct loop loop = {.timer_fd = open_timer(&sampler->clock), .signal_fd = open_stop_signals()};
     sampler->clock.awake_ns = monotonic_ns();
     int err = loop.timer_fd < 0 ? loop.timer_fd : loop.signal_fd < 0 ? loop.signal_fd : 0;

@@ -1,5 +1,5 @@
-/* The sampling thread: keeps time, observes, and lets go. It unwinds nothing, reads no ELF file,
- * and waits neither for the worker nor for a lock. */
+/* The sampling thread keeps time, observes threads and lets them go. It unwinds nothing, reads no
+ * ELF file, and waits neither for the worker nor for a lock. */
 #ifndef FGPROF_SAMPLER_SAMPLER_H
 #define FGPROF_SAMPLER_SAMPLER_H
 
@@ -11,11 +11,11 @@ int sampler_init(struct sampler *sampler, const struct sampler_options *options,
 void sampler_free(struct sampler *sampler);
 
 /* Samples until the duration has passed, all processes have exited, or it is asked to stop; then
- * sends MESSAGE_END. Called once, in a thread of its own, which should end then. Returns 0 or why
- * sampling ended before its time. */
+ * sends MESSAGE_END. Call it once, in a thread of its own that ends afterwards. Returns 0 or why
+ * sampling ended early. */
 int sampler_run(struct sampler *sampler);
 
-/* Ends it soon. From any thread or signal handler. */
+/* Ends sampling soon. Safe in any thread or signal handler. */
 void sampler_stop(struct sampler *sampler);
 
 #endif

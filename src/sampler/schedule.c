@@ -2,7 +2,7 @@
 
 #define LOOK_MAX_AGE_NS 100000000u
 #define LOOK_PART_OF_SLEEP 32
-#define LOOKS_PER_TICK 1000 /* at sleeping threads; so many take about a millisecond */
+#define LOOKS_PER_TICK 1000 /* at sleeping threads; this many take about a millisecond */
 
 void schedule_unmoved(struct thread_schedule *schedule, const struct reading *proven, pid_t tid,
                       uint64_t period_ns, size_t thread_count)

@@ -13,7 +13,7 @@
 
 #include <stdatomic.h>
 
-/* What other threads may know while it samples. */
+/* What other threads may read while it samples. */
 struct sampler_progress {
     _Atomic uint64_t elapsed_ns;
     _Atomic uint64_t threads; /* alive at the last tick */
@@ -24,7 +24,7 @@ struct sampler_progress {
 /* The spawned command, if there is one. */
 struct command {
     pid_t pid;           /* 0: none */
-    atomic_bool has_end; /* its end was seen while it was being stopped: */
+    atomic_bool has_end; /* its end was seen while stopping it: */
     int status;          /* as of waitpid */
 };
 
@@ -37,15 +37,15 @@ struct sampler {
     struct numbers numbers;
     struct sampled_process **processes;
     size_t process_count, process_capacity;
-    uint32_t processes_begun, programs_begun; /* how many had numbers */
-    struct family family;                     /* whose descendants are followed */
+    uint32_t processes_begun, programs_begun; /* how many were given numbers */
+    struct family family;                     /* the processes whose descendants are followed */
     struct command command;
     struct sampling_counts counts;
     struct sampler_progress progress;
     struct snapshot *spare; /* for the next look; NULL: none was taken */
-    bool looks_at_all;      /* at this tick also at threads that sleep for long: for a copy */
-    uint64_t stop_heard_ns; /* when a thread was last heard to stop, less what that takes */
-    size_t first_process;   /* whose threads are stopped first at this round */
+    bool looks_at_all;      /* for a copy: this tick looks at long sleepers too */
+    uint64_t stop_heard_ns; /* when a thread last stopped, judged by when we heard of it */
+    size_t first_process;   /* the process whose threads are stopped first in this round */
     int stop_fd;            /* an eventfd: readable once sampling is to end */
 };
 

@@ -4,7 +4,7 @@
 #include "sampler/movement.h"
 #include "sampler/tell.h"
 
-/* A thread on a CPU stops within about 30 us: looking for that long without sleeping keeps its
+/* A thread on a CPU stops within about 30 us: polling for that long without sleeping keeps its
  * pause short. After that it is waiting for a CPU, maybe for ours. */
 #define SPIN_NS 40000
 
@@ -13,9 +13,9 @@ bool stops_are_pending(const struct sampler *sampler)
     return stopped_pending(sampler->stopped) > 0;
 }
 
-/* When a thread that has been stopped was seen: at the look that found it running, or at the
- * beginning of a later round. That it was there somewhat later, since it was stopped then, is known
- * only of threads that ran: to count that too would make their lives too long. */
+/* When a stopped thread was seen: at the look that found it running, or at the beginning of a later
+ * round. The stop proves that it was still there a little later, but only for running threads:
+ * counting that too would make their lives too long. */
 static uint64_t seen_ns(const struct sampler *sampler, const struct sampled_process *process,
                         const struct thread *thread)
 {
@@ -53,11 +53,11 @@ static int begin_stop(struct sampler *sampler, struct sampled_process *process,
     snapshots_give(snapshots, observation.snapshot, false);
     if (outcome == OUTCOME_GONE)
         return look_note_gone(sampler, process, thread, seen_ns(sampler, process, thread), true);
-    /* One that has gone to sleep since is looked at again at the next tick. */
+    /* A thread that has fallen asleep since is looked at again at the next tick. */
     return outcome == OUTCOME_ASLEEP ? 0 : tell_assumed(sampler, process, thread);
 }
 
-/* The next thread of the process, from where the last left off, that is to be stopped. */
+/* The process's next thread to stop, from where the last turn left off. */
 static struct thread *next_to_stop(struct sampled_process *process)
 {
     struct threads *threads = &process->threads;
@@ -77,7 +77,7 @@ static int begin_stops_of(struct sampler *sampler, struct sampled_process *proce
     while (turns->stops_left && stopped_has_room(sampler->stopped) && !err) {
         struct thread *thread = next_to_stop(process);
         if (!thread) {
-            turns->stops_left = 0; /* they have gone */
+            turns->stops_left = 0; /* those threads have gone */
             break;
         }
         turns->next_stop_tid = thread->tid + 1;
@@ -88,7 +88,7 @@ static int begin_stops_of(struct sampler *sampler, struct sampled_process *proce
     return err;
 }
 
-/* *ret_has_begun: whether any was asked. */
+/* Sets *ret_has_begun to whether any thread was asked to stop. */
 static int begin_stops(struct sampler *sampler, bool *ret_has_begun)
 {
     size_t count = sampler->process_count, before = stopped_pending(sampler->stopped);
@@ -131,7 +131,7 @@ static int take_in(struct sampler *sampler, struct observation *observation, enu
         return take_stopped(sampler, process, thread, observation);
     snapshots_give(snapshots, observation->snapshot, false);
     if (!thread) {
-        /* It has gone from the list meanwhile: none of its time is left to count. */
+        /* It has left the list meanwhile: none of its time is left to count. */
         watches_forget(&sampler->watches, observation->thread);
         numbers_take_back(&sampler->numbers, observation->thread);
         return 0;

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* A gap of less than this many ticks is none: a tick may come late. */
+/* A gap of fewer ticks is none: a tick may come late. */
 #define GAP_TICKS 2
 
 void tell_begin(struct thread *thread, const struct reading *begin)
@@ -25,7 +25,7 @@ struct reading tell_read(struct sampler *sampler, const struct sampled_process *
     return reading;
 }
 
-/* A thread that is gone before it was looked at has a name all the same. */
+/* A thread that goes before it is looked at still needs a name. */
 static void complete_name(const struct sampled_process *process, struct thread *thread,
                           struct observation *observation)
 {

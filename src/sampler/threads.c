@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* A first copy holds almost every whole stack; the worker asks for more if it did not. */
+/* A first copy of this size holds almost every whole stack; if not, the worker asks for more. */
 #define STACK_LIMIT_FIRST (16u << 10)
 
 int threads_update(struct threads *threads, const pid_t *tids, size_t tid_count,
