@@ -16,7 +16,7 @@ static void note_counted(struct result_counts *counts, const struct share *share
         counts->samples_not_captured += share->ticks;
 }
 
-/* Counts more for a sample that is there. */
+/* Counts more for an existing sample. */
 static void count_again(const struct counter *counter, uint32_t sample, const struct share *share)
 {
     struct stack_table *stacks = &counter->results->stacks;
@@ -25,7 +25,7 @@ static void count_again(const struct counter *counter, uint32_t sample, const st
                  stacks->stacks[stacks->samples[sample].stack].cut);
 }
 
-/* Gives a sample what is owed to one account of the thread. */
+/* Gives a sample what is owed to one of the thread's accounts. */
 static void give(const struct counter *counter, struct counted_thread *thread, enum account kind,
                  uint32_t sample)
 {
@@ -37,7 +37,8 @@ static void give(const struct counter *counter, struct counted_thread *thread, e
     timeline_give(&counter->results->timeline, &account->timeline, thread->name, kind, sample);
 }
 
-/* It has slept on since its last sample. If that is not known, its time stays owed. */
+/* Counts the sleep since the last sample. If the thread is not known to have slept on, its time
+ * stays owed. */
 static void give_sleep(const struct counter *counter, struct counted_thread *thread)
 {
     if (thread->account.sleeps_on && !counter->waits)
@@ -58,8 +59,8 @@ void count_book(const struct counter *counter, const struct observation *observa
         account_book(account, counter->results, thread->tid, asleep, ACCOUNT_ASLEEP);
         give_sleep(counter, thread);
     }
-    /* Of the time until it was stopped only the kernel's account says what it did until this look.
-     */
+    /* Only the kernel's account tells what the thread did up to this look, before it was
+     * stopped. */
     if (look->at_ns && look->has_activity && !look->activity.counts_ends)
         account_book(account, counter->results, thread->tid, look, ACCOUNT_RUNNING);
     if (observation->evidence != EVIDENCE_GONE || now->at_ns > account->ledger.booked_ns)
@@ -94,7 +95,7 @@ static int label(const struct counter *counter, const struct observation *observ
     return 0;
 }
 
-/* For a dump: what the thread that was counted waits for can be asked by these. */
+/* For a dump: notes what is needed to find out what the counted thread waits for. */
 static int note_wait(const struct counter *counter, const struct observation *observation)
 {
     const struct program *program = observation->program;
@@ -114,7 +115,7 @@ static int note_wait(const struct counter *counter, const struct observation *ob
     return wait_list_add(counter->waits, &facts, observation->program);
 }
 
-/* What names of its addresses will need, for a stack that was not found before. */
+/* Notes what the names of a new stack's addresses will need. */
 static int note_addresses(const struct observation *observation, struct program_tables *program,
                           const struct stack *stack)
 {
@@ -155,7 +156,7 @@ int count_later(const struct counter *counter, const struct observation *observa
                 const struct stack *stack)
 {
     struct kept_stack *kept = &thread->kept;
-    /* The last sample before it will do. */
+    /* The thread's last sample will do. */
     if (ledger_has_sample(&thread->account.ledger))
         return 0;
     kept_stack_drop(kept);
@@ -174,7 +175,7 @@ int count_later(const struct counter *counter, const struct observation *observa
     return err;
 }
 
-/* Adds the thread's sample that has no stack. */
+/* Adds a sample without a stack for the thread. */
 static int add_without_stack(const struct counter *counter, const struct observation *observation,
                              const struct counted_thread *thread, uint32_t *ret_sample)
 {
@@ -199,7 +200,7 @@ static int count_kind_without_stack(const struct counter *counter,
 int count_without_stack(const struct counter *counter, const struct observation *observation,
                         struct counted_thread *thread)
 {
-    /* A dump does so at its end, once. */
+    /* A dump does this at its end, once. */
     if (counter->waits)
         return 0;
     return count_kind_without_stack(counter, observation, thread,
@@ -218,7 +219,8 @@ int count_assumed(const struct counter *counter, const struct observation *obser
     return err;
 }
 
-/* The sample of a thread that has none: of the stack that was kept, or of no stack. */
+/* Adds the first sample of a thread that has none: with the stack that was kept, or with no
+ * stack. */
 static int add_first_sample(const struct counter *counter, const struct observation *observation,
                             const struct counted_thread *thread, enum account *ret_kind,
                             uint32_t *ret_sample)
@@ -231,7 +233,7 @@ static int add_first_sample(const struct counter *counter, const struct observat
                            0, ret_sample);
 }
 
-/* A thread that was there, and of which a dump has no stack, is in it all the same. */
+/* Puts a thread that was there into a dump even if the dump has no stack of it. */
 static int count_for_dump(const struct counter *counter, const struct observation *observation,
                           struct counted_thread *thread)
 {
@@ -247,8 +249,8 @@ static int count_for_dump(const struct counter *counter, const struct observatio
     return err;
 }
 
-/* A thread that waits for a CPU stands where it was last seen running, and the other way round:
- * what it owes to the one state is counted there, in that state. */
+/* A thread that waits for a CPU is where it was last seen running, and vice versa: what it owes to
+ * one state is counted at that place, in that state. */
 static int borrow_sample(struct stack_table *stacks, struct ledger *ledger, enum account kind,
                          enum account from)
 {
@@ -262,7 +264,7 @@ static int borrow_sample(struct stack_table *stacks, struct ledger *ledger, enum
     return err;
 }
 
-/* What each account owes gets a sample, by which it is settled. */
+/* Finds a sample to settle what each account owes. */
 static int find_heirs(const struct counter *counter, const struct observation *observation,
                       struct counted_thread *thread)
 {
@@ -295,7 +297,7 @@ int count_gone(const struct counter *counter, const struct observation *observat
     int err = find_heirs(counter, observation, thread);
     if (err || !ledger_has_sample(ledger))
         return err;
-    /* Those that are there at the end are not the ones that others were counted for. */
+    /* Threads that are still there at the end do not represent others. */
     uint64_t *carry_ns = observation->is_at_end ? NULL : &results->carry_ns;
     unsigned count = ledger_settle(ledger, counter->period_ns, carry_ns, settlements);
     for (unsigned i = 0; i < count; i++)

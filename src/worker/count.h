@@ -1,12 +1,12 @@
-/* Counting: what is owed to a thread's samples, for the stack that was found. All functions return
- * 0 or -ENOMEM. */
+/* Counting: gives what is owed to a thread's samples, for the stack that was found. All functions
+ * return 0 or -ENOMEM. */
 #ifndef FGPROF_WORKER_COUNT_H
 #define FGPROF_WORKER_COUNT_H
 
 #include "worker/threads.h"
 #include "wait/facts.h"
 
-/* What all is counted with. */
+/* What all counting uses. */
 struct counter {
     struct results *results;
     uint64_t period_ns;
@@ -14,8 +14,8 @@ struct counter {
     struct wait_list *waits; /* for a dump, in which each thread is counted once; else NULL */
 };
 
-/* Books the time that an observation tells of. What the thread slept on since its last sample is
- * given to that. */
+/* Books the time that an observation tells of. Sleep since the thread's last sample is given to
+ * that sample. */
 void count_book(const struct counter *counter, const struct observation *observation,
                 struct counted_thread *thread);
 
@@ -29,16 +29,17 @@ int count_later(const struct counter *counter, const struct observation *observa
                 struct counted_thread *thread, struct program_tables *program,
                 const struct stack *stack);
 
-/* Nothing can be made of what was observed: its program is gone. */
+/* The observation is of no use: its program is gone. */
 int count_without_stack(const struct counter *counter, const struct observation *observation,
                         struct counted_thread *thread);
 
-/* The thread could not be observed: counts what it ran, or wanted to, for no stack. */
+/* The thread could not be observed: counts the time that it ran, or wanted to run, without a
+ * stack. */
 int count_assumed(const struct counter *counter, const struct observation *observation,
                   struct counted_thread *thread);
 
-/* The thread is gone, or the recording at its end: its time is counted for where it was seen last,
- * or for no stack if it was not seen. */
+/* The thread is gone, or the recording has ended: its time is counted where it was last seen, or
+ * without a stack if it was never seen. */
 int count_gone(const struct counter *counter, const struct observation *observation,
                struct counted_thread *thread);
 

@@ -1,5 +1,5 @@
-/* From an observation's snapshot to a stack, with what helps if the snapshot alone does not do:
- * maps read anew, generated code, a frame pointer that is found, or a request for another
+/* From an observation's snapshot to a stack. If the snapshot alone is not enough, these help: maps
+ * read anew, generated code, a frame pointer that is found, or a request for another
  * observation. */
 #ifndef FGPROF_WORKER_FOLLOW_H
 #define FGPROF_WORKER_FOLLOW_H
@@ -7,10 +7,10 @@
 #include "worker/following.h"
 
 enum follow_result {
-    FOLLOW_DONE,  /* the stack is to be counted */
-    FOLLOW_ASKED, /* more was asked for, so that the thread is observed again: the stack is to be
-                     counted only if nothing comes of that */
-    FOLLOW_GONE,  /* it leads through what is not known, of a program that is gone by now */
+    FOLLOW_DONE,  /* count the stack */
+    FOLLOW_ASKED, /* more was asked for: the thread is observed again, and this stack is counted
+                     only if that does not happen */
+    FOLLOW_GONE,  /* it leads through unknown code, and its program has ended */
 };
 
 /* Unwinds the snapshot of `observation` into `stack`; the space of `program` is known. Returns 0 or

@@ -12,7 +12,7 @@ int following_request(const struct following *following, struct request *request
     return channel_request(following->means->channel, request);
 }
 
-/* Whether one of the files that the stack leads through has made way for another. */
+/* Whether one of the files that the stack leads through has been replaced. */
 static bool is_replaced(const struct following *following)
 {
     const struct observation *observation = following->observation;
@@ -21,7 +21,7 @@ static bool is_replaced(const struct following *following)
                              stack->depth, observation->round_ns);
 }
 
-/* Gets what the unwinder lacked, if it is here. *ret_has_more: unwinding may come further now. */
+/* Gets what the unwinder lacked, if it is here. *ret_has_more: unwinding may now get further. */
 static int serve(struct following *following, bool *ret_has_more)
 {
     const struct following_means *means = following->means;
@@ -38,7 +38,7 @@ static int serve(struct following *following, bool *ret_has_more)
     return err;
 }
 
-/* Ends: maps are read for it once or a few times, and each address of generated code is learnt
+/* This ends: maps are reread once or a few times, and each address of generated code is learnt
  * once. */
 int following_unwind(struct following *following)
 {

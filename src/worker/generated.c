@@ -5,16 +5,15 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-/* Reading takes no more than this part of the time, and no longer than this at once: some
- * milliseconds. */
+/* Reading takes at most this part of the time, and at most this much at once: some milliseconds. */
 #define READING_PART_OF_TIME 20
 #define TURN_BYTES (1u << 20)
-#define FUNCTION_BYTES_MAX 8192 /* of its code, to learn how it is unwound */
-/* Replaced code begins a new space, each with its own stacks. After so many the names are read only
- * at the end, when what was sampled at an address first names all of it. */
+#define FUNCTION_BYTES_MAX 8192 /* of a function's code, to learn how it is unwound */
+/* Replaced code begins a new space with its own stacks. After this many, names are read only at the
+ * end; then the first code sampled at an address names everything sampled there. */
 #define REPLACEMENTS_MAX 1000
 
-/* While the program lives: its files can be found by this when it has ended. */
+/* Call it while the program lives: the owner still finds its files when it has ended. */
 static void open_owner(struct generated_code *generated, const struct observation *observation)
 {
     if (!generated->has_owner)
@@ -38,7 +37,7 @@ int generated_note(struct generated_code *generated, struct space *space,
     return 0;
 }
 
-/* From the program's own memory: by its id, that might be another program's by now. */
+/* Reads the program's own memory: its process id might belong to another program by now. */
 static size_t read_code(const struct program *program, uint64_t address, void *code, size_t bytes)
 {
     ssize_t got = pread(program->mem_fd, code, bytes, (off_t)address);
@@ -54,7 +53,8 @@ int generated_learn(const struct generated_code *generated, struct unwinder *unw
     uint32_t number = jit ? jit_code_find(&jit->code, address) : JIT_NO_SYMBOL;
     *ret_has_learnt = number != JIT_NO_SYMBOL || generated->reading.done_ns;
     if (number == JIT_NO_SYMBOL) {
-        /* Once names were looked for: so that it is not asked for again. */
+        /* If names have been looked for, it is noted as having none, so that it is not asked for
+         * again. */
         return *ret_has_learnt ? unwinder_learn(unwinder, space, address, address, code, 0) : 0;
     }
     const struct jit_symbol *symbol = &jit->code.symbols[number];
@@ -79,8 +79,8 @@ static void open_map(struct generated_code *generated, struct results *results)
         refuse(generated, results);
 }
 
-/* A program that writes a jitdump maps its first page executable, for profilers to find it. So it
- * is a module, whose file was opened when the mapping was seen first. */
+/* A program that writes a jitdump maps the dump's first page executable, so that profilers find it.
+ * So the dump is a module, and its file was opened when the mapping was first seen. */
 static void open_dump(struct generated_code *generated, struct results *results,
                       const struct space *space)
 {
@@ -99,7 +99,7 @@ static void open_dump(struct generated_code *generated, struct results *results,
     }
 }
 
-/* Opens what is not open yet and may be there by now. */
+/* Opens the files that are not open yet and may exist by now. */
 static void open_files(struct generated_code *generated, struct results *results,
                        const struct space *space)
 {
@@ -109,7 +109,7 @@ static void open_files(struct generated_code *generated, struct results *results
     open_dump(generated, results, space);
 }
 
-/* Returns 1 if it came to the end of what there is, 0 if there is more, or -ENOMEM. */
+/* Returns 1 if it reached the end of the files, 0 if there is more, or -ENOMEM. */
 static int read_files(struct generated_code *generated, struct jit_code *code, off_t most)
 {
     int map_end = 1, dump_end = 1;
@@ -120,7 +120,7 @@ static int read_files(struct generated_code *generated, struct jit_code *code, o
     return map_end < 0 ? map_end : dump_end < 0 ? dump_end : map_end && dump_end;
 }
 
-/* Puts to use what was read. */
+/* Puts what was read to use. */
 static int take_in(struct generated_code *generated, struct results *results, struct space **space)
 {
     bool is_replaced;
@@ -142,16 +142,17 @@ int generated_update(struct generated_code *generated, struct unwinder *unwinder
         reading->done_ns >= observation->round_ns ||
         !throttle_allows(reading, now_ns, 0, READING_PART_OF_TIME))
         return 0;
-    /* Reading is not to blame for the time that others took. */
+    /* CPU time: reading is not to blame for the time that others took. */
     uint64_t begin_ns = thread_cpu_ns();
     open_owner(generated, observation);
     open_files(generated, results, *space);
     bool has_news = jit_source_has_more(&generated->map) || jit_source_has_more(&generated->dump);
-    /* What was there before it could all be read is no news: it is taken in once that is done. */
+    /* Code that was there before the files could be read to the end is not new: it is taken in once
+     * that is done. */
     int err = read_files(generated, &(*space)->jit->code, TURN_BYTES);
     if (err > 0)
         err = take_in(generated, results, space);
-    /* Code that was sampled before its function was known had no rule. */
+    /* Code that was sampled before its function was known had no unwind rule. */
     if (has_news)
         unwinder_forget(unwinder, *space);
     *reading = (struct throttle){now_ns, thread_cpu_ns() - begin_ns};

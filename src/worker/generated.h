@@ -1,6 +1,7 @@
-/* Names of the code that a program generates: reads what it writes of them while it is sampled.
+/* Names of the code that a program generates: reads what the program writes about it while it is
+ * sampled.
  *
- * Nothing is read before a stack has an address in code that no file holds. */
+ * Nothing is read before a stack has an address in code that is in no file. */
 #ifndef FGPROF_WORKER_GENERATED_H
 #define FGPROF_WORKER_GENERATED_H
 
@@ -16,30 +17,30 @@ struct generated_code {
     bool has_owner, is_refused;
     struct jit_owner owner;
     struct jit_source map, dump;
-    unsigned replacements; /* of code that was sampled */
+    unsigned replacements; /* of sampled code */
     struct throttle reading;
 };
 
-/* All return 0 or -ENOMEM. `observation` is one of the program, and `space` its space. */
+/* All functions return 0 or -ENOMEM. `observation` is one of the program, and `space` its space. */
 
-/* Notes the addresses of a stack, which was not counted before, that are in generated code. */
+/* Notes the addresses of a new stack that are in generated code. */
 int generated_note(struct generated_code *generated, struct space *space,
                    const struct observation *observation, const struct stack *stack);
 
-/* Learns how to unwind from an address of generated code, if that is in a function whose start is
- * known by now. *ret_has_learnt: what was not known before. */
+/* Learns how to unwind from an address of generated code, if it is in a function whose start is
+ * known by now. *ret_has_learnt: something new was learnt. */
 int generated_learn(const struct generated_code *generated, struct unwinder *unwinder,
                     const struct space *space, const struct program *program, uint64_t address,
                     bool *ret_has_learnt);
 
-/* Takes in what the program has written since the last time, if it is time for that, and makes
- * *space a new one if that replaces what was sampled. */
+/* Takes in what the program has written since the last time, if it is time for that. If that
+ * replaces sampled code, *space becomes a new space. */
 int generated_update(struct generated_code *generated, struct unwinder *unwinder,
                      struct results *results, const struct observation *observation,
                      struct space **space);
 
-/* The program has ended, or sampling: reads all that is left, and settles the names. `space` may be
- * NULL. */
+/* The program, or sampling, has ended: reads all that is left, and settles the names. `space` may
+ * be NULL. */
 int generated_finish(struct generated_code *generated, struct results *results,
                      struct space *space);
 

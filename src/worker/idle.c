@@ -61,7 +61,7 @@ void idle_drop(struct results *results, bool keeps_ids)
         struct counted_sample *sample = &stacks->samples[i];
         if (is_idle(results, sample->labels.tid))
             drop(results, sample);
-        /* Samples that are alike then are added up when they get their names. */
+        /* Samples that become equal are added up when they get their names. */
         if (!keeps_ids)
             sample->labels.tid = 0;
     }

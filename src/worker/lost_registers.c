@@ -33,7 +33,7 @@ static bool is_known(const struct site *site)
     return site && site->is_known;
 }
 
-/* The site, added if it is not there. NULL if memory is short. */
+/* Finds the site, or adds it if it is not there. NULL if memory is short. */
 static struct site *site_of(struct sites *sites, uint64_t key)
 {
     struct site *site = sites_find(sites, key);
@@ -54,7 +54,7 @@ static int learn_distance(const struct following *following, uint64_t key)
     return 0;
 }
 
-/* Remembers where the frame pointer of a thread is, and for others at its site. */
+/* Remembers where the thread's frame pointer is, for itself and for others at its site. */
 static int learn(const struct following *following, const struct site_keys *keys)
 {
     int err = learn_distance(following, keys->own);
@@ -63,21 +63,21 @@ static int learn(const struct following *following, const struct site_keys *keys
                : learn_distance(following, keys->shared);
 }
 
-/* The site for which a thread is to be stopped. */
+/* The key of the site to stop the thread for. */
 static uint64_t key_to_ask_by(const struct following *following, const struct site_keys *keys)
 {
     return is_known(sites_find(&following->program->sites, keys->shared)) ? keys->own
                                                                           : keys->shared;
 }
 
-/* One stopped by a signal stays so, and no call of it is disturbed. */
+/* A thread stopped by a signal stays stopped, and no call of it is disturbed. */
 static bool may_stop_asleep(const struct observation *observation)
 {
     return observation->state == THREAD_STOPPED ||
            registers_call_survives_stop(observation->syscall_number);
 }
 
-/* Has the thread stopped, to learn the frame pointer of its site, if that may be done. */
+/* Asks to stop the thread, if that is allowed, to learn the frame pointer of its site. */
 static int ask_for_stop(struct following *following, const struct site_keys *keys)
 {
     const struct observation *observation = following->observation;
@@ -105,9 +105,9 @@ static int ask_for_stop(struct following *following, const struct site_keys *key
     return following_request(following, &request);
 }
 
-/* A thread that sleeps in a page fault has been stopped when its stack pointer was the same: it is
- * in the same call, as a rule, and has the frame pointer that it had then. That is believed if the
- * stack is whole with it, and otherwise leaves it as it was. */
+/* A thread that sleeps in a page fault and was once stopped with the same stack pointer is usually
+ * in the same call, with the frame pointer that it had then. That is believed if it makes the stack
+ * whole; otherwise the stack stays as it was. */
 static int unwind_as_stopped(struct following *following)
 {
     const struct thread_unwinding *thread = following->thread;
@@ -153,7 +153,7 @@ static int unwind_by_site(struct following *following)
         bool is_right = !err && !following->is_asked && following_is_proof(following);
         return is_right ? learn(following, &keys) : err;
     }
-    /* What was tried is in the stack: back to what is known. */
+    /* The stack holds what was tried: unwinds it again with what is known. */
     int err = try_with_registers(following);
     return err || following->is_asked || !means->may_stop_sleepers ? err
                                                                    : ask_for_stop(following, &keys);

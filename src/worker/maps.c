@@ -3,11 +3,12 @@
 
 #include <errno.h>
 
-/* A program that has just begun is still mapping its libraries: what it is found in may have come
- * since its maps were read in this round, and several of its threads may be seen in one. */
+/* A program that has just begun is still mapping its libraries. The mapping of a sampled address
+ * may have come since the maps were read in this round, and several of its threads may be sampled
+ * in one round. */
 #define SPARE_READINGS 8
 #define MAX_AGE_NS 1000000000u
-/* With very many threads, each with a stack, maps has as many lines. */
+/* With very many threads, each with its own stack, maps has as many lines. */
 #define PART_OF_TIME 100
 #define AREAS_PART_OF_TIME 20
 

@@ -1,4 +1,4 @@
-/* What a program has mapped, as the worker knows it: the code, and where stacks end. */
+/* What the worker knows of a program's mappings: the code, and where stacks end. */
 #ifndef FGPROF_WORKER_MAPS_H
 #define FGPROF_WORKER_MAPS_H
 
@@ -10,27 +10,27 @@
 
 /* Zeroed at first. */
 struct program_maps {
-    struct space *space; /* NULL: not read yet, or it can't be read */
+    struct space *space; /* NULL: the maps have not been read yet, or can't be */
     bool is_gone;        /* the program had ended when its maps were to be read */
     struct throttle reading;
-    unsigned spare_readings;  /* of a new program's maps, beyond one a round */
+    unsigned spare_readings;  /* readings of a new program's maps beyond one a round */
     struct stack_areas areas; /* empty until they are needed */
     struct throttle areas_reading;
 };
 
-/* All of these read by an observation of the program. They return 0 or -ENOMEM. */
+/* All of these functions read by an observation of the program. They return 0 or -ENOMEM. */
 
-/* Makes maps->space the program's, if that is not so yet and can be done; and keeps it from growing
+/* Sets maps->space to the program's space if it is not set and can be, and keeps it from growing
  * old. */
 int program_maps_update(struct program_maps *maps, struct results *results,
                         const struct observation *observation);
 
-/* Reads the maps again, at most once a round, and and for a new program some times more.
- * *ret_changed: there was something new. */
+/* Reads the maps again, at most once a round, and a few times more for a new program.
+ * *ret_changed: something was new. */
 int program_maps_refresh(struct program_maps *maps, struct results *results,
                          const struct observation *observation, bool *ret_changed);
 
-/* Reads anew where mappings end, at most once a round and for a part of the time. *ret_was_read:
+/* Rereads where mappings end, at most once a round and within a part of the time. *ret_was_read:
  * that was done. */
 int program_maps_read_areas(struct program_maps *maps, const struct observation *observation,
                             bool *ret_was_read);

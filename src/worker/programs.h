@@ -1,4 +1,4 @@
-/* The programs that observations are of, by their numbers: what the worker knows of each. */
+/* The programs of the observations, by their numbers: what the worker knows of each. */
 #ifndef FGPROF_WORKER_PROGRAMS_H
 #define FGPROF_WORKER_PROGRAMS_H
 
@@ -9,26 +9,26 @@
 struct program_tables {
     struct program_maps maps;
     struct generated_code generated;
-    struct sites sites; /* frame pointers of sleeping threads, where they were needed */
+    struct sites sites; /* frame pointers of sleeping threads that needed them */
 };
 
 /* Zeroed at first. */
 struct programs {
-    struct program_tables **items; /* NULL for one that was not observed, or has ended */
+    struct program_tables **items; /* NULL for a program that was not observed or has ended */
     size_t capacity;
 };
 
-/* The tables of the observation's program, empty at first, valid until it ends. Returns 0 or
- * -ENOMEM. */
+/* The tables of the observation's program: empty at first, valid until the program ends. Returns 0
+ * or -ENOMEM. */
 int programs_get(struct programs *programs, const struct program *program,
                  struct program_tables **ret_tables);
 
-/* No more observations of the program come: takes in the rest of what it wrote of its code, and
- * keeps of it only what names need. Returns 0 or -ENOMEM. */
+/* No more observations of the program come: takes in the rest of what it wrote about its code, and
+ * keeps of the program only what names need. Returns 0 or -ENOMEM. */
 int programs_end(struct programs *programs, uint32_t number, struct results *results,
                  struct unwinder *unwinder);
 
-/* The same for all that are left. */
+/* The same for all programs that are left. */
 int programs_end_all(struct programs *programs, struct results *results, struct unwinder *unwinder);
 
 void programs_free(struct programs *programs);

@@ -1,5 +1,5 @@
-/* What a recording has found: the tables that observations are counted in. The worker's while it
- * runs; afterwards, or in a copy, what a profile is made of. */
+/* What a recording has found: the tables that observations are counted in. They belong to the
+ * worker while it runs; afterwards, or as a copy, a profile is made of them. */
 #ifndef FGPROF_WORKER_RESULTS_H
 #define FGPROF_WORKER_RESULTS_H
 
@@ -11,14 +11,14 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define NO_SPACE UINT32_MAX /* of a stack that was not captured */
+#define NO_SPACE UINT32_MAX /* the space of a stack that was not captured */
 
 /* How counting went. */
 struct result_counts {
     uint64_t samples;                           /* weighted by ticks */
-    uint64_t samples_cut, samples_not_captured; /* of these */
-    uint64_t running_ns;                        /* that threads were running, by their accounts */
-    uint64_t idle_ns; /* what was counted for threads that never moved, once that is dropped */
+    uint64_t samples_cut, samples_not_captured; /* of the samples */
+    uint64_t running_ns; /* time that threads were running, by their accounts */
+    uint64_t idle_ns;    /* time of threads that never moved, once it is dropped */
     uint64_t jit_files_refused, jit_bytes_unread;
 };
 
@@ -26,15 +26,15 @@ struct results {
     struct modules modules;
     struct spaces spaces;
     struct stack_table stacks;
-    struct timeline timeline; /* kept only if it is wanted */
+    struct timeline timeline; /* kept only if wanted */
     struct strings strings;   /* thread names, wait channels, kernel stacks */
-    uint64_t carry_ns;        /* of threads that have gone: see ledger_settle */
+    uint64_t carry_ns;        /* left over from threads that have gone: see ledger_settle */
     pid_t *idle_tids;         /* at the end: threads that never moved */
     size_t idle_tid_count, idle_tid_capacity;
     struct result_counts counts;
 };
 
-/* Empty ones. Returns 0 or -ENOMEM. */
+/* Makes empty results. Returns 0 or -ENOMEM. */
 int results_init(struct results *results);
 void results_free(struct results *results);
 

@@ -1,10 +1,10 @@
-/* Where threads sleep whose stacks need the frame pointer, which a thread read asleep does not
- * show.
+/* Places where threads sleep with stacks that need the frame pointer, which a thread read asleep
+ * does not show.
  *
- * A site is a pc, and the return addresses up to where the register is needed: the same frames, so
- * the same distance from the stack pointer to the frame pointer, as a rule. One thread is stopped
- * once to learn it, and it is tried for all others there. If that is not right for a thread, it has
- * a site of its own, with its id and sp. */
+ * A site is a pc and the return addresses up to where the register is needed. The frames are the
+ * same, so usually the frame pointer is at the same distance from the stack pointer. One thread is
+ * stopped once to learn it, and it is tried for all others there. If it is not right for a thread,
+ * that thread gets a site of its own, with its id and sp. */
 #ifndef FGPROF_WORKER_SITES_H
 #define FGPROF_WORKER_SITES_H
 
@@ -33,14 +33,14 @@ struct sites {
     struct index index;
 };
 
-/* For a thread asleep with this cut stack: of the site that it shares with others, and of its own.
- */
+/* The keys of a sleeping thread with this cut stack: for the site that it shares with others, and
+ * for its own. */
 struct site_keys sites_keys(pid_t tid, const struct snapshot *snapshot, const struct stack *stack);
 
-/* The site, or NULL if it has not been seen. */
+/* The site with this key, or NULL if it has not been seen. */
 struct site *sites_find(const struct sites *sites, uint64_t key);
 
-/* Adds one that is not there, as not known. Returns 0 or -ENOMEM. */
+/* Adds a new site, as not known. Returns 0 or -ENOMEM. */
 int sites_add(struct sites *sites, uint64_t key);
 
 void sites_free(struct sites *sites);

@@ -1,15 +1,14 @@
-/* What the worker knows of each thread, by the number that observations have of it. */
+/* What the worker knows of each thread, by the thread's number in observations. */
 #ifndef FGPROF_WORKER_THREADS_H
 #define FGPROF_WORKER_THREADS_H
 
 #include "worker/account.h"
 #include "worker/following.h"
 
-/* count.c: a stack that was found while more was asked for: it is counted if nothing better comes.
- */
+/* count.c: a stack that was found while more was asked for; counted if nothing better comes. */
 struct kept_stack {
     bool is_there;
-    enum account kind; /* what it is to be counted for */
+    enum account kind; /* the account that it is counted for */
     uint32_t space;
     struct sample_labels labels;
     struct stack stack;
@@ -29,8 +28,8 @@ struct counted_threads {
     size_t count, capacity;
 };
 
-/* The thread with this number, which is `tid`: all is forgotten of another one that had the number
- * before. Valid until the next call. NULL if memory is short. */
+/* The thread with this number, which is `tid`: if another thread had the number before, all that
+ * was known of it is forgotten. Valid until the next call. NULL if memory is short. */
 struct counted_thread *counted_threads_get(struct counted_threads *threads, uint32_t number,
                                            pid_t tid);
 

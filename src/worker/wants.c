@@ -4,16 +4,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TRIES_MAX 8 /* observations of a thread in a row, with more of its stack or new maps */
+#define TRIES_MAX 8 /* observations of a thread in a row, for more of its stack or new maps */
 #define STACK_LIMIT_MIN (2u << 10)
 #define STACK_LIMIT_MAX (16u << 20)
 #define STACK_LIMIT_FACTOR 8
-/* A thread's stacks are copied as before until so many samples in a row have shown that less would
- * do, and that it is this part at most. */
+/* The limit of a thread's stack copies is lowered once this many samples in a row would have done
+ * with at most this part of it. */
 #define ROOMY_SAMPLES 16
 #define ROOMY_PART 4
-/* Of another stack, which a thread left in the middle of its use: what was called since then is
- * mostly gone, but at the next tick it may leave it deeper down. */
+/* How much is copied of another stack, which the thread left in mid-use: what was called since then
+ * is mostly gone, but by the next tick the thread may leave that stack deeper down. */
 #define OTHER_STACK_BYTES (32u << 10)
 #define OTHER_STACK_BYTES_MAX (1u << 20)
 #define OTHER_STACK_BYTES_BELOW (4u << 10)
@@ -56,8 +56,8 @@ static int send_areas(const struct following *following)
     return err;
 }
 
-/* Finds the area that holds an address, if need be with areas read anew; NULL if it is not known.
- */
+/* Finds the area that holds an address, and rereads the areas if necessary; NULL if it is not
+ * known. */
 static int find_area(struct following *following, uint64_t address,
                      const struct stack_area **ret_area)
 {
@@ -74,7 +74,7 @@ static int find_area(struct following *following, uint64_t address,
     return err;
 }
 
-/* The copy ended with the page: the mapping that it is in was not known when it was made. */
+/* The copy ended with the page: its mapping was not known when it was made. */
 static int ask_for_end(struct following *following)
 {
     const struct stack_area *area;
@@ -83,13 +83,14 @@ static int ask_for_end(struct following *following)
     return err || !area ? err : ask(following, REQUEST_ANEW);
 }
 
-/* The copy ended before the mapping. If it was shorter than what was asked for already, it was made
- * before that was known. */
+/* The copy ended before the mapping did. If it is shorter than the present limit, it was made
+ * before that limit was set. */
 static int ask_for_longer(struct following *following)
 {
     struct thread_unwinding *thread = following->thread;
     bool is_as_long = following->observation->snapshot->stack.bytes >= thread->stack_limit;
-    /* Its unwind tables lead nowhere: copying ever more of its memory would only cost it time. */
+    /* An endless stack's unwind tables lead nowhere: copying ever more memory would only cost the
+     * thread time. */
     if (thread->is_endless || (is_as_long && thread->stack_limit >= STACK_LIMIT_MAX))
         return 0;
     if (is_as_long)
@@ -99,10 +100,10 @@ static int ask_for_longer(struct following *following)
     return ask(following, REQUEST_STACK_ANEW);
 }
 
-/* Whether to look for another stack in this round. If that has been in vain from about the same
- * place, it is tried in ever fewer rounds: a damaged stack leads anywhere, and each try stops a
- * thread that runs. From another place it may lead to the end: a thread that was in a signal
- * handler has left it. */
+/* Whether to look for another stack in this round. If that was in vain from about the same place,
+ * it is tried in ever fewer rounds: a damaged stack leads anywhere, and each try stops a running
+ * thread. From another place it may lead to the end: a thread that was in a signal handler has left
+ * it. */
 static bool may_look_elsewhere(const struct following *following)
 {
     struct thread_unwinding *thread = following->thread;
@@ -117,17 +118,17 @@ static bool may_look_elsewhere(const struct following *following)
     return (thread->other_misses & (thread->other_misses - 1)) == 0;
 }
 
-/* Sets which part of the other stack is copied, so that it has the address. */
+/* Sets which part of the other stack is copied, so that the copy contains the address. */
 static void place_other_stack(struct stack_place *other, const struct stack_area *area,
                               uint64_t address)
 {
     uint64_t room = address > area->start ? address - area->start : 0;
     uint64_t start = address - (room < OTHER_STACK_BYTES_BELOW ? room : OTHER_STACK_BYTES_BELOW);
     uint64_t end = other->address + other->bytes;
-    /* It was asked for, and this copy was made before that. */
+    /* The address was already asked for, after this copy was made. */
     if (other->address && address >= other->address && address < end)
         return;
-    /* Not another stack again: coroutines may have theirs in one mapping. */
+    /* This is still the same stack, unless coroutines have theirs in one mapping. */
     bool is_further = other->address && address >= end && address - end < OTHER_STACK_BYTES &&
                       address < area->end;
     if (is_further && other->bytes < OTHER_STACK_BYTES_MAX)
@@ -136,8 +137,8 @@ static void place_other_stack(struct stack_place *other, const struct stack_area
         *other = (struct stack_place){start, OTHER_STACK_BYTES};
 }
 
-/* The stack goes on in another mapping: what is around there is to be copied too, if that is likely
- * to help. A damaged stack leads anywhere. */
+/* The stack goes on in another mapping: asks to copy that place too, if that is likely to help. A
+ * damaged stack leads anywhere. */
 static int ask_for_other(struct following *following)
 {
     const struct stack_area *area;
@@ -172,8 +173,8 @@ int wants_ask(struct following *following)
     return err;
 }
 
-/* Twice what was needed is to be copied: a thread may be deeper down next time. Sets *ret_is_news
- * if that differs much from what the sampling thread was told last. */
+/* Asks to copy twice what was needed: the thread may be deeper down next time. Sets *ret_is_news if
+ * that differs much from what the sampling thread was last told. */
 static void adjust_limit(struct thread_unwinding *thread, size_t used_bytes, bool *ret_is_news)
 {
     size_t wanted = used_bytes * 2, limit = thread->stack_limit;
@@ -213,19 +214,20 @@ int wants_adjust(const struct following *following)
     int err = 0;
     if (hints->needs_more_stack && following->observation->snapshot->stack.end_is_known)
         thread->is_endless = true;
-    /* What did not help may do so for another stack. */
+    /* What did not help this stack may help another. */
     if (following_is_proof(following)) {
         thread->other_misses = 0;
         thread->is_endless = false;
     }
-    /* A stack that is cut for want of a register says nothing of how much is needed with it. */
+    /* A stack that is cut because a register is missing does not tell how much is needed with
+     * it. */
     if (following->stack->cut != STACK_CUT_NO_REGISTER)
         adjust_limit(thread, hints->stack_bytes_used, &is_news);
     adjust_other(thread, hints->used_other_stack, &is_news);
     if (is_news)
         err = tell(following, REQUEST_STACK);
-    /* It may sleep in what was mapped since this round's reading of maps: it is observed again,
-     * once, since by the next round's that is known. */
+    /* It may sleep in code that was mapped after the maps were read. It is observed again once: by
+     * the next round that code is known. */
     if (!err && hints->has_unknown_address && !thread->leads_nowhere)
         err = tell(following, REQUEST_LATER);
     thread->leads_nowhere = hints->has_unknown_address;

@@ -1,16 +1,17 @@
-/* What a snapshot lacked that a new one can have: more of the stack, where the stack ends, the
- * other stack that it goes on to. It is asked for with requests. */
+/* What a snapshot lacked that a new one can have: more of the stack, where the stack ends, or the
+ * other stack that it goes on to. Requests ask for it. */
 #ifndef FGPROF_WORKER_WANTS_H
 #define FGPROF_WORKER_WANTS_H
 
 #include "worker/following.h"
 
-/* After unwinding: asks for what was lacking, and sets is_asked then. Not without end: after some
- * observations of a thread in a row its stack is what was found. Returns 0 or -ENOMEM. */
+/* Call it after unwinding: asks for what was lacking, and then sets is_asked. The number of tries
+ * is limited: after some observations of a thread in a row its stack is taken as found. Returns 0
+ * or -ENOMEM. */
 int wants_ask(struct following *following);
 
-/* For a stack that is to be counted: adjusts how much of the next ones is copied; asks once to look
- * again later, if it led to where nothing is known to be mapped. Returns 0 or -ENOMEM. */
+/* For a stack that will be counted: adjusts how much is copied next time. Asks once to look again
+ * later, if the stack led to unmapped addresses. Returns 0 or -ENOMEM. */
 int wants_adjust(const struct following *following);
 
 #endif

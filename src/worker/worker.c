@@ -15,9 +15,9 @@ struct worker {
     struct counter counter;
     struct counted_threads threads;
     struct programs programs;
-    struct stack stack;               /* room for the one that is found */
+    struct stack stack;               /* room for the stack that is found */
     int error;                        /* the first one */
-    _Atomic uint64_t samples, stacks; /* what other threads may know */
+    _Atomic uint64_t samples, stacks; /* may be read by other threads */
 };
 
 int worker_new(const struct worker_options *options, struct channel *channel,
@@ -69,7 +69,7 @@ static int add_process(struct worker *worker, pid_t pid, const char *name)
     return err ? err : stack_table_add_process(&worker->results->stacks, pid, name_id, &process);
 }
 
-/* A process is called as its first thread is. */
+/* A process takes the name of its first thread. */
 static int take_name(struct results *results, const struct observation *observation,
                      struct counted_thread *thread)
 {
@@ -177,7 +177,7 @@ static int take(struct worker *worker, const struct message *message)
     return 0;
 }
 
-/* What came with a message goes back, whether it was of use or not. */
+/* Gives back what came with a message, whether or not it was of use. */
 static void release(struct worker *worker, struct message *message)
 {
     if (message->kind == MESSAGE_PROGRAM_ENDED)
@@ -200,8 +200,8 @@ static void note_error(struct worker *worker, int err)
         worker->options.failed(worker->options.copy_context);
 }
 
-/* What threads of a dump wait for is read while there is time, since they still wait. If the
- * channel is closed, that is the end. */
+/* While there is time, reads what threads of a dump wait for, since they still wait. A closed
+ * channel counts as the end. */
 static void receive(struct worker *worker, struct message *ret_message)
 {
     if (channel_receive(worker->channel, false, ret_message))
@@ -220,7 +220,7 @@ int worker_run(struct worker *worker)
         receive(worker, &message);
         if (!worker->error)
             note_error(worker, take(worker, &message));
-        /* A copy that is waited for is made in any case: of what was counted until then. */
+        /* A requested copy is made in any case, of what was counted so far. */
         if (message.kind == MESSAGE_COPY && worker->options.copy)
             worker->options.copy(worker->options.copy_context, results, &message);
         release(worker, &message);

@@ -1,5 +1,5 @@
-/* The worker: takes observations off the channel, unwinds and counts them, and asks for what it
- * lacked. It runs at ordinary priority beside the sampling thread, which never waits for it. */
+/* The worker takes observations off the channel, unwinds and counts them, and asks for what was
+ * lacking. It runs at ordinary priority beside the sampling thread, which never waits for it. */
 #ifndef FGPROF_WORKER_WORKER_H
 #define FGPROF_WORKER_WORKER_H
 
@@ -11,19 +11,18 @@
 typedef void worker_copy_fn(void *context, const struct results *results,
                             const struct message *message);
 
-/* Called in the worker's thread at its first error: nothing is counted any more. NULL if nobody
- * wants to know. */
+/* Called in the worker's thread at its first error: nothing more is counted. May be NULL. */
 typedef void worker_failed_fn(void *context);
 
 struct worker_options {
     uint64_t period_ns;
-    size_t max_depth;         /* frames of a stack that are kept */
+    size_t max_depth;         /* frames kept of a stack */
     bool tells_threads_apart; /* each thread has samples of its own */
-    bool drops_idle;          /* threads that never moved are noted, to be dropped */
-    struct wait_list *waits;  /* for a dump: gets what threads wait for; else NULL */
+    bool drops_idle;          /* notes threads that never moved, to be dropped */
+    struct wait_list *waits;  /* for a dump: receives what threads wait for; else NULL */
     worker_copy_fn *copy;
     worker_failed_fn *failed;
-    void *copy_context; /* of both */
+    void *copy_context; /* for copy and failed */
 };
 
 struct worker;
@@ -34,10 +33,10 @@ int worker_new(const struct worker_options *options, struct channel *channel,
 void worker_free(struct worker *worker);
 
 /* Works until MESSAGE_END, or until the channel is closed. Returns 0 or the first negative errno
- * that it met; after one it still takes and drops what comes. */
+ * that it met; after an error it still takes and drops messages. */
 int worker_run(struct worker *worker);
 
-/* How much was counted so far, from any thread. */
+/* How much was counted so far; safe from any thread. */
 uint64_t worker_samples(const struct worker *worker);
 uint64_t worker_stacks(const struct worker *worker);
 
