@@ -5,7 +5,7 @@
 
 #include "elf/object.h"
 
-/* False where there is none, or it can't be read. */
+/* Returns false if there is none, or it can't be read. */
 bool debug_data_open(struct object *object, struct object *ret_inner);
 
 #endif

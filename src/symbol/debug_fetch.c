@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* As debuginfod_find_debuginfo(3) has them. */
+/* The types of debuginfod_find_debuginfo(3). */
 typedef int progress_fn(void *client, long done, long all);
 struct library {
     void *handle;
@@ -19,7 +19,7 @@ struct library {
     void *(*get_user_data)(void *client);
 };
 
-static void *(*get_user_data)(void *client); /* a progress_fn is handed nothing else */
+static void *(*get_user_data)(void *client); /* a progress_fn gets nothing else */
 
 static bool load(struct library *library)
 {
@@ -58,7 +58,7 @@ bool debug_fetch_is_possible(void)
     return is_possible;
 }
 
-/* Called at least once a second, also while the server says nothing. Ends the wait with 1. */
+/* Called at least once a second, even while the server is silent. Returns 1 to end the wait. */
 static int on_progress(void *client, long done, long all)
 {
     struct debug_fetch *fetch = get_user_data(client);
@@ -82,7 +82,7 @@ static int find(struct debug_fetch *fetch, const struct object *object, char **r
         fd = library.find(client, object->build_id, (int)object->build_id_bytes, ret_path);
         library.end(client);
     }
-    /* libcurl does not bear to be unloaded: the handle is kept. */
+    /* libcurl can't be unloaded safely: the handle is kept. */
     return fd;
 }
 

@@ -1,7 +1,7 @@
-/* Debug information from the servers of DEBUGINFOD_URLS, by libdebuginfod (debuginfod(7)).
+/* Debug information from the servers of DEBUGINFOD_URLS, through libdebuginfod (debuginfod(7)).
  *
- * That library is loaded when it is wanted and not linked: it brings an HTTP client with its own
- * dependencies into a program that mostly runs as root and mostly does not ask anyone. */
+ * That library is loaded on demand instead of linked: it brings an HTTP client with its own
+ * dependencies into a program that mostly runs as root and mostly asks no server. */
 #ifndef FGPROF_SYMBOL_DEBUG_FETCH_H
 #define FGPROF_SYMBOL_DEBUG_FETCH_H
 
@@ -9,19 +9,19 @@
 #include "elf/object.h"
 
 struct debug_fetch {
-    uint64_t limit_ns; /* for all modules together; 0: nothing is asked */
+    uint64_t limit_ns; /* for all modules together; 0: no server is asked */
     fgprof_fetch_fn *progress;
     void *progress_context;
-    /* The rest is its own. */
+    /* The rest is private. */
     uint64_t spent_ns, begin_ns;
-    const char *path; /* of the module at hand */
+    const char *path; /* of the module that is being fetched */
 };
 
 /* Whether the library is installed. */
 bool debug_fetch_is_possible(void);
 
-/* Asks for the debug information of `object`, by its build id. Returns 0, or -ENOENT where there is
- * none to be had in time. *ret_path is the caller's to free. */
+/* Asks for the debug information of `object` by its build id. Returns 0, or -ENOENT if none can be
+ * had in time. *ret_path is the caller's to free. */
 int debug_fetch(struct debug_fetch *fetch, const struct object *object, const char *module_path,
                 struct object *ret_found, char **ret_path);
 

@@ -30,7 +30,7 @@ static bool has_checksum(int fd, uint32_t wanted)
     return chunk && got == 0 && sum == wanted;
 }
 
-/* No link leads out of the root directory, or through /proc. */
+/* No symbolic link may lead out of the root directory, or through /proc. */
 static int open_in_root(int root_fd, const char *path)
 {
     struct open_how how = {
@@ -72,7 +72,7 @@ static int open_by_build_id(int root_fd_plus_1, const unsigned char *id, size_t 
     return -ENOENT;
 }
 
-/* Reads a section that begins with a file's name. Returns how long it is, 0 where there is none. */
+/* Reads a section that begins with a file's name. Returns its length, or 0 if there is none. */
 static size_t read_link(struct object *object, const char *section_name,
                         unsigned char link[LINK_BYTES_MAX])
 {
@@ -89,7 +89,8 @@ static size_t read_link(struct object *object, const char *section_name,
     return bytes;
 }
 
-/* An equal build id says that it belongs there; a checksum of gigabytes would take its time. */
+/* An equal build id proves that the file belongs there; the checksum of gigabytes would take a
+ * while. */
 static bool belongs(const struct object *object, const struct object *found, uint32_t checksum)
 {
     if (object->build_id_bytes && found->build_id_bytes)

@@ -29,7 +29,7 @@ static int open_module(struct open_module *opened, struct module *module, bool i
 int open_modules_get(struct open_modules *modules, struct module *module, bool is_in_use,
                      struct debug_fetch *fetch, const struct open_module **ret_opened)
 {
-    struct open_module *opened = &modules->items[0]; /* the one, or the least recently used */
+    struct open_module *opened = &modules->items[0]; /* the module's, or the least recently used */
     for (size_t i = 0; i < modules->most; i++) {
         struct open_module *item = &modules->items[i];
         if (item->module == module) {

@@ -1,5 +1,5 @@
-/* Modules whose symbols are open: the last few that were asked for. To open them is most of the
- * work where a few addresses are named. */
+/* Modules whose symbols are open: the last few that were asked for. Opening them is most of the
+ * work when only a few addresses are named. */
 #ifndef FGPROF_SYMBOL_OPEN_MODULES_H
 #define FGPROF_SYMBOL_OPEN_MODULES_H
 
@@ -9,11 +9,11 @@
 
 struct open_module {
     const struct module *module; /* NULL: none */
-    struct module *twin;     /* as which it is read, where it may be in use meanwhile; or NULL */
-    struct module *read;     /* that, or the module itself */
-    struct symbols *symbols; /* NULL: it can't be read, */
-    const char *why;         /* and why */
-    uint64_t used;           /* when, as a number that grows */
+    struct module *twin;         /* read in its place if it may be in use meanwhile; or NULL */
+    struct module *read;         /* the twin, or the module itself */
+    struct symbols *symbols;     /* NULL: it can't be read, */
+    const char *why;             /* and why */
+    uint64_t used;               /* when, by a counter */
 };
 
 struct open_modules {
@@ -22,9 +22,9 @@ struct open_modules {
     uint64_t used;
 };
 
-/* Opens the module unless it is: as a twin where it may be in use by another thread, so that it
- * must be so each time. Valid until the next one is asked for. `fetch`: see symbols_open. Returns 0
- * or -ENOMEM. */
+/* Opens the module unless it is open. If another thread may be using it, it is opened as a twin,
+ * and `is_in_use` must be the same each time. Valid until the next one is asked for. `fetch`: see
+ * symbols_open. Returns 0 or -ENOMEM. */
 int open_modules_get(struct open_modules *modules, struct module *module, bool is_in_use,
                      struct debug_fetch *fetch, const struct open_module **ret_opened);
 void open_modules_close(struct open_modules *modules);

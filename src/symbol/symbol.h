@@ -1,4 +1,4 @@
-/* What an address is called. */
+/* The names of an address. */
 #ifndef FGPROF_SYMBOL_SYMBOL_H
 #define FGPROF_SYMBOL_SYMBOL_H
 
@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* One line of a location: its function, and where in it. Strings are valid until the
- * next look-up. */
+/* One line of a location: its function, and where in it. Strings are valid until the next
+ * look-up. */
 struct symbol_line {
     const char *name; /* as in the symbol table */
     const char *file; /* NULL: not known */
@@ -16,13 +16,13 @@ struct symbol_line {
 };
 
 #define SYMBOL_LINES_MAX                                                                           \
-    64 /* nested inlined calls at one address; the outermost beyond are left out */
+    64 /* nested inlined calls at one address; further outer ones are left out */
 
 struct symbol {
     struct symbol_line lines[SYMBOL_LINES_MAX]; /* innermost first */
     size_t line_count;                          /* 0: nothing is known */
-    uint64_t function_offset; /* of the address, in the function that is not inlined */
-    bool has_debug_info;      /* so that inlined calls would be known */
+    uint64_t function_offset; /* of the address in the function that is not inlined */
+    bool has_debug_info;      /* so inlined calls would be known */
 };
 
 #endif

@@ -91,7 +91,7 @@ static int compare(const void *a, const void *b)
     const struct symbol_row *left = a, *right = b;
     if (left->start != right->start)
         return left->start < right->start ? -1 : 1;
-    /* For the same result, in whatever order they were added. */
+    /* Gives the same result whatever the order in which they were added. */
     if (left->strings != right->strings)
         return left->strings < right->strings ? -1 : 1;
     return (left->name > right->name) - (left->name < right->name);
@@ -102,7 +102,7 @@ int symbol_table_finish(struct symbol_table *table)
     uint64_t reach = 0, next_start = UINT64_MAX;
     if (table->count)
         qsort(table->rows, table->count, sizeof *table->rows, compare);
-    /* What has no size goes on to the next symbol. */
+    /* A symbol without a size reaches up to the next one. */
     for (size_t i = table->count; i-- > 0;) {
         struct symbol_row *row = &table->rows[i];
         if (i + 1 < table->count && table->rows[i + 1].start > row->start)
@@ -118,8 +118,8 @@ int symbol_table_finish(struct symbol_table *table)
     return 0;
 }
 
-/* ".symtab" holds versions within names: "read@@GLIBC_2.2.5", with one @ where it is an old one
- * that new programs do not get. */
+/* ".symtab" has versions within names: "read@@GLIBC_2.2.5", with one @ for an old version that new
+ * programs do not get. */
 struct candidate {
     const struct symbol_row *row;
     char *name; /* without the version */
@@ -136,12 +136,12 @@ static size_t underscores(const char *name)
     return strspn(name, "_");
 }
 
-/* Whether `left` is the better name for one place: a function before a label, then what others may
- * call before what is local, then the name with the fewest underscores in front ("read" before
- * "__libc_read": what the C standard reserves for the implementation), then a strong one, a
- * version in use, the shorter one. perf (choose_best_symbol in tools/perf/util/symbol.c) goes by
- * the same things in nearly that order, but has strong before weak, and the name in use is often
- * the weak one. */
+/* Whether `left` is the better name for a place. These are preferred, in this order: a function
+ * over a label; a symbol that others may call over a local one; the name with the fewest leading
+ * underscores ("read" over "__libc_read": the C standard reserves those for the implementation); a
+ * strong symbol; a version in use; the shorter name. perf (choose_best_symbol in
+ * tools/perf/util/symbol.c) goes by the same things in nearly that order, but puts strong before
+ * weak, and the name in use is often the weak one. */
 static bool is_better(const struct candidate *left, const struct candidate *right)
 {
     bool left_is_label = ELF64_ST_TYPE(left->row->info) == STT_NOTYPE,
@@ -185,8 +185,8 @@ static void consider(struct symbol_table *table, const struct symbol_row *row,
     }
 }
 
-/* Of all that hold the address, those that begin last; a label within a function that has a size
- * does not count. */
+/* Finds the symbols that begin last among those that hold the address; a label within a function
+ * that has a size does not count. */
 const char *symbol_table_find(struct symbol_table *table, uint64_t address, uint64_t *ret_start,
                               bool *ret_is_exported)
 {

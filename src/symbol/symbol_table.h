@@ -1,4 +1,4 @@
-/* The symbols of a module that name code: of .symtab, .dynsym and .gnu_debugdata together. */
+/* The symbols of a module that name code, from .symtab, .dynsym and .gnu_debugdata together. */
 #ifndef FGPROF_SYMBOL_SYMBOL_TABLE_H
 #define FGPROF_SYMBOL_SYMBOL_TABLE_H
 
@@ -22,18 +22,18 @@ struct symbol_table {
     size_t strings_count;
     struct object objects[SYMBOL_STRINGS_MAX];
     size_t object_count;
-    char *found; /* the last name that was given out */
+    char *found; /* the last name that was returned */
 };
 
-/* Takes over `object`, in any case, and adds its symbols. Returns 0 or -ENOMEM. */
+/* Takes over `object` in any case, and adds its symbols. Returns 0 or -ENOMEM. */
 int symbol_table_add(struct symbol_table *table, struct object *object);
-/* Sorts what was added. Returns 0 or -ENOMEM. */
+/* Sorts the added symbols. Returns 0 or -ENOMEM. */
 int symbol_table_finish(struct symbol_table *table);
 void symbol_table_free(struct symbol_table *table);
 
-/* The name of the function around `address`, and where it begins; NULL: there is none. Of several
- * names for the same place, the one that users know: see symbol_table.c. Valid until the next
- * look-up. *ret_is_exported: other modules may call it by that name. */
+/* The name of the function around `address`, and where it begins; NULL: there is none. If a place
+ * has several names, the one that users know: see symbol_table.c. Valid until the next look-up.
+ * *ret_is_exported: other modules may call the function by that name. */
 const char *symbol_table_find(struct symbol_table *table, uint64_t address, uint64_t *ret_start,
                               bool *ret_is_exported);
 

@@ -13,10 +13,10 @@
 
 struct symbols {
     struct module *module;
-    char *stub_name; /* the last that was given out */
+    char *stub_name; /* the last one that was returned */
     struct symbol_table table;
     struct debug_symbols debug;
-    struct go_names *go; /* NULL: it is not Go's */
+    struct go_names *go; /* NULL: not a Go module */
 };
 
 static int open_module(const struct module *module, struct object *ret_object)
@@ -27,7 +27,7 @@ static int open_module(const struct module *module, struct object *ret_object)
     return fd < 0 ? -ENOEXEC : object_open_fd(ret_object, fd);
 }
 
-/* In the module's own file, else in one that was split from it. */
+/* Looks in the module's own file, else in one that was split from it. */
 static int find_debug_info(struct symbols *symbols, const struct module *module,
                            struct debug_fetch *fetch, struct object *object)
 {
@@ -53,7 +53,7 @@ static int find_debug_info(struct symbols *symbols, const struct module *module,
     return err;
 }
 
-/* What module.h says of its error, in words. */
+/* Puts an error of module.h into words. */
 static const char *why_unread(const struct module *module)
 {
     switch (module->is_readable ? -ENOEXEC : module->error) {
@@ -130,14 +130,14 @@ static bool is_mangled(const char *name)
 }
 
 /* Whether the symbol table has the better name for a function that begins where the symbol does:
- * one that tells the scope, too (clang's -g1 leaves it out), or the exported one instead of one
- * that is the implementation's own ("___pthread_cond_wait" in the C library). */
+ * one that includes the scope (clang's -g1 leaves it out), or the exported name instead of the
+ * implementation's own ("___pthread_cond_wait" in the C library). */
 static bool is_better_in_table(const char *symbol, bool is_exported, const char *name)
 {
     return !is_mangled(name) && (is_mangled(symbol) || (is_exported && name[0] == '_'));
 }
 
-/* A stub of the linkage table has no symbol: it is named by what it calls, as gdb does. */
+/* A stub of the linkage table has no symbol: it is named after what it calls, as in gdb. */
 static void find_stub(struct symbols *symbols, uint64_t address, struct symbol *symbol)
 {
     const struct stub *stub = stubs_find(symbols->module, address);
@@ -164,7 +164,8 @@ void symbols_find(struct symbols *symbols, uint64_t address, struct symbol *ret_
     ret_symbol->line_count = 0;
     ret_symbol->function_offset = 0;
     ret_symbol->has_debug_info = false;
-    /* Go's own table before its debug information: names are the same where that was stripped. */
+    /* Go's own table comes before its debug information, so that names are the same when that was
+     * stripped. */
     if (symbols->go && go_names_find(symbols->go, address, ret_symbol))
         return;
     debug_symbols_find(&symbols->debug, address, ret_symbol, &debug_start);
@@ -181,7 +182,7 @@ void symbols_find(struct symbols *symbols, uint64_t address, struct symbol *ret_
     if (!outermost->name ||
         (name && start == debug_start && is_better_in_table(name, is_exported, outermost->name)))
         outermost->name = name;
-    /* A line without a function is no name. */
+    /* A line without a function gives no name. */
     if (!outermost->name)
         ret_symbol->line_count--;
 }

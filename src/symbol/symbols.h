@@ -8,15 +8,14 @@
 
 struct symbols;
 
-/* Returns 0, -ENOMEM, or -ENOEXEC where the file can't be read: *ret_why tells why.
- * `module` must outlive it. `fetch`: what is not on this machine is asked for; may be NULL. */
+/* Returns 0, -ENOMEM, or -ENOEXEC if the file can't be read: *ret_why says why. `module` must
+ * outlive the symbols. `fetch` is asked for what is not on this machine; it may be NULL. */
 int symbols_open(struct module *module, struct debug_fetch *fetch, struct symbols **ret_symbols,
                  const char **ret_why);
 void symbols_close(struct symbols *symbols);
 
-/* Looks up one of the module's own addresses. In ascending order that costs the least: a unit of
- * the debug information is read at the first address in it, and given back at the first in another.
- */
+/* Looks up one of the module's own addresses. Ascending order costs the least: a unit of the debug
+ * information is read at the first address in it, and released at the first in another. */
 void symbols_find(struct symbols *symbols, uint64_t address, struct symbol *ret_symbol);
 
 #endif

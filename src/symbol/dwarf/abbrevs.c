@@ -29,7 +29,7 @@ static int read_attributes(struct abbrevs *abbrevs, struct bytes *bytes, struct 
     return 0;
 }
 
-/* -EAGAIN: the table goes on behind the bytes. */
+/* Returns -EAGAIN if the table goes on after these bytes. */
 static int parse(struct abbrevs *abbrevs, struct bytes bytes)
 {
     while (true) {
@@ -57,7 +57,7 @@ int abbrevs_read(struct abbrevs *abbrevs, struct section *section, uint64_t at)
 {
     const unsigned char *start;
     int err = -EAGAIN;
-    /* How long it is, only its end tells. */
+    /* Only the table's end tells how long it is. */
     for (size_t wanted = 4096; err == -EAGAIN && wanted <= TABLE_BYTES_MAX; wanted *= 4) {
         size_t count = section_peek(section, at, wanted, &start);
         abbrevs->count = abbrevs->attribute_count = 0;
@@ -83,7 +83,7 @@ void abbrevs_free(struct abbrevs *abbrevs)
 
 const struct abbrev *abbrevs_find(const struct abbrevs *abbrevs, uint64_t code)
 {
-    /* Producers number them from 1 on. */
+    /* Producers number them from 1. */
     if (code - 1 < abbrevs->count && abbrevs->items[code - 1].code == code)
         return &abbrevs->items[code - 1];
     size_t after = UPPER_BOUND(abbrevs->items, abbrevs->count, code, code);

@@ -1,4 +1,4 @@
-/* An abbreviation table of .debug_abbrev: the shapes of the entries of a unit (DWARF 5, 7.5.3). */
+/* An abbreviation table of .debug_abbrev: the shapes of a unit's entries (DWARF 5, 7.5.3). */
 #ifndef FGPROF_SYMBOL_DWARF_ABBREVS_H
 #define FGPROF_SYMBOL_DWARF_ABBREVS_H
 
@@ -15,7 +15,7 @@ struct abbrev {
     uint32_t first_attribute, attribute_count;
     uint16_t tag; /* DW_TAG_* */
     bool has_children;
-    bool has_fixed_bytes; /* set with fixed_bytes by who knows the sizes of forms */
+    bool has_fixed_bytes; /* set with fixed_bytes by code that knows the sizes of forms */
     uint32_t fixed_bytes; /* of all attributes of an entry */
 };
 

@@ -16,14 +16,14 @@ void abbrev_measure(const struct unit *unit, const struct abbrevs *abbrevs, stru
     }
 }
 
-/* Where the value of an attribute goes; NULL: it is of no use here. */
+/* Where the value of an attribute goes; NULL: it is not used here. */
 static struct value *place_of(struct die *die, unsigned attribute)
 {
     switch (attribute) {
     case DW_AT_name:
         return &die->name;
     case DW_AT_linkage_name:
-    case DW_AT_MIPS_linkage_name: /* its name before DWARF 4 */
+    case DW_AT_MIPS_linkage_name: /* the name of DW_AT_linkage_name before DWARF 4 */
         return &die->linkage_name;
     case DW_AT_abstract_origin:
         return &die->origin;
@@ -82,7 +82,7 @@ bool die_skip(const struct unit *unit, struct bytes *bytes, const struct abbrev 
         bytes_skip(bytes, abbrev->fixed_bytes);
         return !bytes->failed;
     }
-    /* By number: without attributes there is no array to point into. */
+    /* By index: without attributes there is no array to point into. */
     const struct abbrev_attribute *attributes = unit->abbrevs->attributes;
     for (uint32_t i = 0; i < abbrev->attribute_count; i++) {
         const struct abbrev_attribute *attribute = &attributes[abbrev->first_attribute + i];

@@ -22,7 +22,8 @@ static int compare(const void *a, const void *b)
     const struct debug_function *left = a, *right = b;
     if (left->start != right->start)
         return left->start < right->start ? -1 : 1;
-    /* The search goes backwards: first the smaller, then the one that comes first in the file. */
+    /* The search goes backwards: this puts the smaller one first, then the one that comes first in
+     * the file. */
     if (left->end != right->end)
         return left->end > right->end ? -1 : 1;
     return (left->die < right->die) - (left->die > right->die);
@@ -32,7 +33,7 @@ static int add_function(struct debug_functions *functions, const struct die *die
 {
     struct code_ranges *ranges = &functions->scratch;
     int err = ranges_read(ranges, &functions->unit, die);
-    /* Many entries may name one long list. */
+    /* Many entries may refer to one long list. */
     if (!err && functions->count + ranges->count > FUNCTIONS_MAX)
         err = -ENOEXEC;
     if (!err)
@@ -45,8 +46,7 @@ static int add_function(struct debug_functions *functions, const struct die *die
     return err;
 }
 
-/* Every entry is looked at, one after the other: functions may lie in namespaces, in types and in
- * other functions. */
+/* Reads every entry in turn: functions may be in namespaces, in types and in other functions. */
 static int read_entries(struct debug_functions *functions)
 {
     const struct unit *unit = &functions->unit;
@@ -119,7 +119,7 @@ static bool add_inlined(struct debug_functions *functions, const struct die *die
     return true;
 }
 
-/* The calls below the function's entry, but not those in functions that are nested in it. */
+/* Reads the calls below the function's entry, but not those in functions nested in it. */
 static void read_inlined(struct debug_functions *functions, uint64_t function)
 {
     const struct unit *unit = &functions->unit;

@@ -17,7 +17,7 @@ struct inlined_range {
     uint64_t die;
 };
 
-/* Of one unit at a time. Reading it whole once is what a look-up costs; the next ones in the same
+/* Holds one unit at a time. A look-up costs reading it whole once; the next look-ups in the same
  * unit and function are nearly free. */
 struct debug_functions {
     struct unit unit;
@@ -30,13 +30,13 @@ struct debug_functions {
     struct code_ranges scratch;
 };
 
-/* Reads those of `unit`, in place of what was there. Returns 0, -ENOMEM, or -ENOEXEC where the unit
- * can't be read: then there are none. */
+/* Reads the functions of `unit` in place of what was there. Returns 0, -ENOMEM, or -ENOEXEC if the
+ * unit can't be read: then there are none. */
 int debug_functions_read(struct debug_functions *functions, const struct unit *unit);
 void debug_functions_free(struct debug_functions *functions);
 
-/* The innermost function around `address`, and in functions->inlined the calls in it. NULL: none
- * is. */
+/* The innermost function around `address`; functions->inlined has the calls in it. NULL: there is
+ * none. */
 const struct debug_function *debug_functions_find(struct debug_functions *functions,
                                                   uint64_t address);
 

@@ -60,7 +60,8 @@ void debug_info_close(struct debug_info *info)
     free(info);
 }
 
-/* The header, of any version (DWARF 5, 7.5.1). A type unit's has more, which is not of use. */
+/* Reads the header, of any version (DWARF 5, 7.5.1). A type unit's header has more, which is not
+ * needed. */
 static int read_header(struct debug_info *info, uint64_t at, struct unit *unit)
 {
     struct section *section = &info->sections[DEBUG_INFO];
@@ -152,8 +153,8 @@ int unit_read_root(struct unit *unit, struct die *ret_root)
     if (!die_read_at(unit, unit->first_die, ret_root))
         return -ENOEXEC;
     const struct die *root = ret_root;
-    /* Without the attribute, a split unit's begins behind the header of the table (DWARF 5, 7.26 to
-     * 7.28); of the drafts before DWARF 5, at 0. */
+    /* Without the attribute, a split unit's part begins after the table's header (DWARF 5, 7.26 to
+     * 7.28); in the drafts before DWARF 5, at 0. */
     uint64_t header_bytes = unit->offset_bytes == 8 ? 16 : 8;
     unit->str_offsets_base = root->str_offsets_base.form ? root->str_offsets_base.number
                              : unit->version >= 5        ? header_bytes

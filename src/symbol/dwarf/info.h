@@ -1,7 +1,7 @@
 /* The debug information of one file: its sections, its units, and the entries (DIEs) in them.
  *
- * An entry is an abbreviation's number and its attributes' values, one after the other (DWARF 5,
- * chapter 7.5). What is damaged reads as if it were not there. */
+ * An entry is an abbreviation's number followed by its attributes' values (DWARF 5, chapter 7.5).
+ * Damaged parts read as if they were not there. */
 #ifndef FGPROF_SYMBOL_DWARF_INFO_H
 #define FGPROF_SYMBOL_DWARF_INFO_H
 
@@ -30,8 +30,8 @@ struct debug_info {
     struct section sections[DEBUG_SECTION_COUNT];
     uint64_t *units; /* where in .debug_info each begins, ascending */
     size_t unit_count, unit_capacity;
-    struct debug_info *supplement; /* what dwz took out of several files; NULL: none */
-    /* By a few bits of what they are for: many units may refer to many. */
+    struct debug_info *supplement; /* what dwz moved out of several files; NULL: none */
+    /* Hashed by a few bits of the key: many units may refer to many tables. */
     struct kept_abbrevs {
         uint64_t at; /* in .debug_abbrev */
         unsigned address_bytes, offset_bytes, version;
@@ -48,22 +48,22 @@ struct unit {
     uint64_t dwo_id;
     unsigned version, type; /* DW_UT_* */
     unsigned address_bytes, offset_bytes;
-    const struct abbrevs *abbrevs; /* until another unit's are read */
-    /* Where its parts of other sections begin. */
+    const struct abbrevs *abbrevs; /* valid until another unit's are read */
+    /* Where the unit's parts of other sections begin. */
     uint64_t str_offsets_base, addr_base, rnglists_base;
-    uint64_t ranges_base; /* of what was split from this unit, before DWARF 5 */
+    uint64_t ranges_base; /* for what was split from this unit, before DWARF 5 */
     uint64_t low_pc;
-    struct debug_info *addresses; /* where .debug_addr, .debug_ranges and .debug_line are: in a
-                                     split unit, the file that it was split from */
+    struct debug_info *addresses; /* the file with .debug_addr, .debug_ranges and .debug_line: for a
+                                     split unit, the one that it was split from */
 };
 
-struct value { /* of an attribute; form 0: it has none */
+struct value { /* of an attribute; form 0: absent */
     uint16_t form;
     uint64_t number;
     const uint8_t *text; /* of DW_FORM_string, in the entry's bytes */
 };
 
-/* What of an entry's attributes is of use here. */
+/* The attributes of an entry that are used here. */
 struct die {
     const struct abbrev *abbrev;
     struct value name, linkage_name, origin, specification;
@@ -73,52 +73,52 @@ struct die {
     struct value str_offsets_base, addr_base, rnglists_base, ranges_base;
 };
 
-/* Takes over `object`, in any case. `is_split`: the sections of a .dwo. Returns 0, -ENOMEM, or
- * -ENOEXEC where there is no .debug_info. */
+/* Takes over `object` in any case. `is_split`: uses the sections of a .dwo. Returns 0, -ENOMEM, or
+ * -ENOEXEC if there is no .debug_info. */
 int debug_info_open(struct debug_info **ret_info, struct object *object, bool is_split);
 void debug_info_close(struct debug_info *info);
 
-/* Finds where all units begin: for debug_info_unit_around. Returns 0 or -ENOMEM. */
+/* Finds where all units begin, for debug_info_unit_around. Returns 0 or -ENOMEM. */
 int debug_info_list_units(struct debug_info *info);
 
 /* Reads the header of the unit that begins at `at`. Returns 0, -ENOMEM or -ENOEXEC. */
 int unit_read(struct debug_info *info, uint64_t at, struct unit *ret_unit);
-/* Reads header and root of the unit in which `at` lies. */
+/* Reads the header and root of the unit in which `at` lies. */
 int unit_read_around(struct debug_info *info, uint64_t at, struct unit *ret_unit);
 
-/* Sets unit->abbrevs, which hold until those of another unit are asked for. Returns 0, -ENOMEM or
- * -ENOEXEC. */
+/* Sets unit->abbrevs, which are valid until those of another unit are asked for. Returns 0, -ENOMEM
+ * or -ENOEXEC. */
 int unit_need_abbrevs(struct unit *unit);
 
-/* Reads the root entry, and what it says of the unit. */
+/* Reads the root entry, and what it says about the unit. */
 int unit_read_root(struct unit *unit, struct die *ret_root);
 
-/* Reads the attributes of an entry whose number was read. */
+/* Reads the attributes of an entry after its number. */
 bool die_read_attributes(const struct unit *unit, struct bytes *bytes, const struct abbrev *abbrev,
                          struct die *ret_die);
-/* Moves behind them. */
+/* Skips the attributes. */
 bool die_skip(const struct unit *unit, struct bytes *bytes, const struct abbrev *abbrev);
-/* Finds how many bytes its attributes take, where that is fixed. */
+/* Finds how many bytes the attributes take, if that is fixed. */
 void abbrev_measure(const struct unit *unit, const struct abbrevs *abbrevs, struct abbrev *abbrev);
-/* Reads the entry at `at`, anywhere in the unit. Strings in place are valid until the next
- * entry is read. */
+/* Reads the entry at `at`, anywhere in the unit. Strings in place are valid until the next entry is
+ * read. */
 bool die_read_at(struct unit *unit, uint64_t at, struct die *ret_die);
 
-/* Reads one value of `form`; false where it is none that is known. */
+/* Reads one value of `form`; returns false if the form is not known. */
 bool value_read(const struct unit *unit, struct bytes *bytes, unsigned form, int64_t implicit,
                 struct value *ret_value);
 
-/* How many bytes a value takes; -1: that differs from value to value, or the form is not known. */
+/* How many bytes a value takes; -1: that varies, or the form is not known. */
 int form_bytes(const struct unit *unit, unsigned form);
 
 /* Row `number` of the unit's part of .debug_addr. */
 bool unit_address(const struct unit *unit, uint64_t number, uint64_t *ret_address);
 
-/* Each returns false where the value is none of that kind, or is not there. */
+/* Each returns false if the value is absent or of another kind. */
 bool value_address(const struct unit *unit, const struct value *value, uint64_t *ret_address);
 bool value_reference(const struct unit *unit, const struct value *value,
                      struct debug_info **ret_info, uint64_t *ret_at);
-/* NULL likewise; else valid until the next string is read. */
+/* Returns NULL in those cases; else valid until the next string is read. */
 const char *value_string(const struct unit *unit, const struct value *value);
 
 #endif

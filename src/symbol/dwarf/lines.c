@@ -46,7 +46,7 @@ static int add_file(struct lines *lines, struct value name, uint64_t directory)
     return 0;
 }
 
-/* Before DWARF 5: strings in a row, ended by an empty one; numbered from 1 on. */
+/* Before DWARF 5: strings in a row, ended by an empty one; numbered from 1. */
 static int read_old_names(struct lines *lines, struct bytes *bytes)
 {
     int err = add_directory(lines, (struct value){0});
@@ -70,7 +70,7 @@ static int read_old_names(struct lines *lines, struct bytes *bytes)
     return err;
 }
 
-/* From DWARF 5 on: a description of the columns, then the rows (6.2.4.1). */
+/* From DWARF 5: a description of the columns, then the rows (6.2.4.1). */
 static int read_names(struct lines *lines, struct bytes *bytes, bool are_files)
 {
     struct {
@@ -94,7 +94,7 @@ static int read_names(struct lines *lines, struct bytes *bytes, bool are_files)
             if (!value_read(&lines->unit, bytes, (unsigned)columns[j].form, 0, value))
                 return -ENOEXEC;
         }
-        /* Some forms take no room: a made-up count of such rows would not end. */
+        /* Some forms take no space: a made-up count of such rows would never end. */
         if (bytes->at == begin)
             return -ENOEXEC;
         int err = are_files ? add_file(lines, name, directory.number) : add_directory(lines, name);
@@ -115,12 +115,12 @@ struct line_header {
     uint8_t operand_counts[256]; /* of the standard opcodes */
 };
 
-/* Reads what stands before the names. */
+/* Reads the part before the names. */
 static void read_header(struct line_header *header, struct bytes *bytes)
 {
     header->minimum_bytes = (unsigned)bytes_unsigned(bytes, 1);
     if (header->version >= 4)
-        bytes_skip(bytes, 1); /* operations of an instruction: both architectures have one */
+        bytes_skip(bytes, 1); /* operations per instruction: 1 on both architectures */
     bytes_skip(bytes, 1);     /* whether a row is a statement by default */
     header->line_base = (int)bytes_signed(bytes, 1);
     header->line_range = (unsigned)bytes_unsigned(bytes, 1);
@@ -134,7 +134,7 @@ struct machine {
     const struct line_header *header;
     uint64_t address, line, file;
     size_t first_row; /* of the sequence */
-    bool is_unsorted; /* the rows of it */
+    bool is_unsorted; /* its rows are */
 };
 
 static void restart(struct machine *machine)
@@ -153,7 +153,7 @@ static int emit(struct machine *machine)
         struct line_row *last = &lines->rows[count - 1];
         if (last->address > machine->address)
             machine->is_unsorted = true;
-        /* Of rows for the same address the last one holds. */
+        /* The last row for an address replaces the others. */
         if (last->address == machine->address)
             count--;
     }
@@ -168,7 +168,7 @@ static int emit(struct machine *machine)
     return 0;
 }
 
-/* A sequence whose addresses do not ascend breaks the rule (6.2.5): it is not believed. */
+/* A sequence whose addresses do not ascend breaks the rule (6.2.5) and is not believed. */
 static int end_sequence(struct machine *machine)
 {
     struct lines *lines = machine->lines;
@@ -273,7 +273,7 @@ static int run_program(struct lines *lines, const struct line_header *header, st
         else
             err = run_extended(&machine, &program);
     }
-    /* Rows behind the last end are of no sequence. */
+    /* Rows after the last end belong to no sequence. */
     lines->row_count = machine.first_row;
     if (lines->sequence_count)
         qsort(lines->sequences, lines->sequence_count, sizeof *lines->sequences, compare_sequences);
@@ -331,7 +331,7 @@ int lines_read(struct lines *lines, const struct unit *unit, const struct die *r
     return parse(lines, &bytes);
 }
 
-/* `name` below `directory`, unless it is a path from the root. Frees `name`. */
+/* `name` below `directory`, unless it is an absolute path. Frees `name`. */
 static char *below(const char *directory, char *name)
 {
     char *path;

@@ -9,7 +9,7 @@ struct line_row {
     uint32_t file, line;
 };
 
-/* Rows of ascending addresses without a gap. */
+/* Rows with ascending addresses and no gap. */
 struct line_sequence {
     uint64_t start, end;
     size_t first_row, row_count;
@@ -18,14 +18,14 @@ struct line_sequence {
 struct line_file {
     struct value name;
     uint64_t directory;
-    char *path; /* made at first use */
+    char *path; /* built at first use */
 };
 
 struct lines {
-    struct unit unit; /* with version and size of offsets as the table has them */
+    struct unit unit; /* with the version and offset size of the table */
     struct slice table;
     char *compilation_directory;
-    struct value *directories; /* from DWARF 5 on from 0, before from 1 */
+    struct value *directories; /* from DWARF 5 numbered from 0, before that from 1 */
     size_t directory_count, directory_capacity;
     struct line_file *files;
     size_t file_count, file_capacity;
@@ -35,8 +35,8 @@ struct lines {
     size_t sequence_count, sequence_capacity;
 };
 
-/* Reads the table that the root entry names, in place of what was there. Returns 0, -ENOMEM, or
- * -ENOEXEC where there is none: then it is empty. What could be read of a damaged one is kept. */
+/* Reads the table that the root entry refers to, in place of what was there. Returns 0, -ENOMEM, or
+ * -ENOEXEC if there is none: then it is empty. What could be read of a damaged table is kept. */
 int lines_read(struct lines *lines, const struct unit *unit, const struct die *root);
 void lines_clear(struct lines *lines);
 void lines_free(struct lines *lines);

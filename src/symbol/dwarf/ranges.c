@@ -47,7 +47,7 @@ static int read_pairs(struct code_ranges *ranges, const struct unit *unit, uint6
     return 0;
 }
 
-/* One entry of .debug_rnglists (DWARF 5, 7.25). False at the end of the list. */
+/* Reads one entry of .debug_rnglists (DWARF 5, 7.25). Returns false at the end of the list. */
 static bool read_entry(const struct unit *unit, struct bytes *bytes, uint64_t *base,
                        struct code_range *ret_range)
 {
@@ -134,7 +134,7 @@ int ranges_read(struct code_ranges *ranges, const struct unit *unit, const struc
         return read_listed(ranges, unit, &die->ranges);
     if (!die->high_pc.form || !value_address(unit, &die->low_pc, &start))
         return 0;
-    /* DWARF 4 made it the length where it is a number. */
+    /* From DWARF 4 on, a plain number is the length. */
     if (!value_address(unit, &die->high_pc, &end))
         end = start + die->high_pc.number;
     return add(ranges, start, end);

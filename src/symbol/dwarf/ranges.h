@@ -13,14 +13,14 @@ struct code_ranges {
     size_t count, capacity;
 };
 
-/* Replaces what `ranges` held by those of the entry: DW_AT_ranges, or from DW_AT_low_pc to
- * DW_AT_high_pc. Code that the linker has left out is left out too: such entries stay in the debug
- * information, at address 0 or another at which there is none. Returns 0 or -ENOMEM. */
+/* Replaces the contents of `ranges` by the entry's ranges: DW_AT_ranges, or from DW_AT_low_pc to
+ * DW_AT_high_pc. Code that the linker has discarded is left out: its entries stay in the debug
+ * information, at address 0 or another address that holds no code. Returns 0 or -ENOMEM. */
 int ranges_read(struct code_ranges *ranges, const struct unit *unit, const struct die *die);
 
 void ranges_free(struct code_ranges *ranges);
 
-/* Whether code was left out by the linker, by where it begins. GNU ld puts 0, and 1 where 0 ends a
+/* Whether the linker has discarded the code that begins here. GNU ld puts 0, or 1 where 0 ends a
  * list; lld also -1 and, in a list, -2 (lld/ELF/InputSection.cpp). */
 static inline bool is_discarded(uint64_t address)
 {

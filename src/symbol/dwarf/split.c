@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The sections of a unit in a package, by the numbers of DWARF 5, 7.3.5.3, and of the draft before
- * (version 2 of the index), where they differ. */
+/* The sections of a unit in a package, by their numbers in DWARF 5, 7.3.5.3, and in the draft
+ * before it (version 2 of the index) if they differ. */
 enum { IN_INFO = 1, IN_ABBREV = 3, IN_STR_OFFSETS = 6, IN_RNGLISTS = 8, IN_COUNT };
 #define COLUMNS_MAX 16
 
@@ -51,7 +51,7 @@ static uint64_t word(struct split *split, uint64_t at)
 }
 
 /* The index is a hash table of the units' ids, and a table of where each unit's parts of sections
- * are (DWARF 5, 7.3.5). `starts` is by the numbers above. */
+ * are (DWARF 5, 7.3.5). `starts` is indexed by the numbers above. */
 static bool find_in_index(struct split *split, uint64_t id, uint64_t starts[IN_COUNT])
 {
     uint64_t column_count = word(split, 4), unit_count = word(split, 8), slots = word(split, 12);
@@ -77,7 +77,7 @@ static bool find_in_index(struct split *split, uint64_t id, uint64_t starts[IN_C
     return true;
 }
 
-/* What a split unit has of the one that it was split from. */
+/* Copies what a split unit takes from the unit that it was split from. */
 static void join(struct unit *unit, const struct unit *skeleton)
 {
     unit->addresses = skeleton->info;

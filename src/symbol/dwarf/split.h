@@ -6,15 +6,15 @@
 #include "symbol/dwarf/info.h"
 
 struct split {
-    char *package_path; /* owned; tried at the first unit that was split */
+    char *package_path; /* owned; tried at the first split unit */
     struct debug_info *package;
     struct section index;    /* .debug_cu_index of the package */
-    struct debug_info *file; /* of the last unit that has one of its own */
+    struct debug_info *file; /* of the last unit that has a file of its own */
 };
 
-/* Finds the part of `skeleton`, whose root entry is `root`, that was split off: in the package,
- * else in the file that it names. Valid until the next one is asked for. Returns 0, -ENOMEM, or
- * -ENOEXEC where it is not found, or is another build's. */
+/* Finds the part that was split off `skeleton`, whose root entry is `root`: in the package, else in
+ * the file that the root names. Valid until the next one is asked for. Returns 0, -ENOMEM, or
+ * -ENOEXEC if it is not found, or belongs to another build. */
 int split_read(struct split *split, const struct unit *skeleton, const struct die *root,
                struct unit *ret_unit);
 void split_free(struct split *split);

@@ -6,7 +6,7 @@
 
 #define NO_UNIT UINT64_MAX
 
-/* Of a file that shares some of it with others, the shared file, too. */
+/* If the file shares some of its information with others, opens the shared file too. */
 static int open_info(struct debug_symbols *debug, const struct module *module,
                      struct object *object, const char *path)
 {
@@ -47,7 +47,7 @@ void debug_symbols_close(struct debug_symbols *debug)
     debug_info_close(debug->info);
 }
 
-/* Reads what the unit has, in place of the one before. What is missing or damaged is left out. */
+/* Reads the unit in place of the one before. What is missing or damaged is left out. */
 static int enter_unit(struct debug_symbols *debug, uint64_t at)
 {
     struct unit skeleton, split, *unit = &skeleton;
@@ -81,7 +81,8 @@ static uint32_t line_number(const struct value *value)
     return value->form && value->number <= UINT32_MAX ? (uint32_t)value->number : 0;
 }
 
-/* Innermost first. Each function's place is where the one before was called. */
+/* Adds the innermost function first. Each function's place is where the one before it was
+ * called. */
 static void add_functions(struct debug_symbols *debug, const struct debug_function *function,
                           uint64_t address, struct symbol_line place, struct symbol *symbol)
 {

@@ -1,5 +1,5 @@
-/* What a module's debug information says of an address: its function, the calls that were inlined
- * there, and which line of which file it is. */
+/* What a module's debug information says about an address: its function, the calls that were
+ * inlined there, and which line of which file it is. */
 #ifndef FGPROF_SYMBOL_DWARF_SYMBOLS_H
 #define FGPROF_SYMBOL_DWARF_SYMBOLS_H
 
@@ -16,15 +16,15 @@ struct debug_symbols { /* zeros: there is no debug information */
     struct units units;
     struct split split;
     struct names names;
-    /* Of one unit at a time: addresses come sorted. */
-    uint64_t unit; /* where in .debug_info it begins */
+    /* One unit at a time: addresses come sorted. */
+    uint64_t unit; /* where it begins in .debug_info */
     struct debug_functions functions;
     struct lines lines;
     bool is_complete; /* no part of the unit is missing */
 };
 
-/* Takes over `object`, in any case, which is the module's file or one that was split from it, at
- * `path`. Returns 0, -ENOMEM, or -ENOEXEC where it can't be read. */
+/* Takes over `object` in any case. It is the module's file or one that was split from it, at
+ * `path`. Returns 0, -ENOMEM, or -ENOEXEC if it can't be read. */
 int debug_symbols_open(struct debug_symbols *debug, const struct module *module,
                        struct object *object, const char *path);
 void debug_symbols_close(struct debug_symbols *debug);

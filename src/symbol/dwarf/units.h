@@ -1,6 +1,6 @@
 /* Which unit of the debug information holds an address.
  *
- * By the units' own ranges: .debug_aranges is left out by clang. */
+ * Goes by the units' own ranges, as clang leaves .debug_aranges out. */
 #ifndef FGPROF_SYMBOL_DWARF_UNITS_H
 #define FGPROF_SYMBOL_DWARF_UNITS_H
 
@@ -17,8 +17,8 @@ struct units {
     size_t count, capacity;
 };
 
-/* Lists the units of `info`, and reads the root entry of each and nothing more. Returns 0 or
- * -ENOMEM. What can't be read is left out. */
+/* Lists the units of `info`, reading only the root entry of each. Returns 0 or -ENOMEM. What can't
+ * be read is left out. */
 int units_read(struct units *units, struct debug_info *info);
 bool units_find(const struct units *units, uint64_t address, uint64_t *ret_unit);
 void units_free(struct units *units);

@@ -39,7 +39,7 @@ int form_bytes(const struct unit *unit, unsigned form)
     case DW_FORM_addr:
         return unit->address_bytes <= 8 ? (int)unit->address_bytes : -1;
     case DW_FORM_ref_addr:
-        /* DWARF 2 had it as large as an address (DWARF 3, 7.5.4). */
+        /* In DWARF 2 it was as large as an address (DWARF 3, 7.5.4). */
         return unit->version <= 2 ? (int)(unit->address_bytes & 15) : (int)unit->offset_bytes;
     case DW_FORM_strp:
     case DW_FORM_line_strp:

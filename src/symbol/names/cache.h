@@ -1,8 +1,8 @@
-/* What addresses were found to be called, kept while a recording is named again and again.
+/* The names that were found for addresses, kept while a recording is named again and again.
  *
- * Two tables. Addresses: the module's number, its own address, and which lines are its. Lines: as
- * struct symbol_line, their strings by number. And the names to show for the symbols, and the
- * modules that were opened last. */
+ * Two tables. Addresses: the module's number, its own address, and which lines belong to it. Lines:
+ * as struct symbol_line, with strings by number. The cache also holds the names to show for
+ * symbols, and the modules that were opened last. */
 #ifndef FGPROF_SYMBOL_NAMES_CACHE_H
 #define FGPROF_SYMBOL_NAMES_CACHE_H
 
@@ -12,7 +12,7 @@
 #include "base/strings.h"
 
 struct cached_line {
-    uint32_t name, file; /* in name_cache.strings; file: "" where not known */
+    uint32_t name, file; /* in name_cache.strings; file: "" if not known */
     uint32_t line;
     bool is_inlined;
 };
@@ -20,7 +20,7 @@ struct cached_line {
 struct cached_address {
     uint64_t address;
     uint32_t module;
-    uint32_t line_count; /* 0: it was looked up, and nothing is known */
+    uint32_t line_count; /* 0: looked up, but nothing is known */
     size_t first_line;
     uint64_t function_offset;
     bool has_debug_info, is_trampoline;
@@ -39,11 +39,11 @@ struct name_cache {
 
 /* Returns 0 or -ENOMEM. */
 int name_cache_init(struct name_cache *cache);
-/* Before the modules are freed. */
+/* Call it before the modules are freed. */
 void name_cache_free(struct name_cache *cache);
 
 /* Fills in what was added for the address; its strings are valid as long as the cache. Returns
- * false where nothing was. */
+ * false if nothing was added. */
 bool name_cache_get(const struct name_cache *cache, uint32_t module, uint64_t address,
                     struct symbol *ret_symbol, bool *ret_is_trampoline);
 

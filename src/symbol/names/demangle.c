@@ -1,5 +1,5 @@
-/* Source names by libiberty, within bounds: a symbol is data of the target, and may be made to take
- * the demangler a lifetime, or all memory. */
+/* Source names by libiberty, within bounds: a symbol is data of the target, and may be made to keep
+ * the demangler busy for a lifetime, or to use all memory. */
 #include "symbol/names/demangle.h"
 #include "symbol/names/fold_name.h"
 #include "base/array.h"
@@ -11,10 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* libiberty descends once a character or less, with some 200 bytes of our stack each. Its own limit
- * of 1024 is too low for C++ of today (DMGL_NO_RECURSE_LIMIT). */
+/* libiberty descends at most once per character, with some 200 bytes of our stack each time. Its
+ * own limit of 1024 is too low for today's C++ (DMGL_NO_RECURSE_LIMIT). */
 #define SYMBOL_BYTES_MAX 4096
-/* D names are written by code that can't be interrupted, and may double with each reference. */
+/* The code that writes D names can't be interrupted, and a name may double in length with each
+ * reference. */
 #define D_SYMBOL_BYTES_MAX 512
 #define D_REFERENCES_MAX 16
 /* A few milliseconds of writing. */
@@ -28,14 +29,14 @@ struct written {
 };
 
 /* A name that refers back to its parts may double in length with each reference. libiberty can't be
- * told to stop, and holds no memory while it writes. */
+ * told to stop, but holds no memory while it writes. */
 static void take(const char *text, size_t bytes, void *context)
 {
     struct written *written = context;
     size_t length = written->length + bytes;
     if (length > NAME_BYTES_MAX || array_reserve(&written->text, &written->capacity, length + 1))
         longjmp(written->stop, 1);
-    if (bytes) /* libiberty may have nothing to say, at NULL */
+    if (bytes) /* libiberty may pass no bytes, with NULL */
         memcpy(written->text + written->length, text, bytes);
     written->length = length;
     written->text[length] = '\0';
@@ -58,7 +59,8 @@ static char *write_by(demangler *write, const char *symbol, int options)
     return text;
 }
 
-/* Where the reference that begins at `text` with this letter ends, as "S1_" or "T_"; else NULL. */
+/* The end of the reference that begins at `text` with this letter, like "S1_" or "T_"; else
+ * NULL. */
 static const char *end_of_reference(const char *text, char letter)
 {
     if (*text++ != letter)
@@ -68,10 +70,10 @@ static const char *end_of_reference(const char *text, char letter)
     return *text == '_' ? text + 1 : NULL;
 }
 
-/* Before it writes anything, libiberty reads arguments of a template parameter twice in the type of
- * a conversion operator, and those in them four times (cplus_demangle_type in cp-demangle.c); and
- * it searches what is repeated in a pack expansion's pattern as often as it is written there
- * (d_find_pack). */
+/* Before libiberty writes anything, it reads the arguments of a template parameter twice in the
+ * type of a conversion operator, and those in them four times (cplus_demangle_type in
+ * cp-demangle.c). It also searches what is repeated in a pack expansion's pattern as often as it is
+ * written there (d_find_pack). */
 static bool takes_too_long(const char *symbol)
 {
     unsigned parameters_with_arguments = 0, references = 0;
@@ -116,7 +118,7 @@ char *demangle(const char *symbol, enum fgprof_names names)
         return NULL;
     if (strncmp(symbol, "_D", 2) == 0)
         return demangle_d(symbol);
-    /* Rust's older names look like those of C++. */
+    /* Rust's older names look like C++ names. */
     if (strncmp(symbol, "_R", 2) == 0 || strncmp(symbol, "_Z", 2) == 0)
         name = write_by(rust_demangle_callback, symbol, 0);
     if (name)
@@ -124,7 +126,7 @@ char *demangle(const char *symbol, enum fgprof_names names)
     if (strncmp(symbol, "_Z", 2) == 0)
         name = demangle_cpp(symbol, names);
     else if (names == FGPROF_NAMES_SHORT && strchr(symbol, '<'))
-        name = strdup(symbol); /* of C++, in the debug information */
+        name = strdup(symbol); /* C++, from the debug information */
     if (name && names == FGPROF_NAMES_SHORT && fold_name(name)) {
         free(name);
         return NULL;

@@ -9,7 +9,7 @@
  *                       its hash; D
  *   FGPROF_NAMES_FULL   C++ with all of these
  *   FGPROF_NAMES_RAW    as it is
- * NULL where that is the symbol itself: it is none of these languages', or its name would take too
+ * NULL if that is the symbol itself: it is of none of these languages, or its name would take too
  * long to find, or too much room. The caller frees it. */
 char *demangle(const char *symbol, enum fgprof_names names);
 

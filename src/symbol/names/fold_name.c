@@ -6,13 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where the reading is, and what is open there. */
+/* The position in the name, and what is open there. */
 struct folding {
     const char *name;
     size_t at;
     char *open; /* the brackets that are open, outermost first */
     size_t depth;
-    size_t angles; /* how many of them are '<' */
+    size_t angles; /* how many of these are '<' */
 };
 
 static bool is_of_identifier(char c)
@@ -21,11 +21,11 @@ static bool is_of_identifier(char c)
            c == '$' || (unsigned char)c >= 0x80;
 }
 
-/* The length of "operator" and its sign, 0 where there is none. */
+/* The length of "operator" and its sign, or 0 if there is none. */
 static size_t operator_length(const struct folding *folding)
 {
     static const char word[] = "operator";
-    /* With what would be brackets, the longest first. */
+    /* Signs that contain brackets, the longest first. */
     static const char *const signs[] = {
         "<=>", "<<=", ">>=", "->*", "<<", ">>", "<=", ">=", "->", "()", "[]", "<", ">"};
     const char *text = folding->name + folding->at;
@@ -40,8 +40,9 @@ static size_t operator_length(const struct folding *folding)
     return length ? sizeof word - 1 + length : 0;
 }
 
-/* Whether the '<' at hand begins template arguments: it follows a name, or an operator's. In
- * expressions the operands are in parentheses, as libiberty writes them: "(a)<(b)". */
+/* Whether the '<' at this position begins template arguments: it then follows a name, or an
+ * operator's. In expressions the operands are in parentheses, as libiberty writes them:
+ * "(a)<(b)". */
 static bool begins_arguments(const struct folding *folding, size_t operator_end)
 {
     const char *at = folding->name + folding->at;
@@ -52,7 +53,7 @@ static bool begins_arguments(const struct folding *folding, size_t operator_end)
     return is_of_identifier(at[-1]) || at[-1] == ']' || at[-1] == '}';
 }
 
-/* Takes note of a bracket. Returns false where it closes what is not open. */
+/* Notes a bracket. Returns false if it closes what is not open. */
 static bool take_bracket(struct folding *folding, bool begins)
 {
     static const char opening[] = "<([{", closing[] = ">)]}";
@@ -97,7 +98,7 @@ static bool fold(struct folding *folding, char *to)
             !take_bracket(folding, begins_arguments(folding, operator_end)))
             return false;
         if (!angles && folding->angles) {
-            /* As in "operator<< <int>". */
+            /* The space in "operator<< <int>". */
             length -= length && to[length - 1] == ' ';
         } else if (!angles) {
             to[length++] = name[folding->at];
@@ -111,10 +112,10 @@ static bool fold(struct folding *folding, char *to)
 int fold_name(char *name)
 {
     size_t bytes = strlen(name) + 1;
-    /* One that begins so is no name of C++: "<T as a::B<T>>::c" is of Rust. */
+    /* A name that begins with '<' is not C++: "<T as a::B<T>>::c" is Rust. */
     if (*name == '<' || !strchr(name, '<'))
         return 0;
-    /* Brackets that are open are no more than there are characters; nor is what is kept. */
+    /* There are at most as many open brackets, and kept characters, as there are characters. */
     char *work = malloc(2 * bytes);
     if (!work)
         return -ENOMEM;

@@ -33,14 +33,14 @@ void go_names_close(struct go_names *names)
     free(names);
 }
 
-/* Where memory is short, the string is not known. */
+/* If memory is short, the string is not known. */
 static const char *keep(struct go_names *names, const char *string)
 {
     uint32_t id;
     return strings_intern(&names->strings, string, &id) ? NULL : strings_get(&names->strings, id);
 }
 
-/* Adds the function of that name, at the line of `address`. */
+/* Adds the function with that name, at the line of `address`. */
 static bool add_line(struct go_names *names, const struct pclntab_function *function, uint32_t name,
                      uint64_t address, struct symbol *symbol)
 {
@@ -67,7 +67,7 @@ bool go_names_find(struct go_names *names, uint64_t address, struct symbol *ret_
     ret_symbol->line_count = 0;
     ret_symbol->function_offset = address - function.start;
     ret_symbol->has_debug_info = names->table.inline_data != 0;
-    /* Room is left for the function itself. A tree that is damaged may lead round in a circle. */
+    /* Leaves room for the function itself. A damaged tree may contain a circle. */
     while (ret_symbol->line_count < SYMBOL_LINES_MAX - 1 &&
            pclntab_inlined(&names->table, &function, address, &inlined) &&
            add_line(names, &function, inlined.name, address, ret_symbol)) {

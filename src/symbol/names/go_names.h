@@ -1,4 +1,4 @@
-/* The names of Go's functions, from the table that every Go program has (see elf/go/pclntab.h). */
+/* The names of Go functions, from the table that every Go program has (see elf/go/pclntab.h). */
 #ifndef FGPROF_SYMBOL_NAMES_GO_NAMES_H
 #define FGPROF_SYMBOL_NAMES_GO_NAMES_H
 
@@ -7,12 +7,13 @@
 
 struct go_names;
 
-/* Returns 0, -ENOENT where the module is not Go's, or -ENOMEM. `module` must outlive it. */
+/* Returns 0, -ENOENT if the module is not a Go program, or -ENOMEM. `module` must outlive the
+ * names. */
 int go_names_open(struct module *module, struct go_names **ret_names);
 void go_names_close(struct go_names *names);
 
-/* Looks up one of the module's own addresses. Returns false where it is not in Go's code. Strings
- * live as long as the names. */
+/* Looks up one of the module's own addresses. Returns false if it is not in Go code. Strings live
+ * as long as the names. */
 bool go_names_find(struct go_names *names, uint64_t address, struct symbol *ret_symbol);
 
 #endif

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A stub's name is that of the function that it calls, and a mark (see symbols.c). */
+/* A stub's name is the name of the function that it calls, and a mark (see symbols.c). */
 static char *demangle_stub(const char *symbol, enum fgprof_names kind)
 {
     static const char mark[] = "@plt";
