@@ -16,12 +16,12 @@ struct naming {
     const struct counted *counted;
     enum fgprof_names names;
     struct unnamed unnamed;
-    uint32_t *locations; /* of the stack at hand */
+    uint32_t *locations; /* of the present stack */
     size_t location_capacity;
-    uint32_t *processes; /* by the number of a counted process: its number in the profile + 1; 0:
-                            it has no sample yet */
-    uint32_t *stacks;    /* by the number of a counted stack: its number in the profile */
-    uint32_t *samples;   /* by the number of a counted sample, as well */
+    uint32_t *processes; /* by a counted process's number: its number in the profile + 1; 0: it has
+                            no sample yet */
+    uint32_t *stacks;    /* by a counted stack's number: its number in the profile */
+    uint32_t *samples;   /* the same for counted samples */
     uint32_t **mappings; /* by space and mapping: its number in the profile + 1; 0: not there yet */
 };
 
@@ -53,7 +53,7 @@ static int add_mapping(struct naming *naming, const struct mapping *mapping, uin
     return profile_add_mapping(naming->profile, &row, ret_mapping);
 }
 
-/* The profile's mapping of the space's, added at first use. */
+/* Finds the profile's mapping for one of the space, added at first use. */
 static int mapping_of(struct naming *naming, const struct space *space,
                       const struct mapping *mapping, uint32_t *ret_mapping)
 {
@@ -71,7 +71,7 @@ static int mapping_of(struct naming *naming, const struct space *space,
     return 0;
 }
 
-/* pprof takes the first mapping for the main binary. */
+/* pprof takes the first mapping to be the main binary. */
 static int add_main_mapping(struct naming *naming)
 {
     for (size_t i = 0; i < naming->counted->spaces->count; i++) {
@@ -97,14 +97,14 @@ static int add_location(struct naming *naming, struct space *space, uint64_t add
     int err = mapping ? mapping_of(naming, space, mapping, &mapping_number) : 0;
     if (!err)
         err = profile_add_location(naming->profile, address, mapping_number, ret_location, &is_new);
-    /* One that can't be read has no addresses of its own, and is still to be told of. */
+    /* A module that can't be read has no addresses of its own, but must still be reported. */
     if (err || !is_new || !mapping || !mapping->module ||
         (mapping->module->is_readable && !mapping->has_bias))
         return err;
     return unnamed_add(&naming->unnamed, mapping->module, address - mapping->bias, *ret_location);
 }
 
-/* Why the stack ends, and where its last frame lies if that is why. */
+/* Adds a note on why the stack ends, with its last frame's module if that is the reason. */
 static int add_note(struct naming *naming, const struct counted_stack *stack,
                     uint32_t *ret_location)
 {
@@ -155,7 +155,7 @@ static int name_syscall(struct naming *naming, int32_t number, uint32_t *ret_nam
     return strings_intern(&naming->profile->strings, name ? name : unnamed, ret_name);
 }
 
-/* The profile's process, added at its first sample. */
+/* Finds the profile's process, added at its first sample. */
 static int process_of(struct naming *naming, uint32_t counted, uint32_t *ret_process)
 {
     uint32_t *known = &naming->processes[counted];
@@ -206,7 +206,7 @@ static int add_samples(struct naming *naming)
     for (size_t i = 0; i < table->stack_count && !err; i++)
         err = add_stack(naming, &table->stacks[i], &naming->stacks[i]);
     for (size_t i = 0; i < table->sample_count && !err; i++) {
-        /* Where there is neither, what the sample stood for was given to others. */
+        /* With neither count nor time, what the sample stood for was given to others. */
         if (table->samples[i].count || table->samples[i].time_ns)
             err = add_sample(naming, &table->samples[i], &naming->samples[i]);
         else
@@ -226,7 +226,7 @@ static int allocate(struct naming *naming)
     return is_whole ? 0 : -ENOMEM;
 }
 
-/* All but the profile. */
+/* Frees everything but the profile. */
 static void release(struct naming *naming)
 {
     for (size_t i = 0; naming->mappings && i < naming->counted->spaces->count; i++)

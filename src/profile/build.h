@@ -1,4 +1,4 @@
-/* From what was counted to a finished profile: each distinct address is named once. */
+/* Makes a finished profile from what was counted: each distinct address is named once. */
 #ifndef FGPROF_PROFILE_BUILD_H
 #define FGPROF_PROFILE_BUILD_H
 
@@ -8,12 +8,13 @@
 
 struct counted {
     const struct stack_table *table;
-    const struct timeline *timeline; /* what was kept of the table's samples; NULL: none was */
+    const struct timeline *timeline; /* what was kept of the table's samples; NULL: nothing */
     const struct spaces *spaces;
-    const struct strings *strings; /* of the labels */
+    const struct strings *strings; /* the strings of the labels */
 };
 
-/* Returns 0 or -ENOMEM. The summary's samples_unnamed is set, the rest of it is the caller's. */
+/* Returns 0 or -ENOMEM. Sets the summary's samples_unnamed; the rest of the summary is the
+ * caller's. */
 int name_profile(const struct counted *counted, const struct name_sources *sources,
                  struct fgprof_profile **ret_profile);
 

@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LOCK_FRAMES 8 /* a lock's function is among so many innermost ones, inlined ones too */
+#define LOCK_FRAMES 8 /* a lock's function is among this many innermost frames, with inlined ones  \
+                       */
 
 struct innermost {
     const char *functions[LOCK_FRAMES];
@@ -50,7 +51,7 @@ static int compare_samples(const void *a, const void *b)
     return (left->tid > right->tid) - (left->tid < right->tid);
 }
 
-/* Each thread gets its sample. */
+/* Gives each thread its sample. */
 static int add_threads(struct fgprof_dump *dump)
 {
     const struct fgprof_profile *profile = dump->profile;
@@ -77,8 +78,8 @@ static int add_threads(struct fgprof_dump *dump)
     return 0;
 }
 
-/* An owner is believed that is a thread of the process. Where a lock is shared between processes,
- * it may be another's; glibc marks all robust ones so (nptl/pthread_mutex_init.c). */
+/* An owner is believed if it is a thread of the process. If a lock is shared between processes, the
+ * owner may be another process's; glibc marks all robust locks so (nptl/pthread_mutex_init.c). */
 static void find_owner(const struct fgprof_dump *dump, struct dump_thread *thread)
 {
     const struct wait_facts *facts = thread->facts;
@@ -111,8 +112,8 @@ static void find_locks(struct fgprof_dump *dump)
     }
 }
 
-/* A wait with a timeout ends by itself. All others were waiting at the same moment, between the
- * last look at a stack and the first check that nobody had moved: so who is in a circle stays
+/* A wait with a timeout ends by itself. All other waits went on at the same moment, between the
+ * last look at a stack and the first check that no thread had moved: so a thread in a circle stays
  * there. */
 static int find_deadlocks(struct fgprof_dump *dump)
 {

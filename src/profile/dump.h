@@ -9,10 +9,11 @@
 struct dump_thread {
     const struct profile_sample *sample;
     const struct wait_facts *facts;
-    struct lock lock;   /* where it waits for a futex */
-    size_t owner;       /* the thread that holds that, or is to end: its number; or DUMP_NOBODY */
-    bool is_owner_gone; /* it is a thread that the process does not have any more */
-    size_t deadlock;    /* the number of the deadlock that it is in, from 1; 0: none */
+    struct lock lock;   /* if it waits for a futex */
+    size_t owner;       /* the number of the thread that holds the lock, or whose end is awaited; or
+                           DUMP_NOBODY */
+    bool is_owner_gone; /* the owner is no longer a thread of the process */
+    size_t deadlock;    /* the deadlock that it is in, numbered from 1; 0: none */
 };
 
 #define DUMP_NOBODY SIZE_MAX
@@ -25,7 +26,7 @@ struct fgprof_dump {
     size_t deadlock_count;
 };
 
-/* Once the profile and the facts are there: puts them together. Returns 0 or -ENOMEM. */
+/* Puts the profile and the facts together once both are there. Returns 0 or -ENOMEM. */
 int dump_complete(struct fgprof_dump *dump);
 
 /* Takes NULL. */

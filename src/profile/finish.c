@@ -1,8 +1,8 @@
-/* What is known of a profile once all of its locations have their names. */
+/* What is known of a profile once all of its locations have names. */
 #include "profile/profile.h"
 
-/* pprof names nothing again in a mapping that claims to be named, so each claim is made only where
- * it holds for all that was sampled there. */
+/* pprof does not symbolize a mapping that claims to be symbolized, so each claim is made only if it
+ * holds for all that was sampled there. */
 static void set_mapping_claims(struct fgprof_profile *profile)
 {
     for (size_t i = 0; i < profile->location_count; i++) {

@@ -11,13 +11,13 @@ struct function_key {
     uint32_t module;
 };
 
-/* Every line of a location, and every location without one, is of a function: its number is found
- * once, so that a sum is a walk over numbers. */
+/* Every line of a location, and every location without lines, belongs to a function. Its number is
+ * found once, so that summing is a walk over numbers. */
 struct functions {
     struct function_key *keys;
     size_t count, capacity;
     struct index index;
-    uint32_t *of_location; /* of one without lines */
+    uint32_t *of_location; /* for a location without lines */
     uint32_t *of_line;
 };
 
@@ -84,7 +84,7 @@ static int functions_number(const struct fgprof_profile *profile, struct functio
     return err;
 }
 
-/* The functions of a location, innermost first: their numbers. */
+/* The numbers of a location's functions, innermost first. */
 static const uint32_t *functions_at(const struct fgprof_profile *profile,
                                     const struct functions *functions, uint32_t location,
                                     size_t *ret_count)
@@ -94,7 +94,7 @@ static const uint32_t *functions_at(const struct fgprof_profile *profile,
     return at->line_count ? &functions->of_line[at->first_line] : &functions->of_location[location];
 }
 
-/* `counted`: by function, the last sample that it was counted for, + 1. */
+/* `counted`: for each function, the last sample that it was counted for, + 1. */
 static void add_sample(const struct fgprof_profile *profile, const struct functions *functions,
                        size_t sample_number, size_t *counted, struct fgprof_function *rows)
 {
@@ -164,7 +164,7 @@ int profile_functions(const struct fgprof_profile *profile, const pid_t *tids, s
     return err;
 }
 
-/* What an activity's row is of, as numbers, so that it can be compared as bytes. */
+/* The key of an activity's row, as numbers, so that it can be compared as bytes. */
 struct activity_key {
     uint32_t tid, thread_name, state, syscall_name, function;
 };
@@ -185,7 +185,7 @@ static bool is_same_activity(const void *owner, uint32_t item, const void *key)
            known->function == sought->function;
 }
 
-/* There is room for a row for each sample. */
+/* The caller has made room for one row per sample. */
 static int add_activity(const struct fgprof_profile *profile, const struct functions *functions,
                         const struct profile_sample *sample, struct activities *activities)
 {

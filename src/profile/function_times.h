@@ -4,7 +4,7 @@
 
 #include "profile/profile.h"
 
-/* As of fgprof_profile_functions and fgprof_profile_activities. */
+/* As fgprof_profile_functions and fgprof_profile_activities. */
 int profile_functions(const struct fgprof_profile *profile, const pid_t *tids, size_t tid_count,
                       struct fgprof_function **ret_rows, size_t *ret_count);
 int profile_activities(const struct fgprof_profile *profile, struct fgprof_activity **ret_rows,

@@ -12,7 +12,7 @@ static size_t lines_of(const char *text)
     return lines;
 }
 
-/* The location of the name that ends at the next line feed; *names goes on behind that. */
+/* Adds the location of the name that ends at the next line feed; *names moves past it. */
 static int add_location(struct fgprof_profile *profile, const char **names, uint32_t *ret_location)
 {
     size_t bytes = strcspn(*names, "\n");

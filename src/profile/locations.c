@@ -1,4 +1,4 @@
-/* What stacks lead through: locations, the functions and lines that they are of, and mappings. */
+/* What stacks lead through: locations, their functions and lines, and mappings. */
 #include "profile/profile.h"
 #include "base/array.h"
 
@@ -122,7 +122,7 @@ int profile_add_kernel_function(struct fgprof_profile *profile, const char *name
                                &line.function);
     if (*ret_location != INDEX_NONE)
         return 0;
-    /* As perf and pprof call it. */
+    /* The name that perf and pprof use. */
     if (strings_intern(&profile->strings, "[kernel.kallsyms]", &kernel.path) ||
         profile_add_mapping(profile, &kernel, &location.mapping) ||
         index_add(&profile->location_index, hash, (uint32_t)profile->location_count))

@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* A mapping apart from that of generated code without names, so that it can claim to be named.
- * pprof looks for no file where its name begins with a bracket (Mapping.Unsymbolizable of
+/* A mapping apart from that of generated code without names, so that it can claim to be symbolized.
+ * pprof looks for no file if its name begins with a bracket (Mapping.Unsymbolizable of
  * google/pprof's profile/profile.go). */
 #define JIT_MAPPING "[jit]"
 

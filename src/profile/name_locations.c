@@ -88,8 +88,8 @@ static int look_up(struct location_naming *naming, const struct unnamed_location
     return err ? err : set_name(naming, unnamed->location, &symbol, is_trampoline);
 }
 
-/* A module after the other, so that no more than one's debug information is in memory where there
- * is no cache. */
+/* Goes module by module, so that without a cache only one module's debug information is in
+ * memory. */
 int name_locations(struct fgprof_profile *profile, struct unnamed *unnamed,
                    const struct name_sources *sources)
 {

@@ -11,12 +11,12 @@
 struct name_sources {
     enum fgprof_names names;
     struct debug_fetch *fetch; /* see symbols_open */
-    /* What it has need not be looked up, what it has not is added; and the modules may be in use
-     * by another thread meanwhile. NULL: there is none, and they may not. */
+    /* Addresses that it has are not looked up, others are added; and another thread may be using
+     * the modules meanwhile. NULL: there is no cache, and no other thread is. */
     struct name_cache *cache;
 };
 
-/* A location whose name is still to be found. */
+/* A location that still needs its name. */
 struct unnamed_location {
     struct module *module;
     uint64_t address; /* the module's own */
@@ -33,8 +33,8 @@ int unnamed_add(struct unnamed *unnamed, struct module *module, uint64_t address
                 uint32_t location);
 void unnamed_free(struct unnamed *unnamed);
 
-/* Names them, and notes in the profile which modules could not be read. They are sorted. Returns 0
- * or -ENOMEM. */
+/* Names the locations, and notes in the profile which modules could not be read. Sorts the
+ * locations. Returns 0 or -ENOMEM. */
 int name_locations(struct fgprof_profile *profile, struct unnamed *unnamed,
                    const struct name_sources *sources);
 

@@ -1,8 +1,8 @@
-/* The finished profile, as writers see it: named, and free of anything of the target.
+/* The finished profile, as writers see it: named, and independent of the target.
  *
- * Tables that refer to each other by number. A sample has a stack, a stack has locations leaf
- * first, a location has a mapping and one line for its function and one for each call inlined
- * there, innermost first, a line has a function. */
+ * Tables that refer to each other by number. A sample has a stack. A stack has locations, leaf
+ * first. A location has a mapping and lines: one for its function and one for each call inlined
+ * there, innermost first. A line has a function. */
 #ifndef FGPROF_PROFILE_PROFILE_H
 #define FGPROF_PROFILE_PROFILE_H
 
@@ -16,7 +16,7 @@
 struct profile_function {
     uint32_t name;        /* demangled */
     uint32_t system_name; /* as in the symbol table */
-    uint32_t file;        /* "" where not known */
+    uint32_t file;        /* "" if not known */
 };
 
 struct profile_line {
@@ -30,24 +30,24 @@ struct profile_mapping {
     uint32_t path;
     uint32_t build_id; /* in hex */
     uint64_t bias;     /* what is added to the file's own addresses to get these */
-    bool has_bias;     /* false: it has none, as it is no file, or not ELF */
-    bool is_sampled;   /* a location lies in it; what follows holds for all of them */
+    bool has_bias;     /* false: none, as it is no file, or not ELF */
+    bool is_sampled;   /* a location is in it; what follows holds for all of them */
     bool has_functions, has_files, has_lines, has_inlined;
 };
 
 #define PROFILE_NO_MAPPING UINT32_MAX
 
 struct profile_location {
-    uint64_t address;                /* of the instruction: of the call in a caller */
+    uint64_t address;                /* of the instruction; in a caller, of the call */
     uint64_t function_offset;        /* of that address in its function */
     uint32_t mapping;                /* or PROFILE_NO_MAPPING */
     uint32_t first_line, line_count; /* in profile.lines; 0: no name */
-    /* Of code that the process generated, the function that was there then, + 1: another may have
-     * been at the same address before. Else 0. */
+    /* For code that the process generated, the function that was there at the time, + 1: another
+     * may have been at the same address before. Else 0. */
     uint32_t jit_function_plus_1;
     bool has_debug_info; /* calls inlined here would be known */
-    bool is_kernel;      /* a function of the kernel, whose address is not known */
-    bool is_note;        /* no place in the code: its name says why the stack ends here */
+    bool is_kernel;      /* a kernel function, whose address is not known */
+    bool is_note;        /* not a place in the code: its name says why the stack ends here */
 };
 
 struct profile_stack {
@@ -67,20 +67,20 @@ struct profile_sample {
     uint32_t tid;          /* 0: threads are not told apart */
     uint32_t state;        /* enum thread_state */
     uint32_t syscall_name; /* of the call that the thread waits in; "": none */
-    uint32_t wait_channel; /* the kernel's function that it waits in; "": not known */
+    uint32_t wait_channel; /* the kernel function that it waits in; "": not known */
     uint64_t count;
     uint64_t time_ns;
 };
 
 #define PROFILE_NO_SAMPLE UINT32_MAX
 
-/* A thread spends a time on a sample, or was not there: PROFILE_NO_SAMPLE. */
+/* Time that a thread spends on a sample; PROFILE_NO_SAMPLE: it was absent. */
 struct profile_run {
     uint32_t sample;
     uint64_t time_ns;
 };
 
-/* The order of a thread's time. */
+/* One thread's runs in the order of time. */
 struct profile_timeline {
     uint32_t thread_name;
     uint32_t tid;
@@ -111,10 +111,10 @@ struct fgprof_profile {
     struct profile_sample *samples;
     size_t sample_count, sample_capacity;
     struct index sample_index;
-    bool has_timelines; /* they were wanted */
+    bool has_timelines; /* timelines were wanted */
     struct profile_timeline *timelines;
     size_t timeline_count, timeline_capacity;
-    struct profile_run *runs; /* of one timeline after the other */
+    struct profile_run *runs; /* one timeline's after the other */
     size_t run_count, run_capacity;
     uint64_t start_time_ns; /* since 1970 */
     uint64_t period_ns;
@@ -124,15 +124,16 @@ struct fgprof_profile {
     unsigned folded_flags;
     enum fgprof_kept kept;
     enum fgprof_threads threads; /* by id: as recorded */
-    char *command;               /* the command line that it is written by; NULL: not known */
-    char *recorded_by;           /* that of the file it was read from, see profile_recorded_by */
+    char *command;               /* the command line that writes it; NULL: not known */
+    char *recorded_by;           /* the command line in the file that it was read from: see
+                                    profile_recorded_by */
 };
 
-/* The command line that it was recorded by, "" where that is not known. What was not read from a
+/* The command line that recorded it, "" if that is not known. A profile that was not read from a
  * file is written by the command that recorded it. */
 const char *profile_recorded_by(const struct fgprof_profile *profile);
 
-/* The state that is told to users: they need not know which sleep it is. */
+/* The state that users are told: they need not know which kind of sleep it is. */
 enum fgprof_state sample_state(const struct profile_sample *sample);
 
 static inline bool sample_is_on_cpu(const struct profile_sample *sample)
@@ -140,7 +141,7 @@ static inline bool sample_is_on_cpu(const struct profile_sample *sample)
     return sample->state == THREAD_RUNNING;
 }
 
-/* Whether the sample is to be written. */
+/* Whether the sample is written. */
 static inline bool profile_keeps(const struct fgprof_profile *profile,
                                  const struct profile_sample *sample)
 {
@@ -148,7 +149,7 @@ static inline bool profile_keeps(const struct fgprof_profile *profile,
            (profile->kept == FGPROF_KEPT_ON_CPU) == sample_is_on_cpu(sample);
 }
 
-/* Whether samples are to say whose they are, where that is not asked for. */
+/* Whether samples tell their process even if that was not asked for. */
 static inline bool profile_shows_processes(const struct fgprof_profile *profile)
 {
     return profile->process_count > 1 || profile->folded_flags & FGPROF_FOLDED_PROCESSES;
@@ -159,22 +160,22 @@ int profile_new(struct fgprof_profile **ret_profile);
 /* Takes NULL. */
 void profile_free(struct fgprof_profile *profile);
 
-/* Adds a process: a row of its own. Returns 0 or -ENOMEM. */
+/* Adds a process in a new row. Returns 0 or -ENOMEM. */
 int profile_add_process(struct fgprof_profile *profile, uint32_t pid, const char *name,
                         uint32_t *ret_process);
 
-/* Each finds the equal row or adds one, and returns 0 or -ENOMEM. */
+/* Each of these finds the equal row or adds one, and returns 0 or -ENOMEM. */
 int profile_add_function(struct fgprof_profile *profile, const char *name, const char *system_name,
                          const char *file, uint32_t *ret_function);
 int profile_add_mapping(struct fgprof_profile *profile, const struct profile_mapping *mapping,
                         uint32_t *ret_mapping);
-/* *ret_is_new: its lines are still to be given, by profile_set_lines. */
+/* *ret_is_new: its lines must still be set, by profile_set_lines. */
 int profile_add_location(struct fgprof_profile *profile, uint64_t address, uint32_t mapping,
                          uint32_t *ret_location, bool *ret_is_new);
-/* A location for all of a function of the kernel, in the mapping of that. */
+/* A location for all of a kernel function, in the kernel's mapping. */
 int profile_add_kernel_function(struct fgprof_profile *profile, const char *name,
                                 uint32_t *ret_location);
-/* A location of generated code: `function` was there. */
+/* A location in generated code: `function` was there. */
 int profile_add_jit_location(struct fgprof_profile *profile, uint64_t address, uint32_t mapping,
                              uint32_t function, uint32_t *ret_location, bool *ret_is_new);
 int profile_add_note(struct fgprof_profile *profile, const char *text, uint32_t *ret_location);
@@ -184,16 +185,16 @@ int profile_add_stack(struct fgprof_profile *profile, const uint32_t *locations,
                       uint32_t *ret_stack);
 /* Notes that the module's file could not be read, once for each path. Returns 0 or -ENOMEM. */
 int profile_add_unreadable(struct fgprof_profile *profile, const char *path, const char *why);
-/* Adds the counts to the sample of equal stack and labels. `ret_sample` may be NULL. */
+/* Adds the counts to the sample with equal stack and labels. `ret_sample` may be NULL. */
 int profile_add_sample(struct fgprof_profile *profile, const struct profile_sample *sample,
                        uint32_t *ret_sample);
 
-/* Takes over what was kept while sampling. `samples` has the profile's number of each sample of
+/* Takes over what was kept while sampling. `samples` has the profile's number for each sample of
  * the stack table, or PROFILE_NO_SAMPLE; `strings` has the threads' names. Returns 0 or -ENOMEM. */
 int profile_set_timelines(struct fgprof_profile *profile, const struct timeline *timeline,
                           const uint32_t *samples, const struct strings *strings);
 
-/* When all locations have their names: sets what the mappings claim to have, and the summary's
+/* Call it when all locations have names: sets what the mappings claim to have, and the summary's
  * samples_unnamed. */
 void profile_finish(struct fgprof_profile *profile);
 

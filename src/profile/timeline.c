@@ -1,4 +1,4 @@
-/* The runs of all threads, as they were begun, become those of one thread after the other. */
+/* Rearranges the runs of all threads, in the order in which they began, thread by thread. */
 #include "profile/profile.h"
 
 #include <errno.h>
@@ -25,7 +25,7 @@ static int set_threads(struct fgprof_profile *profile, const struct timeline *ti
     return 0;
 }
 
-/* Those that are left out have no runs, and now no rows either. */
+/* Threads that are left out have no runs; this removes their rows too. */
 static void remove_left_out(struct fgprof_profile *profile, const struct timeline *timeline)
 {
     size_t kept = 0;
@@ -36,7 +36,7 @@ static void remove_left_out(struct fgprof_profile *profile, const struct timelin
     profile->timeline_count = kept;
 }
 
-/* Samples that were told apart while sampling may be one now. */
+/* Samples that were told apart while sampling may now be one. */
 static void add_run(struct fgprof_profile *profile, struct profile_timeline *row,
                     const struct profile_run *run)
 {

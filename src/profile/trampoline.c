@@ -10,7 +10,7 @@ bool trampoline_is_at(struct module *module, uint64_t address)
 int trampoline_name(struct fgprof_profile *profile, uint32_t location, const char *symbol)
 {
     struct profile_line line = {0};
-    /* pprof takes what is in <> out of a name that is its symbol too. */
+    /* pprof removes what is in <> from a name that equals its symbol. */
     int err = profile_add_function(profile, "<signal handler called>", symbol, "", &line.function);
     return err ? err : profile_set_lines(profile, location, &line, 1);
 }

@@ -5,8 +5,8 @@
 #include "profile/profile.h"
 #include "elf/module.h"
 
-/* Whether it is at this one of the module's own addresses. Nobody calls it: that a stack leads
- * through it says that the kernel put the handler there. */
+/* Whether the trampoline is at this one of the module's own addresses. Nothing calls it: if a stack
+ * leads through it, the kernel put the handler there. */
 bool trampoline_is_at(struct module *module, uint64_t address);
 
 /* Names the location "<signal handler called>", as gdb does. `symbol` is its name in the symbol

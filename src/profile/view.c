@@ -4,7 +4,7 @@
 
 int profile_view_make(const struct fgprof_profile *profile, struct profile_view *ret_view)
 {
-    /* Only its samples are used: what makes two of them equal is said in one place. */
+    /* Only its samples are used: this way the rule for equal samples is in one place. */
     struct fgprof_profile merged = {0};
     int err = 0;
     for (size_t i = 0; i < profile->sample_count && !err; i++) {

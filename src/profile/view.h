@@ -1,4 +1,4 @@
-/* Which samples of a profile are written, and which of them as one. */
+/* Which samples of a profile are written, and which are merged. */
 #ifndef FGPROF_PROFILE_VIEW_H
 #define FGPROF_PROFILE_VIEW_H
 
@@ -9,8 +9,8 @@ struct profile_view {
     size_t sample_count;
 };
 
-/* The samples that the profile's `kept` keeps; those that its `threads` does not tell apart are
- * one. In the order of the profile's. Returns 0 or -ENOMEM. */
+/* The samples that the profile's `kept` keeps, in the profile's order; those that its `threads`
+ * does not tell apart are merged. Returns 0 or -ENOMEM. */
 int profile_view_make(const struct fgprof_profile *profile, struct profile_view *ret_view);
 void profile_view_free(struct profile_view *view);
 
