@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* Where a table is in the profile. */
+/* Where each table is in the profile. */
 static const struct {
     size_t items, count, capacity, row_bytes;
 } tables[TABLE_COUNT] = {
@@ -151,7 +151,7 @@ size_t profile_rows(const struct fgprof_profile *profile, enum profile_table tab
     return rows;
 }
 
-/* Where the first row is. */
+/* The table's first row. */
 static char *first_row(const struct fgprof_profile *profile, enum profile_table table)
 {
     char *row = (char *)profile;
@@ -165,7 +165,7 @@ int profile_make_rows(struct fgprof_profile *profile, enum profile_table table, 
     char *begin = (char *)profile;
     if (table == TABLE_RECORDING || !rows)
         return 0;
-    /* By their bytes: the pointer is of the rows' own type. */
+    /* Copied as bytes: the pointer has the rows' own type. */
     void *items;
     size_t capacity;
     memcpy(&items, begin + tables[table].items, sizeof items);
@@ -187,7 +187,7 @@ static char *cell(const struct fgprof_profile *profile, const struct profile_col
            column->offset;
 }
 
-/* Numbers are little-endian in memory, as both architectures have them. */
+/* Numbers in memory are little-endian on both architectures. */
 uint64_t profile_cell(const struct fgprof_profile *profile, const struct profile_column *column,
                       size_t row)
 {

@@ -1,22 +1,22 @@
-/* A profile's tables by columns, for what keeps all of a profile: files of its own (kept/write.c,
+/* A profile's tables by columns, for what keeps a whole profile: its own files (kept/write.c,
  * kept/read.c).
  *
- * A column is one field of all rows of a table. Its number is never another column's, so that a
- * program knows which of a file's columns it knows. What is added to a profile's rows is added
- * here, as optional: files written before have 0 for it. */
+ * A column is one field of all rows of a table. Its number is never given to another column, so
+ * that a program knows which of a file's columns it knows. What is added to a profile's rows is
+ * added here, as optional: older files have 0 for it. */
 #ifndef FGPROF_KEPT_COLUMNS_H
 #define FGPROF_KEPT_COLUMNS_H
 
 #include "profile/profile.h"
 
-/* What a file begins with, before its version in 4 bytes. */
+/* A file begins with this, then its version in 4 bytes. */
 #define KEPT_MAGIC "fgprof-c"
 #define KEPT_MAGIC_BYTES 8
-#define KEPT_HEAD_BYTES (KEPT_MAGIC_BYTES + 4) /* with the version */
+#define KEPT_HEAD_BYTES (KEPT_MAGIC_BYTES + 4) /* including the version */
 
 enum profile_table {
-    TABLE_RECORDING, /* of one row: the profile itself */
-    TABLE_STRINGS,   /* without columns */
+    TABLE_RECORDING, /* one row: the profile itself */
+    TABLE_STRINGS,   /* it has no columns */
     TABLE_FUNCTIONS,
     TABLE_LINES,
     TABLE_MAPPINGS,
@@ -32,7 +32,7 @@ enum profile_table {
 };
 
 enum column_kind {
-    COLUMN_NUMBER, /* any that fits */
+    COLUMN_NUMBER, /* any number that fits */
     COLUMN_BOOL,
     COLUMN_STATE,       /* enum thread_state */
     COLUMN_ROW,         /* the number of a row in `of` */
@@ -47,11 +47,11 @@ struct profile_column {
     unsigned bytes; /* 1 to 8 */
     enum column_kind kind;
     enum profile_table of;
-    bool is_optional; /* was not there from the beginning */
+    bool is_optional; /* added later */
 };
 
-/* The numbers of what is no column: the strings, and the command line that it was recorded by. The
- * latter is optional. */
+/* The numbers of sections that are not columns: the strings, and the command line that recorded the
+ * profile, which is optional. */
 #define COLUMN_STRINGS 1
 #define COLUMN_RECORDED_BY 88
 
@@ -61,13 +61,13 @@ size_t profile_column_count(void);
 const struct profile_column *profile_column(size_t i);
 
 size_t profile_rows(const struct fgprof_profile *profile, enum profile_table table);
-/* Of an empty table: makes rows of zeros. Returns 0 or -ENOMEM. */
+/* Makes rows of zeros in an empty table. Returns 0 or -ENOMEM. */
 int profile_make_rows(struct fgprof_profile *profile, enum profile_table table, size_t rows);
 
 uint64_t profile_cell(const struct fgprof_profile *profile, const struct profile_column *column,
                       size_t row);
-/* Returns whether the value is one that the column may have, as the tables are now; else nothing
- * has changed. */
+/* Returns whether the column may have this value, as the tables are now; if not, nothing has
+ * changed. */
 bool profile_set_cell(struct fgprof_profile *profile, const struct profile_column *column,
                       size_t row, uint64_t value);
 

@@ -11,8 +11,8 @@
 #include <unistd.h>
 #include <zlib.h>
 
-/* A small file can say that it is without end once it is inflated. A recording of an hour of 10,000
- * threads has some tens of MB. */
+/* A small file may claim to be endless once inflated. A one-hour recording of 10,000 threads has
+ * some tens of MB. */
 #define INFLATED_MAX ((size_t)256 << 20)
 
 #define GZIP_WINDOW (15 + 16) /* the largest window; 16 asks for a gzip header (zlib.h) */
@@ -22,14 +22,14 @@ struct inflated {
     size_t length, capacity;
 };
 
-/* Whether what is there so far may become a recording. */
+/* Whether what has been inflated so far may become a recording. */
 static bool begins_well(const struct inflated *out)
 {
     size_t known = out->length < KEPT_MAGIC_BYTES ? out->length : KEPT_MAGIC_BYTES;
     return !known || memcmp(out->bytes, KEPT_MAGIC, known) == 0;
 }
 
-/* Inflates what `stream` has as its input. Returns 0, 1 where that was the end, or an error. */
+/* Inflates what `stream` has as its input. Returns 0, 1 if that was the end, or an error. */
 static int inflate_part(z_stream *stream, struct inflated *out)
 {
     for (;;) {
@@ -61,7 +61,7 @@ static bool is_gzip(const uint8_t *begin, size_t length)
     return memcmp(begin, magic, length < sizeof magic ? length : sizeof magic) == 0;
 }
 
-/* To its end, or until there is enough. */
+/* Inflates the file to its end, or until there is enough. */
 static int inflate_file(int fd, z_stream *stream, size_t enough, struct inflated *out)
 {
     uint8_t part[65536];

@@ -4,7 +4,7 @@
 
 #include "profile/profile.h"
 
-/* As of fgprof_profile_read and fgprof_recording_version. */
+/* As fgprof_profile_read and fgprof_recording_version. */
 int kept_file_read(const char *path, struct fgprof_profile **ret_profile);
 int kept_file_version(const char *path, unsigned *ret_version);
 

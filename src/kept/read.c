@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The sections that are known, by number. */
+/* The known sections, by number. */
 struct sections {
     struct bytes contents[COLUMN_NUMBER_MAX + 1];
     bool is_there[COLUMN_NUMBER_MAX + 1];
@@ -53,7 +53,7 @@ static int read_strings(struct strings *strings, struct bytes *contents)
             text[length] = '\0';
             err = strings_intern(strings, text, &id);
         }
-        /* Each is there once, and "" is the first: it has its number by its place. */
+        /* Each string is there once, and "" is the first: its place is its number. */
         if (!err && id != i)
             err = -EBADMSG;
     }
@@ -61,7 +61,7 @@ static int read_strings(struct strings *strings, struct bytes *contents)
     return err;
 }
 
-/* "" where it is not there: it is not known, as in files of the first programs. */
+/* "" if it is missing: it is not known, as in files of the first programs. */
 static int read_recorded_by(struct fgprof_profile *profile, const struct bytes *contents)
 {
     size_t length = bytes_left(contents);
@@ -71,7 +71,7 @@ static int read_recorded_by(struct fgprof_profile *profile, const struct bytes *
     return profile->recorded_by ? 0 : -ENOMEM;
 }
 
-/* How many numbers there are: each ends with a byte below 0x80. */
+/* Counts the numbers: each ends with a byte below 0x80. */
 static size_t count_numbers(const struct bytes *contents)
 {
     size_t count = 0;
@@ -80,7 +80,7 @@ static size_t count_numbers(const struct bytes *contents)
     return count;
 }
 
-/* Makes the tables' rows: as many as each of their columns has. */
+/* Makes as many rows in each table as its columns have. */
 static int make_tables(struct fgprof_profile *profile, const struct sections *sections)
 {
     size_t rows[TABLE_COUNT] = {[TABLE_RECORDING] = 1};
@@ -118,8 +118,8 @@ static int fill_column(struct fgprof_profile *profile, const struct profile_colu
     return contents->failed || bytes_left(contents) ? -EBADMSG : 0;
 }
 
-/* What a column alone does not show: that rows which have a part of another table lie in it, and
- * share none of it, so that all of them are no more than that table. */
+/* Checks what a column alone does not show: rows that have a part of another table stay within it
+ * and share none of it, so that together they are no more than that table. */
 static bool parts_are_right(const struct fgprof_profile *profile)
 {
     size_t left = profile->line_count;

@@ -1,13 +1,14 @@
 /* A recording as it is, to be read again (kept/read.c): all samples, whatever the view.
  *
- * Gzipped (RFC 1952), which brings a checksum of the whole: "fgprof-c", the version in 4 bytes,
- * little-endian, then sections: number, length in bytes, and as many bytes. The section
- * COLUMN_STRINGS has the strings, in order, each as its length and its bytes, COLUMN_RECORDED_BY
- * the bytes of the command line that it was recorded by, where that is known; the others are the
- * columns of kept/columns.h, a number for each row. Numbers are LEB128 (DWARF 5, 7.6).
+ * The file is gzipped (RFC 1952), which adds a checksum of the whole. It has "fgprof-c", the
+ * version in 4 bytes, little-endian, then sections: number, length in bytes, and that many bytes.
+ * The section COLUMN_STRINGS has the strings, in order, each as its length and its bytes.
+ * COLUMN_RECORDED_BY has the bytes of the command line that recorded it, if that is known. The
+ * others are the columns of kept/columns.h, with a number for each row. Numbers are LEB128 (DWARF
+ * 5, 7.6).
  *
- * A program skips the sections that it does not know, so what is new is a new section. The version
- * grows only where the meaning of a known one changes. */
+ * A program skips sections that it does not know, so what is new is a new section. The version
+ * grows only if the meaning of a known section changes. */
 #include "kept/write.h"
 #include "kept/columns.h"
 #include "base/protobuf.h"
