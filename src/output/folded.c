@@ -1,5 +1,5 @@
 /* Folded stacks, as flamegraph.pl reads them (brendangregg/FlameGraph): "root;caller;leaf COUNT",
- * one line a stack, sorted bytewise. */
+ * one line per stack, sorted bytewise. */
 #include "output/output.h"
 #include "output/folded_lines.h"
 

@@ -1,6 +1,6 @@
 /* How two profiles differ, as difffolded.pl writes it and flamegraph.pl reads it
- * (brendangregg/FlameGraph): "root;caller;leaf COUNT1 COUNT2", where a stack that one of them lacks
- * has 0. */
+ * (brendangregg/FlameGraph): "root;caller;leaf COUNT1 COUNT2", with 0 for a stack that one of them
+ * lacks. */
 #include "output/folded_lines.h"
 #include "output/output.h"
 

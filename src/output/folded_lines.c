@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* In a frame ';' would begin the next. */
+/* A ';' in a frame would begin the next frame. */
 static void replace_separators(struct text_buffer *buffer, size_t from)
 {
     for (size_t i = from; i < buffer->length; i++) {
@@ -19,7 +19,7 @@ static void replace_separators(struct text_buffer *buffer, size_t from)
     }
 }
 
-/* As perf's stackcollapse marks them: _[i] inlined, _[j] generated. */
+/* Marks lines as perf's stackcollapse does: _[i] inlined, _[j] generated. */
 static void append_line(struct text_buffer *buffer, const struct fgprof_profile *profile,
                         const struct profile_location *location, const struct profile_line *line)
 {
@@ -41,7 +41,7 @@ static void append_line(struct text_buffer *buffer, const struct fgprof_profile 
         text_append(buffer, "_[j]");
 }
 
-/* A frame, and those inlined in it after it: outermost first. */
+/* Appends a frame and then the frames inlined in it: outermost first. */
 static void append_location(struct text_buffer *buffer, const struct fgprof_profile *profile,
                             const struct profile_location *location)
 {
@@ -89,7 +89,7 @@ static void append_thread(struct text_buffer *buffer, const struct fgprof_profil
 }
 
 /* A name like "step 12" at the end would be read as a count: flamegraph.pl takes the last number of
- * a line for it, and what is left must not end in another. */
+ * a line as the count, and what is left must not end in another. */
 static void hide_count(struct text_buffer *buffer)
 {
     size_t at = buffer->length;
@@ -132,7 +132,8 @@ static int compare(const void *a, const void *b)
     return strcmp(((const struct folded_line *)a)->stack, ((const struct folded_line *)b)->stack);
 }
 
-/* Of sorted lines: one of each, with the sum; none of less than a tick. */
+/* Merges equal ones of sorted lines into one with their sum, and drops those of less than a
+ * tick. */
 static size_t join_equal(struct folded_line *lines, size_t count)
 {
     size_t kept = 0;

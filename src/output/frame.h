@@ -1,13 +1,13 @@
-/* How a location is called where it has no function name. */
+/* The label for a location without a function name. */
 #ifndef FGPROF_OUTPUT_FRAME_H
 #define FGPROF_OUTPUT_FRAME_H
 
 #include "output/text_buffer.h"
 #include "profile/profile.h"
 
-/* Appends "[libfoo.so]", or "[unknown]" where the address lies in no file; with the address, where
- * the file has one for it, "libfoo.so+0x1234": its own, as symbol tables, objdump and addr2line
- * have it. */
+/* Appends "[libfoo.so]", or "[unknown]" if the address is in no file. With the address, if the file
+ * has one for it, appends "libfoo.so+0x1234": the file's own address, as in symbol tables, objdump
+ * and addr2line. */
 void frame_append_unnamed(struct text_buffer *buffer, const struct fgprof_profile *profile,
                           const struct profile_location *location, bool with_address);
 

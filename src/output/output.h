@@ -1,12 +1,11 @@
-/* The writers: one a format. What is written are the samples of the view. Errors are in the sink.
- */
+/* The writers: one per format. They write the samples of the view. Errors are in the sink. */
 #ifndef FGPROF_OUTPUT_OUTPUT_H
 #define FGPROF_OUTPUT_OUTPUT_H
 
 #include "base/sink.h"
 #include "profile/view.h"
 
-/* Two profiles that are compared, and what of them is. */
+/* Two profiles to compare, and what is compared of them. */
 struct profile_pair {
     const struct fgprof_profile *before, *after;
     struct profile_view view_before, view_after;
@@ -23,12 +22,12 @@ void output_speedscope(const struct fgprof_profile *profile, const struct profil
 void output_text(const struct fgprof_profile *profile, const struct profile_view *view,
                  struct sink *sink);
 
-/* `is_normalized`: the profile before as if it had as much in all as that after. */
+/* `is_normalized`: scales the profile before to the total of the one after. */
 void output_folded_difference(const struct profile_pair *pair, bool is_normalized,
                               struct sink *sink);
 void output_html_difference(const struct profile_pair *pair, bool is_normalized, struct sink *sink);
 
-/* As of fgprof_profile_write and fgprof_profile_write_difference. */
+/* As fgprof_profile_write and fgprof_profile_write_difference. */
 int output_write(const struct fgprof_profile *profile, enum fgprof_format format, int fd);
 int output_write_difference(const struct fgprof_profile *before, const struct fgprof_profile *after,
                             enum fgprof_format format, bool is_normalized, int fd);

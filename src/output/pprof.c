@@ -60,7 +60,7 @@ enum {
     FUNCTION_FILENAME = 4,
 };
 
-/* The words of the format: they follow the profile's own strings in the string table. */
+/* The format's words: they follow the profile's own strings in the string table. */
 enum word {
     WORD_SAMPLES,
     WORD_COUNT,
@@ -76,7 +76,7 @@ enum word {
     WORD_WAIT_CHANNEL,
     WORD_PROCESS,
     WORD_PID,
-    WORD_STATES, /* and those after it: the states' names */
+    WORD_STATES, /* the states' names from here on */
     WORD_RECORDED_BY = WORD_STATES + THREAD_STATE_COUNT,
 };
 static const char *const words[WORD_STATES] = {
@@ -209,7 +209,7 @@ static void put_strings(struct protobuf *out, const struct fgprof_profile *profi
     text_free(&clean);
 }
 
-/* Hands over what is there, so that a message is the most that is ever in memory. */
+/* Hands over what is there, so that at most one message is in memory. */
 static void drain(struct protobuf *out, struct sink *sink)
 {
     if (out->error && !sink->error)

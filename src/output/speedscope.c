@@ -1,7 +1,7 @@
 /* speedscope's JSON (https://www.speedscope.app/file-format-schema.json, jlfwong/speedscope
- * src/lib/file-format-spec.ts): frames that all share, and for each thread a "sampled" profile, a
- * stack and a weight for each run of its timeline. It knows of no gap: a run that is left out has
- * an empty stack. */
+ * src/lib/file-format-spec.ts): frames that all profiles share, and a "sampled" profile for each
+ * thread, with a stack and a weight for each run of its timeline. The format has no gaps: a run
+ * that is left out has an empty stack. */
 #include "output/output.h"
 #include "output/frame.h"
 #include "output/json.h"
@@ -13,8 +13,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* A row of functions, or one for each line where lines are wanted: speedscope takes frames for
- * equal only where they have one number. */
+/* A row per function, or per line if lines are wanted: for speedscope frames are equal only if they
+ * have the same number. */
 struct shown_frame {
     uint32_t name;
     uint32_t file;
@@ -22,7 +22,7 @@ struct shown_frame {
 };
 
 struct shown_stack {
-    size_t first, depth; /* in numbers, root first */
+    size_t first, depth; /* in `numbers`, root first */
 };
 
 struct speedscope {
@@ -33,8 +33,8 @@ struct speedscope {
     struct index frame_index;
     uint32_t *numbers; /* of frames */
     size_t number_count, number_capacity;
-    struct shown_stack *stacks; /* by the number of the profile's stack */
-    uint32_t *states;           /* by the number of a sample: the frame of its state */
+    struct shown_stack *stacks; /* by the profile's stack number */
+    uint32_t *states;           /* by sample number: the frame of the sample's state */
     struct text_buffer text;
 };
 
@@ -66,7 +66,7 @@ static int add_frame(struct speedscope *speedscope, const char *name, const char
     return 0;
 }
 
-/* What was appended to the buffer, as a frame of its own. */
+/* Makes a frame of what was appended to the buffer. */
 static int add_text_frame(struct speedscope *speedscope, uint32_t *ret_number)
 {
     int err = speedscope->text.error;
@@ -85,7 +85,7 @@ static int push(struct speedscope *speedscope, uint32_t number)
     return 0;
 }
 
-/* A frame, and those inlined in it after it: outermost first. */
+/* Adds a frame and then the frames inlined in it: outermost first. */
 static int push_location(struct speedscope *speedscope, const struct profile_location *location)
 {
     const struct fgprof_profile *profile = speedscope->profile;
@@ -225,7 +225,7 @@ static void write_timelines(const struct speedscope *speedscope, struct sink *si
     sink_print(sink, "\n]}\n");
 }
 
-/* Runs have the profile's samples, not the view's: who is left out of that leaves a gap. */
+/* Runs have the profile's samples, not the view's: a run that the view leaves out becomes a gap. */
 void output_speedscope(const struct fgprof_profile *profile, const struct profile_view *view,
                        struct sink *sink)
 {

@@ -8,9 +8,9 @@
 /* "running", "runnable", "sleeping", "uninterruptible", "stopped" or "unknown". Static. */
 const char *state_name(uint32_t state);
 
-/* Appends the state as a frame: "[running]", "[runnable]", "[stopped]", "[unknown]"; of a thread
- * that sleeps the call that it sleeps in, as "[futex]", of one that is uninterruptible the wait
- * channel or else the call, as "[uninterruptible: io_schedule]". */
+/* Appends the state as a frame: "[running]", "[runnable]", "[stopped]", "[unknown]". For a sleeping
+ * thread this is the call that it sleeps in, like "[futex]"; for an uninterruptible one the wait
+ * channel, or else the call, like "[uninterruptible: io_schedule]". */
 void state_append_frame(struct text_buffer *buffer, const struct fgprof_profile *profile,
                         const struct profile_sample *sample);
 

@@ -1,5 +1,5 @@
-/* Go's legacy profile text: what printCountProfile of its runtime/pprof/pprof.go writes for
- * debug=1, and pprof's parseGoCount (profile/legacy_profile.go) reads. */
+/* Go's legacy profile text, as printCountProfile of its runtime/pprof/pprof.go writes it for
+ * debug=1 and pprof's parseGoCount (profile/legacy_profile.go) reads it. */
 #include "output/text.h"
 #include "output/frame.h"
 #include "output/output.h"
@@ -11,24 +11,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* pprof's scanner takes no line of 64 KiB (bufio.MaxScanTokenSize). */
+/* pprof's scanner rejects lines of 64 KiB (bufio.MaxScanTokenSize). */
 #define ADDRESS_LINE_MAX 65000
 #define CELL_MAX 16000
-#define LABEL_MAX 1000 /* those of a process are shorter, but a recording may be anybody's */
+#define LABEL_MAX 1000 /* those of a process are shorter, but a recording may come from anyone */
 #define TAB_WIDTH 8
 
 struct text_sample {
     const struct profile_sample *sample;
-    char *key; /* "@ 0x1 0x2\n# labels: {...}": what Go sorts equal counts by */
+    char *key; /* "@ 0x1 0x2\n# labels: {...}": Go's sort key for equal counts */
 };
 
-/* A row about a frame: "#\tADDRESS\tFUNCTION\tPLACE"; the last ones may be missing. */
+/* A row about a frame: "#\tADDRESS\tFUNCTION\tPLACE"; the last cells may be missing. */
 struct row {
     char *cells[3];
-    size_t widths[2]; /* of the first two, filled up to where the next begins */
+    size_t widths[2]; /* of the first two, padded to where the next begins */
 };
 
-/* A string as Go's %q writes it. */
+/* Appends a string as Go's %q writes it. */
 static void append_quoted(struct text_buffer *buffer, const char *text)
 {
     text_append(buffer, "\"");
@@ -49,7 +49,7 @@ static void append_quoted(struct text_buffer *buffer, const char *text)
     text_append(buffer, "\"");
 }
 
-/* Between characters (UTF-8). */
+/* Cuts the text between characters (UTF-8). */
 static void cut(struct text_buffer *text, size_t length)
 {
     if (text->length <= length)
@@ -75,7 +75,7 @@ static void append_label(struct text_buffer *buffer, const char *key, const char
     text_free(&shown);
 }
 
-/* Sorted by key, as Go writes them. */
+/* Appends the labels sorted by key, as Go writes them. */
 static void append_labels(struct text_buffer *buffer, const struct fgprof_profile *profile,
                           const struct profile_sample *sample)
 {
@@ -100,8 +100,8 @@ static void append_labels(struct text_buffer *buffer, const struct fgprof_profil
     text_append(buffer, "}\n");
 }
 
-/* pprof takes one off every address, so each is written as what follows its instruction; a note has
- * none, nor has a function of the kernel, and it becomes 0 there. */
+/* pprof subtracts one from every address, so each is written as the address after its instruction.
+ * A note has no address, nor has a kernel function: it becomes 0 in pprof. */
 void text_append_addresses(struct text_buffer *buffer, const struct fgprof_profile *profile,
                            const struct profile_stack *stack)
 {
@@ -178,7 +178,7 @@ static size_t rows_of(const struct fgprof_profile *profile, const struct profile
     return rows;
 }
 
-/* As the width that Go's text/tabwriter counts: in code points. */
+/* The width as Go's text/tabwriter counts it: in code points. */
 static size_t width_of(const char *text)
 {
     size_t width = 0;
@@ -187,8 +187,8 @@ static size_t width_of(const char *text)
     return width;
 }
 
-/* A column reaches over the neighbouring rows that have the cell and one behind it (text/tabwriter
- * of Go): sets the width of `column` in each of them, padding included. */
+/* A column extends over the neighbouring rows that have the cell and one after it (Go's
+ * text/tabwriter): sets the width of `column` in each of them, padding included. */
 static void measure(struct row *rows, size_t count, size_t column)
 {
     for (size_t first = 0, end; first<count; first = end> first ? end : first + 1) {
@@ -259,7 +259,7 @@ void output_text(const struct fgprof_profile *profile, const struct profile_view
         sink->error = -ENOMEM;
     for (size_t i = 0; samples && i < view->sample_count; i++) {
         const struct profile_sample *sample = &view->samples[i];
-        /* One with less than a tick's time would be nothing to read. */
+        /* A sample with less than a tick's time would show nothing. */
         if (!sample->count)
             continue;
         total += sample->count;

@@ -1,4 +1,4 @@
-/* Parts of Go's legacy profile text, for all that write it. */
+/* Parts of Go's legacy profile text, for all writers of it. */
 #ifndef FGPROF_OUTPUT_TEXT_H
 #define FGPROF_OUTPUT_TEXT_H
 
@@ -6,8 +6,7 @@
 #include "base/sink.h"
 #include "profile/profile.h"
 
-/* Appends " 0x1 0x2", the addresses of the stack, as far as they fit into a line that pprof reads.
- */
+/* Appends " 0x1 0x2", the addresses of the stack, as many as fit into a line that pprof reads. */
 void text_append_addresses(struct text_buffer *buffer, const struct fgprof_profile *profile,
                            const struct profile_stack *stack);
 

@@ -22,8 +22,8 @@ void text_append(struct text_buffer *buffer, const char *text)
     text_append_bytes(buffer, text, strlen(text));
 }
 
-/* The length of the UTF-8 sequence at `s` (RFC 3629), 0 where there is none, or where it is a
- * control character. */
+/* The length of the UTF-8 sequence at `s` (RFC 3629), 0 if there is none or if it is a control
+ * character. */
 static size_t printable_length(const unsigned char *s)
 {
     if (s[0] < 0x20 || s[0] == 0x7f)

@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LOCK_FRAMES 8 /* a lock's function is among this many innermost frames, with inlined ones  \
-                       */
+#define LOCK_FRAMES 8 /* innermost frames, with inlined ones, that may be a lock's function */
 
 struct innermost {
     const char *functions[LOCK_FRAMES];

@@ -6,20 +6,21 @@
 #include "base/sink.h"
 #include "profile/dump.h"
 
-/* As of fgprof_dump_write. */
+/* As fgprof_dump_write. */
 int output_dump(const struct fgprof_dump *dump, enum fgprof_dump_format format, int fd);
 
 void output_dump_text(const struct fgprof_dump *dump, struct sink *sink);
 void output_dump_grouped(const struct fgprof_dump *dump, struct sink *sink);
 void output_dump_json(const struct fgprof_dump *dump, struct sink *sink);
 
-/* The thread's name; "" where it is not known. As the target has it. */
+/* The thread's name as the target has it; "" if it is not known. */
 const char *dump_thread_name(const struct fgprof_dump *dump, const struct dump_thread *thread);
 
 /* "mutex", "read-write lock" ... Static. */
 const char *dump_lock_name(enum lock_kind kind);
 
-/* Appends what the thread does, as "running" or "futex 0x7f01a0, mutex, owner 1235 \"name\"". */
+/* Appends what the thread is doing, like "running" or "futex 0x7f01a0, mutex, owner 1235
+ * \"name\"". */
 void dump_append_state(struct text_buffer *buffer, const struct fgprof_dump *dump,
                        const struct dump_thread *thread);
 

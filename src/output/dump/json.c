@@ -138,7 +138,8 @@ static void append_thread(struct text_buffer *buffer, const struct fgprof_dump *
     text_append(buffer, "}");
 }
 
-/* Each as the ids of its threads, in the order in which they wait for each other. */
+/* Writes each deadlock as the ids of its threads, in the order in which they wait for each
+ * other. */
 static void put_deadlocks(struct sink *sink, const struct fgprof_dump *dump)
 {
     sink_print(sink, "\"deadlocks\":[");

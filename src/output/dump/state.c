@@ -1,4 +1,4 @@
-/* What a thread of a dump does, in words. */
+/* What a thread of a dump is doing, in words. */
 #include "output/dump/dump.h"
 #include "output/state.h"
 
@@ -86,7 +86,7 @@ static void append_file(struct text_buffer *buffer, const struct wait_facts *fac
     if (facts->has_fd)
         append_format(buffer, " fd %d", facts->fd);
     else if (target->kind == CALL_POLL && !target->count)
-        text_append(buffer, " of no fd"); /* to sleep, or all of its entries are ignored */
+        text_append(buffer, " of no fd"); /* a sleep, or all of its entries are ignored */
     if (facts->file) {
         text_append(buffer, " ");
         text_append_name(buffer, facts->file);

@@ -1,5 +1,5 @@
 /* A dump as text: a paragraph for each thread, in the form of Go's goroutine profile with debug=2
- * (printed by its runtime, "goroutine 1 [chan receive]:"); and one for each distinct stack, as with
+ * (printed by its runtime, "goroutine 1 [chan receive]:"), and one for each distinct stack, as with
  * debug=1 (printCountProfile of its runtime/pprof/pprof.go). */
 #include "output/dump/dump.h"
 #include "output/frame.h"
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define THREADS_NAMED_MAX 100 /* of those with the same stack */
+#define THREADS_NAMED_MAX 100 /* of the threads with the same stack */
 
 static void append_line(struct text_buffer *buffer, const struct fgprof_profile *profile,
                         const struct profile_location *location, const struct profile_line *line)
@@ -63,7 +63,7 @@ static void put(struct sink *sink, struct text_buffer *buffer)
     text_free(buffer);
 }
 
-/* As: thread 7 "worker" [futex] */
+/* Like: thread 7 "worker" [futex] */
 static void append_thread(struct text_buffer *buffer, const struct fgprof_dump *dump,
                           const struct dump_thread *thread)
 {

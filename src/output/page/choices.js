@@ -41,7 +41,7 @@ function processOptions(samples) {
 const CONTROLS = ['view', 'stacks', 'roots', 'width', 'colour', 'unit', 'process', 'thread',
                   'state', 'module', 'normalized', 'lines'];
 
-// Whether two frames are the same, be it of tables with and without lines.
+// Whether two frames are the same, even if only one of their tables tells lines apart.
 function isSameFrame(a, b) {
   return ['label', 'path', 'file', 'flags'].every(key => a[key] === b[key]);
 }
@@ -52,7 +52,7 @@ class Choices {
     fillSelect(byId('thread'), threadOptions(profile.samples));
     fillSelect(byId('state'), stateOptions(profile.samples));
     fillSelect(byId('module'), moduleOptions(profile));
-    this.pivot = null; // a frame, as numbers are others once lines are told apart
+    this.pivot = null; // a frame and not its number, which changes when lines are told apart
     this.onChange = onChange;
     this.offer('.of-processes', profile.recordings.some(({raw}) => raw.processes.length > 1));
     this.offer('.of-difference', profile.before !== null);
@@ -63,7 +63,7 @@ class Choices {
     byId('reset').addEventListener('click', () => this.reset());
   }
 
-  // What has no meaning for the profile is not there.
+  // Hides what has no meaning for the profile.
   offer(selector, isOffered) {
     for (const control of document.querySelectorAll(selector)) {
       control.hidden = !isOffered;
@@ -94,7 +94,7 @@ class Choices {
     this.onChange('reset');
   }
 
-  // For aggregate().
+  // The choice for aggregate().
   counted(profile) {
     const lines = byId('lines').checked, frames = profile.frames(lines);
     return {

@@ -1,5 +1,5 @@
-// Colours: a thread that runs is warm, one that waits is cool. Each is so light or dark that text on
-// it has a contrast of 4.5 to 1 (WCAG 2.2, 1.4.3).
+// Colours: running threads are warm, waiting ones cool. Each colour is so light or dark that text
+// on it has a contrast of 4.5 to 1 (WCAG 2.2, 1.4.3).
 
 function hashOf(text) {
   let hash = 2166136261; // FNV-1a
@@ -10,10 +10,11 @@ function hashOf(text) {
 
 const OWN_HUES = {running: 14, runnable: 48, futex: 205, sleeping: 225};
 const COOL_HUES = [150, 165, 180, 245, 260, 275, 135, 300];
-const ALL_HUES = [210, 28, 125, 275, 355, 52, 172, 325]; // as far apart as the eye has them
+const ALL_HUES = [210, 28, 125, 275, 355, 52, 172, 325]; // as far apart as the eye sees them
 const GREY = {hue: 60, saturation: 4};
 
-// A name has the same hue in each recording, as long as none before it in the list has taken that.
+// A name has the same hue in each recording, unless a name before it in the list has taken that
+// hue.
 class Hues {
   constructor(hues, saturation) {
     this.hues = hues;
@@ -34,7 +35,7 @@ class Hues {
   }
 }
 
-// {hue, saturation} of what threads were doing, for each of the categories.
+// {hue, saturation} of what threads were doing, for each category.
 function huesOfStates(categories) {
   const cool = new Hues(COOL_HUES, 45);
   return categories.map(category => {
@@ -48,7 +49,7 @@ function huesOfStates(categories) {
   });
 }
 
-// The same for names, those of most time first.
+// The same for names; the names with the most time come first.
 function huesOfNames(names) {
   const hues = new Hues(ALL_HUES, 50);
   return names.map(name => name === OTHERS || !name ? GREY : hues.of(name));
@@ -65,11 +66,11 @@ class Palette {
     this.text = isDark ? '#f2f2ee' : '#161614';
     this.found = isDark ? '#a32cc4' : '#e07bff';
     this.foundText = isDark ? '#ffffff' : '#161614';
-    this.otherText = isDark ? '#bcbcb6' : '#4e4e49'; // while something is searched
+    this.otherText = isDark ? '#bcbcb6' : '#4e4e49'; // during a search
   }
 
-  // `shade`, 0 to 1, tells neighbours of one hue apart; `share` is how much of the frame the hue
-  // speaks for: the less, the paler. In eight steps each, so that few texts are made.
+  // `shade`, 0 to 1, tells neighbours of one hue apart. `share` is how much of the frame the hue
+  // stands for: the less, the paler. Both have eight steps, so that few texts are made.
   css({hue, saturation}, shade, share) {
     const shadeStep = Math.round(8 * shade), shareStep = Math.round(8 * share);
     const key = ((hue * 101 + saturation) * 9 + shadeStep) * 9 + shareStep;
@@ -83,14 +84,15 @@ class Palette {
     return text;
   }
 
-  // `part`, -1 to 1, of the largest difference. Its root, so that a tenth of it is seen.
+  // `part`, -1 to 1, is a part of the largest difference. Its root is taken, so that a tenth can be
+  // seen.
   difference(part) {
     const step = Math.round(12 * Math.sqrt(Math.min(Math.abs(part), 1))) / 12;
     const light = this.isDark ? 30 + 14 * step : 87 - 21 * step;
     return `hsl(${part < 0 ? 215 : 6} ${Math.round(85 * step)}% ${light.toFixed(0)}%)`;
   }
 
-  // What the legend shows.
+  // The colour that the legend shows.
   solid(hue) {
     return this.css(hue, 0.6, 1);
   }

@@ -2,7 +2,7 @@
  *   processes  [pid, name]
  *   strings    each text once; 0 in place of one that nothing refers to
  *   locations  [module, flags, function, file, line, ...]: the last three for each function that is
- *              there, innermost first; where none is known, a text in place of them
+ *              there, innermost first; if none is known, a text in place of them
  *   stacks     [location, ...], leaf first
  *   samples    [stack, thread name, tid, state, syscall, wait channel, count, time_ns, process] */
 #include "output/page/data.h"
@@ -14,7 +14,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-enum { FLAG_KERNEL = 1, FLAG_JIT = 2, FLAG_NOTE = 4 }; /* as page/data.js has them */
+enum { FLAG_KERNEL = 1, FLAG_JIT = 2, FLAG_NOTE = 4 }; /* as in page/data.js */
 
 static uint32_t module_of(const struct fgprof_profile *profile,
                           const struct profile_location *location)
@@ -22,7 +22,7 @@ static uint32_t module_of(const struct fgprof_profile *profile,
     return location->mapping == PROFILE_NO_MAPPING ? 0 : profile->mappings[location->mapping].path;
 }
 
-/* Names as in the symbol table, build ids and such are not shown, and would double the page. */
+/* Names as in the symbol table, build ids and so on are not shown, and would double the page. */
 static bool *used_strings(const struct fgprof_profile *profile, const struct profile_view *view)
 {
     bool *used = calloc(profile->strings.count, sizeof *used);

@@ -5,8 +5,8 @@
 #include "base/sink.h"
 #include "profile/view.h"
 
-/* Writes the members of an object that has all of the profile that the page shows, without the
- * object's braces. data.c says what is in them, data.js reads them. */
+/* Writes all of the profile that the page shows as members of a JSON object, without the object's
+ * braces. data.c describes them, data.js reads them. */
 void page_data(const struct fgprof_profile *profile, const struct profile_view *view,
                struct sink *sink);
 

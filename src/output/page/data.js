@@ -1,10 +1,10 @@
-// The profile's tables (src/output/page/html.c says what is in them), made ready for counting: each
+// The profile's tables (src/output/page/data.c describes them), made ready for counting: each
 // sample with its labels as texts, each location with the frames that it stands for.
 
-const FLAG_KERNEL = 1, FLAG_JIT = 2, FLAG_NOTE = 4; // as html.c writes them
+const FLAG_KERNEL = 1, FLAG_JIT = 2, FLAG_NOTE = 4; // as data.c writes them
 const FLAG_INLINED = 8, FLAG_ROOT = 16;
 
-// A name is the target's: marks that turn the direction of what follows would show another name.
+// A name is data of the target: marks that turn the text direction would show another name.
 function plain(text) {
   return text.replace(/[\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g,
     c => '\\u' + c.charCodeAt(0).toString(16).padStart(4, '0'));
@@ -14,7 +14,7 @@ function baseName(path) {
   return path.slice(path.lastIndexOf('/') + 1) || path;
 }
 
-// One recording's samples. `isOfTwo`: it is compared with another, in which ids are others.
+// One recording's samples. `isOfTwo`: it is compared with another, in which ids differ.
 class Recording {
   constructor(raw, isOfTwo) {
     this.raw = raw;
@@ -39,7 +39,7 @@ class Recording {
     };
   }
 
-  // What a sleeper waits in says more than that it sleeps.
+  // What a sleeping thread waits in says more than that it sleeps.
   categoryOf(state, call, channel) {
     if (state === 'sleeping')
       return call || 'sleeping';
@@ -49,8 +49,8 @@ class Recording {
   }
 }
 
-// One recording, or two to be compared: their samples are one list, those of the one before with
-// its time in `before`.
+// One recording, or two to compare. Their samples are one list; those of the recording before have
+// their time in `before`.
 class Profile {
   constructor(raw) {
     const isOfTwo = Boolean(raw.before);
@@ -64,7 +64,7 @@ class Profile {
     this.normalize(raw.is_normalized === true);
   }
 
-  // Scales the recording before to as much time in all as that after, or not.
+  // Scales the recording before to the total time of the one after, or back.
   normalize(isNormalized) {
     if (!this.before)
       return;

@@ -1,7 +1,8 @@
-// How two recordings differ: grown is red, shrunk is blue, the stronger the nearer to the largest
-// difference of all frames.
+// How two recordings differ: grown is red, shrunk is blue, and the colour is stronger the nearer
+// the difference is to the largest of all frames.
 
-// {of(node), largest}: the difference of each node, of its self time or with all that it calls.
+// {of(node), largest}: the difference of each node, in its self time or including all that it
+// calls.
 function differencesOf(tree, isSelf) {
   const [after, before] = isSelf ? [tree.self, tree.selfBefore] : [tree.time, tree.before];
   const of = node => after[node] - before[node];
@@ -11,12 +12,12 @@ function differencesOf(tree, isSelf) {
   return {of, largest};
 }
 
-// A class. What is less than one sample is no difference that was measured.
+// A class name. Less than one sample was not measured, so it is no difference.
 function toneOfDifference(difference, period) {
   return Math.abs(difference) < period ? 'nothing' : difference > 0 ? 'grown' : 'shrunk';
 }
 
-// The time of the stacks that only one of the two has, and that have no width for the other.
+// The time of the stacks that only one recording has, and that have no width in the other.
 function unseenTime(tree) {
   const other = tree.width === tree.time ? tree.before : tree.time;
   let time = 0;

@@ -1,27 +1,28 @@
-// The graph on a canvas that is as large as what is seen of it.
+// The graph on a canvas that is as large as the visible part.
 
 const ROW = 18, CHARACTER_PADDING = 4, NARROWEST_TEXT = 24;
-const OTHERS_ALPHA = 0.4; // of frames that are not found
+const OTHERS_ALPHA = 0.4; // of frames that a search does not find
 const FONT = '11.5px ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace';
 
 class Graph {
   constructor(element) {
     this.element = element;
     this.canvas = element.querySelector('canvas');
-    this.rows = element.querySelector('#rows'); // as high as all of them; the canvas stays in sight
+    this.rows = element.querySelector('#rows'); // as high as all rows; the canvas stays in sight
     this.mark = new Mark(element.querySelector('#mark'));
     this.context = this.canvas.getContext('2d');
     this.isIcicle = false;
     this.zoomed = 0;
     this.selected = -1;
     this.found = null;
-    this.top = 0; // of what is seen; the browser is not asked for each frame, as it may lay out
+    this.top = 0; // of the visible part; asking the browser in each frame may cause layouts
     this.isPending = false;
     element.addEventListener('scroll', () => this.schedule());
     new ResizeObserver(() => this.resize()).observe(element);
   }
 
-  // model: {tree, labelOf(node), colourOf(node, palette)}; found: what is, null: nothing is searched.
+  // model: {tree, labelOf(node), colourOf(node, palette)}; found: what a search finds, null without
+  // one.
   show(model, palette, found) {
     Object.assign(this, {model, palette, found});
     this.zoomed = 0;
@@ -46,7 +47,7 @@ class Graph {
     this.layOut();
   }
 
-  // A canvas whose size is set is a new one, even where it is the same.
+  // Setting a canvas's size clears it, even if the size is unchanged.
   sizeCanvas(ratio) {
     const {canvas, context} = this;
     const width = Math.round(this.width * ratio), height = Math.round(this.height * ratio);
@@ -77,7 +78,7 @@ class Graph {
     });
   }
 
-  // From the top of all rows.
+  // Measured from the top of all rows.
   rowTop(depth) {
     return (this.isIcicle ? depth : this.model.tree.height - 1 - depth) * ROW;
   }
@@ -110,7 +111,7 @@ class Graph {
     context.fillStyle = isFound ? palette.found : this.model.colourOf(node, palette);
     context.fillRect(x, y, w > 3 ? w - 1 : Math.max(w, 0.5), ROW - 1);
     if (w >= NARROWEST_TEXT && !isBlock) {
-      context.globalAlpha = 1; // pale is what is under the text
+      context.globalAlpha = 1; // only the frame under the text is pale
       context.fillStyle = isFound ? palette.foundText : found ? palette.otherText : palette.text;
       this.drawText(this.model.labelOf(node), x + CHARACTER_PADDING, y + ROW - 5.5,
                     Math.min(w, this.width - x) - 2 * CHARACTER_PADDING);
@@ -118,7 +119,8 @@ class Graph {
     context.globalAlpha = alpha;
   }
 
-  // Narrow frames that are found, or have found ones on them: a line each, one a pixel.
+  // Draws a line for each narrow frame that is found or has found ones on it, at most one per
+  // pixel.
   drawFoundIn(block, y) {
     const {tree} = this.model, {context, found} = this, parent = tree.parent[block.node];
     let last = -1;
@@ -143,7 +145,7 @@ class Graph {
     this.context.fillText(cut, x, y, room);
   }
 
-  // The node at a place of the window, -1: none.
+  // The node at a place in the window; -1: none.
   at(clientX, clientY) {
     const box = this.canvas.getBoundingClientRect();
     if (!this.layout || clientY < box.top || clientY >= box.bottom || clientX < box.left)
@@ -159,7 +161,7 @@ class Graph {
     this.layOut();
   }
 
-  // Brings the node into sight, too.
+  // Selects the node and brings it into sight.
   select(node) {
     this.selected = node;
     this.showMark(node);
@@ -172,7 +174,7 @@ class Graph {
       this.element.scrollTop += y + ROW - this.height;
   }
 
-  // The frame around a node; around none for -1.
+  // Shows the mark around a node; -1: around none.
   showMark(node) {
     const place = node < 0 ? null : this.layout.placeOf(node);
     if (place)
@@ -181,7 +183,7 @@ class Graph {
       this.mark.hide();
   }
 
-  // The left end of a node's lower edge, in the window.
+  // The left end of a node's lower edge, in window coordinates.
   pointOf(node) {
     const box = this.canvas.getBoundingClientRect();
     const y = this.rowTop(this.model.tree.depth[node]) - this.element.scrollTop;

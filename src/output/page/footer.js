@@ -1,5 +1,5 @@
-// The recordings' own accounts, and the commands: the one that made the page, and where that only
-// read a recording which was kept, also the one that recorded it.
+// The recordings' own accounts, and the commands: the one that made the page and, if that only read
+// a kept recording, the one that recorded it.
 
 // [name, command].
 function commandRows({recordings, before, after: {raw: {command}}}) {

@@ -1,5 +1,5 @@
 // The frames {name, label, file, line, lines, path, module, flags, shade}, each once, and for each
-// location those that it stands for, outermost first.
+// location the frames that it stands for, outermost first.
 class FrameTable {
   constructor(recordings, withLines) {
     this.withLines = withLines;
@@ -10,7 +10,7 @@ class FrameTable {
       [recording, recording.raw.locations.map(row => this.framesOf(recording.strings, row))]));
   }
 
-  // Of two recordings, what has the same name is the same: another build may lie elsewhere.
+  // In two recordings equal names mean the same frame: another build may have it elsewhere.
   keyOf(frame, line) {
     return this.isOfTwo ? `${frame.label}\0${frame.flags & FLAG_ROOT}`
       : `${frame.name}\0${frame.file}\0${line}\0${frame.path}\0${frame.flags}`;
@@ -45,7 +45,7 @@ class FrameTable {
     return numbers;
   }
 
-  // A frame of no function, for the thread or process that the stacks on it are of.
+  // A frame without a function, for the thread or process of the stacks on it.
   rootOf(name) {
     return this.add(name, '', 0, '', FLAG_ROOT);
   }

@@ -1,12 +1,13 @@
-// Each function's own time and that of all it calls; one that calls itself counts once a sample.
+// Each function's own time, and its time with all that it calls; a recursive function counts once
+// per sample.
 
 class Functions {
-  // paths: of each sample, root first, of numbers below `frameCount`.
+  // paths: for each sample, root first, numbers below `frameCount`.
   constructor(paths, frameCount) {
     this.frameCount = frameCount;
     this.leaf = Int32Array.from(paths, path => path.length ? path.at(-1) : -1);
-    this.frames = []; // those of one sample after the other, each once
-    this.begin = new Int32Array(paths.length + 1); // where a sample's begin
+    this.frames = []; // one sample's after the other, each frame once
+    this.begin = new Int32Array(paths.length + 1); // where each sample's frames begin
     const lastSample = new Int32Array(frameCount).fill(-1);
     paths.forEach((path, sample) => {
       for (const frame of path) {
@@ -28,7 +29,7 @@ class Functions {
     return false;
   }
 
-  // Rows {frame, self, total, selfBefore, totalBefore} of the functions in the samples kept.
+  // Rows {frame, self, total, selfBefore, totalBefore} of the functions in the kept samples.
   count(samples, kept) {
     const {frames, begin, leaf, frameCount} = this;
     const [self, total, selfBefore, totalBefore] =

@@ -1,6 +1,6 @@
-/* A page that shows a profile as a flame graph, or how two differ, alone: the sources in page/ with
- * the data between them, as JSON. Texts come to the screen by textContent or a canvas, never as
- * HTML. */
+/* A self-contained page that shows a profile, or how two differ, as a flame graph: the sources in
+ * page/ with the data between them, as JSON. Texts reach the screen through textContent or a
+ * canvas, never as HTML. */
 #include "output/json.h"
 #include "output/output.h"
 #include "output/page/data.h"
@@ -9,12 +9,12 @@
 
 #include "page.inc" /* page_html, page_css, page_js */
 
-/* Where the page's HTML has the other parts. */
+/* The places of the other parts in the page's HTML. */
 #define PLACE_OF_STYLE "/* page.css */"
 #define PLACE_OF_DATA "<!-- data -->"
 #define PLACE_OF_SCRIPT "/* scripts */"
 
-/* Writes the page's HTML up to `place`, and returns what follows that. */
+/* Writes the page's HTML up to `place`, and returns what follows the place. */
 static const char *write_until(struct sink *sink, const char *html, const char *place)
 {
     const char *end = strstr(html, place);
@@ -22,7 +22,7 @@ static const char *write_until(struct sink *sink, const char *html, const char *
     return end + strlen(place);
 }
 
-/* Returns the rest of the page's HTML, which begins with the place of the data. */
+/* Begins the page, and returns the rest of its HTML, from the place of the data on. */
 static const char *begin_page(struct sink *sink)
 {
     const char *html = write_until(sink, page_html, PLACE_OF_STYLE);
@@ -48,7 +48,7 @@ void output_html(const struct fgprof_profile *profile, const struct profile_view
     end_page(sink, html);
 }
 
-/* The page of the profile after, with that before as one more member of its data. */
+/* Writes the page of the profile after, with the one before as one more member of its data. */
 void output_html_difference(const struct profile_pair *pair, bool is_normalized, struct sink *sink)
 {
     const char *html = begin_page(sink);

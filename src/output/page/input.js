@@ -14,7 +14,7 @@ function bindMouse(page) {
     tip.hide();
     graph.showMark(graph.selected);
   });
-  // The second click of a double one would zoom at another place: what is under it has moved.
+  // The second click of a double click would zoom at another place: what is under it has moved.
   canvas.addEventListener('click', event => {
     const node = graph.at(event.clientX, event.clientY);
     if (event.detail === 1 && node >= 0 && node !== graph.zoomed) {
@@ -30,8 +30,8 @@ function bindMouse(page) {
   });
 }
 
-// The node that a key leads to; towards the root is up in an icicle. Those too narrow to be seen
-// are left out.
+// The node that a key leads to; the up key goes towards the root in an icicle. Nodes too narrow to
+// be seen are skipped.
 function neighbour({model: {tree}, layout, selected, zoomed, isIcicle}, key) {
   if (selected < 0 || !layout.placeOf(selected))
     return zoomed;

@@ -1,17 +1,17 @@
-// What is seen of the tree at a zoom, as boxes {node, x, w, isBlock} in rows by their depth. It is
-// begun anew when the zoom or the width changes, and a row is made when it is first asked for. So
+// The visible part of the tree at a zoom, as boxes {node, x, w, isBlock} in rows by depth. It is
+// made anew when the zoom or the width changes, and a row is made when it is first asked for. So
 // the work is bounded by the screen and not by the profile.
 
 const NARROWEST = 0.5; // pixels
 
-// On a box stand those of its children that can be seen, the widest first, and behind them a block:
-// one box for all the narrow ones, whose `node` is one of them, with nothing on it.
+// On a box are its visible children, the widest first, followed by a block: one box for all narrow
+// ones, with one of them as its `node` and nothing on it.
 class Layout {
   constructor(tree, zoomed, width) {
     this.tree = tree;
     this.scale = width / (tree.width[zoomed] || 1);
-    this.rows = []; // those that were asked for
-    // The zoomed node, and those between it and the root, are as wide as the graph.
+    this.rows = []; // the rows that were asked for
+    // The zoomed node and all nodes between it and the root are as wide as the graph.
     for (let node = zoomed; node >= 0; node = tree.parent[node])
       this.rows[tree.depth[node]] = [{node, x: 0, w: width, isBlock: false}];
   }
@@ -26,7 +26,7 @@ class Layout {
       }
       rows.push(row);
     }
-    return rows[depth] || []; // below the root is none
+    return rows[depth] || []; // there is nothing below the root
   }
 
   placeChildren({node, x}, row) {
@@ -63,7 +63,7 @@ class Layout {
     }
   }
 
-  // The node at a place, -1: none.
+  // The node at a place; -1: none.
   at(x, depth) {
     const row = this.row(depth);
     let low = 0, high = row.length;
@@ -87,7 +87,7 @@ class Layout {
     return found;
   }
 
-  // Where a node is, {x, w}; null where it is not seen.
+  // Where a node is, {x, w}; null if it is not visible.
   placeOf(node) {
     const {tree} = this, row = this.row(tree.depth[node]);
     const own = row.find(box => box.node === node && !box.isBlock);
@@ -102,7 +102,7 @@ class Layout {
     return place;
   }
 
-  // Those that are boxes of their own.
+  // The children that are boxes of their own.
   childrenOf(node) {
     const {tree} = this;
     return this.row(tree.depth[node] + 1)

@@ -20,7 +20,7 @@ function categoryParts({tree, categories}, hues) {
     ({name: name || '[no name]', hue: hues[i], time: tree.share(0, i)}));
 }
 
-// By the functions' own time, which adds up to all; those of most time first.
+// Counted by the functions' own time, which adds up to all time; the most time first.
 function moduleParts({functions, frames, tree}) {
   const times = new Map(), self = tree.width === tree.time ? 'self' : 'selfBefore';
   for (const row of functions) {

@@ -1,5 +1,5 @@
-// The line around the frame under the mouse, or the one that is chosen by keys. It is an element
-// over the canvas, so that nothing is drawn anew where it moves.
+// The line around the frame under the mouse, or the one selected by keys. It is an element over the
+// canvas, so that moving it redraws nothing.
 
 class Mark {
   constructor(box) {

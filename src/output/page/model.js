@@ -1,13 +1,13 @@
-// Counting: the samples that are wanted, in a tree and in a list of functions.
+// Counting: the wanted samples in a tree and in a list of functions.
 
 const OTHERS = 'others';
 const CATEGORIES_MAX = 24;
 
-// By what samples are coloured.
+// What samples are coloured by.
 function categoryOf(colour, samples) {
   switch (colour) {
   case 'process': return sample => sample.process;
-  case 'thread': { // each for itself, as long as that can be seen
+  case 'thread': { // each thread by itself, as long as there are few enough to tell apart
     const threads = new Set(samples.map(sample => sample.thread));
     return threads.size > CATEGORIES_MAX ? sample => sample.threadName : sample => sample.thread;
   }
@@ -19,14 +19,14 @@ function isOnCpu(sample) {
   return sample.state === 'running';
 }
 
-// By what the graph's first frames tell samples apart.
+// What the graph's first frames tell samples apart by.
 const ROOT_OF = {
   thread: sample => sample.thread || '[no name]',
   process: sample => sample.process || '[no name]',
 };
 
-// choice: {process, thread, state, module}, '' for all; thread is 'name' or 'name/tid', state a
-// category or 'on-cpu' or 'off-cpu'.
+// choice: {process, thread, state, module}, '' for all; thread is 'name' or 'name/tid', state is a
+// category, 'on-cpu' or 'off-cpu'.
 function keeps(sample, choice) {
   if (choice.process && choice.process !== sample.process)
     return false;
@@ -40,8 +40,8 @@ function keeps(sample, choice) {
   }
 }
 
-// The part of a root-first path that a function's own graph shows; null where it is not there. Of a
-// recursive one all calls are taken, once.
+// The part of a root-first path that a function's own graph shows; null if the function is not in
+// it. All calls of a recursive function are taken, once.
 function pathOf(path, pivot, isInverted) {
   if (pivot >= 0) {
     const at = isInverted ? path.lastIndexOf(pivot) : path.indexOf(pivot);
@@ -52,7 +52,7 @@ function pathOf(path, pivot, isInverted) {
   return isInverted ? path.slice().reverse() : path;
 }
 
-// The texts by which samples are coloured, those of most time first, the last for all the others.
+// The texts that samples are coloured by, the most time first; the last one stands for all others.
 function categoriesOf(samples, nameOf) {
   const times = new Map();
   for (const sample of samples)
@@ -61,9 +61,9 @@ function categoriesOf(samples, nameOf) {
   return names.length > CATEGORIES_MAX ? [...names.slice(0, CATEGORIES_MAX - 1), OTHERS] : names;
 }
 
-// The paths of all samples, and what is made of them once, whatever the filter is.
+// The paths of all samples, and what is made of them once for all filters.
 class Stacks {
-  // table: of frames.
+  // table: the FrameTable.
   constructor(samples, table) {
     this.samples = samples;
     this.table = table;
@@ -71,7 +71,7 @@ class Stacks {
     this.functions = new Functions(this.paths, table.frames.length);
   }
 
-  // The tree's, for a choice {pivot, isInverted, roots}; the last one is kept.
+  // The tree's shape for a choice {pivot, isInverted, roots}; the last one is kept.
   shapeOf({pivot, isInverted, roots}) {
     const key = [pivot, isInverted, roots].join();
     if (this.shapeKey === key)
@@ -85,7 +85,7 @@ class Stacks {
     return this.shape;
   }
 
-  // Whether a filter keeps it, for each sample.
+  // For each sample, whether a filter keeps it.
   kept(choice) {
     const isOfModule = choice.module &&
       this.table.frames.map(frame => frame.module === choice.module);
@@ -104,12 +104,12 @@ function aggregate(profile, choice) {
   const categoryOfSample = samples.map(sample =>
     numbers.get(nameOf(sample)) ?? categories.length - 1);
   const kept = stacks.kept(choice), shape = stacks.shapeOf(choice);
-  const totals = {time: 0, before: 0}; // of the function list: also what a pivot leaves out
+  const totals = {time: 0, before: 0}; // for the function list: includes what a pivot leaves out
   samples.forEach((sample, i) => {
     totals.time += kept[i] ? sample.time : 0;
     totals.before += kept[i] ? sample.before : 0;
   });
-  const threads = new Set(); // one may change its name
+  const threads = new Set(); // a thread may change its name
   for (const i of shape.order) {
     if (kept[i])
       threads.add(samples[i].tid || samples[i].threadName);

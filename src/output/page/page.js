@@ -80,7 +80,7 @@ class Page {
                                                          : profile.elapsedBefore);
   }
 
-  // Of the side that the widths are of.
+  // The amount on the side that sets the widths.
   shown(ns) {
     const {before, after} = this.amounts;
     return this.choices.get('width') === 'before' ? before(ns) : after(ns);
@@ -104,7 +104,7 @@ class Page {
     return palette.css(this.hues[top], frames[frame].shade, share);
   }
 
-  // All texts that depend on the unit, the filter or the zoom.
+  // Updates all texts that depend on the unit, the filter or the zoom.
   describe(isTyped = false) {
     const {tree} = this.model, {amounts} = this;
     byId('total').textContent = this.isDifference
@@ -126,7 +126,7 @@ class Page {
       (this.profile.isNormalized ? 'Before is scaled to as much total time as after. ' : '');
   }
 
-  // Takes the search into account; what is found, null where nothing is searched.
+  // Applies the search: what is found, or null without a search.
   find() {
     const text = byId('search').value, {tree, frames} = this.model;
     const {expression, isValid} = matcherOf(text);
@@ -158,7 +158,7 @@ class Page {
       this.showFunction(-1, this.choices.get('stacks') === 'callers');
   }
 
-  // The graph of one function alone; of all for -1.
+  // Shows the graph of one function alone; -1: of all.
   showFunction(frame, isInverted) {
     this.choices.pivot = frame < 0 ? null : this.model.frames[frame];
     byId('stacks').value = frame >= 0 && isInverted ? 'callers' : 'callees';
@@ -181,7 +181,7 @@ class Page {
       buttons.unshift(button);
     }
     byId('path').replaceChildren(...buttons);
-    if (buttons.length > 2) // which asks for a layout
+    if (buttons.length > 2) // reading this causes a layout
       byId('path').scrollLeft = byId('path').scrollWidth;
   }
 

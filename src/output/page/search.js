@@ -1,7 +1,7 @@
 // Which frames a regular expression finds, and how much of the time is in them.
 
-// Without a capital letter, capitals and small ones are the same. What is no regular expression is
-// looked for as it stands.
+// Without a capital letter, case is ignored. A text that is not a regular expression is searched
+// literally.
 function matcherOf(text) {
   const flags = /[A-Z]/.test(text) ? 'u' : 'iu';
   try {
@@ -19,7 +19,7 @@ function matchesOf(frames, expression) {
 // The nodes of matched frames.
 class Found {
   constructor(tree, matches) {
-    this.before = new Int32Array(tree.length + 1); // how many are found among those before a node
+    this.before = new Int32Array(tree.length + 1); // how many nodes before each node are found
     for (let i = 0; i < tree.length; i++) {
       const isFound = tree.frame[i] >= 0 && matches[tree.frame[i]] && tree.has(i);
       this.before[i + 1] = this.before[i] + (isFound ? 1 : 0);
@@ -36,7 +36,7 @@ class Found {
   }
 }
 
-// The time in matched frames, one that stands on another counted once.
+// The time in matched frames; a matched frame on top of another counts once.
 function matchedTime(tree, found) {
   let time = 0;
   for (let i = 1; i < tree.length;) {

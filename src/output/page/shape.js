@@ -1,5 +1,5 @@
-// The shape of the graph: the paths of all samples, merged into a tree. What is counted in it
-// changes with each filter, the shape does not. It is rows of arrays:
+// The shape of the graph: the paths of all samples, merged into a tree. Each filter changes what is
+// counted in it, but not the shape. It is stored in arrays:
 //
 //   order                  the numbers of the samples, in the order of their paths
 //   frame, parent, depth   of each node, in the order of a walk from the root (0), whose frame and
@@ -22,7 +22,7 @@ function commonLength(a, b) {
 }
 
 class Shape {
-  // paths: of each sample, root first; null of one that is not shown.
+  // paths: for each sample, root first; null if the sample is not shown.
   constructor(paths) {
     this.order = Int32Array.from([...paths.keys()].filter(i => paths[i])
       .sort((a, b) => comparePaths(paths[a], paths[b])));
@@ -34,7 +34,7 @@ class Shape {
     this.fill(sorted, common);
   }
 
-  // Equal beginnings follow each other, so that nothing is looked up.
+  // Equal beginnings are adjacent, so that nothing is looked up.
   fill(sorted, common) {
     const {frame, parent, depth, end, first, selfEnd, last} = this;
     const branch = [0]; // the nodes of one path, the root first

@@ -1,15 +1,15 @@
-// The functions, sortable; a search narrows them. Rows are made as one scrolls to them, up to as
-// many as can be read at first.
+// The functions, sortable; a search narrows them. Rows are made as the user scrolls to them, at
+// first no more than one can read.
 
 const ROWS_SHOWN = 100;
 const ROWS_STEP = 20; // made at a time
-const ROWS_AHEAD = '400px'; // how far below what is seen they are made
+const ROWS_AHEAD = '400px'; // how far below the visible part they are made
 const PAUSE_MS = 120; // after a letter is typed
 
-// {key, head, kind, value(row), text(row), tone(row), full(row)}: `kind` and `tone` are classes, and
-// numbers have a tone; one without a key is not to be sorted by; `full` is what may be cut. `amounts`
-// are the page's: {after(ns), before(ns), difference(ns, before), tone(difference)}, `totals` the
-// time of all samples in the table.
+// {key, head, kind, value(row), text(row), tone(row), full(row)}: `kind` and `tone` are classes,
+// and numbers have a tone; a column without a key is not sortable; `full` is the whole text of what
+// may be cut. `amounts` are the page's: {after(ns), before(ns), difference(ns, before),
+// tone(difference)}; `totals` is the time of all samples in the table.
 function columnsOf(frames, amounts, totals, isDifference) {
   const columns = [];
   for (const [key, name] of [['self', 'Self'], ['total', 'Total']]) {
@@ -38,7 +38,7 @@ function columnsOfOne(key, name, amounts, totals) {
 
 function columnsOfTwo(key, name, amounts) {
   const before = `${key}Before`;
-  const change = row => Math.round(row[key] - row[before]); // one may be scaled
+  const change = row => Math.round(row[key] - row[before]); // one of them may be scaled
   return [
     {key: before, head: `${name} before`, kind: 'number before', value: row => row[before],
      text: row => amounts.before(row[before]), tone: toneOf(before)},
@@ -83,7 +83,7 @@ class FunctionTable {
     return made;
   }
 
-  // While a search is typed, the rows can wait: they take longer than the graph does.
+  // While a search is being typed, the rows can wait: they take longer than the graph.
   show(model, amounts, matches, unit, isTyped) {
     this.columns = columnsOf(model.frames, amounts, model.totals, this.isDifference);
     Object.assign(this, {model, matches, unit});
@@ -126,7 +126,7 @@ class FunctionTable {
     const all = this.rows.length, shown = Math.min(all, this.rowsShown);
     byId('function-count').textContent =
       (shown < all ? `the first ${whole(shown)} of ${whole(all)}` : whole(all)) +
-      (this.unit === 'threads' ? ', in threads on average' : ''); // and not in each of its cells
+      (this.unit === 'threads' ? ', in threads on average' : ''); // said here and not in each cell
     byId('more').hidden = shown === all;
     this.addRows();
   }
@@ -137,7 +137,7 @@ class FunctionTable {
     body.append(...next.map(row => this.rowElement(row)));
     observer.unobserve(end);
     if (body.rows.length < Math.min(rows.length, this.rowsShown))
-      observer.observe(end); // tells at once where it is still near
+      observer.observe(end); // reports at once if it is still near
   }
 
   rowElement(row) {

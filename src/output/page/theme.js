@@ -1,4 +1,4 @@
-// Dark, light, or as the system is; remembered where the browser allows it.
+// Dark, light, or as the system is; remembered if the browser allows it.
 
 const THEMES = {auto: 'Auto', dark: 'Dark', light: 'Light'};
 const systemIsDark = matchMedia('(prefers-color-scheme: dark)');

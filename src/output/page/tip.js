@@ -1,4 +1,4 @@
-// What is said of the frame under the mouse, or the one chosen by keys.
+// What is shown for the frame under the mouse, or the one selected by keys.
 
 class Tip {
   constructor(box) {
@@ -14,7 +14,7 @@ class Tip {
     if (bar)
       this.box.append(bar);
     this.box.hidden = false;
-    this.box.style.left = '0'; // at the right it would be as narrow as the room that is left there
+    this.box.style.left = '0'; // at the right edge it would be as narrow as the room left there
     const {width, height} = this.box.getBoundingClientRect();
     const {clientWidth, clientHeight} = document.documentElement; // without scroll bars
     const right = clientWidth - width - 6, below = clientHeight - height - 6;
@@ -34,8 +34,8 @@ function whereOf(frame) {
     .filter(Boolean).join(' · ');
 }
 
-// How the frame's time is shared out among the categories. `isPlain`: their colours are not those
-// of the graph.
+// How the frame's time is divided among the categories. `isPlain`: their colours are not the
+// graph's.
 function shareLines(shares, total, isPlain) {
   const box = element('div'), bar = element('div', '', {class: 'bar'});
   bar.hidden = isPlain;

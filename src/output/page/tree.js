@@ -1,4 +1,4 @@
-// What is counted in a shape, of the samples that a filter keeps. Of each node:
+// What is counted in a shape, for the samples that a filter keeps. For each node:
 //
 //   time, count, self                 of all samples that pass through it; of those that end in it
 //   before, countBefore, selfBefore   the same of the other recording, where two are compared
@@ -8,8 +8,8 @@
 // sums over the samples: a filter costs a walk through the samples and one through the nodes.
 
 class Tree {
-  // kept: whether a filter keeps it, for each sample; side: 'time' or 'before'; categories: the
-  // number of each sample's, of categoryCount.
+  // kept: for each sample, whether a filter keeps it; side: 'time' or 'before'; categories: the
+  // number of each sample's category, below categoryCount.
   constructor(shape, samples, kept, side, categories, categoryCount) {
     const {frame, parent, depth, end, first, selfEnd, last, length, order} = shape;
     Object.assign(this, {shape, frame, parent, depth, end, length});
@@ -34,7 +34,7 @@ class Tree {
       sumsOf(shown.map((amount, i) => ofSample[i] === category ? amount : 0)));
   }
 
-  // Whether the filter keeps anything of the node. Samples of a short time may have no count.
+  // Whether the filter keeps anything of the node. Samples with a short time may have no count.
   has(node) {
     return this.time[node] > 0 || this.before[node] > 0;
   }
@@ -48,13 +48,13 @@ class Tree {
     return height;
   }
 
-  // The part of a node's width that is of a category.
+  // The part of a node's width that is in a category.
   share(node, category) {
     const {first, last} = this.shape, sums = this.categorySums[category];
     return sums[last[node]] - sums[first[node]];
   }
 
-  // The category that most of it is of. Asked for again and again, where the graph is drawn.
+  // The category with most of the node. Called again and again while drawing.
   top(node) {
     if (!this.tops[node]) {
       const shares = this.categorySums.map((_, category) => this.share(node, category));
@@ -64,7 +64,7 @@ class Tree {
   }
 }
 
-// At i the sum of those before the i-th.
+// Element i is the sum of the amounts before the i-th.
 function sumsOf(amounts) {
   const sums = new Float64Array(amounts.length + 1);
   for (let i = 0; i < amounts.length; i++)
@@ -72,7 +72,7 @@ function sumsOf(amounts) {
   return sums;
 }
 
-// Of each node, of its samples from begin[node] up to end[node].
+// For each node, the sum over its samples from begin[node] up to end[node].
 function between(sums, begin, end) {
   const made = new Float64Array(begin.length);
   if (sums.at(-1) === 0) // no other recording

@@ -1,5 +1,5 @@
-// Times and shares as texts, in the unit that is chosen: "total" are thread-seconds, "threads" how
-// many threads there were at a time, on average: the same, divided by the recording's length.
+// Times and shares as texts, in the chosen unit: "total" is thread-seconds; "threads" is how many
+// threads there were at a time on average, which is the total divided by the recording's length.
 
 function percent(share) {
   if (!share)
@@ -20,7 +20,7 @@ function threadsText(number) {
   return `${number.toFixed(digits)} threads`;
 }
 
-// Where the unit is said for all of them.
+// For a place that states the unit once.
 function withoutThreads(text) {
   return text.replace(/ threads$/, '');
 }
@@ -33,7 +33,7 @@ function unitAmount(value, unit) {
   return unit === 'threads' ? threadsText(value) : duration(value);
 }
 
-// What is shown as nothing has no sign.
+// A value that is shown as zero has no sign.
 function signed(value, textOf) {
   const text = textOf(Math.abs(value));
   return (!/[1-9]/.test(text) ? '' : value > 0 ? '+' : '\u2212') + text;
