@@ -13,12 +13,12 @@ import time
 
 RATE = 99
 PERIOD = 1 / RATE
-# Ends what hangs: nothing that works takes so long, also where others have the CPUs.
+# The limit for what hangs: nothing that works takes this long, even if others use the CPUs.
 HANGS_S = 300
 
 
 class Skip(Exception):
-    """This machine can't show what the test wants to see; the reason."""
+    """The reason why this machine can't show what the test wants to see."""
 
 
 class Missing(Skip):
@@ -67,7 +67,7 @@ def is_of_users_build(test):
 
 def users_build(test):
     """Marks a test of the build as users make it: under the sanitizers it would measure these, or
-    take long for what other tests run there."""
+    take too long for what other tests check there."""
     test.is_of_users_build = True
     return test
 
@@ -110,12 +110,12 @@ class World:
                                 stderr=subprocess.PIPE, text=True, **options)
 
     def running(self, name, *arguments, program=None, **options):
-        """A fixture that has said that it is ready; ended at the end. `program`: what it is called
-        instead, where others must not take it for theirs."""
+        """A fixture that has reported that it is ready; ended at the end. `program`: a copy to run
+        in its place, so that others do not take it for theirs."""
         return ready(program or self.fixture(name), *arguments, **options)
 
     def attach(self, target, *arguments, duration="2s", **options):
-        """Profiles a running process; fails where that fails."""
+        """Profiles a running process; fails if that fails."""
         done = self.fgprof("attach", "-p", target.pid, "-d", duration, *arguments, **options)
         assert done.returncode == 0, done.stderr
         return done
@@ -123,7 +123,7 @@ class World:
 
 @contextlib.contextmanager
 def ready(*command, **options):
-    """A program that has said that it is ready; ended at the end."""
+    """A program that has reported that it is ready; ended at the end."""
     target = subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, text=True, **options)
     try:
         line = target.stdout.readline()
@@ -165,8 +165,8 @@ def has(stack, *names):
 
 
 def wait_for(condition, what, seconds=60):
-    """Waits until the condition is true, and fails where it does not become so: far later than it
-    takes, as a busy machine may be ten times slower."""
+    """Waits until the condition is true, and fails if it stays false: the limit is far longer than
+    it takes, as a busy machine may be ten times slower."""
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, f"waited in vain for {what}"
@@ -182,12 +182,12 @@ def end(sampler):
 
 
 def threads_of(pid):
-    """Its threads, as one says them in /proc: PID/task/TID."""
+    """The process's threads as in /proc: PID/task/TID."""
     return [f"{pid}/task/{tid}" for tid in os.listdir(f"/proc/{pid}/task")]
 
 
 def thread_named(pid, name):
-    """The thread that has this name, as one says it in /proc; None where there is none."""
+    """The thread with this name, as in /proc; None if there is none."""
     def has_name(thread):
         try:
             return status_field(thread, "Name") == name
@@ -211,7 +211,7 @@ def wait_until_sampling(sampler):
 
 
 def wait_for_switches(thread, times, what):
-    """Waits until the thread has gone to sleep so often more."""
+    """Waits until the thread has gone to sleep this many times more."""
     def switches():
         return int(status_field(thread, "voluntary_ctxt_switches"))
     end = switches() + times
@@ -219,20 +219,20 @@ def wait_for_switches(thread, times, what):
 
 
 def wait_for_ticks(sampler):
-    """Waits until the profiler has looked at its processes some times more. It sleeps after each
-    time, and where it waits for threads to stop some times before."""
+    """Waits until the profiler has looked at its processes a few times more. It sleeps after each
+    time, and a few times before that if it waits for threads to stop."""
     wait_until_sampling(sampler)
     wait_for_switches(thread_named(sampler.pid, "fgprof-sampler"), 30, "ticks")
 
 
 def wait_until_sampled(pid, name):
-    """Waits until the profiler has sampled the thread of this name, which computes, some times more:
-    by itself it never sleeps, so what is counted is how often it was stopped."""
+    """Waits until the profiler has sampled the thread with this name a few times more. The thread
+    computes and never sleeps by itself, so this counts how often it was stopped."""
     wait_for_switches(thread_named(pid, name), 10, "samples")
 
 
 def status(pid):
-    """{key: value} of its status, which is read once."""
+    """{key: value} of the process's status, which is read once."""
     return {key: value.strip() for key, value in
             (line.split(":", 1) for line in open(f"/proc/{pid}/status"))}
 
@@ -248,16 +248,17 @@ def context_switches(pid):
 
 
 def is_asleep(thread):
-    """Whether it sleeps, and is not on its way there: one that lost its CPU on that way says S too."""
+    """Whether the thread sleeps and is not just about to: one that loses its CPU on the way there
+    also says S."""
     return (status_field(thread, "State")[0] == "S"
             and open(f"/proc/{thread}/syscall").read() != "running\n")
 
 
 def wait_until_asleep(*pids, but=()):
-    """Waits until all threads sleep, each where it stays and not on its way there; those of the names
-    `but` compute."""
+    """Waits until all threads sleep where they stay, and are not still on their way there; those
+    named in `but` compute."""
     def sleepers():
-        """{thread: how often it was switched out}; one that does not sleep has None."""
+        """{thread: how often it was switched out}; None for one that does not sleep."""
         threads = {thread: status(thread) for pid in pids for thread in threads_of(pid)}
         return {thread: switches_in(fields) if fields["State"][0] == "S" else None
                 for thread, fields in threads.items() if fields["Name"] not in but}
@@ -271,7 +272,7 @@ def wait_until_asleep(*pids, but=()):
 
 
 def wait_until_stopped(pid):
-    """Waits until a SIGSTOP has reached all threads: the process is called stopped when the first
+    """Waits until a SIGSTOP has reached all threads: the process counts as stopped when its first
     thread is, while others may still compute."""
     wait_for(lambda: all(status_field(thread, "State")[0] == "T" for thread in threads_of(pid)),
              "the stop")
@@ -286,13 +287,13 @@ def ticks_late(stderr):
 
 
 def late_share(stderr):
-    """The part of the time in which no tick came when it was due: so long the profiler stood still,
-    and of what came and went meanwhile it can't know."""
+    """The part of the time in which no tick came when it was due. The profiler stood still then,
+    and can't know what came and went meanwhile."""
     return ticks_late(stderr) / ticks_planned(stderr)
 
 
 def pauses(stderr):
-    """How many stops of threads the summary speaks of."""
+    """How many stops of threads the summary reports."""
     match = re.search(r"running threads were paused (\d+) times", stderr)
     assert match or "no thread was found running" in stderr, stderr
     return int(match[1]) if match else 0

@@ -1,4 +1,4 @@
-"""A page of a made-up profile, as large as one wants, and what is done with it to be measured."""
+"""A page of a made-up profile of any size, and what is done with it to measure it."""
 
 import json
 import random
@@ -9,12 +9,12 @@ DATA = re.compile(r'(<script type="application/json" id="profile">)(.*?)(</scrip
 
 
 def make_tree(frames):
-    """Nodes [function, children, time], about as deep and broad as those of a large program."""
+    """Nodes [function, children, time], about as deep and broad as in a large program."""
     chance = random.Random(1)
     root = [0, [], 0]
     nodes = [root]
     while len(nodes) <= frames:
-        # A stack that leaves a known one somewhere, and goes on for a while.
+        # A stack that leaves a known one somewhere and continues for a while.
         node = nodes[chance.randrange(len(nodes))]
         for _ in range(min(chance.randrange(1, 30), frames + 1 - len(nodes))):
             child = [chance.randrange(1, 5000), [], 0]
@@ -26,7 +26,7 @@ def make_tree(frames):
 
 
 def data_of(tree):
-    """The tables of the page's data, of that tree (src/output/page/html.c)."""
+    """The tables of the page's data for that tree (src/output/page/data.c)."""
     stacks, samples = [], []
     todo = [(tree, [])]
     while todo:
@@ -43,7 +43,7 @@ def data_of(tree):
 
 
 def write_page(program, path, tree):
-    """Writes the page of that tree, by the program's own page of another recording."""
+    """Writes the page of that tree, using the program's own page of another recording."""
     subprocess.run([program, "run", "-q", "-o", path, "--", "true"], check=True)
     page = open(path).read()
     data = json.loads(DATA.search(page)[2]) | data_of(tree)
@@ -52,7 +52,7 @@ def write_page(program, path, tree):
         file.write(DATA.sub(lambda match: match[1] + text + match[3], page))
 
 
-# Something done with a page again and again, each time until it is painted.
+# Something that is done with a page repeatedly, each time until it is painted.
 SETTLE = "await new Promise(done => requestAnimationFrame(() => setTimeout(done)));"
 REPEAT = "return (async () => { %s for (let i = 0; i < arguments[0]; i++) { %s " + SETTLE + "} })()"
 

@@ -1,14 +1,14 @@
-"""The HTML page, as one who uses it sees it."""
+"""The HTML page as its user sees it."""
 
 import re
 
 from harness import wait_until_asleep
 
-# Where frames are is known to the canvas alone; the tooltip says what is under the mouse.
+# Only the canvas knows where frames are; the tooltip says what is under the mouse.
 BOX = "const b = document.querySelector('#graph canvas').getBoundingClientRect();"
 ROW = 18
 
-# Rows are made as one scrolls to them; how many there are is said above them.
+# Rows are made as the user scrolls to them; their number is stated above them.
 FILL_TABLE = """
 const table = document.querySelector('#functions'), rows = table.querySelector('tbody').rows;
 const count = () => parseInt(/\\d[\\d\\u202f]*/.exec(
@@ -35,7 +35,8 @@ class Page:
         browser.open(path)
 
     def at(self, row, share=0.5):
-        """What the tooltip says of the frame `row` rows from the root, at that part of the width."""
+        """What the tooltip says about the frame `row` rows from the root, at that part of the
+        width."""
         x, y = self.place(row, share)
         self.browser.mouse(x, y)
         return self.browser.text("#tip")
@@ -62,7 +63,7 @@ class Page:
         return self.browser.text("#matched")
 
     def column(self, number):
-        """The table's, once it has what was searched, and all rows."""
+        """A column of the table, once it has what was searched, and all rows."""
         self.browser.run(FILL_TABLE)
         return self.browser.run("return [...document.querySelectorAll('#functions tbody tr')]"
                                 ".map(r => r.cells[arguments[0]].innerText)", number)
@@ -80,7 +81,7 @@ def threads(text):
 
 
 def record(world, fixture, *arguments, ending="html"):
-    """Of a fixture whose threads are where they are to be."""
+    """Records a fixture whose threads have reached their places."""
     path = world.path(f"{fixture}.{ending}")
     with world.running(fixture, *arguments) as target:
         wait_until_asleep(target.pid, but=("spinning",))

@@ -22,7 +22,7 @@ sys.dont_write_bytecode = True
 
 import harness  # noqa: E402
 
-# Those that take longest come first, so that nothing waits for them at the end.
+# The longest tests come first, so that nothing waits for them at the end.
 MODULES = [
     "test_deb", "test_matrix", "test_truth", "test_stacks", "test_unwind", "test_states",
     "test_names", "test_kernel", "test_run", "test_errors", "test_outputs", "test_lifecycle",
@@ -34,7 +34,7 @@ MODULES = [
 ]
 SOURCE = os.path.realpath(os.path.join(os.path.dirname(__file__), "../.."))
 AT_ONCE = 3
-# Far more than any test takes: the place where it hangs is printed then.
+# Far more than any test takes: the place where it hangs is then printed.
 HANGS_AFTER_S = 1800
 PASSED, FAILED, SKIPPED = 0, 1, 77
 

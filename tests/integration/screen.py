@@ -1,4 +1,4 @@
-"""What a terminal shows: as much of xterm as ncurses makes use of."""
+"""What a terminal shows: as much of xterm as ncurses uses."""
 
 import re
 
@@ -24,7 +24,7 @@ class Screen:
 
     def feed(self, data):
         data = self.pending + data
-        # A sequence or character that is not whole yet waits for the rest.
+        # An incomplete sequence or character waits for the rest.
         cut = data.rfind(b"\x1b")
         whole = cut < 0 or (PART.match(data[cut:]) and len(PART.match(data[cut:]).group()) > 1)
         self.pending = b"" if whole else data[cut:]

@@ -1,4 +1,4 @@
-"""Servers on loopback, which end by themselves."""
+"""Servers on loopback that end by themselves."""
 
 import contextlib
 import re
@@ -18,8 +18,8 @@ def free_port():
 
 
 def ask(port, request):
-    """The first part of the server's answer, empty where there is none (yet). That it can be
-    connected to says less: a server listens before it is ready."""
+    """The first part of the server's answer, empty if there is none (yet). A connection proves
+    less: a server listens before it is ready."""
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=5) as client:
             client.sendall(request)
@@ -61,7 +61,7 @@ def redis_under_load(world, commands):
                                  "-n", "100000000", "-q"], stdout=subprocess.DEVNULL,
                                 preexec_fn=lambda: signal.alarm(END_SECONDS))
         try:
-            # Those of the load, more than those that asked before it.
+            # Commands of the load: more than those that asked before it.
             wait_for(lambda: int(re.search(rb"total_commands_processed:(\d+)",
                                            ask(port, b"INFO stats\r\n"))[1]) > 1000, "the load")
             yield server

@@ -1,4 +1,4 @@
-"""Descendants of what is sampled, `--processes`, and `--pgrep`."""
+"""Descendants of the sampled processes, `--processes`, and `--pgrep`."""
 
 import os
 import re
@@ -31,8 +31,8 @@ def elapsed(stderr):
 
 
 def check_tree(stacks, relatives, duration, births=0):
-    """Each process is there for the whole time, but for what passed until all were born, in its own
-    function and in no other."""
+    """Each process is there for the whole time, except for what passed until all were born, in its
+    own function and in no other."""
     found = shares(stacks)
     functions = {relatives[way]: f"sleep_in_{way}"
                  for way in ("parent", "fork", "spawn", "thread", "orphan")}
@@ -54,7 +54,7 @@ def test_children_that_are_there_before(world):
         relatives = pids(target.stdout.readline())
         sampler = world.start("attach", "-p", target.pid, "--children", "--processes")
         wait_for_ticks(sampler)
-        # A descendant whose parent has gone is one all the same.
+        # A descendant whose parent has gone still is one.
         os.kill(relatives["middle"], signal.SIGKILL)
         wait_for_ticks(sampler)
         sampler.send_signal(signal.SIGINT)
@@ -64,7 +64,7 @@ def test_children_that_are_there_before(world):
         assert 0 < found[relatives["middle"]][1] < found[target.pid][1], found
         assert len(found) == 6, found
         del relatives["middle"]
-        # After the end nobody traces any of them.
+        # After the end none of them is traced.
         for pid in relatives.values():
             assert re.search(r"TracerPid:\s0", open(f"/proc/{pid}/status").read())
         without = world.attach(target, "--processes", duration="1s")
@@ -85,7 +85,7 @@ def test_children_that_are_born_meanwhile(world):
         os.kill(relatives["middle"], signal.SIGKILL)
         for _ in range(3):
             wait_for_ticks(sampler)
-        # The command's end is the end.
+        # Sampling ends when the command exits.
         os.kill(relatives["parent"], signal.SIGTERM)
         sampler.wait(timeout=60)
     finally:
@@ -98,7 +98,7 @@ def test_children_that_are_born_meanwhile(world):
 
 
 def test_a_child_of_vfork_that_executes_a_program(world):
-    """It runs in its parent's memory, which is there still when it has another."""
+    """It runs in its parent's memory, which is still there when it has its own."""
     out = world.path("vfork.folded")
     sampler = world.start("run", "--children", "--processes", "-o", out, "--",
                           world.fixture("family"), "vfork", 2)
@@ -109,7 +109,7 @@ def test_a_child_of_vfork_that_executes_a_program(world):
     executed, in_program, ended = (int(word) / 1e9 for word in times.split())
     own = {s: c for s, c in folded(open(out).read()).items() if s[0] == f"by spawn/{child}"}
     before, after = (seconds_of(own, function) for function in ("by_vfork", "sleep_in_spawn"))
-    # By its own clock; where a tick came late, it is not known what was before it.
+    # Goes by its own clock; if a tick came late, it is not known what was before it.
     slack = 0.2 + ticks_late(stderr) * PERIOD
     assert abs(before - executed) < slack, (before, times, own, stderr)
     assert abs(after - (ended - in_program)) < slack, (after, times, own, stderr)
@@ -120,8 +120,8 @@ def test_a_child_of_vfork_that_executes_a_program(world):
 @alone
 @users_build
 def test_short_lived_children_make_up_their_time(world):
-    """What sampling finds of many that live for three ticks is what they lived, within a sixth: which
-    of them a tick finds is chance."""
+    """Sampling many children that live for three ticks each finds what they lived, within a sixth:
+    which of them a tick finds is chance."""
     out = world.path("short.folded")
     sampler = world.start("run", "--children", "--processes", "-o", out, "--",
                           world.fixture("family"), "short", 300, 30)
@@ -131,7 +131,7 @@ def test_short_lived_children_make_up_their_time(world):
     lived = said["lived"] / 1e9
     found = shares(folded(open(out).read()))
     total = PERIOD * sum(count for pid, (_, count) in found.items() if pid != said["parent"])
-    # What a late tick finds may have been born in all the time before it.
+    # What a late tick finds may have been born at any time before it.
     slack = lived / 6 + ticks_late(stderr) * PERIOD
     assert len(found) > 100 and abs(total - lived) < slack, (len(found), total, lived, stderr)
 
@@ -145,8 +145,8 @@ def resident_kib(pid):
 
 
 def test_files_and_memory_stay_bounded(world):
-    """A thousand children one after the other: files are those of one, and what is kept of each is
-    no more than its stacks and the mappings that they are in."""
+    """A thousand children one after the other: no more files are open than for one, and no more is
+    kept of each than its stacks and the mappings that they are in."""
     with world.running("family", "short", 1150, 12) as target:
         sampler = world.start("attach", "-p", target.pid, "--children", "-o",
                               world.path("bounded.folded"))
@@ -164,7 +164,7 @@ def test_files_and_memory_stay_bounded(world):
         _, stderr = sampler.communicate(timeout=60)
     assert sampler.returncode == 0, stderr
     seen = int(re.search(r"(\d+) processes seen", stderr)[1])
-    # Of those many; each lives for about a tick.
+    # Enough of the many are seen; each lives for about a tick.
     assert seen > (ticks_planned(stderr) - ticks_late(stderr)) / 5, stderr
     assert max(files) < 60, max(files)
     if not world.is_sanitized:
@@ -194,7 +194,7 @@ PARTS = 20
 
 
 def make_project(directory):
-    """A program of as many sources, and what it prints."""
+    """A program of this many sources, and what it prints."""
     os.makedirs(directory)
     for i in range(PARTS):
         n = i + 3
@@ -237,7 +237,7 @@ def test_a_build_under_run(world):
 
 
 def test_the_shell_that_started_us(world):
-    """Its descendants without the profiler itself, which is one."""
+    """Its descendants without the profiler, which is one of them."""
     out = world.path("shell.folded")
     script = ("sleep 100 & until read -r name < /proc/$!/comm && [ $name = sleep ]; do :; done; "
               f"{world.program} attach -p $$ --children --processes -d 1s -q -o {out}; "
@@ -265,7 +265,7 @@ def test_a_command_ends_without_what_it_leaves(world):
 
 
 def test_attach_ends_with_the_last_descendant(world):
-    """First the parent ends, then, when a line comes, its child."""
+    """The parent ends first; its child ends when a line comes."""
     fifo = world.path("fifo")
     os.mkfifo(fifo)
     out = world.path("last.folded")
@@ -317,7 +317,8 @@ def test_pgrep(world):
         assert none.returncode == 1 and "no process's name matches" in none.stderr, none
         bad = run("--pgrep", "(")
         assert bad.returncode == 1 and "bad name '('" in bad.stderr, bad
-        # The profiler's own name, which no other has here, does not find itself.
+        # The profiler's own name, which no other process has here, does not find the profiler
+        # itself.
         os.symlink(world.program, world.path(name + "own"))
         own = subprocess.run([world.path(name + "own"), "attach", "--pgrep", f"^{name}own$"],
                              stderr=subprocess.PIPE, text=True, timeout=60)

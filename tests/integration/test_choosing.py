@@ -20,7 +20,8 @@ def chosen(stderr):
 
 
 def watched(sampler):
-    """Ids of the threads that the profiler keeps files of, as it does of all that it looks at."""
+    """The ids of the threads that the profiler keeps files of, as it does of all that it looks
+    at."""
     tids = set()
     for fd in os.listdir(f"/proc/{sampler.pid}/fd"):
         try:
@@ -74,7 +75,7 @@ def test_no_such_thread(world):
         assert time.monotonic() - begin < 20
         done = world.attach(other, "-p", target.pid, "--tid", other.pid, duration="300ms")
         assert chosen(done.stderr)[0] == 1, done.stderr
-        # Nobody of that name yet: not an error.
+        # No thread has that name yet: not an error.
         done = world.attach(target, "--thread", "nobody", duration="300ms")
         assert not done.stdout and chosen(done.stderr)[0] == 0, done
     for arguments, word in ((["run", "--tid", "5", "--", "true"], "run has no option '--tid'"),
@@ -91,7 +92,7 @@ def told(target, line):
 
 
 def sampled_while(world, arguments, lines, seconds):
-    """Samples the fixture, which is told each of these lines, this long after the one before."""
+    """Samples the fixture, which is sent each of these lines, this long after the one before."""
     with subprocess.Popen([world.fixture("renamed"), "60"], stdin=subprocess.PIPE,
                           stdout=subprocess.PIPE, text=True) as target:
         assert target.stdout.readline() == "ready\n"
@@ -119,9 +120,9 @@ def test_thread_that_gets_another_name(world):
     assert of_function(stacks, "in_banana") > 20, stacks
     assert chosen(stderr)[0] == 1, stderr
     stacks, stderr = sampled_while(world, ["--thread", "apple"], ["rename"], 3)
-    # What it did until its name was read again is still counted for the old one: an eighth of the
-    # time that it had had that, as much as that at the most where it must wait for a CPU, and what
-    # it was not seen for.
+    # What it did until its name was read again is still counted for the old name. That takes up to
+    # an eighth of the time that it had that name, as much again at most if it must wait for a CPU,
+    # and the time for which it was not seen.
     assert set(by_root(stacks)) == {"apple"}, stacks
     planned = ticks_planned(stderr)
     assert of_function(stacks, "in_banana") < (0.25 + late_share(stderr)) * planned, (stacks, stderr)
@@ -140,7 +141,7 @@ def test_thread_that_another_names(world):
         target.stdin.write("name\n")
         target.stdin.flush()
         assert target.stdout.readline() == "done\n"
-        # It is read each time that it has slept for twice as long.
+        # The name is read each time that it has slept for twice as long.
         time.sleep(2 * (time.monotonic() - begin))
         stdout, stderr = end(sampler)
         target.stdin.close()
@@ -150,7 +151,7 @@ def test_thread_that_another_names(world):
 
 
 def test_process_ends_without_its_chosen_thread(world):
-    """That is noticed, though none of its threads is looked at."""
+    """The end is noticed, though none of its threads is looked at."""
     done = world.fgprof("run", "--thread", "nobody", "--", world.fixture("workers"), "1", "1", "1",
                         timeout=30)
     assert done.returncode == 0 and chosen(done.stderr)[0] == 0, done
@@ -162,7 +163,7 @@ def test_threads_that_never_moved(world):
     left_out = re.search(r"\n  1 thread never moved and was left out \(([\d.]+) s of thread time\)\n",
                          stderr)
     assert left_out and abs(float(left_out[1]) - ticks_planned(stderr) / 99) < 0.1, stderr
-    # All of its time from the beginning, not only from when it moved.
+    # All of its time from the beginning, and not only from when it moved.
     counts = by_root(stacks)
     assert all("start_thread" in stack for stack in stacks if stack[0] == "woken"), stacks
     assert counts["woken"] > 0.9 * (counts["apple"] + counts["banana"]), counts
@@ -186,7 +187,8 @@ def test_left_out_threads_of_equal_name(world):
 
 
 def test_a_sleeper_that_is_woken_to_read_its_registers(world):
-    """That is no move of its own, however long it waits for a CPU on its way back to sleep."""
+    """Its waking is no move of its own, however long it waits for a CPU on its way back to
+    sleep."""
     for _ in range(3):
         with world.running("beside", 200) as target:
             tids = {name: tid for tid, name in names_of(target.pid).items()}
@@ -196,11 +198,11 @@ def test_a_sleeper_that_is_woken_to_read_its_registers(world):
             sampler = world.start("attach", "-p", target.pid, "--no-idle", "-t")
             wait_until_sampling(sampler)
             time.sleep(0.5)
-            # They get a CPU only where no other thread wants one.
+            # They get a CPU only when no other thread wants one.
             wait_for(lambda: context_switches(target.pid)[once] > before[once], "it was not needed")
             while_sampled = context_switches(target.pid)
             wait_for(lambda: context_switches(target.pid)[often] > while_sampled[often] + 2, "moves")
             stdout, stderr = end(sampler)
-        # One that sleeps at the same place again and again moves.
+        # A thread that sleeps at the same place again and again moves.
         assert set(by_root(folded(stdout))) == {"busy", "often"}, stdout
         assert re.search(r"\n  1 thread never moved and was left out \(", stderr), stderr

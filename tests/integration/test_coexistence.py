@@ -16,8 +16,8 @@ from harness import (RATE, alone, by_root, end, folded, has, need, status_field,
                      threads_of, ticks_planned, users_build, wait_for, wait_until_sampling)
 
 libc = ctypes.CDLL(None, use_errno=True)
-PTRACE_SEIZE = 0x4206  # of Linux's include/uapi/linux/ptrace.h
-WALL = 0x40000000  # of Linux's include/uapi/linux/wait.h
+PTRACE_SEIZE = 0x4206  # in Linux's include/uapi/linux/ptrace.h
+WALL = 0x40000000  # in Linux's include/uapi/linux/wait.h
 libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p]
 libc.sigqueue.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_void_p]
 
@@ -85,7 +85,7 @@ def test_a_thread_that_another_traces(world):
 
 
 def send(pid, number, value):
-    """Queues a signal; where the queue is full, when there is room."""
+    """Queues a signal, and waits for room if the queue is full."""
     while libc.sigqueue(pid, number, value & 0xffffffff):
         assert ctypes.get_errno() == 11, os.strerror(ctypes.get_errno())
         time.sleep(0.001)
@@ -118,9 +118,9 @@ EXEC_THREADS_MAX = 10
 
 
 def check_exec_profile(stderr, stacks, last):
-    """Threads by id; the process's own id is that of the thread that sleeps in main. While it
-    executes, which takes long where its threads must wait for a CPU to end, they are there or not,
-    and the first is gone where another one executes."""
+    """Threads by id; the process's own id belongs to the thread that sleeps in main. Executing
+    takes long if its threads must wait for a CPU to end. Meanwhile they may or may not be there,
+    and the first is gone if another one executes."""
     lived_s, executing_s = map(float, re.search(r"last ([\d.]+) ([\d.]+)\n", last).groups())
     counts, planned = by_root(stacks), ticks_planned(stderr)
     assert any(has(stack, "in_spin") for stack in stacks)
@@ -152,7 +152,8 @@ def test_run_of_a_command_that_execs_again_and_again(world):
 
 
 def test_profiler_is_killed(world):
-    """Again and again, at 1000 Hz, at whatever point it happens to be: all threads go on."""
+    """The profiler is killed again and again, at 1000 Hz, wherever it happens to be: all threads
+    go on."""
     file, spinning = world.path("progress"), 4
 
     def progress():
@@ -196,7 +197,8 @@ def on_a_terminal(*command):
 
 
 def read_samples(terminal, more_than=0):
-    """Reads the terminal until the progress line shows more samples than that; their number."""
+    """Reads the terminal until the progress line shows more samples than that; returns their
+    number."""
     shown, until = "", time.monotonic() + 60
     while time.monotonic() < until:
         if select.select([terminal], [], [], 0.1)[0]:

@@ -29,7 +29,7 @@ def read_until(fd, mark):
     text = b""
     while not re.search(mark, text):
         assert select.select([fd], [], [], 90)[0], f"waited in vain for {mark}: {text}"
-        text += os.read(fd, 65536)  # an error where the shell has ended
+        text += os.read(fd, 65536)  # an error if the shell has ended
     return text.decode(errors="replace")
 
 
@@ -47,7 +47,7 @@ def press_tab(world, shell, line):
         os.write(main, f"{set_up}; echo BE''GIN\n".encode())
         read_until(main, rb"BEGIN\r\n[^@]*@> ")
         os.write(main, line.encode() + b"\t")
-        # The line is deleted, so that the shell can say that it is done.
+        # Deletes the line, so that the shell can say that it is done.
         os.write(main, b"\x15echo EN''D\n")
         shown = read_until(main, rb"END\r\n")
         return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown)
@@ -97,7 +97,7 @@ def check(world, shell):
 
 
 def check_values(world, shell):
-    # As the program itself says them.
+    # What the program itself says.
     said = world.fgprof("attach", "-p", "1", "-f", "?").stderr
     formats = set(re.findall(r"\w+", said.split("give ")[1])) - {"or"}
     assert {"folded", "pprof"} <= formats, said
@@ -118,7 +118,7 @@ def check_values(world, shell):
         shown = offered(world, shell, f"fgprof-c {command}{world.directory}/")
         assert "kept.fgprof" in shown.replace(f"{command}", ""), (command, shown)
         assert shell == "fish" or "wall.folded" not in shown, (command, shown)
-    # After -- it is the command's own line.
+    # After -- the line is the command's own.
     assert "mkfifo" in offered(world, shell, "fgprof-c run -- mkfif")
     assert "mkfifo" in offered(world, shell, "fgprof-c run -q -d 5s -- mkfif")
     assert "--invert-match" in offered(world, shell, "fgprof-c run -- grep --inv")

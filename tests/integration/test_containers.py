@@ -28,7 +28,8 @@ def install(root, program, at):
 
 @contextlib.contextmanager
 def tree(world):
-    """A container's files: at /usr/lib/fixture.so is in_new, which is in_old there outside."""
+    """A container's files. Its /usr/lib/fixture.so is in_new; outside, the file at that path is
+    in_old."""
     if os.geteuid():
         raise Skip("needs root")
     root = world.path("container")
@@ -64,7 +65,7 @@ def check_possible(root, how):
 
 @contextlib.contextmanager
 def container(root, words, how=INSIDE):
-    """Yields the id of the container's first process as it is seen outside, once it is ready."""
+    """Yields the id of the container's first process as seen from outside, once it is ready."""
     check_possible(root, how)
     with subprocess.Popen(command(root, words, how), stdout=subprocess.PIPE, text=True) as outer:
         try:
@@ -96,7 +97,7 @@ def frames(stacks):
 
 
 def test_names_from_outside(world):
-    """A library and a program that are other files, of the same path, where the profiler runs."""
+    """A library and a program that are other files at the same path where the profiler runs."""
     with tree(world) as root:
         fixtures = os.path.join(world.build, "tests/fixtures")
         here = world.path("lib.so")
@@ -110,7 +111,7 @@ def test_names_from_outside(world):
 
 
 def test_thread_ids_are_the_profilers_own(world):
-    """Outside those of outside, and inside those of inside."""
+    """Outside they are the outer ids, and inside the inner ones."""
     with tree(world) as root:
         for how in INSIDE, ROOTLESS:
             with container(root, ["/workers", "30", "1", "2"], how) as pid:
@@ -129,7 +130,7 @@ def test_thread_ids_are_the_profilers_own(world):
 
 
 def test_perf_map_from_outside_and_inside(world):
-    """It has the process's innermost id in its name, and lies in its own /tmp."""
+    """Its name has the process's innermost id, and it is in the process's own /tmp."""
     with tree(world) as root:
         for how in INSIDE, ROOTLESS:
             stacks, said = inside(root, ["/fgprof-c", "run", "--", "/jit", "2", "replaced"],
@@ -143,7 +144,7 @@ def test_perf_map_from_outside_and_inside(world):
                 wait_for(lambda: open(f"/proc/{pid}/comm").read() == "jit\n", "the program")
                 inner = status_field(pid, "NSpid").split()[-1]
                 assert inner != str(pid), inner
-                # What lies outside in the place of the container's is another process's.
+                # The file outside in the place of the container's belongs to another process.
                 decoy = f"/tmp/perf-{inner}.map"
                 has_decoy = not os.path.exists(decoy)
                 if has_decoy:
@@ -161,7 +162,7 @@ def test_perf_map_from_outside_and_inside(world):
 
 
 def test_jitdump_from_outside_and_inside(world):
-    """It too has the innermost id in its name; it is the file that the process has mapped."""
+    """Its name has the innermost id too; it is the file that the process has mapped."""
     with tree(world) as root:
         for how in INSIDE, ROOTLESS:
             with container(root, ["/jit", "60", "dump", "/tmp"], how) as pid:
@@ -170,7 +171,7 @@ def test_jitdump_from_outside_and_inside(world):
                 assert inner != str(pid) and open(f"/proc/{pid}/comm").read() == "jit\n", inner
                 wait_for(lambda: os.path.exists(dump) and
                          b"other function" in open(dump, "rb").read(), "the jitdump")
-                # At its path outside lies another.
+                # There is another file at its path outside.
                 decoy = f"/tmp/jit-{inner}.dump"
                 has_decoy = not os.path.exists(decoy)
                 if has_decoy:
@@ -191,7 +192,7 @@ def test_jitdump_from_outside_and_inside(world):
 
 
 def test_attach_inside(world):
-    """By the ids of inside; what runs outside is not to be seen."""
+    """Goes by the inner ids; what runs outside is not visible."""
     with tree(world) as root:
         for how in INSIDE, ROOTLESS:
             stacks, _ = inside(root, ["/bin/sh", "-c", ": >/tmp/said; /program 30 >/tmp/said & "
@@ -201,7 +202,7 @@ def test_attach_inside(world):
 
 
 def test_debug_file_of_the_container(world):
-    """What was stripped has its debug information below the container's /usr/lib/debug."""
+    """Stripped files have their debug information below the container's /usr/lib/debug."""
     with tree(world) as root:
         program = f"{root}/stripped"
         shutil.copy(f"{root}/program", program)

@@ -1,4 +1,4 @@
-"""The Debian packages, and what they hold installed on a Debian that has nothing else."""
+"""The Debian packages, and what they contain, installed on a Debian that has nothing else."""
 
 import glob
 import os
@@ -10,8 +10,8 @@ from harness import Skip, folded, need, tool, users_build
 
 
 def bounded(seconds, *command):
-    """Runs a command and all that it starts in namespaces of their own, which end with it: after so
-    long at the latest, and no mount stays behind."""
+    """Runs a command and all that it starts in namespaces of their own. They end with it, after
+    this long at the latest, and no mount stays behind."""
     return subprocess.run(["timeout", "-k", "5", str(seconds), "unshare", "-m", "-p", "-f",
                            "--kill-child", *command], stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -24,7 +24,7 @@ def inside(root, *command):
 
 
 def mirror():
-    """Where this machine's own packages come from."""
+    """The place that this machine's own packages come from."""
     sources = tool("apt-get", "indextargets", "--format", "$(CODENAME) $(REPO_URI)")
     return next(line.split()[1] for line in sources.splitlines() if line.startswith("bookworm "))
 
@@ -38,7 +38,7 @@ def packages(world):
 
 
 def check_by_lintian(files):
-    """Whoever builds the packages has no address that is known to the world."""
+    """The builder of the packages has no publicly known address."""
     done = subprocess.run(["timeout", "400", "lintian", "--allow-root", "--suppress-tags",
                            "bogus-mail-host,bogus-mail-host-in-debian-changelog", "--fail-on",
                            "error", *files], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,

@@ -42,7 +42,7 @@ STATES = {"running", "runnable", "sleeping", "uninterruptible", "stopped", "unkn
 
 
 def check_object(item, keys):
-    """It has none but these keys, each with a value of its kind."""
+    """The object has exactly these keys, each with a value of its kind."""
     kinds = {STRING: lambda value: isinstance(value, str),
              NUMBER: lambda value: type(value) is int and value >= 0,
              HEX: lambda value: re.fullmatch("0x[0-9a-f]+", value),
@@ -52,7 +52,7 @@ def check_object(item, keys):
 
 
 def dump_json(world, *arguments):
-    """The dump as JSON, which is as it is to be."""
+    """The dump as JSON, checked for its form."""
     def once(pairs):
         assert len({key for key, _ in pairs}) == len(pairs), f"a key twice: {pairs}"
         return dict(pairs)
@@ -79,7 +79,7 @@ def headers_of_all(text):
 
 
 def headers(text):
-    """{name: what stands in its brackets}"""
+    """{name: what its brackets contain}"""
     found = dict(re.findall(r'^thread \d+ "(.*?)" \[(.*)\]:$', text, re.M))
     assert len(found) == len(re.findall("^thread ", text, re.M)), text
     return found
@@ -121,7 +121,8 @@ def test_what_threads_wait_for(world):
 
 
 def test_deadlocks(world):
-    """Those of the two and of the one, and no other: not of who waits for them from outside."""
+    """The deadlock of the two and that of the one, and no other: threads that wait for them from
+    outside are in none."""
     with locks(world) as (target, tids):
         text = dump(world, "-p", target.pid)
         grouped = dump(world, "-p", target.pid, "--group")
@@ -162,7 +163,7 @@ def test_a_deadlock_of_three_and_who_waits_for_it(world):
 
 
 def cpu_of_a_dump(world, thread_count):
-    """What the profiler used, in seconds, at the least of three."""
+    """The CPU time that the profiler used, in seconds: the least of three."""
     used = []
     with world.running("ring", 400, 3, thread_count - 4) as target:
         wait_until_asleep(target.pid)
@@ -204,7 +205,7 @@ def test_running_threads(world):
 
 @alone
 def test_many_that_want_one_cpu(world):
-    """Each is there with its stack, which can be read when it is its turn."""
+    """Each is there with its stack, which can be read when its turn comes."""
     with world.running("workers", 120, 100, 0) as target:
         for thread in threads_of(target.pid):
             os.sched_setaffinity(int(thread.split("/")[-1]), {min(os.sched_getaffinity(0))})
@@ -323,7 +324,7 @@ def test_a_dump_of_processes_by_name_and_of_their_children(world):
             alone = dump(world, "--pgrep", f"^{name}$")
             assert re.findall(r"^process (\d+)", alone, re.M) == [str(target.pid)], alone
             both = dump(world, "--pgrep", f"^{name}$", "--children")
-            # By their ids, of which the child's may be the lower one.
+            # Ordered by id; the child's id may be the lower one.
             assert re.findall(r"^process (\d+)", both, re.M) == [
                 str(pid) for pid in sorted((target.pid, child))], both
             done = world.fgprof("dump", "--pgrep", name + "no")
@@ -391,7 +392,7 @@ def test_a_dump_of_node(world):
 
 
 def test_a_dump_of_python(world):
-    """Of a thread that waits for a lock, one for a connection, and one in a sleep."""
+    """A dump with a thread that waits for a lock, one for a connection, and one in a sleep."""
     script = ("import socket, sys, threading, time\n"
               "lock, (one, two) = threading.Lock(), socket.socketpair()\n"
               "lock.acquire()\n"
@@ -425,7 +426,7 @@ def test_a_dump_of_redis(world):
         return next(thread for thread in threads if thread["tid"] == pid)
 
     def main_waits(threads):
-        """It wakes up ten times a second, and may do so when it is looked at."""
+        """It wakes up ten times a second, and may do so while it is looked at."""
         return main_of(threads).get("file") == "anon_inode:[eventpoll]"
     with redis(world) as (server, _):
         pid = server.pid

@@ -117,7 +117,7 @@ def test_itself(world):
 
 def test_thread_id(world):
     with world.running("states", 30) as target:
-        # Ids may have begun anew: the process's own need not be the smallest.
+        # Ids may have wrapped around: the process's own need not be the smallest.
         tid = next(tid for tid in map(int, os.listdir(f"/proc/{target.pid}/task"))
                    if tid != target.pid)
         refused(world, ["attach", "-p", str(tid)], 1, f"thread of process {target.pid}")
@@ -128,7 +128,7 @@ def test_already_traced(world):
         assert libc.ptrace(PTRACE_SEIZE, target.pid, None, None) == 0
         refused(world, ["attach", "-p", str(target.pid)], 1,
                 f"already traced by process {os.getpid()} \\(python")
-        # Untraced again, it can be profiled: PTRACE_DETACH needs it stopped.
+        # Once untraced it can be profiled: PTRACE_DETACH needs it stopped.
         libc.ptrace(PTRACE_INTERRUPT, target.pid, None, None)
         os.waitpid(target.pid, 0x40000000)
         assert libc.ptrace(PTRACE_DETACH, target.pid, None, None) == 0
@@ -168,7 +168,7 @@ def test_full_disk(world):
                             "/dev/full")
         assert done.returncode == 1 and "No space left" in done.stderr, done
 
-        # A file that may not grow: what was there before stays, nothing is left beside it.
+        # A file that may not grow: what was there stays, and nothing is left beside it.
         directory = world.path("full")
         os.mkdir(directory)
         path = os.path.join(directory, "old.folded")

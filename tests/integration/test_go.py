@@ -1,4 +1,4 @@
-"""Programs of Go: names and whole stacks, also where all symbols and debug information are gone."""
+"""Go programs: names and whole stacks, even without any symbols or debug information."""
 
 import fcntl
 import json
@@ -15,7 +15,7 @@ BUILDS = {
     "pie-stripped": ["-buildmode=pie", "-ldflags=-s -w"],
 }
 SERVER = ("main.(*server).handle",) * 6
-# What each goroutine that computes is in.
+# The function that each computing goroutine is in.
 COMPUTING = {
     ("runtime.goexit", "main.compute") + SERVER + ("main.busy",),
     ("runtime.goexit", "main.computeInlined", "main.mix_[i]"),
@@ -33,7 +33,7 @@ def build(world, name, options):
     program = world.path(name)
     environment = dict(os.environ, GOFLAGS="-mod=mod", GOPROXY="off", GOTOOLCHAIN="local",
                        GO111MODULE="off", CGO_ENABLED="1")
-    # The first test fills the cache of what is compiled, and the others wait for it.
+    # The first test fills the compile cache, and the others wait for it.
     with open(world.build + "/go.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         done = subprocess.run(["go", "build", *options, "-o", program, "."], cwd=source, timeout=2 * HANGS_S,
@@ -43,7 +43,7 @@ def build(world, name, options):
 
 
 def runs_of(world, kept):
-    """[stack, ...] of a recording: each as often as a thread came to it, however long it stayed, or
+    """[stack, ...] of a recording: each as often as a thread came to it, however long it stayed or
     waited there for a CPU."""
     path = world.path("runs.speedscope.json")
     done = world.fgprof("convert", kept, "-o", path)
@@ -56,24 +56,24 @@ def runs_of(world, kept):
 
 
 def is_on_the_move(stack):
-    """Some instructions of the switch to a goroutine are on its stack, but not in its code. And while
-    a thread works for a goroutine on its own stack, the collector may move the goroutine's, of which
-    only the runtime knows where to (shrinkstack, in its stack.go). Of a thread that sleeps in a page
-    fault the frame pointer is not known."""
+    """Some instructions of the switch to a goroutine run on its stack, but are not in its code.
+    While a thread works for a goroutine on its own stack, the collector may move the goroutine's
+    stack, and only the runtime knows where to (shrinkstack, in its stack.go). If a thread sleeps
+    in a page fault, its frame pointer is not known."""
     return "truncated" in stack[0] and (len(stack) == 2 and "gogo" in stack[1] or
                                         stack[1] == "runtime.systemstack" or
                                         "frame pointer not known" in stack[0])
 
 
 def profile(world, target, duration):
-    """The stacks, each of which must be whole and right, but for a few of those on the move."""
+    """The stacks, which must all be whole and right, except for a few on the move."""
     kept = world.path("go.fgprof")
     world.attach(target, "-o", kept, duration=duration)
     done = world.fgprof("convert", kept, "-f", "folded")
     assert done.returncode == 0, done.stderr
     stacks, runs = set(folded(done.stdout)), runs_of(world, kept)
     for stack in stacks:
-        # A thread that has not run yet, but for its birth in libc, has no first frame there.
+        # A thread that has not run since its birth in libc has no first frame there.
         if stack[-1] == "__clone3" or is_on_the_move(stack):
             continue
         assert stack[0] in FIRST_FRAMES, stack
@@ -84,9 +84,9 @@ def profile(world, target, duration):
 
 
 def check_seen(world, name, options, wanted, whole=frozenset()):
-    """Profiles the program until all that is wanted has been seen: where others have the CPUs, it
-    takes long to do what it seldom does. Each of `wanted` is frames of a stack, in this order; each
-    of `whole` all of them."""
+    """Profiles the program until all that is wanted has been seen: if others use the CPUs, rare
+    actions take long to occur. Each of `wanted` is frames of a stack, in this order; each of
+    `whole` is all frames of one."""
     seen = set()
 
     def missing():
@@ -106,7 +106,7 @@ def check_goroutines(world, options):
         ("runtime.goexit", "main.readPipe", "main.read", "syscall.read"),
         ("runtime.mcall", "runtime.park_m", "runtime.schedule"),
         ("runtime.mstart", "runtime.sysmon"),
-        # What the runtime does on the thread's stack for a goroutine.
+        # What the runtime does for a goroutine on the thread's stack.
         ("runtime.goexit", "main.makeGarbage", "runtime.systemstack", "runtime.gc"),
         ("runtime.goexit", "runtime.gcBgMarkWorker", "runtime.systemstack", "runtime.gc"),
     ], whole=COMPUTING)

@@ -1,4 +1,5 @@
-"""Each format as it is known to be: of a kept recording that has something of everything."""
+"""Each format, compared with its golden file: from a kept recording that has something of
+everything."""
 
 import difflib
 import os

@@ -1,4 +1,5 @@
-"""What --help says: its shape, that its examples work, and that the manual page has all of it."""
+"""What --help says: its shape, that its examples work, and that the manual page contains all of
+it."""
 
 import os
 import re
@@ -20,14 +21,14 @@ def help_of(world, *command):
 
 
 def all_help(world):
-    """{command: text}; that of the program itself is without a name."""
+    """{command: text}; the program's own text has no name."""
     names = commands(world)
     assert len(names) == len(set(names)) >= 6, names
     return {"": help_of(world)} | {name: help_of(world, name) for name in names}
 
 
 def examples(text):
-    """The command lines of the examples, without what is said of them."""
+    """The command lines of the examples, without their explanations."""
     return [line.split("  # ")[0].strip() for line in re.findall(r"^  (fgprof-c .*)$", text, re.M)]
 
 
@@ -57,7 +58,7 @@ def test_help_is_one_screen_and_begins_with_examples(world):
 
 
 def run_example(world, line, pid, directory):
-    """As a user's shell does, of a process and for a time that are here."""
+    """Runs an example as a user's shell does, with a process and a duration that exist here."""
     line = line.replace("1234", str(pid)).replace("-d 30s", "-d 200ms").replace("-d 1h", "-d 200ms")
     return subprocess.run(["timeout", "60", "bash", "-o", "pipefail", "-c", line], cwd=directory,
                           env=dict(os.environ, PATH=directory + ":" + os.environ["PATH"]),
@@ -73,7 +74,7 @@ def script(path, text):
 
 @users_build
 def test_examples_of_help_and_of_the_manual_page_work(world):
-    """All of them are run; but `top`, which needs a terminal, only reads its options."""
+    """All of them are run; only `top`, which needs a terminal, just reads its options."""
     lines = {line for text in all_help(world).values() for line in examples(text)}
     assert len(lines) >= 12, lines
     lines |= set(re.findall(r"^ +(fgprof-c .*)$", section(manual(world), "EXAMPLES"), re.M))
@@ -125,7 +126,7 @@ def test_manual_page_has_every_option_and_format(world):
     assert len(formats) >= 6 and len(endings) >= 9, said
     listed = section(page, "OUTPUT FORMATS")
     for command, text in texts.items():
-        if "--format" in text and command != "diff":  # which has two of them, and says so
+        if "--format" in text and command != "diff":  # diff has two of them, and says so
             assert all(re.search(rf"\b{name} \(\.", text) for name in formats), (command, text)
             assert all(f"{ending}" in text for ending in endings), (command, text)
     for name in formats:
@@ -153,6 +154,6 @@ def test_options_of_other_commands_are_refused(world):
         assert done.returncode == (125 if arguments[0] == "run" else 2) and not done.stdout, done
         assert len(done.stderr.splitlines()) == 1, done.stderr
         assert f"fgprof-c: {text}" in done.stderr, (arguments, done.stderr)
-    # Abbreviated, as getopt_long has it.
+    # Abbreviated, as getopt_long allows.
     done = world.fgprof("attach", "--dur", "12abc")
     assert done.returncode == 2 and "bad duration '12abc'" in done.stderr, done

@@ -34,7 +34,7 @@ def run_fixture(world, *arguments, options=(), seconds=2):
 
 
 def remove_maps(name):
-    """Those with this name that processes have left which are gone."""
+    """Removes the maps with this name whose processes have gone."""
     for path in glob.glob("/tmp/perf-*.map"):
         pid = re.search(r"\d+", path)[0]
         with contextlib.suppress(FileNotFoundError):
@@ -52,8 +52,8 @@ def test_replaced_code_has_both_names(world):
     total = sum(stacks.values())
     first = count_of(stacks, "first function_[j]")
     second = count_of(stacks, "second function_[j]")
-    # Half of the time each; but for a tick or two, in which the change was not seen yet, and for late
-    # ticks: their time goes to the next sample, of what ran then.
+    # Each has half of the time, except for a tick or two in which the change was not seen yet, and
+    # for late ticks: their time goes to the next sample, which is of what ran then.
     late = ticks_late(done.stderr)
     assert abs(first - second) < 0.2 * total + 2 * late and first + second > 0.9 * total, (stacks, done)
     whole = [stack for stack in stacks if stack[-1].endswith("function_[j]")]
@@ -64,7 +64,7 @@ def test_a_late_perf_map(world):
     try:
         stacks, done = run_fixture(world, "late", seconds=1)
     finally:
-        # The fixture leaves it, so that it is there when it has exited.
+        # The fixture leaves it behind, so it is there after the exit.
         remove_maps("late function")
     assert count_of(stacks, "late function_[j]") > 0.8 * sum(stacks.values()), stacks
 
@@ -124,7 +124,7 @@ def inner_pid(outer):
 
 
 def test_perf_map_of_a_pid_namespace(world):
-    # With a /tmp of its own, so that the file is there alone; it is process 1 there.
+    # It has its own /tmp, so that the file is alone there; it is process 1 there.
     command = ["unshare", "-p", "-f", "-m", "--mount-proc", "sh", "-c",
                f"exec 9<{world.fixture('jit')}; mount -t tmpfs none /tmp || exit 9; "
                "exec /proc/self/fd/9 600 replaced"]
@@ -141,7 +141,7 @@ def test_perf_map_of_a_pid_namespace(world):
         target.kill()
         target.communicate()
     assert done.returncode == 0, done.stderr
-    # From when it has generated its code.
+    # Starts once it has generated its code.
     stacks = {stack: count for stack, count in folded(done.stdout).items()
               if has(stack, "run_generated")}
     assert stacks and count_of(stacks, "first function_[j]") > 0.8 * sum(stacks.values()), done
@@ -248,7 +248,7 @@ def test_java_perf_map(world):
     stacks = folded(done.stdout)
     busy = {stack: count for stack, count in stacks.items()
             if has(stack, "Busy.busyNamedMethod(int)_[j]")}
-    assert sum(busy.values()) > 0.5 * RATE, stacks  # where the compiler gets a CPU late
+    assert sum(busy.values()) > 0.5 * RATE, stacks  # for a compiler that gets a CPU late
     # main itself is interpreted, and so has no name of its own.
     whole = sum(count for stack, count in busy.items()
                 if has(stack, "clone", "JavaMain", "Interpreter_[j]", "Busy.busyNamedMethod"))
@@ -256,7 +256,7 @@ def test_java_perf_map(world):
 
 
 def test_java_without_frame_pointers(world):
-    # Compiled at the first call, and for good: what is compiled after jcmd's map has no name.
+    # Compiled at the first call, for good: what is compiled after jcmd's map has no name.
     target = subprocess.Popen(["java", "-Xcomp", "-XX:-TieredCompilation", "-XX:CompileCommand=quiet",
                                "-XX:CompileCommand=compileonly,Busy.*",
                                "-XX:CompileCommand=dontinline,Busy.busyNamedMethod",
@@ -271,7 +271,7 @@ def test_java_without_frame_pointers(world):
         target.communicate()
         with contextlib.suppress(FileNotFoundError):
             os.unlink(f"/tmp/perf-{target.pid}.map")
-    # Compiled code saves and uses the frame pointer as any register: its instructions lead on.
+    # Compiled code saves and uses the frame pointer like any register: its instructions lead on.
     busy = {stack: count for stack, count in folded(done.stdout).items()
             if has(stack, "double Busy.busyNamedMethod(int)_[j]")}
     whole = sum(count for stack, count in busy.items() if has(stack, "clone", "JavaMain", "callsIt"))

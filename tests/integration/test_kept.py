@@ -1,4 +1,4 @@
-"""Recordings that are kept: converted to each format, compared, and refused where they are damaged."""
+"""Kept recordings: converted to each format, compared, and refused if they are damaged."""
 
 import glob
 import gzip
@@ -51,7 +51,7 @@ def test_a_kept_recording_becomes_each_format(world):
         assert name in tool("go", "tool", "pprof", "-top", results[".pb.gz"]), name
         assert any(name in frame for stack in stacks for frame in stack[-2:]), name
     assert sum(int(values[0]) for values in samples_of(results[".pb.gz"])) == total
-    # A copy is as good.
+    # A copy is as good as the original.
     copy = world.path("copy.fgprof")
     converted(world, path, "-o", copy)
     assert converted(world, copy) == open(results[".folded"]).read()
@@ -90,7 +90,7 @@ def test_diff_has_both_counts(world):
 
 
 def test_flamegraph_paints_a_diff(world):
-    # The one stays longer where the machine makes a pause of seconds in the other.
+    # One of them lasts longer if the machine pauses for seconds in the other.
     before, after = kept(world, "long", "4s"), kept(world, "short", "400ms")
     path = world.path("painted.folded")
     red, blue = r'fill="rgb\(255,(\d+),\1\)"', r'fill="rgb\((\d+),\1,255\)"'
@@ -157,7 +157,7 @@ def test_the_command_that_recorded_is_kept(world):
 
 
 def test_a_recording_without_a_timeline(world):
-    """As the library keeps it where none is asked for."""
+    """As the library keeps it if no timeline is asked for."""
     path = world.path("without.speedscope.json")
     old = world.source + "/tests/golden/no-timelines.fgprof"
     done = world.fgprof("convert", old, "-o", path)

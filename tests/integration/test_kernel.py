@@ -1,4 +1,4 @@
-"""The kernel's functions that sleeping threads are in."""
+"""The kernel functions that sleeping threads are in."""
 
 import os
 import re
@@ -16,12 +16,12 @@ def skip_unless_permitted():
 
 
 def functions_of(thread):
-    """What the kernel says, leaf first."""
+    """What the kernel itself reports, leaf first."""
     return tuple(line.split("] ")[1].split("+")[0] for line in open(f"/proc/{thread}/stack"))
 
 
 def kernel_part(stack):
-    """The frames of the kernel, leaf first, without the mark; they stand together at the leaf."""
+    """The kernel's frames, leaf first, without the mark; they are together at the leaf."""
     marked = [frame.endswith("_[k]") for frame in stack]
     assert marked == sorted(marked), stack
     return tuple(frame.removesuffix("_[k]") for frame in reversed(stack) if frame.endswith("_[k]"))
@@ -99,5 +99,5 @@ def test_without_privilege(world):
             assert done.returncode == status and not done.stdout, done
             assert done.stderr == ("fgprof-c: not permitted to read the kernel's stacks: run as root "
                                    "with CAP_SYS_ADMIN, or without --kernel\n"), done.stderr
-        # Before anything was done.
+        # Refused before anything was done.
         assert not os.path.exists(started)

@@ -36,9 +36,9 @@ def test_target_executes_another_program(world):
 
 
 def test_programs_that_have_just_begun(world):
-    """Each maps its libraries while it is sampled: what it was then found in is known by its maps as
-    they are by then, not as they were when it was seen first."""
-    # They live for long enough that none has gone when its maps are read.
+    """Each maps its libraries while it is sampled: a place is looked up in its maps at that time,
+    and not in those of when it was first seen."""
+    # They live long enough that none has gone when its maps are read.
     eight = f"{world.fixture('deep')} 0.1 40 & " * 8
     script = f"i=0; while [ $i -lt 40 ]; do {eight} wait; i=$((i+1)); done"
     done = world.fgprof("run", "--children", "-F", 1000, "--", "sh", "-c", script)
@@ -97,7 +97,7 @@ def test_uninterruptible_thread(world):
     assert all(abs(count - planned) <= 1 for count in counts.values()), (counts, planned)
     for stack in stacks:
         assert stack[0] == "beside" or has(stack, "main", "vfork"), stack
-    # It holds up nobody: where all ticks waited for it, hardly any was on time.
+    # It holds up nothing: if all ticks waited for it, hardly any would be on time.
     assert pauses(done.stderr) == 0, done.stderr
     assert int(re.search(r"(\d+) late", done.stderr)[1]) < 0.75 * planned, done.stderr
 
@@ -113,7 +113,7 @@ def test_sleepers_are_never_woken(world):
         pids = [target.pid for target in targets]
         wait_until_asleep(*pids)
         before = [context_switches(pid) for pid in pids]
-        # Well before any wakes, however long it took to come here.
+        # Well before any of them wakes, however long it took to get here.
         duration = min(seconds, seconds + 3 - (time.monotonic() - begin))
         assert duration > 2, "the machine is too slow"
         done = world.fgprof("attach", "-p", ",".join(map(str, pids)), "-d", f"{duration:.1f}s",
@@ -140,7 +140,7 @@ def test_sleepers_are_never_woken(world):
     planned = ticks_planned(done.stderr)
     for root, count in by_root(stacks).items():
         assert abs(count - planned) <= 1, (root, count, planned)
-    # Also those whose frame pointer is not shown, and had to be found.
+    # This includes threads whose frame pointer is not shown and had to be found.
     for stack in stacks:
         assert has(stack, "start_thread", "run", "in_") or has(stack, "_start", "main"), stack
     assert " 0.00 % cut" in done.stderr, done.stderr

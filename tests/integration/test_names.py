@@ -1,4 +1,4 @@
-"""What frames are called."""
+"""The names of frames."""
 
 import contextlib
 import os
@@ -16,7 +16,7 @@ RAW = ("_ZNSt6vectorIiSaIiEE9push_backEOi", "_ZlsIiERSoS0_T_",
 
 
 def follow(stack, names):
-    """Whether the names are frames of the stack, one right after the other."""
+    """Whether the names are frames of the stack, directly one after the other."""
     return any(stack[i:i + len(names)] == names for i in range(len(stack)))
 
 
@@ -86,7 +86,8 @@ int main(void)
 
 @contextlib.contextmanager
 def calling_a_stripped_library(world):
-    """Runs a program in a library whose symbols are in another file. Yields it, with that file."""
+    """Runs a program in a library whose symbols are in another file. Yields the program, with that
+    file."""
     def write(name, text):
         with open(world.path(name), "w") as file:
             file.write(text)

@@ -7,7 +7,7 @@ import subprocess
 
 from harness import flame_graph, folded, need, need_file, tool, wait_until_asleep
 
-# Of Debian's golang-github-google-pprof-dev.
+# From Debian's golang-github-google-pprof-dev.
 SCHEMA = "/usr/share/gocode/src/github.com/google/pprof/proto"
 
 
@@ -32,7 +32,7 @@ def test_format_follows_the_files_ending(world):
             path = world.path("ending" + ending)
             world.attach(target, "-q", "-o", path, duration="100ms")
             assert open(path, "rb").read().startswith(begin), ending
-        # -f wins over the ending.
+        # -f wins over the file's ending.
         path = world.path("forced.folded")
         world.attach(target, "-f", "text", "-o", path, duration="100ms")
         assert open(path).read().startswith("wallclock profile")
@@ -61,7 +61,7 @@ def test_pprof_reads_pprof(world):
 
 
 def test_pprof_is_told_what_is_known_of_each_file(world):
-    """Of a mapping with any of the flags pprof looks nothing up: a stripped file has none."""
+    """pprof looks nothing up in a mapping that has any of the flags: a stripped file has none."""
     def flags(name, *arguments):
         path = world.path("flags.pb.gz")
         target = subprocess.Popen([program, "30", *arguments], stdout=subprocess.PIPE)
@@ -143,7 +143,7 @@ def number_at(data, at):
 
 
 def renamed(recording, old, new):
-    """A recording in which a string is another one (the format is told in src/kept/write.c)."""
+    """A recording with one string replaced by another (src/kept/write.c describes the format)."""
     data = gzip.decompress(open(recording, "rb").read())
     out, at = data[:12], 12
     while at < len(data):
@@ -159,7 +159,7 @@ def renamed(recording, old, new):
 
 
 def test_pprof_reads_the_longest_lines_of_text(world):
-    """Its scanner takes none of 64 KiB: neither a deep stack nor a name may make one."""
+    """Its scanner rejects lines of 64 KiB: neither a deep stack nor a name may make one."""
     recording, text = world.path("long.fgprof"), world.path("long.txt")
     with world.running("deep", 60, 8000) as target:
         wait_until_asleep(target.pid)

@@ -1,4 +1,4 @@
-"""What is installed and what is said of it."""
+"""What is installed, and what is said about it."""
 
 import os
 import subprocess
@@ -40,7 +40,7 @@ def test_installed_library_can_be_used(world):
     source = world.path("user.c")
     with open(source, "w") as file:
         file.write(USER)
-    # A build for another prefix: its pkg-config file is told where it was put.
+    # A build for another prefix: its pkg-config file is told where it was installed.
     flags = tool("pkg-config", "--define-variable=prefix=" + prefix, "--cflags", "--libs", library)
     sanitize = ["-fsanitize=address,undefined"] if world.is_sanitized else []
     directory = os.path.dirname(os.path.dirname(library))

@@ -37,7 +37,7 @@ def test_page(world):
 
 @users_build
 def test_page_of_many_frames(world):
-    """What is done at each moment costs as the screen does, and not as the profile."""
+    """The work at each moment depends on the size of the screen, and not of the profile."""
     costs = []
     for frames in (1000, 100000):
         path = world.path(f"{frames}.html")
@@ -49,14 +49,15 @@ def test_page_of_many_frames(world):
                           for name, action in made_page.ACTIONS.items()})
         finally:
             browser.close()
-    # A filter counts all samples anew, and all the rest is made anew as it is for a search.
+    # A filter recounts all samples; everything else is made anew as for a search.
     assert costs[1]["filter"] < 8 * costs[1]["search"], costs
     for name in set(costs[0]) - {"filter"}:
         assert costs[1][name] < 3 * costs[0][name], (name, costs)
 
 
 def test_page_of_a_time_without_samples(world):
-    """What ran for less than half a period has time, but may count as no sample: it is shown, too."""
+    """What ran for less than half a period has time, but may count as no sample: it is shown,
+    too."""
     path = world.path("short.html")
     made_page.write_page(world.program, path, [0, [[1, [[2, [], 5]], 50]], 0])
     text = open(path).read()
@@ -72,8 +73,8 @@ def test_page_of_a_time_without_samples(world):
 
 
 def check_what_is_shown(page):
-    # The main thread, one that computes and three that sleep, each at all ticks; a part of one may
-    # be left of each state.
+    # The main thread, one that computes and three that sleep, each at all ticks; a fraction of one
+    # may be left over in each state.
     ticks = int(re.search(r"([\d\u202f]+) planned", page.browser.text("#summary"))[1]
                 .replace("\u202f", ""))
     assert ticks >= 99 and 5 * ticks - 15 <= page.samples() <= 5 * ticks + 5, (
@@ -81,7 +82,7 @@ def check_what_is_shown(page):
     assert "thread-seconds" in page.browser.text("#unit-text")
     tip = page.at(0)
     assert tip.startswith("all:") and "100.0 % of all" in tip and "samples" in tip, tip
-    # Three sleepers are most of the threads' starts: the widest, on the left.
+    # Three sleepers make up most of the threads' starts: the widest is on the left.
     tip = page.at(1, 0.05)
     assert "of the parent" in tip and "libc" in tip and "self" in tip, tip
     assert page.at(0, 0.995) and page.browser.run(
@@ -98,7 +99,7 @@ def check_zoom(page):
     page.click(1, 0.05)
     assert len(page.path()) == 2 and page.path()[1] in wide, (page.path(), wide)
     assert page.picture() != before
-    # What was at the left is under the whole width now.
+    # What was on the left now takes the whole width.
     assert page.at(1, 0.95).splitlines()[0] == wide.splitlines()[0]
     page.browser.keys("Escape")
     assert len(page.path()) == 1 and page.picture() != ""
@@ -108,7 +109,7 @@ def check_zoom(page):
     page.click(1, 0.05)
     page.click(1, 0.5, clicks=2)
     assert len(page.path()) == 1, "a double click goes out"
-    # By keys: the root, its widest child, in.
+    # By keys: the root, its widest child, zoom in.
     page.browser.run("document.querySelector('#graph').focus()")
     page.browser.keys("ArrowUp", "ArrowUp", "Enter")
     assert len(page.path()) == 2, page.path()
@@ -173,7 +174,7 @@ def check_roots(page):
     assert not page.browser.run(IS_SHOWN, ".of-processes, .of-difference")
 
 
-# Whether one of these is there to be chosen.
+# Whether one of these can be chosen.
 IS_SHOWN = "return [...document.querySelectorAll(arguments[0])].some(e => !e.hidden && !e.disabled)"
 
 
@@ -259,8 +260,9 @@ def check_table(page):
     assert "running" in page.browser.text("#legend")
 
 
-# The contrast of the text of the lowest rows with what is under it (WCAG 2.2, "contrast ratio"): of
-# the pixel that is seen most with the one that differs most, which is within a letter's stroke.
+# The contrast of the text in the lowest rows with its background (WCAG 2.2, "contrast ratio"):
+# between the most frequent pixel and the one that differs most from it, which is inside a letter's
+# stroke.
 CONTRASTS = """
 const graph = document.querySelector('#graph'), canvas = graph.querySelector('canvas');
 const linear = v => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
@@ -286,7 +288,7 @@ def check_themes(page):
     grounds = set()
     for _ in range(3):
         grounds.add(page.browser.run("return getComputedStyle(document.body).backgroundColor"))
-        for text in "", "in_spin":  # then all the others are pale
+        for text in "", "in_spin":  # the latter makes all others pale
             page.search(text)
             assert min(page.browser.run(CONTRASTS)) > 4.5, (text, page.browser.run(CONTRASTS))
         page.search("")

@@ -10,7 +10,7 @@ from webdriver import Browser
 
 @users_build
 def test_page_of_a_difference(world):
-    """One thread that computes and twenty that sleep, then four and one: also where the machine made
+    """One thread that computes and twenty that sleep, then four and one. Even if the machine made
     one of the recordings twice as long, it is known which has more of what."""
     after = world.path("after.fgprof")
     os.rename(record(world, "workers", 60, 4, 1, ending="fgprof"), after)
@@ -28,7 +28,7 @@ def test_page_of_a_difference(world):
         browser.close()
 
 
-# What of the table does not fit its place; whether each name's tooltip has all of it.
+# What in the table does not fit its place; whether each name's tooltip has all of it.
 TABLE = """const table = document.querySelector('#functions'), cells = [...table.querySelectorAll('td')];
 const cut = cells.filter(c => c.scrollWidth > c.clientWidth);
 return [table.scrollWidth - table.clientWidth, cut.map(c => c.className.split(' ')[0]),
@@ -38,7 +38,7 @@ return [table.scrollWidth - table.clientWidth, cut.map(c => c.className.split(' 
 
 @users_build
 def test_table_in_small_windows(world):
-    """It fits: names alone are cut."""
+    """The table fits: only names are cut."""
     recording = record(world, "hostile", 60, ending="fgprof")
     for width in 600, 1200:
         browser = Browser(width, 800)
@@ -63,13 +63,14 @@ def difference(world, browser, before, after, *options):
 
 
 def seconds(text):
-    """Of the first time in a text, with its sign."""
+    """The seconds of the first time in a text, with its sign."""
     sign, number, unit = re.search(r"([+\u2212]?)([\d.]+) (s|ms|µs)\b", text).groups()
     return float(number) * {"s": 1, "ms": 1e-3, "µs": 1e-6}[unit] * (-1 if sign == "\u2212" else 1)
 
 
 def rows(page):
-    """The table's: {function: [self before, after, difference, total before, after, difference]}."""
+    """The table's rows, {function: [self before, after, difference, total before, after,
+    difference]}."""
     columns = [page.column(i) for i in range(7)]
     return {name: [seconds(column[i]) for column in columns[:6]]
             for i, name in enumerate(columns[6])}
@@ -84,7 +85,8 @@ return r > b + 12 ? 'red' : b > r + 12 ? 'blue' : 'grey';"""
 
 
 def colour_of(page, name):
-    """Of the first frame of that name on the way up from the widest, and what is said of it."""
+    """The colour of the first frame with that name above the widest one, and what is said about
+    it."""
     for row in range(1, 9):
         for part in (0.02, 0.3, 0.6, 0.75, 0.9):
             tip = page.at(row, part)
@@ -136,7 +138,7 @@ def check_normalized(page):
 
 
 def check_hostile_difference(page):
-    """Names are text; and what is only before is found by its own widths."""
+    """Names are text; and what exists only before is found by its own widths."""
     symbol = "</script><img src=x onerror=document.title='run'>"
     assert symbol in page.column(6), page.column(6)
     assert "only before" in page.browser.text("#unit-text")

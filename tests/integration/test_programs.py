@@ -1,4 +1,4 @@
-"""Real programs of Debian's."""
+"""Real programs from Debian."""
 
 import subprocess
 
@@ -21,7 +21,7 @@ def test_redis_under_load(world):
     main = {stack: count for stack, count in stacks.items()
             if stack[0] == "redis-server" and "not stopped in time" not in stack[1]}
     assert all(stack[1] == "_start" and "main" in stack for stack in main), main
-    # At the end it may have no CPU for a while, or the machine.
+    # At the end it may have no CPU for a while, or the machine may stall.
     missed = counts["redis-server"] - sum(main.values())
     assert missed <= (0.1 + late_share(done.stderr)) * planned, (missed, done.stderr)
     for names in (("aeMain", "epoll_wait"), ("aeMain", "write"), ("readQueryFromClient",)):

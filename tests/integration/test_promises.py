@@ -1,4 +1,4 @@
-"""What the program promises of targets that are hard to sample."""
+"""What the program promises about targets that are hard to sample."""
 
 import os
 import re
@@ -15,7 +15,7 @@ TRANSFERS = {"write", "send", "recv"}
 
 
 def transfers(target):
-    """Ends the fixture. Returns what it says then: {name: (calls, short ones, failed ones)}."""
+    """Ends the fixture. Returns its report: {name: (calls, short ones, failed ones)}."""
     target.terminate()
     lines = [line.split() for line in target.stdout.read().splitlines()]
     assert target.wait(timeout=60) == 0
@@ -25,7 +25,7 @@ def transfers(target):
 
 
 def test_transfers_that_sleep_are_never_cut_short(world):
-    """Blocked in the middle of its block, and sampled: not one call comes back short."""
+    """They block in the middle of their block, and are sampled: not one call comes back short."""
     with world.running("transfers", 100, "still") as one, world.running(
             "transfers", 100, "still") as two:
         pids = one.pid, two.pid
@@ -43,11 +43,11 @@ def test_transfers_that_sleep_are_never_cut_short(world):
                 assert calls >= 1 and short == 0 and failed == 0, (name, calls, short, failed)
 
 
-ON_CPU, WAITING, TURNS = range(3)  # of /proc/TID/schedstat: ns on a CPU, ns waiting for one, turns
+ON_CPU, WAITING, TURNS = range(3)  # in /proc/TID/schedstat: ns on a CPU, ns waiting for one, turns
 
 
 def sum_of(pid, field):
-    """Of all its threads."""
+    """The sum of a schedstat field over all of the process's threads."""
     return sum(int(open(f"/proc/{thread}/schedstat").read().split()[field])
                for thread in threads_of(pid))
 
@@ -57,9 +57,10 @@ def time_of(pid, *fields):
 
 
 def sample_transfers(world, rate):
-    """Slow transfers: a thread of them sleeps most of its time, and runs between. A call that is
+    """Slow transfers: each thread sleeps most of its time, and runs in between. A call that is
     stopped in the middle of its copy comes back short, which is the kernel's doing; each such stop
-    is a pause of a running thread, and is said. More short ones would be of stopped sleepers."""
+    is a pause of a running thread, and is reported. Any further short calls would mean that
+    sleepers were stopped."""
     with world.running("transfers", 100) as target, world.running("transfers", 100) as other:
         busy = time_of(target.pid, ON_CPU, WAITING)
         done = world.attach(target, "-F", rate, "-t", duration="3s")
@@ -70,7 +71,7 @@ def sample_transfers(world, rate):
     assert all(short == failed == 0 for _, short, failed in unsampled.values()), unsampled
     assert all(failed == 0 and calls > 0 for calls, _, failed in sampled.values()), sampled
     assert short <= stops, (sampled, done.stderr)
-    # As often as the kernel's own account says that they run: here two in a hundred looks.
+    # As often as the kernel's own account says that they run: here in two looks of a hundred.
     assert stops <= 10 + 3 * busy * rate, (stops, busy, done.stderr)
     for name, count in by_root(folded(done.stdout)).items():
         assert abs(count - ticks_planned(done.stderr)) <= 1, (name, count, done.stderr)
@@ -103,7 +104,7 @@ def test_more_running_threads_than_cpus(world):
             root, done.stdout, done.stderr)
     running = float(re.search(r"thread time: ([\d.]+) % running", done.stderr)[1])
     assert running * len(counts) < 110 * os.cpu_count(), done.stderr
-    # From a thread's last turn to the end it is not known where it was, if it has none soon.
+    # After a thread's last turn it is not known where it was until the end, if it has no turn soon.
     without_s = PERIOD * sum(
         count for stack, count in stacks.items() if "not stopped in time" in stack[1])
     each_s = 2 * turn_s + late_share(done.stderr) * planned * PERIOD
@@ -129,7 +130,7 @@ def test_pauses_take_no_more_than_they_may(world):
 
     many, _, none, _ = sample("--max-pause", 100)
     few, share, left_out, summary = sample("--max-pause", 0.5)
-    # A single pause may be longer than a thread ran before it.
+    # A single pause may be longer than the thread's running time before it.
     assert none <= many / 100 and many > 2 * few and left_out > few, (many, few, none, left_out)
     # What a thread may be paused at first comes on top, a millisecond, and the pause that was one
     # too many: of the time that it ran, on a busy machine less than the three seconds. Of those
@@ -147,7 +148,8 @@ def test_pauses_take_no_more_than_they_may(world):
 @alone
 @users_build
 def test_time_on_the_cpu_is_the_kernels(world):
-    """More threads than CPUs: how long each ran is not a matter of what ticks happen to see."""
+    """There are more threads than CPUs: how long each ran does not depend on what ticks happen to
+    see."""
     with world.running("workers", 30, 5, 0) as target:
         ran_before_s, begin = time_of(target.pid, ON_CPU), time.monotonic()
         done = world.attach(target, duration="4s")
@@ -155,14 +157,16 @@ def test_time_on_the_cpu_is_the_kernels(world):
         took_s = time.monotonic() - begin
     sampled_s = ticks_planned(done.stderr) * PERIOD
     found_s = float(re.search(r"([\d.]+) % running", done.stderr)[1]) / 100 * sampled_s * 6
-    # Before it samples and after it, they may run on all CPUs, or on none. It rounds to a 1000th.
+    # Before and after sampling, they may run on all CPUs, or on none. The share is rounded to a
+    # 1000th.
     before_and_after_s = os.cpu_count() * (took_s - sampled_s)
     assert ran_s - before_and_after_s - 0.1 < found_s < ran_s + 0.1, (found_s, ran_s, took_s, done)
 
 
 @alone
 def test_very_short_lived_threads(world):
-    """2,000 a second that live for 2 ms: counted by their time, and nothing of them is kept."""
+    """2,000 a second that live for 2 ms: they are counted by their time, and nothing of them is
+    kept."""
     out = world.path("churn.folded")
     sampler = world.start("run", "-o", out, "--threads=tid", "--", world.fixture("churn"), 5, 2000,
                           500, 2000)
@@ -191,20 +195,20 @@ def test_very_short_lived_threads(world):
     assert int(births) >= 2000, stdout
 
     def rise(numbers):
-        """From the beginning to the end, but for moments in which the machine stalls."""
+        """The rise from beginning to end, except for moments in which the machine stalls."""
         early, late = numbers[len(numbers) // 5:len(numbers) // 2], numbers[len(numbers) // 2:]
         return statistics.median(late) - statistics.median(early)
 
-    # Up to four for each that is alive, of which there are more where they wait for a CPU.
+    # Up to four for each living thread; more threads are alive if they wait for a CPU.
     assert rise(fds) <= 4 + 4 * max(0, rise(alive)), (fds[::100], alive[::100])
-    if not world.is_sanitized:  # which keeps freed memory for a while
+    if not world.is_sanitized:  # the sanitizer keeps freed memory for a while
         assert max(rss_kb) < 2 * rss_kb[len(rss_kb) // 5], rss_kb[::100]
     planned = ticks_planned(stderr)
     counts = by_root(folded(open(out).read()))
     main = max(counts.values())
     assert abs(main - planned) <= 2, (main, planned)
     found_s = (sum(counts.values()) - main) * PERIOD
-    # Those that exit while they are listed are counted too, without a stack.
+    # Threads that exit while they are listed are counted too, without a stack.
     unseen = late_share(stderr)
     assert 0.85 - unseen < found_s / float(lived_s) < 1.2 + unseen, (found_s, stdout, stderr)
 
@@ -212,8 +216,8 @@ def test_very_short_lived_threads(world):
 @alone
 @users_build
 def test_threads_that_are_gone_when_they_are_looked_at(world):
-    """They live for 0.2 ms: many that are listed end before they are read, and lived all the same.
-    What the fixture measures of a life is more than the kernel lists, by a fifth."""
+    """They live for 0.2 ms: many end after they are listed and before they are read, but they
+    lived all the same. The fixture measures a fifth more of a life than the kernel lists."""
     out = world.path("gone.folded")
     done = world.fgprof("run", "-o", out, "--threads=tid", "--", world.fixture("churn"), 3, 200, 200)
     assert done.returncode == 0, done.stderr
@@ -225,7 +229,7 @@ def test_threads_that_are_gone_when_they_are_looked_at(world):
     unseen = late_share(done.stderr)
     assert 0.5 - unseen < found_s / lived_s < 1.6 + unseen, (found_s, done)
     assert gone_s < 0.9 * found_s, (gone_s, found_s, done)
-    # Where the machine stalls, they live for longer, and can be read.
+    # If the machine stalls, they live for longer and can be read.
     assert gone_s > 0.15 * found_s or lived_s > births * 0.0008, (gone_s, found_s, done)
 
 
@@ -262,8 +266,8 @@ def test_more_running_threads_than_are_stopped_at_a_time(world):
             then = time.monotonic()
             time.sleep(0.01)
         _, stderr = sampler.communicate(timeout=60)
-    # It ends in its time, and goes on with its ticks meanwhile; but for the time in which it waited
-    # for a CPU itself, or all of the machine stood still.
+    # It ends in time, and keeps its ticks going meanwhile, except for the time in which it waited
+    # for a CPU itself, or the whole machine stood still.
     elapsed_s, taken = re.match(r"fgprof-c: ([\d.]+) s at .* (\d+) taken", stderr).groups()
     hindered_s = waited_s + longest_stall_s
     assert sampler.returncode == 0 and float(elapsed_s) < 2.6 + hindered_s, (hindered_s, stderr)
@@ -271,8 +275,8 @@ def test_more_running_threads_than_are_stopped_at_a_time(world):
 
 
 def hold_in_a_round(sampler, thread, running, seconds):
-    """Stops the profiler, at a moment at which its sampling thread is not in its wait, and does not
-    hold the running thread, whose long pause would count against its next."""
+    """Stops the profiler at a moment at which its sampling thread is not waiting and does not hold
+    the running thread: a long pause would count against that thread's next one."""
     def call():
         return open(f"/proc/{thread}/syscall").read().split()[0]
 
@@ -294,7 +298,7 @@ def hold_in_a_round(sampler, thread, running, seconds):
 @alone
 @users_build
 def test_what_held_a_round_up_is_not_rested_from(world):
-    """It rests for twice the time that it needed a CPU for, and not that it stood still for."""
+    """It rests for twice the CPU time that it needed, and not for the time that it stood still."""
     held_s = 2
     with world.running("workers", 100, 1, 500) as target:
         spinning = thread_named(target.pid, "spinning")
@@ -320,7 +324,8 @@ def test_what_held_a_round_up_is_not_rested_from(world):
 
 
 def test_what_can_not_be_read_is_not_stopped(world):
-    """So few open files that most of /proc can't be read: who sleeps must not pass for running."""
+    """With so few open files that most of /proc can't be read, sleeping threads must not pass for
+    running ones."""
     def limit():
         resource.setrlimit(resource.RLIMIT_NOFILE, (12, 12))
 
@@ -334,13 +339,14 @@ def test_what_can_not_be_read_is_not_stopped(world):
         moved = [thread for thread, count in context_switches(target.pid).items()
                  if count != before[thread]]
     assert " 0.0 % running" in done.stderr, done
-    # Woken for the frame pointer, one for each of two places; and where one moved meanwhile, another.
+    # One is woken for the frame pointer at each of two places, and another one if it moved
+    # meanwhile.
     assert len(moved) <= 4, (moved, done)
     assert pauses(done.stderr) <= len(moved), done
 
 
 def test_a_process_that_nobody_waits_for(world):
-    """Its time ends when it does, and not when its parent takes note of that."""
+    """Its time ends when it does, and not when its parent reaps it."""
     with world.running("workers", 100, 0, 1) as brief, world.running("deep", 100, 10) as other:
         begin = time.monotonic()
         sampler = world.start("attach", "-p", f"{brief.pid},{other.pid}", "-t")
@@ -356,7 +362,7 @@ def test_a_process_that_nobody_waits_for(world):
     counts, planned = by_root(folded(stdout)), ticks_planned(stderr)
     assert planned * PERIOD > shortest + 1.4, (planned, shortest)
     assert abs(counts["fixture-deep"] - planned) <= 1, (counts, stderr)
-    # That it had gone was seen at a tick, of which some were late: its time ends at the one before.
+    # Its end was seen at a tick, and some ticks were late: its time ends at the tick before.
     unseen = late_share(stderr) * planned * PERIOD
     found = counts["fixture-workers"] * PERIOD
     assert shortest - unseen - 0.1 < found < longest + 0.1, (found, shortest, longest, stderr)

@@ -59,7 +59,7 @@ def test_a_forwarded_signal_ends_the_command_and_the_profile_is_written(world):
     for number, status in (signal.SIGINT, 130), (signal.SIGTERM, 143):
         out = world.path("signal.folded")
         sampler = world.start("run", "-o", out, "--", world.fixture("states"), 60)
-        # The command's stdout is the profiler's, so its ready line comes here.
+        # The command writes to the profiler's stdout, so its ready line comes here.
         assert sampler.stdout.readline() == "ready\n"
         wait_until_sampled(children_of(sampler.pid)[0], "spinning")
         sampler.send_signal(number)
@@ -70,7 +70,7 @@ def test_a_forwarded_signal_ends_the_command_and_the_profile_is_written(world):
 
 
 def live_lines(shown):
-    """Seconds, threads, samples, stacks and late ticks of each progress line."""
+    """The seconds, threads, samples, stacks and late ticks of each progress line."""
     return re.findall(rb"(\d+\.\d) s  (\d+) threads  (\d+) samples  (\d+) stacks  (\d+) ticks late",
                       shown)
 

@@ -1,4 +1,4 @@
-"""The stacks: whole, in order, named, the same as gdb's."""
+"""Stacks are whole, in order, named, and the same as gdb's."""
 
 import os
 import re
@@ -49,13 +49,14 @@ def test_threads_on_another_stack(world):
         right = sum(count for stack, count in of_leaf.items() if has(
             stack, "start_thread", begin, "on_alternate", "interrupted", "handle", end))
         assert right and right >= 0.99 * sum(of_leaf.values()), of_leaf
-    # What the context was entered from is not below it: it was left, as one leaves a coroutine.
+    # The place from which the context was entered is not below it: it was left, as a coroutine is
+    # left.
     assert any("in_fiber" in stack[:2] and has(stack, "sleep_until") for stack in stacks), stacks
     assert not any("[truncated" in frame for stack in stacks for frame in stack), stacks
 
 
 def test_a_stack_that_could_not_be_followed_is_forgotten(world):
-    """Three stacks in a row are more than are copied; two are not, also of a thread that was seen
+    """Three stacks in a row are more than are copied; two are not, even for a thread that was seen
     with three before."""
     done = world.fgprof("run", "--", world.fixture("nested"), 3)
     of_first = {stack: count for stack, count in folded(done.stdout).items()
@@ -93,8 +94,8 @@ def gdb_stacks(pid):
 
 
 def plain(name):
-    """One for all aliases of a function in the C library: read, __GI___libc_read; clone3, __clone3;
-    _IO_file_sync, _IO_new_file_sync."""
+    """One name for all aliases of a function in the C library: read, __GI___libc_read; clone3,
+    __clone3; _IO_file_sync, _IO_new_file_sync."""
     name = re.sub(r"^_*(GI_+)?(libc_)?", "", name.removesuffix("_[i]"))
     return name.replace("IO_new_", "IO_")
 
@@ -172,7 +173,7 @@ def test_debug_information_that_was_split_off(world):
     with ready(plain, 60) as target:
         done = world.attach(target, "--lines", duration="500ms")
         assert "in_lock (states.c:" in done.stdout, done.stdout
-        # A FIFO of that name is not waited for.
+        # A FIFO with that name is not waited for.
         os.unlink(debug)
         os.mkfifo(debug)
         done = world.attach(target, duration="500ms")
@@ -184,7 +185,7 @@ def test_linked_by_lld(world):
     program = world.path("lld")
     tool("gcc", "-O1", "-g", "-fno-inline", "-D_GNU_SOURCE", "-fuse-ld=lld", "-pthread",
          world.source + "/tests/fixtures/states.c", "-o", program)
-    # To its end: it may take long to begin.
+    # Until it ends: it may take long to begin.
     done = world.fgprof("run", "-t", "--", program, 3)
     assert done.returncode == 0, done.stderr
     stacks = folded(done.stdout)
@@ -194,7 +195,7 @@ def test_linked_by_lld(world):
 
 
 def test_asleep_in_a_page_fault(world):
-    """What it does not show then it had when it was stopped last, in the same call."""
+    """The registers that it does not show then are those of its last stop, in the same call."""
     done = world.fgprof("run", "--state", "--", world.fixture("faulting"), 3)
     if done.returncode == 77:
         raise Skip("no userfaultfd")

@@ -59,7 +59,7 @@ def shares(stderr):
 
 @contextlib.contextmanager
 def running_states(world):
-    """The fixture, when each of its threads has come to its state."""
+    """The fixture, once each of its threads has reached its state."""
     with world.running("states", 100) as target:
         wait_until_asleep(target.pid, but=["spinning"])
         yield target
@@ -100,11 +100,11 @@ def test_uninterruptible(world):
                       if not thread.endswith(f"/{target.pid}"))
         wait_for(lambda: is_asleep(beside), "sleep")
         done = world.attach(target, "-t", "--state", duration="1s")
-        # Not at once: it is not told of a thread that has just gone to sleep.
+        # Not read earlier: /proc tells none for a thread that has just gone to sleep.
         channel = open(f"/proc/{target.pid}/wchan").read()
         raw_path = world.path("vfork.pb.gz")
         world.attach(target, "-o", raw_path, duration="300ms")
-        # It keeps the fixture's memory, and must not outlive it.
+        # It holds the fixture's memory, and must not outlive the fixture.
         (child,) = children_of(target.pid)
         os.kill(child, signal.SIGKILL)
     leaf = "[uninterruptible: " + (channel if channel != "0" else "vfork") + "]"
@@ -128,7 +128,7 @@ def test_stopped(world):
 
 
 def times_of(pid):
-    """On a CPU, and waiting for one, of all threads: the kernel's own account."""
+    """Times on a CPU, and waiting for one, of all threads: the kernel's own account."""
     lines = [open(f"/proc/{pid}/task/{tid}/schedstat").read().split()
              for tid in os.listdir(f"/proc/{pid}/task")]
     return sum(int(line[0]) for line in lines), sum(int(line[1]) for line in lines)
@@ -137,7 +137,7 @@ def times_of(pid):
 @alone
 @users_build
 def test_waiting_for_a_cpu(world):
-    # Two on one CPU: each waits for at least half of its time, longer where others use that CPU.
+    # With two on one CPU each waits for at least half of its time, longer if others use that CPU.
     with world.running("spinners", 30, 2) as target:
         before = times_of(target.pid)
         done = world.attach(target, "--state", duration="3s")
@@ -147,7 +147,7 @@ def test_waiting_for_a_cpu(world):
     leaves = collections.Counter()
     for stack, count in folded(done.stdout).items():
         leaves[stack[-1]] += count
-    # Of one that gets no CPU at the end nothing is known.
+    # If a thread gets no CPU at the end, nothing is known of it.
     assert set(leaves) <= {"[running]", "[runnable]", "[unknown]"}, leaves
     found = leaves["[runnable]"] / (leaves["[runnable]"] + leaves["[running]"])
     assert truth > 0.4 and abs(found - truth) < 0.3, (found, truth, done.stderr)
@@ -199,7 +199,8 @@ def test_parts_add_up(world):
 
 def test_one_kind_alone(world):
     def sample(*arguments):
-        """Until the thread that computes was stopped there: else it sleeps nowhere."""
+        """Samples until the thread that computes was stopped there: it sleeps nowhere
+        otherwise."""
         spinning = thread_named(target.pid, "spinning")
         before = int(status_field(spinning, "voluntary_ctxt_switches"))
         sampler = world.start("attach", "-p", target.pid, *arguments)
@@ -222,7 +223,8 @@ def test_one_kind_alone(world):
 @alone
 @users_build
 def test_short_work_between_waits(world):
-    """What a thread runs is for where it runs, and not for the call that its stop may find it in."""
+    """What a thread runs counts for where it runs, and not for the call that its stop may find it
+    in."""
     cpus = sorted(os.sched_getaffinity(0))
     if len(cpus) < 2:
         raise Skip("one CPU: the sampler runs when the thread sleeps")

@@ -1,4 +1,4 @@
-"""Judged by the truth: programs are stepped through, and at each instruction the stack that
+"""Compared with the truth: programs are stepped through, and at each instruction the stack that
 unwinding finds is compared with what was called (tests/tools/step_stacks.c)."""
 
 import os
@@ -13,7 +13,7 @@ SECONDS = 250
 
 
 def judge(world, *command, how="--entry"):
-    """Steps through the program. Returns counts, the functions that were wrong, and the report."""
+    """Steps through the program. Returns counts, the wrong functions, and the report."""
     judge_path = os.path.join(world.build, "tests/tools/step-stacks")
     if not os.path.exists(judge_path):
         raise Skip(f"not written for {platform.machine()}")
@@ -33,7 +33,7 @@ def judge(world, *command, how="--entry"):
 
 
 def check(world, *command, equal, instructions, how="--entry"):
-    """Fails where a frame is wrong, or fewer than that share of the stacks are right and whole."""
+    """Fails if a frame is wrong, or if fewer than that share of the stacks are right and whole."""
     counts, wrong, lines = judge(world, *command, how=how)
     assert not wrong, lines
     assert counts["compared"] > instructions, lines[0]
@@ -53,8 +53,9 @@ def check_steps(world, name, *flags, equal=0.995):
     check(world, compiled(world, "steps.c", name, "gcc", *flags), equal=equal, instructions=10000)
 
 
-# What is missing of 1: some hundred instructions of longjmp, setcontext and swapcontext, which are
-# between two stacks, and of code of the C runtime's start and end without tables or symbols.
+# What keeps the shares below 1: some hundred instructions of longjmp, setcontext and swapcontext,
+# which are between two stacks, and of code at the start and end of the C runtime without tables or
+# symbols.
 
 def test_each_instruction_without_optimization(world):
     check_steps(world, "steps-O0", "-O0")
@@ -88,7 +89,8 @@ def test_each_instruction_of_dash(world):
 # ---- The judge itself ----
 
 def test_a_lie_is_found(world):
-    # A function that says that it has pushed a word more than it has; its return is told by itself.
+    # A function that claims to have pushed a word more than it has; its return is reported by
+    # itself.
     source = world.path("liar.c")
     with open(source, "w") as file:
         file.write('#include <stdio.h>\n'

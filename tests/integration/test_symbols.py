@@ -1,4 +1,5 @@
-"""Names of functions, files, lines and inlined calls, from everything that compilers and tools make."""
+"""Names of functions, files, lines and inlined calls, from everything that compilers and tools
+make."""
 
 import contextlib
 import glob
@@ -69,8 +70,8 @@ class Place:
 
 
 def names(world, path, *addresses):
-    """[(function, file, line), ...] innermost first, for each address; whether inlined calls would
-    be known for all; and the offset in the function of each."""
+    """[(function, file, line), ...], innermost first, for each address; whether inlined calls
+    would be known for all; and the offset in the function for each."""
     done = subprocess.run([os.path.join(world.build, "tests/tools/name-addresses"), path],
                           input="".join(f"{address:x}\n" for address in addresses),
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=HANGS_S)
@@ -93,7 +94,7 @@ def names(world, path, *addresses):
 
 
 def symbol(path, name, *options):
-    """Where it begins, and how long it is."""
+    """Where the symbol begins, and how long it is."""
     match = re.search(rf"^([0-9a-f]+) ([0-9a-f]+) \w {re.escape(name)}(@.*)?$",
                       tool("nm", "-S", *options, path), re.M)
     assert match, name
@@ -106,7 +107,7 @@ def method_names(world, path, start_and_bytes=None):
 
 
 def assert_all_is_known(world, path, start_and_bytes=None, source=None):
-    """In the method are the three functions, each in its file and at its line."""
+    """The method contains the three functions, each in its file and at its line."""
     file = source or os.path.join(os.path.dirname(path), "p.cc")
     rows, complete, offsets = method_names(world, path, start_and_bytes)
     assert complete, rows
@@ -155,7 +156,7 @@ def test_sections_compressed_by_zstd(world):
         assert_all_is_known(world, path)
     else:
         assert_only_named(world, path)
-    # Where it can't be decompressed, there are the names of the symbol table.
+    # If it can't be decompressed, the symbol table's names remain.
     data = bytearray(open(path, "rb").read())
     for frame in re.finditer(re.escape(b"\x28\xb5\x2f\xfd"), data):
         data[frame.start() + 8] ^= 0xff
@@ -175,7 +176,7 @@ def test_split_units(world):
                 os.rename(part, part + ".away")
             _, complete, _ = method_names(world, path)
             assert not complete, "no part of a unit may be missing unsaid"
-            # That of another build.
+            # A file of another build.
             place.write("p.cc", SOURCE + "int more(int x) { return x * 7; }\n")
             place.build("-g", f"-gdwarf-{version}", "-gsplit-dwarf", compiler=compiler, output="other")
             for fresh, part in zip(glob.glob(place.path("*.dwo")), parts):
@@ -257,7 +258,7 @@ def test_separate_files(world):
         os.makedirs(place.path(".debug"), exist_ok=True)
         os.rename(place.path("p.debug"), place.path(".debug/p.debug"))
         assert_all_is_known(world, path, where)
-        # Not that of another build.
+        # Not the file of another build.
         place.write("p.cc", SOURCE + "int more(int x) { return x * 7; }\n")
         other = place.build("-g", f"-Wl,--build-id={build_id}", output="other")
         place.write("p.cc", SOURCE)
@@ -287,7 +288,8 @@ def test_separate_files(world):
 
 
 def test_separate_files_of_another_build(world):
-    """What another build left behind is not used, wherever it lies, and does not hide what is right."""
+    """What another build left behind is not used, wherever it is, and does not hide what is
+    right."""
     if not os.access("/usr/lib/debug", os.W_OK):
         raise Skip("needs to write below /usr/lib/debug")
     place = Place(world, "left_behind")
@@ -307,7 +309,7 @@ def test_separate_files_of_another_build(world):
         place.run("strip", path)
 
         def link_to(name):
-            """The link's checksum is that of the file as it was then."""
+            """The link's checksum is that of the file at that time."""
             put(place.path("p.debug"), content[name])
             place.run("objcopy", "--remove-section=.gnu_debuglink", path)
             place.run("objcopy", "--add-gnu-debuglink=p.debug", path)
@@ -320,7 +322,7 @@ def test_separate_files_of_another_build(world):
                 link_to(name)
                 for file in places:
                     put(file, content["other"])
-                # Without build ids a file is the one that the link's checksum is of.
+                # Without build ids the file is the one with the link's checksum.
                 if build_id or name == "p":
                     rows, complete, _ = method_names(world, path, where)
                     assert not any(rows) and not complete, (build_id, name, rows)
@@ -368,7 +370,7 @@ def test_mini_debug_info(world):
 
 def test_debug_info_shared_by_dwz(world):
     place = Place(world, "dwz")
-    # Enough in common that it is worth its place.
+    # They have enough in common to be worth it.
     common = "".join(f"struct common_{i} {{ int first_{i}, second_{i}; char rest_{i}[{i} + 1]; }};\n"
                      f"static inline __attribute__((always_inline)) int twice_{i}(struct common_{i} *c)\n"
                      f"{{ return c->first_{i} * 2; }}\n" for i in range(40))
@@ -519,7 +521,7 @@ fn main() {
 
 
 def test_damaged_files_end_no_one(world):
-    """Bits of a file changed at random: no name need come of it, but an end."""
+    """Bits of a file are changed at random: it need not give names, but reading it must end."""
     place = Place(world, "damaged")
     program = os.path.join(world.build, "tests/tools/name-addresses")
     rand = random.Random(1)
@@ -560,7 +562,8 @@ def test_a_line_table_of_rows_that_take_no_room(world):
 
 
 def test_a_damaged_module_is_named_in_the_summary(world):
-    """The loader needs no section headers, so the program runs; which sections it has is not known."""
+    """The loader needs no section headers, so the program runs; which sections it has is not
+    known."""
     fixture = world.path("fixture-damaged")
     data = bytearray(open(world.fixture("states"), "rb").read())
     data[40:48] = struct.pack("<Q", len(data) + 4096)  # e_shoff
@@ -578,8 +581,8 @@ def test_a_damaged_module_is_named_in_the_summary(world):
 
 @contextlib.contextmanager
 def debuginfod(world, name, hangs=False):
-    """A stripped fixture at work, and a server on loopback that has its debug information: the target,
-    the environment to find it by, and what was asked of it."""
+    """A stripped fixture at work, and a server on loopback that has its debug information: yields
+    the target, the environment to find it by, and what was asked of the server."""
     build_id = f"{random.getrandbits(160):040x}"
     fixture, debug = world.path("fixture-" + name), world.path(name + ".debug")
     # GNU ld's note is name size, description size, type, "GNU" and the id.

@@ -13,12 +13,12 @@ from harness import (PERIOD, Skip, alone, by_root, end, folded, is_asleep, threa
                      wait_until_sampling)
 
 
-# For so many it is in a step: of each of them a thread's context switches tell.
+# It stays in a step for this many; each thread's context switches tell how many have passed.
 STEP_TICKS = 20
 
 
 def profile_phases(world, path, *arguments):
-    """Profiles the fixture while it goes from phase to phase: each time it was seen there."""
+    """Profiles the fixture while it goes from phase to phase, each time once it was seen there."""
     with subprocess.Popen([world.fixture("phases"), "100"], stdin=subprocess.PIPE,
                           stdout=subprocess.PIPE, text=True) as target:
         def tell():
@@ -32,11 +32,11 @@ def profile_phases(world, path, *arguments):
             for phase in range(3):
                 if phase:
                     tell()
-                # It sleeps only where it is stopped,
+                # The thread sleeps only when it is stopped,
                 wait_for_switches(f"{target.pid}/task/{target.pid}", STEP_TICKS, "ticks")
                 tell()
                 wait_for(lambda: is_asleep(target.pid), "sleep")
-                # and then the profiler only until the next tick.
+                # and the profiler then only until the next tick.
                 wait_for_switches(thread_named(sampler.pid, "fgprof-sampler"), STEP_TICKS,
                                   "ticks")
             _, stderr = end(sampler)
@@ -46,7 +46,7 @@ def profile_phases(world, path, *arguments):
 
 
 def timelines(path):
-    """By thread name, as [(frame names, seconds), ...]."""
+    """Timelines by thread name, as [(frame names, seconds), ...]."""
     document = json.load(open(path))
     names = [frame["name"] for frame in document["shared"]["frames"]]
     threads = {}
@@ -76,7 +76,7 @@ def phase_of(stack):
 
 
 def order_of(runs, inner):
-    """The phases that the thread spent time in `inner` in, in their order, and the runs of that."""
+    """The phases in which the thread spent time in `inner`, in order, and the runs of each."""
     phases = []
     for stack, seconds in runs:
         phase = phase_of(stack)
@@ -86,7 +86,8 @@ def order_of(runs, inner):
             phases[-1][1] += seconds
         else:
             phases.append([phase, seconds])
-    # What is owed to an account when a phase ends gets its sample in a later one: some ticks' worth.
+    # What is owed to an account when a phase ends gets its sample in a later one: some ticks'
+    # worth.
     long = [phase for phase, seconds in phases if seconds > STEP_TICKS / 4 * PERIOD]
     return [phase for i, phase in enumerate(long) if i == 0 or long[i - 1] != phase], phases
 
@@ -101,8 +102,8 @@ def test_timeline_shows_the_order(world):
 
 @alone
 def test_timeline_shows_the_order_of_what_runs(world):
-    """Where others want the CPU, a time of waiting for it may find its sample far behind: that of
-    running."""
+    """If others want the CPU, time spent waiting for it may get its sample far later, and so may
+    running time."""
     threads, _ = recorded(world, "--state")
     running = [run for run in threads["phases"] if run[0] and run[0][-1] == "[running]"]
     order, phases = order_of(running, "run_until_told")
@@ -123,7 +124,7 @@ def test_timeline_sums_are_those_of_the_samples(world):
 
 def test_timeline_leaves_gaps_for_what_is_not_kept(world):
     threads, stderr = recorded(world, "--on-cpu", "--state")
-    # But for the moment in which it begins.
+    # Except for the moment in which it begins.
     assert seconds_of(run for run in threads["idle"] if run[0]) <= PERIOD, threads["idle"]
     kept = [stack for stack, _ in threads["phases"] if stack]
     assert kept and all(stack[-1] == "[running]" for stack in kept), kept
@@ -133,7 +134,7 @@ def test_timeline_leaves_gaps_for_what_is_not_kept(world):
 
 
 def test_timeline_of_an_interrupted_recording(world):
-    """It is whole up to the moment in which it was interrupted."""
+    """It is whole up to the moment of the interruption."""
     path = world.path("interrupted.speedscope.json")
     with world.running("workers", 60, 1, 1) as target:
         sampler = world.start("attach", "-p", target.pid, "-o", path)
@@ -162,8 +163,8 @@ def test_idle_threads_have_no_timeline(world):
 
 
 def imported(page, script, name, data):
-    """What speedscope shows of the file, and what it says on the console."""
-    # As speedscope's own command does (its bin/cli.mjs): a script that hands the page the file.
+    """What speedscope shows of the file, and its console messages."""
+    # As speedscope's own command does it (its bin/cli.mjs): a script gives the page the file.
     with open(script, "w") as file:
         file.write(f'speedscope.loadFileFromBase64("{name}", '
                    f'"{base64.b64encode(data).decode()}")')
@@ -189,7 +190,7 @@ def test_speedscope_reads_the_timeline(world):
     assert "phases/" in text and "(1/2)" in text, text
     assert any("Importing as speedscope json file" in line["message"] for line in console)
     assert not [line for line in console if line["level"] == "SEVERE"], console
-    # Nobody was sampled: it opens all the same.
+    # No thread was sampled: it opens all the same.
     path = world.path("none.speedscope.json")
     with world.running("states", 30) as target:
         world.attach(target, "--thread", "nobody", "-o", path, duration="300ms")

@@ -25,7 +25,7 @@ class Terminal:
     def __init__(self, world, *arguments, term="xterm", rows=40, columns=120):
         self.side, other = pty.openpty()
         self.screen = Screen(rows, columns)
-        self.other = other  # kept, so that its modes can be asked for at the end
+        self.other = other  # kept to query its modes at the end
         self.resize(rows, columns)
         self.before = termios.tcgetattr(other)
         self.drawn = b""
@@ -83,7 +83,7 @@ class Terminal:
 
 @contextlib.contextmanager
 def top(world, target, *arguments, **options):
-    """Of this process, or of what the arguments say where there is none."""
+    """Starts `top` on this process, or on what the arguments name if there is none."""
     which = ["-p", target.pid] if target else []
     terminal = Terminal(world, "top", *which, *arguments, **options)
     try:
@@ -101,7 +101,7 @@ ROW = re.compile(r" *(\d+\.\d) +(\d+\.\d) ([#=.T? ]{8}) +(\d+\.\d\d) +(\d+\.\d\d
 
 
 def rows(terminal):
-    """By function: SELF%, TOTAL%, states, SELF s, TOTAL s; in the order of the screen."""
+    """Rows by function: SELF%, TOTAL%, states, SELF s, TOTAL s; in the order of the screen."""
     found = {}
     for line in terminal.lines():
         match = ROW.match(line)
@@ -149,7 +149,7 @@ def test_top_filters(world):
         terminal.press("/^in_p\r")
         terminal.hides("in_sleep")
         terminal.shows("filter: ^in_p", "in_pipe")
-        # No regular expression, and so text.
+        # Not a regular expression, so it is searched as text.
         terminal.press("/[\r")
         terminal.hides("in_pipe")
         terminal.shows("filter: [", "searched as plain text")
@@ -198,7 +198,7 @@ def test_top_leaves_out_waiting_and_idle_threads(world):
 
 
 def time_in_sleep(terminal):
-    """TOTAL s of in_sleep, of a screen that is drawn in whole: it is the same for a while."""
+    """TOTAL s of in_sleep, on a screen that is drawn whole: it stays the same for a while."""
     seen = [None]
 
     def is_still():
@@ -215,7 +215,7 @@ def test_top_holds_and_counts_anew(world):
         terminal.press(" ")
         terminal.shows("HELD")
         held = time_in_sleep(terminal)
-        time.sleep(1.5)  # in which two views come
+        time.sleep(1.5)  # two views come in this time
         assert time_in_sleep(terminal) == held
         terminal.press(" ")
         terminal.hides("HELD")
@@ -303,21 +303,21 @@ def test_top_ends_when_its_terminal_is_gone(world):
         os.close(terminal.other)
         os.close(terminal.side)
         terminal.sampler.wait(timeout=20)
-        # For whoever closes them.
+        # Descriptors for later code to close.
         terminal.side, terminal.other = os.open("/dev/null", os.O_RDWR), os.open("/dev/null",
                                                                                  os.O_RDWR)
 
 
 def test_top_leaves_the_terminal_alone_where_it_cannot_attach(world):
     class Nobody:
-        pid = 4194304 + 1  # more than there can be
+        pid = 4194304 + 1  # more than the highest possible id
     with top(world, Nobody) as terminal:
         assert terminal.end() == 1
         assert not terminal.drawn
         assert b"process" in terminal.sampler.stderr.read()
 
 
-@users_build  # the sanitizers end the program where there is none
+@users_build  # the sanitizers end the program if there is none
 def test_top_restores_the_terminal_where_memory_is_out(world):
     with world.running("states", 60) as target, top(world, target) as terminal:
         terminal.shows("in_sleep")

@@ -70,12 +70,13 @@ def test_equal_stacks_of_equally_named_threads_are_one_sample(world):
 @alone
 @users_build
 def test_short_lived_threads_are_counted_in_proportion(world):
-    # About five threads of 5 ms each are alive at any time; how long they lived says the fixture.
+    # About five threads of 5 ms each are alive at any time; the fixture reports how long they
+    # lived.
     with world.running("churn", 3) as target:
         done = world.fgprof("attach", "-p", target.pid, "-t")
         lived_s = float(target.stdout.readline().split()[3])
     assert done.returncode == 0, done.stderr
-    # Also where they still wait for their first CPU, or had no time to be captured.
+    # Even if they still wait for their first CPU, or had no time to be captured.
     stacks = folded(done.stdout)
     short = sum(count for stack, count in stacks.items() if "main" not in stack)
     assert any("short_life" in stack for stack in stacks), stacks
@@ -86,7 +87,7 @@ def test_short_lived_threads_are_counted_in_proportion(world):
 @alone
 @users_build
 def test_shares_of_the_example(world):
-    """Its parts end at given times: where it, or the profiler, waits for a CPU for long, that part
+    """Its parts end at given times: if it, or the profiler, waits for a CPU for long, that part
     lasts longer and others less."""
     done = world.fgprof("run", "-t", "--state", "--", world.build + "/examples/slow-service", 5)
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""Unwinding by rules: the same as by libunwind, and what libunwind does not know."""
+"""Unwinding by rules: the same as by libunwind, and what libunwind can't unwind."""
 
 import os
 import re
@@ -14,7 +14,7 @@ SNAPSHOTS = 500
 # ---- Judged by libunwind ----
 
 def check_agreement(world, pid):
-    """Takes snapshots of a process, and fails where the two unwinders differ on one."""
+    """Takes snapshots of a process, and fails if the two unwinders differ on one."""
     judge = os.path.join(world.build, "tests/tools/compare-unwinders")
     done = subprocess.run(["timeout", str(HANGS_S), judge, str(pid), str(SNAPSHOTS)],
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -22,10 +22,10 @@ def check_agreement(world, pid):
     values = {key: float(value) for key, value in
               (word.split("=") for word in done.stdout.split())}
     assert values["snapshots"] == SNAPSHOTS and values["disagree"] == 0, values
-    # Where a build has frame pointers, both ways cut the stacks of threads asleep, which do not
-    # show theirs.
+    # If a build has frame pointers, both ways cut the stacks of sleeping threads, which do not show
+    # theirs.
     assert values["agree"] > 0.1 * SNAPSHOTS, values
-    # Rules are for almost all code, and end no stack early that libunwind does not.
+    # Almost all code has rules, and they end no stack early that libunwind does not.
     assert values["complex"] <= 0.05 * SNAPSHOTS, values
     assert values["rules_whole"] >= values["libunwind_whole"], values
 
@@ -72,7 +72,7 @@ def compile_states(world, name, *flags, compiler="gcc", source=None):
 
 
 def check_states(world, program, waits=WAITS):
-    """Attaches to the running program: all of its threads must be whole, and named."""
+    """Attaches to the running program: all of its threads must be whole and named."""
     with ready(program, 60) as target:
         done = world.attach(target, "-t")
     stacks = folded(done.stdout)
@@ -88,7 +88,7 @@ def check_states(world, program, waits=WAITS):
 
 
 def described_functions(program, section):
-    """The functions of the program that an entry in the section of call frame information holds."""
+    """The functions of the program that have an entry in the section of call frame information."""
     ranges, current = [], None
     for line in tool("readelf", "-W", "--debug-dump=frames", program).splitlines():
         heading = re.match(r"Contents of the (\S+) section", line)
@@ -140,7 +140,7 @@ def test_frame_pointers_alone(world):
 
 @users_build
 def test_neither_tables_nor_frame_pointers(world):
-    """The code itself says where the return address is."""
+    """The code itself tells where the return address is."""
     for level in ("-O0", "-O2", "-O3"):
         program = compile_states(world, "nothing" + level, *NO_TABLES, level,
                                  "-fno-optimize-sibling-calls", "-fno-inline",
@@ -150,7 +150,7 @@ def test_neither_tables_nor_frame_pointers(world):
 
 
 def test_nothing_at_all(world):
-    """Without even symbols the stack is cut, where it says so."""
+    """Without even symbols the stack is cut, and a note says so."""
     program = compile_states(world, "stripped", *NO_TABLES, "-O2", "-fomit-frame-pointer", "-s")
     with ready(program, 60) as target:
         stacks = folded(world.attach(target).stdout)

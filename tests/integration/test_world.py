@@ -33,7 +33,7 @@ def built(world, name):
 
 
 def copy(world, name, to):
-    """Puts a copy there, as an upgrade does: at once, with an inode of its own."""
+    """Puts a copy there as an upgrade does: at once, with an inode of its own."""
     shutil.copy(built(world, name), to + ".part")
     os.chmod(to + ".part", 0o755)
     os.rename(to + ".part", to)
@@ -42,7 +42,7 @@ def copy(world, name, to):
 
 @contextlib.contextmanager
 def folder(world, mode=0o755):
-    """An empty one, which others may enter."""
+    """An empty folder, which others may enter."""
     path = world.path("world")
     os.mkdir(path)
     os.chmod(path, mode)
@@ -53,7 +53,7 @@ def folder(world, mode=0o755):
 
 
 def frames(world, target, *arguments, duration="500ms", **options):
-    """All frames of the main program's stacks, and what the profiler said."""
+    """All frames of the main program's stacks, and the profiler's messages."""
     done = world.fgprof("attach", "-p", target.pid, "-d", duration, *arguments, **options)
     assert done.returncode == 0, done.stderr
     stacks = folded(done.stdout)
@@ -62,7 +62,7 @@ def frames(world, target, *arguments, duration="500ms", **options):
 
 
 def unprivileged(world):
-    """A copy of the profiler that anybody may run, and how to run it so that it may not use
+    """A copy of the profiler that anyone may run, and how to run it so that it may not use
     map_files."""
     if os.geteuid():
         raise Skip("needs root")
@@ -95,7 +95,7 @@ def test_deleted_program_and_library(world):
             found, _ = frames(world, target, "--lines")
             assert any(f.startswith("in_new (") and "plugin.c:" in f for f in found), found
             assert any(f.startswith("main (") and "host.c:" in f for f in found), found
-            # pprof takes the first mapping for the program: also one that is deleted.
+            # pprof takes the first mapping to be the program, even a deleted one.
             profile = world.path("deleted.pb.gz")
             world.attach(target, "-o", profile, duration="300ms")
             raw = tool("go", "tool", "pprof", "-raw", profile)
@@ -104,7 +104,7 @@ def test_deleted_program_and_library(world):
 
 
 def test_replaced_program_and_library(world):
-    """An upgrade under a running server: what runs is the old, and must never have the new names."""
+    """An upgrade under a running server: the old files run, and must never get the new names."""
     with folder(world) as path:
         program = copy(world, "fixture-host-in_old", f"{path}/program")
         library = copy(world, "libfixture-plugin-in_old.so", f"{path}/lib.so")
@@ -114,15 +114,15 @@ def test_replaced_program_and_library(world):
             for target in by_library, by_itself:
                 found, _ = frames(world, target)
                 assert "in_old" in found and "in_new" not in found, found
-            # What is not there any more is not sampled by the old names either.
+            # What is no longer there is not sampled under the old names either.
             with host(world, program, "call", library) as new:
                 found, _ = frames(world, new)
                 assert "in_new" in found and "in_old" not in found, found
 
 
 def test_replaced_without_privileges(world):
-    """Without map_files a library that is gone has no names, and the program has its own: by the
-    link /proc/PID/exe, which leads to it wherever it is."""
+    """Without map_files a library that is gone has no names. The program still has its own,
+    through the link /proc/PID/exe, which leads to it wherever it is."""
     unprivileged(world)
     with folder(world) as path:
         program = copy(world, "fixture-host-in_old", f"{path}/program")
@@ -153,8 +153,8 @@ def test_file_called_deleted(world):
 
 
 def test_library_in_the_place_of_another(world):
-    """Two libraries take turns at the same address: each sample has the name of the one that was
-    there, and not that of the one that was there when the maps were read last."""
+    """Two libraries take turns at the same address: each sample gets its name from the library
+    that was there, and not from the one that was there when the maps were last read."""
     with folder(world) as path:
         libraries = [copy(world, f"libfixture-plugin-{name}.so", f"{path}/{name}.so")
                      for name in ("in_old", "in_new")]
@@ -172,11 +172,11 @@ def test_library_in_the_place_of_another(world):
             if caller in stack and not {"in_old", "in_new"}.isdisjoint(stack):
                 right += count if name in stack else 0
                 wrong += count if name not in stack else 0
-    # Between the copy of a stack and the look at what is mapped a library may still go: all the
-    # more where the machine is busy. Without a look at all, half of them are wrong.
+    # A library may still go between the copy of a stack and the look at what is mapped, more often
+    # on a busy machine. Without a look at all, half of them are wrong.
     assert right > 200 and wrong < 0.5 * right, (right, wrong, stacks)
-    # Where the same is loaded again, its stacks are the same rows: else nearly each tick has its own.
-    # Some are in the dynamic linker, the more where that is slow.
+    # If the same library is loaded again, its stacks are the same rows: otherwise nearly each tick
+    # would have its own. Some are in the dynamic linker, more if that is slow.
     taken = ticks_planned(done.stderr) - ticks_late(done.stderr)
     rows = int(re.search(r"(\d+) distinct stacks", done.stderr)[1])
     assert rows < 40 + taken / 4, done.stderr
@@ -184,8 +184,8 @@ def test_library_in_the_place_of_another(world):
 
 @alone
 def test_code_mapped_since_the_maps_were_read(world):
-    """A thread found asleep in it is read again when they have been, and not left as one whose stack
-    is cut until it wakes up: here after fifty ticks."""
+    """A thread found asleep in such code is read again once the maps have been, and not left with
+    a cut stack until it wakes up: here after fifty ticks."""
     if os.uname().machine != "x86_64":
         raise Skip("the code is for x86-64")
     with world.running("mapper", 30) as target:
@@ -231,7 +231,7 @@ def test_modules_that_are_no_elf_files(world):
 
 
 def test_strange_paths(world):
-    """Whatever a path holds, its code has names; also without map_files."""
+    """Whatever a path contains, its code has names, even without map_files."""
     unprivileged(world)
     names = ["a b", "line\nfeed", "semi;colon", "[brackets]", "größe", b"\xff\xfe", "percent%s%n",
              " 12", "a/" * 8 + "deep", "/".join(["x" * 250] * 15 + ["y" * 130])]
@@ -259,7 +259,7 @@ def test_strange_paths(world):
 
 
 def test_program_in_memory_only(world):
-    """Executed from a memfd, which has no path at all: also found by its link."""
+    """Executed from a memfd, which has no path at all: found through its link as well."""
     unprivileged(world)
     memory = os.memfd_create("in memory", 0)
     with open(built(world, "fixture-host-in_new"), "rb") as program:
@@ -284,7 +284,7 @@ def test_program_in_a_removed_directory(world):
 
 
 def without_map_files(world, target, duration="500ms"):
-    """Frames as a container's root finds them, which has CAP_SYS_PTRACE, but not what map_files
+    """Frames as found by a container's root, which has CAP_SYS_PTRACE but not what map_files
     needs."""
     done = subprocess.run(["setpriv", "--bounding-set", "-sys_admin,-checkpoint_restore",
                            "--inh-caps", "-all", unprivileged(world), "attach", "-p",
@@ -325,8 +325,8 @@ def host_of(command):
 
 
 def test_hidden_by_a_mount(world):
-    """Another file system is mounted over the library's folder: a file of the same path, and by
-    chance of the same inode number, is not what runs."""
+    """Another file system is mounted over the library's folder: a file with the same path, and by
+    chance the same inode number, is not what runs."""
     unprivileged(world)
     with folder(world) as path:
         os.mkdir(f"{path}/at")
@@ -365,8 +365,8 @@ def test_hidden_by_a_mount(world):
 
 
 def test_on_an_overlay(world):
-    """As in a container: the program is in the lower layer, the library in the upper one. Where these
-    are two file systems, maps and stat tell different devices."""
+    """As in a container: the program is in the lower layer, the library in the upper one. If these
+    are two file systems, maps and stat report different devices."""
     unprivileged(world)
     library, other = (built(world, f"libfixture-plugin-{name}.so") for name in ("in_old", "in_new"))
 
@@ -394,7 +394,8 @@ def test_on_an_overlay(world):
                 assert is_same or lower == "lower", (mapped, device)
                 for found, _ in both(target):
                     assert {"main", "run_plugin", "in_old"} <= found, (lower, found)
-            # What is written to in place becomes a copy of the same inode; what is mapped stays.
+            # A file that is written to in place becomes a copy with the same inode; what is mapped
+            # stays.
             with host_of([*in_overlay, f"{path}/merged/program", "100", "call",
                           f"{path}/merged/lower.so"]) as target:
                 shutil.copyfile(other, f"/proc/{target.pid}/root{path}/merged/lower.so")
@@ -420,8 +421,8 @@ def test_in_a_chroot(world):
 
 
 def test_many_libraries_and_few_files(world):
-    """More libraries than files may be open: the first ones have names, the others are counted, and
-    sampling, naming and writing go on."""
+    """There are more libraries than files may be open: the first ones have names, the others are
+    counted, and sampling, naming and writing go on."""
     with folder(world) as path:
         libraries = []
         for number in range(600):
@@ -434,7 +435,7 @@ def test_many_libraries_and_few_files(world):
             assert done.returncode == 0, done.stderr
             stacks = folded(done.stdout)
             assert sum(stacks.values()) > 80, done.stderr
-            # In the order of their addresses: the one that was loaded last comes first.
+            # In the order of their addresses: the library that was loaded last comes first.
             assert any("in_new" in stack for stack in stacks), stacks
             assert "could not be read: " in done.stderr, done.stderr
             assert "libc.so.6 (too many open files)" in done.stderr, done.stderr
@@ -462,8 +463,8 @@ def test_pid_namespace(world):
 
 
 def test_truncated_while_sampled(world):
-    """The file is cut short under the process and the profiler: the one may end by that, the other
-    must not."""
+    """The file is truncated under the process and the profiler: the process may die of it, the
+    profiler must not."""
     with folder(world) as path:
         library = copy(world, "libfixture-plugin-in_old.so", f"{path}/lib.so")
         with host(world, built(world, "fixture-host-in_new"), "call", library) as target:
@@ -478,14 +479,14 @@ def test_truncated_while_sampled(world):
 
 
 def test_vdso(world):
-    """The kernel's own library, which is no file."""
-    # It does nothing but ask for the time.
+    """The kernel's own library, which is not a file."""
+    # It only asks for the time.
     with world.running("renamed", 60, stdin=subprocess.PIPE) as target:
         if "[vdso]" not in open(f"/proc/{target.pid}/maps").read():
             raise Skip("there is no vdso")
         stacks = folded(world.attach(target, duration="1s").stdout)
     assert not any({"[vdso]", "[unknown]"} & set(stack) for stack in stacks), stacks
-    # libc's function, and the kernel's that it calls, of one of its names.
+    # libc's function, and the kernel function that it calls, by one of its names.
     assert any(sum("clock_gettime" in frame for frame in stack) == 2 for stack in stacks), stacks
 
 
@@ -513,7 +514,7 @@ def test_mapped_device(world):
 
 
 def test_proc_of_another_pid_namespace(world):
-    """There the numbers in /proc are those of other processes than ptrace's."""
+    """The numbers in that /proc belong to other processes than ptrace's."""
     inside = ["unshare", "-p", "-f", "--kill-child"]
     if os.geteuid() or subprocess.run([*inside, "true"], stderr=subprocess.DEVNULL,
                                       check=False).returncode:

@@ -49,7 +49,7 @@ class Browser:
         data = json.dumps(body or {}).encode() if method == "POST" else None
         request = urllib.request.Request(self._base + path, data, method=method,
                                          headers={"Content-Type": "application/json"})
-        # No proxy of the environment stands between this machine and itself.
+        # No proxy from the environment may come between this machine and itself.
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         try:
             with opener.open(request, timeout=200) as answer:
@@ -61,14 +61,14 @@ class Browser:
         self._call("POST", "/url", {"url": "file://" + path})
 
     def run(self, script, *arguments):
-        """What the function body `script` returns, in the page; a promise is waited for."""
+        """The result of the function body `script`, run in the page; a promise is waited for."""
         return self._call("POST", "/execute/sync", {"script": script, "args": list(arguments)})
 
     def text(self, selector):
         return self.run("return document.querySelector(arguments[0]).innerText", selector)
 
     def console(self):
-        """What the console says since the last call: errors, warnings and all else."""
+        """What the console has said since the last call: errors, warnings and everything else."""
         return self._call("POST", "/se/log", {"type": "browser"})
 
     def click(self, selector):
@@ -76,7 +76,7 @@ class Browser:
         self._call("POST", f"/element/{element[ELEMENT]}/click")
 
     def choose(self, selector, value):
-        """Chooses an option of a select element, as a user does: the page hears of it."""
+        """Chooses an option of a select element as a user does: the page gets the event."""
         self.run("const s = document.querySelector(arguments[0]); s.value = arguments[1];"
                  "s.dispatchEvent(new Event('change', {bubbles: true}))", selector, value)
 
@@ -87,7 +87,7 @@ class Browser:
         self._act({"type": "key", "id": "keyboard", "actions": actions})
 
     def mouse(self, x, y, clicks=0):
-        """Moves the mouse there in the window, and clicks."""
+        """Moves the mouse to a place in the window, and clicks."""
         actions = [{"type": "pointerMove", "x": int(x), "y": int(y), "duration": 0}]
         for _ in range(clicks):
             actions += [{"type": "pointerDown", "button": 0}, {"type": "pointerUp", "button": 0}]
