@@ -29,7 +29,7 @@ def _version(tool):
 
 
 def _commit(source):
-    """The commit, and whether files differ from it, other than the report itself."""
+    """The commit, and whether files other than the report itself differ from it."""
     commit = _output("git", "-C", source, "rev-parse", "--short", "HEAD")
     changed = _output("git", "-C", source, "status", "--porcelain", "--", ".", ":!scripts/bench.md")
     return commit + (" with changes" if changed else "")

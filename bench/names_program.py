@@ -1,8 +1,8 @@
-"""Makes a program with as much debug information as is wanted: names_program.build(directory, bytes).
+"""Makes a program with any amount of debug information: names_program.build(directory, bytes).
 
-A few C++ sources full of templates are compiled once. Each copy of an object gets names of its own by
-objcopy, and all are linked: so every copy is a unit of real DWARF with code of its own, and the
-program takes seconds to make where compiling as much would take an hour. Its main function runs
+A few C++ sources full of templates are compiled once. objcopy gives each copy of an object names
+of its own, and all copies are linked. So every copy is a unit of real DWARF with code of its own,
+and the program takes seconds to make; compiling as much would take an hour. Its main function runs
 through all units, again and again, for a minute."""
 
 import concurrent.futures
@@ -98,7 +98,7 @@ def run(*command):
 
 
 def build(directory, bytes_wanted):
-    """Returns the program's path. What was made before is used again."""
+    """Returns the program's path. An existing program is used again."""
     program = os.path.join(directory, f"names-{bytes_wanted >> 20}m")
     if os.path.exists(program):
         return program
@@ -131,7 +131,7 @@ def build(directory, bytes_wanted):
     run("gcc", "-g", "-c", "-o", path("main.o"), path("main.c"))
     with open(path("objects"), "w") as file:
         file.write("\n".join(copies))
-    # -O0: strings that are equal are not merged, which would take the longest.
+    # -O0: equal strings are not merged, which would take longest.
     run("gcc", "-fuse-ld=lld", "-Wl,-O0,--build-id=fast", "-o", program, path("main.o"), "@" + path("objects"))
     for name in copies:
         os.unlink(name)

@@ -1,4 +1,4 @@
-"""What a sampler costs threads that run: how often and for how long it keeps them from working, and
+"""What a sampler costs running threads: how often and for how long it keeps them from working, and
 how much work they lose."""
 
 import collections
@@ -15,12 +15,12 @@ import tables
 
 BUCKET_BITS = 5  # as in targets/spin.c
 
-# Before a window begins: the sampler has started and has its first ticks behind it.
+# The time before a window begins: the sampler has started and had its first ticks.
 SETTLE_S = 0.5
 
 
 class Window:
-    """What a target did in one window: the difference of two of its answers."""
+    """What a target did in one window: the difference between two of its answers."""
 
     def __init__(self, first, last):
         self.s = (last["ns"] - first["ns"]) / 1e9
@@ -32,7 +32,7 @@ class Window:
             if number:
                 self.gaps[int(bucket)] = number
         self.snapshots = None
-        self.sampler_cpu = None  # of one CPU
+        self.sampler_cpu = None  # as a share of one CPU
         self.note = None
 
     @property
@@ -62,7 +62,7 @@ def under_nothing(world, target, threads, seconds):
 
 
 def watch_with_cpu(target, sampler, seconds):
-    """A window, and the CPU time that the sampler took in it."""
+    """A window, and the CPU time that the sampler used in it."""
     time.sleep(SETTLE_S)
     before_s = programs.cpu_s(sampler.pid)
     window = watch(target, seconds)
@@ -81,7 +81,7 @@ def under_fgprof(world, target, threads, seconds):
 
 
 def under_bare_stop(world, target, threads, seconds):
-    """The least that a sampler by ptrace can do."""
+    """The least that a ptrace sampler can do."""
     sampler = programs.Measured(world, world.program("bare-stop"), target.pid)
     window = watch_with_cpu(target, sampler, seconds)
     sampler.signal(signal.SIGTERM)
@@ -91,7 +91,7 @@ def under_bare_stop(world, target, threads, seconds):
 
 
 def under_perf(world, target, threads, seconds):
-    """perf, told to begin when it is ready, so that its samples are those of a known time."""
+    """perf, told to begin once it is ready, so that its samples cover a known time."""
     control, ready = world.path("perf-control"), world.path("perf-ready")
     os.mkfifo(control)
     os.mkfifo(ready)
@@ -121,7 +121,7 @@ def under_perf(world, target, threads, seconds):
 
 def under_snapshots(tool):
     def under_tool(world, target, threads, seconds):
-        """One snapshot after the other, for at least as long; the window is theirs exactly."""
+        """Takes one snapshot after another, for at least as long; the window is exactly theirs."""
         number, cpu_s, begin = 0, 0, time.monotonic()
         first = target.mark()
         while time.monotonic() - begin < seconds:
@@ -148,7 +148,7 @@ SAMPLERS = [
 
 
 class Comparison:
-    """The windows under one sampler, and beside each the two without one."""
+    """The windows under one sampler, each with the two without one next to it."""
 
     def __init__(self, name, threads):
         self.name = name
@@ -159,15 +159,15 @@ class Comparison:
         self.windows.append((window, before, after))
 
     def lost(self):
-        """The share of work lost, in each window."""
+        """The share of work lost in each window."""
         return [1 - w.chunks_per_s / statistics.mean([b.chunks_per_s, a.chunks_per_s])
                 for w, b, a in self.windows]
 
     def added_gaps(self):
         """For each window the gaps in it less those expected without a sampler, as {bucket:
-        number}; and the variance of a bucket's sum, if gaps came at random. Expected are as many in
-        the time that the threads ran: one that is stopped for half of the time meets half of the
-        interrupts."""
+        number}; and the variance of a bucket's sum if gaps came at random. The expected number is
+        for the time that the threads ran: a thread that is stopped half of the time meets half of
+        the interrupts."""
         windows, variance = [], collections.Counter()
         for window, *others in self.windows:
             added = collections.Counter(window.gaps)
@@ -194,7 +194,8 @@ class Comparison:
         return statistics.median(lengths) if lengths else None
 
     def gap_cells(self, seconds):
-        """Gaps added a second, their median, their p99, and how long a snapshot pauses a thread."""
+        """Gaps added per second, their median, their p99, and how long a snapshot pauses a
+        thread."""
         added, variance = self.added_gaps()
         shortest = where_clear(added, variance)
         if shortest is None:
@@ -223,10 +224,10 @@ class Comparison:
 
 
 def where_clear(added, variance):
-    """The bucket from which on the added gaps stand out most from chance; None where they do
-    nowhere. Short gaps, which come by the hundred without a sampler, would else drown a few long
-    ones. Chance is what it would be for gaps at random, or what is seen from window to window,
-    where that is more: gaps that other work on the machine makes come in crowds."""
+    """The bucket from which on the added gaps stand out most from chance; None if they never do.
+    Otherwise the many short gaps that come without a sampler would hide a few long ones. Chance is
+    what gaps at random would give, or what is seen from window to window if that is more: gaps
+    that other work on the machine makes come in bursts."""
     sums, at_random, best, best_bucket = [0] * len(added), 0, 4, None
     for bucket in sorted(variance, reverse=True):
         sums = [total + gaps[bucket] for total, gaps in zip(sums, added)]
@@ -239,7 +240,7 @@ def where_clear(added, variance):
 
 
 def quantile(tail, share):
-    """The bucket below which this share of the added gaps lies, counted from the longest down."""
+    """The bucket below which this share of the added gaps is, counted from the longest down."""
     above, total = 0, sum(tail.values())
     for bucket in sorted(tail, reverse=True):
         above += tail[bucket]
@@ -287,7 +288,7 @@ def compare(world, threads, repetitions, seconds):
 
 @contextlib.contextmanager
 def two_cpus():
-    """This process, and what it starts, on two CPUs."""
+    """Keeps this process, and what it starts, on two CPUs."""
     all_cpus = os.sched_getaffinity(0)
     os.sched_setaffinity(0, sorted(all_cpus)[:2])
     try:

@@ -1,4 +1,4 @@
-"""Starting what is measured, what measures and what is measured beside it; nothing is left running.
+"""Starts what is measured, what measures, and what it is compared with; nothing is left running.
 
 Each process is ended by its id, and each wait has an end."""
 
@@ -16,10 +16,10 @@ import sys
 import tempfile
 import time
 
-# What a tool would otherwise ask a server on the network for.
+# What a tool would otherwise ask a network server for.
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "DEBUGINFOD_URLS"}
 ENVIRONMENT["LC_ALL"] = "C.UTF-8"
-# Where Debian has servers, and postgres's programs.
+# Where Debian keeps servers, and postgres's programs.
 ENVIRONMENT["PATH"] = ":".join([os.environ["PATH"], "/usr/sbin",
                                 *sorted(glob.glob("/usr/lib/postgresql/*/bin"))])
 
@@ -77,11 +77,11 @@ class World:
             target.end()
 
     def run(self, *command, timeout_s=60, **options):
-        """Runs a command to its end and says what it cost."""
+        """Runs a command to its end and returns what it cost."""
         return Measured(self, *command, **options).wait(timeout_s)
 
     def attach(self, pids, *arguments):
-        """fgprof-c on these processes, started. Its profile is not kept."""
+        """Starts fgprof-c on these processes. Its profile is not kept."""
         pids = ",".join(map(str, pids)) if isinstance(pids, list) else str(pids)
         return Measured(self, self.fgprof, "attach", "-p", pids, "-F", "99",
                         "-o", self.path("profile.folded"), *arguments)
@@ -123,7 +123,7 @@ class Target:
 
 
 class Measured:
-    """A command that runs, whose cost is known when it has ended."""
+    """A running command, whose cost is known when it has ended."""
 
     def __init__(self, world, *command, keeps_stdout=False, **options):
         world.started.append(self)
@@ -162,7 +162,7 @@ class Measured:
                      timed_out)
 
     def end(self):
-        """Asks it to end, then makes it."""
+        """Asks it to end, then forces it."""
         for number in (signal.SIGTERM, signal.SIGKILL):
             if self.process.poll() is not None:
                 return
@@ -177,7 +177,7 @@ def cpu_s(pid):
 
 
 def schedstats(pid):
-    """(ns on a CPU, ns waiting for one, times that it was given one) of each thread."""
+    """(ns on a CPU, ns waiting for one, number of turns on one) of each thread."""
     threads = []
     for tid in os.listdir(f"/proc/{pid}/task"):
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
@@ -187,7 +187,7 @@ def schedstats(pid):
 
 
 def summary_of(usage):
-    """What fgprof-c said at its end."""
+    """What fgprof-c reported at its end."""
     ticks = re.search(r"([\d.]+) s at \d+ Hz: (\d+) ticks planned, (\d+) taken, (\d+) late",
                       usage.stderr)
     counts = re.search(r"(\d+) threads seen, (\d+) samples, \d+ distinct stacks; ([\d.]+) % cut",

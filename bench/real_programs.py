@@ -1,4 +1,6 @@
-"""Real programs at work: each function starts one on a stage, and returns the processes to look at.
+"""Real programs at work: each function starts one on a stage, and returns the processes to look
+at.
+
 Servers listen on loopback only, in a directory of their own."""
 
 import contextlib
@@ -228,7 +230,7 @@ def static_c(stage):
 
 
 def python3_c(stage):
-    """Work in C of Python's own library, and of OpenSSL's and zlib's."""
+    """C code of Python's own library, of OpenSSL and of zlib at work."""
     need("/usr/bin/python3")
     script = stage.write("busy.py", f"""
 import hashlib, json, re, sqlite3, time, zlib
@@ -271,7 +273,7 @@ public class Busy {{
 
 
 def git(stage):
-    """git log -p, of a repository made on the spot."""
+    """git log -p, on a repository made on the spot."""
     need("git")
     history = []
     for number in range(4000):
@@ -288,7 +290,7 @@ def git(stage):
 
 
 def gcc(stage):
-    """The compiler proper, at a large file."""
+    """The compiler proper, on a large file."""
     need("gcc")
     functions = "".join(f"int f{i}(int *a, int n) {{ int s = {i}; for (int i = 0; i < n; i++) "
                         f"if (a[i] % {i + 3} == 1) s += a[i] * {i} + s / (a[i] | 1); "

@@ -1,5 +1,5 @@
-"""Real servers under load: how much less they do while they are sampled, and how true what is found
-of them is."""
+"""Real servers under load: how much less they do while they are sampled, and how accurate the
+results are."""
 
 import contextlib
 import os
@@ -22,7 +22,7 @@ def free_port():
 
 
 def wait_for(process, port):
-    """Waits until the server takes connections."""
+    """Waits until the server accepts connections."""
     end = time.monotonic() + READY_S
     while time.monotonic() < end and process.process.poll() is None:
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
@@ -38,12 +38,12 @@ def children(pid):
 
 
 def as_other_user(name):
-    """Options with which a program that refuses to be root's runs as this user."""
+    """Options that make a program that refuses to run as root run as this user."""
     return {"user": name, "group": name} if os.getuid() == 0 else {}
 
 
 class Server:
-    """A server, its load, and what is to be sampled of it."""
+    """A server, its load, and what to sample of it."""
 
     title = None
     tools = ()
@@ -57,14 +57,14 @@ class Server:
         os.makedirs(self.directory, exist_ok=True)
 
     def pids(self):
-        """Of the processes to sample."""
+        """The ids of the processes to sample."""
         return [self.process.pid]
 
     def load(self, seconds):
         """Starts the load."""
 
     def throughput(self, usage):
-        """What the load's program measured, once it has ended."""
+        """What the load program measured, once it has ended."""
 
     def stop(self):
         self.process.end()
@@ -163,7 +163,7 @@ class Postgres(Server):
             raise RuntimeError(f"{command[0]} failed: {usage.stderr}")
 
     def pids(self):
-        """Those of clients, by the titles that postgres gives its processes."""
+        """The ids of the clients' processes, by the titles that postgres gives its processes."""
         found = []
         for pid in children(self.process.pid):
             with contextlib.suppress(FileNotFoundError), open(f"/proc/{pid}/cmdline") as file:
@@ -172,7 +172,7 @@ class Postgres(Server):
         return found
 
     def load(self, seconds):
-        # A second more, in which the clients connect and sampling begins.
+        # One second more, in which the clients connect and sampling begins.
         return programs.Measured(self.world, "pgbench", "-S", "-c", 4, "-P", 1, "-T",
                                  int(max(seconds, 1)) + 1, *self.client, "bench", keeps_stdout=True)
 
@@ -181,7 +181,7 @@ class Postgres(Server):
         return statistics.mean(map(float, each_second[1:]))
 
     def stop(self):
-        # SIGINT is a fast shutdown: all of its processes end, and its shared memory goes.
+        # SIGINT is a fast shutdown: all of its processes end, and its shared memory is freed.
         self.process.signal(signal.SIGINT)
         self.process.wait(20)
 
@@ -190,14 +190,14 @@ SERVERS = [Redis, RedisPipelined, Nginx, Postgres]
 
 
 def kernel_account(pids):
-    """The seconds that the threads were on a CPU, waited for one, and of the clock."""
+    """The seconds that the threads were on a CPU, that they waited for one, and of the clock."""
     threads = [thread for pid in pids for thread in programs.schedstats(pid)]
     return (sum(thread[0] for thread in threads) / 1e9, sum(thread[1] for thread in threads) / 1e9,
             time.monotonic())
 
 
 def sampled(server, seconds):
-    """The throughput under fgprof-c, what fgprof-c said, its CPU and the kernel's account."""
+    """The throughput under fgprof-c, fgprof-c's report, its CPU time and the kernel's account."""
     if server.processes_come_with_load:
         load = server.load(seconds)
         time.sleep(0.3)
@@ -235,7 +235,7 @@ def bench(server, repetitions, seconds):
     summaries = [one[1] for one in with_sampler]
     median = statistics.median
     found = "-"
-    if not server.processes_come_with_load:  # one thread of it does all the work
+    if not server.processes_come_with_load:  # one of its threads does all the work
         found = tables.percent(median(s.pauses / s.taken for s in summaries))
     throughput = [server.title, f"{median(plain):,.0f} {server.unit}",
                   f"{median(one[0] for one in with_sampler):,.0f} {server.unit}",

@@ -1,4 +1,4 @@
-"""Figures as a reader wants them, and tables of them."""
+"""Figures in the form that a reader wants, and tables of them."""
 
 import statistics
 
@@ -35,7 +35,7 @@ def count(number):
 
 
 def spread(values, write):
-    """The median, and between which values the middle half lies."""
+    """The median, and the range of the middle half."""
     median = statistics.median(values)
     if len(values) < 2:
         return write(median)

@@ -10,10 +10,10 @@ COUNTS = [10, 100, 1000, 10000]
 
 
 def sample(world, target, seconds):
-    """fgprof-c for some seconds. Returns the share of one CPU that it took while it sampled, its
-    Usage and its Summary."""
+    """Runs fgprof-c for some seconds. Returns the share of one CPU that it used while sampling,
+    its Usage and its Summary."""
     sampler = world.attach(target.pid, "-d", f"{seconds}s")
-    # Neither its start nor the naming at its end.
+    # This excludes its start and the naming at its end.
     time.sleep(0.2 * seconds)
     begin_s, begin_cpu_s = time.monotonic(), programs.cpu_s(sampler.pid)
     time.sleep(0.7 * seconds)
@@ -24,7 +24,7 @@ def sample(world, target, seconds):
 
 def fgprof_snapshot(world, target):
     """The seconds that a profile of one tick takes: of the shortest duration, at the highest rate,
-    since the first tick is one period after the start."""
+    since the first tick comes one period after the start."""
     usage = world.run(world.fgprof, "attach", "-p", target.pid, "-F", 1000, "-d", "1ms",
                       "-o", world.path("snapshot.folded"), timeout_s=120)
     programs.summary_of(usage)
@@ -37,7 +37,7 @@ def peer_snapshot(world, target, tool, count, timeout_s):
     usage, stacks = programs.snapshot(world, tool, target.pid, timeout_s)
     if usage.timed_out:
         return f"> {timeout_s} s"
-    # Its main thread comes on top of these.
+    # Its main thread is not included in these.
     missing = "" if stacks > count else f", {stacks} stacks"
     return tables.duration(usage.wall_s) + missing
 
@@ -62,7 +62,8 @@ def report(world):
                 if mode == "waking":
                     continue
                 own = [fgprof_snapshot(world, target) for _ in range(times)]
-                # Who is ended while it holds threads may leave them stopped: so eu-stack first.
+                # A tool that is ended while it holds threads may leave them stopped: so eu-stack
+                # goes first.
                 peers = {tool: peer_snapshot(world, target, tool, count, timeout_s)
                          for tool in ("eu-stack", "gdb")}
                 snapshot_rows.append([

@@ -1,4 +1,5 @@
-"""What unwinding costs by itself, and how many stacks of real programs are whole: bench-unwind's table."""
+"""What unwinding itself costs, and how many stacks of real programs are whole: the table of
+bench-unwind."""
 
 import os
 

@@ -1,5 +1,5 @@
 """Whether a sampler changes what sleeping threads do: how many of their calls it makes return
-before their time."""
+early."""
 
 import time
 
@@ -10,7 +10,7 @@ SETTLE_S = 0.5
 
 
 class Watch:
-    """Counts early returns, and how often the threads were given a CPU, from here to end()."""
+    """Counts early returns, and how often the threads were given a CPU, until end() is called."""
 
     def __init__(self, target):
         self.target = target
@@ -58,7 +58,7 @@ def report(world):
     seconds, number = world.pick((10, 20), (1, 2))
     columns = {}
     with world.target("sleepers") as target:
-        time.sleep(SETTLE_S)  # all are in their calls
+        time.sleep(SETTLE_S)  # by then all are in their calls
         programs.progress("  without")
         columns["without"] = without(world, target, seconds)
         programs.progress("  fgprof-c")
