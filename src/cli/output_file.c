@@ -7,8 +7,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#define LINK_OF_FD "/proc/self/fd/%d"
+#define LINK_BYTES 32
+#define LINK_TRIES 100 /* with names that others have */
 
 static int open_directly(struct output_file *file, const char *path)
 {
@@ -27,14 +32,49 @@ static mode_t mode_for_new_file(void)
     return 0666 & ~mask;
 }
 
-static int open_beside(struct output_file *file, mode_t mode)
+/* A name beside file->path: ".NAME.SUFFIX", with NAME cut if it is long. NULL: no memory. */
+static char *name_beside(const struct output_file *file, const char *suffix)
 {
     const char *name = base_name(file->path);
-    if (asprintf(&file->temporary, "%.*s.%s.XXXXXX", (int)(name - file->path), file->path, name) <
-        0) {
-        file->temporary = NULL;
-        return -ENOMEM;
+    char *beside;
+    int length =
+        asprintf(&beside, "%.*s.%.200s.%s", (int)(name - file->path), file->path, name, suffix);
+    return length < 0 ? NULL : beside;
+}
+
+/* /proc of another PID namespace has no link to our files. */
+static bool can_be_linked(int fd)
+{
+    char link[LINK_BYTES];
+    struct stat file, linked;
+    snprintf(link, sizeof link, LINK_OF_FD, fd);
+    return !fstat(fd, &file) && !stat(link, &linked) && file.st_dev == linked.st_dev &&
+           file.st_ino == linked.st_ino;
+}
+
+/* A file without a name (O_TMPFILE, open(2)) leaves nothing behind, however we end. Not every file
+ * system has them. False: there is none. */
+static bool open_unnamed(struct output_file *file)
+{
+    const char *name = base_name(file->path);
+    char *directory =
+        name == file->path ? strdup(".") : strndup(file->path, (size_t)(name - file->path));
+    if (!directory)
+        return false;
+    file->fd = open(directory, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+    free(directory);
+    if (file->fd >= 0 && !can_be_linked(file->fd)) {
+        close(file->fd);
+        file->fd = -1;
     }
+    return file->fd >= 0;
+}
+
+static int open_named(struct output_file *file)
+{
+    file->temporary = name_beside(file, "XXXXXX");
+    if (!file->temporary)
+        return -ENOMEM;
     file->fd = mkostemp(file->temporary, O_CLOEXEC);
     if (file->fd < 0) {
         int err = -errno;
@@ -42,6 +82,14 @@ static int open_beside(struct output_file *file, mode_t mode)
         file->temporary = NULL;
         return err;
     }
+    return 0;
+}
+
+static int open_beside(struct output_file *file, mode_t mode)
+{
+    int err = open_unnamed(file) ? 0 : open_named(file);
+    if (err)
+        return err;
     return fchmod(file->fd, mode) ? -errno : 0;
 }
 
@@ -76,6 +124,41 @@ int output_file_open(struct output_file *file, const char *path)
     return err;
 }
 
+/* A link replaces no file, but a rename does: gives the file without a name one of its own, beside
+ * the file that is to be replaced. */
+static int link_beside(struct output_file *file, const char *link)
+{
+    for (int tries = 0; tries < LINK_TRIES; tries++) {
+        char suffix[sizeof(unsigned) * 2 + 1];
+        unsigned number;
+        if (getrandom(&number, sizeof number, 0) != sizeof number)
+            return -EIO;
+        snprintf(suffix, sizeof suffix, "%08x", number);
+        char *beside = name_beside(file, suffix);
+        if (!beside)
+            return -ENOMEM;
+        if (!linkat(AT_FDCWD, link, AT_FDCWD, beside, AT_SYMLINK_FOLLOW)) {
+            file->temporary = beside;
+            return 0;
+        }
+        int err = -errno;
+        free(beside);
+        if (err != -EEXIST)
+            return err;
+    }
+    return -EEXIST;
+}
+
+/* Gives the file its name, or one beside it if that is taken. */
+static int name_unnamed(struct output_file *file)
+{
+    char link[LINK_BYTES];
+    snprintf(link, sizeof link, LINK_OF_FD, file->fd);
+    if (!linkat(AT_FDCWD, link, AT_FDCWD, file->path, AT_SYMLINK_FOLLOW))
+        return 0;
+    return errno == EEXIST ? link_beside(file, link) : -errno;
+}
+
 int output_file_commit(struct output_file *file)
 {
     int err = 0;
@@ -87,10 +170,12 @@ int output_file_commit(struct output_file *file)
     }
     if (fsync(file->fd))
         err = -errno;
+    if (!err && !file->temporary)
+        err = name_unnamed(file);
     if (close(file->fd) && !err)
         err = -errno;
     file->fd = -1;
-    if (!err && rename(file->temporary, file->path))
+    if (!err && file->temporary && rename(file->temporary, file->path))
         err = -errno;
     if (!err) {
         free(file->temporary);

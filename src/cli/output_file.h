@@ -1,12 +1,13 @@
-/* A file that is written whole or not at all: it is written under a temporary name in the same
- * directory, and renamed when it is complete. Standard output and devices are written directly. */
+/* A file that is written whole or not at all: it gets its name when it is complete. Until then it
+ * has none, or, if the file system has no such files, another one beside it. Standard output and
+ * devices are written directly. */
 #ifndef FGPROF_CLI_OUTPUT_FILE_H
 #define FGPROF_CLI_OUTPUT_FILE_H
 
 struct output_file {
     int fd;
     char *path;      /* its final path; NULL: fd is written directly */
-    char *temporary; /* its path until then */
+    char *temporary; /* its path until then; NULL: it has no name */
 };
 
 /* The name for `path` in messages. */

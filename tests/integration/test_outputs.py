@@ -5,7 +5,8 @@ import os
 import re
 import subprocess
 
-from harness import flame_graph, folded, need, need_file, tool, wait_until_asleep
+from harness import (Skip, flame_graph, folded, need, need_file, tool, wait_until_asleep,
+                     wait_until_sampling)
 
 # From Debian's golang-github-google-pprof-dev.
 SCHEMA = "/usr/share/gocode/src/github.com/google/pprof/proto"
@@ -210,3 +211,31 @@ def test_a_file_keeps_its_mode_and_a_link_its_target(world):
         world.attach(target, "-o", link, duration="200ms")
     assert os.path.islink(link) and folded(open(real).read())
     assert os.stat(real).st_mode & 0o777 == 0o640
+
+
+def test_nothing_is_left_if_the_profiler_is_killed(world):
+    """As far as the file system has files without a name: open(2), O_TMPFILE."""
+    directory = world.path("killed")
+    os.mkdir(directory)
+    try:
+        os.close(os.open(directory, os.O_TMPFILE | os.O_WRONLY))
+    except OSError as error:
+        raise Skip(f"no files without a name: {error.strerror}")
+    old = os.path.join(directory, "old.folded")
+    with open(old, "w") as file:
+        file.write("precious 1\n")
+    with world.running("states", 60) as target:
+        for path in old, os.path.join(directory, "new.folded"):
+            sampler = world.start("attach", "-p", target.pid, "-d", "60s", "-o", path)
+            wait_until_sampling(sampler)
+            sampler.kill()
+            sampler.communicate(timeout=30)
+            assert os.listdir(directory) == ["old.folded"], path
+    assert open(old).read() == "precious 1\n"
+
+
+def test_a_new_file_has_the_mode_of_the_umask(world):
+    path = world.path("umask.folded")
+    with world.running("states", 60) as target:
+        world.attach(target, "-o", path, duration="200ms", umask=0o027)
+    assert os.stat(path).st_mode & 0o777 == 0o640
