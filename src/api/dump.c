@@ -44,9 +44,9 @@ size_t fgprof_dump_deadlocks(const fgprof_dump *dump)
     return dump->deadlock_count;
 }
 
-const struct fgprof_summary *fgprof_dump_summary(const fgprof_dump *dump)
+void fgprof_dump_summary(const fgprof_dump *dump, struct fgprof_summary *ret_summary, size_t bytes)
 {
-    return &dump->profile->summary;
+    fgprof_profile_summary(dump->profile, ret_summary, bytes);
 }
 
 void fgprof_dump_free(fgprof_dump *dump)

@@ -1,4 +1,5 @@
 /* What was found: the functions of fgprof.h on profiles. */
+#include "api/sized.h"
 #include "kept/file.h"
 #include "output/output.h"
 #include "profile/function_times.h"
@@ -7,9 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-const struct fgprof_summary *fgprof_profile_summary(const fgprof_profile *profile)
+SIZED_ENDS_WITH(struct fgprof_summary, unknown_ns);
+SIZED_ENDS_WITH(struct fgprof_function, state_ns);
+SIZED_ENDS_WITH(struct fgprof_activity, time_ns);
+_Static_assert(FGPROF_STATE_COUNT <= FGPROF_STATES_MAX, "each state has its item");
+
+void fgprof_profile_summary(const fgprof_profile *profile, struct fgprof_summary *ret_summary,
+                            size_t bytes)
 {
-    return &profile->summary;
+    sized_copy(ret_summary, bytes, &profile->summary, sizeof profile->summary);
 }
 
 const char *fgprof_profile_unreadable_module(const fgprof_profile *profile, size_t number)
@@ -19,16 +26,85 @@ const char *fgprof_profile_unreadable_module(const fgprof_profile *profile, size
                : NULL;
 }
 
+struct fgprof_functions {
+    struct fgprof_function *rows;
+    size_t count;
+};
+
+struct fgprof_activities {
+    struct fgprof_activity *rows;
+    size_t count;
+};
+
 int fgprof_profile_functions(const fgprof_profile *profile, const pid_t *tids, size_t tid_count,
-                             struct fgprof_function **ret_rows, size_t *ret_count)
+                             fgprof_functions **ret_functions)
 {
-    return profile_functions(profile, tids, tid_count, ret_rows, ret_count);
+    fgprof_functions *functions = calloc(1, sizeof *functions);
+    if (!functions)
+        return -ENOMEM;
+    int err = profile_functions(profile, tids, tid_count, &functions->rows, &functions->count);
+    if (err) {
+        free(functions);
+        return err;
+    }
+    *ret_functions = functions;
+    return 0;
 }
 
-int fgprof_profile_activities(const fgprof_profile *profile, struct fgprof_activity **ret_rows,
-                              size_t *ret_count)
+size_t fgprof_functions_count(const fgprof_functions *functions)
 {
-    return profile_activities(profile, ret_rows, ret_count);
+    return functions->count;
+}
+
+int fgprof_functions_get(const fgprof_functions *functions, size_t number,
+                         struct fgprof_function *ret_row, size_t bytes)
+{
+    if (number >= functions->count)
+        return -ERANGE;
+    sized_copy(ret_row, bytes, &functions->rows[number], sizeof *functions->rows);
+    return 0;
+}
+
+void fgprof_functions_free(fgprof_functions *functions)
+{
+    if (functions)
+        free(functions->rows);
+    free(functions);
+}
+
+int fgprof_profile_activities(const fgprof_profile *profile, fgprof_activities **ret_activities)
+{
+    fgprof_activities *activities = calloc(1, sizeof *activities);
+    if (!activities)
+        return -ENOMEM;
+    int err = profile_activities(profile, &activities->rows, &activities->count);
+    if (err) {
+        free(activities);
+        return err;
+    }
+    *ret_activities = activities;
+    return 0;
+}
+
+size_t fgprof_activities_count(const fgprof_activities *activities)
+{
+    return activities->count;
+}
+
+int fgprof_activities_get(const fgprof_activities *activities, size_t number,
+                          struct fgprof_activity *ret_row, size_t bytes)
+{
+    if (number >= activities->count)
+        return -ERANGE;
+    sized_copy(ret_row, bytes, &activities->rows[number], sizeof *activities->rows);
+    return 0;
+}
+
+void fgprof_activities_free(fgprof_activities *activities)
+{
+    if (activities)
+        free(activities->rows);
+    free(activities);
 }
 
 int fgprof_profile_set_folded_flags(fgprof_profile *profile, unsigned flags)

@@ -168,9 +168,9 @@ static void summarize_pauses(const struct cli_options *options,
     summarize_pause_limit(options, summary);
 }
 
-static void summarize(const struct cli_options *options, const fgprof_profile *profile)
+static void summarize(const struct cli_options *options, const fgprof_profile *profile,
+                      const struct fgprof_summary *summary)
 {
-    const struct fgprof_summary *summary = fgprof_profile_summary(profile);
     fprintf(stderr,
             "fgprof-c: %.1f s at %u Hz: %" PRIu64 " ticks planned, %" PRIu64 " taken, %" PRIu64
             " late\n",
@@ -206,10 +206,11 @@ bool report(const struct cli_options *options, fgprof_profile *profile, struct o
                 output_file_name(options->output), strerror(-err));
         output_file_abandon(file);
     }
+    struct fgprof_summary summary;
+    fgprof_profile_summary(profile, &summary, sizeof summary);
     if (!options->is_quiet)
-        summarize(options, profile);
-    int early = fgprof_profile_summary(profile)->error;
-    if (early)
-        fprintf(stderr, "fgprof-c: sampling ended early: %s\n", strerror(-early));
-    return !err && !early;
+        summarize(options, profile, &summary);
+    if (summary.error)
+        fprintf(stderr, "fgprof-c: sampling ended early: %s\n", strerror(-summary.error));
+    return !err && !summary.error;
 }

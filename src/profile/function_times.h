@@ -4,7 +4,8 @@
 
 #include "profile/profile.h"
 
-/* As fgprof_profile_functions and fgprof_profile_activities. */
+/* Sum up the samples that are kept, as fgprof_profile_functions and fgprof_profile_activities do.
+ * The caller frees the rows; their strings are the profile's. Return 0 or -ENOMEM. */
 int profile_functions(const struct fgprof_profile *profile, const pid_t *tids, size_t tid_count,
                       struct fgprof_function **ret_rows, size_t *ret_count);
 int profile_activities(const struct fgprof_profile *profile, struct fgprof_activity **ret_rows,

@@ -155,6 +155,7 @@ static struct fgprof_progress progress_of(struct fgprof_recorder *recorder)
 {
     struct sampler_progress *progress = &recorder->sampler.progress;
     return (struct fgprof_progress){
+        .bytes = sizeof(struct fgprof_progress),
         .elapsed_ns = atomic_load(&progress->elapsed_ns),
         .duration_ns = recorder->options.sampler.duration_ns,
         .threads = atomic_load(&progress->threads),

@@ -29,7 +29,7 @@ static void draw_title(const struct top_screen *screen)
         put_format("  waiting for the first second");
         return;
     }
-    put_format("  %.0f s", (double)fgprof_profile_summary(screen->now->profile)->elapsed_ns / 1e9);
+    put_format("  %.0f s", (double)screen->now->summary.elapsed_ns / 1e9);
     if (screen->has_ended)
         put_flag("ENDED");
     if (screen->is_held)
@@ -90,7 +90,7 @@ static void draw_states(const struct top_screen *screen)
 
 static void draw_costs(const struct top_screen *screen)
 {
-    const struct fgprof_summary *summary = fgprof_profile_summary(screen->now->profile);
+    const struct fgprof_summary *summary = &screen->now->summary;
     move(3, 0);
     put_format("pauses  %" PRIu64 ", %.0f us median, %.2f %% of running time   ticks %" PRIu64
                ", %" PRIu64 " late",

@@ -60,7 +60,7 @@ static const struct top_column thread_columns[THREAD_COLUMNS] = {
 
 static uint64_t elapsed_of(const struct top_view *view)
 {
-    return view ? fgprof_profile_summary(view->profile)->elapsed_ns : 0;
+    return view ? view->summary.elapsed_ns : 0;
 }
 
 double top_percent(const struct top_screen *screen, uint64_t ns)

@@ -48,7 +48,9 @@ static void *run(void *context)
     fgprof_profile *profile;
     int err = fgprof_recorder_run(source->recorder, &profile);
     if (!err) {
-        err = fgprof_profile_summary(profile)->error;
+        struct fgprof_summary summary;
+        fgprof_profile_summary(profile, &summary, sizeof summary);
+        err = summary.error;
         publish(source, profile);
     }
     pthread_mutex_lock(&source->lock);

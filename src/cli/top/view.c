@@ -43,12 +43,47 @@ static int compare_activities(const void *left, const void *right)
     return top_compare_activities(left, right);
 }
 
+/* Takes over the table. */
+static int take_functions(fgprof_functions *table, struct fgprof_function **ret_rows,
+                          size_t *ret_count)
+{
+    size_t count = fgprof_functions_count(table);
+    struct fgprof_function *rows = calloc(count + 1, sizeof *rows);
+    for (size_t i = 0; rows && i < count; i++)
+        fgprof_functions_get(table, i, &rows[i], sizeof rows[i]);
+    fgprof_functions_free(table);
+    if (!rows)
+        return -ENOMEM;
+    qsort(rows, count, sizeof *rows, compare_functions);
+    *ret_rows = rows;
+    *ret_count = count;
+    return 0;
+}
+
+/* Takes over the table. */
+static int take_activities(fgprof_activities *table, struct top_view *view)
+{
+    size_t count = fgprof_activities_count(table);
+    struct fgprof_activity *rows = calloc(count + 1, sizeof *rows);
+    for (size_t i = 0; rows && i < count; i++)
+        fgprof_activities_get(table, i, &rows[i], sizeof rows[i]);
+    fgprof_activities_free(table);
+    if (!rows)
+        return -ENOMEM;
+    qsort(rows, count, sizeof *rows, compare_activities);
+    view->activities = rows;
+    view->activity_count = count;
+    return 0;
+}
+
 static int count_activities(struct top_view *view)
 {
-    int err = fgprof_profile_activities(view->profile, &view->activities, &view->activity_count);
+    fgprof_activities *activities;
+    int err = fgprof_profile_activities(view->profile, &activities);
+    if (!err)
+        err = take_activities(activities, view);
     if (err)
         return err;
-    qsort(view->activities, view->activity_count, sizeof *view->activities, compare_activities);
     view->busy_tids = calloc(view->activity_count + 1, sizeof *view->busy_tids);
     if (!view->busy_tids)
         return -ENOMEM;
@@ -73,6 +108,7 @@ struct top_view *top_view_new(fgprof_profile *profile)
         return NULL;
     }
     view->profile = profile;
+    fgprof_profile_summary(profile, &view->summary, sizeof view->summary);
     if (count_activities(view) || top_view_count(view, &all, view)) {
         top_view_free(view);
         return NULL;
@@ -83,15 +119,17 @@ struct top_view *top_view_new(fgprof_profile *profile)
 int top_view_count(struct top_view *view, const struct top_choice *choice,
                    const struct top_view *newest)
 {
+    fgprof_functions *table;
     struct fgprof_function *functions;
     size_t count, tid_count = choice->tid ? 1 : newest->busy_count;
     const pid_t *tids = choice->tid ? &choice->tid : choice->hides_idle ? newest->busy_tids : NULL;
     fgprof_profile_set_kept(view->profile, choice->kept);
-    int err = fgprof_profile_functions(view->profile, tids, tid_count, &functions, &count);
+    int err = fgprof_profile_functions(view->profile, tids, tid_count, &table);
     fgprof_profile_set_kept(view->profile, FGPROF_KEPT_ALL);
+    if (!err)
+        err = take_functions(table, &functions, &count);
     if (err)
         return err;
-    qsort(functions, count, sizeof *functions, compare_functions);
     free(view->functions);
     view->functions = functions;
     view->function_count = count;

@@ -14,6 +14,7 @@ struct top_choice {
 /* The profile so far, and its rows. */
 struct top_view {
     fgprof_profile *profile;
+    struct fgprof_summary summary;
     struct fgprof_function *functions; /* by name and module */
     size_t function_count;
     struct fgprof_activity *activities; /* of all samples, sorted by thread first */

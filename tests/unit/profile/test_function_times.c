@@ -1,5 +1,6 @@
 /* Sums over a profile, by function and by thread. */
 #include "make_profile.h"
+#include "profile/function_times.h"
 
 #define TICK_NS 10101010u
 
@@ -34,7 +35,7 @@ static void test_self_and_total(void **state)
     MAKE_SAMPLE(profile, "app", 8, 5, unnamed, work_at, main_at);
     struct fgprof_function *rows;
     size_t count;
-    assert_int_equal(fgprof_profile_functions(profile, NULL, 0, &rows, &count), 0);
+    assert_int_equal(profile_functions(profile, NULL, 0, &rows, &count), 0);
     assert_int_equal(count, 3);
     assert_times(find(rows, count, "main"), 0, 12);
     assert_times(find(rows, count, "work"), 7, 12);
@@ -54,7 +55,7 @@ static void test_functions_of_equal_name_in_two_modules_are_two(void **state)
     MAKE_SAMPLE(profile, "app", 7, 2, make_function(profile, 0x801000, plugin, "init", "b.c", 1));
     struct fgprof_function *rows;
     size_t count;
-    assert_int_equal(fgprof_profile_functions(profile, NULL, 0, &rows, &count), 0);
+    assert_int_equal(profile_functions(profile, NULL, 0, &rows, &count), 0);
     assert_int_equal(count, 2);
     assert_string_not_equal(rows[0].module, rows[1].module);
     free(rows);
@@ -70,7 +71,7 @@ static void test_inlined_calls_are_functions(void **state)
     MAKE_SAMPLE(profile, "app", 7, 6, make_location(profile, 0x401000, app, 0, lines));
     struct fgprof_function *rows;
     size_t count;
-    assert_int_equal(fgprof_profile_functions(profile, NULL, 0, &rows, &count), 0);
+    assert_int_equal(profile_functions(profile, NULL, 0, &rows, &count), 0);
     assert_times(find(rows, count, "inner"), 6, 6);
     assert_times(find(rows, count, "outer"), 0, 6);
     free(rows);
@@ -87,7 +88,7 @@ static void test_what_is_not_kept_does_not_count(void **state)
     struct fgprof_function *rows;
     size_t count;
     fgprof_profile_set_kept(profile, FGPROF_KEPT_ON_CPU);
-    assert_int_equal(fgprof_profile_functions(profile, NULL, 0, &rows, &count), 0);
+    assert_int_equal(profile_functions(profile, NULL, 0, &rows, &count), 0);
     assert_times(find(rows, count, "f"), 1, 1);
     assert_string_equal(rows[0].module, "");
     free(rows);
@@ -105,10 +106,10 @@ static void test_functions_of_some_threads(void **state)
     MAKE_SAMPLE(profile, "app", 9, 4, f);
     struct fgprof_function *rows;
     size_t count;
-    assert_int_equal(fgprof_profile_functions(profile, tids, 2, &rows, &count), 0);
+    assert_int_equal(profile_functions(profile, tids, 2, &rows, &count), 0);
     assert_times(find(rows, count, "f"), 5, 5);
     free(rows);
-    assert_int_equal(fgprof_profile_functions(profile, tids, 0, &rows, &count), 0);
+    assert_int_equal(profile_functions(profile, tids, 0, &rows, &count), 0);
     assert_times(find(rows, count, "f"), 0, 0);
     free(rows);
     fgprof_profile_free(profile);
@@ -127,7 +128,7 @@ static void test_time_is_told_apart_by_state(void **state)
     make_state(profile, f, THREAD_UNKNOWN, "", "", 32);
     struct fgprof_function *rows;
     size_t count;
-    assert_int_equal(fgprof_profile_functions(profile, NULL, 0, &rows, &count), 0);
+    assert_int_equal(profile_functions(profile, NULL, 0, &rows, &count), 0);
     const uint64_t *states = find(rows, count, "f")->state_ns;
     assert_int_equal(states[FGPROF_STATE_RUNNING], 1 * TICK_NS);
     assert_int_equal(states[FGPROF_STATE_RUNNABLE], 2 * TICK_NS);
@@ -150,7 +151,7 @@ static void test_activities(void **state)
     make_state(profile, g, THREAD_RUNNING, "", "", 5);
     struct fgprof_activity *rows;
     size_t count;
-    assert_int_equal(fgprof_profile_activities(profile, &rows, &count), 0);
+    assert_int_equal(profile_activities(profile, &rows, &count), 0);
     assert_int_equal(count, 3);
     assert_string_equal(rows[0].syscall, "futex");
     assert_int_equal(rows[0].state, FGPROF_STATE_WAITING);

@@ -2,6 +2,7 @@
 #include "unit.h"
 #include "fgprof.h"
 #include "proc/procfs.h"
+#include "profile/function_times.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -90,7 +91,7 @@ static uint64_t time_in_pause(const fgprof_profile *profile)
     struct fgprof_function *rows;
     size_t count;
     uint64_t time_ns = 0;
-    assert_int_equal(fgprof_profile_functions(profile, NULL, 0, &rows, &count), 0);
+    assert_int_equal(profile_functions(profile, NULL, 0, &rows, &count), 0);
     for (size_t i = 0; i < count; i++) {
         if (rows[i].name && strstr(rows[i].name, "pause"))
             time_ns += rows[i].self_ns;
@@ -109,7 +110,7 @@ static void test_profiles_while_sampling_goes_on(void **state)
     uint64_t elapsed_ns = 0, time_ns = 0;
     for (size_t i = 0; i < 3; i++) {
         assert_non_null(profiles[i]);
-        const struct fgprof_summary *summary = fgprof_profile_summary(profiles[i]);
+        const struct fgprof_summary *summary = &profiles[i]->summary;
         uint64_t in_pause_ns = time_in_pause(profiles[i]);
         assert_true(summary->elapsed_ns > elapsed_ns);
         assert_true(in_pause_ns > time_ns);
@@ -132,13 +133,13 @@ static void test_threads_that_have_not_moved_yet(void **state)
     size_t count;
     assert_int_equal(fgprof_recorder_run(world->recorder, &last), 0);
     assert_int_equal(world->error, 0);
-    assert_int_equal(fgprof_profile_activities(world->second, &rows, &count), 0);
+    assert_int_equal(profile_activities(world->second, &rows, &count), 0);
     assert_true(count > 0);
     for (size_t i = 0; i < count; i++)
         assert_int_equal(rows[i].tid, 0);
     free(rows);
-    assert_int_equal(fgprof_profile_summary(world->second)->threads_idle, 0);
-    assert_int_equal(fgprof_profile_summary(last)->threads_idle, 1);
+    assert_int_equal(world->second->summary.threads_idle, 0);
+    assert_int_equal(last->summary.threads_idle, 1);
     assert_int_equal(time_in_pause(last), 0);
     fgprof_profile_free(last);
 }

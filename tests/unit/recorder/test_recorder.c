@@ -123,7 +123,7 @@ static void test_a_timeline_holds_what_was_sampled(void **state)
 {
     struct fgprof_profile *profile = record(*state, TIMELINE_RUNS_MAX);
     assert_true(profile->run_count > RUNS_MAX);
-    assert_int_equal(fgprof_profile_summary(profile)->timeline_lost_ns, 0);
+    assert_int_equal(profile->summary.timeline_lost_ns, 0);
     assert_int_equal(shown_ns(profile), sampled_ns(profile));
     char *text = written(profile);
     assert_null(strstr(text, "ends early"));
@@ -135,7 +135,7 @@ static void test_a_timeline_holds_what_was_sampled(void **state)
 static void test_a_full_timeline_ends_and_says_so(void **state)
 {
     struct fgprof_profile *profile = record(*state, RUNS_MAX);
-    const struct fgprof_summary *summary = fgprof_profile_summary(profile);
+    const struct fgprof_summary *summary = &profile->summary;
     assert_true(profile->run_count <= RUNS_MAX);
     assert_true(summary->timeline_lost_ns > 0);
     assert_int_equal(shown_ns(profile) + summary->timeline_lost_ns, sampled_ns(profile));

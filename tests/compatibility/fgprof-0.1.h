@@ -1,0 +1,486 @@
+/* fgprof.h - samples the stacks of all threads of running processes, on and off the CPU.
+ *
+ * How to use it:
+ *
+ *     fgprof_options *options;
+ *     fgprof_recorder *recorder;
+ *     fgprof_profile *profile;
+ *     fgprof_options_new(&options);
+ *     fgprof_options_set_duration_ns(options, 30000000000);
+ *     fgprof_recorder_new(options, &recorder);
+ *     fgprof_recorder_attach(recorder, pid);
+ *     fgprof_recorder_run(recorder, &profile);
+ *     fgprof_profile_write(profile, FGPROF_FOLDED, STDOUT_FILENO);
+ *
+ * Conventions:
+ * - A function that returns int returns 0 or a negative errno. A result behind a pointer named
+ *   ret_* is written only on success. If it is an object, the caller frees it.
+ * - All _free functions accept NULL.
+ * - Times are in nanoseconds. Sampling uses CLOCK_MONOTONIC.
+ * - The library never prints.
+ * - Use each object from one thread at a time. The exceptions are fgprof_recorder_stop,
+ *   fgprof_recorder_child and fgprof_recorder_profile_so_far.
+ *
+ * Compatibility: a program that was built with this header also runs with later libraries of the
+ * same major version, without being compiled again.
+ * - Structs only grow at their end. Where the library fills a struct of yours, pass its size:
+ * fields that your struct does not have are left out, and fields that the library does not know are
+ * set to zero. The library's struct fgprof_progress says itself how large it is.
+ * - Enums only get new values. Treat a value that you do not know as "something else".
+ * - All other types are opaque.
+ * - Each function keeps its symbol version, which names the release that added it. */
+#ifndef FGPROF_H
+#define FGPROF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define FGPROF_API __attribute__((visibility("default")))
+
+/* Returns the library's version, for example "0.1.0". The string is static. */
+FGPROF_API const char *fgprof_version(void);
+
+/* ---- Options: how to sample, and how to label the samples ---- */
+
+typedef struct fgprof_options fgprof_options;
+
+/* Whether threads of the same name share their samples. */
+enum fgprof_threads {
+    FGPROF_THREADS_BY_NAME, /* equal stacks of threads with equal names are one sample */
+    FGPROF_THREADS_BY_ID,   /* each thread has its own samples, labelled with its id */
+};
+
+/* How functions are named. */
+enum fgprof_names {
+    /* As pprof shows them: C++ names without parameters, return type and template arguments. */
+    FGPROF_NAMES_SHORT,
+    FGPROF_NAMES_FULL, /* demangled in full */
+    FGPROF_NAMES_RAW,  /* as the symbol table or the debug information has them: not demangled */
+};
+
+/* How far sampling has come. */
+struct fgprof_progress {
+    size_t bytes;         /* the size of this struct in the library: later fields are not there */
+    uint64_t elapsed_ns;  /* since sampling began */
+    uint64_t duration_ns; /* as it was set; 0: no limit */
+    uint64_t threads;     /* that were alive at the last tick */
+    uint64_t samples;     /* taken so far, in ticks: a sample may stand for several */
+    uint64_t stacks;      /* distinct ones */
+    uint64_t ticks_late;  /* ticks that were not taken on time */
+};
+
+/* Called a few times a second while fgprof_recorder_run samples, in the thread that called it. The
+ * callback may take its time: sampling goes on meanwhile. `progress` is valid during the call. */
+typedef void fgprof_progress_fn(const struct fgprof_progress *progress, void *context);
+
+/* Makes options with these defaults: 99 Hz, no duration, depth 1024, pauses of at most 2 percent,
+ * threads by name, short function names. The caller frees them. Errors: -ENOMEM. */
+FGPROF_API int fgprof_options_new(fgprof_options **ret_options);
+
+/* Recorders that were made with the options do not need them any more. */
+FGPROF_API void fgprof_options_free(fgprof_options *options);
+
+/* Sets how many ticks there are in a second: 1 to 1000. Errors: -ERANGE. */
+FGPROF_API int fgprof_options_set_rate(fgprof_options *options, unsigned hertz);
+
+/* Sets how long to sample. 0, the default: until all processes have exited or
+ * fgprof_recorder_stop is called. */
+FGPROF_API int fgprof_options_set_duration_ns(fgprof_options *options, uint64_t duration_ns);
+
+/* Sets how many frames of a stack are kept, counted from the leaf: at least 1. A deeper stack ends
+ * in the frame "[truncated: max depth]". Errors: -ERANGE. */
+FGPROF_API int fgprof_options_set_max_depth(fgprof_options *options, size_t frames);
+
+/* Sets the largest share of its running time that a thread may lose to pauses, in percent: more
+ * than 0, at most 100. A thread that would lose more if it were stopped at each tick is stopped
+ * less often, and each of its samples then stands for more time. If the machine stalls while a
+ * thread is paused, only 2 ms of that pause are charged to the thread, as long as its pauses exceed
+ * its share by less than 500 ms in all. Errors: -ERANGE. */
+FGPROF_API int fgprof_options_set_max_pause(fgprof_options *options, double percent);
+
+/* Sets whether threads of the same name share their samples. Errors: -EINVAL for an unknown value.
+ */
+FGPROF_API int fgprof_options_set_threads(fgprof_options *options, enum fgprof_threads threads);
+
+/* Sets how functions are named. In FGPROF_PPROF a function's system_name is always the name in the
+ * symbol table. Errors: -EINVAL for an unknown value. */
+FGPROF_API int fgprof_options_set_names(fgprof_options *options, enum fgprof_names names);
+
+/* Samples only threads whose current name matches the extended regular expression (regex(7))
+ * anywhere, and those of fgprof_options_add_thread_id. All others are neither read nor stopped. A
+ * thread's time counts from the moment it is first seen with such a name. The expression is
+ * copied. Errors: -EINVAL if it is not a regular expression, -ENOMEM. */
+FGPROF_API int fgprof_options_set_thread_name(fgprof_options *options, const char *regex);
+
+/* Samples only the thread with this id, as the caller's PID namespace numbers it, and those of
+ * fgprof_options_set_thread_name. Call it again to add more threads. Errors: -EINVAL if the id is
+ * not positive, -ENOMEM. */
+FGPROF_API int fgprof_options_add_thread_id(fgprof_options *options, pid_t tid);
+
+/* Sets whether to keep the samples of threads that never moved from the beginning of the recording
+ * to its end. Default: true. */
+FGPROF_API int fgprof_options_set_idle(fgprof_options *options, bool are_kept);
+
+/* Sets whether the stacks of sleeping threads continue in the kernel, down to the function that
+ * they wait in. Default: false. fgprof_recorder_new fails without CAP_SYS_ADMIN. */
+FGPROF_API int fgprof_options_set_kernel_stacks(fgprof_options *options, bool are_wanted);
+
+/* Sets whether to sample the descendants of the processes too, each as a process of its own, from
+ * its birth, and also after its parent has exited. The calling process is never sampled. Sampling
+ * still ends when a spawned command exits. Default: false. */
+FGPROF_API int fgprof_options_set_children(fgprof_options *options, bool are_followed);
+
+/* Sets whether to keep the order of each thread's samples, which FGPROF_SPEEDSCOPE needs. Up to
+ * 4,194,304 runs of equal samples are kept, of 16 bytes each. After that the timelines end, and
+ * the summary's timeline_lost_ns says how much time they lack. Default: false. */
+FGPROF_API int fgprof_options_set_timeline(fgprof_options *options, bool is_wanted);
+
+/* Sets the function that is told the progress, and the pointer that it is given. NULL: none. */
+FGPROF_API int fgprof_options_set_progress(fgprof_options *options, fgprof_progress_fn *callback,
+                                           void *context);
+
+/* Called while debug information is fetched, in the thread that called fgprof_recorder_run. `path`
+ * is the module that it belongs to, `share` the part of the file that has arrived, 0 to 1. */
+typedef void fgprof_fetch_fn(const char *path, double share, void *context);
+
+/* Sets how long, in all, to wait for debug information that is not on this machine. It is fetched
+ * by build id from the servers in the environment variable DEBUGINFOD_URLS (debuginfod(7)). 0, the
+ * default: nothing is fetched. `callback` may be NULL. Errors: -ENOTSUP if libdebuginfod is not
+ * installed. */
+FGPROF_API int fgprof_options_set_debuginfod(fgprof_options *options, uint64_t limit_ns,
+                                             fgprof_fetch_fn *callback, void *context);
+
+/* ---- Recorder: chooses processes and samples them ---- */
+
+typedef struct fgprof_recorder fgprof_recorder;
+typedef struct fgprof_profile fgprof_profile;
+
+/* Makes a recorder with a copy of the options. The caller frees it. Errors: -ENOMEM, -EMFILE,
+ * -EAGAIN if no thread can be started; if kernel stacks are wanted, -EACCES without CAP_SYS_ADMIN,
+ * and -ENOENT if the kernel does not provide them. */
+FGPROF_API int fgprof_recorder_new(const fgprof_options *options, fgprof_recorder **ret_recorder);
+
+/* A spawned command that has not exited runs on, and remains a child of the calling process. */
+FGPROF_API void fgprof_recorder_free(fgprof_recorder *recorder);
+
+/* Adds the running process `pid` with all its threads, including those that start later. The
+ * process is not touched yet. Errors:
+ *   -ESRCH    there is no such process, or it is a zombie
+ *   -EDEADLK  it is the calling process
+ *   -ENOEXEC  it is a kernel thread
+ *   -EINVAL   it is the id of a thread, not of a process
+ *   -EBUSY    another process traces it (ptrace allows one tracer)
+ *   -ENOTSUP  it is a 32-bit program
+ *   -EPERM    the caller has no permission
+ *   -EXDEV    /proc belongs to another PID namespace
+ *   -EEXIST   it was added before
+ *   -ENOMEM
+ * fgprof_explain puts them into words. */
+FGPROF_API int fgprof_recorder_attach(fgprof_recorder *recorder, pid_t pid);
+
+/* Returns whether one of the processes that were added has the thread `tid`. */
+FGPROF_API bool fgprof_recorder_has_thread(const fgprof_recorder *recorder, pid_t tid);
+
+/* Starts the program argv[0] and adds it, from its exec on. The program is searched for in PATH; it
+ * gets the arguments `argv`, which end with NULL, and the environment of the calling process.
+ * `stdout_fd` becomes its standard output, unless it is -1. A recorder starts one command only. The
+ * command is a child of the calling process. Wait for it with fgprof_recorder_wait and in no other
+ * way. Errors: those of execvp (-ENOENT, -EACCES, -ENOEXEC ...), -EEXIST if the recorder has
+ * started a command before, and those of fgprof_recorder_attach, with which the command runs on. */
+FGPROF_API int fgprof_recorder_spawn(fgprof_recorder *recorder, char *const argv[], int stdout_fd);
+
+/* Returns the process id of the spawned command, or 0 if there is none or it has been waited for.
+ * May be called from any thread and from a signal handler. */
+FGPROF_API pid_t fgprof_recorder_child(const fgprof_recorder *recorder);
+
+/* Samples until the duration has passed, all processes have exited, the spawned command has exited,
+ * or fgprof_recorder_stop is called. Then names what it found. The caller frees the profile, which
+ * does not need the recorder any more. A recorder runs once.
+ * Errors: -ESRCH if no process was added, -EALREADY if the recorder has run before, -ENOMEM,
+ * -EAGAIN if no thread can be started. If sampling ends early, there still is a profile: see the
+ * summary's `error`. While it samples, SIGCHLD is blocked in the calling thread and taken by the
+ * sampling thread, unless another thread of the program takes it. It raises the soft limit of open
+ * files of the calling process to the hard limit, because it keeps two or three files open for each
+ * thread. */
+FGPROF_API int fgprof_recorder_run(fgprof_recorder *recorder, fgprof_profile **ret_profile);
+
+/* Makes a profile of what was found so far, while fgprof_recorder_run goes on: call it from the
+ * progress callback or from another thread. The caller frees the profile. Sampling is not delayed.
+ * The names are kept for the next call, which looks up only what is new. From the first call until
+ * it is freed, the recorder holds all stacks twice. Threads that have not moved are included, since
+ * only the end of the recording shows that a thread never moved.
+ * Errors: -ESRCH if sampling has not begun or has ended, -ENOMEM. */
+FGPROF_API int fgprof_recorder_profile_so_far(fgprof_recorder *recorder,
+                                              fgprof_profile **ret_profile);
+
+/* Makes fgprof_recorder_run end soon. May be called from any thread and from a signal handler. */
+FGPROF_API void fgprof_recorder_stop(fgprof_recorder *recorder);
+
+/* Waits until the spawned command has exited. *ret_status is that of waitpid(2). Errors: -ECHILD if
+ * no command was started, or it has been waited for. */
+FGPROF_API int fgprof_recorder_wait(fgprof_recorder *recorder, int *ret_status);
+
+/* ---- Profile: what was found ---- */
+
+/* How the recording went. Times and counts cover all of it. Samples are counted in ticks: a sample
+ * may stand for several. */
+struct fgprof_summary {
+    int error;              /* why sampling ended early: 0 or a negative errno */
+    bool lacks_files;       /* too few files may be open for all threads: sampling cost more */
+    uint64_t elapsed_ns;    /* how long it sampled */
+    uint64_t ticks_planned; /* that were due in this time */
+    uint64_t ticks_taken;
+    uint64_t ticks_late; /* planned, but not taken on time: later ticks count for them */
+    uint64_t threads_seen;
+    uint64_t threads_chosen;       /* those to be sampled: all, unless threads were chosen */
+    uint64_t threads_idle;         /* that never moved and whose samples were dropped, if so set */
+    uint64_t idle_ns;              /* the time of those */
+    uint64_t processes_seen;       /* that were sampled */
+    uint64_t processes_refused;    /* descendants that could not be: see fgprof_recorder_attach */
+    uint64_t samples;              /* all that were counted */
+    uint64_t samples_cut;          /* whose stack does not reach the first frame of its thread */
+    uint64_t samples_unnamed;      /* with a frame that has no function name */
+    uint64_t samples_not_captured; /* without a stack: the thread did not stop in time */
+    uint64_t samples_assumed;      /* between two looks at a thread that moved in between */
+    uint64_t samples_thinned; /* ticks at which a running thread was not stopped, to spare it */
+    uint64_t observations_put_off; /* made later, because counting was behind */
+    uint64_t stacks;               /* distinct ones */
+    uint64_t modules_unreadable;   /* files that could not be read, so that frames lack names */
+    uint64_t timeline_lost_ns;     /* time of all threads after the end of the timelines */
+    /* Perf maps and jitdumps, in which processes name the code that they generate: files that were
+     * not trusted, because they are no regular files, belong to another user or are older than the
+     * process; and bytes of other files that were left out, as too many or broken. */
+    uint64_t jit_files_refused, jit_bytes_unread;
+    uint64_t pauses; /* how often a running thread was paused */
+    uint64_t pause_median_ns, pause_p99_ns, pause_max_ns;
+    double pause_share; /* of the time in which threads were running: 0 to 1 */
+    /* The time of all threads, by what they were doing. The five add up to all of it. */
+    uint64_t running_ns;
+    uint64_t runnable_ns; /* waiting for a CPU */
+    uint64_t waiting_ns;  /* for anything else */
+    uint64_t stopped_ns;  /* by a signal or a debugger */
+    uint64_t unknown_ns;  /* of samples that were not captured */
+};
+
+/* Fills the caller's struct. `bytes` is its size, sizeof *ret_summary: see "Compatibility". */
+FGPROF_API void fgprof_profile_summary(const fgprof_profile *profile,
+                                       struct fgprof_summary *ret_summary, size_t bytes);
+
+/* Returns a module that could not be read, and why, as "/usr/lib/libfoo.so (damaged or cut short)".
+ * They are numbered from 0; NULL after the last. Valid until the profile is freed. */
+FGPROF_API const char *fgprof_profile_unreadable_module(const fgprof_profile *profile,
+                                                        size_t number);
+
+/* What a thread was doing. */
+enum fgprof_state {
+    FGPROF_STATE_UNKNOWN, /* its sample was not captured */
+    FGPROF_STATE_RUNNING,
+    FGPROF_STATE_RUNNABLE, /* waiting for a CPU */
+    FGPROF_STATE_WAITING,  /* for anything else */
+    FGPROF_STATE_STOPPED,  /* by a signal or a debugger */
+    FGPROF_STATE_COUNT     /* how many this header knows */
+};
+
+/* More states than there will ever be: the size of arrays with an item for each. */
+#define FGPROF_STATES_MAX 8
+
+/* The time of all threads in one function. A stack in which the function occurs several times
+ * counts once. No two rows have the same name and module. */
+struct fgprof_function {
+    const char *name;                     /* NULL: all code of the module that has no name */
+    const char *module;                   /* its path, or as "[vdso]"; "": none */
+    uint64_t self_ns;                     /* in the function itself */
+    uint64_t total_ns;                    /* in it and in all that it called */
+    uint64_t state_ns[FGPROF_STATES_MAX]; /* total_ns, by what the thread was doing */
+};
+
+/* The time of one thread in one state, system call and leaf function. */
+struct fgprof_activity {
+    pid_t tid; /* 0 unless threads are told apart by id */
+    enum fgprof_state state;
+    const char *thread_name;
+    const char *syscall;  /* that it waited in; "": none */
+    const char *function; /* the leaf, as in struct fgprof_function */
+    const char *module;
+    uint64_t time_ns;
+};
+
+/* Tables of these rows, in no particular order. */
+typedef struct fgprof_functions fgprof_functions;
+typedef struct fgprof_activities fgprof_activities;
+
+/* Sums up the samples that fgprof_profile_set_kept keeps, by function. If `tids` is not NULL, only
+ * those of these `tid_count` threads, whose ids ascend. The caller frees the table, before the
+ * profile. Errors: -ENOMEM. */
+FGPROF_API int fgprof_profile_functions(const fgprof_profile *profile, const pid_t *tids,
+                                        size_t tid_count, fgprof_functions **ret_functions);
+FGPROF_API size_t fgprof_functions_count(const fgprof_functions *functions);
+
+/* Fills the caller's struct with row `number`, from 0 on. `bytes` is its size, sizeof *ret_row: see
+ * "Compatibility". Its strings are valid until the profile is freed. Errors: -ERANGE if there is
+ * no such row. */
+FGPROF_API int fgprof_functions_get(const fgprof_functions *functions, size_t number,
+                                    struct fgprof_function *ret_row, size_t bytes);
+FGPROF_API void fgprof_functions_free(fgprof_functions *functions);
+
+/* The same by activity: see fgprof_profile_functions and fgprof_functions_get. */
+FGPROF_API int fgprof_profile_activities(const fgprof_profile *profile,
+                                         fgprof_activities **ret_activities);
+FGPROF_API size_t fgprof_activities_count(const fgprof_activities *activities);
+FGPROF_API int fgprof_activities_get(const fgprof_activities *activities, size_t number,
+                                     struct fgprof_activity *ret_row, size_t bytes);
+FGPROF_API void fgprof_activities_free(fgprof_activities *activities);
+
+enum fgprof_format {
+    FGPROF_FOLDED, /* flamegraph.pl's: sorted lines "root;caller;leaf COUNT" */
+    FGPROF_PPROF,  /* gzipped profile.proto (github.com/google/pprof/proto/profile.proto) */
+    FGPROF_TEXT,   /* Go's legacy profile text, as its pprof handler writes it with debug=1 */
+    /* speedscope's JSON: one profile for each thread, in the order of time. Needs the timeline.
+     * FGPROF_FOLDED_LINES and FGPROF_FOLDED_STATE apply to it too. */
+    FGPROF_SPEEDSCOPE,
+    /* The whole profile, gzipped, for fgprof_profile_read. Includes samples that are not kept, and
+     * tells threads apart as the recording did. */
+    FGPROF_RAW,
+    FGPROF_HTML, /* a page with a flame graph, in one file */
+};
+
+/* How FGPROF_FOLDED writes frames. The other formats write all that is known. */
+enum fgprof_folded_flags {
+    FGPROF_FOLDED_THREADS = 1, /* adds a root frame: the thread's name; by id "name/tid" */
+    /* Writes "function (file:line)"; without a name "libfoo.so+0x1234", the address in the file,
+     * instead of "[libfoo.so]". */
+    FGPROF_FOLDED_LINES = 2,
+    /* Adds a leaf frame that says what the thread was doing: "[running]"; "[runnable]", waiting for
+     * a CPU; "[futex]", the system call that it slept in, or "[sleeping]"; "[uninterruptible:
+     * io_schedule]", with the function of the kernel that it waited in; "[stopped]"; "[unknown]".
+     */
+    FGPROF_FOLDED_STATE = 4,
+    /* Adds a root frame "name/pid" for the process, before that of the thread. The other formats
+     * have the labels "process" and "pid" if several processes were sampled or this flag is set. */
+    FGPROF_FOLDED_PROCESSES = 8,
+};
+
+/* Sets the sum of the flags. Default: 0. Errors: -EINVAL for unknown flags. */
+FGPROF_API int fgprof_profile_set_folded_flags(fgprof_profile *profile, unsigned flags);
+
+/* Which samples are written. */
+enum fgprof_kept {
+    FGPROF_KEPT_ALL, /* the default */
+    FGPROF_KEPT_ON_CPU,
+    FGPROF_KEPT_OFF_CPU, /* threads that waited, for a CPU too, or were stopped */
+};
+
+/* Sets which samples are written and summed up. Errors: -EINVAL for an unknown value. */
+FGPROF_API int fgprof_profile_set_kept(fgprof_profile *profile, enum fgprof_kept kept);
+
+/* Sets whether threads of the same name share their samples in what is written.
+ * FGPROF_THREADS_BY_NAME turns a recording by id into what a recording by name would have been.
+ * Default: as it was recorded. Errors: -EINVAL for an unknown value. */
+FGPROF_API int fgprof_profile_set_threads(fgprof_profile *profile, enum fgprof_threads threads);
+
+/* Sets the command line that makes or writes the profile, which FGPROF_HTML shows. Unless the
+ * profile was read from a file, this is also the command line that recorded it: FGPROF_RAW keeps
+ * that, FGPROF_PPROF has it as a comment, and FGPROF_HTML shows it for a profile that was read. The
+ * string is copied. NULL, the default: none. Errors: -ENOMEM. */
+FGPROF_API int fgprof_profile_set_command(fgprof_profile *profile, const char *command);
+
+/* Writes the profile to `fd`, from its current offset. Errors: those of write(2) (-EPIPE only if
+ * SIGPIPE is ignored), -EINVAL for an unknown format, -ENODATA if the format needs a timeline and
+ * none was kept, -ENOMEM. After an error the output is incomplete. */
+FGPROF_API int fgprof_profile_write(const fgprof_profile *profile, enum fgprof_format format,
+                                    int fd);
+
+/* Reads a file that was written as FGPROF_RAW. The profile is as it was recorded, with default
+ * settings; the caller frees it. The file need not be trusted: everything in it is checked.
+ * Errors: those of open(2) and read(2), -ENOMEM, and
+ *   -ENOEXEC          it is not a regular file
+ *   -EILSEQ           it is not such a recording
+ *   -EPROTONOSUPPORT  its format is of a later version
+ *   -EBADMSG          its contents or their checksum are damaged
+ *   -ENODATA          it is cut short
+ *   -EFBIG            it has more than 256 MiB when decompressed */
+FGPROF_API int fgprof_profile_read(const char *path, fgprof_profile **ret_profile);
+
+/* The version of the format that FGPROF_RAW writes, and the latest that fgprof_profile_read reads.
+ */
+#define FGPROF_RECORDING_VERSION 1
+
+/* Reads the version of a recording's format, even if it is too new for fgprof_profile_read. What
+ * follows the version is not checked. Errors: those of fgprof_profile_read. */
+FGPROF_API int fgprof_recording_version(const char *path, unsigned *ret_version);
+
+/* Writes to `fd` how two profiles differ. FGPROF_HTML: a page that shows in red what grew and in
+ * blue what shrank. FGPROF_FOLDED: sorted lines "root;caller;leaf COUNT1 COUNT2" for flamegraph.pl,
+ * as difffolded.pl writes them (brendangregg/FlameGraph). Each profile is filtered and folded by
+ * its own settings. If `is_normalized`, the counts of `before` are scaled so that both have the
+ * same total. Errors: those of fgprof_profile_write, and -EINVAL for other formats. */
+FGPROF_API int fgprof_profile_write_difference(const fgprof_profile *before,
+                                               const fgprof_profile *after,
+                                               enum fgprof_format format, bool is_normalized,
+                                               int fd);
+
+FGPROF_API void fgprof_profile_free(fgprof_profile *profile);
+
+/* ---- Dump: what every thread is doing now ---- */
+
+typedef struct fgprof_dump fgprof_dump;
+
+/* Takes the stack of every thread of the recorder's processes once, and what the thread waits for:
+ * a lock and its owner, a file or socket, a time. Call it instead of fgprof_recorder_run. Sleeping
+ * threads are not stopped. The caller frees the dump, which does not need the recorder any more.
+ * Errors: those of fgprof_recorder_run, and whatever ended sampling early. */
+FGPROF_API int fgprof_recorder_dump(fgprof_recorder *recorder, fgprof_dump **ret_dump);
+
+enum fgprof_dump_format {
+    FGPROF_DUMP_TEXT,    /* a paragraph for each thread, much like Go's goroutines with debug=2 */
+    FGPROF_DUMP_GROUPED, /* one for each distinct stack, most threads first, as with debug=1 */
+    FGPROF_DUMP_JSON,
+};
+
+/* Writes the dump to `fd`, from its current offset. Errors: those of write(2), -EINVAL for an
+ * unknown format, -ENOMEM. After an error the output is incomplete. */
+FGPROF_API int fgprof_dump_write(const fgprof_dump *dump, enum fgprof_dump_format format, int fd);
+
+/* Returns how many threads the dump has. */
+FGPROF_API size_t fgprof_dump_threads(const fgprof_dump *dump);
+
+/* Returns how many groups of threads wait for each other in a circle. */
+FGPROF_API size_t fgprof_dump_deadlocks(const fgprof_dump *dump);
+
+/* Fills the caller's struct, as fgprof_profile_summary does. Its times and ticks mean nothing for a
+ * dump. */
+FGPROF_API void fgprof_dump_summary(const fgprof_dump *dump, struct fgprof_summary *ret_summary,
+                                    size_t bytes);
+
+FGPROF_API void fgprof_dump_free(fgprof_dump *dump);
+
+/* ---- Processes by name ---- */
+
+/* Lists the processes whose name (/proc/PID/comm) matches the extended regular expression
+ * (regex(7)) anywhere, in no particular order. The calling process, kernel threads and zombies are
+ * left out. The caller frees *ret_pids with free(3), also if *ret_count is 0.
+ * Errors: -EINVAL if it is not a regular expression, -ENOMEM, those of opening /proc. */
+FGPROF_API int fgprof_find_processes(const char *regex, pid_t **ret_pids, size_t *ret_count);
+
+/* Writes the name of process `pid` (/proc/PID/comm) into `buffer`, cut to `buffer_bytes` including
+ * the final NUL. Returns whether the name could be read; if not, `buffer` is "". */
+FGPROF_API bool fgprof_process_name(pid_t pid, char *buffer, size_t buffer_bytes);
+
+/* ---- Errors in words ---- */
+
+/* Writes one line into `buffer`, cut to `buffer_bytes` including the final NUL: why attaching to
+ * `pid` failed with `error`, a negative errno, and what would help. It looks at the process and the
+ * system to find out. */
+FGPROF_API void fgprof_explain(pid_t pid, int error, char *buffer, size_t buffer_bytes);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
