@@ -1,4 +1,4 @@
-/* Starting the command that `run` samples, and waiting for its end. */
+/* Starts the command that is to be sampled, and waits for its end. */
 #include "recorder/recorder.h"
 #include "base/clock.h"
 
@@ -10,8 +10,8 @@
 
 extern char **environ;
 
-/* The command gets the caller's signal mask, and the default for the two signals that a writer of
- * profiles ignores. */
+/* The command gets the caller's signal mask. The two signals that a program ignores when it writes
+ * profiles get their default action. */
 static int set_signals(posix_spawnattr_t *attributes, const sigset_t *mask)
 {
     sigset_t defaults;
@@ -39,15 +39,15 @@ int fgprof_recorder_spawn(fgprof_recorder *recorder, char *const argv[], int std
         posix_spawnattr_destroy(&attributes);
         return -ENOMEM;
     }
-    /* No handler of the caller may look for the command before it is known. */
+    /* A signal handler must not ask for the command before its id is stored. */
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int err = set_signals(&attributes, &before);
     if (!err && stdout_fd >= 0)
         err = posix_spawn_file_actions_adddup2(&actions, stdout_fd, STDOUT_FILENO);
-    /* Returns when the exec has succeeded (posix_spawn(3), since glibc 2.24), so that nothing of
-     * ours is ever in the child that is sampled. */
+    /* posix_spawn(3) returns after the exec (glibc 2.24 and later), so our own code is never
+     * sampled in the child. */
     if (!err)
         err = posix_spawnp(&child, argv[0], &actions, &attributes, argv, environ);
     if (!err)
@@ -59,7 +59,7 @@ int fgprof_recorder_spawn(fgprof_recorder *recorder, char *const argv[], int std
         return -err;
     recorder->spawned_ns = monotonic_ns();
     err = fgprof_recorder_attach(recorder, child);
-    return err == -ESRCH ? 0 : err; /* it has ended already: a run without samples */
+    return err == -ESRCH ? 0 : err; /* it has exited already: there are no samples */
 }
 
 pid_t fgprof_recorder_child(const fgprof_recorder *recorder)

@@ -1,4 +1,4 @@
-/* What every thread does now: the functions of fgprof.h on dumps. */
+/* The functions of fgprof.h for dumps: what every thread is doing now. */
 #include "output/dump/dump.h"
 #include "profile/dump.h"
 #include "recorder/recorder.h"
@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* A dump is a recording of one round. */
+/* A dump is a recording with one round. */
 int fgprof_recorder_dump(fgprof_recorder *recorder, fgprof_dump **ret_dump)
 {
     fgprof_dump *dump = calloc(1, sizeof *dump);

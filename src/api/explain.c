@@ -1,4 +1,4 @@
-/* Explains why a process can't be sampled, and what to do about it. */
+/* Says why a process can't be sampled, and what to do about it. */
 #include "fgprof.h"
 #include "proc/procfs.h"
 
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The name of process `pid`, or "?". */
+/* Writes the name of process `pid`, with control characters replaced, or "?". */
 static void name_of(pid_t pid, char name[THREAD_NAME_BYTES])
 {
     if (!procfs_process_name(pid, name))
@@ -29,7 +29,7 @@ static long status_number(pid_t pid, const char *key)
     return procfs_status_number(status, key);
 }
 
-/* Yama's switch (the kernel's Documentation/admin-guide/LSM/Yama.rst); -1 if there is none. */
+/* Returns Yama's setting (the kernel's Documentation/admin-guide/LSM/Yama.rst), -1 without Yama. */
 static long ptrace_scope(void)
 {
     char value[16];

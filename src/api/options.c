@@ -1,10 +1,10 @@
-/* How to sample, and how to label what was sampled: the functions of fgprof.h on options. */
+/* The functions of fgprof.h for options: how to sample, and how to label the samples. */
 #include "recorder/options.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-#define RATE_DEFAULT_HZ 99 /* not 100: never in step with timers of the target */
+#define RATE_DEFAULT_HZ 99 /* not 100, so as not to keep step with the target's timers */
 #define RATE_MAX_HZ 1000
 #define NS_PER_S 1000000000u
 #define DEPTH_DEFAULT 1024
@@ -53,7 +53,7 @@ int fgprof_options_set_max_depth(fgprof_options *options, size_t frames)
 
 int fgprof_options_set_max_pause(fgprof_options *options, double percent)
 {
-    /* Not a number is in no range either. */
+    /* NaN is out of range too. */
     if (!(percent > 0 && percent <= 100))
         return -ERANGE;
     options->sampler.max_pause_percent = percent;

@@ -1,4 +1,4 @@
-/* Processes and their names: the functions of fgprof.h. */
+/* The functions of fgprof.h for processes and their names. */
 #include "fgprof.h"
 #include "proc/find.h"
 #include "proc/procfs.h"

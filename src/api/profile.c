@@ -1,4 +1,4 @@
-/* What was found: the functions of fgprof.h on profiles. */
+/* The functions of fgprof.h for profiles: what was found. */
 #include "api/sized.h"
 #include "kept/file.h"
 #include "output/output.h"

@@ -1,4 +1,4 @@
-/* Choosing processes and sampling them: the functions of fgprof.h on recorders. */
+/* The functions of fgprof.h for recorders: they choose processes and sample them. */
 #include "recorder/profile.h"
 #include "proc/kernel_stack.h"
 #include "sampler/sampled.h"

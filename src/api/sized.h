@@ -1,5 +1,4 @@
-/* Structs of the caller's, which may be older or newer than the library's: see "Compatibility" in
- * fgprof.h. */
+/* For structs of the caller that may be older or newer: see "Compatibility" in fgprof.h. */
 #ifndef FGPROF_API_SIZED_H
 #define FGPROF_API_SIZED_H
 
@@ -14,8 +13,8 @@ static inline void sized_copy(void *to, size_t to_bytes, const void *from, size_
     memset((char *)to + bytes, 0, to_bytes - bytes);
 }
 
-/* A field that is added later must not lie in what is padding today: an older library would fill it
- * with whatever is there. */
+/* A later field must not take the place of padding: an older library would copy its padding there
+ * instead of zeroes. */
 #define SIZED_ENDS_WITH(type, last)                                                                \
     _Static_assert(offsetof(type, last) + sizeof((type){0}.last) == sizeof(type),                  \
                    "no padding at the end of " #type)

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Appends what a table has beyond the rows that were copied, for which there is room. */
+/* Appends the rows of a table that have not been copied yet. There is room for them. */
 static void append_rows(void *rows, size_t *count, const void *from, size_t from_count,
                         size_t row_bytes)
 {
@@ -18,7 +18,7 @@ static void append_rows(void *rows, size_t *count, const void *from, size_t from
 
 static int copy_stacks(struct stack_table *to, const struct stack_table *from)
 {
-    to->sample_count = to->process_count = 0; /* these change: all are copied */
+    to->sample_count = to->process_count = 0; /* these rows change, so all are copied again */
     if (array_reserve(&to->processes, &to->process_capacity, from->process_count) ||
         array_reserve(&to->addresses, &to->address_capacity, from->address_count) ||
         array_reserve(&to->stacks, &to->stack_capacity, from->stack_count) ||

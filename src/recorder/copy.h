@@ -1,6 +1,6 @@
-/* What a recording has found while it goes on: a copy that the worker makes between messages, for
- * another thread to name. So nothing that samples go into needs a lock, and slow symbolization
- * delays neither a tick nor the worker. */
+/* A copy of what a running recording has found so far. The worker makes it between two messages,
+ * and another thread names it. So the tables that samples go into need no lock, and slow
+ * symbolization delays neither a tick nor the worker. */
 #ifndef FGPROF_RECORDER_COPY_H
 #define FGPROF_RECORDER_COPY_H
 
@@ -9,13 +9,13 @@
 
 /* Zeroed at first. */
 struct copy {
-    struct results results; /* its tables, without what is needed to add to them, and counts */
+    struct results results; /* tables that nothing can be added to, and counts */
     struct sampling_counts counts;
-    uint64_t until_ns; /* CLOCK_MONOTONIC: when it was wanted */
+    uint64_t until_ns; /* CLOCK_MONOTONIC: when it was asked for */
 };
 
-/* Brings the copy up to date, for a MESSAGE_COPY. What was copied before is there still, so that
- * only what is new costs time: stacks and strings are never taken away. Returns 0 or -ENOMEM. */
+/* Brings the copy up to date, for a MESSAGE_COPY. Stacks and strings are never removed, so only new
+ * ones are copied. Returns 0 or -ENOMEM. */
 int copy_update(struct copy *copy, const struct results *results, const struct message *message);
 void copy_free(struct copy *copy);
 

@@ -10,7 +10,7 @@ struct fgprof_options {
     size_t max_depth;
     enum fgprof_threads threads;
     enum fgprof_names names;
-    bool drops_idle; /* samples of threads that never moved */
+    bool drops_idle; /* drop the samples of threads that never moved */
     bool has_timeline;
     struct debug_fetch fetch;
     fgprof_progress_fn *progress;

@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-/* What a profile is made of: what was found, and how sampling went. */
+/* What a profile is made from: the results, and how sampling went. */
 struct recorded {
     const struct results *results;
     const struct sampling_counts *counts;
@@ -68,7 +68,7 @@ static void sum_times(const struct fgprof_profile *profile, struct fgprof_summar
         *times[sample_state(&profile->samples[i])] += profile->samples[i].time_ns;
 }
 
-/* Names what was recorded, and sums it up. `recorder->naming` is held. Returns 0 or -ENOMEM. */
+/* Names the results and fills the summary, under `recorder->naming`. Returns 0 or -ENOMEM. */
 static int make_profile(struct fgprof_recorder *recorder, const struct recorded *recorded,
                         fgprof_profile **ret_profile)
 {

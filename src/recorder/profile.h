@@ -1,13 +1,13 @@
-/* From a recording to the profile that users get: at the end, and while it goes on. */
+/* Makes profiles of a recording: at its end, and while it goes on. */
 #ifndef FGPROF_RECORDER_PROFILE_H
 #define FGPROF_RECORDER_PROFILE_H
 
 #include "recorder/recorder.h"
 
-/* Of a recording that has ended. Returns 0 or -ENOMEM. */
+/* Makes the profile of a recording that has ended. Returns 0 or -ENOMEM. */
 int recorder_profile(struct fgprof_recorder *recorder, fgprof_profile **ret_profile);
 
-/* As of fgprof_recorder_profile_so_far. */
+/* See fgprof_recorder_profile_so_far. */
 int recorder_profile_so_far(struct fgprof_recorder *recorder, fgprof_profile **ret_profile);
 
 #endif

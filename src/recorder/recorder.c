@@ -8,7 +8,7 @@
 #include <sys/resource.h>
 
 #define PROGRESS_PERIOD_NS 200000000
-#define FDS_FOR_MODULES 256 /* of the limit of open files, kept free of threads' files */
+#define FDS_FOR_MODULES 256 /* of the limit of open files: not for the files of threads */
 
 static int init(struct fgprof_recorder *recorder, const struct fgprof_options *options)
 {
@@ -65,7 +65,7 @@ void recorder_free(struct fgprof_recorder *recorder)
     free(recorder);
 }
 
-/* Up to three files are kept open for each thread that is sampled. */
+/* Up to three files stay open for each sampled thread. Returns how many they may be in all. */
 static int raise_file_limit(void)
 {
     struct rlimit limit;
@@ -79,7 +79,7 @@ static int raise_file_limit(void)
     return files - FDS_FOR_MODULES;
 }
 
-/* In the worker's thread. */
+/* Runs in the worker's thread. */
 static void make_copy(void *context, const struct results *results, const struct message *message)
 {
     struct fgprof_recorder *recorder = context;
@@ -106,13 +106,14 @@ int recorder_order_copy(struct fgprof_recorder *recorder)
     return err;
 }
 
-/* In the worker's thread: nothing that is sampled could be counted any more. */
+/* Runs in the worker's thread when it fails: nothing more could be counted. */
 static void stop_sampling(void *context)
 {
     struct fgprof_recorder *recorder = context;
     sampler_stop(&recorder->sampler);
 }
 
+/* The first error stands. */
 static void note_error(struct fgprof_recorder *recorder, int err)
 {
     pthread_mutex_lock(&recorder->lock);
@@ -139,7 +140,8 @@ static void *worker_main(void *context)
     return NULL;
 }
 
-/* Signals are for the caller's threads: none interrupts a sample. */
+/* Blocks all signals in the new thread: they are for the caller's threads, and none interrupts a
+ * sample. */
 static int start_thread(struct fgprof_recorder *recorder, void *(*body)(void *),
                         pthread_t *ret_thread)
 {
@@ -165,8 +167,8 @@ static struct fgprof_progress progress_of(struct fgprof_recorder *recorder)
     };
 }
 
-/* Calls the progress callback from time to time, until the worker has ended. In the caller's
- * thread, so that a slow terminal costs no tick. */
+/* Calls the progress callback from time to time until the worker has ended. This runs in the
+ * caller's thread, so that a slow terminal costs no tick. */
 static void await_end(struct fgprof_recorder *recorder)
 {
     pthread_mutex_lock(&recorder->lock);
@@ -226,8 +228,7 @@ int recorder_sample(struct fgprof_recorder *recorder)
     recorder->results.timeline.start_ns = clock->start_ns;
     recorder->sampler.watches.keep_fds_below = raise_file_limit();
     recorder->sampler.command.pid = atomic_load(&recorder->child);
-    /* Meanwhile SIGCHLD is blocked in the caller's thread, so that it comes to the one that
-     * samples. */
+    /* SIGCHLD is blocked in the caller's thread, so that the sampling thread gets it. */
     sigset_t stops, before;
     sigemptyset(&stops);
     sigaddset(&stops, SIGCHLD);

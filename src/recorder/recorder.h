@@ -1,4 +1,4 @@
-/* The recorder: owns the sampling thread and the worker, and what comes of them. */
+/* The recorder owns the sampling thread, the worker and their results. */
 #ifndef FGPROF_RECORDER_RECORDER_H
 #define FGPROF_RECORDER_RECORDER_H
 
@@ -15,25 +15,25 @@
 struct fgprof_recorder {
     struct fgprof_options options;
     struct channel *channel;
-    struct sampler sampler;  /* the sampling thread's while it runs */
-    struct results results;  /* the worker's while it runs */
+    struct sampler sampler;  /* belongs to the sampling thread while that runs */
+    struct results results;  /* belong to the worker while it runs */
     struct worker *worker;   /* NULL until the recorder runs */
-    struct wait_list *waits; /* of a dump: what threads wait for; else NULL */
-    int error;               /* the first that ended sampling before its time */
+    struct wait_list *waits; /* for a dump: what threads wait for; else NULL */
+    int error;               /* the first one that ended sampling early */
     bool has_run;
 
-    _Atomic pid_t child; /* the spawned command, until its end was waited for; 0: none */
-    uint64_t spawned_ns; /* CLOCK_MONOTONIC; 0: none was */
+    _Atomic pid_t child; /* the spawned command, until it has been waited for; 0: none */
+    uint64_t spawned_ns; /* CLOCK_MONOTONIC; 0: no command was spawned */
 
-    pthread_mutex_t lock; /* for what follows */
+    pthread_mutex_t lock; /* protects the next fields and `error` */
     pthread_cond_t changed;
     bool is_sampling;
     bool has_ended;
     bool wants_copy; /* request flag, cleared by the worker */
-    int copy_error;  /* 0, or why the copy is not whole */
+    int copy_error;  /* 0, or why the copy is incomplete */
 
-    struct copy copy;       /* the worker's while it is wanted; else under `naming` */
-    pthread_mutex_t naming; /* held while names are looked for: one thread does at a time */
+    struct copy copy;       /* belongs to the worker while it is wanted; else see `naming` */
+    pthread_mutex_t naming; /* one thread at a time looks up names */
     struct name_cache names;
     bool has_names; /* the cache is in use */
 };
@@ -41,12 +41,12 @@ struct fgprof_recorder {
 int recorder_new(const struct fgprof_options *options, struct fgprof_recorder **ret_recorder);
 void recorder_free(struct fgprof_recorder *recorder);
 
-/* Samples and counts until the end. Returns 0, or why it could not begin; an error that ended it
- * before its time is in recorder->error. */
+/* Samples and counts until the end. Returns 0, or why it could not begin. If an error ends it
+ * early, that is in recorder->error. */
 int recorder_sample(struct fgprof_recorder *recorder);
 
-/* Has the worker bring recorder->copy up to date. `recorder->naming` is held. Returns 0, -ESRCH if
- * sampling has not begun or has ended, or -ENOMEM. */
+/* Asks the worker to bring recorder->copy up to date, and waits for it. The caller holds
+ * `recorder->naming`. Returns 0, -ESRCH if sampling has not begun or has ended, or -ENOMEM. */
 int recorder_order_copy(struct fgprof_recorder *recorder);
 
 #endif

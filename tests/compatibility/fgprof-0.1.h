@@ -195,7 +195,7 @@ FGPROF_API bool fgprof_recorder_has_thread(const fgprof_recorder *recorder, pid_
  * started a command before, and those of fgprof_recorder_attach, with which the command runs on. */
 FGPROF_API int fgprof_recorder_spawn(fgprof_recorder *recorder, char *const argv[], int stdout_fd);
 
-/* Returns the process id of the spawned command, or 0 if there is none or it has been waited for.
+/* Returns the process id of the spawned command, or 0 if there is none or its end has been seen.
  * May be called from any thread and from a signal handler. */
 FGPROF_API pid_t fgprof_recorder_child(const fgprof_recorder *recorder);
 
