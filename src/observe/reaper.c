@@ -87,6 +87,8 @@ int reaper_new(struct reaper **ret_reaper)
     int err = pthread_create(&reaper->thread, NULL, reaper_main, reaper);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (err) {
+        pthread_cond_destroy(&reaper->changed);
+        pthread_mutex_destroy(&reaper->lock);
         free(reaper);
         return -err;
     }

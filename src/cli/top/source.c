@@ -75,8 +75,10 @@ int top_source_start(struct top_source *source, fgprof_recorder *recorder)
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int err = pthread_create(&source->thread, NULL, run, source);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (err)
+    if (err) {
+        pthread_mutex_destroy(&source->lock);
         close(source->wake_fd);
+    }
     return -err;
 }
 
