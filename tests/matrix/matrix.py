@@ -33,7 +33,9 @@ SPUN_NS = 1000000  # of its time: a thread that spins has come to where it does,
                    # that it is ready has gone to sleep
 ROUNDS_MAX = 15
 ROUND_MS_MAX = 1600
-NOT_STOPPED = "[truncated: thread not stopped in time]"
+# What a thread that could not be stopped in time shows: nothing, or what a stop before it found that
+# was to be repeated with more of its stacks.
+TOO_LATE = {"[truncated: thread not stopped in time]", "[truncated: stack unreadable]"}
 NOT_KNOWN = "[truncated: frame pointer not known"
 
 # A row of the table. threads: {name: compare.Result}.
@@ -93,7 +95,7 @@ def is_part(stack, other):
 
 
 def whole_ones(found):
-    return [stack for stack in found if stack[0].name != NOT_STOPPED
+    return [stack for stack in found if stack[-1].name not in TOO_LATE
             and not any(is_part(stack, other) for other in found)]
 
 
