@@ -24,11 +24,11 @@ import harness  # noqa: E402
 
 # The longest tests come first, so that nothing waits for them at the end.
 MODULES = [
-    "test_deb", "test_matrix", "test_truth", "test_stacks", "test_unwind", "test_states",
+    "test_deb", "test_matrix", "test_time", "test_stacks", "test_unwind", "test_states",
     "test_names", "test_kernel", "test_run", "test_errors", "test_outputs", "test_lifecycle",
-    "test_promises", "test_coexistence", "test_programs", "test_symbols", "test_package",
-    "test_compatibility", "test_go", "test_steps", "test_jit", "test_world", "test_children", "test_choosing",
-    "test_containers", "test_timeline", "test_kept", "test_golden", "test_page",
+    "test_extremes", "test_coexistence", "test_programs", "test_symbols", "test_package",
+    "test_compatibility", "test_go", "test_steps", "test_jit", "test_mappings", "test_children", "test_choosing",
+    "test_containers", "test_timeline", "test_recordings", "test_golden", "test_page",
     "test_page_difference", "test_dump",
     "test_top", "test_completions", "test_help", "test_scripts",
 ]
