@@ -143,7 +143,8 @@ static int see_all(struct family *family)
         pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
         bool is_new = pid > family->last_pid, is_there = false;
         if (pid > 0)
-            err = see(family, pid, is_new ? family->complete_ns : family->listed_ns, &is_there);
+            err =
+                see(family, pid, is_new ? family->complete_ns : family->listing.done_ns, &is_there);
         if (is_there && !err)
             family->seen.items[family->seen.count - 1].is_listed = true;
     }
@@ -194,18 +195,18 @@ static int take_in_seen(struct family *family)
 /* Whether few enough ids were handed out since the last look to ask for each. */
 static bool may_ask(const struct family *family, pid_t last_pid)
 {
-    return family->listed_ns && last_pid >= family->last_pid &&
+    return family->listing.done_ns && last_pid >= family->last_pid &&
            last_pid - family->last_pid <= ASKED_MAX;
 }
 
 static bool must_list(const struct family *family, pid_t last_pid, uint64_t now_ns)
 {
-    uint64_t age_ns = now_ns - family->listed_ns;
     if (!may_ask(family, last_pid))
         return true;
-    if (!last_pid || family->last_pid_lags)
-        return age_ns >= LISTING_PART_WITHOUT_IDS * family->listing_ns;
-    return age_ns >= LISTING_MAX_AGE_NS && age_ns >= LISTING_PART_OF_TIME * family->listing_ns;
+    return !last_pid || family->last_pid_lags
+               ? throttle_allows(&family->listing, now_ns, 0, LISTING_PART_WITHOUT_IDS)
+               : throttle_allows(&family->listing, now_ns, LISTING_MAX_AGE_NS,
+                                 LISTING_PART_OF_TIME);
 }
 
 /* Whether a new process shows that the reported last id is wrong: it was listed, but its id had
@@ -249,11 +250,10 @@ int family_look(struct family *family, uint64_t now_ns)
         drop_gone(family);
     err = take_in_seen(family);
     if (lists) {
-        bool is_first = !family->listed_ns;
+        bool is_first = !family->listing.done_ns;
         family->last_pid_lags =
             family->last_pid_lags || (!is_first && is_out_of_turn(family, last_pid));
-        family->listed_ns = now_ns;
-        family->listing_ns = thread_cpu_ns() - began_cpu_ns;
+        family->listing = (struct throttle){now_ns, thread_cpu_ns() - began_cpu_ns};
     }
     if (lists || !family->last_pid_lags)
         family->complete_ns = now_ns;

@@ -12,6 +12,8 @@
 #ifndef FGPROF_PROC_FAMILY_H
 #define FGPROF_PROC_FAMILY_H
 
+#include "base/throttle.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -44,11 +46,10 @@ struct family {
                                      include their threads */
     struct unseen_id *unseen_ids; /* ascending, except where ids started over */
     size_t unseen_count, unseen_capacity;
-    pid_t given_up_pid;             /* the highest id that is no longer asked for */
-    pid_t last_pid;                 /* the last id that the kernel had handed out; 0: unknown */
-    bool last_pid_lags;             /* it was seen not to be the last */
-    uint64_t listed_ns, listing_ns; /* when all processes were last listed, and the CPU time that
-                                       took */
+    pid_t given_up_pid;      /* the highest id that is no longer asked for */
+    pid_t last_pid;          /* the last id that the kernel had handed out; 0: unknown */
+    bool last_pid_lags;      /* it was seen not to be the last */
+    struct throttle listing; /* of all processes; its cost is CPU time */
     uint64_t looked_ns, looked_before_ns; /* when the last look began, and the one before */
     uint64_t complete_ns;                 /* start of the last look that missed no process */
 };

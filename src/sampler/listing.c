@@ -21,7 +21,7 @@ struct update {
 uint64_t listing_gone_ns(const struct sampler *sampler, const struct sampled_process *process)
 {
     uint64_t now_ns = clock_now_ns(&sampler->clock);
-    uint64_t listed_ns = process->listing.listed_ns, last_ns = process->turns.last_round_ns;
+    uint64_t listed_ns = process->listing.listed.done_ns, last_ns = process->turns.last_round_ns;
     uint64_t there_ns = listed_ns > last_ns ? listed_ns : last_ns;
     return there_ns < now_ns ? there_ns : now_ns;
 }
@@ -32,7 +32,7 @@ static uint64_t birth_ns(const struct sampler *sampler, const struct sampled_pro
                          pid_t tid)
 {
     struct proc_stat stat;
-    uint64_t now_ns = monotonic_ns(), listed_ns = process->listing.listed_ns;
+    uint64_t now_ns = monotonic_ns(), listed_ns = process->listing.listed.done_ns;
     if (now_ns - listed_ns < 2 * sampler->clock.period_ns)
         return listed_ns;
     if (procfs_thread_stat(process->process.proc_fd, tid, &stat))
@@ -52,7 +52,7 @@ static uint64_t birth_ns(const struct sampler *sampler, const struct sampled_pro
 static uint64_t unseen_since_ns(const struct sampler *sampler,
                                 const struct sampled_process *process, pid_t tid)
 {
-    uint64_t listed_ns = process->listing.listed_ns, last_ns = process->turns.last_round_ns;
+    uint64_t listed_ns = process->listing.listed.done_ns, last_ns = process->turns.last_round_ns;
     if (listed_ns >= last_ns)
         return listed_ns;
     uint64_t born_ns = birth_ns(sampler, process, tid);
@@ -106,7 +106,6 @@ static void thread_vanished(void *context, struct thread *thread)
 static bool is_due(const struct sampled_process *process, uint64_t now_ns)
 {
     const struct listing *listing = &process->listing;
-    uint64_t age_ns = now_ns - listing->listed_ns;
     if (!process->threads.count || listing->list.is_partial || listing->is_wanted)
         return true;
     /* If one thread goes while another comes, their number stays the same. That is expected if
@@ -114,7 +113,7 @@ static bool is_due(const struct sampled_process *process, uint64_t now_ns)
      * at, or here after some time. */
     bool changes = now_ns - listing->changed_ns < MAX_AGE_NS;
     return process_count_threads(&process->process) != process->threads.count ||
-           ((changes || age_ns >= MAX_AGE_NS) && age_ns >= PART_OF_TIME * listing->cost_ns);
+           throttle_allows(&listing->listed, now_ns, changes ? 0 : MAX_AGE_NS, PART_OF_TIME);
 }
 
 int listing_update(struct sampler *sampler, struct sampled_process *process)
@@ -126,17 +125,17 @@ int listing_update(struct sampler *sampler, struct sampled_process *process)
     if (!listing->list.is_partial) {
         listing->is_wanted = false;
         listing->began_ns = now_ns;
-        listing->cost_ns = 0;
+        listing->listed.cost_ns = 0;
     }
     uint64_t began_cpu_ns = thread_cpu_ns();
     int err = process_list_threads(&process->process, &listing->list, LISTED_PER_ROUND);
-    listing->cost_ns += thread_cpu_ns() - began_cpu_ns;
+    listing->listed.cost_ns += thread_cpu_ns() - began_cpu_ns;
     if (err || listing->list.is_partial)
         return err;
     struct update update = {sampler, process, 0};
     err = threads_update(&process->threads, listing->list.tids, listing->list.count,
                          thread_appeared, thread_vanished, &update);
-    listing->listed_ns = listing->began_ns;
+    listing->listed.done_ns = listing->began_ns;
     return err ? err : update.err;
 }
 

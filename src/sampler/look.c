@@ -78,7 +78,7 @@ void look_note_alive(struct thread *thread)
 static void note_first_look(const struct sampler *sampler, const struct sampled_process *process,
                             struct thread *thread)
 {
-    uint64_t now_ns = clock_now_ns(&sampler->clock), listed_ns = process->listing.listed_ns;
+    uint64_t now_ns = clock_now_ns(&sampler->clock), listed_ns = process->listing.listed.done_ns;
     struct thread_life *life = &thread->life;
     if (life->is_new && !life->is_told && now_ns > listed_ns) {
         life->begin.at_ns += now_ns - listed_ns;

@@ -2,6 +2,7 @@
 #ifndef FGPROF_SAMPLER_PROCESS_H
 #define FGPROF_SAMPLER_PROCESS_H
 
+#include "base/throttle.h"
 #include "proc/process.h"
 #include "proc/program.h"
 #include "proc/stack_areas.h"
@@ -10,11 +11,10 @@
 /* listing.c: when its threads were listed. */
 struct listing {
     struct thread_list list;
-    uint64_t began_ns;   /* when the listing under way began, or the last */
-    uint64_t listed_ns;  /* when the last whole one began */
-    uint64_t cost_ns;    /* how long that listing took, on the CPU */
-    uint64_t changed_ns; /* when the last listing began that found a change */
-    bool is_wanted;      /* a thread has gone since the listing */
+    uint64_t began_ns;      /* when the listing under way began, or the last */
+    struct throttle listed; /* when the last whole one began, and what it cost on the CPU */
+    uint64_t changed_ns;    /* when the last listing began that found a change */
+    bool is_wanted;         /* a thread has gone since the listing */
 };
 
 /* rounds.c: where looks and stops continue, as there may be more than one round has time for. */

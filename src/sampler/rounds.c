@@ -144,7 +144,7 @@ static int begin_round_of(struct sampler *sampler, struct sampled_process *proce
     /* A thread has gone, so another may have come without being looked for: their number was
      * unchanged. */
     const struct listing *listing = &process->listing;
-    bool has_listed = listing->listed_ns >= turns->round_ns;
+    bool has_listed = listing->listed.done_ns >= turns->round_ns;
     if (!err && listing->is_wanted && !has_listed && !listing->list.is_partial) {
         err = listing_update(sampler, process);
         if (!err)

@@ -85,7 +85,7 @@ static int start(struct sampler *sampler, struct sampled_process *process)
  * that lived and died unseen since the last search, as a new thread does. */
 static int join(struct sampler *sampler, struct sampled_process *process, uint64_t unseen_ns)
 {
-    process->listing.listed_ns = unseen_ns;
+    process->listing.listed.done_ns = unseen_ns;
     process->turns.last_round_ns = process->turns.round_ns = sampler->family.looked_before_ns;
     return listing_update_whole(sampler, process);
 }

@@ -114,11 +114,11 @@ static void test_descendants_born_since(void **state)
     struct family family = {0};
     assert_int_equal(family_add(&family, getpid()), 0);
     assert_int_equal(family_look(&family, monotonic_ns()), 0);
-    uint64_t listed_ns = family.listed_ns;
+    uint64_t listed_ns = family.listing.done_ns;
     pid_t stranger_of_whom = getppid(), grandchild, child = born(&grandchild);
     /* Not time yet to list all: by their ids. */
     assert_int_equal(family_look(&family, listed_ns + 1), 0);
-    assert_int_equal(family.listed_ns, listed_ns);
+    assert_int_equal(family.listing.done_ns, listed_ns);
     assert_true(has_found(&family, child) && has_found(&family, grandchild));
     assert_false(has_found(&family, getpid()) || has_found(&family, stranger_of_whom));
     family_free(&family);
@@ -134,7 +134,7 @@ static void test_listing_finds_what_ids_do_not(void **state)
     pid_t child = born(NULL);
     /* As told by one who knew of it, and we did not ask. */
     family.last_pid = child;
-    uint64_t later_ns = family.listed_ns + 1000000000u + 100 * family.listing_ns;
+    uint64_t later_ns = family.listing.done_ns + 1000000000u + 100 * family.listing.cost_ns;
     assert_int_equal(family_look(&family, later_ns), 0);
     assert_true(has_found(&family, child));
     /* From now on, nobody is missed by a listing alone. */
@@ -161,7 +161,7 @@ static void test_an_id_that_nobody_has_is_asked_for_again(void **state)
     struct family family = {0};
     assert_int_equal(family_add(&family, getpid()), 0);
     assert_int_equal(family_look(&family, monotonic_ns()), 0);
-    uint64_t listed_ns = family.listed_ns;
+    uint64_t listed_ns = family.listing.done_ns;
     pid_t nobody = brief();
     for (uint64_t i = 1; i <= 3; i++) {
         assert_int_equal(family_look(&family, listed_ns + i), 0);
@@ -177,7 +177,7 @@ static void test_an_id_that_nobody_has_is_asked_for_again(void **state)
             family.unseen_ids[i].pid = child;
     }
     assert_int_equal(family_look(&family, listed_ns + 4), 0);
-    assert_int_equal(family.listed_ns, listed_ns);
+    assert_int_equal(family.listing.done_ns, listed_ns);
     assert_true(has_found(&family, child));
     assert_int_equal(family.found.items[0].unseen_ns, listed_ns);
     assert_null(unseen(&family, child));
@@ -193,7 +193,7 @@ static bool look_at_many_ids(struct family *family, pid_t *ret_first, pid_t *ret
     *family = (struct family){0};
     assert_int_equal(family_add(family, getpid()), 0);
     assert_int_equal(family_look(family, monotonic_ns()), 0);
-    uint64_t listed_ns = family->listed_ns;
+    uint64_t listed_ns = family->listing.done_ns;
     *ret_first = brief();
     for (unsigned i = 1; i <= 300; i++) {
         *ret_last = brief();
@@ -203,7 +203,7 @@ static bool look_at_many_ids(struct family *family, pid_t *ret_first, pid_t *ret
         if (i % 30 == 0 || taken >= 100)
             assert_int_equal(family_look(family, listed_ns + i), 0);
     }
-    assert_int_equal(family->listed_ns, listed_ns);
+    assert_int_equal(family->listing.done_ns, listed_ns);
     return true;
 }
 
@@ -215,7 +215,7 @@ static void test_ids_that_stay_unseen_are_given_up(void **state)
     do
         family_free(&family);
     while (!look_at_many_ids(&family, &first, &last));
-    uint64_t listed_ns = family.listed_ns;
+    uint64_t listed_ns = family.listing.done_ns;
     assert_non_null(unseen(&family, last));
     pid_t last_before = family.last_pid;
     assert_int_equal(family_look(&family, listed_ns + 301), 0);
@@ -229,7 +229,7 @@ static void test_ids_that_stay_unseen_are_given_up(void **state)
      * was given out before is given up by then. */
     pid_t child = born(NULL);
     family.last_pid = family.given_up_pid = child;
-    uint64_t later_ns = family.listed_ns + 1000000000u + 100 * family.listing_ns;
+    uint64_t later_ns = family.listing.done_ns + 1000000000u + 100 * family.listing.cost_ns;
     assert_int_equal(family_look(&family, later_ns), 0);
     assert_true(has_found(&family, child));
     assert_false(family.last_pid_lags);
