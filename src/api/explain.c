@@ -4,9 +4,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 /* Writes the name of process `pid`, with control characters replaced, or "?". */
@@ -62,6 +64,17 @@ static void explain_permission(pid_t pid, char *buffer, size_t buffer_bytes)
     }
 }
 
+/* It is another namespace's, or there is none at all. */
+static void explain_proc(char *buffer, size_t buffer_bytes)
+{
+    struct statfs status;
+    bool is_mounted = statfs("/proc", &status) == 0 && status.f_type == PROC_SUPER_MAGIC;
+    snprintf(buffer, buffer_bytes, "%s",
+             is_mounted ? "/proc belongs to another PID namespace, so its process ids mean other "
+                          "processes here: mount a new one (unshare --mount-proc)"
+                        : "/proc is not mounted: mount it (mount -t proc proc /proc)");
+}
+
 void fgprof_explain(pid_t pid, int error, char *buffer, size_t buffer_bytes)
 {
     char name[THREAD_NAME_BYTES];
@@ -104,9 +117,7 @@ void fgprof_explain(pid_t pid, int error, char *buffer, size_t buffer_bytes)
         snprintf(buffer, buffer_bytes, "process %d was given twice: give it once", pid);
         break;
     case -EXDEV:
-        snprintf(buffer, buffer_bytes,
-                 "/proc belongs to another PID namespace, so its process ids mean other processes "
-                 "here: mount a new one (unshare --mount-proc)");
+        explain_proc(buffer, buffer_bytes);
         break;
     case -EPERM:
     case -EACCES:

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 
 from harness import (Skip, alone, children_of, folded, has, ticks_late, ticks_planned, tool,
-                     wait_until_sampled, wait_until_sampling)
+                     users_build, wait_until_sampled, wait_until_sampling)
 
 NOBODY = {"user": 65534, "group": 65534, "extra_groups": []}
 
@@ -524,3 +524,17 @@ def test_proc_of_another_pid_namespace(world):
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60)
     assert done.returncode == 1 and not done.stdout, done
     assert "another PID namespace" in done.stderr, done.stderr
+
+
+@users_build  # the sanitizers need /proc
+def test_no_proc(world):
+    """Whatever lies at /proc instead, it is not taken for another namespace's."""
+    hidden = ["unshare", "-m", "sh", "-c", 'mount -t tmpfs none /proc && exec "$@"', "sh"]
+    if os.geteuid() or subprocess.run([*hidden, "true"], stderr=subprocess.DEVNULL,
+                                      check=False).returncode:
+        raise Skip("namespaces are not permitted")
+    for status, arguments in ((1, ["attach", "-p", "1", "-d", "1s"]), (125, ["run", "--", "true"])):
+        done = subprocess.run([*hidden, world.program, *arguments], stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True, timeout=60)
+        assert done.returncode == status and not done.stdout, done
+        assert "/proc is not mounted" in done.stderr, done.stderr
