@@ -194,7 +194,7 @@ def summary_of(usage):
                        usage.stderr)
     if usage.status or not ticks or not counts:
         raise RuntimeError(f"fgprof-c ended with {usage.status} and said: {usage.stderr}")
-    pauses = re.search(r"paused (\d+) times: (.*); [\d.]+ % of their running time", usage.stderr)
+    pauses = re.search(r"paused (\d+) times: (.*); [\d.]+ % of their (?:running )?time", usage.stderr)
     return Summary(float(ticks[1]), int(ticks[2]), int(ticks[3]), int(ticks[4]), int(counts[1]),
                    int(counts[2]), float(counts[3]), int(pauses[1]) if pauses else 0,
                    pauses[2] if pauses else "none was found running")
