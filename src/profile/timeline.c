@@ -47,6 +47,16 @@ static void add_run(struct fgprof_profile *profile, struct profile_timeline *row
         runs[row->run_count++] = *run;
 }
 
+/* In the order in which the threads began; those that began together by their ids, so that the
+ * first thread of a program comes first. */
+static int compare_rows(const void *a, const void *b)
+{
+    const struct profile_timeline *left = a, *right = b;
+    if (left->begin_ns != right->begin_ns)
+        return left->begin_ns < right->begin_ns ? -1 : 1;
+    return (left->tid > right->tid) - (left->tid < right->tid);
+}
+
 int profile_set_timelines(struct fgprof_profile *profile, const struct timeline *timeline,
                           const uint32_t *samples, const struct strings *strings)
 {
@@ -72,6 +82,9 @@ int profile_set_timelines(struct fgprof_profile *profile, const struct timeline 
         add_run(profile, &profile->timelines[from->thread], &run);
     }
     remove_left_out(profile, timeline);
+    if (profile->timeline_count)
+        qsort(profile->timelines, profile->timeline_count, sizeof *profile->timelines,
+              compare_rows);
     profile->has_timelines = true;
     return 0;
 }
