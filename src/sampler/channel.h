@@ -11,6 +11,10 @@
 #include "observe/observation.h"
 #include "observe/snapshots.h"
 
+/* Bytes of a thread's stack that are copied before the worker has said how much it needs: this
+ * holds almost every whole stack. Both threads begin with it. */
+#define STACK_LIMIT_FIRST (16u << 10)
+
 /* How sampling has gone so far, by the sampling thread's count. */
 struct sampling_counts {
     uint64_t ticks_taken;

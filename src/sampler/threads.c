@@ -1,11 +1,9 @@
 #include "sampler/threads.h"
 #include "base/array.h"
+#include "sampler/channel.h"
 
 #include <errno.h>
 #include <stdlib.h>
-
-/* A first copy of this size holds almost every whole stack; if not, the worker asks for more. */
-#define STACK_LIMIT_FIRST (16u << 10)
 
 int threads_update(struct threads *threads, const pid_t *tids, size_t tid_count,
                    thread_visit_fn *appeared, thread_visit_fn *vanished, void *context)

@@ -6,8 +6,6 @@
 #include "unwind/unwind.h"
 #include "worker/programs.h"
 
-#define STACK_LIMIT_AT_FIRST (16u << 10) /* bytes: where the sampling thread begins */
-
 /* What was learnt about a thread to unwind it. */
 struct thread_unwinding {
     /* wants.c: how much of its stacks is copied, as the sampling thread was last told. */

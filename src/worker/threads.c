@@ -15,7 +15,7 @@ struct counted_thread *counted_threads_get(struct counted_threads *threads, uint
         kept_stack_drop(&thread->kept);
         *thread = (struct counted_thread){
             .tid = tid,
-            .unwinding.stack_limit = STACK_LIMIT_AT_FIRST,
+            .unwinding.stack_limit = STACK_LIMIT_FIRST,
         };
     }
     return thread;

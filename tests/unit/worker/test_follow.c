@@ -63,7 +63,7 @@ static int set_up(void **state)
     tables.maps.space = &made.space;
     tables.maps.reading.done_ns = UINT64_MAX; /* its maps are new */
     for (size_t i = 0; i < sizeof threads / sizeof *threads; i++)
-        threads[i] = (struct thread_unwinding){.stack_limit = STACK_LIMIT_AT_FIRST};
+        threads[i] = (struct thread_unwinding){.stack_limit = STACK_LIMIT_FIRST};
     return 0;
 }
 
