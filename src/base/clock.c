@@ -1,7 +1,5 @@
 #include "base/clock.h"
 
-#define NS_PER_S 1000000000u
-
 static uint64_t read_clock(clockid_t clock)
 {
     struct timespec now;

@@ -5,6 +5,8 @@
 #include <stdint.h>
 #include <time.h>
 
+#define NS_PER_S 1000000000u
+
 /* CLOCK_MONOTONIC: the clock that sampling uses. */
 uint64_t monotonic_ns(void);
 
