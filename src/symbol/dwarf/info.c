@@ -114,7 +114,8 @@ int unit_read(struct debug_info *info, uint64_t at, struct unit *ret_unit)
 
 int unit_read_around(struct debug_info *info, uint64_t at, struct unit *ret_unit)
 {
-    size_t after = upper_bound(info->units, info->unit_count, sizeof *info->units, 0, at);
+    size_t after =
+        upper_bound(info->units, info->unit_count, sizeof *info->units, 0, sizeof *info->units, at);
     if (!after)
         return -ENOEXEC;
     int err = unit_read(info, info->units[after - 1], ret_unit);

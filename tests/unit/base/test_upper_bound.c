@@ -2,7 +2,7 @@
 #include "base/upper_bound.h"
 
 struct item {
-    uint32_t number;
+    uint32_t number;     /* a key of four bytes */
     uint64_t start, end; /* not the first column */
 };
 
@@ -25,6 +25,9 @@ static void test_places(void **state)
         assert_int_equal(UPPER_BOUND(items, 5, start, rows[i].value), rows[i].by_start);
         assert_int_equal(UPPER_BOUND(items, 5, end, rows[i].value), rows[i].by_end);
     }
+    for (uint64_t value = 0; value < 7; value++)
+        assert_int_equal(UPPER_BOUND(items, 5, number, value), value < 5 ? value + 1 : 5);
+    assert_int_equal(UPPER_BOUND(items, 5, number, (uint64_t)1 << 32), 5);
 }
 
 static void test_empty(void **state)
@@ -40,12 +43,14 @@ static void test_every_count(void **state)
 {
     (void)state;
     uint64_t numbers[70];
+    uint32_t small_numbers[70];
     for (size_t i = 0; i < 70; i++)
-        numbers[i] = 2 * i + 1;
+        numbers[i] = small_numbers[i] = (uint32_t)(2 * i + 1);
     for (size_t count = 0; count <= 70; count++) {
         for (uint64_t value = 0; value < 142; value++) {
             size_t expected = (value + 1) / 2 < count ? (value + 1) / 2 : count;
-            assert_int_equal(upper_bound(numbers, count, sizeof *numbers, 0, value), expected);
+            assert_int_equal(upper_bound(numbers, count, 8, 0, 8, value), expected);
+            assert_int_equal(upper_bound(small_numbers, count, 4, 0, 4, value), expected);
         }
     }
 }
