@@ -86,7 +86,7 @@ static int start(struct sampler *sampler, struct sampled_process *process)
 static int join(struct sampler *sampler, struct sampled_process *process, uint64_t unseen_ns)
 {
     process->listing.listed.done_ns = unseen_ns;
-    process->turns.last_round_ns = process->turns.round_ns = sampler->family.looked_before_ns;
+    process->turns.last_round_ns = process->turns.round_ns = sampler->descendants.looked_before_ns;
     return listing_update_whole(sampler, process);
 }
 
@@ -109,10 +109,10 @@ static int take_in(struct sampler *sampler, const struct relative *found, bool i
 
 static int look_for_descendants(struct sampler *sampler, bool is_start)
 {
-    struct family *family = &sampler->family;
-    int err = family_look(family, monotonic_ns());
-    for (size_t i = 0; i < family->found.count && !err; i++)
-        err = take_in(sampler, &family->found.items[i], is_start);
+    struct descendants *descendants = &sampler->descendants;
+    int err = descendants_look(descendants, monotonic_ns());
+    for (size_t i = 0; i < descendants->found.count && !err; i++)
+        err = take_in(sampler, &descendants->found.items[i], is_start);
     return err;
 }
 
@@ -124,7 +124,7 @@ int sampled_start(struct sampler *sampler)
     if (!sampler->options->has_children)
         return err;
     for (size_t i = 0; i < sampler->process_count && !err; i++)
-        err = family_add(&sampler->family, sampler->processes[i]->process.pid);
+        err = descendants_add(&sampler->descendants, sampler->processes[i]->process.pid);
     return err ? err : look_for_descendants(sampler, true);
 }
 
@@ -173,5 +173,5 @@ void sampled_free(struct sampler *sampler)
     for (size_t i = 0; i < sampler->process_count; i++)
         close_process(sampler->processes[i]);
     free(sampler->processes);
-    family_free(&sampler->family);
+    descendants_free(&sampler->descendants);
 }

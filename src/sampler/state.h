@@ -4,7 +4,7 @@
 
 #include "observe/stopped.h"
 #include "observe/watch.h"
-#include "proc/family.h"
+#include "proc/descendants.h"
 #include "sampler/channel.h"
 #include "sampler/clock.h"
 #include "sampler/numbers.h"
@@ -38,7 +38,7 @@ struct sampler {
     struct sampled_process **processes;
     size_t process_count, process_capacity;
     uint32_t processes_begun, programs_begun; /* how many were given numbers */
-    struct family family;                     /* the processes whose descendants are followed */
+    struct descendants descendants;           /* the processes whose descendants are followed */
     struct command command;
     struct sampling_counts counts;
     struct sampler_progress progress;

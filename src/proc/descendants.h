@@ -9,8 +9,8 @@
  * time in case the last id is unreliable: lxcfs shows a container an old one.
  *
  * If a process is born and loses its parent between two looks, its ancestry is unknown. */
-#ifndef FGPROF_PROC_FAMILY_H
-#define FGPROF_PROC_FAMILY_H
+#ifndef FGPROF_PROC_DESCENDANTS_H
+#define FGPROF_PROC_DESCENDANTS_H
 
 #include "base/throttle.h"
 
@@ -39,7 +39,7 @@ struct unseen_id {
 };
 
 /* Starts zeroed. */
-struct family {
+struct descendants {
     struct relatives members;     /* the processes given, and the descendants found */
     struct relatives seen;        /* what the current look saw */
     struct relatives found;       /* new in the last look, parents before their children; may
@@ -55,17 +55,17 @@ struct family {
 };
 
 /* Adds a process whose descendants are wanted. Returns 0 or -ENOMEM. */
-int family_add(struct family *family, pid_t pid);
+int descendants_add(struct descendants *descendants, pid_t pid);
 
 /* Looks for new descendants, which become members; never the calling process. Returns 0 or
  * -ENOMEM. */
-int family_look(struct family *family, uint64_t now_ns);
+int descendants_look(struct descendants *descendants, uint64_t now_ns);
 
-void family_free(struct family *family);
+void descendants_free(struct descendants *descendants);
 
 /* The last id that was handed out, from a line of /proc/loadavg such as
  *   0.75 0.51 0.64 2/523 31337
  * or 0 if it is not such a line. */
-pid_t family_parse_last_pid(const char *line);
+pid_t descendants_parse_last_pid(const char *line);
 
 #endif

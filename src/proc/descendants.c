@@ -1,0 +1,276 @@
+#include "proc/descendants.h"
+#include "proc/procfs.h"
+#include "base/array.h"
+#include "base/clock.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* If there are more new ids than this, all processes are listed instead of asking for each. */
+#define ASKED_MAX 512
+#define LISTING_MAX_AGE_NS 100000000u
+#define LISTING_PART_OF_TIME 50
+#define LISTING_PART_WITHOUT_IDS 10 /* if only listing finds new processes */
+#define UNSEEN_MAX 128              /* how many ids are asked for again: the newest */
+#define UNSEEN_MAX_AGE_NS 1000000000u
+#define PID_LIMIT (4 << 20) /* PID_MAX_LIMIT of the kernel's include/linux/threads.h */
+
+pid_t descendants_parse_last_pid(const char *line)
+{
+    const char *slash = strchr(line, '/');
+    const char *space = slash ? strchr(slash, ' ') : NULL;
+    long last = space ? strtol(space, NULL, 10) : 0;
+    return last > 0 && last <= PID_LIMIT ? (pid_t)last : 0;
+}
+
+static pid_t read_last_pid(void)
+{
+    char line[128];
+    return procfs_read(AT_FDCWD, "/proc/loadavg", line, sizeof line) > 0
+               ? descendants_parse_last_pid(line)
+               : 0;
+}
+
+static int append(struct relatives *relatives, const struct relative *relative)
+{
+    if (array_reserve(&relatives->items, &relatives->capacity, relatives->count + 1))
+        return -ENOMEM;
+    relatives->items[relatives->count++] = *relative;
+    return 0;
+}
+
+static bool holds(const struct relatives *relatives, pid_t pid)
+{
+    for (size_t i = 0; i < relatives->count; i++) {
+        if (relatives->items[i].pid == pid)
+            return true;
+    }
+    return false;
+}
+
+/* Returns false if there is no such process. */
+static bool read_relative(pid_t pid, struct relative *ret_relative)
+{
+    char path[32];
+    struct proc_stat stat;
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    if (procfs_stat(AT_FDCWD, path, &stat))
+        return false;
+    *ret_relative =
+        (struct relative){.pid = pid, .parent = stat.parent, .start_tick = stat.start_tick};
+    return true;
+}
+
+int descendants_add(struct descendants *descendants, pid_t pid)
+{
+    struct relative relative = {.pid = pid};
+    read_relative(pid, &relative);
+    return append(&descendants->members, &relative);
+}
+
+/* Returns 0, even if there is no such process, or -ENOMEM. */
+static int see(struct descendants *descendants, pid_t pid, uint64_t unseen_ns, bool *ret_is_there)
+{
+    struct relative relative;
+    *ret_is_there = read_relative(pid, &relative);
+    relative.unseen_ns = unseen_ns;
+    return *ret_is_there ? append(&descendants->seen, &relative) : 0;
+}
+
+/* Keeps the newest ids that are not too old. */
+static void give_up_old_ids(struct descendants *descendants, uint64_t now_ns)
+{
+    size_t surplus =
+        descendants->unseen_count > UNSEEN_MAX ? descendants->unseen_count - UNSEEN_MAX : 0;
+    while (surplus < descendants->unseen_count &&
+           now_ns - descendants->unseen_ids[surplus].asked_ns >= UNSEEN_MAX_AGE_NS)
+        surplus++;
+    if (!surplus)
+        return;
+    if (descendants->unseen_ids[surplus - 1].pid > descendants->given_up_pid)
+        descendants->given_up_pid = descendants->unseen_ids[surplus - 1].pid;
+    descendants->unseen_count -= surplus;
+    memmove(descendants->unseen_ids, descendants->unseen_ids + surplus,
+            descendants->unseen_count * sizeof *descendants->unseen_ids);
+}
+
+/* Asks again for the ids that had no process. */
+static int see_unseen(struct descendants *descendants)
+{
+    size_t kept = 0;
+    int err = 0;
+    for (size_t i = 0; i < descendants->unseen_count; i++) {
+        const struct unseen_id id = descendants->unseen_ids[i];
+        bool is_there = false;
+        if (!err)
+            err = see(descendants, id.pid, id.unseen_ns, &is_there);
+        if (!is_there)
+            descendants->unseen_ids[kept++] = id;
+    }
+    descendants->unseen_count = kept;
+    return err;
+}
+
+/* Asks for the ids that were handed out since the last look. */
+static int see_new(struct descendants *descendants, pid_t last_pid, uint64_t now_ns)
+{
+    int err = 0;
+    for (pid_t pid = descendants->last_pid + 1; pid <= last_pid && !err; pid++) {
+        bool is_there;
+        err = see(descendants, pid, descendants->complete_ns, &is_there);
+        if (err || is_there)
+            continue;
+        err = array_reserve(&descendants->unseen_ids, &descendants->unseen_capacity,
+                            descendants->unseen_count + 1);
+        if (!err)
+            descendants->unseen_ids[descendants->unseen_count++] =
+                (struct unseen_id){pid, now_ns, descendants->complete_ns};
+    }
+    return err;
+}
+
+/* Lists all processes; those already seen are in `seen` twice. */
+static int see_all(struct descendants *descendants)
+{
+    DIR *proc = opendir("/proc");
+    const struct dirent *entry;
+    int err = 0;
+    while (!err && proc && (entry = readdir(proc))) {
+        pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
+        bool is_new = pid > descendants->last_pid, is_there = false;
+        if (pid > 0)
+            err = see(descendants, pid,
+                      is_new ? descendants->complete_ns : descendants->listing.done_ns, &is_there);
+        if (is_there && !err)
+            descendants->seen.items[descendants->seen.count - 1].is_listed = true;
+    }
+    if (proc)
+        closedir(proc);
+    return err;
+}
+
+/* Drops members that no longer exist; all processes must have been seen. */
+static void drop_gone(struct descendants *descendants)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < descendants->members.count; i++) {
+        const struct relative *member = &descendants->members.items[i];
+        for (size_t j = 0; j < descendants->seen.count; j++) {
+            const struct relative *seen = &descendants->seen.items[j];
+            if (seen->pid == member->pid && seen->start_tick == member->start_tick) {
+                descendants->members.items[kept++] = *member;
+                break;
+            }
+        }
+    }
+    descendants->members.count = kept;
+}
+
+/* Adds processes whose parent is a member, until there are no more: a child's id may be lower than
+ * its parent's. */
+static int take_in_seen(struct descendants *descendants)
+{
+    pid_t own_pid = getpid();
+    int err = 0;
+    for (bool has_more = true; has_more && !err;) {
+        has_more = false;
+        for (size_t i = 0; i < descendants->seen.count && !err; i++) {
+            const struct relative *seen = &descendants->seen.items[i];
+            if (seen->pid == own_pid || !holds(&descendants->members, seen->parent) ||
+                holds(&descendants->members, seen->pid))
+                continue;
+            has_more = true;
+            err = append(&descendants->members, seen);
+            if (!err)
+                err = append(&descendants->found, seen);
+        }
+    }
+    return err;
+}
+
+/* Whether few enough ids were handed out since the last look to ask for each. */
+static bool may_ask(const struct descendants *descendants, pid_t last_pid)
+{
+    return descendants->listing.done_ns && last_pid >= descendants->last_pid &&
+           last_pid - descendants->last_pid <= ASKED_MAX;
+}
+
+static bool must_list(const struct descendants *descendants, pid_t last_pid, uint64_t now_ns)
+{
+    if (!may_ask(descendants, last_pid))
+        return true;
+    return !last_pid || descendants->last_pid_lags
+               ? throttle_allows(&descendants->listing, now_ns, 0, LISTING_PART_WITHOUT_IDS)
+               : throttle_allows(&descendants->listing, now_ns, LISTING_MAX_AGE_NS,
+                                 LISTING_PART_OF_TIME);
+}
+
+/* Whether a new process shows that the reported last id is wrong: it was listed, but its id had
+ * been reported as handed out before and has not been given up, or has not been reported yet.
+ * `last_pid` was read before the listing. */
+static bool is_out_of_turn(const struct descendants *descendants, pid_t last_pid)
+{
+    pid_t last_pid_now = read_last_pid();
+    bool began_anew = last_pid < descendants->last_pid || last_pid_now < last_pid;
+    for (size_t i = 0; i < descendants->found.count && !began_anew; i++) {
+        const struct relative *found = &descendants->found.items[i];
+        bool was_asked =
+            found->pid <= descendants->last_pid && found->pid > descendants->given_up_pid;
+        if (found->is_listed && (was_asked || found->pid > last_pid_now))
+            return true;
+    }
+    return false;
+}
+
+static int see_who_is_there(struct descendants *descendants, pid_t last_pid, bool lists,
+                            uint64_t now_ns)
+{
+    descendants->seen.count = 0;
+    give_up_old_ids(descendants, now_ns);
+    int err = see_unseen(descendants);
+    if (!err && may_ask(descendants, last_pid))
+        err = see_new(descendants, last_pid, now_ns);
+    else
+        descendants->given_up_pid = last_pid; /* they were not asked for */
+    return !err && lists ? see_all(descendants) : err;
+}
+
+int descendants_look(struct descendants *descendants, uint64_t now_ns)
+{
+    uint64_t began_cpu_ns = thread_cpu_ns();
+    pid_t last_pid = read_last_pid();
+    bool lists = must_list(descendants, last_pid, now_ns);
+    descendants->found.count = 0;
+    int err = see_who_is_there(descendants, last_pid, lists, now_ns);
+    if (err)
+        return err;
+    if (lists)
+        drop_gone(descendants);
+    err = take_in_seen(descendants);
+    if (lists) {
+        bool is_first = !descendants->listing.done_ns;
+        descendants->last_pid_lags =
+            descendants->last_pid_lags || (!is_first && is_out_of_turn(descendants, last_pid));
+        descendants->listing = (struct throttle){now_ns, thread_cpu_ns() - began_cpu_ns};
+    }
+    if (lists || !descendants->last_pid_lags)
+        descendants->complete_ns = now_ns;
+    descendants->looked_before_ns = descendants->looked_ns;
+    descendants->looked_ns = now_ns;
+    descendants->last_pid = last_pid;
+    return err;
+}
+
+void descendants_free(struct descendants *descendants)
+{
+    free(descendants->members.items);
+    free(descendants->seen.items);
+    free(descendants->found.items);
+    free(descendants->unseen_ids);
+    *descendants = (struct descendants){0};
+}

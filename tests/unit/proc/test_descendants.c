@@ -1,0 +1,270 @@
+/* Finding descendants: this process's own children, by the kernel's word. */
+#include "unit.h"
+#include "base/clock.h"
+#include "proc/descendants.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+static void test_last_pid(void **state)
+{
+    (void)state;
+    assert_int_equal(descendants_parse_last_pid("0.75 0.51 0.64 2/523 31337\n"), 31337);
+    assert_int_equal(descendants_parse_last_pid("15.47 8.45 3.43 16/182 1\n"), 1);
+    static const char *const wrong[] = {"",
+                                        "0.75 0.51 0.64 2/523",
+                                        "0.75 0.51 0.64 2/523 \n",
+                                        "0.75 0.51 0.64 2 31337",
+                                        "0.75 0.51 0.64 2/523 -7",
+                                        "0.75 0.51 0.64 2/523 99999999999"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        assert_int_equal(descendants_parse_last_pid(wrong[i]), 0);
+}
+
+/* A process that lived only before the look: nobody has its id. */
+static pid_t brief(void)
+{
+    pid_t child = fork();
+    if (child == 0)
+        _exit(0);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    return child;
+}
+
+/* The kernel gives out the lowest ids again once it has come to the last (pid_max in
+ * proc_sys_kernel(5)), and then all processes are listed: not in the middle of a test, which takes
+ * some hundred ids, and others take some. */
+static int keep_away_from_the_last_id(void **state)
+{
+    long last_pid = 0;
+    (void)state;
+    FILE *file = fopen("/proc/sys/kernel/pid_max", "re");
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "%ld", &last_pid), 1);
+    fclose(file);
+    while (last_pid - brief() < 2000) {
+    }
+    return 0;
+}
+
+/* A process that waits for its end; with a child that does so too, where `ret_grandchild` asks for
+ * one. */
+static pid_t born(pid_t *ret_grandchild)
+{
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    pid_t test_pid = getpid(), child = fork();
+    if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        /* A process that is to be told of says so itself, once it will not outlive its parent. */
+        if (ret_grandchild && fork() == 0)
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
+        pid_t own_pid = getpid();
+        bool is_told_of = !ret_grandchild || getppid() != test_pid;
+        if (is_told_of && write(ends[1], &own_pid, sizeof own_pid) != sizeof own_pid)
+            _exit(1);
+        for (;;)
+            pause();
+    }
+    pid_t told;
+    assert_int_equal(read(ends[0], &told, sizeof told), sizeof told);
+    if (ret_grandchild)
+        *ret_grandchild = told;
+    close(ends[0]);
+    close(ends[1]);
+    return child;
+}
+
+static void end(pid_t child)
+{
+    kill(child, SIGKILL);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+}
+
+static bool has_found(const struct descendants *descendants, pid_t pid)
+{
+    for (size_t i = 0; i < descendants->found.count; i++) {
+        if (descendants->found.items[i].pid == pid)
+            return true;
+    }
+    return false;
+}
+
+static void test_descendants_there_before(void **state)
+{
+    (void)state;
+    struct descendants descendants = {0};
+    pid_t grandchild, child = born(&grandchild);
+    assert_int_equal(descendants_add(&descendants, child), 0);
+    assert_int_equal(descendants_look(&descendants, monotonic_ns()), 0);
+    assert_int_equal(descendants.found.count, 1);
+    assert_int_equal(descendants.found.items[0].pid, grandchild);
+    /* Each once. */
+    assert_int_equal(descendants_look(&descendants, monotonic_ns()), 0);
+    assert_int_equal(descendants.found.count, 0);
+    descendants_free(&descendants);
+    end(child);
+}
+
+static void test_descendants_born_since(void **state)
+{
+    (void)state;
+    struct descendants descendants = {0};
+    assert_int_equal(descendants_add(&descendants, getpid()), 0);
+    assert_int_equal(descendants_look(&descendants, monotonic_ns()), 0);
+    uint64_t listed_ns = descendants.listing.done_ns;
+    pid_t stranger_of_whom = getppid(), grandchild, child = born(&grandchild);
+    /* Not time yet to list all: by their ids. */
+    assert_int_equal(descendants_look(&descendants, listed_ns + 1), 0);
+    assert_int_equal(descendants.listing.done_ns, listed_ns);
+    assert_true(has_found(&descendants, child) && has_found(&descendants, grandchild));
+    assert_false(has_found(&descendants, getpid()) || has_found(&descendants, stranger_of_whom));
+    descendants_free(&descendants);
+    end(child);
+}
+
+static void test_listing_finds_what_ids_do_not(void **state)
+{
+    (void)state;
+    struct descendants descendants = {0};
+    assert_int_equal(descendants_add(&descendants, getpid()), 0);
+    assert_int_equal(descendants_look(&descendants, monotonic_ns()), 0);
+    pid_t child = born(NULL);
+    /* As told by one who knew of it, and we did not ask. */
+    descendants.last_pid = child;
+    uint64_t later_ns =
+        descendants.listing.done_ns + 1000000000u + 100 * descendants.listing.cost_ns;
+    assert_int_equal(descendants_look(&descendants, later_ns), 0);
+    assert_true(has_found(&descendants, child));
+    /* From now on, nobody is missed by a listing alone. */
+    assert_true(descendants.last_pid_lags);
+    assert_int_equal(descendants.complete_ns, later_ns);
+    descendants_free(&descendants);
+    end(child);
+}
+
+static const struct unseen_id *unseen(const struct descendants *descendants, pid_t pid)
+{
+    for (size_t i = 0; i < descendants->unseen_count; i++) {
+        if (descendants->unseen_ids[i].pid == pid)
+            return &descendants->unseen_ids[i];
+    }
+    return NULL;
+}
+
+/* Given out long before it is there to be seen, as on a busy machine: it is asked for at many
+ * looks, and its time is not known since it was given out. */
+static void test_an_id_that_nobody_has_is_asked_for_again(void **state)
+{
+    (void)state;
+    struct descendants descendants = {0};
+    assert_int_equal(descendants_add(&descendants, getpid()), 0);
+    assert_int_equal(descendants_look(&descendants, monotonic_ns()), 0);
+    uint64_t listed_ns = descendants.listing.done_ns;
+    pid_t nobody = brief();
+    for (uint64_t i = 1; i <= 3; i++) {
+        assert_int_equal(descendants_look(&descendants, listed_ns + i), 0);
+        assert_non_null(unseen(&descendants, nobody));
+        assert_int_equal(unseen(&descendants, nobody)->asked_ns, listed_ns + 1);
+        assert_int_equal(unseen(&descendants, nobody)->unseen_ns, listed_ns);
+    }
+    /* Born at last. */
+    pid_t child = born(NULL);
+    descendants.last_pid = child;
+    for (size_t i = 0; i < descendants.unseen_count; i++) {
+        if (descendants.unseen_ids[i].pid == nobody)
+            descendants.unseen_ids[i].pid = child;
+    }
+    assert_int_equal(descendants_look(&descendants, listed_ns + 4), 0);
+    assert_int_equal(descendants.listing.done_ns, listed_ns);
+    assert_true(has_found(&descendants, child));
+    assert_int_equal(descendants.found.items[0].unseen_ns, listed_ns);
+    assert_null(unseen(&descendants, child));
+    descendants_free(&descendants);
+    end(child);
+}
+
+/* Looks for descendants of this process from now on, through some hundred ids that have had their
+ * process, few at a time. False if others on the machine took so many meanwhile that all processes
+ * would be listed. */
+static bool look_at_many_ids(struct descendants *descendants, pid_t *ret_first, pid_t *ret_last)
+{
+    *descendants = (struct descendants){0};
+    assert_int_equal(descendants_add(descendants, getpid()), 0);
+    assert_int_equal(descendants_look(descendants, monotonic_ns()), 0);
+    uint64_t listed_ns = descendants->listing.done_ns;
+    *ret_first = brief();
+    for (unsigned i = 1; i <= 300; i++) {
+        *ret_last = brief();
+        pid_t taken = *ret_last - descendants->last_pid;
+        if (taken < 0 || taken > 200)
+            return false;
+        if (i % 30 == 0 || taken >= 100)
+            assert_int_equal(descendants_look(descendants, listed_ns + i), 0);
+    }
+    assert_int_equal(descendants->listing.done_ns, listed_ns);
+    return true;
+}
+
+static void test_ids_that_stay_unseen_are_given_up(void **state)
+{
+    (void)state;
+    struct descendants descendants = {0};
+    pid_t first, last;
+    do
+        descendants_free(&descendants);
+    while (!look_at_many_ids(&descendants, &first, &last));
+    uint64_t listed_ns = descendants.listing.done_ns;
+    assert_non_null(unseen(&descendants, last));
+    pid_t last_before = descendants.last_pid;
+    assert_int_equal(descendants_look(&descendants, listed_ns + 301), 0);
+    assert_null(unseen(&descendants, first));
+    assert_in_range(descendants.unseen_count, 1, 128 + descendants.last_pid - last_before);
+    pid_t nobody = brief();
+    assert_int_equal(descendants_look(&descendants, listed_ns + 2000000000u), 0);
+    assert_null(unseen(&descendants, last));
+    assert_non_null(unseen(&descendants, nobody));
+    /* A process that a listing finds with such an id shows nothing of the order of ids; also where
+     * one that was given out before is given up by then. */
+    pid_t child = born(NULL);
+    descendants.last_pid = descendants.given_up_pid = child;
+    uint64_t later_ns =
+        descendants.listing.done_ns + 1000000000u + 100 * descendants.listing.cost_ns;
+    assert_int_equal(descendants_look(&descendants, later_ns), 0);
+    assert_true(has_found(&descendants, child));
+    assert_false(descendants.last_pid_lags);
+    descendants_free(&descendants);
+    end(child);
+}
+
+static void test_who_is_gone_is_no_member(void **state)
+{
+    (void)state;
+    struct descendants descendants = {0};
+    pid_t child = born(NULL);
+    assert_int_equal(descendants_add(&descendants, getpid()), 0);
+    assert_int_equal(descendants_add(&descendants, child), 0);
+    end(child);
+    assert_int_equal(descendants_look(&descendants, monotonic_ns()), 0);
+    assert_int_equal(descendants.members.count, 1);
+    assert_int_equal(descendants.members.items[0].pid, getpid());
+    descendants_free(&descendants);
+}
+
+#define WITH_IDS(test) cmocka_unit_test_setup(test, keep_away_from_the_last_id)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_last_pid),
+        WITH_IDS(test_descendants_there_before),
+        WITH_IDS(test_descendants_born_since),
+        WITH_IDS(test_listing_finds_what_ids_do_not),
+        WITH_IDS(test_an_id_that_nobody_has_is_asked_for_again),
+        WITH_IDS(test_ids_that_stay_unseen_are_given_up),
+        WITH_IDS(test_who_is_gone_is_no_member),
+    };
+    return cmocka_run_group_tests_name("descendants", tests, NULL, NULL);
+}
