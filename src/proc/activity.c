@@ -23,14 +23,23 @@ bool activity_parse(const char *line, struct activity *ret_activity)
     return true;
 }
 
+bool activity_parse_preemptions(const char *status, uint64_t *ret_preemptions)
+{
+    long count = procfs_status_number(status, "nonvoluntary_ctxt_switches:");
+    if (count < 0)
+        return false;
+    *ret_preemptions = (uint64_t)count;
+    return true;
+}
+
 bool activity_parse_status(const char *status, struct activity *ret_activity)
 {
     long voluntary = procfs_status_number(status, "voluntary_ctxt_switches:");
-    long nonvoluntary = procfs_status_number(status, "nonvoluntary_ctxt_switches:");
-    if (voluntary < 0 || nonvoluntary < 0)
+    uint64_t preemptions;
+    if (voluntary < 0 || !activity_parse_preemptions(status, &preemptions))
         return false;
     *ret_activity = (struct activity){
-        .switches = (uint64_t)voluntary + (uint64_t)nonvoluntary,
+        .switches = (uint64_t)voluntary + preemptions,
         .counts_ends = true,
     };
     return true;

@@ -28,4 +28,8 @@ bool activity_parse(const char *line, struct activity *ret_activity);
  * The times are 0. Returns false if either line is missing. */
 bool activity_parse_status(const char *status, struct activity *ret_activity);
 
+/* The second of these lines: how often the thread had to leave its CPU to another, which is no
+ * wait. Returns false if it is missing. */
+bool activity_parse_preemptions(const char *status, uint64_t *ret_preemptions);
+
 #endif

@@ -16,7 +16,7 @@ static bool is_wanted(pid_t pid, const regex_t *expression)
     struct proc_stat stat;
     snprintf(path, sizeof path, "/proc/%d/stat", pid);
     return !procfs_stat(AT_FDCWD, path, &stat) && !proc_stat_is_kernel_thread(&stat) &&
-           stat.state != 'Z' && stat.state != 'X' && procfs_process_name(pid, name) &&
+           !proc_stat_has_exited(&stat) && procfs_process_name(pid, name) &&
            regexec(expression, name, 0, NULL, 0) == 0;
 }
 

@@ -1,5 +1,6 @@
 #include "proc/process.h"
 #include "proc/procfs.h"
+#include "proc/tids.h"
 #include "base/array.h"
 
 #include <elf.h>
@@ -11,6 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 void process_close(struct process *process)
@@ -107,10 +109,13 @@ out:
     return err == -ENOENT ? -ESRCH : err;
 }
 
-static int compare_tids(const void *a, const void *b)
+static bool is_ascending(const struct thread_list *list)
 {
-    pid_t left = *(const pid_t *)a, right = *(const pid_t *)b;
-    return (left > right) - (left < right);
+    for (size_t i = 1; i < list->count; i++) {
+        if (list->tids[i - 1] > list->tids[i])
+            return false;
+    }
+    return true;
 }
 
 int process_list_threads(struct process *process, struct thread_list *list, size_t max_count)
@@ -130,9 +135,24 @@ int process_list_threads(struct process *process, struct thread_list *list, size
         list->tids[list->count++] = tid;
     }
     list->is_partial = entry != NULL;
-    if (!list->is_partial && list->count)
-        qsort(list->tids, list->count, sizeof *list->tids, compare_tids);
+    /* The kernel lists them in the order of their births: mostly by their ids. */
+    if (!list->is_partial && !is_ascending(list))
+        qsort(list->tids, list->count, sizeof *list->tids, tids_compare);
     return 0;
+}
+
+int process_list_threads_of(int proc_fd, struct thread_list *list, size_t max_count)
+{
+    int task_fd = openat(proc_fd, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    struct process process = {.task_dir = task_fd < 0 ? NULL : fdopendir(task_fd)};
+    if (!process.task_dir) {
+        if (task_fd >= 0)
+            close(task_fd);
+        return -ESRCH;
+    }
+    int err = process_list_threads(&process, list, max_count);
+    closedir(process.task_dir);
+    return err;
 }
 
 void thread_list_free(struct thread_list *list)
@@ -149,6 +169,19 @@ size_t process_count_threads(const struct process *process)
     return status.st_nlink - 2; /* "." and ".." */
 }
 
+int process_cpu_ns(const struct process *process, uint64_t *ret_cpu_ns)
+{
+    clockid_t clock;
+    struct timespec time;
+    int err = clock_getcpuclockid(process->pid, &clock);
+    if (err)
+        return -err;
+    if (clock_gettime(clock, &time))
+        return -errno;
+    *ret_cpu_ns = (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+    return 0;
+}
+
 bool process_has_thread(const struct process *process, pid_t tid)
 {
     char path[32];
@@ -156,11 +189,21 @@ bool process_has_thread(const struct process *process, pid_t tid)
     return faccessat(process->proc_fd, path, F_OK, 0) == 0;
 }
 
+/* Links can be read when no more files may be open. A thread that has exited runs no program. */
+static bool has_program(const struct process *process, pid_t tid)
+{
+    char path[32], program;
+    snprintf(path, sizeof path, "task/%d/exe", tid);
+    return readlinkat(process->proc_fd, path, &program, sizeof program) > 0;
+}
+
 static bool is_live(const struct process *process, pid_t tid)
 {
     struct proc_stat stat;
-    return procfs_thread_stat(process->proc_fd, tid, &stat) == 0 && stat.state != 'Z' &&
-           stat.state != 'X';
+    int err = procfs_thread_stat(process->proc_fd, tid, &stat);
+    if (err == -EMFILE || err == -ENFILE)
+        return has_program(process, tid);
+    return !err && !proc_stat_has_exited(&stat);
 }
 
 pid_t process_shares_memory(const struct process *process)
@@ -176,22 +219,14 @@ pid_t process_live_thread(struct process *process)
 {
     if (is_live(process, process->pid))
         return process->pid;
-    /* Uses a directory stream of its own, so that a partial list of the other stays right. */
-    int task_fd = openat(process->proc_fd, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    struct process others = {.task_dir = task_fd < 0 ? NULL : fdopendir(task_fd)};
+    /* With a directory stream of its own, so that a partial list of the other stays right. */
     struct thread_list list = {0};
     pid_t live = 0;
-    if (!others.task_dir) {
-        if (task_fd >= 0)
-            close(task_fd);
-        return 0;
-    }
-    process_list_threads(&others, &list, SIZE_MAX);
+    process_list_threads_of(process->proc_fd, &list, SIZE_MAX);
     for (size_t i = 0; i < list.count && !live; i++) {
         if (is_live(process, list.tids[i]))
             live = list.tids[i];
     }
     thread_list_free(&list);
-    closedir(others.task_dir);
     return live;
 }

@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 struct process {
@@ -37,6 +38,10 @@ struct thread_list {
  * ends. Returns 0 or -ENOMEM. If the process is gone, the list is empty. */
 int process_list_threads(struct process *process, struct thread_list *list, size_t max_count);
 
+/* The same for the process whose /proc directory is `proc_fd`, all at once, into an empty list.
+ * Returns 0, -ENOMEM, or -ESRCH if its threads can't be listed. */
+int process_list_threads_of(int proc_fd, struct thread_list *list, size_t max_count);
+
 void thread_list_free(struct thread_list *list);
 
 /* How many threads it has, including zombies, from the link count of its task directory, which is
@@ -47,6 +52,11 @@ size_t process_count_threads(const struct process *process);
 /* The parent, if the process runs in its parent's memory, as a child of vfork(2) does until it
  * executes a program. 0 if it has its own memory, or if that is unknown (no CONFIG_KCMP). */
 pid_t process_shares_memory(const struct process *process);
+
+/* The CPU time of all its threads since it began, those that have exited included. What a thread
+ * uses is added when it leaves its CPU, or at the scheduler's next tick (thread_group_cputime in
+ * the kernel's kernel/sched/cputime.c). Returns 0 or a negative errno. */
+int process_cpu_ns(const struct process *process, uint64_t *ret_cpu_ns);
 
 bool process_has_thread(const struct process *process, pid_t tid);
 

@@ -2,10 +2,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#define STATUS_BYTES 8192
 
 ssize_t procfs_read(int dir_fd, const char *name, char *buffer, size_t buffer_bytes)
 {
@@ -36,6 +39,11 @@ ssize_t procfs_read(int dir_fd, const char *name, char *buffer, size_t buffer_by
 bool proc_stat_is_kernel_thread(const struct proc_stat *stat)
 {
     return stat->flags & PROCESS_FLAG_KERNEL_THREAD;
+}
+
+bool proc_stat_has_exited(const struct proc_stat *stat)
+{
+    return stat->state == 'Z' || stat->state == 'X';
 }
 
 bool procfs_parse_stat(const char *line, struct proc_stat *ret_stat)
@@ -106,4 +114,40 @@ long procfs_status_number(const char *status, const char *key)
             return strtol(line + key_bytes, NULL, 10);
     }
     return -1;
+}
+
+unsigned procfs_parse_namespace_ids(const char *status, pid_t ret_ids[PID_NAMESPACES_MAX])
+{
+    unsigned count = 0;
+    long id;
+    int used;
+    const char *line = strstr(status, "\nNSpid:");
+    if (!line)
+        return 0;
+    for (line += strlen("\nNSpid:");
+         count < PID_NAMESPACES_MAX && sscanf(line, "%*[\t ]%ld%n", &id, &used) == 1;
+         line += used) {
+        if (id <= 0 || id > INT_MAX)
+            return 0;
+        ret_ids[count++] = (pid_t)id;
+    }
+    return count;
+}
+
+int procfs_namespace_ids(int dir_fd, const char *name, pid_t ret_ids[PID_NAMESPACES_MAX])
+{
+    char status[STATUS_BYTES];
+    ssize_t bytes = procfs_read(dir_fd, name, status, sizeof status);
+    return bytes > 0 ? (int)procfs_parse_namespace_ids(status, ret_ids) : -ESRCH;
+}
+
+pid_t procfs_inner_tid(int proc_fd, pid_t tid)
+{
+    char path[48];
+    pid_t ids[PID_NAMESPACES_MAX];
+    snprintf(path, sizeof path, "task/%d/status", tid);
+    int count = procfs_namespace_ids(proc_fd, path, ids);
+    if (count < 0)
+        return 0;
+    return count ? ids[count - 1] : tid; /* 0: a kernel without PID namespaces */
 }

@@ -25,6 +25,9 @@ struct proc_stat {
 /* Whether it is a kernel thread, which has no program. */
 bool proc_stat_is_kernel_thread(const struct proc_stat *stat);
 
+/* Whether it has exited: a zombie, or dead. */
+bool proc_stat_has_exited(const struct proc_stat *stat);
+
 /* Parses such a line. Returns false if it is not one. */
 bool procfs_parse_stat(const char *line, struct proc_stat *ret_stat);
 
@@ -43,7 +46,23 @@ bool procfs_thread_name(int proc_fd, pid_t tid, char ret_name[THREAD_NAME_BYTES]
 /* The same for a process, by its id. */
 bool procfs_process_name(pid_t pid, char ret_name[THREAD_NAME_BYTES]);
 
+/* The id of a thread in the innermost PID namespace that it has one in (pid_namespaces(7)), below
+ * the open directory /proc/PID. 0: not known. */
+pid_t procfs_inner_tid(int proc_fd, pid_t tid);
+
 /* The number after `key` (such as "TracerPid:") in the text of /proc/PID/status, or -1. */
 long procfs_status_number(const char *status, const char *key);
+
+#define PID_NAMESPACES_MAX 33 /* MAX_PID_NS_LEVEL of the kernel's pid_namespace.h, and ours */
+
+/* A thread's ids in all PID namespaces that see it, from ours to its own, out of the line
+ *   NSpid:	1234	12	5
+ * of its /proc/PID/status. Returns how many; 0 if there is no such line (a kernel without PID
+ * namespaces). */
+unsigned procfs_parse_namespace_ids(const char *status, pid_t ret_ids[PID_NAMESPACES_MAX]);
+
+/* The same of the file `name` (such as "task/TID/status") below `dir_fd`. -ESRCH if it can't be
+ * read. */
+int procfs_namespace_ids(int dir_fd, const char *name, pid_t ret_ids[PID_NAMESPACES_MAX]);
 
 #endif

@@ -46,6 +46,16 @@ static const char status_text[] = "Name:\tapp\n"
                                   "voluntary_ctxt_switches:\t36\n"
                                   "nonvoluntary_ctxt_switches:\t5\n";
 
+static void test_preemptions(void **state)
+{
+    (void)state;
+    uint64_t preemptions = 7;
+    assert_true(activity_parse_preemptions(status_text, &preemptions));
+    assert_int_equal(preemptions, 5);
+    assert_false(activity_parse_preemptions("voluntary_ctxt_switches:\t36\n", &preemptions));
+    assert_int_equal(preemptions, 5);
+}
+
 static void test_status(void **state)
 {
     (void)state;
@@ -80,6 +90,7 @@ int main(void)
         cmocka_unit_test(test_large_numbers_and_zero_times),
         cmocka_unit_test(test_refuses_what_says_nothing),
         cmocka_unit_test(test_status),
+        cmocka_unit_test(test_preemptions),
         cmocka_unit_test(test_status_without_both_counts),
     };
     return cmocka_run_group_tests_name("activity", tests, NULL, NULL);

@@ -143,6 +143,20 @@ static void test_stat_of_this_process(void **state)
     close(dir_fd);
 }
 
+static void test_ids_in_namespaces(void **state)
+{
+    (void)state;
+    pid_t ids[PID_NAMESPACES_MAX];
+    assert_int_equal(procfs_parse_namespace_ids("Name:\tx\nNSpid:\t1234\t12\t5\nNSpgid:\t1\n", ids),
+                     3);
+    assert_int_equal(ids[0], 1234);
+    assert_int_equal(ids[1], 12);
+    assert_int_equal(ids[2], 5);
+    assert_int_equal(procfs_parse_namespace_ids("Name:\tx\nNSpid:\t7\n", ids), 1);
+    assert_int_equal(procfs_parse_namespace_ids("Name:\tx\nPid:\t7\n", ids), 0);
+    assert_int_equal(procfs_parse_namespace_ids("Name:\tx\nNSpid:\t99999999999\n", ids), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -155,6 +169,7 @@ int main(void)
         cmocka_unit_test(test_status_without_the_key),
         cmocka_unit_test(test_read_cuts_and_ends_with_nul),
         cmocka_unit_test(test_stat_of_this_process),
+        cmocka_unit_test(test_ids_in_namespaces),
     };
     return cmocka_run_group_tests_name("procfs", tests, NULL, NULL);
 }
