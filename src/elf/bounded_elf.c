@@ -61,12 +61,20 @@ static const char *string_at(Elf *elf, size_t strings, size_t offset, uint64_t b
     return elf_strptr(elf, strings, offset);
 }
 
-const char *bounded_elf_section_name(Elf *elf, const GElf_Shdr *section)
+Elf_Scn *bounded_elf_next_section(Elf *elf, Elf_Scn *scn, GElf_Shdr *ret_header,
+                                  const char **ret_name)
 {
     size_t names;
-    return elf_getshdrstrndx(elf, &names)
-               ? NULL
-               : string_at(elf, names, section->sh_name, NAMES_BYTES_MAX);
+    if (elf_getshdrstrndx(elf, &names))
+        return NULL;
+    while ((scn = elf_nextscn(elf, scn))) {
+        *ret_name = gelf_getshdr(scn, ret_header)
+                        ? string_at(elf, names, ret_header->sh_name, NAMES_BYTES_MAX)
+                        : NULL;
+        if (*ret_name)
+            break;
+    }
+    return scn;
 }
 
 const char *bounded_elf_string(Elf *elf, size_t strings, size_t offset)

@@ -15,8 +15,10 @@
  * architectures. */
 Elf *bounded_elf_open(int fd, const unsigned char *memory, size_t bytes);
 
-/* NULL if it has no name. Valid as long as `elf`. */
-const char *bounded_elf_section_name(Elf *elf, const GElf_Shdr *section);
+/* The next section after `scn` that has a name, or the first one if that is NULL; NULL: there are
+ * no more. The name is valid as long as `elf`. */
+Elf_Scn *bounded_elf_next_section(Elf *elf, Elf_Scn *scn, GElf_Shdr *ret_header,
+                                  const char **ret_name);
 
 /* The string at `offset` in section number `strings`; NULL if there is none. Valid as long as
  * `elf`. */

@@ -1,7 +1,7 @@
 #include "elf/elf_file.h"
+#include "elf/compressed.h"
 #include "elf/functions.h"
 #include "elf/stubs.h"
-#include "elf/zstd_section.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -61,25 +61,16 @@ static void read_unwind_table(struct module *module, uint64_t address)
 }
 
 /* A compressed section is read whole, because it will be searched. */
-static void decompress(Elf_Scn *scn, struct cfi_section *section)
+static void decompress(const struct image *image, struct cfi_section *section)
 {
-    GElf_Chdr header;
-    section->bytes = 0;
-    if (!gelf_getchdr(scn, &header) || header.ch_size > CFI_SECTION_BYTES_MAX)
-        return;
-    section->memory = zstd_section_decompress(scn, &header);
-    if (section->memory) {
-        section->bytes = header.ch_size;
-        return;
+    struct section compressed = {
+        .fd = image->fd, .offset = section->offset, .bytes = section->bytes};
+    size_t bytes = 0;
+    if (section->offset <= image->bytes && section->bytes <= image->bytes - section->offset) {
+        compressed.memory = image->memory ? image->memory + section->offset : NULL;
+        section->memory = section_decompress(&compressed, false, CFI_SECTION_BYTES_MAX, &bytes);
     }
-    const Elf_Data *data = elf_compress(scn, 0, 0) < 0 ? NULL : elf_getdata(scn, NULL);
-    if (!data || !data->d_buf)
-        return;
-    section->memory = malloc(data->d_size);
-    if (!section->memory)
-        return;
-    memcpy(section->memory, data->d_buf, data->d_size);
-    section->bytes = data->d_size;
+    section->bytes = bytes;
 }
 
 /* The names that cmd/link uses. In position-independent programs, .data.rel.ro precedes the
@@ -94,8 +85,7 @@ static void note_go_section(struct go_traces *go, const GElf_Shdr *header, const
         go->pclntab = (struct module_part){header->sh_addr, header->sh_size};
 }
 
-static void read_section(struct module *module, Elf_Scn *scn, const GElf_Shdr *header,
-                         const char *name)
+static void read_section(struct module *module, const GElf_Shdr *header, const char *name)
 {
     note_go_section(&module->go, header, name);
     struct cfi_section section = {
@@ -107,7 +97,7 @@ static void read_section(struct module *module, Elf_Scn *scn, const GElf_Shdr *h
     /* Only the first of several: each may take long to decompress. */
     if (strcmp(name, ".debug_frame") == 0 && !module->debug_frame.offset) {
         if (header->sh_flags & SHF_COMPRESSED)
-            decompress(scn, &section);
+            decompress(&module->image, &section);
         module->debug_frame = section;
     }
 }
@@ -115,13 +105,10 @@ static void read_section(struct module *module, Elf_Scn *scn, const GElf_Shdr *h
 static void read_sections(struct module *module, Elf *elf)
 {
     Elf_Scn *scn = NULL;
-    while ((scn = elf_nextscn(elf, scn))) {
-        GElf_Shdr header;
-        const char *name =
-            gelf_getshdr(scn, &header) ? bounded_elf_section_name(elf, &header) : NULL;
-        if (name)
-            read_section(module, scn, &header, name);
-    }
+    GElf_Shdr header;
+    const char *name;
+    while ((scn = bounded_elf_next_section(elf, scn, &header, &name)))
+        read_section(module, &header, name);
 }
 
 static int read_headers(struct module *module, Elf *elf)

@@ -36,3 +36,13 @@ bool module_read(struct module *module, uint64_t address, void *buffer, size_t b
     }
     return false;
 }
+
+bool module_has_memory(const struct module *module, uint64_t address)
+{
+    for (size_t i = 0; i < module->segment_count; i++) {
+        const struct segment *segment = &module->segments[i];
+        if (address - segment->address < segment->memory_bytes)
+            return true;
+    }
+    return false;
+}

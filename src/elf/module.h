@@ -103,4 +103,7 @@ Elf *module_open_elf(struct module *module);
 /* Reads bytes at one of the module's own addresses. Returns false if they are not in the file. */
 bool module_read(struct module *module, uint64_t address, void *buffer, size_t bytes);
 
+/* Whether one of the module's own addresses is in its memory, code or data. */
+bool module_has_memory(const struct module *module, uint64_t address);
+
 #endif

@@ -1,7 +1,8 @@
 #include "elf/object.h"
-#include "elf/zstd_section.h"
+#include "elf/compressed.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,11 +39,19 @@ int object_open_memory(struct object *object, const unsigned char *memory, size_
     return check(object);
 }
 
-/* The contents of a section that libelf can't decompress, kept until the object is closed. */
+/* The contents of a compressed section, kept until the object is closed. */
 struct decompressed {
     struct decompressed *next;
     unsigned char *contents;
 };
+
+int object_open_module(struct object *object, const struct module *module)
+{
+    if (module->image.fd < 0)
+        return object_open_memory(object, module->image.memory, module->image.bytes);
+    int fd = fcntl(module->image.fd, F_DUPFD_CLOEXEC, 0);
+    return fd < 0 ? -errno : object_open_fd(object, fd);
+}
 
 void object_close(struct object *object)
 {
@@ -58,80 +67,57 @@ void object_close(struct object *object)
     *object = (struct object){.fd = -1};
 }
 
-/* "ZLIB" and the size, big-endian (GNU binutils' .zdebug_* sections). */
-static bool is_sane_gnu(Elf_Scn *scn)
+static bool is_in_file(const struct object *object, const GElf_Shdr *header)
 {
-    static const size_t head_bytes = 12;
-    const Elf_Data *data = elf_rawdata(scn, NULL);
-    uint64_t size = 0;
-    if (!data || !data->d_buf || data->d_size < head_bytes)
-        return false;
-    for (size_t i = 4; i < head_bytes; i++)
-        size = size << 8 | ((const unsigned char *)data->d_buf)[i];
-    return size <= DECOMPRESSED_BYTES_MAX;
+    return header->sh_offset <= object->bytes &&
+           header->sh_size <= object->bytes - header->sh_offset;
 }
 
-/* Decompresses into memory that the object owns. */
-static bool decompress_zstd(struct object *object, Elf_Scn *scn, const GElf_Chdr *header,
-                            struct section *section)
+/* Replaces the section by its contents, in memory that the object owns. */
+static bool decompress(struct object *object, bool is_gnu, struct section *section)
 {
-    unsigned char *contents = zstd_section_decompress(scn, header);
-    struct decompressed *kept = contents ? malloc(sizeof *kept) : NULL;
-    if (!kept) {
-        free(contents);
+    struct decompressed *kept = malloc(sizeof *kept);
+    size_t bytes;
+    unsigned char *contents =
+        kept ? section_decompress(section, is_gnu, DECOMPRESSED_BYTES_MAX, &bytes) : NULL;
+    if (!contents) {
+        free(kept);
         return false;
     }
     *kept = (struct decompressed){object->decompressed, contents};
     object->decompressed = kept;
-    *section = (struct section){.memory = contents, .bytes = header->ch_size};
+    *section = (struct section){.memory = contents, .bytes = bytes};
     return true;
 }
 
-/* Decompresses into memory that libelf owns, except for zstd. A section that can't be decompressed
- * is treated as absent. */
-static bool decompress(struct object *object, Elf_Scn *scn, bool is_gnu, struct section *section)
-{
-    GElf_Chdr header;
-    if (is_gnu ? !is_sane_gnu(scn)
-               : !gelf_getchdr(scn, &header) || header.ch_size > DECOMPRESSED_BYTES_MAX)
-        return false;
-    if (!is_gnu && decompress_zstd(object, scn, &header, section))
-        return true;
-    if ((is_gnu ? elf_compress_gnu(scn, 0, 0) : elf_compress(scn, 0, 0)) < 0)
-        return false;
-    const Elf_Data *data = elf_rawdata(scn, NULL);
-    if (!data || !data->d_buf)
-        return false;
-    *section = (struct section){.memory = data->d_buf, .bytes = data->d_size};
-    return true;
-}
-
+/* A section that can't be decompressed is treated as absent. */
 static bool open_section(struct object *object, Elf_Scn *scn, const GElf_Shdr *header, bool is_gnu,
-                         struct section *section)
+                         struct section *ret_section)
 {
-    if (is_gnu || header->sh_flags & SHF_COMPRESSED)
-        return header->sh_size <= DECOMPRESSED_BYTES_MAX &&
-               decompress(object, scn, is_gnu, section);
-    if (header->sh_offset > object->bytes || header->sh_size > object->bytes - header->sh_offset)
+    struct section section = {
+        .fd = object->fd, .offset = header->sh_offset, .bytes = header->sh_size};
+    bool is_compressed = is_gnu || header->sh_flags & SHF_COMPRESSED;
+    if (!is_in_file(object, header))
         return false;
-    *section =
-        (struct section){.fd = object->fd, .offset = header->sh_offset, .bytes = header->sh_size};
     if (object->fd < 0) {
         const Elf_Data *data = elf_rawdata(scn, NULL);
-        section->memory = data ? data->d_buf : NULL;
+        if (!data || !data->d_buf)
+            return false;
+        section.memory = data->d_buf;
     }
-    return object->fd >= 0 || section->memory;
+    if (is_compressed && !decompress(object, is_gnu, &section))
+        return false;
+    *ret_section = section;
+    return true;
 }
 
 /* The next section of that name after `scn`, or the first if that is NULL. */
 static Elf_Scn *next_section(struct object *object, Elf_Scn *scn, const char *name,
                              GElf_Shdr *ret_header, bool *ret_is_gnu)
 {
-    while ((scn = elf_nextscn(object->elf, scn))) {
-        const char *found = gelf_getshdr(scn, ret_header)
-                                ? bounded_elf_section_name(object->elf, ret_header)
-                                : NULL;
-        if (!found || ret_header->sh_type == SHT_NOBITS || !ret_header->sh_size)
+    const char *found;
+    while ((scn = bounded_elf_next_section(object->elf, scn, ret_header, &found))) {
+        if (ret_header->sh_type == SHT_NOBITS || !ret_header->sh_size)
             continue;
         *ret_is_gnu = strncmp(found, ".zdebug_", 8) == 0 && strncmp(name, ".debug_", 7) == 0 &&
                       strcmp(found + 2, name + 1) == 0;
@@ -174,7 +160,7 @@ bool object_is_whole(struct object *object)
         if (!gelf_getshdr(scn, &header))
             return false;
         if (header.sh_type != SHT_NOBITS && header.sh_type != SHT_NULL &&
-            (header.sh_offset > object->bytes || header.sh_size > object->bytes - header.sh_offset))
+            !is_in_file(object, &header))
             return false;
     }
     return true;

@@ -3,6 +3,7 @@
 #define FGPROF_ELF_OBJECT_H
 
 #include "elf/bounded_elf.h"
+#include "elf/module.h"
 #include "elf/section.h"
 
 struct object {
@@ -19,11 +20,14 @@ struct object {
 int object_open_fd(struct object *object, int fd);
 /* `memory` must outlive the object, unless object->memory is set to it. */
 int object_open_memory(struct object *object, const unsigned char *memory, size_t bytes);
+/* The module's own file, or its image in memory. Returns the same, or another negative errno if it
+ * can't be opened again. */
+int object_open_module(struct object *object, const struct module *module);
 void object_close(struct object *object);
 
-/* The section's contents, decompressed if need be. Returns false if there is no section of that
- * name. The name of a .debug_* section also finds the older .zdebug_*. The section must not outlive
- * the object. To be called once for each section. */
+/* The section's contents, decompressed if need be, each time anew. Returns false if there is no
+ * section of that name. The name of a .debug_* section also finds the older .zdebug_*. The section
+ * must not outlive the object. */
 bool object_section(struct object *object, const char *name, struct section *ret_section);
 
 bool object_has_section(struct object *object, const char *name);

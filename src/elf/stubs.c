@@ -68,11 +68,12 @@ static char *name_of(const struct reading *reading, size_t symbol)
 static bool add_stub(struct reading *reading, const uint8_t *code, uint64_t address, size_t bytes)
 {
     struct stubs *stubs = &reading->module->stubs;
-    struct slot key = {0};
-    const struct slot *slot = NULL;
-    if (reading->slot_count && stub_slot(code, bytes, address, &key.address))
-        slot = bsearch(&key, reading->slots, reading->slot_count, sizeof key, compare_slots);
-    if (!slot)
+    uint64_t wanted;
+    if (!stub_slot(code, bytes, address, &wanted))
+        return true;
+    size_t after = UPPER_BOUND(reading->slots, reading->slot_count, address, wanted);
+    const struct slot *slot = after ? &reading->slots[after - 1] : NULL;
+    if (!slot || slot->address != wanted)
         return true;
     struct stub stub = {address, address + bytes, name_of(reading, slot->symbol), slot->resolver};
     if (!stub.name && !stub.resolver)
@@ -122,12 +123,11 @@ static bool read_relocations(struct reading *reading)
 static void read_stubs(struct reading *reading)
 {
     Elf_Scn *scn = NULL;
+    GElf_Shdr header;
+    const char *name;
     bool ok = read_relocations(reading);
-    while (ok && (scn = elf_nextscn(reading->elf, scn))) {
-        GElf_Shdr header;
-        const char *name =
-            gelf_getshdr(scn, &header) ? bounded_elf_section_name(reading->elf, &header) : NULL;
-        if (name && strstr(name, "plt") && header.sh_type == SHT_PROGBITS &&
+    while (ok && (scn = bounded_elf_next_section(reading->elf, scn, &header, &name))) {
+        if (strstr(name, "plt") && header.sh_type == SHT_PROGBITS &&
             header.sh_flags & SHF_EXECINSTR && header.sh_size <= STUB_SECTION_BYTES_MAX &&
             bounded_elf_take_bytes(&reading->bytes_left, header.sh_size))
             ok = add_stubs(reading, &header);

@@ -155,17 +155,19 @@ static void test_other_files(void **state)
 static void assert_name(struct made *made, uint16_t names_index, const char *expected)
 {
     GElf_Shdr section;
+    const char *name;
     memcpy(made->elf.bytes + NAMES_AT, "\0.names", 8);
     made->elf.header.e_shstrndx = names_index;
     int fd = file_of_made(made);
     Elf *elf = bounded_elf_open(fd, NULL, 0);
     assert_non_null(elf);
-    assert_non_null(gelf_getshdr(elf_getscn(elf, 1), &section));
-    const char *name = bounded_elf_section_name(elf, &section);
-    if (expected)
+    Elf_Scn *scn = bounded_elf_next_section(elf, NULL, &section, &name);
+    if (expected) {
+        assert_ptr_equal(scn, elf_getscn(elf, 1));
         assert_string_equal(name, expected);
-    else
-        assert_null(name);
+    } else {
+        assert_null(scn);
+    }
     elf_end(elf);
     close(fd);
 }

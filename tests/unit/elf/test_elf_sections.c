@@ -147,16 +147,20 @@ static void test_sections_that_are_none(void **state)
 
 static unsigned char contents[3000];
 
-/* Adds .debug_frame with `contents` in compressed form, and returns how long that is. */
-static size_t add_compressed(Elf64_Chdr header)
+/* Adds .debug_frame with `contents` in compressed form, as so many streams, and returns how long
+ * that is. */
+static size_t add_compressed(Elf64_Chdr header, size_t streams)
 {
+    size_t bytes = sizeof header, part = sizeof contents / streams;
     for (size_t i = 0; i < sizeof contents; i++)
         contents[i] = (unsigned char)(i / 8 * 7);
-    uLongf bytes = 0x900;
     memcpy(made.elf.bytes + 0x2100, &header, sizeof header);
-    assert_int_equal(
-        compress(made.elf.bytes + 0x2100 + sizeof header, &bytes, contents, sizeof contents), Z_OK);
-    bytes += sizeof header;
+    for (size_t i = 0; i < streams; i++) {
+        uLongf added = 0x700;
+        assert_int_equal(
+            compress(made.elf.bytes + 0x2100 + bytes, &added, contents + i * part, part), Z_OK);
+        bytes += added;
+    }
     assert_in_range(bytes, 100, sizeof contents / 2);
     add_section(".debug_frame", SHT_PROGBITS, SHF_COMPRESSED, 0, 0x2100, bytes);
     return bytes;
@@ -168,18 +172,41 @@ static const Elf64_Chdr usual = {
 static void test_compressed(void **state)
 {
     (void)state;
-    for (unsigned from_file = 0; from_file < 2; from_file++) {
+    for (unsigned i = 0; i < 4; i++) {
         struct module module;
         begin();
         add_section(".eh_frame", SHT_PROGBITS, SHF_ALLOC, 0x200400, 0x400, 0x80);
-        add_compressed(usual);
-        read_made(&module, from_file);
+        add_compressed(usual, i / 2 + 1);
+        read_made(&module, i % 2);
         assert_int_equal(module.debug_frame.bytes, sizeof contents);
         assert_non_null(module.debug_frame.memory);
         assert_memory_equal(module.debug_frame.memory, contents, sizeof contents);
         assert_int_equal(module.eh_frame.bytes, 0x80);
         release(&module);
     }
+}
+
+/* Long runs of the same byte, which zlib compresses to nearly a thousandth. */
+static void test_compressed_as_far_as_can_be(void **state)
+{
+    (void)state;
+    Elf64_Chdr header = usual;
+    uLongf bytes = 0x900;
+    struct module module;
+    header.ch_size = 2u << 20;
+    void *zeros = calloc(1, header.ch_size);
+    assert_non_null(zeros);
+    begin();
+    memcpy(made.elf.bytes + 0x2100, &header, sizeof header);
+    assert_int_equal(
+        compress2(made.elf.bytes + 0x2100 + sizeof header, &bytes, zeros, header.ch_size, 9), Z_OK);
+    assert_in_range(bytes, header.ch_size / 1032, header.ch_size / 1000);
+    add_section(".debug_frame", SHT_PROGBITS, SHF_COMPRESSED, 0, 0x2100, sizeof header + bytes);
+    read_made(&module, false);
+    assert_int_equal(module.debug_frame.bytes, header.ch_size);
+    assert_memory_equal(module.debug_frame.memory, zeros, header.ch_size);
+    release(&module);
+    free(zeros);
 }
 
 static void assert_no_debug_frame(void)
@@ -196,7 +223,7 @@ static void test_compressed_and_damaged(void **state)
     Elf64_Chdr header = usual;
     header.ch_type = 77;
     begin();
-    add_compressed(header);
+    add_compressed(header, 1);
     assert_no_debug_frame();
     static const uint64_t sizes[] = {sizeof contents - 1, sizeof contents + 1, 300u << 20,
                                      (uint64_t)1 << 40, UINT64_MAX};
@@ -204,19 +231,19 @@ static void test_compressed_and_damaged(void **state)
         header = usual;
         header.ch_size = sizes[i];
         begin();
-        add_compressed(header);
+        add_compressed(header, 1);
         assert_no_debug_frame();
     }
     begin(); /* cut short, before its end and within its header */
-    add_compressed(usual);
+    add_compressed(usual, 1);
     made.headers[made.count - 1].sh_size -= 20;
     assert_no_debug_frame();
     begin();
-    add_compressed(usual);
+    add_compressed(usual, 1);
     made.headers[made.count - 1].sh_size = sizeof(Elf64_Chdr) - 1;
     assert_no_debug_frame();
     begin();
-    size_t bytes = add_compressed(usual);
+    size_t bytes = add_compressed(usual, 1);
     memset(made.elf.bytes + 0x2100 + sizeof(Elf64_Chdr) + 50, 0xff, bytes - 100);
     assert_no_debug_frame();
 }
@@ -314,6 +341,7 @@ int main(void)
         cmocka_unit_test(test_eh_frame_beside_a_table),
         cmocka_unit_test(test_sections_that_are_none),
         cmocka_unit_test(test_compressed),
+        cmocka_unit_test(test_compressed_as_far_as_can_be),
         cmocka_unit_test(test_compressed_and_damaged),
 #ifdef FGPROF_HAVE_ZSTD
         cmocka_unit_test(test_compressed_by_zstd),
