@@ -1,6 +1,5 @@
 #include "jit/files.h"
 #include "base/clock.h"
-#include "base/path.h"
 #include "base/regular_file.h"
 #include "proc/procfs.h"
 
@@ -44,8 +43,9 @@ static int began_s(int proc_fd, int64_t *ret_began_s)
     int err = procfs_stat(proc_fd, "stat", &stat);
     if (err)
         return err;
-    int64_t booted_s = (int64_t)(wall_ns() / 1000000000u) - (int64_t)(boot_ns() / 1000000000u);
-    *ret_began_s = booted_s + (int64_t)(stat.start_tick / (uint64_t)sysconf(_SC_CLK_TCK));
+    uint64_t tick_ns = NS_PER_S / (uint64_t)sysconf(_SC_CLK_TCK);
+    uint64_t began_ns = wall_ns() - boot_ns() + stat.start_tick * tick_ns;
+    *ret_began_s = (int64_t)(began_ns / NS_PER_S);
     return 0;
 }
 
@@ -108,5 +108,5 @@ bool jit_owner_names_dump(const struct jit_owner *owner, const char *path)
 {
     char name[32];
     snprintf(name, sizeof name, "jit-%d.dump", owner->pid);
-    return strcmp(base_name(path), name) == 0;
+    return strcmp(basename(path), name) == 0;
 }

@@ -17,7 +17,9 @@
 #include <unistd.h>
 
 #define COMPARED_BYTES_MAX (64u << 10)
-#define FDS_FOR_OTHERS 64 /* kept free below the open-file limit */
+/* Kept free below the limit of open files: so many, or a quarter of a low limit. */
+#define FDS_FOR_OTHERS 64
+#define PART_FOR_OTHERS 4
 
 static int open_regular(int dir_fd, const char *path)
 {
@@ -135,7 +137,10 @@ static int open_by_place(int proc_fd, const struct maps_entry *entry)
 static int keep_reserve(int fd)
 {
     struct rlimit limit;
-    if (fd < 0 || getrlimit(RLIMIT_NOFILE, &limit) || (rlim_t)fd + FDS_FOR_OTHERS < limit.rlim_cur)
+    if (fd < 0 || getrlimit(RLIMIT_NOFILE, &limit))
+        return fd;
+    rlim_t part = limit.rlim_cur / PART_FOR_OTHERS;
+    if ((rlim_t)fd + (part < FDS_FOR_OTHERS ? part : FDS_FOR_OTHERS) < limit.rlim_cur)
         return fd;
     close(fd);
     return -EMFILE;

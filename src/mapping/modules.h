@@ -36,8 +36,9 @@ int module_twin(const struct module *module, struct module **ret_twin);
 
 /* Compares the file's first page, which in an ELF file has the header and mostly the build id, with
  * what thread `tid` has in its place. `bias` is what is added to the module's own addresses.
- * Returns 0 if they are equal, or if no segment has that page; -ESTALE if they differ; -EFAULT if
- * the memory can't be read. */
+ * Returns 0 if they are equal, and also if they can't be compared because no segment has that page
+ * or the file can no longer be read; -ESTALE if they differ; -EFAULT if the memory can't be read.
+ */
 int module_compare(struct module *module, pid_t tid, uint64_t bias);
 
 #endif

@@ -3,6 +3,12 @@
 
 #include <stdlib.h>
 
+/* If memory never matches a file's first page, because the page was written to or is not mapped,
+ * that proves nothing, and the file is seldom looked at. It is not ignored, because libraries may
+ * have taken turns each time between this look and the reading of maps that it asked for. */
+#define UNLIKE_MAX 8
+#define UNLIKE_PAUSE_NS 200000000
+
 void space_free(struct space *space)
 {
     if (!space)
@@ -41,6 +47,45 @@ bool space_read_file(struct space *space, uint64_t address, void *buffer, size_t
             return true;
     }
     return false;
+}
+
+static bool has_memory(const struct mapping *mapping, uint64_t address)
+{
+    return mapping->has_bias && module_has_memory(mapping->module, address - mapping->bias);
+}
+
+/* The memory of files does not overlap, so it is that of the code next to it, before or behind. */
+const struct mapping *space_find_memory(const struct space *space, uint64_t address)
+{
+    size_t after = UPPER_BOUND(space->mappings, space->mapping_count, start, address);
+    size_t before = after;
+    while (before > 0 && !space->mappings[before - 1].module)
+        before--;
+    while (after < space->mapping_count && !space->mappings[after].module)
+        after++;
+    if (before > 0 && has_memory(&space->mappings[before - 1], address))
+        return &space->mappings[before - 1];
+    if (after < space->mapping_count && has_memory(&space->mappings[after], address))
+        return &space->mappings[after];
+    return NULL;
+}
+
+bool space_is_replaced(struct space *space, pid_t tid, const uint64_t *addresses, size_t count,
+                       uint64_t round_ns)
+{
+    bool is_replaced = false;
+    for (size_t i = 0; i < count; i++) {
+        const struct mapping *found = space_find(space, addresses[i]);
+        if (!found || !found->has_bias || found->checked_ns == round_ns ||
+            (found->unlike >= UNLIKE_MAX && round_ns - found->checked_ns < UNLIKE_PAUSE_NS))
+            continue;
+        struct mapping *mapping = &space->mappings[found - space->mappings];
+        mapping->checked_ns = round_ns;
+        bool is_unlike = module_compare(mapping->module, tid, mapping->bias) != 0;
+        mapping->unlike = is_unlike ? mapping->unlike + 1 : 0;
+        is_replaced = is_replaced || mapping->unlike;
+    }
+    return is_replaced;
 }
 
 int space_note_jit(struct space *space, uint64_t address)

@@ -42,6 +42,16 @@ const struct mapping *space_find(struct space *space, uint64_t address);
  * executable or not. Returns false if no file has them. */
 bool space_read_file(struct space *space, uint64_t address, void *buffer, size_t bytes);
 
+/* A mapping of the file whose memory, code or data, has that address; or NULL. */
+const struct mapping *space_find_memory(const struct space *space, uint64_t address);
+
+/* Whether the memory of thread `tid` differs from the first page of a file that, according to the
+ * space, holds one of the addresses: maps takes too long to read for every sample, and a library
+ * may be unloaded and another loaded in its place. Each file is looked at once for all calls with
+ * the same `round_ns`. */
+bool space_is_replaced(struct space *space, pid_t tid, const uint64_t *addresses, size_t count,
+                       uint64_t round_ns);
+
 /* Notes an address of generated code that was sampled in the space. Returns 0 or -ENOMEM. */
 int space_note_jit(struct space *space, uint64_t address);
 

@@ -1,5 +1,5 @@
 #include "worker/following.h"
-#include "mapping/space_check.h"
+#include "mapping/space.h"
 
 int following_request(const struct following *following, struct request *request)
 {

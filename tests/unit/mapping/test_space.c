@@ -1,6 +1,5 @@
 #include "make_elf.h"
 #include "mapping/modules.h"
-#include "mapping/space_check.h"
 #include "mapping/spaces.h"
 
 #include <errno.h>
@@ -265,6 +264,35 @@ static void test_read_file(void **state)
     assert_false(space_read_file(world->space, 0x203ffd, bytes, 4));
     assert_false(space_read_file(world->space, 0x300000, bytes, 1));
     assert_false(space_read_file(world->space, 0, bytes, 1));
+}
+
+static void assert_memory_of(struct world *world, uint64_t address, uint64_t start)
+{
+    const struct mapping *mapping = space_find_memory(world->space, address);
+    assert_non_null(mapping);
+    assert_int_equal(mapping->start, start);
+}
+
+/* Data before the code and behind it, also where code that is no file's is between. */
+static void test_memory_of_files(void **state)
+{
+    struct world *world = *state;
+    char maps[1024];
+    snprintf(maps, sizeof maps, "%s%s%s%s", line_of(world, 0, 0x101000, 0x102000, "r-xp", 0),
+             line_of(world, 1, 0x201000, 0x202000, "r-xp", 0x1000),
+             "202000-203000 rwxp 00000000 00:00 0 \n", "300000-301000 rwxp 00000000 00:00 0 \n");
+    assert_int_equal(add(world, maps), 0);
+    assert_memory_of(world, 0x101800, 0x101000);
+    assert_memory_of(world, 0x100000, 0x101000);
+    assert_memory_of(world, 0x200000, 0x201000);
+    assert_memory_of(world, 0x200fff, 0x201000);
+    assert_memory_of(world, 0x203fff, 0x201000);
+    assert_null(space_find_memory(world->space, 0x0fffff));
+    assert_null(space_find_memory(world->space, 0x1fffff));
+    assert_null(space_find_memory(world->space, 0x204000));
+    assert_null(space_find_memory(world->space, 0x300800));
+    assert_null(space_find_memory(world->space, 0));
+    assert_null(space_find_memory(world->space, UINT64_MAX));
 }
 
 static void test_a_file_is_opened_once(void **state)
@@ -669,6 +697,7 @@ int main(void)
         IN_WORLD(test_bias_of_lld),
         IN_WORLD(test_bias_below_the_files_own_addresses),
         IN_WORLD(test_read_file),
+        IN_WORLD(test_memory_of_files),
         IN_WORLD(test_a_file_is_opened_once),
         IN_WORLD(test_the_program_is_told_from_libraries),
         IN_WORLD(test_a_deleted_file_keeps_its_name),
