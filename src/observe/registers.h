@@ -19,6 +19,9 @@ struct registers {
                               none */
     bool may_hide_stop;    /* see registers_hide_stop */
     bool is_new_thread;    /* it has not run since clone(2) made it: it is where its creator was */
+    /* For a sampled thread, whose system call is not known: it is where a call returns 0, as clone
+     * does in a new thread. */
+    bool may_be_new_thread;
     /* For a thread that is blocked in a call, the arguments of the call: */
     uint64_t call_arguments[6];
 };
@@ -41,6 +44,14 @@ void registers_set_blocked(struct registers *registers, const uint64_t arguments
 /* Reads the registers of a thread that is stopped by ptrace. Returns 0, -ESRCH, or -ENOTSUP if it
  * runs 32-bit code. */
 int registers_read_stopped(pid_t tid, struct registers *ret_registers);
+
+/* Which registers a sample by the kernel holds (perf_event_open(2), sample_regs_user), and how many
+ * these are, at most REGISTERS_MAX. */
+extern const uint64_t registers_sample_mask;
+extern const size_t registers_sample_count;
+
+/* Takes the registers from a sample, in which they are in the order of the mask's bits. */
+void registers_from_sample(const uint64_t *values, struct registers *ret_registers);
 
 /* Undoes what our stop may have done to a system call. If a running thread was asked to stop and
  * had just gone to sleep in a call when it did, the call is interrupted, and some calls then fail

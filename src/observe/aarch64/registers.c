@@ -2,6 +2,7 @@
  * 31. 32 is pc, as in libunwind. */
 #include "observe/registers.h"
 
+#include <asm/perf_regs.h>
 #include <elf.h>
 #include <errno.h>
 #include <string.h>
@@ -47,6 +48,19 @@ int registers_read_stopped(pid_t tid, struct registers *ret_registers)
         user.regs[0] == 0 && (user.regs[8] == SYS_clone || user.regs[8] == SYS_clone3);
     *ret_registers = registers;
     return 0;
+}
+
+/* x0 to x30, sp and pc: the order is DWARF's (asm/perf_regs.h). */
+#define SAMPLE_REGISTERS 33
+const uint64_t registers_sample_mask = (1ull << SAMPLE_REGISTERS) - 1;
+const size_t registers_sample_count = SAMPLE_REGISTERS;
+_Static_assert(PERF_REG_ARM64_PC == SAMPLE_REGISTERS - 1, "pc is the last");
+
+void registers_from_sample(const uint64_t *values, struct registers *ret_registers)
+{
+    *ret_registers = (struct registers){.known = registers_sample_mask, .interrupted_call = -1};
+    memcpy(ret_registers->values, values, SAMPLE_REGISTERS * sizeof *values);
+    ret_registers->may_be_new_thread = values[0] == 0;
 }
 
 /* Not done here: restarting calls could not be tried on this architecture. */

@@ -1,6 +1,7 @@
 /* x86-64: DWARF numbers from the System V psABI, AMD64 supplement, figure 3.36. */
 #include "observe/registers.h"
 
+#include <asm/perf_regs.h>
 #include <elf.h>
 #include <errno.h>
 #include <string.h>
@@ -115,6 +116,26 @@ int registers_read_stopped(pid_t tid, struct registers *ret_registers)
         .is_new_thread = is_new_thread(&user),
     };
     return 0;
+}
+
+#define BIT(number) (1ull << (number))
+#define SAMPLE_REGISTERS 17
+
+/* rax to rip and r8 to r15, without flags and segments. */
+const uint64_t registers_sample_mask =
+    (BIT(PERF_REG_X86_IP + 1) - 1) | (BIT(PERF_REG_X86_R15 + 1) - BIT(PERF_REG_X86_R8));
+const size_t registers_sample_count = SAMPLE_REGISTERS;
+
+void registers_from_sample(const uint64_t *values, struct registers *ret_registers)
+{
+    /* rax, rbx, rcx, rdx, rsi, rdi, rbp, rsp, rip, r8, ... (asm/perf_regs.h) */
+    static const unsigned numbers[SAMPLE_REGISTERS] = {0, 3, 2,  1,  4,  5,  6,  7, 16,
+                                                       8, 9, 10, 11, 12, 13, 14, 15};
+    *ret_registers = (struct registers){.known = BIT(SAMPLE_REGISTERS) - 1, .interrupted_call = -1};
+    for (unsigned i = 0; i < SAMPLE_REGISTERS; i++)
+        ret_registers->values[numbers[i]] = values[i];
+    /* SYSCALL leaves the address that it returns to in rcx. */
+    ret_registers->may_be_new_thread = values[0] == 0 && values[2] == values[PERF_REG_X86_IP];
 }
 
 void registers_hide_stop(pid_t tid, const struct registers *registers)
