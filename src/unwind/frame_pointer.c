@@ -1,6 +1,7 @@
 #include "unwind/frame_pointer.h"
 #include "unwind/code/calls.h"
 #include "unwind/code/prologue.h"
+#include "unwind/code/rule_code.h"
 #include "unwind/code_address.h"
 
 #include <string.h>
@@ -17,24 +18,27 @@ struct search {
     struct stack *scratch;
 };
 
-/* Whether a frame of the function may return to this address. *ret_is_certain: the call before it
- * is a call of that function. */
-static bool can_return_to(const struct search *search, uint64_t return_address,
-                          bool *ret_is_certain)
+/* Which calls a frame of the function is taken to return to. */
+enum calls {
+    CALLS_OF_FUNCTION,
+    CALLS_OF_UNKNOWN, /* also those that may be calls of it */
+    CALLS_OF_ANY,     /* also of functions that may have jumped to it at their end */
+};
+
+static bool can_return_to(const struct search *search, uint64_t return_address, enum calls calls)
 {
     uint8_t before[CALL_BYTES_MAX], code[16];
     uint64_t target;
-    *ret_is_certain = false;
     if (!space_find(search->space, address_of_call(return_address)) ||
         !space_read_file(search->space, return_address - CALL_BYTES_MAX, before, sizeof before))
         return false;
     switch (call_before(before, return_address, &target)) {
     case CALL_DIRECT:
-        *ret_is_certain = target == search->function;
-        return *ret_is_certain ||
-               (space_read_file(search->space, target, code, sizeof code) && call_is_to_stub(code));
+        return target == search->function || calls == CALLS_OF_ANY ||
+               (calls == CALLS_OF_UNKNOWN &&
+                space_read_file(search->space, target, code, sizeof code) && call_is_to_stub(code));
     case CALL_INDIRECT:
-        return true;
+        return calls != CALLS_OF_FUNCTION;
     case CALL_NONE:
         break;
     }
@@ -47,16 +51,15 @@ static void set_frame_pointer(struct snapshot *snapshot, uint64_t value)
 }
 
 /* Whether the frame pointer can point to `address`. */
-static bool fits(const struct search *search, uint64_t address, bool must_be_certain)
+static bool fits(const struct search *search, uint64_t address, enum calls calls)
 {
     struct snapshot *snapshot = search->snapshot;
     struct unwind_hints hints;
     uint64_t return_address, at = address - snapshot->stack.address;
-    bool is_certain;
     if (at > snapshot->stack.bytes || snapshot->stack.bytes - at < 16)
         return false;
     memcpy(&return_address, snapshot->stack.memory + at + 8, sizeof return_address);
-    if (!can_return_to(search, return_address, &is_certain) || (must_be_certain && !is_certain))
+    if (!can_return_to(search, return_address, calls))
         return false;
     set_frame_pointer(snapshot, address);
     if (unwind_snapshot(search->unwinder, search->space, snapshot, search->max_depth,
@@ -72,7 +75,7 @@ static uint64_t find_certain(const struct search *search, uint64_t from)
 {
     uint64_t found = 0;
     for (uint64_t address = from; address - from < SEARCH_BYTES; address += 8) {
-        if (!fits(search, address, true))
+        if (!fits(search, address, CALLS_OF_FUNCTION))
             continue;
         if (found)
             return 0;
@@ -81,7 +84,21 @@ static uint64_t find_certain(const struct search *search, uint64_t from)
     return found;
 }
 
-/* Where the function keeps it, by its instructions, or 0. */
+/* Where it must be so that the function's returns restore it, or 0. */
+static uint64_t find_by_returns(const struct search *search, const struct unwind_hints *hints)
+{
+    const struct mapping *mapping = space_find(search->space, hints->function_address);
+    if (!mapping || !mapping->has_bias)
+        return 0;
+    struct rule rule = rule_from_returns(mapping->module, hints->function_address - mapping->bias);
+    if (rule.kind != RULE_CALLER || !rule.has_frame_pointer || !rule.frame_pointer.is_in_memory ||
+        rule.frame_pointer.register_number != architecture.sp)
+        return 0;
+    uint64_t found = hints->function_sp + (uint64_t)(int64_t)rule.frame_pointer.offset;
+    return fits(search, found, CALLS_OF_ANY) ? found : 0;
+}
+
+/* Where its first instructions put it, or 0. */
 static uint64_t find_by_code(const struct search *search, const struct unwind_hints *hints)
 {
     uint8_t code[PROLOGUE_CODE_BYTES_MAX];
@@ -92,7 +109,7 @@ static uint64_t find_by_code(const struct search *search, const struct unwind_hi
         return 0;
     size_t count = prologue_frame_bytes(code, bytes, candidates);
     for (size_t i = 0; i < count; i++) {
-        if (fits(search, hints->function_sp + candidates[i], false))
+        if (fits(search, hints->function_sp + candidates[i], CALLS_OF_UNKNOWN))
             return hints->function_sp + candidates[i];
     }
     return 0;
@@ -103,12 +120,14 @@ bool frame_pointer_find(struct unwinder *unwinder, struct space *space, struct s
                         struct stack *scratch)
 {
     const struct search search = {unwinder, space, snapshot, max_depth, hints->function, scratch};
-    if (!hints->function)
+    if (!hints->function_address)
         return false;
-    uint64_t found = expected && fits(&search, expected, false) ? expected : 0;
+    uint64_t found = expected && fits(&search, expected, CALLS_OF_UNKNOWN) ? expected : 0;
     if (!found)
+        found = find_by_returns(&search, hints);
+    if (!found && hints->function)
         found = find_by_code(&search, hints);
-    if (!found)
+    if (!found && hints->function)
         found = find_certain(&search, hints->function_sp);
     if (found)
         set_frame_pointer(snapshot, found);

@@ -46,6 +46,19 @@ static const struct rule *rule_behind_system_call(struct rule_tables *tables,
                       : &no_rule;
 }
 
+/* Whether the frame is that of a thread which has not run since it was created. */
+static bool is_new_thread(const struct frame *frame, const struct mapping *mapping)
+{
+    uint8_t before[CLONE_BYTES];
+    if (!frame->registers)
+        return false;
+    return frame->registers->is_new_thread ||
+           (frame->registers->may_be_new_thread && mapping->has_bias &&
+            module_read(mapping->module, frame->pc - mapping->bias - sizeof before, before,
+                        sizeof before) &&
+            system_call_is_clone(before));
+}
+
 /* The rule of a frame that no rule says anything about, or that did not make the call which returns
  * to it and so is looked up at its own address: the trampoline that a signal handler returns to, or
  * the start of a function, which makecontext(3) has the first function of a stack return to. */
@@ -90,7 +103,7 @@ static const struct rule *rule_of(const struct walk *walk, struct rule_tables *t
     }
     /* What the code says holds in the thread that created this one. */
     bool is_told_by_code = !rule || rule->kind == RULE_NONE || rule->is_from_code;
-    if (is_told_by_code && frame->registers && frame->registers->is_new_thread)
+    if (is_told_by_code && is_new_thread(frame, mapping))
         return &first_frame;
     bool was_not_called = false;
     bool is_certain = rule && rule->is_no_call && !frame->is_exact;

@@ -1,7 +1,9 @@
 /* Machine code, which is followed to find frames. The input is where in it a frame is, and code. */
-#include "input.h"
+#include "open_module.h"
 #include "unwind/code/calls.h"
+#include "unwind/code/code_end.h"
 #include "unwind/code/code_frame.h"
+#include "unwind/code/code_return.h"
 #include "unwind/code/prologue.h"
 #include "unwind/signal_frame.h"
 
@@ -22,6 +24,25 @@ static void look_at_calls(struct input code)
     free(signal_return);
 }
 
+/* As the only segment of a module, at address 0. */
+static void follow_in_module(struct input code, uint64_t at)
+{
+    struct modules modules = {0};
+    struct module *module = put_module(&modules, code);
+    struct code_return found;
+    module->segments = calloc(1, sizeof *module->segments);
+    must(module->segments != NULL);
+    module->segments[0] =
+        (struct segment){.file_bytes = code.bytes, .memory_bytes = code.bytes, .executable = true};
+    module->segment_count = 1;
+    bool is_found = code_return_find(module, at, at & 1, &found);
+    must(!is_found || (at < code.bytes && found.sp.kind != CODE_VALUE_UNKNOWN &&
+                       found.sp.kind != CODE_VALUE_FAR && found.sp.register_number < 16 &&
+                       found.frame_pointer.register_number < 16));
+    must(code_end_of_function(module, at, code.bytes) <= code.bytes || at > code.bytes);
+    modules_free(&modules);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     struct input input = {data, bytes};
@@ -34,5 +55,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     must(frame.kind == CODE_FRAME_UNKNOWN || at < input.bytes);
     must(prologue_frame_bytes(code, input.bytes, candidates) <= PROLOGUE_CANDIDATES_MAX);
     free(code);
+    follow_in_module(input, at);
     return 0;
 }

@@ -23,6 +23,15 @@ unsigned system_call_before(const uint8_t before[SYSTEM_CALL_BYTES_MAX])
     return memcmp(before, svc, sizeof svc) == 0 ? sizeof svc : 0;
 }
 
+/* mov x8, #220 or #435 */
+bool system_call_is_clone(const uint8_t before[CLONE_BYTES])
+{
+    static const uint8_t clone[] = {0x88, 0x1b, 0x80, 0xd2}, clone3[] = {0x68, 0x36, 0x80, 0xd2};
+    return system_call_before(before + CLONE_BYTES - SYSTEM_CALL_BYTES_MAX) &&
+           (memmem(before, CLONE_BYTES, clone, sizeof clone) ||
+            memmem(before, CLONE_BYTES, clone3, sizeof clone3));
+}
+
 /* exit, which is system call 93: mov x8, #93; svc #0. */
 bool call_is_last(const uint8_t after[THREAD_END_BYTES])
 {

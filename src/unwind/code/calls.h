@@ -23,6 +23,11 @@ enum call_kind call_before(const uint8_t before[CALL_BYTES_MAX], uint64_t return
 /* The length of the system call instruction just before an address, or 0 if there is none. */
 unsigned system_call_before(const uint8_t before[SYSTEM_CALL_BYTES_MAX]);
 
+#define CLONE_BYTES 40 /* how much of the code before a system call is looked at */
+
+/* Whether the system call that ends these bytes is clone or clone3. */
+bool system_call_is_clone(const uint8_t before[CLONE_BYTES]);
+
 #define RETURN_BYTES 2
 
 /* Whether the instruction here returns to an address that is on the stack. */

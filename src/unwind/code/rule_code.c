@@ -1,5 +1,7 @@
 #include "unwind/code/rule_code.h"
+#include "unwind/code/calls.h"
 #include "unwind/code/code_frame.h"
+#include "unwind/code/code_return.h"
 #include "elf/functions.h"
 
 /* The return address is the last word below the CFA (System V psABI, 3.2.2; of the two
@@ -54,12 +56,58 @@ static struct code_frame frame_in_function(struct module *module, uint64_t addre
     return code_frame_at(code, bytes, at);
 }
 
+static bool is_after_call(struct module *module, uint64_t address)
+{
+    uint8_t before[CALL_BYTES_MAX];
+    uint64_t target;
+    return module_read(module, address - sizeof before, before, sizeof before) &&
+           call_before(before, address, &target) != CALL_NONE;
+}
+
+static bool set_place(struct rule_place *place, const struct code_value *value,
+                      const struct code_value *sp)
+{
+    *place = (struct rule_place){value->register_number, value->kind == CODE_VALUE_MEMORY,
+                                 value->offset};
+    if (value->kind != CODE_VALUE_FAR)
+        return value->kind != CODE_VALUE_UNKNOWN && !value->then_offset;
+    /* It is on the stack that the code goes back to. */
+    *place = (struct rule_place){RULE_CFA, true,
+                                 value->then_offset - sp->then_offset - RETURN_ADDRESS_BYTES};
+    return sp->kind == CODE_VALUE_MEMORY && sp->register_number == value->register_number &&
+           sp->offset == value->offset;
+}
+
+struct rule rule_from_returns(struct module *module, uint64_t address)
+{
+    struct code_return found;
+    /* A frame that called is looked up within its call. */
+    bool has_called = is_after_call(module, address + 1);
+    if (!code_return_find(module, address + has_called, has_called, &found))
+        return (struct rule){.kind = RULE_NONE};
+    bool is_in_memory = found.sp.kind == CODE_VALUE_MEMORY;
+    struct rule rule = {
+        .kind = RULE_CALLER,
+        .is_from_code = true,
+        .cfa = {found.sp.register_number, is_in_memory, found.sp.offset},
+        .cfa_offset = found.sp.then_offset + RETURN_ADDRESS_BYTES,
+        .return_address = {RULE_CFA, true, -RETURN_ADDRESS_BYTES},
+        .base_pointer_offset = RULE_BASE_POINTER_LOST,
+    };
+    rule.has_frame_pointer = set_place(&rule.frame_pointer, &found.frame_pointer, &found.sp);
+    return rule;
+}
+
 struct rule rule_from_code(struct module *module, uint64_t address)
 {
     struct code_frame frame = frame_in_function(module, address);
     if (frame.kind == CODE_FRAME_UNKNOWN)
         frame = frame_in_stub(module, address);
-    return rule_of_frame(&frame);
+    struct rule rule = rule_of_frame(&frame);
+    if (frame.kind != CODE_FRAME_UNKNOWN && frame.kind != CODE_FRAME_REALIGNED)
+        return rule;
+    struct rule by_returns = rule_from_returns(module, address);
+    return by_returns.kind == RULE_NONE ? rule : by_returns;
 }
 
 struct rule rule_from_bytes(const uint8_t *code, size_t code_bytes, size_t at)

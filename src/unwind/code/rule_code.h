@@ -4,11 +4,17 @@
 
 #include "unwind/rule.h"
 
-/* RULE_CALLER, with is_from_code set, if the code tells how far above the stack pointer the return
- * address is; RULE_NONE if it does not, or if the frame pointer is to be followed. */
+/* RULE_CALLER, with is_from_code set, if the code tells where the return address is: from the start
+ * of its function, or of a linkage stub, up to there, or from there to its returns.
+ * RULE_UNKNOWN_FRAME if the function has aligned its stack pointer: then its frame pointer does not
+ * lead on either. RULE_NONE if the code tells nothing, or if the frame pointer is to be followed.
+ */
 struct rule rule_from_code(struct module *module, uint64_t address);
 
-/* The same for the byte at `at` of `code`, which begins with its function. */
+/* The same from there to the returns alone. */
+struct rule rule_from_returns(struct module *module, uint64_t address);
+
+/* Like rule_from_code, for the byte at `at` of `code`, which begins with its function. */
 struct rule rule_from_bytes(const uint8_t *code, size_t code_bytes, size_t at);
 
 #endif

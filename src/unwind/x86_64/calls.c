@@ -44,6 +44,17 @@ unsigned system_call_before(const uint8_t before[SYSTEM_CALL_BYTES_MAX])
     return end[-2] == 0x0f && end[-1] == 0x05 ? 2 : 0;
 }
 
+/* Its number, 56 or 435, goes to eax; musl sets al alone, nine instructions before. */
+bool system_call_is_clone(const uint8_t before[CLONE_BYTES])
+{
+    static const uint8_t clone[] = {0xb8, 56, 0, 0, 0}, clone3[] = {0xb8, 0xb3, 1, 0, 0};
+    static const uint8_t clone_to_al[] = {0x31, 0xc0, 0xb0, 56};
+    return system_call_before(before + CLONE_BYTES - SYSTEM_CALL_BYTES_MAX) &&
+           (memmem(before, CLONE_BYTES, clone, sizeof clone) ||
+            memmem(before, CLONE_BYTES, clone3, sizeof clone3) ||
+            memmem(before, CLONE_BYTES, clone_to_al, sizeof clone_to_al));
+}
+
 /* hlt; or exit, which is system call 60: mov $60 to eax, or to al if the rest is 0; syscall. */
 bool call_is_last(const uint8_t after[THREAD_END_BYTES])
 {

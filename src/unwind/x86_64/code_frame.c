@@ -1,7 +1,6 @@
 /* Follows the stack pointer through a function's instructions, with the Zydis disassembler. */
 #include "unwind/code/code_frame.h"
-
-#include <Zydis/Zydis.h>
+#include "unwind/x86_64/operand.h"
 
 #define WORD_BYTES 8
 #define DEPTH_MAX (1 << 20) /* of a frame */
@@ -29,11 +28,6 @@ struct flow {
     } jumps[JUMPS_MAX];
     size_t jump_count;
 };
-
-static bool is_register(const ZydisDecodedOperand *operand, ZydisRegister number)
-{
-    return operand->type == ZYDIS_OPERAND_TYPE_REGISTER && operand->reg.value == number;
-}
 
 static void forget(struct state *state)
 {

@@ -1,8 +1,6 @@
 /* Follows the stack pointer through a function's instructions, with the Zydis disassembler. */
 #include "unwind/code/prologue.h"
-
-#include <Zydis/Zydis.h>
-#include <stdbool.h>
+#include "unwind/x86_64/operand.h"
 
 struct tracking {
     bool has_frame_pointer; /* it has been set */
@@ -23,11 +21,6 @@ static void add_candidate(struct tracking *tracking, int64_t depth)
             return;
     }
     tracking->candidates[tracking->count++] = (uint64_t)depth;
-}
-
-static bool is_register(const ZydisDecodedOperand *operand, ZydisRegister number)
-{
-    return operand->type == ZYDIS_OPERAND_TYPE_REGISTER && operand->reg.value == number;
 }
 
 /* lea displacement(%rbp),%rsp: after an array of variable size, or before a function's end. */

@@ -22,6 +22,9 @@ enum {
     OF_STUB = PLAIN + 0x40,
     INDIRECT = PLAIN + 0x50,
     NO_CALL = PLAIN + 0x60,
+    /* Its room is not understood either, but it returns by add $24,%rsp; pop %rbx; pop %rbp; ret.
+     */
+    RETURNING = 0x700,
 };
 
 static struct made_walk made;
@@ -35,11 +38,15 @@ static int set_up(void **state)
     static const uint8_t unreadable[] = {0x55, 0x48, 0x89, 0xe5, 0x48, 0x29, 0xc4};
     static const uint8_t stub[] = {0xff, 0x25, 0, 1, 0, 0};
     static const uint8_t indirect[] = {0xff, 0xd0};
+    static const uint8_t returns[] = {0x48, 0x83, 0xc4, 0x18, 0x5b, 0x5d, 0xc3};
     begin_module(&made);
     put_function(&made, FIRST, 0x80, BYTES(DW_CFA_undefined, RIP));
     put_function(&made, NEEDING, 0x80, BYTES(DW_CFA_def_cfa, RBP, 16, DW_CFA_offset | RBP, 2));
     put_function(&made, UNREADABLE, 0x80, BYTES(DW_CFA_def_cfa, RBP, 16, DW_CFA_offset | RBP, 2));
     put_function(&made, PLAIN, 0x80, NULL, 0);
+    put_function(&made, RETURNING, 0x80, BYTES(DW_CFA_def_cfa, RBP, 16, DW_CFA_offset | RBP, 2));
+    put_code(&made, RETURNING, unreadable, sizeof unreadable);
+    put_code(&made, RETURNING + 0x48, returns, sizeof returns);
     put_code(&made, NEEDING, entry, sizeof entry);
     put_code(&made, UNREADABLE, unreadable, sizeof unreadable);
     put_code(&made, STUB, stub, sizeof stub);
@@ -125,6 +132,22 @@ static void test_by_the_first_instructions(void **state)
         0);
     ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(NEEDING + 0x40), code_at(OF_NEEDING - 1),
                  code_at(FIRST + 4));
+}
+
+/* Any call may have led there: of a function that jumped to this one at its end. */
+static void test_by_the_returns(void **state)
+{
+    (void)state;
+    put_frame(4, OF_OTHER);
+    assert_true(is_found(RETURNING, 4));
+    put_frame(4, INDIRECT);
+    assert_true(is_found(RETURNING, 4));
+    put_frame(4, NO_CALL);
+    assert_false(is_found(RETURNING, 4));
+    /* The stack must lead to its first frame. */
+    put_frame(4, OF_OTHER);
+    made.words[6] = 0x1234;
+    assert_false(is_found(RETURNING, 4));
 }
 
 /* A call that may be the function's: through a register, or an entry of the PLT. */
@@ -238,9 +261,9 @@ static void test_hints_that_lead_nowhere(void **state)
 {
     (void)state;
     static const struct unwind_hints hints[] = {
-        {.function = 0x1234, .function_sp = MADE_STACK},
-        {.function = UINT64_MAX, .function_sp = UINT64_MAX - 7},
-        {.function = MADE_JIT, .function_sp = 0},
+        {.function = 0x1234, .function_address = 0x1240, .function_sp = MADE_STACK},
+        {.function = UINT64_MAX, .function_address = UINT64_MAX, .function_sp = UINT64_MAX - 7},
+        {.function = MADE_JIT, .function_address = MADE_JIT + 8, .function_sp = 0},
     };
     set_register(&made, RIP, code_at(NEEDING + 0x40));
     set_register(&made, RSP, word_at(0));
@@ -258,6 +281,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_by_another_thread),
         TEST(test_by_the_first_instructions),
+        TEST(test_by_the_returns),
         TEST(test_calls_that_may_be_of_the_function),
         TEST(test_by_the_call),
         TEST(test_two_places_are_none),

@@ -26,7 +26,8 @@ static int set_up(void **state)
         put_call(&made, bare[i] + 0x10, LEAF);
     put_code(&made, KNOWN, (const uint8_t[]){0x48, 0x89, 0xdc}, 3); /* mov %rbx,%rsp */
     put_code(&made, OUTER + 0x10, (const uint8_t[]){0xf4}, 1);      /* hlt */
-    put_code(&made, CLONE_CALL, (const uint8_t[]){0x0f, 0x05}, 2);  /* syscall */
+    /* mov $435,%eax; syscall */
+    put_code(&made, CLONE_CALL - 5, (const uint8_t[]){0xb8, 0xb3, 1, 0, 0, 0x0f, 0x05}, 7);
     end_module(&made);
     return 0;
 }
@@ -116,6 +117,13 @@ static void test_behind_the_call_that_makes_threads(void **state)
     made.snapshot.registers.is_new_thread = true;
     assert_int_equal(walk_from(&made, behind, 5), 0);
     ASSERT_STACK(&made.stack, STACK_WHOLE, behind);
+    /* A sample does not tell the system call, but the code does. */
+    made.snapshot.registers.is_new_thread = false;
+    made.snapshot.registers.may_be_new_thread = true;
+    assert_int_equal(walk_from(&made, behind, 5), 0);
+    ASSERT_STACK(&made.stack, STACK_WHOLE, behind);
+    assert_int_equal(walk_from(&made, behind + 1, 5), 0);
+    ASSERT_STACK(&made.stack, STACK_CUT_NO_UNWIND_INFO, behind + 1);
     /* A new process has a copy of the stack, and so of all its maker's frames. */
     set_register(&made, RBP, word_at(10));
     assert_int_equal(walk_from(&made, code_at(KNOWN + 2), 5), 0);

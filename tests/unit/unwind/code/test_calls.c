@@ -63,6 +63,23 @@ static void test_system_calls(void **state)
     assert_int_equal(system_call_before(other), 0);
 }
 
+static void test_calls_that_make_threads(void **state)
+{
+    (void)state;
+    uint8_t before[CLONE_BYTES] = {0x31, 0xc0, 0xb0, 56}; /* musl: xor %eax,%eax; mov $56,%al */
+    static const uint8_t clone3[] = {0xb8, 0xb3, 1, 0, 0, 0x0f, 0x05};
+    static const uint8_t nanosleep[] = {0xb8, 35, 0, 0, 0, 0x0f, 0x05};
+    memcpy(before + CLONE_BYTES - 2, "\x0f\x05", 2);
+    assert_true(system_call_is_clone(before));
+    memset(before, 0, sizeof before);
+    memcpy(before + CLONE_BYTES - sizeof nanosleep, nanosleep, sizeof nanosleep);
+    assert_false(system_call_is_clone(before));
+    memcpy(before + CLONE_BYTES - sizeof clone3, clone3, sizeof clone3);
+    assert_true(system_call_is_clone(before));
+    before[CLONE_BYTES - 1] = 0x0b; /* not a system call */
+    assert_false(system_call_is_clone(before));
+}
+
 static void test_stubs(void **state)
 {
     (void)state;
@@ -89,7 +106,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_returns),        cmocka_unit_test(test_direct_calls),
         cmocka_unit_test(test_indirect_calls), cmocka_unit_test(test_no_calls),
-        cmocka_unit_test(test_system_calls),   cmocka_unit_test(test_stubs),
+        cmocka_unit_test(test_system_calls),   cmocka_unit_test(test_calls_that_make_threads),
+        cmocka_unit_test(test_stubs),
     };
     return cmocka_run_group_tests_name("calls", tests, NULL, NULL);
 }

@@ -1,0 +1,75 @@
+/* How far a function reaches whose size nothing tells. */
+#include "unit.h"
+
+#ifdef __x86_64__
+
+#include "make_walk.h"
+#include "unwind/code/code_end.h"
+
+/* The end of the function that the code begins with, in bytes from there. */
+static uint64_t end_of(const uint8_t *code, size_t bytes, uint64_t limit)
+{
+    static struct made_walk made;
+    begin_module(&made);
+    put_code(&made, 0x100, code, bytes);
+    end_module(&made);
+    uint64_t start = MADE_ADDRESS + 0x100,
+             end = code_end_of_function(&made.module, start, start + limit);
+    made_walk_free(&made);
+    return end - start;
+}
+
+static void test_the_first_return(void **state)
+{
+    (void)state;
+    /* 0 pop %rbx; 1 ret; 2 ret */
+    static const uint8_t code[] = {0x5b, 0xc3, 0xc3};
+    assert_int_equal(end_of(code, sizeof code, 100), 2);
+    assert_int_equal(end_of(code, sizeof code, 1), 1);
+}
+
+static void test_what_is_jumped_to(void **state)
+{
+    (void)state;
+    /* 0 je 5; 2 jmp 6; 4 ret; 5 ret; 6 jne 5; 8 ret; 9 ret */
+    static const uint8_t code[] = {0x74, 0x03, 0xeb, 0x02, 0xc3, 0xc3, 0x75, 0xfd, 0xc3, 0xc3};
+    assert_int_equal(end_of(code, sizeof code, 100), 9);
+    /* Not beyond what is known to be another's. */
+    assert_int_equal(end_of(code, sizeof code, 5), 4);
+}
+
+/* At its end it may be a call of another function. */
+static void test_a_jump_to_the_start_of_a_function(void **state)
+{
+    (void)state;
+    /* 0 jmp 16; 16 ret */
+    static const uint8_t code[17] = {0xeb, 0x0e, [16] = 0xc3};
+    assert_int_equal(end_of(code, sizeof code, 100), 2);
+}
+
+static void test_what_is_no_code(void **state)
+{
+    (void)state;
+    static const uint8_t data[] = {0x90, 0x06, 0x06}; /* push %es: not in 64-bit mode */
+    assert_int_equal(end_of(data, sizeof data, 100), 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_first_return),
+        cmocka_unit_test(test_what_is_jumped_to),
+        cmocka_unit_test(test_a_jump_to_the_start_of_a_function),
+        cmocka_unit_test(test_what_is_no_code),
+    };
+    return cmocka_run_group_tests_name("code_end", tests, NULL, NULL);
+}
+
+#else
+
+int main(void)
+{
+    return 77; /* skipped: no tests for this architecture */
+}
+
+#endif
