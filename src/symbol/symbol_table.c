@@ -1,11 +1,15 @@
 #include "symbol/symbol_table.h"
-#include "symbol/debug_data.h"
 #include "base/array.h"
 #include "base/upper_bound.h"
 
 #include <errno.h>
+#include <lzma.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Of .gnu_debugdata. */
+#define DECOMPRESSED_BYTES_MAX ((size_t)256 << 20)
+#define LZMA_MEMORY_MAX ((uint64_t)128 << 20)
 
 void symbol_table_free(struct symbol_table *table)
 {
@@ -68,6 +72,50 @@ static int add_rows(struct symbol_table *table, struct object *object, const cha
     return err == -ENOMEM ? err : 0;
 }
 
+static unsigned char *decompress(const struct slice *slice, size_t *ret_bytes)
+{
+    for (size_t capacity = slice->count * 8 + 4096; capacity <= DECOMPRESSED_BYTES_MAX;
+         capacity *= 4) {
+        uint64_t memory_max = LZMA_MEMORY_MAX;
+        size_t in_at = 0, out_at = 0;
+        unsigned char *out = malloc(capacity);
+        if (!out)
+            return NULL;
+        lzma_ret result = lzma_stream_buffer_decode(&memory_max, 0, NULL, slice->bytes, &in_at,
+                                                    slice->count, out, &out_at, capacity);
+        if (result == LZMA_OK) {
+            *ret_bytes = out_at;
+            return out;
+        }
+        free(out);
+        if (result != LZMA_BUF_ERROR)
+            break;
+    }
+    return NULL;
+}
+
+/* Opens .gnu_debugdata: a small ELF file with the symbols that are in no .dynsym, compressed by xz
+ * ("mini debug info" in GDB's manual). Returns false if there is none, or it can't be read. */
+static bool open_debug_data(struct object *object, struct object *ret_inner)
+{
+    struct section section;
+    struct slice slice = {0};
+    size_t bytes;
+    if (!object_section(object, ".gnu_debugdata", &section) ||
+        slice_read(&slice, &section, 0, section.bytes)) {
+        slice_free(&slice);
+        return false;
+    }
+    unsigned char *memory = decompress(&slice, &bytes);
+    slice_free(&slice);
+    if (!memory || object_open_memory(ret_inner, memory, bytes)) {
+        free(memory);
+        return false;
+    }
+    ret_inner->memory = memory;
+    return true;
+}
+
 int symbol_table_add(struct symbol_table *table, struct object *object)
 {
     struct object inner;
@@ -81,7 +129,7 @@ int symbol_table_add(struct symbol_table *table, struct object *object)
     int err = add_rows(table, kept, ".symtab", ".strtab");
     if (!err)
         err = add_rows(table, kept, ".dynsym", ".dynstr");
-    if (!err && table->object_count == 1 && debug_data_open(kept, &inner))
+    if (!err && table->object_count == 1 && open_debug_data(kept, &inner))
         err = symbol_table_add(table, &inner);
     return err;
 }
@@ -187,8 +235,7 @@ static void consider(struct symbol_table *table, const struct symbol_row *row,
 
 /* Finds the symbols that begin last among those that hold the address; a label within a function
  * that has a size does not count. */
-const char *symbol_table_find(struct symbol_table *table, uint64_t address, uint64_t *ret_start,
-                              bool *ret_is_exported)
+void symbol_table_find(struct symbol_table *table, uint64_t address, struct symbol_found *ret_found)
 {
     struct candidate sized = {0}, sizeless = {0};
     size_t after = UPPER_BOUND(table->rows, table->count, start, address);
@@ -204,9 +251,8 @@ const char *symbol_table_find(struct symbol_table *table, uint64_t address, uint
     free(best == &sized ? sizeless.name : sized.name);
     free(table->found);
     table->found = best->name;
-    if (!best->row)
-        return NULL;
-    *ret_start = best->row->start;
-    *ret_is_exported = is_exported(best->row);
-    return table->found;
+    *ret_found = (struct symbol_found){0};
+    if (best->row)
+        *ret_found = (struct symbol_found){best->name, best->row->start, best->row->end,
+                                           best->row->has_size, is_exported(best->row)};
 }

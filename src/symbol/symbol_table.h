@@ -31,10 +31,16 @@ int symbol_table_add(struct symbol_table *table, struct object *object);
 int symbol_table_finish(struct symbol_table *table);
 void symbol_table_free(struct symbol_table *table);
 
-/* The name of the function around `address`, and where it begins; NULL: there is none. If a place
- * has several names, the one that users know: see symbol_table.c. Valid until the next look-up.
- * *ret_is_exported: other modules may call the function by that name. */
-const char *symbol_table_find(struct symbol_table *table, uint64_t address, uint64_t *ret_start,
-                              bool *ret_is_exported);
+struct symbol_found {
+    const char *name; /* NULL: there is none; valid until the next look-up */
+    uint64_t start, end;
+    bool has_size;    /* false: `end` is only where the function must have ended */
+    bool is_exported; /* other modules may call the function by that name */
+};
+
+/* Looks for the function around `address`. If a place has several names, it is given the one that
+ * users know: see symbol_table.c. */
+void symbol_table_find(struct symbol_table *table, uint64_t address,
+                       struct symbol_found *ret_found);
 
 #endif

@@ -4,6 +4,8 @@
 #include "symbol/names/go_names.h"
 #include "symbol/symbol_table.h"
 #include "elf/stubs.h"
+#include "unwind/cfi/cfi.h"
+#include "unwind/code/code_end.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,17 +17,11 @@ struct symbols {
     struct module *module;
     char *stub_name; /* the last one that was returned */
     struct symbol_table table;
+    struct cfi_index cfi;
+    struct cfi_entry *cfi_entry; /* the one read last */
     struct debug_symbols debug;
     struct go_names *go; /* NULL: not a Go module */
 };
-
-static int open_module(const struct module *module, struct object *ret_object)
-{
-    if (module->image.fd < 0)
-        return object_open_memory(ret_object, module->image.memory, module->image.bytes);
-    int fd = fcntl(module->image.fd, F_DUPFD_CLOEXEC, 0);
-    return fd < 0 ? -ENOEXEC : object_open_fd(ret_object, fd);
-}
 
 /* Looks in the module's own file, else in one that was split from it. */
 static int find_debug_info(struct symbols *symbols, const struct module *module,
@@ -54,9 +50,9 @@ static int find_debug_info(struct symbols *symbols, const struct module *module,
 }
 
 /* Puts an error of module.h into words. */
-static const char *why_unread(const struct module *module)
+static const char *why_unread(int err)
 {
-    switch (module->is_readable ? -ENOEXEC : module->error) {
+    switch (err) {
     case -ENOEXEC:
         return "not a valid ELF file";
     case -ENOENT:
@@ -68,7 +64,7 @@ static const char *why_unread(const struct module *module)
     case -EMFILE:
         return "too many open files";
     default:
-        return strerror(-module->error);
+        return strerror(-err);
     }
 }
 
@@ -76,19 +72,17 @@ static int read_module(struct symbols *symbols, const struct module *module,
                        struct debug_fetch *fetch, const char **ret_why)
 {
     struct object object;
-    *ret_why = why_unread(module);
-    if (!module->is_readable)
-        return -ENOEXEC;
-    int err = open_module(module, &object);
+    int err = module->is_readable ? object_open_module(&object, module) : module->error;
+    *ret_why = why_unread(err ? err : -ENOEXEC);
     if (err)
-        return err;
+        return err == -ENOMEM ? err : -ENOEXEC;
     if (!object_is_whole(&object)) {
         *ret_why = "damaged or cut short";
         object_close(&object);
         return -ENOEXEC;
     }
     err = symbol_table_add(&symbols->table, &object);
-    if (!err && open_module(module, &object) == 0)
+    if (!err && object_open_module(&object, module) == 0)
         err = find_debug_info(symbols, module, fetch, &object);
     if (err != -ENOMEM)
         err = symbol_table_finish(&symbols->table);
@@ -102,7 +96,8 @@ int symbols_open(struct module *module, struct debug_fetch *fetch, struct symbol
     if (!symbols)
         return -ENOMEM;
     symbols->module = module;
-    int err = read_module(symbols, module, fetch, ret_why);
+    symbols->cfi_entry = malloc(sizeof *symbols->cfi_entry);
+    int err = symbols->cfi_entry ? read_module(symbols, module, fetch, ret_why) : -ENOMEM;
     if (!err && go_names_open(module, &symbols->go) == -ENOMEM)
         err = -ENOMEM;
     if (err) {
@@ -119,6 +114,8 @@ void symbols_close(struct symbols *symbols)
         return;
     debug_symbols_close(&symbols->debug);
     symbol_table_free(&symbols->table);
+    cfi_index_free(&symbols->cfi);
+    free(symbols->cfi_entry);
     go_names_close(symbols->go);
     free(symbols->stub_name);
     free(symbols);
@@ -137,17 +134,42 @@ static bool is_better_in_table(const char *symbol, bool is_exported, const char 
     return !is_mangled(name) && (is_mangled(symbol) || (is_exported && name[0] == '_'));
 }
 
+#define SIZELESS_BYTES_MAX (64u << 10) /* no function without a size is followed further */
+
+/* Whether a function without a size reaches as far as `address`. In a stripped file other functions
+ * may follow it that have no symbols. */
+static bool reaches(struct symbols *symbols, const struct symbol_found *found, uint64_t address)
+{
+    struct module *module = symbols->module;
+    struct cfi_entry *entry = symbols->cfi_entry;
+    uint64_t limit = found->start + SIZELESS_BYTES_MAX;
+    if (cfi_index_find(&symbols->cfi, module, found->start, entry) == 0)
+        return address < entry->end;
+    if (cfi_index_find(&symbols->cfi, module, address, entry) == 0)
+        return false;
+    return address <
+           code_end_of_function(module, found->start, found->end < limit ? found->end : limit);
+}
+
+static void find_in_table(struct symbols *symbols, uint64_t address, struct symbol_found *ret_found)
+{
+    symbol_table_find(&symbols->table, address, ret_found);
+    if (ret_found->name && !ret_found->has_size && !reaches(symbols, ret_found, address))
+        *ret_found = (struct symbol_found){0};
+}
+
 /* A stub of the linkage table has no symbol: it is named after what it calls, as in gdb. */
 static void find_stub(struct symbols *symbols, uint64_t address, struct symbol *symbol)
 {
     const struct stub *stub = stubs_find(symbols->module, address);
-    uint64_t start;
-    bool is_exported;
+    struct symbol_found resolver;
     if (!stub)
         return;
     const char *name = stub->name;
-    if (!name)
-        name = symbol_table_find(&symbols->table, stub->resolver, &start, &is_exported);
+    if (!name) {
+        symbol_table_find(&symbols->table, stub->resolver, &resolver);
+        name = resolver.name;
+    }
     free(symbols->stub_name);
     if (!name || asprintf(&symbols->stub_name, "%s@plt", name) < 0) {
         symbols->stub_name = NULL;
@@ -159,8 +181,8 @@ static void find_stub(struct symbols *symbols, uint64_t address, struct symbol *
 
 void symbols_find(struct symbols *symbols, uint64_t address, struct symbol *ret_symbol)
 {
-    uint64_t debug_start, start;
-    bool is_exported;
+    struct symbol_found found;
+    uint64_t debug_start;
     ret_symbol->line_count = 0;
     ret_symbol->function_offset = 0;
     ret_symbol->has_debug_info = false;
@@ -169,19 +191,19 @@ void symbols_find(struct symbols *symbols, uint64_t address, struct symbol *ret_
     if (symbols->go && go_names_find(symbols->go, address, ret_symbol))
         return;
     debug_symbols_find(&symbols->debug, address, ret_symbol, &debug_start);
-    const char *name = symbol_table_find(&symbols->table, address, &start, &is_exported);
-    if (name)
-        ret_symbol->function_offset = address - start;
-    if (name && !ret_symbol->line_count)
+    find_in_table(symbols, address, &found);
+    if (found.name)
+        ret_symbol->function_offset = address - found.start;
+    if (found.name && !ret_symbol->line_count)
         ret_symbol->lines[ret_symbol->line_count++] = (struct symbol_line){0};
     if (!ret_symbol->line_count) {
         find_stub(symbols, address, ret_symbol);
         return;
     }
     struct symbol_line *outermost = &ret_symbol->lines[ret_symbol->line_count - 1];
-    if (!outermost->name ||
-        (name && start == debug_start && is_better_in_table(name, is_exported, outermost->name)))
-        outermost->name = name;
+    if (!outermost->name || (found.name && found.start == debug_start &&
+                             is_better_in_table(found.name, found.is_exported, outermost->name)))
+        outermost->name = found.name;
     /* A line without a function gives no name. */
     if (!outermost->name)
         ret_symbol->line_count--;

@@ -140,6 +140,68 @@ static void test_no_file_descriptor_is_left(void **state)
     symbols_close(symbols);
 }
 
+#ifdef __x86_64__
+
+/* Labels without type and size, each followed by a function that has no symbol; the second is
+ * within what has call frame information. */
+__asm__(".text\n"
+        ".p2align 4\n"
+        ".globl label_by_code\n"
+        "label_by_code:\n"
+        "    test %edi, %edi\n"
+        "    je 1f\n"
+        "    ret\n"
+        "1:  nop\n"
+        "    ret\n"
+        ".p2align 4\n"
+        "    nop\n"
+        "    ret\n"
+        ".p2align 4\n"
+        ".cfi_startproc\n"
+        ".globl label_by_table\n"
+        "label_by_table:\n"
+        "    ret\n"
+        "    nop\n"
+        "    nop\n"
+        ".cfi_endproc\n"
+        ".cfi_startproc\n"
+        "    nop\n"
+        "    ret\n"
+        ".cfi_endproc\n"
+        ".globl label_after\n"
+        "label_after:\n"
+        "    ret\n");
+extern const char label_by_code[], label_by_table[];
+
+/* In a stripped file many functions without symbols may follow a label: its name is not theirs. */
+static void test_how_far_a_label_reaches(void **state)
+{
+    struct copy *copy = *state;
+    struct symbols *symbols;
+    struct symbol symbol;
+    const char *why;
+    static const struct {
+        const char *label, *name;
+        uint64_t reach;
+    } labels[] = {{label_by_code, "label_by_code", 7}, {label_by_table, "label_by_table", 3}};
+    assert_int_equal(symbols_open(&copy->module, NULL, &symbols, &why), 0);
+    for (size_t i = 0; i < sizeof labels / sizeof *labels; i++) {
+        for (uint64_t offset = 0; offset < labels[i].reach; offset++) {
+            symbols_find(symbols, own_address(labels[i].label) + offset, &symbol);
+            assert_int_equal(symbol.line_count, 1);
+            assert_string_equal(symbol.lines[0].name, labels[i].name);
+            assert_int_equal(symbol.function_offset, offset);
+        }
+        symbols_find(symbols, own_address(labels[i].label) + labels[i].reach, &symbol);
+        assert_int_equal(symbol.line_count, 0);
+    }
+    symbols_find(symbols, own_address(label_by_code) + 16, &symbol);
+    assert_int_equal(symbol.line_count, 0);
+    symbols_close(symbols);
+}
+
+#endif
+
 #define WITH_COPY(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void)
@@ -149,6 +211,9 @@ int main(void)
         WITH_COPY(test_a_file_that_is_cut_short_meanwhile),
         WITH_COPY(test_a_file_without_its_end),
         WITH_COPY(test_no_file_descriptor_is_left),
+#ifdef __x86_64__
+        WITH_COPY(test_how_far_a_label_reaches),
+#endif
     };
     return cmocka_run_group_tests_name("symbols", tests, NULL, NULL);
 }
