@@ -1,0 +1,147 @@
+#include "observe/ring.h"
+#include "proc/procfs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+/* How much our CLOCK_MONOTONIC is ahead of that of the first time namespace, modulo 2^64. The file
+ * says "monotonic SECONDS NANOSECONDS". */
+static uint64_t read_clock_offset_ns(void)
+{
+    char offsets[256];
+    long long s, ns;
+    if (procfs_read(AT_FDCWD, "/proc/self/timens_offsets", offsets, sizeof offsets) < 0 ||
+        sscanf(offsets, "monotonic %lld %lld", &s, &ns) != 2)
+        return 0;
+    return (uint64_t)s * 1000000000u + (uint64_t)ns;
+}
+
+/* Threads may be many, so their events leave most descriptors to other files. */
+#define PART_FOR_THREADS 4
+
+static bool has_room(int fd, pid_t tid)
+{
+    struct rlimit limit;
+    return tid < 0 || getrlimit(RLIMIT_NOFILE, &limit) ||
+           (rlim_t)fd < limit.rlim_cur / PART_FOR_THREADS;
+}
+
+int ring_open(const struct perf_event_attr *attributes, pid_t tid, int cpu, size_t data_bytes,
+              enum ring_kind kind, struct ring *ret_ring)
+{
+    struct perf_event_attr attr = *attributes;
+    attr.size = sizeof attr;
+    attr.exclude_hv = 1;
+    attr.sample_id_all = 1;
+    attr.use_clockid = 1;
+    attr.clockid = CLOCK_MONOTONIC;
+    /* Nobody waits for records. */
+    attr.watermark = 1;
+    attr.wakeup_watermark = UINT32_MAX;
+    int fd = (int)syscall(SYS_perf_event_open, &attr, tid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    if (!has_room(fd, tid)) {
+        close(fd);
+        return -EMFILE;
+    }
+    size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);
+    /* The kernel overwrites what the reader can't mark as read. */
+    int protection = kind == RING_READ ? PROT_READ | PROT_WRITE : PROT_READ;
+    void *page = mmap(NULL, page_bytes + data_bytes, protection, MAP_SHARED, fd, 0);
+    if (page == MAP_FAILED) {
+        /* EPERM: the limit of locked memory (perf_event_mlock_kb, RLIMIT_MEMLOCK) is reached. */
+        int err = errno == EPERM ? -ENOBUFS : -errno;
+        close(fd);
+        return err;
+    }
+    *ret_ring = (struct ring){fd, page, data_bytes, read_clock_offset_ns()};
+    return 0;
+}
+
+static const unsigned char *data_of(const struct ring *ring)
+{
+    return (const unsigned char *)ring->page + ring->page->data_offset;
+}
+
+static void copy_out(const struct ring *ring, uint64_t at, void *buffer, size_t bytes)
+{
+    size_t begin = at & (ring->data_bytes - 1), first = ring->data_bytes - begin;
+    if (first > bytes)
+        first = bytes;
+    memcpy(buffer, data_of(ring) + begin, first);
+    memcpy((unsigned char *)buffer + first, data_of(ring), bytes - first);
+}
+
+uint64_t ring_head(const struct ring *ring)
+{
+    return __atomic_load_n(&ring->page->data_head, __ATOMIC_ACQUIRE);
+}
+
+bool ring_at(const struct ring *ring, uint64_t at, struct record *ret_record)
+{
+    struct perf_event_header header;
+    /* What was never written is zero, and so no record. */
+    copy_out(ring, at, &header, sizeof header);
+    if (header.size < sizeof header || header.size > ring->data_bytes)
+        return false;
+    *ret_record = (struct record){ring, header, at};
+    return true;
+}
+
+bool ring_next(const struct ring *ring, struct record *ret_record)
+{
+    /* Read before the data it announces (linux/perf_event.h, data_head). */
+    uint64_t head = ring_head(ring), tail = ring->page->data_tail;
+    struct record record;
+    if (head - tail < sizeof record.header || !ring_at(ring, tail, &record) ||
+        record.header.size > head - tail)
+        return false;
+    *ret_record = record;
+    return true;
+}
+
+void ring_skip(struct ring *ring, const struct record *record)
+{
+    /* The kernel may write there as soon as it sees this. */
+    __atomic_store_n(&ring->page->data_tail, record->at + record->header.size, __ATOMIC_RELEASE);
+}
+
+bool record_read(const struct record *record, size_t offset, void *buffer, size_t bytes)
+{
+    size_t body_bytes = record->header.size - sizeof record->header;
+    if (offset > body_bytes || bytes > body_bytes - offset)
+        return false;
+    copy_out(record->ring, record->at + sizeof record->header + offset, buffer, bytes);
+    return true;
+}
+
+bool record_read_registers(const struct record *record, struct registers *ret_registers,
+                           size_t *ret_end)
+{
+    struct sample_head head;
+    uint64_t values[REGISTERS_MAX];
+    size_t bytes = registers_sample_count * sizeof *values;
+    if (!record_read(record, 0, &head, sizeof head) || head.abi != PERF_SAMPLE_REGS_ABI_64 ||
+        !record_read(record, sizeof head, values, bytes))
+        return false;
+    registers_from_sample(values, ret_registers);
+    *ret_end = sizeof head + bytes;
+    return true;
+}
+
+void ring_close(struct ring *ring)
+{
+    if (!ring->page)
+        return;
+    munmap(ring->page, (size_t)sysconf(_SC_PAGESIZE) + ring->data_bytes);
+    close(ring->fd);
+    *ring = (struct ring){.fd = -1};
+}

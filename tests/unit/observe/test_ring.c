@@ -1,0 +1,135 @@
+/* A ring that the test fills in the kernel's place. */
+#include "unit.h"
+#include "observe/ring.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#define DATA_BYTES 64u
+
+struct fake {
+    struct perf_event_mmap_page *page;
+    struct ring ring;
+};
+
+static void setup(struct fake *fake)
+{
+    size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);
+    fake->page = calloc(1, page_bytes + DATA_BYTES);
+    assert_non_null(fake->page);
+    fake->page->data_offset = page_bytes;
+    fake->ring = (struct ring){.fd = -1, .page = fake->page, .data_bytes = DATA_BYTES};
+}
+
+static void put(struct fake *fake, const void *bytes, size_t count)
+{
+    unsigned char *data = (unsigned char *)fake->page + fake->page->data_offset;
+    for (size_t i = 0; i < count; i++)
+        data[(fake->page->data_head + i) % DATA_BYTES] = ((const unsigned char *)bytes)[i];
+    fake->page->data_head += count;
+}
+
+static void put_record(struct fake *fake, uint32_t type, const char *body, size_t body_bytes)
+{
+    const struct perf_event_header header = {.type = type,
+                                             .size = (uint16_t)(sizeof header + body_bytes)};
+    put(fake, &header, sizeof header);
+    put(fake, body, body_bytes);
+}
+
+static void test_records_in_order(void **state)
+{
+    (void)state;
+    struct fake fake;
+    struct record record;
+    char text[8];
+    setup(&fake);
+    assert_false(ring_next(&fake.ring, &record));
+    put_record(&fake, 1, "first...", 8);
+    put_record(&fake, 2, "second..", 8);
+    assert_true(ring_next(&fake.ring, &record));
+    assert_int_equal(record.header.type, 1);
+    assert_true(record_read(&record, 0, text, 8));
+    assert_memory_equal(text, "first...", 8);
+    /* It stays until it is skipped. */
+    assert_true(ring_next(&fake.ring, &record));
+    assert_int_equal(record.header.type, 1);
+    ring_skip(&fake.ring, &record);
+    assert_true(ring_next(&fake.ring, &record));
+    assert_int_equal(record.header.type, 2);
+    ring_skip(&fake.ring, &record);
+    assert_false(ring_next(&fake.ring, &record));
+    assert_int_equal(fake.page->data_tail, fake.page->data_head);
+    free(fake.page);
+}
+
+static void test_record_around_the_end(void **state)
+{
+    (void)state;
+    struct fake fake;
+    struct record record;
+    char text[24];
+    setup(&fake);
+    /* The header of the second wraps, and then the body of the third. */
+    fake.page->data_head = fake.page->data_tail = DATA_BYTES - 4;
+    for (char c = 'a'; c < 'z'; c++) {
+        memset(text, c, sizeof text);
+        put_record(&fake, (uint32_t)c, text, sizeof text);
+        memset(text, 0, sizeof text);
+        assert_true(ring_next(&fake.ring, &record));
+        assert_int_equal(record.header.type, c);
+        assert_true(record_read(&record, 0, text, sizeof text));
+        for (size_t i = 0; i < sizeof text; i++)
+            assert_int_equal(text[i], c);
+        ring_skip(&fake.ring, &record);
+    }
+    free(fake.page);
+}
+
+static void test_reads_nothing_behind_a_record(void **state)
+{
+    (void)state;
+    struct fake fake;
+    struct record record;
+    char text[32];
+    setup(&fake);
+    put_record(&fake, 1, "12345678", 8);
+    put_record(&fake, 2, "12345678", 8);
+    assert_true(ring_next(&fake.ring, &record));
+    assert_true(record_read(&record, 0, text, 8));
+    assert_true(record_read(&record, 7, text, 1));
+    assert_true(record_read(&record, 8, text, 0));
+    assert_false(record_read(&record, 0, text, 9));
+    assert_false(record_read(&record, 8, text, 1));
+    assert_false(record_read(&record, 9, text, 0));
+    assert_false(record_read(&record, SIZE_MAX, text, 1));
+    assert_false(record_read(&record, 1, text, SIZE_MAX));
+    free(fake.page);
+}
+
+static void test_damaged_sizes(void **state)
+{
+    (void)state;
+    struct fake fake;
+    struct record record;
+    struct perf_event_header header = {.type = 1, .size = 4};
+    setup(&fake);
+    put(&fake, &header, sizeof header); /* smaller than its header */
+    assert_false(ring_next(&fake.ring, &record));
+    fake.page->data_tail = fake.page->data_head;
+    header.size = 40;
+    put(&fake, &header, sizeof header); /* larger than what is there */
+    assert_false(ring_next(&fake.ring, &record));
+    free(fake.page);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_records_in_order),
+        cmocka_unit_test(test_record_around_the_end),
+        cmocka_unit_test(test_reads_nothing_behind_a_record),
+        cmocka_unit_test(test_damaged_sizes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
