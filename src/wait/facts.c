@@ -4,7 +4,6 @@
 #include "observe/watch.h"
 #include "proc/memory.h"
 #include "proc/procfs.h"
-#include "proc/syscall_names.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -110,15 +109,15 @@ static void read_sleep(struct wait_facts *facts)
 
 static int read_target(struct wait_facts *facts, int proc_fd)
 {
-    const char *name = facts->syscall_number < 0 ? NULL : syscall_name(facts->syscall_number);
-    if (!facts->has_arguments || !name)
+    if (!facts->has_arguments)
         return 0;
-    facts->target = call_target_of(name, facts->arguments);
+    facts->target = call_target_of(facts->syscall_number, facts->arguments);
     switch (facts->target.kind) {
     case CALL_FUTEX:
         read_lock(facts);
         return 0;
     case CALL_FILE:
+    case CALL_EPOLL:
         return read_file(facts, proc_fd, facts->target.fd);
     case CALL_POLL:
         return read_poll(facts, proc_fd);

@@ -2,8 +2,8 @@
 #ifndef FGPROF_WAIT_FACTS_H
 #define FGPROF_WAIT_FACTS_H
 
-#include "wait/call.h"
 #include "wait/lock.h"
+#include "observe/call.h"
 #include "proc/activity.h"
 #include "proc/process.h"
 #include "proc/program.h"

@@ -104,6 +104,7 @@ static void append_wait(struct text_buffer *buffer, const struct fgprof_dump *du
         append_futex(buffer, dump, thread);
         return;
     case CALL_FILE:
+    case CALL_EPOLL:
     case CALL_POLL:
         append_file(buffer, facts);
         return;
