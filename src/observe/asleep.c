@@ -14,6 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* How often a thread was preempted is read this often at most. */
+#define PREEMPTIONS_EACH_NS 1000000000u
+
 struct asleep_source {
     struct source source;
     struct watches *watches;
@@ -78,8 +81,88 @@ static int read_kernel_stack(struct watch_place place, struct snapshot *snapshot
     return 0;
 }
 
-/* Reads a blocked thread as it is. Returns 0, -EAGAIN if it runs or ran meanwhile, -ESRCH if it is
- * a zombie or gone, or another negative errno if that is unknown. */
+static void read_memory(const struct subject *subject, struct observation *observation)
+{
+    struct memory_range ranges[CALL_RANGES_MAX];
+    unsigned count = call_ranges(&observation->call, &observation->call_memory, ranges);
+    memory_read_many(subject->tid, ranges, count);
+    call_note_read(&observation->call_memory, ranges, count);
+}
+
+/* Reads what tells what a thread waits for, in the call that is already noted. */
+static void read_call(const struct subject *subject, struct observation *observation)
+{
+    struct call_target *call = &observation->call;
+    observation->has_call = true;
+    switch (call->kind) {
+    case CALL_FUTEX:
+        read_memory(subject, observation);
+        return;
+    case CALL_POLL:
+    case CALL_SELECT:
+        read_memory(subject, observation);
+        call_note_polled(call, &observation->call_memory);
+        observation->has_call = call->count > 0;
+        if (call->kind == CALL_FILE)
+            call_read_link(call, subject->proc_fd, &observation->call_memory);
+        return;
+    case CALL_FILE:
+        call_read_link(call, subject->proc_fd, &observation->call_memory);
+        return;
+    case CALL_EPOLL:
+    case CALL_PROCESS:
+    case CALL_SEMAPHORES:
+    case CALL_MESSAGES:
+        return;
+    case CALL_OTHER:
+    case CALL_SLEEP:
+    case CALL_SIGNAL:
+        observation->has_call = false;
+        return;
+    }
+}
+
+/* Which part of the switches of a thread that waits for others were waits. One that never moves has
+ * none to tell apart. */
+static void read_preemptions(const struct watch_place *place, struct watch *watch,
+                             struct observation *observation)
+{
+    uint64_t now_ns = observation->now.at_ns;
+    bool is_due =
+        !watch->preemptions_read_ns || now_ns >= watch->preemptions_read_ns + PREEMPTIONS_EACH_NS;
+    if (observation->call.kind != CALL_FUTEX || !watch->was_read || !is_due)
+        return;
+    watch->preemptions_read_ns = now_ns;
+    observation->has_preemptions = watch_read_preemptions(place, watch, &observation->preemptions);
+}
+
+/* Reads what labels a wait: its state, what it waits for, and the kernel's stack. If the thread has
+ * moved meanwhile, that may be another wait's, and is left out. Returns 0 or -ENOMEM. */
+static int read_labels(const struct subject *subject, const struct watch_place *place,
+                       struct watch *watch, struct observation *observation)
+{
+    struct snapshot *snapshot = observation->snapshot;
+    observation->call =
+        call_target_of(observation->syscall_number, snapshot->registers.call_arguments);
+    read_state(*place, watch, observation);
+    if (subject->wants_call && thread_state_waits(observation->state))
+        read_call(subject, observation);
+    if (subject->wants_kernel_stack && read_kernel_stack(*place, snapshot))
+        return -ENOMEM;
+    if (check_stayed(place, watch, &observation->now.activity) == 0)
+        return 0;
+    observation->state = THREAD_SLEEPING;
+    observation->wait_channel[0] = '\0';
+    observation->has_call = false;
+    if (snapshot->kernel_stack)
+        snapshot->kernel_stack[0] = '\0';
+    return 0;
+}
+
+/* Reads a blocked thread as it is. Nothing else is read between the first look and the proof that
+ * it stayed: the longer that takes, the more short waits are over before they are proven. Returns
+ * 0, -EAGAIN if it runs or ran meanwhile, -ESRCH if it is a zombie or gone, or another negative
+ * errno if that is unknown. */
 static int copy_asleep(const struct subject *subject, const struct watch_place *place,
                        struct watch *watch, struct observation *observation)
 {
@@ -92,17 +175,18 @@ static int copy_asleep(const struct subject *subject, const struct watch_place *
         return -ESRCH;
     snapshot_copy_stacks(snapshot, subject->tid, subject->stack_areas, subject->stack_limit,
                          &subject->other_stack);
-    read_state(*place, watch, observation);
-    if (snapshot->kernel_stack)
-        snapshot->kernel_stack[0] = '\0';
-    if (subject->wants_kernel_stack && read_kernel_stack(*place, snapshot))
-        return -ENOMEM;
     err = check_stayed(place, watch, &observation->now.activity);
+    observation->was_asleep = err == -EAGAIN;
     if (err)
         return err;
     watch->is_asleep = true;
     watch->switches = observation->now.activity.switches;
-    return 0;
+    if (snapshot->kernel_stack)
+        snapshot->kernel_stack[0] = '\0';
+    err = read_labels(subject, place, watch, observation);
+    if (!err)
+        read_preemptions(place, watch, observation);
+    return err;
 }
 
 /* Only a thread that is known to run may be stopped. */
@@ -130,6 +214,7 @@ static enum outcome observe_asleep(struct source *source, const struct subject *
     observation->state = THREAD_UNKNOWN;
     observation->syscall_number = -1;
     observation->wait_channel[0] = '\0';
+    observation->was_asleep = false;
     if (!watch)
         return OUTCOME_REFUSED;
     int err = watch_read_activity(&place, watch, &observation->now.activity);
@@ -138,6 +223,9 @@ static enum outcome observe_asleep(struct source *source, const struct subject *
     if (!err && !subject->wants_copy && is_unmoved(&place, watch, &observation->now.activity)) {
         observation->evidence = EVIDENCE_UNMOVED;
         observation->state = THREAD_SLEEPING;
+        observation->call = subject->call;
+        if (subject->wants_call)
+            read_call(subject, observation);
         return OUTCOME_UNMOVED;
     }
     watch->is_asleep = false;

@@ -5,6 +5,7 @@
 #ifndef FGPROF_OBSERVE_OBSERVATION_H
 #define FGPROF_OBSERVE_OBSERVATION_H
 
+#include "observe/call.h"
 #include "observe/snapshot.h"
 #include "proc/activity.h"
 #include "proc/procfs.h"
@@ -15,6 +16,8 @@
 enum evidence {
     EVIDENCE_ASLEEP,  /* read while it slept; the kernel's count of switches proves it stayed */
     EVIDENCE_STOPPED, /* we stopped it for the copy */
+    EVIDENCE_WAITING, /* it waits for a CPU where it left one; no newer switch proves it stayed */
+    EVIDENCE_SAMPLED, /* the kernel sampled it while it ran */
     EVIDENCE_UNMOVED, /* it still sleeps where its last observation found it; nothing was copied */
     EVIDENCE_ASSUMED, /* it exists but could not be observed; nothing was copied */
     EVIDENCE_GONE,    /* it has exited, or is no longer sampled; nothing was copied */
@@ -27,12 +30,20 @@ struct reading {
     struct activity activity;
 };
 
-/* Where a thread sleeps that is stopped all the same, because a register is needed. */
+/* Where a thread sleeps, to know it again or to stop it there, because a register is needed. */
 struct sleep_place {
     uint64_t pc, sp; /* pc 0: none */
     enum thread_state state;
     long syscall_number;
 };
+
+/* Whether a thread with these registers is there. */
+static inline bool sleep_place_has(const struct sleep_place *place,
+                                   const struct registers *registers)
+{
+    return place->pc && place->pc == registers_pc(registers) &&
+           place->sp == registers_sp(registers);
+}
 
 #define WAIT_CHANNEL_BYTES 64
 
@@ -40,19 +51,28 @@ struct observation {
     /* Which thread: its number among those of the recording. A later thread may get the same number
      * once this one is gone. */
     uint32_t thread;
-    pid_t tid;
+    pid_t process_id, tid;
+    pid_t inner_tid;         /* its id in its own PID namespace (pid_namespaces(7)); 0: not known */
     struct program *program; /* a reference; NULL: it is unknown which program it ran */
     uint32_t process;        /* the number of its process in the recording */
 
     /* When. */
     uint64_t tick;
+    uint64_t ticks; /* for how many ticks it stands: those since the look before, if there was
+                       none at some of them */
+    uint64_t missed_ticks; /* EVIDENCE_ASLEEP: ticks before at which it slept in the same place, but
+                              moved before that was proven: see sampler/missed.h */
     uint64_t round_ns;     /* CLOCK_MONOTONIC: when the round that looked at it began */
     bool begins;           /* the thread's time is counted from `begin` on */
     struct reading begin;  /* only at_ns if the activity at that time is unknown */
-    struct reading asleep; /* when it was still proven to sleep where its last observation found
-                              it */
+    struct reading asleep; /* when it still slept where its last observation found it: proven, or
+                              by the CPU time of its process */
+    uint64_t asleep_ticks; /* at how many ticks since the last proof */
     struct reading look;   /* a later look that found it running */
-    struct reading now;    /* accounts for the time up to now.at_ns */
+    struct reading now;    /* accounts for the time up to now.at_ns; if there is none, a later
+                              observation does */
+    bool waits_are_seen;   /* EVIDENCE_SAMPLED: its waits for a CPU are observed, too */
+    uint64_t sampled_ns;   /* EVIDENCE_SAMPLED: when the kernel took the sample */
 
     /* Its state, and how that is known. */
     enum evidence evidence;
@@ -60,6 +80,13 @@ struct observation {
     long syscall_number;                   /* the call that it waits in; -1: none */
     char wait_channel[WAIT_CHANNEL_BYTES]; /* the kernel function that it waits in uninterruptibly;
                                               "": unknown */
+    bool has_preemptions;                  /* read now and then, at a new wait for a futex: */
+    uint64_t preemptions;                  /* how often it has had to leave its CPU, in all */
+    bool has_call;                         /* what it waits for was read: */
+    struct call_target call;
+    struct call_memory call_memory;
+    bool was_asleep; /* it was asleep, by its registers and its call, but moved before that was
+                        proven */
     uint32_t served; /* the serial of the last request that was served before it was made */
     struct sleep_place asked; /* where it slept when it was stopped all the same; pc 0: it was
                                  not */
@@ -73,6 +100,10 @@ struct observation {
     /* Registers and stacks; NULL for evidence without a copy. */
     struct snapshot *snapshot;
 };
+
+/* A thread by which its process can be read now: the one that was observed may have ended since.
+ * The observation must have a program. */
+pid_t observation_live_tid(const struct observation *observation);
 
 /* Drops the reference to the program. The snapshot must have been given back before. */
 void observation_release(struct observation *observation);

@@ -58,3 +58,13 @@ void snapshot_copy_stacks(struct snapshot *snapshot, pid_t tid, const struct sta
     if (end)
         copy_stack(other_stack, tid, other->address, end, other->bytes);
 }
+
+void snapshot_end_stack(struct snapshot *snapshot, const struct stack_areas *areas)
+{
+    struct stack_copy *stack = &snapshot->stack;
+    uint64_t end = stack_areas_end(areas, stack->address);
+    stack->end_is_known = end != 0;
+    stack->end = end ? end : stack->address + stack->bytes;
+    if (stack->bytes > stack->end - stack->address)
+        stack->bytes = stack->end - stack->address;
+}

@@ -12,9 +12,8 @@ struct snapshots {
     struct snapshot items[SNAPSHOTS_MAX];
     struct snapshot *free[SNAPSHOTS_MAX]; /* used by the sampling thread only */
     size_t free_count;
-    struct queue *given;  /* given back by the worker */
-    atomic_size_t bytes;  /* of all stacks */
-    atomic_size_t in_use; /* taken and not given back */
+    struct queue *given; /* given back by the worker */
+    atomic_size_t bytes; /* of all stacks */
 };
 
 int snapshots_new(struct snapshots **ret_snapshots)
@@ -78,7 +77,6 @@ struct snapshot *snapshots_take(struct snapshots *snapshots, size_t stack_limit,
     if (!make_room(snapshots, snapshot, stack_limit, other))
         return NULL;
     snapshots->free_count--;
-    atomic_fetch_add(&snapshots->in_use, 1);
     return snapshot;
 }
 
@@ -90,13 +88,6 @@ void snapshots_give(struct snapshots *snapshots, struct snapshot *snapshot, bool
     }
     if (!is_worker)
         snapshots->free[snapshots->free_count++] = snapshot;
-    /* A snapshot that can't be put back is lost for this recording; there are others. */
-    else if (queue_put(snapshots->given, &snapshot))
-        return;
-    atomic_fetch_sub(&snapshots->in_use, 1);
-}
-
-bool snapshots_are_left(struct snapshots *snapshots)
-{
-    return atomic_load(&snapshots->in_use) < SNAPSHOTS_MAX;
+    else /* a snapshot that can't be put back is lost for this recording; there are others */
+        queue_put(snapshots->given, &snapshot);
 }

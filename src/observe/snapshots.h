@@ -24,7 +24,4 @@ struct snapshot *snapshots_take(struct snapshots *snapshots, size_t stack_limit,
 /* Gives one back. `is_worker`: the worker calls this, not the sampling thread. */
 void snapshots_give(struct snapshots *snapshots, struct snapshot *snapshot, bool is_worker);
 
-/* Whether the next take may succeed: false while all are in use. */
-bool snapshots_are_left(struct snapshots *snapshots);
-
 #endif

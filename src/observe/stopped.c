@@ -71,6 +71,14 @@ static bool must_stop(const struct stopped_source *stopped, const struct subject
            registers_pc(&registers) == asleep->pc && registers_sp(&registers) == asleep->sp;
 }
 
+/* Whether a thread that may not be traced has exited, which ptrace does not tell apart. */
+static bool has_exited(const struct subject *subject)
+{
+    struct proc_stat stat;
+    int err = procfs_thread_stat(subject->proc_fd, subject->tid, &stat);
+    return err ? err == -ENOENT || err == -ESRCH : proc_stat_has_exited(&stat);
+}
+
 static enum outcome begin_stop(struct source *source, const struct subject *subject,
                                struct observation *observation)
 {
@@ -93,7 +101,7 @@ static enum outcome begin_stop(struct source *source, const struct subject *subj
     }
     if (!is_leader)
         reaper_drop(stopped->reaper, subject->tid);
-    return err == -ESRCH ? OUTCOME_GONE : OUTCOME_REFUSED;
+    return err == -ESRCH || has_exited(subject) ? OUTCOME_GONE : OUTCOME_REFUSED;
 }
 
 void stopped_interrupt(struct source *source)
@@ -191,12 +199,6 @@ size_t stopped_let_go(struct source *source, uint64_t heard_ns)
     return over;
 }
 
-static bool is_where_it_slept(const struct sleep_place *asleep, const struct registers *registers)
-{
-    return asleep->pc && asleep->pc == registers_pc(registers) &&
-           asleep->sp == registers_sp(registers);
-}
-
 /* Finds out what a thread was doing when it was copied; it runs again by now. */
 static void conclude(struct stopped_source *stopped, struct pending *item)
 {
@@ -223,7 +225,7 @@ static void conclude(struct stopped_source *stopped, struct pending *item)
         /* It ran when it was looked at, and has gone to sleep since. */
         observation->state = THREAD_SLEEPING;
         observation->syscall_number = registers->interrupted_call;
-    } else if (is_where_it_slept(&subject->asleep, registers)) {
+    } else if (sleep_place_has(&subject->asleep, registers)) {
         observation->state = subject->asleep.state;
         observation->syscall_number = subject->asleep.syscall_number;
     } else if (look->has_activity && now->has_activity &&

@@ -35,6 +35,16 @@ int watch_read_activity(const struct watch_place *place, struct watch *watch,
     return activity_parse_status(status, ret_activity) ? 0 : -EIO;
 }
 
+bool watch_read_preemptions(const struct watch_place *place, struct watch *watch,
+                            uint64_t *ret_preemptions)
+{
+    struct watch_place once = *place;
+    char status[STATUS_BYTES];
+    once.keep_fds_below = 0;
+    return watch_read(&once, &watch->status, "status", status, sizeof status) > 0 &&
+           activity_parse_preemptions(status, ret_preemptions);
+}
+
 int watch_read_blocked(const struct watch_place *place, struct watch *watch,
                        struct registers *ret_registers, long *ret_syscall_number)
 {

@@ -12,7 +12,8 @@ struct watch {
     struct thread_file schedstat;
     struct thread_file syscall, stat; /* kept open from its second snapshot on: a thread that never
                                          moves is read once, which is not worth a descriptor */
-    struct thread_file status;        /* used only if schedstat does not count */
+    struct thread_file status;        /* kept open only if schedstat does not count */
+    uint64_t preemptions_read_ns;     /* CLOCK_MONOTONIC; 0: they were not read */
     bool is_asleep;                   /* the last snapshot found it asleep, with this count: */
     uint64_t switches;
     bool was_read; /* its syscall file was read before */
@@ -48,6 +49,11 @@ ssize_t watch_read(const struct watch_place *place, struct thread_file *file, co
  * is gone, or another negative errno: then nothing is known of it. */
 int watch_read_activity(const struct watch_place *place, struct watch *watch,
                         struct activity *ret_activity);
+
+/* Reads how often the thread was preempted, from status, which costs about five times as much as
+ * schedstat. Returns whether that is known. */
+bool watch_read_preemptions(const struct watch_place *place, struct watch *watch,
+                            uint64_t *ret_preemptions);
 
 /* Reads where the thread is blocked. Returns 0; -EAGAIN if it is not, but on a CPU or waiting for
  * one (task_current_syscall in the kernel's lib/syscall.c); -ESRCH if it is gone; or another

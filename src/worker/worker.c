@@ -138,6 +138,8 @@ static int count_observation(struct worker *worker, const struct observation *ob
     switch (observation->evidence) {
     case EVIDENCE_ASLEEP:
     case EVIDENCE_STOPPED:
+    case EVIDENCE_WAITING:
+    case EVIDENCE_SAMPLED:
         return count_copy(worker, observation, thread);
     case EVIDENCE_UNMOVED:
         return 0;

@@ -3,8 +3,11 @@
 #include "unit.h"
 #include "observe/asleep.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 
 #define STACK_BYTES 256
 
@@ -49,6 +52,15 @@ static void put_blocked(const struct fake *fake, long syscall_number)
 {
     char line[160];
     snprintf(line, sizeof line, "%ld 0x1 0x2 0x3 0x4 0x5 0x6 %p 0x401000\n", syscall_number,
+             (void *)sleepers_stack);
+    put(fake, "syscall", line);
+}
+
+/* For a futex (FUTEX_WAIT). */
+static void put_waiting(const struct fake *fake)
+{
+    char line[160];
+    snprintf(line, sizeof line, "%d 0x1 0x0 0x3 0x0 0x0 0x0 %p 0x401000\n", SYS_futex,
              (void *)sleepers_stack);
     put(fake, "syscall", line);
 }
@@ -241,11 +253,84 @@ static void test_kernel_stack(void **state)
     assert_string_equal(fake->snapshot.kernel_stack, "");
 }
 
+/* Read at a sleep in futex(2) from the second copy on, and again a second later. */
+static void test_preemptions(void **state)
+{
+    struct fake *fake = *state;
+    put(fake, "status", "nonvoluntary_ctxt_switches:\t5\n");
+    assert_int_equal(observe(fake), OUTCOME_OBSERVED);
+    assert_false(fake->seen.has_preemptions);
+    put(fake, "schedstat", "1 1 101\n");
+    put_waiting(fake);
+    assert_int_equal(observe(fake), OUTCOME_OBSERVED);
+    assert_true(fake->seen.has_preemptions);
+    assert_int_equal(fake->seen.preemptions, 5);
+    put(fake, "schedstat", "1 1 102\n");
+    assert_int_equal(observe(fake), OUTCOME_OBSERVED);
+    assert_false(fake->seen.has_preemptions);
+    watches_get(&fake->watches, 0)->preemptions_read_ns -= 1000000000u;
+    assert_int_equal(observe(fake), OUTCOME_UNMOVED);
+    assert_false(fake->seen.has_preemptions);
+    put(fake, "schedstat", "1 1 103\n");
+    put_blocked(fake, SYS_read);
+    assert_int_equal(observe(fake), OUTCOME_OBSERVED);
+    assert_false(fake->seen.has_preemptions);
+    put(fake, "schedstat", "1 1 104\n");
+    put_waiting(fake);
+    assert_int_equal(observe(fake), OUTCOME_OBSERVED);
+    assert_true(fake->seen.has_preemptions);
+}
+
 static void test_running(void **state)
 {
     struct fake *fake = *state;
     put(fake, "syscall", "running\n");
     assert_int_equal(observe(fake), OUTCOME_RUNNING);
+}
+
+struct mover {
+    int schedstat_fd;
+    atomic_bool is_done;
+};
+
+static void *move_on_and_on(void *argument)
+{
+    struct mover *mover = argument;
+    for (unsigned i = 0; !atomic_load(&mover->is_done); i++) {
+        const char *text = i % 2 ? "1187426 53201 37\n" : "1187426 53201 38\n";
+        assert_int_equal(pwrite(mover->schedstat_fd, text, strlen(text), 0), strlen(text));
+    }
+    return NULL;
+}
+
+/* It is asleep when it is looked at, and has another count of switches afterwards. */
+static void test_a_sleep_that_is_over_before_its_proof(void **state)
+{
+    struct fake *fake = *state;
+    struct mover mover = {0};
+    char path[64];
+    pthread_t thread;
+    snprintf(path, sizeof path, "task/%d/schedstat", gettid());
+    mover.schedstat_fd = openat(fake->subject.proc_fd, path, O_WRONLY | O_CLOEXEC);
+    assert_true(mover.schedstat_fd >= 0);
+    assert_int_equal(pthread_create(&thread, NULL, move_on_and_on, &mover), 0);
+    enum outcome outcome;
+    do
+        outcome = observe(fake);
+    while (!fake->seen.was_asleep);
+    atomic_store(&mover.is_done, true);
+    pthread_join(thread, NULL);
+    close(mover.schedstat_fd);
+    assert_int_equal(outcome, OUTCOME_RUNNING);
+    assert_int_equal(fake->seen.syscall_number, 202);
+    assert_int_equal(registers_pc(&fake->snapshot.registers), 0x401000);
+    assert_int_equal(registers_sp(&fake->snapshot.registers), (uintptr_t)sleepers_stack);
+    assert_int_equal(observe(fake), OUTCOME_OBSERVED);
+    assert_false(fake->seen.was_asleep);
+    put(fake, "syscall", "running\n");
+    put(fake, "schedstat", "1187426 53201 39\n");
+    assert_int_equal(observe(fake), OUTCOME_RUNNING);
+    assert_false(fake->seen.was_asleep);
 }
 
 static void test_zombie(void **state)
@@ -301,9 +386,11 @@ int main(void)
         WITH_FAKE(test_stat_that_can_not_be_read),
         WITH_FAKE(test_wait_channel),
         WITH_FAKE(test_kernel_stack),
+        WITH_FAKE(test_preemptions),
         WITH_FAKE(test_running),
         WITH_FAKE(test_a_copy_that_is_wanted_anew),
         WITH_FAKE(test_readings),
+        WITH_FAKE(test_a_sleep_that_is_over_before_its_proof),
         WITH_FAKE(test_zombie),
         WITH_FAKE(test_schedstat_that_does_not_count),
         WITH_FAKE(test_no_schedstat),

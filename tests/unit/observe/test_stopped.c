@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -208,6 +209,31 @@ static void test_no_such_thread(void **state)
     finish(world);
 }
 
+/* ptrace refuses it as it refuses a thread that it may not touch. */
+static void test_a_zombie_is_gone(void **state)
+{
+    (void)state;
+    struct world *world = start(compute);
+    struct observation seen = empty(world);
+    kill(world->pid, SIGKILL);
+    wait_for_letter(world, 'Z');
+    world->subject.look.at_ns = UINT64_MAX / 2; /* it was seen running a moment ago */
+    assert_int_equal(world->source->observe(world->source, &world->subject, &seen), OUTCOME_GONE);
+    finish(world);
+}
+
+static void test_a_thread_that_is_traced_is_refused(void **state)
+{
+    (void)state;
+    struct world *world = start(compute);
+    struct observation seen = empty(world);
+    assert_int_equal(ptrace(PTRACE_SEIZE, world->pid, NULL, NULL), 0);
+    world->subject.look.at_ns = UINT64_MAX / 2;
+    assert_int_equal(world->source->observe(world->source, &world->subject, &seen),
+                     OUTCOME_REFUSED);
+    finish(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -216,6 +242,8 @@ int main(void)
         cmocka_unit_test(test_a_stop_in_its_sleep),
         cmocka_unit_test(test_an_end_that_was_seen),
         cmocka_unit_test(test_no_such_thread),
+        cmocka_unit_test(test_a_zombie_is_gone),
+        cmocka_unit_test(test_a_thread_that_is_traced_is_refused),
     };
     return cmocka_run_group_tests_name("stopped", tests, NULL, NULL);
 }
