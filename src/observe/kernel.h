@@ -1,0 +1,66 @@
+/* Observes running threads by samples that the kernel takes (perf_event_open(2)).
+ *
+ * An event of the CPU's clock samples what runs, in its own context: the user's registers, also of
+ * a thread inside a system call, and the top of its stack. Nothing is stopped. The samples wait in
+ * rings until they are collected.
+ *
+ * Where it is permitted, there is one event for each CPU: it costs the threads nothing when they
+ * are switched, and sees threads as soon as they are born. Samples of other processes are dropped,
+ * in the kernel if possible. Otherwise there is one event for each thread that was found running.
+ */
+#ifndef FGPROF_OBSERVE_KERNEL_H
+#define FGPROF_OBSERVE_KERNEL_H
+
+#include "observe/snapshots.h"
+#include "observe/source.h"
+
+/* The most of a stack that a sample holds: all of a sample is at most 65,528 bytes (struct
+ * perf_event_header). */
+#define KERNEL_STACK_LIMIT_MAX (63u << 10)
+
+struct kernel_options {
+    uint64_t period_ns;          /* of the CPU time between two samples */
+    uint64_t held_ns;            /* a CPU's ring has room for the samples of this time */
+    size_t stack_limit;          /* bytes of stack to sample at first */
+    struct snapshots *snapshots; /* samples are put in these; must outlive the source */
+};
+
+enum kernel_scope {
+    KERNEL_SCOPE_CPUS,    /* events for each CPU: all running threads are sampled */
+    KERNEL_SCOPE_THREADS, /* an event for each thread for which `observe` was called */
+};
+
+/* Nothing is sampled yet: see kernel_follow. The source's `observe` returns OUTCOME_PENDING for a
+ * thread whose samples come from `collect` whenever it runs, OUTCOME_GONE for one that has ended,
+ * and OUTCOME_REFUSED for one that must be stopped instead. Observations that are collected have no
+ * thread number, process number or program yet, and `now` says nothing.
+ *
+ * Returns 0, -EACCES or -EPERM if sampling is not permitted at all, or another negative errno. */
+int kernel_source_new(const struct kernel_options *options, struct source **ret_source);
+
+enum kernel_scope kernel_scope(const struct source *source);
+
+/* Samples of this process are collected from now on, or no longer. The first call begins to sample.
+ * Returns 0 or a negative errno: the process is not sampled. */
+int kernel_follow(struct source *source, pid_t process_id);
+void kernel_unfollow(struct source *source, pid_t process_id);
+
+/* In KERNEL_SCOPE_THREADS: the thread is gone. */
+void kernel_forget(struct source *source, pid_t tid);
+
+/* When the process last executed a program, as far as records that were collected tell; 0: it has
+ * not. */
+uint64_t kernel_exec_ns(const struct source *source, pid_t process_id);
+
+/* Has samples hold this much of stacks from now on. Also begins to sample CPUs that have come
+ * online. Call it now and then. Returns 0 or a negative errno. */
+int kernel_adjust(struct source *source, size_t stack_limit);
+
+/* Why the thread has no event, though it should have one of its own: a negative errno. 0: it has
+ * one, or needs none. */
+int kernel_refusal(const struct source *source, pid_t tid);
+
+/* How many samples the kernel has dropped because nobody collected them in time. */
+uint64_t kernel_lost(const struct source *source);
+
+#endif

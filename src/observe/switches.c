@@ -1,0 +1,172 @@
+#include "observe/switches.h"
+#include "observe/ring.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define ARMED_MAX 64
+/* A page has room for some twenty pairs of records; the newest one counts. */
+#define RING_BYTES 4096u
+/* From the moment at which we take a thread's CPU until we read the clock, at most. */
+#define WAKING_NS 100000
+
+struct armed {
+    uint32_t thread;
+    struct ring ring;
+};
+
+/* Where a thread left its CPU. */
+struct departure {
+    uint64_t at_ns;
+    bool is_preempted; /* it lost the CPU, and did not go to sleep */
+    struct registers *registers;
+};
+
+struct switches_source {
+    struct source source;
+    struct armed armed[ARMED_MAX];
+    size_t count;
+};
+
+static struct switches_source *switches_of(const struct source *source)
+{
+    return (struct switches_source *)source;
+}
+
+static struct armed *find(const struct switches_source *switches, uint32_t thread)
+{
+    for (size_t i = 0; i < switches->count; i++) {
+        if (switches->armed[i].thread == thread)
+            return (struct armed *)&switches->armed[i];
+    }
+    return NULL;
+}
+
+int switches_arm(struct source *source, uint32_t thread, pid_t tid)
+{
+    struct switches_source *switches = switches_of(source);
+    const struct perf_event_attr attr = {
+        .type = PERF_TYPE_SOFTWARE,
+        .config = PERF_COUNT_SW_CONTEXT_SWITCHES,
+        .sample_period = 1,
+        .sample_type = RING_SAMPLE_TYPE,
+        .sample_regs_user = registers_sample_mask,
+        .context_switch = 1,
+        .write_backward = 1,
+    };
+    if (find(switches, thread))
+        return 0;
+    if (switches->count == ARMED_MAX)
+        return -ENOSPC;
+    struct armed armed = {.thread = thread};
+    int err = ring_open(&attr, tid, -1, RING_BYTES, RING_OVERWRITTEN, &armed.ring);
+    if (!err)
+        switches->armed[switches->count++] = armed;
+    return err;
+}
+
+bool switches_is_armed(const struct source *source, uint32_t thread)
+{
+    return source && find(switches_of(source), thread);
+}
+
+void switches_disarm(struct source *source, uint32_t thread)
+{
+    struct switches_source *switches = switches_of(source);
+    struct armed *armed = source ? find(switches, thread) : NULL;
+    if (!armed)
+        return;
+    ring_close(&armed->ring);
+    *armed = switches->armed[--switches->count];
+}
+
+/* Reads the newest records: when the thread leaves a CPU, the kernel writes a sample, and behind it
+ * a PERF_RECORD_SWITCH with PERF_RECORD_MISC_SWITCH_OUT (perf_event_task_sched_out in the kernel's
+ * include/linux/perf_event.h); when it comes back, another one without. Returns OUTCOME_OBSERVED
+ * and fills in the departure, OUTCOME_RUNNING or OUTCOME_REFUSED. */
+static enum outcome read_newest(const struct ring *ring, uint64_t head,
+                                struct departure *ret_departure)
+{
+    struct record at, sample;
+    struct sample_head values;
+    size_t end;
+    if (!ring_at(ring, head, &at) || at.header.type != PERF_RECORD_SWITCH)
+        return OUTCOME_REFUSED;
+    if (!(at.header.misc & PERF_RECORD_MISC_SWITCH_OUT))
+        return OUTCOME_RUNNING;
+    if (!ring_at(ring, head + at.header.size, &sample) ||
+        sample.header.type != PERF_RECORD_SAMPLE ||
+        !record_read(&sample, 0, &values, sizeof values) ||
+        !record_read_registers(&sample, ret_departure->registers, &end))
+        return OUTCOME_REFUSED;
+    ret_departure->at_ns = ring_time(ring, values.at_ns);
+    ret_departure->is_preempted = at.header.misc & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT;
+    return OUTCOME_OBSERVED;
+}
+
+static enum outcome observe(struct source *source, const struct subject *subject,
+                            struct observation *observation)
+{
+    const struct armed *armed = find(switches_of(source), subject->thread);
+    struct snapshot *snapshot = observation->snapshot;
+    struct departure departure = {.registers = &snapshot->registers};
+    if (!armed)
+        return OUTCOME_REFUSED;
+    uint64_t head = ring_head(&armed->ring);
+    enum outcome outcome = read_newest(&armed->ring, head, &departure);
+    if (outcome != OUTCOME_OBSERVED)
+        return outcome;
+    /* It left the CPU after it was looked at: whether it sleeps now is not known. */
+    if (departure.at_ns >= subject->look.at_ns)
+        return OUTCOME_RUNNING;
+    /* It would still run if we had not woken up on its CPU. */
+    if (departure.is_preempted && departure.at_ns + WAKING_NS >= subject->awake_ns)
+        return OUTCOME_RUNNING;
+    snapshot_copy_stacks(snapshot, subject->tid, subject->stack_areas, subject->stack_limit,
+                         &subject->other_stack);
+    if (ring_head(&armed->ring) != head)
+        return OUTCOME_RUNNING;
+    if (snapshot->kernel_stack)
+        snapshot->kernel_stack[0] = '\0';
+    observation->evidence = EVIDENCE_WAITING;
+    observation->state = THREAD_RUNNABLE;
+    observation->syscall_number = -1;
+    observation->wait_channel[0] = '\0';
+    return OUTCOME_OBSERVED;
+}
+
+void switches_complete(const struct source *source, uint32_t thread, struct registers *registers)
+{
+    const struct armed *armed = source ? find(switches_of(source), thread) : NULL;
+    struct registers all;
+    struct departure departure = {.registers = &all};
+    if (!armed ||
+        read_newest(&armed->ring, ring_head(&armed->ring), &departure) != OUTCOME_OBSERVED ||
+        registers_pc(&all) != registers_pc(registers) ||
+        registers_sp(&all) != registers_sp(registers))
+        return;
+    for (unsigned i = 0; i < architecture.register_count; i++) {
+        if (registers_has(&all, i) && !registers_has(registers, i))
+            registers_set(registers, i, all.values[i]);
+    }
+}
+
+static void free_switches(struct source *source)
+{
+    if (!source)
+        return;
+    struct switches_source *switches = switches_of(source);
+    for (size_t i = 0; i < switches->count; i++)
+        ring_close(&switches->armed[i].ring);
+    free(switches);
+}
+
+int switches_source_new(struct source **ret_source)
+{
+    struct switches_source *switches = calloc(1, sizeof *switches);
+    if (!switches)
+        return -ENOMEM;
+    switches->source = (struct source){.observe = observe, .free = free_switches};
+    *ret_source = &switches->source;
+    return 0;
+}

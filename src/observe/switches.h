@@ -1,0 +1,34 @@
+/* Where threads were when they last left a CPU (perf_event_open(2), context switches).
+ *
+ * An event on a thread records its registers each time the thread leaves a CPU, and notes when it
+ * comes back, in a ring in which new records overwrite old ones. So a thread that waits for a CPU
+ * can be observed, which /proc does not show: its newest record says where it is, and proves that
+ * it is still there as long as no newer one comes. The record also holds the registers that /proc
+ * does not show of a thread that sleeps.
+ *
+ * Each switch of the thread gets dearer by some tenths of a microsecond, so this is for threads
+ * that wait for CPUs or sleep where a register is needed, and not for those that switch very
+ * often. */
+#ifndef FGPROF_OBSERVE_SWITCHES_H
+#define FGPROF_OBSERVE_SWITCHES_H
+
+#include "observe/source.h"
+
+/* A source for threads that were just found not to sleep. `observe` returns OUTCOME_OBSERVED for a
+ * thread that has waited for a CPU since before `subject->look`, OUTCOME_RUNNING for one that is on
+ * a CPU or was at that time, and OUTCOME_REFUSED for one that has no event or no record yet.
+ * Returns 0 or -ENOMEM. */
+int switches_source_new(struct source **ret_source);
+
+/* Gives the thread an event. Returns 0 or a negative errno: it may not have one, or too many have
+ * one. */
+int switches_arm(struct source *source, uint32_t thread, pid_t tid);
+/* The next two accept NULL: no thread has an event then. */
+bool switches_is_armed(const struct source *source, uint32_t thread);
+/* Adds the registers that a sleeping thread has, of which /proc tells only `registers`. They stay
+ * as they are if it has no event, or went to sleep before it had one. */
+void switches_complete(const struct source *source, uint32_t thread, struct registers *registers);
+/* The thread is gone, or needs no event any more. */
+void switches_disarm(struct source *source, uint32_t thread);
+
+#endif

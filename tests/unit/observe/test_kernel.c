@@ -1,0 +1,255 @@
+/* Samples by the kernel, of a child that computes. Skipped if the kernel does not permit them. */
+#include "unit.h"
+#include "base/clock.h"
+#include "observe/kernel.h"
+
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <signal.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#define PERIOD_NS 1000000u
+#define HELD_NS 500000000u
+#define STACK_BYTES 4096u
+#define SAMPLES_WANTED 20
+#define CHILDREN 5
+#define HANGS_NS 100000000000ull
+#define COMPUTE_BYTES_MAX 512 /* of that function, with sanitizers */
+
+struct world {
+    pid_t pid;
+    struct snapshots *snapshots;
+    struct source *source;
+};
+
+__attribute__((noinline)) static void compute(void)
+{
+    for (volatile unsigned i = 0;; i++) {
+    }
+}
+
+/* Its stack has more than the first events copy. */
+static pid_t start_child(void)
+{
+    pid_t pid = fork();
+    if (pid == 0) {
+        volatile char deep[2 * STACK_BYTES];
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        alarm(100);
+        memset((char *)deep, 1, sizeof deep);
+        compute();
+    }
+    return pid;
+}
+
+static struct world setup(void)
+{
+    struct world world = {0};
+    assert_int_equal(snapshots_new(&world.snapshots), 0);
+    const struct kernel_options options = {
+        .period_ns = PERIOD_NS,
+        .held_ns = HELD_NS,
+        .stack_limit = STACK_BYTES,
+        .snapshots = world.snapshots,
+    };
+    int err = kernel_source_new(&options, &world.source);
+    if (err) {
+        /* -ENOSYS: a kernel without perf events */
+        assert_true(err == -EACCES || err == -EPERM || err == -ENOSYS || err == -ENOENT);
+        snapshots_free(world.snapshots);
+        skip();
+    }
+    world.pid = start_child();
+    return world;
+}
+
+static void teardown(struct world *world)
+{
+    kill(world->pid, SIGKILL);
+    waitpid(world->pid, NULL, 0);
+    world->source->free(world->source);
+    snapshots_free(world->snapshots);
+}
+
+static void follow(const struct world *world, pid_t pid)
+{
+    const struct subject subject = {.process_id = pid, .tid = pid, .stack_limit = STACK_BYTES};
+    assert_int_equal(kernel_follow(world->source, pid), 0);
+    assert_int_equal(world->source->observe(world->source, &subject, NULL), OUTCOME_PENDING);
+}
+
+/* Takes samples until there are enough of them. */
+static void collect(const struct world *world, void check(const struct observation *), int wanted)
+{
+    const struct timespec soon = {0, PERIOD_NS};
+    uint64_t until_ns = monotonic_ns() + HANGS_NS;
+    struct observation observation;
+    enum outcome outcome;
+    while (wanted > 0 && monotonic_ns() < until_ns) {
+        nanosleep(&soon, NULL);
+        while (world->source->collect(world->source, &observation, &outcome)) {
+            assert_int_equal(outcome, OUTCOME_OBSERVED);
+            assert_int_equal(observation.process_id, world->pid);
+            check(&observation);
+            snapshots_give(world->snapshots, observation.snapshot, false);
+            wanted--;
+        }
+    }
+    assert_true(wanted <= 0);
+}
+
+static int in_compute;
+
+static void is_whole(const struct observation *observation)
+{
+    const struct snapshot *snapshot = observation->snapshot;
+    const struct registers *registers = &snapshot->registers;
+    uint64_t now_ns = monotonic_ns();
+    assert_int_equal(observation->tid, observation->process_id);
+    assert_int_equal(observation->evidence, EVIDENCE_SAMPLED);
+    assert_int_equal(observation->state, THREAD_RUNNING);
+    assert_true(observation->sampled_ns <= now_ns && observation->sampled_ns > now_ns - HANGS_NS);
+    for (unsigned i = 0; i < architecture.register_count; i++)
+        assert_true(registers_has(registers, i));
+    assert_int_equal(registers->interrupted_call, -1);
+    assert_int_equal(snapshot->stack.address, registers_sp(registers));
+    assert_true(snapshot->stack.bytes > 0);
+    /* The child runs our own program: its code is where ours is. */
+    in_compute += registers_pc(registers) - (uintptr_t)compute < COMPUTE_BYTES_MAX;
+}
+
+static void test_samples_what_runs(void **state)
+{
+    (void)state;
+    struct world world = setup();
+    follow(&world, world.pid);
+    in_compute = 0;
+    collect(&world, is_whole, SAMPLES_WANTED);
+    assert_true(in_compute > SAMPLES_WANTED / 2);
+    teardown(&world);
+}
+
+static void test_other_processes_are_dropped(void **state)
+{
+    (void)state;
+    struct world world = setup();
+    struct observation observation;
+    enum outcome outcome;
+    pid_t other = start_child();
+    /* `collect` checks whose samples they are; the other one computes beside it. */
+    follow(&world, world.pid);
+    collect(&world, is_whole, SAMPLES_WANTED);
+    kernel_unfollow(world.source, world.pid);
+    while (world.source->collect(world.source, &observation, &outcome))
+        fail();
+    kill(other, SIGKILL);
+    waitpid(other, NULL, 0);
+    teardown(&world);
+}
+
+static size_t most_bytes;
+
+static void note_bytes(const struct observation *observation)
+{
+    const struct stack_copy *stack = &observation->snapshot->stack;
+    most_bytes = stack->bytes > most_bytes ? stack->bytes : most_bytes;
+}
+
+static void test_stack_sizes_follow_the_need(void **state)
+{
+    (void)state;
+    struct world world = setup();
+    follow(&world, world.pid);
+    assert_int_equal(kernel_adjust(world.source, 2048), 0);
+    most_bytes = 0;
+    collect(&world, note_bytes, SAMPLES_WANTED);
+    assert_in_range(most_bytes, 1, 2048);
+    teardown(&world);
+}
+
+static void test_what_samples_cant_show_is_refused(void **state)
+{
+    (void)state;
+    struct world world = setup();
+    struct subject subject = {.process_id = world.pid, .tid = world.pid};
+    struct source *source = world.source;
+    assert_int_equal(kernel_follow(source, world.pid), 0);
+    subject.stack_limit = KERNEL_STACK_LIMIT_MAX;
+    assert_int_equal(source->observe(source, &subject, NULL), OUTCOME_PENDING);
+    subject.stack_limit = KERNEL_STACK_LIMIT_MAX + 1;
+    assert_int_equal(source->observe(source, &subject, NULL), OUTCOME_REFUSED);
+    subject.stack_limit = STACK_BYTES;
+    subject.other_stack = (struct stack_place){4096, 4096};
+    assert_int_equal(source->observe(source, &subject, NULL), OUTCOME_REFUSED);
+    subject.other_stack.address = 0;
+    subject.asleep.pc = 1;
+    assert_int_equal(source->observe(source, &subject, NULL), OUTCOME_REFUSED);
+    teardown(&world);
+}
+
+/* From now on this process may open no events of CPUs, as in a container. */
+static void refuse_events_of_cpus(void)
+{
+    struct sock_filter instructions[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_perf_event_open, 0, 3),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1])),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, UINT32_MAX, 0, 1), /* pid -1 */
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EACCES),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const struct sock_fprog program = {sizeof instructions / sizeof *instructions, instructions};
+    assert_int_equal(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+    assert_int_equal(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
+}
+
+/* All threads' events are replaced, however many there are. It must come last. */
+static void test_stack_sizes_follow_the_need_of_all_threads(void **state)
+{
+    (void)state;
+    pid_t pids[CHILDREN];
+    int seen[CHILDREN] = {0};
+    struct observation observation;
+    enum outcome outcome;
+    refuse_events_of_cpus();
+    struct world world = setup();
+    assert_int_equal(kernel_scope(world.source), KERNEL_SCOPE_THREADS);
+    for (size_t i = 0; i < CHILDREN; i++) {
+        pids[i] = start_child();
+        follow(&world, pids[i]);
+    }
+    assert_int_equal(kernel_adjust(world.source, 2 * STACK_BYTES), 0);
+    uint64_t until_ns = monotonic_ns() + HANGS_NS;
+    for (size_t all = 0; all < CHILDREN && monotonic_ns() < until_ns;) {
+        while (world.source->collect(world.source, &observation, &outcome)) {
+            bool is_large = observation.snapshot->stack.bytes > STACK_BYTES;
+            for (size_t i = 0; i < CHILDREN; i++)
+                all += is_large && observation.process_id == pids[i] && !seen[i]++;
+            snapshots_give(world.snapshots, observation.snapshot, false);
+        }
+    }
+    for (size_t i = 0; i < CHILDREN; i++) {
+        assert_true(seen[i]);
+        kill(pids[i], SIGKILL);
+        waitpid(pids[i], NULL, 0);
+    }
+    teardown(&world);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_samples_what_runs),
+        cmocka_unit_test(test_other_processes_are_dropped),
+        cmocka_unit_test(test_stack_sizes_follow_the_need),
+        cmocka_unit_test(test_what_samples_cant_show_is_refused),
+        cmocka_unit_test(test_stack_sizes_follow_the_need_of_all_threads),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

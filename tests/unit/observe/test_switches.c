@@ -1,0 +1,206 @@
+/* A child that waits for the CPU of another one. Skipped if the kernel does not permit events. */
+#include "unit.h"
+#include "base/clock.h"
+#include "observe/snapshots.h"
+#include "observe/switches.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#define STACK_BYTES 4096u
+#define WANTED 5
+#define HANGS_NS 100000000000ull
+#define COMPUTE_BYTES_MAX 512 /* of that function, with sanitizers */
+
+struct world {
+    pid_t pid, other;
+    struct stack_areas areas;
+    struct source *source;
+    struct snapshot snapshot;
+};
+
+/* Shared with the children. What a child does before it computes may take it from its CPU, too. */
+static atomic_bool *is_computing;
+
+__attribute__((noinline)) static void compute(void)
+{
+    atomic_store(is_computing, true);
+    for (volatile unsigned i = 0;; i++) {
+    }
+}
+
+static void pin(void)
+{
+    cpu_set_t allowed, one;
+    assert_int_equal(sched_getaffinity(0, sizeof allowed, &allowed), 0);
+    CPU_ZERO(&one);
+    for (int i = 0; i < CPU_SETSIZE && !CPU_COUNT(&one); i++) {
+        if (CPU_ISSET(i, &allowed))
+            CPU_SET(i, &one);
+    }
+    assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
+}
+
+static pid_t start_child(bool is_sleeper)
+{
+    pid_t pid = fork();
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        alarm(100);
+        pin();
+        if (is_sleeper)
+            pause();
+        compute();
+    }
+    return pid;
+}
+
+static struct world setup(bool is_sleeper)
+{
+    static const struct stack_place none = {0};
+    is_computing =
+        mmap(NULL, sizeof *is_computing, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_true(is_computing != MAP_FAILED);
+    struct world world = {.pid = start_child(is_sleeper)};
+    while (!is_sleeper && !atomic_load(is_computing))
+        sched_yield();
+    world.other = start_child(false);
+    assert_true(snapshot_make_room(&world.snapshot, STACK_BYTES, &none));
+    assert_int_equal(switches_source_new(&world.source), 0);
+    return world;
+}
+
+static void teardown(struct world *world)
+{
+    kill(world->pid, SIGKILL);
+    kill(world->other, SIGKILL);
+    waitpid(world->pid, NULL, 0);
+    waitpid(world->other, NULL, 0);
+    world->source->free(world->source);
+    snapshot_clear(&world->snapshot);
+    munmap(is_computing, sizeof *is_computing);
+}
+
+static void arm(struct world *world)
+{
+    int err = switches_arm(world->source, 1, world->pid);
+    if (err == -EACCES || err == -EPERM || err == -ENOSYS || err == -ENOENT || err == -ENOBUFS) {
+        teardown(world);
+        skip();
+    }
+    assert_int_equal(err, 0);
+}
+
+static enum outcome observe(struct world *world, struct observation *ret_observation)
+{
+    const struct subject subject = {
+        .thread = 1,
+        .process_id = world->pid,
+        .tid = world->pid,
+        .stack_areas = &world->areas,
+        .stack_limit = STACK_BYTES,
+        .look.at_ns = monotonic_ns(),
+        .awake_ns = monotonic_ns(),
+    };
+    *ret_observation = (struct observation){.snapshot = &world->snapshot};
+    return world->source->observe(world->source, &subject, ret_observation);
+}
+
+static void test_waits_for_a_cpu(void **state)
+{
+    (void)state;
+    struct world world = setup(false);
+    struct observation observation;
+    uint64_t until_ns = monotonic_ns() + HANGS_NS;
+    unsigned waits = 0, runs = 0, in_compute = 0;
+    arm(&world);
+    assert_true(switches_is_armed(world.source, 1));
+    while ((waits < WANTED || runs < WANTED) && monotonic_ns() < until_ns) {
+        const struct timespec soon = {0, 1000000};
+        nanosleep(&soon, NULL);
+        enum outcome outcome = observe(&world, &observation);
+        runs += outcome == OUTCOME_RUNNING;
+        if (outcome != OUTCOME_OBSERVED)
+            continue;
+        waits++;
+        assert_int_equal(observation.evidence, EVIDENCE_WAITING);
+        assert_int_equal(observation.state, THREAD_RUNNABLE);
+        assert_int_equal(world.snapshot.stack.address, registers_sp(&world.snapshot.registers));
+        in_compute +=
+            registers_pc(&world.snapshot.registers) - (uintptr_t)compute < COMPUTE_BYTES_MAX;
+    }
+    assert_true(waits >= WANTED && runs >= WANTED);
+    assert_int_equal(in_compute, waits);
+    teardown(&world);
+}
+
+static void test_nothing_is_known_without_a_switch(void **state)
+{
+    (void)state;
+    struct world world = setup(true);
+    struct observation observation;
+    char path[64], line[256] = "";
+    /* Until it sleeps. */
+    snprintf(path, sizeof path, "/proc/%d/syscall", world.pid);
+    while (line[0] < '0' || line[0] > '9') {
+        FILE *file = fopen(path, "r");
+        assert_non_null(file);
+        assert_non_null(fgets(line, sizeof line, file));
+        fclose(file);
+    }
+    arm(&world);
+    assert_int_equal(observe(&world, &observation), OUTCOME_REFUSED);
+    switches_disarm(world.source, 1);
+    assert_false(switches_is_armed(world.source, 1));
+    assert_int_equal(observe(&world, &observation), OUTCOME_REFUSED);
+    teardown(&world);
+}
+
+static void test_registers_of_a_sleeper(void **state)
+{
+    (void)state;
+    struct world world = setup(false);
+    struct observation observation;
+    struct registers registers = {0}, other;
+    uint64_t until_ns = monotonic_ns() + HANGS_NS;
+    arm(&world);
+    enum outcome outcome = OUTCOME_REFUSED;
+    while (outcome != OUTCOME_OBSERVED && monotonic_ns() < until_ns)
+        outcome = observe(&world, &observation);
+    assert_int_equal(outcome, OUTCOME_OBSERVED);
+    /* It is held where it left its CPU, so that no newer record comes. */
+    assert_int_equal(kill(world.pid, SIGSTOP), 0);
+    assert_int_equal(waitpid(world.pid, NULL, WUNTRACED), world.pid);
+    while (observe(&world, &observation) != OUTCOME_OBSERVED && monotonic_ns() < until_ns) {
+    }
+    const struct registers *all = &world.snapshot.registers;
+    registers_set(&registers, architecture.pc, registers_pc(all));
+    registers_set(&registers, architecture.sp, registers_sp(all) + 8);
+    other = registers;
+    switches_complete(world.source, 1, &other); /* another place */
+    assert_memory_equal(&other, &registers, sizeof other);
+    registers_set(&registers, architecture.sp, registers_sp(all));
+    switches_complete(world.source, 2, &registers); /* another thread */
+    assert_false(registers_has(&registers, architecture.frame_pointer));
+    switches_complete(world.source, 1, &registers);
+    assert_true(registers_has(&registers, architecture.frame_pointer));
+    assert_memory_equal(registers.values, all->values, sizeof registers.values);
+    teardown(&world);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_waits_for_a_cpu),
+        cmocka_unit_test(test_registers_of_a_sleeper),
+        cmocka_unit_test(test_nothing_is_known_without_a_switch),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
