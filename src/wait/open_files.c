@@ -1,0 +1,135 @@
+#include "wait/open_files.h"
+#include "base/array.h"
+#include "base/upper_bound.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define FILES_MAX 262144 /* of all processes */
+#define TESTED_MAX 256   /* descriptors of one resource */
+
+/* Reads what the descriptor is. Returns false for what only its own process can have. */
+static bool read_resource(int fds_fd, const char *name, struct resource *ret_resource)
+{
+    char link[PATH_MAX];
+    ssize_t length = readlinkat(fds_fd, name, link, sizeof link - 1);
+    if (length < 0)
+        return false;
+    link[length] = '\0';
+    *ret_resource = resource_of_link(link, 1, 0);
+    return ret_resource->process_id == 0;
+}
+
+static int add_files(struct open_files *files, pid_t process_id, DIR *fds)
+{
+    const struct dirent *entry;
+    while ((entry = readdir(fds))) {
+        struct resource resource;
+        if (*entry->d_name == '.' || !read_resource(dirfd(fds), entry->d_name, &resource))
+            continue;
+        if (files->count == FILES_MAX) {
+            files->is_partial = true;
+            return 0;
+        }
+        if (array_reserve(&files->items, &files->capacity, files->count + 1))
+            return -ENOMEM;
+        files->items[files->count++] = (struct open_file){
+            .key = resource.key,
+            .kind = resource.kind,
+            .process_id = process_id,
+            .fd = atoi(entry->d_name),
+        };
+    }
+    return 0;
+}
+
+int open_files_add(struct open_files *files, pid_t process_id, int proc_fd)
+{
+    int fd = openat(proc_fd, "fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *fds = fd < 0 ? NULL : fdopendir(fd);
+    if (!fds) {
+        /* A process that has ended has none open. */
+        files->is_partial = files->is_partial || (errno != ENOENT && errno != ESRCH);
+        if (fd >= 0)
+            close(fd);
+        return 0;
+    }
+    int err = add_files(files, process_id, fds);
+    closedir(fds);
+    return err;
+}
+
+static int compare_keys(const void *a, const void *b)
+{
+    const struct open_file *left = a, *right = b;
+    if (left->key != right->key)
+        return left->key < right->key ? -1 : 1;
+    return (left->process_id > right->process_id) - (left->process_id < right->process_id);
+}
+
+void open_files_sort(struct open_files *files)
+{
+    if (files->count)
+        qsort(files->items, files->count, sizeof *files->items, compare_keys);
+}
+
+void open_files_free(struct open_files *files)
+{
+    free(files->items);
+    *files = (struct open_files){0};
+}
+
+bool open_files_have(const struct open_files *files, const struct resource *resource)
+{
+    size_t end = UPPER_BOUND(files->items, files->count, key, resource->key);
+    for (size_t i = end; i-- > 0 && files->items[i].key == resource->key;) {
+        if (files->items[i].kind == resource->kind)
+            return true;
+    }
+    return false;
+}
+
+/* Whether the process still has the file open there, and it passes the test. */
+static bool passes(const struct open_file *file, open_files_test *test)
+{
+    char path[32], name[32];
+    struct resource now;
+    struct descriptor_info info;
+    snprintf(path, sizeof path, "/proc/%d", file->process_id);
+    int proc_fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (proc_fd < 0)
+        return false;
+    snprintf(name, sizeof name, "fd/%d", file->fd);
+    bool is_same =
+        read_resource(proc_fd, name, &now) && now.kind == file->kind && now.key == file->key;
+    bool does_pass = is_same && descriptor_info_read(proc_fd, file->fd, &info) == 0 && test(&info);
+    close(proc_fd);
+    return does_pass;
+}
+
+pid_t open_files_process(const struct open_files *files, const struct resource *resource,
+                         open_files_test *test)
+{
+    size_t end = UPPER_BOUND(files->items, files->count, key, resource->key), tested = 0;
+    pid_t found = 0;
+    if (files->is_partial)
+        return 0;
+    for (size_t i = end; i-- > 0 && files->items[i].key == resource->key;) {
+        const struct open_file *file = &files->items[i];
+        if (file->kind != resource->kind || file->process_id == found)
+            continue;
+        if (test && ++tested > TESTED_MAX)
+            return 0;
+        if (test && !passes(file, test))
+            continue;
+        if (found)
+            return 0;
+        found = file->process_id;
+    }
+    return found;
+}
