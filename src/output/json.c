@@ -26,10 +26,7 @@ void json_string(struct sink *sink, const char *name)
 {
     struct text_buffer text = {0};
     json_append_string(&text, name);
-    if (text.error && !sink->error)
-        sink->error = text.error;
-    sink_write(sink, text.text, text.length);
-    text_free(&text);
+    text_put(sink, &text);
 }
 
 void json_key(struct sink *sink, const char *key, bool is_first)

@@ -1,6 +1,8 @@
 #include "output/text_buffer.h"
 #include "base/array.h"
 
+#include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,8 +63,76 @@ void text_append_name(struct text_buffer *buffer, const char *name)
     }
 }
 
+/* A character begins with any byte but those that continue one (RFC 3629). */
+static bool begins_character(char byte)
+{
+    return ((unsigned char)byte & 0xc0) != 0x80;
+}
+
+size_t text_columns(const char *text, size_t bytes)
+{
+    size_t columns = 0;
+    for (size_t i = 0; i < bytes; i++)
+        columns += begins_character(text[i]);
+    return columns;
+}
+
+/* Where the character with this number begins. */
+static size_t offset_of_column(const struct text_buffer *text, size_t column)
+{
+    size_t at = 0;
+    for (size_t seen = 0; at < text->length; at++) {
+        if (begins_character(text->text[at]) && seen++ == column)
+            break;
+    }
+    return at;
+}
+
+void text_append_short_name(struct text_buffer *buffer, const char *name, size_t columns)
+{
+    struct text_buffer whole = {0};
+    text_append_name(&whole, name);
+    size_t count = text_columns(whole.text, whole.length);
+    if (whole.error) {
+        buffer->error = whole.error;
+    } else if (count <= columns) {
+        text_append_bytes(buffer, whole.text ? whole.text : "", whole.length);
+    } else {
+        size_t last = (columns - 3) / 2, first = columns - 3 - last;
+        size_t from = offset_of_column(&whole, count - last);
+        text_append_bytes(buffer, whole.text, offset_of_column(&whole, first));
+        text_append(buffer, "...");
+        text_append_bytes(buffer, whole.text + from, whole.length - from);
+    }
+    text_free(&whole);
+}
+
+void text_print(struct text_buffer *buffer, const char *format, ...)
+{
+    char *text;
+    va_list arguments;
+    va_start(arguments, format);
+    int length = vasprintf(&text, format, arguments);
+    va_end(arguments);
+    if (length < 0) {
+        buffer->error = -ENOMEM;
+        return;
+    }
+    text_append_bytes(buffer, text, (size_t)length);
+    free(text);
+}
+
 void text_free(struct text_buffer *buffer)
 {
     free(buffer->text);
     *buffer = (struct text_buffer){0};
+}
+
+void text_put(struct sink *sink, struct text_buffer *buffer)
+{
+    if (buffer->error && !sink->error)
+        sink->error = buffer->error;
+    if (buffer->length)
+        sink_write(sink, buffer->text, buffer->length);
+    text_free(buffer);
 }

@@ -54,15 +54,6 @@ static void append_frames(struct text_buffer *buffer, const struct fgprof_profil
     }
 }
 
-static void put(struct sink *sink, struct text_buffer *buffer)
-{
-    if (buffer->error)
-        sink->error = buffer->error;
-    else if (buffer->length)
-        sink_write(sink, buffer->text, buffer->length);
-    text_free(buffer);
-}
-
 /* Like: thread 7 "worker" [futex] */
 static void append_thread(struct text_buffer *buffer, const struct fgprof_dump *dump,
                           const struct dump_thread *thread)
@@ -84,7 +75,7 @@ static void put_thread(struct sink *sink, const struct fgprof_dump *dump,
     text_append(&buffer, ":\n");
     append_frames(&buffer, dump->profile, &dump->profile->stacks[thread->sample->stack]);
     text_append(&buffer, "\n");
-    put(sink, &buffer);
+    text_put(sink, &buffer);
 }
 
 void output_dump_text(const struct fgprof_dump *dump, struct sink *sink)
@@ -162,7 +153,7 @@ static void put_group(struct sink *sink, const struct fgprof_dump *dump,
         snprintf(text, sizeof text, "# and %zu more\n", group->count - THREADS_NAMED_MAX);
         text_append(&buffer, text);
     }
-    put(sink, &buffer);
+    text_put(sink, &buffer);
     text_put_stack(sink, dump->profile, stack);
     sink_print(sink, "\n");
 }

@@ -131,8 +131,45 @@ static void test_nothing_is_appended_after_an_error(void **state)
     text_free(&buffer);
 }
 
+static void assert_short(const char *name, size_t columns, const char *expected)
+{
+    struct text_buffer buffer = {0};
+    text_append(&buffer, "<");
+    text_append_short_name(&buffer, name, columns);
+    assert_int_equal(buffer.error, 0);
+    assert_string_equal(buffer.text + 1, expected);
+    text_free(&buffer);
+}
+
+/* What a character takes is a column, however many bytes it has; an escaped one takes four. */
+static void test_long_names_lose_their_middle(void **state)
+{
+    (void)state;
+    assert_short("", 8, "");
+    assert_short("abcdefgh", 8, "abcdefgh");
+    assert_short("abcdefghi", 8, "abc...hi");
+    assert_short("abcdefghi", 9, "abcdefghi");
+    assert_short("abcdefghijklmnopqrstuvwxyz", 11, "abcd...wxyz");
+    assert_short("\xc3\xa4\xc3\xb6\xc3\xbc\xe2\x82\xac\xc3\xa4\xc3\xb6\xc3\xbc\xe2\x82\xac\xc3\x9f",
+                 8, "\xc3\xa4\xc3\xb6\xc3\xbc...\xe2\x82\xac\xc3\x9f");
+    assert_short("ab\ncd", 8, "ab\\x0acd");
+    assert_short("ab\ncde", 8, "ab\\...de");
+}
+
+static void test_printing(void **state)
+{
+    (void)state;
+    struct text_buffer buffer = {0};
+    text_print(&buffer, "%d-", 7);
+    text_print(&buffer, "%5s|", "ab");
+    assert_string_equal(buffer.text, "7-   ab|");
+    assert_int_equal(text_columns(buffer.text, buffer.length), 8);
+    text_free(&buffer);
+}
+
 int main(void)
 {
+
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_printable_names_stay),
         cmocka_unit_test(test_control_characters_are_escaped),
@@ -142,6 +179,8 @@ int main(void)
         cmocka_unit_test(test_appending_grows_and_ends_with_nul),
         cmocka_unit_test(test_appending_bytes_takes_no_more_than_asked),
         cmocka_unit_test(test_nothing_is_appended_after_an_error),
+        cmocka_unit_test(test_long_names_lose_their_middle),
+        cmocka_unit_test(test_printing),
     };
     return cmocka_run_group_tests_name("text_buffer", tests, NULL, NULL);
 }
