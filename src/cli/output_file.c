@@ -1,5 +1,4 @@
 #include "cli/output_file.h"
-#include "cli/path.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -35,7 +34,7 @@ static mode_t mode_for_new_file(void)
 /* A name beside file->path: ".NAME.SUFFIX", with NAME cut if it is long. NULL: no memory. */
 static char *name_beside(const struct output_file *file, const char *suffix)
 {
-    const char *name = base_name(file->path);
+    const char *name = basename(file->path);
     char *beside;
     int length =
         asprintf(&beside, "%.*s.%.200s.%s", (int)(name - file->path), file->path, name, suffix);
@@ -56,7 +55,7 @@ static bool can_be_linked(int fd)
  * system has them. False: there is none. */
 static bool open_unnamed(struct output_file *file)
 {
-    const char *name = base_name(file->path);
+    const char *name = basename(file->path);
     char *directory =
         name == file->path ? strdup(".") : strndup(file->path, (size_t)(name - file->path));
     if (!directory)

@@ -1,6 +1,5 @@
 #include "cli/progress.h"
 #include "cli/escape.h"
-#include "cli/path.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -31,7 +30,7 @@ static void show_fetch(const char *path, double share, void *context)
 {
     (void)context;
     fprintf(stderr, CLEAR_LINE "fetching debug information for ");
-    print_escaped(base_name(path));
+    print_escaped(basename(path));
     fprintf(stderr, ": %.0f %%", 100 * share);
     fflush(stderr);
 }

@@ -2,7 +2,6 @@
 #include "output/frame.h"
 #include "output/state.h"
 #include "output/text_buffer.h"
-#include "base/path.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -30,7 +29,7 @@ static void append_line(struct text_buffer *buffer, const struct fgprof_profile 
         char number[16];
         snprintf(number, sizeof number, ":%" PRIu32 ")", line->line);
         text_append(buffer, " (");
-        text_append_name(buffer, base_name(file));
+        text_append_name(buffer, basename(file));
         text_append(buffer, number);
     }
     if (line->is_inlined)

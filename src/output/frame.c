@@ -1,5 +1,4 @@
 #include "output/frame.h"
-#include "base/path.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,7 +11,7 @@ void frame_append_unnamed(struct text_buffer *buffer, const struct fgprof_profil
     if (location->mapping != PROFILE_NO_MAPPING)
         mapping = &profile->mappings[location->mapping];
     const char *path = mapping ? strings_get(&profile->strings, mapping->path) : "";
-    const char *file = strchr(path, '/') ? base_name(path) : "";
+    const char *file = strchr(path, '/') ? basename(path) : "";
     bool is_special = path[0] == '[' && strcmp(path, "[anon]") != 0; /* [vdso], [heap] */
     with_address = with_address && mapping && mapping->has_bias;
     if (is_special) {

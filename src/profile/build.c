@@ -1,8 +1,5 @@
 #include "profile/build.h"
-#include "profile/kernel_frames.h"
-#include "profile/name_jit.h"
 #include "base/array.h"
-#include "base/path.h"
 #include "proc/syscall_names.h"
 
 #include <errno.h>
@@ -119,7 +116,7 @@ static int add_note(struct naming *naming, const struct counted_stack *stack,
     if (!mapping || !mapping->module)
         return profile_add_note(naming->profile, note, ret_location);
     char *text;
-    if (asprintf(&text, "%.*s in %s]", (int)strlen(note) - 1, note, base_name(mapping->path)) < 0)
+    if (asprintf(&text, "%.*s in %s]", (int)strlen(note) - 1, note, basename(mapping->path)) < 0)
         return -ENOMEM;
     int err = profile_add_note(naming->profile, text, ret_location);
     free(text);
@@ -172,6 +169,46 @@ static int process_of(struct naming *naming, uint32_t counted, uint32_t *ret_pro
     return 0;
 }
 
+static size_t lines_of(const char *text)
+{
+    size_t lines = 0;
+    for (; (text = strchr(text, '\n')); text++)
+        lines++;
+    return lines;
+}
+
+/* Adds the location of the name that ends at the next line feed; *names moves past it. */
+static int add_kernel_location(struct fgprof_profile *profile, const char **names,
+                               uint32_t *ret_location)
+{
+    size_t bytes = strcspn(*names, "\n");
+    char *name = strndup(*names, bytes);
+    if (!name)
+        return -ENOMEM;
+    int err = profile_add_kernel_function(profile, name, ret_location);
+    free(name);
+    *names += bytes + 1;
+    return err;
+}
+
+/* Replaces *stack, a stack of the profile, by the one that continues from it in the kernel, through
+ * the functions `names`, leaf first, each followed by a line feed. */
+static int add_kernel_frames(struct fgprof_profile *profile, const char *names, uint32_t *stack)
+{
+    const struct profile_stack below = profile->stacks[*stack];
+    size_t depth = lines_of(names);
+    uint32_t *locations = malloc((depth + below.depth) * sizeof *locations + 1);
+    int err = locations ? 0 : -ENOMEM;
+    for (size_t i = 0; i < depth && !err; i++)
+        err = add_kernel_location(profile, &names, &locations[i]);
+    for (size_t i = 0; i < below.depth && !err; i++)
+        locations[depth + i] = profile->stack_locations[below.first_location + i];
+    if (!err)
+        err = profile_add_stack(profile, locations, depth + below.depth, stack);
+    free(locations);
+    return err;
+}
+
 static int add_sample(struct naming *naming, const struct counted_sample *counted,
                       uint32_t *ret_sample)
 {
@@ -192,7 +229,7 @@ static int add_sample(struct naming *naming, const struct counted_sample *counte
         process_of(naming, labels->process, &sample.process))
         return -ENOMEM;
     if (labels->kernel_stack &&
-        kernel_frames_add(naming->profile,
+        add_kernel_frames(naming->profile,
                           strings_get(naming->counted->strings, labels->kernel_stack),
                           &sample.stack))
         return -ENOMEM;

@@ -1,5 +1,4 @@
 #include "profile/dump.h"
-#include "base/path.h"
 #include "wait/deadlock.h"
 
 #include <errno.h>
@@ -16,7 +15,7 @@ struct innermost {
 
 static bool is_glibc_file(const char *path)
 {
-    const char *file = base_name(path);
+    const char *file = basename(path);
     return strncmp(file, "libc.so.6", 9) == 0 || strncmp(file, "libc-2.", 7) == 0 ||
            strncmp(file, "libpthread-2.", 13) == 0 || strncmp(file, "libpthread.so.0", 15) == 0;
 }

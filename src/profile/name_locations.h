@@ -1,9 +1,10 @@
-/* The names of a profile's locations in mapped files. */
+/* The names of a profile's locations: those in mapped files, and those in code that the process
+ * generated, as the process itself reported them. */
 #ifndef FGPROF_PROFILE_NAME_LOCATIONS_H
 #define FGPROF_PROFILE_NAME_LOCATIONS_H
 
 #include "profile/profile.h"
-#include "elf/module.h"
+#include "mapping/space.h"
 #include "symbol/debug_fetch.h"
 #include "symbol/names/cache.h"
 
@@ -37,5 +38,10 @@ void unnamed_free(struct unnamed *unnamed);
  * locations. Returns 0 or -ENOMEM. */
 int name_locations(struct fgprof_profile *profile, struct unnamed *unnamed,
                    const struct name_sources *sources);
+
+/* Adds the location of an address that space->jit names. Returns 0 or -ENOMEM. */
+int name_jit_location(struct fgprof_profile *profile, enum fgprof_names names,
+                      const struct space *space, const struct mapping *mapping, uint64_t address,
+                      uint32_t *ret_location);
 
 #endif

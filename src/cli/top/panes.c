@@ -1,6 +1,5 @@
 /* The tables: functions, threads. */
 #include "cli/top/columns.h"
-#include "cli/path.h"
 #include "cli/top/screen.h"
 #include "cli/top/states.h"
 #include "cli/top/text.h"
@@ -75,7 +74,7 @@ static void put_function(const struct top_layout *layout, int y, size_t column, 
 {
     char unnamed[256] = "[unknown]";
     if (!name && *module)
-        snprintf(unnamed, sizeof unnamed, *module == '[' ? "%s" : "[%s]", base_name(module));
+        snprintf(unnamed, sizeof unnamed, *module == '[' ? "%s" : "[%s]", basename(module));
     put_cell(layout, y, column, name ? name : unnamed);
 }
 
@@ -89,7 +88,7 @@ static void draw_function(const struct top_screen *screen, const struct top_layo
     put_number(layout, y, FUNCTION_SELF_S, 2, (double)row->self_ns / 1e9);
     put_number(layout, y, FUNCTION_TOTAL_S, 2, (double)row->total_ns / 1e9);
     put_function(layout, y, FUNCTION_NAME, row->name, row->module);
-    put_cell(layout, y, FUNCTION_MODULE, base_name(row->module));
+    put_cell(layout, y, FUNCTION_MODULE, basename(row->module));
 }
 
 static size_t sorted_column(struct top_order order)
