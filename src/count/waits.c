@@ -1,0 +1,41 @@
+#include "count/waits.h"
+#include "base/array.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_same(const void *owner, uint32_t item, const void *key)
+{
+    const struct waits *waits = owner;
+    return memcmp(&waits->rows[item], key, sizeof *waits->rows) == 0;
+}
+
+int waits_add(struct waits *waits, const struct counted_wait *wait, uint32_t *ret_wait_plus_1)
+{
+    struct counted_wait row = *wait;
+    if (waits->count >= WAITS_MAX / 2) {
+        row.owner_stack = WAIT_NO_STACK;
+        row.owner_wait_plus_1 = 0;
+    }
+    uint64_t hash = hash_bytes(&row, sizeof row, 0);
+    uint32_t found = index_find(&waits->index, hash, is_same, waits, &row);
+    *ret_wait_plus_1 = 0;
+    if (found == INDEX_NONE && waits->count < WAITS_MAX) {
+        if (array_reserve(&waits->rows, &waits->capacity, waits->count + 1) ||
+            index_add(&waits->index, hash, (uint32_t)waits->count))
+            return -ENOMEM;
+        found = (uint32_t)waits->count;
+        waits->rows[waits->count++] = row;
+    }
+    if (found != INDEX_NONE)
+        *ret_wait_plus_1 = found + 1;
+    return 0;
+}
+
+void waits_free(struct waits *waits)
+{
+    free(waits->rows);
+    index_free(&waits->index);
+    *waits = (struct waits){0};
+}

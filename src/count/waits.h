@@ -1,0 +1,45 @@
+/* What threads were seen to wait for, and its owners.
+ *
+ * A row is one thing that is waited for, in the hands of one thread at one place of its code: the
+ * samples of its waiters name the row, so that their time is that which the owner spent there.
+ * Each distinct row is there once. A program may have any number of locks, so rows are limited:
+ * beyond half of them owners have no stack, and when they are used up nothing is known of a wait.
+ */
+#ifndef FGPROF_COUNT_WAITS_H
+#define FGPROF_COUNT_WAITS_H
+
+#include "base/index.h"
+
+#define WAITS_MAX 65536u
+#define WAIT_NO_OWNER UINT32_MAX
+#define WAIT_NO_STACK UINT32_MAX
+
+/* Without padding, so that rows can be compared as bytes. */
+struct counted_wait {
+    uint64_t key;           /* which of its kind: the address of a lock; else its name, a number
+                               in the recording's strings */
+    uint64_t vtable;        /* what the object points at that a lock is part of: the vtable of its
+                               class, if symbols say so; 0: nothing */
+    uint32_t kind;          /* enum resource_kind */
+    uint32_t space;         /* the address space, if `key` is an address */
+    uint32_t process;       /* in stack_table.processes: the process that has it */
+    uint32_t owner_process; /* in stack_table.processes, or WAIT_NO_OWNER */
+    uint32_t owner_name;    /* the thread's, in the recording's strings; "": not known */
+    uint32_t owner_tid;     /* 0: threads are not told apart */
+    uint32_t owner_stack;   /* in stack_table.stacks: where it was then; or WAIT_NO_STACK */
+    uint32_t owner_wait_plus_1; /* the row of what the owner itself waited for then; 0: it did not
+                                   wait, or for something unknown */
+};
+
+struct waits {
+    struct counted_wait *rows;
+    size_t count, capacity;
+    struct index index;
+};
+
+/* Finds the row or adds it: *ret_wait_plus_1 is 0 if there are too many. Returns 0 or -ENOMEM. */
+int waits_add(struct waits *waits, const struct counted_wait *wait, uint32_t *ret_wait_plus_1);
+
+void waits_free(struct waits *waits);
+
+#endif
