@@ -89,7 +89,7 @@ int stack_table_add(struct stack_table *table, uint32_t space, const struct stac
     if (!err)
         err = intern_sample(table, &sample, ret_sample);
     if (!err)
-        stack_table_count(table, *ret_sample, count, time_ns);
+        stack_table_count(table, *ret_sample, count, time_ns, 0);
     return err;
 }
 
@@ -102,10 +102,33 @@ int stack_table_in_state(struct stack_table *table, uint32_t sample, enum thread
     return intern_sample(table, &other, ret_sample);
 }
 
-void stack_table_count(struct stack_table *table, uint32_t sample, uint64_t count, uint64_t time_ns)
+int stack_table_in_wait(struct stack_table *table, uint32_t sample, uint32_t wait_plus_1,
+                        uint32_t *ret_sample)
+{
+    struct counted_sample other = {.stack = table->samples[sample].stack,
+                                   .labels = table->samples[sample].labels};
+    other.labels.wait_plus_1 = wait_plus_1;
+    return intern_sample(table, &other, ret_sample);
+}
+
+void stack_table_count(struct stack_table *table, uint32_t sample, uint64_t count, uint64_t time_ns,
+                       uint64_t part_ns)
 {
     table->samples[sample].count += count;
     table->samples[sample].time_ns += time_ns;
+    table->samples[sample].part_ns += part_ns;
+}
+
+void stack_table_count_sleeps(struct stack_table *table, uint32_t sample, uint64_t sleeps)
+{
+    uint32_t *sum = &table->samples[sample].sleeps;
+    *sum = sleeps < UINT32_MAX - *sum ? *sum + (uint32_t)sleeps : UINT32_MAX;
+}
+
+void stack_table_take_sleeps(struct stack_table *table, uint32_t sample, uint64_t sleeps)
+{
+    uint32_t *sum = &table->samples[sample].sleeps;
+    *sum = sleeps < *sum ? *sum - (uint32_t)sleeps : 0;
 }
 
 void stack_table_free(struct stack_table *table)

@@ -2,7 +2,8 @@
  *
  * Three tables. Processes: id and name. Stacks: address space, addresses (leaf first), and how the
  * stack was cut; each distinct stack is there once. Samples: stack, labels (whose sample it is, and
- * what the thread was doing), and what was counted: ticks and nanoseconds. */
+ * what the thread was doing), and what was counted: ticks, sleeps, nanoseconds, and two figures of
+ * which elapsed time is made (count/elapsed.h). */
 #ifndef FGPROF_COUNT_STACK_TABLE_H
 #define FGPROF_COUNT_STACK_TABLE_H
 
@@ -35,13 +36,17 @@ struct sample_labels {
     uint32_t kernel_stack;  /* the kernel functions that it waits in, as from kernel_stack_parse, in
                                the recording's strings; "": not known */
     uint32_t process;       /* in stack_table.processes */
+    uint32_t wait_plus_1;   /* the row of struct waits that it waits for; 0: not known */
 };
 
 struct counted_sample {
     uint32_t stack;
     struct sample_labels labels;
-    uint64_t count; /* ticks */
+    uint32_t sleeps; /* that began here: an estimate, and no more than fit */
+    uint64_t count;  /* ticks */
     uint64_t time_ns;
+    uint64_t part_ns;    /* while awake, the thread's part of its process's time */
+    double waited_ticks; /* that found no thread awake, and this wait */
 };
 
 struct stack_table {
@@ -72,9 +77,17 @@ int stack_table_add(struct stack_table *table, uint32_t space, const struct stac
 int stack_table_in_state(struct stack_table *table, uint32_t sample, enum thread_state state,
                          uint32_t *ret_sample);
 
+/* The same for a sample that differs only in what the thread waits for. */
+int stack_table_in_wait(struct stack_table *table, uint32_t sample, uint32_t wait_plus_1,
+                        uint32_t *ret_sample);
+
 /* Counts more for an existing sample. */
-void stack_table_count(struct stack_table *table, uint32_t sample, uint64_t count,
-                       uint64_t time_ns);
+void stack_table_count(struct stack_table *table, uint32_t sample, uint64_t count, uint64_t time_ns,
+                       uint64_t part_ns);
+
+/* Counts sleeps that began there, or takes back some that were counted. */
+void stack_table_count_sleeps(struct stack_table *table, uint32_t sample, uint64_t sleeps);
+void stack_table_take_sleeps(struct stack_table *table, uint32_t sample, uint64_t sleeps);
 
 void stack_table_free(struct stack_table *table);
 

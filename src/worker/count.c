@@ -20,7 +20,7 @@ static void note_counted(struct result_counts *counts, const struct share *share
 static void count_again(const struct counter *counter, uint32_t sample, const struct share *share)
 {
     struct stack_table *stacks = &counter->results->stacks;
-    stack_table_count(stacks, sample, share->ticks, share->time_ns);
+    stack_table_count(stacks, sample, share->ticks, share->time_ns, 0);
     note_counted(&counter->results->counts, share,
                  stacks->stacks[stacks->samples[sample].stack].cut);
 }

@@ -81,11 +81,16 @@ static void test_each_label_makes_a_sample_of_its_own(void **state)
     uint64_t addresses[] = {0x10, 0x20};
     struct stack stack = {.addresses = addresses, .depth = 2, .cut = STACK_WHOLE};
     const struct sample_labels labels[] = {
-        {1, 2, THREAD_SLEEPING, 202, 0, 0, 0},        {9, 2, THREAD_SLEEPING, 202, 0, 0, 0},
-        {1, 9, THREAD_SLEEPING, 202, 0, 0, 0},        {1, 2, THREAD_UNINTERRUPTIBLE, 202, 0, 0, 0},
-        {1, 2, THREAD_UNINTERRUPTIBLE, 202, 3, 0, 0}, {1, 2, THREAD_SLEEPING, 0, 0, 0, 0},
-        {1, 2, THREAD_SLEEPING, -1, 0, 0, 0},         {1, 2, THREAD_SLEEPING, 202, 0, 4, 0},
-        {1, 2, THREAD_SLEEPING, 202, 0, 0, 5},
+        {1, 2, THREAD_SLEEPING, 202, 0, 0, 0, 0},
+        {9, 2, THREAD_SLEEPING, 202, 0, 0, 0, 0},
+        {1, 9, THREAD_SLEEPING, 202, 0, 0, 0, 0},
+        {1, 2, THREAD_UNINTERRUPTIBLE, 202, 0, 0, 0, 0},
+        {1, 2, THREAD_UNINTERRUPTIBLE, 202, 3, 0, 0, 0},
+        {1, 2, THREAD_SLEEPING, 0, 0, 0, 0, 0},
+        {1, 2, THREAD_SLEEPING, -1, 0, 0, 0, 0},
+        {1, 2, THREAD_SLEEPING, 202, 0, 4, 0, 0},
+        {1, 2, THREAD_SLEEPING, 202, 0, 0, 5, 0},
+        {1, 2, THREAD_SLEEPING, 202, 0, 0, 0, 6},
     };
     enum { COUNT = sizeof labels / sizeof *labels };
     for (uint32_t round = 0; round < 2; round++) {
@@ -139,10 +144,33 @@ static void test_counting_on(void **state)
     uint64_t addresses[] = {0x10, 0x20};
     add(&table, 0, STACK_WHOLE, addresses, 1, 0, 0, 7);
     uint32_t sample = add(&table, 0, STACK_WHOLE, addresses, 2, 0, 0, 1);
-    stack_table_count(&table, sample, 4, 40);
+    stack_table_count(&table, sample, 4, 40, 400);
     assert_int_equal(table.samples[sample].count, 5);
     assert_int_equal(table.samples[sample].time_ns, 1040);
     assert_int_equal(total(&table), 12);
+    stack_table_free(&table);
+}
+
+static void test_sleeps(void **state)
+{
+    (void)state;
+    struct stack_table table = {0};
+    uint64_t addresses[] = {0x10};
+    uint32_t sample = add(&table, 0, STACK_WHOLE, addresses, 1, 0, 0, 7);
+    assert_int_equal(table.samples[sample].sleeps, 0);
+    stack_table_count_sleeps(&table, sample, 5);
+    stack_table_count_sleeps(&table, sample, 4);
+    stack_table_take_sleeps(&table, sample, 2);
+    assert_int_equal(table.samples[sample].sleeps, 7);
+    stack_table_take_sleeps(&table, sample, 8);
+    assert_int_equal(table.samples[sample].sleeps, 0);
+    /* No more than fit. */
+    stack_table_count_sleeps(&table, sample, UINT32_MAX - 1);
+    stack_table_count_sleeps(&table, sample, 1);
+    stack_table_count_sleeps(&table, sample, UINT64_MAX);
+    assert_int_equal(table.samples[sample].sleeps, UINT32_MAX);
+    /* They take the room that labels leave. */
+    assert_int_equal(sizeof(struct counted_sample), 72);
     stack_table_free(&table);
 }
 
@@ -191,6 +219,7 @@ int main(void)
         cmocka_unit_test(test_cut_space_depth_and_order_make_stacks_of_their_own),
         cmocka_unit_test(test_stacks_without_frames),
         cmocka_unit_test(test_counting_on),
+        cmocka_unit_test(test_sleeps),
         cmocka_unit_test(test_counts_are_64_bits_wide),
         cmocka_unit_test(test_100000_distinct_stacks),
     };

@@ -73,7 +73,7 @@ static void test_a_copy_is_of_its_moment(void **state)
     world->state.now_ns = 77;
     world->results.counts.samples = 3;
     const struct results *copy = update(world);
-    stack_table_count(&world->results.stacks, sample, 5, 5000);
+    stack_table_count(&world->results.stacks, sample, 5, 5000, 0);
     count(world, 0x3000, 0x2000, "other", process, 1);
     world->state.counts.ticks_taken = 9;
     world->results.counts.samples = 9;
@@ -94,7 +94,7 @@ static void test_an_update_takes_over_what_changed(void **state)
     uint32_t process = add_process(world, 7, "app");
     uint32_t sample = count(world, 0x1000, 0x2000, "worker", process, 3);
     update(world);
-    stack_table_count(&world->results.stacks, sample, 5, 5000);
+    stack_table_count(&world->results.stacks, sample, 5, 5000, 0);
     count(world, 0x3000, 0x2000, "other", add_process(world, 8, "child"), 1);
     world->results.stacks.processes[process].name = name(world, "renamed");
     const struct results *copy = update(world);

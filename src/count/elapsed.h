@@ -1,0 +1,154 @@
+/* Elapsed time: each instant of a process, divided among its threads, so that all of it adds up to
+ * the seconds that the process was sampled for.
+ *
+ * The rule. An instant belongs, in equal parts, to the threads that run then. If none runs, to
+ * those that wait for a CPU; if none does, to those that are blocked; if there is none, to those
+ * whose wait ends within a second of its beginning. Else nothing goes on: it is idle. A thread is
+ * blocked in uninterruptible sleep, and while it waits for a lock that a sampled thread holds: then
+ * its part belongs to the end of the chain, that is, to the last thread of its own process that it
+ * waits for, directly or not. A wait for the end of a thread is not such a wait: many a first
+ * thread waits for others to end, all the time, and these may well be idle.
+ *
+ * What is known. The kernel's account says to the nanosecond how long each thread was awake, that
+ * is, ran or waited for a CPU, but not together with which others. A tick, at a random moment,
+ * finds which threads are awake together. Both are used:
+ *
+ * - A thread is given the time that it was awake by its account, times its mean share of an instant
+ *   at the ticks that found it awake: a ratio estimator, whose bias falls with the number of ticks
+ *   n as 1/n, while its error falls as 1/sqrt(n). Without the account, that time would be as
+ *   uncertain as the number of ticks. Where the share stays the same, as for a thread that is
+ *   alone, there is no error at all.
+ * - How many of the threads that a tick found awake run is taken from their accounts of late: the
+ *   sum P of the parts of their awake time that they ran. They run on as many CPUs as they are, or
+ *   as the process may use: n. Each of these is taken to be theirs for P/n of the time,
+ *   independently of the others; so in (1 - P/n)^n of it none of them runs. If the CPUs are the
+ *   process's alone, or if there is one thread, or one CPU, that is exact.
+ * - What is left of the process's time is divided among the waits by the ticks that found no thread
+ *   awake. Whether a wait ends within a second is known when it has ended, so a tick is divided
+ *   somewhat later than that.
+ *
+ * A tick and its number: one is due in each period, and a tick that is taken late stands for those
+ * that were missed before it. */
+#ifndef FGPROF_COUNT_ELAPSED_H
+#define FGPROF_COUNT_ELAPSED_H
+
+#include "count/ledger.h"
+#include "count/stack_table.h"
+
+/* What is known of one thread. Zeroed at first. */
+struct elapsed_thread {
+    double ran_ns, waited_ns; /* for a CPU, of late: both are halved as they grow */
+    double awake_ns;          /* how long it was awake in all, by its account; and by ticks: */
+    double found_ns;          /* how long they found it awake, */
+    double own_ns;            /* and how much of the process's time was its own then */
+    uint64_t given_ns;        /* of awake_ns, what was its own */
+    /* At the last tick that found it awake: which part of the instant belongs to a thread that ran,
+     * and to one that waited for a CPU. */
+    double of_running, of_runnable;
+    /* Its own while it ran, if that is more than it has been given: the kernel tells a wait for a
+     * CPU when it has ended, and so after what the thread ran before. */
+    double unpaid_ns;
+};
+
+/* The threads that one tick found awake. Zeroed at first. */
+struct elapsed_instant {
+    size_t threads;
+    double running; /* how many of them ran, on average: P */
+};
+
+/* A wait that ticks are shared among. */
+struct elapsed_wait {
+    uint64_t number; /* in the order in which they were added, from 1 */
+    uint32_t sample; /* in the stack table */
+    uint64_t first_tick, last_tick;
+    bool is_blocked; /* so that it comes before others, and may be of any length */
+};
+
+#define ELAPSED_OPEN UINT64_MAX /* the last tick of a wait that goes on */
+
+/* One process. Zeroed at first. */
+struct elapsed {
+    uint64_t begin_ns, end_ns; /* CLOCK_MONOTONIC; end_ns 0: it is still sampled */
+    uint64_t period_ns;
+    unsigned cpus;              /* that it may use */
+    uint64_t told_tick;         /* known up to here, and */
+    uint64_t shared_tick;       /* shared out up to here; between them: */
+    bool *found_none;           /* by tick number: whether it found no thread awake */
+    size_t kept_ticks;          /* how many of these are kept */
+    uint64_t pending;           /* of these, those that found none */
+    struct elapsed_wait *waits; /* by number */
+    size_t wait_count, wait_capacity;
+    uint64_t waits_added;
+    uint64_t idle_ticks;                   /* that belong to nobody */
+    uint64_t awake_ticks, awake_instances; /* ticks that found threads awake, and how many in all */
+};
+
+/* How long how many threads ran at once in a process. Zeroed at first. */
+#define PARALLELISM_MAX 256 /* the last row is for this many or more */
+struct parallelism {
+    double ticks[PARALLELISM_MAX + 1]; /* row 0 is not used: it is the rest */
+};
+
+void elapsed_begin(struct elapsed *process, uint64_t begin_ns, uint64_t period_ns, unsigned cpus);
+void elapsed_free(struct elapsed *process);
+
+/* Takes in what a thread's account says of the time since the last call. *ret_running_ns and
+ * *ret_runnable_ns: how much more of the process's time is the thread's own by now. */
+void elapsed_book(const struct elapsed *process, struct elapsed_thread *thread, uint64_t ran_ns,
+                  uint64_t waited_ns, uint64_t *ret_running_ns, uint64_t *ret_runnable_ns);
+
+/* The thread is gone: the same for one that no tick ever found awake. It is taken to have been
+ * awake together with others as threads of its process are on average. */
+void elapsed_book_rest(const struct elapsed *process, struct elapsed_thread *thread,
+                       uint64_t *ret_running_ns, uint64_t *ret_runnable_ns);
+
+/* The part of its process's time that the thread has per time in an account, as at the last tick
+ * that found it awake; for the account of its sleep, 1. */
+double elapsed_part(const struct elapsed_thread *thread, enum account account);
+
+/* Adds a thread that a tick found awake. When all of them have been added, each is given its share;
+ * the tick stands for `ticks` of them. */
+void elapsed_add_awake(struct elapsed_instant *instant, const struct elapsed_thread *thread);
+void elapsed_share(const struct elapsed *process, const struct elapsed_instant *instant,
+                   uint64_t ticks, struct elapsed_thread *thread);
+
+/* Tick number `tick` stands for `ticks` ticks and found these threads awake; `idle_ticks` before
+ * those found none. Ticks come in order. Shares out those that are old enough among samples of
+ * `table`. Returns 0 or -ENOMEM. */
+int elapsed_pass(struct elapsed *process, struct stack_table *table, uint64_t tick,
+                 uint64_t idle_ticks, uint64_t ticks, const struct elapsed_instant *instant);
+
+/* Adds a wait of a blocked thread that goes on, or one that has ended and was short, under the next
+ * number. Returns 0 or -ENOMEM. */
+int elapsed_add_wait(struct elapsed *process, const struct elapsed_wait *wait,
+                     uint64_t *ret_number);
+
+/* A wait that goes on is over: `last_tick` is its last. */
+void elapsed_end_wait(struct elapsed *process, uint64_t number, uint64_t last_tick);
+
+/* The wait belongs to this sample, as far as its ticks are not shared out yet. */
+void elapsed_place_wait(struct elapsed *process, uint64_t number, uint32_t sample);
+
+/* Whether a wait that ticks found from the first to the last of these is a short one. */
+bool elapsed_is_short(const struct elapsed *process, uint64_t first_tick, uint64_t last_tick);
+
+/* The process is no longer sampled: shares out all ticks that are left. */
+void elapsed_end(struct elapsed *process, struct stack_table *table, uint64_t end_ns);
+
+/* Counts `ticks` at which these threads were awake. */
+void parallelism_add(struct parallelism *parallelism, const struct elapsed *process,
+                     const struct elapsed_instant *instant, uint64_t ticks);
+
+/* The outcome: how much of the time of its process, up to `until_ns` if it is still sampled, each
+ * of the table's samples has, and how much no sample has. `processes` are those of the table. What
+ * ticks say is fitted to what the accounts have left, so each process's time is all given, to the
+ * nanosecond. Returns 0 or -ENOMEM. */
+int elapsed_divide(const struct stack_table *table, const struct elapsed *processes,
+                   uint64_t until_ns, uint64_t *ret_sample_ns, uint64_t *ret_idle_ns);
+
+/* The same for parallelism: divides the time in which any thread ran, and adds how long none did.
+ * The rows then add up to `all_ns`. */
+void parallelism_divide(const struct parallelism *parallelism, uint64_t all_ns, uint64_t running_ns,
+                        uint64_t ret_ns[PARALLELISM_MAX + 1]);
+
+#endif
