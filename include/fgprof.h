@@ -384,6 +384,26 @@ FGPROF_API int fgprof_profile_set_kept(fgprof_profile *profile, enum fgprof_kept
  * Default: as it was recorded. Errors: -EINVAL for an unknown value. */
 FGPROF_API int fgprof_profile_set_threads(fgprof_profile *profile, enum fgprof_threads threads);
 
+/* What a profile is about. */
+enum fgprof_kind {
+    /* Where threads spend their time, running or waiting: as it is recorded. */
+    FGPROF_KIND_WALL,
+    /* Where they run. */
+    FGPROF_KIND_CPU,
+    /* Where threads wait for other threads, as in Go's block profile: for locks, condition
+     * variables, semaphores, barriers, and ends of threads. */
+    FGPROF_KIND_BLOCK,
+    /* Where threads hold locks that others wait for, as in Go's mutex profile, but by where the
+     * owner was meanwhile, and not by where it let go: the stack and thread are the owner's, and
+     * the time that of all waiters. */
+    FGPROF_KIND_MUTEX,
+    /* Waits under their owners: the stack of the thread that is waited for, a frame like
+     * "[holds mutex g_lock]" or "[pipe to sort/123]", the name of the thread that waits, and its
+     * stack. If the owner waits itself, its own owner comes first, and so on. Waits without a known
+     * owner are left out. */
+    FGPROF_KIND_BLAME,
+};
+
 /* Sets the command line that makes or writes the profile, which FGPROF_HTML shows. Unless the
  * profile was read from a file, this is also the command line that recorded it: FGPROF_RAW keeps
  * that, FGPROF_PPROF has it as a comment, and FGPROF_HTML shows it for a profile that was read. The

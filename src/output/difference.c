@@ -19,9 +19,9 @@ int output_write_difference(const struct fgprof_profile *before, const struct fg
         return -EINVAL;
     struct profile_pair pair = {.before = before, .after = after};
     struct sink *sink = malloc(sizeof *sink);
-    int err = sink ? profile_view_make(before, &pair.view_before) : -ENOMEM;
+    int err = sink ? profile_view_make(before, false, &pair.view_before) : -ENOMEM;
     if (!err)
-        err = profile_view_make(after, &pair.view_after);
+        err = profile_view_make(after, false, &pair.view_after);
     if (!err) {
         sink_open(sink, fd, false);
         write_pair(&pair, format, is_normalized, sink);

@@ -27,7 +27,7 @@ int output_write(const struct fgprof_profile *profile, enum fgprof_format format
         return -EINVAL;
     struct profile_view view;
     struct sink *sink = malloc(sizeof *sink);
-    if (!sink || profile_view_make(profile, &view)) {
+    if (!sink || profile_view_make(profile, false, &view)) {
         free(sink);
         return -ENOMEM;
     }

@@ -36,10 +36,15 @@ void profile_free(struct fgprof_profile *profile)
     free(profile->stacks);
     index_free(&profile->stack_index);
     free(profile->samples);
+    free(profile->waits);
+    index_free(&profile->wait_index);
+    free(profile->parallel_ns);
     free(profile->timelines);
     free(profile->runs);
     free(profile->unreadable);
+    free(profile->deadlocks);
     free(profile->command);
+    free(profile->read_from);
     free(profile->recorded_by);
     index_free(&profile->sample_index);
     free(profile);
@@ -128,14 +133,16 @@ static bool is_same_sample(const void *owner, uint32_t item, const void *key)
     return known->stack == sought->stack && known->thread_name == sought->thread_name &&
            known->tid == sought->tid && known->state == sought->state &&
            known->syscall_name == sought->syscall_name &&
-           known->wait_channel == sought->wait_channel && known->process == sought->process;
+           known->wait_channel == sought->wait_channel && known->process == sought->process &&
+           known->wait_plus_1 == sought->wait_plus_1;
 }
 
 int profile_add_sample(struct fgprof_profile *profile, const struct profile_sample *sample,
                        uint32_t *ret_sample)
 {
-    uint32_t labels[] = {sample->stack,        sample->thread_name,  sample->tid,    sample->state,
-                         sample->syscall_name, sample->wait_channel, sample->process};
+    uint32_t labels[] = {sample->stack,       sample->thread_name,  sample->tid,
+                         sample->state,       sample->syscall_name, sample->wait_channel,
+                         sample->wait_plus_1, sample->process};
     uint64_t hash = hash_bytes(labels, sizeof labels, 0);
     uint32_t found = index_find(&profile->sample_index, hash, is_same_sample, profile, sample);
     if (ret_sample)
@@ -143,6 +150,9 @@ int profile_add_sample(struct fgprof_profile *profile, const struct profile_samp
     if (found != INDEX_NONE) {
         profile->samples[found].count += sample->count;
         profile->samples[found].time_ns += sample->time_ns;
+        profile->samples[found].never_moved &= sample->never_moved;
+        profile->samples[found].elapsed_ns += sample->elapsed_ns;
+        profile->samples[found].sleeps += sample->sleeps;
         return 0;
     }
     if (array_reserve(&profile->samples, &profile->sample_capacity, profile->sample_count + 1) ||
@@ -150,6 +160,43 @@ int profile_add_sample(struct fgprof_profile *profile, const struct profile_samp
         return -ENOMEM;
     profile->samples[profile->sample_count++] = *sample;
     return 0;
+}
+
+static bool is_same_wait(const void *owner, uint32_t item, const void *key)
+{
+    const struct fgprof_profile *profile = owner;
+    return memcmp(&profile->waits[item], key, offsetof(struct profile_wait, label)) == 0;
+}
+
+static int intern_wait(struct fgprof_profile *profile, const struct profile_wait *wait,
+                       uint32_t *ret_wait)
+{
+    uint64_t hash = hash_bytes(wait, offsetof(struct profile_wait, label), 0);
+    *ret_wait = index_find(&profile->wait_index, hash, is_same_wait, profile, wait);
+    if (*ret_wait != INDEX_NONE)
+        return 0;
+    if (array_reserve(&profile->waits, &profile->wait_capacity, profile->wait_count + 1) ||
+        index_add(&profile->wait_index, hash, (uint32_t)profile->wait_count))
+        return -ENOMEM;
+    *ret_wait = (uint32_t)profile->wait_count;
+    profile->waits[profile->wait_count] = *wait;
+    profile->waits[profile->wait_count++].label = *ret_wait;
+    return 0;
+}
+
+int profile_add_wait(struct fgprof_profile *profile, const struct profile_wait *wait,
+                     uint32_t *ret_wait)
+{
+    struct profile_wait shown = *wait;
+    uint32_t label;
+    shown.owner_stack = PROFILE_NO_STACK;
+    shown.owner_wait_plus_1 = 0;
+    int err = intern_wait(profile, &shown, &label);
+    if (!err)
+        err = intern_wait(profile, wait, ret_wait);
+    if (!err)
+        profile->waits[*ret_wait].label = label;
+    return err;
 }
 
 enum fgprof_state sample_state(const struct profile_sample *sample)

@@ -60,6 +60,22 @@ struct profile_process {
     uint32_t name;
 };
 
+#define PROFILE_NO_STACK UINT32_MAX
+
+/* Something that threads wait for, in the hands of one thread at one place of its code. */
+struct profile_wait {
+    uint32_t kind;              /* "mutex", "pipe" ... */
+    uint32_t resource;          /* which one: kind and name, as users see it */
+    uint32_t owner_process;     /* or PROFILE_NO_OWNER */
+    uint32_t owner_name;        /* the thread's, or "NAME/PID" if only the process is known */
+    uint32_t owner_tid;         /* 0: threads are not told apart */
+    uint32_t owner_stack;       /* or PROFILE_NO_STACK: not known */
+    uint32_t owner_wait_plus_1; /* what the owner itself waited for; 0: nothing, or not known */
+    uint32_t label;             /* the row of the same resource and owner, without stack and wait */
+};
+
+#define PROFILE_NO_OWNER UINT32_MAX
+
 struct profile_sample {
     uint32_t stack;
     uint32_t process;
@@ -68,8 +84,13 @@ struct profile_sample {
     uint32_t state;        /* enum thread_state */
     uint32_t syscall_name; /* of the call that the thread waits in; "": none */
     uint32_t wait_channel; /* the kernel function that it waits in; "": not known */
+    uint32_t wait_plus_1;  /* what it waits for; 0: nothing, or not known */
+    bool never_moved;      /* its threads have not, in the whole recording; false: not known */
     uint64_t count;
     uint64_t time_ns;
+    uint64_t elapsed_ns; /* its part of its process's time */
+    uint64_t sleeps;     /* that began there, an estimate; of a wait that saw several owners, with
+                            the first of them */
 };
 
 #define PROFILE_NO_SAMPLE UINT32_MAX
@@ -88,6 +109,8 @@ struct profile_timeline {
     uint64_t lost_ns;            /* counted, but after the timeline's end */
     size_t first_run, run_count; /* in profile.runs */
 };
+
+#define PROFILE_IDLE "[idle]" /* its only location, a note */
 
 struct fgprof_profile {
     struct strings strings;
@@ -111,6 +134,14 @@ struct fgprof_profile {
     struct profile_sample *samples;
     size_t sample_count, sample_capacity;
     struct index sample_index;
+    struct profile_wait *waits;
+    size_t wait_count, wait_capacity;
+    struct index wait_index;
+    bool has_elapsed; /* samples have their parts of their processes' time; what nothing used of it
+                         is a sample of its own, without count and time: PROFILE_IDLE */
+    bool has_sleeps;  /* samples have theirs */
+    uint64_t *parallel_ns; /* by number: how long so many threads of a process ran at once */
+    size_t parallel_count, parallel_capacity;
     bool has_timelines; /* timelines were wanted */
     struct profile_timeline *timelines;
     size_t timeline_count, timeline_capacity;
@@ -121,10 +152,14 @@ struct fgprof_profile {
     struct fgprof_summary summary;
     uint32_t *unreadable; /* modules with frames that could not be read: "path (why)" */
     size_t unreadable_count, unreadable_capacity;
+    uint32_t *deadlocks; /* a line of text for each */
+    size_t deadlock_count, deadlock_capacity;
     unsigned folded_flags;
     enum fgprof_kept kept;
+    enum fgprof_kind kind;
     enum fgprof_threads threads; /* by id: as recorded */
     char *command;               /* the command line that writes it; NULL: not known */
+    char *read_from;             /* the file; NULL: it was not read */
     char *recorded_by;           /* the command line in the file that it was read from: see
                                     profile_recorded_by */
 };
@@ -136,9 +171,44 @@ const char *profile_recorded_by(const struct fgprof_profile *profile);
 /* The state that users are told: they need not know which kind of sleep it is. */
 enum fgprof_state sample_state(const struct profile_sample *sample);
 
+/* Whether it has the types of Go's block and mutex profiles: contentions and delay. */
+static inline bool profile_is_of_contentions(const struct fgprof_profile *profile)
+{
+    return profile->kind == FGPROF_KIND_BLOCK || profile->kind == FGPROF_KIND_MUTEX;
+}
+
+/* How many waits it stands for. Old recordings only tell at how many ticks it was seen. */
+static inline uint64_t sample_contentions(const struct fgprof_profile *profile,
+                                          const struct profile_sample *sample)
+{
+    return profile->has_sleeps ? sample->sleeps : sample->count;
+}
+
+/* What the sample's thread waits for; NULL: nothing, or not known. */
+static inline const struct profile_wait *sample_wait(const struct fgprof_profile *profile,
+                                                     const struct profile_sample *sample)
+{
+    return sample->wait_plus_1 ? &profile->waits[sample->wait_plus_1 - 1] : NULL;
+}
+
+/* What was kept, as JSON has it. */
+static inline const char *profile_kept_name(const struct fgprof_profile *profile)
+{
+    static const char *const names[] = {[FGPROF_KEPT_ALL] = "all",
+                                        [FGPROF_KEPT_ON_CPU] = "on-cpu",
+                                        [FGPROF_KEPT_OFF_CPU] = "off-cpu"};
+    return names[profile->kept];
+}
+
 static inline bool sample_is_on_cpu(const struct profile_sample *sample)
 {
     return sample->state == THREAD_RUNNING;
+}
+
+/* Whether it stands for time of its process that no thread used. */
+static inline bool sample_is_idle(const struct profile_sample *sample)
+{
+    return !sample->count && !sample->time_ns && !sample->thread_name;
 }
 
 /* Whether the sample is written. */
@@ -183,6 +253,9 @@ int profile_set_lines(struct fgprof_profile *profile, uint32_t location,
                       const struct profile_line *lines, size_t count);
 int profile_add_stack(struct fgprof_profile *profile, const uint32_t *locations, size_t depth,
                       uint32_t *ret_stack);
+/* `wait` without its label, which this sets. */
+int profile_add_wait(struct fgprof_profile *profile, const struct profile_wait *wait,
+                     uint32_t *ret_wait);
 /* Notes that the module's file could not be read, once for each path. Returns 0 or -ENOMEM. */
 int profile_add_unreadable(struct fgprof_profile *profile, const char *path, const char *why);
 /* Adds the counts to the sample with equal stack and labels. `ret_sample` may be NULL. */

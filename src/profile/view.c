@@ -2,7 +2,8 @@
 
 #include <stdlib.h>
 
-int profile_view_make(const struct fgprof_profile *profile, struct profile_view *ret_view)
+int profile_view_make(const struct fgprof_profile *profile, bool tells_places,
+                      struct profile_view *ret_view)
 {
     /* Only its samples are used: this way the rule for equal samples is in one place. */
     struct fgprof_profile merged = {0};
@@ -13,6 +14,8 @@ int profile_view_make(const struct fgprof_profile *profile, struct profile_view 
             continue;
         if (profile->threads == FGPROF_THREADS_BY_NAME)
             sample.tid = 0;
+        if (sample.wait_plus_1 && !tells_places)
+            sample.wait_plus_1 = profile->waits[sample.wait_plus_1 - 1].label + 1;
         err = profile_add_sample(&merged, &sample, NULL);
     }
     index_free(&merged.sample_index);

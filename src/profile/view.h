@@ -10,8 +10,10 @@ struct profile_view {
 };
 
 /* The samples that the profile's `kept` keeps, in the profile's order; those that its `threads`
- * does not tell apart are merged. Returns 0 or -ENOMEM. */
-int profile_view_make(const struct fgprof_profile *profile, struct profile_view *ret_view);
+ * does not tell apart are merged, and so are those whose owners only were at different places,
+ * unless `tells_places`. Returns 0 or -ENOMEM. */
+int profile_view_make(const struct fgprof_profile *profile, bool tells_places,
+                      struct profile_view *ret_view);
 void profile_view_free(struct profile_view *view);
 
 #endif

@@ -105,6 +105,47 @@ static inline void make_state(struct fgprof_profile *profile, uint32_t location,
     assert_int_equal(profile_add_sample(profile, &sample, NULL), 0);
 }
 
+/* Thread "app" waits in one frame for a mutex that thread "boss" of its process holds, at the place
+ * `owner`, or at none that is known. */
+static inline void make_wait(struct fgprof_profile *profile, uint32_t location,
+                             const uint32_t *owner, uint64_t count)
+{
+    struct profile_wait wait = {
+        .kind = make_string(profile, "mutex"),
+        .resource = make_string(profile, "mutex g_lock"),
+        .owner_name = make_string(profile, "boss"),
+        .owner_stack = PROFILE_NO_STACK,
+    };
+    struct profile_sample sample = {
+        .thread_name = make_string(profile, "app"),
+        .state = THREAD_SLEEPING,
+        .syscall_name = make_string(profile, "futex"),
+        .count = count,
+        .time_ns = count * 10101010,
+    };
+    uint32_t row;
+    if (owner)
+        assert_int_equal(profile_add_stack(profile, owner, 1, &wait.owner_stack), 0);
+    assert_int_equal(profile_add_stack(profile, &location, 1, &sample.stack), 0);
+    assert_int_equal(profile_add_wait(profile, &wait, &row), 0);
+    sample.wait_plus_1 = row + 1;
+    assert_int_equal(profile_add_sample(profile, &sample, NULL), 0);
+}
+
+/* Each sample stands for one wait, but the first with an owner whose place is known for none. */
+static inline void make_sleeps(struct fgprof_profile *profile)
+{
+    bool had_one = false;
+    profile->has_sleeps = true;
+    for (size_t i = 0; i < profile->sample_count; i++) {
+        uint32_t wait_plus_1 = profile->samples[i].wait_plus_1;
+        bool is_first = !had_one && wait_plus_1 &&
+                        profile->waits[wait_plus_1 - 1].owner_stack != PROFILE_NO_STACK;
+        profile->samples[i].sleeps = !is_first;
+        had_one = had_one || is_first;
+    }
+}
+
 /* Two processes, "make" and "a;b c", with a sample each of the same stack and thread. */
 static inline void make_two_processes(struct fgprof_profile *profile, uint32_t location)
 {
@@ -115,6 +156,24 @@ static inline void make_two_processes(struct fgprof_profile *profile, uint32_t l
         assert_int_equal(profile_add_stack(profile, &location, 1, &sample.stack), 0);
         assert_int_equal(profile_add_sample(profile, &sample, NULL), 0);
     }
+}
+
+/* Gives each sample 10 ms of elapsed time, and 20 ms to none. */
+static inline void make_elapsed(struct fgprof_profile *profile)
+{
+    struct profile_sample idle = {.state = THREAD_SLEEPING, .elapsed_ns = 20000000};
+    uint32_t location;
+    for (size_t i = 0; i < profile->sample_count; i++)
+        profile->samples[i].elapsed_ns = 10000000;
+    assert_int_equal(profile_add_note(profile, PROFILE_IDLE, &location), 0);
+    assert_int_equal(profile_add_stack(profile, &location, 1, &idle.stack), 0);
+    assert_int_equal(profile_add_sample(profile, &idle, NULL), 0);
+    profile->has_elapsed = true;
+    profile->parallel_ns = calloc(2, sizeof *profile->parallel_ns);
+    assert_non_null(profile->parallel_ns);
+    profile->parallel_count = profile->parallel_capacity = 2;
+    profile->parallel_ns[0] = 20000000;
+    profile->parallel_ns[1] = 10000000;
 }
 
 #define MAKE_SAMPLE(profile, thread, tid, count, ...)                                              \

@@ -1,5 +1,6 @@
 #include "unit.h"
 #include "profile/profile.h"
+#include "profile/view.h"
 
 #include <errno.h>
 
@@ -176,7 +177,8 @@ static void test_samples_of_equal_stack_and_labels_merge(void **state)
     assert_int_equal(profile->sample_count, 1);
     assert_int_equal(profile->samples[0].count, 15);
     assert_int_equal(profile->samples[0].time_ns, 150);
-    struct profile_sample other[7] = {sample, sample, sample, sample, sample, sample, sample};
+    struct profile_sample other[8] = {sample, sample, sample, sample,
+                                      sample, sample, sample, sample};
     other[0].stack = 9;
     other[1].thread_name = 9;
     other[2].tid = 9;
@@ -184,11 +186,43 @@ static void test_samples_of_equal_stack_and_labels_merge(void **state)
     other[4].syscall_name = 9;
     other[5].wait_channel = 9;
     other[6].process = 9;
-    for (size_t i = 0; i < 7; i++)
+    other[7].wait_plus_1 = 9;
+    for (size_t i = 0; i < 8; i++)
         assert_int_equal(profile_add_sample(profile, &other[i], NULL), 0);
-    assert_int_equal(profile->sample_count, 8);
+    assert_int_equal(profile->sample_count, 9);
     assert_int_equal(profile->samples[0].count, 15);
     assert_int_equal(profile->samples[3].tid, 9);
+}
+
+static void test_waits_and_their_labels(void **state)
+{
+    struct fgprof_profile *profile = *state;
+    struct profile_wait wait = {.resource = 3, .owner_name = 4, .owner_stack = 5}, other = wait;
+    uint32_t first, again, elsewhere;
+    assert_int_equal(profile_add_wait(profile, &wait, &first), 0);
+    assert_int_equal(profile_add_wait(profile, &wait, &again), 0);
+    assert_int_equal(first, again);
+    other.owner_stack = 6;
+    other.owner_wait_plus_1 = first + 1;
+    assert_int_equal(profile_add_wait(profile, &other, &elsewhere), 0);
+    assert_int_not_equal(elsewhere, first);
+    assert_int_equal(profile->waits[elsewhere].label, profile->waits[first].label);
+    const struct profile_wait *label = &profile->waits[profile->waits[first].label];
+    assert_int_equal(label->resource, 3);
+    assert_int_equal(label->owner_stack, PROFILE_NO_STACK);
+    assert_int_equal(label->owner_wait_plus_1, 0);
+    assert_int_equal(profile->waits[label->label].label, label->label);
+    /* A view tells resources and owners apart, and not where those were. */
+    struct profile_sample sample = {.stack = 1, .count = 1, .wait_plus_1 = first + 1};
+    assert_int_equal(profile_add_sample(profile, &sample, NULL), 0);
+    sample.wait_plus_1 = elsewhere + 1;
+    assert_int_equal(profile_add_sample(profile, &sample, NULL), 0);
+    assert_int_equal(profile->sample_count, 2);
+    struct profile_view view;
+    assert_int_equal(profile_view_make(profile, false, &view), 0);
+    assert_int_equal(view.sample_count, 1);
+    assert_int_equal(view.samples[0].count, 2);
+    profile_view_free(&view);
 }
 
 static void test_many_rows_of_each_table(void **state)
@@ -273,6 +307,7 @@ int main(void)
         WITH_PROFILE(test_notes_are_interned_and_no_places),
         WITH_PROFILE(test_stacks_are_interned),
         WITH_PROFILE(test_samples_of_equal_stack_and_labels_merge),
+        WITH_PROFILE(test_waits_and_their_labels),
         WITH_PROFILE(test_many_rows_of_each_table),
         WITH_PROFILE(test_folded_flags),
         WITH_PROFILE(test_what_is_kept),

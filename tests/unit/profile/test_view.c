@@ -14,17 +14,20 @@ static int set_up(void **state)
         uint32_t tid;
         enum thread_state state;
         uint64_t count;
+        bool never_moved;
     } rows[] = {
-        {"pool", 11, THREAD_RUNNING, 1},      {"app", 10, THREAD_SLEEPING, 20},
-        {"pool", 12, THREAD_RUNNING, 300},    {"pool", 11, THREAD_SLEEPING, 4000},
-        {"pool", 12, THREAD_SLEEPING, 50000},
+        {"pool", 11, THREAD_RUNNING, 1, false},      {"app", 10, THREAD_SLEEPING, 20, true},
+        {"pool", 12, THREAD_RUNNING, 300, false},    {"pool", 11, THREAD_SLEEPING, 4000, true},
+        {"pool", 12, THREAD_SLEEPING, 50000, false},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct profile_sample sample = {.thread_name = make_string(profile, rows[i].thread),
                                         .tid = rows[i].tid,
                                         .state = rows[i].state,
                                         .count = rows[i].count,
-                                        .time_ns = rows[i].count * 7};
+                                        .never_moved = rows[i].never_moved,
+                                        .time_ns = rows[i].count * 7,
+                                        .sleeps = rows[i].count * 3};
         assert_int_equal(profile_add_stack(profile, &location, 1, &sample.stack), 0);
         assert_int_equal(profile_add_sample(profile, &sample, NULL), 0);
     }
@@ -42,11 +45,12 @@ static void assert_counts(const struct fgprof_profile *profile, const uint64_t *
                           size_t count)
 {
     struct profile_view view;
-    assert_int_equal(profile_view_make(profile, &view), 0);
+    assert_int_equal(profile_view_make(profile, false, &view), 0);
     assert_int_equal(view.sample_count, count);
     for (size_t i = 0; i < count; i++) {
         assert_int_equal(view.samples[i].count, counts[i]);
         assert_int_equal(view.samples[i].time_ns, counts[i] * 7);
+        assert_int_equal(view.samples[i].sleeps, counts[i] * 3);
         assert_int_equal(!view.samples[i].tid, profile->threads == FGPROF_THREADS_BY_NAME);
     }
     profile_view_free(&view);
@@ -76,6 +80,24 @@ static void test_threads_of_equal_name_are_joined(void **state)
     ASSERT_COUNTS(profile, 1, 20, 300, 4000, 50000);
 }
 
+/* Joined threads have never moved if none of them has. */
+static void test_who_never_moved(void **state)
+{
+    static const bool apart[] = {false, true, false, true, false}, joined[] = {false, true, false};
+    struct fgprof_profile *profile = *state;
+    struct profile_view view;
+    assert_int_equal(profile_view_make(profile, false, &view), 0);
+    for (size_t i = 0; i < view.sample_count; i++)
+        assert_int_equal(view.samples[i].never_moved, apart[i]);
+    profile_view_free(&view);
+    assert_int_equal(fgprof_profile_set_threads(profile, FGPROF_THREADS_BY_NAME), 0);
+    assert_int_equal(profile_view_make(profile, false, &view), 0);
+    assert_int_equal(view.sample_count, 3);
+    for (size_t i = 0; i < view.sample_count; i++)
+        assert_int_equal(view.samples[i].never_moved, joined[i]);
+    profile_view_free(&view);
+}
+
 static void test_what_is_not_kept_is_not_there(void **state)
 {
     struct fgprof_profile *profile = *state;
@@ -99,12 +121,31 @@ static void test_the_writers_write_the_view(void **state)
     free(text);
 }
 
+static void test_places_of_owners(void **state)
+{
+    (void)state;
+    struct fgprof_profile *profile = make_profile();
+    struct profile_view view;
+    uint32_t place = make_function(profile, 0x1000, PROFILE_NO_MAPPING, "f", "", 0);
+    make_wait(profile, place, NULL, 2);
+    make_wait(profile, place, &place, 3);
+    assert_int_equal(profile_view_make(profile, false, &view), 0);
+    assert_int_equal(view.sample_count, 1);
+    assert_int_equal(view.samples[0].count, 5);
+    profile_view_free(&view);
+    assert_int_equal(profile_view_make(profile, true, &view), 0);
+    assert_int_equal(view.sample_count, 2);
+    assert_int_equal(view.samples[1].count, 3);
+    profile_view_free(&view);
+    fgprof_profile_free(profile);
+}
+
 static void test_a_profile_without_samples(void **state)
 {
     (void)state;
     struct fgprof_profile *profile = make_profile();
     struct profile_view view;
-    assert_int_equal(profile_view_make(profile, &view), 0);
+    assert_int_equal(profile_view_make(profile, false, &view), 0);
     assert_int_equal(view.sample_count, 0);
     profile_view_free(&view);
     fgprof_profile_free(profile);
@@ -115,7 +156,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_all_is_written_as_recorded, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_threads_of_equal_name_are_joined, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_who_never_moved, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_what_is_not_kept_is_not_there, set_up, tear_down),
+        cmocka_unit_test(test_places_of_owners),
         cmocka_unit_test_setup_teardown(test_the_writers_write_the_view, set_up, tear_down),
         cmocka_unit_test(test_a_profile_without_samples),
     };
