@@ -1,51 +1,19 @@
 #include "profile/dump.h"
+#include "base/upper_bound.h"
+#include "profile/name_waits.h"
 #include "wait/deadlock.h"
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
-#define LOCK_FRAMES 8 /* innermost frames, with inlined ones, that may be a lock's function */
-
-struct innermost {
-    const char *functions[LOCK_FRAMES];
-    bool is_glibc[LOCK_FRAMES];
-    size_t count;
+struct sample_of_thread {
+    uint32_t tid;
+    const struct profile_sample *sample;
 };
-
-static bool is_glibc_file(const char *path)
-{
-    const char *file = basename(path);
-    return strncmp(file, "libc.so.6", 9) == 0 || strncmp(file, "libc-2.", 7) == 0 ||
-           strncmp(file, "libpthread-2.", 13) == 0 || strncmp(file, "libpthread.so.0", 15) == 0;
-}
-
-static struct innermost innermost_of(const struct fgprof_profile *profile, uint32_t number)
-{
-    const struct profile_stack *stack = &profile->stacks[number];
-    struct innermost innermost = {.count = 0};
-    for (size_t i = 0; i < stack->depth; i++) {
-        const struct profile_location *location =
-            &profile->locations[profile->stack_locations[stack->first_location + i]];
-        const char *path = "";
-        if (location->mapping != PROFILE_NO_MAPPING)
-            path = strings_get(&profile->strings, profile->mappings[location->mapping].path);
-        for (uint32_t j = 0; j < location->line_count && !location->is_kernel; j++) {
-            uint32_t function = profile->lines[location->first_line + j].function;
-            if (innermost.count == LOCK_FRAMES)
-                return innermost;
-            innermost.is_glibc[innermost.count] = is_glibc_file(path);
-            innermost.functions[innermost.count++] =
-                strings_get(&profile->strings, profile->functions[function].system_name);
-        }
-    }
-    return innermost;
-}
 
 static int compare_samples(const void *a, const void *b)
 {
-    const struct profile_sample *left = *(const struct profile_sample *const *)a;
-    const struct profile_sample *right = *(const struct profile_sample *const *)b;
+    const struct sample_of_thread *left = a, *right = b;
     return (left->tid > right->tid) - (left->tid < right->tid);
 }
 
@@ -54,26 +22,35 @@ static int add_threads(struct fgprof_dump *dump)
 {
     const struct fgprof_profile *profile = dump->profile;
     size_t count = profile->sample_count;
-    const struct profile_sample **samples = calloc(count + 1, sizeof *samples);
+    struct sample_of_thread *samples = calloc(count + 1, sizeof *samples);
     dump->threads = calloc(dump->waits.count + 1, sizeof *dump->threads);
     if (!samples || !dump->threads) {
         free(samples);
         return -ENOMEM;
     }
     for (size_t i = 0; i < count; i++)
-        samples[i] = &profile->samples[i];
+        samples[i] = (struct sample_of_thread){profile->samples[i].tid, &profile->samples[i]};
     qsort(samples, count, sizeof *samples, compare_samples);
     for (size_t i = 0; i < dump->waits.count; i++) {
         const struct wait_facts *facts = &dump->waits.items[i];
-        const struct profile_sample key = {.tid = (uint32_t)facts->tid}, *wanted = &key;
-        const struct profile_sample **found =
-            bsearch(&wanted, samples, count, sizeof *samples, compare_samples);
-        if (found)
-            dump->threads[dump->thread_count++] =
-                (struct dump_thread){.sample = *found, .facts = facts, .owner = DUMP_NOBODY};
+        size_t after = UPPER_BOUND(samples, count, tid, (uint32_t)facts->tid);
+        if (after && samples[after - 1].tid == (uint32_t)facts->tid)
+            dump->threads[dump->thread_count++] = (struct dump_thread){
+                .sample = samples[after - 1].sample, .facts = facts, .owner = DUMP_NOBODY};
     }
     free(samples);
     return 0;
+}
+
+/* Within our own PID namespace an id tells a thread of any process. */
+static bool is_owner(const struct dump_thread *waiter, const struct wait_facts *other)
+{
+    const struct wait_facts *facts = waiter->facts;
+    if (other->inner_tid <= 0 || (uint32_t)other->inner_tid != waiter->lock.owner)
+        return false;
+    return other->process_id == facts->process_id ||
+           (waiter->lock.is_shared && facts->inner_tid == facts->tid &&
+            other->inner_tid == other->tid);
 }
 
 /* An owner is believed if it is a thread of the process. If a lock is shared between processes, the
@@ -84,29 +61,40 @@ static void find_owner(const struct fgprof_dump *dump, struct dump_thread *threa
     if (!thread->lock.owner)
         return;
     for (size_t i = 0; i < dump->thread_count; i++) {
-        const struct wait_facts *other = dump->threads[i].facts;
-        if (other->process_id == facts->process_id && other->inner_tid > 0 &&
-            (uint32_t)other->inner_tid == thread->lock.owner) {
+        if (is_owner(thread, dump->threads[i].facts)) {
             thread->owner = i;
+            thread->owner_process = dump->threads[i].facts->process_id;
             return;
         }
     }
     thread->is_owner_gone =
-        thread->lock.kind == LOCK_MUTEX && !thread->lock.is_shared &&
+        thread->lock.kind == RESOURCE_MUTEX && !thread->lock.is_shared &&
         facts->inner_tid == facts->tid &&
         !wait_list_has_thread(&dump->waits, facts->process_id, (pid_t)thread->lock.owner);
 }
 
-static void find_locks(struct fgprof_dump *dump)
+static void find_lock(const struct fgprof_dump *dump, struct dump_thread *thread)
+{
+    const struct wait_facts *facts = thread->facts;
+    struct lock_frame frames[LOCK_FRAMES_MAX];
+    size_t frame_count = innermost_frames(dump->profile, thread->sample->stack, frames);
+    struct lock_site site = lock_site_of(frames, frame_count);
+    thread->lock = lock_of(&site, &facts->target, &facts->memory);
+    find_owner(dump, thread);
+    thread->resource =
+        (struct resource){thread->lock.kind, facts->process_id, thread->lock.address};
+    if (thread->lock.kind == RESOURCE_THREAD && thread->owner != DUMP_NOBODY)
+        thread->resource.key = (uint64_t)dump->threads[thread->owner].facts->tid;
+}
+
+static void find_resources(struct fgprof_dump *dump)
 {
     for (size_t i = 0; i < dump->thread_count; i++) {
         struct dump_thread *thread = &dump->threads[i];
-        if (thread->facts->target.kind != CALL_FUTEX)
-            continue;
-        struct innermost innermost = innermost_of(dump->profile, thread->sample->stack);
-        thread->lock =
-            lock_of(&thread->facts->lock, innermost.functions, innermost.is_glibc, innermost.count);
-        find_owner(dump, thread);
+        thread->resource = thread->facts->resource;
+        thread->owner_process = thread->facts->owner_process;
+        if (thread->facts->target.kind == CALL_FUTEX)
+            find_lock(dump, thread);
     }
 }
 
@@ -138,8 +126,16 @@ int dump_complete(struct fgprof_dump *dump)
     int err = add_threads(dump);
     if (err)
         return err;
-    find_locks(dump);
+    find_resources(dump);
     return find_deadlocks(dump);
+}
+
+const struct dump_thread *dump_first_of_deadlock(const struct fgprof_dump *dump, size_t number)
+{
+    const struct dump_thread *first = dump->threads;
+    while (first->deadlock != number)
+        first++;
+    return first;
 }
 
 void dump_free(struct fgprof_dump *dump)

@@ -9,11 +9,13 @@
 struct dump_thread {
     const struct profile_sample *sample;
     const struct wait_facts *facts;
-    struct lock lock;   /* if it waits for a futex */
+    struct lock lock; /* if it waits for a futex */
+    struct resource resource;
     size_t owner;       /* the number of the thread that holds the lock, or whose end is awaited; or
                            DUMP_NOBODY */
     bool is_owner_gone; /* the owner is no longer a thread of the process */
-    size_t deadlock;    /* the deadlock that it is in, numbered from 1; 0: none */
+    pid_t owner_process; /* that of the owner, or that must act for the wait to end; 0: not known */
+    size_t deadlock;     /* the deadlock that it is in, numbered from 1; 0: none */
 };
 
 #define DUMP_NOBODY SIZE_MAX
@@ -28,6 +30,10 @@ struct fgprof_dump {
 
 /* Puts the profile and the facts together once both are there. Returns 0 or -ENOMEM. */
 int dump_complete(struct fgprof_dump *dump);
+
+/* The first thread of the deadlock with this number, from 1 to dump->deadlock_count; the others are
+ * its owner, that one's owner and so on. */
+const struct dump_thread *dump_first_of_deadlock(const struct fgprof_dump *dump, size_t number);
 
 /* Takes NULL. */
 void dump_free(struct fgprof_dump *dump);

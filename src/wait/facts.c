@@ -1,25 +1,18 @@
 #include "wait/facts.h"
-#include "wait/socket.h"
+#include "wait/child.h"
+#include "wait/peers.h"
 #include "base/array.h"
 #include "observe/watch.h"
-#include "proc/memory.h"
-#include "proc/procfs.h"
+#include "proc/tids.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <limits.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
-
-#define STATUS_BYTES 8192
-#define POLL_ENTRIES_MAX 256   /* of one call that are read */
-#define SLEEP_MAX_S 1000000000 /* longer counts as forever, and would not fit */
 
 int wait_list_add(struct wait_list *list, const struct wait_facts *facts, struct program *program)
 {
@@ -40,11 +33,19 @@ static void release_programs(struct wait_list *list)
     list->program_capacity = 0;
 }
 
+static void forget_files(struct wait_facts *facts)
+{
+    free(facts->file);
+    free(facts->polled_file);
+    facts->file = facts->polled_file = NULL;
+    facts->has_fd = false;
+}
+
 void wait_list_free(struct wait_list *list)
 {
     release_programs(list);
     for (size_t i = 0; i < list->count; i++)
-        free(list->items[i].file);
+        forget_files(&list->items[i]);
     for (size_t i = 0; i < list->process_count; i++)
         thread_list_free(&list->processes[i].threads);
     free(list->items);
@@ -52,99 +53,66 @@ void wait_list_free(struct wait_list *list)
     *list = (struct wait_list){0};
 }
 
-static void read_lock(struct wait_facts *facts)
-{
-    struct lock_words *lock = &facts->lock;
-    uint64_t address = facts->target.address;
-    size_t before = LOCK_WORDS_BEFORE * sizeof *lock->words, rest = sizeof lock->words - before;
-    *lock = (struct lock_words){.is_pi = facts->target.is_pi};
-    if (address % sizeof *lock->words || address < before)
-        return;
-    lock->has_before = memory_read(facts->tid, address - before, lock->words, before) == before;
-    lock->has_rest =
-        memory_read(facts->tid, address, &lock->words[LOCK_WORDS_BEFORE], rest) == rest;
-}
-
-/* The link tells what the descriptor is; nothing is opened. */
-static int read_file(struct wait_facts *facts, int proc_fd, int fd)
+/* The link tells what the descriptor is; nothing is opened. *ret_file is NULL if it can't be read.
+ * Returns 0 or -ENOMEM. */
+static int read_link(int proc_fd, int fd, char **ret_file)
 {
     char path[32], text[PATH_MAX];
-    facts->has_fd = true;
-    facts->fd = fd;
     snprintf(path, sizeof path, "fd/%d", fd);
     ssize_t length = fd < 0 ? -1 : readlinkat(proc_fd, path, text, sizeof text);
-    if (length < 0)
+    *ret_file = length < 0 ? NULL : strndup(text, (size_t)length);
+    return length < 0 || *ret_file ? 0 : -ENOMEM;
+}
+
+static int read_file(struct wait_facts *facts, int proc_fd, const struct polled *polled)
+{
+    facts->has_fd = true;
+    facts->fd = polled->fd;
+    facts->target.use = polled->use;
+    return read_link(proc_fd, polled->fd, &facts->file);
+}
+
+/* Takes the first of several descriptors. */
+static int read_polled(struct wait_facts *facts, int proc_fd)
+{
+    struct polled first;
+    facts->target.count = call_polled(&facts->target, &facts->memory, &first);
+    return first.fd < 0 ? 0 : read_file(facts, proc_fd, &first);
+}
+
+static int read_epoll(struct wait_facts *facts, int proc_fd)
+{
+    struct descriptor_info info;
+    const struct polled epoll = {.fd = facts->target.fd};
+    int err = read_file(facts, proc_fd, &epoll);
+    if (err || !facts->file || descriptor_info_read(proc_fd, facts->fd, &info))
+        return err;
+    facts->target.count = info.polled_count;
+    if (info.polled_count != 1)
         return 0;
-    facts->file = strndup(text, (size_t)length);
-    return facts->file ? 0 : -ENOMEM;
+    facts->polled_fd = info.polled.fd;
+    facts->target.use = info.polled.use;
+    return read_link(proc_fd, info.polled.fd, &facts->polled_file);
 }
 
-/* Takes the first of several files. Entries with a negative descriptor are ignored (poll(2)):
- * programs take an entry out of their list that way. */
-static int read_poll(struct wait_facts *facts, int proc_fd)
+/* Reads what the descriptors of the call are, after its memory was read. */
+static int read_files(struct wait_facts *facts, int proc_fd)
 {
-    struct pollfd entries[POLL_ENTRIES_MAX];
-    uint64_t *count = &facts->target.count;
-    size_t wanted = *count < POLL_ENTRIES_MAX ? (size_t)*count : POLL_ENTRIES_MAX;
-    size_t bytes =
-        memory_read(facts->tid, facts->target.address, entries, wanted * sizeof *entries);
-    int first = -1;
-    for (size_t i = bytes / sizeof *entries; i-- > 0;) {
-        if (entries[i].fd < 0)
-            (*count)--;
-        else
-            first = entries[i].fd;
-    }
-    return first < 0 ? 0 : read_file(facts, proc_fd, first);
-}
-
-static void read_sleep(struct wait_facts *facts)
-{
-    struct timespec length;
-    if (memory_read(facts->tid, facts->target.address, &length, sizeof length) == sizeof length &&
-        length.tv_sec >= 0 && length.tv_sec < SLEEP_MAX_S && length.tv_nsec >= 0 &&
-        length.tv_nsec < 1000000000)
-        facts->sleep_ns = (uint64_t)length.tv_sec * 1000000000u + (uint64_t)length.tv_nsec;
-}
-
-static int read_target(struct wait_facts *facts, int proc_fd)
-{
-    if (!facts->has_arguments)
-        return 0;
-    facts->target = call_target_of(facts->syscall_number, facts->arguments);
     switch (facts->target.kind) {
-    case CALL_FUTEX:
-        read_lock(facts);
-        return 0;
     case CALL_FILE:
+        return read_file(facts, proc_fd,
+                         &(const struct polled){facts->target.fd, facts->target.use});
     case CALL_EPOLL:
-        return read_file(facts, proc_fd, facts->target.fd);
+        return read_epoll(facts, proc_fd);
     case CALL_POLL:
-        return read_poll(facts, proc_fd);
+    case CALL_SELECT:
+        return read_polled(facts, proc_fd);
     case CALL_SLEEP:
-        read_sleep(facts);
+        facts->sleep_ns = call_sleep_ns(&facts->target, &facts->memory);
         return 0;
     default:
         return 0;
     }
-}
-
-/* The last number of "NSpid:\t1234\t12\t5". */
-static pid_t inner_tid(const struct wait_facts *facts, int proc_fd)
-{
-    char path[32], status[STATUS_BYTES];
-    snprintf(path, sizeof path, "task/%d/status", facts->tid);
-    if (procfs_read(proc_fd, path, status, sizeof status) <= 0)
-        return 0;
-    const char *line = strstr(status, "\nNSpid:");
-    if (!line) /* a kernel without PID namespaces */
-        return facts->tid;
-    long last = 0;
-    int used;
-    for (line += strlen("\nNSpid:"); sscanf(line, "%*[\t ]%ld%n", &last, &used) == 1;
-         line += used) {
-    }
-    return last > 0 && last <= INT_MAX ? (pid_t)last : 0;
 }
 
 static bool has_moved(const struct wait_facts *facts, int proc_fd)
@@ -158,77 +126,64 @@ static bool has_moved(const struct wait_facts *facts, int proc_fd)
            now.switches != facts->activity.switches;
 }
 
-static int compare_inodes(const void *a, const void *b)
-{
-    const struct socket_text *left = a, *right = b;
-    return (left->inode > right->inode) - (left->inode < right->inode);
-}
-
-static bool socket_inode(const struct wait_facts *facts, uint64_t *ret_inode)
-{
-    return facts->file && sscanf(facts->file, "socket:[%" SCNu64 "]", ret_inode) == 1;
-}
-
-static int name_socket(struct wait_facts *facts, const struct socket_text *sockets, size_t count)
-{
-    struct socket_text wanted;
-    if (!socket_inode(facts, &wanted.inode))
-        return 0;
-    const struct socket_text *found =
-        bsearch(&wanted, sockets, count, sizeof *sockets, compare_inodes);
-    char *text;
-    if (!found || !*found->text)
-        return 0;
-    if (asprintf(&text, "%s %s", facts->file, found->text) < 0)
-        return -ENOMEM;
-    free(facts->file);
-    facts->file = text;
-    return 0;
-}
-
-/* Names the sockets of `count` threads of one process, reading its tables once. */
-static int name_sockets(struct wait_facts *items, size_t count, int proc_fd)
-{
-    struct socket_text *sockets = calloc(count + 1, sizeof *sockets);
-    size_t wanted = 0, distinct = 0;
-    int err = 0;
-    if (!sockets)
-        return -ENOMEM;
-    for (size_t i = 0; i < count; i++)
-        wanted += socket_inode(&items[i], &sockets[wanted].inode);
-    qsort(sockets, wanted, sizeof *sockets, compare_inodes);
-    for (size_t i = 0; i < wanted; i++) {
-        if (!distinct || sockets[distinct - 1].inode != sockets[i].inode)
-            sockets[distinct++].inode = sockets[i].inode;
-    }
-    if (distinct)
-        sockets_find(proc_fd, sockets, distinct);
-    for (size_t i = 0; i < count && !err; i++)
-        err = name_socket(&items[i], sockets, distinct);
-    free(sockets);
-    return err;
-}
-
 static void forget(struct wait_facts *facts)
 {
-    free(facts->file);
-    facts->file = NULL;
-    facts->has_fd = false;
+    forget_files(facts);
     facts->sleep_ns = 0;
     facts->target = (struct call_target){0};
-    facts->lock = (struct lock_words){0};
+    facts->memory = (struct call_memory){0};
+}
+
+/* Reads the memory of `count` threads of one program, through the first of them that lives: as long
+ * as it is one of the process's threads, its id is no other process's. */
+static void read_memory_of(struct wait_facts *items, size_t count, int proc_fd,
+                           struct call_reading *readings)
+{
+    size_t wanted = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (!items[i].has_arguments)
+            continue;
+        items[i].target = call_target_of(items[i].syscall_number, items[i].arguments);
+        readings[wanted++] = (struct call_reading){&items[i].target, &items[i].memory};
+    }
+    for (size_t i = 0; i < count; i++) {
+        char path[32];
+        snprintf(path, sizeof path, "task/%d", items[i].tid);
+        if (call_read_many(items[i].tid, readings, wanted) != -ESRCH &&
+            faccessat(proc_fd, path, F_OK, 0) == 0)
+            return;
+    }
+    for (size_t i = 0; i < wanted; i++)
+        *readings[i].memory = (struct call_memory){0};
+}
+
+/* Reads the memory of the items from `first` on. */
+static int read_memory(struct wait_list *list, size_t first)
+{
+    struct call_reading *readings = calloc(list->count - first + 1, sizeof *readings);
+    if (!readings)
+        return -ENOMEM;
+    for (size_t begin = first, end; begin < list->count; begin = end) {
+        struct program *program = list->programs[begin];
+        for (end = begin + 1; end < list->count && list->programs[end] == program;)
+            end++;
+        if (program)
+            read_memory_of(&list->items[begin], end - begin, program->proc_fd, readings);
+    }
+    free(readings);
+    return 0;
 }
 
 int wait_list_read(struct wait_list *list)
 {
-    int err = 0;
     size_t first = list->read_count;
+    int err = read_memory(list, first);
     for (size_t i = first; i < list->count && !err; i++) {
         if (!list->programs[i])
             continue;
         int proc_fd = list->programs[i]->proc_fd;
-        list->items[i].inner_tid = inner_tid(&list->items[i], proc_fd);
-        err = read_target(&list->items[i], proc_fd);
+        list->items[i].inner_tid = procfs_inner_tid(proc_fd, list->items[i].tid);
+        err = read_files(&list->items[i], proc_fd);
     }
     for (size_t i = first; i < list->count; i++) {
         struct wait_facts *facts = &list->items[i];
@@ -274,15 +229,9 @@ static int sort(struct wait_list *list)
 static int list_threads(struct wait_list *list, pid_t process_id, int proc_fd)
 {
     struct wait_process item = {.process_id = process_id};
-    int task_fd = openat(proc_fd, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    struct process process = {.task_dir = task_fd < 0 ? NULL : fdopendir(task_fd)};
-    if (!process.task_dir) {
-        if (task_fd >= 0)
-            close(task_fd);
+    int err = process_list_threads_of(proc_fd, &item.threads, SIZE_MAX);
+    if (err == -ESRCH)
         return 0;
-    }
-    int err = process_list_threads(&process, &item.threads, SIZE_MAX);
-    closedir(process.task_dir);
     if (!err)
         err = array_reserve(&list->processes, &list->process_capacity, list->process_count + 1);
     if (err)
@@ -292,42 +241,155 @@ static int list_threads(struct wait_list *list, pid_t process_id, int proc_fd)
     return err;
 }
 
-/* Completes the facts of the threads from `first` up to `end`, all of one process. */
-static int finish_process(struct wait_list *list, size_t first, size_t end)
+static int append_text(char **text, const char *more)
 {
-    const struct program *program = NULL;
-    for (size_t i = first; i < end && !program; i++)
-        program = list->programs[i];
-    if (!program)
+    char *joined;
+    if (asprintf(&joined, "%s %s", *text, more) < 0)
+        return -ENOMEM;
+    free(*text);
+    *text = joined;
+    return 0;
+}
+
+/* What a descriptor is, and which process must act for the wait on it to end. */
+static int find_file(struct wait_facts *facts, int proc_fd, struct peers *peers)
+{
+    struct peer_answer answer;
+    bool is_alone = facts->target.kind == CALL_EPOLL || facts->target.count == 1 ||
+                    facts->target.kind == CALL_FILE;
+    char **link = facts->polled_file ? &facts->polled_file : &facts->file;
+    const struct waited_file file = {
+        .process_id = facts->process_id,
+        .proc_fd = proc_fd,
+        .fd = facts->polled_file ? facts->polled_fd : facts->fd,
+        .use = facts->target.use,
+        .link = *link,
+        .is_uninterruptible = facts->is_uninterruptible,
+    };
+    if (!*link) {
+        facts->resource = resource_of_poll(facts->process_id, facts->target.count, -1);
         return 0;
-    int err = name_sockets(&list->items[first], end - first, program->proc_fd);
-    return err ? err : list_threads(list, program->process_id, program->proc_fd);
+    }
+    int err = peers_find(peers, &file, &answer);
+    if (!err && *answer.text)
+        err = append_text(link, answer.text);
+    facts->resource = is_alone ? answer.resource
+                               : resource_of_poll(facts->process_id, facts->target.count, file.fd);
+    facts->owner_process = is_alone ? answer.process_id : 0;
+    return err;
+}
+
+static void find_child(struct wait_facts *facts, int proc_fd)
+{
+    facts->owner_process = child_waited_for(proc_fd, facts->tid, &facts->target);
+    facts->resource = facts->owner_process
+                          ? (struct resource){RESOURCE_PROCESS, 0, (uint64_t)facts->owner_process}
+                          : (struct resource){RESOURCE_PROCESS, facts->process_id, 0};
+}
+
+/* What it waits for, if it is not a futex. */
+static int find_resource(struct wait_facts *facts, int proc_fd, struct peers *peers)
+{
+    const uint64_t id = (uint32_t)facts->target.fd;
+    int err = 0;
+    switch (facts->target.kind) {
+    case CALL_FILE:
+    case CALL_EPOLL:
+    case CALL_POLL:
+    case CALL_SELECT:
+        err = find_file(facts, proc_fd, peers);
+        break;
+    case CALL_PROCESS:
+        find_child(facts, proc_fd);
+        break;
+    case CALL_SLEEP:
+        facts->resource = (struct resource){RESOURCE_SLEEP, facts->process_id, 0};
+        break;
+    case CALL_SIGNAL:
+        facts->resource = (struct resource){RESOURCE_SIGNAL, facts->process_id, 0};
+        break;
+    case CALL_SEMAPHORES:
+        facts->resource = (struct resource){RESOURCE_SEMAPHORES, 0, id};
+        break;
+    case CALL_MESSAGES:
+        facts->resource = (struct resource){RESOURCE_MESSAGES, 0, id};
+        break;
+    case CALL_OTHER:
+    case CALL_FUTEX:
+        break;
+    }
+    if (facts->owner_process)
+        procfs_process_name(facts->owner_process, facts->owner_name);
+    return err;
+}
+
+/* The items of one process. */
+struct members {
+    size_t first, end;
+    const struct program *program; /* NULL: not known */
+};
+
+/* Sets *members to the process behind it, or to the first if it is zeroed. Returns false behind the
+ * last. */
+static bool next_process(const struct wait_list *list, struct members *members)
+{
+    struct members next = {.first = members->end, .end = members->end};
+    while (next.end < list->count &&
+           list->items[next.end].process_id == list->items[next.first].process_id) {
+        if (!next.program)
+            next.program = list->programs[next.end];
+        next.end++;
+    }
+    *members = next;
+    return next.first < next.end;
+}
+
+static int find_resources(struct wait_list *list)
+{
+    struct peers peers = {0};
+    struct members members = {0};
+    int err = 0;
+    while (!err && next_process(list, &members)) {
+        if (members.program)
+            err = peers_add_process(&peers, members.program->process_id, members.program->proc_fd);
+    }
+    peers_finish(&peers);
+    for (size_t i = 0; i < list->count && !err; i++) {
+        if (list->programs[i])
+            err = find_resource(&list->items[i], list->programs[i]->proc_fd, &peers);
+    }
+    peers_free(&peers);
+    return err;
+}
+
+/* What was found out of a thread that has moved since may be of another wait. */
+static void note_moved(struct wait_facts *facts, int proc_fd)
+{
+    facts->has_gone_on = facts->has_arguments && has_moved(facts, proc_fd);
+    if (facts->has_gone_on) {
+        facts->resource = (struct resource){0};
+        facts->owner_process = 0;
+    }
 }
 
 int wait_list_finish(struct wait_list *list)
 {
+    struct members members = {0};
     int err = wait_list_read(list);
     if (!err && list->count)
         err = sort(list);
+    if (!err)
+        err = find_resources(list);
     for (size_t i = 0; i < list->count && !err; i++) {
-        struct wait_facts *facts = &list->items[i];
-        facts->has_gone_on = facts->has_arguments && has_moved(facts, list->programs[i]->proc_fd);
+        if (list->programs[i])
+            note_moved(&list->items[i], list->programs[i]->proc_fd);
     }
-    for (size_t first = 0, end; first < list->count && !err; first = end) {
-        for (end = first + 1; end < list->count; end++) {
-            if (list->items[end].process_id != list->items[first].process_id)
-                break;
-        }
-        err = finish_process(list, first, end);
+    while (!err && next_process(list, &members)) {
+        if (members.program)
+            err = list_threads(list, members.program->process_id, members.program->proc_fd);
     }
     release_programs(list);
     return err;
-}
-
-static int compare_tids(const void *a, const void *b)
-{
-    pid_t left = *(const pid_t *)a, right = *(const pid_t *)b;
-    return (left > right) - (left < right);
 }
 
 bool wait_list_has_thread(const struct wait_list *list, pid_t process_id, pid_t tid)
@@ -335,8 +397,7 @@ bool wait_list_has_thread(const struct wait_list *list, pid_t process_id, pid_t 
     for (size_t i = 0; i < list->process_count; i++) {
         const struct thread_list *threads = &list->processes[i].threads;
         if (list->processes[i].process_id == process_id)
-            return threads->count &&
-                   bsearch(&tid, threads->tids, threads->count, sizeof tid, compare_tids);
+            return tids_have(threads->tids, threads->count, tid);
     }
     return true;
 }

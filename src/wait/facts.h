@@ -3,9 +3,11 @@
 #define FGPROF_WAIT_FACTS_H
 
 #include "wait/lock.h"
-#include "observe/call.h"
+#include "wait/resource.h"
+#include "observe/observation.h"
 #include "proc/activity.h"
 #include "proc/process.h"
+#include "proc/procfs.h"
 #include "proc/program.h"
 
 #include <sys/types.h>
@@ -14,18 +16,25 @@
 struct wait_facts {
     pid_t process_id, tid;
     pid_t inner_tid; /* its id within its own PID namespace (pid_namespaces(7)); 0: not known */
+    enum evidence evidence; /* how its stack was taken; EVIDENCE_GONE: not known */
     bool has_arguments;
     long syscall_number; /* -1: none */
     uint64_t arguments[6];
     struct activity activity; /* when its stack was taken */
+    bool is_uninterruptible;
     /* Read later: */
     struct call_target target;
-    struct lock_words lock;
+    struct call_memory memory;
     bool has_fd;
     int fd;
-    char *file;        /* what the descriptor is, like "pipe:[123]"; NULL: not known */
-    uint64_t sleep_ns; /* how long it asked to sleep; 0: not known */
-    bool has_gone_on;  /* it has moved since this was read */
+    char *file;               /* what the descriptor is, like "pipe:[123]"; NULL: not known */
+    uint64_t sleep_ns;        /* how long it asked to sleep; 0: not known */
+    int polled_fd;            /* the only one that it waits for through the epoll descriptor `fd` */
+    char *polled_file;        /* what that is; NULL: there is none, or not known */
+    struct resource resource; /* of a call that is no CALL_FUTEX */
+    pid_t owner_process;      /* that must act for that wait to end; 0: not known, or not one */
+    char owner_name[THREAD_NAME_BYTES];
+    bool has_gone_on; /* it has moved since this was read */
 };
 
 /* The threads that a process had when the dump was finished. */

@@ -5,147 +5,309 @@
 
 /* pthread_mutex_t on 64-bit machines, in words (glibc's sysdeps/nptl/bits/thread-shared-types.h and
  * struct_mutex.h). */
-enum { MUTEX_LOCK = 0, MUTEX_OWNER = 2, MUTEX_USERS = 3, MUTEX_KIND = 4 };
+enum { MUTEX_LOCK = 0, MUTEX_OWNER = 2, MUTEX_USERS = 3, MUTEX_KIND = 4, MUTEX_WORDS = 5 };
 /* Its __kind (nptl/pthreadP.h): type, robust, priority inheritance, priority protection, shared,
  * elision and its opposite. */
 #define KIND_ROBUST 0x10u
 #define KIND_PROTECT 0x40u
 #define KIND_SHARED 0x80u
 #define KIND_KNOWN (3u | KIND_ROBUST | 0x20u | KIND_PROTECT | KIND_SHARED | 0x100u | 0x200u)
-/* The value of __lock while others wait (sysdeps/nptl/lowlevellock.h). */
+/* The value of __lock while others wait (sysdeps/nptl/lowlevellock.h). With priority protection,
+ * the ceiling is in the bits above. */
 #define LOCKED_WITH_WAITERS 2
+#define CEILING_SHIFT 19
 
 /* pthread_rwlock_t on 64-bit machines, in words (sysdeps/nptl/bits/struct_rwlock.h), and the bits
  * of __readers (nptl/pthread_rwlock_common.c). */
-enum { RWLOCK_READERS = 0, RWLOCK_PHASE = 2, RWLOCK_WRITERS = 3, RWLOCK_OWNER = 6, RWLOCK_SHARED };
+enum {
+    RWLOCK_READERS = 0,
+    RWLOCK_PHASE = 2,
+    RWLOCK_WRITERS = 3,
+    RWLOCK_PAD = 4,
+    RWLOCK_OWNER = 6,
+    RWLOCK_SHARED = 7,
+    RWLOCK_FLAGS = 12,
+    RWLOCK_WORDS = 13,
+};
 #define READERS_WRITE_PHASE 1u
 #define READERS_WRITE_LOCKED 2u
 #define READERS_SHIFT 3
 #define READERS_MAX 0x10000u /* more than that means that it is no lock */
+#define FLAGS_MAX 2          /* PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP */
 
-static const struct {
+struct lock_function {
     const char *name;
-    enum lock_kind kind;
-} functions_of_locks[] = {
-    {"pthread_mutex_lock", LOCK_MUTEX},
-    {"pthread_mutex_lock_full", LOCK_MUTEX},
-    {"pthread_mutex_timedlock", LOCK_MUTEX},
-    {"pthread_mutex_clocklock", LOCK_MUTEX},
-    {"pthread_mutex_clocklock_common", LOCK_MUTEX},
-    {"pthread_mutex_cond_lock", LOCK_MUTEX},
-    {"pthread_mutex_cond_lock_full", LOCK_MUTEX},
-    {"pthread_rwlock_rdlock", LOCK_RWLOCK},
-    {"pthread_rwlock_rdlock_full64", LOCK_RWLOCK},
-    {"pthread_rwlock_timedrdlock", LOCK_RWLOCK},
-    {"pthread_rwlock_clockrdlock", LOCK_RWLOCK},
-    {"pthread_rwlock_wrlock", LOCK_RWLOCK},
-    {"pthread_rwlock_wrlock_full64", LOCK_RWLOCK},
-    {"pthread_rwlock_timedwrlock", LOCK_RWLOCK},
-    {"pthread_rwlock_clockwrlock", LOCK_RWLOCK},
-    {"pthread_cond_wait", LOCK_CONDITION},
-    {"pthread_cond_wait_common", LOCK_CONDITION},
-    {"pthread_cond_timedwait", LOCK_CONDITION},
-    {"pthread_cond_clockwait", LOCK_CONDITION},
-    {"sem_wait", LOCK_SEMAPHORE},
-    {"sem_timedwait", LOCK_SEMAPHORE},
-    {"sem_clockwait", LOCK_SEMAPHORE},
-    {"new_sem_wait", LOCK_SEMAPHORE},
-    {"new_sem_wait_slow64", LOCK_SEMAPHORE},
-    {"pthread_join", LOCK_THREAD},
-    {"pthread_clockjoin_ex", LOCK_THREAD},
-    {"pthread_clockjoin_np", LOCK_THREAD},
-    {"pthread_timedjoin_np", LOCK_THREAD},
+    enum resource_kind kind;
+    bool is_threads_own;
 };
+
+/* glibc's, without underscores, version, suffix and the "64" of a function with 64-bit times. */
+static const struct lock_function functions_of_glibc[] = {
+    {"pthread_mutex_lock", RESOURCE_MUTEX, false},
+    {"pthread_mutex_lock_full", RESOURCE_MUTEX, false},
+    {"pthread_mutex_timedlock", RESOURCE_MUTEX, false},
+    {"pthread_mutex_clocklock", RESOURCE_MUTEX, false},
+    {"pthread_mutex_clocklock_common", RESOURCE_MUTEX, false},
+    {"pthread_mutex_cond_lock", RESOURCE_MUTEX, false},
+    {"pthread_mutex_cond_lock_full", RESOURCE_MUTEX, false},
+    {"mtx_lock", RESOURCE_MUTEX, false},
+    {"mtx_timedlock", RESOURCE_MUTEX, false},
+    {"pthread_rwlock_rdlock", RESOURCE_RWLOCK, false},
+    {"pthread_rwlock_rdlock_full", RESOURCE_RWLOCK, false},
+    {"pthread_rwlock_timedrdlock", RESOURCE_RWLOCK, false},
+    {"pthread_rwlock_clockrdlock", RESOURCE_RWLOCK, false},
+    {"pthread_rwlock_wrlock", RESOURCE_RWLOCK, false},
+    {"pthread_rwlock_wrlock_full", RESOURCE_RWLOCK, false},
+    {"pthread_rwlock_timedwrlock", RESOURCE_RWLOCK, false},
+    {"pthread_rwlock_clockwrlock", RESOURCE_RWLOCK, false},
+    {"pthread_cond_wait", RESOURCE_CONDITION, false},
+    {"pthread_cond_wait_common", RESOURCE_CONDITION, false},
+    {"pthread_cond_timedwait", RESOURCE_CONDITION, false},
+    {"pthread_cond_clockwait", RESOURCE_CONDITION, false},
+    {"cnd_wait", RESOURCE_CONDITION, false},
+    {"cnd_timedwait", RESOURCE_CONDITION, false},
+    {"sem_wait", RESOURCE_SEMAPHORE, false},
+    {"sem_timedwait", RESOURCE_SEMAPHORE, false},
+    {"sem_clockwait", RESOURCE_SEMAPHORE, false},
+    {"new_sem_wait", RESOURCE_SEMAPHORE, false},
+    {"new_sem_wait_slow", RESOURCE_SEMAPHORE, false},
+    {"pthread_barrier_wait", RESOURCE_BARRIER, false},
+    {"pthread_once", RESOURCE_ONCE, false},
+    {"pthread_once_slow", RESOURCE_ONCE, false},
+    {"call_once", RESOURCE_ONCE, false},
+    {"pthread_join", RESOURCE_THREAD, false},
+    {"pthread_clockjoin_ex", RESOURCE_THREAD, false},
+    {"pthread_timedjoin_ex", RESOURCE_THREAD, false},
+    {"pthread_clockjoin_np", RESOURCE_THREAD, false},
+    {"pthread_timedjoin_np", RESOURCE_THREAD, false},
+    {"thrd_join", RESOURCE_THREAD, false},
+};
+
+/* Parts of the symbols of other libraries' functions: of Rust (both manglings have the last names
+ * of a path so), C++ (with namespaces of versions before them) and Go. */
+static const struct lock_function functions_of_others[] = {
+    /* Rust's std::sys, library/std/src/sys/sync */
+    {"5Mutex14lock_contended", RESOURCE_MUTEX, false},
+    {"6RwLock14read_contended", RESOURCE_RWLOCK, false},
+    {"6RwLock15write_contended", RESOURCE_RWLOCK, false},
+    {"7Condvar21wait_optional_timeout", RESOURCE_CONDITION, false},
+    {"7Condvar4wait", RESOURCE_CONDITION, false},
+    {"7Condvar12wait_timeout", RESOURCE_CONDITION, false},
+    {"4Once4call", RESOURCE_ONCE, false},
+    {"4Once4wait", RESOURCE_ONCE, false},
+    {"6Parker4park", RESOURCE_PARKING, true},
+    {"6Parker12park_timeout", RESOURCE_PARKING, true},
+    /* Rust's parking_lot */
+    {"8RawMutex9lock_slow", RESOURCE_MUTEX, true},
+    {"9RawRwLock16lock_shared_slow", RESOURCE_RWLOCK, true},
+    {"9RawRwLock19lock_exclusive_slow", RESOURCE_RWLOCK, true},
+    {"9RawRwLock12upgrade_slow", RESOURCE_RWLOCK, true},
+    {"7Condvar19wait_until_internal", RESOURCE_CONDITION, true},
+    /* absl/synchronization/mutex.cc */
+    {"5Mutex8LockSlow", RESOURCE_MUTEX, true},
+    {"5Mutex12LockSlowLoop", RESOURCE_MUTEX, true},
+    {"5Mutex20LockSlowWithDeadline", RESOURCE_MUTEX, true},
+    {"7CondVar10WaitCommon", RESOURCE_CONDITION, true},
+    /* folly */
+    {"5folly15SharedMutexImpl", RESOURCE_RWLOCK, false},
+    {"5folly13MicroLockCore", RESOURCE_MUTEX, false},
+    {"5folly5Baton", RESOURCE_PARKING, false},
+    {"5folly11LifoSemImpl", RESOURCE_SEMAPHORE, true},
+    /* libstdc++ and libc++ */
+    {"__cxa_guard_acquire", RESOURCE_ONCE, false},
+    {"28__atomic_futex_unsigned_base", RESOURCE_CONDITION, false},
+    /* Go's runtime/lock_futex.go: a lock whose waiters sleep on its word, or each on its own */
+    {"runtime.semasleep", RESOURCE_PARKING, true},
+    {"runtime.notesleep", RESOURCE_PARKING, true},
+    {"runtime.notetsleep_internal", RESOURCE_PARKING, true},
+    {"runtime.lock2", RESOURCE_MUTEX, false},
+};
+
+#define COUNT_OF(table) (sizeof(table) / sizeof *(table))
 
 /* Takes off the underscores, version and suffix of its symbol:
  * "___pthread_mutex_lock@@GLIBC_2.2.5", "__pthread_rwlock_rdlock_full64.constprop.0". */
-static enum lock_kind kind_of_function(const char *name)
+static const struct lock_function *function_of_glibc(const char *name)
 {
     name += strspn(name, "_");
     size_t length = strcspn(name, "@.");
-    for (size_t i = 0; i < sizeof functions_of_locks / sizeof *functions_of_locks; i++) {
-        const char *known = functions_of_locks[i].name;
+    if (length > 2 && strncmp(&name[length - 2], "64", 2) == 0)
+        length -= 2;
+    for (size_t i = 0; i < COUNT_OF(functions_of_glibc); i++) {
+        const char *known = functions_of_glibc[i].name;
         if (strlen(known) == length && strncmp(known, name, length) == 0)
-            return functions_of_locks[i].kind;
+            return &functions_of_glibc[i];
     }
-    return LOCK_NOT_KNOWN;
+    return NULL;
 }
 
-static void read_mutex(const struct lock_words *read, struct lock *lock)
+static const struct lock_function *function_of_others(const char *name)
 {
-    const uint32_t *mutex = &read->words[LOCK_WORDS_BEFORE];
-    uint32_t kind = mutex[MUTEX_KIND], word = mutex[MUTEX_LOCK];
-    if (!read->has_rest || (kind & ~KIND_KNOWN) || !mutex[MUTEX_USERS])
-        return;
-    lock->is_shared = kind & KIND_SHARED;
-    /* The word itself holds the owner; a dead owner counts as none (futex(2),
-     * get_robust_list(2)). */
-    if (kind & KIND_ROBUST)
-        lock->owner =
-            word & FUTEX_WAITERS && !(word & FUTEX_OWNER_DIED) ? word & FUTEX_TID_MASK : 0;
-    else if (!(kind & KIND_PROTECT) && word == LOCKED_WITH_WAITERS)
-        lock->owner = mutex[MUTEX_OWNER];
-}
-
-/* The futex is one of three words of the lock. The function's argument would tell which, but is not
- * known. So the lock is believed only if its words make sense for exactly one of them. */
-static void read_rwlock(const struct lock_words *read, struct lock *lock)
-{
-    static const unsigned places[] = {RWLOCK_READERS, RWLOCK_PHASE, RWLOCK_WRITERS};
-    unsigned matches = 0;
-    struct lock found = *lock;
-    if (!read->has_before || !read->has_rest)
-        return;
-    for (unsigned i = 0; i < sizeof places / sizeof *places; i++) {
-        const uint32_t *rwlock = &read->words[LOCK_WORDS_BEFORE - places[i]];
-        uint32_t readers = rwlock[RWLOCK_READERS] >> READERS_SHIFT;
-        bool is_write_locked = (rwlock[RWLOCK_READERS] & READERS_WRITE_LOCKED) != 0;
-        bool is_write_phase = (rwlock[RWLOCK_READERS] & READERS_WRITE_PHASE) != 0;
-        /* At most 1, plus 2 if it is waited for (PTHREAD_RWLOCK_FUTEX_USED). */
-        if (rwlock[RWLOCK_PHASE] > 3 || rwlock[RWLOCK_WRITERS] > 3 || rwlock[RWLOCK_SHARED] > 1 ||
-            readers > READERS_MAX)
-            continue;
-        if (is_write_phase && is_write_locked && rwlock[RWLOCK_OWNER]) {
-            found.owner = rwlock[RWLOCK_OWNER];
-        } else if (!is_write_phase && readers && !rwlock[RWLOCK_OWNER]) {
-            found.readers = readers;
-        } else {
-            continue;
-        }
-        found.is_shared = rwlock[RWLOCK_SHARED];
-        matches++;
+    for (size_t i = 0; i < COUNT_OF(functions_of_others); i++) {
+        if (strstr(name, functions_of_others[i].name))
+            return &functions_of_others[i];
     }
-    if (matches == 1)
-        *lock = found;
+    return NULL;
 }
 
-/* Functions that glibc has and musl has not. */
+bool lock_is_glibc_file(const char *path)
+{
+    const char *file = basename(path);
+    return strncmp(file, "libc.so.6", 9) == 0 || strncmp(file, "libc-2.", 7) == 0 ||
+           strncmp(file, "libpthread-2.", 13) == 0 || strncmp(file, "libpthread.so.0", 15) == 0;
+}
+
+/* Functions that glibc has and musl has not, which tell also in a static program. */
 static bool proves_glibc(const char *name)
 {
     return strncmp(name, "__lll_lock_wait", 15) == 0 || strncmp(name, "___pthread_", 11) == 0 ||
            strncmp(name, "__futex_abstimed_wait", 21) == 0;
 }
 
-struct lock lock_of(const struct lock_words *words, const char *const *functions,
-                    const bool *is_glibc, size_t function_count)
+struct lock_site lock_site_of(const struct lock_frame *frames, size_t frame_count)
 {
-    struct lock lock = {.kind = LOCK_NOT_KNOWN};
-    bool has_glibc = false;
-    for (size_t i = 0; i < function_count && !lock.kind; i++) {
-        lock.kind = kind_of_function(functions[i]);
-        has_glibc = has_glibc || proves_glibc(functions[i]) || (lock.kind && is_glibc[i]);
+    struct lock_site site = {.kind = RESOURCE_FUTEX};
+    bool is_low_level = false;
+    for (size_t i = 0; i < frame_count; i++) {
+        const struct lock_function *function = function_of_glibc(frames[i].function);
+        site.is_glibc = site.is_glibc || proves_glibc(frames[i].function) ||
+                        (function && lock_is_glibc_file(frames[i].file));
+        /* glibc's own locks, as of malloc and stdio: a word, and no owner's id. */
+        is_low_level = is_low_level || strcmp(frames[i].function, "__lll_lock_wait_private") == 0;
+        if (function) {
+            site.kind = function->kind;
+            return site;
+        }
+        function = function_of_others(frames[i].function);
+        if (function)
+            return (struct lock_site){.kind = function->kind,
+                                      .is_threads_own = function->is_threads_own};
     }
+    site.is_glibc = false;
+    if (is_low_level)
+        site.kind = RESOURCE_MUTEX;
+    return site;
+}
+
+/* The words of a futex: how many there are before it and, with it, behind. */
+struct words {
+    const uint32_t *futex;
+    unsigned before, behind;
+};
+
+static struct words words_of(const struct call_target *target, const struct call_memory *memory)
+{
+    return (struct words){
+        .futex = &memory->words[FUTEX_WORDS_BEFORE],
+        .before = (unsigned)call_futex_words_before(target, memory),
+        .behind = memory->got[0] / sizeof *memory->words,
+    };
+}
+
+static void read_mutex(const struct words *words, const struct call_target *target,
+                       struct lock *lock)
+{
+    const uint32_t *mutex = words->futex;
+    if (words->behind < MUTEX_WORDS)
+        return;
+    uint32_t kind = mutex[MUTEX_KIND], word = mutex[MUTEX_LOCK], waited = LOCKED_WITH_WAITERS;
+    if ((kind & ~KIND_KNOWN) || !mutex[MUTEX_USERS])
+        return;
+    lock->is_shared = kind & KIND_SHARED;
+    /* The word itself holds the owner; a dead owner counts as none (futex(2),
+     * get_robust_list(2)). */
+    if (kind & KIND_ROBUST) {
+        lock->owner =
+            word & FUTEX_WAITERS && !(word & FUTEX_OWNER_DIED) ? word & FUTEX_TID_MASK : 0;
+        return;
+    }
+    if (kind & KIND_PROTECT) {
+        waited |= word >> CEILING_SHIFT << CEILING_SHIFT;
+        if (waited == LOCKED_WITH_WAITERS) /* no priority is 0 */
+            return;
+    }
+    if (word == waited && target->value == waited)
+        lock->owner = mutex[MUTEX_OWNER];
+}
+
+/* Whether the words can be those of a lock that is held, and its owner. */
+static bool read_rwlock_at(const uint32_t *rwlock, struct lock *lock)
+{
+    uint32_t readers = rwlock[RWLOCK_READERS] >> READERS_SHIFT;
+    bool is_write_locked = (rwlock[RWLOCK_READERS] & READERS_WRITE_LOCKED) != 0;
+    bool is_write_phase = (rwlock[RWLOCK_READERS] & READERS_WRITE_PHASE) != 0;
+    /* At most 1, plus 2 if it is waited for (PTHREAD_RWLOCK_FUTEX_USED). */
+    if (rwlock[RWLOCK_PHASE] > 3 || rwlock[RWLOCK_WRITERS] > 3 || rwlock[RWLOCK_SHARED] > 1 ||
+        rwlock[RWLOCK_PAD] || rwlock[RWLOCK_PAD + 1] || rwlock[RWLOCK_FLAGS] > FLAGS_MAX ||
+        readers > READERS_MAX)
+        return false;
+    if (is_write_phase && is_write_locked && rwlock[RWLOCK_OWNER])
+        lock->owner = rwlock[RWLOCK_OWNER];
+    else if (!is_write_phase && readers && !rwlock[RWLOCK_OWNER])
+        lock->readers = readers;
+    else
+        return false;
+    lock->is_shared = rwlock[RWLOCK_SHARED];
+    return true;
+}
+
+/* The futex is one of three words of the lock. The function's argument would tell which, but is not
+ * known. So the lock is believed only if its words make sense for exactly one of them. */
+static void read_rwlock(const struct words *words, struct lock *lock)
+{
+    static const unsigned places[] = {RWLOCK_READERS, RWLOCK_PHASE, RWLOCK_WRITERS};
+    unsigned matches = 0;
+    struct lock found = *lock;
+    for (unsigned i = 0; i < COUNT_OF(places); i++) {
+        struct lock read = *lock;
+        if (words->before < places[i] || words->behind < RWLOCK_WORDS - places[i] ||
+            !read_rwlock_at(words->futex - places[i], &read))
+            continue;
+        found = read;
+        found.address -= places[i] * sizeof *words->futex;
+        matches++;
+    }
+    if (matches == 1)
+        *lock = found;
+}
+
+/* Locks without an owner, of which the futex is not the first word. */
+static void find_address(struct lock *lock)
+{
+    /* A condition variable has a word for each of two groups of waiters, one behind the other. What
+     * is before them differs between versions, so the first of the two stands for the lock
+     * (sysdeps/nptl/bits/thread-shared-types.h). A barrier is waited for at its second word, or at
+     * its first if too many threads enter (struct pthread_barrier of sysdeps/nptl/internaltypes.h).
+     */
+    if (lock->kind == RESOURCE_CONDITION || lock->kind == RESOURCE_BARRIER)
+        lock->address &= ~(uint64_t)7;
+}
+
+struct lock lock_of(const struct lock_site *site, const struct call_target *target,
+                    const struct call_memory *memory)
+{
+    struct lock lock = {.kind = site->kind, .address = target->address};
+    const struct words words = words_of(target, memory);
     /* The kernel itself reads this word, so it is valid for any library's lock (futex(2)). */
-    if (words->is_pi && words->has_rest) {
-        lock.kind = LOCK_MUTEX;
-        lock.owner = words->words[LOCK_WORDS_BEFORE] & FUTEX_TID_MASK;
-    } else if (has_glibc && lock.kind == LOCK_MUTEX) {
-        read_mutex(words, &lock);
-    } else if (has_glibc && lock.kind == LOCK_RWLOCK) {
-        read_rwlock(words, &lock);
-    } else if (has_glibc && lock.kind == LOCK_THREAD && words->has_rest) {
-        /* The thread's id, which the kernel clears at its end (set_tid_address(2)). */
-        lock.owner = words->words[LOCK_WORDS_BEFORE];
+    if (target->is_pi) {
+        lock.kind = RESOURCE_MUTEX;
+        if (words.behind && *words.futex & FUTEX_WAITERS)
+            lock.owner = *words.futex & FUTEX_TID_MASK;
+        if (words.behind >= MUTEX_WORDS && site->is_glibc &&
+            !(words.futex[MUTEX_KIND] & ~KIND_KNOWN))
+            lock.is_shared = words.futex[MUTEX_KIND] & KIND_SHARED;
+        return lock;
     }
+    if (!site->is_glibc)
+        return lock;
+    if (site->kind == RESOURCE_MUTEX)
+        read_mutex(&words, target, &lock);
+    else if (site->kind == RESOURCE_RWLOCK)
+        read_rwlock(&words, &lock);
+    else if (site->kind == RESOURCE_THREAD && words.behind && *words.futex == target->value)
+        /* The thread's id, which the kernel clears at its end (set_tid_address(2)). */
+        lock.owner = *words.futex;
+    else
+        find_address(&lock);
     return lock;
 }

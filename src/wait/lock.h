@@ -1,44 +1,45 @@
 /* What lock a futex belongs to, and which thread holds it.
  *
- * A futex is a word and nothing more. It is taken for part of a glibc lock only if the thread's own
- * stack says so, and an owner is believed only if the lock's other words agree. */
+ * A futex is a word and nothing more. It is taken for part of a lock only if the thread's own stack
+ * says so, and an owner is believed only if the lock's other words agree. */
 #ifndef FGPROF_WAIT_LOCK_H
 #define FGPROF_WAIT_LOCK_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "observe/call.h"
+#include "wait/resource.h"
 
-#define LOCK_WORDS_BEFORE 4
-#define LOCK_WORDS 20
+#define LOCK_FRAMES_MAX 8 /* innermost ones, inlined ones among them, that tell of a lock */
 
-/* The words around the futex; the futex itself is words[LOCK_WORDS_BEFORE]. */
-struct lock_words {
-    uint32_t words[LOCK_WORDS];
-    bool has_before, has_rest; /* the words before it were readable; it and those after it */
-    bool is_pi;                /* it was waited for with FUTEX_LOCK_PI */
+struct lock_frame {
+    const char *function; /* its symbol's name, not demangled */
+    const char *file;     /* the path of the file that it lies in; "": none */
 };
 
-enum lock_kind {
-    LOCK_NOT_KNOWN,
-    LOCK_MUTEX,
-    LOCK_RWLOCK,
-    LOCK_CONDITION, /* a condition variable: it has no owner */
-    LOCK_SEMAPHORE,
-    LOCK_THREAD, /* the end of a thread, which is the "owner" */
-    LOCK_KIND_COUNT,
+/* What a stack tells about the lock that its thread waits for. */
+struct lock_site {
+    enum resource_kind kind; /* RESOURCE_FUTEX: not known */
+    bool is_glibc;           /* it is a lock of glibc, so its words can be read */
+    bool is_threads_own;     /* the futex belongs to the waiting thread, not to the lock */
 };
+
+/* Whether a file is, by its name, one of glibc's that have its locks. */
+bool lock_is_glibc_file(const char *path);
+
+/* `frames` are the innermost ones, leaf first. */
+struct lock_site lock_site_of(const struct lock_frame *frames, size_t frame_count);
 
 struct lock {
-    enum lock_kind kind;
-    uint32_t owner;   /* a thread id within the process's PID namespace; 0: not known */
+    enum resource_kind kind;
+    uint64_t address; /* of the lock, if its place around the futex is known; else of the futex */
+    uint32_t owner;   /* a thread id within the process's PID namespace: the thread that holds the
+                         lock, or whose end is awaited; 0: not known. Whether there is such a thread
+                         is for the caller to check. */
     uint32_t readers; /* how many threads hold a read-write lock */
     bool is_shared;   /* shared between processes: the owner may be in another process */
 };
 
-/* `functions` are the names of the innermost frames, leaf first; `is_glibc` says whether each lies
- * in a file with glibc's name. In a static program the function names may prove that too. */
-struct lock lock_of(const struct lock_words *words, const char *const *functions,
-                    const bool *is_glibc, size_t function_count);
+/* `target` is a CALL_FUTEX, and `memory` what was read for it. */
+struct lock lock_of(const struct lock_site *site, const struct call_target *target,
+                    const struct call_memory *memory);
 
 #endif

@@ -1,32 +1,78 @@
-/* What a socket is connected to, from the tables of its network namespace. */
+/* What sockets are connected to, from the tables of a network namespace. */
 #ifndef FGPROF_WAIT_SOCKET_H
 #define FGPROF_WAIT_SOCKET_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "wait/resource.h"
+#include "base/index.h"
 
-#define SOCKET_TEXT_BYTES 256
+enum socket_protocol { SOCKET_TCP, SOCKET_TCP6, SOCKET_UDP, SOCKET_UDP6, SOCKET_UNIX };
 
-/* A socket to look up, and what it is, like "tcp 127.0.0.1:80 -> 127.0.0.1:40322"; "": not found.
- * The path of a Unix socket comes from the target unchanged. */
-struct socket_text {
-    uint64_t inode;
-    char text[SOCKET_TEXT_BYTES];
+/* An address and port, as in IPv6: an IPv4 address is a mapped one (RFC 4291, 2.5.5.2), so that the
+ * two ends of a connection have equal values. */
+struct socket_address {
+    uint8_t bytes[16];
+    uint32_t port;
 };
 
-/* Parses a line of /proc/PID/net/tcp, tcp6, udp or udp6 (`protocol`), like
+struct socket {
+    uint64_t inode;
+    enum socket_protocol protocol;
+    unsigned state; /* as in the kernel's include/net/tcp_states.h */
+    unsigned type;  /* SOCK_STREAM ..., of a Unix socket */
+    struct socket_address local, remote;
+    char *path;    /* of a Unix socket, unchanged; NULL: none */
+    uint64_t peer; /* the inode of the socket that a Unix socket is connected to; 0: not known */
+};
+
+/* Parses a line of /proc/PID/net/tcp, tcp6, udp or udp6, like
  *    0: 0100007F:0277 00000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 27423 1 ...
  * Returns false if it is not one, like the headline. */
-bool socket_parse_inet(const char *protocol, const char *line, struct socket_text *ret_socket);
+bool socket_parse_inet(enum socket_protocol protocol, const char *line, struct socket *ret_socket);
 
 /* The same for /proc/PID/net/unix, like
  *   0000000000000000: 00000002 00000000 00010000 0001 01 27423 /run/name
- */
-bool socket_parse_unix(const char *line, struct socket_text *ret_socket);
+ * *ret_path is where the path begins in the line, if it has one; else NULL. */
+bool socket_parse_unix(const char *line, struct socket *ret_socket, const char **ret_path);
 
-/* Fills in the texts of `sockets`, ascending by inode, from the tables below the open directory
- * /proc/PID. Sockets in tables that can't be read are not found. */
-void sockets_find(int proc_fd, struct socket_text *sockets, size_t count);
+#define SOCKET_TEXT_BYTES 256
+
+/* What it is, like "tcp 127.0.0.1:80 -> 127.0.0.1:40322" or "unix stream /run/name". A path is data
+ * of the target, unchanged. */
+void socket_text(const struct socket *socket, char ret_text[SOCKET_TEXT_BYTES]);
+enum resource_kind socket_resource_kind(const struct socket *socket);
+
+/* The sockets of a network namespace. Starts zeroed. */
+struct sockets {
+    struct socket *items; /* by inode */
+    size_t count, capacity;
+    struct index by_addresses; /* the numbers of TCP sockets, by their two addresses */
+    uint8_t listening[8192];   /* a bit for each TCP port that is listened at */
+};
+
+/* Reads the tables below the open directory /proc/PID, and asks the kernel how Unix sockets are
+ * connected if the process is in our own network namespace. What can't be read is left out. Returns
+ * 0 or -ENOMEM. */
+int sockets_read(struct sockets *sockets, int proc_fd);
+void sockets_free(struct sockets *sockets);
+
+/* NULL if there is none. */
+const struct socket *sockets_find(const struct sockets *sockets, uint64_t inode);
+
+/* The socket at the other end of the connection, in the same namespace; NULL: not known. */
+const struct socket *sockets_peer(const struct sockets *sockets, const struct socket *socket);
+
+/* What all connections to the same service have in common: "tcp 127.0.0.1:6379" at both ends, "unix
+ * stream /run/name". */
+void sockets_service(const struct sockets *sockets, const struct socket *socket,
+                     char ret_text[SOCKET_TEXT_BYTES]);
+
+/* Takes the peers of Unix sockets out of an answer to SOCK_DIAG_BY_FAMILY (sock_diag(7)). Returns
+ * true if more of it follows. */
+bool sockets_take_answer(struct sockets *sockets, const void *bytes, size_t length);
+
+/* Adds a socket and a path, which may be NULL; both before sockets_finish, which makes the others
+ * possible. Both return 0 or -ENOMEM. */
+int sockets_add(struct sockets *sockets, const struct socket *socket, const char *path);
+int sockets_finish(struct sockets *sockets);
 
 #endif

@@ -102,7 +102,9 @@ static int note_wait(const struct counter *counter, const struct observation *ob
     struct wait_facts facts = {
         .process_id = (pid_t)counter->results->stacks.processes[observation->process].pid,
         .tid = observation->tid,
+        .evidence = observation->evidence,
         .syscall_number = -1,
+        .is_uninterruptible = observation->state == THREAD_UNINTERRUPTIBLE,
     };
     if (program && observation->evidence == EVIDENCE_ASLEEP && observation->now.has_activity &&
         observation->syscall_number >= 0) {

@@ -16,11 +16,8 @@ void output_dump_json(const struct fgprof_dump *dump, struct sink *sink);
 /* The thread's name as the target has it; "" if it is not known. */
 const char *dump_thread_name(const struct fgprof_dump *dump, const struct dump_thread *thread);
 
-/* "mutex", "read-write lock" ... Static. */
-const char *dump_lock_name(enum lock_kind kind);
-
 /* Appends what the thread is doing, like "running" or "futex 0x7f01a0, mutex, owner 1235
- * \"name\"". */
+ * \"name\"", and whether it was paused for its stack. */
 void dump_append_state(struct text_buffer *buffer, const struct fgprof_dump *dump,
                        const struct dump_thread *thread);
 

@@ -82,12 +82,28 @@ static void append_frames(struct text_buffer *buffer, const struct fgprof_profil
     text_append(buffer, "]");
 }
 
+static const char *evidence_name(enum evidence evidence)
+{
+    switch (evidence) {
+    case EVIDENCE_ASLEEP:
+        return "asleep";
+    case EVIDENCE_STOPPED:
+        return "stopped";
+    case EVIDENCE_WAITING:
+        return "waiting";
+    case EVIDENCE_SAMPLED:
+        return "sampled";
+    default:
+        return NULL;
+    }
+}
+
 static void append_futex(struct text_buffer *buffer, const struct fgprof_dump *dump,
                          const struct dump_thread *thread)
 {
     append_address(buffer, "futex", thread->facts->target.address);
-    if (thread->lock.kind)
-        append_string(buffer, "lock", dump_lock_name(thread->lock.kind));
+    if (thread->lock.kind != RESOURCE_FUTEX)
+        append_string(buffer, "lock", resource_kind_name(thread->lock.kind));
     if (thread->owner != DUMP_NOBODY)
         append_number(buffer, "owner", (uint64_t)dump->threads[thread->owner].facts->tid);
     if (thread->is_owner_gone)
@@ -96,6 +112,29 @@ static void append_futex(struct text_buffer *buffer, const struct fgprof_dump *d
         append_number(buffer, "readers", thread->lock.readers);
     if (thread->facts->target.has_timeout)
         text_append(buffer, ",\"timeout\":true");
+}
+
+/* The process that must act for the wait to end; a thread of it is told beside it if it is known.
+ */
+static void append_owner_process(struct text_buffer *buffer, const struct dump_thread *thread)
+{
+    const struct wait_facts *facts = thread->facts;
+    if (!thread->owner_process)
+        return;
+    append_number(buffer, "owner_process", (uint64_t)thread->owner_process);
+    if (facts->owner_process && *facts->owner_name)
+        append_string(buffer, "owner_process_name", facts->owner_name);
+}
+
+static void append_resource(struct text_buffer *buffer, const struct dump_thread *thread)
+{
+    const struct wait_facts *facts = thread->facts;
+    char name[RESOURCE_NAME_BYTES];
+    if (!thread->resource.kind)
+        return;
+    resource_name(&thread->resource, facts->polled_file ? facts->polled_file : facts->file, name);
+    append_string(buffer, "resource", resource_kind_name(thread->resource.kind));
+    append_string(buffer, "resource_name", name);
 }
 
 static void append_wait(struct text_buffer *buffer, const struct fgprof_dump *dump,
@@ -108,12 +147,17 @@ static void append_wait(struct text_buffer *buffer, const struct fgprof_dump *du
         append_number(buffer, "fd", (uint64_t)facts->fd);
     if (facts->file)
         append_string(buffer, "file", facts->file);
-    if (facts->target.kind == CALL_POLL)
+    if (facts->polled_file) {
+        append_number(buffer, "polled_fd", (uint64_t)facts->polled_fd);
+        append_string(buffer, "polled_file", facts->polled_file);
+    }
+    if (facts->target.kind == CALL_POLL || facts->target.kind == CALL_SELECT ||
+        (facts->target.kind == CALL_EPOLL && facts->file))
         append_number(buffer, "fds", facts->target.count);
     if (facts->sleep_ns)
         append_number(buffer, "sleep_ns", facts->sleep_ns);
-    if (facts->target.kind == CALL_PROCESS && facts->target.process > 0)
-        append_number(buffer, "process", (uint64_t)facts->target.process);
+    append_resource(buffer, thread);
+    append_owner_process(buffer, thread);
 }
 
 static void append_thread(struct text_buffer *buffer, const struct fgprof_dump *dump,
@@ -121,12 +165,15 @@ static void append_thread(struct text_buffer *buffer, const struct fgprof_dump *
 {
     const struct fgprof_profile *profile = dump->profile;
     const struct profile_sample *sample = thread->sample;
+    const char *evidence = evidence_name(thread->facts->evidence);
     char head[64];
     snprintf(head, sizeof head, "{\"pid\":%d,\"tid\":%d", thread->facts->process_id,
              thread->facts->tid);
     text_append(buffer, head);
     append_string(buffer, "name", dump_thread_name(dump, thread));
     append_string(buffer, "state", state_name(sample->state));
+    if (evidence)
+        append_string(buffer, "evidence", evidence);
     if (sample->syscall_name)
         append_string(buffer, "syscall", strings_get(&profile->strings, sample->syscall_name));
     if (sample->wait_channel)
@@ -144,10 +191,7 @@ static void put_deadlocks(struct sink *sink, const struct fgprof_dump *dump)
 {
     sink_print(sink, "\"deadlocks\":[");
     for (size_t number = 1; number <= dump->deadlock_count; number++) {
-        const struct dump_thread *first = dump->threads, *thread;
-        while (first->deadlock != number)
-            first++;
-        thread = first;
+        const struct dump_thread *first = dump_first_of_deadlock(dump, number), *thread = first;
         sink_print(sink, number > 1 ? ",[" : "[");
         do {
             sink_print(sink, "%s%d", thread == first ? "" : ",", thread->facts->tid);
@@ -165,11 +209,7 @@ void output_dump_json(const struct fgprof_dump *dump, struct sink *sink)
         struct text_buffer buffer = {0};
         text_append(&buffer, i ? ",\n" : "\n");
         append_thread(&buffer, dump, &dump->threads[i]);
-        if (buffer.error)
-            sink->error = buffer.error;
-        else
-            sink_write(sink, buffer.text, buffer.length);
-        text_free(&buffer);
+        text_put(sink, &buffer);
     }
     sink_print(sink, "],\n");
     put_deadlocks(sink, dump);

@@ -7,20 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const lock_names[LOCK_KIND_COUNT] = {
-    [LOCK_NOT_KNOWN] = "",
-    [LOCK_MUTEX] = "mutex",
-    [LOCK_RWLOCK] = "read-write lock",
-    [LOCK_CONDITION] = "condition variable",
-    [LOCK_SEMAPHORE] = "semaphore",
-    [LOCK_THREAD] = "end of a thread",
-};
-
-const char *dump_lock_name(enum lock_kind kind)
-{
-    return lock_names[kind];
-}
-
 const char *dump_thread_name(const struct fgprof_dump *dump, const struct dump_thread *thread)
 {
     return strings_get(&dump->profile->strings, thread->sample->thread_name);
@@ -52,7 +38,7 @@ static void append_owner(struct text_buffer *buffer, const struct fgprof_dump *d
 {
     const struct lock *lock = &thread->lock;
     if (thread->owner != DUMP_NOBODY) {
-        text_append(buffer, lock->kind == LOCK_THREAD ? ": " : ", owner ");
+        text_append(buffer, lock->kind == RESOURCE_THREAD ? ": " : ", owner ");
         append_thread(buffer, dump, &dump->threads[thread->owner]);
         if (&dump->threads[thread->owner] == thread)
             text_append(buffer, " itself");
@@ -71,28 +57,69 @@ static void append_futex(struct text_buffer *buffer, const struct fgprof_dump *d
                          const struct dump_thread *thread)
 {
     append_format(buffer, " 0x%" PRIx64, thread->facts->target.address);
-    if (thread->lock.kind) {
+    if (thread->lock.kind != RESOURCE_FUTEX) {
         text_append(buffer, ", ");
-        text_append(buffer, lock_names[thread->lock.kind]);
+        text_append(buffer, resource_kind_name(thread->lock.kind));
     }
     append_owner(buffer, dump, thread);
     if (thread->facts->target.has_timeout)
         text_append(buffer, ", with a timeout");
 }
 
+/* Like: process 1234 "name"; nothing if it is not known. */
+static void append_process(struct text_buffer *buffer, const char *before,
+                           const struct wait_facts *facts)
+{
+    if (!facts->owner_process)
+        return;
+    text_append(buffer, before);
+    if (facts->owner_process == facts->process_id) {
+        text_append(buffer, "its own process");
+        return;
+    }
+    append_format(buffer, "process %d", facts->owner_process);
+    if (!*facts->owner_name)
+        return;
+    text_append(buffer, " \"");
+    text_append_name(buffer, facts->owner_name);
+    text_append(buffer, "\"");
+}
+
+static void append_name(struct text_buffer *buffer, const char *name)
+{
+    if (!name)
+        return;
+    text_append(buffer, " ");
+    text_append_name(buffer, name);
+}
+
+static void append_polled(struct text_buffer *buffer, const struct wait_facts *facts)
+{
+    uint64_t count = facts->target.count;
+    if (!count) {
+        text_append(buffer, " of no fd"); /* a sleep, or all of its entries are ignored */
+    } else if (facts->target.kind != CALL_EPOLL) {
+        if (count > 1 && facts->has_fd)
+            append_format(buffer, " and %" PRIu64 " more", count - 1);
+    } else if (facts->polled_file) {
+        append_format(buffer, " of fd %d", facts->polled_fd);
+        append_name(buffer, facts->polled_file);
+    } else {
+        append_format(buffer, " of %" PRIu64 " fd%s", count, count == 1 ? "" : "s");
+    }
+}
+
 static void append_file(struct text_buffer *buffer, const struct wait_facts *facts)
 {
-    const struct call_target *target = &facts->target;
+    enum call_kind kind = facts->target.kind;
     if (facts->has_fd)
         append_format(buffer, " fd %d", facts->fd);
-    else if (target->kind == CALL_POLL && !target->count)
-        text_append(buffer, " of no fd"); /* a sleep, or all of its entries are ignored */
-    if (facts->file) {
-        text_append(buffer, " ");
-        text_append_name(buffer, facts->file);
-    }
-    if (target->kind == CALL_POLL && target->count > 1 && facts->has_fd)
-        append_format(buffer, " and %" PRIu64 " more", target->count - 1);
+    append_name(buffer, facts->file);
+    if (kind != CALL_FILE && (kind != CALL_EPOLL || facts->file))
+        append_polled(buffer, facts);
+    append_process(buffer,
+                   facts->resource.kind == RESOURCE_FILE_LOCK ? ", held by " : ", other end in ",
+                   facts);
 }
 
 static void append_wait(struct text_buffer *buffer, const struct fgprof_dump *dump,
@@ -106,6 +133,7 @@ static void append_wait(struct text_buffer *buffer, const struct fgprof_dump *du
     case CALL_FILE:
     case CALL_EPOLL:
     case CALL_POLL:
+    case CALL_SELECT:
         append_file(buffer, facts);
         return;
     case CALL_SLEEP:
@@ -113,8 +141,7 @@ static void append_wait(struct text_buffer *buffer, const struct fgprof_dump *du
             append_format(buffer, " of %.9g s", (double)facts->sleep_ns / 1e9);
         return;
     case CALL_PROCESS:
-        if (facts->target.process > 0)
-            append_format(buffer, " for process %" PRId32, facts->target.process);
+        append_process(buffer, " for ", facts);
         return;
     default:
         return;
@@ -141,6 +168,8 @@ void dump_append_state(struct text_buffer *buffer, const struct fgprof_dump *dum
         }
     }
     append_wait(buffer, dump, thread);
+    if (thread->facts->evidence == EVIDENCE_STOPPED && sample->state != THREAD_STOPPED)
+        text_append(buffer, ", paused");
 }
 
 static void append_link(struct text_buffer *buffer, const struct fgprof_dump *dump,
@@ -149,11 +178,11 @@ static void append_link(struct text_buffer *buffer, const struct fgprof_dump *du
     const struct dump_thread *owner = &dump->threads[thread->owner];
     text_append(buffer, "\tthread ");
     append_thread(buffer, dump, thread);
-    append_format(buffer, " waits for %s 0x%" PRIx64, lock_names[thread->lock.kind],
+    append_format(buffer, " waits for %s 0x%" PRIx64, resource_kind_name(thread->lock.kind),
                   thread->facts->target.address);
-    text_append(buffer, owner == thread                    ? ", which it holds itself"
-                        : thread->lock.kind == LOCK_THREAD ? ", "
-                                                           : ", held by ");
+    text_append(buffer, owner == thread                        ? ", which it holds itself"
+                        : thread->lock.kind == RESOURCE_THREAD ? ", "
+                                                               : ", held by ");
     if (owner != thread)
         append_thread(buffer, dump, owner);
     text_append(buffer, "\n");
@@ -162,12 +191,9 @@ static void append_link(struct text_buffer *buffer, const struct fgprof_dump *du
 static void put_deadlock(struct sink *sink, const struct fgprof_dump *dump, size_t number,
                          const char *prefix)
 {
-    const struct dump_thread *first = dump->threads, *thread;
+    const struct dump_thread *first = dump_first_of_deadlock(dump, number), *thread = first;
     struct text_buffer links = {0};
     size_t members = 0;
-    while (first->deadlock != number)
-        first++;
-    thread = first;
     do {
         text_append(&links, prefix);
         append_link(&links, dump, thread);
@@ -178,11 +204,7 @@ static void put_deadlock(struct sink *sink, const struct fgprof_dump *dump, size
         sink_print(sink, "%sdeadlock: a thread waits for itself\n", prefix);
     else
         sink_print(sink, "%sdeadlock: %zu threads wait for each other\n", prefix, members);
-    if (links.error)
-        sink->error = links.error;
-    else
-        sink_write(sink, links.text, links.length);
-    text_free(&links);
+    text_put(sink, &links);
 }
 
 void dump_put_deadlocks(struct sink *sink, const struct fgprof_dump *dump, const char *prefix)

@@ -1,4 +1,5 @@
 #include "make_profile.h"
+#include "base/random.h"
 #include "output/dump/dump.h"
 
 /* Two threads that wait for each other's mutexes, and two of equal stack with names that would end
@@ -28,11 +29,15 @@ static fgprof_dump *make_dump(void)
                                                                          : "");
     }
     for (int i = 0; i < 4; i++) {
-        struct wait_facts facts = {.process_id = 10, .tid = 11 + i, .inner_tid = 1 + i};
+        static const enum evidence evidence[] = {EVIDENCE_ASLEEP, EVIDENCE_GONE, EVIDENCE_STOPPED,
+                                                 EVIDENCE_SAMPLED};
+        struct wait_facts facts = {
+            .process_id = 10, .tid = 11 + i, .inner_tid = 1 + i, .evidence = evidence[i]};
         if (i < 2) {
-            facts.target = (struct call_target){.kind = CALL_FUTEX, .address = 0x1000u * (i + 1u)};
-            facts.lock = (struct lock_words){.has_rest = true};
-            uint32_t *mutex = &facts.lock.words[LOCK_WORDS_BEFORE];
+            facts.target =
+                (struct call_target){.kind = CALL_FUTEX, .address = 0x1000u * (i + 1u), .value = 2};
+            facts.memory.got[0] = (FUTEX_WORDS - FUTEX_WORDS_BEFORE) * sizeof(uint32_t);
+            uint32_t *mutex = &facts.memory.words[FUTEX_WORDS_BEFORE];
             mutex[0] = 2;
             mutex[2] = 2 - (uint32_t)i;
             mutex[3] = 1;
@@ -41,6 +46,9 @@ static fgprof_dump *make_dump(void)
             facts.has_fd = true;
             facts.fd = 5;
             facts.file = strdup("/tmp/\x1b[2J\"");
+            facts.resource = (struct resource){RESOURCE_FIFO, 0, 99};
+            facts.owner_process = 1234;
+            strcpy(facts.owner_name, "w\n");
         }
         assert_int_equal(wait_list_add(&dump->waits, &facts, NULL), 0);
     }
@@ -80,7 +88,8 @@ static void test_text(void **state)
                 "thread 12 \"B\" [futex 0x2000, mutex, owner 11 \"A\"]:\n" LOCK_FRAMES
                 "b\n\t/src/a.c:22 +0x20\n"
                 "\n"
-                "thread 13 \"x\\x0a\"y\" [read fd 5 /tmp/\\x1b[2J\"]:\n"
+                "thread 13 \"x\\x0a\"y\" [read fd 5 /tmp/\\x1b[2J\", other end in process 1234 "
+                "\"w\\x0a\", paused]:\n"
                 "[app]\n\t0x401999\n"
                 "\n"
                 "thread 14 \"z\" [running]:\n"
@@ -98,7 +107,8 @@ static void test_grouped(void **state)
                 "# \tthread 12 \"B\" waits for mutex 0x2000, held by 11 \"A\"\n"
                 "\n"
                 "2 @ 0x40199a\n"
-                "# thread 13 \"x\\x0a\"y\" [read fd 5 /tmp/\\x1b[2J\"]\n"
+                "# thread 13 \"x\\x0a\"y\" [read fd 5 /tmp/\\x1b[2J\", other end in process 1234 "
+                "\"w\\x0a\", paused]\n"
                 "# thread 14 \"z\" [running]\n"
                 "#\t0x401999\t[app]\n"
                 "\n"
@@ -128,20 +138,54 @@ static void test_json(void **state)
     assert_dump(
         FGPROF_DUMP_JSON,
         "{\"threads\":[\n"
-        "{\"pid\":10,\"tid\":11,\"name\":\"A\",\"state\":\"sleeping\",\"syscall\":\"futex\","
-        "\"futex\":\"0x1000\",\"lock\":\"mutex\",\"owner\":12,\"deadlock\":1," LOCK_JSON
+        "{\"pid\":10,\"tid\":11,\"name\":\"A\",\"state\":\"sleeping\",\"evidence\":\"asleep\","
+        "\"syscall\":\"futex\","
+        "\"futex\":\"0x1000\",\"lock\":\"mutex\",\"owner\":12,"
+        "\"resource\":\"mutex\",\"resource_name\":\"mutex 0x1000\",\"owner_process\":10,"
+        "\"deadlock\":1," LOCK_JSON
         "{\"address\":\"0x401010\",\"module\":\"/opt/app\",\"function\":\"a\","
         "\"file\":\"/src/a.c\",\"line\":12,\"offset\":16}]},\n"
         "{\"pid\":10,\"tid\":12,\"name\":\"B\",\"state\":\"sleeping\",\"syscall\":\"futex\","
-        "\"futex\":\"0x2000\",\"lock\":\"mutex\",\"owner\":11,\"deadlock\":1," LOCK_JSON
+        "\"futex\":\"0x2000\",\"lock\":\"mutex\",\"owner\":11,"
+        "\"resource\":\"mutex\",\"resource_name\":\"mutex 0x2000\",\"owner_process\":10,"
+        "\"deadlock\":1," LOCK_JSON
         "{\"address\":\"0x401020\",\"module\":\"/opt/app\",\"function\":\"b\","
         "\"file\":\"/src/a.c\",\"line\":22,\"offset\":32}]},\n"
         "{\"pid\":10,\"tid\":13,\"name\":\"x\\\\x0a\\\"y\",\"state\":\"sleeping\","
-        "\"syscall\":\"read\",\"fd\":5,\"file\":\"/tmp/\\\\x1b[2J\\\"\","
+        "\"evidence\":\"stopped\",\"syscall\":\"read\",\"fd\":5,\"file\":\"/tmp/\\\\x1b[2J\\\"\","
+        "\"resource\":\"FIFO\",\"resource_name\":\"FIFO /tmp/\\\\x1b[2J\\\"\","
+        "\"owner_process\":1234,\"owner_process_name\":\"w\\\\x0a\","
         "\"frames\":[{\"address\":\"0x401999\",\"module\":\"/opt/app\"}]},\n"
-        "{\"pid\":10,\"tid\":14,\"name\":\"z\",\"state\":\"running\","
+        "{\"pid\":10,\"tid\":14,\"name\":\"z\",\"state\":\"running\",\"evidence\":\"sampled\","
         "\"frames\":[{\"address\":\"0x401999\",\"module\":\"/opt/app\"}]}],\n"
         "\"deadlocks\":[[11,12]]}\n");
+}
+
+/* Whatever is in the memory where a lock was: an owner is a thread of the dump, or none. */
+static void test_hostile_words(void **state)
+{
+    (void)state;
+    fgprof_dump *dump = make_dump();
+    for (unsigned round = 0; round < 5000; round++) {
+        for (size_t i = 0; i < 2; i++) {
+            struct wait_facts *facts = &dump->waits.items[i];
+            facts->target.is_pi = round % 2; /* then the word alone has the owner */
+            for (size_t j = 0; j < FUTEX_WORDS; j++)
+                facts->memory.words[j] = round < 2   ? 0
+                                         : round < 4 ? UINT32_MAX
+                                                     : (uint32_t)random_number(round, j + 100 * i);
+        }
+        free(dump->threads);
+        dump->threads = NULL;
+        dump->thread_count = 0;
+        assert_int_equal(dump_complete(dump), 0);
+        for (size_t i = 0; i < 2; i++) {
+            assert_true(dump->threads[i].owner == DUMP_NOBODY);
+            assert_int_equal(dump->threads[i].owner_process, 0);
+        }
+        assert_int_equal(fgprof_dump_deadlocks(dump), 0);
+    }
+    fgprof_dump_free(dump);
 }
 
 int main(void)
@@ -150,6 +194,7 @@ int main(void)
         cmocka_unit_test(test_text),
         cmocka_unit_test(test_grouped),
         cmocka_unit_test(test_json),
+        cmocka_unit_test(test_hostile_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

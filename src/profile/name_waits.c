@@ -1,0 +1,220 @@
+#include "profile/name_waits.h"
+#include "profile/name_classes.h"
+#include "symbol/variables.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct naming {
+    struct fgprof_profile *profile;
+    const struct named_rows *named;
+    uint32_t *waits_plus_1; /* by the number of a counted row: those that have names */
+    struct class_names classes;
+};
+
+/* The name of a variable: "g_lock", "g_table+0x28". Else its place in its file. */
+static int name_variable(const struct mapping *mapping, uint64_t address,
+                         char name[RESOURCE_NAME_BYTES])
+{
+    uint64_t own = address - mapping->bias, offset;
+    char *variable;
+    int err = variable_find(mapping->module, own, &variable, &offset);
+    if (err == -ENOMEM)
+        return err;
+    if (err)
+        snprintf(name, RESOURCE_NAME_BYTES, "%s+0x%" PRIx64, basename(mapping->path), own);
+    else if (offset)
+        snprintf(name, RESOURCE_NAME_BYTES, "%s+0x%" PRIx64, variable, offset);
+    else
+        snprintf(name, RESOURCE_NAME_BYTES, "%s", variable);
+    if (!err)
+        free(variable);
+    return 0;
+}
+
+/* "mutex g_lock". In memory that is no file's a lock is named by its class, if it is part of an
+ * object that tells it, and its address: "mutex in net::Connection 0x55d0c0", "mutex 0x55d0c0". */
+static int name_lock(struct naming *naming, const struct counted_wait *counted, uint32_t *ret_name)
+{
+    const struct space *space = naming->named->spaces->items[counted->space];
+    const struct mapping *mapping = space_find_memory(space, counted->key);
+    const char *kind = resource_kind_name((enum resource_kind)counted->kind), *class = NULL;
+    char place[RESOURCE_NAME_BYTES], *name;
+    int err = 0;
+    if (mapping) {
+        err = name_variable(mapping, counted->key, place);
+    } else {
+        snprintf(place, sizeof place, "0x%" PRIx64, counted->key);
+        err = class_names_get(&naming->classes, space, counted->vtable, &class);
+    }
+    if (err)
+        return err;
+    if (asprintf(&name, "%s%s%s %s", kind, class ? " in " : "", class ? class : "", place) < 0)
+        return -ENOMEM;
+    err = strings_intern(&naming->profile->strings, name, ret_name);
+    free(name);
+    return err;
+}
+
+/* What is not in memory has a name from the time when it was waited for. `owner` is the process
+ * that has it, or has its other end, like "redis-server/123"; "": not known. */
+static int name_peer(struct fgprof_profile *profile, const struct counted_wait *counted,
+                     const char *name, const char *owner, uint32_t *ret_name)
+{
+    const char *link = !*owner                               ? ""
+                       : counted->kind == RESOURCE_PROCESS   ? " "
+                       : counted->kind == RESOURCE_FILE_LOCK ? " of "
+                                                             : " to ";
+    char *text;
+    if (counted->kind == RESOURCE_PROCESS && *owner)
+        name = resource_kind_name(RESOURCE_PROCESS);
+    if (asprintf(&text, "%s%s%s", name, link, owner) < 0)
+        return -ENOMEM;
+    int err = strings_intern(&profile->strings, text, ret_name);
+    free(text);
+    return err;
+}
+
+static int name_resource(struct naming *naming, const struct counted_wait *counted,
+                         const char *owner, uint32_t *ret_name)
+{
+    const struct strings *strings = naming->named->strings;
+    char name[RESOURCE_NAME_BYTES];
+    if (resource_is_lock((enum resource_kind)counted->kind))
+        return name_lock(naming, counted, ret_name);
+    if (counted->kind != RESOURCE_THREAD)
+        return name_peer(naming->profile, counted, strings_get(strings, (uint32_t)counted->key),
+                         owner, ret_name);
+    if (*owner)
+        snprintf(name, sizeof name, "end of thread %s", strings_get(strings, counted->owner_name));
+    else
+        snprintf(name, sizeof name, "%s", resource_kind_name(RESOURCE_THREAD));
+    return strings_intern(&naming->profile->strings, name, ret_name);
+}
+
+/* Sets the owner. Its process is told as "redis-server/123"; "": it has none. */
+static int name_owner(struct naming *naming, const struct counted_wait *counted,
+                      struct profile_wait *wait, char **ret_process)
+{
+    struct fgprof_profile *profile = naming->profile;
+    const struct named_rows *named = naming->named;
+    *ret_process = NULL;
+    /* A process without samples has none that could be the owner's. */
+    if (counted->owner_process == WAIT_NO_OWNER || !named->processes_plus_1[counted->owner_process])
+        return (*ret_process = strdup("")) ? 0 : -ENOMEM;
+    wait->owner_process = named->processes_plus_1[counted->owner_process] - 1;
+    wait->owner_tid = counted->owner_tid;
+    if (counted->owner_stack != WAIT_NO_STACK)
+        wait->owner_stack = named->stacks[counted->owner_stack];
+    if (counted->owner_wait_plus_1)
+        wait->owner_wait_plus_1 = naming->waits_plus_1[counted->owner_wait_plus_1 - 1];
+    const struct profile_process *process = &profile->processes[wait->owner_process];
+    if (asprintf(ret_process, "%s/%" PRIu32, strings_get(&profile->strings, process->name),
+                 process->pid) < 0) {
+        *ret_process = NULL;
+        return -ENOMEM;
+    }
+    const char *thread = strings_get(named->strings, counted->owner_name);
+    bool is_known = *thread || resource_is_lock((enum resource_kind)counted->kind);
+    return strings_intern(&profile->strings, is_known ? thread : *ret_process, &wait->owner_name);
+}
+
+static int name_wait(struct naming *naming, const struct counted_wait *counted, uint32_t *ret_wait)
+{
+    struct profile_wait wait = {.owner_process = PROFILE_NO_OWNER, .owner_stack = PROFILE_NO_STACK};
+    char *owner;
+    int err = name_owner(naming, counted, &wait, &owner);
+    if (!err)
+        err = name_resource(naming, counted, owner, &wait.resource);
+    free(owner);
+    if (!err)
+        err = strings_intern(&naming->profile->strings,
+                             resource_kind_name((enum resource_kind)counted->kind), &wait.kind);
+    return err ? err : profile_add_wait(naming->profile, &wait, ret_wait);
+}
+
+int name_waits(struct fgprof_profile *profile, const struct waits *waits,
+               const struct named_rows *named, bool *is_used, uint32_t **ret_waits)
+{
+    uint32_t *numbers = calloc(waits->count + 1, sizeof *numbers);
+    struct naming naming = {.profile = profile, .named = named, .waits_plus_1 = numbers};
+    int err = numbers ? 0 : -ENOMEM;
+    /* A row leads to earlier ones only. */
+    for (size_t i = waits->count; i-- > 0;) {
+        if (is_used[i] && waits->rows[i].owner_wait_plus_1)
+            is_used[waits->rows[i].owner_wait_plus_1 - 1] = true;
+    }
+    for (size_t i = 0; i < waits->count && !err; i++) {
+        uint32_t number;
+        if (!is_used[i])
+            continue;
+        err = name_wait(&naming, &waits->rows[i], &number);
+        numbers[i] = number + 1;
+    }
+    class_names_free(&naming.classes);
+    if (err) {
+        free(numbers);
+        return err;
+    }
+    *ret_waits = numbers;
+    return 0;
+}
+
+size_t innermost_frames(const struct fgprof_profile *profile, uint32_t number,
+                        struct lock_frame ret_frames[LOCK_FRAMES_MAX])
+{
+    const struct profile_stack *stack = &profile->stacks[number];
+    size_t count = 0;
+    for (size_t i = 0; i < stack->depth; i++) {
+        const struct profile_location *location =
+            &profile->locations[profile->stack_locations[stack->first_location + i]];
+        const char *path = "";
+        if (location->mapping != PROFILE_NO_MAPPING)
+            path = strings_get(&profile->strings, profile->mappings[location->mapping].path);
+        for (uint32_t j = 0; j < location->line_count && !location->is_kernel; j++) {
+            uint32_t function = profile->lines[location->first_line + j].function;
+            if (count == LOCK_FRAMES_MAX)
+                return count;
+            ret_frames[count++] = (struct lock_frame){
+                strings_get(&profile->strings, profile->functions[function].system_name), path};
+        }
+    }
+    return count;
+}
+
+/* "futex 0x55d0c0" becomes "mutex 0x55d0c0". */
+static int rename_lock(struct fgprof_profile *profile, struct profile_wait *wait,
+                       enum resource_kind kind)
+{
+    const char *name = strings_get(&profile->strings, wait->resource);
+    const char *place = name + strlen(resource_kind_name(RESOURCE_FUTEX));
+    char *text;
+    if (asprintf(&text, "%s%s", resource_kind_name(kind), place) < 0)
+        return -ENOMEM;
+    int err = strings_intern(&profile->strings, text, &wait->resource);
+    free(text);
+    return err ? err : strings_intern(&profile->strings, resource_kind_name(kind), &wait->kind);
+}
+
+int name_other_locks(struct fgprof_profile *profile)
+{
+    uint32_t unknown;
+    int err = strings_intern(&profile->strings, resource_kind_name(RESOURCE_FUTEX), &unknown);
+    for (size_t i = 0; i < profile->sample_count && !err; i++) {
+        const struct profile_sample *sample = &profile->samples[i];
+        struct lock_frame frames[LOCK_FRAMES_MAX];
+        if (!sample->wait_plus_1 || profile->waits[sample->wait_plus_1 - 1].kind != unknown)
+            continue;
+        size_t count = innermost_frames(profile, sample->stack, frames);
+        const struct lock_site site = lock_site_of(frames, count);
+        if (site.kind != RESOURCE_FUTEX)
+            err = rename_lock(profile, &profile->waits[sample->wait_plus_1 - 1], site.kind);
+    }
+    /* The rows have changed under the index, which is not needed any more. */
+    index_free(&profile->wait_index);
+    profile->wait_index = (struct index){0};
+    return err;
+}

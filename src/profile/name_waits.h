@@ -1,0 +1,31 @@
+/* What threads waited for, by names. */
+#ifndef FGPROF_PROFILE_NAME_WAITS_H
+#define FGPROF_PROFILE_NAME_WAITS_H
+
+#include "count/waits.h"
+#include "mapping/spaces.h"
+#include "profile/profile.h"
+#include "wait/lock.h"
+
+/* Numbers in the profile of what was counted. */
+struct named_rows {
+    const struct strings *strings;    /* of the counted rows */
+    const struct spaces *spaces;      /* theirs */
+    const uint32_t *stacks;           /* by the number of a counted stack */
+    const uint32_t *processes_plus_1; /* by that of a counted process; 0: it has no samples */
+};
+
+/* Adds the rows that `is_used` marks and those that they lead to. *ret_waits, to be freed by the
+ * caller, has the profile's number + 1 for each. Returns 0 or -ENOMEM. */
+int name_waits(struct fgprof_profile *profile, const struct waits *waits,
+               const struct named_rows *named, bool *is_used, uint32_t **ret_waits);
+
+/* Once all locations have names: tells by them of what kind the locks are that were not known while
+ * sampling, those of other libraries than glibc. Returns 0 or -ENOMEM. */
+int name_other_locks(struct fgprof_profile *profile);
+
+/* The innermost frames of a stack, with inlined ones and without the kernel's. Returns how many. */
+size_t innermost_frames(const struct fgprof_profile *profile, uint32_t stack,
+                        struct lock_frame ret_frames[LOCK_FRAMES_MAX]);
+
+#endif
