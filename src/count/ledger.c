@@ -28,12 +28,21 @@ static void book(uint64_t *known_ns, uint64_t now_ns, uint64_t *left_ns, uint64_
 
 void ledger_begin(struct ledger *ledger, uint64_t now_ns, const struct activity *activity)
 {
-    ledger->booked_ns = now_ns;
+    ledger_free(ledger);
+    *ledger = (struct ledger){.booked_ns = now_ns};
+    for (unsigned i = 0; i < ACCOUNT_COUNT; i++)
+        ledger->windows[i].begin_ns = now_ns;
     ledger->has_activity = activity && !activity->counts_ends;
     if (ledger->has_activity) {
         ledger->running_ns = activity->running_ns;
         ledger->waiting_ns = activity->waiting_ns;
     }
+}
+
+void ledger_free(struct ledger *ledger)
+{
+    for (unsigned i = 0; i < ACCOUNT_COUNT; i++)
+        window_free(&ledger->windows[i]);
 }
 
 void ledger_book(struct ledger *ledger, uint64_t now_ns, const struct activity *activity,
@@ -63,14 +72,44 @@ void ledger_book(struct ledger *ledger, uint64_t now_ns, const struct activity *
         ledger->booked_ns = now_ns;
 }
 
-struct share ledger_take(struct ledger *ledger, enum account account, uint64_t period_ns)
+/* Gives a part of what is owed to the account. */
+static struct share give(struct ledger *ledger, enum account account, uint64_t time_ns,
+                         uint64_t part_ns, uint64_t period_ns)
 {
-    struct share share = {.time_ns = ledger->owed_ns[account]};
-    ledger->owed_ns[account] = 0;
-    ledger->given_ns[account] += share.time_ns;
+    struct share share = {.time_ns = time_ns, .part_ns = part_ns};
+    ledger->owed_ns[account] -= time_ns;
+    ledger->part_ns[account] -= part_ns;
+    ledger->given_ns[account] += time_ns;
     share.ticks = ledger->given_ns[account] / period_ns - ledger->given_ticks[account];
     ledger->given_ticks[account] += share.ticks;
     return share;
+}
+
+int ledger_add(struct ledger *ledger, enum account account, uint32_t sample, uint64_t ticks,
+               double part)
+{
+    return window_add(&ledger->windows[account], sample, ticks, part);
+}
+
+bool ledger_is_due(const struct ledger *ledger, enum account account)
+{
+    return window_is_over(&ledger->windows[account], ledger->booked_ns);
+}
+
+unsigned ledger_close(struct ledger *ledger, enum account account, uint64_t period_ns,
+                      struct settlement ret_settlements[WINDOW_ROWS_MAX])
+{
+    struct window *window = &ledger->windows[account];
+    struct window_part parts[WINDOW_ROWS_MAX];
+    uint64_t owed_ns = ledger->owed_ns[account];
+    if (!window->count || (!owed_ns && window->count < WINDOW_ROWS_MAX))
+        return 0;
+    unsigned count =
+        window_close(window, ledger->booked_ns, owed_ns, ledger->part_ns[account], parts);
+    for (unsigned i = 0; i < count; i++)
+        ret_settlements[i] = (struct settlement){
+            parts[i].sample, give(ledger, account, parts[i].time_ns, parts[i].part_ns, period_ns)};
+    return count;
 }
 
 void ledger_note_sample(struct ledger *ledger, enum account account, uint32_t sample)
@@ -124,14 +163,16 @@ unsigned ledger_settle(struct ledger *ledger, uint64_t period_ns, uint64_t *carr
             return 0;
         if ((unsigned)heir != i) {
             ledger->owed_ns[heir] += ledger->owed_ns[i];
-            ledger->owed_ns[i] = 0;
+            ledger->part_ns[heir] += ledger->part_ns[i];
+            ledger->owed_ns[i] = ledger->part_ns[i] = 0;
         }
     }
     for (unsigned i = 0; i < ACCOUNT_COUNT; i++) {
         if (!ledger->has_sample[i])
             continue;
         ret_settlements[count++] =
-            (struct settlement){ledger->last_sample[i], ledger_take(ledger, i, period_ns)};
+            (struct settlement){ledger->last_sample[i],
+                                give(ledger, i, ledger->owed_ns[i], ledger->part_ns[i], period_ns)};
         given_ns += ledger->given_ns[i];
         given_ticks += ledger->given_ticks[i];
         if (!share_of_largest || ledger->given_ns[i] >= ledger->given_ns[largest]) {

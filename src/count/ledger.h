@@ -3,13 +3,18 @@
  * A tick sees what a thread does at one moment. The kernel knows to the nanosecond how long it was
  * on a CPU since the last tick, and how long it waited for one. So a thread has three accounts:
  * running, runnable, and the rest, in which it slept. Passing time is booked to them by the
- * kernel's figures, and a sample takes all that is owed to the account of the state it found. Each
- * account adds up to the true time, even if ticks find one state more often than it occurs: a
- * sampler that wakes up on a busy machine takes the CPU from another thread. Sampling decides only
- * how an account is divided among its stacks. */
+ * kernel's figures, and a sample is for the account of the state it found. Each account adds up to
+ * the true time, even if ticks find one state more often than it occurs: a sampler that wakes up on
+ * a busy machine takes the CPU from another thread. Sampling decides only how an account is divided
+ * among its stacks.
+ *
+ * Samples and booked time come in any order. Each account collects its samples in a window, and
+ * when that closes they are given all that is owed to the account. An account that is owed time and
+ * has no sample goes on owing it; samples that nothing is owed to wait. */
 #ifndef FGPROF_COUNT_LEDGER_H
 #define FGPROF_COUNT_LEDGER_H
 
+#include "count/window.h"
 #include "proc/activity.h"
 #include "proc/thread_state.h"
 
@@ -29,19 +34,27 @@ struct ledger {
     uint64_t owed_ns[ACCOUNT_COUNT];  /* not yet given to a sample */
     uint64_t given_ns[ACCOUNT_COUNT]; /* given to samples in total */
     uint64_t given_ticks[ACCOUNT_COUNT];
+    uint64_t part_ns[ACCOUNT_COUNT]; /* of what is owed, the thread's part of its process's time:
+                                        see count/elapsed.h */
+    struct window windows[ACCOUNT_COUNT];
     bool has_sample[ACCOUNT_COUNT];
     uint32_t last_sample[ACCOUNT_COUNT]; /* where the account's last sample is counted */
 };
 
 struct share {
     uint64_t ticks, time_ns;
+    uint64_t part_ns;
 };
 
 /* The account for samples in this state. */
 enum account ledger_account(enum thread_state state);
 
-/* Starts the accounts at `now_ns`, with the kernel's figures for that moment; NULL: not known. */
+/* Starts the accounts anew at `now_ns`, with the kernel's figures for that moment; NULL: not known.
+ */
 void ledger_begin(struct ledger *ledger, uint64_t now_ns, const struct activity *activity);
+
+/* Forgets all samples that wait. */
+void ledger_free(struct ledger *ledger);
 
 /* Books the time up to `now_ns`. `activity` is NULL if it is not known or has no times. Without
  * figures for both ends of the time, all of it goes to `account`, the account of the thread's
@@ -49,9 +62,27 @@ void ledger_begin(struct ledger *ledger, uint64_t now_ns, const struct activity 
 void ledger_book(struct ledger *ledger, uint64_t now_ns, const struct activity *activity,
                  enum account account);
 
-/* Gives a sample what is owed to its account. Its ticks are the whole periods that the account has
- * given so far, less those that it gave before. */
-struct share ledger_take(struct ledger *ledger, enum account account, uint64_t period_ns);
+/* Adds a sample that stands for `ticks` to the account's window, which must not be full. `part`: of
+ * the process's time, as in window_add. Returns 0 or -ENOMEM. */
+int ledger_add(struct ledger *ledger, enum account account, uint32_t sample, uint64_t ticks,
+               double part);
+
+/* Whether the account's window should be closed; if not, that is left for later. */
+bool ledger_is_due(const struct ledger *ledger, enum account account);
+
+/* What a sample is given. Its ticks are the whole periods that its account has given so far, less
+ * those that it gave before. */
+struct settlement {
+    uint32_t sample;
+    struct share share;
+};
+
+/* Gives the samples of the account's window all that is owed to the account. Returns how many they
+ * are, 0 if they wait on. */
+unsigned ledger_close(struct ledger *ledger, enum account account, uint64_t period_ns,
+                      struct settlement ret_settlements[WINDOW_ROWS_MAX]);
+
+/* Notes the sample that what is left of the account at a thread's end is for. */
 void ledger_note_sample(struct ledger *ledger, enum account account, uint32_t sample);
 
 /* Whether any account has a sample. */
@@ -62,16 +93,13 @@ bool ledger_owes(const struct ledger *ledger);
  * if possible. -1: none has a sample. */
 int ledger_heir(const struct ledger *ledger, enum account account);
 
-/* At a thread's end, gives what is still owed to the last sample of its account, or else of
- * another. Ticks that only the fractions of several accounts make up together are given too.
- * `carry_ns` holds what is left, less than a tick, of the threads that ended before; what is left
- * of this one is added to it, so that no ticks are lost over many threads whose time is not a whole
- * number of ticks. NULL: nothing is carried over. Fills in up to ACCOUNT_COUNT shares with the
- * samples that they are for, and returns how many; 0 if there was no sample at all. */
-struct settlement {
-    uint32_t sample;
-    struct share share;
-};
+/* At a thread's end, when all windows are closed, gives what is still owed to the last sample of
+ * its account, or else of another. Ticks that only the fractions of several accounts make up
+ * together are given too. `carry_ns` holds what is left, less than a tick, of the threads that
+ * ended before; what is left of this one is added to it, so that no ticks are lost over many
+ * threads whose time is not a whole number of ticks. NULL: nothing is carried over. Fills in up to
+ * ACCOUNT_COUNT shares with the samples that they are for, and returns how many; 0 if there was no
+ * sample at all. */
 unsigned ledger_settle(struct ledger *ledger, uint64_t period_ns, uint64_t *carry_ns,
                        struct settlement ret_settlements[ACCOUNT_COUNT]);
 

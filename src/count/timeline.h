@@ -4,9 +4,10 @@
  * merged. The runs of all threads are in one array, in the order in which they began, and each
  * names its thread.
  *
- * A thread's time is booked to accounts, and given to samples later: what it ran since the last
- * look is given to the next sample that finds it running. Its runs hold the same time: a sample's
- * runs add up to what the sample was given. Time that stays owed to an account for long is placed
+ * A thread's time is booked to accounts, and here the next sample of an account is given all of it:
+ * what it ran since the last look is where it is next found running. So the runs of an account add
+ * up to the time that its samples have in the profile, but a single sample's need not: the profile
+ * divides the time by ticks (count/window.h). Time that stays owed to an account for long is placed
  * at once, so that later time does not move forward, and gets its sample when that is known. So the
  * runs of the time between two looks follow each other, account by account, and each account's runs
  * are placed correctly to within a tick.

@@ -34,6 +34,23 @@ static int copy_stacks(struct stack_table *to, const struct stack_table *from)
     return 0;
 }
 
+static int copy_waits(struct waits *to, const struct waits *from)
+{
+    if (array_reserve(&to->rows, &to->capacity, from->count))
+        return -ENOMEM;
+    append_rows(to->rows, &to->count, from->rows, from->count, sizeof *to->rows);
+    return 0;
+}
+
+static int copy_deadlocks(struct deadlocks *to, const struct deadlocks *from)
+{
+    if (array_reserve(&to->rows, &to->capacity, from->row_count))
+        return -ENOMEM;
+    append_rows(to->rows, &to->row_count, from->rows, from->row_count, sizeof *to->rows);
+    to->count = from->count;
+    return 0;
+}
+
 static int copy_strings(struct strings *to, const struct strings *from)
 {
     if (array_reserve(&to->items, &to->capacity, from->count))
@@ -42,6 +59,23 @@ static int copy_strings(struct strings *to, const struct strings *from)
         to->items[to->count] = strdup(from->items[to->count]);
         if (!to->items[to->count])
             return -ENOMEM;
+    }
+    return 0;
+}
+
+/* What the outcome is made of: ticks and waits that are not shared out yet are not. */
+static int copy_elapsed(struct results *to, const struct results *from)
+{
+    to->parallelism = from->parallelism;
+    to->elapsed_count = 0; /* these rows change */
+    if (array_reserve(&to->elapsed, &to->elapsed_capacity, from->elapsed_count))
+        return -ENOMEM;
+    for (; to->elapsed_count < from->elapsed_count; to->elapsed_count++) {
+        struct elapsed *process = &to->elapsed[to->elapsed_count];
+        *process = from->elapsed[to->elapsed_count];
+        process->found_none = NULL;
+        process->waits = NULL;
+        process->wait_count = 0;
     }
     return 0;
 }
@@ -55,6 +89,12 @@ int copy_update(struct copy *copy, const struct results *results, const struct m
     spaces_copy_free(&to->spaces);
     int err = copy_stacks(&to->stacks, &results->stacks);
     if (!err)
+        err = copy_waits(&to->waits, &results->waits);
+    if (!err)
+        err = copy_deadlocks(&to->deadlocks, &results->deadlocks);
+    if (!err)
+        err = copy_elapsed(to, results);
+    if (!err)
         err = copy_strings(&to->strings, &results->strings);
     return err ? err : spaces_copy(&results->spaces, &to->spaces);
 }
@@ -62,6 +102,9 @@ int copy_update(struct copy *copy, const struct results *results, const struct m
 void copy_free(struct copy *copy)
 {
     stack_table_free(&copy->results.stacks);
+    waits_free(&copy->results.waits);
+    deadlocks_free(&copy->results.deadlocks);
+    free(copy->results.elapsed);
     strings_free(&copy->results.strings);
     spaces_copy_free(&copy->results.spaces);
 }

@@ -44,8 +44,6 @@ static void summarize_results(const struct results *results, struct fgprof_summa
 {
     const struct result_counts *counts = &results->counts;
     summary->processes_seen = results->stacks.process_count;
-    summary->threads_idle = results->idle_tid_count;
-    summary->idle_ns = counts->idle_ns;
     summary->samples = counts->samples;
     summary->samples_cut = counts->samples_cut;
     summary->samples_not_captured = counts->samples_not_captured;
@@ -53,6 +51,12 @@ static void summarize_results(const struct results *results, struct fgprof_summa
     summary->jit_files_refused = counts->jit_files_refused;
     summary->jit_bytes_unread = counts->jit_bytes_unread;
     summary->stacks = results->stacks.stack_count;
+}
+
+static void summarize_idle(const struct results *results, struct fgprof_summary *summary)
+{
+    summary->threads_idle = results->idle_tid_count;
+    summary->idle_ns = results->counts.idle_ns;
 }
 
 static void sum_times(const struct fgprof_profile *profile, struct fgprof_summary *summary)
@@ -92,9 +96,18 @@ static int make_profile(struct fgprof_recorder *recorder, const struct recorded 
     profile->period_ns = clock->period_ns;
     summarize_sampling(clock, recorded, &profile->summary);
     summarize_results(recorded->results, &profile->summary);
+    if (recorder->options.drops_idle)
+        summarize_idle(recorded->results, &profile->summary);
     sum_times(profile, &profile->summary);
     *ret_profile = profile;
     return 0;
+}
+
+static void drop_idle(const struct fgprof_recorder *recorder, struct results *results)
+{
+    idle_sort(results);
+    if (recorder->options.drops_idle)
+        idle_drop(results, recorder->options.threads == FGPROF_THREADS_BY_ID);
 }
 
 int recorder_profile(struct fgprof_recorder *recorder, fgprof_profile **ret_profile)
@@ -105,7 +118,7 @@ int recorder_profile(struct fgprof_recorder *recorder, fgprof_profile **ret_prof
         .until_ns = recorder->sampler.clock.end_ns,
         .error = recorder->error,
     };
-    idle_drop(&recorder->results, recorder->options.threads == FGPROF_THREADS_BY_ID);
+    drop_idle(recorder, &recorder->results);
     pthread_mutex_lock(&recorder->naming);
     int err = make_profile(recorder, &recorded, ret_profile);
     pthread_mutex_unlock(&recorder->naming);
@@ -126,7 +139,7 @@ int recorder_profile_so_far(struct fgprof_recorder *recorder, fgprof_profile **r
             .counts = &copy->counts,
             .until_ns = copy->until_ns,
         };
-        idle_drop(&copy->results, recorder->options.threads == FGPROF_THREADS_BY_ID);
+        drop_idle(recorder, &copy->results);
         err = make_profile(recorder, &recorded, ret_profile);
     }
     pthread_mutex_unlock(&recorder->naming);

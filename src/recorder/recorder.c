@@ -214,7 +214,6 @@ int recorder_sample(struct fgprof_recorder *recorder)
         .period_ns = options->sampler.period_ns,
         .max_depth = options->max_depth,
         .tells_threads_apart = options->threads == FGPROF_THREADS_BY_ID || options->drops_idle,
-        .drops_idle = options->drops_idle,
         .waits = recorder->waits,
         .copy = make_copy,
         .failed = stop_sampling,

@@ -7,6 +7,9 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+/* Of ticks, a large one of which takes kilobytes. */
+#define UNREAD_MAX 8192
+
 struct channel {
     struct snapshots *snapshots;
     struct queue *messages;
@@ -50,6 +53,8 @@ static void drop(struct message *message)
         program_release(message->program);
     else if (message->kind == MESSAGE_COPY)
         free(message->state);
+    else if (message->kind == MESSAGE_TICK)
+        free(message->tick.threads);
 }
 
 void channel_free(struct channel *channel)
@@ -127,6 +132,11 @@ int channel_request_fd(const struct channel *channel)
 void channel_hush(struct channel *channel)
 {
     hush(channel->request_fd);
+}
+
+bool channel_is_behind(const struct channel *channel)
+{
+    return channel->sent - atomic_load(&channel->done) > UNREAD_MAX;
 }
 
 bool channel_is_settled(struct channel *channel)

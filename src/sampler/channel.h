@@ -3,7 +3,7 @@
  * Messages go to the worker: observations, and what frames them. Requests come back: what a step of
  * the worker needed but lacked, served at the thread's next observation. Neither thread waits for
  * the other. Observations are bounded by their snapshots (observe/snapshots.h), other messages by
- * the number of threads that come and go. */
+ * the number of threads that come and go, and by channel_is_behind. */
 #ifndef FGPROF_SAMPLER_CHANNEL_H
 #define FGPROF_SAMPLER_CHANNEL_H
 
@@ -18,23 +18,49 @@
 /* How sampling has gone so far, by the sampling thread's count. */
 struct sampling_counts {
     uint64_t ticks_taken;
+    uint64_t ticks_planned; /* up to the last one that was taken: it may stand for others */
     uint64_t threads_seen, threads_chosen; /* of those that were seen */
     uint64_t processes_refused;            /* descendants that could not be sampled */
     uint64_t samples_thinned;              /* looks at running threads that were spared a stop */
-    uint64_t samples_assumed;      /* ticks between two looks at a sleeper that then had moved */
-    uint64_t observations_put_off; /* made later because the worker was behind */
-    bool lacks_files;              /* too few descriptors: some files are reopened for each look */
-    struct histogram pauses;       /* of threads that were running */
+    uint64_t samples_assumed;        /* ticks between two looks at a sleeper that then had moved,
+                                        and before its account was first read */
+    uint64_t observations_put_off;   /* made later because the worker was behind */
+    bool has_kernel_samples;         /* the kernel samples running threads, */
+    bool has_thread_events;          /* with an event for each thread */
+    int kernel_refusal;              /* an errno: why it does not; 0: it was not asked to */
+    uint64_t kernel_samples;         /* of these: */
+    uint64_t kernel_samples_lost;    /* dropped by the kernel, not collected in time */
+    uint64_t kernel_samples_dropped; /* of threads that were gone before they were listed */
+    uint64_t threads_kernel_sampled, threads_stopped;  /* while they ran, at any time */
+    uint64_t threads_without_event, threads_unsampled; /* stopped while they ran, instead */
+    uint64_t threads_waits_unseen;                     /* for a CPU */
+    int event_refusal, waits_refusal;                  /* errnos: why */
+    bool lacks_files;        /* too few descriptors: some files are reopened for each look */
+    struct histogram pauses; /* of threads that were running */
 };
+
+/* How many ticks there should have been by now, if `ticks` were due: at least those up to the last
+ * one that was taken. */
+static inline uint64_t sampling_ticks_planned(const struct sampling_counts *counts, uint64_t ticks)
+{
+    return ticks > counts->ticks_planned ? ticks : counts->ticks_planned;
+}
 
 struct sampling_state {
     struct sampling_counts counts;
     uint64_t now_ns; /* CLOCK_MONOTONIC */
 };
 
+/* A thread that a tick found running or waiting for a CPU. */
+struct awake_thread {
+    uint32_t number; /* as in observations */
+    pid_t tid;
+};
+
 enum message_kind {
     MESSAGE_PROCESS,       /* a process is sampled from now on */
     MESSAGE_OBSERVATION,   /* owned by the worker from now on */
+    MESSAGE_TICK,          /* which of a process's threads a tick found awake */
     MESSAGE_PROGRAM_ENDED, /* no more observations of it; holds its own reference */
     MESSAGE_COPY,          /* asks for a copy of all that was counted so far */
     MESSAGE_END,           /* nothing follows */
@@ -46,9 +72,19 @@ struct message {
         struct {
             uint32_t number; /* in the order of these messages, from 0 */
             pid_t pid;
+            uint64_t begin_ns; /* CLOCK_MONOTONIC; 0: when the recording began */
             char name[THREAD_NAME_BYTES];
         } process;
         struct observation observation;
+        struct {
+            uint32_t process;
+            uint64_t number;              /* as in observations */
+            uint64_t ticks;               /* this one, and those that were missed before it */
+            uint64_t idle_ticks;          /* ticks before those, that found no thread awake */
+            uint64_t end_ns;              /* the process's time ends here; 0: it goes on */
+            struct awake_thread *threads; /* the worker's to free; NULL: none */
+            size_t thread_count;
+        } tick;
         struct program *program;
         struct sampling_state *state; /* MESSAGE_COPY: the worker's to free */
     };
@@ -60,6 +96,9 @@ enum request_kind {
     REQUEST_ANEW,          /* observe it again: what was seen of it can't be counted */
     REQUEST_LATER,         /* observe it again in the next round, also if it has not moved */
     REQUEST_FRAME_POINTER, /* stop it in its sleep, where it was seen, for its registers */
+    REQUEST_REGISTERS,     /* from its next sleeps on, tell more registers than /proc does */
+    REQUEST_OWNER,         /* read who holds what it waits for at each look, until it moves */
+    REQUEST_NO_OWNER,      /* no longer: who holds it will not change */
     REQUEST_AREAS,         /* the process's mappings now end elsewhere */
 };
 
@@ -88,6 +127,8 @@ struct snapshots *channel_snapshots(struct channel *channel);
  * and then the message is still the caller's. */
 int channel_send(struct channel *channel, const struct message *message);
 void channel_ring(struct channel *channel);
+/* Whether so many messages are unread that none should be sent that a later one can stand for. */
+bool channel_is_behind(const struct channel *channel);
 /* Nothing more is sent: the worker ends once it has taken what is there. */
 void channel_close(struct channel *channel);
 /* Takes a request. Returns false if there is none. */

@@ -53,12 +53,21 @@ static bool is_news(const struct reading *reading, const struct thread *thread)
     return reading->at_ns > thread->life.told_ns;
 }
 
+/* For how many ticks what is told stands. */
+static uint64_t ticks_since_told(const struct thread *thread)
+{
+    const struct thread_schedule *schedule = &thread->schedule;
+    uint64_t ticks = schedule->looked_tick - schedule->told_tick;
+    return schedule->told_tick && ticks ? ticks : 1;
+}
+
 static int send(struct sampler *sampler, struct sampled_process *process, struct thread *thread,
                 struct observation *observation)
 {
     static const struct reading none = {0};
     struct thread_life *life = &thread->life;
     observation->thread = thread->number;
+    observation->process_id = process->process.pid;
     observation->tid = thread->tid;
     observation->process = process->number;
     observation->program = process->program ? program_hold(process->program) : NULL;
@@ -68,6 +77,7 @@ static int send(struct sampler *sampler, struct sampled_process *process, struct
     observation->begin = life->begin;
     observation->asleep =
         is_news(&thread->schedule.proven, thread) ? thread->schedule.proven : none;
+    observation->asleep_ticks = ticks_since_told(thread);
     observation->look = is_news(&thread->wants.look, thread) ? thread->wants.look : none;
     complete_name(process, thread, observation);
     const struct message message = {.kind = MESSAGE_OBSERVATION, .observation = *observation};
@@ -79,6 +89,7 @@ static int send(struct sampler *sampler, struct sampled_process *process, struct
         return err;
     }
     life->is_told = true;
+    thread->schedule.told_tick = thread->schedule.looked_tick;
     if (observation->now.at_ns > life->told_ns)
         life->told_ns = observation->now.at_ns;
     return 0;
@@ -89,6 +100,7 @@ int tell_observed(struct sampler *sampler, struct sampled_process *process, stru
 {
     thread->wants.copy = false;
     thread->wants.is_dumped = true;
+    observation->ticks = ticks_since_told(thread);
     return send(sampler, process, thread, observation);
 }
 
@@ -110,6 +122,7 @@ int tell_assumed(struct sampler *sampler, struct sampled_process *process, struc
         .state = THREAD_RUNNABLE,
         .syscall_number = -1,
         .now.at_ns = clock_now_ns(&sampler->clock),
+        .ticks = ticks_since_told(thread),
     };
     uint64_t gap_ns = GAP_TICKS * sampler->clock.period_ns;
     if (!thread_is_counted(thread) || sampler->options->is_dump ||

@@ -32,7 +32,8 @@ struct thread_naming {
 /* schedule.c: when it is looked at. */
 struct thread_schedule {
     uint64_t looked_tick, next_look_tick;
-    bool is_asleep; /* the last look found it where the one before did */
+    uint64_t told_tick; /* that the worker was last told of */
+    bool is_asleep;     /* the last look found it where the one before did */
     uint64_t asleep_since_tick;
     struct reading proven; /* the last look that proved that it sleeps on */
 };

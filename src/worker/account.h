@@ -2,25 +2,60 @@
 #ifndef FGPROF_WORKER_ACCOUNT_H
 #define FGPROF_WORKER_ACCOUNT_H
 
+#include "count/elapsed.h"
 #include "count/ledger.h"
 #include "count/timeline.h"
 #include "observe/observation.h"
 #include "worker/results.h"
+#include "worker/sleeps.h"
+
+/* sharing.c: a wait of the thread that ticks found. */
+struct thread_wait {
+    bool is_open; /* it is not known to have ended; else it is none: */
+    bool is_uninterruptible;
+    uint32_t process;    /* its number */
+    uint32_t sample;     /* in the stack table */
+    uint64_t first_tick; /* that found it */
+    uint64_t switches;   /* the kernel's count, which is the same as long as it lasts */
+    uint64_t number;     /* of its elapsed_wait; 0: it has none */
+    /* While it waits for a lock that is held: the elapsed_wait at the end of the chain; 0: none. */
+    uint64_t chain;
+    uint32_t chain_sample;
+};
 
 /* Zeroed at first. */
 struct thread_account {
     struct ledger ledger;
     struct timeline_cursor timeline;
+    struct elapsed_thread elapsed;
+    struct reading told; /* the last one that has times */
+    struct thread_wait wait;
+    struct thread_sleeps sleeps;
     uint32_t last_sample; /* in the stack table: its last stack's sample */
     bool sleeps_on;       /* it was asleep for that sample, and is not known to have moved since */
-    bool is_dumped;       /* a dump has its stack */
+    uint64_t slept_ns;    /* when it was last seen asleep */
+    /* circles.c: the thread that it waits for since then. */
+    uint32_t owner_plus_1;  /* the number of the thread; 0: nobody is known */
+    uint64_t owner_read_ns; /* CLOCK_MONOTONIC */
+    bool owner_must_act;    /* the wait is for a lock or a thread: nobody else can end it */
+    bool is_in_deadlock;    /* which was told */
+    /* Of the wait that was found last, if it has no owner yet: */
+    uint32_t unowned_sample;
+    uint64_t unowned_sleeps; /* that were counted there */
+    uint32_t awake_sample;   /* the sample of when it was last seen running or about to: */
+    uint64_t awake_at_ns;    /* CLOCK_MONOTONIC; 0: it was not */
+    bool is_dumped;          /* a dump has its stack */
 };
 
 /* Starts the thread's time at `begin`. */
 void account_begin(struct thread_account *account, const struct reading *begin);
 
-/* Books the time up to a reading: by the kernel's count, or else to `kind`. */
-void account_book(struct thread_account *account, struct results *results, pid_t tid,
-                  const struct reading *reading, enum account kind);
+/* No more time is booked: what is left of the thread's part of the process's time is given. */
+void account_end(struct thread_account *account, const struct results *results, uint32_t process);
+
+/* Books the time up to a reading: by the kernel's count, or else to `kind`. `process`: the
+ * thread's, by its number. */
+void account_book(struct thread_account *account, struct results *results, uint32_t process,
+                  pid_t tid, const struct reading *reading, enum account kind);
 
 #endif

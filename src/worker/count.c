@@ -1,5 +1,7 @@
 #include "worker/count.h"
 #include "base/array.h"
+#include "worker/circles.h"
+#include "worker/sharing.h"
 
 #include <errno.h>
 #include <string.h>
@@ -20,56 +22,240 @@ static void note_counted(struct result_counts *counts, const struct share *share
 static void count_again(const struct counter *counter, uint32_t sample, const struct share *share)
 {
     struct stack_table *stacks = &counter->results->stacks;
-    stack_table_count(stacks, sample, share->ticks, share->time_ns, 0);
+    stack_table_count(stacks, sample, share->ticks, share->time_ns, share->part_ns);
+    counter->results->counts.owed_ns -= share->time_ns;
     note_counted(&counter->results->counts, share,
                  stacks->stacks[stacks->samples[sample].stack].cut);
 }
 
-/* Gives a sample what is owed to one of the thread's accounts. */
-static void give(const struct counter *counter, struct counted_thread *thread, enum account kind,
-                 uint32_t sample)
+static void close_window(const struct counter *counter, struct ledger *ledger, enum account kind)
 {
+    struct settlement settlements[WINDOW_ROWS_MAX];
+    unsigned count = ledger_close(ledger, kind, counter->period_ns, settlements);
+    for (unsigned i = 0; i < count; i++)
+        count_again(counter, settlements[i].sample, &settlements[i].share);
+}
+
+void count_close(const struct counter *counter, struct counted_thread *thread)
+{
+    for (unsigned i = 0; i < ACCOUNT_COUNT && !counter->waits; i++)
+        close_window(counter, &thread->account.ledger, i);
+}
+
+/* Counts a sample that stands for so many ticks. In the timeline it has the time until now at once.
+ */
+static int count_sample(const struct counter *counter, struct counted_thread *thread,
+                        enum account kind, uint32_t sample, uint64_t ticks)
+{
+    static const struct share once = {.ticks = 1}; /* however short its round was */
     struct thread_account *account = &thread->account;
-    struct share share = ledger_take(&account->ledger, kind, counter->period_ns);
-    if (counter->waits)
-        share = (struct share){.ticks = 1}; /* once, however short its round was */
-    count_again(counter, sample, &share);
+    if (counter->waits) {
+        count_again(counter, sample, &once);
+        return 0;
+    }
+    int err =
+        ledger_add(&account->ledger, kind, sample, ticks, elapsed_part(&account->elapsed, kind));
+    if (err)
+        return err;
     timeline_give(&counter->results->timeline, &account->timeline, thread->name, kind, sample);
+    if (ledger_is_due(&account->ledger, kind))
+        close_window(counter, &account->ledger, kind);
+    return 0;
 }
 
-/* Counts the sleep since the last sample. If the thread is not known to have slept on, its time
- * stays owed. */
-static void give_sleep(const struct counter *counter, struct counted_thread *thread)
+/* Counts a sample of a thread that sleeps, and that it sleeps on, and the sleeps that began. Its
+ * wait's elapsed time goes to the same sample as that of the thread. */
+static int count_asleep(const struct counter *counter, struct counted_thread *thread,
+                        uint32_t sample, uint64_t ticks, uint64_t sleeps)
 {
-    if (thread->account.sleeps_on && !counter->waits)
-        give(counter, thread, ACCOUNT_ASLEEP, thread->account.last_sample);
+    uint32_t state = counter->results->stacks.samples[sample].labels.state;
+    enum account kind = ledger_account((enum thread_state)state);
+    thread->account.last_sample = sample;
+    ledger_note_sample(&thread->account.ledger, kind, sample);
+    sharing_place_wait(counter->results, thread, sample);
+    stack_table_count_sleeps(&counter->results->stacks, sample, sleeps);
+    return count_sample(counter, thread, kind, sample, ticks);
 }
 
-void count_book(const struct counter *counter, const struct observation *observation,
-                struct counted_thread *thread)
+/* What nobody holds any more, a thread does not wait for: it has been woken, and is about to run.
+ * The time until then is not one of sleep. */
+static bool had_owner(const struct results *results, const struct counted_sample *sample)
+{
+    uint32_t wait_plus_1 = sample->labels.wait_plus_1;
+    return wait_plus_1 && results->waits.rows[wait_plus_1 - 1].owner_process != WAIT_NO_OWNER;
+}
+
+static int request_owner(const struct counter *counter, const struct observation *observation,
+                         enum request_kind kind)
+{
+    const struct request request = {
+        .kind = kind, .thread = observation->thread, .tid = observation->tid};
+    return channel_request(counter->channel, &request);
+}
+
+/* Notes that sleeps which began were counted without an owner. */
+static void note_unowned(struct thread_account *account, uint32_t sample, uint64_t sleeps)
+{
+    if (!sleeps)
+        return;
+    account->unowned_sample = sample;
+    account->unowned_sleeps = sleeps;
+}
+
+/* The owner of a wait may be known only from a later look on: then the wait is taken back from
+ * where it was counted without one. */
+static uint64_t take_unowned(struct stack_table *stacks, struct thread_account *account,
+                             uint64_t sleeps)
+{
+    uint64_t unowned = account->unowned_sleeps;
+    account->unowned_sleeps = 0;
+    if (sleeps)
+        return sleeps;
+    stack_table_take_sleeps(stacks, account->unowned_sample, unowned);
+    return unowned;
+}
+
+/* Counts a sleeping thread's sample, now if nothing is known of an owner of what it waits for. */
+static int count_wait(const struct counter *counter, const struct observation *observation,
+                      struct counted_thread *thread, uint32_t sample, uint64_t ticks,
+                      uint64_t sleeps)
+{
+    struct results *results = counter->results;
+    const struct counted_sample *row = &results->stacks.samples[sample];
+    struct held_wait held = {.thread = observation->thread,
+                             .at_ns = observation->now.at_ns,
+                             .sample = sample,
+                             .ticks = ticks,
+                             .missed_ticks = observation->missed_ticks};
+    bool is_futex = observation->call.kind == CALL_FUTEX;
+    int err = owners_read(counter->owners, results, observation, row->stack, &held);
+    if (!err && held.has_owner && observation->evidence == EVIDENCE_ASLEEP)
+        err = request_owner(counter, observation, REQUEST_OWNER);
+    if (!err && !held.has_owner && observation->evidence == EVIDENCE_UNMOVED && !is_futex)
+        err = request_owner(counter, observation, REQUEST_NO_OWNER);
+    if (err)
+        return err;
+    if (held.owner != WAIT_NO_OWNER) {
+        counter->owners->tick = observation->tick;
+        held.sleeps = take_unowned(&results->stacks, &thread->account, sleeps);
+        return owners_hold(counter->owners, &held);
+    }
+    thread->account.owner_plus_1 = 0;
+    sharing_end_chain(results, thread, observation->tick - ticks);
+    if (observation->evidence == EVIDENCE_UNMOVED && !held.has_owner && is_futex &&
+        had_owner(results, row))
+        return 0;
+    uint32_t wait_plus_1 = 0;
+    if (held.wait.kind != RESOURCE_NOT_KNOWN)
+        err = waits_add(&results->waits, &held.wait, &wait_plus_1);
+    if (!err)
+        err = stack_table_in_wait(&results->stacks, sample, wait_plus_1, &sample);
+    if (!err)
+        note_unowned(&thread->account, sample, sleeps);
+    if (err)
+        return err;
+    return count_asleep(counter, thread, sample, ticks + observation->missed_ticks, sleeps);
+}
+
+/* Counts ticks at which the thread slept on. If it is not known to have done so, its time stays
+ * owed. */
+static int count_sleep(const struct counter *counter, const struct observation *observation,
+                       struct counted_thread *thread)
+{
+    const struct thread_account *account = &thread->account;
+    if (!account->sleeps_on || counter->waits)
+        return 0;
+    if (observation->evidence == EVIDENCE_UNMOVED && observation->has_call)
+        return count_wait(counter, observation, thread, account->last_sample,
+                          observation->asleep_ticks, 0);
+    return count_sample(counter, thread, ACCOUNT_ASLEEP, account->last_sample,
+                        observation->asleep_ticks);
+}
+
+/* All threads whose waits are held have their samples. The last of them may itself wait for another
+ * thread, as was seen in a round before. */
+static int note_chain(const struct counter *counter, const struct held_wait *held)
+{
+    struct owners *owners = counter->owners;
+    struct counted_thread *threads = owners->threads->items;
+    if (!resource_is_lock((enum resource_kind)held->wait.kind))
+        return 0;
+    uint32_t last = owners_end_of_chain(owners, held);
+    const struct thread_account *end = &threads[last].account;
+    bool goes_on = last != held->thread && end->wait.is_open && end->wait.chain;
+    return sharing_note_chain(counter->results, &threads[held->thread],
+                              goes_on ? end->wait.chain_sample : end->last_sample,
+                              owners->tick - held->ticks);
+}
+
+int count_held(const struct counter *counter)
+{
+    struct owners *owners = counter->owners;
+    struct results *results = counter->results;
+    int err = owners_resolve(owners, results, counter->period_ns);
+    for (size_t i = 0; i < owners->held_count && !err; i++) {
+        const struct held_wait *held = &owners->held[i];
+        uint32_t sample;
+        err = stack_table_in_wait(&results->stacks, held->sample, held->wait_plus_1, &sample);
+        if (!err)
+            err = count_asleep(counter, &owners->threads->items[held->thread], sample,
+                               held->ticks + held->missed_ticks, held->sleeps);
+    }
+    for (size_t i = 0; i < owners->held_count && !err; i++) {
+        err = circles_note(owners, results, &owners->held[i]);
+        if (!err)
+            err = note_chain(counter, &owners->held[i]);
+    }
+    owners_drop(owners);
+    return err;
+}
+
+/* An observation of anything but the same sleep ends a wait: before the ticks for which it stands,
+ * or at the last tick of which it tells. */
+static int end_wait(const struct counter *counter, const struct observation *observation,
+                    struct counted_thread *thread)
+{
+    uint64_t tick = observation->tick;
+    /* A thread that never moved waits for longer than a second, for all that is known. */
+    if (counter->waits || (observation->evidence == EVIDENCE_GONE && observation->never_moved))
+        return 0;
+    if (observation->evidence == EVIDENCE_STOPPED || observation->evidence == EVIDENCE_WAITING)
+        tick -= observation->ticks;
+    return sharing_end_wait(counter->results, thread, tick);
+}
+
+int count_book(const struct counter *counter, const struct observation *observation,
+               struct counted_thread *thread)
 {
     struct thread_account *account = &thread->account;
     const struct reading *asleep = &observation->asleep, *look = &observation->look;
     const struct reading *now = &observation->now;
+    uint32_t process = observation->process;
+    int err = 0;
     if (observation->begins) {
         account_begin(account, &observation->begin);
         kept_stack_drop(&thread->kept);
     }
+    sleeps_note_stop(&account->sleeps, observation);
     if (asleep->at_ns) {
-        account_book(account, counter->results, thread->tid, asleep, ACCOUNT_ASLEEP);
-        give_sleep(counter, thread);
+        account_book(account, counter->results, process, thread->tid, asleep, ACCOUNT_ASLEEP);
+        err = count_sleep(counter, observation, thread);
     }
     /* Only the kernel's account tells what the thread did up to this look, before it was
      * stopped. */
     if (look->at_ns && look->has_activity && !look->activity.counts_ends)
-        account_book(account, counter->results, thread->tid, look, ACCOUNT_RUNNING);
-    if (observation->evidence != EVIDENCE_GONE || now->at_ns > account->ledger.booked_ns)
-        account_book(account, counter->results, thread->tid, now,
+        account_book(account, counter->results, process, thread->tid, look, ACCOUNT_RUNNING);
+    bool is_late =
+        observation->evidence == EVIDENCE_GONE && now->at_ns <= account->ledger.booked_ns;
+    if (now->at_ns && !is_late)
+        account_book(account, counter->results, process, thread->tid, now,
                      ledger_account(observation->state));
-    if (observation->evidence == EVIDENCE_UNMOVED)
-        give_sleep(counter, thread);
-    else
-        account->sleeps_on = false;
+    if (observation->evidence == EVIDENCE_UNMOVED ||
+        (observation->evidence == EVIDENCE_SAMPLED && observation->sampled_ns <= account->slept_ns))
+        return err;
+    account->sleeps_on = false;
+    return err || observation->evidence == EVIDENCE_ASLEEP ? err
+                                                           : end_wait(counter, observation, thread);
 }
 
 static int label(const struct counter *counter, const struct observation *observation,
@@ -125,6 +311,42 @@ static int note_addresses(const struct observation *observation, struct program_
     return generated_note(&program->generated, program->maps.space, observation, stack);
 }
 
+/* A thread whose waits for a CPU are not observed has probably lost its CPU where the kernel
+ * samples it: what it waited is counted there, in that state. */
+static int give_wait_for_cpu(const struct counter *counter, const struct observation *observation,
+                             struct counted_thread *thread, uint32_t running_sample)
+{
+    struct ledger *ledger = &thread->account.ledger;
+    uint32_t sample;
+    if (counter->waits || observation->waits_are_seen || !ledger->owed_ns[ACCOUNT_RUNNABLE])
+        return 0;
+    int err =
+        stack_table_in_state(&counter->results->stacks, running_sample, THREAD_RUNNABLE, &sample);
+    if (err)
+        return err;
+    ledger_note_sample(ledger, ACCOUNT_RUNNABLE, sample);
+    return count_sample(counter, thread, ACCOUNT_RUNNABLE, sample, 1);
+}
+
+/* Notes where the thread was seen. */
+static void note_place(const struct observation *observation, struct thread_account *account,
+                       uint32_t sample)
+{
+    ledger_note_sample(&account->ledger, ledger_account(observation->state), sample);
+    if (ledger_account(observation->state) != ACCOUNT_ASLEEP) {
+        account->awake_sample = sample;
+        account->awake_at_ns = observation->evidence == EVIDENCE_SAMPLED ? observation->sampled_ns
+                                                                         : observation->now.at_ns;
+    }
+    if (observation->evidence == EVIDENCE_SAMPLED)
+        return;
+    account->last_sample = sample;
+    account->sleeps_on = observation->evidence == EVIDENCE_ASLEEP;
+    account->slept_ns = observation->now.at_ns;
+    account->owner_plus_1 = 0;
+    account->is_in_deadlock = false;
+}
+
 int count_stack(const struct counter *counter, const struct observation *observation,
                 struct counted_thread *thread, struct program_tables *program,
                 const struct stack *stack)
@@ -144,13 +366,29 @@ int count_stack(const struct counter *counter, const struct observation *observa
         err = note_wait(counter, observation);
     if (err)
         return err;
-    give(counter, thread, kind, sample);
-    ledger_note_sample(&account->ledger, kind, sample);
-    account->last_sample = sample;
-    account->sleeps_on = observation->evidence == EVIDENCE_ASLEEP;
+    bool may_have_owner = observation->has_call && !counter->waits;
+    uint64_t sleeps =
+        kind == ACCOUNT_ASLEEP && !counter->waits ? sleeps_take(&account->sleeps, observation) : 0;
+    if (!may_have_owner) {
+        stack_table_count_sleeps(stacks, sample, sleeps);
+        note_unowned(account, sample, sleeps);
+        err = count_sample(counter, thread, kind, sample,
+                           observation->ticks + observation->missed_ticks);
+    }
+    if (err)
+        return err;
+    if (observation->evidence == EVIDENCE_ASLEEP && !counter->waits)
+        err = sharing_note_wait(counter->results, observation, thread, sample);
+    if (err)
+        return err;
+    note_place(observation, account, sample);
     account->is_dumped = counter->waits != NULL;
     kept_stack_drop(&thread->kept);
-    return 0;
+    if (observation->evidence == EVIDENCE_SAMPLED)
+        return give_wait_for_cpu(counter, observation, thread, sample);
+    return may_have_owner
+               ? count_wait(counter, observation, thread, sample, observation->ticks, sleeps)
+               : 0;
 }
 
 int count_later(const struct counter *counter, const struct observation *observation,
@@ -190,13 +428,12 @@ static int add_without_stack(const struct counter *counter, const struct observa
 
 static int count_kind_without_stack(const struct counter *counter,
                                     const struct observation *observation,
-                                    struct counted_thread *thread, enum account kind)
+                                    struct counted_thread *thread, enum account kind,
+                                    uint64_t ticks)
 {
     uint32_t sample;
     int err = add_without_stack(counter, observation, thread, &sample);
-    if (!err)
-        give(counter, thread, kind, sample);
-    return err;
+    return err ? err : count_sample(counter, thread, kind, sample, ticks);
 }
 
 int count_without_stack(const struct counter *counter, const struct observation *observation,
@@ -206,18 +443,22 @@ int count_without_stack(const struct counter *counter, const struct observation 
     if (counter->waits)
         return 0;
     return count_kind_without_stack(counter, observation, thread,
-                                    ledger_account(observation->state));
+                                    ledger_account(observation->state), observation->ticks);
 }
 
 int count_assumed(const struct counter *counter, const struct observation *observation,
                   struct counted_thread *thread)
 {
-    static const enum account kinds[] = {ACCOUNT_RUNNING, ACCOUNT_RUNNABLE};
+    const uint64_t *owed_ns = thread->account.ledger.owed_ns;
     int err = 0;
-    for (unsigned i = 0; i < sizeof kinds / sizeof *kinds && !err && !counter->waits; i++) {
-        if (thread->account.ledger.owed_ns[kinds[i]])
-            err = count_kind_without_stack(counter, observation, thread, kinds[i]);
-    }
+    if (counter->waits)
+        return 0;
+    /* A look found it running, and it could not be stopped. */
+    if (observation->look.at_ns && owed_ns[ACCOUNT_RUNNING])
+        err = count_kind_without_stack(counter, observation, thread, ACCOUNT_RUNNING, 1);
+    if (!err && owed_ns[ACCOUNT_RUNNABLE])
+        err = count_kind_without_stack(counter, observation, thread, ACCOUNT_RUNNABLE,
+                                       observation->ticks);
     return err;
 }
 
@@ -246,9 +487,7 @@ static int count_for_dump(const struct counter *counter, const struct observatio
     int err = add_first_sample(counter, observation, thread, &kind, &sample);
     if (!err)
         err = note_wait(counter, observation);
-    if (!err)
-        give(counter, thread, kind, sample);
-    return err;
+    return err ? err : count_sample(counter, thread, kind, sample, 1);
 }
 
 /* A thread that waits for a CPU is where it was last seen running, and vice versa: what it owes to
@@ -296,6 +535,8 @@ int count_gone(const struct counter *counter, const struct observation *observat
     struct settlement settlements[ACCOUNT_COUNT];
     if (counter->waits)
         return count_for_dump(counter, observation, thread);
+    account_end(account, results, observation->process);
+    count_close(counter, thread);
     int err = find_heirs(counter, observation, thread);
     if (err || !ledger_has_sample(ledger))
         return err;
@@ -308,5 +549,6 @@ int count_gone(const struct counter *counter, const struct observation *observat
         timeline_give(&results->timeline, &account->timeline, thread->name, i,
                       ledger->last_sample[ledger_heir(ledger, i)]);
     kept_stack_drop(&thread->kept);
+    ledger_free(ledger);
     return 0;
 }

@@ -1,9 +1,9 @@
-/* Counting: gives what is owed to a thread's samples, for the stack that was found. All functions
- * return 0 or -ENOMEM. */
+/* Counting: collects a thread's samples, and gives them the time that is booked. All functions that
+ * return anything return 0 or -ENOMEM. */
 #ifndef FGPROF_WORKER_COUNT_H
 #define FGPROF_WORKER_COUNT_H
 
-#include "worker/threads.h"
+#include "worker/owners.h"
 #include "wait/facts.h"
 
 /* What all counting uses. */
@@ -11,13 +11,15 @@ struct counter {
     struct results *results;
     uint64_t period_ns;
     bool tells_threads_apart;
+    struct channel *channel; /* for requests */
+    struct owners *owners;
     struct wait_list *waits; /* for a dump, in which each thread is counted once; else NULL */
 };
 
-/* Books the time that an observation tells of. Sleep since the thread's last sample is given to
- * that sample. */
-void count_book(const struct counter *counter, const struct observation *observation,
-                struct counted_thread *thread);
+/* Books the time that an observation tells of. If the thread slept on since its last sample, that
+ * is another one. */
+int count_book(const struct counter *counter, const struct observation *observation,
+               struct counted_thread *thread);
 
 /* Counts a stack. `program` is the observation's. */
 int count_stack(const struct counter *counter, const struct observation *observation,
@@ -42,5 +44,12 @@ int count_assumed(const struct counter *counter, const struct observation *obser
  * without a stack if it was never seen. */
 int count_gone(const struct counter *counter, const struct observation *observation,
                struct counted_thread *thread);
+
+/* The round is over, or more than that: counts the waits that were held until all of it was seen.
+ */
+int count_held(const struct counter *counter);
+
+/* Gives the thread's samples all that is owed to them so far. */
+void count_close(const struct counter *counter, struct counted_thread *thread);
 
 #endif

@@ -2,6 +2,20 @@
 #include "worker/lost_registers.h"
 #include "worker/wants.h"
 
+/* The kernel's samples can't be completed: by the time that they are read the thread is elsewhere.
+ * One may be older than the maps, of a library that is gone or from the middle of an execve; and a
+ * signal handler with its own stack hides the stack that it left. Such a sample's time goes to the
+ * thread's other samples. */
+static bool is_partial_sample(const struct following *following)
+{
+    const struct registers *registers = &following->observation->snapshot->registers;
+    struct program_maps *maps = &following->program->maps;
+    uint64_t missing_address = following->hints.missing_address;
+    return following->observation->evidence == EVIDENCE_SAMPLED &&
+           (!space_find(maps->space, registers_pc(registers)) ||
+            (missing_address && stack_areas_find(&maps->areas, missing_address)));
+}
+
 int follow(const struct following_means *means, const struct observation *observation,
            struct program_tables *program, struct thread_unwinding *thread, struct stack *stack,
            enum follow_result *ret_result)
@@ -27,6 +41,8 @@ int follow(const struct following_means *means, const struct observation *observ
         thread->tries = following.is_asked ? thread->tries + 1 : 0;
     /* What it has mapped since its maps were read will not be known any more. */
     bool is_gone = following.hints.has_unknown_address && !program_is_current(observation->program);
-    *ret_result = following.is_asked ? FOLLOW_ASKED : is_gone ? FOLLOW_GONE : FOLLOW_DONE;
+    *ret_result = following.is_asked || is_partial_sample(&following) ? FOLLOW_ASKED
+                  : is_gone                                           ? FOLLOW_GONE
+                                                                      : FOLLOW_DONE;
     return err;
 }

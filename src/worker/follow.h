@@ -8,8 +8,8 @@
 
 enum follow_result {
     FOLLOW_DONE,  /* count the stack */
-    FOLLOW_ASKED, /* more was asked for: the thread is observed again, and this stack is counted
-                     only if that does not happen */
+    FOLLOW_ASKED, /* the thread is observed again, and this stack is counted only if that does not
+                     happen */
     FOLLOW_GONE,  /* it leads through unknown code, and its program has ended */
 };
 

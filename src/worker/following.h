@@ -23,6 +23,7 @@ struct thread_unwinding {
     uint64_t other_from, other_tick; /* that stack pointer, and the last such round */
     /* lost_registers.c: its registers at its last stop, which it does not show asleep. */
     uint64_t stopped_sp, stopped_frame_pointer, stopped_base_pointer;
+    bool wants_registers;  /* its frame pointer was not to be had otherwise */
     struct site_keys site; /* the site at which it is to be stopped, if any */
 };
 

@@ -18,7 +18,8 @@ static void open_owner(struct generated_code *generated, const struct observatio
 {
     if (!generated->has_owner)
         generated->has_owner =
-            jit_owner_open(observation->program->proc_fd, observation->tid, &generated->owner) == 0;
+            jit_owner_open(observation->program->proc_fd, observation_live_tid(observation),
+                           &generated->owner) == 0;
 }
 
 int generated_note(struct generated_code *generated, struct space *space,

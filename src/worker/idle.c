@@ -1,5 +1,6 @@
 #include "worker/idle.h"
 #include "base/array.h"
+#include "proc/tids.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -13,17 +14,16 @@ int idle_note(struct results *results, pid_t tid)
     return 0;
 }
 
-static int compare_tids(const void *a, const void *b)
+void idle_sort(struct results *results)
 {
-    pid_t left = *(const pid_t *)a, right = *(const pid_t *)b;
-    return (left > right) - (left < right);
+    if (results->idle_tid_count)
+        qsort(results->idle_tids, results->idle_tid_count, sizeof *results->idle_tids,
+              tids_compare);
 }
 
-static bool is_idle(const struct results *results, uint32_t thread_id)
+bool idle_has(const struct results *results, uint32_t thread_id)
 {
-    pid_t tid = (pid_t)thread_id;
-    return results->idle_tid_count && bsearch(&tid, results->idle_tids, results->idle_tid_count,
-                                              sizeof *results->idle_tids, compare_tids);
+    return tids_have(results->idle_tids, results->idle_tid_count, (pid_t)thread_id);
 }
 
 static void drop(struct results *results, struct counted_sample *sample)
@@ -31,12 +31,15 @@ static void drop(struct results *results, struct counted_sample *sample)
     struct result_counts *counts = &results->counts;
     uint32_t cut = results->stacks.stacks[sample->stack].cut;
     counts->idle_ns += sample->time_ns;
+    results->elapsed[sample->labels.process].idle_ticks += (uint64_t)sample->waited_ticks;
     counts->samples -= sample->count;
     if (cut != STACK_WHOLE)
         counts->samples_cut -= sample->count;
     if (cut == STACK_CUT_NOT_CAPTURED)
         counts->samples_not_captured -= sample->count;
-    sample->count = sample->time_ns = 0;
+    sample->count = sample->time_ns = sample->part_ns = 0;
+    sample->sleeps = 0;
+    sample->waited_ticks = 0;
 }
 
 static void leave_out_timelines(struct results *results)
@@ -44,7 +47,7 @@ static void leave_out_timelines(struct results *results)
     struct timeline *timeline = &results->timeline;
     for (size_t i = 0; i < timeline->thread_count; i++) {
         struct timeline_thread *thread = &timeline->threads[i];
-        thread->is_left_out = is_idle(results, thread->tid);
+        thread->is_left_out = idle_has(results, thread->tid);
         if (thread->is_left_out)
             timeline->lost_ns -= thread->lost_ns;
     }
@@ -53,13 +56,10 @@ static void leave_out_timelines(struct results *results)
 void idle_drop(struct results *results, bool keeps_ids)
 {
     struct stack_table *stacks = &results->stacks;
-    if (results->idle_tid_count)
-        qsort(results->idle_tids, results->idle_tid_count, sizeof *results->idle_tids,
-              compare_tids);
     leave_out_timelines(results);
     for (size_t i = 0; i < stacks->sample_count; i++) {
         struct counted_sample *sample = &stacks->samples[i];
-        if (is_idle(results, sample->labels.tid))
+        if (idle_has(results, sample->labels.tid))
             drop(results, sample);
         /* Samples that become equal are added up when they get their names. */
         if (!keeps_ids)

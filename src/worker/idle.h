@@ -6,9 +6,17 @@
 
 #include "worker/results.h"
 
+#include <stdbool.h>
+
 /* Notes a thread that is there at the recording's end as one that never moved. Returns 0 or
  * -ENOMEM. */
 int idle_note(struct results *results, pid_t tid);
+
+/* Call it when all have been noted, before the functions below. */
+void idle_sort(struct results *results);
+
+/* Whether the thread was noted. */
+bool idle_has(const struct results *results, uint32_t thread_id);
 
 /* Drops the samples and timelines of the noted threads. After that the other samples do not tell
  * threads of the same name apart, unless their ids are kept. */

@@ -77,6 +77,16 @@ static bool may_stop_asleep(const struct observation *observation)
            registers_call_survives_stop(observation->syscall_number);
 }
 
+/* Asks to be told the thread's registers when it sleeps again. */
+static int ask_for_registers(struct following *following)
+{
+    struct request request = {.kind = REQUEST_REGISTERS};
+    if (following->thread->wants_registers)
+        return 0;
+    following->thread->wants_registers = true;
+    return following_request(following, &request);
+}
+
 /* Asks to stop the thread, if that is allowed, to learn the frame pointer of its site. */
 static int ask_for_stop(struct following *following, const struct site_keys *keys)
 {
@@ -92,7 +102,7 @@ static int ask_for_stop(struct following *following, const struct site_keys *key
         return following_request(following, &request);
     }
     if (!site->stops_left || !may_stop_asleep(observation))
-        return 0;
+        return ask_for_registers(following);
     site->stops_left--;
     site->asked_ns = monotonic_ns();
     following->thread->site = *keys;

@@ -16,14 +16,15 @@ static int open_space(struct program_maps *maps, struct results *results,
                       const struct observation *observation)
 {
     const struct program *program = observation->program;
+    pid_t tid = observation_live_tid(observation);
     maps->reading.done_ns = monotonic_ns();
     maps->spare_readings = SPARE_READINGS;
     int err = spaces_add(&results->spaces, &results->modules, program->process_id, program->proc_fd,
-                         observation->tid, program->maps_fd, &maps->space);
+                         tid, program->maps_fd, &maps->space);
     /* It has ended meanwhile: then by what its maps said when it was seen first. */
     if (err == -ESRCH && program->first_maps_fd >= 0)
         err = spaces_add(&results->spaces, &results->modules, program->process_id, program->proc_fd,
-                         observation->tid, program->first_maps_fd, &maps->space);
+                         tid, program->first_maps_fd, &maps->space);
     maps->reading.cost_ns = monotonic_ns() - maps->reading.done_ns;
     maps->is_gone = err == -ESRCH;
     return err == -ENOMEM ? err : 0;
@@ -33,9 +34,10 @@ static int read_again(struct program_maps *maps, struct results *results,
                       const struct observation *observation, bool *ret_changed)
 {
     const struct program *program = observation->program;
+    pid_t tid = observation_live_tid(observation);
     maps->reading.done_ns = monotonic_ns();
-    int err = spaces_refresh(&results->spaces, &results->modules, program->proc_fd,
-                             observation->tid, program->maps_fd, &maps->space, ret_changed);
+    int err = spaces_refresh(&results->spaces, &results->modules, program->proc_fd, tid,
+                             program->maps_fd, &maps->space, ret_changed);
     maps->reading.cost_ns = monotonic_ns() - maps->reading.done_ns;
     return err == -ENOMEM ? err : 0;
 }

@@ -11,6 +11,11 @@ int results_init(struct results *results)
 void results_free(struct results *results)
 {
     stack_table_free(&results->stacks);
+    waits_free(&results->waits);
+    deadlocks_free(&results->deadlocks);
+    for (size_t i = 0; i < results->elapsed_count; i++)
+        elapsed_free(&results->elapsed[i]);
+    free(results->elapsed);
     timeline_free(&results->timeline);
     spaces_free(&results->spaces);
     modules_free(&results->modules);

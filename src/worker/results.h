@@ -4,8 +4,11 @@
 #define FGPROF_WORKER_RESULTS_H
 
 #include "base/strings.h"
+#include "count/deadlocks.h"
+#include "count/elapsed.h"
 #include "count/stack_table.h"
 #include "count/timeline.h"
+#include "count/waits.h"
 #include "mapping/spaces.h"
 
 #include <stdint.h>
@@ -18,6 +21,7 @@ struct result_counts {
     uint64_t samples;                           /* weighted by ticks */
     uint64_t samples_cut, samples_not_captured; /* of the samples */
     uint64_t running_ns; /* time that threads were running, by their accounts */
+    uint64_t owed_ns;    /* time that is booked, and given to no sample yet */
     uint64_t idle_ns;    /* time of threads that never moved, once it is dropped */
     uint64_t jit_files_refused, jit_bytes_unread;
 };
@@ -26,10 +30,15 @@ struct results {
     struct modules modules;
     struct spaces spaces;
     struct stack_table stacks;
+    struct waits waits;
+    struct deadlocks deadlocks;
     struct timeline timeline; /* kept only if wanted */
-    struct strings strings;   /* thread names, wait channels, kernel stacks */
-    uint64_t carry_ns;        /* left over from threads that have gone: see ledger_settle */
-    pid_t *idle_tids;         /* at the end: threads that never moved */
+    struct elapsed *elapsed;  /* of each process */
+    size_t elapsed_count, elapsed_capacity;
+    struct parallelism parallelism; /* of all processes, each by itself */
+    struct strings strings;         /* thread names, wait channels, kernel stacks */
+    uint64_t carry_ns;              /* left over from threads that have gone: see ledger_settle */
+    pid_t *idle_tids;               /* at the end: threads that never moved */
     size_t idle_tid_count, idle_tid_capacity;
     struct result_counts counts;
 };

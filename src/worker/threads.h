@@ -4,6 +4,7 @@
 
 #include "worker/account.h"
 #include "worker/following.h"
+#include "worker/peer_waits.h"
 
 /* count.c: a stack that was found while more was asked for; counted if nothing better comes. */
 struct kept_stack {
@@ -17,6 +18,12 @@ struct kept_stack {
 struct counted_thread {
     pid_t tid;
     uint32_t name; /* in the results' strings */
+    /* owners.c: how others refer to it, and what it waits for at this tick. */
+    uint32_t process;         /* its number among those of the recording */
+    pid_t inner_tid;          /* in its own PID namespace; 0: not known */
+    bool is_gone, is_counted; /* among its process's threads */
+    uint32_t held_plus_1;     /* in struct owners; 0: nothing is held */
+    struct waited_child child;
     struct thread_account account;
     struct kept_stack kept;
     struct thread_unwinding unwinding;

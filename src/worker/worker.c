@@ -2,6 +2,7 @@
 #include "worker/count.h"
 #include "worker/follow.h"
 #include "worker/idle.h"
+#include "worker/sharing.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -14,10 +15,11 @@ struct worker {
     struct following_means means;
     struct counter counter;
     struct counted_threads threads;
+    struct owners owners;
     struct programs programs;
-    struct stack stack;               /* room for the stack that is found */
-    int error;                        /* the first one */
-    _Atomic uint64_t samples, stacks; /* may be read by other threads */
+    struct stack stack;                          /* room for the stack that is found */
+    int error;                                   /* the first one */
+    _Atomic uint64_t samples, stacks, deadlocks; /* may be read by other threads */
 };
 
 int worker_new(const struct worker_options *options, struct channel *channel,
@@ -33,8 +35,12 @@ int worker_new(const struct worker_options *options, struct channel *channel,
         .results = results,
         .period_ns = options->period_ns,
         .tells_threads_apart = options->tells_threads_apart,
+        .channel = channel,
+        .owners = &worker->owners,
         .waits = options->waits,
     };
+    worker->owners.threads = &worker->threads;
+    worker->owners.tells_threads_apart = options->tells_threads_apart;
     worker->means = (struct following_means){
         .channel = channel,
         .results = results,
@@ -56,17 +62,23 @@ void worker_free(struct worker *worker)
         return;
     programs_end_all(&worker->programs, worker->results, worker->means.unwinder);
     programs_free(&worker->programs);
+    owners_free(&worker->owners);
     counted_threads_free(&worker->threads);
     unwinder_free(worker->means.unwinder);
     free(worker->stack.addresses);
     free(worker);
 }
 
-static int add_process(struct worker *worker, pid_t pid, const char *name)
+static int add_process(struct worker *worker, const struct message *message)
 {
-    uint32_t name_id, process;
-    int err = strings_intern(&worker->results->strings, name, &name_id);
-    return err ? err : stack_table_add_process(&worker->results->stacks, pid, name_id, &process);
+    struct results *results = worker->results;
+    uint32_t name, process;
+    int err = strings_intern(&results->strings, message->process.name, &name);
+    if (!err)
+        err = sharing_begin(results, message->process.pid, message->process.begin_ns,
+                            worker->options.period_ns);
+    return err ? err
+               : stack_table_add_process(&results->stacks, message->process.pid, name, &process);
 }
 
 /* A process takes the name of its first thread. */
@@ -126,6 +138,14 @@ static int count_copy(struct worker *worker, const struct observation *observati
     return 0;
 }
 
+/* Whether all observations of the round have come in which the waits were seen that are held. The
+ * kernel's samples come at any time. */
+static bool is_round_over(const struct worker *worker, const struct observation *observation)
+{
+    return observation->evidence == EVIDENCE_GONE ||
+           (observation->evidence != EVIDENCE_SAMPLED && observation->tick > worker->owners.tick);
+}
+
 static int count_observation(struct worker *worker, const struct observation *observation)
 {
     const struct counter *counter = &worker->counter;
@@ -134,7 +154,16 @@ static int count_observation(struct worker *worker, const struct observation *ob
     int err = thread ? take_name(worker->results, observation, thread) : -ENOMEM;
     if (err)
         return err;
-    count_book(counter, observation, thread);
+    if (is_round_over(worker, observation))
+        err = count_held(counter);
+    if (!err)
+        err = owners_note_thread(&worker->owners, observation, thread);
+    if (!err && observation->program && !worker->options.waits)
+        err = peer_waits_begin(&worker->owners.peers, observation->program);
+    if (!err)
+        err = count_book(counter, observation, thread);
+    if (err)
+        return err;
     switch (observation->evidence) {
     case EVIDENCE_ASLEEP:
     case EVIDENCE_STOPPED:
@@ -147,32 +176,52 @@ static int count_observation(struct worker *worker, const struct observation *ob
         return count_assumed(counter, observation, thread);
     case EVIDENCE_GONE:
         err = count_gone(counter, observation, thread);
-        if (!err && observation->never_moved && worker->options.drops_idle)
+        if (!err && observation->never_moved && worker->options.tells_threads_apart)
             err = idle_note(worker->results, thread->tid);
         return err;
     }
     return 0;
 }
 
+/* So that what was counted is all that was booked for samples that are known. */
+static int close_windows(struct worker *worker)
+{
+    int err = count_held(&worker->counter);
+    for (size_t i = 0; i < worker->threads.count; i++)
+        count_close(&worker->counter, &worker->threads.items[i]);
+    return err;
+}
+
 static int finish(struct worker *worker)
 {
+    int count_err = close_windows(worker);
     int err = programs_end_all(&worker->programs, worker->results, worker->means.unwinder);
     int wait_err = worker->options.waits ? wait_list_finish(worker->options.waits) : 0;
-    return err ? err : wait_err;
+    return count_err ? count_err : err ? err : wait_err;
+}
+
+/* What was waited for in the rounds before comes first: the tick may end these waits. */
+static int count_tick(struct worker *worker, const struct message *message)
+{
+    int err = message->tick.number > worker->owners.tick ? count_held(&worker->counter) : 0;
+    return err ? err : sharing_tick(worker->results, &worker->threads, message);
 }
 
 static int take(struct worker *worker, const struct message *message)
 {
     switch (message->kind) {
     case MESSAGE_PROCESS:
-        return add_process(worker, message->process.pid, message->process.name);
+        return add_process(worker, message);
     case MESSAGE_OBSERVATION:
         return count_observation(worker, &message->observation);
+    case MESSAGE_TICK:
+        return count_tick(worker, message);
     case MESSAGE_PROGRAM_ENDED:
+        peer_waits_end(&worker->owners.peers, message->program->number);
         return programs_end(&worker->programs, message->program->number, worker->results,
                             worker->means.unwinder);
     case MESSAGE_COPY:
-        return 0;
+        return close_windows(worker);
     case MESSAGE_END:
         return finish(worker);
     }
@@ -186,6 +235,8 @@ static void release(struct worker *worker, struct message *message)
         program_release(message->program);
     if (message->kind == MESSAGE_COPY)
         free(message->state);
+    if (message->kind == MESSAGE_TICK)
+        free(message->tick.threads);
     if (message->kind != MESSAGE_OBSERVATION)
         return;
     if (message->observation.snapshot)
@@ -214,6 +265,14 @@ static void receive(struct worker *worker, struct message *ret_message)
         *ret_message = (struct message){.kind = MESSAGE_END};
 }
 
+/* Including those that have not been given their time yet. */
+static uint64_t samples_so_far(const struct worker *worker)
+{
+    const struct result_counts *counts = &worker->results->counts;
+    return counts->samples +
+           (worker->options.waits ? 0 : counts->owed_ns / worker->options.period_ns);
+}
+
 int worker_run(struct worker *worker)
 {
     const struct results *results = worker->results;
@@ -226,8 +285,9 @@ int worker_run(struct worker *worker)
         if (message.kind == MESSAGE_COPY && worker->options.copy)
             worker->options.copy(worker->options.copy_context, results, &message);
         release(worker, &message);
-        atomic_store_explicit(&worker->samples, results->counts.samples, memory_order_relaxed);
+        atomic_store_explicit(&worker->samples, samples_so_far(worker), memory_order_relaxed);
         atomic_store_explicit(&worker->stacks, results->stacks.stack_count, memory_order_relaxed);
+        atomic_store_explicit(&worker->deadlocks, results->deadlocks.count, memory_order_relaxed);
         channel_done(worker->channel);
     } while (message.kind != MESSAGE_END);
     return worker->error;
@@ -241,4 +301,9 @@ uint64_t worker_samples(const struct worker *worker)
 uint64_t worker_stacks(const struct worker *worker)
 {
     return atomic_load_explicit(&worker->stacks, memory_order_relaxed);
+}
+
+uint64_t worker_deadlocks(const struct worker *worker)
+{
+    return atomic_load_explicit(&worker->deadlocks, memory_order_relaxed);
 }

@@ -17,8 +17,7 @@ typedef void worker_failed_fn(void *context);
 struct worker_options {
     uint64_t period_ns;
     size_t max_depth;         /* frames kept of a stack */
-    bool tells_threads_apart; /* each thread has samples of its own */
-    bool drops_idle;          /* notes threads that never moved, to be dropped */
+    bool tells_threads_apart; /* each thread has samples of its own; notes those that never moved */
     struct wait_list *waits;  /* for a dump: receives what threads wait for; else NULL */
     worker_copy_fn *copy;
     worker_failed_fn *failed;
@@ -39,5 +38,6 @@ int worker_run(struct worker *worker);
 /* How much was counted so far; safe from any thread. */
 uint64_t worker_samples(const struct worker *worker);
 uint64_t worker_stacks(const struct worker *worker);
+uint64_t worker_deadlocks(const struct worker *worker);
 
 #endif

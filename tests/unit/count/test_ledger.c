@@ -1,4 +1,5 @@
 #include "unit.h"
+#include "base/random.h"
 #include "count/ledger.h"
 
 /* A period of 10 makes ticks easy to count. */
@@ -14,6 +15,16 @@ static void book(struct ledger *ledger, uint64_t now_ns, uint64_t running_ns, ui
 {
     const struct activity activity = activity_of(running_ns, waiting_ns);
     ledger_book(ledger, now_ns, &activity, account);
+}
+
+/* Gives the account's only sample, which is number 7, what is owed to it. */
+static struct share take(struct ledger *ledger, enum account account)
+{
+    struct settlement settlements[WINDOW_ROWS_MAX];
+    assert_int_equal(ledger_add(ledger, account, 7, 1, 1), 0);
+    unsigned count = ledger_close(ledger, account, PERIOD_NS, settlements);
+    assert_true(count <= 1 && (count == 0 || settlements[0].sample == 7));
+    return count ? settlements[0].share : (struct share){0};
 }
 
 static void assert_share(struct share share, uint64_t ticks, uint64_t time_ns)
@@ -38,8 +49,8 @@ static void test_first_time_goes_to_the_state_found(void **state)
     (void)state;
     struct ledger ledger = {.booked_ns = 100};
     book(&ledger, 115, 5000, 300, ACCOUNT_ASLEEP);
-    assert_share(ledger_take(&ledger, ACCOUNT_ASLEEP, PERIOD_NS), 1, 15);
-    assert_share(ledger_take(&ledger, ACCOUNT_RUNNING, PERIOD_NS), 0, 0);
+    assert_share(take(&ledger, ACCOUNT_ASLEEP), 1, 15);
+    assert_share(take(&ledger, ACCOUNT_RUNNING), 0, 0);
 }
 
 /* Found asleep at every tick, though it ran most of the time: the sampler took its CPU. */
@@ -48,17 +59,17 @@ static void test_time_is_the_kernels(void **state)
     (void)state;
     struct ledger ledger = {.booked_ns = 100};
     book(&ledger, 110, 1000, 0, ACCOUNT_ASLEEP);
-    ledger_take(&ledger, ACCOUNT_ASLEEP, PERIOD_NS);
+    take(&ledger, ACCOUNT_ASLEEP);
     book(&ledger, 120, 1007, 1, ACCOUNT_ASLEEP);
-    assert_share(ledger_take(&ledger, ACCOUNT_ASLEEP, PERIOD_NS), 0, 2);
+    assert_share(take(&ledger, ACCOUNT_ASLEEP), 0, 2);
     book(&ledger, 130, 1014, 2, ACCOUNT_ASLEEP);
-    assert_share(ledger_take(&ledger, ACCOUNT_ASLEEP, PERIOD_NS), 0, 2);
+    assert_share(take(&ledger, ACCOUNT_ASLEEP), 0, 2);
     /* Once found running, all that it ran is for where that is. */
     book(&ledger, 140, 1021, 3, ACCOUNT_RUNNING);
-    assert_share(ledger_take(&ledger, ACCOUNT_RUNNING, PERIOD_NS), 2, 21);
+    assert_share(take(&ledger, ACCOUNT_RUNNING), 2, 21);
     book(&ledger, 150, 1028, 4, ACCOUNT_RUNNABLE);
-    assert_share(ledger_take(&ledger, ACCOUNT_RUNNABLE, PERIOD_NS), 0, 4);
-    assert_share(ledger_take(&ledger, ACCOUNT_ASLEEP, PERIOD_NS), 0, 4);
+    assert_share(take(&ledger, ACCOUNT_RUNNABLE), 0, 4);
+    assert_share(take(&ledger, ACCOUNT_ASLEEP), 0, 4);
 }
 
 /* Parts of a tick are carried over within an account: none is favoured by rounding. */
@@ -69,8 +80,8 @@ static void test_ticks_are_whole_periods_of_an_account(void **state)
     uint64_t ran = 0, slept = 0;
     for (uint64_t tick = 1; tick <= 100; tick++) {
         book(&ledger, tick * 10, tick * 4, 0, ACCOUNT_RUNNING);
-        ran += ledger_take(&ledger, ACCOUNT_RUNNING, PERIOD_NS).ticks;
-        slept += ledger_take(&ledger, ACCOUNT_ASLEEP, PERIOD_NS).ticks;
+        ran += take(&ledger, ACCOUNT_RUNNING).ticks;
+        slept += take(&ledger, ACCOUNT_ASLEEP).ticks;
     }
     assert_int_equal(ran, 40);
     assert_int_equal(slept, 60);
@@ -82,12 +93,12 @@ static void test_figures_that_run_ahead(void **state)
     (void)state;
     struct ledger ledger = {.booked_ns = 100};
     book(&ledger, 110, 500, 0, ACCOUNT_RUNNING);
-    ledger_take(&ledger, ACCOUNT_RUNNING, PERIOD_NS);
+    take(&ledger, ACCOUNT_RUNNING);
     book(&ledger, 120, 513, 0, ACCOUNT_RUNNING);
-    assert_share(ledger_take(&ledger, ACCOUNT_RUNNING, PERIOD_NS), 1, 10);
+    assert_share(take(&ledger, ACCOUNT_RUNNING), 1, 10);
     book(&ledger, 130, 520, 0, ACCOUNT_RUNNING);
-    assert_share(ledger_take(&ledger, ACCOUNT_RUNNING, PERIOD_NS), 1, 10);
-    assert_share(ledger_take(&ledger, ACCOUNT_ASLEEP, PERIOD_NS), 0, 0);
+    assert_share(take(&ledger, ACCOUNT_RUNNING), 1, 10);
+    assert_share(take(&ledger, ACCOUNT_ASLEEP), 0, 0);
 }
 
 static void test_time_is_booked_once(void **state)
@@ -97,7 +108,7 @@ static void test_time_is_booked_once(void **state)
     ledger_book(&ledger, 120, NULL, ACCOUNT_ASLEEP);
     ledger_book(&ledger, 120, NULL, ACCOUNT_ASLEEP);
     ledger_book(&ledger, 90, NULL, ACCOUNT_ASLEEP);
-    assert_share(ledger_take(&ledger, ACCOUNT_ASLEEP, PERIOD_NS), 2, 20);
+    assert_share(take(&ledger, ACCOUNT_ASLEEP), 2, 20);
     assert_int_equal(ledger.booked_ns, 120);
 }
 
@@ -109,8 +120,8 @@ static void test_activity_without_times(void **state)
     const struct activity activity = {.switches = 7, .counts_ends = true};
     ledger_book(&ledger, 110, &activity, ACCOUNT_RUNNING);
     ledger_book(&ledger, 120, &activity, ACCOUNT_ASLEEP);
-    assert_share(ledger_take(&ledger, ACCOUNT_RUNNING, PERIOD_NS), 1, 10);
-    assert_share(ledger_take(&ledger, ACCOUNT_ASLEEP, PERIOD_NS), 1, 10);
+    assert_share(take(&ledger, ACCOUNT_RUNNING), 1, 10);
+    assert_share(take(&ledger, ACCOUNT_ASLEEP), 1, 10);
 }
 
 /* By exec another thread takes the id: its figures say nothing of what passed. */
@@ -119,11 +130,11 @@ static void test_another_thread_of_the_same_id(void **state)
     (void)state;
     struct ledger ledger = {.booked_ns = 100};
     book(&ledger, 110, 1000000, 500, ACCOUNT_RUNNING);
-    ledger_take(&ledger, ACCOUNT_RUNNING, PERIOD_NS);
+    take(&ledger, ACCOUNT_RUNNING);
     book(&ledger, 120, 40, 0, ACCOUNT_RUNNING);
-    assert_share(ledger_take(&ledger, ACCOUNT_RUNNING, PERIOD_NS), 1, 10);
+    assert_share(take(&ledger, ACCOUNT_RUNNING), 1, 10);
     book(&ledger, 130, 47, 0, ACCOUNT_RUNNING);
-    assert_share(ledger_take(&ledger, ACCOUNT_RUNNING, PERIOD_NS), 0, 7);
+    assert_share(take(&ledger, ACCOUNT_RUNNING), 0, 7);
 }
 
 /* What the kernel had counted before is not the first sample's. */
@@ -150,12 +161,12 @@ static void test_settlement_gives_all(void **state)
     struct settlement settlements[ACCOUNT_COUNT];
     uint64_t ticks = 0, time_ns = 0;
     book(&ledger, 116, 0, 0, ACCOUNT_RUNNING);
-    struct share share = ledger_take(&ledger, ACCOUNT_RUNNING, PERIOD_NS);
+    struct share share = take(&ledger, ACCOUNT_RUNNING);
     ledger_note_sample(&ledger, ACCOUNT_RUNNING, 7);
     ticks += share.ticks;
     time_ns += share.time_ns;
     book(&ledger, 132, 8, 2, ACCOUNT_ASLEEP);
-    share = ledger_take(&ledger, ACCOUNT_ASLEEP, PERIOD_NS);
+    share = take(&ledger, ACCOUNT_ASLEEP);
     ledger_note_sample(&ledger, ACCOUNT_ASLEEP, 9);
     ticks += share.ticks;
     time_ns += share.time_ns;
@@ -204,6 +215,174 @@ static void test_parts_of_ticks_are_carried_over(void **state)
     assert_int_equal(ticks, 50 * (4 + 13) / PERIOD_NS);
 }
 
+static void add(struct ledger *ledger, enum account account, uint32_t sample, uint64_t ticks)
+{
+    assert_int_equal(ledger_add(ledger, account, sample, ticks, 1), 0);
+}
+
+/* However the time came, and in whatever order. */
+static void test_samples_share_by_ticks(void **state)
+{
+    (void)state;
+    struct ledger ledger = {0};
+    struct settlement settlements[WINDOW_ROWS_MAX];
+    const struct activity none = {0};
+    ledger_begin(&ledger, 100, &none);
+    book(&ledger, 110, 1, 0, ACCOUNT_RUNNING);
+    add(&ledger, ACCOUNT_RUNNING, 5, 1);
+    book(&ledger, 400, 200, 0, ACCOUNT_ASLEEP);
+    add(&ledger, ACCOUNT_ASLEEP, 6, 29); /* was there at all of them */
+    add(&ledger, ACCOUNT_RUNNING, 7, 3);
+    assert_int_equal(ledger_close(&ledger, ACCOUNT_RUNNING, PERIOD_NS, settlements), 2);
+    assert_int_equal(settlements[0].sample, 5);
+    assert_share(settlements[0].share, 5, 50);
+    assert_int_equal(settlements[1].sample, 7);
+    assert_share(settlements[1].share, 15, 150);
+    assert_int_equal(ledger_close(&ledger, ACCOUNT_ASLEEP, PERIOD_NS, settlements), 1);
+    assert_share(settlements[0].share, 10, 100);
+    assert_false(ledger_owes(&ledger));
+    ledger_free(&ledger);
+}
+
+/* As those of the kernel, which come before the figures that have their time. */
+static void test_samples_wait_for_time_and_time_for_samples(void **state)
+{
+    (void)state;
+    struct ledger ledger = {0};
+    struct settlement settlements[WINDOW_ROWS_MAX];
+    const struct activity none = {0};
+    ledger_begin(&ledger, 100, &none);
+    add(&ledger, ACCOUNT_RUNNING, 1, 1);
+    add(&ledger, ACCOUNT_RUNNING, 2, 1);
+    assert_int_equal(ledger_close(&ledger, ACCOUNT_RUNNING, PERIOD_NS, settlements), 0);
+    add(&ledger, ACCOUNT_RUNNING, 1, 1);
+    book(&ledger, 190, 90, 0, ACCOUNT_ASLEEP);
+    assert_int_equal(ledger_close(&ledger, ACCOUNT_RUNNING, PERIOD_NS, settlements), 2);
+    assert_share(settlements[0].share, 6, 60);
+    assert_share(settlements[1].share, 3, 30);
+    book(&ledger, 290, 190, 0, ACCOUNT_ASLEEP);
+    assert_int_equal(ledger_close(&ledger, ACCOUNT_RUNNING, PERIOD_NS, settlements), 0);
+    assert_int_equal(ledger.owed_ns[ACCOUNT_RUNNING], 100);
+    add(&ledger, ACCOUNT_RUNNING, 3, 1);
+    assert_int_equal(ledger_close(&ledger, ACCOUNT_RUNNING, PERIOD_NS, settlements), 1);
+    assert_share(settlements[0].share, 10, 100);
+    ledger_free(&ledger);
+}
+
+/* A window that is full makes room, even if its samples get nothing. */
+static void test_samples_without_end_and_without_time(void **state)
+{
+    (void)state;
+    struct ledger ledger = {0};
+    struct settlement settlements[WINDOW_ROWS_MAX];
+    ledger_begin(&ledger, 100, NULL);
+    for (uint32_t i = 0; i < 10 * WINDOW_ROWS_MAX; i++) {
+        add(&ledger, ACCOUNT_RUNNING, i, 1);
+        bool is_full = i % WINDOW_ROWS_MAX == WINDOW_ROWS_MAX - 1;
+        assert_int_equal(ledger_is_due(&ledger, ACCOUNT_RUNNING), is_full);
+        assert_int_equal(ledger_close(&ledger, ACCOUNT_RUNNING, PERIOD_NS, settlements),
+                         is_full ? WINDOW_ROWS_MAX : 0);
+    }
+    ledger_free(&ledger);
+}
+
+/* What a thread did in one second has none of the time of the next. */
+static void test_phases_stay_apart(void **state)
+{
+    (void)state;
+    enum { MS = 1000000 };
+    struct ledger ledger = {0};
+    struct settlement settlements[WINDOW_ROWS_MAX];
+    uint64_t time_ns[4] = {0};
+    ledger_begin(&ledger, 0, NULL);
+    for (uint64_t i = 1; i <= 4000; i++) {
+        uint64_t ran_ns = i <= 1000 ? i * MS / 100 : 10 * MS + (i - 1000) * MS / 2;
+        book(&ledger, i * MS, ran_ns, 0, ACCOUNT_RUNNING);
+        /* The same number of samples for a fiftieth of the time. */
+        add(&ledger, ACCOUNT_RUNNING, (uint32_t)((i - 1) / 1000), 1);
+        unsigned count = 0;
+        if (ledger_is_due(&ledger, ACCOUNT_RUNNING))
+            count = ledger_close(&ledger, ACCOUNT_RUNNING, PERIOD_NS, settlements);
+        for (unsigned j = 0; j < count; j++)
+            time_ns[settlements[j].sample] += settlements[j].share.time_ns;
+    }
+    /* The first reading is for the state that was found: a millisecond. */
+    assert_int_equal(time_ns[0], 1 * MS + 999 * MS / 100);
+    for (unsigned i = 1; i < 4; i++)
+        assert_int_equal(time_ns[i], 500 * MS);
+    ledger_free(&ledger);
+}
+
+static struct share sum_of(const struct settlement *settlements, unsigned count)
+{
+    struct share sum = {0};
+    for (unsigned i = 0; i < count; i++) {
+        sum.time_ns += settlements[i].share.time_ns;
+        sum.ticks += settlements[i].share.ticks;
+        sum.part_ns += settlements[i].share.part_ns;
+    }
+    return sum;
+}
+
+/* Closes the window, and adds what was given to *sum. */
+static void close_window(struct ledger *ledger, enum account account, struct share *sum)
+{
+    struct settlement settlements[WINDOW_ROWS_MAX];
+    unsigned count = ledger_close(ledger, account, PERIOD_NS, settlements);
+    struct share more = sum_of(settlements, count);
+    *sum = (struct share){sum->ticks + more.ticks, sum->time_ns + more.time_ns,
+                          sum->part_ns + more.part_ns};
+}
+
+/* Some time passes, a part of which is the thread's own, and there may be a sample then. */
+static void happen(struct ledger *ledger, uint64_t seed, uint64_t *draw, uint64_t *now_ns,
+                   struct activity *activity, struct share *sum)
+{
+    enum account account = (enum account)random_below(ACCOUNT_COUNT, seed, (*draw)++);
+    uint32_t sample = (uint32_t)random_below(100, seed, (*draw)++);
+    bool has_activity = random_below(10, seed, (*draw)++) > 0;
+    *now_ns += random_below(50, seed, (*draw)++);
+    activity->running_ns += random_below(20, seed, (*draw)++);
+    activity->waiting_ns += random_below(20, seed, (*draw)++);
+    ledger_book(ledger, *now_ns, has_activity ? activity : NULL, account);
+    for (unsigned i = 0; i < ACCOUNT_COUNT; i++)
+        ledger->part_ns[i] = ledger->owed_ns[i] / 2;
+    if (random_below(3, seed, (*draw)++)) {
+        add(ledger, account, sample, 1 + random_below(9, seed, (*draw)++));
+        ledger_note_sample(ledger, account, sample);
+    }
+    if (ledger_is_due(ledger, account) || !random_below(20, seed, (*draw)++))
+        close_window(ledger, account, sum);
+}
+
+/* Whatever happens to a thread, its samples get the time that it had, and its whole ticks. */
+static void test_nothing_is_lost(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 300; seed++) {
+        struct ledger ledger = {0};
+        struct settlement settlements[ACCOUNT_COUNT];
+        struct activity activity = {.running_ns = 77, .waiting_ns = 5, .switches = 1};
+        uint64_t begin_ns = 1000, now_ns = begin_ns, draw = 0;
+        struct share sum = {0};
+        ledger_begin(&ledger, begin_ns, seed % 2 ? &activity : NULL);
+        add(&ledger, ACCOUNT_RUNNABLE, 100, 1);
+        ledger_note_sample(&ledger, ACCOUNT_RUNNABLE, 100);
+        for (uint64_t i = 0; i < 10 * seed; i++)
+            happen(&ledger, seed, &draw, &now_ns, &activity, &sum);
+        for (unsigned account = 0; account < ACCOUNT_COUNT; account++)
+            close_window(&ledger, account, &sum);
+        struct share last =
+            sum_of(settlements, ledger_settle(&ledger, PERIOD_NS, NULL, settlements));
+        assert_int_equal(sum.time_ns + last.time_ns, now_ns - begin_ns);
+        assert_int_equal(sum.ticks + last.ticks, (now_ns - begin_ns) / PERIOD_NS);
+        assert_true(sum.part_ns + last.part_ns <= (now_ns - begin_ns) / 2);
+        for (unsigned account = 0; account < ACCOUNT_COUNT; account++)
+            assert_int_equal(ledger.part_ns[account], 0);
+        ledger_free(&ledger);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -219,6 +398,11 @@ int main(void)
         cmocka_unit_test(test_settlement_gives_all),
         cmocka_unit_test(test_settlement_without_a_sample),
         cmocka_unit_test(test_parts_of_ticks_are_carried_over),
+        cmocka_unit_test(test_samples_share_by_ticks),
+        cmocka_unit_test(test_samples_wait_for_time_and_time_for_samples),
+        cmocka_unit_test(test_samples_without_end_and_without_time),
+        cmocka_unit_test(test_phases_stay_apart),
+        cmocka_unit_test(test_nothing_is_lost),
     };
     return cmocka_run_group_tests_name("ledger", tests, NULL, NULL);
 }

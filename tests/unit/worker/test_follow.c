@@ -328,6 +328,26 @@ static void test_another_stack_in_vain_is_asked_for_ever_less_often(void **state
     assert_int_equal(asked, 7); /* 1, 2, 4, ... 64 */
 }
 
+/* By the time that the kernel's sample is read, the thread is elsewhere. It is not asked for each
+ * time, but counts only if nothing better comes. */
+static void test_a_partial_sample_of_the_kernel_is_not_counted(void **state)
+{
+    (void)state;
+    put_other_frame();
+    for (unsigned i = 0; i < 5; i++, tick++) {
+        struct observation observation = observe(0, code_at(NEEDING + 0x40));
+        observation.evidence = EVIDENCE_SAMPLED;
+        assert_true(is_asked_for(&observation));
+    }
+    struct observation unmapped = observe(1, 0x1234567);
+    assert_false(is_asked_for(&unmapped));
+    unmapped.evidence = EVIDENCE_SAMPLED;
+    assert_true(is_asked_for(&unmapped));
+    struct observation whole = observe(2, code_at(PLAIN + 4));
+    whole.evidence = EVIDENCE_SAMPLED;
+    assert_false(is_asked_for(&whole));
+}
+
 static void test_unknown_code_is_looked_at_again_once(void **state)
 {
     (void)state;
@@ -433,6 +453,7 @@ static void test_another_thread_is_tried_a_few_times(void **state)
     round_ns = monotonic_ns();
     assert_false(is_asked_at(0, NEEDING + 0x40));
     assert_int_equal(made.stack.cut, STACK_CUT_NO_REGISTER);
+    next_of(REQUEST_REGISTERS, 0);
     assert_no_request();
 }
 
@@ -451,6 +472,7 @@ static void test_a_stop_that_tells_nothing_is_the_last(void **state)
     round_ns = monotonic_ns();
     assert_false(is_asked_at(1, NEEDING + 0x40));
     assert_int_equal(made.stack.cut, STACK_CUT_NO_REGISTER);
+    next_of(REQUEST_REGISTERS, 1);
     assert_no_request();
 }
 
@@ -460,11 +482,18 @@ static void test_sleepers_are_not_stopped_for_a_dump_or_in_calls_that_notice(voi
     put_needing_frame();
     means.may_stop_sleepers = false;
     assert_false(is_asked_at(0, NEEDING + 0x40));
+    assert_no_request();
     means.may_stop_sleepers = true;
     struct observation observation = observe(0, code_at(NEEDING + 0x40));
     observation.syscall_number = SYS_epoll_wait;
+    /* Its registers are asked for, once: they are told when it sleeps again. */
+    assert_false(is_asked_for(&observation));
+    next_of(REQUEST_REGISTERS, 0);
     assert_false(is_asked_for(&observation));
     assert_no_request();
+    set_register(&made, RBP, word_at(33));
+    assert_false(is_asked_for(&observation));
+    assert_whole(3);
 }
 
 /* In a page fault it has the frame pointer that it had when it was stopped there. */
@@ -501,6 +530,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_another_stack_is_asked_for, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_another_stack_in_vain_is_asked_for_ever_less_often,
                                         set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_partial_sample_of_the_kernel_is_not_counted, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(test_unknown_code_is_looked_at_again_once, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(test_unknown_code_of_a_program_that_is_gone, set_up,

@@ -1,13 +1,15 @@
 /* Threads that never moved are dropped, with all that was counted for them. */
 #include "unit.h"
 #include "worker/idle.h"
+#include "worker/sharing.h"
 
 static struct results results;
 
 static int set_up(void **state)
 {
     (void)state;
-    return results_init(&results);
+    int err = results_init(&results);
+    return err ? err : sharing_begin(&results, getpid(), 0, 10);
 }
 
 static int tear_down(void **state)
@@ -25,6 +27,8 @@ static void count(pid_t tid, enum stack_cut cut, uint64_t ticks)
     uint32_t sample;
     assert_int_equal(
         stack_table_add(&results.stacks, 0, &stack, &labels, ticks, ticks * 10, &sample), 0);
+    results.stacks.samples[sample].waited_ticks = (double)ticks;
+    stack_table_count_sleeps(&results.stacks, sample, ticks);
     results.counts.samples += ticks;
     results.counts.samples_cut += cut != STACK_WHOLE ? ticks : 0;
     results.counts.samples_not_captured += cut == STACK_CUT_NOT_CAPTURED ? ticks : 0;
@@ -40,17 +44,21 @@ static void test_they_take_their_counts_with_them(void **state)
         if (tid % 3 == 0)
             assert_int_equal(idle_note(&results, tid), 0);
     }
+    idle_sort(&results);
     idle_drop(&results, true);
     assert_int_equal(results.idle_tid_count, 10);
     assert_int_equal(results.counts.samples, 20 * 111);
     assert_int_equal(results.counts.samples_cut, 20 * 11);
     assert_int_equal(results.counts.samples_not_captured, 20);
     assert_int_equal(results.counts.idle_ns, 10 * 1110);
+    assert_int_equal(results.elapsed[0].idle_ticks, 10 * 111);
     for (size_t i = 0; i < results.stacks.sample_count; i++) {
         const struct counted_sample *sample = &results.stacks.samples[i];
         assert_true(sample->labels.tid != 0);
         assert_int_equal(sample->labels.tid % 3 == 0, sample->count == 0);
         assert_int_equal(sample->count == 0, sample->time_ns == 0);
+        assert_true((sample->waited_ticks > 0) == (sample->count > 0));
+        assert_int_equal(sample->sleeps, sample->count);
     }
 }
 
@@ -76,6 +84,7 @@ static void test_their_timelines_are_left_out(void **state)
     }
     assert_int_equal(results.timeline.lost_ns, 100); /* there is room for one run */
     assert_int_equal(idle_note(&results, 6), 0);
+    idle_sort(&results);
     idle_drop(&results, true);
     assert_false(results.timeline.threads[0].is_left_out);
     assert_true(results.timeline.threads[1].is_left_out);

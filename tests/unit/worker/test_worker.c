@@ -7,6 +7,7 @@
 #include "worker/worker.h"
 #include "own_stack.h"
 
+#include <linux/futex.h>
 #include <pthread.h>
 #include <sys/syscall.h>
 
@@ -146,6 +147,7 @@ static struct observation asleep(const struct world *world, uint32_t thread, str
         .state = THREAD_SLEEPING,
         .syscall_number = SYS_clock_nanosleep,
         .now = now,
+        .ticks = 1,
     };
 }
 
@@ -182,6 +184,14 @@ __attribute__((noinline)) static void tell_copy(struct world *world, struct obse
 static void tell_whole(struct world *world, struct observation observation)
 {
     tell_copy(world, observation, 1u << 20);
+}
+
+/* Until all that was counted has its time. */
+static void settle_copy(struct world *world)
+{
+    const struct message copy = {.kind = MESSAGE_COPY};
+    send(world, &copy);
+    settle(world);
 }
 
 static struct observation gone(const struct world *world, uint32_t thread, uint64_t until_ns)
@@ -224,8 +234,9 @@ static void test_time_goes_to_what_was_found(void **state)
     running.state = THREAD_RUNNING;
     running.syscall_number = -1;
     tell_whole(world, running);
-    settle(world);
-    assert_int_equal(time_in(world, THREAD_SLEEPING), 28 * MS);
+    settle_copy(world);
+    /* What it slept between the looks is for where it is known to have slept. */
+    assert_int_equal(time_in(world, THREAD_SLEEPING), 35 * MS);
     assert_int_equal(time_in(world, THREAD_RUNNING), 6 * MS);
     assert_int_equal(world->results.counts.running_ns, 6 * MS);
     tell(world, gone(world, 0, 45 * MS));
@@ -257,6 +268,107 @@ static void test_a_sleep_goes_on(void **state)
     assert_int_equal(world->results.stacks.sample_count, 1);
 }
 
+static uint64_t time_in_call(const struct world *world, int32_t syscall_number)
+{
+    const struct stack_table *stacks = &world->results.stacks;
+    uint64_t sum_ns = 0;
+    for (size_t i = 0; i < stacks->sample_count; i++)
+        sum_ns += stacks->samples[i].labels.syscall_number == syscall_number
+                      ? stacks->samples[i].time_ns
+                      : 0;
+    return sum_ns;
+}
+
+/* Asleep in one call at four ticks, of which it was looked at twice, and in another at one. */
+static void tell_two_sleeps(struct world *world, uint32_t thread, uint64_t from_ns)
+{
+    tell_whole(world, first(world, thread, at(from_ns + 10 * MS, 0)));
+    struct observation other = asleep(world, thread, at(from_ns + 50 * MS, 0));
+    other.asleep = at(from_ns + 40 * MS, 0);
+    other.asleep_ticks = 3;
+    other.syscall_number = SYS_futex;
+    tell_whole(world, other);
+}
+
+/* Each tick has the same weight, in copies, at a thread's end, and at the end of all. */
+static void test_time_is_divided_by_ticks(void **state)
+{
+    struct world *world = *state;
+    start(world);
+    tell_two_sleeps(world, 0, 0);
+    settle(world);
+    assert_int_equal(time_in(world, THREAD_SLEEPING), 0);
+    assert_int_equal(worker_samples(world->worker), 5); /* though none has its time yet */
+    settle_copy(world);
+    assert_int_equal(time_in_call(world, SYS_clock_nanosleep), 40 * MS);
+    assert_int_equal(time_in_call(world, SYS_futex), 10 * MS);
+    /* What comes after the copy is for the samples after it. */
+    struct observation again = asleep(world, 0, at(80 * MS, 0));
+    again.syscall_number = SYS_futex;
+    tell_whole(world, again);
+    tell(world, gone(world, 0, 80 * MS));
+    settle(world);
+    assert_int_equal(time_in_call(world, SYS_clock_nanosleep), 40 * MS);
+    assert_int_equal(time_in_call(world, SYS_futex), 40 * MS);
+    tell_two_sleeps(world, 1, 0);
+    tell(world, gone(world, 1, 50 * MS));
+    tell_two_sleeps(world, 2, 0);
+    end(world);
+    assert_int_equal(time_in_call(world, SYS_clock_nanosleep), 120 * MS);
+    assert_int_equal(time_in_call(world, SYS_futex), 60 * MS);
+    assert_int_equal(ticks_of_all(world), 18);
+    assert_int_equal(worker_samples(world->worker), 18);
+    assert_int_equal(world->results.counts.owed_ns, 0);
+}
+
+/* The kernel's own samples come without figures of their moment: the next ones have their time. */
+static void test_samples_without_a_reading(void **state)
+{
+    static const struct reading none = {0};
+    struct world *world = *state;
+    start(world);
+    tell_whole(world, first(world, 0, at(10 * MS, 0)));
+    for (unsigned i = 0; i < 3; i++) {
+        struct observation sampled = asleep(world, 0, none);
+        sampled.evidence = EVIDENCE_STOPPED;
+        sampled.state = THREAD_RUNNING;
+        sampled.syscall_number = -1;
+        sampled.has_name = true;
+        strcpy(sampled.name, i ? "one" : "other");
+        tell_whole(world, sampled);
+    }
+    settle_copy(world);
+    assert_int_equal(time_in(world, THREAD_RUNNING), 0);
+    tell_whole(world, asleep(world, 0, at(50 * MS, 30 * MS)));
+    end(world);
+    assert_int_equal(time_in(world, THREAD_SLEEPING), 20 * MS);
+    assert_int_equal(time_in(world, THREAD_RUNNING), 30 * MS);
+    uint64_t longest_ns = 0;
+    for (size_t i = 0; i < world->results.stacks.sample_count; i++) {
+        const struct counted_sample *sample = &world->results.stacks.samples[i];
+        if (sample->labels.state == THREAD_RUNNING && sample->time_ns > longest_ns)
+            longest_ns = sample->time_ns;
+    }
+    assert_int_equal(longest_ns, 20 * MS);
+}
+
+/* Nobody has to ask for it: a second is enough. */
+static void test_a_long_recording_is_counted_on_the_way(void **state)
+{
+    struct world *world = *state;
+    start(world);
+    tell_whole(world, first(world, 0, at(10 * MS, 0)));
+    struct observation unmoved = asleep(world, 0, at(1010 * MS, 0));
+    unmoved.evidence = EVIDENCE_UNMOVED;
+    unmoved.asleep = unmoved.now;
+    unmoved.asleep_ticks = 100;
+    tell(world, unmoved);
+    settle(world);
+    assert_int_equal(time_in(world, THREAD_SLEEPING), 1010 * MS);
+    end(world);
+    assert_int_equal(time_in(world, THREAD_SLEEPING), 1010 * MS);
+}
+
 /* The copy was too short: more is asked for, and the time waits for it. */
 static void test_time_waits_for_a_longer_copy(void **state)
 {
@@ -274,7 +386,7 @@ static void test_time_waits_for_a_longer_copy(void **state)
     settle(world);
     assert_int_equal(world->results.counts.samples, 0);
     tell_whole(world, asleep(world, 0, at(30 * MS, 0)));
-    settle(world);
+    settle_copy(world);
     assert_int_equal(time_in(world, THREAD_SLEEPING), 30 * MS);
     assert_int_equal(ticks_of_all(world), 3);
     assert_int_equal(world->results.stacks.stack_count, 1);
@@ -351,6 +463,300 @@ static void test_what_could_not_be_observed_is_assumed(void **state)
     assert_int_equal(time_in(world, THREAD_UNKNOWN), 30 * MS);
     assert_int_equal(world->results.counts.samples_not_captured, 3);
     assert_int_equal(ticks_of_all(world), 4);
+}
+
+/* The tick's last `ticks` found this thread awake, if there are any, and those before it none. */
+static void tell_tick(struct world *world, uint64_t number, uint64_t idle_ticks, uint64_t ticks,
+                      uint64_t end_ns)
+{
+    struct message message = {.kind = MESSAGE_TICK};
+    message.tick.number = number;
+    message.tick.idle_ticks = idle_ticks;
+    message.tick.ticks = ticks;
+    message.tick.end_ns = end_ns;
+    if (ticks) {
+        message.tick.threads = calloc(1, sizeof *message.tick.threads);
+        assert_non_null(message.tick.threads);
+        message.tick.threads[0].tid = getpid();
+        message.tick.thread_count = 1;
+    }
+    send(world, &message);
+}
+
+static struct observation at_tick(struct observation observation, uint64_t tick, uint64_t switches)
+{
+    observation.tick = tick;
+    observation.now.activity.switches = switches;
+    return observation;
+}
+
+static uint64_t parts_of_all(const struct world *world)
+{
+    uint64_t part_ns = 0;
+    for (size_t i = 0; i < world->results.stacks.sample_count; i++)
+        part_ns += world->results.stacks.samples[i].part_ns;
+    return part_ns;
+}
+
+static double waited_by_all(const struct world *world)
+{
+    double ticks = 0;
+    for (size_t i = 0; i < world->results.stacks.sample_count; i++)
+        ticks += world->results.stacks.samples[i].waited_ticks;
+    return ticks;
+}
+
+/* It sleeps for ten ticks, is awake at the eleventh, and sleeps again. */
+static void test_elapsed_time(void **state)
+{
+    struct world *world = *state;
+    start(world);
+    tell_whole(world, at_tick(first(world, 0, at(10 * MS, 0)), 1, 1));
+    /* Seen again in the same sleep, as something was asked for. */
+    tell_whole(world, at_tick(asleep(world, 0, at(20 * MS, 0)), 2, 1));
+    tell_tick(world, 11, 10, 1, 0);
+    tell_whole(world, at_tick(asleep(world, 0, at(120 * MS, 9 * MS)), 12, 2));
+    tell_tick(world, 13, 2, 0, 0);
+    struct observation last = gone(world, 0, 130 * MS);
+    last.state = THREAD_SLEEPING;
+    last.tick = 13;
+    last.is_at_end = last.is_certain = true;
+    tell(world, last);
+    tell_tick(world, 13, 0, 0, 130 * MS);
+    end(world);
+    assert_int_equal(parts_of_all(world), 9 * MS);
+    assert_true(waited_by_all(world) == 12);
+    assert_int_equal(world->results.elapsed[0].idle_ticks, 0);
+    assert_int_equal(world->results.elapsed[0].end_ns, 130 * MS);
+    assert_true(world->results.parallelism.ticks[1] == 1);
+}
+
+/* A futex whose word says which thread has it, by its id within the process. */
+static struct observation for_lock_of(struct observation observation, uint32_t owner)
+{
+    struct memory_range ranges[CALL_RANGES_MAX];
+    observation.has_call = true;
+    observation.call = (struct call_target){.kind = CALL_FUTEX, .address = 0x8000, .is_pi = true};
+    unsigned count = call_ranges(&observation.call, &observation.call_memory, ranges);
+    for (unsigned i = 0; i < count; i++)
+        ranges[i].got = ranges[i].bytes;
+    call_note_read(&observation.call_memory, ranges, count);
+    observation.call_memory.words[FUTEX_WORDS_BEFORE] = owner | FUTEX_WAITERS;
+    return observation;
+}
+
+static struct observation with_id(struct observation observation, pid_t inner_tid)
+{
+    observation.inner_tid = inner_tid;
+    return observation;
+}
+
+/* The only sample with elapsed time of waits. */
+static const struct counted_sample *waited_sample(const struct world *world)
+{
+    const struct counted_sample *found = NULL;
+    for (size_t i = 0; i < world->results.stacks.sample_count; i++) {
+        const struct counted_sample *sample = &world->results.stacks.samples[i];
+        assert_true(!found || !sample->waited_ticks);
+        found = sample->waited_ticks ? sample : found;
+    }
+    assert_non_null(found);
+    return found;
+}
+
+/* The owner is known at the end of the round: at tick 3, at which it is also found awake. */
+static void test_elapsed_time_of_a_wait_with_an_owner(void **state)
+{
+    struct world *world = *state;
+    start(world);
+    struct observation owner = with_id(first(world, 1, at(10 * MS, 0)), 51);
+    owner.evidence = EVIDENCE_ASSUMED;
+    owner.state = THREAD_RUNNING;
+    owner.tick = 1;
+    tell(world, owner);
+    struct observation waits = with_id(first(world, 0, at(10 * MS, 0)), 50);
+    tell_whole(world, for_lock_of(at_tick(waits, 2, 1), 51));
+    tell_tick(world, 3, 2, 1, 0);
+    settle_copy(world);
+    struct observation last = gone(world, 0, 30 * MS);
+    last.tick = 3;
+    tell(world, last);
+    tell_tick(world, 3, 0, 0, 30 * MS);
+    end(world);
+    const struct counted_sample *sample = waited_sample(world);
+    assert_int_not_equal(sample->labels.wait_plus_1, 0);
+    assert_int_equal(world->results.waits.rows[sample->labels.wait_plus_1 - 1].owner_process, 0);
+    assert_true(sample->waited_ticks == 1);
+}
+
+static uint64_t sleeps_with_owner(const struct world *world, bool has_owner)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < world->results.stacks.sample_count; i++) {
+        const struct counted_sample *sample = &world->results.stacks.samples[i];
+        uint32_t wait_plus_1 = sample->labels.wait_plus_1;
+        bool is_owned = wait_plus_1 &&
+                        world->results.waits.rows[wait_plus_1 - 1].owner_process != WAIT_NO_OWNER;
+        sum += is_owned == has_owner ? sample->sleeps : 0;
+    }
+    return sum;
+}
+
+static struct observation unmoved(struct observation observation, uint64_t tick)
+{
+    observation.evidence = EVIDENCE_UNMOVED;
+    observation.tick = tick;
+    observation.asleep = observation.now;
+    observation.asleep_ticks = 1;
+    return observation;
+}
+
+/* However often a wait is seen, or copied, and stopped: it is one. */
+static void test_sleeps_are_counted_where_they_are_found(void **state)
+{
+    struct world *world = *state;
+    start(world);
+    struct observation sleeper = at_tick(first(world, 0, at(10 * MS, 0)), 1, 7);
+    tell_whole(world, sleeper);
+    tell_whole(world, at_tick(asleep(world, 0, at(20 * MS, 0)), 2, 7));
+    tell(world, unmoved(at_tick(asleep(world, 0, at(30 * MS, 0)), 3, 7), 3));
+    settle_copy(world);
+    assert_int_equal(sleeps_with_owner(world, false), 1);
+    struct observation running = at_tick(asleep(world, 0, at(40 * MS, MS)), 4, 9);
+    running.evidence = EVIDENCE_STOPPED;
+    running.state = THREAD_RUNNING;
+    running.syscall_number = -1;
+    tell_whole(world, running);
+    tell_whole(world, at_tick(asleep(world, 0, at(50 * MS, 2 * MS)), 5, 12));
+    end(world);
+    assert_int_equal(sleeps_with_owner(world, false), 5);
+}
+
+/* Without a call, with one whose owner is unknown, and with an owner. */
+static void test_missed_ticks_count_as_well(void **state)
+{
+    struct world *world = *state;
+    start(world);
+    struct observation owner = with_id(first(world, 3, at(11 * MS, 0)), 53);
+    owner.evidence = EVIDENCE_ASSUMED;
+    owner.state = THREAD_RUNNING;
+    tell(world, owner);
+    for (uint32_t i = 0; i < 3; i++) {
+        tell_whole(world, with_id(first(world, i, at(10 * MS, 0)), 60 + (pid_t)i));
+        struct observation missed = with_id(asleep(world, i, at(50 * MS, 0)), 60 + (pid_t)i);
+        missed.syscall_number = SYS_futex;
+        missed.missed_ticks = 3;
+        tell_whole(world, i == 0 ? missed : for_lock_of(missed, i == 1 ? 99 : 53));
+    }
+    end(world);
+    assert_int_equal(world->results.waits.count, 2);
+    assert_int_equal(time_in_call(world, SYS_clock_nanosleep), 3 * 10 * MS);
+    assert_int_equal(time_in_call(world, SYS_futex), 3 * 40 * MS);
+}
+
+/* An owner is known only from the second look on, and another has the lock at the third: the wait
+ * is the first one's. */
+static void test_a_wait_is_its_first_owners(void **state)
+{
+    struct world *world = *state;
+    start(world);
+    struct observation waits = with_id(at_tick(first(world, 0, at(10 * MS, 0)), 1, 7), 50);
+    tell_whole(world, for_lock_of(waits, 51));
+    for (uint32_t i = 1; i <= 2; i++) {
+        struct observation owner = with_id(first(world, i, at(11 * MS, 0)), 50 + (pid_t)i);
+        owner.has_name = true;
+        owner.name[0] = (char)('a' + i);
+        owner.evidence = EVIDENCE_ASSUMED;
+        owner.state = THREAD_RUNNING;
+        owner.tick = 1;
+        tell(world, owner);
+    }
+    settle_copy(world);
+    assert_int_equal(sleeps_with_owner(world, false), 1);
+    waits = with_id(at_tick(asleep(world, 0, at(20 * MS, 0)), 2, 7), 50);
+    tell(world, for_lock_of(unmoved(waits, 2), 51));
+    settle_copy(world);
+    assert_int_equal(sleeps_with_owner(world, false), 0);
+    assert_int_equal(sleeps_with_owner(world, true), 1);
+    waits = with_id(at_tick(asleep(world, 0, at(30 * MS, 0)), 3, 7), 50);
+    tell(world, for_lock_of(unmoved(waits, 3), 52));
+    settle_copy(world);
+    assert_int_equal(world->results.waits.count, 3);
+    assert_int_equal(sleeps_with_owner(world, true), 1);
+    /* Four later ones. */
+    waits = with_id(at_tick(asleep(world, 0, at(40 * MS, MS)), 4, 11), 50);
+    tell_whole(world, for_lock_of(waits, 52));
+    end(world);
+    assert_int_equal(sleeps_with_owner(world, true), 5);
+    assert_int_equal(sleeps_with_owner(world, false), 0);
+}
+
+/* It waits for the lock of one that sleeps for longer than a second: that is what it waits for. */
+static void test_elapsed_time_at_the_end_of_a_chain(void **state)
+{
+    struct world *world = *state;
+    start(world);
+    tell_whole(world, at_tick(with_id(first(world, 1, at(10 * MS, 0)), 51), 1, 1));
+    struct observation waits = at_tick(with_id(first(world, 0, at(20 * MS, 0)), 50), 2, 1);
+    tell_whole(world, for_lock_of(waits, 51));
+    /* At tick 101 and the one before, another thread has it that is not known. */
+    struct observation unmoved = at_tick(with_id(asleep(world, 0, at(1010 * MS, 0)), 50), 101, 1);
+    unmoved.evidence = EVIDENCE_UNMOVED;
+    unmoved.asleep = unmoved.now;
+    unmoved.asleep_ticks = 2;
+    tell(world, for_lock_of(unmoved, 99));
+    tell_tick(world, 300, 300, 0, 0);
+    for (uint32_t thread = 0; thread < 2; thread++) {
+        struct observation last = gone(world, thread, 3000 * MS);
+        last.state = THREAD_SLEEPING;
+        last.tick = 300;
+        last.is_at_end = last.is_certain = last.never_moved = true;
+        tell(world, last);
+    }
+    tell_tick(world, 300, 0, 0, 3000 * MS);
+    end(world);
+    assert_int_equal(waited_sample(world)->labels.wait_plus_1, 0);
+    assert_true(waited_sample(world)->waited_ticks == 98);
+    assert_int_equal(world->results.elapsed[0].idle_ticks, 202);
+}
+
+/* Its sleep is longer than a second, and then one that never ends: nothing goes on. */
+static void test_elapsed_time_of_long_waits(void **state)
+{
+    struct world *world = *state;
+    start(world);
+    tell_whole(world, at_tick(first(world, 0, at(10 * MS, 0)), 1, 1));
+    tell_whole(world, at_tick(asleep(world, 0, at(2000 * MS, 0)), 200, 2));
+    tell_tick(world, 300, 300, 0, 0);
+    struct observation last = gone(world, 0, 3000 * MS);
+    last.tick = 300;
+    last.is_at_end = last.is_certain = last.never_moved = true;
+    tell(world, last);
+    tell_tick(world, 300, 0, 0, 3000 * MS);
+    end(world);
+    assert_true(waited_by_all(world) == 0);
+    assert_int_equal(world->results.elapsed[0].idle_ticks, 300);
+}
+
+/* Time in uninterruptible sleep is not idle, however long it is. */
+static void test_elapsed_time_of_a_disk(void **state)
+{
+    struct world *world = *state;
+    start(world);
+    struct observation waits = at_tick(first(world, 0, at(10 * MS, 0)), 1, 1);
+    waits.state = THREAD_UNINTERRUPTIBLE;
+    tell_whole(world, waits);
+    tell_tick(world, 400, 400, 0, 0);
+    struct observation moved = at_tick(asleep(world, 0, at(4010 * MS, 0)), 401, 2);
+    tell_whole(world, moved);
+    tell_tick(world, 500, 100, 0, 0);
+    struct observation last = gone(world, 0, 5000 * MS);
+    last.tick = 500;
+    tell(world, last);
+    tell_tick(world, 500, 0, 0, 5000 * MS);
+    end(world);
+    assert_true(waited_by_all(world) == 500);
+    assert_int_equal(world->results.elapsed[0].idle_ticks, 0);
 }
 
 static void test_a_program_that_is_gone_leaves_no_stack(void **state)
@@ -462,10 +868,10 @@ static void test_a_program_that_has_ended_keeps_what_names_need(void **state)
     assert_int_equal(atomic_load(&world->program->references), 1);
 }
 
-static void test_idle_threads_are_noted_if_they_are_to_be_dropped(void **state)
+static void test_idle_threads_are_noted_if_threads_are_told_apart(void **state)
 {
     struct world *world = *state;
-    world->options.tells_threads_apart = world->options.drops_idle = true;
+    world->options.tells_threads_apart = true;
     start(world);
     for (uint32_t i = 0; i < 3; i++) {
         tell_whole(world, first(world, i, at(20 * MS, 0)));
@@ -477,6 +883,7 @@ static void test_idle_threads_are_noted_if_they_are_to_be_dropped(void **state)
     end(world);
     assert_int_equal(world->results.idle_tid_count, 2);
     assert_int_equal(ticks_of_all(world), 6);
+    idle_sort(&world->results);
     idle_drop(&world->results, false);
     assert_int_equal(ticks_of_all(world), 2);
     assert_int_equal(world->results.counts.idle_ns, 40 * MS);
@@ -542,7 +949,61 @@ static void test_a_dump_has_each_thread_once(void **state)
     assert_int_equal(atomic_load(&world->program->references), 1);
 }
 
+/* Also if the kernel's account says that it has waited for a CPU before. */
+static void test_a_dump_has_a_sampled_thread_once(void **state)
+{
+    struct world *world = *state;
+    struct observation sampled = first(world, 0, at(10 * MS, 4 * MS));
+    sampled.evidence = EVIDENCE_SAMPLED;
+    sampled.state = THREAD_RUNNING;
+    sampled.now.activity.waiting_ns = 5 * MS;
+    world->options.waits = &world->waits;
+    world->options.tells_threads_apart = true;
+    start(world);
+    tell_whole(world, sampled);
+    tell_certain_end(world, 0);
+    end(world);
+    assert_int_equal(world->results.stacks.sample_count, 1);
+    assert_int_equal(world->results.stacks.samples[0].labels.state, THREAD_RUNNING);
+    assert_int_equal(ticks_of_all(world), 1);
+    assert_int_equal(world->waits.count, 1);
+    assert_int_equal(world->waits.items[0].evidence, EVIDENCE_SAMPLED);
+    assert_false(world->waits.items[0].has_arguments);
+}
+
 /* All snapshots go back, and so more observations can be told of than there are. */
+/* The lock's word names its owner, as it does with priority inheritance. */
+static void test_an_owner_that_waits_for_a_cpu(void **state)
+{
+    struct world *world = *state;
+    struct observation owner = first(world, 0, at(10 * MS, 2 * MS));
+    struct observation waiter = first(world, 1, at(10 * MS, 0));
+    start(world);
+    owner.evidence = EVIDENCE_WAITING;
+    owner.state = THREAD_RUNNABLE;
+    owner.syscall_number = -1;
+    owner.inner_tid = 50;
+    waiter.inner_tid = 51;
+    waiter.has_call = true;
+    waiter.call = (struct call_target){.kind = CALL_FUTEX, .address = 0x8000, .is_pi = true};
+    struct memory_range ranges[CALL_RANGES_MAX];
+    unsigned count = call_ranges(&waiter.call, &waiter.call_memory, ranges);
+    for (unsigned i = 0; i < count; i++)
+        ranges[i].got = ranges[i].bytes;
+    call_note_read(&waiter.call_memory, ranges, count);
+    waiter.call_memory.words[FUTEX_WORDS_BEFORE] = 50 | FUTEX_WAITERS;
+    tell_whole(world, owner);
+    tell_whole(world, waiter);
+    settle_copy(world);
+    assert_int_equal(world->results.waits.count, 1);
+    const struct counted_wait *wait = &world->results.waits.rows[0];
+    const struct stack_table *stacks = &world->results.stacks;
+    assert_int_equal(stacks->samples[0].labels.state, THREAD_RUNNABLE);
+    assert_int_equal(wait->owner_stack, stacks->samples[0].stack);
+    assert_int_equal(time_in(world, THREAD_SLEEPING), 10 * MS);
+    end(world);
+}
+
 static void test_snapshots_come_back(void **state)
 {
     struct world *world = *state;
@@ -577,19 +1038,32 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_time_goes_to_what_was_found),
         TEST(test_a_sleep_goes_on),
+        TEST(test_time_is_divided_by_ticks),
+        TEST(test_samples_without_a_reading),
+        TEST(test_a_long_recording_is_counted_on_the_way),
         TEST(test_time_waits_for_a_longer_copy),
         TEST(test_what_was_found_counts_if_nothing_better_comes),
         TEST(test_threads_that_were_not_seen_have_no_stack),
         TEST(test_parts_of_ticks_are_carried_over),
         TEST(test_what_could_not_be_observed_is_assumed),
+        TEST(test_elapsed_time),
+        TEST(test_elapsed_time_of_a_wait_with_an_owner),
+        TEST(test_sleeps_are_counted_where_they_are_found),
+        TEST(test_missed_ticks_count_as_well),
+        TEST(test_a_wait_is_its_first_owners),
+        TEST(test_elapsed_time_at_the_end_of_a_chain),
+        TEST(test_elapsed_time_of_long_waits),
+        TEST(test_elapsed_time_of_a_disk),
         TEST(test_a_program_that_is_gone_leaves_no_stack),
         TEST(test_numbers_are_used_again),
         TEST(test_the_first_thread_names_its_process),
         TEST(test_copies_are_made_on_the_way),
         TEST(test_a_program_that_has_ended_keeps_what_names_need),
-        TEST(test_idle_threads_are_noted_if_they_are_to_be_dropped),
+        TEST(test_idle_threads_are_noted_if_threads_are_told_apart),
         TEST(test_idle_threads_are_not_noted_otherwise),
         TEST(test_a_dump_has_each_thread_once),
+        TEST(test_a_dump_has_a_sampled_thread_once),
+        TEST(test_an_owner_that_waits_for_a_cpu),
         TEST(test_snapshots_come_back),
         TEST(test_a_closed_channel_is_the_end),
     };

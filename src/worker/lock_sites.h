@@ -1,0 +1,26 @@
+/* What stacks tell about the locks that their threads wait for: they are glibc's if the stack ends
+ * in functions of glibc, whose names are looked up while sampling. */
+#ifndef FGPROF_WORKER_LOCK_SITES_H
+#define FGPROF_WORKER_LOCK_SITES_H
+
+#include "wait/lock.h"
+#include "worker/results.h"
+
+struct libc_names;
+
+/* Starts zeroed. */
+struct lock_sites {
+    struct lock_site *items; /* by the stack's number in the results; RESOURCE_NOT_KNOWN: it was not
+                                looked at yet */
+    size_t count, capacity;
+    struct libc_names *libcs;
+    size_t libc_count, libc_capacity;
+};
+
+/* Returns 0 or -ENOMEM. */
+int lock_sites_get(struct lock_sites *sites, const struct results *results, uint32_t stack,
+                   struct lock_site *ret_site);
+
+void lock_sites_free(struct lock_sites *sites);
+
+#endif

@@ -1,0 +1,328 @@
+#include "worker/owners.h"
+#include "base/array.h"
+#include "wait/object.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* A chain of owners is followed this far. */
+#define CHAIN_MAX 64
+/* The index keeps numbers of threads that are gone; with more than so many for each that is known
+ * it is made anew. */
+#define STALE_PART 4
+#define STALE_MIN 1024
+
+struct thread_key {
+    uint32_t process;
+    pid_t inner_tid;
+};
+
+static uint64_t hash_of(const struct thread_key *key)
+{
+    const uint32_t parts[] = {key->process, (uint32_t)key->inner_tid};
+    return hash_bytes(parts, sizeof parts, 0);
+}
+
+static bool is_thread(const void *owner, uint32_t item, const void *key)
+{
+    const struct counted_thread *thread = &((const struct owners *)owner)->threads->items[item];
+    const struct thread_key *sought = key;
+    return !thread->is_gone && thread->process == sought->process &&
+           thread->inner_tid == sought->inner_tid;
+}
+
+static int index_threads(struct owners *owners)
+{
+    int err = 0;
+    index_free(&owners->by_id);
+    owners->by_id = (struct index){0};
+    for (size_t i = 0; i < owners->threads->count && !err; i++) {
+        const struct counted_thread *thread = &owners->threads->items[i];
+        const struct thread_key key = {thread->process, thread->inner_tid};
+        if (thread->inner_tid && !thread->is_gone)
+            err = index_add(&owners->by_id, hash_of(&key), (uint32_t)i);
+    }
+    return err;
+}
+
+/* Counts a thread of the process, or counts it no longer. */
+static int count_thread(struct owners *owners, uint32_t process, uint32_t number, bool is_there)
+{
+    if (array_reserve(&owners->processes, &owners->process_capacity, process + 1u))
+        return -ENOMEM;
+    while (owners->process_count <= process)
+        owners->processes[owners->process_count++] = (struct process_threads){0};
+    owners->processes[process].count += is_there ? 1u : UINT32_MAX;
+    owners->processes[process].all ^= number;
+    return 0;
+}
+
+/* The process's thread, if it has only one; else INDEX_NONE. */
+static uint32_t only_thread(const struct owners *owners, uint32_t process)
+{
+    if (process >= owners->process_count)
+        return INDEX_NONE;
+    const struct process_threads *found = &owners->processes[process];
+    if (found->count != 1 || found->all >= owners->threads->count)
+        return INDEX_NONE;
+    const struct counted_thread *thread = &owners->threads->items[found->all];
+    bool is_it = thread->is_counted && thread->process == process &&
+                 peer_waits_is_single(&owners->peers, process);
+    return is_it ? found->all : INDEX_NONE;
+}
+
+int owners_note_thread(struct owners *owners, const struct observation *observation,
+                       struct counted_thread *thread)
+{
+    const struct thread_key key = {observation->process, observation->inner_tid};
+    thread->is_gone = observation->evidence == EVIDENCE_GONE;
+    if (thread->is_counted == thread->is_gone) {
+        thread->is_counted = !thread->is_gone;
+        if (count_thread(owners, key.process, observation->thread, thread->is_counted))
+            return -ENOMEM;
+    }
+    if (thread->inner_tid == key.inner_tid && thread->process == key.process)
+        return 0;
+    thread->process = key.process;
+    thread->inner_tid = key.inner_tid;
+    if (!key.inner_tid)
+        return 0;
+    if (owners->by_id.used > STALE_PART * owners->threads->count + STALE_MIN)
+        return index_threads(owners);
+    return index_add(&owners->by_id, hash_of(&key), observation->thread);
+}
+
+static uint32_t find_in(const struct owners *owners, uint32_t process, uint32_t inner_tid)
+{
+    const struct thread_key key = {process, (pid_t)inner_tid};
+    return index_find(&owners->by_id, hash_of(&key), is_thread, owners, &key);
+}
+
+/* The owner of a lock that processes share may be in any of them, if only one has such a thread. */
+static uint32_t find_owner(const struct owners *owners, const struct results *results,
+                           uint32_t process, const struct lock *lock)
+{
+    uint32_t found = lock->owner ? find_in(owners, process, lock->owner) : INDEX_NONE;
+    if (found != INDEX_NONE || !lock->owner || !lock->is_shared)
+        return found;
+    for (uint32_t i = 0; i < results->stacks.process_count; i++) {
+        uint32_t other = find_in(owners, i, lock->owner);
+        if (other != INDEX_NONE && found != INDEX_NONE)
+            return INDEX_NONE;
+        found = other != INDEX_NONE ? other : found;
+    }
+    return found;
+}
+
+/* Whether a file has a vtable there, as far as that can be told without its symbols: the word two
+ * before is 0, the offset to the top of the object (Itanium C++ ABI, 2.5.2). The loader may have
+ * copied it to where the file has nothing. Each value that is let through makes rows of its own. */
+static bool may_be_vtable(const struct space *space, uint64_t address)
+{
+    const struct mapping *mapping = space_find_memory(space, address);
+    uint64_t offset;
+    if (!mapping)
+        return false;
+    uint64_t own = address - mapping->bias;
+    return !module_read(mapping->module, own - 2 * sizeof offset, &offset, sizeof offset) ||
+           offset == 0;
+}
+
+/* The vtable of the object that the lock is part of; 0: none is known. */
+static uint64_t find_vtable(const struct results *results, uint32_t space, const struct lock *lock,
+                            const struct lock_site *site, const struct observation *observation)
+{
+    uint64_t pointers[OBJECT_POINTERS_MAX];
+    if (space == NO_SPACE || !resource_is_lock(lock->kind))
+        return 0;
+    size_t count =
+        object_pointers(lock, site, &observation->call, &observation->call_memory, pointers);
+    for (size_t i = 0; i < count; i++) {
+        if (may_be_vtable(results->spaces.items[space], pointers[i]))
+            return pointers[i];
+    }
+    return 0;
+}
+
+/* Whether a thread that has the lock waits for it nevertheless. One that has moved since it was
+ * seen asleep may have got it, and the kernel gives one with priority inheritance to a thread that
+ * still sleeps. */
+static bool waits_for_itself(const struct owners *owners, const struct observation *observation)
+{
+    const struct thread_account *account = &owners->threads->items[observation->thread].account;
+    return !observation->call.is_pi && (observation->evidence == EVIDENCE_ASLEEP ||
+                                        account->owner_plus_1 == observation->thread + 1);
+}
+
+/* What is not a lock in memory. A wait whose owner is a thread is told at each look: that thread
+ * may be elsewhere then. */
+static int read_peer(struct owners *owners, struct results *results,
+                     const struct observation *observation, struct held_wait *ret_wait)
+{
+    struct counted_thread *thread = &owners->threads->items[observation->thread];
+    bool is_new = observation->evidence == EVIDENCE_ASLEEP;
+    struct peer_wait found;
+    if (!observation->program)
+        return 0;
+    int err = peer_waits_find(&owners->peers, results, observation,
+                              is_new ? observation->now.at_ns : thread->account.slept_ns,
+                              &thread->child, &found);
+    if (err)
+        return err;
+    ret_wait->wait = found.wait;
+    if (found.wait.kind != RESOURCE_NOT_KNOWN && found.wait.owner_process != WAIT_NO_OWNER)
+        ret_wait->owner = only_thread(owners, found.wait.owner_process);
+    ret_wait->has_owner = ret_wait->owner != WAIT_NO_OWNER || found.is_pending;
+    return 0;
+}
+
+int owners_read(struct owners *owners, struct results *results,
+                const struct observation *observation, uint32_t stack, struct held_wait *ret_wait)
+{
+    struct lock_site site;
+    ret_wait->owner = WAIT_NO_OWNER;
+    ret_wait->has_owner = false;
+    ret_wait->wait = (struct counted_wait){.kind = RESOURCE_NOT_KNOWN};
+    if (!observation->has_call)
+        return 0;
+    if (observation->call.kind != CALL_FUTEX)
+        return read_peer(owners, results, observation, ret_wait);
+    int err = lock_sites_get(&owners->sites, results, stack, &site);
+    if (err)
+        return err;
+    const struct lock lock = lock_of(&site, &observation->call, &observation->call_memory);
+    uint32_t space = results->stacks.stacks[stack].space;
+    ret_wait->wait = (struct counted_wait){
+        .key = lock.address,
+        .vtable = find_vtable(results, space, &lock, &site, observation),
+        .kind = lock.kind,
+        .space = space,
+        .process = observation->process,
+        .owner_process = WAIT_NO_OWNER,
+        .owner_stack = WAIT_NO_STACK,
+    };
+    uint32_t owner = find_owner(owners, results, observation->process, &lock);
+    if (owner != INDEX_NONE &&
+        (owner != observation->thread || waits_for_itself(owners, observation)))
+        ret_wait->owner = owner;
+    ret_wait->has_owner = lock.owner != 0;
+    return 0;
+}
+
+int owners_hold(struct owners *owners, const struct held_wait *wait)
+{
+    struct counted_thread *thread = &owners->threads->items[wait->thread];
+    if (array_reserve(&owners->held, &owners->held_capacity, owners->held_count + 1))
+        return -ENOMEM;
+    owners->held[owners->held_count++] = *wait;
+    thread->held_plus_1 = (uint32_t)owners->held_count;
+    return 0;
+}
+
+struct counted_thread *owners_last_owner(const struct owners *owners,
+                                         const struct counted_thread *thread)
+{
+    uint32_t number = thread->account.owner_plus_1;
+    return number && number <= owners->threads->count ? &owners->threads->items[number - 1] : NULL;
+}
+
+/* Whether the owner waits, itself or through others, for that thread. */
+static bool waits_in_turn(const struct owners *owners, const struct counted_thread *owner,
+                          const struct counted_thread *thread)
+{
+    for (unsigned i = 0; i < CHAIN_MAX && owner && owner->account.sleeps_on; i++) {
+        owner = owners_last_owner(owners, owner);
+        if (owner == thread)
+            return true;
+    }
+    return false;
+}
+
+/* Where the owner was at that time, as far as that is known. In a circle its wait is left out: that
+ * leads to an earlier one of this very thread, and so each look would make a longer chain. */
+static void find_place(const struct owners *owners, const struct results *results,
+                       const struct held_wait *held, uint64_t period_ns, struct counted_wait *wait)
+{
+    const struct counted_thread *owner = &owners->threads->items[held->owner];
+    const struct thread_account *account = &owner->account;
+    uint64_t at_ns = held->at_ns;
+    const struct counted_sample *samples = results->stacks.samples;
+    uint64_t apart_ns =
+        at_ns > account->awake_at_ns ? at_ns - account->awake_at_ns : account->awake_at_ns - at_ns;
+    if (account->sleeps_on) {
+        wait->owner_stack = samples[account->last_sample].stack;
+        if (held->owner != held->thread &&
+            !waits_in_turn(owners, owner, &owners->threads->items[held->thread]))
+            wait->owner_wait_plus_1 = samples[account->last_sample].labels.wait_plus_1;
+    } else if (account->awake_at_ns && apart_ns <= period_ns) {
+        wait->owner_stack = samples[account->awake_sample].stack;
+    }
+}
+
+static int resolve(struct owners *owners, struct results *results, uint64_t period_ns,
+                   struct held_wait *held, unsigned depth)
+{
+    const struct counted_thread *owner = &owners->threads->items[held->owner];
+    struct counted_wait wait = held->wait;
+    struct held_wait *next = owner->held_plus_1 ? &owners->held[owner->held_plus_1 - 1] : NULL;
+    int err = 0;
+    wait.owner_process = owner->process;
+    wait.owner_name = owner->name;
+    wait.owner_tid = owners->tells_threads_apart ? (uint32_t)owner->tid : 0;
+    held->is_being_resolved = true;
+    if (next) {
+        wait.owner_stack = results->stacks.samples[next->sample].stack;
+        if (!next->is_resolved && !next->is_being_resolved && depth < CHAIN_MAX)
+            err = resolve(owners, results, period_ns, next, depth + 1);
+        wait.owner_wait_plus_1 = next->is_resolved ? next->wait_plus_1 : 0;
+    } else {
+        find_place(owners, results, held, period_ns, &wait);
+    }
+    if (!err)
+        err = waits_add(&results->waits, &wait, &held->wait_plus_1);
+    held->is_being_resolved = false;
+    held->is_resolved = true;
+    return err;
+}
+
+int owners_resolve(struct owners *owners, struct results *results, uint64_t period_ns)
+{
+    int err = 0;
+    for (size_t i = 0; i < owners->held_count && !err; i++) {
+        if (!owners->held[i].is_resolved)
+            err = resolve(owners, results, period_ns, &owners->held[i], 0);
+    }
+    return err;
+}
+
+uint32_t owners_end_of_chain(const struct owners *owners, const struct held_wait *held)
+{
+    uint32_t process = owners->threads->items[held->thread].process, last = held->thread;
+    /* A circle of waits ends somewhere. */
+    for (unsigned i = 0; held && i < CHAIN_MAX; i++) {
+        const struct counted_thread *owner = &owners->threads->items[held->owner];
+        if (owner->process != process || owner->is_gone || !owner->account.sleeps_on)
+            break;
+        last = held->owner;
+        held = owner->held_plus_1 ? &owners->held[owner->held_plus_1 - 1] : NULL;
+        if (held && !resource_is_lock((enum resource_kind)held->wait.kind))
+            break;
+    }
+    return last;
+}
+
+void owners_drop(struct owners *owners)
+{
+    for (size_t i = 0; i < owners->held_count; i++)
+        owners->threads->items[owners->held[i].thread].held_plus_1 = 0;
+    owners->held_count = 0;
+}
+
+void owners_free(struct owners *owners)
+{
+    index_free(&owners->by_id);
+    lock_sites_free(&owners->sites);
+    peer_waits_free(&owners->peers);
+    free(owners->processes);
+    free(owners->held);
+}

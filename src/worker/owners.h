@@ -1,0 +1,72 @@
+/* The owners of what threads wait for, locks and what peer_waits.c tells, and where these owners
+ * are at the same tick. The process that owns something is taken for a thread if it has only one.
+ *
+ * A round's observations come one after the other, and an owner's may come after that of the thread
+ * that waits for it. So waits for an owner are held until the round is over. */
+#ifndef FGPROF_WORKER_OWNERS_H
+#define FGPROF_WORKER_OWNERS_H
+
+#include "worker/lock_sites.h"
+#include "worker/threads.h"
+
+/* A thread's wait at this tick. */
+struct held_wait {
+    uint32_t thread; /* the number of the thread that waits, */
+    uint32_t owner;  /* and that of the one it waits for, or WAIT_NO_OWNER */
+    bool has_owner;  /* a thread has it, or may have it, which need not be known yet */
+    uint64_t at_ns;
+    struct counted_wait wait; /* without its owner */
+    uint32_t sample;          /* its sample, as if the owner were not known, */
+    uint64_t ticks;           /* for how many ticks it stands, */
+    uint64_t missed_ticks;    /* and for how many before, as of its observation, */
+    uint64_t sleeps;          /* and for how many sleeps that began */
+    bool is_being_resolved, is_resolved;
+    uint32_t wait_plus_1; /* once it is resolved: the row of the wait with its owner */
+};
+
+/* The live threads of a process. */
+struct process_threads {
+    uint32_t count, all; /* how many, and the exclusive or of their numbers */
+};
+
+struct owners {
+    struct counted_threads *threads;
+    struct process_threads *processes; /* by number */
+    size_t process_count, process_capacity;
+    struct peer_waits peers;
+    struct index by_id; /* numbers of threads by process and id; those of gone threads stay */
+    struct lock_sites sites;
+    uint64_t tick; /* of the waits that are held: */
+    struct held_wait *held;
+    size_t held_count, held_capacity;
+    bool tells_threads_apart;
+};
+
+/* Notes which process the thread is of, and its id there. Returns 0 or -ENOMEM. */
+int owners_note_thread(struct owners *owners, const struct observation *observation,
+                       struct counted_thread *thread);
+
+/* Finds out what the thread waits for, by its stack and what its observation read: sets the wait,
+ * whose kind is RESOURCE_NOT_KNOWN if nothing is known, and its owner. Returns 0 or -ENOMEM. */
+int owners_read(struct owners *owners, struct results *results,
+                const struct observation *observation, uint32_t stack, struct held_wait *ret_wait);
+
+/* Holds a wait until the round is over. Returns 0 or -ENOMEM. */
+int owners_hold(struct owners *owners, const struct held_wait *wait);
+
+/* Finds the owners of the waits that are held. The caller takes them, and then calls owners_drop.
+ * Returns 0 or -ENOMEM. */
+int owners_resolve(struct owners *owners, struct results *results, uint64_t period_ns);
+void owners_drop(struct owners *owners);
+
+/* The thread that this one waits for, as circles_note noted it at its last wait, or NULL. */
+struct counted_thread *owners_last_owner(const struct owners *owners,
+                                         const struct counted_thread *thread);
+
+/* The end of the chain of a wait that is held, within its thread's process: the last thread that
+ * sleeps, by its number. */
+uint32_t owners_end_of_chain(const struct owners *owners, const struct held_wait *held);
+
+void owners_free(struct owners *owners);
+
+#endif

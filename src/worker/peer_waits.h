@@ -1,0 +1,69 @@
+/* What threads wait for that is not a lock in memory: a child, what a descriptor is, a file lock;
+ * and which of the sampled processes must act for the wait to end.
+ *
+ * What a descriptor is comes with the observation, which proves it. Who else has it open is known
+ * from a list of the descriptors of all sampled processes, with the sockets of their network
+ * namespaces. That list is costly, so it is made anew only if a question needs it, and seldom;
+ * answers are kept until then. A pipe or a socket that is newer than the list has no owner for the
+ * time being. */
+#ifndef FGPROF_WORKER_PEER_WAITS_H
+#define FGPROF_WORKER_PEER_WAITS_H
+
+#include "base/throttle.h"
+#include "wait/peers.h"
+#include "worker/results.h"
+#include "observe/observation.h"
+
+struct peer_answer_row;
+struct epoll_row;
+
+/* Starts zeroed. */
+struct peer_waits {
+    struct program **programs; /* those that are sampled now, as references */
+    size_t program_count, program_capacity;
+    bool *are_seen; /* by a program's number: it was added */
+    size_t seen_count, seen_capacity;
+    struct peers peers;
+    uint64_t program_added_ns; /* CLOCK_MONOTONIC: the last one */
+    struct throttle listing, sockets, locks, children;
+    uint64_t locks_read; /* how often */
+    struct peer_answer_row *answers;
+    size_t answer_count, answer_capacity;
+    struct index answer_index;
+    struct epoll_row *epolls;
+    size_t epoll_count, epoll_capacity;
+    struct index epoll_index;
+    struct {
+        uint32_t program;
+        uint64_t read_ns; /* 0: never */
+        bool is_few;
+    } descriptors;     /* whether a program had few of them */
+    size_t name_count; /* added to the results' strings: data of the target, so it is limited */
+};
+
+/* A program is sampled from now on, or no longer. The first returns 0 or -ENOMEM. */
+int peer_waits_begin(struct peer_waits *waits, struct program *program);
+void peer_waits_end(struct peer_waits *waits, uint32_t program);
+void peer_waits_free(struct peer_waits *waits);
+
+/* For a thread: the child that it was found to wait for, for as long as it sleeps on. */
+struct waited_child {
+    pid_t process_id; /* 0: none */
+    uint64_t since_ns;
+};
+
+struct peer_wait {
+    struct counted_wait wait; /* RESOURCE_NOT_KNOWN: nothing is known */
+    bool is_pending;          /* its owner may be another one, or known, when it is asked again */
+};
+
+/* Finds what the thread of an observation with a call other than CALL_FUTEX waits for; it has slept
+ * since `since_ns` or longer. Returns 0 or -ENOMEM. */
+int peer_waits_find(struct peer_waits *waits, struct results *results,
+                    const struct observation *observation, uint64_t since_ns,
+                    struct waited_child *child, struct peer_wait *ret_wait);
+
+/* Whether a sampled process has a single thread. */
+bool peer_waits_is_single(const struct peer_waits *waits, uint32_t process);
+
+#endif

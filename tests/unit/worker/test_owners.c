@@ -1,0 +1,388 @@
+/* What threads wait for: rows of owners, and where they were. Stacks are told apart by their only
+ * address; locks are those with priority inheritance, which no stack needs to prove. */
+#include "owners_world.h"
+
+#include <linux/futex.h>
+
+#define PERIOD_NS 10000000u
+#define NOW_NS 5000000000u
+
+static struct counted_thread *add_thread(struct world *world, uint32_t number, uint32_t process,
+                                         pid_t inner_tid)
+{
+    struct counted_thread *thread =
+        counted_threads_get(&world->threads, number, 1000 + (pid_t)number);
+    const struct observation observation = {
+        .thread = number, .process = process, .inner_tid = inner_tid};
+    assert_non_null(thread);
+    thread->name = 10 + number;
+    assert_int_equal(owners_note_thread(&world->owners, &observation, thread), 0);
+    return thread;
+}
+
+/* What thread `number` waits for, at `address` of its code, if the lock's word is that of `owner`.
+ */
+static struct held_wait wait_of(struct world *world, uint32_t number, uint64_t address,
+                                uint32_t owner)
+{
+    struct observation observation = {
+        .thread = number,
+        .evidence = EVIDENCE_ASLEEP,
+        .has_call = true,
+        .call = {.kind = CALL_FUTEX, .address = 0x8000 + 64 * number, .is_pi = true},
+    };
+    struct memory_range ranges[CALL_RANGES_MAX];
+    unsigned count = call_ranges(&observation.call, &observation.call_memory, ranges);
+    for (unsigned i = 0; i < count; i++)
+        ranges[i].got = ranges[i].bytes;
+    call_note_read(&observation.call_memory, ranges, count);
+    observation.call_memory.words[FUTEX_WORDS_BEFORE] = owner | FUTEX_WAITERS;
+    struct held_wait wait = {
+        .thread = number, .at_ns = NOW_NS, .sample = sample_at(world, address), .ticks = 1};
+    assert_int_equal(owners_read(&world->owners, &world->results, &observation,
+                                 world->results.stacks.samples[wait.sample].stack, &wait),
+                     0);
+    assert_int_equal(wait.wait.kind, RESOURCE_MUTEX);
+    assert_int_equal(wait.wait.key, 0x8000 + 64 * number);
+    return wait;
+}
+
+static void hold(struct world *world, const struct held_wait *wait)
+{
+    assert_int_equal(owners_hold(&world->owners, wait), 0);
+}
+
+static const struct counted_wait *resolved(struct world *world, size_t held)
+{
+    assert_true(world->owners.held[held].is_resolved);
+    return &world->results.waits.rows[world->owners.held[held].wait_plus_1 - 1];
+}
+
+static uint64_t place_of(const struct world *world, const struct counted_wait *wait)
+{
+    const struct stack_table *stacks = &world->results.stacks;
+    assert_int_not_equal(wait->owner_stack, WAIT_NO_STACK);
+    return stacks->addresses[stacks->stacks[wait->owner_stack].first_address];
+}
+
+static void resolve(struct world *world)
+{
+    assert_int_equal(owners_resolve(&world->owners, &world->results, PERIOD_NS), 0);
+}
+
+static void test_an_owner_that_sleeps(void **state)
+{
+    struct world *world = *state;
+    add_thread(world, 0, 0, 50);
+    struct counted_thread *owner = add_thread(world, 1, 0, 51);
+    owner->account.last_sample = sample_at(world, 0x111);
+    owner->account.sleeps_on = true;
+    struct held_wait wait = wait_of(world, 0, 0x100, 51);
+    assert_int_equal(wait.owner, 1);
+    assert_true(wait.has_owner);
+    hold(world, &wait);
+    resolve(world);
+    const struct counted_wait *row = resolved(world, 0);
+    assert_int_equal(row->owner_process, 0);
+    assert_int_equal(row->owner_name, 11);
+    assert_int_equal(row->owner_tid, 0);
+    assert_int_equal(row->owner_wait_plus_1, 0);
+    assert_int_equal(place_of(world, row), 0x111);
+    owners_drop(&world->owners);
+    assert_int_equal(world->threads.items[0].held_plus_1, 0);
+    assert_int_equal(world->owners.held_count, 0);
+}
+
+/* It is where the kernel sampled it, if that is not long ago. */
+static void test_an_owner_that_runs(void **state)
+{
+    struct world *world = *state;
+    add_thread(world, 0, 0, 50);
+    struct counted_thread *owner = add_thread(world, 1, 0, 51);
+    owner->account.awake_sample = sample_at(world, 0x222);
+    owner->account.awake_at_ns = NOW_NS - PERIOD_NS;
+    struct held_wait wait = wait_of(world, 0, 0x100, 51);
+    hold(world, &wait);
+    resolve(world);
+    assert_int_equal(place_of(world, resolved(world, 0)), 0x222);
+    owners_drop(&world->owners);
+    owner->account.awake_at_ns = NOW_NS - PERIOD_NS - 1;
+    hold(world, &wait);
+    resolve(world);
+    assert_int_equal(resolved(world, 0)->owner_stack, WAIT_NO_STACK);
+    assert_int_equal(resolved(world, 0)->owner_name, 11);
+}
+
+/* Whichever is seen first. */
+static void test_a_chain(void **state)
+{
+    struct world *world = *state;
+    for (uint32_t first = 0; first < 2; first++) {
+        add_thread(world, 0, 0, 50);
+        add_thread(world, 1, 0, 51);
+        struct counted_thread *last = add_thread(world, 2, 0, 52);
+        last->account.last_sample = sample_at(world, 0x333);
+        last->account.sleeps_on = true;
+        struct held_wait waits[] = {wait_of(world, 0, 0x100, 51), wait_of(world, 1, 0x200, 52)};
+        hold(world, &waits[first]);
+        hold(world, &waits[!first]);
+        resolve(world);
+        const struct counted_wait *row = resolved(world, first ? 1 : 0);
+        assert_int_equal(row->owner_name, 11);
+        assert_int_equal(place_of(world, row), 0x200);
+        const struct counted_wait *next = &world->results.waits.rows[row->owner_wait_plus_1 - 1];
+        assert_int_equal(next->owner_name, 12);
+        assert_int_equal(place_of(world, next), 0x333);
+        assert_int_equal(next->owner_wait_plus_1, 0);
+        assert_int_equal(world->results.waits.count, 2);
+        owners_drop(&world->owners);
+    }
+}
+
+static void test_a_circle_ends(void **state)
+{
+    struct world *world = *state;
+    add_thread(world, 0, 0, 50);
+    add_thread(world, 1, 0, 51);
+    struct held_wait waits[] = {wait_of(world, 0, 0x100, 51), wait_of(world, 1, 0x200, 50)};
+    hold(world, &waits[0]);
+    hold(world, &waits[1]);
+    resolve(world);
+    const struct counted_wait *row = resolved(world, 0);
+    assert_int_equal(place_of(world, row), 0x200);
+    const struct counted_wait *next = &world->results.waits.rows[row->owner_wait_plus_1 - 1];
+    assert_int_equal(place_of(world, next), 0x100);
+    assert_int_equal(next->owner_wait_plus_1, 0);
+}
+
+static void lets_sleep(struct counted_thread *thread)
+{
+    thread->account.sleeps_on = true;
+}
+
+static void test_where_chains_end(void **state)
+{
+    struct world *world = *state;
+    add_thread(world, 0, 0, 50);
+    add_thread(world, 1, 0, 51);
+    add_thread(world, 2, 0, 52);
+    lets_sleep(&world->threads.items[0]);
+    lets_sleep(&world->threads.items[1]);
+    struct held_wait waits[] = {wait_of(world, 0, 0x100, 51), wait_of(world, 1, 0x200, 52)};
+    hold(world, &waits[0]);
+    hold(world, &waits[1]);
+    const struct held_wait *held = world->owners.held;
+    /* At one that runs, or may; and at one that sleeps. */
+    assert_int_equal(owners_end_of_chain(&world->owners, &held[0]), 1);
+    assert_int_equal(owners_end_of_chain(&world->owners, &held[1]), 1);
+    lets_sleep(&world->threads.items[2]);
+    assert_int_equal(owners_end_of_chain(&world->owners, &held[0]), 2);
+    /* At the last thread of the same process. */
+    world->threads.items[2].process = 1;
+    assert_int_equal(owners_end_of_chain(&world->owners, &held[0]), 1);
+    world->threads.items[2].process = 0;
+    /* In a circle it does not matter. */
+    world->owners.held[1].owner = 0;
+    assert_in_range(owners_end_of_chain(&world->owners, &held[0]), 0, 1);
+    world->owners.held[1].owner = 2;
+    world->threads.items[2].is_gone = true;
+    assert_int_equal(owners_end_of_chain(&world->owners, &held[0]), 1);
+}
+
+/* One of its threads is looked at in each round. */
+static void test_a_circle_is_the_same_at_each_look(void **state)
+{
+    struct world *world = *state;
+    for (uint32_t i = 0; i < 2; i++) {
+        struct counted_thread *thread = add_thread(world, i, 0, 50 + (pid_t)i);
+        thread->account.sleeps_on = true;
+        thread->account.owner_plus_1 = 1 + !i;
+        thread->account.last_sample = sample_at(world, 0x100 + i);
+    }
+    for (uint32_t round = 0; round < 10; round++) {
+        struct held_wait wait = wait_of(world, round % 2, 0x100 + round % 2, 51 - round % 2);
+        hold(world, &wait);
+        resolve(world);
+        const struct counted_wait *row = resolved(world, 0);
+        assert_int_equal(place_of(world, row), 0x101 - round % 2);
+        assert_int_equal(row->owner_wait_plus_1, 0);
+        world->results.stacks.samples[wait.sample].labels.wait_plus_1 =
+            world->owners.held[0].wait_plus_1;
+        owners_drop(&world->owners);
+    }
+    assert_int_equal(world->results.waits.count, 2);
+}
+
+static void test_no_owner_is_invented(void **state)
+{
+    struct world *world = *state;
+    add_thread(world, 0, 0, 50);
+    add_thread(world, 1, 1, 51);
+    /* Another process's thread, none at all, and one that is gone. */
+    assert_int_equal(wait_of(world, 0, 0x100, 51).owner, WAIT_NO_OWNER);
+    assert_int_equal(wait_of(world, 0, 0x100, 99).owner, WAIT_NO_OWNER);
+    struct counted_thread *gone = add_thread(world, 2, 0, 52);
+    assert_int_equal(wait_of(world, 0, 0x100, 52).owner, 2);
+    gone->is_gone = true;
+    assert_int_equal(wait_of(world, 0, 0x100, 52).owner, WAIT_NO_OWNER);
+    /* The kernel has given it the lock, and it has not run yet. */
+    assert_int_equal(wait_of(world, 0, 0x100, 50).owner, WAIT_NO_OWNER);
+    /* Its number is another thread's now. */
+    add_thread(world, 2, 0, 53);
+    world->threads.items[2].tid = 0;
+    add_thread(world, 2, 0, 54);
+    assert_int_equal(wait_of(world, 0, 0x100, 53).owner, WAIT_NO_OWNER);
+    assert_int_equal(wait_of(world, 0, 0x100, 54).owner, 2);
+}
+
+static void test_very_many_threads_come_and_go(void **state)
+{
+    enum { ROUNDS = 20000 };
+    struct world *world = *state;
+    for (pid_t i = 1; i < ROUNDS; i++) {
+        struct counted_thread *thread = add_thread(world, (uint32_t)i % 4, 0, i);
+        thread->is_gone = i % 3 == 0;
+    }
+    assert_in_range(world->owners.by_id.used, 1, 2000);
+    assert_int_equal(wait_of(world, 0, 0x100, ROUNDS - 1).owner, (ROUNDS - 1) % 4);
+}
+
+#define WITH_WORLD(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+/* A program of this process, which has one thread, as the sampled process with this number. */
+static struct program *begin_program(struct world *world, uint32_t process)
+{
+    struct program *program = calloc(1, sizeof *program);
+    assert_non_null(program);
+    atomic_init(&program->references, 1);
+    program->number = program->process = process;
+    program->process_id = getpid();
+    program->proc_fd = open("/proc/self", O_PATH | O_DIRECTORY);
+    program->mem_fd = program->maps_fd = program->first_maps_fd = -1;
+    assert_int_equal(peer_waits_begin(&world->owners.peers, program), 0);
+    return program;
+}
+
+/* The owner of a child's end is its thread, as long as it is known to be the only one. */
+static void test_a_process_with_one_thread(void **state)
+{
+    struct world *world = *state;
+    struct program *child = begin_program(world, 1);
+    add_thread(world, 0, 0, 50);
+    add_thread(world, 5, 1, 51);
+    struct observation observation = {
+        .thread = 0,
+        .process = 0,
+        .tid = 50,
+        .inner_tid = 50,
+        .program = child,
+        .evidence = EVIDENCE_ASLEEP,
+        .now.at_ns = NOW_NS,
+        .has_call = true,
+        .call = {.kind = CALL_PROCESS, .process = getpid(), .fd = -1},
+    };
+    struct held_wait wait = {0};
+    assert_int_equal(owners_read(&world->owners, &world->results, &observation, 0, &wait), 0);
+    assert_int_equal(wait.wait.kind, RESOURCE_PROCESS);
+    assert_int_equal(wait.wait.owner_process, 1);
+    assert_int_equal(wait.owner, 5);
+    assert_true(wait.has_owner);
+    struct counted_thread *second = add_thread(world, 6, 1, 52);
+    assert_int_equal(owners_read(&world->owners, &world->results, &observation, 0, &wait), 0);
+    assert_int_equal(wait.owner, WAIT_NO_OWNER);
+    assert_int_equal(wait.wait.owner_process, 1);
+    assert_false(wait.has_owner);
+    const struct observation gone = {
+        .thread = 6, .process = 1, .inner_tid = 52, .evidence = EVIDENCE_GONE};
+    assert_int_equal(owners_note_thread(&world->owners, &gone, second), 0);
+    assert_int_equal(owners_read(&world->owners, &world->results, &observation, 0, &wait), 0);
+    assert_int_equal(wait.owner, 5);
+    program_release(child);
+}
+
+/* As a C++ compiler makes it: objects point behind the offset to their top, and their type. */
+static const volatile uintptr_t vtable[] = {0, 1, 2, 3}, other_vtable[] = {0, 1, 2, 3},
+                                table[] = {5, 5, 5, 5};
+
+/* What the row of a wait for a lock has, if a pointer to the object's class is `pointer`. */
+static struct counted_wait wait_in_object(struct world *world, uint32_t stack, uint64_t pointer)
+{
+    struct observation observation = {
+        .has_call = true,
+        .call = {.kind = CALL_FUTEX, .address = 0x8838, .is_pi = true},
+    };
+    struct memory_range ranges[CALL_RANGES_MAX];
+    unsigned count = call_ranges(&observation.call, &observation.call_memory, ranges);
+    for (unsigned i = 0; i < count; i++)
+        ranges[i].got = ranges[i].bytes;
+    call_note_read(&observation.call_memory, ranges, count);
+    /* malloc's size of the object that begins 40 bytes before the lock. */
+    const uint64_t words[] = {0x71, pointer};
+    memcpy(&observation.call_memory.words[FUTEX_WORDS_BEFORE - 12], words, sizeof words);
+    struct held_wait wait = {0};
+    assert_int_equal(owners_read(&world->owners, &world->results, &observation, stack, &wait), 0);
+    assert_int_equal(wait.wait.kind, RESOURCE_MUTEX);
+    assert_int_equal(wait.wait.key, 0x8838);
+    return wait.wait;
+}
+
+static void test_a_lock_in_an_object(void **state)
+{
+    struct world *world = *state;
+    struct modules modules = {0};
+    struct space *space;
+    struct stack stack = {.depth = 0};
+    const struct sample_labels labels = {.state = THREAD_SLEEPING, .syscall_number = -1};
+    uint32_t sample;
+    int proc_fd = open("/proc/self", O_PATH | O_DIRECTORY);
+    int maps_fd = open("/proc/self/maps", O_RDONLY);
+    assert_int_equal(
+        spaces_add(&world->results.spaces, &modules, getpid(), proc_fd, getpid(), maps_fd, &space),
+        0);
+    assert_int_equal(
+        stack_table_add(&world->results.stacks, space->id, &stack, &labels, 0, 0, &sample), 0);
+    uint32_t number = world->results.stacks.samples[sample].stack;
+    uint64_t pointer = (uintptr_t)&vtable[2];
+    const struct counted_wait wait = wait_in_object(world, number, pointer);
+    assert_int_equal(wait.vtable, pointer);
+    assert_int_equal(wait.space, space->id);
+    /* Another object at that address has a row of its own, the same one has not. */
+    uint32_t first, again, other;
+    const struct counted_wait same = wait_in_object(world, number, pointer),
+                              changed = wait_in_object(world, number, (uintptr_t)&other_vtable[2]);
+    assert_int_equal(waits_add(&world->results.waits, &wait, &first), 0);
+    assert_int_equal(waits_add(&world->results.waits, &same, &again), 0);
+    assert_int_equal(waits_add(&world->results.waits, &changed, &other), 0);
+    assert_int_equal(again, first);
+    assert_int_not_equal(other, first);
+    /* Other data of a file, and of none. */
+    assert_int_equal(wait_in_object(world, number, (uintptr_t)&table[2]).vtable, 0);
+    assert_int_equal(wait_in_object(world, number, (uintptr_t)world).vtable, 0);
+    /* It is not known what is mapped. */
+    assert_int_equal(
+        stack_table_add(&world->results.stacks, NO_SPACE, &stack, &labels, 0, 0, &sample), 0);
+    number = world->results.stacks.samples[sample].stack;
+    assert_int_equal(wait_in_object(world, number, pointer).vtable, 0);
+    spaces_free(&world->results.spaces);
+    world->results.spaces = (struct spaces){0};
+    modules_free(&modules);
+    close(proc_fd);
+    close(maps_fd);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WITH_WORLD(test_an_owner_that_sleeps),
+        WITH_WORLD(test_an_owner_that_runs),
+        WITH_WORLD(test_a_chain),
+        WITH_WORLD(test_a_circle_ends),
+        WITH_WORLD(test_a_circle_is_the_same_at_each_look),
+        WITH_WORLD(test_where_chains_end),
+        WITH_WORLD(test_no_owner_is_invented),
+        WITH_WORLD(test_very_many_threads_come_and_go),
+        WITH_WORLD(test_a_lock_in_an_object),
+        cmocka_unit_test_setup_teardown(test_a_process_with_one_thread, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
