@@ -18,10 +18,9 @@ static void summarize_sampling(const struct clock *clock, const struct recorded 
     const struct sampling_counts *counts = recorded->counts;
     const struct histogram *pauses = &counts->pauses;
     summary->elapsed_ns = recorded->until_ns - clock->start_ns;
-    summary->ticks_planned = clock_tick_at(clock, recorded->until_ns);
+    summary->ticks_planned =
+        sampling_ticks_planned(counts, clock_period_at(clock, recorded->until_ns));
     summary->ticks_taken = counts->ticks_taken;
-    if (summary->ticks_planned < summary->ticks_taken)
-        summary->ticks_planned = summary->ticks_taken;
     summary->ticks_late = summary->ticks_planned - summary->ticks_taken;
     summary->threads_seen = counts->threads_seen;
     summary->threads_chosen = counts->threads_chosen;

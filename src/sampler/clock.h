@@ -1,5 +1,8 @@
-/* A recording's time: when it began, its ticks, and its end. Ticks are at start_ns + n * period_ns.
- */
+/* A recording's time: when it began, its ticks, and its end.
+ *
+ * Time is divided into periods: period n begins at start_ns + n * period_ns. Each has one tick, at
+ * a random moment: ticks at equal distances would keep step with a program that does something at
+ * equal distances too, and always find the same part of it. */
 #ifndef FGPROF_SAMPLER_CLOCK_H
 #define FGPROF_SAMPLER_CLOCK_H
 
@@ -10,11 +13,18 @@ struct clock {
     uint64_t start_time_ns; /* the same moment in wall-clock time, since 1970 */
     uint64_t end_ns;        /* 0 until it ends */
     uint64_t period_ns;
+    uint64_t seed;     /* decides the moments of all ticks */
     uint64_t awake_ns; /* the sampling thread has not waited for a tick since then */
 };
 
 /* The moment up to which time is counted: now, or the end once that is reached. */
 uint64_t clock_now_ns(const struct clock *clock);
+
+/* The number of the period that `now_ns` is in, from 0: how many have passed. */
+uint64_t clock_period_at(const struct clock *clock, uint64_t now_ns);
+
+/* When the tick of this period is due. */
+uint64_t clock_tick_ns(const struct clock *clock, uint64_t period);
 
 /* How many ticks had come due by `now_ns`. */
 uint64_t clock_tick_at(const struct clock *clock, uint64_t now_ns);

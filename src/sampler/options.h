@@ -9,6 +9,8 @@
 struct sampler_options {
     uint64_t period_ns;
     uint64_t duration_ns; /* 0: without end */
+    bool has_seed;        /* `seed` decides the moments of ticks; else a random one does */
+    uint64_t seed;
     double max_pause_percent;
     bool has_kernel_stacks;
     bool has_children; /* descendants are sampled too */

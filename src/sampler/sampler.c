@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
 #include <sys/signalfd.h>
 #include <sys/timerfd.h>
 #include <time.h>
@@ -32,16 +33,26 @@ enum { FILE_TIMER, FILE_STOP, FILE_SIGNAL, FILE_REQUEST, FILE_COUNT };
 /* What the sampling thread needs only while it runs. */
 struct loop {
     int timer_fd;
+    uint64_t armed_ns; /* when the timer fires, or did */
     int signal_fd;
     uint64_t rest_until_ns;     /* no tick is taken before this */
     uint64_t round_for_copy_ns; /* when the last round for a copy began */
 };
+
+/* Of 32 bits, so that it is easily typed again. */
+static uint64_t random_seed(void)
+{
+    uint32_t seed;
+    ssize_t bytes = getrandom(&seed, sizeof seed, 0);
+    return bytes == (ssize_t)sizeof seed ? seed : (uint32_t)wall_ns();
+}
 
 int sampler_init(struct sampler *sampler, const struct sampler_options *options,
                  struct channel *channel)
 {
     *sampler = (struct sampler){.options = options, .channel = channel, .stop_fd = -1};
     sampler->clock.period_ns = options->period_ns;
+    sampler->clock.seed = options->has_seed ? options->seed : random_seed();
     sampler->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     int err = sampler->stop_fd < 0 ? -errno : 0;
     if (!err)
@@ -73,21 +84,21 @@ void sampler_stop(struct sampler *sampler)
     errno = saved_errno;
 }
 
-static int open_timer(const struct clock *clock)
+static int open_timer(void)
 {
     int fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-    if (fd < 0)
-        return -errno;
-    struct itimerspec ticks = {
-        .it_interval = timespec_of_ns(clock->period_ns),
-        .it_value = timespec_of_ns(clock->start_ns + clock->period_ns),
-    };
-    if (timerfd_settime(fd, TFD_TIMER_ABSTIME, &ticks, NULL)) {
-        int err = -errno;
-        close(fd);
-        return err;
-    }
-    return fd;
+    return fd < 0 ? -errno : fd;
+}
+
+/* Sets the timer to fire once, at once if `at_ns` has passed. If it has fired, that is forgotten.
+ */
+static int set_timer(struct loop *loop, uint64_t at_ns)
+{
+    const struct itimerspec once = {.it_value = timespec_of_ns(at_ns)};
+    if (at_ns == loop->armed_ns)
+        return 0;
+    loop->armed_ns = at_ns;
+    return timerfd_settime(loop->timer_fd, TFD_TIMER_ABSTIME, &once, NULL) ? -errno : 0;
 }
 
 /* The kernel sends SIGCHLD when a thread that we trace has stopped (ptrace(2)). This thread and the
@@ -110,12 +121,26 @@ static void drain(int signal_fd)
     }
 }
 
-/* Whether the duration has passed. */
-static bool is_over(const struct sampler *sampler)
+/* When the duration will have passed. */
+static uint64_t over_ns(const struct sampler *sampler)
 {
-    const struct clock *clock = &sampler->clock;
     uint64_t duration_ns = sampler->options->duration_ns;
-    return duration_ns && clock_tick_at(clock, monotonic_ns()) >= duration_ns / clock->period_ns;
+    return duration_ns ? sampler->clock.start_ns + duration_ns : UINT64_MAX;
+}
+
+/* When the next tick is to be taken: when it is due, or later if we rest until then. */
+static uint64_t next_tick_ns(const struct sampler *sampler, const struct loop *loop)
+{
+    uint64_t due_ns = clock_tick_ns(&sampler->clock, sampler->counts.ticks_planned);
+    return due_ns > loop->rest_until_ns ? due_ns : loop->rest_until_ns;
+}
+
+/* Whether a tick is to be taken now. At least one is, however short the recording is. */
+static bool has_tick(const struct sampler *sampler, const struct loop *loop, uint64_t now_ns)
+{
+    if (now_ns >= over_ns(sampler))
+        return !sampler->counts.ticks_taken;
+    return now_ns >= next_tick_ns(sampler, loop);
 }
 
 /* Waits for one of the files, for at most `timeout`, and notes since when we are awake: threads
@@ -154,12 +179,31 @@ static int serve_copy(struct sampler *sampler, const struct loop *loop)
     return err;
 }
 
+/* Notes which ticks are due by now. If there are several, the one that is taken stands for all. */
+static void plan_ticks(struct sampler *sampler, uint64_t now_ns)
+{
+    uint64_t due = clock_tick_at(&sampler->clock, now_ns);
+    sampler->counts.ticks_planned = sampling_ticks_planned(&sampler->counts, due);
+    if (sampler->counts.ticks_planned == sampler->counts.ticks_taken)
+        sampler->counts.ticks_planned++;
+}
+
+/* Until the next tick or the end of the duration, whichever comes first. */
+static int set_timer_for_next(const struct sampler *sampler, struct loop *loop)
+{
+    uint64_t tick_ns = next_tick_ns(sampler, loop), end_ns = over_ns(sampler);
+    return set_timer(loop, tick_ns < end_ns ? tick_ns : end_ns);
+}
+
 /* Waits for the next tick. Meanwhile continues rounds that a thread holds up and serves the
- * worker's requests. Returns 1 for a tick, 0 if asked to stop, or a negative errno. */
-static int await_tick(struct sampler *sampler, const struct loop *loop)
+ * worker's requests. Returns 1 for a tick, 0 if the duration has passed or we were asked to stop,
+ * or a negative errno. */
+static int await_tick(struct sampler *sampler, struct loop *loop)
 {
     for (;;) {
         int err = serve_copy(sampler, loop);
+        if (!err)
+            err = set_timer_for_next(sampler, loop);
         if (err)
             return err;
         bool is_pending = stops_are_pending(sampler);
@@ -181,11 +225,13 @@ static int await_tick(struct sampler *sampler, const struct loop *loop)
             sampler->stop_heard_ns = sampler->clock.awake_ns - HEARING_NS;
         if (files[FILE_SIGNAL].revents)
             drain(loop->signal_fd);
-        uint64_t expirations;
-        if (files[FILE_TIMER].revents &&
-            read(loop->timer_fd, &expirations, sizeof expirations) > 0 &&
-            (monotonic_ns() >= loop->rest_until_ns || is_over(sampler)))
+        uint64_t now_ns = monotonic_ns();
+        if (has_tick(sampler, loop, now_ns)) {
+            plan_ticks(sampler, now_ns);
             return 1;
+        }
+        if (now_ns >= over_ns(sampler))
+            return 0;
         err = rounds_continue(sampler);
         if (err)
             return err;
@@ -195,12 +241,13 @@ static int await_tick(struct sampler *sampler, const struct loop *loop)
 static void publish_progress(struct sampler *sampler, uint64_t now_ns)
 {
     struct sampler_progress *progress = &sampler->progress;
-    uint64_t due = clock_tick_at(&sampler->clock, now_ns), taken = sampler->counts.ticks_taken;
+    const struct sampling_counts *counts = &sampler->counts;
+    uint64_t planned = sampling_ticks_planned(counts, clock_period_at(&sampler->clock, now_ns));
     uint64_t threads = 0;
     for (size_t i = 0; i < sampler->process_count; i++)
         threads += sampler->processes[i]->threads.count;
     atomic_store(&progress->elapsed_ns, now_ns - sampler->clock.start_ns);
-    atomic_store(&progress->ticks_late, due > taken ? due - taken : 0);
+    atomic_store(&progress->ticks_late, planned - counts->ticks_taken);
     atomic_store(&progress->threads, threads);
 }
 
@@ -239,7 +286,7 @@ static int sample_until_end(struct sampler *sampler, struct loop *loop)
         if (ticked <= 0)
             return ticked;
         err = take_tick(sampler, loop);
-        if (!err && (sampled_all_exited(sampler) || is_over(sampler)))
+        if (!err && sampled_all_exited(sampler))
             return 0;
     }
     return err;
@@ -249,7 +296,7 @@ int sampler_run(struct sampler *sampler)
 {
     prctl(PR_SET_NAME, "fgprof-sampler");
     prctl(PR_SET_TIMERSLACK, 1); /* in ns: wake up on time (prctl(2)) */
-    struct loop loop = {.timer_fd = open_timer(&sampler->clock), .signal_fd = open_stop_signals()};
+    struct loop loop = {.timer_fd = open_timer(), .signal_fd = open_stop_signals()};
     sampler->clock.awake_ns = monotonic_ns();
     int err = loop.timer_fd < 0 ? loop.timer_fd : loop.signal_fd < 0 ? loop.signal_fd : 0;
     if (!err)
