@@ -73,6 +73,7 @@ struct fgprof_progress {
     uint64_t samples;     /* taken so far, in ticks: a sample may stand for several */
     uint64_t stacks;      /* distinct ones */
     uint64_t ticks_late;  /* ticks that were not taken on time */
+    uint64_t deadlocks;   /* that were found so far */
 };
 
 /* Called a few times a second while fgprof_recorder_run samples, in the thread that called it. The
@@ -86,12 +87,18 @@ FGPROF_API int fgprof_options_new(fgprof_options **ret_options);
 /* Recorders that were made with the options do not need them any more. */
 FGPROF_API void fgprof_options_free(fgprof_options *options);
 
-/* Sets how many ticks there are in a second: 1 to 1000. Errors: -ERANGE. */
+/* Sets how many ticks there are in a second: 1 to 1000. Each is at a random moment of its part of
+ * the second, so that ticks keep step with nothing that the program does. Errors: -ERANGE. */
 FGPROF_API int fgprof_options_set_rate(fgprof_options *options, unsigned hertz);
 
 /* Sets how long to sample. 0, the default: until all processes have exited or
  * fgprof_recorder_stop is called. */
 FGPROF_API int fgprof_options_set_duration_ns(fgprof_options *options, uint64_t duration_ns);
+
+/* Sets the number that decides the random moments of all ticks: with the same seed they are the
+ * same, counted from the start. Default: a random number of 32 bits for each recorder, which the
+ * summary has. */
+FGPROF_API int fgprof_options_set_seed(fgprof_options *options, uint64_t seed);
 
 /* Sets how many frames of a stack are kept, counted from the leaf: at least 1. A deeper stack ends
  * in the frame "[truncated: max depth]". Errors: -ERANGE. */
@@ -99,7 +106,7 @@ FGPROF_API int fgprof_options_set_max_depth(fgprof_options *options, size_t fram
 
 /* Sets the largest share of its running time that a thread may lose to pauses, in percent: more
  * than 0, at most 100. A thread that would lose more if it were stopped at each tick is stopped
- * less often, and each of its samples then stands for more time. If the machine stalls while a
+ * less often, and each of its samples then stands for more ticks. If the machine stalls while a
  * thread is paused, only 2 ms of that pause are charged to the thread, as long as its pauses exceed
  * its share by less than 500 ms in all. Errors: -ERANGE. */
 FGPROF_API int fgprof_options_set_max_pause(fgprof_options *options, double percent);
@@ -247,7 +254,8 @@ struct fgprof_summary {
     uint64_t samples_cut;          /* whose stack does not reach the first frame of its thread */
     uint64_t samples_unnamed;      /* with a frame that has no function name */
     uint64_t samples_not_captured; /* without a stack: the thread did not stop in time */
-    uint64_t samples_assumed;      /* between two looks at a thread that moved in between */
+    uint64_t samples_assumed; /* between two looks at a thread that moved in between, or before the
+                                 first one */
     uint64_t samples_thinned; /* ticks at which a running thread was not stopped, to spare it */
     uint64_t observations_put_off; /* made later, because counting was behind */
     uint64_t stacks;               /* distinct ones */
@@ -266,6 +274,25 @@ struct fgprof_summary {
     uint64_t waiting_ns;  /* for anything else */
     uint64_t stopped_ns;  /* by a signal or a debugger */
     uint64_t unknown_ns;  /* of samples that were not captured */
+    uint64_t seed;        /* of the ticks' random moments: see fgprof_options_set_seed */
+    /* How running threads were observed: see fgprof_options_set_capture. */
+    bool has_kernel_samples;         /* by the kernel; false: by stops only, or none was found */
+    bool has_thread_events;          /* with an event for each thread, not for each CPU */
+    int kernel_refusal;              /* an errno: why not by the kernel; 0: it was not tried */
+    uint64_t kernel_samples;         /* that were counted; for how much time each stands differs */
+    uint64_t kernel_samples_lost;    /* dropped by the kernel, because they came too fast */
+    uint64_t kernel_samples_dropped; /* of threads that ended before they were listed */
+    uint64_t threads_kernel_sampled; /* at any time */
+    uint64_t threads_stopped;        /* at any time while they ran */
+    /* Threads that the kernel should have sampled, and that were stopped instead: each has an
+     * event, and there could be none for these; or they ran for long without being sampled, as on a
+     * CPU without an event. */
+    uint64_t threads_without_event, threads_unsampled;
+    /* Threads that wait for CPUs much and whose waits were not seen: they are counted where the
+     * kernel sampled the threads. */
+    uint64_t threads_waits_unseen;
+    int event_refusal, waits_refusal; /* errnos: why there could be no event; 0: none was refused */
+    uint64_t deadlocks;               /* that were found: see fgprof_profile_deadlock */
 };
 
 /* Fills the caller's struct. `bytes` is its size, sizeof *ret_summary: see "Compatibility". */
@@ -276,6 +303,22 @@ FGPROF_API void fgprof_profile_summary(const fgprof_profile *profile,
  * They are numbered from 0; NULL after the last. Valid until the profile is freed. */
 FGPROF_API const char *fgprof_profile_unreadable_module(const fgprof_profile *profile,
                                                         size_t number);
+
+/* Returns a deadlock, threads that wait for each other in a circle, in a line such as
+ *   deadlock since 1.0 s: "a" (12) waits for mutex g_1 of "b" (13), which waits for mutex g_2 of
+ *   "a" (12)
+ * with the time since the recording began, and ids as the caller's PID namespace has them. It was
+ * proven when it was found: its threads were asleep, and none moved, while each lock's owner was
+ * read. Names are data of the processes, and not escaped. Numbered from 0; NULL after the last, or
+ * after the 256th. Valid until the profile is freed. */
+FGPROF_API const char *fgprof_profile_deadlock(const fgprof_profile *profile, size_t number);
+
+/* How long so many threads of a process ran at once: *ret_time_ns is the sum over all processes. 0
+ * threads: none ran. The rows from 0 on add up to the time for which the processes were sampled.
+ * Errors: -ERANGE after the last row, which is for that many threads or more if it is 256, and for
+ * a recording that was made by a program that did not know. */
+FGPROF_API int fgprof_profile_parallelism(const fgprof_profile *profile, size_t threads,
+                                          uint64_t *ret_time_ns);
 
 /* What a thread was doing. */
 enum fgprof_state {
@@ -311,9 +354,20 @@ struct fgprof_activity {
     uint64_t time_ns;
 };
 
+/* The time that one thread waited for one thing in the hands of one owner. */
+struct fgprof_wait {
+    pid_t pid; /* the process of the thread that waited */
+    pid_t tid; /* 0 unless threads are told apart by id */
+    const char *thread_name;
+    const char *resource; /* as "mutex g_lock" */
+    const char *owner;    /* the name of the thread that had it; NULL: not known */
+    uint64_t time_ns;
+};
+
 /* Tables of these rows, in no particular order. */
 typedef struct fgprof_functions fgprof_functions;
 typedef struct fgprof_activities fgprof_activities;
+typedef struct fgprof_waits fgprof_waits;
 
 /* Sums up the samples that fgprof_profile_set_kept keeps, by function. If `tids` is not NULL, only
  * those of these `tid_count` threads, whose ids ascend. The caller frees the table, before the
@@ -337,6 +391,14 @@ FGPROF_API int fgprof_activities_get(const fgprof_activities *activities, size_t
                                      struct fgprof_activity *ret_row, size_t bytes);
 FGPROF_API void fgprof_activities_free(fgprof_activities *activities);
 
+/* The same by what threads are known to have waited for: see fgprof_profile_functions and
+ * fgprof_functions_get. */
+FGPROF_API int fgprof_profile_waits(const fgprof_profile *profile, fgprof_waits **ret_waits);
+FGPROF_API size_t fgprof_waits_count(const fgprof_waits *waits);
+FGPROF_API int fgprof_waits_get(const fgprof_waits *waits, size_t number,
+                                struct fgprof_wait *ret_row, size_t bytes);
+FGPROF_API void fgprof_waits_free(fgprof_waits *waits);
+
 enum fgprof_format {
     FGPROF_FOLDED, /* flamegraph.pl's: sorted lines "root;caller;leaf COUNT" */
     FGPROF_PPROF,  /* gzipped profile.proto (github.com/google/pprof/proto/profile.proto) */
@@ -348,6 +410,10 @@ enum fgprof_format {
      * tells threads apart as the recording did. */
     FGPROF_RAW,
     FGPROF_HTML, /* a page with a flame graph, in one file */
+    /* At most 100 lines of text about where the time went, with long names shortened; the same as
+     * JSON. Tells most if threads are told apart by id. */
+    FGPROF_REPORT,
+    FGPROF_REPORT_JSON,
 };
 
 /* How FGPROF_FOLDED writes frames. The other formats write all that is known. */
@@ -357,13 +423,19 @@ enum fgprof_folded_flags {
      * instead of "[libfoo.so]". */
     FGPROF_FOLDED_LINES = 2,
     /* Adds a leaf frame that says what the thread was doing: "[running]"; "[runnable]", waiting for
-     * a CPU; "[futex]", the system call that it slept in, or "[sleeping]"; "[uninterruptible:
+     * a CPU; "[mutex g_lock]", what it waited for, if that is known ("[mutex]" for one without a
+     * name), else "[read]", the system call that it slept in, or "[sleeping]"; "[uninterruptible:
      * io_schedule]", with the function of the kernel that it waited in; "[stopped]"; "[unknown]".
      */
     FGPROF_FOLDED_STATE = 4,
     /* Adds a root frame "name/pid" for the process, before that of the thread. The other formats
      * have the labels "process" and "pid" if several processes were sampled or this flag is set. */
     FGPROF_FOLDED_PROCESSES = 8,
+    /* Counts elapsed time, in ticks: each instant of a process is divided among its threads, so
+     * that its lines add up to the time for which it was sampled. The line "[idle]" has what no
+     * thread used. FGPROF_HTML then shows that first. FGPROF_PPROF always has it, as a sample type.
+     */
+    FGPROF_FOLDED_ELAPSED = 16,
 };
 
 /* Sets the sum of the flags. Default: 0. Errors: -EINVAL for unknown flags. */
@@ -412,7 +484,9 @@ FGPROF_API int fgprof_profile_set_command(fgprof_profile *profile, const char *c
 
 /* Writes the profile to `fd`, from its current offset. Errors: those of write(2) (-EPIPE only if
  * SIGPIPE is ignored), -EINVAL for an unknown format, -ENODATA if the format needs a timeline and
- * none was kept, -ENOMEM. After an error the output is incomplete. */
+ * none was kept, or elapsed time is to be counted and the profile has none, as it is of another
+ * kind or was recorded by a program that did not know it, -ENOMEM. After an error the output is
+ * incomplete. */
 FGPROF_API int fgprof_profile_write(const fgprof_profile *profile, enum fgprof_format format,
                                     int fd);
 
@@ -453,7 +527,9 @@ typedef struct fgprof_dump fgprof_dump;
 
 /* Takes the stack of every thread of the recorder's processes once, and what the thread waits for:
  * a lock and its owner, a file or socket, a time. Call it instead of fgprof_recorder_run. Sleeping
- * threads are not stopped. The caller frees the dump, which does not need the recorder any more.
+ * threads are not stopped. Running ones are observed as fgprof_options_set_capture says, but one
+ * that the kernel has not sampled within 10 ms is stopped in any case. The caller frees the dump,
+ * which does not need the recorder any more.
  * Errors: those of fgprof_recorder_run, and whatever ended sampling early. */
 FGPROF_API int fgprof_recorder_dump(fgprof_recorder *recorder, fgprof_dump **ret_dump);
 

@@ -1,12 +1,12 @@
 /* The functions of fgprof.h for options: how to sample, and how to label the samples. */
 #include "recorder/options.h"
+#include "base/clock.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 #define RATE_DEFAULT_HZ 99 /* not 100, so as not to keep step with the target's timers */
 #define RATE_MAX_HZ 1000
-#define NS_PER_S 1000000000u
 #define DEPTH_DEFAULT 1024
 #define MAX_PAUSE_DEFAULT_PERCENT 2
 
@@ -40,6 +40,13 @@ int fgprof_options_set_rate(fgprof_options *options, unsigned hertz)
 int fgprof_options_set_duration_ns(fgprof_options *options, uint64_t duration_ns)
 {
     options->sampler.duration_ns = duration_ns;
+    return 0;
+}
+
+int fgprof_options_set_seed(fgprof_options *options, uint64_t seed)
+{
+    options->sampler.has_seed = true;
+    options->sampler.seed = seed;
     return 0;
 }
 

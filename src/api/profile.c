@@ -1,5 +1,4 @@
 /* The functions of fgprof.h for profiles: what was found. */
-#include "api/sized.h"
 #include "kept/file.h"
 #include "output/output.h"
 #include "profile/function_times.h"
@@ -8,9 +7,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-SIZED_ENDS_WITH(struct fgprof_summary, unknown_ns);
+/* For a struct of the caller that may be older or newer (see "Compatibility" in fgprof.h): copies
+ * what both have, and sets the rest of the caller's to zero. */
+static void sized_copy(void *to, size_t to_bytes, const void *from, size_t from_bytes)
+{
+    size_t bytes = to_bytes < from_bytes ? to_bytes : from_bytes;
+    memcpy(to, from, bytes);
+    memset((char *)to + bytes, 0, to_bytes - bytes);
+}
+
+/* A later field must not take the place of padding: an older library would copy its padding there
+ * instead of zeroes. */
+#define SIZED_ENDS_WITH(type, last)                                                                \
+    _Static_assert(offsetof(type, last) + sizeof((type){0}.last) == sizeof(type),                  \
+                   "no padding at the end of " #type)
+
+SIZED_ENDS_WITH(struct fgprof_summary, deadlocks);
 SIZED_ENDS_WITH(struct fgprof_function, state_ns);
 SIZED_ENDS_WITH(struct fgprof_activity, time_ns);
+SIZED_ENDS_WITH(struct fgprof_wait, time_ns);
 _Static_assert(FGPROF_STATE_COUNT <= FGPROF_STATES_MAX, "each state has its item");
 
 void fgprof_profile_summary(const fgprof_profile *profile, struct fgprof_summary *ret_summary,
@@ -24,6 +39,21 @@ const char *fgprof_profile_unreadable_module(const fgprof_profile *profile, size
     return number < profile->unreadable_count
                ? strings_get(&profile->strings, profile->unreadable[number])
                : NULL;
+}
+
+const char *fgprof_profile_deadlock(const fgprof_profile *profile, size_t number)
+{
+    return number < profile->deadlock_count
+               ? strings_get(&profile->strings, profile->deadlocks[number])
+               : NULL;
+}
+
+int fgprof_profile_parallelism(const fgprof_profile *profile, size_t threads, uint64_t *ret_time_ns)
+{
+    if (threads >= profile->parallel_count)
+        return -ERANGE;
+    *ret_time_ns = profile->parallel_ns[threads];
+    return 0;
 }
 
 struct fgprof_functions {
@@ -107,10 +137,50 @@ void fgprof_activities_free(fgprof_activities *activities)
     free(activities);
 }
 
+struct fgprof_waits {
+    struct fgprof_wait *rows;
+    size_t count;
+};
+
+int fgprof_profile_waits(const fgprof_profile *profile, fgprof_waits **ret_waits)
+{
+    fgprof_waits *waits = calloc(1, sizeof *waits);
+    if (!waits)
+        return -ENOMEM;
+    int err = profile_waits(profile, &waits->rows, &waits->count);
+    if (err) {
+        free(waits);
+        return err;
+    }
+    *ret_waits = waits;
+    return 0;
+}
+
+size_t fgprof_waits_count(const fgprof_waits *waits)
+{
+    return waits->count;
+}
+
+int fgprof_waits_get(const fgprof_waits *waits, size_t number, struct fgprof_wait *ret_row,
+                     size_t bytes)
+{
+    if (number >= waits->count)
+        return -ERANGE;
+    sized_copy(ret_row, bytes, &waits->rows[number], sizeof *waits->rows);
+    return 0;
+}
+
+void fgprof_waits_free(fgprof_waits *waits)
+{
+    if (waits)
+        free(waits->rows);
+    free(waits);
+}
+
 int fgprof_profile_set_folded_flags(fgprof_profile *profile, unsigned flags)
 {
     if (flags & ~(unsigned)(FGPROF_FOLDED_THREADS | FGPROF_FOLDED_LINES | FGPROF_FOLDED_STATE |
-                            FGPROF_FOLDED_PROCESSES))
+                            FGPROF_FOLDED_PROCESSES | FGPROF_FOLDED_ELAPSED))
         return -EINVAL;
     profile->folded_flags = flags;
     return 0;

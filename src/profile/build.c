@@ -1,4 +1,6 @@
 #include "profile/build.h"
+#include "profile/name_deadlocks.h"
+#include "profile/name_waits.h"
 #include "base/array.h"
 #include "proc/syscall_names.h"
 
@@ -19,7 +21,10 @@ struct naming {
                             no sample yet */
     uint32_t *stacks;    /* by a counted stack's number: its number in the profile */
     uint32_t *samples;   /* the same for counted samples */
+    uint32_t *waits;     /* by a counted wait's number: its number in the profile + 1 */
     uint32_t **mappings; /* by space and mapping: its number in the profile + 1; 0: not there yet */
+    uint64_t *elapsed_ns; /* by a counted sample's number: its part of its process's time */
+    uint64_t *idle_ns;    /* by a counted process's number: what is left of that */
 };
 
 static const char *const notes[STACK_CUT_COUNT] = {
@@ -220,6 +225,9 @@ static int add_sample(struct naming *naming, const struct counted_sample *counte
         .state = labels->state,
         .count = counted->count,
         .time_ns = counted->time_ns,
+        .wait_plus_1 = labels->wait_plus_1 ? naming->waits[labels->wait_plus_1 - 1] : 0,
+        .elapsed_ns = naming->elapsed_ns[counted - naming->counted->table->samples],
+        .sleeps = counted->sleeps,
     };
     if (strings_intern(strings, strings_get(naming->counted->strings, labels->thread_name),
                        &sample.thread_name) ||
@@ -236,20 +244,114 @@ static int add_sample(struct naming *naming, const struct counted_sample *counte
     return profile_add_sample(naming->profile, &sample, ret_sample);
 }
 
+/* With neither count nor time, what the sample stood for was given to others. */
+static bool is_counted(const struct naming *naming, const struct counted_sample *sample)
+{
+    return sample->count || sample->time_ns ||
+           naming->elapsed_ns[sample - naming->counted->table->samples];
+}
+
+static struct named_rows named_by(const struct naming *naming)
+{
+    return (struct named_rows){naming->counted->strings, naming->counted->spaces, naming->stacks,
+                               naming->processes};
+}
+
+/* Adds what the samples' threads waited for, and the processes of these samples before, as owners
+ * are of them. */
+static int add_waits(struct naming *naming)
+{
+    const struct counted *counted = naming->counted;
+    const struct stack_table *table = counted->table;
+    const struct named_rows named = named_by(naming);
+    bool *is_used = calloc(counted->waits->count + 1, sizeof *is_used);
+    int err = is_used ? 0 : -ENOMEM;
+    for (size_t i = 0; i < table->sample_count && !err; i++) {
+        const struct counted_sample *sample = &table->samples[i];
+        uint32_t process;
+        if (!is_counted(naming, sample))
+            continue;
+        err = process_of(naming, sample->labels.process, &process);
+        if (sample->labels.wait_plus_1)
+            is_used[sample->labels.wait_plus_1 - 1] = true;
+    }
+    if (!err)
+        err = name_waits(naming->profile, counted->waits, &named, is_used, &naming->waits);
+    free(is_used);
+    return err;
+}
+
 static int add_samples(struct naming *naming)
 {
     const struct stack_table *table = naming->counted->table;
     int err = 0;
+    naming->profile->has_sleeps = true;
     for (size_t i = 0; i < table->stack_count && !err; i++)
         err = add_stack(naming, &table->stacks[i], &naming->stacks[i]);
+    if (!err)
+        err = add_waits(naming);
     for (size_t i = 0; i < table->sample_count && !err; i++) {
-        /* With neither count nor time, what the sample stood for was given to others. */
-        if (table->samples[i].count || table->samples[i].time_ns)
+        if (is_counted(naming, &table->samples[i]))
             err = add_sample(naming, &table->samples[i], &naming->samples[i]);
         else
             naming->samples[i] = PROFILE_NO_SAMPLE;
     }
     return err;
+}
+
+static int add_deadlocks(struct naming *naming)
+{
+    const struct counted *counted = naming->counted;
+    const struct named_rows named = named_by(naming);
+    return name_deadlocks(naming->profile, counted->deadlocks, counted->begin_ns, &named,
+                          naming->waits);
+}
+
+static int add_idle(struct naming *naming, uint32_t process)
+{
+    struct fgprof_profile *profile = naming->profile;
+    struct profile_sample sample = {.state = THREAD_SLEEPING,
+                                    .elapsed_ns = naming->idle_ns[process]};
+    uint32_t location;
+    int err = profile_add_note(profile, PROFILE_IDLE, &location);
+    if (!err)
+        err = profile_add_stack(profile, &location, 1, &sample.stack);
+    if (!err)
+        err = process_of(naming, process, &sample.process);
+    return err ? err : profile_add_sample(profile, &sample, NULL);
+}
+
+static int add_parallelism(struct fgprof_profile *profile, const struct parallelism *parallelism)
+{
+    uint64_t all_ns = 0, running_ns = 0, rows[PARALLELISM_MAX + 1];
+    size_t count = PARALLELISM_MAX + 1;
+    for (size_t i = 0; i < profile->sample_count; i++) {
+        const struct profile_sample *sample = &profile->samples[i];
+        all_ns += sample->elapsed_ns;
+        running_ns += sample_is_on_cpu(sample) ? sample->elapsed_ns : 0;
+    }
+    parallelism_divide(parallelism, all_ns, running_ns, rows);
+    while (count > 1 && !rows[count - 1])
+        count--;
+    if (array_reserve(&profile->parallel_ns, &profile->parallel_capacity, count))
+        return -ENOMEM;
+    memcpy(profile->parallel_ns, rows, count * sizeof *rows);
+    profile->parallel_count = count;
+    return 0;
+}
+
+/* Adds what no sample has of the processes' time. */
+static int add_elapsed(struct naming *naming)
+{
+    int err = 0;
+    if (!naming->counted->elapsed)
+        return 0;
+    naming->profile->has_elapsed = true;
+    for (uint32_t i = 0; i < naming->counted->table->process_count && !err; i++) {
+        if (naming->idle_ns[i])
+            err = add_idle(naming, i);
+    }
+    return err ? err : add_parallelism(naming->profile, naming->counted->parallelism);
 }
 
 static int allocate(struct naming *naming)
@@ -259,8 +361,14 @@ static int allocate(struct naming *naming)
     naming->processes = calloc(counted->table->process_count + 1, sizeof *naming->processes);
     naming->mappings = calloc(counted->spaces->count + 1, sizeof *naming->mappings);
     naming->samples = calloc(counted->table->sample_count + 1, sizeof *naming->samples);
-    bool is_whole = naming->processes && naming->stacks && naming->samples && naming->mappings;
-    return is_whole ? 0 : -ENOMEM;
+    naming->elapsed_ns = calloc(counted->table->sample_count + 1, sizeof *naming->elapsed_ns);
+    naming->idle_ns = calloc(counted->table->process_count + 1, sizeof *naming->idle_ns);
+    bool is_whole = naming->processes && naming->stacks && naming->samples && naming->mappings &&
+                    naming->elapsed_ns && naming->idle_ns;
+    if (!is_whole || !counted->elapsed)
+        return is_whole ? 0 : -ENOMEM;
+    return elapsed_divide(counted->table, counted->elapsed, counted->until_ns, naming->elapsed_ns,
+                          naming->idle_ns);
 }
 
 /* Frees everything but the profile. */
@@ -272,6 +380,9 @@ static void release(struct naming *naming)
     free(naming->processes);
     free(naming->stacks);
     free(naming->samples);
+    free(naming->waits);
+    free(naming->elapsed_ns);
+    free(naming->idle_ns);
     free(naming->locations);
     unnamed_free(&naming->unnamed);
 }
@@ -290,7 +401,13 @@ int name_profile(const struct counted *counted, const struct name_sources *sourc
     if (!err)
         err = add_samples(&naming);
     if (!err)
+        err = add_elapsed(&naming);
+    if (!err)
         err = name_locations(naming.profile, &naming.unnamed, sources);
+    if (!err)
+        err = name_other_locks(naming.profile);
+    if (!err)
+        err = add_deadlocks(&naming);
     if (!err && timeline && timeline->is_wanted)
         err = profile_set_timelines(naming.profile, timeline, naming.samples, counted->strings);
     release(&naming);

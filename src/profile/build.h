@@ -3,14 +3,23 @@
 #define FGPROF_PROFILE_BUILD_H
 
 #include "profile/name_locations.h"
+#include "count/elapsed.h"
 #include "count/stack_table.h"
+#include "count/waits.h"
 #include "mapping/spaces.h"
 
 struct counted {
     const struct stack_table *table;
+    const struct waits *waits; /* the table's wait_plus_1 */
+    const struct deadlocks *deadlocks;
+    uint64_t begin_ns;               /* CLOCK_MONOTONIC: when the recording began */
     const struct timeline *timeline; /* what was kept of the table's samples; NULL: nothing */
     const struct spaces *spaces;
     const struct strings *strings; /* the strings of the labels */
+    const struct elapsed *elapsed; /* of each of the table's processes; NULL: not known, and not
+                                      wanted: */
+    const struct parallelism *parallelism;
+    uint64_t until_ns; /* CLOCK_MONOTONIC: when sampling ended */
 };
 
 /* Returns 0 or -ENOMEM. Sets the summary's samples_unnamed; the rest of the summary is the

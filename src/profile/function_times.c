@@ -1,8 +1,10 @@
 #include "profile/function_times.h"
 #include "base/array.h"
+#include "proc/tids.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define NO_NAME UINT32_MAX
 
@@ -121,18 +123,11 @@ static const char *name_of(const struct fgprof_profile *profile, const struct fu
     return key->name == NO_NAME ? NULL : strings_get(&profile->strings, key->name);
 }
 
-static int compare_tids(const void *a, const void *b)
-{
-    const pid_t *left = a, *right = b;
-    return (*left > *right) - (*left < *right);
-}
-
 static bool is_wanted(const struct fgprof_profile *profile, const struct profile_sample *sample,
                       const pid_t *tids, size_t tid_count)
 {
-    pid_t tid = (pid_t)sample->tid;
-    return profile_keeps(profile, sample) &&
-           (!tids || (tid_count && bsearch(&tid, tids, tid_count, sizeof tid, compare_tids)));
+    return profile_keeps(profile, sample) && !sample_is_idle(sample) &&
+           (!tids || tids_have(tids, tid_count, (pid_t)sample->tid));
 }
 
 int profile_functions(const struct fgprof_profile *profile, const pid_t *tids, size_t tid_count,
@@ -234,7 +229,7 @@ int profile_activities(const struct fgprof_profile *profile, struct fgprof_activ
         err = functions_number(profile, &functions);
     has_functions = !err;
     for (size_t i = 0; i < profile->sample_count && !err; i++) {
-        if (profile_keeps(profile, &profile->samples[i]))
+        if (profile_keeps(profile, &profile->samples[i]) && !sample_is_idle(&profile->samples[i]))
             err = add_activity(profile, &functions, &profile->samples[i], &activities);
     }
     if (has_functions)
@@ -247,5 +242,76 @@ int profile_activities(const struct fgprof_profile *profile, struct fgprof_activ
     }
     *ret_rows = activities.rows;
     *ret_count = activities.count;
+    return 0;
+}
+
+/* The key of a wait's row. */
+struct wait_key {
+    uint32_t process, tid, thread_name, resource, owner; /* the owner's name, or NO_NAME */
+};
+
+struct wait_times {
+    struct wait_key *keys;
+    struct fgprof_wait *rows;
+    size_t count;
+    struct index index;
+};
+
+static bool is_same_wait(const void *owner, uint32_t item, const void *key)
+{
+    return memcmp(&((const struct wait_times *)owner)->keys[item], key, sizeof(struct wait_key)) ==
+           0;
+}
+
+/* The caller has made room for one row per sample. */
+static int add_wait(const struct fgprof_profile *profile, const struct profile_sample *sample,
+                    struct wait_times *times)
+{
+    const struct profile_wait *wait = sample_wait(profile, sample);
+    bool has_owner = wait->owner_process != PROFILE_NO_OWNER;
+    const struct wait_key key = {sample->process, sample->tid, sample->thread_name, wait->resource,
+                                 has_owner ? wait->owner_name : NO_NAME};
+    uint64_t hash = hash_bytes(&key, sizeof key, 0);
+    uint32_t number = index_find(&times->index, hash, is_same_wait, times, &key);
+    if (number == INDEX_NONE) {
+        number = (uint32_t)times->count;
+        if (index_add(&times->index, hash, number))
+            return -ENOMEM;
+        times->keys[number] = key;
+        times->rows[number] = (struct fgprof_wait){
+            .tid = (pid_t)sample->tid,
+            .thread_name = strings_get(&profile->strings, sample->thread_name),
+            .resource = strings_get(&profile->strings, wait->resource),
+            .owner = has_owner ? strings_get(&profile->strings, wait->owner_name) : NULL,
+        };
+        if (sample->process < profile->process_count)
+            times->rows[number].pid = (pid_t)profile->processes[sample->process].pid;
+        times->count++;
+    }
+    times->rows[number].time_ns += sample->time_ns;
+    return 0;
+}
+
+int profile_waits(const struct fgprof_profile *profile, struct fgprof_wait **ret_rows,
+                  size_t *ret_count)
+{
+    struct wait_times times = {
+        .keys = calloc(profile->sample_count + 1, sizeof *times.keys),
+        .rows = calloc(profile->sample_count + 1, sizeof *times.rows),
+    };
+    int err = times.keys && times.rows ? 0 : -ENOMEM;
+    for (size_t i = 0; i < profile->sample_count && !err; i++) {
+        const struct profile_sample *sample = &profile->samples[i];
+        if (sample->wait_plus_1 && profile_keeps(profile, sample))
+            err = add_wait(profile, sample, &times);
+    }
+    free(times.keys);
+    index_free(&times.index);
+    if (err) {
+        free(times.rows);
+        return err;
+    }
+    *ret_rows = times.rows;
+    *ret_count = times.count;
     return 0;
 }

@@ -1,14 +1,17 @@
-/* Where the time went, by function and by thread: sums over a profile's samples. */
+/* Where the time went, by function, by thread and by what threads waited for: sums over a profile's
+ * samples. */
 #ifndef FGPROF_PROFILE_FUNCTION_TIMES_H
 #define FGPROF_PROFILE_FUNCTION_TIMES_H
 
 #include "profile/profile.h"
 
-/* Sum up the samples that are kept, as fgprof_profile_functions and fgprof_profile_activities do.
- * The caller frees the rows; their strings are the profile's. Return 0 or -ENOMEM. */
+/* Sum up the samples that are kept, as the functions of fgprof.h with the longer names do. The
+ * caller frees the rows; their strings are the profile's. Return 0 or -ENOMEM. */
 int profile_functions(const struct fgprof_profile *profile, const pid_t *tids, size_t tid_count,
                       struct fgprof_function **ret_rows, size_t *ret_count);
 int profile_activities(const struct fgprof_profile *profile, struct fgprof_activity **ret_rows,
                        size_t *ret_count);
+int profile_waits(const struct fgprof_profile *profile, struct fgprof_wait **ret_rows,
+                  size_t *ret_count);
 
 #endif

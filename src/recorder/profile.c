@@ -18,6 +18,7 @@ static void summarize_sampling(const struct clock *clock, const struct recorded 
     const struct sampling_counts *counts = recorded->counts;
     const struct histogram *pauses = &counts->pauses;
     summary->elapsed_ns = recorded->until_ns - clock->start_ns;
+    summary->seed = clock->seed;
     summary->ticks_planned =
         sampling_ticks_planned(counts, clock_period_at(clock, recorded->until_ns));
     summary->ticks_taken = counts->ticks_taken;
@@ -29,6 +30,19 @@ static void summarize_sampling(const struct clock *clock, const struct recorded 
     summary->samples_thinned = counts->samples_thinned;
     summary->observations_put_off = counts->observations_put_off;
     summary->lacks_files = counts->lacks_files;
+    summary->has_kernel_samples = counts->has_kernel_samples;
+    summary->has_thread_events = counts->has_thread_events;
+    summary->kernel_refusal = counts->kernel_refusal;
+    summary->kernel_samples = counts->kernel_samples;
+    summary->kernel_samples_lost = counts->kernel_samples_lost;
+    summary->kernel_samples_dropped = counts->kernel_samples_dropped;
+    summary->threads_kernel_sampled = counts->threads_kernel_sampled;
+    summary->threads_stopped = counts->threads_stopped;
+    summary->threads_without_event = counts->threads_without_event;
+    summary->threads_unsampled = counts->threads_unsampled;
+    summary->threads_waits_unseen = counts->threads_waits_unseen;
+    summary->event_refusal = counts->event_refusal;
+    summary->waits_refusal = counts->waits_refusal;
     summary->pauses = pauses->count;
     summary->pause_median_ns = histogram_quantile_ns(pauses, 500);
     summary->pause_p99_ns = histogram_quantile_ns(pauses, 990);
@@ -50,12 +64,20 @@ static void summarize_results(const struct results *results, struct fgprof_summa
     summary->jit_files_refused = counts->jit_files_refused;
     summary->jit_bytes_unread = counts->jit_bytes_unread;
     summary->stacks = results->stacks.stack_count;
+    summary->deadlocks = results->deadlocks.count;
 }
 
 static void summarize_idle(const struct results *results, struct fgprof_summary *summary)
 {
     summary->threads_idle = results->idle_tid_count;
     summary->idle_ns = results->counts.idle_ns;
+}
+
+/* Threads of equal name that are not told apart may have moved or not. */
+static void mark_idle(const struct results *results, struct fgprof_profile *profile)
+{
+    for (size_t i = 0; i < profile->sample_count; i++)
+        profile->samples[i].never_moved = idle_has(results, profile->samples[i].tid);
 }
 
 static void sum_times(const struct fgprof_profile *profile, struct fgprof_summary *summary)
@@ -79,9 +101,15 @@ static int make_profile(struct fgprof_recorder *recorder, const struct recorded 
     struct fgprof_profile *profile;
     const struct counted counted = {
         .table = &recorded->results->stacks,
+        .waits = &recorded->results->waits,
+        .deadlocks = &recorded->results->deadlocks,
+        .begin_ns = clock->start_ns,
         .timeline = &recorded->results->timeline,
         .spaces = &recorded->results->spaces,
         .strings = &recorded->results->strings,
+        .elapsed = recorder->options.sampler.is_dump ? NULL : recorded->results->elapsed,
+        .parallelism = &recorded->results->parallelism,
+        .until_ns = recorded->until_ns,
     };
     const struct name_sources sources = {
         .names = recorder->options.names,
@@ -97,6 +125,8 @@ static int make_profile(struct fgprof_recorder *recorder, const struct recorded 
     summarize_results(recorded->results, &profile->summary);
     if (recorder->options.drops_idle)
         summarize_idle(recorded->results, &profile->summary);
+    else
+        mark_idle(recorded->results, profile);
     sum_times(profile, &profile->summary);
     *ret_profile = profile;
     return 0;

@@ -164,6 +164,7 @@ static struct fgprof_progress progress_of(struct fgprof_recorder *recorder)
         .samples = worker_samples(recorder->worker),
         .stacks = worker_stacks(recorder->worker),
         .ticks_late = atomic_load(&progress->ticks_late),
+        .deadlocks = worker_deadlocks(recorder->worker),
     };
 }
 

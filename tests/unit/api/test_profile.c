@@ -142,6 +142,32 @@ static void test_activities(void **state)
     fgprof_profile_free(profile);
 }
 
+static void test_waits(void **state)
+{
+    (void)state;
+    struct fgprof_profile *profile = make_profile();
+    struct fgprof_wait row, older_row;
+    fgprof_waits *waits;
+    const size_t older = offsetof(struct fgprof_wait, time_ns);
+    make_wait(profile, make_function(profile, 0x1000, PROFILE_NO_MAPPING, "f", "", 0), NULL, 2);
+    assert_int_equal(fgprof_profile_waits(profile, &waits), 0);
+    assert_int_equal(fgprof_waits_count(waits), 1);
+    assert_int_equal(fgprof_waits_get(waits, 0, &row, sizeof row), 0);
+    assert_string_equal(row.resource, "mutex g_lock");
+    assert_string_equal(row.owner, "boss");
+    assert_true(row.time_ns > 0);
+
+    memset(&older_row, UNTOUCHED, sizeof older_row);
+    assert_int_equal(fgprof_waits_get(waits, 0, &older_row, older), 0);
+    assert_string_equal(older_row.owner, "boss");
+    ASSERT_UNTOUCHED(older_row, older);
+
+    assert_int_equal(fgprof_waits_get(waits, 1, &row, sizeof row), -ERANGE);
+    fgprof_waits_free(waits);
+    fgprof_waits_free(NULL);
+    fgprof_profile_free(profile);
+}
+
 static void test_empty_tables(void **state)
 {
     (void)state;
@@ -171,6 +197,7 @@ int main(void)
         cmocka_unit_test(test_summary_of_a_later_header),
         cmocka_unit_test(test_functions),
         cmocka_unit_test(test_activities),
+        cmocka_unit_test(test_waits),
         cmocka_unit_test(test_empty_tables),
     };
     return cmocka_run_group_tests_name("profile", tests, NULL, NULL);

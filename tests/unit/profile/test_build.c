@@ -2,11 +2,16 @@
 #include "unit.h"
 #include "mapping/modules.h"
 #include "profile/build.h"
+#include "count/deadlocks.h"
+#include "count/waits.h"
 
+#include <errno.h>
 #include <sys/syscall.h>
 
 struct tables {
     struct stack_table table;
+    struct waits waits;
+    struct deadlocks deadlocks;
     struct spaces spaces;
     struct strings strings;
 };
@@ -30,6 +35,8 @@ static int tear_down(void **state)
     struct tables *counted = *state;
     spaces_free(&counted->spaces);
     stack_table_free(&counted->table);
+    waits_free(&counted->waits);
+    deadlocks_free(&counted->deadlocks);
     strings_free(&counted->strings);
     free(counted);
     return 0;
@@ -51,7 +58,13 @@ static void add(struct tables *counted, enum stack_cut cut, const char *thread,
 static struct fgprof_profile *named(const struct tables *counted)
 {
     const struct counted all = {
-        .table = &counted->table, .spaces = &counted->spaces, .strings = &counted->strings};
+        .table = &counted->table,
+        .waits = &counted->waits,
+        .deadlocks = &counted->deadlocks,
+        .begin_ns = 1000000000u,
+        .spaces = &counted->spaces,
+        .strings = &counted->strings,
+    };
     const struct name_sources sources = {.names = FGPROF_NAMES_SHORT};
     struct fgprof_profile *profile;
     assert_int_equal(name_profile(&all, &sources, &profile), 0);
@@ -93,6 +106,92 @@ static void test_labels_are_named(void **state)
     assert_sample(profile, 3, THREAD_SLEEPING, "", "");
     assert_sample(profile, 4, THREAD_UNINTERRUPTIBLE, "read", "io_schedule");
     assert_sample(profile, 5, THREAD_UNKNOWN, "", "");
+    fgprof_profile_free(profile);
+}
+
+static struct deadlock_thread in_deadlock(struct tables *counted, uint32_t tid, const char *name)
+{
+    struct deadlock_thread thread = {.tid = tid, .since_ns = 3500000000u};
+    assert_int_equal(strings_intern(&counted->strings, name, &thread.name), 0);
+    return thread;
+}
+
+static void test_deadlocks_are_put_into_words(void **state)
+{
+    struct tables *counted = *state;
+    struct deadlock_thread two[] = {in_deadlock(counted, 12, "one"),
+                                    in_deadlock(counted, 13, "other")};
+    struct deadlock_thread one = in_deadlock(counted, 14, "alone");
+    assert_int_equal(deadlocks_add(&counted->deadlocks, two, 2), 0);
+    assert_int_equal(deadlocks_add(&counted->deadlocks, &one, 1), 0);
+    struct fgprof_profile *profile = named(counted);
+    assert_string_equal(fgprof_profile_deadlock(profile, 0),
+                        "deadlock since 2.5 s: \"one\" (12) waits for a lock of \"other\" (13), "
+                        "which waits for a lock of \"one\" (12)");
+    assert_string_equal(
+        fgprof_profile_deadlock(profile, 1),
+        "deadlock since 2.5 s: \"alone\" (14) waits for a lock, which it has itself");
+    assert_null(fgprof_profile_deadlock(profile, 2));
+    fgprof_profile_free(profile);
+}
+
+/* A process that was idle for half of its second, and one without any sample. */
+static void test_elapsed_time(void **state)
+{
+    struct tables *counted = *state;
+    struct elapsed elapsed[2];
+    struct parallelism parallelism = {.ticks = {[2] = 1}};
+    elapsed_begin(&elapsed[0], 500, 10, 1);
+    elapsed_begin(&elapsed[1], 500, 10, 1);
+    add(counted, STACK_CUT_UNREADABLE, "app", THREAD_RUNNING, -1, "");
+    add(counted, STACK_CUT_UNREADABLE, "app", THREAD_SLEEPING, -1, "");
+    assert_int_equal(counted->table.process_count, 2);
+    counted->table.samples[0].part_ns = 400;
+    counted->table.samples[1].waited_ticks = 1;
+    elapsed[1].idle_ticks = 5;
+    const struct counted all = {
+        .table = &counted->table,
+        .waits = &counted->waits,
+        .deadlocks = &counted->deadlocks,
+        .spaces = &counted->spaces,
+        .strings = &counted->strings,
+        .elapsed = elapsed,
+        .parallelism = &parallelism,
+        .until_ns = 1500,
+    };
+    const struct name_sources sources = {.names = FGPROF_NAMES_SHORT};
+    struct fgprof_profile *profile;
+    uint64_t row_ns;
+    assert_int_equal(name_profile(&all, &sources, &profile), 0);
+    assert_true(profile->has_elapsed);
+    assert_int_equal(profile->sample_count, 4);
+    assert_int_equal(profile->process_count, 2);
+    assert_int_equal(profile->samples[0].elapsed_ns, 400);
+    assert_int_equal(profile->samples[1].elapsed_ns, 100);
+    assert_false(sample_is_idle(&profile->samples[1]));
+    for (size_t i = 2; i < 4; i++) {
+        const struct profile_sample *idle = &profile->samples[i];
+        assert_true(sample_is_idle(idle));
+        assert_int_equal(idle->elapsed_ns, i == 2 ? 1000 : 500);
+        assert_int_equal(idle->process, i == 2);
+    }
+    assert_int_equal(profile->samples[0].process, 0);
+    assert_int_equal(fgprof_profile_parallelism(profile, 0, &row_ns), 0);
+    assert_int_equal(row_ns, 1600);
+    assert_int_equal(fgprof_profile_parallelism(profile, 2, &row_ns), 0);
+    assert_int_equal(row_ns, 400);
+    assert_int_equal(fgprof_profile_parallelism(profile, 3, &row_ns), -ERANGE);
+    fgprof_profile_free(profile);
+}
+
+static void test_sleeps(void **state)
+{
+    struct tables *counted = *state;
+    add(counted, STACK_WHOLE, "app", THREAD_SLEEPING, 202, "");
+    stack_table_count_sleeps(&counted->table, 0, 9);
+    struct fgprof_profile *profile = named(counted);
+    assert_true(profile->has_sleeps);
+    assert_int_equal(profile->samples[0].sleeps, 9);
     fgprof_profile_free(profile);
 }
 
@@ -252,6 +351,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         WITH_COUNTED(test_labels_are_named),
+        WITH_COUNTED(test_deadlocks_are_put_into_words),
+        WITH_COUNTED(test_elapsed_time),
+        WITH_COUNTED(test_sleeps),
         WITH_COUNTED(test_cut_stacks_end_in_a_note),
         WITH_COUNTED(test_the_kernels_functions_are_above),
         WITH_COUNTED(test_generated_code),

@@ -164,6 +164,42 @@ static void test_activities(void **state)
     fgprof_profile_free(profile);
 }
 
+/* A row for each thread and owner, whatever their places. */
+static void test_waits(void **state)
+{
+    (void)state;
+    struct fgprof_profile *profile = make_profile();
+    uint32_t f = make_function(profile, 0x401000, PROFILE_NO_MAPPING, "f", "a.c", 1);
+    uint32_t g = make_function(profile, 0x402000, PROFILE_NO_MAPPING, "g", "a.c", 1);
+    struct profile_wait unowned = {.kind = make_string(profile, "mutex"),
+                                   .resource = make_string(profile, "mutex g_lock"),
+                                   .owner_process = PROFILE_NO_OWNER,
+                                   .owner_stack = PROFILE_NO_STACK};
+    uint32_t row;
+    make_state(profile, f, THREAD_RUNNING, "", "", 1);
+    make_wait(profile, f, NULL, 2);
+    make_wait(profile, g, &f, 3);
+    make_wait(profile, g, NULL, 4);
+    assert_int_equal(profile_add_wait(profile, &unowned, &row), 0);
+    profile->samples[3].wait_plus_1 = row + 1;
+    struct fgprof_wait *rows;
+    size_t count;
+    assert_int_equal(profile_waits(profile, &rows, &count), 0);
+    assert_int_equal(count, 2);
+    assert_string_equal(rows[0].resource, "mutex g_lock");
+    assert_string_equal(rows[0].owner, "boss");
+    assert_string_equal(rows[0].thread_name, "app");
+    assert_int_equal(rows[0].time_ns, 5 * TICK_NS);
+    assert_null(rows[1].owner);
+    assert_int_equal(rows[1].time_ns, 4 * TICK_NS);
+    free(rows);
+    profile->kept = FGPROF_KEPT_ON_CPU;
+    assert_int_equal(profile_waits(profile, &rows, &count), 0);
+    assert_int_equal(count, 0);
+    free(rows);
+    fgprof_profile_free(profile);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -174,6 +210,7 @@ int main(void)
         cmocka_unit_test(test_functions_of_some_threads),
         cmocka_unit_test(test_time_is_told_apart_by_state),
         cmocka_unit_test(test_activities),
+        cmocka_unit_test(test_waits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
