@@ -25,6 +25,9 @@ static const struct {
     [TABLE_PROCESSES] = TABLE(processes, process_count, process_capacity),
     [TABLE_TIMELINES] = TABLE(timelines, timeline_count, timeline_capacity),
     [TABLE_RUNS] = TABLE(runs, run_count, run_capacity),
+    [TABLE_WAITS] = TABLE(waits, wait_count, wait_capacity),
+    [TABLE_DEADLOCKS] = TABLE(deadlocks, deadlock_count, deadlock_capacity),
+    [TABLE_PARALLELISM] = TABLE(parallel_ns, parallel_count, parallel_capacity),
 };
 
 #define FIELD(type, field) offsetof(struct type, field), sizeof(((struct type *)0)->field)
@@ -41,7 +44,16 @@ static const struct {
         number, TABLE_##table, FIELD(type, field), kind, TABLE_##of, false                         \
     }
 #define STRING(number, table, type, field) ROW(number, table, type, field, COLUMN_ROW, STRINGS)
+/* What recordings of older versions do not have. */
+#define LATER_ROW(number, table, type, field, kind, of)                                            \
+    {                                                                                              \
+        number, TABLE_##table, FIELD(type, field), kind, TABLE_##of, true                          \
+    }
 #define SUMMARY(number, field) NUMBER(number, RECORDING, fgprof_profile, summary.field)
+#define LATER_SUMMARY(number, field)                                                               \
+    {                                                                                              \
+        number, TABLE_RECORDING, FIELD(fgprof_profile, summary.field), COLUMN_NUMBER, 0, true      \
+    }
 
 /* Numbers below 128 take one byte in a file. */
 static const struct profile_column columns[] = {
@@ -131,6 +143,37 @@ static const struct profile_column columns[] = {
     NUMBER(85, TIMELINES, profile_timeline, run_count),
     ROW(86, RUNS, profile_run, sample, COLUMN_ROW_OR_NONE, SAMPLES),
     NUMBER(87, RUNS, profile_run, time_ns),
+    /* 88 is COLUMN_RECORDED_BY. */
+    LATER_SUMMARY(89, observations_put_off),
+    LATER_SUMMARY(90, seed),
+    LATER_SUMMARY(91, kernel_samples),
+    LATER_SUMMARY(92, kernel_samples_lost),
+    LATER_SUMMARY(93, kernel_samples_dropped),
+    LATER_SUMMARY(94, threads_kernel_sampled),
+    LATER_SUMMARY(95, threads_stopped),
+    LATER_SUMMARY(96, kernel_refusal),
+    LATER_ROW(97, WAITS, profile_wait, kind, COLUMN_ROW, STRINGS),
+    LATER_ROW(98, WAITS, profile_wait, resource, COLUMN_ROW, STRINGS),
+    LATER_ROW(99, WAITS, profile_wait, owner_process, COLUMN_ROW_OR_NONE, PROCESSES),
+    LATER_ROW(100, WAITS, profile_wait, owner_name, COLUMN_ROW, STRINGS),
+    LATER_ROW(101, WAITS, profile_wait, owner_tid, COLUMN_NUMBER, STRINGS),
+    LATER_ROW(102, WAITS, profile_wait, owner_stack, COLUMN_ROW_OR_NONE, STACKS),
+    LATER_ROW(103, WAITS, profile_wait, owner_wait_plus_1, COLUMN_ROW_PLUS_1, WAITS),
+    LATER_ROW(104, WAITS, profile_wait, label, COLUMN_ROW, WAITS),
+    LATER_ROW(105, SAMPLES, profile_sample, wait_plus_1, COLUMN_ROW_PLUS_1, WAITS),
+    LATER_SUMMARY(106, threads_without_event),
+    LATER_SUMMARY(107, threads_unsampled),
+    LATER_SUMMARY(108, threads_waits_unseen),
+    LATER_SUMMARY(109, event_refusal),
+    LATER_SUMMARY(110, waits_refusal),
+    {111, TABLE_SAMPLES, FIELD(profile_sample, never_moved), COLUMN_BOOL, 0, true},
+    {112, TABLE_RECORDING, FIELD(fgprof_profile, has_elapsed), COLUMN_BOOL, 0, true},
+    {113, TABLE_SAMPLES, FIELD(profile_sample, elapsed_ns), COLUMN_NUMBER, 0, true},
+    {114, TABLE_PARALLELISM, 0, sizeof(uint64_t), COLUMN_NUMBER, 0, true},
+    {115, TABLE_DEADLOCKS, 0, sizeof(uint32_t), COLUMN_ROW, TABLE_STRINGS, true},
+    LATER_SUMMARY(116, deadlocks),
+    {117, TABLE_RECORDING, FIELD(fgprof_profile, has_sleeps), COLUMN_BOOL, 0, true},
+    {118, TABLE_SAMPLES, FIELD(profile_sample, sleeps), COLUMN_NUMBER, 0, true},
 };
 
 size_t profile_column_count(void)

@@ -28,6 +28,9 @@ enum profile_table {
     TABLE_PROCESSES,
     TABLE_TIMELINES,
     TABLE_RUNS,
+    TABLE_WAITS,
+    TABLE_DEADLOCKS,
+    TABLE_PARALLELISM,
     TABLE_COUNT
 };
 

@@ -119,9 +119,18 @@ int kept_file_version(const char *path, unsigned *ret_version)
 int kept_file_read(const char *path, struct fgprof_profile **ret_profile)
 {
     struct inflated out = {0};
+    struct fgprof_profile *profile;
     int err = read_inflated(path, SIZE_MAX, &out);
     if (!err)
-        err = kept_parse(out.bytes, out.length, ret_profile);
+        err = kept_parse(out.bytes, out.length, &profile);
     free(out.bytes);
-    return err;
+    if (err)
+        return err;
+    profile->read_from = strdup(path);
+    if (!profile->read_from) {
+        profile_free(profile);
+        return -ENOMEM;
+    }
+    *ret_profile = profile;
+    return 0;
 }

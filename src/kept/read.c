@@ -118,35 +118,40 @@ static int fill_column(struct fgprof_profile *profile, const struct profile_colu
     return contents->failed || bytes_left(contents) ? -EBADMSG : 0;
 }
 
+/* Takes a part of a table of `rows` rows off those that are `left`. Returns false if the part is
+ * not within the table, or is more than is left. */
+static bool take_part(size_t *left, size_t rows, size_t first, size_t count)
+{
+    if (count > *left || first > rows - count)
+        return false;
+    *left -= count;
+    return true;
+}
+
 /* Checks what a column alone does not show: rows that have a part of another table stay within it
  * and share none of it, so that together they are no more than that table. */
 static bool parts_are_right(const struct fgprof_profile *profile)
 {
-    size_t left = profile->line_count;
-    for (size_t i = 0; i < profile->location_count; i++) {
+    size_t lines = profile->line_count, stack_locations = profile->stack_location_count,
+           runs = profile->run_count;
+    bool ok = true;
+    for (size_t i = 0; i < profile->location_count && ok; i++) {
         const struct profile_location *location = &profile->locations[i];
-        if (location->line_count > left ||
-            location->first_line > profile->line_count - location->line_count)
-            return false;
-        left -= location->line_count;
+        ok = take_part(&lines, profile->line_count, location->first_line, location->line_count);
     }
-    left = profile->stack_location_count;
-    for (size_t i = 0; i < profile->stack_count; i++) {
+    for (size_t i = 0; i < profile->stack_count && ok; i++) {
         const struct profile_stack *stack = &profile->stacks[i];
-        if (stack->depth > left ||
-            stack->first_location > profile->stack_location_count - stack->depth)
-            return false;
-        left -= stack->depth;
+        ok = take_part(&stack_locations, profile->stack_location_count, stack->first_location,
+                       stack->depth);
     }
-    left = profile->run_count;
-    for (size_t i = 0; i < profile->timeline_count; i++) {
+    for (size_t i = 0; i < profile->timeline_count && ok; i++) {
         const struct profile_timeline *timeline = &profile->timelines[i];
-        if (timeline->run_count > left ||
-            timeline->first_run > profile->run_count - timeline->run_count)
-            return false;
-        left -= timeline->run_count;
+        ok = take_part(&runs, profile->run_count, timeline->first_run, timeline->run_count);
     }
-    return profile->summary.modules_unreadable == profile->unreadable_count;
+    /* Chains of owners lead to earlier rows, and so end. */
+    for (size_t i = 0; i < profile->wait_count && ok; i++)
+        ok = profile->waits[i].owner_wait_plus_1 <= i;
+    return ok && profile->summary.modules_unreadable == profile->unreadable_count;
 }
 
 static int read_sections(struct fgprof_profile *profile, struct bytes *file)

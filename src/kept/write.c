@@ -4,8 +4,8 @@
  * version in 4 bytes, little-endian, then sections: number, length in bytes, and that many bytes.
  * The section COLUMN_STRINGS has the strings, in order, each as its length and its bytes.
  * COLUMN_RECORDED_BY has the bytes of the command line that recorded it, if that is known. The
- * others are the columns of kept/columns.h, with a number for each row. Numbers are LEB128 (DWARF
- * 5, 7.6).
+ * others are the columns of kept/columns.h, with a number for each row; an optional one is left out
+ * if it has nothing but zeros, as it reads the same. Numbers are LEB128 (DWARF 5, 7.6).
  *
  * A program skips sections that it does not know, so what is new is a new section. The version
  * grows only if the meaning of a known section changes. */
@@ -39,6 +39,21 @@ static void put_strings(struct sink *sink, const struct strings *strings, struct
     put_section(sink, COLUMN_STRINGS, contents);
 }
 
+static void put_column(struct sink *sink, const struct fgprof_profile *profile,
+                       const struct profile_column *column, struct protobuf *contents)
+{
+    size_t rows = profile_rows(profile, column->table);
+    bool is_wanted = !column->is_optional;
+    for (size_t row = 0; row < rows; row++) {
+        uint64_t value = profile_cell(profile, column, row);
+        is_wanted = is_wanted || value;
+        protobuf_varint(contents, value);
+    }
+    if (is_wanted)
+        put_section(sink, column->number, contents);
+    contents->length = 0;
+}
+
 void kept_write(const struct fgprof_profile *profile, struct sink *sink)
 {
     static const unsigned char version[] = {FGPROF_RECORDING_VERSION, 0, 0, 0};
@@ -46,13 +61,8 @@ void kept_write(const struct fgprof_profile *profile, struct sink *sink)
     sink_write(sink, KEPT_MAGIC, KEPT_MAGIC_BYTES);
     sink_write(sink, version, sizeof version);
     put_strings(sink, &profile->strings, &contents);
-    for (size_t i = 0; i < profile_column_count() && !sink->error; i++) {
-        const struct profile_column *column = profile_column(i);
-        size_t rows = profile_rows(profile, column->table);
-        for (size_t row = 0; row < rows; row++)
-            protobuf_varint(&contents, profile_cell(profile, column, row));
-        put_section(sink, column->number, &contents);
-    }
+    for (size_t i = 0; i < profile_column_count() && !sink->error; i++)
+        put_column(sink, profile, profile_column(i), &contents);
     const char *command = profile_recorded_by(profile);
     if (*command) {
         protobuf_append(&contents, command, strlen(command));

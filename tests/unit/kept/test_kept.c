@@ -143,6 +143,50 @@ static void test_what_is_read_is_written_alike(void **state)
     fgprof_profile_free(again);
 }
 
+/* What make_all has, and waits, which the golden file has not. */
+static struct fgprof_profile *make_all_with_waits(void)
+{
+    static const uint32_t owner = 1;
+    struct fgprof_profile *profile = make_all();
+    make_wait(profile, 0, &owner, 70);
+    make_wait(profile, 0, NULL, 7);
+    return profile;
+}
+
+static void test_waits_are_kept(void **state)
+{
+    (void)state;
+    size_t length;
+    struct fgprof_profile *profile = make_all_with_waits(), *again;
+    char *file = written(profile, FGPROF_RAW, &length);
+    assert_int_equal(read_back(file, length, &again), 0);
+    assert_int_equal(again->wait_count, 2);
+    assert_memory_equal(again->waits, profile->waits, 2 * sizeof *again->waits);
+    free(file);
+    fgprof_profile_free(again);
+    /* A row that leads to itself, or to a later one, would be a circle. */
+    profile->waits[0].owner_wait_plus_1 = 1;
+    file = written(profile, FGPROF_RAW, &length);
+    assert_int_equal(read_back(file, length, &again), -EBADMSG);
+    free(file);
+    fgprof_profile_free(profile);
+}
+
+/* A column that was added later is there if it says something. */
+static void test_the_seed_is_kept(void **state)
+{
+    (void)state;
+    size_t length;
+    struct fgprof_profile *profile = make_all(), *again;
+    profile->summary.seed = UINT64_MAX - 5;
+    char *file = written(profile, FGPROF_RAW, &length);
+    assert_int_equal(read_back(file, length, &again), 0);
+    assert_true(again->summary.seed == UINT64_MAX - 5);
+    free(file);
+    fgprof_profile_free(profile);
+    fgprof_profile_free(again);
+}
+
 static void test_all_is_kept_whatever_is_chosen(void **state)
 {
     (void)state;
@@ -200,6 +244,74 @@ static void test_the_golden_file(void **state)
     fgprof_profile_free(golden);
 }
 
+/* What was added later is a section that older programs skip, and older files lack. */
+static void test_what_was_added_later(void **state)
+{
+    (void)state;
+    size_t length;
+    struct fgprof_profile *profile = make_all(), *again;
+    profile->summary.observations_put_off = 70000;
+    profile->summary.kernel_samples = 80000;
+    profile->summary.kernel_refusal = 13;
+    profile->summary.threads_without_event = 90000;
+    profile->summary.threads_unsampled = 3;
+    profile->summary.threads_waits_unseen = 4;
+    profile->summary.event_refusal = 24;
+    profile->summary.waits_refusal = 28;
+    profile->samples[3].never_moved = true;
+    make_elapsed(profile);
+    char *file = written(profile, FGPROF_RAW, &length);
+    assert_int_equal(read_back(file, length, &again), 0);
+    assert_int_equal(again->summary.observations_put_off, 70000);
+    assert_int_equal(again->summary.kernel_samples, 80000);
+    assert_int_equal(again->summary.kernel_refusal, 13);
+    assert_int_equal(again->summary.threads_without_event, 90000);
+    assert_int_equal(again->summary.waits_refusal, 28);
+    for (size_t i = 0; i < again->sample_count; i++)
+        assert_int_equal(again->samples[i].never_moved, i == 3);
+    assert_memory_equal(&again->summary, &profile->summary, sizeof again->summary);
+    assert_true(again->has_elapsed);
+    assert_equal_output(profile, again);
+    assert_int_equal(fgprof_profile_set_folded_flags(profile, FGPROF_FOLDED_ELAPSED), 0);
+    assert_int_equal(fgprof_profile_set_folded_flags(again, FGPROF_FOLDED_ELAPSED), 0);
+    assert_equal_output(profile, again);
+    assert_int_equal(again->parallel_count, 2);
+    assert_int_equal(again->parallel_ns[1], 10000000);
+    free(file);
+    fgprof_profile_free(profile);
+    fgprof_profile_free(again);
+    assert_int_equal(fgprof_profile_read(GOLDEN "/version-1.fgprof", &again), 0);
+    assert_int_equal(again->summary.observations_put_off, 0);
+    assert_false(again->has_elapsed);
+    assert_int_equal(again->parallel_count, 0);
+    fgprof_profile_free(again);
+}
+
+/* A recording without contentions says how often threads were seen waiting. */
+static void test_sleeps_are_kept(void **state)
+{
+    (void)state;
+    size_t length;
+    struct fgprof_profile *profile = make_all_with_waits(), *again;
+    for (int i = 0; i < 2; i++) {
+        char *file = written(profile, FGPROF_RAW, &length);
+        assert_int_equal(read_back(file, length, &again), 0);
+        free(file);
+        assert_int_equal(again->has_sleeps, i);
+        assert_int_equal(again->sample_count, profile->sample_count);
+        for (size_t j = 0; j < again->sample_count; j++) {
+            assert_int_equal(again->samples[j].sleeps, i ? 5 * j : 0);
+            assert_int_equal(sample_contentions(again, &again->samples[j]),
+                             i ? 5 * j : profile->samples[j].count);
+        }
+        fgprof_profile_free(again);
+        profile->has_sleeps = true;
+        for (size_t j = 0; j < profile->sample_count; j++)
+            profile->samples[j].sleeps = 5 * j;
+    }
+    fgprof_profile_free(profile);
+}
+
 static void test_a_cut_file(void **state)
 {
     (void)state;
@@ -242,13 +354,9 @@ static void test_a_damaged_file(void **state)
 
 /* The same without gzip and its checksum around it, as of one who means harm: what is read can be
  * written. */
-static void test_damaged_contents(void **state)
+static void damage_contents(unsigned char *bytes, size_t length)
 {
-    (void)state;
-    size_t length;
-    struct fgprof_profile *profile = make_all(), *again;
-    char *file = written(profile, FGPROF_RAW, &length);
-    unsigned char *bytes = inflated(file, length, &length);
+    struct fgprof_profile *again;
     size_t refused = 0;
     for (size_t i = 0; i < length; i++) {
         for (unsigned value = 0; value < 256; value += value < 4 ? 1 : 63) {
@@ -265,6 +373,22 @@ static void test_damaged_contents(void **state)
         }
     }
     assert_in_range(refused, length, SIZE_MAX);
+}
+
+static void test_damaged_contents(void **state)
+{
+    (void)state;
+    size_t length;
+    struct fgprof_profile *profile = make_all(), *waits = make_all_with_waits(), *again;
+    char *file = written(waits, FGPROF_RAW, &length);
+    unsigned char *bytes = inflated(file, length, &length);
+    damage_contents(bytes, length);
+    free(bytes);
+    free(file);
+    fgprof_profile_free(waits);
+    file = written(profile, FGPROF_RAW, &length);
+    bytes = inflated(file, length, &length);
+    damage_contents(bytes, length);
     for (size_t cut = 0; cut < length; cut++) {
         unsigned char *part = malloc(cut + !cut);
         memcpy(part, bytes, cut);
@@ -391,9 +515,13 @@ int main(int argc, char **argv)
     }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_is_read_is_written_alike),
+        cmocka_unit_test(test_waits_are_kept),
+        cmocka_unit_test(test_the_seed_is_kept),
         cmocka_unit_test(test_all_is_kept_whatever_is_chosen),
         cmocka_unit_test(test_an_empty_profile),
         cmocka_unit_test(test_the_golden_file),
+        cmocka_unit_test(test_what_was_added_later),
+        cmocka_unit_test(test_sleeps_are_kept),
         cmocka_unit_test(test_a_cut_file),
         cmocka_unit_test(test_a_damaged_file),
         cmocka_unit_test(test_damaged_contents),
