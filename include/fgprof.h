@@ -476,6 +476,15 @@ enum fgprof_kind {
     FGPROF_KIND_BLAME,
 };
 
+/* Turns a profile of FGPROF_KIND_WALL into one of another kind, which can't be undone. Time that
+ * has no part in that kind is left out. FGPROF_KIND_BLOCK and FGPROF_KIND_MUTEX have the types and
+ * header of Go's: contentions (here estimated from how often the kernel gave the threads a CPU; of
+ * a recording by an older program, at how many ticks they were seen waiting) and delay, with a
+ * comment in the file that says which. Only FGPROF_KIND_WALL has timelines, and can be written as
+ * FGPROF_RAW; only that and FGPROF_KIND_CPU have elapsed time. Errors: -EINVAL for an unknown kind,
+ * or if it is of another kind than FGPROF_KIND_WALL already; -ENOMEM. */
+FGPROF_API int fgprof_profile_set_kind(fgprof_profile *profile, enum fgprof_kind kind);
+
 /* Sets the command line that makes or writes the profile, which FGPROF_HTML shows. Unless the
  * profile was read from a file, this is also the command line that recorded it: FGPROF_RAW keeps
  * that, FGPROF_PPROF has it as a comment, and FGPROF_HTML shows it for a profile that was read. The

@@ -2,6 +2,7 @@
 #include "kept/file.h"
 #include "output/output.h"
 #include "profile/function_times.h"
+#include "profile/kind.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -192,6 +193,13 @@ int fgprof_profile_set_kept(fgprof_profile *profile, enum fgprof_kept kept)
         return -EINVAL;
     profile->kept = kept;
     return 0;
+}
+
+int fgprof_profile_set_kind(fgprof_profile *profile, enum fgprof_kind kind)
+{
+    if ((unsigned)kind > FGPROF_KIND_BLAME || profile->kind != FGPROF_KIND_WALL)
+        return -EINVAL;
+    return kind == FGPROF_KIND_WALL ? 0 : profile_make_kind(profile, kind);
 }
 
 int fgprof_profile_set_threads(fgprof_profile *profile, enum fgprof_threads threads)

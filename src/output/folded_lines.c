@@ -102,9 +102,10 @@ static char *fold(const struct fgprof_profile *profile, const struct profile_sam
 {
     struct text_buffer buffer = {0};
     const struct profile_stack *stack = &profile->stacks[sample->stack];
+    bool is_idle = sample_is_idle(sample);
     if (profile->folded_flags & FGPROF_FOLDED_PROCESSES)
         append_process(&buffer, profile, sample);
-    if (profile->folded_flags & FGPROF_FOLDED_THREADS)
+    if (profile->folded_flags & FGPROF_FOLDED_THREADS && !is_idle)
         append_thread(&buffer, profile, sample);
     for (size_t i = stack->depth; i-- > 0;) {
         uint32_t location = profile->stack_locations[stack->first_location + i];
@@ -112,7 +113,7 @@ static char *fold(const struct fgprof_profile *profile, const struct profile_sam
     }
     if (!stack->depth)
         text_append(&buffer, buffer.length ? ";[unknown]" : "[unknown]");
-    if (profile->folded_flags & FGPROF_FOLDED_STATE) {
+    if (profile->folded_flags & FGPROF_FOLDED_STATE && !is_idle) {
         size_t from = buffer.length + 1;
         text_append(&buffer, ";");
         state_append_frame(&buffer, profile, sample);
@@ -131,8 +132,7 @@ static int compare(const void *a, const void *b)
     return strcmp(((const struct folded_line *)a)->stack, ((const struct folded_line *)b)->stack);
 }
 
-/* Merges equal ones of sorted lines into one with their sum, and drops those of less than a
- * tick. */
+/* Merges equal ones of sorted lines into one with their sum, and drops those of nothing. */
 static size_t join_equal(struct folded_line *lines, size_t count)
 {
     size_t kept = 0;
@@ -151,9 +151,33 @@ static size_t join_equal(struct folded_line *lines, size_t count)
     return kept;
 }
 
+/* From nanoseconds to ticks. Their sum is rounded and not each line, so that lines of less than a
+ * tick do not shorten the whole. */
+static void count_ticks(struct folded_lines *lines, uint64_t period_ns)
+{
+    uint64_t sum_ns = period_ns / 2, ticks = 0;
+    size_t kept = 0;
+    if (!period_ns)
+        period_ns = 1; /* a file may say anything */
+    for (size_t i = 0; i < lines->count; i++) {
+        struct folded_line line = lines->items[i];
+        sum_ns += line.count;
+        line.count = sum_ns / period_ns - ticks;
+        ticks += line.count;
+        if (line.count)
+            lines->items[kept++] = line;
+        else
+            free(line.stack);
+    }
+    lines->count = kept;
+}
+
 int folded_lines_make(const struct fgprof_profile *profile, const struct profile_view *view,
                       struct folded_lines *ret_lines)
 {
+    bool is_elapsed = profile->folded_flags & FGPROF_FOLDED_ELAPSED;
+    if (is_elapsed && !profile->has_elapsed)
+        return -ENODATA;
     struct folded_lines lines = {calloc(view->sample_count + 1, sizeof *lines.items), 0};
     if (!lines.items)
         return -ENOMEM;
@@ -164,10 +188,13 @@ int folded_lines_make(const struct fgprof_profile *profile, const struct profile
             folded_lines_free(&lines);
             return -ENOMEM;
         }
-        lines.items[lines.count++] = (struct folded_line){stack, sample->count};
+        lines.items[lines.count++] =
+            (struct folded_line){stack, is_elapsed ? sample->elapsed_ns : sample->count};
     }
     qsort(lines.items, lines.count, sizeof *lines.items, compare);
     lines.count = join_equal(lines.items, lines.count);
+    if (is_elapsed)
+        count_ticks(&lines, profile->period_ns);
     *ret_lines = lines;
     return 0;
 }

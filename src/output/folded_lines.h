@@ -7,7 +7,7 @@
 
 struct folded_line {
     char *stack;
-    uint64_t count;
+    uint64_t count; /* ticks */
 };
 
 struct folded_lines {
@@ -15,7 +15,8 @@ struct folded_lines {
     size_t count;
 };
 
-/* Folds the view's samples as the profile's folded_flags say. Returns 0 or -ENOMEM. */
+/* Folds the view's samples as the profile's folded_flags say. Returns 0, -ENODATA if they ask for
+ * elapsed time and it is not known, or -ENOMEM. */
 int folded_lines_make(const struct fgprof_profile *profile, const struct profile_view *view,
                       struct folded_lines *ret_lines);
 void folded_lines_free(struct folded_lines *lines);

@@ -15,19 +15,25 @@ static const struct {
     void (*write)(const struct fgprof_profile *profile, const struct profile_view *view,
                   struct sink *sink);
     bool is_gzip;
+    bool tells_places; /* of owners: see profile_view_make */
 } writers[] = {
-    [FGPROF_FOLDED] = {output_folded, false}, [FGPROF_PPROF] = {output_pprof, true},
-    [FGPROF_TEXT] = {output_text, false},     [FGPROF_SPEEDSCOPE] = {output_speedscope, false},
-    [FGPROF_RAW] = {write_raw, true},         [FGPROF_HTML] = {output_html, false},
+    [FGPROF_FOLDED] = {output_folded, false, false},
+    [FGPROF_PPROF] = {output_pprof, true, false},
+    [FGPROF_TEXT] = {output_text, false, false},
+    [FGPROF_SPEEDSCOPE] = {output_speedscope, false, false},
+    [FGPROF_RAW] = {write_raw, true, false},
+    [FGPROF_HTML] = {output_html, false, true},
 };
 
 int output_write(const struct fgprof_profile *profile, enum fgprof_format format, int fd)
 {
     if ((unsigned)format >= sizeof writers / sizeof *writers)
         return -EINVAL;
+    if (format == FGPROF_RAW && profile->kind != FGPROF_KIND_WALL)
+        return -EINVAL;
     struct profile_view view;
     struct sink *sink = malloc(sizeof *sink);
-    if (!sink || profile_view_make(profile, false, &view)) {
+    if (!sink || profile_view_make(profile, writers[format].tells_places, &view)) {
         free(sink);
         return -ENOMEM;
     }

@@ -1,10 +1,11 @@
 /* profile.proto, gzipped (github.com/google/pprof/proto/profile.proto), with the value types of
- * Go's fgprof (github.com/felixge/fgprof), samples/count and time/nanoseconds, and the time in two
- * parts, on_cpu/nanoseconds and off_cpu/nanoseconds. */
+ * Go's fgprof (github.com/felixge/fgprof), samples/count and time/nanoseconds, the time in two
+ * parts, on_cpu/nanoseconds and off_cpu/nanoseconds, and if it is known elapsed/nanoseconds. */
 #include "output/output.h"
 #include "output/state.h"
 #include "output/text_buffer.h"
 #include "base/protobuf.h"
+#include "profile/kind.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -67,6 +68,7 @@ enum word {
     WORD_TIME,
     WORD_ON_CPU,
     WORD_OFF_CPU,
+    WORD_ELAPSED,
     WORD_NANOSECONDS,
     WORD_WALLCLOCK,
     WORD_THREAD,
@@ -76,12 +78,19 @@ enum word {
     WORD_WAIT_CHANNEL,
     WORD_PROCESS,
     WORD_PID,
+    WORD_WAIT,
+    WORD_RESOURCE,
+    WORD_OWNER,
+    WORD_CONTENTIONS,
+    WORD_DELAY,
     WORD_STATES, /* the states' names from here on */
+    /* If it is known; then the note on contentions, if there is one. */
     WORD_RECORDED_BY = WORD_STATES + THREAD_STATE_COUNT,
 };
 static const char *const words[WORD_STATES] = {
-    "samples", "count", "time",  "on_cpu",  "off_cpu",      "nanoseconds", "wallclock",
-    "thread",  "tid",   "state", "syscall", "wait_channel", "process",     "pid",
+    "samples",   "count",  "time",     "on_cpu", "off_cpu",     "elapsed",      "nanoseconds",
+    "wallclock", "thread", "tid",      "state",  "syscall",     "wait_channel", "process",
+    "pid",       "wait",   "resource", "owner",  "contentions", "delay",
 };
 
 static uint64_t word(const struct fgprof_profile *profile, enum word number)
@@ -122,10 +131,15 @@ static void put_sample(struct protobuf *out, const struct fgprof_profile *profil
 
     bool is_on_cpu = sample_is_on_cpu(sample);
     packed = protobuf_begin(out, SAMPLE_VALUE);
-    protobuf_varint(out, sample->count);
+    bool is_of_contentions = profile_is_of_contentions(profile);
+    protobuf_varint(out, is_of_contentions ? sample_contentions(profile, sample) : sample->count);
     protobuf_varint(out, sample->time_ns);
-    protobuf_varint(out, is_on_cpu ? sample->time_ns : 0);
-    protobuf_varint(out, is_on_cpu ? 0 : sample->time_ns);
+    if (!is_of_contentions) {
+        protobuf_varint(out, is_on_cpu ? sample->time_ns : 0);
+        protobuf_varint(out, is_on_cpu ? 0 : sample->time_ns);
+        if (profile->has_elapsed)
+            protobuf_varint(out, sample->elapsed_ns);
+    }
     protobuf_end(out, packed);
 
     if (profile_shows_processes(profile)) {
@@ -135,9 +149,16 @@ static void put_sample(struct protobuf *out, const struct fgprof_profile *profil
     }
     put_label(out, profile, WORD_THREAD, LABEL_STR, sample->thread_name);
     put_label(out, profile, WORD_TID, LABEL_NUM, sample->tid);
-    put_label(out, profile, WORD_STATE, LABEL_STR, word(profile, WORD_STATES) + sample->state);
+    if (!sample_is_idle(sample))
+        put_label(out, profile, WORD_STATE, LABEL_STR, word(profile, WORD_STATES) + sample->state);
     put_label(out, profile, WORD_SYSCALL, LABEL_STR, sample->syscall_name);
     put_label(out, profile, WORD_WAIT_CHANNEL, LABEL_STR, sample->wait_channel);
+    const struct profile_wait *wait = sample_wait(profile, sample);
+    if (wait) {
+        put_label(out, profile, WORD_WAIT, LABEL_STR, wait->kind);
+        put_label(out, profile, WORD_RESOURCE, LABEL_STR, wait->resource);
+        put_label(out, profile, WORD_OWNER, LABEL_STR, wait->owner_name);
+    }
     protobuf_end(out, begin);
 }
 
@@ -204,6 +225,8 @@ static void put_strings(struct protobuf *out, const struct fgprof_profile *profi
         protobuf_string(out, PROFILE_STRING_TABLE, state_name(i));
     if (*profile_recorded_by(profile))
         put_clean(out, profile_recorded_by(profile), &clean);
+    if (profile_contentions_note(profile))
+        protobuf_string(out, PROFILE_STRING_TABLE, profile_contentions_note(profile));
     if (clean.error)
         out->error = clean.error;
     text_free(&clean);
@@ -218,14 +241,47 @@ static void drain(struct protobuf *out, struct sink *sink)
     out->length = 0;
 }
 
+static void put_sample_types(struct protobuf *out, const struct fgprof_profile *profile)
+{
+    if (profile_is_of_contentions(profile)) {
+        put_value_type(out, profile, PROFILE_SAMPLE_TYPE, WORD_CONTENTIONS, WORD_COUNT);
+        put_value_type(out, profile, PROFILE_SAMPLE_TYPE, WORD_DELAY, WORD_NANOSECONDS);
+        return;
+    }
+    put_value_type(out, profile, PROFILE_SAMPLE_TYPE, WORD_SAMPLES, WORD_COUNT);
+    put_value_type(out, profile, PROFILE_SAMPLE_TYPE, WORD_TIME, WORD_NANOSECONDS);
+    put_value_type(out, profile, PROFILE_SAMPLE_TYPE, WORD_ON_CPU, WORD_NANOSECONDS);
+    put_value_type(out, profile, PROFILE_SAMPLE_TYPE, WORD_OFF_CPU, WORD_NANOSECONDS);
+    if (profile->has_elapsed)
+        put_value_type(out, profile, PROFILE_SAMPLE_TYPE, WORD_ELAPSED, WORD_NANOSECONDS);
+}
+
+static void put_period(struct protobuf *out, const struct fgprof_profile *profile)
+{
+    bool is_of_contentions = profile_is_of_contentions(profile);
+    if (is_of_contentions)
+        put_value_type(out, profile, PROFILE_PERIOD_TYPE, WORD_CONTENTIONS, WORD_COUNT);
+    else
+        put_value_type(out, profile, PROFILE_PERIOD_TYPE, WORD_WALLCLOCK, WORD_NANOSECONDS);
+    protobuf_number(out, PROFILE_PERIOD, is_of_contentions ? 1 : profile->period_ns);
+}
+
+static void put_comments(struct protobuf *out, const struct fgprof_profile *profile)
+{
+    bool has_command = *profile_recorded_by(profile);
+    if (has_command)
+        protobuf_number(out, PROFILE_COMMENT, word(profile, WORD_RECORDED_BY));
+    if (profile_contentions_note(profile))
+        protobuf_number(out, PROFILE_COMMENT, word(profile, WORD_RECORDED_BY) + has_command);
+    for (size_t i = 0; i < profile->deadlock_count; i++)
+        protobuf_number(out, PROFILE_COMMENT, profile->deadlocks[i]);
+}
+
 void output_pprof(const struct fgprof_profile *profile, const struct profile_view *view,
                   struct sink *sink)
 {
     struct protobuf out = {0};
-    put_value_type(&out, profile, PROFILE_SAMPLE_TYPE, WORD_SAMPLES, WORD_COUNT);
-    put_value_type(&out, profile, PROFILE_SAMPLE_TYPE, WORD_TIME, WORD_NANOSECONDS);
-    put_value_type(&out, profile, PROFILE_SAMPLE_TYPE, WORD_ON_CPU, WORD_NANOSECONDS);
-    put_value_type(&out, profile, PROFILE_SAMPLE_TYPE, WORD_OFF_CPU, WORD_NANOSECONDS);
+    put_sample_types(&out, profile);
     for (size_t i = 0; i < view->sample_count; i++) {
         put_sample(&out, profile, &view->samples[i]);
         drain(&out, sink);
@@ -242,11 +298,10 @@ void output_pprof(const struct fgprof_profile *profile, const struct profile_vie
     put_strings(&out, profile);
     protobuf_number(&out, PROFILE_TIME_NANOS, profile->start_time_ns);
     protobuf_number(&out, PROFILE_DURATION_NANOS, profile->summary.elapsed_ns);
-    put_value_type(&out, profile, PROFILE_PERIOD_TYPE, WORD_WALLCLOCK, WORD_NANOSECONDS);
-    protobuf_number(&out, PROFILE_PERIOD, profile->period_ns);
-    if (*profile_recorded_by(profile))
-        protobuf_number(&out, PROFILE_COMMENT, word(profile, WORD_RECORDED_BY));
-    protobuf_number(&out, PROFILE_DEFAULT_SAMPLE_TYPE, word(profile, WORD_TIME));
+    put_period(&out, profile);
+    put_comments(&out, profile);
+    protobuf_number(&out, PROFILE_DEFAULT_SAMPLE_TYPE,
+                    word(profile, profile_is_of_contentions(profile) ? WORD_DELAY : WORD_TIME));
     drain(&out, sink);
     protobuf_free(&out);
 }

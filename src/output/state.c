@@ -1,5 +1,9 @@
 #include "output/state.h"
 
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
 static const char *const names[THREAD_STATE_COUNT] = {
     [THREAD_UNKNOWN] = "unknown",
     [THREAD_RUNNING] = "running",
@@ -14,13 +18,36 @@ const char *state_name(uint32_t state)
     return names[state];
 }
 
+/* Only locks and threads: a connection is another one in each run, so that its call says more. */
+static bool is_named(const struct profile_wait *wait, const char *call)
+{
+    return wait && strcmp(call, "futex") == 0;
+}
+
+/* "mutex g_lock", "mutex in net::Connection". An address is that of one run, and left out. */
+static void append_resource(struct text_buffer *buffer, const char *resource)
+{
+    const char *address = NULL;
+    for (const char *at = resource; (at = strstr(at, " 0x")); at++)
+        address = at;
+    char *name = address ? strndup(resource, (size_t)(address - resource)) : strdup(resource);
+    if (name)
+        text_append_name(buffer, name);
+    else
+        buffer->error = -ENOMEM;
+    free(name);
+}
+
 void state_append_frame(struct text_buffer *buffer, const struct fgprof_profile *profile,
                         const struct profile_sample *sample)
 {
     const char *call = strings_get(&profile->strings, sample->syscall_name);
     const char *channel = strings_get(&profile->strings, sample->wait_channel);
+    const struct profile_wait *wait = sample_wait(profile, sample);
     text_append(buffer, "[");
-    if (sample->state == THREAD_SLEEPING && *call) {
+    if (sample->state == THREAD_SLEEPING && is_named(wait, call)) {
+        append_resource(buffer, strings_get(&profile->strings, wait->resource));
+    } else if (sample->state == THREAD_SLEEPING && *call) {
         text_append_name(buffer, call);
     } else {
         text_append(buffer, state_name(sample->state));

@@ -4,6 +4,7 @@
 #include "output/frame.h"
 #include "output/output.h"
 #include "output/state.h"
+#include "profile/kind.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -19,7 +20,8 @@
 
 struct text_sample {
     const struct profile_sample *sample;
-    char *key; /* "@ 0x1 0x2\n# labels: {...}": Go's sort key for equal counts */
+    uint64_t rank; /* its delay, if it is of contentions; else its count */
+    char *key;     /* "@ 0x1 0x2\n# labels: {...}": Go's sort key for equal ranks */
 };
 
 /* A row about a frame: "#\tADDRESS\tFUNCTION\tPLACE"; the last cells may be missing. */
@@ -83,18 +85,25 @@ static void append_labels(struct text_buffer *buffer, const struct fgprof_profil
     char tid[16], pid[16];
     snprintf(tid, sizeof tid, "%" PRIu32, sample->tid);
     text_append(buffer, "# labels: {");
+    const struct profile_wait *wait = sample_wait(profile, sample);
+    if (wait && wait->owner_process != PROFILE_NO_OWNER)
+        append_label(buffer, "owner", strings_get(strings, wait->owner_name));
     if (profile_shows_processes(profile)) {
         const struct profile_process *process = &profile->processes[sample->process];
         snprintf(pid, sizeof pid, "%" PRIu32, process->pid);
         append_label(buffer, "pid", pid);
         append_label(buffer, "process", strings_get(strings, process->name));
     }
+    if (wait)
+        append_label(buffer, "resource", strings_get(strings, wait->resource));
     append_label(buffer, "state", state_name(sample->state));
     if (sample->syscall_name)
         append_label(buffer, "syscall", strings_get(strings, sample->syscall_name));
     append_label(buffer, "thread", strings_get(strings, sample->thread_name));
     if (sample->tid)
         append_label(buffer, "tid", tid);
+    if (wait)
+        append_label(buffer, "wait", strings_get(strings, wait->kind));
     if (sample->wait_channel)
         append_label(buffer, "wait_channel", strings_get(strings, sample->wait_channel));
     text_append(buffer, "}\n");
@@ -132,8 +141,8 @@ static char *key_of(const struct fgprof_profile *profile, const struct profile_s
 static int compare(const void *a, const void *b)
 {
     const struct text_sample *left = a, *right = b;
-    if (left->sample->count != right->sample->count)
-        return left->sample->count > right->sample->count ? -1 : 1;
+    if (left->rank != right->rank)
+        return left->rank > right->rank ? -1 : 1;
     return strcmp(left->key, right->key);
 }
 
@@ -249,31 +258,77 @@ void text_put_stack(struct sink *sink, const struct fgprof_profile *profile,
     free(rows);
 }
 
+/* Of contentions it is that of Go's writeProfileInternal (runtime/pprof/pprof.go); pprof's
+ * parseContention reads what follows as "CYCLES COUNT @ ADDRESSES". */
+static void put_head(struct sink *sink, const struct fgprof_profile *profile, uint64_t total)
+{
+    if (profile_is_of_contentions(profile))
+        sink_print(sink, "--- %s:\ncycles/second=1000000000\nsampling period=1\n",
+                   profile->kind == FGPROF_KIND_MUTEX ? "mutex" : "contention");
+    else
+        sink_print(sink, "wallclock profile: total %" PRIu64 "\n", total);
+}
+
+/* pprof's readers skip lines that begin so. */
+static void put_comment(struct sink *sink, const char *text)
+{
+    struct text_buffer line = {0};
+    text_append(&line, "# ");
+    text_append_name(&line, text);
+    text_append(&line, "\n");
+    text_put(sink, &line);
+}
+
+static void put_comments(struct sink *sink, const struct fgprof_profile *profile)
+{
+    const char *note = profile_contentions_note(profile);
+    if (note)
+        put_comment(sink, note);
+    for (size_t i = 0; i < profile->deadlock_count; i++)
+        put_comment(sink, strings_get(&profile->strings, profile->deadlocks[i]));
+}
+
+/* google-pprof divides by contentions, in the kind that it reads. */
+static void put_values(struct sink *sink, const struct fgprof_profile *profile,
+                       const struct profile_sample *sample)
+{
+    uint64_t count = sample->count;
+    if (profile_is_of_contentions(profile)) {
+        count = sample_contentions(profile, sample);
+        if (!count && profile->kind == FGPROF_KIND_BLOCK)
+            count = 1;
+        sink_print(sink, "%" PRIu64 " ", sample->time_ns);
+    }
+    sink_print(sink, "%" PRIu64 " ", count);
+}
+
 void output_text(const struct fgprof_profile *profile, const struct profile_view *view,
                  struct sink *sink)
 {
     uint64_t total = 0;
     size_t count = 0;
+    bool is_of_contentions = profile_is_of_contentions(profile);
     struct text_sample *samples = calloc(view->sample_count + 1, sizeof *samples);
     if (!samples)
         sink->error = -ENOMEM;
     for (size_t i = 0; samples && i < view->sample_count; i++) {
         const struct profile_sample *sample = &view->samples[i];
-        /* A sample with less than a tick's time would show nothing. */
-        if (!sample->count)
+        uint64_t rank = is_of_contentions ? sample->time_ns : sample->count;
+        /* A sample with less than a tick's time would show nothing, unless it shows the time. */
+        if (!rank)
             continue;
         total += sample->count;
-        samples[count] = (struct text_sample){sample, key_of(profile, sample)};
+        samples[count] = (struct text_sample){sample, rank, key_of(profile, sample)};
         if (!samples[count++].key)
             sink->error = -ENOMEM;
     }
     if (!sink->error) {
         qsort(samples, count, sizeof *samples, compare);
-        sink_print(sink, "wallclock profile: total %" PRIu64 "\n", total);
+        put_head(sink, profile, total);
     }
     for (size_t i = 0; i < count; i++) {
         if (!sink->error) {
-            sink_print(sink, "%" PRIu64 " ", samples[i].sample->count);
+            put_values(sink, profile, samples[i].sample);
             sink_write(sink, samples[i].key, strlen(samples[i].key));
             text_put_stack(sink, profile, &profile->stacks[samples[i].sample->stack]);
             sink_write(sink, "\n", 1);
@@ -281,4 +336,6 @@ void output_text(const struct fgprof_profile *profile, const struct profile_view
         free(samples[i].key);
     }
     free(samples);
+    if (!sink->error)
+        put_comments(sink, profile);
 }

@@ -1,5 +1,6 @@
 #include "make_profile.h"
 
+#include <errno.h>
 #include <stdio.h>
 
 static int set_up(void **state)
@@ -239,6 +240,30 @@ static void test_lines(void **state)
                            "app;main;outer (a b.c:40);inner (in:line.h:3)_[i] 5\n");
 }
 
+/* The lock that a thread waits for says more than its call; an address would be another in each
+ * run. */
+static void test_state_leaf_of_waits(void **state)
+{
+    struct fgprof_profile *profile = *state;
+    uint32_t leaf = function(profile, 1, "f");
+    make_state(profile, leaf, THREAD_SLEEPING, "futex", "", 1);
+    make_wait(profile, leaf, NULL, 2);
+    assert_int_equal(fgprof_profile_set_folded_flags(profile, FGPROF_FOLDED_STATE), 0);
+    assert_folded(profile, "f;[futex] 1\nf;[mutex g_lock] 2\n");
+    profile->waits[0].resource = make_string(profile, "mutex a;b");
+    assert_folded(profile, "f;[futex] 1\nf;[mutex a:b] 2\n");
+    profile->waits[0].resource = make_string(profile, "mutex 0x55d0c0");
+    assert_folded(profile, "f;[futex] 1\nf;[mutex] 2\n");
+    profile->waits[0].resource = make_string(profile, "mutex in net::Connection 0x55d0c0");
+    assert_folded(profile, "f;[futex] 1\nf;[mutex in net::Connection] 2\n");
+    /* Not a lock's. */
+    profile->waits[0].resource = make_string(profile, "tcp 127.0.0.1:55521 listening");
+    profile->samples[1].syscall_name = make_string(profile, "accept");
+    assert_folded(profile, "f;[accept] 2\nf;[futex] 1\n");
+    assert_int_equal(fgprof_profile_set_folded_flags(profile, 0), 0);
+    assert_folded(profile, "f 3\n");
+}
+
 static void test_state_leaf(void **state)
 {
     struct fgprof_profile *profile = *state;
@@ -352,6 +377,37 @@ static void test_processes(void **state)
     assert_folded(profile, "a:b c/71;app;main 3\nmake/70;app;main 2\n");
 }
 
+/* In ticks of elapsed time, whose sum is rounded and not each line. What no thread used is neither
+ * a thread's nor in a state. */
+static void test_elapsed_time(void **state)
+{
+    struct fgprof_profile *profile = *state;
+    uint32_t process;
+    char *text;
+    profile->period_ns = 4000000;
+    assert_int_equal(profile_add_process(profile, 7, "make", &process), 0);
+    MAKE_SAMPLE(profile, "app", 0, 100, function(profile, 1, "a"));
+    MAKE_SAMPLE(profile, "app", 0, 1, function(profile, 2, "b"));
+    assert_int_equal(fgprof_profile_set_folded_flags(profile, FGPROF_FOLDED_ELAPSED), 0);
+    int fd = file_of_text("");
+    assert_int_equal(fgprof_profile_write(profile, FGPROF_FOLDED, fd), -ENODATA);
+    text = contents_of(fd, NULL);
+    assert_string_equal(text, "");
+    free(text);
+    close(fd);
+    make_elapsed(profile);
+    assert_folded(profile, "[idle] 5\na 3\nb 2\n");
+    assert_int_equal(
+        fgprof_profile_set_folded_flags(profile, FGPROF_FOLDED_ELAPSED | FGPROF_FOLDED_PROCESSES |
+                                                     FGPROF_FOLDED_THREADS | FGPROF_FOLDED_STATE),
+        0);
+    assert_folded(profile, "make/7;[idle] 5\nmake/7;app;a;[unknown] 3\nmake/7;app;b;[unknown] 2\n");
+    profile->period_ns = 25000000;
+    assert_folded(profile, "make/7;[idle] 1\nmake/7;app;b;[unknown] 1\n");
+    assert_int_equal(fgprof_profile_set_folded_flags(profile, 0), 0);
+    assert_folded(profile, "a 100\nb 1\n");
+}
+
 #define WITH_PROFILE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 static void test_functions_of_the_kernel(void **state)
@@ -374,6 +430,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         WITH_PROFILE(test_processes),
+        WITH_PROFILE(test_elapsed_time),
         WITH_PROFILE(test_root_comes_first),
         WITH_PROFILE(test_lines_are_sorted_bytewise),
         WITH_PROFILE(test_equal_lines_are_one),
@@ -388,6 +445,7 @@ int main(void)
         WITH_PROFILE(test_thread_root_by_id),
         WITH_PROFILE(test_lines),
         WITH_PROFILE(test_state_leaf),
+        WITH_PROFILE(test_state_leaf_of_waits),
         WITH_PROFILE(test_state_leaf_with_the_other_flags),
         WITH_PROFILE(test_only_what_is_kept_is_written),
         WITH_PROFILE(test_nothing_sampled),

@@ -644,6 +644,21 @@ static void test_labels_of_waits(void **state)
     fgprof_profile_free(profile);
 }
 
+static void test_labels_of_a_wait(void **state)
+{
+    (void)state;
+    struct fgprof_profile *profile = make_profile();
+    uint32_t leaf = make_function(profile, 1, PROFILE_NO_MAPPING, "f", "", 0);
+    make_wait(profile, leaf, NULL, 1);
+    struct read_profile *read = read_back(profile);
+    assert_int_equal(read->samples[0].label_count, 6);
+    assert_label(read, 0, 3, "wait", "mutex");
+    assert_label(read, 0, 4, "resource", "mutex g_lock");
+    assert_label(read, 0, 5, "owner", "boss");
+    read_free(read);
+    fgprof_profile_free(profile);
+}
+
 static void test_only_what_is_kept_is_written(void **state)
 {
     (void)state;
@@ -662,6 +677,56 @@ static void test_only_what_is_kept_is_written(void **state)
         read_free(read);
     }
     fgprof_profile_free(profile);
+}
+
+/* One more value in each sample, if it is known. */
+static void test_elapsed_time(void **state)
+{
+    struct fgprof_profile *profile = make_profile();
+    (void)state;
+    MAKE_SAMPLE(profile, "app", 0, 3, make_function(profile, 1, PROFILE_NO_MAPPING, "f", "", 0));
+    make_elapsed(profile);
+    struct read_profile *read = read_back(profile);
+    assert_int_equal(read->sample_type_count, 5);
+    assert_string_equal(string_at(read, read->sample_types[4][1]), "elapsed");
+    assert_string_equal(string_at(read, read->sample_types[4][2]), "nanoseconds");
+    assert_string_equal(string_at(read, read->numbers[14]), "time");
+    assert_int_equal(read->sample_count, 2);
+    assert_int_equal(read->samples[0].value_count, 5);
+    assert_int_equal(read->samples[0].values[4], 10000000);
+    for (size_t i = 0; i < 4; i++)
+        assert_int_equal(read->samples[1].values[i], 0);
+    assert_int_equal(read->samples[1].values[4], 20000000);
+    assert_int_equal(read->samples[0].label_count, 2);
+    assert_int_equal(read->samples[1].label_count, 0); /* no thread's, and in no state */
+    read_free(read);
+    fgprof_profile_free(profile);
+}
+
+/* The comments follow each other, whether or not the command line is known. */
+static void test_contentions(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct fgprof_profile *profile = make_profile();
+        uint32_t place = make_function(profile, 0x1000, PROFILE_NO_MAPPING, "work", "", 0);
+        make_wait(profile, place, &place, 7);
+        make_wait(profile, place, NULL, 2);
+        make_sleeps(profile);
+        assert_int_equal(fgprof_profile_set_command(profile, i ? "fgprof-c run" : NULL), 0);
+        assert_int_equal(fgprof_profile_set_kind(profile, FGPROF_KIND_MUTEX), 0);
+        struct read_profile *read = read_back(profile);
+        assert_int_equal(read->sample_count, 2);
+        for (size_t j = 0; j < 2; j++) {
+            assert_int_equal(read->samples[j].value_count, 2);
+            assert_int_equal(read->samples[j].values[0], j);
+            assert_int_equal(read->samples[j].values[1], j ? 20202020 : 70707070);
+        }
+        const char *comment = string_at(read, read->numbers[13]);
+        assert_int_equal(strncmp(comment, "contentions: estimated from the kernel's count", 46), 0);
+        read_free(read);
+        fgprof_profile_free(profile);
+    }
 }
 
 #define WITH_RICH_PROFILE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
@@ -687,7 +752,10 @@ int main(void)
         cmocka_unit_test(test_processes),
         cmocka_unit_test(test_states),
         cmocka_unit_test(test_labels_of_waits),
+        cmocka_unit_test(test_labels_of_a_wait),
         cmocka_unit_test(test_only_what_is_kept_is_written),
+        cmocka_unit_test(test_elapsed_time),
+        cmocka_unit_test(test_contentions),
     };
     return cmocka_run_group_tests_name("output_pprof", tests, NULL, NULL);
 }

@@ -214,6 +214,22 @@ static void test_labels_of_the_state(void **state)
                          "\n");
 }
 
+static void test_labels_of_a_wait(void **state)
+{
+    struct fgprof_profile *profile = *state;
+    uint32_t leaf = make_function(profile, 0x1010, PROFILE_NO_MAPPING, "f", "", 0);
+    uint32_t owner = make_function(profile, 0x2020, PROFILE_NO_MAPPING, "g", "", 0);
+    make_wait(profile, leaf, NULL, 2);
+    make_wait(profile, leaf, &owner, 1);
+    assert_text(profile, "wallclock profile: total 3\n"
+                         "3 @ 0x1011\n"
+                         "# labels: {\"owner\":\"boss\", \"resource\":\"mutex g_lock\", "
+                         "\"state\":\"sleeping\", \"syscall\":\"futex\", "
+                         "\"thread\":\"app\", \"wait\":\"mutex\"}\n"
+                         "#\t0x1010\tf+0x10\n"
+                         "\n");
+}
+
 static void test_only_what_is_kept_is_written(void **state)
 {
     struct fgprof_profile *profile = *state;
@@ -451,6 +467,7 @@ int main(void)
         WITH_PROFILE(test_ties_are_sorted_by_key),
         WITH_PROFILE(test_labels),
         WITH_PROFILE(test_labels_of_the_state),
+        WITH_PROFILE(test_labels_of_a_wait),
         WITH_PROFILE(test_only_what_is_kept_is_written),
         WITH_PROFILE(test_labels_with_a_backslash_before_x),
         WITH_PROFILE(test_inlined_calls_are_rows_of_their_own),
