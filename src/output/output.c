@@ -23,6 +23,8 @@ static const struct {
     [FGPROF_SPEEDSCOPE] = {output_speedscope, false, false},
     [FGPROF_RAW] = {write_raw, true, false},
     [FGPROF_HTML] = {output_html, false, true},
+    [FGPROF_REPORT] = {output_report, false, false},
+    [FGPROF_REPORT_JSON] = {output_report_json, false, false},
 };
 
 int output_write(const struct fgprof_profile *profile, enum fgprof_format format, int fd)

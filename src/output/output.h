@@ -17,6 +17,10 @@ void output_html(const struct fgprof_profile *profile, const struct profile_view
                  struct sink *sink);
 void output_pprof(const struct fgprof_profile *profile, const struct profile_view *view,
                   struct sink *sink);
+void output_report(const struct fgprof_profile *profile, const struct profile_view *view,
+                   struct sink *sink);
+void output_report_json(const struct fgprof_profile *profile, const struct profile_view *view,
+                        struct sink *sink);
 void output_speedscope(const struct fgprof_profile *profile, const struct profile_view *view,
                        struct sink *sink);
 void output_text(const struct fgprof_profile *profile, const struct profile_view *view,

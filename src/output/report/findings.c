@@ -1,0 +1,526 @@
+/* What is worth a look: where time is lost, the most first, and what makes the recording poor. */
+#include "output/report/report.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SATURATED_PERCENT 90    /* of the recording, running or waiting for a CPU */
+#define WORTH_PERCENT 5         /* of the recording, in thread time: less is no finding */
+#define CPU_SHORTAGE_PERCENT 25 /* of the recording, and of what threads want a CPU for */
+#define LATE_PERCENT 5
+#define CUT_PERCENT 5
+#define UNNAMED_PERCENT 25
+
+#define DEADLOCK_COLUMNS 400
+
+/* How many there may be of each kind; of the seven others there is one each. */
+#define SATURATED_MAX 2
+#define LOCKS_MAX 2
+#define RUNNING_MAX 1
+#define WAITING_MAX 2
+_Static_assert(SATURATED_MAX + LOCKS_MAX + RUNNING_MAX + WAITING_MAX + 7 <= REPORT_FINDINGS_MAX,
+               "all findings have room");
+
+struct finding {
+    const char *kind;
+    uint64_t time_ns;
+    bool is_first;
+    bool is_of_machine; /* of no thread's doing: it comes behind those that are */
+    uint32_t function;
+    struct text_buffer text, detail;
+};
+
+static void add_row(struct report *report, size_t at, const struct finding *finding)
+{
+    struct report_finding *rows = report->findings;
+    memmove(&rows[at + 1], &rows[at], (report->finding_count - at) * sizeof *rows);
+    rows[at] = (struct report_finding){finding->kind, finding->time_ns, finding->function,
+                                       finding->text.text, finding->detail.text};
+    report->finding_count++;
+}
+
+/* Takes the finding's texts. Findings about threads are added first, and stand first, the most time
+ * first. There are never too many: see the numbers above. */
+static int add(struct report *report, struct finding *finding)
+{
+    size_t at = report->finding_count;
+    int err = finding->text.error ? finding->text.error : finding->detail.error;
+    if (err || at == REPORT_FINDINGS_MAX) {
+        text_free(&finding->text);
+        text_free(&finding->detail);
+        return err;
+    }
+    if (finding->is_first)
+        at = 0;
+    while (!finding->is_of_machine && at && report->findings[at - 1].time_ns < finding->time_ns)
+        at--;
+    add_row(report, at, finding);
+    return 0;
+}
+
+static bool is_worth_it(const struct report *report, uint64_t time_ns)
+{
+    return time_ns &&
+           100 * (double)time_ns >= WORTH_PERCENT * (double)report->profile->summary.elapsed_ns;
+}
+
+static uint32_t leaf_of(const struct report *report, enum report_activity activity, uint32_t node)
+{
+    return report->trees[activity].nodes[node].label;
+}
+
+/* ---- Threads that keep a CPU busy ---- */
+
+static uint64_t wanted_cpu_ns(const struct report_times *times)
+{
+    return times->state_ns[FGPROF_STATE_RUNNING] + times->state_ns[FGPROF_STATE_RUNNABLE];
+}
+
+/* Threads that are not told apart may be several. */
+static bool is_saturated(const struct report *report, const struct report_thread *thread)
+{
+    double elapsed_ns = (double)report->profile->summary.elapsed_ns;
+    bool is_one = thread->tid || (double)thread->times.all_ns <= 1.05 * elapsed_ns;
+    return is_one && elapsed_ns > 0 &&
+           100 * (double)wanted_cpu_ns(&thread->times) > SATURATED_PERCENT * elapsed_ns;
+}
+
+/* The use of the thread's with the most running time, or NULL. */
+static const struct report_use *longest_run(const struct report *report, uint32_t thread)
+{
+    const struct report_use *found = NULL;
+    for (size_t i = 0; i < report->use_count; i++) {
+        const struct report_use *use = &report->uses[i];
+        if (use->activity == REPORT_RUNNING && use->thread == thread &&
+            (!found || use->time_ns > found->time_ns))
+            found = use;
+    }
+    return found;
+}
+
+static int add_saturated(struct report *report, uint32_t example, size_t count, uint64_t time_ns)
+{
+    const struct report_thread *thread = &report->threads[example];
+    const struct report_times *times = &thread->times;
+    const struct report_use *longest = longest_run(report, example);
+    uint64_t elapsed_ns = report->profile->summary.elapsed_ns;
+    struct finding finding = {.kind = "saturated_thread", .time_ns = time_ns};
+    text_append(&finding.text, "thread ");
+    report_append_thread(&finding.text, report, thread);
+    text_print(&finding.text, " keeps a CPU busy: %.1f %% running, %.1f %% waiting for a CPU",
+               report_percent(times->state_ns[FGPROF_STATE_RUNNING], elapsed_ns),
+               report_percent(times->state_ns[FGPROF_STATE_RUNNABLE], elapsed_ns));
+    if (count > 1)
+        text_print(&finding.text, "; so do %zu more of that name", count - 1);
+    if (longest) {
+        finding.function = leaf_of(report, REPORT_RUNNING, longest->node);
+        text_print(&finding.detail, "%.1f %% of its running time: ",
+                   report_percent(longest->time_ns, times->state_ns[FGPROF_STATE_RUNNING]));
+        report_append_path(&finding.detail, report, REPORT_RUNNING, longest->node);
+    }
+    return add(report, &finding);
+}
+
+static int find_saturated(struct report *report)
+{
+    bool *is_told = calloc(report->thread_count + 1, sizeof *is_told);
+    int err = is_told ? 0 : -ENOMEM;
+    uint32_t busiest[REPORT_FINDINGS_MAX];
+    size_t busy_count = report_busiest(report, busiest, REPORT_FINDINGS_MAX);
+    for (size_t i = 0, told = 0; i < busy_count && told < SATURATED_MAX && !err; i++) {
+        const struct report_thread *one = &report->threads[busiest[i]];
+        uint64_t time_ns = 0;
+        size_t alike = 0;
+        for (size_t j = 0; j < report->thread_count; j++) {
+            const struct report_thread *thread = &report->threads[j];
+            if (is_told[j] || thread->process != one->process || thread->name != one->name ||
+                !is_saturated(report, thread))
+                continue;
+            is_told[j] = true;
+            time_ns += wanted_cpu_ns(&thread->times);
+            alike++;
+        }
+        told += alike > 0;
+        if (alike)
+            err = add_saturated(report, busiest[i], alike, time_ns);
+    }
+    free(is_told);
+    return err;
+}
+
+/* ---- Locks ---- */
+
+/* Waiting for a lock that one function takes. */
+struct lock_wait {
+    uint32_t process, function, thread;
+    uint32_t node; /* in the tree of waits */
+    uint64_t time_ns;
+};
+
+struct lock {
+    const struct lock_wait *longest; /* of one thread at one node */
+    size_t threads;
+    uint64_t time_ns;
+};
+
+/* The function that takes the lock, as a label. */
+static uint32_t lock_user(const struct report *report, uint32_t node)
+{
+    const struct call_node *nodes = report->trees[REPORT_WAITING].nodes;
+    uint32_t at = nodes[node].caller;
+    while (at != CALL_TREE_ROOT &&
+           label_has_role(&report->labels, nodes[at].label, LABEL_LOCK | LABEL_WRAPPER))
+        at = nodes[at].caller;
+    return nodes[at != CALL_TREE_ROOT ? at : node].label;
+}
+
+static int compare_waits(const void *a, const void *b)
+{
+    const struct lock_wait *left = a, *right = b;
+    const uint32_t pairs[][2] = {{left->process, right->process},
+                                 {left->function, right->function},
+                                 {left->thread, right->thread},
+                                 {left->node, right->node}};
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        if (pairs[i][0] != pairs[i][1])
+            return pairs[i][0] < pairs[i][1] ? -1 : 1;
+    }
+    return 0;
+}
+
+/* The caller frees them. NULL: no memory. */
+static struct lock_wait *collect_lock_waits(const struct report *report, size_t *ret_count)
+{
+    struct lock_wait *waits = calloc(report->use_count + 1, sizeof *waits);
+    size_t count = 0;
+    for (size_t i = 0; i < report->use_count && waits; i++) {
+        const struct report_use *use = &report->uses[i];
+        if (use->is_lock)
+            waits[count++] = (struct lock_wait){report->threads[use->thread].process,
+                                                lock_user(report, use->node), use->thread,
+                                                use->node, use->time_ns};
+    }
+    if (count)
+        qsort(waits, count, sizeof *waits, compare_waits);
+    *ret_count = count;
+    return waits;
+}
+
+/* Sums up the waits from `waits` on that are for the same function's lock. Returns how many. */
+static size_t sum_lock(const struct lock_wait *waits, size_t count, struct lock *ret_lock)
+{
+    *ret_lock = (struct lock){.longest = waits};
+    size_t i = 0;
+    for (; i < count && waits[i].process == waits->process && waits[i].function == waits->function;
+         i++) {
+        ret_lock->time_ns += waits[i].time_ns;
+        ret_lock->threads += !i || waits[i].thread != waits[i - 1].thread;
+        if (waits[i].time_ns > ret_lock->longest->time_ns)
+            ret_lock->longest = &waits[i];
+    }
+    return i;
+}
+
+static bool is_below(const struct call_tree *tree, uint32_t node, uint32_t function)
+{
+    for (uint32_t at = node; at != CALL_TREE_ROOT; at = tree->nodes[at].caller) {
+        if (tree->nodes[at].label == function)
+            return true;
+    }
+    return false;
+}
+
+/* Where the function that takes the lock is otherwise: most of that time it has the lock. Sets the
+ * use with the most time there; its time is that of all threads there. `times`: room for a number
+ * for each node of the largest tree. */
+static void find_user_without_lock(const struct report *report, const struct lock *lock,
+                                   uint64_t *times, struct report_use *ret_most)
+{
+    *ret_most = (struct report_use){0};
+    for (uint32_t activity = 0; activity < REPORT_ACTIVITY_COUNT; activity++) {
+        const struct call_tree *tree = &report->trees[activity];
+        memset(times, 0, tree->count * sizeof *times);
+        for (size_t i = 0; i < report->use_count; i++) {
+            const struct report_use *use = &report->uses[i];
+            if (use->activity != activity || use->is_lock || activity == REPORT_RUNNABLE ||
+                report->threads[use->thread].process != lock->longest->process ||
+                !is_below(tree, use->node, lock->longest->function))
+                continue;
+            times[use->node] += use->time_ns;
+            if (times[use->node] > ret_most->time_ns) {
+                *ret_most = *use;
+                ret_most->time_ns = times[use->node];
+            }
+        }
+    }
+}
+
+static int add_lock(struct report *report, const struct lock *lock, uint64_t *times)
+{
+    struct finding finding = {
+        .kind = "lock", .time_ns = lock->time_ns, .function = lock->longest->function};
+    struct report_use most;
+    const char *user = label_text(&report->labels, lock->longest->function);
+    find_user_without_lock(report, lock, times, &most);
+    text_print(&finding.text, "%zu %s %.2f s for a lock that ", lock->threads,
+               lock->threads == 1 ? "thread waits" : "threads wait", report_seconds(lock->time_ns));
+    text_append_short_name(&finding.text, user, REPORT_FILE_COLUMNS);
+    text_append(&finding.text, " takes");
+    if (report->process_count > 1) {
+        text_append(&finding.text, ", in ");
+        report_append_process(&finding.text, report, lock->longest->process);
+    }
+    if (is_worth_it(report, most.time_ns)) {
+        finding.function = leaf_of(report, (enum report_activity)most.activity, most.node);
+        text_print(&finding.detail,
+                   "outside that wait it spends %.2f s in: ", report_seconds(most.time_ns));
+        report_append_path(&finding.detail, report, (enum report_activity)most.activity, most.node);
+    } else {
+        report_append_path(&finding.detail, report, REPORT_WAITING, lock->longest->node);
+    }
+    return add(report, &finding);
+}
+
+static int add_locks(struct report *report, const struct lock_wait *waits, size_t count)
+{
+    struct lock found[LOCKS_MAX], lock;
+    size_t found_count = 0, nodes = 0;
+    for (size_t i = 0; i < REPORT_ACTIVITY_COUNT; i++)
+        nodes = report->trees[i].count > nodes ? report->trees[i].count : nodes;
+    uint64_t *times = calloc(nodes + 1, sizeof *times);
+    if (!times)
+        return -ENOMEM;
+    for (size_t i = 0; i < count;) {
+        i += sum_lock(&waits[i], count - i, &lock);
+        size_t at = found_count;
+        while (at && found[at - 1].time_ns < lock.time_ns)
+            at--;
+        if (at == LOCKS_MAX || !is_worth_it(report, lock.time_ns))
+            continue;
+        found_count += found_count < LOCKS_MAX;
+        memmove(&found[at + 1], &found[at], (found_count - 1 - at) * sizeof *found);
+        found[at] = lock;
+    }
+    int err = 0;
+    for (size_t i = 0; i < found_count && !err; i++)
+        err = add_lock(report, &found[i], times);
+    free(times);
+    return err;
+}
+
+static int find_locks(struct report *report)
+{
+    size_t count;
+    struct lock_wait *waits = collect_lock_waits(report, &count);
+    int err = waits ? add_locks(report, waits, count) : -ENOMEM;
+    free(waits);
+    return err;
+}
+
+/* ---- The largest of the rest ---- */
+
+/* Whether a finding says the same already. */
+static bool is_said(const struct report *report, const char *path)
+{
+    for (size_t i = 0; i < report->finding_count; i++) {
+        const char *detail = report->findings[i].detail;
+        size_t length = detail ? strlen(detail) : 0, path_length = strlen(path);
+        if (length >= path_length && strcmp(detail + length - path_length, path) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool is_for_lock(const struct report *report, uint32_t node)
+{
+    return label_has_role(&report->labels, leaf_of(report, REPORT_WAITING, node), LABEL_LOCK);
+}
+
+static int add_path(struct report *report, enum report_activity activity,
+                    const struct report_path *row)
+{
+    const struct call_node *node = &report->trees[activity].nodes[row->node];
+    struct finding finding = {.kind = activity == REPORT_RUNNING ? "hot_path" : "long_wait",
+                              .time_ns = node->self_ns,
+                              .function = node->label};
+    report_append_path(&finding.detail, report, activity, row->node);
+    if (finding.detail.text && is_said(report, finding.detail.text)) {
+        text_free(&finding.detail);
+        return 0;
+    }
+    if (row->threads > 1)
+        text_print(&finding.text, "%zu threads, most of all ", row->threads);
+    else
+        text_append(&finding.text, "thread ");
+    report_append_thread(&finding.text, report, &report->threads[row->thread]);
+    text_print(&finding.text, "%s %.2f s",
+               activity == REPORT_RUNNING ? row->threads > 1 ? ", run" : " runs"
+               : row->threads > 1         ? ", wait"
+                                          : " waits",
+               report_seconds(node->self_ns));
+    if (row->call) {
+        text_append(&finding.text, " in ");
+        text_append_short_name(&finding.text, label_text(&report->labels, row->call),
+                               REPORT_NAME_COLUMNS);
+    }
+    text_append(&finding.text, " here:");
+    return add(report, &finding);
+}
+
+/* Waits for locks have findings of their own. */
+static int find_paths(struct report *report, enum report_activity activity, size_t max)
+{
+    const struct report_paths *paths = &report->paths[activity];
+    int err = 0;
+    size_t added = 0;
+    for (size_t i = 0; i < paths->count && added < max && !err; i++) {
+        const struct report_path *row = &paths->rows[i];
+        if (!is_worth_it(report, report->trees[activity].nodes[row->node].self_ns))
+            break;
+        if (activity == REPORT_WAITING && is_for_lock(report, row->node))
+            continue;
+        size_t before = report->finding_count;
+        err = add_path(report, activity, row);
+        added += report->finding_count - before;
+    }
+    return err;
+}
+
+/* ---- The machine and the recording ---- */
+
+static int find_cpu_shortage(struct report *report)
+{
+    uint64_t waited_ns = report->times.state_ns[FGPROF_STATE_RUNNABLE];
+    const struct report_paths *paths = &report->paths[REPORT_RUNNABLE];
+    struct finding finding = {.kind = "cpu_shortage", .time_ns = waited_ns, .is_of_machine = true};
+    uint64_t elapsed_ns = report->profile->summary.elapsed_ns;
+    if (!paths->count || report_percent(waited_ns, elapsed_ns) < CPU_SHORTAGE_PERCENT ||
+        report_percent(waited_ns, wanted_cpu_ns(&report->times)) < CPU_SHORTAGE_PERCENT)
+        return 0;
+    text_print(&finding.text,
+               "more threads want a CPU than there are: %.2f s waiting for one, %.2f s running",
+               report_seconds(waited_ns),
+               report_seconds(report->times.state_ns[FGPROF_STATE_RUNNING]));
+    text_append(&finding.detail, "most of that wait: ");
+    report_append_path(&finding.detail, report, REPORT_RUNNABLE, paths->rows[0].node);
+    return add(report, &finding);
+}
+
+static int find_cut_stacks(struct report *report)
+{
+    const struct fgprof_summary *summary = &report->profile->summary;
+    double share = report_percent(summary->samples_cut, summary->samples);
+    struct finding finding = {.kind = "cut_stacks", .is_of_machine = true};
+    if (share < CUT_PERCENT)
+        return 0;
+    text_print(&finding.text, "%.1f %% of samples have a cut stack: callers are missing", share);
+    if (report->cut_note) {
+        text_append(&finding.detail, "most begin with ");
+        text_append_short_name(&finding.detail,
+                               strings_get(&report->profile->strings, report->cut_note),
+                               REPORT_FILE_COLUMNS);
+    }
+    return add(report, &finding);
+}
+
+static int find_unnamed_frames(struct report *report)
+{
+    const struct fgprof_summary *summary = &report->profile->summary;
+    double share = report_percent(summary->samples_unnamed, summary->samples);
+    const struct report_module *worst = report->modules;
+    struct finding finding = {.kind = "unnamed_frames", .is_of_machine = true};
+    if (share < UNNAMED_PERCENT)
+        return 0;
+    for (size_t i = 1; i < report->module_count; i++)
+        worst = report->modules[i].samples_unnamed > worst->samples_unnamed ? &report->modules[i]
+                                                                            : worst;
+    text_print(&finding.text, "%.1f %% of samples have a frame without a name (often just one)",
+               share);
+    if (worst->samples_unnamed) {
+        text_append(&finding.detail, "most in ");
+        text_append_short_name(&finding.detail, strings_get(&report->profile->strings, worst->path),
+                               REPORT_FILE_COLUMNS);
+    }
+    return add(report, &finding);
+}
+
+static int find_early_end(struct report *report)
+{
+    struct finding finding = {.kind = "ended_early", .is_of_machine = true};
+    int error = report->profile->summary.error;
+    if (!error)
+        return 0;
+    /* A recording may have any number there. */
+    text_print(&finding.text, "sampling ended early, after %.2f s: %s",
+               report_seconds(report->profile->summary.elapsed_ns),
+               strerror(error > -INT_MAX ? abs(error) : INT_MAX));
+    return add(report, &finding);
+}
+
+static int find_late_ticks(struct report *report)
+{
+    const struct fgprof_summary *summary = &report->profile->summary;
+    double share = report_percent(summary->ticks_late, summary->ticks_planned);
+    struct finding finding = {.kind = "late_ticks", .is_of_machine = true};
+    if (share < LATE_PERCENT)
+        return 0;
+    text_print(&finding.text,
+               "%.1f %% of ticks were late, so that the profile is coarse: a lower rate (-F) or a "
+               "less busy machine helps",
+               share);
+    return add(report, &finding);
+}
+
+static int find_unreadable(struct report *report)
+{
+    const struct fgprof_profile *profile = report->profile;
+    struct finding finding = {.kind = "unreadable_modules", .is_of_machine = true};
+    if (!profile->unreadable_count)
+        return 0;
+    text_print(&finding.text, "%zu %s could not be read, such as ", profile->unreadable_count,
+               profile->unreadable_count == 1 ? "module" : "modules");
+    text_append_short_name(&finding.text, strings_get(&profile->strings, profile->unreadable[0]),
+                           REPORT_FILE_COLUMNS);
+    return add(report, &finding);
+}
+
+/* Before all others. */
+static int find_deadlocks(struct report *report)
+{
+    const struct fgprof_profile *profile = report->profile;
+    struct finding finding = {.kind = "deadlock", .is_first = true};
+    if (!profile->deadlock_count)
+        return 0;
+    text_append_short_name(&finding.text, strings_get(&profile->strings, profile->deadlocks[0]),
+                           DEADLOCK_COLUMNS);
+    if (profile->summary.deadlocks > 1)
+        text_print(&finding.detail, "and %" PRIu64 " more", profile->summary.deadlocks - 1);
+    return add(report, &finding);
+}
+
+int report_find(struct report *report)
+{
+    int err = find_saturated(report);
+    if (!err)
+        err = find_locks(report);
+    if (!err)
+        err = find_paths(report, REPORT_RUNNING, RUNNING_MAX);
+    if (!err)
+        err = find_paths(report, REPORT_WAITING, WAITING_MAX);
+    if (!err)
+        err = find_cpu_shortage(report);
+    if (!err)
+        err = find_early_end(report);
+    if (!err)
+        err = find_late_ticks(report);
+    if (!err)
+        err = find_cut_stacks(report);
+    if (!err)
+        err = find_unnamed_frames(report);
+    if (!err)
+        err = find_unreadable(report);
+    return err ? err : find_deadlocks(report);
+}

@@ -1,0 +1,193 @@
+/* The resources that cost most waiting time, with the thread that had each, and where that thread
+ * and its waiters mostly were. */
+#include "output/report/report.h"
+#include "base/array.h"
+#include "profile/kind.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* A thread that has a resource, while others wait for it. */
+struct holder {
+    uint32_t resource, process, name;
+    bool is_for_threads;
+    uint64_t time_ns;
+};
+
+/* Where a holder or its waiters were, as a node of one of the two trees. */
+struct place {
+    uint32_t holder, node;
+    bool is_owners;
+    uint64_t time_ns;
+};
+
+struct search {
+    struct report *report;
+    struct labelled_stack labelled;
+    struct call_tree trees[2]; /* of the waiters and of the owners */
+    struct holder *holders;
+    size_t holder_count, holder_capacity;
+    struct index holder_index;
+    struct place *places;
+    size_t place_count, place_capacity;
+    struct index place_index;
+};
+
+static bool is_same_holder(const void *owner, uint32_t item, const void *key)
+{
+    const struct holder *known = &((const struct search *)owner)->holders[item], *sought = key;
+    return known->resource == sought->resource && known->process == sought->process &&
+           known->name == sought->name;
+}
+
+static int count_holder(struct search *search, const struct profile_wait *wait, uint64_t time_ns,
+                        uint32_t *ret_holder)
+{
+    const struct holder holder = {
+        .resource = wait->resource,
+        .process = wait->owner_process,
+        .name = wait->owner_name,
+        .is_for_threads = profile_wait_is_for_threads(search->report->profile, wait),
+    };
+    const uint32_t hashed[] = {holder.resource, holder.process, holder.name};
+    uint64_t hash = hash_bytes(hashed, sizeof hashed, 0);
+    *ret_holder = index_find(&search->holder_index, hash, is_same_holder, search, &holder);
+    if (*ret_holder == INDEX_NONE) {
+        if (array_reserve(&search->holders, &search->holder_capacity, search->holder_count + 1) ||
+            index_add(&search->holder_index, hash, (uint32_t)search->holder_count))
+            return -ENOMEM;
+        *ret_holder = (uint32_t)search->holder_count;
+        search->holders[search->holder_count++] = holder;
+    }
+    search->holders[*ret_holder].time_ns += time_ns;
+    return 0;
+}
+
+static bool is_same_place(const void *owner, uint32_t item, const void *key)
+{
+    const struct place *known = &((const struct search *)owner)->places[item], *sought = key;
+    return known->holder == sought->holder && known->node == sought->node &&
+           known->is_owners == sought->is_owners;
+}
+
+/* Where the C library waits does not matter: the stack counts down to its call. */
+static int count_place(struct search *search, uint32_t holder, bool is_owners, uint32_t stack,
+                       uint64_t time_ns)
+{
+    const struct fgprof_profile *profile = search->report->profile;
+    struct labelled_stack *labelled = &search->labelled;
+    struct place place = {.holder = holder, .is_owners = is_owners};
+    int err = labels_of_stack(&search->report->labels, profile, &profile->stacks[stack], labelled);
+    size_t depth =
+        labelled->library_call < labelled->depth ? labelled->library_call + 1 : labelled->depth;
+    if (!err)
+        err =
+            call_tree_add(&search->trees[is_owners], labelled->labels, depth, time_ns, &place.node);
+    if (err)
+        return err;
+    const uint32_t hashed[] = {holder, place.node, is_owners};
+    uint64_t hash = hash_bytes(hashed, sizeof hashed, 0);
+    uint32_t found = index_find(&search->place_index, hash, is_same_place, search, &place);
+    if (found == INDEX_NONE) {
+        if (array_reserve(&search->places, &search->place_capacity, search->place_count + 1) ||
+            index_add(&search->place_index, hash, (uint32_t)search->place_count))
+            return -ENOMEM;
+        found = (uint32_t)search->place_count;
+        search->places[search->place_count++] = place;
+    }
+    search->places[found].time_ns += time_ns;
+    return 0;
+}
+
+static int count_samples(struct search *search)
+{
+    const struct fgprof_profile *profile = search->report->profile;
+    int err = 0;
+    for (size_t i = 0; i < profile->sample_count && !err; i++) {
+        const struct profile_sample *sample = &profile->samples[i];
+        const struct profile_wait *wait = sample_wait(profile, sample);
+        uint32_t holder;
+        if (!wait || wait->owner_process == PROFILE_NO_OWNER || !profile_keeps(profile, sample))
+            continue;
+        search->report->held_ns += sample->time_ns;
+        err = count_holder(search, wait, sample->time_ns, &holder);
+        if (!err)
+            err = count_place(search, holder, false, sample->stack, sample->time_ns);
+        if (!err && wait->owner_stack != PROFILE_NO_STACK)
+            err = count_place(search, holder, true, wait->owner_stack, sample->time_ns);
+    }
+    return err;
+}
+
+/* The way to the place with the most time; "": none is known. */
+static int find_path(const struct search *search, uint32_t holder, bool is_owners, char **ret_path)
+{
+    const struct place *most = NULL;
+    struct text_buffer path = {0};
+    for (size_t i = 0; i < search->place_count; i++) {
+        const struct place *place = &search->places[i];
+        if (place->holder == holder && place->is_owners == is_owners &&
+            (!most || place->time_ns > most->time_ns))
+            most = place;
+    }
+    text_append(&path, "");
+    if (most)
+        call_tree_append_path(&path, &search->trees[is_owners], most->node,
+                              &search->report->labels);
+    *ret_path = path.text;
+    return path.error;
+}
+
+/* The next holder by time, the first of those with equal time, that the report does not have yet.
+ */
+static uint32_t next_holder(const struct search *search, const bool *is_taken)
+{
+    uint32_t found = INDEX_NONE;
+    for (uint32_t i = 0; i < search->holder_count; i++) {
+        if (!is_taken[i] &&
+            (found == INDEX_NONE || search->holders[i].time_ns > search->holders[found].time_ns))
+            found = i;
+    }
+    return found;
+}
+
+static int choose(struct search *search)
+{
+    struct report *report = search->report;
+    bool *is_taken = calloc(search->holder_count + 1, sizeof *is_taken);
+    int err = is_taken ? 0 : -ENOMEM;
+    while (!err && report->hold_count < REPORT_HOLDS_MAX &&
+           report->hold_count < search->holder_count) {
+        uint32_t number = next_holder(search, is_taken);
+        const struct holder *holder = &search->holders[number];
+        struct report_hold *hold = &report->holds[report->hold_count++];
+        is_taken[number] = true;
+        *hold = (struct report_hold){.resource = holder->resource,
+                                     .process = holder->process,
+                                     .owner_name = holder->name,
+                                     .is_for_threads = holder->is_for_threads,
+                                     .time_ns = holder->time_ns};
+        err = find_path(search, number, true, &hold->owner_path);
+        if (!err)
+            err = find_path(search, number, false, &hold->waiter_path);
+    }
+    report->holds_left_out = search->holder_count - report->hold_count;
+    free(is_taken);
+    return err;
+}
+
+int report_find_holders(struct report *report)
+{
+    struct search search = {.report = report};
+    int err = count_samples(&search);
+    if (!err)
+        err = choose(&search);
+    free(search.labelled.labels);
+    call_tree_free(&search.trees[0]);
+    call_tree_free(&search.trees[1]);
+    free(search.holders);
+    index_free(&search.holder_index);
+    free(search.places);
+    index_free(&search.place_index);
+    return err;
+}

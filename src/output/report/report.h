@@ -1,0 +1,191 @@
+/* What a report says, before it is text or JSON: the samples of a profile by threads and by call
+ * trees, and what follows from them. Each part has a file that makes it, in this order:
+ *
+ *   report.c    threads, processes and their times; the call trees; which waits are idle
+ *   symbols.c   modules whose symbols would help, and why stacks are cut
+ *   holders.c   resources, owners and waiters
+ *   findings.c  what is worth a look, the largest first
+ *   next.c      the command to run next
+ *
+ * text.c and json.c write the same of it. */
+#ifndef FGPROF_OUTPUT_REPORT_REPORT_H
+#define FGPROF_OUTPUT_REPORT_REPORT_H
+
+#include "output/report/call_tree.h"
+#include "profile/view.h"
+
+/* What threads do, each with a call tree of its own. */
+enum report_activity {
+    REPORT_RUNNING,
+    REPORT_RUNNABLE, /* waiting for a CPU */
+    REPORT_WAITING,  /* for anything else, except for what follows */
+    REPORT_IDLE,     /* waiting for work or for a time, and not much else */
+    REPORT_ELAPSED,  /* all of these, by elapsed time: see count/elapsed.h */
+    REPORT_ACTIVITY_COUNT
+};
+
+/* The report has so many lines at the most, and of each kind these. */
+#define REPORT_LINES_MAX 100
+#define REPORT_FINDINGS_MAX 14
+#define REPORT_HOLDS_MAX 3
+#define REPORT_PATHS_MAX 10
+#define REPORT_PATHS_MIN 3 /* shown of each of two kinds, if elapsed time is shown too */
+#define REPORT_IDLE_MAX 4
+#define REPORT_PROCESSES_MAX 4
+#define REPORT_THREADS_MAX 6
+#define REPORT_MODULES_MAX 3
+
+/* Columns of names that stand in lines with others. */
+#define REPORT_NAME_COLUMNS 24
+#define REPORT_FILE_COLUMNS 60
+
+struct report_times {
+    uint64_t all_ns; /* includes time in no state that is known */
+    uint64_t state_ns[FGPROF_STATE_COUNT];
+    uint64_t idle_ns; /* of FGPROF_STATE_WAITING */
+};
+
+/* A thread, or those of the same name if they are not told apart. */
+struct report_thread {
+    uint32_t process, name;
+    uint32_t tid; /* 0: not told apart */
+    bool never_moved;
+    uint64_t for_work_ns; /* in calls that wait for work or a time, and for no lock */
+    struct report_times times;
+};
+
+struct report_process {
+    size_t threads;
+    struct report_times times;
+};
+
+/* What one thread did at one node of an activity's tree. */
+struct report_use {
+    uint32_t activity; /* enum report_activity */
+    uint32_t node, thread;
+    uint32_t call; /* the label of the system call or kernel function that it waited in; 0: none.
+                      Of elapsed time, the state of a thread that waited in none. */
+    uint64_t time_ns;
+    bool is_lock; /* it waited for a lock */
+};
+
+/* The nodes of an activity with the most self time. */
+struct report_path {
+    uint32_t node;
+    uint32_t call, thread;   /* with the most time there */
+    size_t threads, unmoved; /* those that never moved, of all */
+};
+
+struct report_paths {
+    struct report_path rows[REPORT_PATHS_MAX];
+    size_t count;
+    size_t left_out; /* more such nodes */
+};
+
+/* A finding has one line of text, and most have one of detail: each in full, with names escaped and
+ * shortened. */
+struct report_finding {
+    const char *kind;    /* a stable word. Static. */
+    uint64_t time_ns;    /* of the threads that it is about; 0: it is about the recording */
+    uint32_t function;   /* the label of the function to look at; 0: none */
+    char *text, *detail; /* detail: NULL: none */
+};
+
+/* A thread that had what others waited for. */
+struct report_hold {
+    uint32_t resource, owner_name;  /* strings of the profile */
+    uint32_t process;               /* the owner's */
+    bool is_for_threads;            /* else the resource's name tells the owner */
+    uint64_t time_ns;               /* of all waiters */
+    char *owner_path, *waiter_path; /* where they mostly were; "": not known */
+};
+
+/* A file whose symbols would name frames or complete stacks. */
+struct report_module {
+    uint32_t path, build_id; /* strings of the profile */
+    uint64_t samples_unnamed, samples_cut;
+};
+
+struct report {
+    const struct fgprof_profile *profile;
+    const struct profile_view *view;
+    struct labels labels;
+    struct call_tree trees[REPORT_ACTIVITY_COUNT];
+    struct report_paths paths[REPORT_ACTIVITY_COUNT];
+    struct report_use *uses;
+    size_t use_count, use_capacity;
+    struct index use_index;
+    struct report_thread *threads;
+    size_t thread_count, thread_capacity;
+    struct index thread_index;
+    struct report_process *processes; /* one for each of the profile's, and one in any case */
+    size_t process_count;
+    struct report_times times;
+    uint64_t elapsed_idle_ns; /* elapsed time that is nobody's */
+    size_t idle_threads;      /* see report_is_idle */
+
+    struct report_finding findings[REPORT_FINDINGS_MAX];
+    size_t finding_count;
+    struct report_hold holds[REPORT_HOLDS_MAX];
+    size_t hold_count, holds_left_out;
+    uint64_t held_ns; /* of all waits whose owner is known */
+    struct report_module modules[REPORT_MODULES_MAX];
+    size_t module_count, modules_left_out;
+    uint32_t cut_note;    /* of most cut stacks: a string of the profile; "": none is cut */
+    char *next;           /* a command line */
+    const char *next_why; /* static */
+};
+
+/* Make the parts. Each returns 0 or -ENOMEM. */
+int report_find_modules(struct report *report);
+int report_find_holders(struct report *report);
+int report_find(struct report *report);
+int report_choose_next(struct report *report);
+
+/* The part of `whole`, in percent; 0 of nothing. */
+static inline double report_percent(uint64_t part, uint64_t whole)
+{
+    return whole ? 100.0 * (double)part / (double)whole : 0;
+}
+
+static inline double report_seconds(uint64_t ns)
+{
+    return (double)ns / 1e9;
+}
+
+/* The period's ticks in a second. */
+static inline double report_rate_hz(const struct fgprof_profile *profile)
+{
+    return profile->period_ns ? 1e9 / (double)profile->period_ns : 0;
+}
+
+/* Appends a process as "name/12" and a thread as "name"/13, with its process if there are several.
+ */
+void report_append_process(struct text_buffer *buffer, const struct report *report,
+                           uint32_t process);
+void report_append_thread(struct text_buffer *buffer, const struct report *report,
+                          const struct report_thread *thread);
+
+/* Appends the way to a node: see call_tree_append_path. */
+void report_append_path(struct text_buffer *buffer, const struct report *report,
+                        enum report_activity activity, uint32_t node);
+
+/* The part of elapsed time in which from `first` to `last` threads of a process ran, in percent. */
+double report_parallel_percent(const struct report *report, size_t first, size_t last);
+
+/* Whether the thread did nothing but wait idly. */
+static inline bool report_is_idle(const struct report_thread *thread)
+{
+    return thread->times.idle_ns == thread->times.all_ns;
+}
+
+/* The numbers of up to `max` threads that are not idle, those that want a CPU most first, then
+ * those with the most time that is not idle. Returns how many there are. */
+
+size_t report_busiest(const struct report *report, uint32_t *ret_threads, size_t max);
+
+/* Fill the sink with the report. */
+void report_text(const struct report *report, struct sink *sink);
+void report_json(const struct report *report, struct sink *sink);
+
+#endif
