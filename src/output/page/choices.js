@@ -9,7 +9,7 @@ function timesBy(samples, keyOf) {
 
 function threadOptions(samples) {
   const ofName = new Map();
-  for (const sample of samples) {
+  for (const sample of samples.filter(sample => !sample.isIdle)) {
     if (!ofName.has(sample.threadName))
       ofName.set(sample.threadName, new Set());
     ofName.get(sample.threadName).add(sample.thread);
@@ -38,7 +38,7 @@ function processOptions(samples) {
   return [['', 'all'], ...timesBy(samples, sample => sample.process).map(([name]) => [name, name])];
 }
 
-const CONTROLS = ['view', 'stacks', 'roots', 'width', 'colour', 'unit', 'process', 'thread',
+const CONTROLS = ['view', 'stacks', 'roots', 'waiting', 'width', 'colour', 'unit', 'process', 'thread',
                   'state', 'module', 'normalized', 'lines'];
 
 // Whether two frames are the same, even if only one of their tables tells lines apart.
@@ -53,9 +53,13 @@ class Choices {
     fillSelect(byId('state'), stateOptions(profile.samples));
     fillSelect(byId('module'), moduleOptions(profile));
     this.pivot = null; // a frame and not its number, which changes when lines are told apart
+    this.chosen = null; // what is waited for: see isOfWaits()
     this.onChange = onChange;
+    this.offer('.of-waits', profile.after.hasWaits);
     this.offer('.of-processes', profile.recordings.some(({raw}) => raw.processes.length > 1));
     this.offer('.of-difference', profile.before !== null);
+    this.offer('.of-elapsed', profile.hasElapsed);
+    byId('unit').value = profile.after.raw.shows_elapsed ? 'elapsed' : 'total';
     byId('normalized').checked = profile.isNormalized;
     byId('colour').selectedIndex = profile.before ? 0 : byId('colour').options.length - 4;
     for (const id of CONTROLS)
@@ -86,11 +90,11 @@ class Choices {
   }
 
   reset() {
-    for (const id of ['stacks', 'roots', 'process', 'thread', 'state', 'module'])
+    for (const id of ['stacks', 'roots', 'waiting', 'process', 'thread', 'state', 'module'])
       byId(id).selectedIndex = 0;
     byId('lines').checked = false;
     byId('search').value = '';
-    this.pivot = null;
+    this.pivot = this.chosen = null;
     this.onChange('reset');
   }
 
@@ -99,8 +103,9 @@ class Choices {
     const lines = byId('lines').checked, frames = profile.frames(lines);
     return {
       process: this.get('process'), thread: this.get('thread'), state: this.get('state'),
-      module: this.get('module'), roots: this.get('roots'),
+      module: this.get('module'), roots: this.get('roots'), isElapsed: profile.isElapsed,
       colour: this.get('colour'), side: this.get('width'),
+      waiting: this.get('waiting'), chosen: this.chosen,
       isInverted: this.get('stacks') === 'callers', lines,
       pivot: this.pivot ? frames.findIndex(frame => isSameFrame(frame, this.pivot)) : -1,
     };

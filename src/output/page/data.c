@@ -4,7 +4,9 @@
  *   locations  [module, flags, function, file, line, ...]: the last three for each function that is
  *              there, innermost first; if none is known, a text in place of them
  *   stacks     [location, ...], leaf first
- *   samples    [stack, thread name, tid, state, syscall, wait channel, count, time_ns, process] */
+ *   samples    [stack, thread name, tid, state, syscall, wait channel, count, time_ns, process,
+ *              elapsed_ns], the last only if the profile has it
+ *   parallel   [ns, ...]: how long 0, 1, ... threads of a process ran at once; none if not known */
 #include "output/page/data.h"
 #include "output/frame.h"
 #include "output/json.h"
@@ -39,6 +41,10 @@ static bool *used_strings(const struct fgprof_profile *profile, const struct pro
     for (size_t i = 0; i < view->sample_count; i++) {
         const struct profile_sample *sample = &view->samples[i];
         used[sample->thread_name] = used[sample->syscall_name] = used[sample->wait_channel] = true;
+    }
+    for (size_t i = 0; i < profile->wait_count; i++) {
+        const struct profile_wait *wait = &profile->waits[i];
+        used[wait->kind] = used[wait->resource] = used[wait->owner_name] = true;
     }
     return used;
 }
@@ -113,7 +119,8 @@ static void write_stacks(const struct fgprof_profile *profile, struct sink *sink
     sink_write(sink, "]", 1);
 }
 
-static void write_samples(const struct profile_view *view, struct sink *sink)
+static void write_samples(const struct fgprof_profile *profile, const struct profile_view *view,
+                          struct sink *sink)
 {
     json_key(sink, "samples", false);
     sink_write(sink, "[", 1);
@@ -121,11 +128,28 @@ static void write_samples(const struct profile_view *view, struct sink *sink)
         const struct profile_sample *sample = &view->samples[i];
         sink_print(sink,
                    "%s%" PRIu32 ",%" PRIu32 ",%" PRIu32 ",%" PRIu32 ",%" PRIu32 ",%" PRIu32
-                   ",%" PRIu64 ",%" PRIu64 ",%" PRIu32 "]",
+                   ",%" PRIu64 ",%" PRIu64 ",%" PRIu32,
                    i ? ",[" : "[", sample->stack, sample->thread_name, sample->tid, sample->state,
                    sample->syscall_name, sample->wait_channel, sample->count, sample->time_ns,
                    sample->process);
+        if (profile->has_elapsed)
+            sink_print(sink, ",%" PRIu64, sample->elapsed_ns);
+        sink_write(sink, "]", 1);
     }
+    sink_write(sink, "]", 1);
+}
+
+static void write_elapsed(const struct fgprof_profile *profile, struct sink *sink)
+{
+    bool is_first_shown = profile->folded_flags & FGPROF_FOLDED_ELAPSED;
+    json_key(sink, "has_elapsed", false);
+    sink_print(sink, "%s", profile->has_elapsed ? "true" : "false");
+    json_key(sink, "shows_elapsed", false);
+    sink_print(sink, "%s", is_first_shown ? "true" : "false");
+    json_key(sink, "parallel", false);
+    sink_write(sink, "[", 1);
+    for (size_t i = 0; i < profile->parallel_count; i++)
+        sink_print(sink, "%s%" PRIu64, i ? "," : "", profile->parallel_ns[i]);
     sink_write(sink, "]", 1);
 }
 
@@ -151,7 +175,6 @@ static void write_states(struct sink *sink)
 
 static void write_summary(const struct fgprof_profile *profile, struct sink *sink)
 {
-    static const char *const kept[] = {"all", "on-cpu", "off-cpu"};
     const struct fgprof_summary *summary = &profile->summary;
     const struct {
         const char *key;
@@ -167,6 +190,9 @@ static void write_summary(const struct fgprof_profile *profile, struct sink *sin
         {"samples_not_captured", summary->samples_not_captured},
         {"samples_assumed", summary->samples_assumed},
         {"samples_thinned", summary->samples_thinned},
+        {"observations_put_off", summary->observations_put_off},
+        {"kernel_samples", summary->kernel_samples},
+        {"threads_kernel_sampled", summary->threads_kernel_sampled},
         {"modules_unreadable", summary->modules_unreadable},
         {"pauses", summary->pauses},
         {"pause_median_ns", summary->pause_median_ns},
@@ -179,7 +205,20 @@ static void write_summary(const struct fgprof_profile *profile, struct sink *sin
         json_number(sink, numbers[i].key, numbers[i].number, i == 0);
     sink_write(sink, "}", 1);
     json_key(sink, "kept", false);
-    json_string(sink, kept[profile->kept]);
+    json_string(sink, profile_kept_name(profile));
+}
+
+/* Left out if there are none. */
+static void write_deadlocks(const struct fgprof_profile *profile, struct sink *sink)
+{
+    if (!profile->deadlock_count)
+        return;
+    json_key(sink, "deadlocks", false);
+    for (size_t i = 0; i < profile->deadlock_count; i++) {
+        sink_write(sink, i ? "," : "[", 1);
+        json_string(sink, strings_get(&profile->strings, profile->deadlocks[i]));
+    }
+    sink_write(sink, "]", 1);
 }
 
 void page_data(const struct fgprof_profile *profile, const struct profile_view *view,
@@ -194,10 +233,12 @@ void page_data(const struct fgprof_profile *profile, const struct profile_view *
     json_number(sink, "elapsed_ns", profile->summary.elapsed_ns, false);
     json_number(sink, "period_ns", profile->period_ns, false);
     write_summary(profile, sink);
+    write_deadlocks(profile, sink);
+    write_elapsed(profile, sink);
     write_states(sink);
     write_processes(profile, sink);
     write_strings(profile, view, sink);
     write_locations(profile, sink);
     write_stacks(profile, sink);
-    write_samples(view, sink);
+    write_samples(profile, view, sink);
 }

@@ -10,4 +10,9 @@
 void page_data(const struct fgprof_profile *profile, const struct profile_view *view,
                struct sink *sink);
 
+/* Writes two more members, if the samples' threads were seen to wait for something. The view tells
+ * places of owners: see profile_view_make. */
+void page_waits(const struct fgprof_profile *profile, const struct profile_view *view,
+                struct sink *sink);
+
 #endif

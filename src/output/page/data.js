@@ -2,7 +2,7 @@
 // sample with its labels as texts, each location with the frames that it stands for.
 
 const FLAG_KERNEL = 1, FLAG_JIT = 2, FLAG_NOTE = 4; // as data.c writes them
-const FLAG_INLINED = 8, FLAG_ROOT = 16;
+const FLAG_INLINED = 8, FLAG_ROOT = 16, FLAG_THREAD = 32;
 
 // A name is data of the target: marks that turn the text direction would show another name.
 function plain(text) {
@@ -22,20 +22,31 @@ class Recording {
     this.strings = raw.strings.map(text => text === 0 ? '' : plain(text));
     this.elapsed = raw.elapsed_ns;
     this.samples = raw.samples.map(row => this.sampleOf(row));
+    linkWaits(this);
+    this.measure(false);
+  }
+
+  // Counts the time of threads, or elapsed time.
+  measure(isElapsed) {
+    for (const sample of this.samples)
+      sample.ns = isElapsed ? sample.elapsed : sample.wall;
     this.time = this.samples.reduce((sum, sample) => sum + sample.ns, 0);
   }
 
-  sampleOf([stack, name, tid, state, call, channel, count, ns, process]) {
-    const threadName = this.strings[name];
+  sampleOf([stack, name, tid, state, call, channel, count, wall, process, elapsed = 0]) {
+    // Time that no thread used: there is such a sample for each process.
+    const isIdle = !count && !wall && !name;
+    const threadName = isIdle ? '[idle]' : this.strings[name];
     const [pid, program] = this.raw.processes[process] || [0, 0];
     return {
-      recording: this, stack, tid, ns,
-      time: ns, count, before: 0, countBefore: 0,
+      recording: this, stack, tid, ns: wall, wall, elapsed, isIdle, ownCount: count,
+      time: wall, count, before: 0, countBefore: 0,
       threadName,
       thread: tid && !this.isOfTwo ? `${threadName}/${tid}` : threadName,
       process: !pid ? '' : this.isOfTwo ? this.strings[program] : `${this.strings[program]}/${pid}`,
       state: this.raw.states[state],
-      category: this.categoryOf(this.raw.states[state], this.strings[call], this.strings[channel]),
+      category: isIdle ? 'idle' : this.categoryOf(this.raw.states[state], this.strings[call],
+                                                  this.strings[channel]),
     };
   }
 
@@ -50,7 +61,7 @@ class Recording {
 }
 
 // One recording, or two to compare. Their samples are one list; those of the recording before have
-// their time in `before`.
+// their time in `before`. What is counted is the time of threads, or elapsed time.
 class Profile {
   constructor(raw) {
     const isOfTwo = Boolean(raw.before);
@@ -59,9 +70,21 @@ class Profile {
     this.recordings = this.before ? [this.before, this.after] : [this.after];
     this.samples = this.recordings.flatMap(recording => recording.samples);
     this.made = new Map(); // stacks, by whether lines are told apart
+    this.madeBlamed = new Map(); // the same of blamed samples
     for (const sample of this.before ? this.before.samples : [])
       Object.assign(sample, {countBefore: sample.count, count: 0, time: 0});
-    this.normalize(raw.is_normalized === true);
+    this.hasElapsed = this.recordings.every(recording => recording.raw.has_elapsed);
+    this.isNormalized = raw.is_normalized === true;
+    this.measure(false);
+  }
+
+  measure(isElapsed) {
+    this.isElapsed = isElapsed;
+    for (const recording of this.recordings)
+      recording.measure(isElapsed);
+    for (const sample of this.after.samples)
+      sample.time = sample.ns;
+    this.normalize(this.isNormalized);
   }
 
   // Scales the recording before to the total time of the one after, or back.
@@ -81,6 +104,15 @@ class Profile {
       this.made.set(withLines, new Stacks(this.samples, table));
     }
     return this.made.get(withLines);
+  }
+
+  // The stacks of waiting threads on those of the owners.
+  blamedStacks(withLines) {
+    if (!this.madeBlamed.has(withLines)) {
+      const {table} = this.stacks(withLines);
+      this.madeBlamed.set(withLines, new Stacks(this.samples.map(blamed), table, blamePath));
+    }
+    return this.madeBlamed.get(withLines);
   }
 
   frames(withLines) {

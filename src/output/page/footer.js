@@ -13,6 +13,19 @@ function commandRows({recordings, before, after: {raw: {command}}}) {
                                                           : rows;
 }
 
+// How long 0, 1, 2, 3 to 4, 5 to 8 ... threads of a process ran at once.
+function parallelText(rows) {
+  const all = rows.reduce((sum, ns) => sum + ns, 0), texts = [];
+  for (let first = 0, last = 0; first < rows.length;) {
+    const sum = rows.slice(first, last + 1).reduce((a, ns) => a + ns, 0);
+    if (sum >= all / 1000)
+      texts.push(`${first === last ? first : `${first}\u2013${last}`} for ${percent(sum / all)}`);
+    first = last + 1;
+    last = last < 2 ? first : 2 * last;
+  }
+  return texts.length && `${texts.join(', ')} of the time`;
+}
+
 function summaryRows({raw}) {
   const {summary} = raw;
   const share = count => summary.samples ? percent(count / summary.samples) : percent(0);
@@ -27,13 +40,18 @@ function summaryRows({raw}) {
       `${whole(raw.stacks.length)} stacks`],
     ['Stacks', `${share(summary.samples_cut)} cut, ${share(summary.samples_unnamed)} with an ` +
       `unnamed frame${summary.samples_unnamed ? ' (often just one)' : ''}`],
+    ...(raw.deadlocks || []).map(text => ['Deadlock', plain(text)]),
+    ['Running at once', parallelText(raw.parallel)],
     ['Without a stack', summary.samples_not_captured && share(summary.samples_not_captured)],
     ['Assumed', summary.samples_assumed && share(summary.samples_assumed)],
+    ['Looks put off', summary.observations_put_off && whole(summary.observations_put_off)],
     ['Unreadable modules', modules && whole(modules)],
     ['Kept', raw.kept !== 'all' && `${raw.kept} samples only`],
+    ['Running threads', summary.kernel_samples && `${whole(summary.kernel_samples)} samples of ` +
+      `${whole(summary.threads_kernel_sampled)} threads by the kernel, without a pause`],
     ['Pauses', summary.pauses ? `${whole(summary.pauses)}: ${duration(summary.pause_median_ns)} ` +
       `median, ${duration(summary.pause_p99_ns)} p99, ${duration(summary.pause_max_ns)} max`
-      : 'none: no thread was found running'],
+      : summary.kernel_samples ? 'none' : 'none: no thread was found running'],
   ].filter(row => row[1]);
 }
 

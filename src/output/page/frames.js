@@ -50,6 +50,16 @@ class FrameTable {
     return this.add(name, '', 0, '', FLAG_ROOT);
   }
 
+  // One that is no place in the code.
+  note(text) {
+    return this.add(text, '', 0, '', FLAG_NOTE);
+  }
+
+  // The name of a thread between its stack and that of the one that it waits for.
+  threadOf(name) {
+    return this.add(name || '[no name]', '', 0, '', FLAG_THREAD);
+  }
+
   // The frames of the sample's stack, root first.
   pathOf({recording, stack}) {
     const path = [], ofLocation = this.ofLocation.get(recording);

@@ -5,6 +5,7 @@
 #include "output/output.h"
 #include "output/page/data.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "page.inc" /* page_html, page_css, page_js */
@@ -40,17 +41,31 @@ static void end_page(struct sink *sink, const char *html)
     sink_write(sink, html, strlen(html));
 }
 
+/* Whether the page can begin with what it is to show. If not, sets the sink's error. */
+static bool can_show(const struct fgprof_profile *profile, struct sink *sink)
+{
+    bool can = profile->has_elapsed || !(profile->folded_flags & FGPROF_FOLDED_ELAPSED);
+    if (!can && !sink->error)
+        sink->error = -ENODATA;
+    return can;
+}
+
 void output_html(const struct fgprof_profile *profile, const struct profile_view *view,
                  struct sink *sink)
 {
+    if (!can_show(profile, sink))
+        return;
     const char *html = begin_page(sink);
     page_data(profile, view, sink);
+    page_waits(profile, view, sink);
     end_page(sink, html);
 }
 
 /* Writes the page of the profile after, with the one before as one more member of its data. */
 void output_html_difference(const struct profile_pair *pair, bool is_normalized, struct sink *sink)
 {
+    if (!can_show(pair->before, sink) || !can_show(pair->after, sink))
+        return;
     const char *html = begin_page(sink);
     page_data(pair->after, &pair->view_after, sink);
     json_key(sink, "is_normalized", false);

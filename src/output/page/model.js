@@ -28,6 +28,9 @@ const ROOT_OF = {
 // choice: {process, thread, state, module}, '' for all; thread is 'name' or 'name/tid', state is a
 // category, 'on-cpu' or 'off-cpu'.
 function keeps(sample, choice) {
+  // In thread-seconds, a sample of less than a tick still counts; idle time does not.
+  if (!sample.ns && (choice.isElapsed || !sample.ownCount))
+    return false;
   if (choice.process && choice.process !== sample.process)
     return false;
   if (choice.thread && choice.thread !== sample.thread && choice.thread !== sample.threadName)
@@ -63,12 +66,20 @@ function categoriesOf(samples, nameOf) {
 
 // The paths of all samples, and what is made of them once for all filters.
 class Stacks {
-  // table: the FrameTable.
-  constructor(samples, table) {
+  // table: the FrameTable; makePath(table, sample): the frames of the sample's stack.
+  constructor(samples, table, makePath = (table, sample) => table.pathOf(sample)) {
     this.samples = samples;
     this.table = table;
-    this.paths = samples.map(sample => table.pathOf(sample));
+    this.paths = samples.map(sample => makePath(table, sample));
     this.functions = new Functions(this.paths, table.frames.length);
+  }
+
+  // The frames under a sample's stack. Blamed stacks stand on the name of the owner.
+  rootsOf(sample, roots) {
+    const names = ROOT_OF[roots] ? [ROOT_OF[roots](sample)] : [];
+    if (sample.waiter && roots !== 'thread')
+      names.push(nameOf(sample));
+    return names.map(name => this.table.rootOf(name));
   }
 
   // The tree's shape for a choice {pivot, isInverted, roots}; the last one is kept.
@@ -76,10 +87,9 @@ class Stacks {
     const key = [pivot, isInverted, roots].join();
     if (this.shapeKey === key)
       return this.shape;
-    const rootOf = ROOT_OF[roots];
     this.shape = new Shape(this.paths.map((path, i) => {
       const shown = pathOf(path, pivot, isInverted);
-      return shown && rootOf ? [this.table.rootOf(rootOf(this.samples[i])), ...shown] : shown;
+      return shown && [...this.rootsOf(this.samples[i], roots), ...shown];
     }));
     this.shapeKey = key;
     return this.shape;
@@ -95,15 +105,18 @@ class Stacks {
 }
 
 // What the page shows for a choice {process, thread, state, module, lines, isInverted, pivot,
-// roots, colour, side}.
+// roots, colour, side, waiting, chosen}.
 function aggregate(profile, choice) {
-  const {samples} = profile, stacks = profile.stacks(choice.lines);
+  const stacks = choice.waiting === 'blame' ? profile.blamedStacks(choice.lines)
+                                            : profile.stacks(choice.lines);
+  const {samples} = stacks, {frames} = stacks.table;
   const nameOf = categoryOf(choice.colour, samples);
   const categories = categoriesOf(samples, nameOf);
   const numbers = new Map(categories.map((name, i) => [name, i]));
   const categoryOfSample = samples.map(sample =>
     numbers.get(nameOf(sample)) ?? categories.length - 1);
-  const kept = stacks.kept(choice), shape = stacks.shapeOf(choice);
+  const filtered = stacks.kept(choice), shape = stacks.shapeOf(choice);
+  const kept = samples.map((sample, i) => filtered[i] && isOfWaits(sample, choice));
   const totals = {time: 0, before: 0}; // for the function list: includes what a pivot leaves out
   samples.forEach((sample, i) => {
     totals.time += kept[i] ? sample.time : 0;
@@ -111,10 +124,12 @@ function aggregate(profile, choice) {
   });
   const threads = new Set(); // a thread may change its name
   for (const i of shape.order) {
-    if (kept[i])
+    if (kept[i] && !samples[i].isIdle)
       threads.add(samples[i].tid || samples[i].threadName);
   }
   const tree = new Tree(shape, samples, kept, choice.side, categoryOfSample, categories.length);
-  return {tree, categories, totals, threads: threads.size, frames: stacks.table.frames,
-          functions: stacks.functions.count(samples, kept)};
+  return {tree, categories, totals, threads: threads.size, frames,
+          waits: countWaits(samples, filtered),
+          functions: stacks.functions.count(samples, kept)
+            .filter(row => !(frames[row.frame].flags & FLAG_THREAD))};
 }

@@ -8,6 +8,9 @@ class Page {
     this.tip = new Tip(byId('tip'));
     this.table = new FunctionTable(byId('functions'), (frame, isInverted) =>
       this.showFunction(frame, isInverted), this.isDifference);
+    this.waits = new WaitTable(byId('waits'), this.profile.samples,
+                               this.profile.after.raw.deadlocks || [],
+                               chosen => this.showWait(chosen));
     this.choices = new Choices(this.profile, id => this.changed(id));
     this.theme = new Theme(byId('theme'), () => this.repaint());
     this.amounts = {
@@ -18,7 +21,10 @@ class Page {
                value => unitAmount(value, this.unit())),
       tone: difference => toneOfDifference(difference, this.profile.after.raw.period_ns),
     };
+    if (this.profile.after.hasWaits)
+      new Tabs(byId('tabs'));
     fillFooter(this.profile);
+    this.profile.measure(this.unit() === 'elapsed');
     byId('kind').textContent = this.isDifference ? 'how two recordings differ' : '';
     byId('search').addEventListener('input', () => this.search());
     byId('help-button').addEventListener('click', () => this.toggleHelp());
@@ -34,11 +40,15 @@ class Page {
       this.tip.hide();
       this.graph.isIcicle = this.choices.get('view') === 'icicle';
       this.graph.resize(true);
-    } else if (id === 'unit') {
+    } else if (id === 'unit' && this.profile.isElapsed === (this.unit() === 'elapsed')) {
       this.graph.draw();
       this.describe();
       this.showLegend();
     } else {
+      if (id === 'unit')
+        this.profile.measure(this.unit() === 'elapsed');
+      if (id === 'waiting' && !this.choices.get(id))
+        this.choices.chosen = null;
       this.count();
     }
   }
@@ -48,6 +58,7 @@ class Page {
     const choice = this.choices.counted(this.profile);
     this.model = aggregate(this.profile, choice);
     this.colour = choice.colour;
+    this.lines = choice.lines;
     this.hues = (['thread', 'process'].includes(this.colour) ? huesOfNames
                                                              : huesOfStates)(this.model.categories);
     this.differences = differencesOf(this.model.tree, this.colour === 'differenceSelf');
@@ -112,8 +123,12 @@ class Page {
         amounts.difference(tree.time[0], tree.before[0])
       : `${amounts.after(tree.time[0])}, ${samplesText(tree.count[0])}`;
     byId('unit-text').textContent = this.isDifference ? this.differenceText()
-      : unitText(this.unit(), tree.time[0], this.profile.after.elapsed, this.model.threads);
+      : unitText(this.unit(), tree.time[0], this.profile.after.elapsed, this.model.threads) +
+        waitingText(this.choices.get('waiting'));
     this.table.show(this.model, amounts, this.matches, this.unit(), isTyped);
+    if (!isTyped && this.profile.after.hasWaits)
+      this.waits.show(this.model.waits, this.profile.after, this.profile.stacks(this.lines).table,
+                      amounts, this.choices.chosen);
   }
 
   differenceText() {
@@ -156,6 +171,24 @@ class Page {
       this.zoom(this.model.tree.parent[this.graph.zoomed]);
     else if (this.choices.pivot)
       this.showFunction(-1, this.choices.get('stacks') === 'callers');
+    else if (this.choices.get('waiting'))
+      this.showWait(null);
+  }
+
+  // Shows the graph of what is waited for under its owners, or under those that wait if none is
+  // known; null: of all time.
+  showWait(chosen) {
+    this.choices.chosen = chosen;
+    this.choices.set('waiting', !chosen ? '' : chosen.isOwned ? 'blame' : 'wait');
+    byId('graph').scrollIntoView({block: 'nearest'});
+  }
+
+  // What the graph shows of all waits.
+  waitTitle() {
+    const {chosen} = this.choices, isBlame = this.choices.get('waiting') === 'blame';
+    const what = (chosen ? chosen.title : 'all that threads waited for') +
+      (chosen && chosen.owner ? ` in the hands of ${chosen.owner}` : '');
+    return `${isBlame ? 'owners of' : 'waiters for'} ${what}`;
   }
 
   // Shows the graph of one function alone; -1: of all.
@@ -178,6 +211,13 @@ class Page {
       const button = element('button', '✕ all functions');
       button.addEventListener('click', () => this.showFunction(-1, false));
       buttons[0].textContent = `${what} of ${this.choices.pivot.label}`;
+      buttons.unshift(button);
+    }
+    if (this.choices.get('waiting')) {
+      const button = element('button', '✕ all time');
+      button.addEventListener('click', () => this.showWait(null));
+      if (!this.choices.pivot)
+        buttons[0].textContent = this.waitTitle();
       buttons.unshift(button);
     }
     byId('path').replaceChildren(...buttons);

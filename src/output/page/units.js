@@ -1,5 +1,6 @@
 // Times and shares as texts, in the chosen unit: "total" is thread-seconds; "threads" is how many
-// threads there were at a time on average, which is the total divided by the recording's length.
+// threads there were at a time on average, which is the total divided by the recording's length;
+// "elapsed" is each instant of a process, divided among its threads.
 
 function percent(share) {
   if (!share)
@@ -49,6 +50,12 @@ function unitText(unit, time, elapsed, threads) {
   if (unit === 'threads' && elapsed) {
     return 'Times are the average number of threads at a time, running or waiting: 1 is one thread ' +
       `all the time. Shown: ${all} with ${(time / elapsed).toFixed(2)} in all, in ${length}.`;
+  }
+  if (unit === 'elapsed') {
+    return 'Each instant of a process is divided among its threads: those that run; else those that ' +
+      'wait for a CPU; else those in uninterruptible sleep, and threads asleep with a lock ' +
+      'that others wait for; else waits of up to a second. The rest ' +
+      `is [idle]. Shown: ${all} with ${duration(time)} in all, in ${length}.`;
   }
   return 'Times are thread-seconds, running or waiting. ' +
     `Shown: ${all} with ${duration(time)} in all, in ${length}.`;

@@ -56,7 +56,8 @@ static void test_golden_data(void **state)
     uint32_t unnamed = make_location(profile, 0x402000, app, 0, NULL);
     MAKE_SAMPLE(profile, "worker", 77, 5, leaf, unnamed);
     make_state(profile, unnamed, THREAD_SLEEPING, "futex", "", 2);
-    profile->summary = (struct fgprof_summary){.elapsed_ns = 1000, .samples = 7, .ticks_late = 1};
+    profile->summary = (struct fgprof_summary){
+        .elapsed_ns = 1000, .samples = 7, .ticks_late = 1, .observations_put_off = 3};
     profile->start_time_ns = 5;
     profile->period_ns = 10101010;
     assert_int_equal(fgprof_profile_set_command(profile, "fgprof-c attach -p 1"), 0);
@@ -68,8 +69,11 @@ static void test_golden_data(void **state)
         "\"elapsed_ns\":1000,\"period_ns\":10101010,"
         "\"summary\":{\"ticks_planned\":0,\"ticks_taken\":0,\"ticks_late\":1,\"threads_seen\":0,"
         "\"samples\":7,\"samples_cut\":0,\"samples_unnamed\":0,\"samples_not_captured\":0,"
-        "\"samples_assumed\":0,\"samples_thinned\":0,\"modules_unreadable\":0,\"pauses\":0,"
+        "\"samples_assumed\":0,\"samples_thinned\":0,\"observations_put_off\":3,"
+        "\"kernel_samples\":0,\"threads_kernel_sampled\":0,"
+        "\"modules_unreadable\":0,\"pauses\":0,"
         "\"pause_median_ns\":0,\"pause_p99_ns\":0,\"pause_max_ns\":0},\"kept\":\"all\","
+        "\"has_elapsed\":false,\"shows_elapsed\":false,\"parallel\":[],"
         "\"states\":[\"unknown\",\"running\",\"runnable\",\"sleeping\",\"uninterruptible\","
         "\"stopped\"],\"processes\":[],"
         "\"strings\":[\"\",\"/opt/app\",0,\"inner\",\"/src/a.c\",\"outer\",\"worker\",\"app\","
@@ -78,6 +82,22 @@ static void test_golden_data(void **state)
         "\"stacks\":[[0,1],[1]],"
         "\"samples\":[[0,6,77,0,0,0,5,50505050,0],[1,7,0,3,8,0,2,20202020,0]]}");
     free(data);
+}
+
+static void test_elapsed_time(void **state)
+{
+    struct fgprof_profile *profile = *state;
+    uint32_t place = make_function(profile, 0x1000, PROFILE_NO_MAPPING, "f", "", 0);
+    make_state(profile, place, THREAD_SLEEPING, "", "", 2);
+    int fd = file_of_text("");
+    assert_int_equal(fgprof_profile_set_folded_flags(profile, FGPROF_FOLDED_ELAPSED), 0);
+    assert_int_equal(fgprof_profile_write(profile, FGPROF_HTML, fd), -ENODATA);
+    close(fd);
+    make_elapsed(profile);
+    assert_data(profile,
+                "\"has_elapsed\":true,\"shows_elapsed\":true,\"parallel\":[20000000,10000000]");
+    assert_data(profile, "\"samples\":[[0,2,0,3,0,0,2,20202020,0,10000000],"
+                         "[1,0,0,3,0,0,0,0,0,20000000]]}");
 }
 
 static void test_only_kept_samples_are_written(void **state)
@@ -208,10 +228,48 @@ static void test_processes(void **state)
     assert_data(profile, ",2,0,0],[0,2,0,0,0,0,3,0,1]]}");
 }
 
+/* What threads wait for is a table of its own. Samples whose owners were at different places are
+ * two, and a row without an owner is short. */
+static void test_waits(void **state)
+{
+    struct fgprof_profile *profile = *state;
+    struct profile_wait wait = {.kind = make_string(profile, "mutex"),
+                                .resource = make_string(profile, "mutex </script>"),
+                                .owner_process = PROFILE_NO_OWNER,
+                                .owner_stack = PROFILE_NO_STACK};
+    uint32_t place = make_function(profile, 0x1000, PROFILE_NO_MAPPING, "f", "", 0);
+    uint32_t owner = make_function(profile, 0x2000, PROFILE_NO_MAPPING, "g", "", 0), row;
+    make_state(profile, place, THREAD_RUNNING, "", "", 1);
+    assert_int_equal(profile_add_wait(profile, &wait, &row), 0);
+    wait = (struct profile_wait){.kind = wait.kind,
+                                 .resource = wait.resource,
+                                 .owner_name = make_string(profile, "boss"),
+                                 .owner_tid = 7,
+                                 .owner_stack = PROFILE_NO_STACK,
+                                 .owner_wait_plus_1 = row + 1};
+    assert_int_equal(profile_add_wait(profile, &wait, &row), 0);
+    make_wait(profile, place, NULL, 2);
+    make_wait(profile, place, &owner, 3);
+    profile->samples[1].wait_plus_1 = row + 1;
+    fgprof_profile_set_threads(profile, FGPROF_THREADS_BY_ID);
+    assert_data(profile,
+                "\"strings\":[\"\",\"mutex\",\"mutex \\u003c/script>\",\"f\",\"g\",\"app\","
+                "\"boss\",\"mutex g_lock\",\"futex\"]");
+    assert_data(profile, "\"samples\":[[0,5,0,1,0,0,1,10101010,0],[0,5,0,3,8,0,2,20202020,0],"
+                         "[0,5,0,3,8,0,3,30303030,0]],"
+                         "\"waits\":[[1,2],[1,2,0,6,7,0,0],[1,2,0,6,7,0,1],[1,7,0,6,0,0,0],"
+                         "[1,7,0,6,0,2,0]],\"sample_waits\":[0,3,5]}");
+    fgprof_profile_set_threads(profile, FGPROF_THREADS_BY_NAME);
+    assert_data(profile, "[1,2,0,6,0,0,1]");
+    fgprof_profile_set_kept(profile, FGPROF_KEPT_ON_CPU);
+    assert_data(profile, "\"samples\":[[0,5,0,1,0,0,1,10101010,0]]}");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_golden_data, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_elapsed_time, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_only_kept_samples_are_written, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_names_are_escaped, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_command_is_escaped_and_may_be_missing, set_up,
@@ -219,6 +277,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_page_is_whole_and_alone, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_difference_has_both, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_processes, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_waits, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

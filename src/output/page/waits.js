@@ -1,0 +1,217 @@
+// What threads waited for and its owners, as stacks and as a table. src/output/page/waits.c
+// describes what is read.
+
+const NOT_SAMPLED = '[not sampled then]';
+const PLACE_NOT_KNOWN = '[place not known]';
+const CHAIN_MAX = 64; // as in src/profile/kind.c
+const LOCKS = ['mutex', 'read-write lock'];
+
+// Gives each sample its `wait`, null if it did not wait or nothing is known of that, and its
+// `resource`: two processes may have locks of the same name.
+function linkWaits(recording) {
+  const {raw, strings, samples} = recording;
+  const isTold = raw.waits !== undefined && !recording.isOfTwo;
+  const waits = isTold ? raw.waits.map(row => waitOf(recording, row)) : [];
+  for (const wait of waits)
+    wait.next = waits[wait.next - 1] || null; // what the owner waited for
+  samples.forEach((sample, i) => {
+    sample.wait = isTold ? waits[raw.sample_waits[i] - 1] || null : null;
+    sample.resource = sample.wait && `${sample.wait.resource}\0${
+      sample.wait.owner ? sample.wait.owner.process : sample.process}`;
+  });
+  recording.hasWaits = samples.some(sample => sample.wait);
+}
+
+function waitOf({raw, strings}, [kind, resource, process, name, tid, stackPlus1, next]) {
+  const isOwned = process !== undefined;
+  const [pid, program] = isOwned && raw.processes[process] || [0, 0];
+  const threadName = strings[name] || '';
+  return {
+    kind: strings[kind], resource: strings[resource], next: isOwned ? next : 0,
+    stack: isOwned ? stackPlus1 - 1 : -1,
+    owner: isOwned ? {threadName, tid, thread: tid ? `${threadName}/${tid}` : threadName,
+                      process: pid ? `${strings[program]}/${pid}` : ''} : null,
+  };
+}
+
+// The waits from the thread of the sample on: that for its owner, that of the owner, and so on. Of
+// a circle each thread is there once.
+function chainOf(sample) {
+  const chain = [], passed = [sample];
+  for (let {wait} = sample; wait && wait.owner && chain.length < CHAIN_MAX; wait = wait.next) {
+    if (chain.length && passed.some(thread => isSameThread(thread, wait.owner)))
+      break;
+    chain.push(wait);
+    passed.push(wait.owner);
+  }
+  return chain;
+}
+
+// Threads that are not told apart may be different ones.
+function isSameThread(a, b) {
+  return Boolean(a.tid) && a.tid === b.tid && a.process === b.process;
+}
+
+// The sample under the one at the end of the chain of owners; as it is if it has no owner. Times
+// stay those of the sample.
+function blamed(sample) {
+  const last = chainOf(sample).at(-1);
+  return last ? Object.assign(Object.create(sample), last.owner, {waiter: sample}) : sample;
+}
+
+// The path of a blamed sample, root first: the owner's stack, what it holds, the name of the thread
+// that waits, and the stack of that one. The owner's name is a root, as it may also be that of all
+// threads. `table` is the FrameTable.
+function blamePath(table, sample) {
+  const {waiter} = sample;
+  if (!waiter)
+    return [];
+  const parts = [table.pathOf(waiter)];
+  let name = waiter.threadName;
+  for (const wait of chainOf(waiter)) {
+    parts.push([...placeOf(table, waiter.recording, wait), table.note(heldText(wait)),
+                table.threadOf(name)]);
+    name = wait.owner.threadName;
+  }
+  return parts.reverse().flat();
+}
+
+// An owner of anything else than a lock or a thread's end is a process.
+function placeOf(table, recording, {kind, stack}) {
+  if (stack >= 0)
+    return table.pathOf({recording, stack});
+  const isThread = LOCKS.includes(kind) || kind === 'end of a thread';
+  return [table.note(isThread ? NOT_SAMPLED : PLACE_NOT_KNOWN)];
+}
+
+function heldText({kind, resource}) {
+  return LOCKS.includes(kind) ? `[holds ${resource}]` : `[${resource}]`;
+}
+
+// Whether the graph has the sample, by the choice {waiting, chosen}. waiting: '' for all time,
+// 'wait' for waits, 'blame' for those with an owner. chosen: null or {resource, owner}, with the
+// name of the owner's threads, '' for all.
+function isOfWaits({wait, resource}, {waiting, chosen}) {
+  if (!waiting)
+    return true;
+  return wait !== null && (waiting === 'wait' || wait.owner !== null) &&
+    (!chosen || (chosen.resource === resource &&
+                 (!chosen.owner || (wait.owner && nameOf(wait.owner) === chosen.owner))));
+}
+
+// What the graph leaves out, and how it is to be read.
+function waitingText(waiting) {
+  switch (waiting) {
+  case 'wait': return ' Only waits for something that is known.';
+  case 'blame': return ' Only waits for a known owner: its stack, what it holds, and on that the ' +
+    'thread that waits, with its stack.';
+  default: return '';
+  }
+}
+
+function nameOf(thread) {
+  return thread.threadName || '[no name]';
+}
+
+// ---- The table: what costs most waiting time ----
+
+// Threads with one name, on one side of a resource, and the stacks that they were in; -1: not
+// known.
+class Party {
+  constructor(name) {
+    Object.assign(this, {name, time: 0, threads: new Set(), stacks: new Map()});
+  }
+
+  add(thread, stack, time) {
+    this.time += time;
+    this.threads.add(thread);
+    this.stacks.set(stack, (this.stacks.get(stack) || 0) + time);
+  }
+}
+
+function partyOf(parties, name) {
+  if (!parties.has(name))
+    parties.set(name, new Party(name));
+  return parties.get(name);
+}
+
+function byTime(parties) {
+  return [...parties.values()].sort((a, b) => b.time - a.time);
+}
+
+// Rows {key, kind, resource, process, time, owned, waiters, owners, threads}: what has an owner
+// comes first, the most time first; `owned` is the time for which the owner is known.
+function countWaits(samples, kept) {
+  const rows = new Map();
+  samples.forEach((sample, i) => {
+    const {wait, resource, time} = sample, waiter = sample.waiter || sample;
+    if (!wait || !kept[i])
+      return;
+    if (!rows.has(resource)) {
+      rows.set(resource, {key: resource, kind: wait.kind, resource: wait.resource, time: 0,
+                          owned: 0, process: wait.owner ? wait.owner.process : waiter.process,
+                          waiters: new Map(), owners: new Map(), threads: new Set()});
+    }
+    const row = rows.get(resource);
+    row.time += time;
+    row.threads.add(waiter.thread);
+    partyOf(row.waiters, nameOf(waiter)).add(waiter.thread, waiter.stack, time);
+    if (wait.owner) {
+      row.owned += time;
+      partyOf(row.owners, nameOf(wait.owner)).add(wait.owner.thread, wait.stack, time);
+    }
+  });
+  return [...rows.values()].map(row => ({...row, waiters: byTime(row.waiters),
+                                         owners: byTime(row.owners)}))
+    .sort((a, b) => (b.owned > 0) - (a.owned > 0) || b.time - a.time);
+}
+
+// ---- Deadlocks ----
+
+// The links {from, resource, to} of a circle in the sample's chain of owners, which begins with the
+// thread that has the smallest id; null: there is none.
+function circleOf(sample) {
+  const links = [];
+  let from = sample;
+  for (let {wait} = sample; wait && wait.owner && links.length < CHAIN_MAX; wait = wait.next) {
+    links.push({from, resource: wait.resource, to: wait.owner});
+    const first = links.findIndex(link => isSameThread(link.from, wait.owner));
+    from = wait.owner;
+    if (first < 0)
+      continue;
+    const circle = links.slice(first), ids = circle.map(link => link.from.tid);
+    const least = ids.indexOf(Math.min(...ids));
+    return [...circle.slice(least), ...circle.slice(0, least)];
+  }
+  return null;
+}
+
+// The circles in the samples, each once. Threads are looked at one after the other, so that one
+// that was seen once may never have been there.
+function findCircles(samples) {
+  const found = new Map();
+  for (const sample of samples) {
+    const circle = circleOf(sample);
+    if (!circle)
+      continue;
+    const key = JSON.stringify(circle.map(link => [link.from.tid, link.from.process, link.resource]));
+    const known = found.get(key) || {circle, count: 0};
+    known.count += sample.count;
+    found.set(key, known);
+  }
+  return [...found.values()].filter(({count}) => count > 1).map(({circle}) => circle);
+}
+
+function circleText(circle) {
+  const [first, ...others] = circle;
+  if (!others.length)
+    return `${first.from.thread} waits for itself (${first.resource})`;
+  return `${first.from.thread} waits for ${first.to.thread} (${first.resource})` +
+    others.map(({to, resource}) => `, which waits for ${to.thread} (${resource})`).join('');
+}
+
+// What was proven while it was recorded; an earlier version's recording has the circles alone.
+function deadlockTexts(lines, circles) {
+  return lines.length ? lines.map(line => plain(line.replace(/^deadlock /, '')))
+                      : circles.map(circleText);
+}
