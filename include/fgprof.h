@@ -64,6 +64,13 @@ enum fgprof_names {
     FGPROF_NAMES_RAW,  /* as the symbol table or the debug information has them: not demangled */
 };
 
+/* How threads that run are observed. Threads that sleep are always read from /proc. */
+enum fgprof_capture {
+    FGPROF_CAPTURE_AUTO,   /* sampled by the kernel if that is permitted, else stopped */
+    FGPROF_CAPTURE_KERNEL, /* sampled by the kernel (perf_event_open(2)), without any pause */
+    FGPROF_CAPTURE_PTRACE, /* stopped for a moment (ptrace(2)) */
+};
+
 /* How far sampling has come. */
 struct fgprof_progress {
     size_t bytes;         /* the size of this struct in the library: later fields are not there */
@@ -110,6 +117,13 @@ FGPROF_API int fgprof_options_set_max_depth(fgprof_options *options, size_t fram
  * thread is paused, only 2 ms of that pause are charged to the thread, as long as its pauses exceed
  * its share by less than 500 ms in all. Errors: -ERANGE. */
 FGPROF_API int fgprof_options_set_max_pause(fgprof_options *options, double percent);
+
+/* Sets how running threads are observed; the default is FGPROF_CAPTURE_AUTO. With
+ * FGPROF_CAPTURE_KERNEL, fgprof_recorder_new fails if the kernel does not permit it: it needs
+ * CAP_PERFMON or kernel.perf_event_paranoid of at most 1. Threads that the kernel can't sample well
+ * are stopped all the same: those whose stack needs more than 63 KiB, or goes on elsewhere. Errors:
+ * -EINVAL for an unknown value. */
+FGPROF_API int fgprof_options_set_capture(fgprof_options *options, enum fgprof_capture capture);
 
 /* Sets whether threads of the same name share their samples. Errors: -EINVAL for an unknown value.
  */

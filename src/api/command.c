@@ -33,6 +33,9 @@ int fgprof_recorder_spawn(fgprof_recorder *recorder, char *const argv[], int std
     pid_t child;
     if (atomic_load(&recorder->child))
         return -EEXIST;
+    int err = sampler_prepare(&recorder->sampler);
+    if (err)
+        return err;
     if (posix_spawnattr_init(&attributes))
         return -ENOMEM;
     if (posix_spawn_file_actions_init(&actions)) {
@@ -43,7 +46,7 @@ int fgprof_recorder_spawn(fgprof_recorder *recorder, char *const argv[], int std
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int err = set_signals(&attributes, &before);
+    err = set_signals(&attributes, &before);
     if (!err && stdout_fd >= 0)
         err = posix_spawn_file_actions_adddup2(&actions, stdout_fd, STDOUT_FILENO);
     /* posix_spawn(3) returns after the exec (glibc 2.24 and later), so our own code is never

@@ -67,6 +67,20 @@ int fgprof_options_set_max_pause(fgprof_options *options, double percent)
     return 0;
 }
 
+_Static_assert((int)CAPTURE_AUTO == FGPROF_CAPTURE_AUTO &&
+                   (int)CAPTURE_KERNEL == FGPROF_CAPTURE_KERNEL &&
+                   (int)CAPTURE_PTRACE == FGPROF_CAPTURE_PTRACE,
+               "the sampler's ways to capture are those of fgprof.h");
+
+int fgprof_options_set_capture(fgprof_options *options, enum fgprof_capture capture)
+{
+    if (capture != FGPROF_CAPTURE_AUTO && capture != FGPROF_CAPTURE_KERNEL &&
+        capture != FGPROF_CAPTURE_PTRACE)
+        return -EINVAL;
+    options->sampler.capture = (enum capture)capture;
+    return 0;
+}
+
 int fgprof_options_set_threads(fgprof_options *options, enum fgprof_threads threads)
 {
     if (threads != FGPROF_THREADS_BY_NAME && threads != FGPROF_THREADS_BY_ID)

@@ -1,14 +1,18 @@
 #include "recorder/recorder.h"
 #include "base/clock.h"
+#include "sampler/sampled.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #define PROGRESS_PERIOD_NS 200000000
 #define FDS_FOR_MODULES 256 /* of the limit of open files: not for the files of threads */
+#define FDS_PER_THREAD 3
 
 static int init(struct fgprof_recorder *recorder, const struct fgprof_options *options)
 {
@@ -65,7 +69,7 @@ void recorder_free(struct fgprof_recorder *recorder)
     free(recorder);
 }
 
-/* Up to three files stay open for each sampled thread. Returns how many they may be in all. */
+/* Returns how many files of sampled threads may be open. */
 static int raise_file_limit(void)
 {
     struct rlimit limit;
@@ -77,6 +81,22 @@ static int raise_file_limit(void)
         limit.rlim_cur = before;
     int files = limit.rlim_cur > INT_MAX ? INT_MAX : (int)limit.rlim_cur;
     return files - FDS_FOR_MODULES;
+}
+
+/* A table of open files that several threads share grows in the time of an RCU grace period, some
+ * 10 ms, each time that it doubles (expand_fdtable in the kernel's fs/file.c). For many threads it
+ * gets its size before there are ticks that would be late. */
+static void make_room_for_files(const struct sampler *sampler)
+{
+    size_t wanted = FDS_PER_THREAD * sampled_count_threads(sampler);
+    int most = sampler->watches.keep_fds_below;
+    if (wanted < FDS_FOR_MODULES || most <= 0)
+        return;
+    wanted += FDS_FOR_MODULES;
+    int fd =
+        fcntl(sampler->stop_fd, F_DUPFD_CLOEXEC, wanted < (size_t)most ? (int)wanted : most - 1);
+    if (fd >= 0)
+        close(fd);
 }
 
 /* Runs in the worker's thread. */
@@ -223,10 +243,14 @@ int recorder_sample(struct fgprof_recorder *recorder)
     int err = worker_new(&worker_options, recorder->channel, &recorder->results, &recorder->worker);
     if (err)
         return err;
+    recorder->sampler.watches.keep_fds_below = raise_file_limit();
+    make_room_for_files(&recorder->sampler);
+    err = sampler_prepare(&recorder->sampler);
+    if (err)
+        return err;
     clock->start_time_ns = wall_ns();
     clock->start_ns = recorder->spawned_ns ? recorder->spawned_ns : monotonic_ns();
     recorder->results.timeline.start_ns = clock->start_ns;
-    recorder->sampler.watches.keep_fds_below = raise_file_limit();
     recorder->sampler.command.pid = atomic_load(&recorder->child);
     /* SIGCHLD is blocked in the caller's thread, so that the sampling thread gets it. */
     sigset_t stops, before;

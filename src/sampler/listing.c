@@ -8,7 +8,8 @@
 #include <unistd.h>
 
 #define MAX_AGE_NS 100000000u
-#define LISTED_PER_ROUND 2000 /* this many take about two milliseconds */
+#define LISTED_PER_ROUND 1000 /* this many take about a millisecond */
+#define READS_BETWEEN_CLOCK 16
 #define PART_OF_TIME 50
 
 /* The context of threads_update's callbacks. */
@@ -75,14 +76,69 @@ static void thread_appeared(void *context, struct thread *thread)
         return;
     struct reading begin = {.has_activity = true}; /* at its birth everything was 0 */
     if (!process->turns.round_ns) {
-        begin = tell_read(sampler, process, thread);
-        begin.at_ns = sampler->clock.start_ns;
-        thread->movement.first_switches = begin.has_activity ? begin.activity.switches : 0;
+        begin = (struct reading){.at_ns = sampler->clock.start_ns};
+        thread->life.lacks_begin = process->listing.lacks_begins = true;
     } else {
         thread->life.is_new = true;
         begin.at_ns = unseen_since_ns(sampler, process, thread->tid);
     }
     tell_begin(thread, &begin);
+}
+
+/* What the kernel's account said of a thread when the recording began. A command began then too. */
+static struct reading read_begin(struct sampler *sampler, const struct sampled_process *process,
+                                 struct thread *thread)
+{
+    const struct clock *clock = &sampler->clock;
+    struct reading begin = {.has_activity = true};
+    if (process->process.pid != sampler->command.pid) {
+        begin = tell_read(sampler, process, thread);
+        sampler->counts.samples_assumed += clock_period_at(clock, begin.at_ns);
+        thread->schedule.asleep_since_tick = clock_tick_at(clock, begin.at_ns);
+    }
+    begin.at_ns = clock->start_ns;
+    return begin;
+}
+
+void listing_read_begin(struct sampler *sampler, const struct sampled_process *process,
+                        struct thread *thread)
+{
+    bool lacks_begin = thread->life.lacks_begin && !thread->life.is_told;
+    thread->life.lacks_begin = false;
+    if (!lacks_begin)
+        return;
+    const struct reading begin = read_begin(sampler, process, thread);
+    thread->movement.first_switches = begin.has_activity ? begin.activity.switches : 0;
+    tell_begin(thread, &begin);
+}
+
+void listing_read_begins(struct sampler *sampler, struct sampled_process *process,
+                         uint64_t until_ns)
+{
+    struct listing *listing = &process->listing;
+    struct threads *threads = &process->threads;
+    size_t reads = 0, place = 0;
+    if (!listing->lacks_begins)
+        return;
+    for (place = threads_place_from(threads, listing->next_begin_tid); place < threads->count;
+         place++) {
+        struct thread *thread = &threads->items[place];
+        if (!thread->life.lacks_begin)
+            continue;
+        if (++reads % READS_BETWEEN_CLOCK == 0 && monotonic_ns() >= until_ns) {
+            listing->next_begin_tid = thread->tid;
+            return;
+        }
+        listing_read_begin(sampler, process, thread);
+    }
+    listing->lacks_begins = false;
+}
+
+void listing_close_events(struct sampler *sampler, const struct thread *thread)
+{
+    if (sampler->kernel.source)
+        kernel_forget(sampler->kernel.source, thread->tid);
+    switches_disarm(sampler->switches, thread->number);
 }
 
 static void thread_vanished(void *context, struct thread *thread)
@@ -94,6 +150,7 @@ static void thread_vanished(void *context, struct thread *thread)
     int err = tell_gone(sampler, update->process, thread, &until, false);
     if (err && !update->err)
         update->err = err;
+    listing_close_events(sampler, thread);
     /* While it is being stopped, its number is still in use: stops.c takes it back. */
     if (thread->wants.is_stopping) {
         numbers_withhold(&sampler->numbers, thread->number);
@@ -103,24 +160,28 @@ static void thread_vanished(void *context, struct thread *thread)
     numbers_take_back(&sampler->numbers, thread->number);
 }
 
-static bool is_due(const struct sampled_process *process, uint64_t now_ns)
+static bool is_due(const struct sampled_process *process, const struct thread_choice *choice,
+                   uint64_t now_ns)
 {
     const struct listing *listing = &process->listing;
     if (!process->threads.count || listing->list.is_partial || listing->is_wanted)
         return true;
+    if (process_count_threads(&process->process) != process->threads.count)
+        return true;
     /* If one thread goes while another comes, their number stays the same. That is expected if
-     * threads have come or gone lately; otherwise it is noticed when the missing thread is looked
-     * at, or here after some time. */
-    bool changes = now_ns - listing->changed_ns < MAX_AGE_NS;
-    return process_count_threads(&process->process) != process->threads.count ||
-           throttle_allows(&listing->listed, now_ns, changes ? 0 : MAX_AGE_NS, PART_OF_TIME);
+     * threads have come or gone lately. Otherwise it is noticed when the missing thread is looked
+     * at: soon, as the process has stirred. Threads that are not wanted are not looked at. */
+    if (now_ns - listing->changed_ns < MAX_AGE_NS)
+        return throttle_allows(&listing->listed, now_ns, 0, PART_OF_TIME);
+    return !thread_choice_is_all(choice) && process->stir.has_stirred &&
+           throttle_allows(&listing->listed, now_ns, MAX_AGE_NS, PART_OF_TIME);
 }
 
 int listing_update(struct sampler *sampler, struct sampled_process *process)
 {
     struct listing *listing = &process->listing;
     uint64_t now_ns = monotonic_ns();
-    if (!is_due(process, now_ns))
+    if (!is_due(process, &sampler->options->choice, now_ns))
         return 0;
     if (!listing->list.is_partial) {
         listing->is_wanted = false;

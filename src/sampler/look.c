@@ -1,14 +1,21 @@
 #include "sampler/look.h"
 #include "base/clock.h"
+#include "sampler/kernel_samples.h"
 #include "sampler/listing.h"
+#include "sampler/missed.h"
 #include "sampler/movement.h"
 #include "sampler/naming.h"
 #include "sampler/schedule.h"
+#include "sampler/stir.h"
+#include "sampler/subject.h"
 #include "sampler/tell.h"
+#include "sampler/waiting.h"
 
 #include <errno.h>
 
-#define UNMOVED_TOLD_EACH_NS 1000000000u /* how often a long sleep is told */
+/* How often a long sleep is told: of very many threads, a thousand a second. */
+#define UNMOVED_TOLD_EACH_NS 1000000000u
+#define UNMOVED_TOLD_PER_S 1000
 
 /* The snapshot that the next look may fill. NULL if the worker is behind. */
 static struct snapshot *spare_for(struct sampler *sampler, const struct thread_wants *wants)
@@ -24,23 +31,6 @@ static struct snapshot *spare_for(struct sampler *sampler, const struct thread_w
         snapshots_give(snapshots, spare, false);
     sampler->spare = snapshots_take(snapshots, wants->stack_limit, other);
     return sampler->spare;
-}
-
-struct subject look_subject(const struct sampler *sampler, const struct sampled_process *process,
-                            const struct thread *thread)
-{
-    return (struct subject){
-        .thread = thread->number,
-        .process_id = process->process.pid,
-        .tid = thread->tid,
-        .proc_fd = process->process.proc_fd,
-        .stack_areas = &process->areas,
-        .stack_limit = thread->wants.stack_limit,
-        .other_stack = thread->wants.other_stack,
-        .wants_kernel_stack = sampler->options->has_kernel_stacks,
-        .wants_copy = thread->wants.copy,
-        .awake_ns = sampler->clock.awake_ns,
-    };
 }
 
 void look_ask_for_stop(struct sampled_process *process, struct thread *thread)
@@ -88,14 +78,17 @@ static void note_first_look(const struct sampler *sampler, const struct sampled_
 }
 
 static int take_unmoved(struct sampler *sampler, struct sampled_process *process,
-                        struct thread *thread, const struct reading *now)
+                        struct thread *thread, struct observation *observation)
 {
-    schedule_unmoved(&thread->schedule, now, thread->tid, sampler->clock.period_ns,
-                     process->threads.count);
-    bool is_old = now->at_ns >= thread->life.told_ns + UNMOVED_TOLD_EACH_NS;
-    if (!is_old && !sampler->looks_at_all)
+    const struct reading *now = &observation->now;
+    schedule_unmoved(&thread->schedule, now, thread->tid, process->threads.count);
+    uint64_t all_ns = process->threads.count * (1000000000u / UNMOVED_TOLD_PER_S);
+    uint64_t each_ns = all_ns > UNMOVED_TOLD_EACH_NS ? all_ns : UNMOVED_TOLD_EACH_NS;
+    bool is_old = now->at_ns >= thread->life.told_ns + each_ns;
+    if (!is_old && !sampler->looks_at_all && !observation->has_call)
         return 0;
-    return tell_unmoved(sampler, process, thread);
+    observation->snapshot = NULL;
+    return tell_unmoved(sampler, process, thread, observation);
 }
 
 static int take_observed(struct sampler *sampler, struct sampled_process *process,
@@ -103,16 +96,19 @@ static int take_observed(struct sampler *sampler, struct sampled_process *proces
 {
     /* This would be another program's stack with this one's maps: the next round has both right. */
     if (!process->program || !program_is_current(process->program)) {
-        thread_forget_sleep(thread);
+        threads_forget_sleep(&process->threads, thread);
         return 0;
     }
     look_note_alive(thread);
+    thread->call = (struct thread_call){.target = observation->call};
+    if (observation->evidence == EVIDENCE_ASLEEP)
+        waiting_complete(sampler, thread, &observation->now, &observation->snapshot->registers);
     sampler->spare = NULL;
     return tell_observed(sampler, process, thread, observation);
 }
 
-/* Asks to stop a running thread, unless that would cost it too much: then its running time until
- * the next sample is charged to that. */
+/* Asks to stop a running thread, unless that would cost it too much: then its next sample stands
+ * for this look too. */
 static void take_running(struct sampler *sampler, struct sampled_process *process,
                          struct thread *thread, const struct reading *now)
 {
@@ -122,10 +118,15 @@ static void take_running(struct sampler *sampler, struct sampled_process *proces
     thread->wants.look_awake_ns = sampler->clock.awake_ns;
     thread->wants.look_tick = thread->schedule.looked_tick;
     thread->wants.asleep.pc = 0;
-    if (pause_budget_allows(&thread->pause_budget, running_ns, sampler->options->max_pause_percent))
+    if (kernel_samples_cover(sampler, process, thread, has_times ? running_ns : 0))
+        return;
+    if (pause_budget_allows(&thread->pause_budget, running_ns,
+                            sampler->options->max_pause_percent)) {
         look_ask_for_stop(process, thread);
-    else
-        sampler->counts.samples_thinned++;
+        return;
+    }
+    sampler->counts.samples_thinned++;
+    thread->wants.spared_ticks += thread->schedule.look_ticks;
 }
 
 /* Time after the recording's end does not count. */
@@ -145,24 +146,38 @@ static void note_files(struct sampler *sampler, const struct thread *thread)
 static int look_now(struct sampler *sampler, struct sampled_process *process, struct thread *thread,
                     uint64_t last_look_tick)
 {
-    const struct subject subject = look_subject(sampler, process, thread);
+    const struct subject subject = subject_of(sampler, process, thread);
     struct observation observation = {.snapshot = sampler->spare, .served = thread->wants.served};
     struct reading *now = &observation.now;
+    uint64_t since_tick = thread->schedule.asleep_since_tick;
     enum outcome outcome = sampler->asleep->observe(sampler->asleep, &subject, &observation);
     clip(&sampler->clock, now);
     if (outcome != OUTCOME_GONE) {
         note_files(sampler, thread);
         note_first_look(sampler, process, thread);
     }
+    stir_note_look(process, thread, now, last_look_tick);
     movement_note_look(&thread->movement, outcome, &observation);
+    if (observation.was_asleep)
+        missed_note(&thread->missed, &observation, thread->schedule.look_ticks);
+    if (outcome == OUTCOME_OBSERVED)
+        observation.missed_ticks = missed_take(&thread->missed, &observation);
+    if (outcome != OUTCOME_REFUSED)
+        thread->is_awake = outcome == OUTCOME_RUNNING;
     if (outcome == OUTCOME_OBSERVED || outcome == OUTCOME_RUNNING)
-        sampler->counts.samples_assumed += schedule_moved(&thread->schedule, last_look_tick);
+        sampler->counts.samples_assumed +=
+            schedule_moved(&thread->schedule, last_look_tick, &process->stir.rest);
+    /* It was copied again, or for the first time, and has slept since its begin was read. */
+    if (outcome == OUTCOME_OBSERVED && !thread->movement.has_moved)
+        thread->schedule.asleep_since_tick = since_tick;
     switch (outcome) {
     case OUTCOME_UNMOVED:
-        return take_unmoved(sampler, process, thread, now);
+        return take_unmoved(sampler, process, thread, &observation);
     case OUTCOME_OBSERVED:
         return take_observed(sampler, process, thread, &observation);
     case OUTCOME_RUNNING:
+        if (waiting_observe(sampler, process, thread, now, &observation))
+            return take_observed(sampler, process, thread, &observation);
         take_running(sampler, process, thread, now);
         return 0;
     case OUTCOME_GONE:
@@ -180,7 +195,5 @@ int look_at(struct sampler *sampler, struct sampled_process *process, struct thr
         return err;
     if (!spare_for(sampler, &thread->wants))
         return -EAGAIN;
-    uint64_t last_look_tick = thread->schedule.looked_tick;
-    thread->schedule.looked_tick = tick;
-    return look_now(sampler, process, thread, last_look_tick);
+    return look_now(sampler, process, thread, schedule_look(&thread->schedule, tick));
 }

@@ -10,10 +10,6 @@
 int look_at(struct sampler *sampler, struct sampled_process *process, struct thread *thread,
             uint64_t tick);
 
-/* What a source needs to observe the thread, and what is wanted of it. */
-struct subject look_subject(const struct sampler *sampler, const struct sampled_process *process,
-                            const struct thread *thread);
-
 /* Marks the thread to be stopped when its turn comes. */
 void look_ask_for_stop(struct sampled_process *process, struct thread *thread);
 

@@ -1,12 +1,5 @@
 #include "sampler/movement.h"
 
-static bool is_where_it_was_woken(const struct thread_movement *movement,
-                                  const struct snapshot *snapshot)
-{
-    return registers_pc(&snapshot->registers) == movement->woken_at.pc &&
-           registers_sp(&snapshot->registers) == movement->woken_at.sp;
-}
-
 /* A thread has not moved as long as it sleeps with the same count of switches. A thread that a stop
  * has woken is on its way back until it is found asleep again; that may take long if others want
  * its CPU. */
@@ -21,8 +14,9 @@ void movement_note_look(struct thread_movement *movement, enum outcome outcome,
         return;
     }
     uint64_t switches = observation->now.activity.switches;
-    bool has_moved = was_woken ? !is_where_it_was_woken(movement, observation->snapshot)
-                               : switches != movement->first_switches;
+    bool has_moved = was_woken
+                         ? !sleep_place_has(&movement->woken_at, &observation->snapshot->registers)
+                         : switches != movement->first_switches;
     movement->has_moved = movement->has_moved || has_moved;
     movement->first_switches = switches;
     movement->woken_at.pc = 0;
@@ -34,7 +28,7 @@ void movement_note_stop(struct thread_movement *movement, const struct observati
         movement->woken_at = observation->asked;
     if (!movement->woken_at.pc)
         return;
-    if (!is_where_it_was_woken(movement, observation->snapshot)) {
+    if (!sleep_place_has(&movement->woken_at, &observation->snapshot->registers)) {
         movement->woken_at.pc = 0;
         movement->has_moved = true;
     }

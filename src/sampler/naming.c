@@ -10,7 +10,7 @@
 #define PART_OF_AGE_OF_CHOICE 8 /* if it decides whether the thread is sampled */
 #define LONGEST_NS 1000000000u
 #define LONGEST_OF_CHOICE_NS 10000000000u
-#define READS_PER_S 1000 /* for all threads together, once they are old: some 3 ms of a second */
+#define READS_PER_S 200 /* for all threads together, once they are old: 2 ms of a second */
 
 /* Threads of equal age take turns. */
 static uint64_t next_tick(const struct sampler *sampler, const struct sampled_process *process,
@@ -34,7 +34,7 @@ static void note_chosen(struct sampler *sampler, struct thread_naming *naming)
     naming->was_chosen = naming->was_chosen || !naming->is_unwanted;
 }
 
-int naming_first(struct sampler *sampler, struct sampled_process *process, struct thread *thread)
+void naming_first(struct sampler *sampler, struct sampled_process *process, struct thread *thread)
 {
     const struct thread_choice *choice = &sampler->options->choice;
     struct thread_naming *naming = &thread->naming;
@@ -44,7 +44,6 @@ int naming_first(struct sampler *sampler, struct sampled_process *process, struc
     naming->has_news = true;
     naming->is_unwanted = !thread_choice_has(choice, thread->tid, naming->name);
     note_chosen(sampler, naming);
-    return 0;
 }
 
 /* Ends the thread's time under its old name. */
@@ -59,13 +58,13 @@ static int stop_counting(struct sampler *sampler, struct sampled_process *proces
     return err;
 }
 
-static void start_counting(struct sampler *sampler, const struct sampled_process *process,
+static void start_counting(struct sampler *sampler, struct sampled_process *process,
                            struct thread *thread)
 {
     const struct reading begin = tell_read(sampler, process, thread);
     thread->naming.is_unwanted = false;
     thread->movement.has_moved = true; /* a running thread changes names, mostly its own */
-    thread_forget_sleep(thread);
+    threads_forget_sleep(&process->threads, thread);
     tell_begin(thread, &begin);
 }
 
@@ -75,6 +74,7 @@ static int read_name(struct sampler *sampler, struct sampled_process *process,
     struct thread_naming *naming = &thread->naming;
     char name[THREAD_NAME_BYTES];
     int err = 0;
+    naming->read_cpu_ns = process->stir.cpu_ns;
     if (!procfs_thread_name(process->process.proc_fd, thread->tid, name) ||
         strcmp(name, naming->name) == 0)
         return 0;
@@ -89,9 +89,19 @@ static int read_name(struct sampler *sampler, struct sampled_process *process,
     if (is_wanted && naming->is_unwanted)
         start_counting(sampler, process, thread);
     /* With another name its stack makes another sample. */
-    thread_forget_sleep(thread);
+    threads_forget_sleep(&process->threads, thread);
     note_chosen(sampler, naming);
     return err;
+}
+
+/* Only a thread of the process can change a name (comm_write in the kernel's fs/proc/base.c), which
+ * takes CPU time. */
+static bool may_have_changed(const struct sampled_process *process,
+                             const struct thread_naming *naming)
+{
+    uint64_t cpu_ns = process->stir.cpu_ns;
+    return !naming->next_tick || process->stir.has_stirred || cpu_ns == UINT64_MAX ||
+           cpu_ns != naming->read_cpu_ns;
 }
 
 int naming_again(struct sampler *sampler, struct sampled_process *process, struct thread *thread,
@@ -101,7 +111,8 @@ int naming_again(struct sampler *sampler, struct sampled_process *process, struc
     bool has_choice = sampler->options->choice.name_regex != NULL;
     int err = 0;
     if (tick >= naming->next_tick && (!naming->is_unwanted || has_choice)) {
-        err = read_name(sampler, process, thread);
+        if (may_have_changed(process, naming))
+            err = read_name(sampler, process, thread);
         naming->next_tick = next_tick(sampler, process, thread, tick);
     }
     if (naming->is_unwanted) {

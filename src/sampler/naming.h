@@ -1,16 +1,15 @@
 /* The names of threads, and which of them are sampled. That is decided by name and id while
- * sampling, so that the others are neither looked at nor stopped. All functions return 0 or
- * -ENOMEM. */
+ * sampling, so that the others are neither looked at nor stopped. */
 #ifndef FGPROF_SAMPLER_NAMING_H
 #define FGPROF_SAMPLER_NAMING_H
 
 #include "sampler/state.h"
 
 /* For a thread that is seen for the first time: decides whether it is wanted. */
-int naming_first(struct sampler *sampler, struct sampled_process *process, struct thread *thread);
+void naming_first(struct sampler *sampler, struct sampled_process *process, struct thread *thread);
 
 /* When the thread is due to be looked at: reads its name again if it was last read long ago, and
- * decides anew if it has changed. */
+ * decides anew if it has changed. Returns 0 or -ENOMEM. */
 int naming_again(struct sampler *sampler, struct sampled_process *process, struct thread *thread,
                  uint64_t tick);
 

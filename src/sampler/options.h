@@ -6,7 +6,15 @@
 
 #include <stdint.h>
 
+/* How running threads are observed. */
+enum capture {
+    CAPTURE_AUTO,   /* sampled by the kernel if that is permitted, else stopped */
+    CAPTURE_KERNEL, /* sampled by the kernel; an error if that is not permitted */
+    CAPTURE_PTRACE, /* stopped */
+};
+
 struct sampler_options {
+    enum capture capture;
     uint64_t period_ns;
     uint64_t duration_ns; /* 0: without end */
     bool has_seed;        /* `seed` decides the moments of ticks; else a random one does */

@@ -6,6 +6,7 @@
 #include "proc/process.h"
 #include "proc/program.h"
 #include "proc/stack_areas.h"
+#include "sampler/channel.h"
 #include "sampler/threads.h"
 
 /* listing.c: when its threads were listed. */
@@ -15,25 +16,56 @@ struct listing {
     struct throttle listed; /* when the last whole one began, and what it cost on the CPU */
     uint64_t changed_ns;    /* when the last listing began that found a change */
     bool is_wanted;         /* a thread has gone since the listing */
+    bool lacks_begins;      /* threads lack their begin: */
+    pid_t next_begin_tid;   /* the first of them */
+};
+
+/* stir.c: whether its threads have run unseen. */
+struct stir {
+    struct throttle reading; /* of the process's CPU time */
+    bool is_read;            /* in this round: */
+    uint64_t cpu_ns;         /* what that was; UINT64_MAX: it can't be read */
+    uint64_t settled_tick;   /* all CPU time was accounted for then */
+    uint64_t seen_ns;        /* how much is accounted for, then and by looks since */
+    bool has_stirred;        /* it was more */
+    struct moment rest;      /* when it last was not */
+    bool is_sweeping;        /* a sweep is under way: */
+    uint64_t began_tick;     /* it, or the last, began */
+    uint64_t sweep_tick;     /* all threads that were looked at before this tick are due */
+    uint64_t sweep_began_ns; /* when that sweep, or the last, began */
 };
 
 /* rounds.c: where looks and stops continue, as there may be more than one round has time for. */
 struct turns {
     uint64_t round_ns, last_round_ns; /* when this round began, and the one before it */
     pid_t next_look_tid, next_stop_tid;
-    size_t stops_left; /* threads with wants.stop */
+    bool has_looks_left; /* this round did not come to all threads that were due */
+    size_t stops_left;   /* threads with wants.stop */
+};
+
+/* awake.c: which threads the tick at hand found awake. */
+struct awake {
+    struct awake_thread *items;
+    size_t count, capacity;
+    uint64_t tick;       /* the last one; 0: none */
+    uint64_t idle_ticks; /* that found none, and are not told yet */
 };
 
 struct sampled_process {
     struct process process;
-    uint32_t number;  /* in the recording, from 0 */
-    bool is_followed; /* a descendant of another one, not asked for by its id */
+    uint32_t number;    /* in the recording, from 0 */
+    bool has_inner_ids; /* it is in a PID namespace of its own */
+    bool is_followed;   /* a descendant of another one, not asked for by its id */
     bool has_exited;
-    struct program *program;  /* what it runs; NULL: it can't be looked at now */
+    struct program *program; /* what it runs; NULL: it can't be looked at now */
+    uint64_t program_opened_ns;
+    bool programs_before;     /* it ran another one before, while it was sampled */
     struct stack_areas areas; /* of that program */
     struct threads threads;
     struct listing listing;
+    struct stir stir;
     struct turns turns;
+    struct awake awake;
 };
 
 #endif

@@ -1,5 +1,7 @@
 #include "sampler/requests.h"
+#include "sampler/kernel_samples.h"
 #include "sampler/look.h"
+#include "sampler/waiting.h"
 
 #include <errno.h>
 
@@ -23,11 +25,14 @@ static int observe_anew(struct sampler *sampler, struct sampled_process *process
 {
     bool was_running =
         thread->wants.look.at_ns && thread->schedule.looked_tick == thread->wants.look_tick;
-    thread_forget_sleep(thread);
+    threads_forget_sleep(&process->threads, thread);
     thread->wants.is_dumped = false;
     if (thread->wants.stop || thread->wants.is_stopping || thread->life.has_exited)
         return 0;
     if (was_running) {
+        /* Its next sample will do. */
+        if (kernel_samples_cover(sampler, process, thread, thread->kernel.running_ns))
+            return 0;
         /* Its time is known up to that look; stopped.c checks whether it still runs. */
         look_ask_for_stop(process, thread);
         return 0;
@@ -41,7 +46,7 @@ static void ask_for_registers(struct sampled_process *process, struct thread *th
 {
     if (thread->wants.stop || thread->wants.is_stopping)
         return;
-    thread_forget_sleep(thread);
+    threads_forget_sleep(&process->threads, thread);
     thread->wants.asleep = *asleep;
     look_ask_for_stop(process, thread);
 }
@@ -69,7 +74,16 @@ static int serve(struct sampler *sampler, struct request *request)
     case REQUEST_ANEW:
         return observe_anew(sampler, numbered->process, thread);
     case REQUEST_LATER:
-        thread_forget_sleep(thread);
+        threads_forget_sleep(&numbered->process->threads, thread);
+        return 0;
+    case REQUEST_OWNER:
+        thread->call.is_wanted = thread->call.target.kind != CALL_OTHER;
+        return 0;
+    case REQUEST_NO_OWNER:
+        thread->call.is_wanted = false;
+        return 0;
+    case REQUEST_REGISTERS:
+        waiting_need_registers(sampler, thread);
         return 0;
     case REQUEST_FRAME_POINTER:
         ask_for_registers(numbered->process, thread, &request->asleep);

@@ -1,18 +1,23 @@
 #include "sampler/rounds.h"
 #include "base/clock.h"
+#include "sampler/awake.h"
+#include "sampler/giving_way.h"
+#include "sampler/kernel_samples.h"
 #include "sampler/listing.h"
 #include "sampler/look.h"
 #include "sampler/sampled.h"
 #include "sampler/requests.h"
+#include "sampler/stir.h"
 #include "sampler/stops.h"
 #include "sampler/tell.h"
 
 #include <errno.h>
 #include <poll.h>
+#include <sched.h>
 #include <time.h>
 
 #define LOOKS_PART_OF_PERIOD 5
-#define LOOKS_BETWEEN_CLOCK 16
+#define LOOKS_BETWEEN_CLOCK 4
 /* How often, at the end, threads that have not stopped yet are looked at. The total wait is longer
  * if the machine stalls. */
 #define FINISH_LOOKS 250
@@ -35,12 +40,13 @@ static bool has_live_thread(struct sampled_process *process)
 }
 
 /* False for a thread that a late round has already looked at, or whose turn is later. */
-static bool is_due(const struct sampler *sampler, const struct thread *thread, uint64_t tick)
+static bool is_due(const struct sampled_process *process, const struct thread *thread,
+                   uint64_t tick)
 {
     const struct thread_schedule *schedule = &thread->schedule;
-    bool has_turn = sampler->looks_at_all || tick >= schedule->next_look_tick;
-    return tick > schedule->looked_tick && has_turn && !thread->wants.is_stopping &&
-           !thread->wants.stop;
+    bool has_turn = tick >= schedule->next_look_tick || stir_wants_look(process, thread);
+    return has_turn && tick > schedule->looked_tick && !thread->wants.is_stopping &&
+           !thread->wants.stop && !thread->life.lacks_begin;
 }
 
 /* At the end no thread is left out, except those that a dump already has. */
@@ -64,12 +70,64 @@ static int look_at_thread(struct sampler *sampler, struct sampled_process *proce
 {
     if (!process->program)
         return tell_assumed(sampler, process, thread);
+    listing_read_begin(sampler, process, thread);
     int err = look_at(sampler, process, thread, tick);
     while (err == -EAGAIN && sampler->clock.end_ns) {
         await_worker(sampler);
         err = look_at(sampler, process, thread, tick);
     }
     return err;
+}
+
+static uint64_t looks_until_ns(const struct sampler *sampler, const struct sampled_process *process)
+{
+    return process->turns.round_ns + sampler->clock.period_ns / LOOKS_PART_OF_PERIOD;
+}
+
+/* One tick's looks at a process. */
+struct looks {
+    uint64_t tick, until_ns;
+    size_t count;
+    bool is_behind; /* the worker is: the other threads that are due are only counted */
+    bool is_over;   /* the time for looks is: the others are due in the next tick */
+};
+
+/* Lets threads run that wait for this CPU. Returns the time. */
+static uint64_t give_way(struct sampler *sampler)
+{
+    uint64_t now_ns = monotonic_ns();
+    if (!giving_way_is_due(&sampler->giving_way, now_ns))
+        return now_ns;
+    sched_yield();
+    uint64_t end_ns = monotonic_ns();
+    giving_way_note(&sampler->giving_way, now_ns, end_ns);
+    return end_ns;
+}
+
+static int look_if_due(struct sampler *sampler, struct sampled_process *process,
+                       struct thread *thread, struct looks *looks)
+{
+    struct turns *turns = &process->turns;
+    if ((!is_due(process, thread, looks->tick) && !is_due_at_end(sampler, thread)) ||
+        looks->is_over)
+        return 0;
+    if (looks->is_behind) {
+        sampler->counts.observations_put_off++;
+        return 0;
+    }
+    if (++looks->count % LOOKS_BETWEEN_CLOCK == 0 && !sampler->clock.end_ns &&
+        give_way(sampler) >= looks->until_ns) {
+        turns->next_look_tid = thread->tid;
+        turns->has_looks_left = looks->is_over = true;
+        return 0;
+    }
+    int err = look_at_thread(sampler, process, thread, looks->tick);
+    if (err != -EAGAIN)
+        return err;
+    turns->next_look_tid = thread->tid;
+    sampler->counts.observations_put_off++;
+    turns->has_looks_left = looks->is_behind = true;
+    return 0;
 }
 
 /* Continues where the round before stopped. If there are more threads than a part of the time
@@ -80,32 +138,26 @@ static int look_at_all(struct sampler *sampler, struct sampled_process *process)
     const struct clock *clock = &sampler->clock;
     struct threads *threads = &process->threads;
     struct turns *turns = &process->turns;
-    uint64_t tick = clock_tick_at(clock, clock_now_ns(clock));
-    uint64_t until_ns = turns->round_ns + clock->period_ns / LOOKS_PART_OF_PERIOD;
-    size_t place = threads_place_from(threads, turns->next_look_tid), looks = 0;
-    bool is_behind = false; /* the worker is: the other threads that are due are only counted */
+    struct looks looks = {
+        .tick = clock_tick_at(clock, clock_now_ns(clock)),
+        .until_ns = looks_until_ns(sampler, process),
+    };
+    size_t place = threads_place_from(threads, turns->next_look_tid);
+    bool asks_all = clock->end_ns || process->stir.is_sweeping;
     int err = 0;
+    awake_begin(process);
+    turns->has_looks_left = process->listing.lacks_begins;
     for (size_t i = 0; i < threads->count && !err; i++, place++) {
         if (place == threads->count)
             place = 0;
+        if (!asks_all && looks.tick < threads->due_ticks[place])
+            continue;
         struct thread *thread = &threads->items[place];
-        if (!is_due(sampler, thread, tick) && !is_due_at_end(sampler, thread))
-            continue;
-        if (is_behind) {
-            sampler->counts.observations_put_off++;
-            continue;
-        }
-        if (++looks % LOOKS_BETWEEN_CLOCK == 0 && !clock->end_ns && monotonic_ns() >= until_ns) {
-            turns->next_look_tid = thread->tid;
-            break;
-        }
-        err = look_at_thread(sampler, process, thread, tick);
-        if (err == -EAGAIN) {
-            turns->next_look_tid = thread->tid;
-            sampler->counts.observations_put_off++;
-            is_behind = true;
-            err = 0;
-        }
+        threads->due_ticks[place] = thread->schedule.next_look_tick;
+        err = look_if_due(sampler, process, thread, &looks);
+        /* A thread that is being stopped, or is not looked at in time, is as it was. */
+        if (!err)
+            err = awake_note(process, thread);
     }
     return err;
 }
@@ -120,8 +172,11 @@ static int end_process(struct sampler *sampler, struct sampled_process *process)
     for (size_t i = 0; i < process->threads.count && !err; i++) {
         struct thread *thread = &process->threads.items[i];
         err = tell_gone(sampler, process, thread, &until, false);
+        listing_close_events(sampler, thread);
         thread->life.has_exited = true;
     }
+    if (!err)
+        err = awake_tell_end(sampler, process, until.at_ns);
     return err ? err : tell_program_ended(sampler, process);
 }
 
@@ -140,6 +195,9 @@ static int begin_round_of(struct sampler *sampler, struct sampled_process *proce
         return err;
     if (!stopped_awaits(sampler->stopped, process->process.pid) && !has_live_thread(process))
         return end_process(sampler, process);
+    stir_read(process);
+    if (!sampler->clock.end_ns)
+        listing_read_begins(sampler, process, looks_until_ns(sampler, process));
     err = look_at_all(sampler, process);
     /* A thread has gone, so another may have come without being looked for: their number was
      * unchanged. */
@@ -150,18 +208,37 @@ static int begin_round_of(struct sampler *sampler, struct sampled_process *proce
         if (!err)
             err = look_at_all(sampler, process);
     }
-    return err;
+    uint64_t tick = clock_tick_at(&sampler->clock, turns->round_ns);
+    stir_judge(process, tick, !turns->has_looks_left);
+    return err ? err : awake_tell(sampler, process, tick);
 }
 
 int rounds_begin(struct sampler *sampler)
 {
-    int err = 0;
     stops_note_exits(sampler);
+    int err = kernel_samples_take(sampler, false);
     if (++sampler->first_process >= sampler->process_count)
         sampler->first_process = 0;
     for (size_t i = 0; i < sampler->process_count && !err; i++)
         err = begin_round_of(sampler, sampler->processes[i]);
-    return err;
+    return err ? err : kernel_samples_take(sampler, true);
+}
+
+void rounds_sweep(struct sampler *sampler)
+{
+    uint64_t tick = clock_tick_at(&sampler->clock, clock_now_ns(&sampler->clock));
+    for (size_t i = 0; i < sampler->process_count; i++)
+        stir_sweep(sampler->processes[i], tick);
+}
+
+bool rounds_have_looks_left(const struct sampler *sampler)
+{
+    for (size_t i = 0; i < sampler->process_count; i++) {
+        const struct sampled_process *process = sampler->processes[i];
+        if (!process->has_exited && process->turns.has_looks_left)
+            return true;
+    }
+    return false;
 }
 
 int rounds_continue(struct sampler *sampler)
@@ -173,7 +250,23 @@ int rounds_continue(struct sampler *sampler)
     return err;
 }
 
-/* Waits for threads to stop and for the worker to finish, and serves its requests meanwhile. */
+/* Dump only: takes the samples that it waits for. Threads that have none are looked at again: those
+ * that have fallen asleep are read, and those that were waited for long enough are stopped. */
+static int take_awaited(struct sampler *sampler)
+{
+    if (!sampler->kernel.is_awaited)
+        return 0;
+    sampler->kernel.is_awaited = false;
+    int err = kernel_samples_take(sampler, true);
+    for (size_t i = 0; i < sampler->process_count && !err; i++) {
+        if (!sampler->processes[i]->has_exited)
+            err = look_at_all(sampler, sampler->processes[i]);
+    }
+    return err;
+}
+
+/* Waits for threads to stop, for samples, and for the worker to finish, and serves its requests
+ * meanwhile. */
 static int settle(struct sampler *sampler)
 {
     bool is_dump = sampler->options->is_dump;
@@ -181,10 +274,12 @@ static int settle(struct sampler *sampler)
     size_t pending = stopped_pending(sampler->stopped);
     for (int looks = 0; !err; looks++) {
         bool has_stops = pending > 0 && looks < looks_max;
-        if (!has_stops && channel_is_settled(sampler->channel))
+        if (!has_stops && !sampler->kernel.is_awaited && channel_is_settled(sampler->channel))
             break;
         await_worker(sampler);
-        err = rounds_continue(sampler);
+        err = take_awaited(sampler);
+        if (!err)
+            err = rounds_continue(sampler);
         if (is_dump && stopped_pending(sampler->stopped) < pending)
             looks = 0;
         pending = stopped_pending(sampler->stopped);
@@ -226,6 +321,8 @@ static int finish_process(struct sampler *sampler, struct sampled_process *proce
         if (!err)
             err = tell_gone(sampler, process, thread, &until, true);
     }
+    if (!err && !process->has_exited)
+        err = awake_tell_end(sampler, process, until.at_ns);
     return err ? err : tell_program_ended(sampler, process);
 }
 

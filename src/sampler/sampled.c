@@ -1,6 +1,7 @@
 #include "sampler/sampled.h"
 #include "base/array.h"
 #include "base/clock.h"
+#include "sampler/kernel_samples.h"
 #include "sampler/listing.h"
 #include "sampler/naming.h"
 #include "sampler/tell.h"
@@ -8,11 +9,16 @@
 #include <errno.h>
 #include <stdlib.h>
 
+/* So long the accounts of a process's threads are read before the first tick: those of some
+ * hundred. */
+#define BEGINS_AT_START_NS 5000000
+
 static void close_process(struct sampled_process *process)
 {
     program_release(process->program);
     stack_areas_free(&process->areas);
     threads_free(&process->threads);
+    free(process->awake.items);
     thread_list_free(&process->listing.list);
     process_close(&process->process);
     free(process);
@@ -30,7 +36,10 @@ static int add(struct sampler *sampler, pid_t pid, struct sampled_process **ret_
         free(process);
         return err;
     }
+    process->has_inner_ids = procfs_inner_tid(process->process.proc_fd, pid) != pid;
     err = tell_process(sampler, process);
+    if (!err)
+        err = kernel_samples_follow(sampler, pid);
     if (err) {
         close_process(process);
         return err;
@@ -58,6 +67,8 @@ int sampled_update_program(struct sampler *sampler, struct sampled_process *proc
     if (err)
         return err;
     stack_areas_free(&process->areas);
+    process->programs_before = process->program_opened_ns != 0;
+    process->program_opened_ns = monotonic_ns();
     err = program_open(&process->process, sampler->programs_begun, process->number,
                        &process->program);
     if (!err) {
@@ -65,11 +76,23 @@ int sampled_update_program(struct sampler *sampler, struct sampled_process *proc
         int kept_fd = process->program->first_maps_fd;
         err = stack_areas_read(&process->areas, kept_fd >= 0 ? kept_fd : process->program->maps_fd);
     }
+    sampler->counts.lacks_files = sampler->counts.lacks_files || err == -EMFILE || err == -ENFILE;
     for (size_t i = 0; i < process->threads.count; i++) {
         naming_expire(&process->threads.items[i]);
-        thread_forget_sleep(&process->threads.items[i]);
+        threads_forget_sleep(&process->threads, &process->threads.items[i]);
+        /* Its event may be of a thread that is gone: another one executed the program, and got its
+         * id. */
+        switches_disarm(sampler->switches, process->threads.items[i].number);
     }
     return err == -ENOMEM ? err : 0;
+}
+
+size_t sampled_count_threads(const struct sampler *sampler)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < sampler->process_count; i++)
+        count += process_count_threads(&sampler->processes[i]->process);
+    return count;
 }
 
 static int start(struct sampler *sampler, struct sampled_process *process)
@@ -77,6 +100,7 @@ static int start(struct sampler *sampler, struct sampled_process *process)
     int err = listing_update_whole(sampler, process);
     if (err)
         return err;
+    listing_read_begins(sampler, process, monotonic_ns() + BEGINS_AT_START_NS);
     process->turns.last_round_ns = process->turns.round_ns = sampler->clock.start_ns;
     return sampled_update_program(sampler, process);
 }
@@ -144,6 +168,8 @@ void sampled_drop_exited(struct sampler *sampler)
             sampler->processes[kept++] = process;
             continue;
         }
+        if (sampler->kernel.source)
+            kernel_unfollow(sampler->kernel.source, process->process.pid);
         for (size_t j = 0; j < process->threads.count; j++) {
             watches_forget(&sampler->watches, process->threads.items[j].number);
             numbers_take_back(&sampler->numbers, process->threads.items[j].number);

@@ -7,6 +7,9 @@
 /* Adds process `pid`. Returns 0, an error of process_open, or -EEXIST if it was added before. */
 int sampled_add(struct sampler *sampler, pid_t pid);
 
+/* How many threads the processes have now. */
+size_t sampled_count_threads(const struct sampler *sampler);
+
 /* Takes in the threads that exist when the recording starts, and descendants if those are followed:
  * their time counts from then. Returns 0 or -ENOMEM. */
 int sampled_start(struct sampler *sampler);

@@ -1,6 +1,7 @@
 #include "sampler/sampler.h"
 #include "base/clock.h"
 #include "observe/asleep.h"
+#include "sampler/kernel_samples.h"
 #include "sampler/sampled.h"
 #include "sampler/rounds.h"
 #include "sampler/stops.h"
@@ -24,7 +25,7 @@
 #define HEARING_NS 30000
 /* A shorter wait was none: the tick was already due. */
 #define WAIT_MIN_NS 20000
-/* How long a copy request waits until no stop is pending. */
+/* How long a copy request waits until all threads were looked at and no stop is pending. */
 #define COPY_PATIENCE_NS 250000000
 
 /* What the sampling thread waits for. */
@@ -59,17 +60,30 @@ int sampler_init(struct sampler *sampler, const struct sampler_options *options,
         err = asleep_source_new(&sampler->watches, &sampler->asleep);
     if (!err)
         err = stopped_source_new(&sampler->watches, &sampler->stopped);
+    if (!err)
+        err = switches_source_new(&sampler->switches);
+    /* A refusal is told before anything is sampled, or spawned. */
+    if (!err && options->capture == CAPTURE_KERNEL)
+        err = kernel_samples_begin(sampler);
     return err;
+}
+
+int sampler_prepare(struct sampler *sampler)
+{
+    return sampler->options->is_dump ? 0 : kernel_samples_begin(sampler);
 }
 
 void sampler_free(struct sampler *sampler)
 {
+    kernel_samples_end(sampler);
     sampled_free(sampler);
     numbers_free(&sampler->numbers);
     if (sampler->asleep)
         sampler->asleep->free(sampler->asleep);
     if (sampler->stopped)
         sampler->stopped->free(sampler->stopped);
+    if (sampler->switches)
+        sampler->switches->free(sampler->switches);
     watches_free(&sampler->watches);
     if (sampler->stop_fd >= 0)
         close(sampler->stop_fd);
@@ -158,12 +172,13 @@ static int wait_for(struct clock *clock, struct pollfd files[FILE_COUNT],
     return err;
 }
 
-/* Asks the worker for the copy that another thread waits for, after a round that looked at all
+/* Asks the worker for the copy that another thread waits for, after rounds that looked at all
  * threads. No stop may be pending then, unless one always is. Returns 0 or -ENOMEM. */
 static int serve_copy(struct sampler *sampler, const struct loop *loop)
 {
     bool has_patience = monotonic_ns() - loop->round_for_copy_ns <= COPY_PATIENCE_NS;
-    if (!sampler->looks_at_all || (stops_are_pending(sampler) && has_patience))
+    bool is_unfinished = stops_are_pending(sampler) || rounds_have_looks_left(sampler);
+    if (!sampler->looks_at_all || (is_unfinished && has_patience))
         return 0;
     sampler->looks_at_all = false;
     atomic_store(&sampler->progress.wants_copy, false);
@@ -257,6 +272,7 @@ static int take_tick(struct sampler *sampler, struct loop *loop)
     sampler->counts.ticks_taken++;
     if (!sampler->looks_at_all && atomic_load(&sampler->progress.wants_copy)) {
         sampler->looks_at_all = true;
+        rounds_sweep(sampler);
         loop->round_for_copy_ns = begin_ns;
     }
     /* First let go of threads that have stopped meanwhile. */
@@ -276,6 +292,9 @@ static int take_tick(struct sampler *sampler, struct loop *loop)
 
 static int sample_until_end(struct sampler *sampler, struct loop *loop)
 {
+    /* A dump opens its own events, if it needs any. */
+    if (sampler->options->is_dump)
+        kernel_samples_end(sampler);
     int err = sampled_start(sampler);
     channel_ring(sampler->channel);
     /* A dump takes nothing but the round at the end. */
@@ -307,6 +326,7 @@ int sampler_run(struct sampler *sampler)
         close(loop.signal_fd);
     sampler->clock.end_ns = monotonic_ns();
     int finish_err = err ? 0 : rounds_finish(sampler);
+    kernel_samples_end(sampler);
     stopped_give_up(sampler->stopped);
     const struct message message = {.kind = MESSAGE_END};
     int send_err = channel_send(sampler->channel, &message);

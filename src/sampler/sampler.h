@@ -10,6 +10,11 @@ int sampler_init(struct sampler *sampler, const struct sampler_options *options,
                  struct channel *channel);
 void sampler_free(struct sampler *sampler);
 
+/* Opens what samples running threads, which may take some milliseconds, so that none are lost once
+ * the clock starts. May be called again. A dump opens it only if it finds a running thread. Returns
+ * 0 or -ENOMEM. */
+int sampler_prepare(struct sampler *sampler);
+
 /* Samples until the duration has passed, all processes have exited, or it is asked to stop; then
  * sends MESSAGE_END. Call it once, in a thread of its own that ends afterwards. Returns 0 or why
  * sampling ended early. */

@@ -1,29 +1,60 @@
 #include "sampler/schedule.h"
 
-#define LOOK_MAX_AGE_NS 100000000u
 #define LOOK_PART_OF_SLEEP 32
-#define LOOKS_PER_TICK 1000 /* at sleeping threads; this many take about a millisecond */
+/* More threads than this take turns. A look takes 2 to 3 us if the kernel's files of the thread
+ * have left the caches since the last one: at 99 Hz, 32 looks a tick are 1 % of a CPU. */
+#define THREADS_WITHOUT_TURNS 250
+#define LOOKS_PER_TICK 32
+/* ... but a thread is never looked at later than after this part of its sleep. */
+#define TURN_PART_OF_SLEEP 2
+/* Threads that fell asleep together are looked at apart: earlier by up to this part of the wait. */
+#define SPREAD_PART_OF_WAIT 4
 
-void schedule_unmoved(struct thread_schedule *schedule, const struct reading *proven, pid_t tid,
-                      uint64_t period_ns, size_t thread_count)
+uint64_t schedule_look(struct thread_schedule *schedule, uint64_t tick)
 {
-    uint64_t longest = LOOK_MAX_AGE_NS / period_ns;
-    uint64_t wait = (schedule->looked_tick - schedule->asleep_since_tick) / LOOK_PART_OF_SLEEP;
-    uint64_t shortest = thread_count / LOOKS_PER_TICK;
-    wait = wait < shortest ? shortest : wait;
-    wait = wait < longest ? wait : longest;
-    schedule->is_asleep = true;
-    schedule->proven = *proven;
-    schedule->next_look_tick = schedule->looked_tick + wait;
-    if (wait > 1)
-        schedule->next_look_tick -= (schedule->looked_tick + (uint64_t)tid) % wait;
+    uint64_t last_look_tick = schedule->looked_tick;
+    schedule->looked_tick = tick;
+    if (!last_look_tick)
+        schedule->look_ticks = 1;
+    else if (tick > last_look_tick)
+        schedule->look_ticks = tick - last_look_tick;
+    return last_look_tick;
 }
 
-uint64_t schedule_moved(struct thread_schedule *schedule, uint64_t last_look_tick)
+void schedule_unmoved(struct thread_schedule *schedule, const struct reading *proven, pid_t tid,
+                      size_t thread_count)
 {
+    uint64_t slept = schedule->looked_tick - schedule->asleep_since_tick;
+    uint64_t turn = 0;
+    if (thread_count > THREADS_WITHOUT_TURNS)
+        turn = (thread_count - THREADS_WITHOUT_TURNS) / LOOKS_PER_TICK;
+    if (turn > slept / TURN_PART_OF_SLEEP)
+        turn = slept / TURN_PART_OF_SLEEP;
+    uint64_t wait = slept / LOOK_PART_OF_SLEEP;
+    wait = wait < turn ? turn : wait;
+    schedule->is_asleep = true;
+    schedule->proven = *proven;
+    schedule->proven_ticks += schedule->look_ticks;
+    schedule->next_look_tick = schedule->looked_tick + wait;
+    if (wait > 1) {
+        uint64_t spread = 1 + wait / SPREAD_PART_OF_WAIT;
+        schedule->next_look_tick -= (schedule->looked_tick + (uint64_t)tid) % spread;
+    }
+}
+
+uint64_t schedule_moved(struct thread_schedule *schedule, uint64_t last_look_tick,
+                        const struct moment *rest)
+{
+    uint64_t known_tick = last_look_tick;
+    if (schedule->is_asleep && rest->tick > last_look_tick && rest->tick < schedule->looked_tick) {
+        known_tick = rest->tick;
+        schedule->proven.at_ns = rest->at_ns;
+        schedule->proven_ticks += rest->tick - last_look_tick;
+        schedule->look_ticks = schedule->looked_tick - rest->tick;
+    }
     uint64_t assumed = 0;
-    if (schedule->is_asleep && schedule->looked_tick > last_look_tick + 1)
-        assumed = schedule->looked_tick - last_look_tick - 1;
+    if (schedule->is_asleep && schedule->looked_tick > known_tick + 1)
+        assumed = schedule->looked_tick - known_tick - 1;
     schedule->is_asleep = false;
     schedule->asleep_since_tick = schedule->looked_tick;
     schedule->next_look_tick = 0;

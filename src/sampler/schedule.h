@@ -4,15 +4,20 @@
 
 #include "sampler/threads.h"
 
-/* A look has proved that the thread slept on. That proves all ticks since the last look, so a
- * thread that sleeps long is looked at less often: if it moves after all, the unknown time is a
- * small part of its sleep. Among very many threads each is looked at less often from the start;
- * they take turns, so that each tick has its part of them. */
-void schedule_unmoved(struct thread_schedule *schedule, const struct reading *proven, pid_t tid,
-                      uint64_t period_ns, size_t thread_count);
+/* A look begins at this tick. Returns the tick of the look before; 0: there was none. */
+uint64_t schedule_look(struct thread_schedule *schedule, uint64_t tick);
 
-/* A look has found that the thread moved at some time since the last one, at `last_look_tick`.
- * Returns for how many ticks in between its state is only assumed. */
-uint64_t schedule_moved(struct thread_schedule *schedule, uint64_t last_look_tick);
+/* A look has proved that the thread slept on. That proves all ticks since the last look, so the
+ * next one may be after 1/32 of its sleep: if it moves after all, the unknown time is a small part
+ * of that. Very many threads take turns: then it may be after as long as it has slept, at most. A
+ * thread is looked at earlier if its process stirs (sampler/stir.h). */
+void schedule_unmoved(struct thread_schedule *schedule, const struct reading *proven, pid_t tid,
+                      size_t thread_count);
+
+/* A look has found that the thread moved at some time since the last one, at `last_look_tick`, but
+ * its process was at rest until `rest`: if it slept at that look, it slept on until then. Returns
+ * for how many ticks since its state is only assumed. */
+uint64_t schedule_moved(struct thread_schedule *schedule, uint64_t last_look_tick,
+                        const struct moment *rest);
 
 #endif

@@ -2,7 +2,10 @@
 #ifndef FGPROF_SAMPLER_STATE_H
 #define FGPROF_SAMPLER_STATE_H
 
+#include "base/throttle.h"
+#include "observe/kernel.h"
 #include "observe/stopped.h"
+#include "observe/switches.h"
 #include "observe/watch.h"
 #include "proc/descendants.h"
 #include "sampler/channel.h"
@@ -28,12 +31,27 @@ struct command {
     int status;          /* as of waitpid */
 };
 
+#define KERNEL_SAMPLES_HELD 64
+
+/* kernel_samples.c: samples that the kernel takes of running threads. */
+struct kernel_samples {
+    struct source *source;                        /* NULL: threads that run are stopped instead */
+    bool was_begun;                               /* the source was opened, or refused */
+    bool is_awaited;                              /* a dump waits for a thread's sample */
+    struct observation held[KERNEL_SAMPLES_HELD]; /* of threads that are not known yet */
+    size_t held_count;
+    size_t stack_limit;        /* how much of a stack a sample holds */
+    size_t wanted_stack_limit; /* the most that a thread wanted since: */
+    uint64_t adjusted_ns;
+};
+
 struct sampler {
     const struct sampler_options *options;
     struct clock clock;
     struct channel *channel;
     struct watches watches;
-    struct source *asleep, *stopped;
+    struct source *asleep, *stopped, *switches;
+    struct kernel_samples kernel;
     struct numbers numbers;
     struct sampled_process **processes;
     size_t process_count, process_capacity;
@@ -42,11 +60,12 @@ struct sampler {
     struct command command;
     struct sampling_counts counts;
     struct sampler_progress progress;
-    struct snapshot *spare; /* for the next look; NULL: none was taken */
-    bool looks_at_all;      /* for a copy: this tick looks at long sleepers too */
-    uint64_t stop_heard_ns; /* when a thread last stopped, judged by when we heard of it */
-    size_t first_process;   /* the process whose threads are stopped first in this round */
-    int stop_fd;            /* an eventfd: readable once sampling is to end */
+    struct snapshot *spare;     /* for the next look; NULL: none was taken */
+    bool looks_at_all;          /* for a copy: all threads are looked at, and told of */
+    uint64_t stop_heard_ns;     /* when a thread last stopped, judged by when we heard of it */
+    struct throttle giving_way; /* its CPU, to threads that were woken there */
+    size_t first_process;       /* the process whose threads are stopped first in this round */
+    int stop_fd;                /* an eventfd: readable once sampling is to end */
 };
 
 #endif

@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "sampler/look.h"
 #include "sampler/movement.h"
+#include "sampler/subject.h"
 #include "sampler/tell.h"
 
 /* A thread on a CPU stops within about 30 us: polling for that long without sleeping keeps its
@@ -28,7 +29,7 @@ static uint64_t seen_ns(const struct sampler *sampler, const struct sampled_proc
 static int begin_stop(struct sampler *sampler, struct sampled_process *process,
                       struct thread *thread)
 {
-    struct subject subject = look_subject(sampler, process, thread);
+    struct subject subject = subject_of(sampler, process, thread);
     struct snapshots *snapshots = channel_snapshots(sampler->channel);
     struct observation observation = {
         .thread = thread->number,
@@ -106,11 +107,13 @@ static int take_stopped(struct sampler *sampler, struct sampled_process *process
     movement_note_stop(&thread->movement, observation);
     if (observation->state != THREAD_STOPPED && !observation->asked.pc) {
         histogram_add(&sampler->counts.pauses, observation->pause_ns);
+        sampler->counts.threads_stopped += !thread->was_stopped;
+        thread->was_stopped = true;
         pause_budget_spend(&thread->pause_budget, observation->pause_ns);
     }
     if (!process->program || !program_is_current(process->program)) {
         snapshots_give(snapshots, observation->snapshot, false);
-        thread_forget_sleep(thread);
+        threads_forget_sleep(&process->threads, thread);
         return 0;
     }
     look_note_alive(thread);

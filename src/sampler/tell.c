@@ -39,6 +39,16 @@ static void complete_name(const struct sampled_process *process, struct thread *
     naming->has_news = false;
 }
 
+/* Read once, and only where it is another id than here. */
+static pid_t inner_tid(const struct sampled_process *process, struct thread *thread)
+{
+    if (!thread->inner_tid)
+        thread->inner_tid = process->has_inner_ids
+                                ? procfs_inner_tid(process->process.proc_fd, thread->tid)
+                                : thread->tid;
+    return thread->inner_tid;
+}
+
 /* Up to when it is known what the thread did, told or not. */
 static uint64_t known_ns(const struct thread *thread)
 {
@@ -53,14 +63,6 @@ static bool is_news(const struct reading *reading, const struct thread *thread)
     return reading->at_ns > thread->life.told_ns;
 }
 
-/* For how many ticks what is told stands. */
-static uint64_t ticks_since_told(const struct thread *thread)
-{
-    const struct thread_schedule *schedule = &thread->schedule;
-    uint64_t ticks = schedule->looked_tick - schedule->told_tick;
-    return schedule->told_tick && ticks ? ticks : 1;
-}
-
 static int send(struct sampler *sampler, struct sampled_process *process, struct thread *thread,
                 struct observation *observation)
 {
@@ -69,6 +71,7 @@ static int send(struct sampler *sampler, struct sampled_process *process, struct
     observation->thread = thread->number;
     observation->process_id = process->process.pid;
     observation->tid = thread->tid;
+    observation->inner_tid = inner_tid(process, thread);
     observation->process = process->number;
     observation->program = process->program ? program_hold(process->program) : NULL;
     observation->tick = thread->schedule.looked_tick;
@@ -77,7 +80,7 @@ static int send(struct sampler *sampler, struct sampled_process *process, struct
     observation->begin = life->begin;
     observation->asleep =
         is_news(&thread->schedule.proven, thread) ? thread->schedule.proven : none;
-    observation->asleep_ticks = ticks_since_told(thread);
+    observation->asleep_ticks = thread->schedule.proven_ticks;
     observation->look = is_news(&thread->wants.look, thread) ? thread->wants.look : none;
     complete_name(process, thread, observation);
     const struct message message = {.kind = MESSAGE_OBSERVATION, .observation = *observation};
@@ -89,7 +92,7 @@ static int send(struct sampler *sampler, struct sampled_process *process, struct
         return err;
     }
     life->is_told = true;
-    thread->schedule.told_tick = thread->schedule.looked_tick;
+    thread->schedule.proven_ticks = 0;
     if (observation->now.at_ns > life->told_ns)
         life->told_ns = observation->now.at_ns;
     return 0;
@@ -100,19 +103,32 @@ int tell_observed(struct sampler *sampler, struct sampled_process *process, stru
 {
     thread->wants.copy = false;
     thread->wants.is_dumped = true;
-    observation->ticks = ticks_since_told(thread);
+    observation->ticks = thread->schedule.look_ticks;
+    if (observation->evidence == EVIDENCE_STOPPED && !observation->asked.pc) {
+        observation->ticks += thread->wants.spared_ticks;
+        thread->wants.spared_ticks = 0;
+    }
     return send(sampler, process, thread, observation);
 }
 
-int tell_unmoved(struct sampler *sampler, struct sampled_process *process, struct thread *thread)
+/* Its own time is told by the last look that found the thread running: a sample has no reading. */
+int tell_sampled(struct sampler *sampler, struct sampled_process *process, struct thread *thread,
+                 struct observation *observation)
 {
-    struct observation observation = {
-        .evidence = EVIDENCE_UNMOVED,
-        .state = THREAD_SLEEPING,
-        .syscall_number = -1,
-        .now = thread->schedule.proven,
-    };
-    return send(sampler, process, thread, &observation);
+    static const struct reading none = {0};
+    observation->now = is_news(&thread->wants.look, thread) ? thread->wants.look : none;
+    observation->ticks = 1;
+    thread->wants.is_dumped = true;
+    observation->waits_are_seen = switches_is_armed(sampler->switches, thread->number);
+    observation->served = thread->wants.served;
+    return send(sampler, process, thread, observation);
+}
+
+int tell_unmoved(struct sampler *sampler, struct sampled_process *process, struct thread *thread,
+                 struct observation *observation)
+{
+    observation->now = thread->schedule.proven;
+    return send(sampler, process, thread, observation);
 }
 
 int tell_assumed(struct sampler *sampler, struct sampled_process *process, struct thread *thread)
@@ -122,13 +138,13 @@ int tell_assumed(struct sampler *sampler, struct sampled_process *process, struc
         .state = THREAD_RUNNABLE,
         .syscall_number = -1,
         .now.at_ns = clock_now_ns(&sampler->clock),
-        .ticks = ticks_since_told(thread),
     };
-    uint64_t gap_ns = GAP_TICKS * sampler->clock.period_ns;
+    uint64_t period_ns = sampler->clock.period_ns, known_until_ns = known_ns(thread);
     if (!thread_is_counted(thread) || sampler->options->is_dump ||
-        observation.now.at_ns < known_ns(thread) + gap_ns)
+        observation.now.at_ns < known_until_ns + GAP_TICKS * period_ns)
         return 0;
-    thread_forget_sleep(thread);
+    observation.ticks = (observation.now.at_ns - known_until_ns) / period_ns;
+    threads_forget_sleep(&process->threads, thread);
     return send(sampler, process, thread, &observation);
 }
 
@@ -169,6 +185,8 @@ int tell_process(struct sampler *sampler, struct sampled_process *process)
     struct message message = {.kind = MESSAGE_PROCESS};
     message.process.number = sampler->processes_begun;
     message.process.pid = process->process.pid;
+    if (sampler->counts.ticks_taken)
+        message.process.begin_ns = clock_now_ns(&sampler->clock);
     procfs_thread_name(process->process.proc_fd, process->process.pid, message.process.name);
     int err = channel_send(sampler->channel, &message);
     if (!err)

@@ -12,8 +12,13 @@
 int tell_observed(struct sampler *sampler, struct sampled_process *process, struct thread *thread,
                   struct observation *observation);
 
+/* The same for a sample that the kernel took. */
+int tell_sampled(struct sampler *sampler, struct sampled_process *process, struct thread *thread,
+                 struct observation *observation);
+
 /* The thread still sleeps: tells what schedule.proven says. */
-int tell_unmoved(struct sampler *sampler, struct sampled_process *process, struct thread *thread);
+int tell_unmoved(struct sampler *sampler, struct sampled_process *process, struct thread *thread,
+                 struct observation *observation);
 
 /* The thread exists but could not be observed. Does nothing if the worker was told of it
  * recently. */

@@ -4,12 +4,26 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
+
+static bool are_just(const struct threads *threads, const pid_t *tids, size_t tid_count)
+{
+    size_t same = 0;
+    while (same < tid_count && same < threads->count && threads->items[same].tid == tids[same])
+        same++;
+    return same == tid_count && same == threads->count;
+}
 
 int threads_update(struct threads *threads, const pid_t *tids, size_t tid_count,
                    thread_visit_fn *appeared, thread_visit_fn *vanished, void *context)
 {
-    if (array_reserve(&threads->merged, &threads->merged_capacity, tid_count))
+    if (are_just(threads, tids, tid_count))
+        return 0;
+    if (array_reserve(&threads->merged, &threads->merged_capacity, tid_count) ||
+        array_reserve(&threads->due_ticks, &threads->due_capacity, tid_count))
         return -ENOMEM;
+    if (tid_count)
+        memset(threads->due_ticks, 0, tid_count * sizeof *threads->due_ticks);
     size_t old = 0;
     for (size_t i = 0; i < tid_count; i++) {
         pid_t tid = tids[i];
@@ -57,8 +71,17 @@ struct thread *threads_find(struct threads *threads, pid_t tid)
     return thread->tid == tid ? thread : NULL;
 }
 
+void threads_forget_sleep(struct threads *threads, struct thread *thread)
+{
+    thread->wants.copy = true;
+    thread->schedule.is_asleep = false;
+    thread->schedule.next_look_tick = 0;
+    threads->due_ticks[thread - threads->items] = 0;
+}
+
 void threads_free(struct threads *threads)
 {
+    free(threads->due_ticks);
     free(threads->items);
     free(threads->merged);
     *threads = (struct threads){0};

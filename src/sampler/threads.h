@@ -14,6 +14,7 @@
 struct thread_life {
     bool is_new;          /* it came while recording, and was not looked at yet */
     bool is_told;         /* the worker counts its time, since it was told of `begin` */
+    bool lacks_begin;     /* listing.c: the kernel's account at `begin` was not read yet */
     struct reading begin; /* its time counts from here */
     uint64_t told_ns;     /* the worker knows of its time up to here */
     bool has_exited;      /* a zombie: it exists, but none of its time counts */
@@ -27,15 +28,39 @@ struct thread_naming {
     bool is_unwanted;
     bool was_chosen;                /* it is wanted, or once was */
     uint64_t named_tick, next_tick; /* since when it has that name; when it is next read */
+    uint64_t read_cpu_ns;           /* the process's CPU time when it was last read */
+};
+
+/* A tick, and when it was taken. */
+struct moment {
+    uint64_t tick, at_ns; /* at_ns: CLOCK_MONOTONIC */
 };
 
 /* schedule.c: when it is looked at. */
 struct thread_schedule {
     uint64_t looked_tick, next_look_tick;
-    uint64_t told_tick; /* that the worker was last told of */
-    bool is_asleep;     /* the last look found it where the one before did */
+    uint64_t look_ticks; /* for how many ticks the last look stands: those since the one before */
+    bool is_asleep;      /* the last look found it where the one before did */
     uint64_t asleep_since_tick;
-    struct reading proven; /* the last look that proved that it sleeps on */
+    uint64_t ran_ns;       /* stir.c: how long it had run in all at its last look */
+    struct reading proven; /* the last time that it is known to have slept on */
+    uint64_t proven_ticks; /* at how many ticks it did, that are not told yet */
+};
+
+/* look.c: the call that it sleeps in. */
+struct thread_call {
+    struct call_target target;
+    bool is_wanted; /* what it waits for has an owner, which may change: read at each look */
+};
+
+/* missed.c: where it slept when looks at it were not proven, the last places. */
+#define MISSED_PLACES 2
+struct thread_missed {
+    struct missed_sleep {
+        struct sleep_place place;
+        uint32_t ticks; /* 0: none */
+    } sleeps[MISSED_PLACES];
+    unsigned next; /* to be given up for another */
 };
 
 /* movement.c: whether it has moved since the recording began. */
@@ -58,23 +83,52 @@ struct thread_wants {
     uint64_t look_tick;        /* the tick of that look */
     bool is_stopping;          /* it is being stopped */
     bool is_dumped;            /* a dump has its stack */
-    uint32_t served;           /* the serial of the last request that was served */
+    uint64_t spared_ticks; /* found running at them since it was last stopped, and not stopped */
+    uint32_t served;       /* the serial of the last request that was served */
+};
+
+/* kernel_samples.c: whether the kernel samples it. */
+struct thread_kernel {
+    bool was_sampled, is_sampled;    /* at any time; since the last look that found it running */
+    bool lacks_event, was_unsampled; /* it is counted as such: see sampling_counts */
+    bool was_renewed;            /* the event was closed, to get a new one, since the last sample */
+    uint64_t running_ns;         /* its running time at the last look that found it running, */
+    uint64_t sampled_running_ns; /* and at the last such look before which it was sampled */
+    uint64_t awaited_ns;         /* since when a dump waits for its sample; 0: it does not */
+};
+
+/* waiting.c: whether it has an event for its switches. */
+struct thread_waiting {
+    struct reading before; /* the look since which its waits for a CPU are known; at_ns 0: none */
+    bool switches_often;   /* too often for an event */
+    bool needs_registers;  /* it sleeps where /proc does not tell enough */
+    bool is_unseen;        /* it has no event, though it waits much, and is counted as such */
 };
 
 struct thread {
     pid_t tid;
+    pid_t inner_tid; /* in its own PID namespace; 0: not read yet, or not known */
     uint32_t number; /* among the threads of the recording: see sampler/numbers.h */
     struct thread_life life;
     struct thread_naming naming;
     struct thread_schedule schedule;
+    struct thread_call call;
+    struct thread_missed missed;
     struct thread_movement movement;
     struct thread_wants wants;
     struct pause_budget pause_budget;
+    struct thread_kernel kernel;
+    struct thread_waiting waiting;
+    bool was_stopped; /* while it ran, at any time */
+    bool is_awake;    /* look.c: its last look found it running or waiting for a CPU */
 };
 
 struct threads {
     struct thread *items; /* by tid, ascending */
     size_t count, capacity;
+    uint64_t *due_ticks; /* rounds.c: of each thread, a tick before which it is not due, unless all
+                            are. Each tick reads all of these, and few of the threads. */
+    size_t due_capacity;
     struct thread *merged; /* the other buffer of threads_update */
     size_t merged_capacity;
 };
@@ -99,13 +153,8 @@ static inline bool thread_is_counted(const struct thread *thread)
     return !thread->life.has_exited && !thread->naming.is_unwanted;
 }
 
-/* Forgets what was known of its sleep: it is looked at and copied anew. */
-static inline void thread_forget_sleep(struct thread *thread)
-{
-    thread->wants.copy = true;
-    thread->schedule.is_asleep = false;
-    thread->schedule.next_look_tick = 0;
-}
+/* Forgets what was known of the sleep of one of the threads: it is looked at and copied anew. */
+void threads_forget_sleep(struct threads *threads, struct thread *thread);
 
 void threads_free(struct threads *threads);
 

@@ -41,7 +41,7 @@ static bool is_asleep(pid_t pid)
     return procfs_stat(AT_FDCWD, path, &stat) == 0 && stat.state == 'S';
 }
 
-static int set_up_with(void **state, bool keeps_idle)
+static int set_up_with(void **state, bool keeps_idle, enum fgprof_threads threads)
 {
     struct world *world = calloc(1, sizeof *world);
     *state = world;
@@ -57,6 +57,7 @@ static int set_up_with(void **state, bool keeps_idle)
     return world->child < 0 || fgprof_options_new(&world->options) ||
            fgprof_options_set_duration_ns(world->options, 30000000000) ||
            fgprof_options_set_idle(world->options, keeps_idle) ||
+           fgprof_options_set_threads(world->options, threads) ||
            (fgprof_options_set_progress(world->options, on_progress, world),
             fgprof_recorder_new(world->options, &world->recorder)) ||
            fgprof_recorder_attach(world->recorder, world->child);
@@ -64,12 +65,17 @@ static int set_up_with(void **state, bool keeps_idle)
 
 static int set_up(void **state)
 {
-    return set_up_with(state, true);
+    return set_up_with(state, true, FGPROF_THREADS_BY_NAME);
 }
 
 static int set_up_without_idle(void **state)
 {
-    return set_up_with(state, false);
+    return set_up_with(state, false, FGPROF_THREADS_BY_NAME);
+}
+
+static int set_up_by_id(void **state)
+{
+    return set_up_with(state, true, FGPROF_THREADS_BY_ID);
 }
 
 static int tear_down(void **state)
@@ -144,6 +150,22 @@ static void test_threads_that_have_not_moved_yet(void **state)
     fgprof_profile_free(last);
 }
 
+/* The samples say so, if they are kept. */
+static void test_threads_that_never_moved_are_marked(void **state)
+{
+    struct world *world = *state;
+    fgprof_profile *last;
+    assert_int_equal(fgprof_recorder_run(world->recorder, &last), 0);
+    assert_int_equal(world->error, 0);
+    assert_true(world->second->sample_count > 0 && last->sample_count > 0);
+    for (size_t i = 0; i < world->second->sample_count; i++)
+        assert_false(world->second->samples[i].never_moved);
+    for (size_t i = 0; i < last->sample_count; i++)
+        assert_true(last->samples[i].never_moved || sample_is_idle(&last->samples[i]));
+    assert_int_equal(last->summary.threads_idle, 0);
+    fgprof_profile_free(last);
+}
+
 static void test_there_is_none_before_the_start(void **state)
 {
     struct world *world = *state;
@@ -156,6 +178,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_profiles_while_sampling_goes_on, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_threads_that_have_not_moved_yet, set_up_without_idle,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(test_threads_that_never_moved_are_marked, set_up_by_id,
                                         tear_down),
         cmocka_unit_test_setup_teardown(test_there_is_none_before_the_start, set_up, tear_down),
     };

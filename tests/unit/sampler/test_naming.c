@@ -1,60 +1,30 @@
 /* When names of threads are read again, and what a new one changes. The threads are our own. */
-#include "unit.h"
-#include "base/clock.h"
+#include "one_thread.h"
 #include "sampler/naming.h"
 #include "sampler/tell.h"
 
 #include <sys/prctl.h>
 
-struct world {
-    struct sampler_options options;
-    struct sampler sampler;
-    struct sampled_process process;
-    struct thread thread;
-};
-
 static int set_up(void **state)
 {
-    struct world *world = calloc(1, sizeof *world);
-    *state = world;
-    assert_non_null(world);
     prctl(PR_SET_NAME, "first");
-    world->options.period_ns = 10000000;
-    world->sampler.options = &world->options;
-    world->sampler.clock.period_ns = 10000000;
-    world->sampler.clock.start_ns = monotonic_ns();
-    assert_int_equal(channel_new(&world->sampler.channel), 0);
-    world->process.process.proc_fd = open("/proc/self", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    assert_true(world->process.process.proc_fd >= 0);
-    world->process.threads.count = 1;
-    world->thread.tid = gettid();
+    *state = one_thread_new(getpid());
     return 0;
 }
 
-static int tear_down(void **state)
+static void first(struct one_thread *world)
 {
-    struct world *world = *state;
-    close(world->process.process.proc_fd);
-    watches_free(&world->sampler.watches);
-    thread_choice_free(&world->options.choice);
-    channel_free(world->sampler.channel);
-    free(world);
-    return 0;
+    naming_first(&world->sampler, &world->process, &world->thread);
 }
 
-static void first(struct world *world)
-{
-    assert_int_equal(naming_first(&world->sampler, &world->process, &world->thread), 0);
-}
-
-static void again(struct world *world, uint64_t tick)
+static void again(struct one_thread *world, uint64_t tick)
 {
     assert_int_equal(naming_again(&world->sampler, &world->process, &world->thread, tick), 0);
 }
 
 static void test_it_is_read_at_the_first_look(void **state)
 {
-    struct world *world = *state;
+    struct one_thread *world = *state;
     first(world);
     again(world, 0);
     assert_string_equal(world->thread.naming.name, "first");
@@ -65,7 +35,7 @@ static void test_it_is_read_at_the_first_look(void **state)
 /* A round's tick is older than the name of a thread that came within the round. */
 static void test_a_name_that_is_younger_than_the_tick(void **state)
 {
-    struct world *world = *state;
+    struct one_thread *world = *state;
     first(world);
     world->thread.naming.named_tick = 1001;
     again(world, 1000);
@@ -75,7 +45,7 @@ static void test_a_name_that_is_younger_than_the_tick(void **state)
 /* The older, the less often: after twice its age, and at the latest after a second. */
 static void test_the_older_the_less_often(void **state)
 {
-    struct world *world = *state;
+    struct one_thread *world = *state;
     first(world);
     unsigned reads = 0;
     uint64_t last = 0;
@@ -91,9 +61,26 @@ static void test_the_older_the_less_often(void **state)
     assert_true(last >= 900);
 }
 
+static void test_a_process_at_rest_keeps_its_names(void **state)
+{
+    struct one_thread *world = *state;
+    struct thread_naming *naming = &world->thread.naming;
+    world->process.stir.cpu_ns = 5000;
+    first(world);
+    again(world, 0);
+    prctl(PR_SET_NAME, "second");
+    uint64_t due_tick = naming->next_tick;
+    again(world, due_tick);
+    assert_string_equal(naming->name, "first");
+    assert_true(naming->next_tick > due_tick);
+    world->process.stir.cpu_ns = 5001;
+    again(world, naming->next_tick);
+    assert_string_equal(naming->name, "second");
+}
+
 static void test_another_name_is_another_sample(void **state)
 {
-    struct world *world = *state;
+    struct one_thread *world = *state;
     first(world);
     again(world, 0);
     world->thread.naming.has_news = world->thread.wants.copy = false;
@@ -105,7 +92,7 @@ static void test_another_name_is_another_sample(void **state)
     assert_false(world->thread.schedule.is_asleep);
 }
 
-static enum evidence next_evidence(struct world *world)
+static enum evidence next_evidence(struct one_thread *world)
 {
     struct message message;
     assert_true(channel_receive(world->sampler.channel, false, &message));
@@ -114,7 +101,7 @@ static enum evidence next_evidence(struct world *world)
 
 static void test_a_choice_by_name(void **state)
 {
-    struct world *world = *state;
+    struct one_thread *world = *state;
     struct thread_naming *naming = &world->thread.naming;
     const struct reading begin = {.at_ns = 1};
     assert_int_equal(thread_choice_set_name(&world->options.choice, "first"), 0);
@@ -134,7 +121,7 @@ static void test_a_choice_by_name(void **state)
     assert_int_equal(world->sampler.counts.threads_chosen, 1); /* the same thread */
 }
 
-#define IN_WORLD(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+#define IN_WORLD(test) cmocka_unit_test_setup_teardown(test, set_up, one_thread_free)
 
 int main(void)
 {
@@ -142,6 +129,7 @@ int main(void)
         IN_WORLD(test_it_is_read_at_the_first_look),
         IN_WORLD(test_a_name_that_is_younger_than_the_tick),
         IN_WORLD(test_the_older_the_less_often),
+        IN_WORLD(test_a_process_at_rest_keeps_its_names),
         IN_WORLD(test_another_name_is_another_sample),
         IN_WORLD(test_a_choice_by_name),
     };

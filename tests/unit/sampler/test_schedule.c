@@ -2,8 +2,6 @@
 #include "unit.h"
 #include "sampler/schedule.h"
 
-#define PERIOD_NS 10000000u
-
 static struct thread_schedule asleep(uint64_t since_tick, uint64_t looked_tick)
 {
     return (struct thread_schedule){.asleep_since_tick = since_tick, .looked_tick = looked_tick};
@@ -13,7 +11,7 @@ static uint64_t wait_after(uint64_t slept_ticks, pid_t tid, size_t threads)
 {
     struct thread_schedule schedule = asleep(1000, 1000 + slept_ticks);
     const struct reading proven = {.at_ns = 7};
-    schedule_unmoved(&schedule, &proven, tid, PERIOD_NS, threads);
+    schedule_unmoved(&schedule, &proven, tid, threads);
     assert_true(schedule.is_asleep && schedule.proven.at_ns == 7);
     return schedule.next_look_tick - schedule.looked_tick;
 }
@@ -23,32 +21,52 @@ static void test_the_longer_it_sleeps_the_seldomer(void **state)
     (void)state;
     for (uint64_t slept = 0; slept < 64; slept++)
         assert_true(wait_after(slept, 0, 1) <= 1); /* at each tick */
-    /* Never more than 1/32 of its sleep, nor than 100 ms. */
-    for (uint64_t slept = 64; slept < 2000; slept++)
-        assert_true(wait_after(slept, 0, 1) <= slept / 32 && wait_after(slept, 0, 1) <= 10);
-    assert_int_equal(wait_after(320000, 0, 1), 10 - (321000 % 10));
+    for (uint64_t slept = 64; slept < 1000000; slept = slept * 9 / 8)
+        assert_in_range(wait_after(slept, 0, 1), slept / 32 - slept / 32 / 4, slept / 32);
 }
 
-static void test_many_threads_take_turns(void **state)
+/* However long it slept: a thread that then moves was last looked at within 1/32 of that. */
+static void test_a_move_is_seen_within_a_part_of_the_sleep(void **state)
 {
     (void)state;
-    unsigned looks[11] = {0};
-    for (pid_t tid = 0; tid < 1000; tid++)
-        looks[wait_after(320000, tid, 10000)]++;
-    assert_int_equal(looks[0], 0);
-    for (unsigned wait = 1; wait <= 10; wait++)
+    const struct reading proven = {.at_ns = 7};
+    for (uint64_t moves_tick = 1; moves_tick < 1000000; moves_tick = moves_tick * 5 / 4 + 1) {
+        struct thread_schedule schedule = asleep(0, 0);
+        while (schedule.looked_tick <= moves_tick) {
+            schedule_unmoved(&schedule, &proven, 4321, 1);
+            uint64_t next_tick = schedule.next_look_tick;
+            schedule.looked_tick +=
+                next_tick > schedule.looked_tick ? next_tick - schedule.looked_tick : 1;
+        }
+        assert_true(schedule.looked_tick - moves_tick <= moves_tick / 32 + 1);
+    }
+}
+
+static void test_threads_that_fell_asleep_together_drift_apart(void **state)
+{
+    (void)state;
+    unsigned looks[101] = {0};
+    for (pid_t tid = 0; tid < 2600; tid++)
+        looks[wait_after(3200, tid, 1)]++;
+    for (unsigned wait = 75; wait <= 100; wait++)
         assert_int_equal(looks[wait], 100);
 }
 
-static void test_very_many_are_looked_at_seldom_from_the_first(void **state)
+static void test_very_many_are_looked_at_in_turn(void **state)
 {
     (void)state;
-    unsigned looks[6] = {0};
-    for (pid_t tid = 0; tid < 500; tid++)
-        looks[wait_after(0, tid, 5000)]++;
-    for (unsigned wait = 1; wait <= 5; wait++)
-        assert_int_equal(looks[wait], 100);
+    assert_int_equal(wait_after(31, 0, 250), 0);
+    /* 32 of those that are more, at each tick. */
+    assert_in_range(wait_after(500, 0, 250 + 32 * 200), 150, 200);
+    assert_in_range(wait_after(1000, 0, 1000), 24, 31); /* 1/32 of the sleep is more */
+    /* A thread that has not slept for long is looked at before it has slept twice as long. */
+    for (uint64_t slept = 0; slept < 4; slept++)
+        assert_true(wait_after(slept, 0, 10000) <= 1);
+    for (uint64_t slept = 4; slept < 400; slept++)
+        assert_in_range(wait_after(slept, 0, 10000), slept / 2 - slept / 8, slept / 2);
 }
+
+static const struct moment never = {0};
 
 static void test_a_move_after_ticks_that_were_not_looked_at(void **state)
 {
@@ -56,25 +74,77 @@ static void test_a_move_after_ticks_that_were_not_looked_at(void **state)
     struct thread_schedule schedule = asleep(10, 100);
     schedule.next_look_tick = 200;
     /* It was not known to sleep: nothing was assumed. */
-    assert_int_equal(schedule_moved(&schedule, 90), 0);
+    assert_int_equal(schedule_moved(&schedule, 90, &never), 0);
     assert_int_equal(schedule.asleep_since_tick, 100);
     assert_int_equal(schedule.next_look_tick, 0);
     schedule.is_asleep = true;
     schedule.looked_tick = 108;
-    assert_int_equal(schedule_moved(&schedule, 100), 7);
+    assert_int_equal(schedule_moved(&schedule, 100, &never), 7);
     assert_false(schedule.is_asleep);
     schedule.is_asleep = true;
     schedule.looked_tick = 109;
-    assert_int_equal(schedule_moved(&schedule, 108), 0);
+    assert_int_equal(schedule_moved(&schedule, 108, &never), 0);
+}
+
+/* A thread that sleeps at tick 100 is found elsewhere at tick 120. */
+static struct thread_schedule moved(uint64_t rest_tick, uint64_t *ret_assumed)
+{
+    struct thread_schedule schedule = {0};
+    const struct reading proven = {.at_ns = 1000, .has_activity = true};
+    const struct moment rest = {rest_tick, 1000 + rest_tick};
+    schedule_look(&schedule, 99);
+    schedule_look(&schedule, 100);
+    schedule_unmoved(&schedule, &proven, 0, 1);
+    *ret_assumed = schedule_moved(&schedule, schedule_look(&schedule, 120), &rest);
+    assert_int_equal(schedule.look_ticks + schedule.proven_ticks, 21);
+    return schedule;
+}
+
+static void test_it_slept_while_its_process_was_at_rest(void **state)
+{
+    (void)state;
+    uint64_t assumed;
+    struct thread_schedule schedule = moved(117, &assumed);
+    assert_int_equal(schedule.look_ticks, 3);
+    assert_int_equal(schedule.proven.at_ns, 1117);
+    assert_int_equal(assumed, 2);
+    /* The process has not rested since the look that proved the sleep. */
+    schedule = moved(100, &assumed);
+    assert_int_equal(schedule.look_ticks, 20);
+    assert_int_equal(schedule.proven.at_ns, 1000);
+    assert_int_equal(assumed, 19);
+}
+
+/* A look stands for the ticks since the one before, and one that proves sleep proves them. */
+static void test_looks_stand_for_all_ticks(void **state)
+{
+    (void)state;
+    struct thread_schedule schedule = {0};
+    const struct reading proven = {.at_ns = 7};
+    /* What came before its first look is not known. */
+    assert_int_equal(schedule_look(&schedule, 500), 0);
+    assert_int_equal(schedule.look_ticks, 1);
+    assert_int_equal(schedule_look(&schedule, 501), 500);
+    schedule_unmoved(&schedule, &proven, 0, 1);
+    assert_int_equal(schedule_look(&schedule, 511), 501);
+    assert_int_equal(schedule.look_ticks, 10);
+    schedule_unmoved(&schedule, &proven, 0, 1);
+    assert_int_equal(schedule.proven_ticks, 11);
+    /* Again at the same tick: it stands for as many. */
+    assert_int_equal(schedule_look(&schedule, 511), 511);
+    assert_int_equal(schedule.look_ticks, 10);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_longer_it_sleeps_the_seldomer),
-        cmocka_unit_test(test_many_threads_take_turns),
-        cmocka_unit_test(test_very_many_are_looked_at_seldom_from_the_first),
+        cmocka_unit_test(test_a_move_is_seen_within_a_part_of_the_sleep),
+        cmocka_unit_test(test_threads_that_fell_asleep_together_drift_apart),
+        cmocka_unit_test(test_very_many_are_looked_at_in_turn),
         cmocka_unit_test(test_a_move_after_ticks_that_were_not_looked_at),
+        cmocka_unit_test(test_looks_stand_for_all_ticks),
+        cmocka_unit_test(test_it_slept_while_its_process_was_at_rest),
     };
     return cmocka_run_group_tests_name("schedule", tests, NULL, NULL);
 }

@@ -1,30 +1,14 @@
 /* What the worker is told of a thread's life. */
-#include "unit.h"
-#include "base/clock.h"
+#include "one_thread.h"
 #include "sampler/requests.h"
 #include "sampler/tell.h"
 
-struct world {
-    struct sampler_options options;
-    struct sampler sampler;
-    struct sampled_process process;
-    struct thread thread;
-};
-
 static int set_up(void **state)
 {
-    struct world *world = calloc(1, sizeof *world);
+    struct one_thread *world = one_thread_new(getppid());
     *state = world;
-    assert_non_null(world);
-    world->options.period_ns = 10000000;
-    world->sampler.options = &world->options;
-    world->sampler.clock.period_ns = 10000000;
-    world->sampler.clock.start_ns = monotonic_ns();
     world->sampler.watches.keep_fds_below = 1000;
-    assert_int_equal(channel_new(&world->sampler.channel), 0);
-    assert_int_equal(process_open(getppid(), &world->process.process), 0);
     world->process.number = 3;
-    world->thread.tid = getppid();
     strcpy(world->thread.naming.name, "worker");
     const struct reading begin = {.at_ns = 1000, .has_activity = true};
     tell_begin(&world->thread, &begin);
@@ -34,18 +18,7 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
-{
-    struct world *world = *state;
-    process_close(&world->process.process);
-    watches_free(&world->sampler.watches);
-    numbers_free(&world->sampler.numbers);
-    channel_free(world->sampler.channel);
-    free(world);
-    return 0;
-}
-
-static struct observation next(struct world *world)
+static struct observation next(struct one_thread *world)
 {
     struct message message;
     assert_true(channel_receive(world->sampler.channel, false, &message));
@@ -54,17 +27,17 @@ static struct observation next(struct world *world)
     return message.observation;
 }
 
-static void assert_nothing_more(struct world *world)
+static void assert_nothing_more(struct one_thread *world)
 {
     struct message message;
     assert_false(channel_receive(world->sampler.channel, false, &message));
 }
 
-static void observe(struct world *world, uint64_t at_ns)
+static void observe_as(struct one_thread *world, uint64_t at_ns, enum evidence evidence)
 {
     struct observation observation = {
-        .evidence = EVIDENCE_ASLEEP,
-        .state = THREAD_SLEEPING,
+        .evidence = evidence,
+        .state = evidence == EVIDENCE_ASLEEP ? THREAD_SLEEPING : THREAD_RUNNING,
         .now.at_ns = at_ns,
         .snapshot = snapshots_take(channel_snapshots(world->sampler.channel), 64,
                                    &(const struct stack_place){0}),
@@ -74,9 +47,14 @@ static void observe(struct world *world, uint64_t at_ns)
                      0);
 }
 
+static void observe(struct one_thread *world, uint64_t at_ns)
+{
+    observe_as(world, at_ns, EVIDENCE_ASLEEP);
+}
+
 static void test_the_first_one_says_when_it_began(void **state)
 {
-    struct world *world = *state;
+    struct one_thread *world = *state;
     observe(world, 5000);
     observe(world, 6000);
     struct observation first = next(world), second = next(world);
@@ -90,19 +68,37 @@ static void test_the_first_one_says_when_it_began(void **state)
 
 static void test_a_proof_of_sleep_is_told_once(void **state)
 {
-    struct world *world = *state;
+    struct one_thread *world = *state;
     observe(world, 5000);
     world->thread.schedule.proven = (struct reading){.at_ns = 7000};
+    world->thread.schedule.proven_ticks = 12;
     observe(world, 9000);
     observe(world, 10000);
     assert_int_equal(next(world).asleep.at_ns, 0);
-    assert_int_equal(next(world).asleep.at_ns, 7000);
+    const struct observation proof = next(world);
+    assert_int_equal(proof.asleep.at_ns, 7000);
+    assert_int_equal(proof.asleep_ticks, 12);
     assert_int_equal(next(world).asleep.at_ns, 0);
+    assert_int_equal(world->thread.schedule.proven_ticks, 0);
+}
+
+/* When it was found running and spared, it would have been a sample that is like its next one. */
+static void test_a_sample_stands_for_looks_that_were_spared(void **state)
+{
+    struct one_thread *world = *state;
+    world->thread.schedule.look_ticks = 2;
+    world->thread.wants.spared_ticks = 5;
+    observe(world, 5000);
+    assert_int_equal(next(world).ticks, 2);
+    for (unsigned i = 0; i < 2; i++) {
+        observe_as(world, 6000, EVIDENCE_STOPPED);
+        assert_int_equal(next(world).ticks, i ? 2 : 7);
+    }
 }
 
 static void test_a_look_that_found_it_running_is_told(void **state)
 {
-    struct world *world = *state;
+    struct one_thread *world = *state;
     world->thread.wants.look = (struct reading){.at_ns = 4000, .has_activity = true};
     const struct reading until = {.at_ns = 4500};
     assert_int_equal(tell_gone(&world->sampler, &world->process, &world->thread, &until, true), 0);
@@ -115,7 +111,7 @@ static void test_a_look_that_found_it_running_is_told(void **state)
 
 static void test_time_that_does_not_count_is_not_told(void **state)
 {
-    struct world *world = *state;
+    struct one_thread *world = *state;
     const struct reading until = {.at_ns = 4500};
     world->thread.naming.is_unwanted = true;
     assert_int_equal(tell_gone(&world->sampler, &world->process, &world->thread, &until, true), 0);
@@ -129,7 +125,7 @@ static void test_time_that_does_not_count_is_not_told(void **state)
 /* A late tick is no gap. */
 static void test_a_short_gap_is_not_assumed(void **state)
 {
-    struct world *world = *state;
+    struct one_thread *world = *state;
     observe(world, monotonic_ns() + 1000000000u); /* not passed yet, however long this takes */
     next(world);
     assert_int_equal(tell_assumed(&world->sampler, &world->process, &world->thread), 0);
@@ -141,11 +137,12 @@ static void test_a_short_gap_is_not_assumed(void **state)
     world->thread.wants.look.at_ns = 0;
     assert_int_equal(tell_assumed(&world->sampler, &world->process, &world->thread), 0);
     const struct observation assumed = next(world);
+    assert_true(assumed.ticks > 1);
     assert_int_equal(assumed.evidence, EVIDENCE_ASSUMED);
     assert_null(assumed.snapshot);
 }
 
-static void request(struct world *world, enum request_kind kind, pid_t tid)
+static void request(struct one_thread *world, enum request_kind kind, pid_t tid)
 {
     const struct request request = {
         .kind = kind,
@@ -159,11 +156,8 @@ static void request(struct world *world, enum request_kind kind, pid_t tid)
 
 static void test_requests_change_what_is_wanted(void **state)
 {
-    struct world *world = *state;
-    struct thread *thread;
-    struct thread items[1] = {world->thread};
-    world->process.threads = (struct threads){.items = items, .count = 1};
-    thread = &items[0];
+    struct one_thread *world = *state;
+    struct thread *thread = &world->thread;
     request(world, REQUEST_STACK, thread->tid + 1); /* its number was another thread's */
     assert_int_equal(requests_serve(&world->sampler), 0);
     assert_int_equal(thread->wants.stack_limit, 0);
@@ -185,7 +179,7 @@ static void test_requests_change_what_is_wanted(void **state)
 
 static void test_areas_of_a_program_that_has_ended(void **state)
 {
-    struct world *world = *state;
+    struct one_thread *world = *state;
     struct request request = {.kind = REQUEST_AREAS, .program = 9};
     request.areas = (struct stack_areas){.items = malloc(64), .count = 1, .capacity = 1};
     assert_int_equal(channel_request(world->sampler.channel, &request), 0);
@@ -193,13 +187,14 @@ static void test_areas_of_a_program_that_has_ended(void **state)
     assert_int_equal(world->process.areas.count, 0);
 }
 
-#define IN_WORLD(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+#define IN_WORLD(test) cmocka_unit_test_setup_teardown(test, set_up, one_thread_free)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_WORLD(test_the_first_one_says_when_it_began),
         IN_WORLD(test_a_proof_of_sleep_is_told_once),
+        IN_WORLD(test_a_sample_stands_for_looks_that_were_spared),
         IN_WORLD(test_a_look_that_found_it_running_is_told),
         IN_WORLD(test_time_that_does_not_count_is_not_told),
         IN_WORLD(test_a_short_gap_is_not_assumed),

@@ -65,16 +65,18 @@ static void test_first_threads_appear(void **state)
     threads_free(&threads);
 }
 
-static void test_no_change_calls_nothing(void **state)
+static void test_no_change_calls_and_copies_nothing(void **state)
 {
     (void)state;
     struct threads threads = {0};
     update(&threads, TIDS(5, 7, 11));
     threads.items[1].number = 99;
+    const struct thread *items = threads.items;
     struct visits visits = update(&threads, TIDS(5, 7, 11));
     assert_int_equal(visits.appeared_count, 0);
     assert_int_equal(visits.vanished_count, 0);
     assert_int_equal(threads.items[1].number, 99);
+    assert_ptr_equal(threads.items, items);
     threads_free(&threads);
 }
 
@@ -171,7 +173,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_first_threads_appear),
-        cmocka_unit_test(test_no_change_calls_nothing),
+        cmocka_unit_test(test_no_change_calls_and_copies_nothing),
         cmocka_unit_test(test_births_and_deaths_anywhere),
         cmocka_unit_test(test_all_replaced_and_all_gone),
         cmocka_unit_test(test_many_threads),

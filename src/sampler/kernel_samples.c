@@ -1,0 +1,301 @@
+#include "sampler/kernel_samples.h"
+#include "base/clock.h"
+#include "sampler/listing.h"
+#include "sampler/subject.h"
+#include "sampler/tell.h"
+
+#include <errno.h>
+
+/* The kernel has not sampled a thread that ran for this many periods: something is wrong, such as a
+ * CPU without an event. */
+#define SILENT_PERIODS 64
+#define ADJUST_EACH_NS 1000000000u
+#define ROOMY_PART 4
+/* The sampling thread may be late by this much. */
+#define HELD_NS 500000000
+/* A dump wants one sample of a thread, soon. It collects them about once a period. */
+#define DUMP_PERIOD_NS 1000000
+#define DUMP_HELD_NS (4 * DUMP_PERIOD_NS)
+/* How long a dump waits for a thread's sample. A thread that is on a CPU has one within a period or
+ * two. The rest is for threads that take turns on a CPU, a few milliseconds each
+ * (sysctl_sched_base_slice in the kernel's kernel/sched/fair.c). */
+#define DUMP_PATIENCE_NS 10000000
+
+static struct kernel_options options_for(const struct sampler *sampler)
+{
+    if (sampler->options->is_dump) {
+        return (struct kernel_options){
+            .period_ns = DUMP_PERIOD_NS,
+            .held_ns = DUMP_HELD_NS,
+            .stack_limit = KERNEL_STACK_LIMIT_MAX, /* no later sample makes up for a cut one */
+            .snapshots = channel_snapshots(sampler->channel),
+        };
+    }
+    return (struct kernel_options){
+        .period_ns = sampler->clock.period_ns,
+        .held_ns = HELD_NS,
+        .stack_limit = STACK_LIMIT_FIRST,
+        .snapshots = channel_snapshots(sampler->channel),
+    };
+}
+
+/* If a process can't be followed, the samples of its threads do not come, and they are stopped. */
+static int follow_all(struct sampler *sampler)
+{
+    int err = 0;
+    for (size_t i = 0; i < sampler->process_count && err != -ENOMEM; i++)
+        err = kernel_follow(sampler->kernel.source, sampler->processes[i]->process.pid);
+    return err == -ENOMEM ? err : 0;
+}
+
+int kernel_samples_begin(struct sampler *sampler)
+{
+    struct kernel_samples *kernel = &sampler->kernel;
+    const struct kernel_options options = options_for(sampler);
+    if (sampler->options->capture == CAPTURE_PTRACE || kernel->was_begun)
+        return 0;
+    kernel->was_begun = true;
+    int err = kernel_source_new(&options, &kernel->source);
+    sampler->counts.kernel_refusal = -err;
+    sampler->counts.has_kernel_samples = !err;
+    if (err)
+        return sampler->options->capture == CAPTURE_KERNEL || err == -ENOMEM ? err : 0;
+    kernel->stack_limit = options.stack_limit;
+    sampler->counts.has_thread_events = kernel_scope(kernel->source) == KERNEL_SCOPE_THREADS;
+    return follow_all(sampler);
+}
+
+int kernel_samples_follow(struct sampler *sampler, pid_t process_id)
+{
+    struct source *source = sampler->kernel.source;
+    return source ? kernel_follow(source, process_id) : 0;
+}
+
+static bool may_sample(struct sampler *sampler, const struct sampled_process *process,
+                       const struct thread *thread)
+{
+    struct source *source = sampler->kernel.source;
+    const struct subject subject = subject_of(sampler, process, thread);
+    return source && source->observe(source, &subject, NULL) == OUTCOME_PENDING;
+}
+
+/* Whether a dump waits for the kernel's sample of the thread, instead of stopping it. */
+static bool await(struct sampler *sampler, const struct sampled_process *process,
+                  struct thread *thread)
+{
+    struct thread_kernel *own = &thread->kernel;
+    if (kernel_samples_begin(sampler) || !may_sample(sampler, process, thread))
+        return false;
+    uint64_t now_ns = monotonic_ns();
+    if (!own->awaited_ns)
+        own->awaited_ns = now_ns;
+    if (now_ns - own->awaited_ns >= DUMP_PATIENCE_NS)
+        return false;
+    sampler->kernel.is_awaited = true;
+    return true;
+}
+
+/* The thread will be stopped, though the kernel could sample it if there were an event. */
+static void note_gap(struct sampler *sampler, struct thread *thread)
+{
+    struct source *source = sampler->kernel.source;
+    int err = source ? kernel_refusal(source, thread->tid) : 0;
+    if (!err)
+        return;
+    sampler->counts.threads_without_event += !thread->kernel.lacks_event;
+    sampler->counts.event_refusal = -err;
+    thread->kernel.lacks_event = true;
+}
+
+bool kernel_samples_cover(struct sampler *sampler, const struct sampled_process *process,
+                          struct thread *thread, uint64_t running_ns)
+{
+    struct thread_kernel *own = &thread->kernel;
+    uint64_t silent_ns = SILENT_PERIODS * sampler->clock.period_ns;
+    if (sampler->options->is_dump)
+        return await(sampler, process, thread);
+    if (!may_sample(sampler, process, thread)) {
+        note_gap(sampler, thread);
+        return false;
+    }
+    /* The kernel samples only what runs. A thread that waits for a CPU all the time, or has hardly
+     * run until the end, is stopped once, so that there is a stack of it. */
+    if (!own->was_sampled && !thread->was_stopped &&
+        (running_ns == own->running_ns || sampler->clock.end_ns))
+        return false;
+    /* Or the first look, or a thread that took over this id by executing a program. */
+    if (own->is_sampled || !own->sampled_running_ns || running_ns < own->sampled_running_ns)
+        own->sampled_running_ns = running_ns;
+    own->is_sampled = false;
+    own->running_ns = running_ns;
+    if (running_ns - own->sampled_running_ns < silent_ns)
+        return true;
+    /* An event of its own may have ended: another thread executed a program and got this id. */
+    if (!own->was_renewed)
+        kernel_forget(sampler->kernel.source, thread->tid);
+    own->was_renewed = true;
+    sampler->counts.threads_unsampled += !own->was_unsampled;
+    own->was_unsampled = true;
+    return false;
+}
+
+/* Where a sample belongs. */
+enum place { PLACE_HERE, PLACE_NOT_YET, PLACE_NOWHERE };
+
+/* A sample that was taken before or after the process executed another program belongs to the
+ * program that ran at the time. */
+static enum place place_in_program(const struct sampler *sampler,
+                                   const struct sampled_process *process, uint64_t sampled_ns)
+{
+    uint64_t exec_ns = kernel_exec_ns(sampler->kernel.source, process->process.pid);
+    if (!process->program)
+        return PLACE_NOT_YET;
+    if (exec_ns > process->program_opened_ns)
+        return sampled_ns < exec_ns ? PLACE_HERE : PLACE_NOT_YET;
+    uint64_t since_ns = process->programs_before ? process->program_opened_ns : 0;
+    return sampled_ns >= (exec_ns ? exec_ns : since_ns) ? PLACE_HERE : PLACE_NOWHERE;
+}
+
+static struct sampled_process *find_process(const struct sampler *sampler, pid_t pid)
+{
+    for (size_t i = 0; i < sampler->process_count; i++) {
+        if (sampler->processes[i]->process.pid == pid)
+            return sampler->processes[i];
+    }
+    return NULL;
+}
+
+/* A dump takes a thread's first sample after the look that found it running. If the process has
+ * executed another program since, the next round has its maps too. */
+static enum place place_in_dump(const struct sampled_process *process, const struct thread *thread,
+                                uint64_t sampled_ns)
+{
+    const struct thread_wants *wants = &thread->wants;
+    uint64_t awaited_ns = thread->kernel.awaited_ns;
+    bool is_awaited = awaited_ns && sampled_ns >= awaited_ns && thread_is_counted(thread) &&
+                      !wants->is_dumped && !wants->stop && !wants->is_stopping;
+    return is_awaited && process->program && program_is_current(process->program) ? PLACE_HERE
+                                                                                  : PLACE_NOWHERE;
+}
+
+static enum place find_place(struct sampler *sampler, const struct observation *observation,
+                             struct sampled_process **ret_process, struct thread **ret_thread)
+{
+    struct sampled_process *process = find_process(sampler, observation->process_id);
+    struct thread *thread = process ? threads_find(&process->threads, observation->tid) : NULL;
+    uint64_t end_ns = sampler->clock.end_ns;
+    *ret_process = process;
+    *ret_thread = thread;
+    if (sampler->options->is_dump)
+        return thread ? place_in_dump(process, thread, observation->sampled_ns) : PLACE_NOWHERE;
+    if (observation->sampled_ns < sampler->clock.start_ns ||
+        (end_ns && observation->sampled_ns >= end_ns))
+        return PLACE_NOWHERE;
+    if (!thread)
+        return PLACE_NOT_YET;
+    if (!thread_is_counted(thread) || !may_sample(sampler, process, thread))
+        return PLACE_NOWHERE;
+    return place_in_program(sampler, process, observation->sampled_ns);
+}
+
+static void note(struct sampler *sampler, struct thread *thread)
+{
+    struct kernel_samples *kernel = &sampler->kernel;
+    struct thread_kernel *own = &thread->kernel;
+    sampler->counts.kernel_samples++;
+    sampler->counts.threads_kernel_sampled += !own->was_sampled;
+    own->was_sampled = true;
+    own->was_renewed = false;
+    own->is_sampled = true;
+    own->awaited_ns = 0;
+    if (thread->wants.stack_limit > kernel->wanted_stack_limit)
+        kernel->wanted_stack_limit = thread->wants.stack_limit;
+}
+
+/* Sends the sample, or gives it up, and returns true; false if it may find its place later. */
+static bool place(struct sampler *sampler, struct observation *observation, bool is_last_try,
+                  int *ret_err)
+{
+    struct sampled_process *process;
+    struct thread *thread;
+    enum place place = find_place(sampler, observation, &process, &thread);
+    *ret_err = 0;
+    if (place == PLACE_NOT_YET && !is_last_try)
+        return false;
+    if (place != PLACE_HERE) {
+        sampler->counts.kernel_samples_dropped += place == PLACE_NOT_YET;
+        snapshots_give(channel_snapshots(sampler->channel), observation->snapshot, false);
+        return true;
+    }
+    snapshot_end_stack(observation->snapshot, &process->areas);
+    note(sampler, thread);
+    listing_read_begin(sampler, process, thread);
+    *ret_err = tell_sampled(sampler, process, thread, observation);
+    return true;
+}
+
+static int retry_held(struct sampler *sampler, bool is_last_try)
+{
+    struct kernel_samples *kernel = &sampler->kernel;
+    size_t kept = 0;
+    int err = 0;
+    for (size_t i = 0; i < kernel->held_count; i++) {
+        int place_err;
+        if (!place(sampler, &kernel->held[i], is_last_try, &place_err))
+            kernel->held[kept++] = kernel->held[i];
+        err = err ? err : place_err;
+    }
+    kernel->held_count = kept;
+    return err;
+}
+
+/* Samples hold as much of a stack as the threads that ran lately need: more at once, less after a
+ * while. */
+static int adjust(struct sampler *sampler)
+{
+    struct kernel_samples *kernel = &sampler->kernel;
+    uint64_t now_ns = monotonic_ns();
+    bool is_more = kernel->wanted_stack_limit > kernel->stack_limit &&
+                   kernel->stack_limit < KERNEL_STACK_LIMIT_MAX;
+    if (!is_more && now_ns - kernel->adjusted_ns < ADJUST_EACH_NS)
+        return 0;
+    bool is_less = kernel->wanted_stack_limit &&
+                   kernel->wanted_stack_limit <= kernel->stack_limit / ROOMY_PART;
+    if (is_more || is_less)
+        kernel->stack_limit = kernel->wanted_stack_limit;
+    if (kernel->stack_limit > KERNEL_STACK_LIMIT_MAX)
+        kernel->stack_limit = KERNEL_STACK_LIMIT_MAX;
+    kernel->wanted_stack_limit = 0;
+    kernel->adjusted_ns = now_ns;
+    int err = kernel_adjust(kernel->source, kernel->stack_limit);
+    return err == -ENOMEM ? err : 0;
+}
+
+int kernel_samples_take(struct sampler *sampler, bool is_listed)
+{
+    struct kernel_samples *kernel = &sampler->kernel;
+    struct observation observation;
+    enum outcome outcome;
+    if (!kernel->source)
+        return 0;
+    int err = retry_held(sampler, is_listed);
+    while (!err && kernel->source->collect(kernel->source, &observation, &outcome)) {
+        bool has_room = kernel->held_count < KERNEL_SAMPLES_HELD;
+        if (!place(sampler, &observation, is_listed || !has_room, &err))
+            kernel->held[kernel->held_count++] = observation;
+    }
+    sampler->counts.kernel_samples_lost = kernel_lost(kernel->source);
+    return err || !is_listed || sampler->options->is_dump ? err : adjust(sampler);
+}
+
+void kernel_samples_end(struct sampler *sampler)
+{
+    struct kernel_samples *kernel = &sampler->kernel;
+    for (size_t i = 0; i < kernel->held_count; i++)
+        snapshots_give(channel_snapshots(sampler->channel), kernel->held[i].snapshot, false);
+    kernel->held_count = 0;
+    if (kernel->source)
+        kernel->source->free(kernel->source);
+    kernel->source = NULL;
+    kernel->was_begun = false;
+}

@@ -1,0 +1,20 @@
+#include "sampler/subject.h"
+
+struct subject subject_of(const struct sampler *sampler, const struct sampled_process *process,
+                          const struct thread *thread)
+{
+    return (struct subject){
+        .thread = thread->number,
+        .process_id = process->process.pid,
+        .tid = thread->tid,
+        .proc_fd = process->process.proc_fd,
+        .stack_areas = &process->areas,
+        .stack_limit = thread->wants.stack_limit,
+        .other_stack = thread->wants.other_stack,
+        .wants_kernel_stack = sampler->options->has_kernel_stacks,
+        .wants_copy = thread->wants.copy,
+        .wants_call = !sampler->options->is_dump,
+        .call = thread->call.is_wanted ? thread->call.target : (struct call_target){0},
+        .awake_ns = sampler->clock.awake_ns,
+    };
+}

@@ -1,0 +1,79 @@
+#include "sampler/waiting.h"
+#include "sampler/subject.h"
+
+#include <errno.h>
+
+/* How long a thread is watched before it is decided whether it gets an event. */
+#define SPAN_NS 100000000u
+/* It gets one if it waited for a CPU for more than this part of that time, */
+#define PART_OF_TIME 50
+/* and was not switched more often than this. An event costs some tenths of a microsecond at each
+ * switch, and so at most a few thousandths of the thread's time. */
+#define SWITCHES_PER_S_MAX 5000
+
+static bool may_have_event(const struct sampler *sampler, const struct reading *now)
+{
+    return sampler->kernel.source && now->has_activity && !now->activity.counts_ends;
+}
+
+/* Gives the thread an event. If it gets none, its waits for a CPU, if it waits much, are not seen.
+ */
+static void arm(struct sampler *sampler, struct thread *thread, bool waits)
+{
+    int err = switches_arm(sampler->switches, thread->number, thread->tid);
+    bool has_ended = err == -ESRCH || err == -ENODEV;
+    if (!err || has_ended || !waits)
+        return;
+    sampler->counts.threads_waits_unseen += !thread->waiting.is_unseen;
+    sampler->counts.waits_refusal = -err;
+    thread->waiting.is_unseen = true;
+}
+
+static void decide(struct sampler *sampler, struct thread *thread, const struct reading *now)
+{
+    struct thread_waiting *waiting = &thread->waiting;
+    const struct activity *before = &waiting->before.activity, *after = &now->activity;
+    uint64_t span_ns = now->at_ns - waiting->before.at_ns;
+    bool is_same = after->waiting_ns >= before->waiting_ns && after->switches >= before->switches;
+    if (waiting->before.at_ns && is_same && span_ns < SPAN_NS)
+        return;
+    if (waiting->before.at_ns && is_same) {
+        uint64_t switches_per_s = (after->switches - before->switches) * 1000000000u / span_ns;
+        bool waits = after->waiting_ns - before->waiting_ns > span_ns / PART_OF_TIME;
+        waiting->switches_often = switches_per_s > SWITCHES_PER_S_MAX;
+        if (waiting->switches_often)
+            switches_disarm(sampler->switches, thread->number);
+        else if (waits || waiting->needs_registers)
+            arm(sampler, thread, waits);
+    }
+    waiting->before = *now;
+}
+
+bool waiting_observe(struct sampler *sampler, const struct sampled_process *process,
+                     struct thread *thread, const struct reading *now,
+                     struct observation *observation)
+{
+    struct subject subject = subject_of(sampler, process, thread);
+    if (!may_have_event(sampler, now))
+        return false;
+    subject.look = *now;
+    enum outcome outcome = sampler->switches->observe(sampler->switches, &subject, observation);
+    decide(sampler, thread, now);
+    return outcome == OUTCOME_OBSERVED;
+}
+
+void waiting_need_registers(struct sampler *sampler, struct thread *thread)
+{
+    thread->waiting.needs_registers = true;
+    if (sampler->kernel.source && !thread->waiting.switches_often)
+        arm(sampler, thread, false);
+}
+
+void waiting_complete(struct sampler *sampler, struct thread *thread, const struct reading *now,
+                      struct registers *registers)
+{
+    if (!thread->waiting.needs_registers || !may_have_event(sampler, now))
+        return;
+    switches_complete(sampler->switches, thread->number, registers);
+    decide(sampler, thread, now);
+}

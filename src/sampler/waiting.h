@@ -1,0 +1,22 @@
+/* Threads that wait for a CPU, or sleep where a register is needed, observed by their switches
+ * (observe/switches.h). */
+#ifndef FGPROF_SAMPLER_WAITING_H
+#define FGPROF_SAMPLER_WAITING_H
+
+#include "sampler/state.h"
+
+/* For a thread that a look, `now`, has just found not asleep. Returns whether it waits for a CPU
+ * and was observed into `observation`, whose snapshot has room. Threads that turn out to wait much
+ * get an event, so that they can be observed from then on. */
+bool waiting_observe(struct sampler *sampler, const struct sampled_process *process,
+                     struct thread *thread, const struct reading *now,
+                     struct observation *observation);
+
+/* The thread sleeps where a register is needed that /proc does not tell: it gets an event. */
+void waiting_need_registers(struct sampler *sampler, struct thread *thread);
+
+/* Adds to what was read of a thread asleep, `now`, what its event tells. */
+void waiting_complete(struct sampler *sampler, struct thread *thread, const struct reading *now,
+                      struct registers *registers);
+
+#endif
