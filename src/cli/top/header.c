@@ -92,6 +92,11 @@ static void draw_costs(const struct top_screen *screen)
 {
     const struct fgprof_summary *summary = &screen->now->summary;
     move(3, 0);
+    if (summary->has_kernel_samples && !summary->pauses) {
+        put_format("no pauses: sampled by the kernel   ticks %" PRIu64 ", %" PRIu64 " late",
+                   summary->ticks_taken, summary->ticks_late);
+        return;
+    }
     put_format("pauses  %" PRIu64 ", %.0f us median, %.2f %% of running time   ticks %" PRIu64
                ", %" PRIu64 " late",
                summary->pauses, (double)summary->pause_median_ns / 1e3, 100 * summary->pause_share,
@@ -106,17 +111,19 @@ static void draw_subject(const struct top_screen *screen, int y)
     attron(A_BOLD);
     if (screen->shows_help) {
         put_format("help");
-    } else if (screen->shows_threads) {
+    } else if (screen->pane == TOP_THREADS) {
         put_format("threads");
+    } else if (screen->pane == TOP_WAITS) {
+        put_format("what threads wait for");
     } else if (screen->choice.tid) {
         put_format("functions of thread %d ", (int)screen->choice.tid);
         put_text(screen->thread_name, 16);
     } else {
         put_format("functions of all threads");
     }
-    if (screen->choice.hides_idle && !screen->choice.tid)
+    if (screen->choice.hides_idle && !screen->choice.tid && screen->pane != TOP_WAITS)
         put_format(" except idle ones");
-    if (screen->choice.kept == FGPROF_KEPT_ON_CPU && !screen->shows_threads)
+    if (screen->choice.kept == FGPROF_KEPT_ON_CPU && screen->pane == TOP_FUNCTIONS)
         put_format(", on CPU only");
     attroff(A_BOLD);
     if (!screen->shows_help && COLS >= WIDE_COLUMNS)

@@ -1,5 +1,6 @@
 #include "cli/top/keys.h"
-#include "cli/top/write.h"
+#include "cli/options/formats.h"
+#include "cli/output_file.h"
 
 #include <curses.h>
 #include <stdio.h>
@@ -25,7 +26,7 @@ static void choose_thread(struct top_screen *screen, pid_t tid)
     if (!screen->now || screen->choice.tid == tid)
         return;
     screen->choice.tid = tid;
-    screen->shows_threads = false;
+    screen->pane = TOP_FUNCTIONS;
     snprintf(screen->thread_name, sizeof screen->thread_name, "%s", screen->cursor_name);
     choose(screen);
 }
@@ -40,6 +41,32 @@ static void set_filter(struct top_screen *screen)
                  "searched as plain text, because it is not a regular expression: %s", why);
 }
 
+/* Writes the profile to the file that was answered, whole or not at all. Its ending names the
+ * format. */
+static void write_profile(struct top_screen *screen)
+{
+    enum fgprof_format format;
+    struct output_file file;
+    if (!format_of_ending(screen->input, &format)) {
+        snprintf(screen->message, sizeof screen->message,
+                 "not written: the ending names no format; use one such as .folded or .pb.gz");
+        return;
+    }
+    int err = output_file_open(&file, screen->input);
+    if (!err) {
+        err = fgprof_profile_write(screen->now->profile, format, file.fd);
+        if (!err)
+            err = output_file_commit(&file);
+        else
+            output_file_abandon(&file);
+    }
+    if (err)
+        snprintf(screen->message, sizeof screen->message, "not written to %s: %s", screen->input,
+                 strerror(-err));
+    else
+        snprintf(screen->message, sizeof screen->message, "written to %s", screen->input);
+}
+
 static void answer_prompt(const struct top_keys *keys, struct top_screen *screen, int key)
 {
     size_t length = strlen(screen->input);
@@ -50,7 +77,7 @@ static void answer_prompt(const struct top_keys *keys, struct top_screen *screen
         if (!keys->is_writing)
             set_filter(screen);
         else if (*screen->input)
-            top_write(screen->now->profile, screen->input, screen->message, sizeof screen->message);
+            write_profile(screen);
     } else if ((key == KEY_BACKSPACE || key == 127 || key == '\b') && length) {
         /* Delete all bytes of a character: those after the first are 10xxxxxx. */
         while (--length && ((unsigned char)screen->input[length] & 0xc0) == 0x80) {
@@ -86,15 +113,16 @@ static size_t moved(size_t from, long rows)
 /* In the table of threads this moves the mark. Drawing keeps both within bounds. */
 static void move_by(struct top_screen *screen, long rows)
 {
-    if (screen->shows_threads && !screen->shows_help)
+    if (screen->pane == TOP_THREADS && !screen->shows_help)
         screen->cursor = moved(screen->cursor, rows);
     else
         screen->scroll = moved(screen->scroll, rows);
 }
 
-static void show_table(struct top_screen *screen, bool shows_threads)
+/* Shows the table, or that of functions if it is shown already. */
+static void toggle_table(struct top_screen *screen, enum top_pane pane)
 {
-    screen->shows_threads = shows_threads;
+    screen->pane = screen->pane == pane ? TOP_FUNCTIONS : pane;
     screen->scroll = screen->cursor = 0;
 }
 
@@ -130,7 +158,8 @@ static bool take_showing_key(struct top_screen *screen, int key)
         sort_by(screen, key == 's' ? TOP_BY_SELF : key == 't' ? TOP_BY_TOTAL : TOP_BY_NAME);
         return true;
     case 'T':
-        show_table(screen, !screen->shows_threads);
+    case 'W':
+        toggle_table(screen, key == 'T' ? TOP_THREADS : TOP_WAITS);
         return true;
     case 'i':
         screen->choice.kept =
@@ -144,7 +173,7 @@ static bool take_showing_key(struct top_screen *screen, int key)
     case '\r':
     case '\n':
     case KEY_ENTER:
-        if (screen->shows_threads && screen->cursor_tid)
+        if (screen->pane == TOP_THREADS && screen->cursor_tid)
             choose_thread(screen, screen->cursor_tid);
         return true;
     case KEY_ESCAPE:

@@ -1,4 +1,4 @@
-/* The tables: functions, threads. */
+/* The tables: functions, threads, waits. */
 #include "cli/top/columns.h"
 #include "cli/top/screen.h"
 #include "cli/top/states.h"
@@ -55,6 +55,16 @@ static const struct top_column thread_columns[THREAD_COLUMNS] = {
     [THREAD_WAIT] = {"ASLEEP%", 7, ALWAYS, true},
     [THREAD_SYSCALL] = {"SYSCALL", 15, 80, false},
     [THREAD_FUNCTION] = {"FUNCTION", 0, ALWAYS, false},
+};
+
+enum { WAIT_WAITERS, WAIT_PART, WAIT_S, WAIT_RESOURCE, WAIT_OWNER, WAIT_COLUMNS };
+
+static const struct top_column wait_columns[WAIT_COLUMNS] = {
+    [WAIT_WAITERS] = {"WAITERS", 7, ALWAYS, true},
+    [WAIT_PART] = {"WAIT%", 7, ALWAYS, true},
+    [WAIT_S] = {"WAIT s", 8, 50, true},
+    [WAIT_RESOURCE] = {"WAITED FOR", 0, ALWAYS, false},
+    [WAIT_OWNER] = {"OWNER", 15, ALWAYS, false},
 };
 
 static uint64_t elapsed_of(const struct top_view *view)
@@ -171,6 +181,27 @@ void top_draw_threads(struct top_screen *screen, int y)
         mvchgat(y + 1 + (int)i, 0, -1, A_REVERSE, 0, NULL);
         screen->cursor_tid = row->tid;
         snprintf(screen->cursor_name, sizeof screen->cursor_name, "%s", row->name);
+    }
+    free(rows);
+}
+
+void top_draw_waits(struct top_screen *screen, int y)
+{
+    struct top_wait *rows;
+    struct top_layout layout = top_lay_out(wait_columns, WAIT_COLUMNS);
+    put_titles(&layout, y, WAIT_PART);
+    if (top_waits(screen->now, screen->before, screen->base, &screen->filter, &rows,
+                  &screen->row_count))
+        return;
+    size_t first = top_first_row(screen, screen->row_count);
+    for (size_t i = 0; i < top_screen_rows() && first + i < screen->row_count; i++) {
+        const struct top_wait *row = &rows[first + i];
+        int line = y + 1 + (int)i;
+        put_number(&layout, line, WAIT_WAITERS, 0, (double)row->waiters);
+        put_number(&layout, line, WAIT_PART, 1, top_percent(screen, row->recent_ns));
+        put_number(&layout, line, WAIT_S, 2, (double)row->all_ns / 1e9);
+        put_cell(&layout, line, WAIT_RESOURCE, row->resource);
+        put_cell(&layout, line, WAIT_OWNER, row->owner ? row->owner : "not known");
     }
     free(rows);
 }

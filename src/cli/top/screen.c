@@ -14,6 +14,7 @@ static const char *const help[] = {
     "s t n  sort by self, total, name; again: last second or since start",
     "/ f    show only rows that match a regular expression; empty: all",
     "T      switch between threads and functions",
+    "W      what threads wait for, how many do, and which thread has it",
     "Enter  functions of the marked thread;  Esc  of all threads again",
     "x      hide idle threads, which only sleep in one place; or show them",
     "i      functions: only time on a CPU, or all time",
@@ -62,7 +63,7 @@ static void draw_foot(const struct top_screen *screen)
     } else if (*screen->message) {
         put_text(screen->message, COLS - 1);
     } else {
-        put_format("q quit  h help  s self  t total  / filter  T threads  x no idle  i on CPU"
+        put_format("q quit  h help  s self  t total  / filter  T threads  W waits  x no idle"
                    "  w write");
     }
 }
@@ -73,8 +74,10 @@ void top_screen_draw(struct top_screen *screen)
     erase();
     if (screen->shows_help)
         top_draw_help(screen, LINES - lines_below);
-    else if (screen->now && screen->shows_threads)
+    else if (screen->now && screen->pane == TOP_THREADS)
         top_draw_threads(screen, LINES - lines_below);
+    else if (screen->now && screen->pane == TOP_WAITS)
+        top_draw_waits(screen, LINES - lines_below);
     else if (screen->now)
         top_draw_functions(screen, LINES - lines_below);
     top_draw_header(screen);

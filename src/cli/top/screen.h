@@ -7,6 +7,8 @@
 
 #include <sys/types.h>
 
+enum top_pane { TOP_FUNCTIONS, TOP_THREADS, TOP_WAITS };
+
 struct top_screen {
     const char *target;                   /* the processes, for the header */
     struct top_view *now, *before, *base; /* NULL: none yet */
@@ -14,7 +16,8 @@ struct top_screen {
     char thread_name[32];                 /* the chosen thread's name */
     struct top_order order;
     struct top_filter filter;
-    bool shows_threads, shows_help, is_held, has_ended;
+    enum top_pane pane;
+    bool shows_help, is_held, has_ended;
     size_t scroll;    /* rows above the first shown row */
     size_t cursor;    /* the marked row in the table of threads */
     pid_t cursor_tid; /* the thread in that row when it was drawn; 0: none */
@@ -37,6 +40,7 @@ size_t top_screen_rows(void);
 void top_draw_header(const struct top_screen *screen);
 void top_draw_functions(struct top_screen *screen, int y);
 void top_draw_threads(struct top_screen *screen, int y);
+void top_draw_waits(struct top_screen *screen, int y);
 void top_draw_help(struct top_screen *screen, int y);
 
 /* Limits scrolling to the rows that exist. Returns the first row to show. */

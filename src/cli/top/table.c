@@ -170,3 +170,126 @@ int top_threads(const struct top_view *now, const struct top_view *before,
     *ret_count = kept;
     return 0;
 }
+
+/* How much the time of row `sought` has grown since the view, from *place on. */
+static uint64_t wait_since(const struct top_view *view, size_t *place,
+                           const struct fgprof_wait *sought)
+{
+    int order = -1;
+    while (view && *place < view->wait_count &&
+           (order = top_compare_waits(&view->waits[*place], sought)) < 0)
+        ++*place;
+    return more(sought->time_ns, order ? 0 : view->waits[*place].time_ns);
+}
+
+static int compare_waits(const void *a, const void *b)
+{
+    const struct top_wait *left = a, *right = b;
+    if (left->recent_ns != right->recent_ns)
+        return left->recent_ns < right->recent_ns ? 1 : -1;
+    return (left->all_ns < right->all_ns) - (left->all_ns > right->all_ns);
+}
+
+static int compare_tids(const void *a, const void *b)
+{
+    const pid_t *left = a, *right = b;
+    return (*left > *right) - (*left < *right);
+}
+
+static size_t count_distinct(pid_t *tids, size_t count)
+{
+    size_t distinct = 0;
+    qsort(tids, count, sizeof *tids, compare_tids);
+    for (size_t i = 0; i < count; i++)
+        distinct += i == 0 || tids[i] != tids[i - 1];
+    return distinct;
+}
+
+/* One owner's time is complete. */
+static void choose_owner(struct top_wait *row, const char *owner, uint64_t recent_ns,
+                         uint64_t all_ns)
+{
+    bool has_more = recent_ns != row->owner_recent_ns ? recent_ns > row->owner_recent_ns
+                                                      : all_ns > row->owner_all_ns;
+    if (!owner || !has_more)
+        return;
+    row->owner = owner;
+    row->owner_recent_ns = recent_ns;
+    row->owner_all_ns = all_ns;
+}
+
+static bool is_same_owner(const struct fgprof_wait *left, const struct fgprof_wait *right)
+{
+    return left->owner && right->owner ? strcmp(left->owner, right->owner) == 0
+                                       : left->owner == right->owner;
+}
+
+static bool is_same_resource(const struct fgprof_wait *left, const struct fgprof_wait *right)
+{
+    return left->pid == right->pid && strcmp(left->resource, right->resource) == 0;
+}
+
+/* Where the views before are read. */
+struct wait_places {
+    size_t before, base;
+};
+
+/* Sums up the rows of one resource, from `first` on. Returns where the next one begins. `tids` has
+ * room for all rows. */
+static size_t sum_resource(const struct top_view *const views[3], struct wait_places *places,
+                           size_t first, pid_t *tids, struct top_wait *ret_row)
+{
+    const struct top_view *now = views[0];
+    const struct fgprof_wait *head = &now->waits[first];
+    uint64_t recent_ns = 0, all_ns = 0;
+    size_t next, tid_count = 0;
+    *ret_row = (struct top_wait){.resource = head->resource};
+    for (next = first; next < now->wait_count; next++) {
+        const struct fgprof_wait *wait = &now->waits[next];
+        if (!is_same_resource(wait, head))
+            break;
+        uint64_t recent = wait_since(views[1], &places->before, wait);
+        uint64_t all = wait_since(views[2], &places->base, wait);
+        if (recent)
+            tids[tid_count++] = wait->tid;
+        recent_ns += recent;
+        all_ns += all;
+        ret_row->recent_ns += recent;
+        ret_row->all_ns += all;
+        if (next + 1 == now->wait_count || !is_same_resource(wait + 1, head) ||
+            !is_same_owner(wait + 1, wait)) {
+            choose_owner(ret_row, wait->owner, recent_ns, all_ns);
+            recent_ns = all_ns = 0;
+        }
+    }
+    ret_row->waiters = count_distinct(tids, tid_count);
+    return next;
+}
+
+int top_waits(const struct top_view *now, const struct top_view *before,
+              const struct top_view *base, const struct top_filter *filter,
+              struct top_wait **ret_rows, size_t *ret_count)
+{
+    const struct top_view *const views[] = {now, before, base};
+    struct top_wait *rows = calloc(now->wait_count + 1, sizeof *rows);
+    pid_t *tids = calloc(now->wait_count + 1, sizeof *tids);
+    struct wait_places places = {0};
+    size_t count = 0;
+    for (size_t i = 0; rows && tids && i < now->wait_count;) {
+        struct top_wait row;
+        i = sum_resource(views, &places, i, tids, &row);
+        if ((row.recent_ns || row.all_ns) &&
+            (matches(filter, row.resource) || matches(filter, row.owner)))
+            rows[count++] = row;
+    }
+    bool is_made = rows && tids;
+    free(tids);
+    if (!is_made) {
+        free(rows);
+        return -ENOMEM;
+    }
+    qsort(rows, count, sizeof *rows, compare_waits);
+    *ret_rows = rows;
+    *ret_count = count;
+    return 0;
+}

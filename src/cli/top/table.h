@@ -27,6 +27,15 @@ struct top_thread {
     const char *syscall, *function, *module;
 };
 
+/* What threads waited for. */
+struct top_wait {
+    const char *resource;
+    const char *owner;          /* which had it for most of the time; NULL: not known */
+    size_t waiters;             /* threads that waited for it in the last second */
+    uint64_t recent_ns, all_ns; /* of all threads together */
+    uint64_t owner_recent_ns, owner_all_ns;
+};
+
 /* Recent times are those of `now` minus those of `before`; times since the start are those of `now`
  * minus those of `base`. `before` and `base` may be NULL, which counts as 0. Rows without any time
  * are left out, as are rows that `filter` (may be NULL) does not match, and idle threads if
@@ -37,5 +46,8 @@ int top_functions(const struct top_view *now, const struct top_view *before,
 int top_threads(const struct top_view *now, const struct top_view *before,
                 const struct top_filter *filter, bool hides_idle, struct top_thread **ret_rows,
                 size_t *ret_count);
+int top_waits(const struct top_view *now, const struct top_view *before,
+              const struct top_view *base, const struct top_filter *filter,
+              struct top_wait **ret_rows, size_t *ret_count);
 
 #endif

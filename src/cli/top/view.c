@@ -33,6 +33,20 @@ int top_compare_activities(const struct fgprof_activity *left, const struct fgpr
     return order ? order : strcmp(left->module, right->module);
 }
 
+int top_compare_waits(const struct fgprof_wait *left, const struct fgprof_wait *right)
+{
+    if (left->pid != right->pid)
+        return left->pid < right->pid ? -1 : 1;
+    int order = strcmp(left->resource, right->resource);
+    if (!order)
+        order = compare_names(left->owner, right->owner);
+    if (!order)
+        order = (left->owner != NULL) - (right->owner != NULL);
+    if (!order)
+        order = (left->tid > right->tid) - (left->tid < right->tid);
+    return order ? order : strcmp(left->thread_name, right->thread_name);
+}
+
 static int compare_functions(const void *left, const void *right)
 {
     return top_compare_functions(left, right);
@@ -41,6 +55,11 @@ static int compare_functions(const void *left, const void *right)
 static int compare_activities(const void *left, const void *right)
 {
     return top_compare_activities(left, right);
+}
+
+static int compare_waits(const void *left, const void *right)
+{
+    return top_compare_waits(left, right);
 }
 
 /* Takes over the table. */
@@ -73,6 +92,23 @@ static int take_activities(fgprof_activities *table, struct top_view *view)
     qsort(rows, count, sizeof *rows, compare_activities);
     view->activities = rows;
     view->activity_count = count;
+    return 0;
+}
+
+static int count_waits(struct top_view *view)
+{
+    fgprof_waits *table;
+    int err = fgprof_profile_waits(view->profile, &table);
+    if (err)
+        return err;
+    view->wait_count = fgprof_waits_count(table);
+    view->waits = calloc(view->wait_count + 1, sizeof *view->waits);
+    for (size_t i = 0; view->waits && i < view->wait_count; i++)
+        fgprof_waits_get(table, i, &view->waits[i], sizeof view->waits[i]);
+    fgprof_waits_free(table);
+    if (!view->waits)
+        return -ENOMEM;
+    qsort(view->waits, view->wait_count, sizeof *view->waits, compare_waits);
     return 0;
 }
 
@@ -109,7 +145,7 @@ struct top_view *top_view_new(fgprof_profile *profile)
     }
     view->profile = profile;
     fgprof_profile_summary(profile, &view->summary, sizeof view->summary);
-    if (count_activities(view) || top_view_count(view, &all, view)) {
+    if (count_activities(view) || count_waits(view) || top_view_count(view, &all, view)) {
         top_view_free(view);
         return NULL;
     }
@@ -154,6 +190,7 @@ void top_view_free(struct top_view *view)
         return;
     free(view->functions);
     free(view->activities);
+    free(view->waits);
     free(view->busy_tids);
     fgprof_profile_free(view->profile);
     free(view);

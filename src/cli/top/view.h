@@ -19,6 +19,8 @@ struct top_view {
     size_t function_count;
     struct fgprof_activity *activities; /* of all samples, sorted by thread first */
     size_t activity_count;
+    struct fgprof_wait *waits; /* of all samples, sorted by process and resource first */
+    size_t wait_count;
     pid_t *busy_tids; /* threads that are not idle, ascending */
     size_t busy_count;
 };
@@ -35,5 +37,6 @@ void top_view_free(struct top_view *view);
 /* The order of rows. */
 int top_compare_functions(const struct fgprof_function *left, const struct fgprof_function *right);
 int top_compare_activities(const struct fgprof_activity *left, const struct fgprof_activity *right);
+int top_compare_waits(const struct fgprof_wait *left, const struct fgprof_wait *right);
 
 #endif
