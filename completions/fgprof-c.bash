@@ -29,16 +29,17 @@ _fgprof_c_command()
 
 _fgprof_c()
 {
-    local commands="attach run top dump convert diff"
-    local formats="folded pprof text speedscope raw html"
+    local commands="attach run top dump convert diff report"
+    local formats="folded pprof text html speedscope raw report"
     local processes="-p --pid --pgrep --tid"
     local threads="--children --thread"
-    local ticks="-d --duration -F --rate --max-pause"
+    local ticks="-d --duration -F --rate --seed --max-pause --capture"
     local names="--kernel --full-names --no-demangle --max-depth"
     local write="-o --output"
-    local shown="-t --threads --processes --lines --state --on-cpu --off-cpu"
+    local shown="-t --threads --processes --lines --state --elapsed --on-cpu --off-cpu"
+    local kinds="wall cpu block mutex blame"
     local sampling="$threads $ticks $names $write $shown --idle --no-idle --debuginfod -f --format
-        -q --quiet"
+        -q --quiet --kind --blame"
     local word=$2 before=$3 command=${COMP_WORDS[1]-} options i
 
     if [[ $COMP_CWORD -eq 1 ]]; then
@@ -56,9 +57,10 @@ _fgprof_c()
     attach) options="$processes $sampling" ;;
     run) options="$sampling --" ;;
     top) options="$processes $threads $ticks $names" ;;
-    dump) options="$processes $threads $names $write -g --group --json" ;;
-    convert) options="$write $shown -f --format" ;;
+    dump) options="$processes $threads $names $write --capture -g --group --json" ;;
+    convert) options="$write $shown -f --format --kind --blame" ;;
     diff) options="$write $shown -f --format -n --normalize" formats="folded html" ;;
+    report) options="$write --json" ;;
     *) return ;;
     esac
 
@@ -68,15 +70,17 @@ _fgprof_c()
     case ${before%=} in
     -p | --pid) _fgprof_c_pids "$word"; return ;;
     -f | --format) COMPREPLY=($(compgen -W "$formats" -- "$word")); return ;;
+    --kind) COMPREPLY=($(compgen -W "$kinds" -- "$word")); return ;;
     -o | --output) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
     --pgrep) COMPREPLY=($(compgen -W "$(ps --ppid 2 -p 2 --deselect -o comm=)" -- "$word")); return ;;
-    -d | --duration | -F | --rate | --max-depth | --max-pause | --thread | --tid) return ;;
+    -d | --duration | -F | --rate | --seed | --max-depth | --max-pause | --thread | --tid) return ;;
     esac
     case $before in
+    --capture | --capture=) COMPREPLY=($(compgen -W "auto kernel ptrace" -- "$word")); return ;;
     --threads=) COMPREPLY=($(compgen -W "tid" -- "$word")); return ;;
     *=) return ;;
     esac
-    if [[ $word != -* && $command == @(convert|diff) ]]; then
+    if [[ $word != -* && $command == @(convert|diff|report) ]]; then
         mapfile -t COMPREPLY < <(compgen -d -- "$word"; compgen -f -X '!*.fgprof' -- "$word")
         return
     fi

@@ -23,7 +23,7 @@ function __fgprof_c_option
     complete -c fgprof-c -n "__fgprof_c_in $argv[1]" $argv[2..]
 end
 
-set -l commands attach run top dump convert diff
+set -l commands attach run top dump convert diff report
 set -l c complete -c fgprof-c
 set -l o __fgprof_c_option
 set -l first "not __fish_seen_subcommand_from $commands"
@@ -37,10 +37,11 @@ $c -n $first -a top -d "Show live where the time goes"
 $c -n $first -a dump -d "Show each thread's stack once, and what it waits for"
 $c -n $first -a convert -d "Write a recording in another format"
 $c -n $first -a diff -d "Show how two recordings differ"
+$c -n $first -a report -d "Sum up a recording on one page of text"
 
 $c -n "__fish_seen_subcommand_from run; and contains -- -- (commandline -opc)" \
     -a "(__fgprof_c_command)"
-$o "convert diff" -k -a "(__fish_complete_suffix .fgprof)"
+$o "convert diff report" -k -a "(__fish_complete_suffix .fgprof)"
 
 $o "attach top dump" -s p -l pid -x -a "(__fgprof_c_pids)" -d "Sample these processes"
 $o "attach top dump" -l pgrep -x -a "(ps --ppid 2 -p 2 --deselect -o comm=)" \
@@ -53,12 +54,14 @@ $o "attach run" -l no-idle -d "Leave out threads that never moved"
 
 $o "attach run top" -s d -l duration -x -d "End after this time: 30s, 1.5m, 2h, 500ms"
 $o "attach run top" -s F -l rate -x -d "Ticks per second, 1 to 1000"
+$o "attach run top" -l seed -x -d "Ticks at the same random moments as before"
+$o "attach run top dump" -l capture -x -a "auto kernel ptrace" -d "How running threads are observed"
 $o "attach run top" -l max-pause -x -d "Limit pauses to this percentage of a thread's running time"
 
 $o "diff" -s f -l format -x -a "folded html" -d "Output format"
-$o "attach run convert" -s f -l format -x -a "folded pprof text speedscope raw html" \
+$o "attach run convert" -s f -l format -x -a "folded pprof text html speedscope raw report" \
     -d "Output format"
-$o "attach run dump convert diff" -s o -l output -r -F -d "Write to a file"
+$o "attach run dump convert diff report" -s o -l output -r -F -d "Write to a file"
 $o "attach run" -s q -l quiet -d "No progress, no summary"
 
 $o "attach run convert diff" -s t -d "The thread's name as root frame"
@@ -66,8 +69,11 @@ $o "attach run convert diff" -l threads -d "The thread's name as root frame"
 $o "attach run convert diff" -l processes -d "The process as root frame"
 $o "attach run convert diff" -l lines -d "File and line in each frame"
 $o "attach run convert diff" -l state -d "The thread's state as leaf frame"
+$o "attach run convert diff" -l elapsed -d "Elapsed time, which adds up to seconds"
 $o "attach run convert diff" -l on-cpu -d "Only samples on a CPU"
 $o "attach run convert diff" -l off-cpu -d "Only samples off the CPU"
+$o "attach run convert" -l kind -x -a "wall cpu block mutex blame" -d "What the profile is about"
+$o "attach run convert" -l blame -d "Waits under those who are waited for"
 $o "attach run top dump" -l kernel -d "Show the kernel functions that threads sleep in"
 $o "attach run top dump" -l full-names -d "C++ names with parameters and template arguments"
 $o "attach run top dump" -l no-demangle -d "Names as in the symbol table"
@@ -75,6 +81,6 @@ $o "attach run" -l debuginfod -d "Fetch debug information"
 $o "attach run top dump" -l max-depth -x -d "Keep this many frames nearest the leaf"
 
 $o "dump" -s g -l group -d "Group threads with equal stacks"
-$o "dump" -l json -d "Write JSON"
+$o "dump report" -l json -d "Write JSON"
 $o "diff" -s n -l normalize -d "Scale the first to as many samples as the second"
 $o "$commands" -s h -l help -d "Show help"

@@ -17,6 +17,7 @@ enum {
 
 int command_attach(const struct cli_options *options);
 int command_run(const struct cli_options *options);
+/* Also `report`, whose format is given. */
 int command_convert(const struct cli_options *options);
 int command_diff(const struct cli_options *options);
 int command_dump(const struct cli_options *options);

@@ -6,7 +6,8 @@
 #include <string.h>
 
 #define WIDTH 80
-#define HELP_COLUMN 24 /* where an option's text begins, unless its name is too long */
+#define HELP_COLUMN 24   /* where an option's text begins, unless its name is too long */
+#define FORMATS_COLUMN 2 /* where the formats begin: they take two lines */
 
 /* The text around the options. The options themselves are in options/table.c. */
 static const struct {
@@ -16,10 +17,8 @@ static const struct {
         {"attach -p PID[,PID...] [options]",
          "  fgprof-c attach -p \"$(pgrep -o redis)\" -d 30s -o wall.html   # a flame graph\n"
          "  fgprof-c attach -p 1234 -d 30s --off-cpu -o waits.html       # why it waits\n"
-         "  fgprof-c attach -p 1234 -d 30s -t | flamegraph.pl >wall.svg  # by thread\n"
-         "  fgprof-c attach --pgrep '^nginx' -d 1h -o kept.fgprof        # to save it\n",
-         "Samples all threads of running processes, whether they run or wait, until TIME\n"
-         "has passed, the processes have exited, or Ctrl-C. Then it writes the profile.\n",
+         "  fgprof-c attach -p 1234 -d 30s -t | flamegraph.pl >wall.svg  # by thread\n",
+         "Samples all threads until TIME has passed, the processes have exited, or Ctrl-C.\n",
          "Exit status: 0 the profile was written, 1 it was not, 2 bad command line.\n"},
     [COMMAND_RUN] =
         {"run [options] -- CMD [ARG...]",
@@ -42,9 +41,10 @@ static const struct {
          "\n"
          "Keys: s t n sort by self, total, name (again: last second or since the start);\n"
          "T lists threads, Enter shows the marked thread's functions, Esc those of all;\n"
-         "/ filters; x hides idle threads; i shows time on a CPU only; arrows, PgUp, PgDn,\n"
-         "Home and End scroll; space holds the view; r counts from now; w writes the\n"
-         "profile to a file; h shows help; q quits.\n",
+         "W lists what threads wait for, how many do, and which thread has it; / filters;\n"
+         "x hides idle threads; i shows time on a CPU only; arrows, PgUp, PgDn, Home and\n"
+         "End scroll; space holds the view; r counts from now; w writes the profile to a\n"
+         "file; h shows help; q quits.\n",
          "Exit status: 0 the view was shown, 1 it could not be, 2 bad command line.\n"},
     [COMMAND_DUMP] =
         {"dump -p PID[,PID...] [options]",
@@ -73,11 +73,19 @@ static const struct {
          "shrank in blue, or as stacks, each with its samples in BEFORE and in AFTER, for\n"
          "flamegraph.pl.\n",
          "Exit status: 0 the file was written, 1 it was not, 2 bad command line.\n"},
+    [COMMAND_REPORT] =
+        {"report FILE.fgprof [options]",
+         "  fgprof-c report kept.fgprof                      # what to look at first\n"
+         "  fgprof-c report --json kept.fgprof -o kept.json  # for other programs\n",
+         "Sums up a recording, such as attach -o kept.fgprof makes, in at most 100 lines:\n"
+         "how good it is, what is worth a look, where time went on a CPU and in waits,\n"
+         "what is idle, and which command shows more. attach -f report writes it at once.\n",
+         "Exit status: 0 the report was written, 1 it was not, 2 bad command line.\n"},
 };
 
 static const char *const headings[OPTION_GROUP_COUNT] = {
     [OPTIONS_WHICH] = "Which processes and threads:",
-    [OPTIONS_WHEN] = "How long and how often:",
+    [OPTIONS_WHEN] = "How it samples:",
     [OPTIONS_SHOWN] = "What is shown:",
     [OPTIONS_OUTPUT] = "Output:",
 };
@@ -107,7 +115,7 @@ static void print_option(const struct cli_option *option)
         line = rest ? rest + 1 : NULL;
     }
     if (strcmp(option->name, "format") == 0 && !option_is_of(option, COMMAND_DIFF))
-        formats_print(HELP_COLUMN, WIDTH);
+        formats_print(FORMATS_COLUMN, WIDTH);
 }
 
 void help(enum cli_command command)

@@ -18,6 +18,7 @@ static const struct {
     [COMMAND_DUMP] = {"dump", command_dump, "show each thread's stack once, and what it waits for"},
     [COMMAND_CONVERT] = {"convert", command_convert, "write a recording in another format"},
     [COMMAND_DIFF] = {"diff", command_diff, "show how two recordings differ"},
+    [COMMAND_REPORT] = {"report", command_convert, "sum up a recording on one page of text"},
 };
 
 static void usage(FILE *to)

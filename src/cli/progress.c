@@ -23,6 +23,9 @@ static void show(const struct fgprof_progress *progress, void *context)
             "  %" PRIu64 " threads  %" PRIu64 " samples  %" PRIu64 " stacks  %" PRIu64
             " ticks late",
             progress->threads, progress->samples, progress->stacks, progress->ticks_late);
+    if (progress->deadlocks)
+        fprintf(stderr, "  %" PRIu64 " %s", progress->deadlocks,
+                progress->deadlocks == 1 ? "deadlock" : "deadlocks");
     fflush(stderr);
 }
 

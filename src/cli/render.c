@@ -47,9 +47,7 @@ fgprof_profile *render_read(const struct cli_options *options, const char *path)
         return NULL;
     }
     options_for_profile(options, profile);
-    /* A page can tell threads of equal name apart, or join them. */
-    fgprof_profile_set_threads(profile, options->format == FGPROF_HTML ? FGPROF_THREADS_BY_ID
-                                                                       : options->threads);
+    fgprof_profile_set_threads(profile, options_threads(options));
     if (fgprof_profile_set_command(profile, options->command_line)) {
         fprintf(stderr, "fgprof-c: %s can't be read: %s\n", path, strerror(ENOMEM));
         fgprof_profile_free(profile);
@@ -67,7 +65,11 @@ int render_write(const struct cli_options *options, render_fn *write, void *cont
     if (!err)
         err = output_file_commit(&file);
     if (err) {
-        if (err == -ENODATA)
+        if (err == -ENODATA && options->shows_elapsed)
+            fprintf(stderr,
+                    "fgprof-c: %s has no elapsed time: it was recorded by an older fgprof-c\n",
+                    options->command == COMMAND_DIFF ? "one of them" : options->inputs[0]);
+        else if (err == -ENODATA)
             fprintf(stderr,
                     "fgprof-c: %s has no timeline, which speedscope needs: record again with "
                     "-o FILE.fgprof\n",

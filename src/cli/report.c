@@ -3,6 +3,7 @@
 #include "cli/output_file.h"
 #include "cli/progress.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -39,6 +40,37 @@ static void summarize_states(const struct fgprof_summary *summary)
     if (summary->unknown_ns)
         fprintf(stderr, ", %.1f %% unknown", percent(summary->unknown_ns, all_ns));
     fputc('\n', stderr);
+}
+
+/* The sum of the rows from `first` to `last`. */
+static uint64_t parallel_ns(const fgprof_profile *profile, size_t first, size_t last)
+{
+    uint64_t row_ns, sum_ns = 0;
+    for (size_t i = first; i <= last && !fgprof_profile_parallelism(profile, i, &row_ns); i++)
+        sum_ns += row_ns;
+    return sum_ns;
+}
+
+/* Above 2 threads, rows that double each, so that there are few: 0, 1, 2, 3-4, 5-8 ... */
+static void summarize_parallelism(const fgprof_profile *profile)
+{
+    uint64_t all_ns = parallel_ns(profile, 0, SIZE_MAX - 1), row_ns;
+    const char *separator = "  threads running at once:";
+    if (!all_ns)
+        return;
+    for (size_t first = 0, last = 0; !fgprof_profile_parallelism(profile, first, &row_ns);) {
+        uint64_t sum_ns = parallel_ns(profile, first, last);
+        if (sum_ns >= all_ns / 1000) {
+            fprintf(stderr, "%s %zu", separator, first);
+            if (last > first)
+                fprintf(stderr, "-%zu", last);
+            fprintf(stderr, " for %.1f %%", percent(sum_ns, all_ns));
+            separator = ",";
+        }
+        first = last + 1;
+        last = last < 2 ? first : 2 * last;
+    }
+    fputs(" of the time\n", stderr);
 }
 
 static void summarize_choice(const struct cli_options *options,
@@ -93,10 +125,21 @@ static void summarize_processes(const struct fgprof_summary *summary)
         fputc('\n', stderr);
 }
 
+static void summarize_deadlocks(const fgprof_profile *profile)
+{
+    const char *line;
+    for (size_t i = 0; (line = fgprof_profile_deadlock(profile, i)); i++) {
+        fputs("  ", stderr);
+        print_escaped(line);
+        fputc('\n', stderr);
+    }
+}
+
 /* Losses and limits that a recording usually does not meet: nothing is printed then. */
 static void summarize_exceptions(const fgprof_profile *profile,
                                  const struct fgprof_summary *summary)
 {
+    summarize_deadlocks(profile);
     summarize_unreadable(profile, summary->modules_unreadable);
     if (summary->samples_not_captured) {
         fprintf(stderr, "  %.2f %% of samples have no stack: their threads did not stop in time\n",
@@ -105,7 +148,7 @@ static void summarize_exceptions(const fgprof_profile *profile,
     if (summary->samples_assumed) {
         fprintf(stderr,
                 "  %.2f %% of samples are assumed: a thread that had slept for long moved between "
-                "two looks\n",
+                "two looks, or was first looked at late\n",
                 percent(summary->samples_assumed, summary->samples));
     }
     if (summary->observations_put_off) {
@@ -155,10 +198,6 @@ static void summarize_pauses(const struct cli_options *options,
                              const struct fgprof_summary *summary)
 {
     char median[32], p99[32], max[32];
-    if (!summary->pauses) {
-        fprintf(stderr, "  no thread was found running\n");
-        return;
-    }
     fprintf(stderr,
             "  running threads were paused %" PRIu64
             " times: %s median, %s p99, %s max; %.2f %% of their running time\n",
@@ -168,27 +207,126 @@ static void summarize_pauses(const struct cli_options *options,
     summarize_pause_limit(options, summary);
 }
 
+/* Losses of samples that the kernel took. */
+static void summarize_kernel_losses(const struct fgprof_summary *summary)
+{
+    if (summary->kernel_samples_lost)
+        fprintf(stderr, "  the kernel dropped %" PRIu64 " %s, because too many came at once\n",
+                summary->kernel_samples_lost,
+                summary->kernel_samples_lost == 1 ? "record" : "records");
+    if (summary->kernel_samples_dropped)
+        fprintf(stderr, "  %" PRIu64 " %s of threads that ended before they were listed\n",
+                summary->kernel_samples_dropped,
+                summary->kernel_samples_dropped == 1 ? "sample was" : "samples were");
+}
+
+/* What would help where the kernel refused an event. */
+static const char *remedy(int error)
+{
+    switch (error) {
+    case EACCES:
+    case EPERM:
+        return "; CAP_PERFMON or kernel.perf_event_paranoid=1 would help";
+    case ENOBUFS:
+        return "; more memory to lock (ulimit -l) would help";
+    case EMFILE:
+        return "; a higher limit of open files (ulimit -n) would help";
+    case ENFILE:
+        return "; a higher limit of open files of all programs (fs.file-max) would help";
+    default:
+        return "";
+    }
+}
+
+static const char *reason(int error)
+{
+    return error == ENOSPC ? "as many have one as may" : strerror(error);
+}
+
+static void summarize_lacking(uint64_t count, const char *one, const char *many, int error)
+{
+    if (count)
+        fprintf(stderr, "  %" PRIu64 " %s (%s)%s\n", count, count == 1 ? one : many, reason(error),
+                remedy(error));
+}
+
+/* What should have had an event. */
+static void summarize_events(const struct fgprof_summary *summary)
+{
+    summarize_lacking(summary->threads_without_event,
+                      "thread was stopped while it ran, as there could be no event for it",
+                      "threads were stopped while they ran, as there could be no events for them",
+                      summary->event_refusal);
+    if (summary->threads_unsampled)
+        fprintf(stderr,
+                "  %" PRIu64
+                " %s for long without being sampled by the kernel, and %s stopped then\n",
+                summary->threads_unsampled,
+                summary->threads_unsampled == 1 ? "thread ran" : "threads ran",
+                summary->threads_unsampled == 1 ? "was" : "were");
+    summarize_lacking(
+        summary->threads_waits_unseen,
+        "thread's waits for a CPU are counted where it ran, as there could be no event for them",
+        "threads' waits for a CPU are counted where they ran, as there could be no events for them",
+        summary->waits_refusal);
+}
+
+/* How running threads were observed, and what that cost them. */
+static void summarize_capture(const struct cli_options *options,
+                              const struct fgprof_summary *summary)
+{
+    if (!summary->pauses && !summary->kernel_samples) {
+        fprintf(stderr, "  no thread was found running\n");
+        return;
+    }
+    if (summary->kernel_samples)
+        fprintf(
+            stderr,
+            "  %" PRIu64 " %s sampled by the kernel while running: %" PRIu64
+            " %s, without a pause%s\n",
+            summary->threads_kernel_sampled,
+            summary->threads_kernel_sampled == 1 ? "thread was" : "threads were",
+            summary->kernel_samples, summary->kernel_samples == 1 ? "sample" : "samples",
+            summary->has_thread_events
+                ? "; an event for each thread makes its switches dearer, as events for CPUs are "
+                  "not permitted"
+                : "");
+    summarize_kernel_losses(summary);
+    summarize_events(summary);
+    if (summary->pauses)
+        summarize_pauses(options, summary);
+    if (summary->kernel_refusal)
+        fprintf(
+            stderr,
+            "  the kernel may not sample running threads (%s), so they were stopped: where time "
+            "goes in bursts of less than some 100 us is not exact%s\n",
+            strerror(summary->kernel_refusal), remedy(summary->kernel_refusal));
+}
+
 static void summarize(const struct cli_options *options, const fgprof_profile *profile,
                       const struct fgprof_summary *summary)
 {
     fprintf(stderr,
             "fgprof-c: %.1f s at %u Hz: %" PRIu64 " ticks planned, %" PRIu64 " taken, %" PRIu64
-            " late\n",
+            " late (seed %" PRIu64 ")\n",
             (double)summary->elapsed_ns / 1e9, options->rate_hz, summary->ticks_planned,
-            summary->ticks_taken, summary->ticks_late);
+            summary->ticks_taken, summary->ticks_late, summary->seed);
     /* One static function of a stripped program can leave an unnamed frame in every stack. */
     fprintf(stderr,
-            "  %" PRIu64 " threads seen, %" PRIu64 " samples, %" PRIu64
-            " distinct stacks; %.2f %% cut, %.2f %% with an unnamed frame%s\n",
-            summary->threads_seen, summary->samples, summary->stacks,
+            "  %" PRIu64 " %s seen, %" PRIu64 " %s, %" PRIu64
+            " distinct %s; %.2f %% cut, %.2f %% with an unnamed frame%s\n",
+            summary->threads_seen, summary->threads_seen == 1 ? "thread" : "threads",
+            summary->samples, summary->samples == 1 ? "sample" : "samples", summary->stacks,
+            summary->stacks == 1 ? "stack" : "stacks",
             percent(summary->samples_cut, summary->samples),
             percent(summary->samples_unnamed, summary->samples),
             summary->samples_unnamed ? " (often just one)" : "");
     summarize_processes(summary);
     summarize_choice(options, summary);
     summarize_states(summary);
+    summarize_parallelism(profile);
     summarize_exceptions(profile, summary);
-    summarize_pauses(options, summary);
+    summarize_capture(options, summary);
 }
 
 bool report(const struct cli_options *options, fgprof_profile *profile, struct output_file *file)

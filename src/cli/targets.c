@@ -1,8 +1,12 @@
 #include "cli/targets.h"
-#include "cli/pgrep.h"
+#include "cli/options/values.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+
+#define NAME_MAX_BYTES 15 /* the kernel's TASK_COMM_LEN, less the NUL */
 
 static bool attach(fgprof_recorder *recorder, pid_t pid)
 {
@@ -15,12 +19,27 @@ static bool attach(fgprof_recorder *recorder, pid_t pid)
     return !err;
 }
 
+/* Lists all processes whose name matches the pattern, as pgrep(1) does. The caller frees *ret_pids.
+ * Returns whether any was found; if not, prints the reason on stderr. */
+static bool find_named(const char *pattern, pid_t **ret_pids, size_t *ret_count)
+{
+    int err = fgprof_find_processes(pattern, ret_pids, ret_count);
+    if (err == -EINVAL)
+        regex_check("name", pattern);
+    else if (err)
+        fprintf(stderr, "fgprof-c: processes can't be listed: %s\n", strerror(-err));
+    else if (!*ret_count)
+        fprintf(stderr, "fgprof-c: no process's name matches '%s'%s\n", pattern,
+                strlen(pattern) > NAME_MAX_BYTES ? ": names have at most 15 characters" : "");
+    return !err && *ret_count;
+}
+
 /* Some processes with a matching name may belong to another user. The others are sampled. */
 static bool attach_named(const struct cli_options *options, fgprof_recorder *recorder)
 {
     pid_t *pids = NULL;
     size_t count = 0, attached = options->pid_count;
-    bool found = pgrep(options->pgrep, &pids, &count);
+    bool found = find_named(options->pgrep, &pids, &count);
     for (size_t i = 0; i < count; i++) {
         bool was_given = false;
         for (size_t j = 0; j < options->pid_count; j++)

@@ -15,9 +15,10 @@ static const struct {
     {"folded", FGPROF_FOLDED, {".folded", ".collapsed"}, false},
     {"pprof", FGPROF_PPROF, {".pb.gz", ".pprof"}, true},
     {"text", FGPROF_TEXT, {".txt"}, false},
+    {"html", FGPROF_HTML, {".html"}, false},
     {"speedscope", FGPROF_SPEEDSCOPE, {".speedscope.json", ".json"}, false},
     {"raw", FGPROF_RAW, {".fgprof"}, true},
-    {"html", FGPROF_HTML, {".html"}, false},
+    {"report", FGPROF_REPORT, {".report"}, false},
 };
 #define FORMAT_COUNT (sizeof formats / sizeof *formats)
 

@@ -9,18 +9,32 @@ void options_free(struct cli_options *options)
     free(options->command_line);
 }
 
+enum fgprof_threads options_threads(const struct cli_options *options)
+{
+    switch (options->format) {
+    case FGPROF_HTML:
+    case FGPROF_REPORT:
+    case FGPROF_REPORT_JSON:
+        return FGPROF_THREADS_BY_ID;
+    default:
+        return options->threads;
+    }
+}
+
 fgprof_options *options_for_library(const struct cli_options *options)
 {
     fgprof_options *library;
     if (fgprof_options_new(&library))
         return NULL;
     fgprof_options_set_rate(library, options->rate_hz);
+    if (options->has_seed)
+        fgprof_options_set_seed(library, options->seed);
     fgprof_options_set_duration_ns(library, options->duration_ns);
     fgprof_options_set_max_depth(library, options->max_depth);
     fgprof_options_set_max_pause(library, options->max_pause_percent);
-    /* A recording and a page can tell threads of equal name apart, or join them later. */
-    bool keeps_all = options->format == FGPROF_RAW || options->format == FGPROF_HTML;
-    fgprof_options_set_threads(library, keeps_all ? FGPROF_THREADS_BY_ID : options->threads);
+    fgprof_options_set_capture(library, options->capture);
+    fgprof_options_set_threads(library, options->format == FGPROF_RAW ? FGPROF_THREADS_BY_ID
+                                                                      : options_threads(options));
     fgprof_options_set_names(library, options->names);
     fgprof_options_set_timeline(library, options->format == FGPROF_SPEEDSCOPE ||
                                              options->format == FGPROF_RAW);
@@ -40,10 +54,16 @@ fgprof_options *options_for_library(const struct cli_options *options)
 
 int options_for_profile(const struct cli_options *options, fgprof_profile *profile)
 {
-    unsigned flags = (options->shows_threads ? FGPROF_FOLDED_THREADS : 0u) |
+    bool shows_threads = options->shows_threads || options->kind == FGPROF_KIND_BLAME;
+    unsigned flags = (shows_threads ? FGPROF_FOLDED_THREADS : 0u) |
                      (options->shows_lines ? FGPROF_FOLDED_LINES : 0u) |
                      (options->shows_state ? FGPROF_FOLDED_STATE : 0u) |
-                     (options->shows_processes ? FGPROF_FOLDED_PROCESSES : 0u);
+                     (options->shows_processes ? FGPROF_FOLDED_PROCESSES : 0u) |
+                     (options->shows_elapsed ? FGPROF_FOLDED_ELAPSED : 0u);
     int err = fgprof_profile_set_folded_flags(profile, flags);
-    return err ? err : fgprof_profile_set_kept(profile, options->kept);
+    if (!err)
+        err = fgprof_profile_set_kept(profile, options->kept);
+    /* A recording is of wall-clock time, and can be written as any other kind later. */
+    return err || options->format == FGPROF_RAW ? err
+                                                : fgprof_profile_set_kind(profile, options->kind);
 }

@@ -13,6 +13,7 @@ enum cli_command {
     COMMAND_DUMP,
     COMMAND_CONVERT,
     COMMAND_DIFF,
+    COMMAND_REPORT,
     COMMAND_COUNT
 };
 
@@ -31,14 +32,19 @@ struct cli_options {
 
     uint64_t duration_ns; /* 0: no limit */
     unsigned rate_hz;
+    bool has_seed;
+    uint64_t seed;
     double max_pause_percent;
+    enum fgprof_capture capture;
 
     bool shows_processes;
     bool shows_threads;
     enum fgprof_threads threads;
     bool shows_lines;
     bool shows_state;
+    bool shows_elapsed;
     enum fgprof_kept kept;
+    enum fgprof_kind kind;
     enum fgprof_names names;
     bool has_kernel_stacks;
     uint64_t debuginfod_limit_ns; /* 0: no server is asked */
@@ -52,9 +58,13 @@ struct cli_options {
     bool is_quiet;
 
     char **command_argv; /* the command that `run` starts */
-    char **inputs;       /* the recordings of `convert` and `diff` */
+    char **inputs;       /* the recordings of `convert`, `diff` and `report` */
     char *command_line;  /* the whole command line, as typed in a shell */
 };
+
+/* How to tell threads of equal name apart: by id for a page, which can join them itself, and for a
+ * report, which looks at each; else as the options say. */
+enum fgprof_threads options_threads(const struct cli_options *options);
 
 void options_free(struct cli_options *options);
 

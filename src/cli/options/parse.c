@@ -1,5 +1,4 @@
 #include "cli/options/parse.h"
-#include "cli/options/command_line.h"
 #include "cli/options/formats.h"
 #include "cli/options/table.h"
 #include "cli/options/values.h"
@@ -26,7 +25,7 @@ static void make_tables(enum cli_command command, struct getopt_tables *tables)
     struct option *option = tables->options;
     char *letter = tables->letters;
     /* In other commands, options end at the first word that is not an option, as `run` needs. */
-    if (command != COMMAND_CONVERT && command != COMMAND_DIFF)
+    if (command != COMMAND_CONVERT && command != COMMAND_DIFF && command != COMMAND_REPORT)
         *letter++ = '+';
     *letter++ = ':'; /* getopt_long prints nothing itself */
     *letter++ = 'h';
@@ -145,9 +144,11 @@ static bool check_arguments(struct cli_options *options, int count, char **argum
             fprintf(stderr, "fgprof-c: no command given: use run -- CMD [ARG...]\n");
         return count > 0;
     case COMMAND_CONVERT:
+    case COMMAND_REPORT:
         options->inputs = arguments;
         if (count != 1)
-            fprintf(stderr, "fgprof-c: convert takes one recording: use convert FILE.fgprof\n");
+            fprintf(stderr, "fgprof-c: %s takes one recording: use %s FILE.fgprof\n",
+                    options->command_name, options->command_name);
         return count == 1;
     case COMMAND_DIFF:
         options->inputs = arguments;
@@ -175,22 +176,92 @@ static void choose_difference(struct cli_options *options)
         options->format = FGPROF_HTML;
 }
 
+/* pprof, recordings and reports have elapsed time anyway. */
+static bool check_elapsed(const struct cli_options *options)
+{
+    if (options->shows_elapsed && options->kind != FGPROF_KIND_WALL &&
+        options->kind != FGPROF_KIND_CPU) {
+        fputs("fgprof-c: this kind has no elapsed time: --elapsed goes with wall and cpu\n",
+              stderr);
+        return false;
+    }
+    bool is_held = options->format != FGPROF_TEXT && options->format != FGPROF_SPEEDSCOPE;
+    if (options->shows_elapsed && !is_held)
+        fprintf(stderr, "fgprof-c: this format can't hold elapsed time: --elapsed goes with folded "
+                        "and html, and pprof always has it\n");
+    return is_held || !options->shows_elapsed;
+}
+
 static bool check_format(struct cli_options *options)
 {
     bool to_stdout = strcmp(options->output, "-") == 0;
     if (options->command == COMMAND_DIFF)
         choose_difference(options);
-    if (options->command == COMMAND_DUMP || options->command == COMMAND_DIFF)
+    if (options->command == COMMAND_DUMP || options->command == COMMAND_DIFF ||
+        options->command == COMMAND_REPORT)
         return true;
     if (!options->has_format && !to_stdout && !format_of_file(options->output, &options->format))
         return false;
+    if (options->format == FGPROF_SPEEDSCOPE && options->kind != FGPROF_KIND_WALL) {
+        fprintf(
+            stderr,
+            "fgprof-c: speedscope shows wall-clock time alone: for another kind, give -f folded, "
+            "pprof, text or html\n");
+        return false;
+    }
     if (format_is_binary(options->format) && to_stdout && isatty(STDOUT_FILENO)) {
         fprintf(stderr,
                 "fgprof-c: this format is binary and can't be written to a terminal: give -o "
                 "FILE\n");
         return false;
     }
-    return true;
+    return check_elapsed(options);
+}
+
+/* Whether a shell needs no quotes for the word. */
+static bool is_plain(const char *word)
+{
+    const char *plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                        "-_./,:=+@%";
+    return *word && strspn(word, plain) == strlen(word);
+}
+
+/* Writes the word in single quotes, where only a single quote is special. */
+static void write_quoted(FILE *text, const char *word)
+{
+    fputc('\'', text);
+    for (; *word; word++) {
+        if (*word == '\'')
+            fputs("'\\''", text);
+        else
+            fputc(*word, text);
+    }
+    fputc('\'', text);
+}
+
+/* "fgprof-c" and the words of `argv`, quoted for a shell if needed. The caller frees it. NULL if
+ * memory is short. */
+static char *command_line_of(int argc, char **argv)
+{
+    char *line = NULL;
+    size_t bytes;
+    FILE *text = open_memstream(&line, &bytes);
+    if (!text)
+        return NULL;
+    fputs("fgprof-c", text);
+    for (int i = 0; i < argc; i++) {
+        fputc(' ', text);
+        if (is_plain(argv[i]))
+            fputs(argv[i], text);
+        else
+            write_quoted(text, argv[i]);
+    }
+    bool ok = !ferror(text);
+    if (fclose(text) != 0 || !ok) {
+        free(line);
+        return NULL;
+    }
+    return line;
 }
 
 enum parse_result options_parse(int argc, char **argv, enum cli_command command,
@@ -202,7 +273,9 @@ enum parse_result options_parse(int argc, char **argv, enum cli_command command,
         .rate_hz = RATE_DEFAULT_HZ,
         .max_depth = DEPTH_DEFAULT,
         .max_pause_percent = command == COMMAND_DUMP ? 100 : MAX_PAUSE_DEFAULT_PERCENT,
+        .capture = FGPROF_CAPTURE_AUTO,
         .threads = command == COMMAND_TOP ? FGPROF_THREADS_BY_ID : FGPROF_THREADS_BY_NAME,
+        .format = command == COMMAND_REPORT ? FGPROF_REPORT : FGPROF_FOLDED,
         .output = "-",
         .command_line = command_line_of(argc, argv),
     };

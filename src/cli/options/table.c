@@ -25,7 +25,7 @@ static bool set_pgrep(struct cli_options *options, const char *value)
 static bool set_thread(struct cli_options *options, const char *value)
 {
     options->thread_regex = value;
-    return regex_check(value);
+    return regex_check("regular expression", value);
 }
 
 static bool set_tid(struct cli_options *options, const char *value)
@@ -62,10 +62,41 @@ static bool set_rate(struct cli_options *options, const char *value)
     return true;
 }
 
+static bool set_seed(struct cli_options *options, const char *value)
+{
+    options->has_seed = true;
+    return number_parse(value, 0, UINT64_MAX, &options->seed) ||
+           complain("seed", value, "give a whole number, as the summary has it");
+}
+
 static bool set_max_pause(struct cli_options *options, const char *value)
 {
     return percent_parse(value, &options->max_pause_percent) ||
            complain("pause", value, "give a percentage above 0, at most 100");
+}
+
+/* Returns the number of `value` among the words, or -1. */
+static int find_word(const char *value, const char *const *words, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        if (strcmp(value, words[i]) == 0)
+            return (int)i;
+    }
+    return -1;
+}
+
+static bool set_capture(struct cli_options *options, const char *value)
+{
+    static const char *const names[] = {
+        [FGPROF_CAPTURE_AUTO] = "auto",
+        [FGPROF_CAPTURE_KERNEL] = "kernel",
+        [FGPROF_CAPTURE_PTRACE] = "ptrace",
+    };
+    int capture = find_word(value, names, sizeof names / sizeof *names);
+    if (capture < 0)
+        return complain("way to capture", value, "give auto, kernel or ptrace");
+    options->capture = (enum fgprof_capture)capture;
+    return true;
 }
 
 static bool set_threads(struct cli_options *options, const char *value)
@@ -92,6 +123,22 @@ static bool set_off_cpu(struct cli_options *options, const char *value)
 {
     (void)value;
     return keep(options, FGPROF_KEPT_OFF_CPU);
+}
+
+static bool set_kind(struct cli_options *options, const char *value)
+{
+    static const char *const names[] = {"wall", "cpu", "block", "mutex", "blame"};
+    int kind = find_word(value, names, sizeof names / sizeof *names);
+    if (kind < 0)
+        return complain("kind of profile", value, "give wall, cpu, block, mutex or blame");
+    options->kind = (enum fgprof_kind)kind;
+    return true;
+}
+
+static bool set_blame(struct cli_options *options, const char *value)
+{
+    (void)value;
+    return set_kind(options, "blame");
 }
 
 static bool set_names(struct cli_options *options, enum fgprof_names names)
@@ -155,6 +202,13 @@ static bool set_json(struct cli_options *options, const char *value)
     return set_dump_format(options, FGPROF_DUMP_JSON);
 }
 
+static bool set_report_json(struct cli_options *options, const char *value)
+{
+    (void)value;
+    options->format = FGPROF_REPORT_JSON;
+    return true;
+}
+
 static bool set_format(struct cli_options *options, const char *value)
 {
     options->has_format = true;
@@ -201,20 +255,28 @@ const struct cli_option option_table[] = {
      "end after TIME: 30s, 1.5m, 2h, 500ms, or seconds"},
     {"rate", 'F', "HZ", SAMPLING, OPTIONS_WHEN, set_rate, 0,
      "ticks per second, 1 to 1000 (default 99)"},
+    {"seed", 0, "N", SAMPLING, OPTIONS_WHEN, set_seed, 0,
+     "ticks at the same random moments as before with N"},
     {"max-pause", 0, "PCT", SAMPLING, OPTIONS_WHEN, set_max_pause, 0,
      "limit pauses to PCT % of running time (default 2)"},
+    {"capture", 0, "WAY", LOOKING, OPTIONS_WHEN, set_capture, 0,
+     "for running threads: kernel, ptrace, auto (default)"},
 
     {"threads", 't', "[=tid]", RENDERING, OPTIONS_SHOWN, set_threads, 0,
      "folded: thread name as root frame; =tid: and its id"},
     {"processes", 0, NULL, RENDERING, OPTIONS_SHOWN, NULL, FLAG(shows_processes),
      "folded: process as root frame (name/pid)"},
     {"lines", 0, NULL, RENDERING, OPTIONS_SHOWN, NULL, FLAG(shows_lines),
-     "folded, speedscope: file and line in each frame"},
-    {"state", 0, NULL, RENDERING, OPTIONS_SHOWN, NULL, FLAG(shows_state),
-     "folded, speedscope: thread's state as leaf: [futex]"},
+     "folded, speedscope: file and line; state as leaf frame"},
+    {"state", 0, NULL, RENDERING, OPTIONS_SHOWN, NULL, FLAG(shows_state), NULL},
+    {"elapsed", 0, NULL, RENDERING, OPTIONS_SHOWN, NULL, FLAG(shows_elapsed),
+     "folded, html: elapsed time, which adds up to seconds"},
     {"on-cpu", 0, NULL, RENDERING, OPTIONS_SHOWN, set_on_cpu, 0,
      "only samples on a CPU; only all others"},
     {"off-cpu", 0, NULL, RENDERING, OPTIONS_SHOWN, set_off_cpu, 0, NULL},
+    {"kind", 0, "KIND", RENDERING & ~BIT(DIFF), OPTIONS_SHOWN, set_kind, 0,
+     "wall, cpu, block, mutex, blame: see the man page"},
+    {"blame", 0, NULL, RENDERING & ~BIT(DIFF), OPTIONS_SHOWN, set_blame, 0, NULL},
     {"kernel", 0, NULL, LOOKING, OPTIONS_SHOWN, NULL, FLAG(has_kernel_stacks),
      "show the kernel functions threads sleep in (as root)"},
     {"full-names", 0, NULL, LOOKING, OPTIONS_SHOWN, set_full_names, 0,
@@ -231,11 +293,12 @@ const struct cli_option option_table[] = {
      "group threads with equal stacks, most threads first"},
 
     {"json", 0, NULL, BIT(DUMP), OPTIONS_OUTPUT, set_json, 0, "write JSON"},
+    {"json", 0, NULL, BIT(REPORT), OPTIONS_OUTPUT, set_report_json, 0, "write JSON"},
     {"format", 'f', "FORMAT", WRITING | BIT(CONVERT), OPTIONS_OUTPUT, set_format, 0,
      "default: by FILE's ending; folded on stdout:"},
     {"format", 'f', "FORMAT", BIT(DIFF), OPTIONS_OUTPUT, set_difference_format, 0,
      "folded (default) or html (default for FILE.html)"},
-    {"output", 'o', "FILE", RENDERING | BIT(DUMP), OPTIONS_OUTPUT, set_output, 0,
+    {"output", 'o', "FILE", RENDERING | BIT(DUMP) | BIT(REPORT), OPTIONS_OUTPUT, set_output, 0,
      "write to FILE; - is stdout (default)"},
     {"quiet", 'q', NULL, WRITING, OPTIONS_OUTPUT, NULL, FLAG(is_quiet), "no progress, no summary"},
 };

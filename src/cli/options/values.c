@@ -45,17 +45,17 @@ bool tids_parse(const char *list, pid_t **tids, size_t *tid_count)
     return ids_parse(list, "thread id", tids, tid_count);
 }
 
-bool regex_check(const char *text)
+bool regex_check(const char *what, const char *value)
 {
     regex_t compiled;
     char why[128];
-    int failure = regcomp(&compiled, text, REG_EXTENDED | REG_NOSUB);
+    int failure = regcomp(&compiled, value, REG_EXTENDED | REG_NOSUB);
     if (!failure) {
         regfree(&compiled);
         return true;
     }
     regerror(failure, &compiled, why, sizeof why);
-    return complain("regular expression", text, why);
+    return complain(what, value, why);
 }
 
 bool percent_parse(const char *text, double *ret_percent)

@@ -21,8 +21,8 @@ bool pids_parse(const char *list, pid_t **pids, size_t *pid_count);
 /* The same for thread ids. */
 bool tids_parse(const char *list, pid_t **tids, size_t *tid_count);
 
-/* Whether the text is an extended regular expression. Prints errors. */
-bool regex_check(const char *text);
+/* Whether the value of `what` is an extended regular expression. Prints errors. */
+bool regex_check(const char *what, const char *value);
 
 /* Reads a number above 0, at most 100. */
 bool percent_parse(const char *text, double *ret_percent);
