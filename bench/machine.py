@@ -1,4 +1,4 @@
-"""The head of the report: what was measured, when and where."""
+"""The head of a report: what was measured, when and where."""
 
 import datetime
 import os
@@ -29,18 +29,10 @@ def _version(tool):
 
 
 def _commit(source):
-    """The commit, and whether files other than the report itself differ from it."""
+    """The commit, and whether files other than reports differ from it."""
     commit = _output("git", "-C", source, "rev-parse", "--short", "HEAD")
-    changed = _output("git", "-C", source, "status", "--porcelain", "--", ".", ":!scripts/bench.md")
+    changed = _output("git", "-C", source, "status", "--porcelain", "--", ".", ":!bench/results")
     return commit + (" with changes" if changed else "")
-
-
-def when(world):
-    """The date, and which fgprof-c was measured."""
-    now = datetime.datetime.now(datetime.timezone.utc)
-    load = _first_match("/proc/loadavg", r"^(\S+)")
-    return (f"{now:%Y-%m-%d %H:%M} UTC at commit {_commit(world.source)}, Linux "
-            f"{os.uname().release}, load average {load}")
 
 
 def versions(world, tools):
@@ -55,19 +47,20 @@ def package_version(package):
     return version if state == "installed" else None
 
 
-def heading(world, tools):
+def heading(world, part, title, tools):
     cpu = _first_match("/proc/cpuinfo", r"^model name\s*:(.*)$")
     is_virtual = _first_match("/proc/cpuinfo", r"^flags\s*:.*\b(hypervisor)\b", "")
     memory_kib = int(_first_match("/proc/meminfo", r"^MemTotal:\s*(\d+)"))
     system = _first_match("/etc/os-release", r'^PRETTY_NAME="?([^"\n]*)')
     kernel = os.uname()
     load = _first_match("/proc/loadavg", r"^(\S+)")
+    present = versions(world, tools)
     absent = [tool for tool in tools if not world.has(tool)]
     lines = [
-        "# What fgprof-c costs",
+        f"# {title}",
         "",
-        "Written by `scripts/bench`" + (" --quick: a smoke test, the figures mean nothing"
-                                        if world.is_quick else "") + ".",
+        f"Written by `scripts/bench {part}`" +
+        (" --quick: a smoke test, the figures mean nothing" if world.is_quick else "") + ".",
         "",
         f"- date: {datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d %H:%M} UTC",
         f"- fgprof-c: {_output(world.fgprof, '--version').split()[-1]}, commit "
@@ -76,15 +69,9 @@ def heading(world, tools):
         f"- memory: {memory_kib / 1024 / 1024:.1f} GiB",
         f"- system: {system}, kernel {kernel.release} {kernel.machine}",
         f"- load average at the start: {load}",
-        "- beside it: " + versions(world, tools),
     ]
+    if present:
+        lines.append("- beside it: " + present)
     if absent:
         lines.append("- not installed: " + ", ".join(absent))
-    lines += [
-        "",
-        "Where something is compared with and without a sampler, both are measured in turns in the",
-        "same run: without, with, without, with, ... and each time with is compared with the mean",
-        "of the two beside it. Given are medians, in brackets between what the middle half lies.",
-        "",
-    ]
-    return "\n".join(lines)
+    return "\n".join(lines) + "\n"

@@ -37,11 +37,11 @@ def progress(text):
 class World:
     """The programs that were built, a directory for files, and all that was started."""
 
-    def __init__(self, source, build, is_quick, other=None):
+    def __init__(self, source, build, options):
         self.source = source
-        self.other = other  # another build of fgprof-c, to compare with
         self.build = build
-        self.is_quick = is_quick
+        self.options = options
+        self.is_quick = options.quick
         self.fgprof = os.path.join(build, "fgprof-c")
         self.directory = tempfile.mkdtemp(prefix="fgprof-bench-")
         os.chmod(self.directory, 0o755)
@@ -58,6 +58,10 @@ class World:
 
     def pick(self, full, quick):
         return quick if self.is_quick else full
+
+    def chosen(self, names):
+        """Those of a part's programs that are to be measured."""
+        return [name for name in names if not self.options.only or name in self.options.only]
 
     def end_all(self):
         for process in reversed(self.started):
@@ -195,9 +199,11 @@ def summary_of(usage):
     if usage.status or not ticks or not counts:
         raise RuntimeError(f"fgprof-c ended with {usage.status} and said: {usage.stderr}")
     pauses = re.search(r"paused (\d+) times: (.*); [\d.]+ % of their (?:running )?time", usage.stderr)
+    is_sampled = "sampled by the kernel" in usage.stderr
     return Summary(float(ticks[1]), int(ticks[2]), int(ticks[3]), int(ticks[4]), int(counts[1]),
                    int(counts[2]), float(counts[3]), int(pauses[1]) if pauses else 0,
-                   pauses[2] if pauses else "none was found running")
+                   pauses[2] if pauses else "none: the kernel sampled" if is_sampled
+                   else "none was found running")
 
 
 # One snapshot of all threads by each peer that makes snapshots.

@@ -145,7 +145,7 @@ def postgres(stage):
                   open(f"/proc/{pid}/cmdline", "rb").read()) + [server.pid]
 
 
-def mariadbd(stage):
+def mariadbd(stage, *options, clients=4):
     need("mariadbd", "mariadb-install-db", "mariadb-slap")
     user = as_user("mysql")
     data, port = stage.path("data"), free_port()
@@ -156,9 +156,9 @@ def mariadbd(stage):
                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **user)
     server = stage.start("mariadbd", "--no-defaults", f"--datadir={data}", f"--port={port}",
                          "--bind-address=127.0.0.1", f"--socket={stage.path('socket')}",
-                         f"--pid-file={stage.path('pid')}", **user)
+                         f"--pid-file={stage.path('pid')}", *options, **user)
     stage.await_port(port)
-    stage.start("mariadb-slap", "--no-defaults", "-h127.0.0.1", f"-P{port}", "-uroot", "--concurrency=4",
+    stage.start("mariadb-slap", "--no-defaults", "-h127.0.0.1", f"-P{port}", "-uroot", f"--concurrency={clients}",
                 "--auto-generate-sql", "--auto-generate-sql-load-type=mixed", "--iterations=100000",
                 "--number-of-queries=2000")
     return [server.pid]
@@ -342,8 +342,41 @@ func main() {{
     return [stage.start(stage.path("busy")).pid]
 
 
+def ffmpeg(stage):
+    """Encoding by libx264: hand-written code without call frame information."""
+    need("ffmpeg")
+    return [stage.start("ffmpeg", "-nostdin", "-loglevel", "error", "-f", "lavfi", "-i",
+                        "testsrc2=size=1280x720:rate=30", "-t", 600, "-c:v", "libx264", "-preset",
+                        "slower", "-f", "null", "-").pid]
+
+
+def chromium(stage):
+    """Idle: its threads sleep in calls that must not be stopped."""
+    need("chromium")
+    browser = stage.start("chromium", "--headless=new", "--no-sandbox", "--disable-gpu",
+                          f"--user-data-dir={stage.path('profile')}", "about:blank",
+                          start_new_session=True)
+    time.sleep(5)
+    return list(map(int, subprocess.check_output(["pgrep", "-s", str(browser.pid)]).split()))
+
+
+def rustc(stage):
+    """The compiler, on a large file."""
+    need("rustc")
+    functions = "".join(f"pub fn f{i}(a: &[u64]) -> u64 {{ let mut m = std::collections::HashMap::new(); "
+                        f"for (i, x) in a.iter().enumerate() {{ m.insert(x % {i + 3}, i as u64); }} "
+                        f"m.values().map(|v| v ^ {i}).sum() }}\n" for i in range(3000))
+    source = stage.write("large.rs", functions)
+    rustup = subprocess.run(["rustup", "which", "rustc"], stdout=subprocess.PIPE,
+                            stderr=subprocess.DEVNULL, text=True, check=False).stdout.strip() \
+        if shutil.which("rustup") else ""
+    return [stage.start(rustup or "rustc", "-O", "--crate-type=lib", source, "-o",
+                        stage.path("large")).pid]
+
+
 PROGRAMS = {
     "redis": redis, "nginx": nginx, "memcached": memcached, "postgres": postgres,
     "mariadbd": mariadbd, "node": node, "python3": python3, "python3, C extensions": python3_c,
     "java": java, "git log -p": git, "gcc": gcc, "Rust": rust, "Go": go, "C, static": static_c,
+    "ffmpeg": ffmpeg, "chromium": chromium, "rustc": rustc,
 }

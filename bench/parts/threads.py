@@ -6,6 +6,8 @@ import time
 import programs
 import tables
 
+TITLE = "Many threads: what sampling costs the sampler"
+TOOLS = ("gdb", "eu-stack")
 COUNTS = [10, 100, 1000, 10000]
 
 
@@ -70,9 +72,7 @@ def report(world):
                     tables.count(count),
                     tables.duration(statistics.median(own)),
                     peers["gdb"], peers["eu-stack"]])
-    return f"""## Many threads: what sampling costs the sampler
-
-Threads that sleep, a third each in futex, poll and read; "waking" are such that each wakes once a
+    return f"""Threads that sleep, a third each in futex, poll and read; "waking" are such that each wakes once a
 second at random. Sampled at 99 Hz for {seconds} s. *CPU* is of one CPU, while it samples; *CPU in
 all* is the CPU time of the whole run, with its start and the naming at its end. *Memory* is
 the peak.

@@ -12,6 +12,8 @@ import time
 import programs
 import tables
 
+TITLE = "Servers under load"
+TOOLS = ("redis-server", "redis-benchmark", "nginx", "wrk", "postgres", "pgbench")
 READY_S = 20
 
 
@@ -270,12 +272,11 @@ def report(world):
             server.stop()
         throughput_rows.append(throughput)
         context_rows.append(context)
-    return f"""## Servers under load
-
-Server, load and sampler share {len(os.sched_getaffinity(0))} CPUs; the load comes by loopback.
+    return f"""Server, load and sampler share {len(os.sched_getaffinity(0))} CPUs; the load comes by loopback.
 Runs of about {seconds} s, without and with fgprof-c at 99 Hz by turns, {repetitions} with it.
 *With / without* is of neighbouring runs; *noise* is by how much a run without differs from the
-mean of the two runs without beside it. The *sampler's CPU* is of one CPU.
+mean of the two runs without beside it. The *sampler's CPU* is of one CPU. Given are medians, in
+brackets between what the middle half lies.
 
 {tables.table(THROUGHPUT, throughput_rows)}
 What was found of them. *On a CPU* and *waiting for one* are the kernel's account of all threads of

@@ -6,6 +6,8 @@ import time
 import programs
 import tables
 
+TITLE = "Threads that come and go"
+TOOLS = ()
 RATE_HZ = 2000
 LIVES_MS = [5, 100]
 LOOK_S = 0.25
@@ -46,9 +48,7 @@ def report(world):
                          *sample(world, target, seconds)])
     header = ["each lives for", "born/s without", "born/s with", "CPU", "memory", "most open files",
               "ticks planned / taken / late", "threads seen/s", "pauses"]
-    return f"""## Threads that come and go
-
-{RATE_HZ} threads a second are born, sleep, and end. Sampled at 99 Hz for {seconds} s. *CPU* is of
+    return f"""{RATE_HZ} threads a second are born, sleep, and end. Sampled at 99 Hz for {seconds} s. *CPU* is of
 one CPU, with the sampler's start. A thread that lives for less than a tick, 10.1 ms, may not be
 seen.
 

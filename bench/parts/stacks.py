@@ -1,15 +1,8 @@
-#!/usr/bin/env python3
 """How true the stacks of real programs are: how many reach their thread's first frame, how many of
-their frames have names, and whether gdb sees the same. Prints a report in Markdown.
+their frames have names, and whether gdb sees the same.
 
-    scripts/bench-stacks [BUILD_DIRECTORY] [PROGRAM...] > scripts/bench-stacks.md
-    scripts/bench-stacks --show build redis     also the stacks that differ, on standard error
+Servers listen on loopback only, in a directory of their own."""
 
-What is not installed is left out, with a word. Servers listen on loopback only, in a directory of
-their own, and are ended at the end.
-"""
-
-import argparse
 import collections
 import os
 import signal
@@ -17,22 +10,19 @@ import subprocess
 import sys
 import time
 
-SOURCE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-sys.path += [os.path.join(SOURCE, "bench"), os.path.join(SOURCE, "tests/matrix")]
-sys.dont_write_bytecode = True
+import compare  # of tests/matrix, as stacks is
+import programs
+import stacks
+import tables
+from real_programs import PROGRAMS, Missing, Stage
 
-import compare  # noqa: E402
-import stacks  # noqa: E402
-import tables  # noqa: E402
-from real_programs import PROGRAMS, Missing, Stage  # noqa: E402
-
+TITLE = "How true the stacks of real programs are"
+TOOLS = ("gdb",)
 PROCESSES_MAX = 4
 COLUMNS = ["program", "samples", "whole", "named, of those in files with symbols", "named, of all",
            "threads beside gdb", "the same", "frames beside gdb", "the same"]
 
-TEXT = """## Stacks of real programs
-
-*Whole* are the samples whose stack reaches its thread's first frame, in a profile of {seconds:g} s
+TEXT = """*Whole* are the samples whose stack reaches its thread's first frame, in a profile of {seconds:g} s
 under load. Frames are counted as often as they were sampled. A file *with symbols* has a symbol
 table (`.symtab`, or the small one in `.gnu_debugdata`) or a file of debug information is installed
 for it; the symbols that a library exports for the dynamic linker are not counted as one, since they
@@ -81,9 +71,9 @@ def file_of(address, mappings):
     return next((path for start, end, path in mappings if start <= address < end), "")
 
 
-def count_profile(options, pid, seconds, symbols, totals):
+def count_profile(world, pid, seconds, symbols, totals):
     """A profile under load."""
-    sampled, _ = stacks.of_fgprof(options.fgprof, pid, duration=f"{seconds:g}s")
+    sampled, _ = stacks.of_fgprof(world.fgprof, pid, duration=f"{seconds:g}s")
     mappings = mappings_of(pid)
     for counts in sampled.values():
         for stack, count in counts.items():
@@ -107,15 +97,15 @@ def is_stopped(pid):
     return True
 
 
-def compare_with_gdb(options, pid, aliases, totals):
+def compare_with_gdb(world, pid, aliases, totals):
     """All threads of a process that is stopped."""
     os.kill(pid, signal.SIGSTOP)
     try:
         end = time.monotonic() + 10
         while not is_stopped(pid) and time.monotonic() < end:
             time.sleep(0.01)
-        sampled, names = stacks.of_fgprof(options.fgprof, pid, duration="500ms")
-        judged, files = stacks.of_gdb(pid, timeout_s=120)
+        sampled, names = stacks.of_fgprof(world.fgprof, pid, duration="500ms")
+        judged, files = stacks.of_gdb(pid)
     finally:
         os.kill(pid, signal.SIGCONT)
     for tid, frames in judged.items():
@@ -126,22 +116,28 @@ def compare_with_gdb(options, pid, aliases, totals):
         totals["same threads"] += not result.differing
         totals["gdb frames"] += result.frames
         totals["same frames"] += result.same
-        if options.show and result.differing:
+        if world.options.show and result.differing:
             print(f"{pid} {names.get(tid)}", *result.words, "", sep="\n", file=sys.stderr)
 
 
-def measure(options, name, symbols):
+def extent(world):
+    """The seconds of a profile, and the rounds of comparison with gdb."""
+    return world.pick((5, 4), (1, 1))
+
+
+def measure(world, name, symbols):
+    seconds, rounds = extent(world)
     stage = Stage()
     totals = collections.Counter()
     try:
         pids = PROGRAMS[name](stage)[:PROCESSES_MAX]
         time.sleep(1)
         for pid in pids:
-            count_profile(options, pid, options.seconds / len(pids), symbols, totals)
+            count_profile(world, pid, seconds / len(pids), symbols, totals)
         aliases = stacks.Aliases(stage.directory)
-        for round_number in range(options.rounds):
+        for round_number in range(rounds):
             time.sleep(0.2)
-            compare_with_gdb(options, pids[round_number % len(pids)], aliases, totals)
+            compare_with_gdb(world, pids[round_number % len(pids)], aliases, totals)
         return totals
     finally:
         stage.close()
@@ -159,30 +155,16 @@ def row_of(name, totals):
             share(totals["same frames"], totals["gdb frames"])]
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("build", nargs="?", default="build")
-    parser.add_argument("programs", nargs="*", metavar="PROGRAM", help=", ".join(PROGRAMS))
-    parser.add_argument("--seconds", type=float, default=10, help="of the profile")
-    parser.add_argument("--rounds", type=int, default=5, help="of the comparison with gdb")
-    parser.add_argument("--show", action="store_true", help="print stacks that differ")
-    options = parser.parse_intermixed_args()
-    options.fgprof = os.path.join(options.build, "fgprof-c")
+def report(world):
     rows, symbols = [], Symbols()
-    for name in options.programs or PROGRAMS:
-        print(f"bench: {name}", file=sys.stderr, flush=True)
+    for name in world.chosen(PROGRAMS):
+        programs.progress(f"  {name}")
         try:
-            rows.append(row_of(name, measure(options, name, symbols)))
+            rows.append(row_of(name, measure(world, name, symbols)))
         except Missing as program:
             rows.append([name, f"{program} is not installed"] + [""] * (len(COLUMNS) - 2))
         except (RuntimeError, OSError, subprocess.SubprocessError) as error:
             rows.append([name, "failed"] + [""] * (len(COLUMNS) - 2))
-            print(f"bench: {name}: {error}", file=sys.stderr)
-    print(TEXT.format(seconds=options.seconds, rounds=options.rounds) + "\n")
-    print(tables.table(COLUMNS, rows), end="")
-
-
-if __name__ == "__main__":
-    # What was started is ended, however this ends.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    main()
+            programs.progress(f"  {name}: {error}")
+    seconds, rounds = extent(world)
+    return f"{TEXT.format(seconds=seconds, rounds=rounds)}\n\n{tables.table(COLUMNS, rows)}"

@@ -1,19 +1,20 @@
-#!/usr/bin/env python3
 """Steps through real programs, instruction by instruction, and compares their true call stacks with
-what unwinding finds (tests/tools/step_stacks.c). Prints a table in Markdown, and the differences
-with --show. What is not installed is left out, with a word.
+what unwinding finds (tests/tools/step_stacks.c)."""
 
-    scripts/bench-steps [BUILD_DIRECTORY] [--seconds N] [--show N] [PROGRAM...]
-"""
-
-import argparse
 import os
 import re
 import shutil
 import subprocess
 import tempfile
 
-SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
+import programs
+import tables
+
+TITLE = "Stacks at each instruction"
+TOOLS = ("gcc", "clang", "musl-gcc")
+HEADER = ["program", "instructions compared", "frames", "equal", "cut", "missing", "in doubt",
+          "wrong"]
+SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
 STEPS = os.path.join(SOURCE, "tests/fixtures/steps.c")
 CXX = os.path.join(SOURCE, "tests/fixtures/steps.cc")
 
@@ -133,48 +134,41 @@ class Stage:
         return name
 
 
-def judge(options, name):
+def judge(world, name):
+    """A row, and the differences."""
     how, prepare = PROGRAMS[name]
     with tempfile.TemporaryDirectory(prefix="fgprof-bench-") as directory:
         stage = Stage(directory)
         command = prepare(stage)
         if not shutil.which(command[0]):
             raise Missing(command[0])
-        report = stage.path("report")
+        report_path = stage.path("report")
         done = subprocess.run(
-            [os.path.join(os.path.abspath(options.build), "tests/tools/step-stacks"), f"--report={report}",
-             f"--seconds={options.seconds}", f"--show={options.show}", *how, *command],
+            [world.program("step-stacks"), f"--report={report_path}",
+             f"--seconds={world.pick(20, 1)}", f"--show={10 if world.options.show else 0}", *how,
+             *command],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
             cwd=directory)
         if done.returncode not in (0, 1):
             raise RuntimeError(f"{name}: {done.stderr}")
-        lines = open(report).read().splitlines()
-    return dict(re.findall(r"(\w+)=([\d.]+)", lines[0])), lines[1:]
+        with open(report_path) as file:
+            first, *differences = file.read().splitlines()
+    values = dict(re.findall(r"(\w+)=([\d.]+)", first))
+    compared = int(values["compared"])
+    shares = [f"{100 * int(values[key]) / max(compared, 1):.3f} %"
+              for key in ("equal", "cut", "missing", "doubt")]
+    return [name, compared, values["depth"], *shares, values["wrong"]], differences
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("build", nargs="?", default="build")
-    parser.add_argument("programs", nargs="*")
-    parser.add_argument("--seconds", type=int, default=20, help="of a program, at most")
-    parser.add_argument("--show", type=int, default=0, help="differences of each program")
-    options = parser.parse_intermixed_args()
-    print("| program | instructions compared | frames | equal | cut | missing | in doubt | wrong |")
-    print("| --- " + "| ---: " * 7 + "|")
-    for name in options.programs or PROGRAMS:
+def report(world):
+    rows = []
+    for name in world.chosen(PROGRAMS):
+        programs.progress(f"  {name}")
         try:
-            values, differences = judge(options, name)
+            row, differences = judge(world, name)
+            for difference in differences:
+                programs.progress(f"    {difference}")
         except (Missing, FileNotFoundError) as program:
-            print(f"| {name} | {program} is not installed |" + " |" * 6)
-            continue
-        compared = int(values["compared"])
-        shares = " | ".join(f"{100 * int(values[key]) / max(compared, 1):.3f} %"
-                            for key in ("equal", "cut", "missing", "doubt"))
-        print(f"| {name} | {compared} | {values['depth']} | {shares} | {values['wrong']} |",
-              flush=True)
-        if differences:
-            print("\n```\n" + "\n".join(differences) + "\n```\n", flush=True)
-
-
-if __name__ == "__main__":
-    main()
+            row = [name, f"{program} is not installed"] + [""] * (len(HEADER) - 2)
+        rows.append(row)
+    return tables.table(HEADER, rows)

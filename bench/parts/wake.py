@@ -6,6 +6,8 @@ import time
 import programs
 import tables
 
+TITLE = "Sleeping threads: calls that return before their time"
+TOOLS = ("gdb", "eu-stack")
 SETTLE_S = 0.5
 
 
@@ -74,9 +76,7 @@ def report(world):
     rows = [[call] + [cell(watch, call) for watch in columns.values()] +
             [tables.NOT_INSTALLED for tool in programs.SNAPSHOTS if not world.has(tool)]
             for call in calls]
-    return f"""## Sleeping threads: calls that return before their time
-
-A thread sleeps in each of these calls, which nothing should end within the hour; one works for
+    return f"""A thread sleeps in each of these calls, which nothing should end within the hour; one works for
 0.2 ms and waits for 1 ms by turns. Counted are the calls that came back early, with EINTR or with
 less than was asked for, and in brackets how many that is a snapshot. fgprof-c ran at 99 Hz.
 

@@ -6,6 +6,8 @@ import re
 import programs
 import tables
 
+TITLE = "Large programs from their start"
+TOOLS = ("node", "clang", "rustc", "python3")
 ROUNDS = 10
 WORK_S = 0.6
 
@@ -60,8 +62,8 @@ def row_of(name, who, runs):
 def report(world):
     rounds, rows = world.pick(ROUNDS, 1), []
     builds = {"fgprof-c": world.fgprof}
-    if world.other:
-        builds["the other"] = world.other
+    if world.options.other:
+        builds["the other"] = world.options.other
     for name, command in commands(world).items():
         if not world.has(name):
             rows.append([name, tables.NOT_INSTALLED, *["-"] * 5])
@@ -74,10 +76,8 @@ def report(world):
         rows += [row_of(name, who, runs[who]) for who in builds]
     header = ["program", "sampled by", "ticks", "late", "late, worst run", "longest pause, median run",
               "longest of all"]
-    return f"""## Large programs from their start
-
-`fgprof-c run` of programs with large files and half a second to a second of work, {rounds} runs
+    return f"""`fgprof-c run` of programs with large files and half a second to a second of work, {rounds} runs
 each, by turns. A tick is late if the sampling thread was not there when it was due; a pause is that of
-one running thread for one copy.{" *The other* is another build of fgprof-c." if world.other else ""}
+one running thread for one copy.{" *The other* is another build of fgprof-c." if world.options.other else ""}
 
 {tables.table(header, rows)}"""

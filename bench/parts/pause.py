@@ -13,6 +13,8 @@ import time
 import programs
 import tables
 
+TITLE = "Running threads: pauses and lost work"
+TOOLS = ("perf", "gdb", "eu-stack")
 BUCKET_BITS = 5  # as in targets/spin.c
 
 # The time before a window begins: the sampler has started and had its first ticks.
@@ -70,14 +72,18 @@ def watch_with_cpu(target, sampler, seconds):
     return window
 
 
-def under_fgprof(world, target, threads, seconds):
+def under_fgprof(world, target, threads, seconds, *options):
     # Longer than the window, so that finishing and naming come after it.
-    sampler = world.attach(target.pid, "-d", f"{SETTLE_S + seconds + 0.5}s")
+    sampler = world.attach(target.pid, "-d", f"{SETTLE_S + seconds + 0.5}s", *options)
     window = watch_with_cpu(target, sampler, seconds)
     summary = programs.summary_of(sampler.wait(30))
     window.snapshots = summary.taken / summary.elapsed_s * window.s
     window.note = summary.pause_words
     return window
+
+
+def under_fgprof_stops(world, target, threads, seconds):
+    return under_fgprof(world, target, threads, seconds, "--capture=ptrace")
 
 
 def under_bare_stop(world, target, threads, seconds):
@@ -140,6 +146,7 @@ def under_snapshots(tool):
 SAMPLERS = [
     ("nothing", None, under_nothing),
     ("fgprof-c attach -F 99", None, under_fgprof),
+    ("the same, --capture=ptrace", None, under_fgprof_stops),
     ("bare ptrace stops at 99 Hz", None, under_bare_stop),
     ("perf record -F 99 --call-graph dwarf", "perf", under_perf),
     ("gdb -batch, in a loop", "gdb", under_snapshots("gdb")),
@@ -302,26 +309,24 @@ def report(world):
     with two_cpus():
         one, of_one = compare(world, 1, repetitions, seconds)
         four, of_four = compare(world, 4, repetitions, seconds)
-    return f"""## Running threads: pauses and lost work
-
-A program computes in equal chunks of about 0.1 us and reads the clock between them. A *gap* is
+    return f"""A program computes in equal chunks of about 0.1 us and reads the clock between them. A *gap* is
 where two readings are more than 5 us apart. *Work lost* is by how many chunks a second fewer were
 done than in the windows before and after, without a sampler; the row "nothing" is the same
 comparison without any sampler, which shows how far to trust the others. *Gaps added* are those
 more than without, as the difference of the two histograms, from the length on at which they stand
 out most from chance; with their median and 99th percentile. *Paused a snapshot* is the sum of
 their lengths, a thread and a snapshot. The *sampler's CPU* is what it took of one CPU meanwhile.
-*Bare ptrace
-stops* are by a program that only attaches, stops, reads registers and 1 KiB of stack, and
-detaches: what no sampler by ptrace can be better than, on this machine at this time.
-Windows of {seconds} s, {repetitions} a sampler, all on two CPUs, the sampler too. perf sees only
-what runs on a CPU, and its snapshots are of single threads.
+Given are medians, in brackets between what the middle half lies. *Bare ptrace stops* are by a
+program that only attaches, stops, reads registers and 1 KiB of stack, and detaches: what no sampler
+by ptrace can be better than, on this machine at this time. Windows of {seconds} s, {repetitions} a
+sampler, all on two CPUs, the sampler too. perf sees only what runs on a CPU, and its snapshots are
+of single threads.
 
-### 1 thread on 2 CPUs
+## 1 thread on 2 CPUs
 
 {tables.table(HEADER, one)}
 {of_one}
-### 4 threads on 2 CPUs
+## 4 threads on 2 CPUs
 
 Here the threads wait for each other: most gaps are time slices of the others, and a gap that is
 added may be one that the scheduler, asked for a CPU by the sampler, makes of another.

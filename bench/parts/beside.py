@@ -9,14 +9,15 @@ import subprocess
 import time
 
 import machine
-import pause
 import programs
 import tables
-import wake
+from parts import pause, wake
 
-TOOLS = ["fgprof-c", "perf record", "offcputime", "eu-stack", "gdb", "Go's fgprof"]
+TITLE = "Beside other tools"
+COMPARED = ["fgprof-c", "perf record", "offcputime", "eu-stack", "gdb", "Go's fgprof"]
 PROGRAM = {"perf record": "perf", "offcputime": "offcputime", "eu-stack": "eu-stack", "gdb": "gdb",
            "Go's fgprof": "go"}
+TOOLS = PROGRAM.values()
 GO_PACKAGE = "golang-github-felixge-fgprof-dev"
 GO_SOURCES = "/usr/share/gocode"
 NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--bounding-set=-all",
@@ -303,7 +304,7 @@ def is_whole_page(path):
 
 
 def report(world):
-    tools = [tool for tool in TOOLS if is_there(world, tool)]
+    tools = [tool for tool in COMPARED if is_there(world, tool)]
     go = Go(world) if "Go's fgprof" in tools else None
     rows = seen(world, tools)
     rows["works as an ordinary user"] = unprivileged(world, tools)
@@ -322,29 +323,25 @@ def report(world):
     rows["pause, a sample"] = pauses(world, tools, go)
     trip_s, rows["added to a round trip"] = round_trips(world, tools)
     rows["writes a page that loads nothing"] = pages(world, tools)
-    header = [""] + TOOLS
+    header = [""] + COMPARED
     table = tables.table(header, [
         [words] + [(cells.get(tool, "-") if tool in tools else tables.NOT_INSTALLED)
-                   for tool in TOOLS] for words, cells in rows.items()])
-    go_version = f", Go's fgprof {machine.package_version(GO_PACKAGE)}" if go else ""
+                   for tool in COMPARED] for words, cells in rows.items()])
+    go_version = f" (version {machine.package_version(GO_PACKAGE)})" if go else ""
     with open("/proc/sys/kernel/perf_event_paranoid") as file:
         paranoid = file.read().strip()
-    return f"""## Beside other tools
-
-Measured {machine.when(world)}; {machine.versions(world, PROGRAM.values())}{go_version}.
-
-*Sees*: the program `bench/targets/scene.c` has a thread in each state, two functions deep. "yes":
+    return f"""*Sees*: the program `bench/targets/scene.c` has a thread in each state, two functions deep. "yes":
 the tool names both functions. "caller missing": it names the outer one only. "no callers": it shows
 the thread, but neither function. The program is built without and with frame pointers, by which
 offcputime finds callers; libc is Debian's, which has none. offcputime counts a thread that computes
-only while it waits for a CPU. Go's fgprof samples the program that it is built into, so it has its
+only while it waits for a CPU. Go's fgprof{go_version} samples the program that it is built into, so it has its
 own scene (`bench/targets/scene.go`).
 
 *Names the owner*: what the tool says of a thread that waits for a mutex contains the id of the
 thread that holds it. *Ordinary user*: sampling a process of one's own without any capability, with
 perf_event_paranoid at {paranoid}. *Calls ended early*: the share of calls that return early, a
 sample, of the ten calls below that a stop disturbs (Go: of epoll_wait). *Pause*: how long a sample
-keeps one computing thread from its work, measured as in the next section. *Round trip*: two threads
+keeps one computing thread from its work, measured as by `scripts/bench pause`. *Round trip*: two threads
 wake each other over a socket, which takes {trip_s * 1e6:.1f} us; offcputime stops nothing, and its
 cost is here.
 

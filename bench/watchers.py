@@ -1,0 +1,125 @@
+"""Ways to watch a process for a time that tell what its threads did, as samples of one form.
+
+Each has a name, the kinds of shares that it can tell (parts/truth.py), and whether it samples, or
+knows of each moment."""
+
+import collections
+import os
+import re
+
+# How many of a thread's samples have this stack. Functions are leaf first, without those of the
+# kernel and inlined ones. The state is "running", "runnable" or "asleep".
+Sample = collections.namedtuple("Sample", "thread functions state count")
+
+# Enough for the few frames of the targets, and for the leaf of any program.
+PERF_STACK_BYTES = 1024
+TIMEOUT_S = 120
+
+
+class Failed(Exception):
+    """A way that does not work here."""
+
+
+def require(usage, has_result=True):
+    """Raises Failed, with the last that the program said, unless it ended well."""
+    if usage.status or not has_result:
+        said = usage.stderr.strip().splitlines()
+        raise Failed(said[-1] if said else f"status {usage.status}, and nothing to show")
+
+
+class Fgprof:
+    kinds = {"running", "wall", "state"}
+    samples = True
+
+    def __init__(self, name, program, *options):
+        self.name = name
+        self.command = [program, "attach", *options]
+
+    def watch(self, world, pid, seconds, rate_hz):
+        path = world.path("profile.folded")
+        usage = world.run(*self.command, "-p", pid, "-F", rate_hz, "-d", f"{seconds}s", "-t",
+                          "--state", "-f", "folded", "-o", path, timeout_s=seconds + TIMEOUT_S)
+        require(usage)
+        with open(path) as file:
+            return [self._sample(line) for line in file]
+
+    @staticmethod
+    def _sample(line):
+        """A line as "server;main;burst_60;[running] 123"."""
+        stack, _, count = line.rpartition(" ")
+        thread, *frames, state = stack.split(";")
+        functions = [frame for frame in reversed(frames) if not frame.endswith(("_[i]", "_[k]"))]
+        state = state.strip("[]")
+        if state not in ("running", "runnable"):
+            state = "asleep"
+        return Sample(thread, functions, state, int(count))
+
+
+class Perf:
+    """Samples what runs, by a clock of each CPU: one of each thread makes its switches dearer. The
+    server of bursts.c then needs 14 % of its running time to talk, not 6 %."""
+
+    name = "perf"
+    kinds = {"running"}
+    samples = True
+
+    def watch(self, world, pid, seconds, rate_hz):
+        data = world.path("perf.data")
+        usage = world.run("perf", "record", "-B", "-e", "cpu-clock", "-F", rate_hz, "--call-graph",
+                          f"dwarf,{PERF_STACK_BYTES}", "-o", data, "-a", "--", "sleep",
+                          seconds, timeout_s=seconds + TIMEOUT_S)
+        require(usage)
+        usage = world.run("perf", "script", "-f", "--no-inline", "--pid", pid, "-F", "comm,tid,ip,sym",
+                          "-i", data, keeps_stdout=True, timeout_s=TIMEOUT_S)
+        os.unlink(data)
+        require(usage)
+        return [self._sample(text) for text in usage.stdout.split("\n\n") if text.strip()]
+
+    @staticmethod
+    def _sample(text):
+        """A paragraph: "server 1234 ", then a line as "    55d0c0de1234 burst_60" a frame."""
+        heading, *lines = text.strip("\n").split("\n")
+        frames = [line.split(None, 1) for line in lines]
+        functions = [frame[-1] for frame in frames if not int(frame[0], 16) >> 63]  # the kernel's
+        return Sample(heading.rsplit(None, 1)[0].strip(), functions, "running", 1)
+
+
+class Offcputime:
+    """Knows of each moment off the CPU: for how long, and with which stack."""
+
+    name = "offcputime"
+    kinds = {"off"}
+    samples = False
+
+    def watch(self, world, pid, seconds, rate_hz):
+        usage = world.run("offcputime", "-p", pid, f"{seconds:.0f}", keeps_stdout=True,
+                          timeout_s=seconds + TIMEOUT_S)
+        samples = [sample for sample in map(self._sample, usage.stdout.split("\n\n")) if sample]
+        require(usage, samples)
+        return samples
+
+    @staticmethod
+    def _sample(text):
+        """A paragraph: a line a frame, leaf first, then "-  server (1234)" and microseconds."""
+        found = re.search(r"^\s*-\s+(.*) \(\d+\)\n\s+(\d+)$", text.rstrip(), re.MULTILINE)
+        if not found:
+            return None
+        frames = [line.split()[-1] for line in text[:found.start()].splitlines() if line.strip()]
+        return Sample(found[1], frames, "asleep", int(found[2]))
+
+
+def own(world):
+    """fgprof-c in each of its ways to capture, and another build if one was given."""
+    usage = world.run(world.fgprof, "attach", "--help", keeps_stdout=True)
+    has_capture = "--capture" in usage.stdout + usage.stderr
+    ways = [Fgprof("fgprof-c", world.fgprof)]
+    if has_capture:
+        ways += [Fgprof(f"--capture={capture}", world.fgprof, f"--capture={capture}")
+                 for capture in ("kernel", "ptrace")]
+    if world.options.other:
+        ways.append(Fgprof("the other", world.options.other))
+    return ways
+
+
+def others(world):
+    return [way for way in (Perf(), Offcputime()) if world.has(way.name)]
