@@ -86,6 +86,24 @@ def test_each_instruction_of_dash(world):
     check(world, "/bin/dash", "-c", "x=1; echo $((x + 2))", equal=0.998, instructions=20000)
 
 
+# Functions without tables, symbols or frame pointers, over stacks that are full of return addresses
+# of earlier calls. One returns by a computed jump, which is not followed.
+
+def check_untold(world, *flags):
+    sources = [os.path.join(world.source, "tests/fixtures", name) for name in ("untold.c", "untold.S")]
+    program = world.path("untold")
+    tool("gcc", "-O2", "-fomit-frame-pointer", "-rdynamic", *flags, *sources, "-o", program)
+    check(world, program, equal=0.98, instructions=5000)
+
+
+def test_each_instruction_of_code_without_tables(world):
+    check_untold(world)
+
+
+def test_each_instruction_of_code_without_tables_or_symbols(world):
+    check_untold(world, "-s")
+
+
 # ---- The judge itself ----
 
 def test_a_lie_is_found(world):

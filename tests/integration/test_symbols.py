@@ -673,3 +673,23 @@ def test_debuginfod_needs_a_server(world):
     environment["DEBUGINFOD_URLS"] = "http://127.0.0.1:1"
     done = world.fgprof("attach", "-p", os.getpid(), "--debuginfod=soon", env=environment)
     assert done.returncode == 2 and "bad time limit 'soon'" in done.stderr, done
+
+
+def test_labels_in_a_stripped_file(world):
+    """A label without a size names its own function, and none of those behind it that have lost
+    their symbols."""
+    if os.uname().machine != "x86_64":
+        raise Skip("the code is for x86-64")
+    place = Place(world, "labels")
+    fixtures = os.path.join(world.source, "tests/fixtures")
+    program = place.build("-O2", "-rdynamic", compiler="gcc", output="untold",
+                          sources=[os.path.join(fixtures, name) for name in ("untold.c", "untold.S")])
+    labels = {name: int(address, 16) for address, name in
+              re.findall(r"^([0-9a-f]+) . (untold_\w+)$", place.run("nm", program), re.M)}
+    place.run("strip", program)
+    assert len(labels) > 6, labels
+    for name, address in labels.items():
+        expected = name if name in ("untold_first", "untold_last") else None
+        for offset in (0, 1):
+            rows, _, _ = names(world, program, address + offset)
+            assert [row[0] for row in rows[0]] == ([expected] if expected else []), (name, rows)
