@@ -50,7 +50,8 @@ def test_quiet(world):
 def test_pprof_reads_pprof(world):
     path = profiles(world)[".pb.gz"]
     raw = tool("go", "tool", "pprof", "-raw", path)
-    assert ("samples/count time/nanoseconds[dflt] on_cpu/nanoseconds off_cpu/nanoseconds\n"
+    assert ("samples/count time/nanoseconds[dflt] on_cpu/nanoseconds off_cpu/nanoseconds "
+            "elapsed/nanoseconds\n"
             in raw), raw[:500]
     assert "PeriodType: wallclock nanoseconds" in raw and "Period: 10101010" in raw
     assert re.search(r"^1: 0x[0-9a-f]+/0x[0-9a-f]+/0x[0-9a-f]+ \S*fixture-states [0-9a-f]{40}", raw,

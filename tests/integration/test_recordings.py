@@ -32,7 +32,7 @@ def samples_of(path):
     """What pprof reads: (values, labels) of all samples."""
     raw = tool("go", "tool", "pprof", "-symbolize=none", "-raw", path)
     text = raw[raw.index("Samples:"):raw.index("Locations")]
-    found = re.findall(r"^ +(\d+) +(\d+) +(\d+) +(\d+): [\d ]+\n((?: {4,}\S+:.*\n)*)", text, re.M)
+    found = re.findall(r"^ +(\d+) +(\d+) +(\d+) +(\d+) +(\d+): [\d ]+\n((?: {4,}\S+:.*\n)*)", text, re.M)
     assert found, text[:1000]
     return sorted(found)
 
