@@ -1,17 +1,24 @@
 """`dump`: every thread once, with what it waits for."""
 
 import contextlib
+import errno
 import json
 import os
 import re
 import resource
+import shutil
 import signal
 import subprocess
 
 from harness import (Skip, alone, children_of, context_switches, need, status_field, threads_of,
                      tool, wait_for, wait_until_asleep)
 from servers import free_port, redis, serving
+from test_capture import die_of_events, need_kernel_samples, refuse_events, refuse_stops
 from test_stacks import gdb_stacks, plain
+
+
+# Under load, a thread that would run is not on a CPU for a while.
+DUMPS_MAX = 100
 
 
 @contextlib.contextmanager
@@ -23,8 +30,8 @@ def locks(world):
                        for thread in threads_of(target.pid)}
 
 
-def dump(world, *arguments):
-    done = world.fgprof("dump", *arguments)
+def dump(world, *arguments, **options):
+    done = world.fgprof("dump", *arguments, **options)
     assert done.returncode == 0 and not done.stderr, done.stderr
     return done.stdout
 
@@ -33,12 +40,15 @@ STRING, NUMBER, HEX, IS_TRUE = "string", "number", "hex", "true"
 FRAME_KEYS = {"address": HEX, "module": STRING, "module_address": HEX, "function": STRING,
               "note": STRING, "file": STRING, "line": NUMBER, "offset": NUMBER, "inlined": IS_TRUE,
               "kernel": IS_TRUE}
-THREAD_KEYS = {"pid": NUMBER, "tid": NUMBER, "name": STRING, "state": STRING, "syscall": STRING,
-               "wait_channel": STRING, "futex": HEX, "lock": STRING, "owner": NUMBER,
+THREAD_KEYS = {"pid": NUMBER, "tid": NUMBER, "name": STRING, "state": STRING, "evidence": STRING,
+               "syscall": STRING, "wait_channel": STRING, "futex": HEX, "lock": STRING, "owner": NUMBER,
                "owner_gone": NUMBER, "readers": NUMBER, "timeout": IS_TRUE, "fd": NUMBER,
-               "file": STRING, "fds": NUMBER, "sleep_ns": NUMBER, "process": NUMBER,
+               "file": STRING, "fds": NUMBER, "sleep_ns": NUMBER, "polled_fd": NUMBER,
+               "polled_file": STRING, "resource": STRING, "resource_name": STRING,
+               "owner_process": NUMBER, "owner_process_name": STRING,
                "deadlock": NUMBER}
 STATES = {"running", "runnable", "sleeping", "uninterruptible", "stopped", "unknown"}
+EVIDENCE = {"asleep", "sampled", "stopped", "waiting", None}
 
 
 def check_object(item, keys):
@@ -51,18 +61,20 @@ def check_object(item, keys):
         assert key in keys and kinds[keys[key]](value), (key, item)
 
 
-def dump_json(world, *arguments):
+def dump_json(world, *arguments, **options):
     """The dump as JSON, checked for its form."""
     def once(pairs):
         assert len({key for key, _ in pairs}) == len(pairs), f"a key twice: {pairs}"
         return dict(pairs)
 
-    document = json.loads(dump(world, *arguments, "--json"), object_pairs_hook=once)
+    text = dump(world, *arguments, "--json", **options)
+    document = json.loads(text, object_pairs_hook=once)
     assert set(document) == {"threads", "deadlocks"}, set(document)
     for thread in document["threads"]:
         check_object({key: value for key, value in thread.items() if key != "frames"}, THREAD_KEYS)
         assert {"pid", "tid", "name", "state", "frames"} <= set(thread), thread
         assert thread["state"] in STATES and len(thread["frames"]) > 0, thread
+        assert thread.get("evidence") in EVIDENCE, thread
         for frame in thread["frames"]:
             check_object(frame, FRAME_KEYS)
             assert frame, thread
@@ -105,13 +117,13 @@ def test_what_threads_wait_for(world):
         "condition": f"futex {address}, condition variable",
         "semaphore": f"futex {address}, semaphore",
         "join": f'futex {address}, end of a thread: {tids["held"]} "held"',
-        "pipe": r"read fd \d+ pipe:\[\d+\]",
+        "pipe": r"read fd \d+ pipe:\[\d+\], other end in its own process",
         "poll": r"poll fd \d+ pipe:\[\d+\] and 1 more",
         "poll-ignored": "poll of no fd",
-        "epoll": r"epoll_wait fd \d+ anon_inode:\[eventpoll\]",
+        "epoll": r"epoll_wait fd \d+ anon_inode:\[eventpoll\] of no fd",
         "accept": r"accept fd \d+ socket:\[\d+\] tcp 127\.0\.0\.1:\d+ listening",
         "recv": r"recvfrom fd \d+ socket:\[\d+\] tcp 127\.0\.0\.1:\d+ -> 127\.0\.0\.1:\d+",
-        "flock": rf"flock fd \d+ {re.escape(world.path('locked'))}",
+        "flock": rf"flock fd \d+ {re.escape(world.path('locked'))}, held by its own process",
         "sleep": r"clock_nanosleep of 1234\.5 s",
         "fixture-locks": "clock_nanosleep",
     }
@@ -137,6 +149,111 @@ def test_deadlocks(world):
         assert lines.count(prefix + "deadlock: a thread waits for itself") == 1, output
         assert re.search(rf'^{prefix}\tthread {tids["cycle-a"]} "cycle-a" waits for mutex '
                          rf'0x[0-9a-f]+, held by {tids["cycle-b"]} "cycle-b"$', output, re.M)
+
+
+@contextlib.contextmanager
+def owners(world):
+    """The fixture, and the id of the other process that its threads wait for."""
+    directory = world.path("owners")
+    os.mkdir(directory)
+    try:
+        with world.running("owners", 60, directory) as target:
+            (other,) = children_of(target.pid)
+            wait_until_asleep(target.pid, other)
+            yield target.pid, other
+    finally:
+        shutil.rmtree(directory)
+
+
+# {what a thread of the fixture waits for: (the kind of it, its owner)}, where an owner is the name of a
+# thread, or OTHER for the other process.
+OTHER = object()
+OWNERS = {
+    "outer": ("mutex", "holder"), "middle": ("mutex", "holder"), "inner": ("mutex", "holder"),
+    "chain": ("mutex", "link-0"), "link-0": ("mutex", "link-1"), "link-1": ("mutex", "link-2"),
+    "rwlock": ("read-write lock", "holder"), "join": ("end of a thread", "holder"),
+    "shared": ("mutex", OTHER), "child": ("process", OTHER), "any-child": ("process", OTHER),
+    "pipe": ("pipe", OTHER), "full-pipe": ("pipe", OTHER), "fifo": ("FIFO", OTHER),
+    "unix": ("unix socket", OTHER), "tcp": ("tcp socket", OTHER), "flock": ("file lock", OTHER),
+    "fcntl": ("file lock", OTHER), "poll": ("pipe", OTHER), "select": ("tcp socket", OTHER),
+    "epoll": ("unix socket", OTHER),
+    "holder": ("signal", None), "link-2": ("signal", None), "fixture-owners": ("sleep", None),
+}
+
+
+def test_owners(world):
+    with owners(world) as (pid, other):
+        found = dump_json(world, "-p", pid, "-p", other)
+        said = headers(dump(world, "-p", f"{pid},{other}"))
+    threads = {thread["name"]: thread for thread in found["threads"] if thread["pid"] == pid}
+    assert set(threads) == set(OWNERS), set(threads) ^ set(OWNERS)
+    for name, (kind, owner) in OWNERS.items():
+        thread = threads[name]
+        process = other if owner is OTHER else pid if owner else None
+        assert thread["resource"] == kind, thread
+        assert thread.get("owner_process") == process, (name, process, thread)
+        if owner not in (None, OTHER):
+            assert thread["owner"] == threads[owner]["tid"], thread
+    assert threads["shared"]["owner"] == other, threads["shared"]
+    assert found["deadlocks"] == [], found["deadlocks"]
+    of_other = f'process {other} "the-other"'
+    for name, pattern in {
+        "any-child": f"wait4 for {of_other}",
+        "pipe": rf"read fd \d+ pipe:\[\d+\], other end in {of_other}",
+        "flock": rf"flock fd \d+ {re.escape(world.path('owners/locked'))}, held by {of_other}",
+        "epoll": rf"epoll_wait fd \d+ anon_inode:\[eventpoll\] of fd \d+ socket:\[\d+\] unix stream, "
+                 f"other end in {of_other}",
+        "shared": f'futex 0x[0-9a-f]+, mutex, owner {other} "the-other"',
+    }.items():
+        assert re.fullmatch(pattern, said[name]), (name, said[name])
+
+
+def test_equal_resources_have_equal_names(world):
+    with owners(world) as (pid, _):
+        threads = {thread["name"]: thread for thread in dump_json(world, "-p", pid)["threads"]}
+    names = {name: thread["resource_name"] for name, thread in threads.items()}
+    assert names["child"] == names["any-child"] == f"process {threads['child']['owner_process']}"
+    assert names["poll"] == names["pipe"] and names["select"] == names["tcp"], names
+    assert names["epoll"] == names["unix"], names
+    assert names["join"] == f"thread {threads['holder']['tid']}", names
+    assert len({names[name] for name in ("outer", "middle", "inner", "chain")}) == 4, names
+
+
+def test_owners_that_are_not_dumped(world):
+    """Only the holder of a file lock and a child are known then; nothing is guessed."""
+    with owners(world) as (pid, other):
+        before = context_switches(pid)
+        threads = {thread["name"]: thread for thread in dump_json(world, "-p", pid)["threads"]}
+        assert context_switches(pid) == before
+    known = {name for name, thread in threads.items() if thread.get("owner_process") == other}
+    assert known == {"child", "any-child", "flock", "fcntl"}, known
+    for name, (_, owner) in OWNERS.items():
+        assert owner is not OTHER or name in known or "owner_process" not in threads[name], name
+
+
+def test_owners_in_another_pid_namespace(world):
+    """The ids in the arguments and the words are those of the namespace."""
+    directory = world.path("owners-inside")
+    os.mkdir(directory)
+    inside = subprocess.Popen(
+        ["unshare", "--pid", "--fork", "--kill-child", world.fixture("owners"), "60", directory],
+        stdout=subprocess.PIPE, text=True)
+    try:
+        if inside.stdout.readline() != "ready\n":
+            raise Skip("no PID namespace may be made")
+        (pid,) = children_of(inside.pid)
+        (other,) = children_of(pid)
+        wait_until_asleep(pid, other)
+        found = dump_json(world, "-p", pid, "-p", other)
+    finally:
+        inside.send_signal(signal.SIGKILL)
+        inside.wait()
+        inside.stdout.close()
+    threads = {thread["name"]: thread for thread in found["threads"] if thread["pid"] == pid}
+    for name, (_, owner) in OWNERS.items():
+        # By an id alone, a thread of another process can't be told in a namespace that is not ours.
+        expected = None if name == "shared" else other if owner is OTHER else pid if owner else None
+        assert threads[name].get("owner_process") == expected, threads[name]
 
 
 def functions(thread):
@@ -192,6 +309,83 @@ def test_sleepers_are_not_woken(world):
         assert context_switches(target.pid) == before
 
 
+def sampled_dump(world, target, name, *arguments, **options):
+    """A dump whose thread with this name was sampled by the kernel, as it is unless it waits long
+    for a CPU. Returns the threads by name."""
+    for _ in range(DUMPS_MAX):
+        found = dump_json(world, "-p", target.pid, *arguments, **options)["threads"]
+        threads = {thread["name"]: thread for thread in found}
+        if threads[name].get("evidence") == "sampled":
+            return threads
+    raise AssertionError(f"never sampled: {threads[name]}")
+
+
+def test_a_running_thread_is_sampled_without_a_stop(world):
+    """Also where it may not be stopped at all. It is there once, and waits for nothing."""
+    need_kernel_samples(world)
+    with world.running("states", 120) as target:
+        threads = sampled_dump(world, target, "spinning", preexec_fn=refuse_stops)
+        thread = threads.pop("spinning")
+        assert thread["state"] == "running" and "syscall" not in thread, thread
+        assert "in_spin" in functions(thread) and "note" not in thread["frames"][-1], thread
+        assert {thread["evidence"] for thread in threads.values()} == {"asleep"}, threads
+        refused = dump_json(world, "-p", target.pid, "--capture=ptrace", preexec_fn=refuse_stops)
+    (thread,) = [thread for thread in refused["threads"] if thread["name"] == "spinning"]
+    assert "evidence" not in thread and "in_spin" not in functions(thread), thread
+
+
+def test_a_dump_with_an_event_for_each_thread(world):
+    need_kernel_samples(world)
+    with world.running("states", 120) as target:
+        threads = sampled_dump(world, target, "spinning", preexec_fn=lambda: refuse_events(
+            errno.EACCES, only_of_cpus=True))
+    assert "in_spin" in functions(threads["spinning"]), threads
+
+
+def test_a_running_thread_is_stopped_if_asked_or_if_it_must_be(world):
+    def check(*arguments, **options):
+        found = dump_json(world, "-p", target.pid, *arguments, **options)["threads"]
+        threads = {thread["name"]: thread for thread in found}
+        assert threads["spinning"]["evidence"] == "stopped", threads
+        assert "in_spin" in functions(threads["spinning"]), threads
+        said = headers(dump(world, "-p", target.pid, *arguments, **options))
+        assert said["spinning"] in ("running, paused", "runnable, paused"), said
+        assert [text for text in said.values() if "paused" in text] == [said["spinning"]], said
+    with world.running("states", 120) as target:
+        check("--capture=ptrace")
+        check(preexec_fn=lambda: refuse_events(errno.EACCES))
+        done = world.fgprof("dump", "-p", target.pid, "--capture=kernel",
+                            preexec_fn=lambda: refuse_events(errno.EACCES))
+        assert done.returncode == 1 and not done.stdout, done
+        assert "the kernel does not permit sampling running threads" in done.stderr, done.stderr
+
+
+def test_a_dump_of_sleepers_opens_no_event(world):
+    """What it does not need costs it no time."""
+    with locks(world) as (target, tids):
+        found = dump_json(world, "-p", target.pid, preexec_fn=die_of_events)
+        assert {thread["tid"] for thread in found["threads"]} == {target.pid, *tids.values()}
+    with world.running("states", 30) as target:
+        done = world.fgprof("dump", "-p", target.pid, preexec_fn=die_of_events)
+        assert done.returncode == -signal.SIGSYS, done
+
+
+def test_deep_stacks_of_running_threads(world):
+    """The kernel's largest sample, of 63 KiB, has room for the first stack, and not for the second."""
+    need_kernel_samples(world)
+
+    def check(thread, calls):
+        assert functions(thread).count("recurse") == calls + 1, functions(thread)
+        assert "main" in functions(thread), functions(thread)
+    deepest = "--max-depth", 100000
+    with world.running("deep", 120, 2000, "computing") as target:
+        check(sampled_dump(world, target, "fixture-deep", *deepest)["fixture-deep"], 2000)
+    with world.running("deep", 120, 20000, "computing") as target:
+        (thread,) = dump_json(world, "-p", target.pid, *deepest)["threads"]
+    assert thread["evidence"] == "stopped", thread
+    check(thread, 20000)
+
+
 def test_running_threads(world):
     with world.running("workers", 30, 2, 1) as target:
         threads = dump_json(world, "-p", target.pid)["threads"]
@@ -213,6 +407,7 @@ def test_many_that_want_one_cpu(world):
     assert len(threads) == 101
     for thread in threads:
         assert thread["tid"] == target.pid or "in_spin" in functions(thread), thread
+        assert (thread["evidence"] == "asleep") == (thread["tid"] == target.pid), thread
 
 
 def test_groups(world):
@@ -416,7 +611,8 @@ def test_a_dump_of_python(world):
         thread)[-1] for thread in threads), threads
     texts = "\n".join(line.split("[", 1)[1] for line in said)
     assert re.search(r"^futex 0x[0-9a-f]+, semaphore\]:$", texts, re.M), said
-    assert re.search(rf"^recvfrom fd {fd} socket:\[\d+\] unix stream\]:$", texts, re.M), said
+    assert re.search(rf"^recvfrom fd {fd} socket:\[\d+\] unix stream, "
+                     r"other end in its own process\]:$", texts, re.M), said
     assert re.search(r"^(clock_nanosleep|pselect6).*\]:$", texts, re.M), said
     assert re.search(r"^read fd 0 pipe:\[\d+\]\]:$", texts, re.M), said
 

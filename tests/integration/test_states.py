@@ -7,9 +7,10 @@ import re
 import signal
 
 from harness import (Skip, alone, children_of, end, folded, has, is_asleep, status_field,
-                     thread_named, threads_of, tool, users_build, wait_for, wait_until_asleep)
+                     thread_named, threads_of, tool, users_build, wait_for, wait_for_ticks,
+                     wait_until_asleep, wait_until_sampled)
 
-CALLS = {"sleeping": "[clock_nanosleep]", "locked": "[futex]", "piped": "[read]",
+CALLS = {"sleeping": "[clock_nanosleep]", "locked": "[mutex mutex]", "piped": "[read]",
          "fixture-states": "[clock_nanosleep]"}
 
 # Writes one recording of process argv[1] whole, and in two parts, to argv[2], argv[3] and argv[4].
@@ -168,9 +169,10 @@ def test_pprof(world):
     with running_states(world) as target:
         world.attach(target, "-o", path, duration="1s")
     raw = tool("go", "tool", "pprof", "-raw", path)
-    assert "samples/count time/nanoseconds[dflt] on_cpu/nanoseconds off_cpu/nanoseconds\n" in raw
+    assert ("samples/count time/nanoseconds[dflt] on_cpu/nanoseconds off_cpu/nanoseconds "
+            "elapsed/nanoseconds\n") in raw
     samples = samples_of(raw)
-    for (count, time, on_cpu, off_cpu), labels in samples:
+    for (count, time, on_cpu, off_cpu, _), labels in samples:
         assert count >= 0 and time == on_cpu + off_cpu > 0, (time, on_cpu, off_cpu)
         assert (on_cpu > 0) == (labels["state"] == "running"), (on_cpu, labels)
         assert ("syscall" in labels) == (labels["state"] == "sleeping"), labels
@@ -199,13 +201,10 @@ def test_parts_add_up(world):
 
 def test_one_kind_alone(world):
     def sample(*arguments):
-        """Samples until the thread that computes was stopped there: it sleeps nowhere
-        otherwise."""
-        spinning = thread_named(target.pid, "spinning")
-        before = int(status_field(spinning, "voluntary_ctxt_switches"))
+        """Samples until the thread that computes was seen."""
         sampler = world.start("attach", "-p", target.pid, *arguments)
-        wait_for(lambda: int(status_field(spinning, "voluntary_ctxt_switches")) > before + 10,
-                 "samples")
+        wait_for_ticks(sampler)
+        wait_until_sampled(target.pid, "spinning")
         return end(sampler)
 
     with running_states(world) as target:
@@ -214,7 +213,7 @@ def test_one_kind_alone(world):
         text, _ = sample("--on-cpu", "-f", "text")
     assert {stack[-1] for stack in folded(on_cpu)} == {"[running]"}, on_cpu
     leaves = {stack[-1] for stack in folded(off_cpu)}
-    assert {"[futex]", "[read]", "[clock_nanosleep]"} <= leaves and "[running]" not in leaves, leaves
+    assert {"[mutex mutex]", "[read]", "[clock_nanosleep]"} <= leaves and "[running]" not in leaves, leaves
     assert set(re.findall(r'"state":"(\w+)"', text)) == {"running"}, text
     # The summary is of all of it.
     assert shares(summary)["asleep"] >= 65, summary
