@@ -1,0 +1,152 @@
+"""The programs of bench/targets/truth, which judge profiles: they must know where their time goes."""
+
+import json
+import os
+import subprocess
+
+from harness import alone, folded, ready, users_build, wait_for
+from test_capture import need_kernel_samples
+
+CPU_NS = 200_000_000
+CALLS = 100
+
+
+def mark(target):
+    target.stdin.write("\n")
+    target.stdin.flush()
+    return json.loads(target.stdout.readline())
+
+
+def total(threads, key):
+    return sum(totals[key] for thread in threads for totals in thread["functions"].values())
+
+
+def run_ns(target, threads):
+    """How long the threads ran, by the kernel's account."""
+    sum_ns = 0
+    for thread in threads:
+        with open(f"/proc/{target.pid}/task/{thread['tid']}/schedstat") as file:
+            sum_ns += int(file.read().split()[0])
+    return sum_ns
+
+
+def has_worked(answer, computes):
+    calls = min(totals["calls"] for thread in answer["threads"] for totals in thread["functions"].values())
+    return calls >= CALLS and (not computes or total(answer["threads"], "cpu_ns") >= CPU_NS)
+
+
+def watch(world, name, *arguments, computes=True):
+    """Two answers of the target, and how long its threads ran between them."""
+    program = os.path.join(world.build, "bench/bench-truth-" + name)
+    with ready(program, *arguments, stdin=subprocess.PIPE) as target:
+        first = mark(target)
+        before_ns = run_ns(target, first["threads"])
+        wait_for(lambda: has_worked(mark(target), computes), f"{name} to work")
+        last = mark(target)
+        return first, last, run_ns(target, last["threads"]) - before_ns
+
+
+def each(first, last, key):
+    """{function: nanoseconds of a call}"""
+    found = {}
+    for before, after in zip(first["threads"], last["threads"]):
+        for function, totals in after["functions"].items():
+            was = before["functions"][function]
+            found[function] = (totals[key] - was[key]) / (totals["calls"] - was["calls"])
+    return found
+
+
+def check_sums(first, last):
+    """The parts of each thread's time are all of it."""
+    elapsed_ns = last["ns"] - first["ns"]
+    for before, after in zip(first["threads"], last["threads"]):
+        parts_ns = total([after], "wall_ns") - total([before], "wall_ns")
+        parts_ns += after["open_ns"] - before["open_ns"]
+        assert abs(parts_ns - elapsed_ns) < 0.02 * elapsed_ns, (before, after, elapsed_ns)
+
+
+def test_computing(world):
+    for name, *arguments in (("bursts", "steady"), ("bursts", "mixed"), ("handover",), ("shares", "4"),
+                             ("shares", "40"), ("crowd", "4")):
+        first, last, ran_ns = watch(world, name, *arguments)
+        check_sums(first, last)
+        cpu_ns = total(last["threads"], "cpu_ns") - total(first["threads"], "cpu_ns")
+        assert abs(cpu_ns - ran_ns) < 0.1 * ran_ns, (name, arguments, cpu_ns, ran_ns)
+
+
+def test_each_function_gets_its_own_time(world):
+    first, last, _ = watch(world, "bursts", "steady")
+    cpu_ns = each(first, last, "cpu_ns")
+    for function, share in ("burst_30", 1 / 2), ("burst_10", 1 / 6):
+        assert abs(cpu_ns[function] / cpu_ns["burst_60"] / share - 1) < 0.3, cpu_ns
+    first, last, _ = watch(world, "waits", "steady", computes=False)
+    wall_ns = each(first, last, "wall_ns")
+    assert all(wall_ns[f"wait_{us}"] >= 1000 * us for us in (40, 120, 400)), wall_ns
+    check_sums(first, last)
+
+
+def test_a_woken_thread_knows_how_long_it_waited_for_a_cpu(world):
+    first, last, _ = watch(world, "crowd", "4")
+    sleeper = last["threads"][0]
+    asleep_ns = {name: totals["wall_ns"] - totals["cpu_ns"] - totals["delay_ns"]
+                 for name, totals in sleeper["functions"].items()}
+    assert total([sleeper], "delay_ns") > 0, sleeper
+    # Computing does not sleep; its delay is all that its wall time has more than its CPU time.
+    assert abs(asleep_ns["work"]) < 0.05 * sleeper["functions"]["work"]["wall_ns"], sleeper
+    for name, us in ("wait_short", 300), ("wait_long", 1000):
+        assert asleep_ns[name] >= 1000 * us * sleeper["functions"][name]["calls"], (name, sleeper)
+
+
+def profile(world, name, arguments, *options):
+    """Two answers of the target, and the stacks that were found between them."""
+    program = os.path.join(world.build, "bench/bench-truth-" + name)
+    with ready(program, *arguments, stdin=subprocess.PIPE) as target:
+        first = mark(target)
+        done = world.attach(target, "-F", 999, "--capture=kernel", *options, duration="4s")
+        last = mark(target)
+    return first, last, folded(done.stdout)
+
+
+def count(stacks, *names):
+    return sum(count for stack, count in stacks.items() if all(name in stack for name in names))
+
+
+@alone
+@users_build
+def test_bursts_are_sampled_where_they_are(world):
+    """Their shares are those of their own clock, within three standard deviations of chance. One in
+    a hundred profiles is further off by chance, so there is a second try."""
+    need_kernel_samples(world)
+    names = "burst_60", "burst_30", "burst_10"
+    for is_last in False, True:
+        first, last, stacks = profile(world, "bursts", ["steady"], "--on-cpu", "--thread", "server")
+        spent = {name: sum(after["functions"][name]["cpu_ns"] - before["functions"][name]["cpu_ns"]
+                           for before, after in zip(first["threads"], last["threads"])
+                           if name in after["functions"]) for name in names}
+        counts = {name: count(stacks, name) for name in names}
+        samples, off = sum(counts.values()), {}
+        assert samples > 100, stacks
+        for name in names:
+            true = spent[name] / sum(spent.values())
+            deviation = (true * (1 - true) / samples) ** 0.5
+            off[name] = (counts[name] / samples - true) / deviation
+        if all(abs(value) <= 3 for value in off.values()):
+            return
+        assert not is_last, (off, spent, counts)
+
+
+@alone
+@users_build
+def test_waits_for_a_cpu_are_shown_where_they_are(world):
+    """A thread that is woken waits for a CPU, and is still where it slept."""
+    need_kernel_samples(world)
+    first, last, stacks = profile(world, "crowd", [4], "--state", "--thread", "sleeper")
+    delays = {}
+    for before, after in zip(first["threads"], last["threads"]):
+        for name, totals in after["functions"].items():
+            delays[name] = totals["delay_ns"] - before["functions"][name]["delay_ns"]
+    waits = sum(count(stacks, name, "[runnable]") for name in ("wait_short", "wait_long"))
+    work = count(stacks, "work", "[runnable]")
+    true = (delays["wait_short"] + delays["wait_long"]) / sum(delays.values())
+    # A thread is first known to wait for CPUs after a tenth of a second.
+    assert abs(waits / (waits + work) - true) < 0.25, (waits, work, delays)
