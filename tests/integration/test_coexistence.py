@@ -76,7 +76,7 @@ def test_a_thread_that_another_traces(world):
         tid = int(thread_named(target.pid, "spinning").split("/")[-1])
         seized = libc.ptrace(PTRACE_SEIZE, tid, None, None)
         assert seized == 0, os.strerror(ctypes.get_errno())
-        done = world.attach(target, "-t", duration="1s")
+        done = world.attach(target, "-t", "--capture=ptrace", duration="1s")
         target.kill()
         os.waitpid(tid, WALL)  # its tracer is told first
     stacks = folded(done.stdout)

@@ -41,6 +41,8 @@ def test_command_line(world):
             (["attach", "-p", "1", "-d", "1e9s"], "1e9s"),
             (["attach", "-p", "1", "-F", "0"], "rate"), (["attach", "-p", "1", "-F", "1001"], "1001"),
             (["attach", "-p", "1", "-F", "99x"], "99x"),
+            (["attach", "-p", "1", "--seed", "12x"], "12x"),
+            (["attach", "-p", "1", "--seed", "18446744073709551616"], "seed"),
             (["attach", "-p", "1", "-f", "svg"], "svg"),
             (["attach", "-p", "1", "-o", "x.svg"], "x.svg"),
             (["attach", "-p", "1", "--max-depth", "0"], "depth"),

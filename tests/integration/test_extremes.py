@@ -121,7 +121,8 @@ def pauses_longest_s(summary):
 def test_pauses_take_no_more_than_they_may(world):
     def sample(*arguments):
         with world.running("workers", 30, 1, 0) as target:
-            done = world.attach(target, "-F", 1000, "--threads=tid", *arguments, duration="3s")
+            done = world.attach(target, "-F", 1000, "--threads=tid", "--capture=ptrace", *arguments,
+                                duration="3s")
         for root, count in by_root(folded(done.stdout)).items():
             assert abs(count - ticks_planned(done.stderr)) <= 2, (root, count, done.stderr)
         share = float(re.search(r"([\d.]+) % of their running time$", done.stderr, re.M)[1])
@@ -129,7 +130,9 @@ def test_pauses_take_no_more_than_they_may(world):
         return pauses(done.stderr), share, int(left_out[1]) if left_out else 0, done.stderr
 
     many, _, none, _ = sample("--max-pause", 100)
-    few, share, left_out, summary = sample("--max-pause", 0.5)
+    # Where a pause takes 10 us, this allows one in five.
+    limit = 0.2
+    few, share, left_out, summary = sample("--max-pause", limit)
     # A single pause may be longer than the thread's running time before it.
     assert none <= many / 100 and many > 2 * few and left_out > few, (many, few, none, left_out)
     # What a thread may be paused at first comes on top, a millisecond, and the pause that was one
@@ -139,10 +142,10 @@ def test_pauses_take_no_more_than_they_may(world):
     running_s = 2 * 3 * float(re.search(r"thread time: ([\d.]+) % running", summary)[1]) / 100
     longest_s = pauses_longest_s(summary)
     above_s = longest_s if longest_s < 0.002 else (1 + few / 100) * longest_s
-    assert share < 0.5 + 100 * (0.001 + above_s) / running_s + 0.01, (share, summary)
-    # Where the limit was not kept, the summary says so, and only there; 0.50 may be either.
-    if share != 0.5:
-        assert ("that is more than --max-pause allows (0.5 %)" in summary) == (share > 0.5), summary
+    assert share < limit + 100 * (0.001 + above_s) / running_s + 0.01, (share, summary)
+    # Where the limit was not kept, the summary says so, and only there; 0.20 may be either.
+    if share != limit:
+        assert (f"that is more than --max-pause allows ({limit} %)" in summary) == (share > limit), summary
 
 
 @alone
@@ -309,7 +312,8 @@ def test_what_held_a_round_up_is_not_rested_from(world):
         def waited_s():
             return int(open(f"/proc/{sampling}/schedstat").read().split()[WAITING]) / 1e9
 
-        sampler = world.start("attach", "-F", 1000, "--max-pause", 100, "-p", target.pid)
+        sampler = world.start("attach", "-F", 1000, "--max-pause", 100, "--capture=ptrace", "-p",
+                              target.pid)
         wait_until_sampling(sampler)
         sampling = thread_named(sampler.pid, "fgprof-sampler")
         for _ in range(2):

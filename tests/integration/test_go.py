@@ -59,10 +59,18 @@ def is_on_the_move(stack):
     """Some instructions of the switch to a goroutine run on its stack, but are not in its code.
     While a thread works for a goroutine on its own stack, the collector may move the goroutine's
     stack, and only the runtime knows where to (shrinkstack, in its stack.go). If a thread sleeps
-    in a page fault, its frame pointer is not known."""
+    in a page fault, its frame pointer is not known. A signal handler that lasts for microseconds
+    hides the stack that it left, and when that is asked for it is over."""
     return "truncated" in stack[0] and (len(stack) == 2 and "gogo" in stack[1] or
                                         stack[1] == "runtime.systemstack" or
+                                        "<signal handler called>" in stack or
                                         "frame pointer not known" in stack[0])
+
+
+def is_before_go(stack):
+    """A thread that C has just made, which has not come to Go yet."""
+    return stack[:2] == ("__clone3", "start_thread") and not any(
+        frame.startswith("runtime.") for frame in stack)
 
 
 def profile(world, target, duration):
@@ -74,7 +82,7 @@ def profile(world, target, duration):
     stacks, runs = set(folded(done.stdout)), runs_of(world, kept)
     for stack in stacks:
         # A thread that has not run since its birth in libc has no first frame there.
-        if stack[-1] == "__clone3" or is_on_the_move(stack):
+        if stack[-1] == "__clone3" or is_on_the_move(stack) or is_before_go(stack):
             continue
         assert stack[0] in FIRST_FRAMES, stack
         assert not any(frame.startswith("[") for frame in stack), stack

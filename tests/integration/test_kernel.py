@@ -56,7 +56,7 @@ def test_threads_in_each_state(world):
         functions = kernel_part(stack[:-1])
         if stack[-1] in ("[running]", "[runnable]"):
             assert not functions, stack
-        if stack[0] == "locked" and stack[-1] == "[futex]" and functions:
+        if stack[0] == "locked" and stack[-1] == "[mutex mutex]" and functions:
             assert functions[0].startswith("futex_"), stack
         if stack[0] == "piped" and functions:
             assert has(stack, "in_pipe", "read", "do_syscall_64", "vfs_read", "[read]"), stack

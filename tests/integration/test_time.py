@@ -1,9 +1,12 @@
 """The numbers: what a profile adds up to is the time that passed."""
 
+import contextlib
 import re
+import subprocess
+import time
 
-from harness import (PERIOD, RATE, alone, by_root, folded, has, late_share, ticks_planned, tool,
-                     users_build, wait_until_asleep)
+from harness import (PERIOD, RATE, alone, by_root, end, folded, has, late_share, ticks_planned, tool,
+                     users_build, wait_for, wait_until_asleep, wait_until_sampling)
 THREADS = {"fixture-states", "sleeping", "spinning", "locked", "piped"}
 
 
@@ -17,6 +20,28 @@ def test_each_thread_adds_up_to_the_time(world):
     assert planned >= 2 * RATE - 1
     for root, count in counts.items():
         assert abs(count - planned) <= 1, f"{root}: {count} of {planned}"
+
+
+def seed_of(stderr):
+    return int(re.search(r"late \(seed (\d+)\)$", stderr, re.M)[1])
+
+
+def test_a_seed_is_said_and_can_be_given(world):
+    with world.running("states", 30) as target:
+        seeds = {seed_of(world.attach(target, duration="100ms").stderr) for _ in range(3)}
+        assert len(seeds) > 1, seeds
+        for seed in 0, 18446744073709551615:
+            done = world.attach(target, "--seed", seed, duration="100ms")
+            assert seed_of(done.stderr) == seed, done.stderr
+
+
+def test_the_shortest_recording_has_a_tick(world):
+    # A period of 1 ms, then one that is longer than the recording.
+    for rate in 1000, 99:
+        with world.running("states", 30) as target:
+            done = world.attach(target, "-F", rate, duration="1ms")
+        assert int(re.search(r"(\d+) taken", done.stderr)[1]) >= 1, done.stderr
+        assert ticks_planned(done.stderr) >= 1, done.stderr
 
 
 @alone
@@ -40,7 +65,7 @@ def test_pprof_time_is_elapsed_time(world):
     duration = float(re.search(r"Duration: ([\d.]+)", raw)[1])
     times = {}
     for count, time_ns, labels in re.findall(
-            r"^ +(\d+) +(\d+) +\d+ +\d+: [\d ]+\n.*?thread:\[(.*?)\]", raw, re.M):
+            r"^ +(\d+) +(\d+) +\d+ +\d+ +\d+: [\d ]+\n.*?thread:\[(.*?)\]", raw, re.M):
         times[labels] = times.get(labels, 0) + int(time_ns)
         assert int(time_ns) > 0 and int(count) >= 0
     assert set(times) == THREADS, times
@@ -57,7 +82,7 @@ def test_equal_stacks_of_equally_named_threads_are_one_sample(world):
         by_tid = world.attach(target, "--threads=tid", duration="1s")
     raw = tool("go", "tool", "pprof", "-raw", profile)
     assert "tid:" not in raw
-    samples = re.findall(r"^ +(\d+) +\d+ +\d+ +\d+: ([\d ]+)\n +(.*)$", raw, re.M)
+    samples = re.findall(r"^ +(\d+) +\d+ +\d+ +\d+ +\d+: ([\d ]+)\n +(.*)$", raw, re.M)
     keys = [(stack, labels) for _, stack, labels in samples]
     assert len(keys) == len(set(keys)), "one stack in two samples"
     planned = ticks_planned(done.stderr)
@@ -82,6 +107,49 @@ def test_short_lived_threads_are_counted_in_proportion(world):
     assert any("short_life" in stack for stack in stacks), stacks
     late = late_share(done.stderr)
     assert 0.6 - late < short * PERIOD / lived_s < 1.6 + late, (short * PERIOD, lived_s, late)
+
+
+@alone
+@users_build
+def test_bursts_after_a_long_sleep_are_seen(world):
+    """Threads that have slept for 8 s are looked at every 0.2 s, but at once if their process has
+    used the CPU. A burst is shorter than that, so that few of them would be seen by chance."""
+    slept_s, burst_s, bursts = 8, 0.06, 6
+
+    def tell(target):
+        target.stdin.write("!")
+        target.stdin.flush()
+
+    def ran_s(target):
+        return int(open(f"/proc/{target.pid}/schedstat").read().split()[0]) / 1e9
+
+    with contextlib.ExitStack() as stack:
+        targets = [stack.enter_context(world.running("phases", 100, stdin=subprocess.PIPE))
+                   for _ in range(bursts)]
+        for target in targets:
+            tell(target)
+        wait_until_asleep(*(target.pid for target in targets))
+        sampler = world.start("attach", "-p", ",".join(str(target.pid) for target in targets),
+                              "--threads=tid")
+        wait_until_sampling(sampler)
+        time.sleep(slept_s)
+        for target in targets:
+            until_s = ran_s(target) + burst_s
+            tell(target)
+            wait_for(lambda: ran_s(target) > until_s, "the end of a burst")
+            tell(target)
+            wait_until_asleep(target.pid)
+        stdout, stderr = end(sampler)
+    stacks, seen = folded(stdout), 0
+    counts = by_root(stacks)
+    for target in targets:
+        root = f"phases/{target.pid}"
+        assert abs(counts[root] - ticks_planned(stderr)) <= 1, (root, counts, stderr)
+        found = sum(count for stack, count in stacks.items()
+                    if has(stack, root, "in_second", "run_until_told"))
+        seen += found * PERIOD > burst_s / 2
+    # The machine may stall for longer than a burst.
+    assert seen >= bursts - 1, (seen, stdout, stderr)
 
 
 @alone

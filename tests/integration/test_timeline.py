@@ -10,6 +10,7 @@ import time
 import webdriver
 from harness import (PERIOD, Skip, alone, by_root, end, folded, is_asleep, thread_named,
                      ticks_planned, users_build, wait_for, wait_for_switches, wait_until_asleep,
+                     wait_until_running,
                      wait_until_sampling)
 
 
@@ -32,11 +33,10 @@ def profile_phases(world, path, *arguments):
             for phase in range(3):
                 if phase:
                     tell()
-                # The thread sleeps only when it is stopped,
-                wait_for_switches(f"{target.pid}/task/{target.pid}", STEP_TICKS, "ticks")
+                wait_until_running(f"{target.pid}/task/{target.pid}", 2 * STEP_TICKS)
                 tell()
                 wait_for(lambda: is_asleep(target.pid), "sleep")
-                # and the profiler then only until the next tick.
+                # The profiler sleeps until the next tick.
                 wait_for_switches(thread_named(sampler.pid, "fgprof-sampler"), STEP_TICKS,
                                   "ticks")
             _, stderr = end(sampler)

@@ -20,8 +20,6 @@ UNWINDING = [
           "do not tell where the frame pointer is, nor is a call to it found"),
     Known(r"contexts\.c gcc -O[02]", r"other_register", "gdb",
           "asleep in pause, and the CFA is in a register that the kernel does not show"),
-    Known(r"cases\.cc clang\+\+ .* -static-libstdc\+\+ .*", r"backtrace", "gdb",
-          "asleep in pause, and libgcc's _Unwind_Backtrace was called indirectly"),
     # __start_context was pushed by hand as the address to return to. It is a function's first byte:
     # the address before is nobody's.
     Known(r"contexts\.c gcc -O[02]", r"context_(mapped|heap|own)\+?", "fgprof-c",

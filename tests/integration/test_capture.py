@@ -1,0 +1,202 @@
+"""How running threads are observed: sampled by the kernel, or stopped where it does not permit that."""
+
+import ctypes
+import errno
+import os
+import re
+import signal
+import struct
+import subprocess
+
+from harness import (HANGS_S, Skip, alone, by_root, folded, has, need, pauses, ticks_planned, users_build,
+                     wait_for, wait_for_ticks)
+
+SECCOMP_RET_ALLOW, SECCOMP_RET_ERRNO, SECCOMP_RET_KILL_PROCESS = 0x7fff0000, 0x00050000, 0x80000000
+# linux/filter.h: load a word, jump if equal, return a constant.
+LOAD, JUMP_IF_EQUAL, RETURN = 0x20, 0x15, 0x06
+PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 38, 22, 2
+# struct seccomp_data: int nr at 0, uint64_t args[6] at 16.
+NUMBER_AT, FIRST_AT, SECOND_AT = 0, 16, 24
+# perf_event_open(attr, pid, ...); ptrace(request, ...).
+PERF_EVENT_OPEN = {"x86_64": 298, "aarch64": 241}
+PTRACE = {"x86_64": 101, "aarch64": 117}
+PTRACE_SEIZE = 0x4206
+
+
+def refuse(calls, answer, only=None):
+    """Makes the calling process unable to make a system call, as containers do by seccomp(2).
+    `only`: with this argument, (its place, its value)."""
+    skip_to_end = 3 if only else 1
+    program = [(LOAD, 0, 0, NUMBER_AT),
+               (JUMP_IF_EQUAL, 0, skip_to_end, calls[os.uname().machine])]
+    if only:
+        program += [(LOAD, 0, 0, only[0]), (JUMP_IF_EQUAL, 0, 1, only[1])]
+    program += [(RETURN, 0, 0, answer), (RETURN, 0, 0, SECCOMP_RET_ALLOW)]
+    code = b"".join(struct.pack("HBBI", *instruction) for instruction in program)
+    buffer = ctypes.create_string_buffer(code)
+    filter_program = struct.pack("HxxxxxxP", len(program), ctypes.addressof(buffer))
+    libc = ctypes.CDLL(None, use_errno=True)
+    assert libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
+    assert libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, filter_program, 0, 0) == 0
+
+
+def refuse_events(error, only_of_cpus=False):
+    refuse(PERF_EVENT_OPEN, SECCOMP_RET_ERRNO | error,
+           (SECOND_AT, 0xffffffff) if only_of_cpus else None)
+
+
+def die_of_events():
+    """Makes the calling process die if it opens a perf event."""
+    refuse(PERF_EVENT_OPEN, SECCOMP_RET_KILL_PROCESS)
+
+
+def refuse_stops():
+    """Makes the calling process unable to stop threads. LeakSanitizer stops its own otherwise."""
+    refuse(PTRACE, SECCOMP_RET_ERRNO | errno.EPERM, (FIRST_AT, PTRACE_SEIZE))
+
+
+def need_kernel_samples(world):
+    """Skips the test where the kernel does not permit samples of other processes."""
+    done = world.fgprof("run", "--capture=kernel", "-o", "/dev/null", "--", "true")
+    if "does not permit" in done.stderr or "can't start sampling" in done.stderr:
+        raise Skip("the kernel does not permit perf events")
+
+
+def in_spin(stdout):
+    stacks = folded(stdout)
+    return sum(count for stack, count in stacks.items() if any("spin" in frame for frame in stack))
+
+
+def check_pauses(stderr, threads):
+    """Only a thread that waits for a CPU from the start is stopped, once."""
+    assert pauses(stderr) <= threads, stderr
+
+
+def test_the_frame_pointer_of_a_sleeper(world):
+    """It is in the record of the thread's last switch: no stop is safe in epoll_wait."""
+    need_kernel_samples(world)
+    with world.running("epoll_loop", 60) as target:
+        stopped = folded(world.attach(target, "--state", "--capture=ptrace").stdout)
+        stacks = folded(world.attach(target, "--state", "--capture=kernel", duration="4s").stdout)
+
+    def share_whole(of):
+        asleep = {stack: count for stack, count in of.items() if stack[-1] == "[epoll_wait]"}
+        return sum(count for stack, count in asleep.items()
+                   if has(stack, "main", "wait_on")) / sum(asleep.values())
+    # One that falls asleep when it is to be stopped has all its registers.
+    assert any("frame pointer not known" in stack[0] for stack in stopped), stopped
+    assert share_whole(stacks) > 2 * share_whole(stopped), (stopped, stacks)
+
+
+def test_running_threads_are_not_paused(world):
+    need_kernel_samples(world)
+    with world.running("spinners", 30, 3) as target:
+        done = world.attach(target, "-t", "--capture=kernel")
+    check_pauses(done.stderr, 3)
+    assert re.search(r"threads? (was|were) sampled by the kernel while running: \d+ samples, "
+                     r"without a pause", done.stderr), done.stderr
+    assert " 0.00 % cut" in done.stderr, done.stderr
+    stacks = folded(done.stdout)
+    assert all(has(stack, "spin") for stack in stacks if "spinning" in stack[0]), stacks
+
+
+def test_kernel_samples_are_the_default(world):
+    need_kernel_samples(world)
+    with world.running("spinners", 30, 1) as target:
+        done = world.attach(target, duration="1s")
+    assert "sampled by the kernel" in done.stderr, done.stderr
+
+
+def test_threads_are_stopped_if_asked(world):
+    with world.running("spinners", 30, 1) as target:
+        done = world.attach(target, "--capture=ptrace", duration="1s")
+    assert "sampled by the kernel" not in done.stderr, done.stderr
+    assert "may not sample" not in done.stderr, done.stderr
+    assert pauses(done.stderr), done.stderr
+    assert in_spin(done.stdout) > 0
+
+
+def test_a_refusal_is_said_and_threads_are_stopped(world):
+    for error in errno.EPERM, errno.EACCES, errno.ENOSYS:
+        with world.running("spinners", 30, 1) as target:
+            done = world.attach(target, duration="1s", preexec_fn=lambda: refuse_events(error))
+        assert f"the kernel may not sample running threads ({os.strerror(error)})" in done.stderr
+        assert pauses(done.stderr), done.stderr
+        assert in_spin(done.stdout) > 0
+
+
+def test_a_refusal_of_what_was_demanded_is_an_error(world):
+    path = world.path("demanded.folded")
+    for command in ["run", "--", "true"], ["attach", "-p", os.getpid(), "-d", "1s"]:
+        done = world.fgprof(command[0], "--capture=kernel", "-o", path, *command[1:],
+                            preexec_fn=lambda: refuse_events(errno.EACCES))
+        assert done.returncode not in (0, 2), done.stderr
+        assert "the kernel does not permit sampling running threads" in done.stderr, done.stderr
+        assert "CAP_PERFMON" in done.stderr and not os.path.exists(path)
+
+
+def test_threads_have_events_where_cpus_may_have_none(world):
+    need_kernel_samples(world)
+    with world.running("spinners", 30, 3) as target:
+        done = world.attach(target, "-t", "--capture=kernel",
+                            preexec_fn=lambda: refuse_events(errno.EACCES, only_of_cpus=True))
+    assert "an event for each thread" in done.stderr, done.stderr
+    check_pauses(done.stderr, 3)
+    assert in_spin(done.stdout) > 0
+
+
+def test_an_unknown_way_is_an_error(world):
+    done = world.fgprof("attach", "--capture=magic", "-p", os.getpid())
+    assert done.returncode == 2 and "give auto, kernel or ptrace" in done.stderr, done.stderr
+
+
+@users_build
+def test_lost_samples_are_said(world):
+    """The rings hold samples for half a second: whoever does not come for longer has lost some."""
+    need_kernel_samples(world)
+    with world.running("spinners", 60, 2) as target:
+        sampler = world.start("attach", "-p", target.pid, "-F", 1000, "--capture=kernel")
+        wait_for_ticks(sampler)
+        spent_before = process_running_s(target.pid)
+        sampler.send_signal(signal.SIGSTOP)
+        wait_for(lambda: process_running_s(target.pid) > spent_before + 2, "the spinners to run on")
+        sampler.send_signal(signal.SIGCONT)
+        wait_for(lambda: process_running_s(target.pid) > spent_before + 2.5, "the spinners to run on")
+        sampler.send_signal(signal.SIGINT)
+        stdout, stderr = sampler.communicate(timeout=HANGS_S)
+    assert re.search(r"the kernel dropped \d+ records, because too many came at once", stderr), stderr
+    planned = ticks_planned(stderr)
+    for root, count in by_root(folded(stdout)).items():
+        assert abs(count - planned) <= 2, (root, count, planned)
+
+
+def process_running_s(pid):
+    fields = open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@alone
+def test_rings_fit_the_memory_that_may_be_locked(world):
+    """Root's rings share the limit with those of its other processes, so that nothing may be left."""
+    need("setpriv")
+    need_kernel_samples(world)
+    if os.geteuid() != 0:
+        raise Skip("only root can give up CAP_IPC_LOCK")
+    with world.running("spinners", 30, 2) as target:
+        done = subprocess.run(
+            ["setpriv", "--bounding-set", "-ipc_lock", "--inh-caps", "-ipc_lock", "prlimit",
+             "--memlock=0", world.program, "attach", "-p", str(target.pid), "-d", "1s",
+             "-F", "1000"], capture_output=True, text=True, timeout=HANGS_S)
+    assert done.returncode == 0 and in_spin(done.stdout) > 0, done.stderr
+    assert ("sampled by the kernel" in done.stderr
+            or "more memory to lock (ulimit -l) would help" in done.stderr), done.stderr
+
+
+def test_new_threads_and_processes_are_sampled(world):
+    need_kernel_samples(world)
+    done = world.fgprof("run", "--children", "--processes", "--capture=kernel", "--", "sh", "-c",
+                        f"{world.fixture('spinners')} 1 2 & {world.fixture('spinners')} 1 1; wait")
+    assert done.returncode == 0, done.stderr
+    check_pauses(done.stderr, 6)
+    roots = {stack[0] for stack in folded(done.stdout) if any("spin" in frame for frame in stack)}
+    assert len(roots) == 2, roots
