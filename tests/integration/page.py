@@ -8,11 +8,13 @@ from harness import wait_until_asleep
 BOX = "const b = document.querySelector('#graph canvas').getBoundingClientRect();"
 ROW = 18
 
-# Rows are made as the user scrolls to them; their number is stated above them.
+# Rows are made as the user scrolls to them; their number is stated above them. The table's text is
+# read as textContent: innerText is empty until the frame in which the browser has found that the
+# table is near the screen (content-visibility: auto).
 FILL_TABLE = """
 const table = document.querySelector('#functions'), rows = table.querySelector('tbody').rows;
 const count = () => parseInt(/\\d[\\d\\u202f]*/.exec(
-  document.querySelector('#function-count').innerText)[0].replace(/\\u202f/g, ''));
+  document.querySelector('#function-count').textContent)[0].replace(/\\u202f/g, ''));
 return new Promise(done => {
   const look = () => {
     if (table.getAttribute('aria-busy') !== 'true' && rows.length === count()) {
@@ -66,7 +68,7 @@ class Page:
         """A column of the table, once it has what was searched, and all rows."""
         self.browser.run(FILL_TABLE)
         return self.browser.run("return [...document.querySelectorAll('#functions tbody tr')]"
-                                ".map(r => r.cells[arguments[0]].innerText)", number)
+                                ".map(r => r.cells[arguments[0]].textContent)", number)
 
     def picture(self):
         return self.browser.run("return document.querySelector('#graph canvas').toDataURL()")

@@ -3,7 +3,7 @@
 import re
 
 import made_page
-from harness import users_build
+from harness import folded, users_build, wait_until_asleep
 from page import Page, record, share, threads
 from webdriver import Browser
 
@@ -68,6 +68,195 @@ def test_page_of_a_time_without_samples(world):
         page = Page(browser, path)
         tip = page.at(2, 0.01)
         assert tip.startswith("namespace::function_1\n") and "50.0 ms · 0 samples" in tip, tip
+    finally:
+        browser.close()
+
+
+def test_page_of_a_recording_that_lagged(world):
+    """Looks at threads that were put off are told, if there were any."""
+    path = world.path("lagged.html")
+    made_page.write_page(world.program, path, [0, [[1, [], 50]], 0])
+    text = open(path).read()
+    browser = Browser()
+    try:
+        for count in (0, 12345):
+            changed = re.sub(r'"observations_put_off":\d+', f'"observations_put_off":{count}', text)
+            open(path, "w").write(changed)
+            Page(browser, path)
+            shown = "Looks put off\n12\u202f345\n" in browser.text("#summary")
+            assert shown == bool(count), (count, browser.text("#summary"))
+    finally:
+        browser.close()
+
+
+WAITS = ("return [...document.querySelectorAll('#waits tbody tr')].filter(r => r.cells.length > 1)"
+         ".map(r => [...r.cells].map(c => c.innerText))")
+CLICK_WAIT = ("[...document.querySelectorAll('#waits td.name button')]"
+              ".find(b => b.innerText === arguments[0]).click()")
+
+
+def seconds(text):
+    number, unit = text.split()[:2]
+    return float(number) / {"s": 1, "ms": 1e3, "µs": 1e6}[unit.rstrip(",")]
+
+
+def test_page_of_waits(world):
+    recording, path = world.path("holders.fgprof"), world.path("holders.html")
+    done = world.fgprof("run", "-F", 199, "-q", "-o", recording, "--", world.fixture("holders"), 3)
+    assert done.returncode == 0, done
+    assert world.fgprof("convert", recording, "-o", path).returncode == 0
+    blamed = folded(world.fgprof("convert", recording, "--blame", "-f", "folded").stdout)
+    browser = Browser()
+    try:
+        page = Page(browser, path)
+        check_waits(page)
+        check_blame(page, blamed)
+        check_waits_by_keys(page)
+        check_hostile_waits(browser, path)
+        console = browser.console()
+        assert not console, console
+    finally:
+        browser.close()
+
+
+def check_waits(page):
+    """The lock that costs most comes first, with its owner and those that wait."""
+    assert not page.browser.run("return document.querySelector('#waits').checkVisibility()")
+    page.browser.click("#waits-tab")
+    assert not page.browser.run("return document.querySelector('#functions').checkVisibility()")
+    rows = {row[3]: row for row in page.browser.run(WAITS)}
+    first, second = rows["g_first"], rows["g_second"]
+    assert first[2] == "3" and first[4] == "mutex" and second[2] == "1", rows
+    assert re.fullmatch(r"holder\s*(9\d\.\d|100\.0) %", first[5]), rows
+    assert second[5].startswith("middle"), rows
+    assert seconds(first[1]) > seconds(second[1]) > 0, rows
+    assert list(rows)[0] == "g_first" and "end of thread holder" in rows, rows
+    page.browser.run("document.querySelector('#waits button.open').click()")
+    owners, waiters = page.browser.run(
+        "return [...document.querySelectorAll('#waits .sides > div')].map(d => d.innerText)")
+    assert "holder" in owners and "hold › outer_hold" in owners, owners
+    for thread in "waiter", "second", "middle":
+        assert f"\n{thread}\n" in waiters, waiters
+    assert waiters.count("pthread_mutex_lock") >= 3 and "outer_hold" not in waiters, waiters
+
+
+def check_blame(page, blamed):
+    """A click shows what the owner did; the switch shows the same time by those that wait."""
+    all_time = page.picture()
+    page.browser.run(CLICK_WAIT, "g_first")
+    assert page.path() == ["✕ all time", "owners of mutex g_first"], page.path()
+    assert page.browser.run("return document.querySelector('#waiting').value") == "blame"
+    assert page.at(1).splitlines()[0] == "holder" and page.picture() != all_time
+    first = seconds(page.browser.run(WAITS)[0][1])
+    assert abs(seconds(page.browser.text("#total")) - first) < 0.1 * first
+    widest = [page.at(row, 0.01).splitlines()[0] for row in range(1, 11)]
+    plain = [[re.sub(r"_\[[a-z]\]$", "", name) for name in stack] for stack in blamed]
+    assert any(stack[:10] == widest for stack in plain), (widest, blamed)
+    assert share(page.search(r"^\[holds mutex g_first\]$")) == 100
+    assert share(page.search("^(outer|computing)_hold$")) > 80
+    page.search("")
+    page.browser.click("#functions-tab")
+    assert "outer_hold" in page.column(4) and "holder" not in page.column(4), "a name is no function"
+    page.browser.choose("#waiting", "wait")
+    assert page.path() == ["✕ all time", "waiters for mutex g_first"], page.path()
+    assert share(page.search("^wait_for_first$")) > 50 and share(page.search("^outer_hold$")) == 0
+    page.search("")
+    page.browser.run("document.querySelector('#path button').click()")
+    assert page.path() == ["all"] and page.picture() == all_time
+    # All that is blamed is as the other formats have it: g_second's waits are under its owner's.
+    page.browser.choose("#waiting", "blame")
+    assert page.samples() == sum(blamed.values())
+    assert share(page.search(r"^\[holds mutex g_second\]$")) > 0
+    page.search("")
+    page.browser.choose("#thread", "middle")
+    middle = sum(count for stack, count in blamed.items() if stack[0] == "middle")
+    assert abs(page.samples() - middle) <= 1, "an owner is the thread that it is"
+    page.browser.run("document.querySelector('#lines').click()")
+    assert page.samples() == middle
+    page.browser.click("#reset")
+    assert page.path() == ["all"] and page.picture() == all_time
+
+
+def check_waits_by_keys(page):
+    def selected():
+        return page.browser.run("return document.activeElement.id")
+    page.browser.run("document.querySelector('#waits-tab').focus()")
+    page.browser.keys("ArrowLeft")
+    assert selected() == "functions-tab"
+    assert page.browser.run("return document.querySelector('#functions').checkVisibility()")
+    page.browser.keys("ArrowLeft")
+    assert selected() == "waits-tab"
+    page.browser.run("document.querySelector('#waits td.owner button').focus()")
+    page.browser.keys("Enter")
+    assert page.path()[1] == "owners of mutex g_first in the hands of holder"
+    assert page.browser.run("return document.activeElement.innerText") == "holder"
+    page.browser.keys("Escape")
+    assert page.path() == ["all"], page.path()
+
+
+def check_hostile_waits(browser, path):
+    """The name of a lock is that of a variable in a file that anyone may have made."""
+    name = "<img src=x onerror=document.title='run'>"
+    text = open(path).read().replace('"mutex g_first"', '"mutex ' + name.replace("<", "\\u003c") + '"')
+    open(path, "w").write(text)
+    page = Page(browser, path)
+    page.browser.click("#waits-tab")
+    page.browser.run(CLICK_WAIT, name)
+    page.browser.run("document.querySelector('#waits button.open').click()")
+    assert page.path()[1] == f"owners of mutex {name}"
+    assert browser.run("return [document.title, document.images.length]") == ["fgprof-c", 0]
+
+
+def test_page_of_a_deadlock(world):
+    path = world.path("locks.html")
+    with world.running("locks", 60, world.path("locked")) as target:
+        wait_until_asleep(target.pid)
+        world.attach(target, "-q", "-o", path, duration="1s")
+    browser = Browser()
+    try:
+        page = Page(browser, path)
+        page.browser.click("#waits-tab")
+        text = page.browser.text("#deadlocks")
+        assert re.search(r'^Deadlock since [\d.]+ s: "cycle-(a|b)" \((\d+)\) waits for mutex \w+ of '
+                         r'"cycle-(?!\1)[ab]" \(\d+\), which waits for mutex \w+ of "cycle-\1" \(\2\)$',
+                         text, re.M), text
+        assert "outside" not in text, text
+        marked = page.browser.run("return [...document.querySelectorAll('#waits .deadlock')]"
+                                  ".map(mark => mark.parentNode.querySelector('button').innerText)")
+        assert {"first", "second"} <= set(marked) <= {"first", "second", "own"}, marked
+        # Each thread of the circle is in a stack once.
+        page.browser.run(CLICK_WAIT, "first")
+        names = [page.at(row, 0.01).splitlines()[0] for row in range(1, 20)]
+        assert names.count("cycle-a") <= 1 and names.count("cycle-b") <= 1, names
+        # An earlier version's recording has no proof, but the circle itself.
+        changed = re.sub(r'"deadlocks":\[[^\]]*\],', "", open(path).read())
+        open(path, "w").write(changed)
+        page = Page(browser, path)
+        page.browser.click("#waits-tab")
+        text = page.browser.text("#deadlocks")
+        assert re.search(r"^Deadlock cycle-a/(\d+) waits for cycle-b/(\d+) \(mutex second\), "
+                         r"which waits for cycle-a/\1 \(mutex first\)$", text, re.M) or re.search(
+            r"^Deadlock cycle-b/(\d+) waits for cycle-a/(\d+) \(mutex first\), "
+            r"which waits for cycle-b/\1 \(mutex second\)$", text, re.M), text
+        console = browser.console()
+        assert not console, console
+    finally:
+        browser.close()
+
+
+def test_page_without_waits(world):
+    """As one that an earlier version made: there is no tab."""
+    path = world.path("none.html")
+    made_page.write_page(world.program, path, [0, [[1, [], 50]], 0])
+    assert "sample_waits" not in open(path).read().split('id="profile">')[1].split("</script>")[0]
+    browser = Browser()
+    try:
+        page = Page(browser, path)
+        assert not page.browser.run(IS_SHOWN, ".of-waits")
+        assert page.browser.run("return document.querySelector('#functions').checkVisibility()")
+        assert not page.browser.run("return document.querySelector('#waits').checkVisibility()")
+        console = browser.console()
+        assert not console, console
     finally:
         browser.close()
 
@@ -220,7 +409,28 @@ def check_units(page):
     assert 0.8 < threads(page.browser.text("#total")) < 1.15, page.browser.text("#total")
     assert " threads · " in page.at(1), page.at(1)
     page.browser.click("#reset")
+    check_elapsed(page)
     page.browser.choose("#unit", "total")
+    page.search("\\[idle\\]")
+    assert page.column(4) == [], "idle time is not that of a thread"
+    page.search("")
+
+
+def check_elapsed(page):
+    """One thread of five computes all the time; the others sleep for longer than a second."""
+    page.browser.choose("#unit", "elapsed")
+    text = page.browser.text("#unit-text")
+    assert text.startswith("Each instant of a process is divided among its threads"), text
+    shown, length = re.search(r"with ([\d.]+) s in all, in a recording of ([\d.]+) s", text).groups()
+    assert abs(float(shown) - float(length)) < 0.011, text
+    assert "sleeping" not in page.column(4), page.column(4)
+    page.search("^in_spin$")
+    assert share(page.column(3)[0]) > 90, page.column(3)
+    page.search("")
+    rows = page.browser.run("return [...document.querySelectorAll('#summary dt')]"
+                            ".map(dt => [dt.innerText, dt.nextSibling.innerText])")
+    [parallel] = [text for name, text in rows if name == "Running at once"]
+    assert "1 for " in parallel and parallel.endswith(" of the time"), parallel
 
 
 def check_callers(page):

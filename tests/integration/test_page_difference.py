@@ -32,7 +32,7 @@ def test_page_of_a_difference(world):
 TABLE = """const table = document.querySelector('#functions'), cells = [...table.querySelectorAll('td')];
 const cut = cells.filter(c => c.scrollWidth > c.clientWidth);
 return [table.scrollWidth - table.clientWidth, cut.map(c => c.className.split(' ')[0]),
-        cells.every(c => !c.classList.contains('name') || c.title === c.innerText),
+        cells.every(c => !c.classList.contains('name') || c.title === c.textContent),
         [...table.querySelectorAll('th')].filter(c => c.scrollWidth > c.clientWidth).length];"""
 
 

@@ -20,22 +20,29 @@ KEYS = {"Escape": "\ue00c", "Enter": "\ue007", "Backspace": "\ue003", "ArrowUp":
         "ArrowDown": "\ue015", "ArrowLeft": "\ue012", "ArrowRight": "\ue014"}
 
 
+def start_driver():
+    """chromedriver, and its address. It takes a free port for IPv4 and the same for IPv6: if another
+    program has that, it ends, and is started again."""
+    for _ in range(5):
+        driver = subprocess.Popen([shutil.which("chromedriver"), "--port=0"], stdout=subprocess.PIPE,
+                                  stderr=subprocess.DEVNULL, text=True)
+        said = ""
+        for line in driver.stdout:
+            said += line
+            found = re.search(r"started successfully on port (\d+)", line)
+            if found:
+                return driver, f"http://127.0.0.1:{found[1]}"
+        driver.wait()
+    raise AssertionError(f"chromedriver did not start: {said}")
+
+
 class Browser:
     """One session; ended by close()."""
 
     def __init__(self, width=1200, height=900, dark=False):
         need("chromedriver", "chromium")
         self._home = tempfile.TemporaryDirectory(prefix="fgprof-chromium-")
-        self._driver = subprocess.Popen([shutil.which("chromedriver"), "--port=0"],
-                                        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                                        text=True)
-        self._base = None
-        for line in self._driver.stdout:
-            found = re.search(r"started successfully on port (\d+)", line)
-            if found:
-                self._base = f"http://127.0.0.1:{found[1]}"
-                break
-        assert self._base, "chromedriver did not start"
+        self._driver, self._base = start_driver()
         flags = [*FLAGS, f"--user-data-dir={self._home.name}", f"--window-size={width},{height}"]
         if dark:
             flags.append("--force-dark-mode")
