@@ -25,12 +25,12 @@ import harness  # noqa: E402
 # The longest tests come first, so that nothing waits for them at the end.
 MODULES = [
     "test_deb", "test_matrix", "test_time", "test_stacks", "test_unwind", "test_states",
-    "test_names", "test_kernel", "test_run", "test_errors", "test_outputs", "test_lifecycle",
+    "test_names", "test_kernel", "test_capture", "test_bad_cases", "test_run", "test_errors", "test_outputs", "test_lifecycle",
     "test_extremes", "test_coexistence", "test_programs", "test_symbols", "test_package",
     "test_compatibility", "test_go", "test_steps", "test_jit", "test_mappings", "test_children", "test_choosing",
     "test_containers", "test_timeline", "test_recordings", "test_golden", "test_page",
-    "test_page_difference", "test_dump",
-    "test_top", "test_completions", "test_help", "test_scripts",
+    "test_page_difference", "test_report", "test_dump", "test_waits", "test_peers",
+    "test_truth", "test_elapsed", "test_top", "test_completions", "test_help", "test_scripts",
 ]
 SOURCE = os.path.realpath(os.path.join(os.path.dirname(__file__), "../.."))
 AT_ONCE = 3

@@ -114,7 +114,7 @@ def check_values(world, shell):
     assert file in offered(world, shell, f"fgprof-c attach -o {file[:-4]}")
     kept = world.path("kept.fgprof")
     open(kept, "w").close()
-    for command in "convert ", "diff ", f"diff {kept} ":
+    for command in "convert ", "diff ", f"diff {kept} ", "report ":
         shown = offered(world, shell, f"fgprof-c {command}{world.directory}/")
         assert "kept.fgprof" in shown.replace(f"{command}", ""), (command, shown)
         assert shell == "fish" or "wall.folded" not in shown, (command, shown)

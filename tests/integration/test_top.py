@@ -182,6 +182,40 @@ def test_top_shows_threads_and_one_threads_functions(world):
         terminal.shows("functions of all threads", "in_lock", "in_sleep", "in_pipe")
 
 
+def waits(terminal):
+    """Rows by what is waited for: WAITERS, WAIT%, WAIT s, OWNER."""
+    found = {}
+    for line in terminal.lines():
+        match = re.match(r" *(\d+) +(\d+\.\d) +(\d+\.\d\d) (\S.*?)  +(\S.*?)\s*$", line)
+        if match:
+            waiters, part, time_s, name, owner = match.groups()
+            found[name] = (int(waiters), float(part), float(time_s), owner)
+    return found
+
+
+def test_top_shows_what_threads_wait_for(world):
+    with world.running("locks", 60, world.path("locked")) as target, top(world, target) as terminal:
+        terminal.shows("pthread_mutex_lock")
+        terminal.press("W")
+        terminal.shows("what threads wait for", "WAITERS", "W waits")
+        # Two threads wait for a lock of the main thread all the time, one for no known owner.
+        wait_for(lambda: "mutex held" in waits(terminal) and
+                 waits(terminal)["mutex held"][0] == 2 and
+                 180 <= waits(terminal)["mutex held"][1] <= 220 and
+                 waits(terminal)["mutex held"][2] > 2, "two waiters")
+        rows = waits(terminal)
+        assert rows["mutex held"][3] == "fixture-locks" and rows["mutex first"][3] == "cycle-a", rows
+        assert rows["semaphore semaphore"][0] == 1, rows
+        assert rows["semaphore semaphore"][3] == "not known", rows
+        parts = [row[1] for row in rows.values()]
+        assert parts == sorted(parts, reverse=True), rows
+        terminal.press("/cycle-a\r")
+        terminal.hides("mutex held")
+        terminal.shows("mutex first")
+        terminal.press("/\rW")
+        terminal.shows("functions of all threads")
+
+
 def test_top_leaves_out_waiting_and_idle_threads(world):
     with world.running("states", 60) as target, top(world, target) as terminal:
         terminal.shows("in_sleep", "in_spin")
@@ -244,7 +278,7 @@ def test_top_help_names_all_keys(world):
     with world.running("states", 60) as target, top(world, target, rows=24, columns=80) as terminal:
         terminal.shows("in_sleep")
         terminal.press("h")
-        terminal.shows("s t n", "/ f", "T  ", "Enter", "Esc", "x  ", "i  ", "r  ", "w  ", "space",
+        terminal.shows("s t n", "/ f", "T  ", "Enter", "Esc", "W  ", "x  ", "i  ", "r  ", "w  ", "space",
                        "PgDn", "h ?", "q  quit")
         assert "~" not in terminal.text()
         terminal.press("\x1b")

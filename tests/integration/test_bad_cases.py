@@ -1,0 +1,622 @@
+"""What the machine may do to samples that the kernel takes: CPUs that go, limits, privileges, namespaces,
+threads that end, and a profiler that is killed."""
+
+import contextlib
+import errno
+import hashlib
+import os
+import random
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+from harness import (HANGS_S, RATE, Skip, alone, by_root, children_of, context_switches, end, folded, has,
+                     late_share, need, pauses, ready, running_s, status, switches_in, thread_named, threads_of,
+                     ticks_planned, users_build, wait_for, wait_for_ticks, wait_until_asleep,
+                     wait_until_sampled, wait_until_sampling)
+from test_capture import in_spin, need_kernel_samples, refuse_events
+from test_containers import INSIDE, ROOTLESS, check_possible, command, container, inside, tree
+from test_extremes import transfers
+from test_lifecycle import SLEEPERS, check_outcomes
+
+# Sets a file of the kernel's when its input ends, however the test ends.
+SET_BACK = 'read _; until echo "$2" > "$1"; do sleep 0.1; done'
+# So many times more the profiler is killed than usual.
+KILLS_FACTOR = int(os.environ.get("FGPROF_KILLS_FACTOR", "1"))
+PARANOID = "/proc/sys/kernel/perf_event_paranoid"
+NOBODY = {"user": 65534, "group": 65534, "extra_groups": []}
+
+
+@contextlib.contextmanager
+def set_back(path, value):
+    with subprocess.Popen(["sh", "-c", SET_BACK, "sh", path, value], stdin=subprocess.PIPE):
+        yield
+
+
+@contextlib.contextmanager
+def a_cpu_to_take():
+    """Yields a CPU and the file that switches it off (0) and on (1). It is on at the end."""
+    cpu = max(os.sched_getaffinity(0))
+    path = f"/sys/devices/system/cpu/cpu{cpu}/online"
+    if len(os.sched_getaffinity(0)) < 2 or not os.access(path, os.W_OK):
+        raise Skip("no CPU may be taken offline")
+    with set_back(path, "1"):
+        yield cpu, path
+
+
+def switch(path, value):
+    try:
+        with open(path, "w", encoding="ascii") as file:
+            file.write(value)
+    except OSError as error:
+        raise Skip(f"{path} may not be set: {error.strerror}")
+
+
+def spinning(pid):
+    return [thread for thread in threads_of(pid) if status(thread)["Name"] == "spinning"]
+
+
+def tid_of(thread):
+    return int(thread.rsplit("/", 1)[1])
+
+
+def kernel_samples(stderr):
+    match = re.search(r"sampled by the kernel while running: (\d+) samples", stderr)
+    return int(match[1]) if match else 0
+
+
+def only_threads():
+    """For preexec_fn: there is an event for each thread then."""
+    refuse_events(errno.EACCES, only_of_cpus=True)
+
+
+def events_open(pid):
+    """How many perf events the process has open."""
+    links = []
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        with contextlib.suppress(FileNotFoundError):
+            links.append(os.readlink(f"/proc/{pid}/fd/{fd}"))
+    return links.count("anon_inode:[perf_event]")
+
+
+def wait_for_end_of_event(pid, events):
+    """Waits until fewer are open than there were: a thread that now waits for the other CPU may get one
+    meanwhile."""
+    counts = [events]
+
+    def has_ended():
+        counts.append(events_open(pid))
+        return counts[-1] < max(counts)
+
+    wait_for(has_ended, "the end of the CPU's event")
+
+
+def sample_while_a_cpu_is_away(world, away_s):
+    """Two threads compute; of two CPUs one goes away and comes back. Then it has one of the two
+    threads for itself."""
+    options = "--threads=tid", "--state", "--capture=kernel"
+    with a_cpu_to_take() as (cpu, path), world.running("workers", 100, 2, 0) as target:
+        pinned, free = spinning(target.pid)
+        samplers = [world.start("attach", "-p", target.pid, *options),
+                    world.start("attach", "-p", target.pid, "--tid", tid_of(pinned), *options)]
+        for sampler in samplers:
+            wait_for_ticks(sampler)
+        ran_before_s = running_s(pinned)
+        switch(path, "0")
+        wait_for(lambda: running_s(pinned) > ran_before_s + away_s, "the thread on another CPU")
+        switch(path, "1")
+        os.sched_setaffinity(tid_of(pinned), {cpu})
+        os.sched_setaffinity(tid_of(free), set(range(cpu)))
+        ran_back_s = running_s(pinned)
+        wait_for(lambda: running_s(pinned) > ran_back_s + 3, "the thread on the CPU that is back")
+        ran_s = running_s(pinned) - ran_before_s
+        (stdout, stderr), (_, of_pinned) = map(end, samplers)
+    planned, stacks = ticks_planned(stderr), folded(stdout)
+    for root, count in by_root(stacks).items():
+        assert abs(count - planned) <= 2, (root, count, planned)
+    for thread in pinned, free:
+        assert any(str(tid_of(thread)) in stack[0] and has(stack, "in_spin", "[running]")
+                   for stack in stacks), stacks
+    # It is noticed within a second or two. What runs there meanwhile is stopped instead.
+    assert kernel_samples(of_pinned) > 0.25 * ran_s * RATE, (ran_s, of_pinned)
+
+
+def first_free_fd(pid):
+    """The number that the next file gets; that of an event that was closed, for one."""
+    used = {int(fd) for fd in os.listdir(f"/proc/{pid}/fd")}
+    return next(fd for fd in range(len(used) + 1) if fd not in used)
+
+
+@alone
+@users_build
+def test_a_cpu_comes_back_and_no_more_files_may_be_open(world):
+    need_kernel_samples(world)
+    with a_cpu_to_take() as (cpu, path), world.running("workers", 100, 1, 0) as target:
+        (thread,) = spinning(target.pid)
+        sampler = world.start("attach", "-p", target.pid, "--capture=kernel")
+        wait_for_ticks(sampler)
+        events = events_open(sampler.pid)
+        switch(path, "0")
+        wait_for_end_of_event(sampler.pid, events)
+        before = resource.prlimit(sampler.pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(sampler.pid, resource.RLIMIT_NOFILE, (first_free_fd(sampler.pid), before[1]))
+        switch(path, "1")
+        os.sched_setaffinity(tid_of(thread), {cpu})
+        ran_before_s = running_s(thread)
+        wait_for(lambda: running_s(thread) > ran_before_s + 2, "the thread on the CPU that is back")
+        events = events_open(sampler.pid)
+        resource.prlimit(sampler.pid, resource.RLIMIT_NOFILE, before)
+        wait_for(lambda: events_open(sampler.pid) > events, "an event of the CPU that is back")
+        stdout, stderr = end(sampler)
+    assert "  1 thread ran for long without being sampled by the kernel, and was stopped then\n" in stderr
+    assert in_spin(stdout) > 0
+
+
+@alone
+@users_build
+def test_a_cpu_goes_away_and_comes_back(world):
+    need_kernel_samples(world)
+    sample_while_a_cpu_is_away(world, away_s=1)
+
+
+@alone
+@users_build
+def test_a_cpu_is_away_for_a_moment(world):
+    """As when a machine is suspended: nobody sees that it was gone."""
+    need_kernel_samples(world)
+    sample_while_a_cpu_is_away(world, away_s=0)
+
+
+def check_workers(stacks, stderr):
+    """Two threads compute, sampled by the kernel, and one sleeps. Nothing else is in the profile."""
+    planned, counts = ticks_planned(stderr), by_root(stacks)
+    assert kernel_samples(stderr) and pauses(stderr) <= 2, stderr
+    assert len(counts) == 4 and all(abs(count - planned) <= 2 + planned / 10
+                                    for count in counts.values()), (counts, stderr)
+    names = {root.split("/")[0].removeprefix("fixture-") for root in counts}
+    assert names == {"workers", "spinning", "sleeping"}, names
+    for root, count in counts.items():
+        work = {"spinning": "in_spin", "sleeping": "in_sleep"}.get(root.split("/")[0], "main")
+        there = sum(n for stack, n in stacks.items() if stack[0] == root and has(stack, work))
+        assert there > count / 2, (root, stacks)
+
+
+def test_the_kernel_samples_a_container_from_outside(world):
+    need_kernel_samples(world)
+    with tree(world) as root:
+        for how in INSIDE, ROOTLESS:
+            with container(root, ["/workers", "60", "2", "1"], how) as pid:
+                done = world.fgprof("attach", "-p", pid, "-d", "1s", "--threads=tid",
+                                    "--capture=kernel")
+            assert done.returncode == 0, done.stderr
+            check_workers(folded(done.stdout), done.stderr)
+
+
+def test_the_kernel_samples_inside_a_container(world):
+    """It has process ids of its own, and no /sys. What else computes inside, or outside under the same
+    id, is not mixed up with what is sampled."""
+    need_kernel_samples(world)
+    script = "/workers 30 2 1 >/tmp/said & pid=$!; /program 30 >/dev/null & " \
+             "until [ -s /tmp/said ]; do sleep 0.01; done; " \
+             "exec /fgprof-c attach -p $pid -d 1s --threads=tid --capture=kernel"
+    with tree(world) as root:
+        stacks, stderr = inside(root, ["/bin/sh", "-c", ": >/tmp/said; " + script])
+    check_workers(stacks, stderr)
+
+
+def test_a_container_where_the_kernel_may_not_sample(world):
+    """Root of a user namespace has no CAP_PERFMON that counts."""
+    with tree(world) as root:
+        check_possible(root, ROOTLESS)
+        words = ["/fgprof-c", "run", "--threads=tid", "--", "/workers", "1", "2", "1"]
+        done = subprocess.run(command(root, words, ROOTLESS), capture_output=True, text=True,
+                              timeout=60, check=False)
+        demanded = subprocess.run(command(root, [*words[:2], "--capture=kernel", *words[2:]], ROOTLESS),
+                                  capture_output=True, text=True, timeout=60, check=False)
+    if int(open(PARANOID, encoding="ascii").read()) < 2:
+        raise Skip("perf_event_paranoid permits it")
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"the kernel may not sample running threads \(Permission denied\), so they were "
+                     r"stopped: .* CAP_PERFMON or kernel.perf_event_paranoid=1 would help", done.stderr)
+    assert in_spin(done.stdout.replace("ready\n", "")) > 0, done.stdout
+    assert demanded.returncode == 125 and "does not permit sampling" in demanded.stderr, demanded
+
+
+def test_a_time_namespace(world):
+    """The kernel's times are not those that we see: they are a day apart."""
+    need_kernel_samples(world)
+    need("unshare")
+    with world.running("workers", 60, 2, 1) as target:
+        for offset in 86400, -1:
+            in_it = ["unshare", "--time", f"--monotonic={offset}", "--fork", "--kill-child"]
+            if subprocess.run([*in_it, "true"], stderr=subprocess.DEVNULL, check=False).returncode:
+                raise Skip("time namespaces are not permitted")
+            done = subprocess.run([*in_it, world.program, "attach", "-p", str(target.pid), "-d", "1s",
+                                   "--threads=tid", "--capture=kernel"], capture_output=True,
+                                  text=True, timeout=60, check=False)
+            assert done.returncode == 0, done.stderr
+            check_workers(folded(done.stdout), done.stderr)
+
+
+# A process whose second thread takes over its id by executing a program, when both have computed.
+TAKES_OVER = """
+import os, sys, threading, time
+def compute():
+    end = time.thread_time() + 1.5
+    while time.thread_time() < end:
+        pass
+def take_over():
+    compute()
+    os.execv(sys.argv[1], sys.argv[1:])
+threading.Thread(target=take_over).start()
+compute()
+time.sleep(100)
+"""
+
+
+def test_a_thread_that_takes_over_its_process_has_an_event(world):
+    """The event of the thread that had that id before has ended."""
+    need_kernel_samples(world)
+    done = world.fgprof("run", "-F", "1000", "--capture=kernel", "-o", world.path("over.folded"), "--",
+                        sys.executable, "-c", TAKES_OVER, world.fixture("spinners"), "2", "1",
+                        preexec_fn=only_threads)
+    assert done.returncode == 0 and "an event for each thread" in done.stderr, done.stderr
+    assert pauses(done.stderr) < 100, done.stderr
+    assert any(has(stack, "main", "in_spin")
+               for stack in folded(open(world.path("over.folded"), encoding="utf-8").read()))
+
+
+def test_events_of_processes_that_have_exited_are_closed(world):
+    """Their parent does not wait for them: they stay zombies, while it is sampled on."""
+    need_kernel_samples(world)
+    count = 10
+    script = f"for i in $(seq {count}); do {world.fixture('spinners')} 0.5 1 & done; exec sleep 100"
+    sampler = world.start("run", "--children", "--capture=kernel", "-o", "/dev/null", "-f", "folded",
+                          "--", "sh", "-c", script, preexec_fn=only_threads)
+    wait_for(lambda: children_of(sampler.pid), "the command")
+    (command_pid,) = children_of(sampler.pid)
+    most = 0
+
+    def are_all_dead():
+        nonlocal most
+        most = max(most, events_open(sampler.pid))
+        children = children_of(command_pid)
+        return len(children) == count and all(
+            status(child)["State"][0] == "Z" for child in children)
+
+    wait_for(are_all_dead, "the processes' end")
+    # The command itself may keep those that it had as a shell.
+    wait_for(lambda: events_open(sampler.pid) <= 2, "the events' end")
+    os.kill(command_pid, signal.SIGTERM)
+    _, stderr = sampler.communicate(timeout=HANGS_S)
+    assert most > 2 and "an event for each thread" in stderr, (most, stderr)
+
+
+@alone
+@users_build
+def test_threads_with_events_that_hardly_live(world):
+    """They compute for 0.1 to 1 ms: many end before they have an event, or before it is mapped."""
+    need_kernel_samples(world)
+    for life_us in 100, 300, 1000:
+        out = world.path("lives.folded")
+        sampler = world.start("run", "-F", "1000", "-o", out, "--threads=tid", "--capture=kernel", "--",
+                              world.fixture("churn"), 2, life_us, 300, 0, "running",
+                              preexec_fn=only_threads)
+        most = 0
+        while sampler.poll() is None:
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                most = max(most, events_open(sampler.pid))
+            time.sleep(0.01)
+        stdout, stderr = sampler.communicate(timeout=HANGS_S)
+        assert sampler.returncode == 0 and "sampled by the kernel" in stderr, stderr
+        births, lived_s = map(float, re.search(r"(\d+) threads lived ([\d.]+) s\n", stdout).groups())
+        counts = by_root(folded(open(out, encoding="utf-8").read()))
+        planned = ticks_planned(stderr)
+        # The command counts from its exec on, which takes some milliseconds on a busy machine.
+        assert 0.95 * planned <= max(counts.values()) <= planned + 2, (counts.most_common(3), planned)
+        found_s = (sum(counts.values()) - max(counts.values())) / 1000
+        unseen = late_share(stderr)
+        # The fixture measures a life from before the thread is created.
+        assert 0.5 - unseen < found_s / lived_s < 1.6 + unseen, (found_s, stdout, stderr)
+        # Not one for each thread that there was: a busy machine leaves them open for somewhat longer.
+        assert births > 100 and most < max(60, births / 10), (births, most)
+
+
+def test_a_process_with_events_that_is_killed(world):
+    """In the middle of its samples: its profile has its time up to there."""
+    need_kernel_samples(world)
+    with world.running("workers", 60, 20, 5) as target:
+        sampler = world.start("attach", "-p", target.pid, "-F", "1000", "--capture=kernel",
+                              preexec_fn=only_threads)
+        wait_for_ticks(sampler)
+        wait_for(lambda: events_open(sampler.pid) >= 10, "events")
+        target.kill()
+        stdout, stderr = sampler.communicate(timeout=HANGS_S)
+    assert sampler.returncode == 0 and "an event for each thread" in stderr, stderr
+    assert in_spin(stdout) > 0 and "26 threads seen" in stderr, stderr
+
+
+def limited(files, before=lambda: None):
+    """For preexec_fn: so many files may be open."""
+    def limit():
+        before()
+        resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
+    return limit
+
+
+def number_in(pattern, stderr):
+    match = re.search(pattern, stderr)
+    assert match, (pattern, stderr)
+    return int(match[1])
+
+
+def test_too_few_files_for_the_events_of_all_threads(world):
+    """Some threads have events, the others are stopped. Both is said, and the profile is whole."""
+    need_kernel_samples(world)
+    with world.running("workers", 60, 30, 1) as target:
+        done = world.attach(target, "--threads=tid", preexec_fn=limited(128, only_threads))
+    help_of_limit = re.escape(" (Too many open files); a higher limit of open files (ulimit -n) would help")
+    with_event = number_in(r"  (\d+) threads were sampled by the kernel", done.stderr)
+    without = number_in(r"  (\d+) threads were stopped while they ran, as there could be no events for "
+                        "them" + help_of_limit, done.stderr)
+    assert 1 < with_event < 30 and 1 < without < 30, done.stderr
+    # Each runs for a thirtieth of the time, and waits for a CPU otherwise.
+    assert number_in(r"  (\d+) threads' waits for a CPU are counted where they ran, as there could be no "
+                     "events for them" + help_of_limit, done.stderr) <= 30
+    stacks = folded(done.stdout)
+    assert "modules could not be read" not in done.stderr, done.stderr
+    for thread, count in by_root(stacks).items():
+        assert abs(count - ticks_planned(done.stderr)) <= 2, (thread, count, done.stderr)
+
+
+def test_too_few_files_for_events_of_switches(world):
+    """The events of CPUs have no more than they need, and modules can still be opened."""
+    need_kernel_samples(world)
+    with world.running("spinners", 60, 3) as target:
+        done = world.attach(target, preexec_fn=limited(40))
+    assert kernel_samples(done.stderr) and "could not be read" not in done.stderr, done.stderr
+    assert number_in(r"  (\d+) threads' waits for a CPU are counted where they ran, as there could be no "
+                     r"events for them \(Too many open files\)", done.stderr) >= 2, done.stderr
+    assert all(has(stack, "in_spin") for stack in folded(done.stdout)), done.stdout
+
+
+def test_far_too_few_files(world):
+    """It fails, or says what is missing. It never takes the process for one that has ended."""
+    with world.running("workers", 200, 2, 1) as target:
+        for files in range(6, 28):
+            done = world.fgprof("attach", "-p", target.pid, "-d", "200ms", "-o",
+                                world.path(f"{files}.folded"), preexec_fn=limited(files))
+            assert done.returncode in (0, 1) and "open files" in done.stderr, (files, done)
+            assert done.returncode or ticks_planned(done.stderr) >= 0.2 * RATE - 2, (files, done)
+
+
+def test_a_process_ends_while_no_more_files_may_be_open(world):
+    """Whether its parent waits for it or not, the recording ends with it."""
+    for is_waited_for in True, False:
+        with world.running("workers", 60, 2, 1) as target:
+            sampler = world.start("attach", "-p", target.pid)
+            wait_for_ticks(sampler)
+            hard = resource.prlimit(sampler.pid, resource.RLIMIT_NOFILE)[1]
+            resource.prlimit(sampler.pid, resource.RLIMIT_NOFILE, (8, hard))
+            wait_until_sampled(target.pid, "spinning")
+            os.kill(target.pid, signal.SIGKILL)
+            if is_waited_for:
+                target.wait()
+            stdout, stderr = sampler.communicate(timeout=60)
+        assert sampler.returncode == 0 and folded(stdout), (is_waited_for, stderr)
+        # Names are read at the end.
+        assert re.search(r"fixture-workers \(too many open files\)", stderr), stderr
+
+
+def test_the_machine_has_too_many_files_open(world):
+    for error, remedy in ((errno.ENFILE, "of all programs (fs.file-max)"), (errno.EMFILE, "(ulimit -n)")):
+        with world.running("spinners", 60, 1) as target:
+            done = world.attach(target, duration="500ms", preexec_fn=lambda: refuse_events(error))
+        assert (f"the kernel may not sample running threads ({os.strerror(error)}), so they were "
+                "stopped") in done.stderr, done.stderr
+        assert f"; a higher limit of open files {remedy} would help" in done.stderr, done.stderr
+        assert in_spin(done.stdout) > 0, done.stdout
+
+
+@alone
+@users_build
+def test_more_threads_than_may_have_events_of_switches(world):
+    need_kernel_samples(world)
+    with world.running("workers", 60, 80, 0) as target:
+        done = world.attach(target, "--capture=kernel", duration="2s")
+    assert 0 < number_in(r"  (\d+) threads?' waits for a CPU are counted where they ran, as there could be "
+                         r"no events for them \(as many have one as may\)\n", done.stderr) <= 16, done.stderr
+    assert in_spin(done.stdout) > 0
+
+
+def attach_as_nobody(program, target, *options):
+    done = subprocess.run([program, "attach", "-p", str(target.pid), "-d", "600ms", "--threads=tid",
+                           *options], capture_output=True, text=True, timeout=HANGS_S, check=False,
+                          **NOBODY)
+    return done.returncode, done.stdout, done.stderr
+
+
+@alone
+def test_each_level_of_perf_event_paranoid(world):
+    """For an ordinary user: up to 0 CPUs have events; at 1 threads have; from 2 on there are none."""
+    need_kernel_samples(world)
+    if os.geteuid():
+        raise Skip("only root may set it")
+    program, fixture = world.path("fgprof-c"), world.path("workers")
+    shutil.copy(world.program, program)
+    shutil.copy(world.fixture("workers"), fixture)
+    before = open(PARANOID, encoding="ascii").read().strip()
+    with set_back(PARANOID, before), ready(fixture, 100, 2, 1, **NOBODY) as target:
+        for level in -1, 0, 1, 2, 3, 4:
+            switch(PARANOID, str(level))
+            demanded = attach_as_nobody(program, target, "--capture=kernel")
+            if level < 2:
+                status_of, stdout, stderr = demanded
+                assert status_of == 0 and kernel_samples(stderr), stderr
+                assert ("an event for each thread" in stderr) == (level == 1), (level, stderr)
+                check_workers(folded(stdout), stderr)
+                continue
+            assert demanded[0] == 1 and "kernel.perf_event_paranoid of at most 1" in demanded[2], demanded
+            status_of, stdout, stderr = attach_as_nobody(program, target)
+            assert status_of == 0, stderr
+            assert ("the kernel may not sample running threads (Permission denied), so they were "
+                    "stopped") in stderr, stderr
+            assert "CAP_PERFMON or kernel.perf_event_paranoid=1 would help" in stderr, stderr
+            assert pauses(stderr) > 0 and in_spin(stdout) > 0, stderr
+            assert all(abs(count - ticks_planned(stderr)) <= 2
+                       for count in by_root(folded(stdout)).values()), (stdout, stderr)
+
+
+class Encoding:
+    """Compresses a file through pipes, in several threads."""
+
+    def __init__(self, path):
+        self.reader = subprocess.Popen(["cat", path], stdout=subprocess.PIPE)
+        self.encoder = subprocess.Popen(["xz", "-1", "-T2", "--block-size=1MiB", "-c"],
+                                        stdin=self.reader.stdout, stdout=subprocess.PIPE)
+        self.reader.stdout.close()
+        self.hash = hashlib.sha256()
+        self.listener = threading.Thread(target=self._listen)
+        self.listener.start()
+
+    def _listen(self):
+        while piece := self.encoder.stdout.read(1 << 16):
+            self.hash.update(piece)
+
+    def pids(self):
+        return f"{self.reader.pid},{self.encoder.pid}"
+
+    def is_running(self):
+        return self.reader.poll() is None and self.encoder.poll() is None
+
+    def kill(self):
+        self.reader.kill()
+        self.encoder.kill()
+
+    def end(self):
+        """Waits for its end. Returns what came of it: the output's hash, and how the two ended."""
+        ends = self.reader.wait(HANGS_S), self.encoder.wait(HANGS_S)
+        self.listener.join(HANGS_S)
+        self.encoder.stdout.close()
+        return self.hash.hexdigest(), *ends
+
+
+def kill_profilers(world, encoding, options, moments):
+    """Samples it, again and again, and kills the profiler after each of these times. Returns how many
+    were killed."""
+    killed = 0
+    for moment_s in moments:
+        if not encoding.is_running():
+            break
+        sampler = subprocess.Popen([world.program, "attach", "-p", encoding.pids(), "-q", "-o",
+                                    "/dev/null", "-f", "folded", *options],
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(moment_s)
+        killed += sampler.poll() is None
+        sampler.kill()
+        sampler.wait()
+    return killed
+
+
+def check_killed_profilers(world, count, *options):
+    """Whatever it does when it is killed: what it sampled gives the same bytes, and ends as well."""
+    need("xz")
+    source = world.path("source")
+    random_words = random.Random(1)
+    words = ["%x" % random_words.randrange(1 << random_words.randrange(8, 40)) for _ in range(20000)]
+    with open(source, "w", encoding="ascii") as file:
+        for _ in range(8):
+            file.write(" ".join(random_words.choices(words, k=200000)))
+    expected = Encoding(source).end()
+    assert expected[1:] == (0, 0), expected
+    moments, killed, encodings = random.Random(2), 0, 0
+    while killed < count:
+        encoding = Encoding(source)
+        try:
+            killed += kill_profilers(world, encoding, options,
+                                     (moments.uniform(0, 0.3) for _ in range(count - killed)))
+            assert encoding.end() == expected, (killed, encodings)
+        finally:
+            encoding.kill()
+        encodings += 1
+    print(f"{killed} profilers were killed, {encodings} encodings were whole")
+
+
+def test_profilers_that_are_killed_change_no_encoding(world):
+    check_killed_profilers(world, 30 * KILLS_FACTOR, "-F", "1000")
+
+
+def test_profilers_that_stop_and_are_killed_change_no_encoding(world):
+    check_killed_profilers(world, 15 * KILLS_FACTOR, "-F", "1000", "--capture=ptrace")
+
+
+SLEEP_S = 9
+
+
+def sample_beside_sleepers(world, capture):
+    """32 threads sleep in calls that a stop would disturb, and six in the middle of a transfer, while
+    others compute and are sampled by the kernel: none is woken in 2,000 ticks."""
+    need_kernel_samples(world)
+    begin = time.monotonic()
+    with contextlib.ExitStack() as stack:
+        sleepers = [stack.enter_context(world.running("sleepers-" + name, SLEEP_S)) for name in SLEEPERS]
+        still = [stack.enter_context(world.running("transfers", 100, "still")) for _ in range(2)]
+        busy = stack.enter_context(world.running("workers", 100, 2, 0))
+        asleep = [target.pid for target in sleepers + still]
+        wait_until_asleep(*asleep)
+        before = [context_switches(pid) for pid in asleep]
+        sampler = world.start("attach", "-p", ",".join(map(str, [*asleep, busy.pid])), "-F", "1000",
+                              "--capture=" + capture, "--threads=tid")
+        wait_until_sampling(sampler)
+        ticker = thread_named(sampler.pid, "fgprof-sampler")
+        until = begin + SLEEP_S - 1.5
+        wait_for(lambda: (int(status(ticker)["voluntary_ctxt_switches"]) > 2300
+                          or time.monotonic() > until), "ticks")
+        after = [context_switches(pid) for pid in asleep]
+        stdout, stderr = end(sampler)
+        lines = [line for target in sleepers for line in target.stdout.read().splitlines()]
+        transferred = [transfers(target) for target in still]
+    assert after == before and sum(map(len, before)) == 4 * 8 + 2 * 4, (before, after)
+    assert kernel_samples(stderr) and pauses(stderr) <= 2, stderr
+    check_outcomes(lines, SLEEP_S)
+    for calls, short, failed in (numbers for report in transferred for numbers in report.values()):
+        assert calls >= 1 and short == failed == 0, transferred
+    assert any(has(stack, "in_epoll_wait") for stack in folded(stdout))
+    if number_in(r"(\d+) taken", stderr) < 2000:
+        raise Skip("the machine is too slow for 2,000 ticks in this time")
+
+
+@alone
+@users_build
+def test_sleepers_beside_kernel_samples(world):
+    sample_beside_sleepers(world, "auto")
+
+
+@alone
+@users_build
+def test_sleepers_beside_kernel_samples_alone(world):
+    sample_beside_sleepers(world, "kernel")
+
+
+def test_a_target_outside_of_our_namespaces(world):
+    """What can't be sampled is said, and is not touched."""
+    need("unshare")
+    if os.geteuid():
+        raise Skip("needs root")
+    with world.running("workers", 60, 1, 1) as target:
+        # Its first thread sleeps, once it has left its CPU: proc(5), syscall.
+        wait_for(lambda: open(f"/proc/{target.pid}/syscall").read().startswith("202 "), "its sleep")
+        before = switches_in(status(target.pid))
+        for how, said in ((["--user", "--map-root-user"], "not permitted to trace process"),
+                          (["--pid", "--fork"], "/proc belongs to another PID namespace")):
+            if subprocess.run(["unshare", *how, "true"], stderr=subprocess.DEVNULL, check=False).returncode:
+                raise Skip("such namespaces are not permitted")
+            done = subprocess.run(["unshare", *how, world.program, "attach", "-p", str(target.pid), "-d",
+                                   "300ms"], capture_output=True, text=True, timeout=60, check=False)
+            assert done.returncode == 1 and said in done.stderr and not done.stdout, done
+        assert switches_in(status(target.pid)) == before
