@@ -56,7 +56,7 @@ class Page:
                                 ".map(b => b.innerText)")
 
     def samples(self):
-        return int(re.search(r"([\d\u202f]+) samples", self.browser.text("#total"))[1]
+        return int(re.search(r"([\d\u202f]+) samples?", self.browser.text("#total"))[1]
                    .replace("\u202f", ""))
 
     def search(self, text):

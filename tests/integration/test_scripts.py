@@ -7,6 +7,7 @@ import glob
 import os
 import pty
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -169,6 +170,8 @@ class Machine:
 
     def stand_in(self, name, text="exit 0"):
         path = f"{self.directory}/{name}"
+        if os.path.islink(path):
+            os.unlink(path)  # else the real program would be overwritten
         with open(path, "w") as file:
             file.write(f'#!/bin/sh\necho {name} "$@" | tr "\\n" " " >>{self._calls}; echo >>{self._calls}\n'
                        f"{text}\n")
@@ -335,6 +338,22 @@ def test_a_missing_program_is_a_skip_or_a_failure(world):
     done = machine.run(*run, "--all-tools", world.build, "rust")
     assert done.returncode == 1, done
     assert re.match(r"FAIL \(no rustc, which scripts/setup .*\) symbols: rust ", done.stdout), done
+    assert done.stdout.endswith("\n0 passed, 1 failed, 0 skipped\n"), done
+
+
+@users_build
+def test_what_fails_only_once_is_named(world):
+    need("rustc")
+    machine = Machine(world, "busy", without=("rustc",))
+    machine.stand_in("rustc", f'mkdir "{world.path("first")}" 2>/dev/null && exit 1; exec "{shutil.which("rustc")}" "$@"')
+    run = [sys.executable, world.source + "/tests/integration/run.py", world.build, "rust"]
+    done = machine.run(*run)
+    assert done.returncode == 0, done
+    assert "\nFAIL symbols: rust " in done.stdout and "\nok   symbols: rust " in done.stdout, done
+    assert done.stdout.endswith("\ndid not fail again: symbols: rust\n1 passed, 0 failed, 0 skipped\n"), done
+    machine.stand_in("rustc", "exit 1")
+    done = machine.run(*run)
+    assert done.returncode == 1 and done.stdout.count("FAIL symbols: rust ") == 2, done
     assert done.stdout.endswith("\n0 passed, 1 failed, 0 skipped\n"), done
 
 
