@@ -19,7 +19,8 @@
  * - Times are in nanoseconds. Sampling uses CLOCK_MONOTONIC.
  * - The library never prints.
  * - Use each object from one thread at a time. The exceptions are fgprof_recorder_stop,
- *   fgprof_recorder_child and fgprof_recorder_profile_so_far.
+ *   fgprof_recorder_child, fgprof_recorder_profile_so_far, fgprof_recorder_moment and
+ *   fgprof_recorder_profile_since.
  *
  * Compatibility: a program that was built with this header also runs with later libraries of the
  * same major version, without being compiled again.
@@ -81,6 +82,10 @@ struct fgprof_progress {
     uint64_t stacks;      /* distinct ones */
     uint64_t ticks_late;  /* ticks that were not taken on time */
     uint64_t deadlocks;   /* that were found so far */
+    uint64_t ticks;       /* that were taken so far */
+    /* Samples of running threads that the kernel dropped, or took of threads that were gone before
+     * they were listed. */
+    uint64_t samples_lost;
 };
 
 /* Called a few times a second while fgprof_recorder_run samples, in the thread that called it. The
@@ -233,12 +238,31 @@ FGPROF_API int fgprof_recorder_run(fgprof_recorder *recorder, fgprof_profile **r
 
 /* Makes a profile of what was found so far, while fgprof_recorder_run goes on: call it from the
  * progress callback or from another thread. The caller frees the profile. Sampling is not delayed.
+ * Once sampling has ended, the profile is that of the whole recording.
  * The names are kept for the next call, which looks up only what is new. From the first call until
  * it is freed, the recorder holds all stacks twice. Threads that have not moved are included, since
  * only the end of the recording shows that a thread never moved.
- * Errors: -ESRCH if sampling has not begun or has ended, -ENOMEM. */
+ * Errors: -ESRCH if sampling has not begun, -ENOMEM. */
 FGPROF_API int fgprof_recorder_profile_so_far(fgprof_recorder *recorder,
                                               fgprof_profile **ret_profile);
+
+/* A moment of a recording. */
+typedef struct fgprof_moment fgprof_moment;
+
+/* Marks this moment, so that a profile can be made of what comes after it. Call it like
+ * fgprof_recorder_profile_so_far, with the same errors. The caller frees the moment, which takes
+ * some 40 bytes for each distinct sample so far. */
+FGPROF_API int fgprof_recorder_moment(fgprof_recorder *recorder, fgprof_moment **ret_moment);
+
+/* Makes a profile of what was found since a moment of this recorder; NULL: since the start. Any
+ * number of such profiles may overlap: the processes are sampled once. Call it like
+ * fgprof_recorder_profile_so_far, with the same errors. The profile's time, ticks and samples are
+ * those since the moment; the summary's numbers of threads and processes, and deadlocks, are those
+ * of the whole recording so far. Such a profile has no timelines. */
+FGPROF_API int fgprof_recorder_profile_since(fgprof_recorder *recorder, const fgprof_moment *moment,
+                                             fgprof_profile **ret_profile);
+
+FGPROF_API void fgprof_moment_free(fgprof_moment *moment);
 
 /* Makes fgprof_recorder_run end soon. May be called from any thread and from a signal handler. */
 FGPROF_API void fgprof_recorder_stop(fgprof_recorder *recorder);

@@ -49,5 +49,21 @@ int fgprof_recorder_run(fgprof_recorder *recorder, fgprof_profile **ret_profile)
 
 int fgprof_recorder_profile_so_far(fgprof_recorder *recorder, fgprof_profile **ret_profile)
 {
-    return recorder_profile_so_far(recorder, ret_profile);
+    return recorder_profile_since(recorder, NULL, ret_profile);
+}
+
+int fgprof_recorder_moment(fgprof_recorder *recorder, fgprof_moment **ret_moment)
+{
+    return recorder_moment(recorder, ret_moment);
+}
+
+int fgprof_recorder_profile_since(fgprof_recorder *recorder, const fgprof_moment *moment,
+                                  fgprof_profile **ret_profile)
+{
+    return recorder_profile_since(recorder, moment, ret_profile);
+}
+
+void fgprof_moment_free(fgprof_moment *moment)
+{
+    moment_free(moment);
 }

@@ -43,3 +43,17 @@ uint64_t histogram_quantile_ns(const struct histogram *histogram, unsigned per_m
     }
     return histogram->max_ns;
 }
+
+void histogram_subtract(struct histogram *histogram, const struct histogram *before)
+{
+    size_t highest = 0;
+    for (size_t i = 0; i < sizeof histogram->buckets / sizeof *histogram->buckets; i++) {
+        histogram->buckets[i] -= before->buckets[i];
+        if (histogram->buckets[i])
+            highest = i;
+    }
+    histogram->count -= before->count;
+    histogram->sum_ns -= before->sum_ns;
+    if (highest < bucket_of(histogram->max_ns) || !histogram->count)
+        histogram->max_ns = bucket_start(highest);
+}

@@ -80,11 +80,12 @@ static int copy_elapsed(struct results *to, const struct results *from)
     return 0;
 }
 
-int copy_update(struct copy *copy, const struct results *results, const struct message *message)
+int copy_update(struct copy *copy, const struct results *results,
+                const struct sampling_state *state)
 {
     struct results *to = &copy->results;
-    copy->counts = message->state->counts;
-    copy->until_ns = message->state->now_ns;
+    copy->counts = state->counts;
+    copy->until_ns = state->now_ns;
     to->counts = results->counts;
     spaces_copy_free(&to->spaces);
     int err = copy_stacks(&to->stacks, &results->stacks);

@@ -8,19 +8,26 @@
 struct recorded {
     const struct results *results;
     const struct sampling_counts *counts;
-    uint64_t until_ns; /* CLOCK_MONOTONIC */
+    uint64_t begin_ns, until_ns; /* CLOCK_MONOTONIC */
+    uint64_t ticks_before;       /* planned before it begins */
     int error;
 };
+
+static uint64_t ticks_planned(const struct clock *clock, const struct sampling_counts *counts,
+                              uint64_t until_ns)
+{
+    return sampling_ticks_planned(counts, clock_period_at(clock, until_ns));
+}
 
 static void summarize_sampling(const struct clock *clock, const struct recorded *recorded,
                                struct fgprof_summary *summary)
 {
     const struct sampling_counts *counts = recorded->counts;
     const struct histogram *pauses = &counts->pauses;
-    summary->elapsed_ns = recorded->until_ns - clock->start_ns;
+    summary->elapsed_ns = recorded->until_ns - recorded->begin_ns;
     summary->seed = clock->seed;
     summary->ticks_planned =
-        sampling_ticks_planned(counts, clock_period_at(clock, recorded->until_ns));
+        ticks_planned(clock, counts, recorded->until_ns) - recorded->ticks_before;
     summary->ticks_taken = counts->ticks_taken;
     summary->ticks_late = summary->ticks_planned - summary->ticks_taken;
     summary->threads_seen = counts->threads_seen;
@@ -103,7 +110,7 @@ static int make_profile(struct fgprof_recorder *recorder, const struct recorded 
         .table = &recorded->results->stacks,
         .waits = &recorded->results->waits,
         .deadlocks = &recorded->results->deadlocks,
-        .begin_ns = clock->start_ns,
+        .begin_ns = recorded->begin_ns,
         .timeline = &recorded->results->timeline,
         .spaces = &recorded->results->spaces,
         .strings = &recorded->results->strings,
@@ -119,7 +126,7 @@ static int make_profile(struct fgprof_recorder *recorder, const struct recorded 
     int err = name_profile(&counted, &sources, &profile);
     if (err)
         return err;
-    profile->start_time_ns = clock->start_time_ns;
+    profile->start_time_ns = clock->start_time_ns + (recorded->begin_ns - clock->start_ns);
     profile->period_ns = clock->period_ns;
     summarize_sampling(clock, recorded, &profile->summary);
     summarize_results(recorded->results, &profile->summary);
@@ -144,33 +151,67 @@ int recorder_profile(struct fgprof_recorder *recorder, fgprof_profile **ret_prof
     const struct recorded recorded = {
         .results = &recorder->results,
         .counts = &recorder->sampler.counts,
+        .begin_ns = recorder->sampler.clock.start_ns,
         .until_ns = recorder->sampler.clock.end_ns,
         .error = recorder->error,
     };
-    drop_idle(recorder, &recorder->results);
     pthread_mutex_lock(&recorder->naming);
+    drop_idle(recorder, &recorder->results);
     int err = make_profile(recorder, &recorded, ret_profile);
     pthread_mutex_unlock(&recorder->naming);
     return err;
 }
 
-int recorder_profile_so_far(struct fgprof_recorder *recorder, fgprof_profile **ret_profile)
+int recorder_moment(struct fgprof_recorder *recorder, struct fgprof_moment **ret_moment)
+{
+    const struct copy *copy = &recorder->copy;
+    pthread_mutex_lock(&recorder->naming);
+    int err = recorder_order_copy(recorder);
+    if (!err)
+        err = moment_take(copy,
+                          ticks_planned(&recorder->sampler.clock, &copy->counts, copy->until_ns),
+                          ret_moment);
+    pthread_mutex_unlock(&recorder->naming);
+    return err;
+}
+
+static int error_so_far(struct fgprof_recorder *recorder)
+{
+    pthread_mutex_lock(&recorder->lock);
+    int error = recorder->error;
+    pthread_mutex_unlock(&recorder->lock);
+    return error;
+}
+
+/* Under `recorder->naming`. */
+static int profile_copy(struct fgprof_recorder *recorder, const struct fgprof_moment *moment,
+                        fgprof_profile **ret_profile)
 {
     struct copy *copy = &recorder->copy;
+    const struct recorded recorded = {
+        .results = &copy->results,
+        .counts = &copy->counts,
+        .begin_ns = moment ? moment_at_ns(moment) : recorder->sampler.clock.start_ns,
+        .until_ns = copy->until_ns,
+        .ticks_before = moment ? moment_ticks_planned(moment) : 0,
+        .error = error_so_far(recorder),
+    };
+    if (moment)
+        moment_subtract(moment, copy);
+    drop_idle(recorder, &copy->results);
+    return make_profile(recorder, &recorded, ret_profile);
+}
+
+int recorder_profile_since(struct fgprof_recorder *recorder, const struct fgprof_moment *moment,
+                           fgprof_profile **ret_profile)
+{
     pthread_mutex_lock(&recorder->naming);
     int err = recorder->has_names ? 0 : name_cache_init(&recorder->names);
     recorder->has_names = !err;
     if (!err)
         err = recorder_order_copy(recorder);
-    if (!err) {
-        const struct recorded recorded = {
-            .results = &copy->results,
-            .counts = &copy->counts,
-            .until_ns = copy->until_ns,
-        };
-        drop_idle(recorder, &copy->results);
-        err = make_profile(recorder, &recorded, ret_profile);
-    }
+    if (!err)
+        err = profile_copy(recorder, moment, ret_profile);
     pthread_mutex_unlock(&recorder->naming);
     return err;
 }

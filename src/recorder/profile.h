@@ -1,13 +1,19 @@
-/* Makes profiles of a recording: at its end, and while it goes on. */
+/* Makes profiles of a recording: at its end, and while it goes on, of all of it or of its last
+ * part. */
 #ifndef FGPROF_RECORDER_PROFILE_H
 #define FGPROF_RECORDER_PROFILE_H
 
+#include "recorder/moment.h"
 #include "recorder/recorder.h"
 
 /* Makes the profile of a recording that has ended. Returns 0 or -ENOMEM. */
 int recorder_profile(struct fgprof_recorder *recorder, fgprof_profile **ret_profile);
 
-/* See fgprof_recorder_profile_so_far. */
-int recorder_profile_so_far(struct fgprof_recorder *recorder, fgprof_profile **ret_profile);
+/* See fgprof_recorder_moment. */
+int recorder_moment(struct fgprof_recorder *recorder, struct fgprof_moment **ret_moment);
+
+/* See fgprof_recorder_profile_since. NULL: since the start. */
+int recorder_profile_since(struct fgprof_recorder *recorder, const struct fgprof_moment *moment,
+                           fgprof_profile **ret_profile);
 
 #endif

@@ -103,7 +103,7 @@ static void make_room_for_files(const struct sampler *sampler)
 static void make_copy(void *context, const struct results *results, const struct message *message)
 {
     struct fgprof_recorder *recorder = context;
-    int err = copy_update(&recorder->copy, results, message);
+    int err = copy_update(&recorder->copy, results, message->state);
     pthread_mutex_lock(&recorder->lock);
     recorder->copy_error = err;
     recorder->wants_copy = false;
@@ -114,16 +114,20 @@ static void make_copy(void *context, const struct results *results, const struct
 int recorder_order_copy(struct fgprof_recorder *recorder)
 {
     pthread_mutex_lock(&recorder->lock);
-    bool can_be = recorder->is_sampling && !recorder->has_ended;
-    recorder->wants_copy = can_be;
-    if (can_be)
+    bool has_begun = recorder->is_sampling;
+    recorder->wants_copy = has_begun;
+    if (has_begun)
         atomic_store(&recorder->sampler.progress.wants_copy, true);
-    while (recorder->wants_copy && !recorder->has_ended)
+    while (recorder->wants_copy && !(recorder->has_ended && recorder->sampler_has_ended))
         pthread_cond_wait(&recorder->changed, &recorder->lock);
-    int err = !can_be || recorder->wants_copy ? -ESRCH : recorder->copy_error;
+    bool was_made = has_begun && !recorder->wants_copy;
+    int err = was_made ? recorder->copy_error : -ESRCH;
     recorder->wants_copy = false;
     pthread_mutex_unlock(&recorder->lock);
-    return err;
+    if (was_made || !has_begun)
+        return err;
+    const struct sampling_state last = {recorder->sampler.counts, recorder->sampler.clock.end_ns};
+    return copy_update(&recorder->copy, &recorder->results, &last);
 }
 
 /* Runs in the worker's thread when it fails: nothing more could be counted. */
@@ -146,6 +150,10 @@ static void *sampler_main(void *context)
 {
     struct fgprof_recorder *recorder = context;
     note_error(recorder, sampler_run(&recorder->sampler));
+    pthread_mutex_lock(&recorder->lock);
+    recorder->sampler_has_ended = true;
+    pthread_cond_broadcast(&recorder->changed);
+    pthread_mutex_unlock(&recorder->lock);
     return NULL;
 }
 
@@ -185,6 +193,8 @@ static struct fgprof_progress progress_of(struct fgprof_recorder *recorder)
         .stacks = worker_stacks(recorder->worker),
         .ticks_late = atomic_load(&progress->ticks_late),
         .deadlocks = worker_deadlocks(recorder->worker),
+        .ticks = atomic_load(&progress->ticks),
+        .samples_lost = atomic_load(&progress->samples_lost),
     };
 }
 

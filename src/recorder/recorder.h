@@ -28,7 +28,8 @@ struct fgprof_recorder {
     pthread_mutex_t lock; /* protects the next fields and `error` */
     pthread_cond_t changed;
     bool is_sampling;
-    bool has_ended;
+    bool sampler_has_ended;
+    bool has_ended;  /* the worker: nothing more is counted */
     bool wants_copy; /* request flag, cleared by the worker */
     int copy_error;  /* 0, or why the copy is incomplete */
 
@@ -45,8 +46,8 @@ void recorder_free(struct fgprof_recorder *recorder);
  * early, that is in recorder->error. */
 int recorder_sample(struct fgprof_recorder *recorder);
 
-/* Asks the worker to bring recorder->copy up to date, and waits for it. The caller holds
- * `recorder->naming`. Returns 0, -ESRCH if sampling has not begun or has ended, or -ENOMEM. */
+/* Brings recorder->copy up to date: by the worker, and waits for it, or after the end by itself.
+ * The caller holds `recorder->naming`. Returns 0, -ESRCH if sampling has not begun, or -ENOMEM. */
 int recorder_order_copy(struct fgprof_recorder *recorder);
 
 #endif

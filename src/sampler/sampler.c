@@ -264,6 +264,9 @@ static void publish_progress(struct sampler *sampler, uint64_t now_ns)
     atomic_store(&progress->elapsed_ns, now_ns - sampler->clock.start_ns);
     atomic_store(&progress->ticks_late, planned - counts->ticks_taken);
     atomic_store(&progress->threads, threads);
+    atomic_store(&progress->ticks, counts->ticks_taken);
+    atomic_store(&progress->samples_lost,
+                 counts->kernel_samples_lost + counts->kernel_samples_dropped);
 }
 
 static int take_tick(struct sampler *sampler, struct loop *loop)

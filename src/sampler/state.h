@@ -20,7 +20,8 @@
 struct sampler_progress {
     _Atomic uint64_t elapsed_ns;
     _Atomic uint64_t threads; /* alive at the last tick */
-    _Atomic uint64_t ticks_late;
+    _Atomic uint64_t ticks, ticks_late;
+    _Atomic uint64_t samples_lost;
     atomic_bool wants_copy; /* request flag, cleared by the sampling thread */
 };
 

@@ -112,6 +112,32 @@ static void test_zero_and_the_largest_value(void **state)
     free(histogram);
 }
 
+static void test_what_came_after_a_moment(void **state)
+{
+    (void)state;
+    struct histogram *histogram = new_histogram(), *before = new_histogram();
+    histogram_add(histogram, 10);
+    histogram_add(histogram, 5000000);
+    *before = *histogram;
+    histogram_add(histogram, 40);
+    histogram_add(histogram, 1000);
+    histogram_subtract(histogram, before);
+    assert_int_equal(histogram->count, 2);
+    assert_int_equal(histogram->sum_ns, 1040);
+    assert_int_equal(histogram_quantile_ns(histogram, 500), 40);
+    assert_close(histogram->max_ns, 1000);
+    *histogram = *before;
+    histogram_add(histogram, 7000001);
+    histogram_subtract(histogram, before);
+    assert_int_equal(histogram->max_ns, 7000001);
+    *histogram = *before;
+    histogram_subtract(histogram, before);
+    assert_int_equal(histogram->count, 0);
+    assert_int_equal(histogram->max_ns, 0);
+    free(before);
+    free(histogram);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -122,6 +148,7 @@ int main(void)
         cmocka_unit_test(test_rank_is_rounded_up),
         cmocka_unit_test(test_a_rare_outlier_shows_only_at_the_end),
         cmocka_unit_test(test_zero_and_the_largest_value),
+        cmocka_unit_test(test_what_came_after_a_moment),
     };
     return cmocka_run_group_tests_name("histogram", tests, NULL, NULL);
 }

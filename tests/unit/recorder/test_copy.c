@@ -1,11 +1,10 @@
-/* Copies of a recording that goes on. */
+/* Copies of a recording that goes on, and what they have since a moment. */
 #include "unit.h"
-#include "recorder/copy.h"
+#include "recorder/moment.h"
 
 struct world {
     struct results results;
     struct sampling_state state;
-    struct message wanted; /* MESSAGE_COPY, of that state */
     struct copy copy;
 };
 
@@ -13,8 +12,6 @@ static int set_up(void **state)
 {
     struct world *world = calloc(1, sizeof *world);
     *state = world;
-    if (world)
-        world->wanted.state = &world->state;
     return world ? strings_init(&world->results.strings) : -1;
 }
 
@@ -60,7 +57,7 @@ static uint32_t add_process(struct world *world, pid_t pid, const char *text)
 
 static const struct results *update(struct world *world)
 {
-    assert_int_equal(copy_update(&world->copy, &world->results, &world->wanted), 0);
+    assert_int_equal(copy_update(&world->copy, &world->results, &world->state), 0);
     return &world->copy.results;
 }
 
@@ -131,6 +128,68 @@ static void test_an_update_adds_only_what_is_new(void **state)
     assert_int_equal(copy->strings.count, world->results.strings.count);
 }
 
+/* Two processes, of which the second comes after the moment. */
+static void test_what_came_after_a_moment(void **state)
+{
+    struct world *world = *state;
+    struct fgprof_moment *moment;
+    struct results *results = &world->results;
+    struct elapsed processes[2] = {{.begin_ns = 5, .idle_ticks = 10, .pending = 2},
+                                   {.begin_ns = 90}};
+    uint32_t process = add_process(world, 7, "app");
+    uint32_t stays = count(world, 0x1000, 0x2000, "worker", process, 3);
+    uint32_t grows = count(world, 0x3000, 0x2000, "worker", process, 4);
+    results->elapsed = processes;
+    results->elapsed_count = 1;
+    results->parallelism.ticks[2] = 1.5;
+    results->stacks.samples[grows].waited_ticks = 2;
+    results->stacks.samples[stays].sleeps = 5;
+    world->state.counts.ticks_taken = 8;
+    world->state.counts.threads_seen = 2;
+    world->state.now_ns = 77;
+    update(world);
+    assert_int_equal(moment_take(&world->copy, 9, &moment), 0);
+    assert_int_equal(moment_at_ns(moment), 77);
+    assert_int_equal(moment_ticks_planned(moment), 9);
+
+    stack_table_count(&results->stacks, grows, 5, 5000, 40);
+    stack_table_take_sleeps(&results->stacks, stays, 2);
+    results->stacks.samples[grows].waited_ticks = 2.5;
+    uint32_t later = count(world, 0x5000, 0x2000, "other", add_process(world, 8, "child"), 1);
+    processes[0].idle_ticks = 13;
+    processes[0].pending = 0;
+    results->elapsed_count = 2;
+    results->parallelism.ticks[2] = 4;
+    results->counts.samples = 13;
+    world->state.counts.ticks_taken = 20;
+    world->state.counts.threads_seen = 3;
+    world->state.now_ns = 100;
+    const struct results *copy = update(world);
+    moment_subtract(moment, &world->copy);
+    const struct counted_sample *samples = copy->stacks.samples;
+    assert_int_equal(samples[stays].count, 0);
+    assert_int_equal(samples[stays].time_ns, 0);
+    assert_int_equal(samples[stays].sleeps, 0);
+    assert_int_equal(samples[grows].count, 5);
+    assert_int_equal(samples[grows].time_ns, 5000);
+    assert_int_equal(samples[grows].part_ns, 40);
+    assert_true(samples[grows].waited_ticks == 0.5);
+    assert_int_equal(samples[later].count, 1);
+    assert_int_equal(copy->elapsed[0].begin_ns, 77);
+    assert_int_equal(copy->elapsed[0].idle_ticks, 1);
+    assert_int_equal(copy->elapsed[1].begin_ns, 90);
+    assert_true(copy->parallelism.ticks[2] == 2.5);
+    assert_int_equal(world->copy.counts.ticks_taken, 12);
+    assert_int_equal(world->copy.counts.threads_seen, 3);
+
+    /* The next copy has all of it again. */
+    copy = update(world);
+    assert_int_equal(copy->stacks.samples[grows].count, 9);
+    assert_int_equal(copy->elapsed[0].begin_ns, 5);
+    assert_int_equal(world->copy.counts.ticks_taken, 20);
+    moment_free(moment);
+}
+
 #define IN_WORLD(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void)
@@ -139,6 +198,7 @@ int main(void)
         IN_WORLD(test_a_copy_is_of_its_moment),
         IN_WORLD(test_an_update_takes_over_what_changed),
         IN_WORLD(test_an_update_adds_only_what_is_new),
+        IN_WORLD(test_what_came_after_a_moment),
     };
     return cmocka_run_group_tests_name("copy", tests, NULL, NULL);
 }

@@ -18,7 +18,8 @@ struct world {
     fgprof_options *options;
     fgprof_recorder *recorder;
     fgprof_profile *first, *second; /* so far */
-    int error;                      /* of either, once sampling had begun */
+    fgprof_moment *moment;          /* between them */
+    int error;                      /* of any, once sampling had begun */
 };
 
 /* Asks twice, and then for the end. */
@@ -85,6 +86,7 @@ static int tear_down(void **state)
     waitpid(world->child, NULL, 0);
     fgprof_profile_free(world->first);
     fgprof_profile_free(world->second);
+    fgprof_moment_free(world->moment);
     fgprof_recorder_free(world->recorder);
     fgprof_options_free(world->options);
     free(world);
@@ -125,7 +127,12 @@ static void test_profiles_while_sampling_goes_on(void **state)
         elapsed_ns = summary->elapsed_ns;
         time_ns = in_pause_ns;
     }
-    assert_int_equal(fgprof_recorder_profile_so_far(world->recorder, &last), -ESRCH);
+    fgprof_profile *at_end;
+    assert_int_equal(fgprof_recorder_profile_so_far(world->recorder, &at_end), 0);
+    assert_int_equal(at_end->summary.elapsed_ns, last->summary.elapsed_ns);
+    assert_int_equal(at_end->summary.ticks_taken, last->summary.ticks_taken);
+    assert_int_equal(time_in_pause(at_end), time_in_pause(last));
+    fgprof_profile_free(at_end);
     fgprof_profile_free(last);
 }
 
@@ -170,7 +177,103 @@ static void test_there_is_none_before_the_start(void **state)
 {
     struct world *world = *state;
     fgprof_profile *profile;
+    fgprof_moment *moment;
     assert_int_equal(fgprof_recorder_profile_so_far(world->recorder, &profile), -ESRCH);
+    assert_int_equal(fgprof_recorder_moment(world->recorder, &moment), -ESRCH);
+}
+
+/* Asks for a moment, for what came after it, and for the end. */
+static void on_progress_since(const struct fgprof_progress *progress, void *context)
+{
+    struct world *world = context;
+    if (!progress->samples || world->error || world->second)
+        return;
+    if (!world->first)
+        world->error = fgprof_recorder_profile_so_far(world->recorder, &world->first);
+    else if (!world->moment)
+        world->error = fgprof_recorder_moment(world->recorder, &world->moment);
+    else
+        world->error =
+            fgprof_recorder_profile_since(world->recorder, world->moment, &world->second);
+    if (world->error || world->second)
+        fgprof_recorder_stop(world->recorder);
+}
+
+static int set_up_asking(void **state, fgprof_progress_fn *ask)
+{
+    int failed = set_up(state);
+    struct world *world = *state;
+    fgprof_options_set_progress(world->options, ask, world);
+    fgprof_recorder_free(world->recorder);
+    world->recorder = NULL;
+    return failed || fgprof_recorder_new(world->options, &world->recorder) ||
+           fgprof_recorder_attach(world->recorder, world->child);
+}
+
+static int set_up_since(void **state)
+{
+    return set_up_asking(state, on_progress_since);
+}
+
+/* Sampling ends while the callback waits for its profile, or before it asks. */
+static void on_progress_at_the_end(const struct fgprof_progress *progress, void *context)
+{
+    struct world *world = context;
+    if (!progress->samples || world->first)
+        return;
+    fgprof_recorder_stop(world->recorder);
+    world->error = fgprof_recorder_profile_so_far(world->recorder, &world->first);
+}
+
+static int set_up_at_the_end(void **state)
+{
+    return set_up_asking(state, on_progress_at_the_end);
+}
+
+static void test_a_profile_at_the_very_end(void **state)
+{
+    struct world *world = *state;
+    fgprof_profile *last;
+    assert_int_equal(fgprof_recorder_run(world->recorder, &last), 0);
+    assert_int_equal(world->error, 0);
+    assert_true(time_in_pause(world->first) > 0);
+    assert_true(time_in_pause(world->first) <= time_in_pause(last));
+    fgprof_profile_free(last);
+}
+
+static void check_since(const fgprof_profile *so_far, const fgprof_profile *since,
+                        const fgprof_profile *last)
+{
+    const struct fgprof_summary *summary = &since->summary;
+    assert_true(time_in_pause(since) > 0);
+    assert_true(time_in_pause(so_far) + time_in_pause(since) <= time_in_pause(last));
+    assert_true(so_far->summary.elapsed_ns + summary->elapsed_ns < last->summary.elapsed_ns);
+    assert_true(so_far->summary.ticks_taken + summary->ticks_taken <= last->summary.ticks_taken);
+    assert_true(summary->ticks_taken > 0 && summary->ticks_taken <= summary->ticks_planned);
+    assert_int_equal(summary->ticks_late, summary->ticks_planned - summary->ticks_taken);
+    assert_true(so_far->summary.samples + summary->samples <= last->summary.samples);
+    assert_int_equal(summary->threads_seen, 1);
+    assert_true(since->start_time_ns > so_far->start_time_ns);
+    uint64_t elapsed_ns = 0;
+    for (size_t i = 0; i < since->sample_count; i++)
+        elapsed_ns += since->samples[i].elapsed_ns;
+    assert_int_equal(elapsed_ns, summary->elapsed_ns);
+}
+
+static void test_what_came_after_a_moment(void **state)
+{
+    struct world *world = *state;
+    fgprof_profile *last, *again;
+    assert_int_equal(fgprof_recorder_run(world->recorder, &last), 0);
+    assert_int_equal(world->error, 0);
+    assert_non_null(world->second);
+    check_since(world->first, world->second, last);
+    /* The process may have ended before what was asked for. */
+    assert_int_equal(fgprof_recorder_profile_since(world->recorder, world->moment, &again), 0);
+    check_since(world->first, again, last);
+    assert_true(time_in_pause(again) >= time_in_pause(world->second));
+    fgprof_profile_free(again);
+    fgprof_profile_free(last);
 }
 
 int main(void)
@@ -182,6 +285,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_threads_that_never_moved_are_marked, set_up_by_id,
                                         tear_down),
         cmocka_unit_test_setup_teardown(test_there_is_none_before_the_start, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_what_came_after_a_moment, set_up_since, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_profile_at_the_very_end, set_up_at_the_end,
+                                        tear_down),
     };
     return cmocka_run_group_tests_name("profile_so_far", tests, NULL, NULL);
 }
