@@ -257,39 +257,71 @@ static struct named_rows named_by(const struct naming *naming)
                                naming->processes};
 }
 
-/* Adds what the samples' threads waited for, and the processes of these samples before, as owners
- * are of them. */
-static int add_waits(struct naming *naming)
+/* Which rows of the other tables the samples need. A profile of the last seconds needs few of those
+ * of a long recording. */
+struct needed {
+    bool *waits, *stacks;
+};
+
+static void find_needed(const struct naming *naming, struct needed *needed)
+{
+    const struct counted *counted = naming->counted;
+    for (size_t i = 0; i < counted->table->sample_count; i++) {
+        const struct counted_sample *sample = &counted->table->samples[i];
+        if (!is_counted(naming, sample))
+            continue;
+        needed->stacks[sample->stack] = true;
+        if (sample->labels.wait_plus_1)
+            needed->waits[sample->labels.wait_plus_1 - 1] = true;
+    }
+    /* A row leads to earlier ones only. */
+    for (size_t i = counted->waits->count; i-- > 0;) {
+        const struct counted_wait *wait = &counted->waits->rows[i];
+        if (!needed->waits[i])
+            continue;
+        if (wait->owner_stack != WAIT_NO_STACK)
+            needed->stacks[wait->owner_stack] = true;
+        if (wait->owner_wait_plus_1)
+            needed->waits[wait->owner_wait_plus_1 - 1] = true;
+    }
+}
+
+/* Adds what the samples refer to: stacks, their processes, and what their threads waited for, whose
+ * owners are of these processes. */
+static int add_needed(struct naming *naming, const struct needed *needed)
 {
     const struct counted *counted = naming->counted;
     const struct stack_table *table = counted->table;
     const struct named_rows named = named_by(naming);
-    bool *is_used = calloc(counted->waits->count + 1, sizeof *is_used);
-    int err = is_used ? 0 : -ENOMEM;
-    for (size_t i = 0; i < table->sample_count && !err; i++) {
-        const struct counted_sample *sample = &table->samples[i];
-        uint32_t process;
-        if (!is_counted(naming, sample))
-            continue;
-        err = process_of(naming, sample->labels.process, &process);
-        if (sample->labels.wait_plus_1)
-            is_used[sample->labels.wait_plus_1 - 1] = true;
+    int err = 0;
+    for (size_t i = 0; i < table->stack_count && !err; i++) {
+        if (needed->stacks[i])
+            err = add_stack(naming, &table->stacks[i], &naming->stacks[i]);
     }
-    if (!err)
-        err = name_waits(naming->profile, counted->waits, &named, is_used, &naming->waits);
-    free(is_used);
-    return err;
+    for (size_t i = 0; i < table->sample_count && !err; i++) {
+        uint32_t process;
+        if (is_counted(naming, &table->samples[i]))
+            err = process_of(naming, table->samples[i].labels.process, &process);
+    }
+    return err ? err
+               : name_waits(naming->profile, counted->waits, &named, needed->waits, &naming->waits);
 }
 
 static int add_samples(struct naming *naming)
 {
     const struct stack_table *table = naming->counted->table;
-    int err = 0;
+    struct needed needed = {
+        .waits = calloc(naming->counted->waits->count + 1, sizeof *needed.waits),
+        .stacks = calloc(table->stack_count + 1, sizeof *needed.stacks),
+    };
+    int err = needed.waits && needed.stacks ? 0 : -ENOMEM;
     naming->profile->has_sleeps = true;
-    for (size_t i = 0; i < table->stack_count && !err; i++)
-        err = add_stack(naming, &table->stacks[i], &naming->stacks[i]);
-    if (!err)
-        err = add_waits(naming);
+    if (!err) {
+        find_needed(naming, &needed);
+        err = add_needed(naming, &needed);
+    }
+    free(needed.waits);
+    free(needed.stacks);
     for (size_t i = 0; i < table->sample_count && !err; i++) {
         if (is_counted(naming, &table->samples[i]))
             err = add_sample(naming, &table->samples[i], &naming->samples[i]);

@@ -137,16 +137,11 @@ static int name_wait(struct naming *naming, const struct counted_wait *counted, 
 }
 
 int name_waits(struct fgprof_profile *profile, const struct waits *waits,
-               const struct named_rows *named, bool *is_used, uint32_t **ret_waits)
+               const struct named_rows *named, const bool *is_used, uint32_t **ret_waits)
 {
     uint32_t *numbers = calloc(waits->count + 1, sizeof *numbers);
     struct naming naming = {.profile = profile, .named = named, .waits_plus_1 = numbers};
     int err = numbers ? 0 : -ENOMEM;
-    /* A row leads to earlier ones only. */
-    for (size_t i = waits->count; i-- > 0;) {
-        if (is_used[i] && waits->rows[i].owner_wait_plus_1)
-            is_used[waits->rows[i].owner_wait_plus_1 - 1] = true;
-    }
     for (size_t i = 0; i < waits->count && !err; i++) {
         uint32_t number;
         if (!is_used[i])

@@ -15,10 +15,10 @@ struct named_rows {
     const uint32_t *processes_plus_1; /* by that of a counted process; 0: it has no samples */
 };
 
-/* Adds the rows that `is_used` marks and those that they lead to. *ret_waits, to be freed by the
+/* Adds the rows that `is_used` marks, with those that they lead to. *ret_waits, to be freed by the
  * caller, has the profile's number + 1 for each. Returns 0 or -ENOMEM. */
 int name_waits(struct fgprof_profile *profile, const struct waits *waits,
-               const struct named_rows *named, bool *is_used, uint32_t **ret_waits);
+               const struct named_rows *named, const bool *is_used, uint32_t **ret_waits);
 
 /* Once all locations have names: tells by them of what kind the locks are that were not known while
  * sampling, those of other libraries than glibc. Returns 0 or -ENOMEM. */

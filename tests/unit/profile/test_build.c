@@ -4,6 +4,7 @@
 #include "profile/build.h"
 #include "count/deadlocks.h"
 #include "count/waits.h"
+#include "wait/resource.h"
 
 #include <errno.h>
 #include <sys/syscall.h>
@@ -345,6 +346,30 @@ static void test_nothing_counted(void **state)
     fgprof_profile_free(profile);
 }
 
+/* The owner's stack stays as long as a sample's thread waits for it. */
+static void test_stacks_without_samples_are_left_out(void **state)
+{
+    struct tables *counted = *state;
+    struct counted_wait wait = {
+        .kind = RESOURCE_PIPE, .process = 1, .owner_process = 1, .owner_stack = 1};
+    add(counted, STACK_CUT_AT_MAX_DEPTH, "gone", THREAD_SLEEPING, -1, "");
+    add(counted, STACK_CUT_UNREADABLE, "owner", THREAD_SLEEPING, -1, "");
+    add(counted, STACK_CUT_NOT_CAPTURED, "app", THREAD_SLEEPING, -1, "");
+    counted->table.samples[0].count = counted->table.samples[0].time_ns = 0;
+    counted->table.samples[1].count = counted->table.samples[1].time_ns = 0;
+    struct fgprof_profile *profile = named(counted);
+    assert_int_equal(profile->stack_count, 1);
+    assert_int_equal(profile->sample_count, 1);
+    fgprof_profile_free(profile);
+    assert_int_equal(
+        waits_add(&counted->waits, &wait, &counted->table.samples[2].labels.wait_plus_1), 0);
+    profile = named(counted);
+    assert_int_equal(profile->stack_count, 2);
+    const struct profile_wait *named_wait = sample_wait(profile, &profile->samples[0]);
+    assert_int_not_equal(named_wait->owner_stack, profile->samples[0].stack);
+    fgprof_profile_free(profile);
+}
+
 #define WITH_COUNTED(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void)
@@ -357,6 +382,7 @@ int main(void)
         WITH_COUNTED(test_cut_stacks_end_in_a_note),
         WITH_COUNTED(test_the_kernels_functions_are_above),
         WITH_COUNTED(test_generated_code),
+        WITH_COUNTED(test_stacks_without_samples_are_left_out),
         WITH_COUNTED(test_nothing_counted),
     };
     return cmocka_run_group_tests_name("name_profile", tests, NULL, NULL);
