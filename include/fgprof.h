@@ -518,8 +518,9 @@ enum fgprof_kind {
  * has no part in that kind is left out. FGPROF_KIND_BLOCK and FGPROF_KIND_MUTEX have the types and
  * header of Go's: contentions (here estimated from how often the kernel gave the threads a CPU; of
  * a recording by an older program, at how many ticks they were seen waiting) and delay, with a
- * comment in the file that says which. Only FGPROF_KIND_WALL has timelines, and can be written as
- * FGPROF_RAW; only that and FGPROF_KIND_CPU have elapsed time. Errors: -EINVAL for an unknown kind,
+ * comment in the file that says which. FGPROF_KIND_CPU has the types of Go's CPU profile, samples
+ * and cpu. Only FGPROF_KIND_WALL has timelines, and can be written as FGPROF_RAW; only that and
+ * FGPROF_KIND_CPU have elapsed time. Errors: -EINVAL for an unknown kind,
  * or if it is of another kind than FGPROF_KIND_WALL already; -ENOMEM. */
 FGPROF_API int fgprof_profile_set_kind(fgprof_profile *profile, enum fgprof_kind kind);
 
@@ -584,6 +585,8 @@ enum fgprof_dump_format {
     FGPROF_DUMP_TEXT,    /* a paragraph for each thread, much like Go's goroutines with debug=2 */
     FGPROF_DUMP_GROUPED, /* one for each distinct stack, most threads first, as with debug=1 */
     FGPROF_DUMP_JSON,
+    FGPROF_DUMP_PPROF, /* how many threads are at each stack: gzipped profile.proto, of the type
+                          thread/count, as Go's goroutines without debug */
 };
 
 /* Writes the dump to `fd`, from its current offset. Errors: those of write(2), -EINVAL for an

@@ -1,6 +1,7 @@
 /* profile.proto, gzipped (github.com/google/pprof/proto/profile.proto), with the value types of
  * Go's fgprof (github.com/felixge/fgprof), samples/count and time/nanoseconds, the time in two
- * parts, on_cpu/nanoseconds and off_cpu/nanoseconds, and if it is known elapsed/nanoseconds. */
+ * parts, on_cpu/nanoseconds and off_cpu/nanoseconds, and if it is known elapsed/nanoseconds. Other
+ * kinds have the types of Go's runtime/pprof. */
 #include "output/output.h"
 #include "output/state.h"
 #include "output/text_buffer.h"
@@ -83,6 +84,7 @@ enum word {
     WORD_OWNER,
     WORD_CONTENTIONS,
     WORD_DELAY,
+    WORD_CPU,
     WORD_STATES, /* the states' names from here on */
     /* If it is known; then the note on contentions, if there is one. */
     WORD_RECORDED_BY = WORD_STATES + THREAD_STATE_COUNT,
@@ -90,7 +92,7 @@ enum word {
 static const char *const words[WORD_STATES] = {
     "samples",   "count",  "time",     "on_cpu", "off_cpu",     "elapsed",      "nanoseconds",
     "wallclock", "thread", "tid",      "state",  "syscall",     "wait_channel", "process",
-    "pid",       "wait",   "resource", "owner",  "contentions", "delay",
+    "pid",       "wait",   "resource", "owner",  "contentions", "delay",        "cpu",
 };
 
 static uint64_t word(const struct fgprof_profile *profile, enum word number)
@@ -105,6 +107,41 @@ static void put_value_type(struct protobuf *out, const struct fgprof_profile *pr
     protobuf_number(out, VALUE_TYPE_TYPE, word(profile, type));
     protobuf_number(out, VALUE_TYPE_UNIT, word(profile, unit));
     protobuf_end(out, begin);
+}
+
+struct value {
+    enum word type, unit;
+    uint64_t amount;
+};
+#define VALUES_MAX 5
+
+/* The types of Go's profiles of the same kind, and what the sample has of each. Returns how many.
+ */
+static size_t values_of(const struct fgprof_profile *profile, const struct profile_sample *sample,
+                        struct value values[VALUES_MAX])
+{
+    bool is_on_cpu = sample_is_on_cpu(sample);
+    size_t count = 0;
+    if (profile->is_of_threads) {
+        values[count++] = (struct value){WORD_THREAD, WORD_COUNT, sample->count};
+    } else if (profile_is_of_contentions(profile)) {
+        values[count++] =
+            (struct value){WORD_CONTENTIONS, WORD_COUNT, sample_contentions(profile, sample)};
+        values[count++] = (struct value){WORD_DELAY, WORD_NANOSECONDS, sample->time_ns};
+    } else if (profile->kind == FGPROF_KIND_CPU) {
+        values[count++] = (struct value){WORD_SAMPLES, WORD_COUNT, sample->count};
+        values[count++] = (struct value){WORD_CPU, WORD_NANOSECONDS, sample->time_ns};
+    } else {
+        values[count++] = (struct value){WORD_SAMPLES, WORD_COUNT, sample->count};
+        values[count++] = (struct value){WORD_TIME, WORD_NANOSECONDS, sample->time_ns};
+        values[count++] =
+            (struct value){WORD_ON_CPU, WORD_NANOSECONDS, is_on_cpu ? sample->time_ns : 0};
+        values[count++] =
+            (struct value){WORD_OFF_CPU, WORD_NANOSECONDS, is_on_cpu ? 0 : sample->time_ns};
+    }
+    if (profile->has_elapsed)
+        values[count++] = (struct value){WORD_ELAPSED, WORD_NANOSECONDS, sample->elapsed_ns};
+    return count;
 }
 
 static void put_label(struct protobuf *out, const struct fgprof_profile *profile, enum word key,
@@ -129,17 +166,11 @@ static void put_sample(struct protobuf *out, const struct fgprof_profile *profil
         protobuf_varint(out, profile->stack_locations[stack->first_location + i] + 1u);
     protobuf_end(out, packed);
 
-    bool is_on_cpu = sample_is_on_cpu(sample);
+    struct value values[VALUES_MAX];
+    size_t count = values_of(profile, sample, values);
     packed = protobuf_begin(out, SAMPLE_VALUE);
-    bool is_of_contentions = profile_is_of_contentions(profile);
-    protobuf_varint(out, is_of_contentions ? sample_contentions(profile, sample) : sample->count);
-    protobuf_varint(out, sample->time_ns);
-    if (!is_of_contentions) {
-        protobuf_varint(out, is_on_cpu ? sample->time_ns : 0);
-        protobuf_varint(out, is_on_cpu ? 0 : sample->time_ns);
-        if (profile->has_elapsed)
-            protobuf_varint(out, sample->elapsed_ns);
-    }
+    for (size_t i = 0; i < count; i++)
+        protobuf_varint(out, values[i].amount);
     protobuf_end(out, packed);
 
     if (profile_shows_processes(profile)) {
@@ -243,27 +274,32 @@ static void drain(struct protobuf *out, struct sink *sink)
 
 static void put_sample_types(struct protobuf *out, const struct fgprof_profile *profile)
 {
-    if (profile_is_of_contentions(profile)) {
-        put_value_type(out, profile, PROFILE_SAMPLE_TYPE, WORD_CONTENTIONS, WORD_COUNT);
-        put_value_type(out, profile, PROFILE_SAMPLE_TYPE, WORD_DELAY, WORD_NANOSECONDS);
-        return;
-    }
-    put_value_type(out, profile, PROFILE_SAMPLE_TYPE, WORD_SAMPLES, WORD_COUNT);
-    put_value_type(out, profile, PROFILE_SAMPLE_TYPE, WORD_TIME, WORD_NANOSECONDS);
-    put_value_type(out, profile, PROFILE_SAMPLE_TYPE, WORD_ON_CPU, WORD_NANOSECONDS);
-    put_value_type(out, profile, PROFILE_SAMPLE_TYPE, WORD_OFF_CPU, WORD_NANOSECONDS);
-    if (profile->has_elapsed)
-        put_value_type(out, profile, PROFILE_SAMPLE_TYPE, WORD_ELAPSED, WORD_NANOSECONDS);
+    const struct profile_sample none = {0};
+    struct value values[VALUES_MAX];
+    size_t count = values_of(profile, &none, values);
+    for (size_t i = 0; i < count; i++)
+        put_value_type(out, profile, PROFILE_SAMPLE_TYPE, values[i].type, values[i].unit);
 }
 
+/* What is counted one by one has a period of 1. */
 static void put_period(struct protobuf *out, const struct fgprof_profile *profile)
 {
-    bool is_of_contentions = profile_is_of_contentions(profile);
-    if (is_of_contentions)
-        put_value_type(out, profile, PROFILE_PERIOD_TYPE, WORD_CONTENTIONS, WORD_COUNT);
-    else
-        put_value_type(out, profile, PROFILE_PERIOD_TYPE, WORD_WALLCLOCK, WORD_NANOSECONDS);
-    protobuf_number(out, PROFILE_PERIOD, is_of_contentions ? 1 : profile->period_ns);
+    bool is_timed = !profile->is_of_threads && !profile_is_of_contentions(profile);
+    enum word type = profile->is_of_threads             ? WORD_THREAD
+                     : !is_timed                        ? WORD_CONTENTIONS
+                     : profile->kind == FGPROF_KIND_CPU ? WORD_CPU
+                                                        : WORD_WALLCLOCK;
+    put_value_type(out, profile, PROFILE_PERIOD_TYPE, type,
+                   is_timed ? WORD_NANOSECONDS : WORD_COUNT);
+    protobuf_number(out, PROFILE_PERIOD, is_timed ? profile->period_ns : 1);
+}
+
+static enum word default_type(const struct fgprof_profile *profile)
+{
+    return profile->is_of_threads               ? WORD_THREAD
+           : profile_is_of_contentions(profile) ? WORD_DELAY
+           : profile->kind == FGPROF_KIND_CPU   ? WORD_CPU
+                                                : WORD_TIME;
 }
 
 static void put_comments(struct protobuf *out, const struct fgprof_profile *profile)
@@ -300,8 +336,7 @@ void output_pprof(const struct fgprof_profile *profile, const struct profile_vie
     protobuf_number(&out, PROFILE_DURATION_NANOS, profile->summary.elapsed_ns);
     put_period(&out, profile);
     put_comments(&out, profile);
-    protobuf_number(&out, PROFILE_DEFAULT_SAMPLE_TYPE,
-                    word(profile, profile_is_of_contentions(profile) ? WORD_DELAY : WORD_TIME));
+    protobuf_number(&out, PROFILE_DEFAULT_SAMPLE_TYPE, word(profile, default_type(profile)));
     drain(&out, sink);
     protobuf_free(&out);
 }

@@ -266,7 +266,8 @@ static void put_head(struct sink *sink, const struct fgprof_profile *profile, ui
         sink_print(sink, "--- %s:\ncycles/second=1000000000\nsampling period=1\n",
                    profile->kind == FGPROF_KIND_MUTEX ? "mutex" : "contention");
     else
-        sink_print(sink, "wallclock profile: total %" PRIu64 "\n", total);
+        sink_print(sink, "%s profile: total %" PRIu64 "\n",
+                   profile->kind == FGPROF_KIND_CPU ? "cpu" : "wallclock", total);
 }
 
 /* pprof's readers skip lines that begin so. */

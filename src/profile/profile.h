@@ -157,6 +157,7 @@ struct fgprof_profile {
     unsigned folded_flags;
     enum fgprof_kept kept;
     enum fgprof_kind kind;
+    bool is_of_threads;          /* it counts threads: see FGPROF_DUMP_PPROF */
     enum fgprof_threads threads; /* by id: as recorded */
     char *command;               /* the command line that writes it; NULL: not known */
     char *read_from;             /* the file; NULL: it was not read */

@@ -211,7 +211,8 @@ def test_kinds_of_time_in_pprof(world):
     path = recording(world)
     types = "samples/count time/nanoseconds on_cpu/nanoseconds off_cpu/nanoseconds"
     for kind, of_kind in (("wall", types + " elapsed/nanoseconds"),
-                          ("cpu", types + " elapsed/nanoseconds"), ("blame", types)):
+                          ("cpu", "samples/count cpu/nanoseconds elapsed/nanoseconds"),
+                          ("blame", types)):
         profile = world.path(kind + ".pb.gz")
         converted(world, path, "--kind", kind, "-o", profile)
         raw = tool("go", "tool", "pprof", "-raw", profile)
