@@ -34,29 +34,50 @@ static bool find_named(const char *pattern, pid_t **ret_pids, size_t *ret_count)
     return !err && *ret_count;
 }
 
-/* Some processes with a matching name may belong to another user. The others are sampled. */
-static bool attach_named(const struct cli_options *options, fgprof_recorder *recorder)
+static bool has(const struct targets *targets, pid_t pid)
 {
-    pid_t *pids = NULL;
-    size_t count = 0, attached = options->pid_count;
-    bool found = find_named(options->pgrep, &pids, &count);
-    for (size_t i = 0; i < count; i++) {
-        bool was_given = false;
-        for (size_t j = 0; j < options->pid_count; j++)
-            was_given = was_given || options->pids[j] == pids[i];
-        attached += !was_given && attach(recorder, pids[i]);
+    for (size_t i = 0; i < targets->count; i++) {
+        if (targets->pids[i] == pid)
+            return true;
     }
-    free(pids);
-    return found && attached;
+    return false;
 }
 
-static bool attach_processes(const struct cli_options *options, fgprof_recorder *recorder)
+static bool add(struct targets *targets, pid_t pid)
+{
+    pid_t *grown = reallocarray(targets->pids, targets->count + 1, sizeof *grown);
+    if (!grown) {
+        fprintf(stderr, "fgprof-c: out of memory\n");
+        return false;
+    }
+    targets->pids = grown;
+    targets->pids[targets->count++] = pid;
+    return true;
+}
+
+/* Some processes with a matching name may belong to another user. The others are sampled. */
+static bool attach_named(const struct cli_options *options, fgprof_recorder *recorder,
+                         struct targets *targets)
+{
+    pid_t *pids = NULL;
+    size_t count = 0;
+    bool ok = find_named(options->pgrep, &pids, &count);
+    for (size_t i = 0; i < count && ok; i++) {
+        if (!has(targets, pids[i]) && attach(recorder, pids[i]))
+            ok = add(targets, pids[i]);
+    }
+    free(pids);
+    return ok && targets->count;
+}
+
+static bool attach_processes(const struct cli_options *options, fgprof_recorder *recorder,
+                             struct targets *targets)
 {
     for (size_t i = 0; i < options->pid_count; i++) {
-        if (!attach(recorder, options->pids[i]))
+        if (!attach(recorder, options->pids[i]) || !add(targets, options->pids[i]))
             return false;
     }
-    return !options->pgrep || attach_named(options, recorder);
+    return !options->pgrep || attach_named(options, recorder, targets);
 }
 
 static bool check_threads(const struct cli_options *options, const fgprof_recorder *recorder)
@@ -73,7 +94,17 @@ static bool check_threads(const struct cli_options *options, const fgprof_record
     return true;
 }
 
+bool targets_attach_listed(const struct cli_options *options, fgprof_recorder *recorder,
+                           struct targets *ret_targets)
+{
+    *ret_targets = (struct targets){0};
+    return attach_processes(options, recorder, ret_targets) && check_threads(options, recorder);
+}
+
 bool targets_attach(const struct cli_options *options, fgprof_recorder *recorder)
 {
-    return attach_processes(options, recorder) && check_threads(options, recorder);
+    struct targets targets;
+    bool ok = targets_attach_listed(options, recorder, &targets);
+    free(targets.pids);
+    return ok;
 }

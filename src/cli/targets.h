@@ -7,4 +7,14 @@
 /* Adds them to `recorder`. On failure, prints the reason on stderr and returns false. */
 bool targets_attach(const struct cli_options *options, fgprof_recorder *recorder);
 
+/* Those that were added. */
+struct targets {
+    pid_t *pids;
+    size_t count;
+};
+
+/* The same. The caller frees ret_targets->pids, also on failure. */
+bool targets_attach_listed(const struct cli_options *options, fgprof_recorder *recorder,
+                           struct targets *ret_targets);
+
 #endif
