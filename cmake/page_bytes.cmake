@@ -1,10 +1,6 @@
 # Writes the sources of the HTML page to OUTPUT as C arrays, page_html, page_css and page_js:
 #   cmake -DSOURCE=src/output/page -DSCRIPTS=model.js,draw.js -DOUTPUT=page.inc -P page_bytes.cmake
-function(append_bytes hex)
-  string(REGEX REPLACE "(................................)" "\\1\n" hex "${hex}")
-  string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," hex "${hex}")
-  file(APPEND "${OUTPUT}" "${hex}")
-endfunction()
+include(${CMAKE_CURRENT_LIST_DIR}/append_bytes.cmake)
 
 string(REPLACE "," ";" SCRIPTS "${SCRIPTS}")
 file(WRITE "${OUTPUT}" "")
@@ -15,8 +11,7 @@ foreach(array "page_html" "page_css" "page_js")
   endif()
   file(APPEND "${OUTPUT}" "static const char ${array}[] = {\n")
   foreach(source IN LISTS sources)
-    file(READ "${SOURCE}/${source}" hex HEX)
-    append_bytes("${hex}")
+    append_bytes("${SOURCE}/${source}")
   endforeach()
   file(APPEND "${OUTPUT}" "0};\n")
 endforeach()

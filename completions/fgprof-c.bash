@@ -29,16 +29,17 @@ _fgprof_c_command()
 
 _fgprof_c()
 {
-    local commands="attach run top dump convert diff report"
+    local commands="attach run top serve dump convert diff report"
     local formats="folded pprof text html speedscope raw report"
     local processes="-p --pid --pgrep --tid"
     local threads="--children --thread"
-    local ticks="-d --duration -F --rate --seed --max-pause --capture"
+    local ticks="-F --rate --seed --max-pause --capture"
+    local duration="-d --duration"
     local names="--kernel --full-names --no-demangle --max-depth"
     local write="-o --output"
     local shown="-t --threads --processes --lines --state --elapsed --on-cpu --off-cpu"
     local kinds="wall cpu block mutex blame"
-    local sampling="$threads $ticks $names $write $shown --idle --no-idle --debuginfod -f --format
+    local sampling="$threads $ticks $duration $names $write $shown --idle --no-idle --debuginfod -f --format
         -q --quiet --kind --blame"
     local word=$2 before=$3 command=${COMP_WORDS[1]-} options i
 
@@ -56,7 +57,8 @@ _fgprof_c()
     case $command in
     attach) options="$processes $sampling" ;;
     run) options="$sampling --" ;;
-    top) options="$processes $threads $ticks $names" ;;
+    top) options="$processes $threads $ticks $duration $names" ;;
+    serve) options="$processes $threads $ticks $names --wait --listen --allow-remote --max-seconds" ;;
     dump) options="$processes $threads $names $write --capture -g --group --json" ;;
     convert) options="$write $shown -f --format --kind --blame" ;;
     diff) options="$write $shown -f --format -n --normalize" formats="folded html" ;;
@@ -73,7 +75,8 @@ _fgprof_c()
     --kind) COMPREPLY=($(compgen -W "$kinds" -- "$word")); return ;;
     -o | --output) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
     --pgrep) COMPREPLY=($(compgen -W "$(ps --ppid 2 -p 2 --deselect -o comm=)" -- "$word")); return ;;
-    -d | --duration | -F | --rate | --seed | --max-depth | --max-pause | --thread | --tid) return ;;
+    -d | --duration | -F | --rate | --seed | --max-depth | --max-pause | --thread | --tid | \
+        --listen | --max-seconds) return ;;
     esac
     case $before in
     --capture | --capture=) COMPREPLY=($(compgen -W "auto kernel ptrace" -- "$word")); return ;;

@@ -21,6 +21,7 @@ int command_run(const struct cli_options *options);
 int command_convert(const struct cli_options *options);
 int command_diff(const struct cli_options *options);
 int command_dump(const struct cli_options *options);
+int command_serve(const struct cli_options *options);
 int command_top(const struct cli_options *options);
 
 #endif

@@ -46,6 +46,17 @@ static const struct {
          "End scroll; space holds the view; r counts from now; w writes the profile to a\n"
          "file; h shows help; q quits.\n",
          "Exit status: 0 the view was shown, 1 it could not be, 2 bad command line.\n"},
+    [COMMAND_SERVE] =
+        {"serve -p PID[,PID...] [options]",
+         "  fgprof-c serve -p 1234                             # then open 127.0.0.1:6060\n"
+         "  fgprof-c serve --pgrep '^redis' --wait -F 19       # also after a restart\n"
+         "  go tool pprof http://127.0.0.1:6060/debug/fgprof?seconds=10\n",
+         "Samples all threads and serves profiles over HTTP, at the paths of Go's\n"
+         "programs: /debug/fgprof?seconds=N, or last=60s for the time before, with\n"
+         "format=pprof, folded, text, html, report or raw; /debug/pprof/ with profile,\n"
+         "block, mutex and goroutine; /metrics for Prometheus; / for a browser. It ends\n"
+         "when the processes have exited, or with Ctrl-C.\n",
+         "Exit status: 0 it served until the end, 1 it could not, 2 bad command line.\n"},
     [COMMAND_DUMP] =
         {"dump -p PID[,PID...] [options]",
          "  fgprof-c dump -p 1234                 # where is each thread, and why?\n"

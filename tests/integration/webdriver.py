@@ -64,8 +64,9 @@ class Browser:
         except urllib.error.HTTPError as error:
             raise AssertionError(f"{method} {path}: {error.read().decode()[:500]}") from None
 
-    def open(self, path):
-        self._call("POST", "/url", {"url": "file://" + path})
+    def open(self, place):
+        """A file's path, or a URL."""
+        self._call("POST", "/url", {"url": place if "://" in place else "file://" + place})
 
     def run(self, script, *arguments):
         """The result of the function body `script`, run in the page; a promise is waited for."""

@@ -10,6 +10,7 @@ enum cli_command {
     COMMAND_ATTACH,
     COMMAND_RUN,
     COMMAND_TOP,
+    COMMAND_SERVE,
     COMMAND_DUMP,
     COMMAND_CONVERT,
     COMMAND_DIFF,
@@ -56,6 +57,11 @@ struct cli_options {
     bool has_format;    /* -f was given; else the output's name decides */
     const char *output; /* "-": standard output */
     bool is_quiet;
+
+    const char *listen; /* "HOST:PORT" or "unix:PATH" */
+    bool allows_remote;
+    bool waits_for_processes; /* of the name that --pgrep gives */
+    uint64_t seconds_max;     /* of a profile that is asked for */
 
     char **command_argv; /* the command that `run` starts */
     char **inputs;       /* the recordings of `convert`, `diff` and `report` */

@@ -12,6 +12,8 @@
 #define RATE_DEFAULT_HZ 99
 #define DEPTH_DEFAULT 1024
 #define MAX_PAUSE_DEFAULT_PERCENT 2
+#define LISTEN_DEFAULT "127.0.0.1:6060" /* the port of Go's examples */
+#define SECONDS_MAX_DEFAULT 300
 #define LONG_OPTION 256 /* getopt_long returns a letter, or this plus an index */
 
 /* A command's options, as getopt_long takes them. */
@@ -164,6 +166,10 @@ static bool check_arguments(struct cli_options *options, int count, char **argum
                     options->command_name);
             return false;
         }
+        if (options->waits_for_processes && !options->pgrep) {
+            fprintf(stderr, "fgprof-c: --wait has no name to wait for: give --pgrep NAME\n");
+            return false;
+        }
         return true;
     }
 }
@@ -197,8 +203,8 @@ static bool check_format(struct cli_options *options)
     bool to_stdout = strcmp(options->output, "-") == 0;
     if (options->command == COMMAND_DIFF)
         choose_difference(options);
-    if (options->command == COMMAND_DUMP || options->command == COMMAND_DIFF ||
-        options->command == COMMAND_REPORT)
+    if (options->command == COMMAND_DUMP || options->command == COMMAND_SERVE ||
+        options->command == COMMAND_DIFF || options->command == COMMAND_REPORT)
         return true;
     if (!options->has_format && !to_stdout && !format_of_file(options->output, &options->format))
         return false;
@@ -274,7 +280,10 @@ enum parse_result options_parse(int argc, char **argv, enum cli_command command,
         .max_depth = DEPTH_DEFAULT,
         .max_pause_percent = command == COMMAND_DUMP ? 100 : MAX_PAUSE_DEFAULT_PERCENT,
         .capture = FGPROF_CAPTURE_AUTO,
-        .threads = command == COMMAND_TOP ? FGPROF_THREADS_BY_ID : FGPROF_THREADS_BY_NAME,
+        .listen = LISTEN_DEFAULT,
+        .seconds_max = SECONDS_MAX_DEFAULT,
+        .threads = command == COMMAND_TOP || command == COMMAND_SERVE ? FGPROF_THREADS_BY_ID
+                                                                      : FGPROF_THREADS_BY_NAME,
         .format = command == COMMAND_REPORT ? FGPROF_REPORT : FGPROF_FOLDED,
         .output = "-",
         .command_line = command_line_of(argc, argv),

@@ -9,6 +9,7 @@
 
 #define RATE_MAX_HZ 1000
 #define DEPTH_MAX 1000000
+#define SECONDS_MAX 86400
 #define DEBUGINFOD_DEFAULT_NS 60000000000u
 
 static bool set_pid(struct cli_options *options, const char *value)
@@ -222,6 +223,18 @@ static bool set_difference_format(struct cli_options *options, const char *value
     return set_format(options, value);
 }
 
+static bool set_listen(struct cli_options *options, const char *value)
+{
+    options->listen = value;
+    return *value || complain("address", value, "give HOST:PORT, [IPV6]:PORT or unix:PATH");
+}
+
+static bool set_max_seconds(struct cli_options *options, const char *value)
+{
+    return number_parse(value, 1, SECONDS_MAX, &options->seconds_max) ||
+           complain("number of seconds", value, "give a whole number, 1 to 86400");
+}
+
 static bool set_output(struct cli_options *options, const char *value)
 {
     options->output = value;
@@ -229,10 +242,10 @@ static bool set_output(struct cli_options *options, const char *value)
 }
 
 #define BIT(command) (1u << COMMAND_##command)
-#define RUNNING (BIT(ATTACH) | BIT(TOP) | BIT(DUMP)) /* sample or dump running processes */
-#define WRITING (BIT(ATTACH) | BIT(RUN))             /* record a profile and write it */
-#define SAMPLING (WRITING | BIT(TOP))
+#define WRITING (BIT(ATTACH) | BIT(RUN)) /* record a profile and write it */
+#define SAMPLING (WRITING | BIT(TOP) | BIT(SERVE))
 #define LOOKING (SAMPLING | BIT(DUMP))
+#define RUNNING (LOOKING & ~BIT(RUN)) /* processes that run already */
 #define RENDERING (WRITING | BIT(CONVERT) | BIT(DIFF))
 #define FLAG(member) offsetof(struct cli_options, member)
 
@@ -251,7 +264,10 @@ const struct cli_option option_table[] = {
      "leave out threads that never moved, or keep them"},
     {"idle", 0, NULL, WRITING, OPTIONS_WHICH, set_idle, 0, NULL},
 
-    {"duration", 'd', "TIME", SAMPLING, OPTIONS_WHEN, set_duration, 0,
+    {"wait", 0, NULL, BIT(SERVE), OPTIONS_WHICH, NULL, FLAG(waits_for_processes),
+     "wait for processes with the name, again and again"},
+
+    {"duration", 'd', "TIME", SAMPLING & ~BIT(SERVE), OPTIONS_WHEN, set_duration, 0,
      "end after TIME: 30s, 1.5m, 2h, 500ms, or seconds"},
     {"rate", 'F', "HZ", SAMPLING, OPTIONS_WHEN, set_rate, 0,
      "ticks per second, 1 to 1000 (default 99)"},
@@ -292,6 +308,12 @@ const struct cli_option option_table[] = {
     {"group", 'g', NULL, BIT(DUMP), OPTIONS_SHOWN, set_group, 0,
      "group threads with equal stacks, most threads first"},
 
+    {"listen", 0, "ADDRESS", BIT(SERVE), OPTIONS_OUTPUT, set_listen, 0,
+     "HOST:PORT (default 127.0.0.1:6060) or unix:PATH"},
+    {"allow-remote", 0, NULL, BIT(SERVE), OPTIONS_OUTPUT, NULL, FLAG(allows_remote),
+     "listen where others can reach it, without a password"},
+    {"max-seconds", 0, "N", BIT(SERVE), OPTIONS_OUTPUT, set_max_seconds, 0,
+     "refuse profiles of more than N seconds (default 300)"},
     {"json", 0, NULL, BIT(DUMP), OPTIONS_OUTPUT, set_json, 0, "write JSON"},
     {"json", 0, NULL, BIT(REPORT), OPTIONS_OUTPUT, set_report_json, 0, "write JSON"},
     {"format", 'f', "FORMAT", WRITING | BIT(CONVERT), OPTIONS_OUTPUT, set_format, 0,

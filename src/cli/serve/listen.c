@@ -1,0 +1,207 @@
+#include "cli/serve/listen.h"
+#include "cli/options/duration.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define BACKLOG 128
+#define PORT_MAX 65535
+
+static bool complain(const char *address, const char *why)
+{
+    fprintf(stderr, "fgprof-c: can't listen at %s: %s\n", address, why);
+    return false;
+}
+
+/* Whether a server that has ended left the socket behind. */
+static bool is_left_behind(const struct sockaddr_un *name)
+{
+    struct stat status;
+    if (lstat(name->sun_path, &status) || !S_ISSOCK(status.st_mode))
+        return false;
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bool is_refused = fd >= 0 && connect(fd, (const struct sockaddr *)name, sizeof *name) &&
+                      errno == ECONNREFUSED;
+    if (fd >= 0)
+        close(fd);
+    return is_refused;
+}
+
+/* Only this user may connect. */
+static bool open_unix(const char *address, const char *path, struct listener *listener)
+{
+    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    if (!*path || strlen(path) >= sizeof name.sun_path)
+        return complain(address, "give a path of at most 107 bytes");
+    strcpy(name.sun_path, path);
+    if (is_left_behind(&name))
+        unlink(path);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    mode_t before = umask(0177);
+    bool is_bound = fd >= 0 && bind(fd, (const struct sockaddr *)&name, sizeof name) == 0;
+    int error = errno;
+    umask(before);
+    if (is_bound && listen(fd, BACKLOG) == 0) {
+        listener->fd = fd;
+        listener->is_loopback = true;
+        strcpy(listener->path, path);
+        snprintf(listener->shown, sizeof listener->shown, "unix:%s", path);
+        return true;
+    }
+    if (fd >= 0)
+        close(fd);
+    return complain(address, strerror(error));
+}
+
+static bool is_loopback_v4(const struct in_addr *address)
+{
+    return ntohl(address->s_addr) >> 24 == 127;
+}
+
+static bool is_loopback(const struct sockaddr *address)
+{
+    const void *of_family = address;
+    const struct sockaddr_in *v4 = of_family;
+    const struct sockaddr_in6 *v6 = of_family;
+    return address->sa_family == AF_INET ? is_loopback_v4(&v4->sin_addr)
+                                         : IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
+}
+
+static int bind_and_listen(const struct addrinfo *found)
+{
+    int one = 1;
+    int fd = socket(found->ai_family, found->ai_socktype | SOCK_CLOEXEC, found->ai_protocol);
+    if (fd < 0)
+        return -errno;
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+    if (bind(fd, found->ai_addr, found->ai_addrlen) == 0 && listen(fd, BACKLOG) == 0)
+        return fd;
+    int err = -errno;
+    close(fd);
+    return err;
+}
+
+/* Shows the port that the kernel chose, if 0 was given. */
+static void show(struct listener *listener)
+{
+    struct sockaddr_storage name;
+    socklen_t bytes = sizeof name;
+    char port[16] = "";
+    bool is_v6 = strchr(listener->host, ':');
+    if (getsockname(listener->fd, (struct sockaddr *)&name, &bytes) == 0)
+        getnameinfo((struct sockaddr *)&name, bytes, NULL, 0, port, sizeof port, NI_NUMERICSERV);
+    snprintf(listener->shown, sizeof listener->shown, "http://%s%s%s:%s/", is_v6 ? "[" : "",
+             listener->host, is_v6 ? "]" : "", port);
+}
+
+/* "127.0.0.1:6060", "[::1]:6060" */
+static bool split(const char *address, struct listener *listener, const char **ret_port)
+{
+    const char *colon = strrchr(address, ':');
+    if (!colon)
+        return false;
+    bool is_in_brackets = *address == '[' && colon > address && colon[-1] == ']';
+    const char *begin = address + is_in_brackets;
+    size_t length = (size_t)(colon - is_in_brackets - begin);
+    if (!length || length >= sizeof listener->host ||
+        (!is_in_brackets && memchr(begin, ':', length)))
+        return false;
+    memcpy(listener->host, begin, length);
+    *ret_port = colon + 1;
+    return true;
+}
+
+static bool open_inet(const char *address, bool allows_remote, struct listener *listener)
+{
+    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
+                                   .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
+    struct addrinfo *found;
+    const char *port;
+    uint64_t number;
+    if (!split(address, listener, &port))
+        return complain(address, "give HOST:PORT, [IPV6]:PORT or unix:PATH");
+    if (!number_parse(port, 0, PORT_MAX, &number))
+        return complain(address, "the port is a number, 0 to 65535");
+    int failure = getaddrinfo(listener->host, port, &hints, &found);
+    if (failure)
+        return complain(address, gai_strerror(failure));
+    listener->is_loopback = is_loopback(found->ai_addr);
+    bool is_allowed = listener->is_loopback || allows_remote;
+    listener->fd = is_allowed ? bind_and_listen(found) : -EACCES;
+    freeaddrinfo(found);
+    if (!is_allowed)
+        return complain(address, "others could reach it, without a password: give a loopback "
+                                 "address or unix:PATH, or --allow-remote");
+    if (listener->fd < 0)
+        return complain(address, strerror(-listener->fd));
+    show(listener);
+    return true;
+}
+
+bool listener_open(const char *address, bool allows_remote, struct listener *ret_listener)
+{
+    *ret_listener = (struct listener){.fd = -1};
+    if (strncmp(address, "unix:", 5) == 0)
+        return open_unix(address, address + 5, ret_listener);
+    return open_inet(address, allows_remote, ret_listener);
+}
+
+void listener_close(struct listener *listener)
+{
+    if (listener->fd >= 0)
+        close(listener->fd);
+    if (*listener->path)
+        unlink(listener->path);
+}
+
+static bool is_number(const char *host, bool *ret_is_loopback)
+{
+    struct in_addr v4;
+    struct in6_addr v6;
+    bool is_v4 = inet_pton(AF_INET, host, &v4) == 1;
+    bool is_v6 = !is_v4 && inet_pton(AF_INET6, host, &v6) == 1;
+    *ret_is_loopback = is_v4   ? is_loopback_v4(&v4)
+                       : is_v6 ? IN6_IS_ADDR_LOOPBACK(&v6)
+                               : strcasecmp(host, "localhost") == 0;
+    return is_v4 || is_v6;
+}
+
+/* The header without its port and brackets. */
+static bool host_of(const char *header, char *host, size_t host_bytes)
+{
+    bool is_in_brackets = *header == '[';
+    const char *begin = header + is_in_brackets;
+    const char *end = begin + strcspn(begin, is_in_brackets ? "]" : ":");
+    size_t length = (size_t)(end - begin);
+    if (!length || length >= host_bytes || (is_in_brackets && *end != ']'))
+        return false;
+    memcpy(host, begin, length);
+    host[length] = '\0';
+    end += is_in_brackets;
+    return !*end || (*end == ':' && strspn(end + 1, "0123456789") == strlen(end + 1));
+}
+
+bool listener_is_named(const struct listener *listener, const char *host_header)
+{
+    char host[256], machine[256] = "";
+    bool names_loopback;
+    if (*listener->path)
+        return true; /* no page can make a browser connect to it */
+    if (!host_header || !host_of(host_header, host, sizeof host))
+        return false;
+    bool is_numeric = is_number(host, &names_loopback);
+    if (names_loopback || strcasecmp(host, listener->host) == 0)
+        return true;
+    if (listener->is_loopback)
+        return false;
+    gethostname(machine, sizeof machine - 1);
+    return is_numeric || strcasecmp(host, machine) == 0;
+}

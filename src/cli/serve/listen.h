@@ -1,0 +1,26 @@
+/* The address at which requests come in. */
+#ifndef FGPROF_CLI_SERVE_LISTEN_H
+#define FGPROF_CLI_SERVE_LISTEN_H
+
+#include <stdbool.h>
+
+struct listener {
+    int fd;
+    char host[256];   /* as it was given; "": a Unix socket */
+    char shown[320];  /* "http://127.0.0.1:6060/" or "unix:PATH" */
+    char path[108];   /* of a Unix socket: removed at the end; "": none */
+    bool is_loopback; /* nobody elsewhere can reach it */
+};
+
+/* Listens at "HOST:PORT" or "unix:PATH". An address that others can reach is refused unless
+ * `allows_remote`. Prints why it can't, and returns false. */
+bool listener_open(const char *address, bool allows_remote, struct listener *ret_listener);
+void listener_close(struct listener *listener);
+
+/* Whether a request with this header "Host" was meant for this server, and was not sent by a page
+ * whose name was made to lead here (DNS rebinding): the header names a loopback address, or the
+ * address that is listened at; one that others can reach also by number, and by the machine's name.
+ * NULL: there is none. */
+bool listener_is_named(const struct listener *listener, const char *host_header);
+
+#endif

@@ -1,0 +1,179 @@
+/* Profiles: of the seconds to come, of the last ones, and of all since the start. */
+#include "cli/serve/request.h"
+#include "cli/options/duration.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define SECONDS_DEFAULT 30
+
+static const struct form {
+    const char *name; /* of the parameter `format` */
+    enum fgprof_format format;
+    const char *type, *ending;
+    bool is_shown; /* by a browser, instead of being saved */
+    enum fgprof_threads threads;
+} forms[] = {
+    {"pprof", FGPROF_PPROF, "application/octet-stream", ".pb.gz", false, FGPROF_THREADS_BY_NAME},
+    {"folded", FGPROF_FOLDED, "text/plain; charset=utf-8", ".folded", true, FGPROF_THREADS_BY_NAME},
+    {"text", FGPROF_TEXT, "text/plain; charset=utf-8", ".txt", true, FGPROF_THREADS_BY_NAME},
+    {"html", FGPROF_HTML, "text/html; charset=utf-8", ".html", true, FGPROF_THREADS_BY_ID},
+    {"report", FGPROF_REPORT, "text/plain; charset=utf-8", ".report", true, FGPROF_THREADS_BY_ID},
+    {"raw", FGPROF_RAW, "application/octet-stream", ".fgprof", false, FGPROF_THREADS_BY_ID},
+};
+#define PPROF (&forms[0])
+#define TEXT (&forms[2])
+
+/* What a request asks for. */
+struct wanted {
+    const char *name; /* of the file, without its ending */
+    enum fgprof_kind kind;
+    const struct form *form;
+    uint64_t wait_ns; /* the time to come; 0: */
+    uint64_t last_ns; /* the time before; 0: all since the start */
+};
+
+static bool find_form(const struct request *request, struct answer *answer, struct wanted *wanted)
+{
+    const char *name = request->parameter(request, "format");
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        if (name && strcmp(name, forms[i].name) != 0)
+            continue;
+        wanted->form = &forms[i];
+        return true;
+    }
+    if (strcmp(name, "speedscope") == 0)
+        return answer_failure(answer, 400,
+                              "speedscope needs the order of time, which is not kept "
+                              "here: use attach -o FILE.speedscope.json");
+    return answer_failure(answer, 400, "format must be pprof, folded, text, html, report or raw");
+}
+
+/* `seconds` or `last`; without either, `default_s` seconds to come. */
+static bool find_time(const struct request *request, struct answer *answer, uint64_t default_s,
+                      struct wanted *wanted)
+{
+    const char *last = request->parameter(request, "last");
+    uint64_t seconds;
+    if (last && request->parameter(request, "seconds"))
+        return answer_failure(answer, 400,
+                              "last is of the time before, and seconds of the time to "
+                              "come: give one of them");
+    if (last && (!duration_parse(last, &wanted->last_ns) || !wanted->last_ns ||
+                 wanted->last_ns > SESSION_LAST_MAX_S * 1000000000ull))
+        return answer_failure(answer, 400, "last must be a time such as 10s, at most %ds",
+                              SESSION_LAST_MAX_S);
+    if (!request_number(request, answer, "seconds", 1, request->session->options->seconds_max,
+                        default_s, &seconds))
+        return false;
+    wanted->wait_ns = last ? 0 : seconds * 1000000000u;
+    return true;
+}
+
+static bool make_with(const struct request *request, struct answer *answer,
+                      const struct wanted *wanted, fgprof_recorder *recorder,
+                      fgprof_profile **ret_profile)
+{
+    fgprof_moment *moment = NULL;
+    int err = 0;
+    if (wanted->wait_ns)
+        err = fgprof_recorder_moment(recorder, &moment);
+    if (!err && wanted->wait_ns &&
+        session_wait(request->session, wanted->wait_ns, request->client_fd) ==
+            SESSION_CLIENT_GONE) {
+        fgprof_moment_free(moment);
+        return answer_failure(answer, 499, "the client has gone");
+    }
+    if (!err)
+        err = wanted->last_ns
+                  ? session_profile_last(request->session, recorder, wanted->last_ns, ret_profile)
+                  : fgprof_recorder_profile_since(recorder, moment, ret_profile);
+    fgprof_moment_free(moment);
+    return !err || answer_failure(answer, err == -ESRCH ? 503 : 500, "there is no profile: %s",
+                                  err == -ESRCH ? "sampling has not begun yet" : strerror(-err));
+}
+
+static bool make(const struct request *request, struct answer *answer, const struct wanted *wanted,
+                 fgprof_profile **ret_profile)
+{
+    fgprof_recorder *recorder;
+    int err = session_take(request->session, &recorder);
+    if (err == -EBUSY)
+        return answer_failure(answer, 503, "%d profiles are being made: try again",
+                              SESSION_USERS_MAX);
+    if (err)
+        return answer_failure(answer, 503, "no process is sampled now");
+    bool ok = make_with(request, answer, wanted, recorder, ret_profile);
+    session_give_back(request->session);
+    return ok;
+}
+
+static void write_profile(const struct request *request, struct answer *answer,
+                          const struct wanted *wanted, fgprof_profile *profile)
+{
+    const struct form *form = wanted->form;
+    int err = fgprof_profile_set_command(profile, request->session->options->command_line);
+    fgprof_profile_set_threads(profile, form->threads);
+    if (!err)
+        err = fgprof_profile_set_kind(profile, wanted->kind);
+    if (!err)
+        err = fgprof_profile_write(profile, form->format, answer->body_fd);
+    if (err)
+        answer_failure(answer, 500, "the profile can't be written: %s", strerror(-err));
+}
+
+static void answer_profile(const struct request *request, struct answer *answer,
+                           const struct wanted *wanted)
+{
+    fgprof_profile *profile;
+    answer->type = wanted->form->type;
+    snprintf(answer->disposition, sizeof answer->disposition, "%s; filename=\"%s%s\"",
+             wanted->form->is_shown ? "inline" : "attachment", wanted->name, wanted->form->ending);
+    if (request->method == METHOD_HEAD || !make(request, answer, wanted, &profile))
+        return;
+    write_profile(request, answer, wanted, profile);
+    fgprof_profile_free(profile);
+}
+
+void answer_fgprof(const struct request *request, struct answer *answer)
+{
+    struct wanted wanted = {.name = "fgprof", .kind = FGPROF_KIND_WALL};
+    if (find_form(request, answer, &wanted) && find_time(request, answer, SECONDS_DEFAULT, &wanted))
+        answer_profile(request, answer, &wanted);
+}
+
+void answer_cpu(const struct request *request, struct answer *answer)
+{
+    struct wanted wanted = {.name = "profile", .kind = FGPROF_KIND_CPU, .form = PPROF};
+    if (find_time(request, answer, SECONDS_DEFAULT, &wanted))
+        answer_profile(request, answer, &wanted);
+}
+
+/* Of all since the start, unless it is to be of some seconds. */
+static void answer_contentions(const struct request *request, struct answer *answer,
+                               struct wanted *wanted)
+{
+    uint64_t debug;
+    if (!request_number(request, answer, "debug", 0, 2, 0, &debug) ||
+        !find_time(request, answer, 0, wanted))
+        return;
+    if (debug && request->parameter(request, "seconds"))
+        answer_failure(answer, 400, "seconds and debug exclude each other");
+    wanted->form = debug ? TEXT : PPROF;
+    if (!answer->is_failure)
+        answer_profile(request, answer, wanted);
+}
+
+void answer_block(const struct request *request, struct answer *answer)
+{
+    struct wanted wanted = {.name = "block", .kind = FGPROF_KIND_BLOCK};
+    answer_contentions(request, answer, &wanted);
+}
+
+void answer_mutex(const struct request *request, struct answer *answer)
+{
+    struct wanted wanted = {.name = "mutex", .kind = FGPROF_KIND_MUTEX};
+    answer_contentions(request, answer, &wanted);
+}

@@ -1,0 +1,123 @@
+#include "cli/serve/request.h"
+#include "cli/options/duration.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define COMMAND_LINE_MAX 65536
+
+bool answer_failure(struct answer *answer, unsigned status, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    answer->status = status;
+    answer->type = "text/plain; charset=utf-8";
+    answer->is_failure = true;
+    *answer->disposition = '\0';
+    if (ftruncate(answer->body_fd, 0) == 0 && lseek(answer->body_fd, 0, SEEK_SET) == 0 &&
+        vdprintf(answer->body_fd, format, arguments) >= 0)
+        dprintf(answer->body_fd, "\n");
+    va_end(arguments);
+    return false;
+}
+
+bool request_number(const struct request *request, struct answer *answer, const char *name,
+                    uint64_t least, uint64_t most, uint64_t by_default, uint64_t *ret_number)
+{
+    const char *value = request->parameter(request, name);
+    *ret_number = by_default;
+    if (!value || number_parse(value, least, most, ret_number))
+        return true;
+    return answer_failure(answer, 400, "%s must be a whole number from %" PRIu64 " to %" PRIu64,
+                          name, least, most);
+}
+
+/* As Go's: the words of the command line, with a NUL between them. */
+static void answer_cmdline(const struct request *request, struct answer *answer)
+{
+    char path[32], *line = malloc(COMMAND_LINE_MAX);
+    fgprof_recorder *recorder;
+    size_t length = 0;
+    ssize_t got = 0;
+    int fd = -1;
+    if (line && session_take(request->session, &recorder) == 0) {
+        snprintf(path, sizeof path, "/proc/%d/cmdline", (int)request->session->targets.pids[0]);
+        session_give_back(request->session);
+        fd = open(path, O_RDONLY | O_CLOEXEC);
+    }
+    for (; fd >= 0 && length < COMMAND_LINE_MAX; length += (size_t)got) {
+        got = read(fd, line + length, COMMAND_LINE_MAX - length);
+        if (got <= 0)
+            break;
+    }
+    while (length && !line[length - 1])
+        length--;
+    if (fd < 0 || got < 0 || write(answer->body_fd, line, length) != (ssize_t)length)
+        answer_failure(answer, 503, "no process is sampled now");
+    if (fd >= 0)
+        close(fd);
+    free(line);
+}
+
+/* Profiles come with all names that there are, so no more can be looked up. pprof asks all the same
+ * for addresses without a name, and gives up if it is refused (internal/symbolz). */
+static void answer_symbol(const struct request *request, struct answer *answer)
+{
+    (void)request;
+    dprintf(answer->body_fd, "num_symbols: 0\n");
+}
+
+static void answer_missing(const struct request *request, struct answer *answer)
+{
+    const char *name = strrchr(request->path, '/') + 1;
+    bool is_of_threads = strcmp(name, "threadcreate") == 0;
+    answer_failure(answer, 404, "no %s profile: %s are not recorded", name,
+                   is_of_threads ? "the places where threads are made" : "allocations");
+}
+
+static const struct {
+    const char *path;
+    void (*answer)(const struct request *request, struct answer *answer);
+    const char *type; /* unless it sets another one */
+} paths[] = {
+    {"/", answer_page, "text/html; charset=utf-8"},
+    {"/top", answer_top, "text/plain; charset=utf-8"},
+    {"/metrics", answer_metrics, "text/plain; version=0.0.4; charset=utf-8"},
+    {"/debug/fgprof", answer_fgprof, NULL},
+    {"/debug/pprof", answer_index, "text/html; charset=utf-8"},
+    {"/debug/pprof/", answer_index, "text/html; charset=utf-8"},
+    {"/debug/pprof/profile", answer_cpu, NULL},
+    {"/debug/pprof/block", answer_block, NULL},
+    {"/debug/pprof/mutex", answer_mutex, NULL},
+    {"/debug/pprof/goroutine", answer_threads, NULL},
+    {"/debug/pprof/cmdline", answer_cmdline, "text/plain; charset=utf-8"},
+    {"/debug/pprof/symbol", answer_symbol, "text/plain; charset=utf-8"},
+    {"/symbolz", answer_symbol, "text/plain; charset=utf-8"},
+    {"/debug/pprof/threadcreate", answer_missing, NULL},
+    {"/debug/pprof/heap", answer_missing, NULL},
+    {"/debug/pprof/allocs", answer_missing, NULL},
+};
+
+void answer_request(const struct request *request, struct answer *answer)
+{
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        if (strcmp(request->path, paths[i].path) != 0)
+            continue;
+        if (request->method == METHOD_OTHER ||
+            (request->method == METHOD_POST && paths[i].answer != answer_symbol)) {
+            answer_failure(answer, 405, "only GET and HEAD are answered");
+            return;
+        }
+        answer->status = 200;
+        answer->type = paths[i].type;
+        paths[i].answer(request, answer);
+        return;
+    }
+    answer_failure(answer, 404, "there is no such page: see /debug/pprof/");
+}

@@ -1,0 +1,51 @@
+/* A request and its answer, whatever brings them. */
+#ifndef FGPROF_CLI_SERVE_REQUEST_H
+#define FGPROF_CLI_SERVE_REQUEST_H
+
+#include "cli/serve/session.h"
+
+/* Of HEAD only the head of the answer is wanted: nothing need be made. */
+enum request_method { METHOD_GET, METHOD_HEAD, METHOD_POST, METHOD_OTHER };
+
+struct request {
+    struct session *session;
+    enum request_method method;
+    const char *path;
+    /* The value of a parameter in the query; NULL: it is not there. */
+    const char *(*parameter)(const struct request *request, const char *name);
+    void *connection; /* for `parameter` */
+    int client_fd;    /* hung up once the client has gone; -1: not known */
+};
+
+struct answer {
+    unsigned status;      /* of HTTP */
+    const char *type;     /* Content-Type */
+    char disposition[96]; /* Content-Disposition; "": none */
+    bool is_failure;      /* the body says why */
+    int body_fd;          /* a memory file, written from its beginning */
+};
+
+/* Answers a request; the body goes to answer->body_fd. */
+void answer_request(const struct request *request, struct answer *answer);
+
+/* Replaces what was written by one line that says why there is no other answer. Returns false. */
+bool answer_failure(struct answer *answer, unsigned status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Reads a whole number from `least` to `most`, or takes the default. If it is none, answers so and
+ * returns false. */
+bool request_number(const struct request *request, struct answer *answer, const char *name,
+                    uint64_t least, uint64_t most, uint64_t by_default, uint64_t *ret_number);
+
+/* The parts of the server, a file each. Their paths are in request.c. */
+void answer_fgprof(const struct request *request, struct answer *answer);
+void answer_cpu(const struct request *request, struct answer *answer);
+void answer_block(const struct request *request, struct answer *answer);
+void answer_mutex(const struct request *request, struct answer *answer);
+void answer_threads(const struct request *request, struct answer *answer);
+void answer_top(const struct request *request, struct answer *answer);
+void answer_metrics(const struct request *request, struct answer *answer);
+void answer_page(const struct request *request, struct answer *answer);
+void answer_index(const struct request *request, struct answer *answer);
+
+#endif

@@ -1,0 +1,283 @@
+#include "cli/serve/session.h"
+#include "cli/commands.h"
+#include "cli/new_recorder.h"
+#include "cli/targets.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#define LOOKS_FOR_PROCESSES_EVERY_NS 500000000u
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+int session_init(struct session *session, const struct cli_options *options,
+                 session_begins_fn *begins, void *context)
+{
+    *session = (struct session){.options = options, .begins = begins, .context = context};
+    session->ended_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (session->ended_fd < 0)
+        return -errno;
+    pthread_mutex_init(&session->lock, NULL);
+    pthread_mutex_init(&session->keeping, NULL);
+    pthread_mutex_init(&session->dumping, NULL);
+    pthread_cond_init(&session->changed, NULL);
+    return 0;
+}
+
+void session_destroy(struct session *session)
+{
+    pthread_cond_destroy(&session->changed);
+    pthread_mutex_destroy(&session->keeping);
+    pthread_mutex_destroy(&session->dumping);
+    pthread_mutex_destroy(&session->lock);
+    close(session->ended_fd);
+}
+
+static void mark_ended(struct session *session)
+{
+    uint64_t one = 1;
+    ssize_t written = write(session->ended_fd, &one, sizeof one);
+    (void)written;
+}
+
+void session_stop(struct session *session)
+{
+    pthread_mutex_lock(&session->lock);
+    session->is_stopping = true;
+    if (session->beginning)
+        fgprof_recorder_stop(session->beginning);
+    mark_ended(session);
+    pthread_mutex_unlock(&session->lock);
+}
+
+/* Called by the recorder, a few times a second. */
+static void keep_moment(struct session *session, uint64_t elapsed_ns)
+{
+    pthread_mutex_lock(&session->keeping);
+    size_t latest = (session->next_moment + SESSION_MOMENTS - 1) % SESSION_MOMENTS;
+    const struct session_moment *before = &session->moments[latest];
+    struct session_moment *kept = &session->moments[session->next_moment];
+    fgprof_moment *moment;
+    bool is_due = !before->moment || elapsed_ns - before->elapsed_ns >= SESSION_MOMENT_SPACE_NS;
+    /* If memory is short, a profile begins earlier than it could. */
+    if (is_due && fgprof_recorder_moment(session->recorder, &moment) == 0) {
+        fgprof_moment_free(kept->moment);
+        *kept = (struct session_moment){moment, elapsed_ns};
+        session->next_moment = (session->next_moment + 1) % SESSION_MOMENTS;
+    }
+    pthread_mutex_unlock(&session->keeping);
+}
+
+static void forget_moments(struct session *session)
+{
+    pthread_mutex_lock(&session->keeping);
+    for (size_t i = 0; i < SESSION_MOMENTS; i++)
+        fgprof_moment_free(session->moments[i].moment);
+    memset(session->moments, 0, sizeof session->moments);
+    pthread_mutex_unlock(&session->keeping);
+}
+
+/* From now on requests may use the recorder. */
+static void publish(struct session *session)
+{
+    uint64_t count;
+    pthread_mutex_lock(&session->lock);
+    session->recorder = session->beginning;
+    if (!session->is_stopping) {
+        ssize_t got = read(session->ended_fd, &count, sizeof count);
+        (void)got;
+    }
+    pthread_mutex_unlock(&session->lock);
+    session->begins(session, session->context);
+}
+
+/* Called while the recorder samples, a few times a second. */
+static void on_progress(const struct fgprof_progress *progress, void *context)
+{
+    struct session *session = context;
+    pthread_mutex_lock(&session->lock);
+    session->progress = *progress;
+    bool is_first = !session->recorder;
+    pthread_mutex_unlock(&session->lock);
+    if (is_first)
+        publish(session);
+    keep_moment(session, progress->elapsed_ns);
+}
+
+/* The latest moment that is at least so long ago; NULL: since the start. */
+static const fgprof_moment *moment_before(const struct session *session, uint64_t ago_ns)
+{
+    const struct session_moment *best = NULL;
+    uint64_t elapsed_ns = session->progress.elapsed_ns;
+    for (size_t i = 0; i < SESSION_MOMENTS; i++) {
+        const struct session_moment *kept = &session->moments[i];
+        if (kept->moment && kept->elapsed_ns + ago_ns <= elapsed_ns &&
+            (!best || kept->elapsed_ns > best->elapsed_ns))
+            best = kept;
+    }
+    return best ? best->moment : NULL;
+}
+
+int session_profile_last(struct session *session, fgprof_recorder *recorder, uint64_t last_ns,
+                         fgprof_profile **ret_profile)
+{
+    pthread_mutex_lock(&session->keeping);
+    pthread_mutex_lock(&session->lock);
+    const fgprof_moment *moment = moment_before(session, last_ns);
+    pthread_mutex_unlock(&session->lock);
+    int err = fgprof_recorder_profile_since(recorder, moment, ret_profile);
+    pthread_mutex_unlock(&session->keeping);
+    return err;
+}
+
+int session_take(struct session *session, fgprof_recorder **ret_recorder)
+{
+    pthread_mutex_lock(&session->lock);
+    int err = session->is_stopping || !session->recorder ? -ESRCH
+              : session->users >= SESSION_USERS_MAX      ? -EBUSY
+                                                         : 0;
+    *ret_recorder = session->recorder;
+    session->users += !err;
+    pthread_mutex_unlock(&session->lock);
+    return err;
+}
+
+void session_give_back(struct session *session)
+{
+    pthread_mutex_lock(&session->lock);
+    session->users--;
+    pthread_cond_broadcast(&session->changed);
+    pthread_mutex_unlock(&session->lock);
+}
+
+enum session_wait session_wait(struct session *session, uint64_t wait_ns, int client_fd)
+{
+    enum { CLIENT, ENDED };
+    struct pollfd waits[] = {
+        [CLIENT] = {.fd = client_fd, .events = POLLRDHUP},
+        [ENDED] = {.fd = session->ended_fd, .events = POLLIN},
+    };
+    uint64_t end_ns = now_ns() + wait_ns;
+    for (uint64_t now = now_ns(); now < end_ns; now = now_ns()) {
+        uint64_t left_ms = (end_ns - now + 999999) / 1000000;
+        if (poll(waits, sizeof waits / sizeof *waits, (int)left_ms) < 0 && errno != EINTR)
+            break;
+        if (waits[CLIENT].revents & (POLLRDHUP | POLLHUP | POLLERR))
+            return SESSION_CLIENT_GONE;
+        if (waits[ENDED].revents)
+            return SESSION_ENDED;
+    }
+    return SESSION_WAITED;
+}
+
+static void add_up(struct fgprof_progress *all, const struct fgprof_progress *one)
+{
+    all->ticks += one->ticks;
+    all->ticks_late += one->ticks_late;
+    all->samples += one->samples;
+    all->samples_lost += one->samples_lost;
+    all->deadlocks += one->deadlocks;
+}
+
+/* Waits for those that still use it. Their waits are over, so that is soon. */
+static void withdraw(struct session *session)
+{
+    mark_ended(session);
+    pthread_mutex_lock(&session->lock);
+    while (session->users)
+        pthread_cond_wait(&session->changed, &session->lock);
+    session->recorder = session->beginning = NULL;
+    free(session->targets.pids);
+    session->targets = (struct targets){0};
+    add_up(&session->before, &session->progress);
+    session->progress = (struct fgprof_progress){0};
+    pthread_mutex_unlock(&session->lock);
+    forget_moments(session);
+}
+
+static bool must_stop(struct session *session)
+{
+    pthread_mutex_lock(&session->lock);
+    bool must = session->is_stopping;
+    pthread_mutex_unlock(&session->lock);
+    return must;
+}
+
+/* Waits until a process has the name, or the server ends. */
+static void wait_for_process(struct session *session)
+{
+    const struct timespec pause = {.tv_nsec = LOOKS_FOR_PROCESSES_EVERY_NS};
+    pid_t *pids;
+    size_t count = 0;
+    while (!count && !must_stop(session)) {
+        int err = fgprof_find_processes(session->options->pgrep, &pids, &count);
+        if (err)
+            return;
+        free(pids);
+        if (!count)
+            nanosleep(&pause, NULL);
+    }
+}
+
+/* The server may have been told to end meanwhile. */
+static void begin(struct session *session, fgprof_recorder *recorder)
+{
+    pthread_mutex_lock(&session->lock);
+    session->beginning = recorder;
+    if (session->is_stopping)
+        fgprof_recorder_stop(recorder);
+    pthread_mutex_unlock(&session->lock);
+}
+
+/* Samples the processes that there are now, to their end. Returns whether it could. */
+static bool sample(struct session *session, const fgprof_options *library)
+{
+    fgprof_profile *profile;
+    fgprof_recorder *recorder = new_recorder(session->options, library);
+    bool ok = recorder && targets_attach_listed(session->options, recorder, &session->targets);
+    if (ok) {
+        fgprof_process_name(session->targets.pids[0], session->name, sizeof session->name);
+        begin(session, recorder);
+        int err = fgprof_recorder_run(recorder, &profile);
+        if (err)
+            fprintf(stderr, "fgprof-c: sampling failed: %s\n", strerror(-err));
+        else
+            fgprof_profile_free(profile);
+        ok = !err;
+    }
+    withdraw(session);
+    fgprof_recorder_free(recorder);
+    return ok;
+}
+
+int session_run(struct session *session)
+{
+    const struct cli_options *options = session->options;
+    fgprof_options *library = options_for_library(options);
+    if (!library) {
+        fprintf(stderr, "fgprof-c: out of memory\n");
+        return EXIT_NOT_WRITTEN;
+    }
+    fgprof_options_set_progress(library, on_progress, session);
+    bool ok = true;
+    do {
+        if (options->waits_for_processes)
+            wait_for_process(session);
+        if (must_stop(session))
+            break;
+        ok = sample(session, library);
+    } while (ok && options->waits_for_processes);
+    fgprof_options_free(library);
+    return ok ? EXIT_WRITTEN : EXIT_NOT_WRITTEN;
+}

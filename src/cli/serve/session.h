@@ -1,0 +1,79 @@
+/* The processes that are sampled, as requests see them: one recorder after the other, as processes
+ * of a name come and go, and any number of requests that use it at once. */
+#ifndef FGPROF_CLI_SERVE_SESSION_H
+#define FGPROF_CLI_SERVE_SESSION_H
+
+#include "cli/options/options.h"
+#include "cli/targets.h"
+
+#include <pthread.h>
+
+/* A moment is kept every few seconds, for profiles of up to the last minute. */
+#define SESSION_MOMENT_SPACE_NS 5000000000u
+#define SESSION_LAST_MAX_S 60
+#define SESSION_MOMENTS (SESSION_LAST_MAX_S * 1000000000ull / SESSION_MOMENT_SPACE_NS + 1)
+
+#define SESSION_USERS_MAX 64
+
+#define SESSION_NAME_BYTES 16 /* the kernel's TASK_COMM_LEN */
+
+struct session;
+typedef void session_begins_fn(const struct session *session, void *context);
+
+struct session_moment {
+    fgprof_moment *moment; /* NULL: none yet */
+    uint64_t elapsed_ns;   /* since the recorder began */
+};
+
+struct session {
+    const struct cli_options *options;
+    session_begins_fn *begins;
+    void *context;
+    pthread_mutex_t lock; /* protects what follows */
+    pthread_cond_t changed;
+    fgprof_recorder *beginning; /* with its processes; NULL: there are none */
+    fgprof_recorder *recorder;  /* the same, once it samples; NULL: no process is sampled now */
+    unsigned users;             /* requests that use the recorder */
+    int ended_fd;     /* an eventfd: readable once the recorder has ended, or the server ends */
+    bool is_stopping; /* the server ends */
+    struct targets targets;                  /* the recorder's processes, */
+    char name[SESSION_NAME_BYTES];           /* and the name of the first */
+    struct fgprof_progress progress, before; /* of the recorder; of those before it, in all */
+
+    pthread_mutex_t dumping; /* one request at a time takes all threads' stacks */
+
+    pthread_mutex_t keeping;                        /* protects: */
+    struct session_moment moments[SESSION_MOMENTS]; /* the latest, in a ring */
+    size_t next_moment;
+};
+
+/* `begins`, if not NULL, is called whenever processes begin to be sampled. Returns 0 or a negative
+ * errno. */
+int session_init(struct session *session, const struct cli_options *options,
+                 session_begins_fn *begins, void *context);
+void session_destroy(struct session *session);
+
+/* Samples the chosen processes until they have exited or session_stop is called; with --wait also
+ * those of the name that come later. Prints why it could not, and returns the exit status. */
+int session_run(struct session *session);
+
+/* Ends session_run and all waits. */
+void session_stop(struct session *session);
+
+/* The recorder, until it is given back. Returns 0, -ESRCH if no process is sampled now, or -EBUSY
+ * if too many requests use it. */
+int session_take(struct session *session, fgprof_recorder **ret_recorder);
+void session_give_back(struct session *session);
+
+enum session_wait { SESSION_WAITED, SESSION_ENDED, SESSION_CLIENT_GONE };
+
+/* Waits so long, or until the processes have ended, or the client at the other end of `client_fd`
+ * has gone. */
+enum session_wait session_wait(struct session *session, uint64_t wait_ns, int client_fd);
+
+/* Makes a profile of at least the last `last_ns`; of all there is, if that is less. Returns as
+ * fgprof_recorder_profile_since. */
+int session_profile_last(struct session *session, fgprof_recorder *recorder, uint64_t last_ns,
+                         fgprof_profile **ret_profile);
+
+#endif

@@ -1,0 +1,83 @@
+/* All threads now, where Go has its goroutines. */
+#include "cli/serve/request.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A copy, as the session's ends with its recorder. */
+static bool copy_targets(struct session *session, struct targets *ret_targets)
+{
+    fgprof_recorder *recorder;
+    *ret_targets = (struct targets){0};
+    if (session_take(session, &recorder))
+        return false;
+    const struct targets *targets = &session->targets;
+    ret_targets->pids = calloc(targets->count, sizeof *targets->pids);
+    if (ret_targets->pids) {
+        memcpy(ret_targets->pids, targets->pids, targets->count * sizeof *targets->pids);
+        ret_targets->count = targets->count;
+    }
+    session_give_back(session);
+    return ret_targets->count > 0;
+}
+
+/* A recorder of its own: a dump is one round. Those that have exited are left out. */
+static int take(const struct cli_options *options, const struct targets *targets,
+                fgprof_dump **ret_dump)
+{
+    fgprof_recorder *recorder = NULL;
+    size_t attached = 0;
+    fgprof_options *library = options_for_library(options);
+    int err = library ? fgprof_recorder_new(library, &recorder) : -ENOMEM;
+    for (size_t i = 0; i < targets->count && !err; i++)
+        attached += fgprof_recorder_attach(recorder, targets->pids[i]) == 0;
+    if (!err)
+        err = attached ? fgprof_recorder_dump(recorder, ret_dump) : -ESRCH;
+    fgprof_recorder_free(recorder);
+    fgprof_options_free(library);
+    return err;
+}
+
+static int write_dump(const struct request *request, struct answer *answer,
+                      enum fgprof_dump_format format)
+{
+    struct session *session = request->session;
+    struct targets targets;
+    fgprof_dump *dump;
+    if (!copy_targets(session, &targets))
+        return -ESRCH;
+    pthread_mutex_lock(&session->dumping);
+    int err = take(session->options, &targets, &dump);
+    pthread_mutex_unlock(&session->dumping);
+    free(targets.pids);
+    if (err)
+        return err;
+    err = fgprof_dump_write(dump, format, answer->body_fd);
+    fgprof_dump_free(dump);
+    return err;
+}
+
+void answer_threads(const struct request *request, struct answer *answer)
+{
+    static const enum fgprof_dump_format formats[] = {FGPROF_DUMP_PPROF, FGPROF_DUMP_GROUPED,
+                                                      FGPROF_DUMP_TEXT};
+    uint64_t debug;
+    if (!request_number(request, answer, "debug", 0, 2, 0, &debug))
+        return;
+    if (request->parameter(request, "seconds")) {
+        answer_failure(answer, 400, "this is of one moment: for %s",
+                       debug ? "seconds leave out debug, and see /debug/fgprof"
+                             : "seconds see /debug/fgprof");
+        return;
+    }
+    answer->type = debug ? "text/plain; charset=utf-8" : "application/octet-stream";
+    if (!debug)
+        strcpy(answer->disposition, "attachment; filename=\"goroutine.pb.gz\"");
+    int err = request->method == METHOD_HEAD ? 0 : write_dump(request, answer, formats[debug]);
+    if (err == -ESRCH)
+        answer_failure(answer, 503, "no process is sampled now");
+    else if (err)
+        answer_failure(answer, 500, "the threads can't be shown: %s", strerror(-err));
+}

@@ -1,0 +1,106 @@
+/* The functions with the most time of their own in the last seconds, as text. */
+#include "cli/serve/request.h"
+#include "cli/options/duration.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define ROWS_MAX 40
+#define LAST_DEFAULT_NS 10000000000u
+
+static int compare(const void *a, const void *b)
+{
+    const struct fgprof_function *left = a, *right = b;
+    if (left->self_ns != right->self_ns)
+        return left->self_ns > right->self_ns ? -1 : 1;
+    return (left->total_ns < right->total_ns) - (left->total_ns > right->total_ns);
+}
+
+/* Control characters might be commands of a terminal. */
+static void put_name(FILE *out, const char *name)
+{
+    for (const char *c = name; *c; c++) {
+        unsigned char byte = (unsigned char)*c;
+        bool is_plain =
+            byte >= 0x20 && byte != 0x7f && !(byte == 0xc2 && (unsigned char)c[1] < 0xa0);
+        fprintf(out, is_plain ? "%c" : "\\x%02x", byte);
+    }
+}
+
+static void put_row(FILE *out, const struct fgprof_function *row, double all_ns)
+{
+    const char *slash = strrchr(row->module, '/');
+    const char *module = slash ? slash + 1 : row->module;
+    uint64_t running_ns = row->state_ns[FGPROF_STATE_RUNNING];
+    fprintf(out, "%7.1f %7.1f %7.1f  ", 100 * (double)row->self_ns / all_ns,
+            100 * (double)row->total_ns / all_ns, 100 * (double)running_ns / all_ns);
+    if (row->name) {
+        put_name(out, row->name);
+        fputs("  ", out);
+    }
+    bool is_bracketed = *module == '[';
+    fputs(is_bracketed ? "" : "[", out);
+    put_name(out, *module ? module : "unknown");
+    fputs(is_bracketed ? "\n" : "]\n", out);
+}
+
+static int put_table(FILE *out, const fgprof_profile *profile, const fgprof_functions *functions)
+{
+    size_t count = fgprof_functions_count(functions);
+    struct fgprof_summary summary;
+    struct fgprof_function *rows = calloc(count + 1, sizeof *rows);
+    if (!rows)
+        return -ENOMEM;
+    for (size_t i = 0; i < count; i++)
+        fgprof_functions_get(functions, i, &rows[i], sizeof rows[i]);
+    qsort(rows, count, sizeof *rows, compare);
+    fgprof_profile_summary(profile, &summary, sizeof summary);
+    fprintf(out,
+            "The last %.1f s, in percent of one thread all the time\n"
+            "  SELF%%  TOTAL%%    RUN%%  FUNCTION\n",
+            (double)summary.elapsed_ns / 1e9);
+    for (size_t i = 0; i < count && i < ROWS_MAX && rows[i].self_ns; i++)
+        put_row(out, &rows[i], (double)summary.elapsed_ns);
+    free(rows);
+    return 0;
+}
+
+static int write_table(const fgprof_profile *profile, int fd)
+{
+    fgprof_functions *functions;
+    int err = fgprof_profile_functions(profile, NULL, 0, &functions);
+    if (err)
+        return err;
+    int copy = dup(fd);
+    FILE *out = copy < 0 ? NULL : fdopen(copy, "w");
+    err = out ? put_table(out, profile, functions) : -errno;
+    if (out && fclose(out) && !err)
+        err = -errno;
+    else if (!out && copy >= 0)
+        close(copy);
+    fgprof_functions_free(functions);
+    return err;
+}
+
+void answer_top(const struct request *request, struct answer *answer)
+{
+    fgprof_recorder *recorder;
+    fgprof_profile *profile;
+    if (session_take(request->session, &recorder)) {
+        answer_failure(answer, 503, "no process is sampled now");
+        return;
+    }
+    int err = session_profile_last(request->session, recorder, LAST_DEFAULT_NS, &profile);
+    session_give_back(request->session);
+    if (!err) {
+        err = write_table(profile, answer->body_fd);
+        fgprof_profile_free(profile);
+    }
+    if (err)
+        answer_failure(answer, err == -ESRCH ? 503 : 500, "there is no table: %s",
+                       err == -ESRCH ? "sampling has not begun yet" : strerror(-err));
+}

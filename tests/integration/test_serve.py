@@ -1,0 +1,392 @@
+"""Profiles over HTTP, as Go programs serve them."""
+
+import contextlib
+import http.client
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+
+from harness import HANGS_S, end, folded, need, status_field, tool, users_build, wait_for, wait_until_asleep
+from webdriver import Browser
+
+
+class Server:
+    """A serving profiler that has said where."""
+
+    def __init__(self, world, *arguments, listen="127.0.0.1:0"):
+        self.sampler = world.start("serve", "--listen", listen, *arguments)
+        self.said = self.next_line()
+        where = re.fullmatch(r"fgprof-c: serving profiles of (.+) at (http://(.+):(\d+)/|unix:(.+))\n", self.said)
+        assert where, (self.said, self.sampler.stderr.read())
+        self.what, self.url, self.host, self.port, self.path = where.groups()
+
+    def next_line(self):
+        return self.sampler.stderr.readline()
+
+    def connect(self):
+        connection = http.client.HTTPConnection(self.host.strip("[]"), int(self.port), timeout=HANGS_S)
+        connection.connect()
+        return connection
+
+    def ask(self, path, method="GET", body=None, **headers):
+        """Returns the status, the headers and the body."""
+        connection = self.connect()
+        try:
+            connection.request(method, path, body, headers)
+            answer = connection.getresponse()
+            return answer.status, answer.headers, answer.read()
+        finally:
+            connection.close()
+
+    def text(self, path):
+        status, _, body = self.ask(path)
+        assert status == 200, (path, status, body)
+        return body.decode()
+
+    def fails(self, path, status, why):
+        got, headers, body = self.ask(path)
+        assert got == status and re.search(why, body.decode()), (path, got, body)
+        assert headers["X-Go-Pprof"] == "1" and headers["Content-Type"].startswith("text/plain"), headers
+
+    def metric(self, name):
+        return float(re.search(rf"^{name} (\S+)$", self.text("/metrics"), re.M)[1])
+
+
+@contextlib.contextmanager
+def serving(world, *arguments, **options):
+    server = Server(world, *arguments, **options)
+    try:
+        yield server
+    finally:
+        if server.sampler.poll() is None:
+            server.sampler.kill()
+        server.sampler.communicate()
+
+
+def seconds_of(text):
+    """How long a legacy profile's threads were seen, in seconds at 99 Hz."""
+    return int(re.match(r"wallclock profile: total (\d+)\n", text)[1]) / 99
+
+
+def top(url):
+    """What go tool pprof shows first: its comments and a table. It keeps what it has fetched."""
+    with tempfile.TemporaryDirectory() as directory:
+        return tool("go", "tool", "pprof", "-top", url, env=dict(os.environ, PPROF_TMPDIR=directory))
+
+
+def test_go_tool_pprof_reads_each_path(world):
+    need("go")
+    with world.running("holders", 60) as target, serving(world, "-p", target.pid, "-F", 199) as server:
+        assert server.what == f"fixture-holders ({target.pid})", server.said
+        for path, kind, function in (
+                ("fgprof?seconds=1", "time", "pthread_mutex_lock"),
+                ("pprof/block?seconds=1", "delay", "pthread_mutex_lock"),
+                ("pprof/mutex?seconds=1", "delay", "inner_hold"),
+                ("pprof/block", "delay", "pthread_mutex_lock"), ("pprof/mutex", "delay", "inner_hold"),
+                ("fgprof?last=10s", "time", "pthread_mutex_lock"),
+                ("pprof/profile?seconds=1", "cpu", "computing_hold"),
+                ("pprof/goroutine", "thread", "fixture")):
+            shown = top(server.url + "debug/" + path)
+            assert f"\nType: {kind}\n" in shown and function in shown, (path, shown)
+            assert "\nfgprof-c serve " in shown or kind == "thread", (path, shown)
+        assert not end(server.sampler)[0]
+
+
+def test_each_request_has_its_own_time(world):
+    """Two phases of a program, of which each request sees one, and `last` both."""
+    with world.running("phases", 60, stdin=subprocess.PIPE) as target, \
+            serving(world, "-p", target.pid) as server:
+        first = folded(server.text("/debug/fgprof?seconds=1&format=folded"))
+        target.stdin.write("..")
+        target.stdin.flush()
+        wait_for(lambda: "in_second" in server.text("/debug/pprof/goroutine?debug=2"), "the next phase")
+        second = folded(server.text("/debug/fgprof?seconds=1&format=folded"))
+        both = folded(server.text("/debug/fgprof?last=60s&format=folded"))
+
+        def count(stacks, name):
+            return sum(count for stack, count in stacks.items() if name in stack)
+        assert count(first, "in_first") > 80 and not count(first, "in_second"), first
+        assert count(second, "in_second") > 80 and not count(second, "in_first"), second
+        for name, stacks in (("in_first", first), ("in_second", second)):
+            assert count(both, name) >= count(stacks, name), both
+        # As long as it was asked for, for both threads.
+        for stacks in first, second:
+            assert 0.95 < sum(stacks.values()) / (2 * 99) < 1.15, stacks
+
+
+def test_formats(world):
+    with world.running("holders", 60) as target, serving(world, "-p", target.pid) as server:
+        for form, kind, begin in (
+                ("pprof", "application/octet-stream", b"\x1f\x8b"), ("folded", "text/plain", b"holder"),
+                ("text", "text/plain", b"wallclock profile: total "), ("html", "text/html", b"<!DOCTYPE html>"),
+                ("report", "text/plain", b""), ("raw", "application/octet-stream", b"\x1f\x8b")):
+            status, headers, body = server.ask(f"/debug/fgprof?last=10s&format={form}")
+            assert status == 200 and headers["Content-Type"].split(";")[0] == kind, (form, headers)
+            assert form == "folded" or body.startswith(begin), (form, body[:100])
+            assert re.fullmatch(r'(attachment|inline); filename="fgprof\.[a-z.]+"',
+                                headers["Content-Disposition"]), headers
+            assert headers["Cache-Control"] == "no-store" and headers["X-Content-Type-Options"] == "nosniff"
+        kept = world.path("kept.fgprof")
+        open(kept, "wb").write(body)
+        report = world.fgprof("report", kept)
+        assert report.returncode == 0 and "mutex g_first" in report.stdout, report
+        assert server.text("/debug/pprof/block?debug=1").startswith("--- contention:\n")
+        assert server.text("/debug/pprof/mutex?debug=1").startswith("--- mutex:\n")
+        assert server.text("/debug/pprof/goroutine?debug=1").startswith("thread profile: total 6\n")
+        dump = server.text("/debug/pprof/goroutine?debug=2")
+        assert 'thread' in dump and '"holder"' in dump and "mutex" in dump, dump
+        command = open(f"/proc/{target.pid}/cmdline", "rb").read()
+        assert server.ask("/debug/pprof/cmdline")[2] == command.rstrip(b"\0")
+        status, _, body = server.ask("/debug/pprof/symbol", "POST", "0x401000+0x402000")
+        assert status == 200 and body == b"num_symbols: 0\n", body
+
+
+def test_bad_requests(world):
+    with world.running("holders", 60) as target, \
+            serving(world, "-p", target.pid, "--max-seconds", 5) as server:
+        for path, status, why in (
+                ("/debug/fgprof?seconds=0", 400, "seconds must be a whole number from 1 to 5"),
+                ("/debug/fgprof?seconds=6", 400, "from 1 to 5"), ("/debug/fgprof?seconds=1x", 400, "whole"),
+                ("/debug/fgprof?seconds=-1", 400, "whole"), ("/debug/fgprof?seconds=", 400, "whole"),
+                ("/debug/fgprof?seconds=1&format=svg", 400, "pprof, folded, text, html, report or raw"),
+                ("/debug/fgprof?format=speedscope", 400, "order of time"),
+                ("/debug/fgprof?last=2h", 400, "at most 60s"), ("/debug/fgprof?last=0", 400, "a time such as"),
+                ("/debug/fgprof?last=1s&seconds=1", 400, "one of them"),
+                ("/debug/pprof/block?seconds=1&debug=1", 400, "exclude each other"),
+                ("/debug/pprof/mutex?debug=3", 400, "debug must be .* 0 to 2"),
+                ("/debug/pprof/goroutine?seconds=1", 400, "one moment"),
+                ("/debug/pprof/heap", 404, "no heap profile"), ("/debug/pprof/allocs", 404, "allocations"),
+                ("/debug/pprof/threadcreate", 404, "threads are made"),
+                ("/debug/pprof/trace", 404, "no such page"), ("/../etc/passwd", 404, "no such page")):
+            server.fails(path, status, why)
+        for method in "POST", "PUT", "DELETE", "OPTIONS":
+            status, headers, _ = server.ask("/metrics", method)
+            assert status == 405 and headers["Allow"] == "GET, HEAD", (method, status)
+            assert "Access-Control-Allow-Origin" not in headers
+        # A page of another site can lead its own name here, but the browser still tells that name.
+        for host, status in (("evil.example", 403), ("evil.example:6060", 403), ("127.0.0.1.evil.example", 403),
+                             ("", 403), ("[::1", 403), ("localhost", 200), ("LOCALHOST:1", 200),
+                             ("127.0.0.1:6060", 200), ("[::1]:6060", 200), ("127.9.9.9", 200)):
+            assert server.ask("/metrics", Host=host)[0] == status, host
+        assert server.ask("/metrics?" + "x" * 100000)[0] in (414, 431)
+        # The head of an answer needs no profile.
+        begin = time.monotonic()
+        for path in "/debug/fgprof?seconds=5", "/debug/pprof/profile?seconds=5", "/debug/pprof/goroutine", "/":
+            status, headers, body = server.ask(path, "HEAD")
+            assert status == 200 and not body, (path, status, body)
+        assert time.monotonic() - begin < 5, "HEAD waited for a profile"
+        assert server.ask("/debug/fgprof?seconds=6", "HEAD")[0] == 400
+
+
+def test_many_requests_cost_one_sampling(world):
+    with world.running("holders", 60) as target, serving(world, "-p", target.pid) as server:
+        before, begin = server.metric("fgprof_ticks_total"), time.monotonic()
+        answers = {}
+
+        def ask(number):
+            answers[number] = server.text("/debug/fgprof?seconds=2&format=text")
+        threads = [threading.Thread(target=ask, args=(number,)) for number in range(50)]
+        for thread in threads:
+            thread.start()
+        wait_for(lambda: server.metric("fgprof_requests_in_progress") > 1, "requests at once")
+        for thread in threads:
+            thread.join()
+        assert len(answers) == 50, "some have failed"
+        passed_s, ticks = time.monotonic() - begin, server.metric("fgprof_ticks_total") - before
+        assert ticks < 1.2 * 99 * passed_s + 20, (ticks, passed_s)
+        # Six threads each; those that are answered later are of somewhat more.
+        for text in answers.values():
+            assert 6 * 2 * 0.95 < seconds_of(text) < 6 * passed_s * 1.1, seconds_of(text)
+        assert server.metric("fgprof_requests_in_progress") == 0
+
+
+def test_slow_clients_cost_nobody_else(world):
+    with world.running("holders", 60) as target, serving(world, "-p", target.pid) as server:
+        slow = [socket.create_connection((server.host, int(server.port))) for _ in range(40)]
+        try:
+            for i, client in enumerate(slow):
+                # Half of a head; or a whole one, and the answer is not read.
+                client.sendall(b"GET / HTTP/1.1\r\nHost: local" if i % 2 else
+                               b"GET /debug/fgprof?last=60s&format=html HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert server.text("/debug/fgprof?seconds=1&format=folded")
+            # One byte at a time is enough to be answered.
+            for byte in b"host\r\n\r\n":
+                slow[1].sendall(bytes([byte]))
+                time.sleep(0.05)
+            assert slow[1].recv(15) == b"HTTP/1.1 200 OK"
+        finally:
+            for client in slow:
+                client.close()
+
+
+def test_a_client_that_goes_away_is_noticed(world):
+    with world.running("holders", 60) as target, serving(world, "-p", target.pid) as server:
+        clients = [server.connect() for _ in range(3)]
+        for client in clients:
+            client.request("GET", "/debug/fgprof?seconds=300")
+        wait_for(lambda: server.metric("fgprof_requests_in_progress") == 3, "the requests")
+        for client in clients:
+            client.close()
+        wait_for(lambda: server.metric("fgprof_requests_in_progress") == 0, "their end")
+
+
+def test_the_process_ends_before_the_profile(world):
+    """What there is of it is answered, and the server ends."""
+    with world.running("holders", 60) as target, serving(world, "-p", target.pid) as server:
+        client = server.connect()
+        client.request("GET", "/debug/fgprof?seconds=300&format=folded")
+        wait_for(lambda: server.metric("fgprof_requests_in_progress") == 1, "the request")
+        time.sleep(0.5)
+        target.kill()
+        answer = client.getresponse()
+        assert answer.status == 200, answer.status
+        assert any("outer_hold" in stack for stack in folded(answer.read().decode()))
+        client.close()
+        assert server.sampler.wait(HANGS_S) == 0, server.sampler.stderr.read()
+
+
+def test_a_signal_ends_it_with_what_is_under_way(world):
+    with world.running("holders", 60) as target, serving(world, "-p", target.pid) as server:
+        client = server.connect()
+        client.request("GET", "/debug/fgprof?seconds=300&format=folded")
+        wait_for(lambda: server.metric("fgprof_requests_in_progress") == 1, "the request")
+        server.sampler.send_signal(signal.SIGTERM)
+        answer = client.getresponse()
+        assert answer.status == 200 and folded(answer.read().decode()) is not None
+        client.close()
+        assert server.sampler.wait(HANGS_S) == 0
+        assert target.poll() is None, "the program was ended, too"
+
+
+def test_waiting_for_the_next_process_of_a_name(world):
+    name = "serve-me"
+    program = world.path(name)
+    shutil.copy(world.fixture("holders"), program)
+    with world.running("holders", 60, program=program) as target, \
+            serving(world, "--pgrep", f"^{name}$", "--wait") as server:
+        assert server.what == f"{name} ({target.pid})", server.said
+        before = server.metric("fgprof_samples_total")
+        target.kill()
+        target.wait()
+        wait_for(lambda: not server.metric("fgprof_up"), "the end")
+        server.fails("/debug/fgprof?seconds=1", 503, "no process is sampled now")
+        server.fails("/debug/pprof/goroutine", 503, "no process")
+        assert "no process now" in server.text("/")
+        assert server.metric("fgprof_samples_total") >= before, "a counter that goes back"
+        with world.running("holders", 60, program=program) as second:
+            assert f"{name} ({second.pid})" in server.next_line()
+            assert "outer_hold" in server.text("/debug/fgprof?seconds=1&format=folded")
+        end(server.sampler)
+
+
+def test_addresses(world):
+    with world.running("holders", 60) as target:
+        for address, why in (("0.0.0.0:0", "--allow-remote"), ("[::]:0", "--allow-remote"), ("6060", "HOST:PORT"),
+                             ("::1:6060", "HOST:PORT"), ("127.0.0.1:http", "0 to 65535"),
+                             ("127.0.0.1:99999", "0 to 65535"), ("127.0.0.1:", "0 to 65535"),
+                             ("no.such.host.invalid:1", ""), ("unix:" + "x" * 108, "107 bytes"),
+                             ("unix:" + world.path("none/socket"), "No such file"), ("", "HOST:PORT")):
+            done = world.fgprof("serve", "-p", target.pid, "--listen", address, timeout=20)
+            assert done.returncode in (1, 2) and why in done.stderr, (address, done)
+            assert done.stderr.count("\n") == 1, done.stderr
+        done = world.fgprof("serve", "-p", target.pid, "--wait")
+        assert done.returncode == 2 and "--wait has no name to wait for" in done.stderr, done
+        done = world.fgprof("serve", "-p", target.pid, "--max-seconds", 0)
+        assert done.returncode == 2 and "1 to 86400" in done.stderr, done
+        with serving(world, "-p", target.pid, "--allow-remote", listen="0.0.0.0:0") as server:
+            for host, status in (("192.0.2.1:6060", 200), (socket.gethostname(), 200), ("evil.example", 403)):
+                assert server.ask("/metrics", Host=host)[0] == status, host
+            done = world.fgprof("serve", "-p", target.pid, "--listen", f"127.0.0.1:{server.port}")
+            assert done.returncode == 1 and "in use" in done.stderr, done
+
+
+def test_a_unix_socket(world):
+    need("curl")
+    path = world.path("socket")
+    with world.running("holders", 60) as target:
+        with serving(world, "-p", target.pid, listen="unix:" + path) as server:
+            assert server.path == path and os.stat(path).st_mode & 0o777 == 0o600, oct(os.stat(path).st_mode)
+            metrics = tool("curl", "-sf", "--unix-socket", path, "http://any/metrics")
+            assert "\nfgprof_up 1\n" in metrics
+            done = world.fgprof("serve", "-p", target.pid, "--listen", "unix:" + path)
+            assert done.returncode == 1 and "in use" in done.stderr, done
+            server.sampler.kill()
+            server.sampler.wait()
+        # It was killed, and left its socket behind.
+        with serving(world, "-p", target.pid, listen="unix:" + path) as server:
+            end(server.sampler)
+        assert not os.path.exists(path)
+        open(path, "w").write("precious")
+        done = world.fgprof("serve", "-p", target.pid, "--listen", "unix:" + path)
+        assert done.returncode == 1 and open(path).read() == "precious", done
+
+
+@users_build
+def test_prometheus_scrapes_the_metrics(world):
+    need("promtool", "prometheus")
+    with world.running("holders", 60) as target, serving(world, "-p", target.pid) as server:
+        check = subprocess.run(["promtool", "check", "metrics"], input=server.text("/metrics"), text=True,
+                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=HANGS_S)
+        assert check.returncode == 0 and not check.stdout, check
+        configuration = world.path("prometheus.yml")
+        open(configuration, "w").write(
+            "global: {scrape_interval: 200ms, scrape_timeout: 200ms}\n"
+            f"scrape_configs: [{{job_name: fgprof, static_configs: [{{targets: ['127.0.0.1:{server.port}']}}]}}]\n")
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        prometheus = subprocess.Popen(
+            ["prometheus", "--config.file", configuration, "--storage.tsdb.path", world.path("tsdb"),
+             "--web.listen-address", f"127.0.0.1:{port}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            def ticks():
+                try:
+                    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=HANGS_S)
+                    connection.request("GET", "/api/v1/query?query=fgprof_ticks_total")
+                    found = re.search(rb'"value":\[[^,]+,"(\d+)"\]', connection.getresponse().read())
+                    return found and int(found[1])
+                except OSError:
+                    return None
+            wait_for(ticks, "a scrape")
+            first = ticks()
+            wait_for(lambda: ticks() > first, "the next scrape")
+        finally:
+            prometheus.kill()
+            prometheus.wait()
+
+
+def test_the_page(world):
+    with world.running("holders", 60) as target, serving(world, "-p", target.pid) as server:
+        browser = Browser()
+        try:
+            browser.open(server.url)
+            assert f"fixture-holders ({target.pid})" in browser.text("h1")
+            wait_for(lambda: "__GI___lll_lock_wait" in browser.text("#top") or "lock" in browser.text("#top"),
+                     "the table")
+            assert server.url in browser.text("#url") + "/"
+            browser.run("document.querySelector('nav a').click()")
+            wait_for(lambda: browser.run("return !!document.querySelector('#graph canvas')"), "the flame graph")
+            assert not browser.console(), browser.console()
+        finally:
+            browser.close()
+
+
+@users_build
+def test_memory_stays_flat(world):
+    """For a minute the moments of the last minute become more; then each replaces another."""
+    with world.running("workers", 200, 0, 300) as target, \
+            serving(world, "-p", target.pid, "-F", 19) as server:
+        wait_until_asleep(target.pid)
+
+        def resident_kib():
+            return int(status_field(server.sampler.pid, "VmRSS").split()[0])
+        wait_for(lambda: server.metric("fgprof_ticks_total") >= 66 * 19, "a minute", 600)
+        before = resident_kib()
+        wait_for(lambda: server.metric("fgprof_ticks_total") >= 82 * 19, "three moments more", 600)
+        assert resident_kib() - before < 512, (before, resident_kib())
