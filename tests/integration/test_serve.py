@@ -120,6 +120,26 @@ def test_each_request_has_its_own_time(world):
             assert 0.95 < sum(stacks.values()) / (2 * 99) < 1.15, stacks
 
 
+def test_scrapers(world):
+    """What Grafana Alloy's pyroscope.scrape and Parca ask for by default, but for the seconds: their paths,
+    and the types by which they tell profiles."""
+    need("go")
+    with world.running("holders", 60) as target, serving(world, "-p", target.pid) as server:
+        for path, types in (("pprof/profile?seconds=1", "samples/count cpu/nanoseconds"),
+                            ("pprof/block", "contentions/count delay/nanoseconds"),
+                            ("pprof/mutex?seconds=1", "contentions/count delay/nanoseconds"),
+                            ("pprof/goroutine", "thread/count"),
+                            ("fgprof?seconds=1", "samples/count time/nanoseconds")):
+            status, headers, body = server.ask("/debug/" + path, Accept="*/*", **{"Accept-Encoding": "gzip"})
+            assert status == 200 and "Content-Encoding" not in headers, (path, headers)
+            kept = world.path("scraped.pb.gz")
+            open(kept, "wb").write(body)
+            raw = tool("go", "tool", "pprof", "-raw", kept).replace("[dflt]", "")
+            assert f"Samples:\n{types}" in raw, (path, raw[:300])
+        for name in "allocs", "heap":
+            assert server.ask("/debug/pprof/" + name)[0] == 404
+
+
 def test_formats(world):
     with world.running("holders", 60) as target, serving(world, "-p", target.pid) as server:
         for form, kind, begin in (
