@@ -606,6 +606,36 @@ FGPROF_API void fgprof_dump_summary(const fgprof_dump *dump, struct fgprof_summa
 
 FGPROF_API void fgprof_dump_free(fgprof_dump *dump);
 
+/* ---- A program profiles itself ---- */
+
+typedef struct fgprof_session fgprof_session;
+
+/* Begins to profile the calling process, as Go's fgprof.Start(w, format) does
+ * (github.com/felixge/fgprof): the profile goes to `fd` when fgprof_stop is called, or when the
+ * process ends. A helper process, fgprof-c, samples it from outside; it is looked for beside this
+ * library, then in PATH. It is no child of the calling process, which gets no SIGCHLD of it. No
+ * signal handler or thread is added. The helper is named to Yama (prctl(2), PR_SET_PTRACER), which
+ * replaces what the process had named there. The threads are the process's own, without the time in
+ * this function and fgprof_stop; processes that it forks are not sampled. The caller ends the
+ * session with fgprof_stop. May be called from any thread. Errors:
+ *   -EBUSY            a session goes on, or another process traces this one
+ *   -ENOENT           there is no fgprof-c
+ *   -EPROTONOSUPPORT  it is of another version
+ *   -EPERM            the process may not be traced, for example as it has more privileges than
+ *                     its user
+ *   -EBADF, -EINVAL   no such descriptor or format
+ *   -ENOMEM, -EAGAIN, -EMFILE, those of execve(2), -ECONNRESET if the helper was killed */
+FGPROF_API int fgprof_start(int fd, enum fgprof_format format, fgprof_session **ret_session);
+
+/* Ends the session: waits until the profile is written, and frees the session in any case. Errors:
+ * those of fgprof_recorder_run and fgprof_profile_write, -ECONNRESET if the helper was killed,
+ * -ESRCH if it is the copy of a session in a forked process. The caller closes the `fd` of
+ * fgprof_start. */
+FGPROF_API int fgprof_stop(fgprof_session *session);
+
+/* What the helper runs: for fgprof-c only. */
+FGPROF_API int fgprof_helper(int argc, char **argv);
+
 /* ---- Processes by name ---- */
 
 /* Lists the processes whose name (/proc/PID/comm) matches the extended regular expression

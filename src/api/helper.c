@@ -1,0 +1,108 @@
+/* The other side of fgprof_start: the helper process. */
+#include "api/helper.h"
+#include "fgprof.h"
+#include "profile/leave_out.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define CHANNEL_FD STDIN_FILENO
+
+static void tell(int error)
+{
+    const struct helper_message message = {error};
+    send(CHANNEL_FD, &message, sizeof message, MSG_NOSIGNAL);
+}
+
+static void *wait_for_end(void *context)
+{
+    char byte;
+    while (recv(CHANNEL_FD, &byte, sizeof byte, 0) < 0 && errno == EINTR)
+        ;
+    fgprof_recorder_stop(context);
+    return NULL;
+}
+
+/* The thread that begins and ends it is in these functions then. */
+static int leave_out_ours(fgprof_profile *profile)
+{
+    int err = profile_leave_out(profile, "fgprof_start");
+    return err ? err : profile_leave_out(profile, "fgprof_stop");
+}
+
+static int write_profile(fgprof_profile *profile, enum fgprof_format format)
+{
+    int err = leave_out_ours(profile);
+    if (!err)
+        err = fgprof_profile_write(profile, format, STDOUT_FILENO);
+    fgprof_profile_free(profile);
+    return err;
+}
+
+/* Until the program says that this is the end, or ends itself. */
+static int sample(fgprof_recorder *recorder, fgprof_profile **ret_profile)
+{
+    pthread_t thread;
+    int err = -pthread_create(&thread, NULL, wait_for_end, recorder);
+    if (err)
+        return err;
+    tell(0);
+    err = fgprof_recorder_run(recorder, ret_profile);
+    shutdown(CHANNEL_FD, SHUT_RD); /* the thread waits no longer */
+    pthread_join(thread, NULL);
+    return err;
+}
+
+static int record(pid_t pid, enum fgprof_format format, const fgprof_options *options)
+{
+    fgprof_recorder *recorder;
+    fgprof_profile *profile;
+    int err = fgprof_recorder_new(options, &recorder);
+    if (err)
+        return err;
+    err = fgprof_recorder_attach(recorder, pid);
+    if (!err)
+        err = sample(recorder, &profile);
+    fgprof_recorder_free(recorder);
+    return err ? err : write_profile(profile, format);
+}
+
+static int run(pid_t pid, enum fgprof_format format)
+{
+    fgprof_options *options;
+    int err = fgprof_options_new(&options);
+    if (err)
+        return err;
+    bool needs_ids = format == FGPROF_HTML || format == FGPROF_RAW || format == FGPROF_REPORT ||
+                     format == FGPROF_REPORT_JSON;
+    fgprof_options_set_threads(options, needs_ids ? FGPROF_THREADS_BY_ID : FGPROF_THREADS_BY_NAME);
+    fgprof_options_set_timeline(options, format == FGPROF_SPEEDSCOPE || format == FGPROF_RAW);
+    err = record(pid, format, options);
+    fgprof_options_free(options);
+    return err;
+}
+
+int fgprof_helper(int argc, char **argv)
+{
+    char byte;
+    if (argc != 4 || strcmp(argv[0], HELPER_COMMAND) != 0)
+        return -EINVAL;
+    /* Ctrl-C at the terminal is for the program, whose end is noticed. */
+    signal(SIGINT, SIG_IGN);
+    signal(SIGQUIT, SIG_IGN);
+    signal(SIGHUP, SIG_IGN);
+    signal(SIGTSTP, SIG_IGN);
+    if (recv(CHANNEL_FD, &byte, sizeof byte, 0) != sizeof byte)
+        return -ECONNRESET;
+    bool is_same = strcmp(argv[1], fgprof_version()) == 0;
+    int err =
+        is_same ? run((pid_t)atoi(argv[2]), (enum fgprof_format)atoi(argv[3])) : -EPROTONOSUPPORT;
+    tell(err);
+    return err;
+}

@@ -1,0 +1,21 @@
+/* What a program that profiles itself and its helper tell each other, over a pair of sockets
+ * (SOCK_SEQPACKET); the helper's is its standard input, and the profile goes to its standard
+ * output:
+ *
+ *     helper   fgprof-c helper VERSION PID FORMAT
+ *     program  a byte: it may trace us now
+ *     helper   struct helper_message: it samples, or why it can't
+ *     program  closes its side for writing: this is the end
+ *     helper   struct helper_message: the profile is written, or why it is not */
+#ifndef FGPROF_API_HELPER_H
+#define FGPROF_API_HELPER_H
+
+#include <stdint.h>
+
+#define HELPER_COMMAND "helper"
+
+struct helper_message {
+    int32_t error; /* 0 or a negative errno */
+};
+
+#endif

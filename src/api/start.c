@@ -1,0 +1,216 @@
+/* The functions of fgprof.h for programs that profile themselves. A helper process does the work,
+ * so that nothing of it runs in the program: no signal handler, no thread, no lock.
+ *
+ * The helper is not the program's child, whose SIGCHLD and wait(2) are its own. So a process in
+ * between starts it and ends. That one shares the program's memory, so that nothing is copied, and
+ * is waited for by its id with __WCLONE, since it ends without a signal (clone(2)). */
+#include "api/helper.h"
+#include "fgprof.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define PROGRAM "fgprof-c"
+#define CHILD_STACK_BYTES (64u << 10)
+#define FIRST_FREE_FD 3 /* above the standard ones */
+
+extern char **environ;
+
+struct fgprof_session {
+    pid_t process; /* a copy in a forked process is not of use */
+    int channel;
+};
+
+/* A process has one helper at a time: ptrace allows one tracer. A forked process has none yet. */
+static _Atomic pid_t profiled;
+
+/* What the helper is started with. The two processes that do so share our memory. */
+struct start {
+    char path[PATH_MAX];
+    char pid[16], format[16];
+    int channel, output;
+    char *stacks; /* of the two */
+    volatile pid_t helper;
+    volatile int error; /* of execve */
+};
+
+/* Handlers are the program's: none may run in a process that shares its memory, so all signals stay
+ * blocked until the exec, which keeps what is ignored. */
+static void reset_signals(void)
+{
+    for (int number = 1; number < NSIG; number++) {
+        struct sigaction action;
+        if (sigaction(number, NULL, &action) == 0 && action.sa_handler != SIG_DFL &&
+            action.sa_handler != SIG_IGN)
+            signal(number, SIG_DFL);
+    }
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+static int become_helper(void *context)
+{
+    struct start *start = context;
+    char *const argv[] = {(char[]){PROGRAM},
+                          (char[]){HELPER_COMMAND},
+                          (char *)(uintptr_t)fgprof_version(),
+                          start->pid,
+                          start->format,
+                          NULL};
+    /* Any of the standard descriptors may be closed in the program. */
+    int channel = fcntl(start->channel, F_DUPFD, FIRST_FREE_FD);
+    int output = fcntl(start->output, F_DUPFD, FIRST_FREE_FD);
+    if (channel < 0 || output < 0 || dup2(channel, STDIN_FILENO) < 0 ||
+        dup2(output, STDOUT_FILENO) < 0)
+        start->error = errno;
+    close_range(FIRST_FREE_FD, ~0u, 0);
+    reset_signals();
+    if (!start->error) {
+        execve(start->path, argv, environ);
+        start->error = errno;
+    }
+    _exit(1);
+}
+
+static int start_helper(void *context)
+{
+    struct start *start = context;
+    start->helper = clone(become_helper, start->stacks + CHILD_STACK_BYTES,
+                          CLONE_VM | CLONE_VFORK | SIGCHLD, start);
+    if (start->helper < 0)
+        start->error = errno;
+    _exit(0);
+}
+
+/* Returns 0 or a negative errno. */
+static int start_in_between(struct start *start)
+{
+    sigset_t all, before;
+    start->stacks = mmap(NULL, 2 * CHILD_STACK_BYTES, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+    if (start->stacks == MAP_FAILED)
+        return -errno;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    pid_t child =
+        clone(start_helper, start->stacks + 2 * CHILD_STACK_BYTES, CLONE_VM | CLONE_VFORK, start);
+    int err = child < 0 ? -errno : -start->error;
+    while (child > 0 && waitpid(child, NULL, __WCLONE) < 0 && errno == EINTR)
+        ;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    munmap(start->stacks, 2 * CHILD_STACK_BYTES);
+    return err;
+}
+
+/* Beside the library, or where PATH says. */
+static bool find_program(char path[PATH_MAX])
+{
+    static const char anchor;
+    Dl_info library;
+    if (dladdr(&anchor, &library) && library.dli_fname) {
+        const char *slash = strrchr(library.dli_fname, '/');
+        int length = slash ? (int)(slash - library.dli_fname) : 0;
+        snprintf(path, PATH_MAX, "%.*s/" PROGRAM, length, library.dli_fname);
+        if (slash && access(path, X_OK) == 0)
+            return true;
+    }
+    for (const char *at = getenv("PATH"); at && *at;) {
+        size_t length = strcspn(at, ":");
+        int needed = snprintf(path, PATH_MAX, "%.*s/" PROGRAM, (int)length, at);
+        if (length && needed < PATH_MAX && access(path, X_OK) == 0)
+            return true;
+        at += length + (at[length] == ':');
+    }
+    return false;
+}
+
+static int receive(int channel)
+{
+    struct helper_message message;
+    ssize_t got;
+    while ((got = recv(channel, &message, sizeof message, 0)) < 0 && errno == EINTR)
+        ;
+    return got == sizeof message ? message.error : -ECONNRESET; /* it was killed */
+}
+
+/* Lets the helper trace this process, and waits until it samples. */
+static int admit(int channel, pid_t helper)
+{
+    char byte = 0;
+    prctl(PR_SET_PTRACER, helper, 0, 0, 0); /* for Yama; without it there is nothing to permit */
+    if (send(channel, &byte, sizeof byte, MSG_NOSIGNAL) != sizeof byte)
+        return -ECONNRESET;
+    return receive(channel);
+}
+
+static int start(int fd, enum fgprof_format format, int *ret_channel)
+{
+    int pair[2];
+    struct start start = {.output = fd};
+    snprintf(start.pid, sizeof start.pid, "%d", (int)getpid());
+    snprintf(start.format, sizeof start.format, "%d", (int)format);
+    if (fcntl(fd, F_GETFD) < 0)
+        return -EBADF;
+    if (!find_program(start.path))
+        return -ENOENT;
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
+        return -errno;
+    start.channel = pair[1];
+    int err = start_in_between(&start);
+    close(pair[1]);
+    if (!err)
+        err = admit(pair[0], start.helper);
+    if (err)
+        close(pair[0]);
+    *ret_channel = pair[0];
+    return err;
+}
+
+int fgprof_start(int fd, enum fgprof_format format, fgprof_session **ret_session)
+{
+    if ((unsigned)format > FGPROF_REPORT_JSON)
+        return -EINVAL;
+    pid_t process = getpid();
+    if (atomic_exchange(&profiled, process) == process)
+        return -EBUSY;
+    fgprof_session *session = malloc(sizeof *session);
+    int err = session ? start(fd, format, &session->channel) : -ENOMEM;
+    if (err) {
+        free(session);
+        atomic_store(&profiled, 0);
+        return err;
+    }
+    session->process = process;
+    *ret_session = session;
+    return 0;
+}
+
+int fgprof_stop(fgprof_session *session)
+{
+    bool is_ours = session->process == getpid();
+    if (is_ours)
+        shutdown(session->channel, SHUT_WR);
+    int err = is_ours ? receive(session->channel) : -ESRCH;
+    close(session->channel);
+    free(session);
+    if (is_ours) {
+        prctl(PR_SET_PTRACER, 0, 0, 0, 0);
+        atomic_store(&profiled, 0);
+    }
+    return err;
+}
