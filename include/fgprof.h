@@ -524,6 +524,10 @@ enum fgprof_kind {
  * or if it is of another kind than FGPROF_KIND_WALL already; -ENOMEM. */
 FGPROF_API int fgprof_profile_set_kind(fgprof_profile *profile, enum fgprof_kind kind);
 
+/* Removes all samples with this function in their stack, by its name in the symbol table: waits of
+ * workers for work, for example. In timelines their threads are absent then. Errors: -ENOMEM. */
+FGPROF_API int fgprof_profile_leave_out(fgprof_profile *profile, const char *function);
+
 /* Sets the command line that makes or writes the profile, which FGPROF_HTML shows. Unless the
  * profile was read from a file, this is also the command line that recorded it: FGPROF_RAW keeps
  * that, FGPROF_PPROF has it as a comment, and FGPROF_HTML shows it for a profile that was read. The
@@ -633,8 +637,18 @@ FGPROF_API int fgprof_start(int fd, enum fgprof_format format, fgprof_session **
  * fgprof_start. */
 FGPROF_API int fgprof_stop(fgprof_session *session);
 
-/* What the helper runs: for fgprof-c only. */
-FGPROF_API int fgprof_helper(int argc, char **argv);
+/* Answers a request to a server of the calling process: writes a whole HTTP/1.1 response, head and
+ * body, to `fd`, as `fgprof-c serve` answers GET at `path`, "/debug/fgprof" for example, with
+ * `query`, the part of the URL after "?"; NULL: none. It takes as long as the request asks for,
+ * which is 30 seconds if it does not say; nothing was sampled before, so that the parameter "last"
+ * is refused. A response that says what is wrong with the request counts as an answer, too. The
+ * helper is that of fgprof_start, with the same errors; only one of them works at a time. The
+ * calling thread's wait is left out. */
+FGPROF_API int fgprof_http_handle(const char *path, const char *query, int fd);
+
+/* What the helper runs: for fgprof-c only. `answer` writes the response. */
+typedef int fgprof_answer_fn(pid_t pid, const char *path, const char *query, int fd);
+FGPROF_API int fgprof_helper(int argc, char **argv, fgprof_answer_fn *answer);
 
 /* ---- Processes by name ---- */
 

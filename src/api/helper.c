@@ -1,7 +1,6 @@
 /* The other side of fgprof_start: the helper process. */
 #include "api/helper.h"
 #include "fgprof.h"
-#include "profile/leave_out.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -32,8 +31,8 @@ static void *wait_for_end(void *context)
 /* The thread that begins and ends it is in these functions then. */
 static int leave_out_ours(fgprof_profile *profile)
 {
-    int err = profile_leave_out(profile, "fgprof_start");
-    return err ? err : profile_leave_out(profile, "fgprof_stop");
+    int err = fgprof_profile_leave_out(profile, "fgprof_start");
+    return err ? err : fgprof_profile_leave_out(profile, "fgprof_stop");
 }
 
 static int write_profile(fgprof_profile *profile, enum fgprof_format format)
@@ -88,10 +87,21 @@ static int run(pid_t pid, enum fgprof_format format)
     return err;
 }
 
-int fgprof_helper(int argc, char **argv)
+/* The words after the version. */
+static int serve(int argc, char **argv, fgprof_answer_fn *answer)
+{
+    pid_t pid = (pid_t)atoi(argv[0]);
+    if (argc == 3 && strcmp(argv[1], HELPER_RECORDS) == 0)
+        return run(pid, (enum fgprof_format)atoi(argv[2]));
+    if (argc == 4 && strcmp(argv[1], HELPER_ANSWERS) == 0)
+        return answer(pid, argv[2], argv[3], STDOUT_FILENO);
+    return -EINVAL;
+}
+
+int fgprof_helper(int argc, char **argv, fgprof_answer_fn *answer)
 {
     char byte;
-    if (argc != 4 || strcmp(argv[0], HELPER_COMMAND) != 0)
+    if (argc < 3)
         return -EINVAL;
     /* Ctrl-C at the terminal is for the program, whose end is noticed. */
     signal(SIGINT, SIG_IGN);
@@ -101,8 +111,7 @@ int fgprof_helper(int argc, char **argv)
     if (recv(CHANNEL_FD, &byte, sizeof byte, 0) != sizeof byte)
         return -ECONNRESET;
     bool is_same = strcmp(argv[1], fgprof_version()) == 0;
-    int err =
-        is_same ? run((pid_t)atoi(argv[2]), (enum fgprof_format)atoi(argv[3])) : -EPROTONOSUPPORT;
+    int err = is_same ? serve(argc - 2, argv + 2, answer) : -EPROTONOSUPPORT;
     tell(err);
     return err;
 }

@@ -3,6 +3,7 @@
 #include "output/output.h"
 #include "profile/function_times.h"
 #include "profile/kind.h"
+#include "profile/leave_out.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -193,6 +194,11 @@ int fgprof_profile_set_kept(fgprof_profile *profile, enum fgprof_kept kept)
         return -EINVAL;
     profile->kept = kept;
     return 0;
+}
+
+int fgprof_profile_leave_out(fgprof_profile *profile, const char *function)
+{
+    return profile_leave_out(profile, function);
 }
 
 int fgprof_profile_set_kind(fgprof_profile *profile, enum fgprof_kind kind)

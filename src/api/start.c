@@ -41,7 +41,8 @@ static _Atomic pid_t profiled;
 /* What the helper is started with. The two processes that do so share our memory. */
 struct start {
     char path[PATH_MAX];
-    char pid[16], format[16];
+    char pid[16];
+    const char *words[3]; /* what it is to do; after the last, NULL */
     int channel, output;
     char *stacks; /* of the two */
     volatile pid_t helper;
@@ -66,22 +67,19 @@ static void reset_signals(void)
 static int become_helper(void *context)
 {
     struct start *start = context;
-    char *const argv[] = {(char[]){PROGRAM},
-                          (char[]){HELPER_COMMAND},
-                          (char *)(uintptr_t)fgprof_version(),
-                          start->pid,
-                          start->format,
-                          NULL};
+    const char *const argv[] = {PROGRAM,         HELPER_COMMAND,  fgprof_version(), start->pid,
+                                start->words[0], start->words[1], start->words[2],  NULL};
     /* Any of the standard descriptors may be closed in the program. */
     int channel = fcntl(start->channel, F_DUPFD, FIRST_FREE_FD);
     int output = fcntl(start->output, F_DUPFD, FIRST_FREE_FD);
+    int nowhere = open("/dev/null", O_WRONLY); /* a library does not print */
     if (channel < 0 || output < 0 || dup2(channel, STDIN_FILENO) < 0 ||
-        dup2(output, STDOUT_FILENO) < 0)
+        dup2(output, STDOUT_FILENO) < 0 || (nowhere >= 0 && dup2(nowhere, STDERR_FILENO) < 0))
         start->error = errno;
     close_range(FIRST_FREE_FD, ~0u, 0);
     reset_signals();
     if (!start->error) {
-        execve(start->path, argv, environ);
+        execve(start->path, (char *const *)(uintptr_t)argv, environ);
         start->error = errno;
     }
     _exit(1);
@@ -158,12 +156,12 @@ static int admit(int channel, pid_t helper)
     return receive(channel);
 }
 
-static int start(int fd, enum fgprof_format format, int *ret_channel)
+/* Starts a helper for these words, whose output goes to `fd`. Its first message is 0. */
+static int start(int fd, const char *const words[3], int *ret_channel)
 {
     int pair[2];
-    struct start start = {.output = fd};
+    struct start start = {.output = fd, .words = {words[0], words[1], words[2]}};
     snprintf(start.pid, sizeof start.pid, "%d", (int)getpid());
-    snprintf(start.format, sizeof start.format, "%d", (int)format);
     if (fcntl(fd, F_GETFD) < 0)
         return -EBADF;
     if (!find_program(start.path))
@@ -183,13 +181,16 @@ static int start(int fd, enum fgprof_format format, int *ret_channel)
 
 int fgprof_start(int fd, enum fgprof_format format, fgprof_session **ret_session)
 {
+    char number[16];
+    const char *const words[] = {HELPER_RECORDS, number, NULL};
     if ((unsigned)format > FGPROF_REPORT_JSON)
         return -EINVAL;
+    snprintf(number, sizeof number, "%d", (int)format);
     pid_t process = getpid();
     if (atomic_exchange(&profiled, process) == process)
         return -EBUSY;
     fgprof_session *session = malloc(sizeof *session);
-    int err = session ? start(fd, format, &session->channel) : -ENOMEM;
+    int err = session ? start(fd, words, &session->channel) : -ENOMEM;
     if (err) {
         free(session);
         atomic_store(&profiled, 0);
@@ -200,6 +201,13 @@ int fgprof_start(int fd, enum fgprof_format format, fgprof_session **ret_session
     return 0;
 }
 
+/* The helper has ended, or will soon. */
+static void dismiss(void)
+{
+    prctl(PR_SET_PTRACER, 0, 0, 0, 0);
+    atomic_store(&profiled, 0);
+}
+
 int fgprof_stop(fgprof_session *session)
 {
     bool is_ours = session->process == getpid();
@@ -208,9 +216,20 @@ int fgprof_stop(fgprof_session *session)
     int err = is_ours ? receive(session->channel) : -ESRCH;
     close(session->channel);
     free(session);
-    if (is_ours) {
-        prctl(PR_SET_PTRACER, 0, 0, 0, 0);
-        atomic_store(&profiled, 0);
-    }
+    if (is_ours)
+        dismiss();
+    return err;
+}
+
+int fgprof_http_handle(const char *path, const char *query, int fd)
+{
+    const char *const words[] = {HELPER_ANSWERS, path, query ? query : ""};
+    int channel, err;
+    if (atomic_exchange(&profiled, getpid()) == getpid())
+        return -EBUSY;
+    err = start(fd, words, &channel);
+    if (!err)
+        close(channel);
+    dismiss();
     return err;
 }

@@ -76,9 +76,9 @@ int main(int argc, char **argv)
         printf("fgprof-c %s\n", fgprof_version());
         return EXIT_WRITTEN;
     }
-    /* Not for people: fgprof_start of a program that profiles itself runs it. */
+    /* Not for people: a program that profiles itself runs it. */
     if (strcmp(argv[1], "helper") == 0)
-        return fgprof_helper(argc - 1, argv + 1) ? EXIT_NOT_WRITTEN : EXIT_WRITTEN;
+        return fgprof_helper(argc - 1, argv + 1, serve_once) ? EXIT_NOT_WRITTEN : EXIT_WRITTEN;
     for (enum cli_command i = 0; i < COMMAND_COUNT; i++) {
         if (strcmp(argv[1], commands[i].name) == 0)
             return run(i, argc - 1, argv + 1);

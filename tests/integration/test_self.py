@@ -3,6 +3,7 @@
 import errno
 import glob
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -93,6 +94,41 @@ def test_an_unprivileged_program(world):
                           text=True, timeout=HANGS_S)
     assert done.returncode == 0 and done.stdout == f"0 {errno.ECHILD} 0 0\n", done
     check(path, 0.4)
+
+
+def answer(world, url):
+    """The status, the headers and the body of what a program answers."""
+    path = world.path("answer")
+    assert run(world, url, path) == (*NO_CHILD, 0, 0)
+    with open(path, "rb") as file:
+        head, body = file.read().split(b"\r\n\r\n", 1)
+    first, *lines = head.decode().split("\r\n")
+    headers = dict(line.split(": ", 1) for line in lines)
+    assert int(headers["Content-Length"]) == len(body), headers
+    return int(re.fullmatch(r"HTTP/1\.1 (\d+) [A-Z].*", first)[1]), headers, body
+
+
+def test_requests_to_a_server_of_the_programs_own(world):
+    need("go")
+    status, headers, body = answer(world, "/debug/fgprof?seconds=1&format=%66olded")
+    assert status == 200 and headers["Content-Type"].startswith("text/plain"), headers
+    stacks = folded(body.decode())
+    assert any("in_waiting" in stack for stack in stacks), stacks
+    assert not any("fgprof_http_handle" in stack for stack in stacks), "the thread that answers"
+    for path, kind in (("profile?seconds=1", "cpu"), ("goroutine", "thread"), ("block?seconds=1", "delay")):
+        status, headers, body = answer(world, "/debug/pprof/" + path)
+        assert status == 200 and headers["Content-Disposition"].startswith("attachment"), (path, headers)
+        with open(world.path("answer.pb.gz"), "wb") as file:
+            file.write(body)
+        shown = tool("go", "tool", "pprof", "-top", world.path("answer.pb.gz"))
+        assert f"\nType: {kind}\n" in shown and (kind == "delay" or "in_computing" in shown), (path, shown)
+    status, _, body = answer(world, "/debug/pprof/goroutine?debug=2")
+    assert status == 200 and b'"computing"' in body and b"in_waiting" in body, body
+    for url, wanted, why in (("/debug/fgprof?seconds=x", 400, b"whole number"), ("/nothing", 404, b"no such page"),
+                             ("/debug/fgprof?last=10s", 400, b"nothing was sampled before"),
+                             ("/debug/pprof/heap", 404, b"no heap profile")):
+        status, headers, body = answer(world, url)
+        assert status == wanted and why in body and headers["X-Go-Pprof"] == "1", (url, status, body)
 
 
 def begin(world, path):

@@ -57,6 +57,9 @@ static bool find_time(const struct request *request, struct answer *answer, uint
 {
     const char *last = request->parameter(request, "last");
     uint64_t seconds;
+    bool is_for_one = request->session->is_for_one;
+    if (last && is_for_one)
+        return answer_failure(answer, 400, "nothing was sampled before: give seconds");
     if (last && request->parameter(request, "seconds"))
         return answer_failure(answer, 400,
                               "last is of the time before, and seconds of the time to "
@@ -66,7 +69,7 @@ static bool find_time(const struct request *request, struct answer *answer, uint
         return answer_failure(answer, 400, "last must be a time such as 10s, at most %ds",
                               SESSION_LAST_MAX_S);
     if (!request_number(request, answer, "seconds", 1, request->session->options->seconds_max,
-                        default_s, &seconds))
+                        is_for_one ? SECONDS_DEFAULT : default_s, &seconds))
         return false;
     wanted->wait_ns = last ? 0 : seconds * 1000000000u;
     return true;
@@ -116,6 +119,8 @@ static void write_profile(const struct request *request, struct answer *answer,
     const struct form *form = wanted->form;
     int err = fgprof_profile_set_command(profile, request->session->options->command_line);
     fgprof_profile_set_threads(profile, form->threads);
+    if (!err && request->session->is_for_one)
+        err = fgprof_profile_leave_out(profile, "fgprof_http_handle");
     if (!err)
         err = fgprof_profile_set_kind(profile, wanted->kind);
     if (!err)

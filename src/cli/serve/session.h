@@ -27,6 +27,7 @@ struct session_moment {
 
 struct session {
     const struct cli_options *options;
+    bool is_for_one; /* request, which is of a program that profiles itself */
     session_begins_fn *begins;
     void *context;
     pthread_mutex_t lock; /* protects what follows */

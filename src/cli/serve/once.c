@@ -1,0 +1,158 @@
+/* One request to a program that profiles itself, which hands it over by fgprof_http_handle. */
+#include "cli/commands.h"
+#include "cli/options/parse.h"
+#include "cli/serve/request.h"
+
+#include <errno.h>
+#include <microhttpd.h>
+#include <semaphore.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
+#include <unistd.h>
+
+#define PARAMETERS_MAX 32
+
+struct parameter {
+    char *name, *value;
+};
+
+struct parameters {
+    char *text; /* that they are parts of */
+    struct parameter items[PARAMETERS_MAX];
+    size_t count;
+};
+
+/* Those beyond the most are left out. Returns whether there is memory. */
+static bool parse_query(const char *query, struct parameters *ret_parameters)
+{
+    char *rest = strdup(query), *word;
+    *ret_parameters = (struct parameters){.text = rest};
+    while (rest && (word = strsep(&rest, "&")) && ret_parameters->count < PARAMETERS_MAX) {
+        struct parameter *item = &ret_parameters->items[ret_parameters->count++];
+        item->value = word;
+        item->name = strsep(&item->value, "=");
+        if (!item->value)
+            item->value = item->name + strlen(item->name);
+        MHD_http_unescape(item->name);
+        MHD_http_unescape(item->value);
+    }
+    return ret_parameters->text;
+}
+
+static const char *parameter(const struct request *request, const char *name)
+{
+    const struct parameters *parameters = request->connection;
+    for (size_t i = 0; i < parameters->count; i++) {
+        if (strcmp(parameters->items[i].name, name) == 0)
+            return parameters->items[i].value;
+    }
+    return NULL;
+}
+
+static int respond(int fd, const struct answer *answer)
+{
+    off_t length = lseek(answer->body_fd, 0, SEEK_END), at = 0;
+    int printed = dprintf(fd,
+                          "HTTP/1.1 %u %s\r\nContent-Type: %s\r\nContent-Length: %lld\r\n"
+                          "X-Content-Type-Options: nosniff\r\nCache-Control: no-store\r\n"
+                          "%s%s%s%sConnection: close\r\n\r\n",
+                          answer->status, MHD_get_reason_phrase_for(answer->status), answer->type,
+                          (long long)length, answer->is_failure ? "X-Go-Pprof: 1\r\n" : "",
+                          *answer->disposition ? "Content-Disposition: " : "", answer->disposition,
+                          *answer->disposition ? "\r\n" : "");
+    ssize_t sent = printed < 0 ? -1 : 0;
+    while (sent >= 0 && at < length)
+        sent = sendfile(fd, answer->body_fd, &at, (size_t)(length - at));
+    return sent < 0 ? -errno : 0;
+}
+
+struct sampling {
+    struct session session;
+    sem_t begun; /* or could not */
+};
+
+static void on_begun(const struct session *session, void *context)
+{
+    struct sampling *sampling = context;
+    (void)session;
+    sem_post(&sampling->begun);
+}
+
+static void *run(void *context)
+{
+    struct sampling *sampling = context;
+    session_run(&sampling->session);
+    sem_post(&sampling->begun);
+    return NULL;
+}
+
+static int answer(struct sampling *sampling, const char *path, struct parameters *parameters,
+                  int fd)
+{
+    struct answer answer = {.body_fd = memfd_create("answer", MFD_CLOEXEC)};
+    pthread_t thread;
+    const struct request request = {
+        .session = &sampling->session,
+        .path = path,
+        .parameter = parameter,
+        .connection = parameters,
+        .client_fd = fd,
+    };
+    int err = answer.body_fd < 0 ? -errno : -pthread_create(&thread, NULL, run, sampling);
+    if (!err) {
+        while (sem_wait(&sampling->begun) && errno == EINTR)
+            ;
+        answer_request(&request, &answer);
+        session_stop(&sampling->session);
+        pthread_join(thread, NULL);
+        err = respond(fd, &answer);
+    }
+    if (answer.body_fd >= 0)
+        close(answer.body_fd);
+    return err;
+}
+
+/* Says early and exactly why the program can't be sampled. */
+static int check_permission(pid_t pid)
+{
+    fgprof_options *options;
+    fgprof_recorder *recorder = NULL;
+    int err = fgprof_options_new(&options);
+    if (err)
+        return err;
+    err = fgprof_recorder_new(options, &recorder);
+    if (!err)
+        err = fgprof_recorder_attach(recorder, pid);
+    fgprof_recorder_free(recorder);
+    fgprof_options_free(options);
+    return err;
+}
+
+int serve_once(pid_t pid, const char *path, const char *query, int fd)
+{
+    char number[16];
+    char *argv[] = {(char[]){"serve"}, (char[]){"-p"}, number, NULL};
+    struct cli_options options;
+    struct parameters parameters;
+    struct sampling sampling;
+    snprintf(number, sizeof number, "%d", (int)pid);
+    int err = check_permission(pid);
+    if (err)
+        return err;
+    if (options_parse(3, argv, COMMAND_SERVE, &options) != PARSE_OK)
+        return -EINVAL;
+    err = session_init(&sampling.session, &options, on_begun, &sampling);
+    if (!err) {
+        sampling.session.is_for_one = true;
+        sem_init(&sampling.begun, 0, 0);
+        err = parse_query(query, &parameters) ? answer(&sampling, path, &parameters, fd) : -ENOMEM;
+        free(parameters.text);
+        sem_destroy(&sampling.begun);
+        session_destroy(&sampling.session);
+    }
+    options_free(&options);
+    return err;
+}
