@@ -29,6 +29,9 @@ static void summarize_sampling(const struct clock *clock, const struct recorded 
     summary->ticks_planned =
         ticks_planned(clock, counts, recorded->until_ns) - recorded->ticks_before;
     summary->ticks_taken = counts->ticks_taken;
+    /* One that was due at the beginning may have been taken after it. */
+    if (summary->ticks_planned < summary->ticks_taken)
+        summary->ticks_planned = summary->ticks_taken;
     summary->ticks_late = summary->ticks_planned - summary->ticks_taken;
     summary->threads_seen = counts->threads_seen;
     summary->threads_chosen = counts->threads_chosen;
@@ -110,7 +113,7 @@ static int make_profile(struct fgprof_recorder *recorder, const struct recorded 
         .table = &recorded->results->stacks,
         .waits = &recorded->results->waits,
         .deadlocks = &recorded->results->deadlocks,
-        .begin_ns = recorded->begin_ns,
+        .begin_ns = clock->start_ns,
         .timeline = &recorded->results->timeline,
         .spaces = &recorded->results->spaces,
         .strings = &recorded->results->strings,
