@@ -525,7 +525,8 @@ enum fgprof_kind {
 FGPROF_API int fgprof_profile_set_kind(fgprof_profile *profile, enum fgprof_kind kind);
 
 /* Removes all samples with this function in their stack, by its name in the symbol table: waits of
- * workers for work, for example. In timelines their threads are absent then. Errors: -ENOMEM. */
+ * workers for work, for example. In timelines their threads are absent then. The summary and the
+ * elapsed time of others stay as they were. Errors: -ENOMEM. */
 FGPROF_API int fgprof_profile_leave_out(fgprof_profile *profile, const char *function);
 
 /* Sets the command line that makes or writes the profile, which FGPROF_HTML shows. Unless the
@@ -617,13 +618,13 @@ typedef struct fgprof_session fgprof_session;
 /* Begins to profile the calling process, as Go's fgprof.Start(w, format) does
  * (github.com/felixge/fgprof): the profile goes to `fd` when fgprof_stop is called, or when the
  * process ends. A helper process, fgprof-c, samples it from outside; it is looked for beside this
- * library, then in PATH. It is no child of the calling process, which gets no SIGCHLD of it. No
- * signal handler or thread is added. The helper is named to Yama (prctl(2), PR_SET_PTRACER), which
- * replaces what the process had named there. The threads are the process's own, without the time in
- * this function and fgprof_stop; processes that it forks are not sampled. The caller ends the
- * session with fgprof_stop. May be called from any thread. Errors:
- *   -EBUSY            a session goes on, or another process traces this one
- *   -ENOENT           there is no fgprof-c
+ * library, then in PATH. It is no child of the calling process, which gets no SIGCHLD of it, unless
+ * orphans are given to that one: the first process of a PID namespace, or a subreaper (prctl(2)).
+ * No signal handler or thread is added. The helper is named to Yama (prctl(2), PR_SET_PTRACER),
+ * which replaces what the process had named there. The threads are the process's own, without the
+ * time in this function and fgprof_stop; processes that it forks are not sampled. The caller ends
+ * the session with fgprof_stop. May be called from any thread. Errors: -EBUSY            a session
+ * goes on, or another process traces this one -ENOENT           there is no fgprof-c
  *   -EPROTONOSUPPORT  it is of another version
  *   -EPERM            the process may not be traced, for example as it has more privileges than
  *                     its user
@@ -631,10 +632,10 @@ typedef struct fgprof_session fgprof_session;
  *   -ENOMEM, -EAGAIN, -EMFILE, those of execve(2), -ECONNRESET if the helper was killed */
 FGPROF_API int fgprof_start(int fd, enum fgprof_format format, fgprof_session **ret_session);
 
-/* Ends the session: waits until the profile is written, and frees the session in any case. Errors:
- * those of fgprof_recorder_run and fgprof_profile_write, -ECONNRESET if the helper was killed,
- * -ESRCH if it is the copy of a session in a forked process. The caller closes the `fd` of
- * fgprof_start. */
+/* Ends the session: waits until the profile is written, also to a pipe that the caller should read,
+ * and frees the session in any case. Errors: those of fgprof_recorder_run and fgprof_profile_write,
+ * -ECONNRESET if the helper was killed, -ESRCH if it is the copy of a session in a forked process.
+ * The caller closes the `fd` of fgprof_start. */
 FGPROF_API int fgprof_stop(fgprof_session *session);
 
 /* Answers a request to a server of the calling process: writes a whole HTTP/1.1 response, head and
@@ -643,7 +644,7 @@ FGPROF_API int fgprof_stop(fgprof_session *session);
  * which is 30 seconds if it does not say; nothing was sampled before, so that the parameter "last"
  * is refused. A response that says what is wrong with the request counts as an answer, too. The
  * helper is that of fgprof_start, with the same errors; only one of them works at a time. The
- * calling thread's wait is left out. */
+ * calling thread's wait is left out of profiles of time. */
 FGPROF_API int fgprof_http_handle(const char *path, const char *query, int fd);
 
 /* What the helper runs: for fgprof-c only. `answer` writes the response. */

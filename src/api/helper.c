@@ -108,6 +108,12 @@ int fgprof_helper(int argc, char **argv, fgprof_answer_fn *answer)
     signal(SIGQUIT, SIG_IGN);
     signal(SIGHUP, SIG_IGN);
     signal(SIGTSTP, SIG_IGN);
+    signal(SIGTERM, SIG_IGN); /* as service managers send it to all processes of a service */
+    /* For the sampling thread alone, whichever thread runs. */
+    sigset_t child;
+    sigemptyset(&child);
+    sigaddset(&child, SIGCHLD);
+    pthread_sigmask(SIG_BLOCK, &child, NULL);
     if (recv(CHANNEL_FD, &byte, sizeof byte, 0) != sizeof byte)
         return -ECONNRESET;
     bool is_same = strcmp(argv[1], fgprof_version()) == 0;

@@ -4,7 +4,7 @@
  *
  *     helper   fgprof-c helper VERSION PID record FORMAT
  *     program  a byte: it may trace us now
- *     helper   struct helper_message: it samples, or why it can't
+ *     helper   struct helper_message: it is about to sample, or why it can't
  *     program  closes its side for writing: this is the end
  *     helper   struct helper_message: the profile is written, or why it is not
  *

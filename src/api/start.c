@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -30,9 +31,14 @@
 
 extern char **environ;
 
+struct helper {
+    pid_t pid;
+    int channel;
+};
+
 struct fgprof_session {
     pid_t process; /* a copy in a forked process is not of use */
-    int channel;
+    struct helper helper;
 };
 
 /* A process has one helper at a time: ptrace allows one tracer. A forked process has none yet. */
@@ -59,6 +65,8 @@ static void reset_signals(void)
             action.sa_handler != SIG_IGN)
             signal(number, SIG_DFL);
     }
+    /* The kernel tells a tracer that ignores it nothing of stops (signal(7)). */
+    signal(SIGCHLD, SIG_DFL);
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
@@ -115,16 +123,26 @@ static int start_in_between(struct start *start)
     return err;
 }
 
-/* Beside the library, or where PATH says. */
-static bool find_program(char path[PATH_MAX])
+/* The file that this code is in. The loader knows a program only by what it was called. */
+static bool find_library(char path[PATH_MAX])
 {
     static const char anchor;
     Dl_info library;
-    if (dladdr(&anchor, &library) && library.dli_fname) {
-        const char *slash = strrchr(library.dli_fname, '/');
-        int length = slash ? (int)(slash - library.dli_fname) : 0;
-        snprintf(path, PATH_MAX, "%.*s/" PROGRAM, length, library.dli_fname);
-        if (slash && access(path, X_OK) == 0)
+    if (dladdr(&anchor, &library) && library.dli_fname && *library.dli_fname == '/')
+        return snprintf(path, PATH_MAX, "%s", library.dli_fname) < PATH_MAX;
+    ssize_t length = readlink("/proc/self/exe", path, PATH_MAX - 1);
+    if (length > 0)
+        path[length] = '\0';
+    return length > 0;
+}
+
+/* Beside the library, or where PATH says. */
+static bool find_program(char path[PATH_MAX])
+{
+    char *slash = find_library(path) ? strrchr(path, '/') : NULL;
+    if (slash && slash + sizeof "/" PROGRAM <= path + PATH_MAX) {
+        strcpy(slash, "/" PROGRAM);
+        if (access(path, X_OK) == 0)
             return true;
     }
     for (const char *at = getenv("PATH"); at && *at;) {
@@ -146,24 +164,45 @@ static int receive(int channel)
     return got == sizeof message ? message.error : -ECONNRESET; /* it was killed */
 }
 
-/* Lets the helper trace this process, and waits until it samples. */
-static int admit(int channel, pid_t helper)
+/* Whether orphans of this process's children become its own: then the helper does. */
+static bool adopts_orphans(void)
 {
-    char byte = 0;
-    prctl(PR_SET_PTRACER, helper, 0, 0, 0); /* for Yama; without it there is nothing to permit */
-    if (send(channel, &byte, sizeof byte, MSG_NOSIGNAL) != sizeof byte)
-        return -ECONNRESET;
-    return receive(channel);
+    int is_subreaper = 0;
+    return getpid() == 1 ||
+           (prctl(PR_GET_CHILD_SUBREAPER, &is_subreaper, 0, 0, 0) == 0 && is_subreaper);
 }
 
-/* Starts a helper for these words, whose output goes to `fd`. Its first message is 0. */
-static int start(int fd, const char *const words[3], int *ret_channel)
+/* The helper has ended, or will now. */
+static void dismiss(const struct helper *helper)
+{
+    prctl(PR_SET_PTRACER, 0, 0, 0, 0);
+    close(helper->channel);
+    while (adopts_orphans() && waitpid(helper->pid, NULL, 0) < 0 && errno == EINTR)
+        ;
+}
+
+/* Lets the helper trace this process, and waits for its first message. */
+static int admit(const struct helper *helper)
+{
+    char byte = 0;
+    prctl(PR_SET_PTRACER, helper->pid, 0, 0, 0); /* for Yama; without it that changes nothing */
+    send(helper->channel, &byte, sizeof byte, MSG_NOSIGNAL);
+    int err = receive(helper->channel);
+    if (err)
+        dismiss(helper);
+    return err;
+}
+
+/* Starts a helper for these words, whose output goes to `fd`. Its first message was 0. */
+static int start(int fd, const char *const words[3], struct helper *ret_helper)
 {
     int pair[2];
     struct start start = {.output = fd, .words = {words[0], words[1], words[2]}};
     snprintf(start.pid, sizeof start.pid, "%d", (int)getpid());
     if (fcntl(fd, F_GETFD) < 0)
         return -EBADF;
+    if (getauxval(AT_SECURE))
+        return -EPERM; /* the user, who may not do all that it may, would choose what is run */
     if (!find_program(start.path))
         return -ENOENT;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
@@ -171,11 +210,27 @@ static int start(int fd, const char *const words[3], int *ret_channel)
     start.channel = pair[1];
     int err = start_in_between(&start);
     close(pair[1]);
-    if (!err)
-        err = admit(pair[0], start.helper);
-    if (err)
+    if (err) {
         close(pair[0]);
-    *ret_channel = pair[0];
+        return err;
+    }
+    *ret_helper = (struct helper){.pid = start.helper, .channel = pair[0]};
+    return admit(ret_helper);
+}
+
+static int begin(int fd, const char *const words[3], struct helper *ret_helper)
+{
+    int state;
+    pid_t process = getpid();
+    if (atomic_exchange(&profiled, process) == process)
+        return -EBUSY;
+    /* The processes that start the helper have this thread's id in memory: a cancellation would run
+     * its handlers in them. */
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+    int err = start(fd, words, ret_helper);
+    pthread_setcancelstate(state, NULL);
+    if (err)
+        atomic_store(&profiled, 0);
     return err;
 }
 
@@ -186,50 +241,46 @@ int fgprof_start(int fd, enum fgprof_format format, fgprof_session **ret_session
     if ((unsigned)format > FGPROF_REPORT_JSON)
         return -EINVAL;
     snprintf(number, sizeof number, "%d", (int)format);
-    pid_t process = getpid();
-    if (atomic_exchange(&profiled, process) == process)
-        return -EBUSY;
     fgprof_session *session = malloc(sizeof *session);
-    int err = session ? start(fd, words, &session->channel) : -ENOMEM;
+    if (!session)
+        return -ENOMEM;
+    session->process = getpid();
+    int err = begin(fd, words, &session->helper);
     if (err) {
         free(session);
-        atomic_store(&profiled, 0);
         return err;
     }
-    session->process = process;
     *ret_session = session;
     return 0;
 }
 
-/* The helper has ended, or will soon. */
-static void dismiss(void)
-{
-    prctl(PR_SET_PTRACER, 0, 0, 0, 0);
-    atomic_store(&profiled, 0);
-}
-
 int fgprof_stop(fgprof_session *session)
 {
+    const struct helper helper = session->helper;
     bool is_ours = session->process == getpid();
-    if (is_ours)
-        shutdown(session->channel, SHUT_WR);
-    int err = is_ours ? receive(session->channel) : -ESRCH;
-    close(session->channel);
+    int state;
     free(session);
-    if (is_ours)
-        dismiss();
+    if (!is_ours) {
+        close(helper.channel);
+        return -ESRCH;
+    }
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+    shutdown(helper.channel, SHUT_WR);
+    int err = receive(helper.channel);
+    dismiss(&helper);
+    pthread_setcancelstate(state, NULL);
+    atomic_store(&profiled, 0);
     return err;
 }
 
 int fgprof_http_handle(const char *path, const char *query, int fd)
 {
     const char *const words[] = {HELPER_ANSWERS, path, query ? query : ""};
-    int channel, err;
-    if (atomic_exchange(&profiled, getpid()) == getpid())
-        return -EBUSY;
-    err = start(fd, words, &channel);
-    if (!err)
-        close(channel);
-    dismiss();
-    return err;
+    struct helper helper;
+    int err = begin(fd, words, &helper);
+    if (err)
+        return err;
+    dismiss(&helper);
+    atomic_store(&profiled, 0);
+    return 0;
 }

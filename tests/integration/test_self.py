@@ -77,6 +77,10 @@ def test_one_session_at_a_time(world):
     check(path, 0.2)
 
 
+def test_a_thread_that_is_cancelled(world):
+    assert run(world, "cancel", world.path("cancel.folded")) == (*NO_CHILD, 0, 0)
+
+
 def test_a_program_that_forks(world):
     path = world.path("fork.folded")
     assert run(world, "fork", path) == (*NO_CHILD, 0, 0)
@@ -161,7 +165,7 @@ def test_the_program_is_killed(world):
 
 def test_ctrl_c_is_for_the_program(world):
     target, helper = begin(world, world.path("interrupted.folded"))
-    for number in signal.SIGINT, signal.SIGHUP, signal.SIGTSTP:
+    for number in signal.SIGINT, signal.SIGHUP, signal.SIGTSTP, signal.SIGTERM:
         os.kill(helper, number)
     said, _ = target.communicate("\n", timeout=HANGS_S)
     assert said == f"0 {errno.ECHILD} 0 0\n", said
