@@ -160,7 +160,7 @@ def test_formats(world):
         assert server.text("/debug/pprof/mutex?debug=1").startswith("--- mutex:\n")
         assert server.text("/debug/pprof/goroutine?debug=1").startswith("thread profile: total 6\n")
         dump = server.text("/debug/pprof/goroutine?debug=2")
-        assert 'thread' in dump and '"holder"' in dump and "mutex" in dump, dump
+        assert f"process {target.pid}: 6 threads" in dump and '"holder"' in dump, dump
         command = open(f"/proc/{target.pid}/cmdline", "rb").read()
         assert server.ask("/debug/pprof/cmdline")[2] == command.rstrip(b"\0")
         status, _, body = server.ask("/debug/pprof/symbol", "POST", "0x401000+0x402000")
@@ -194,6 +194,9 @@ def test_bad_requests(world):
                              ("", 403), ("[::1", 403), ("localhost", 200), ("LOCALHOST:1", 200),
                              ("127.0.0.1:6060", 200), ("[::1]:6060", 200), ("127.9.9.9", 200)):
             assert server.ask("/metrics", Host=host)[0] == status, host
+        for mode, status in (("no-cors", 403), ("navigate", 200)):
+            assert server.ask("/metrics", **{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": mode})[0] == status
+        assert server.ask("/metrics", **{"Sec-Fetch-Site": "same-origin", "Sec-Fetch-Mode": "cors"})[0] == 200
         assert server.ask("/metrics?" + "x" * 100000)[0] in (414, 431)
         # The head of an answer needs no profile.
         begin = time.monotonic()
@@ -262,7 +265,8 @@ def test_the_process_ends_before_the_profile(world):
         client = server.connect()
         client.request("GET", "/debug/fgprof?seconds=300&format=folded")
         wait_for(lambda: server.metric("fgprof_requests_in_progress") == 1, "the request")
-        time.sleep(0.5)
+        ticks = server.metric("fgprof_ticks_total")
+        wait_for(lambda: server.metric("fgprof_ticks_total") > ticks + 99, "a second of samples")
         target.kill()
         answer = client.getresponse()
         assert answer.status == 200, answer.status
@@ -317,6 +321,8 @@ def test_addresses(world):
             assert done.stderr.count("\n") == 1, done.stderr
         done = world.fgprof("serve", "-p", target.pid, "--wait")
         assert done.returncode == 2 and "--wait has no name to wait for" in done.stderr, done
+        done = world.fgprof("serve", "-p", target.pid, "--pgrep", "x", "--wait")
+        assert done.returncode == 2 and "leave out -p" in done.stderr, done
         done = world.fgprof("serve", "-p", target.pid, "--max-seconds", 0)
         assert done.returncode == 2 and "1 to 86400" in done.stderr, done
         with serving(world, "-p", target.pid, "--allow-remote", listen="0.0.0.0:0") as server:

@@ -170,6 +170,10 @@ static bool check_arguments(struct cli_options *options, int count, char **argum
             fprintf(stderr, "fgprof-c: --wait has no name to wait for: give --pgrep NAME\n");
             return false;
         }
+        if (options->waits_for_processes && options->pid_count) {
+            fprintf(stderr, "fgprof-c: --wait is for names: leave out -p\n");
+            return false;
+        }
         return true;
     }
 }

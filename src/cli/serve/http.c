@@ -68,6 +68,15 @@ static enum request_method method_of(const char *name)
                                        : METHOD_OTHER;
 }
 
+/* Such a page could not read the answer, but have profiles made; a link that is followed is the
+ * user's own wish (www.w3.org/TR/fetch-metadata). */
+static bool is_from_another_site(struct MHD_Connection *connection)
+{
+    const char *site = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Sec-Fetch-Site");
+    const char *mode = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Sec-Fetch-Mode");
+    return site && strcmp(site, "cross-site") == 0 && !(mode && strcmp(mode, "navigate") == 0);
+}
+
 static void answer(struct http *http, struct MHD_Connection *connection, const char *path,
                    const char *method, struct answer *answer)
 {
@@ -81,7 +90,9 @@ static void answer(struct http *http, struct MHD_Connection *connection, const c
         .client_fd =
             MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd,
     };
-    if (listener_is_named(http->listener, host))
+    if (is_from_another_site(connection))
+        answer_failure(answer, 403, "a page of another site asks for this");
+    else if (listener_is_named(http->listener, host))
         answer_request(&request, answer);
     else
         answer_failure(answer, 403, "the header Host does not name this server");

@@ -49,7 +49,12 @@ static bool open_unix(const char *address, const char *path, struct listener *li
     bool is_bound = fd >= 0 && bind(fd, (const struct sockaddr *)&name, sizeof name) == 0;
     int error = errno;
     umask(before);
-    if (is_bound && listen(fd, BACKLOG) == 0) {
+    if (is_bound && listen(fd, BACKLOG)) {
+        error = errno;
+        unlink(path);
+        is_bound = false;
+    }
+    if (is_bound) {
         listener->fd = fd;
         listener->is_loopback = true;
         strcpy(listener->path, path);
@@ -86,6 +91,23 @@ static int bind_and_listen(const struct addrinfo *found)
         return fd;
     int err = -errno;
     close(fd);
+    return err;
+}
+
+/* The first of a name's addresses that can be had. */
+static int bind_first(const struct addrinfo *found, bool allows_remote, struct listener *listener)
+{
+    int err = -EACCES;
+    for (; found; found = found->ai_next) {
+        if (!is_loopback(found->ai_addr) && !allows_remote)
+            continue;
+        listener->is_loopback = is_loopback(found->ai_addr);
+        err = bind_and_listen(found);
+        if (err < 0)
+            continue;
+        listener->fd = err;
+        return 0;
+    }
     return err;
 }
 
@@ -133,15 +155,13 @@ static bool open_inet(const char *address, bool allows_remote, struct listener *
     int failure = getaddrinfo(listener->host, port, &hints, &found);
     if (failure)
         return complain(address, gai_strerror(failure));
-    listener->is_loopback = is_loopback(found->ai_addr);
-    bool is_allowed = listener->is_loopback || allows_remote;
-    listener->fd = is_allowed ? bind_and_listen(found) : -EACCES;
+    int err = bind_first(found, allows_remote, listener);
     freeaddrinfo(found);
-    if (!is_allowed)
+    if (err == -EACCES && !allows_remote)
         return complain(address, "others could reach it, without a password: give a loopback "
                                  "address or unix:PATH, or --allow-remote");
-    if (listener->fd < 0)
-        return complain(address, strerror(-listener->fd));
+    if (err)
+        return complain(address, strerror(-err));
     show(listener);
     return true;
 }

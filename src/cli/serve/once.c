@@ -5,12 +5,12 @@
 
 #include <errno.h>
 #include <microhttpd.h>
+#include <poll.h>
 #include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/sendfile.h>
 #include <unistd.h>
 
 #define PARAMETERS_MAX 32
@@ -25,6 +25,13 @@ struct parameters {
     size_t count;
 };
 
+static void unescape(char *text)
+{
+    for (char *plus = text; (plus = strchr(plus, '+'));)
+        *plus = ' ';
+    MHD_http_unescape(text);
+}
+
 /* Those beyond the most are left out. Returns whether there is memory. */
 static bool parse_query(const char *query, struct parameters *ret_parameters)
 {
@@ -36,8 +43,8 @@ static bool parse_query(const char *query, struct parameters *ret_parameters)
         item->name = strsep(&item->value, "=");
         if (!item->value)
             item->value = item->name + strlen(item->name);
-        MHD_http_unescape(item->name);
-        MHD_http_unescape(item->value);
+        unescape(item->name);
+        unescape(item->value);
     }
     return ret_parameters->text;
 }
@@ -52,21 +59,50 @@ static const char *parameter(const struct request *request, const char *name)
     return NULL;
 }
 
-static int respond(int fd, const struct answer *answer)
+/* The descriptor may be one that does not block, as servers with event loops have them. */
+static int write_all(int fd, const char *bytes, size_t length)
 {
-    off_t length = lseek(answer->body_fd, 0, SEEK_END), at = 0;
-    int printed = dprintf(fd,
+    while (length) {
+        ssize_t written = write(fd, bytes, length);
+        if (written < 0 && errno == EAGAIN) {
+            struct pollfd room = {.fd = fd, .events = POLLOUT};
+            poll(&room, 1, -1);
+        } else if (written < 0 && errno != EINTR) {
+            return -errno;
+        } else if (written > 0) {
+            bytes += written;
+            length -= (size_t)written;
+        }
+    }
+    return 0;
+}
+
+static int write_head(int fd, const struct answer *answer, off_t body_bytes)
+{
+    char head[1024];
+    int length = snprintf(head, sizeof head,
                           "HTTP/1.1 %u %s\r\nContent-Type: %s\r\nContent-Length: %lld\r\n"
                           "X-Content-Type-Options: nosniff\r\nCache-Control: no-store\r\n"
                           "%s%s%s%sConnection: close\r\n\r\n",
                           answer->status, MHD_get_reason_phrase_for(answer->status), answer->type,
-                          (long long)length, answer->is_failure ? "X-Go-Pprof: 1\r\n" : "",
+                          (long long)body_bytes, answer->is_failure ? "X-Go-Pprof: 1\r\n" : "",
                           *answer->disposition ? "Content-Disposition: " : "", answer->disposition,
                           *answer->disposition ? "\r\n" : "");
-    ssize_t sent = printed < 0 ? -1 : 0;
-    while (sent >= 0 && at < length)
-        sent = sendfile(fd, answer->body_fd, &at, (size_t)(length - at));
-    return sent < 0 ? -errno : 0;
+    return write_all(fd, head, (size_t)length);
+}
+
+static int respond(int fd, const struct answer *answer)
+{
+    char bytes[65536];
+    int err = write_head(fd, answer, lseek(answer->body_fd, 0, SEEK_END));
+    for (off_t at = 0; !err;) {
+        ssize_t got = pread(answer->body_fd, bytes, sizeof bytes, at);
+        if (got <= 0)
+            return got < 0 ? -errno : 0;
+        err = write_all(fd, bytes, (size_t)got);
+        at += got;
+    }
+    return err;
 }
 
 struct sampling {
@@ -106,9 +142,9 @@ static int answer(struct sampling *sampling, const char *path, struct parameters
         while (sem_wait(&sampling->begun) && errno == EINTR)
             ;
         answer_request(&request, &answer);
+        err = respond(fd, &answer);
         session_stop(&sampling->session);
         pthread_join(thread, NULL);
-        err = respond(fd, &answer);
     }
     if (answer.body_fd >= 0)
         close(answer.body_fd);

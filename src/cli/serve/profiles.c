@@ -102,12 +102,8 @@ static bool make(const struct request *request, struct answer *answer, const str
                  fgprof_profile **ret_profile)
 {
     fgprof_recorder *recorder;
-    int err = session_take(request->session, &recorder);
-    if (err == -EBUSY)
-        return answer_failure(answer, 503, "%d profiles are being made: try again",
-                              SESSION_USERS_MAX);
-    if (err)
-        return answer_failure(answer, 503, "no process is sampled now");
+    if (!request_take(request, answer, &recorder))
+        return false;
     bool ok = make_with(request, answer, wanted, recorder, ret_profile);
     session_give_back(request->session);
     return ok;

@@ -27,6 +27,16 @@ bool answer_failure(struct answer *answer, unsigned status, const char *format, 
     return false;
 }
 
+bool request_take(const struct request *request, struct answer *answer,
+                  fgprof_recorder **ret_recorder)
+{
+    int err = session_take(request->session, ret_recorder);
+    if (err == -EBUSY)
+        return answer_failure(answer, 503, "%d requests are being answered: try again",
+                              SESSION_USERS_MAX);
+    return !err || answer_failure(answer, 503, "no process is sampled now");
+}
+
 bool request_number(const struct request *request, struct answer *answer, const char *name,
                     uint64_t least, uint64_t most, uint64_t by_default, uint64_t *ret_number)
 {
@@ -46,7 +56,11 @@ static void answer_cmdline(const struct request *request, struct answer *answer)
     size_t length = 0;
     ssize_t got = 0;
     int fd = -1;
-    if (line && session_take(request->session, &recorder) == 0) {
+    if (line && !request_take(request, answer, &recorder)) {
+        free(line);
+        return;
+    }
+    if (line) {
         snprintf(path, sizeof path, "/proc/%d/cmdline", (int)request->session->targets.pids[0]);
         session_give_back(request->session);
         fd = open(path, O_RDONLY | O_CLOEXEC);

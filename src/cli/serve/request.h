@@ -32,6 +32,10 @@ void answer_request(const struct request *request, struct answer *answer);
 bool answer_failure(struct answer *answer, unsigned status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* As session_take; if it can't, answers why, and returns false. */
+bool request_take(const struct request *request, struct answer *answer,
+                  fgprof_recorder **ret_recorder);
+
 /* Reads a whole number from `least` to `most`, or takes the default. If it is none, answers so and
  * returns false. */
 bool request_number(const struct request *request, struct answer *answer, const char *name,

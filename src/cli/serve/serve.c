@@ -79,8 +79,9 @@ int command_serve(const struct cli_options *options)
         listener_close(&listener);
         return EXIT_NOT_WRITTEN;
     }
-    /* Blocked in all threads but the one that waits for them. */
+    /* Blocked in all threads but the one that waits for them; SIGCHLD is the sampling thread's. */
     find_signals(&signals);
+    sigaddset(&signals, SIGCHLD);
     pthread_sigmask(SIG_BLOCK, &signals, NULL);
     signal(SIGTSTP, SIG_IGN); /* see interrupt_stops */
     int status = serve(&session, &listener);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #define LOOKS_FOR_PROCESSES_EVERY_NS 500000000u
+#define RETRIES_AFTER_NS 5000000000u
 
 static uint64_t now_ns(void)
 {
@@ -69,11 +70,12 @@ static void keep_moment(struct session *session, uint64_t elapsed_ns)
     const struct session_moment *before = &session->moments[latest];
     struct session_moment *kept = &session->moments[session->next_moment];
     fgprof_moment *moment;
+    uint64_t begin_ns = now_ns();
     bool is_due = !before->moment || elapsed_ns - before->elapsed_ns >= SESSION_MOMENT_SPACE_NS;
     /* If memory is short, a profile begins earlier than it could. */
     if (is_due && fgprof_recorder_moment(session->recorder, &moment) == 0) {
         fgprof_moment_free(kept->moment);
-        *kept = (struct session_moment){moment, elapsed_ns};
+        *kept = (struct session_moment){moment, elapsed_ns + (now_ns() - begin_ns)};
         session->next_moment = (session->next_moment + 1) % SESSION_MOMENTS;
     }
     pthread_mutex_unlock(&session->keeping);
@@ -195,9 +197,9 @@ static void withdraw(struct session *session)
 {
     mark_ended(session);
     pthread_mutex_lock(&session->lock);
+    session->recorder = session->beginning = NULL;
     while (session->users)
         pthread_cond_wait(&session->changed, &session->lock);
-    session->recorder = session->beginning = NULL;
     free(session->targets.pids);
     session->targets = (struct targets){0};
     add_up(&session->before, &session->progress);
@@ -214,10 +216,17 @@ static bool must_stop(struct session *session)
     return must;
 }
 
+/* Unless the server ends before. */
+static void pause_for(struct session *session, uint64_t wait_ns)
+{
+    const struct timespec pause = {.tv_nsec = LOOKS_FOR_PROCESSES_EVERY_NS};
+    for (uint64_t end_ns = now_ns() + wait_ns; now_ns() < end_ns && !must_stop(session);)
+        nanosleep(&pause, NULL);
+}
+
 /* Waits until a process has the name, or the server ends. */
 static void wait_for_process(struct session *session)
 {
-    const struct timespec pause = {.tv_nsec = LOOKS_FOR_PROCESSES_EVERY_NS};
     pid_t *pids;
     size_t count = 0;
     while (!count && !must_stop(session)) {
@@ -226,7 +235,7 @@ static void wait_for_process(struct session *session)
             return;
         free(pids);
         if (!count)
-            nanosleep(&pause, NULL);
+            pause_for(session, LOOKS_FOR_PROCESSES_EVERY_NS);
     }
 }
 
@@ -240,20 +249,29 @@ static void begin(struct session *session, fgprof_recorder *recorder)
     pthread_mutex_unlock(&session->lock);
 }
 
+static int run(fgprof_recorder *recorder)
+{
+    struct fgprof_summary summary;
+    fgprof_profile *profile;
+    int err = fgprof_recorder_run(recorder, &profile);
+    if (err)
+        return err;
+    fgprof_profile_summary(profile, &summary, sizeof summary);
+    fgprof_profile_free(profile);
+    return summary.error;
+}
+
 /* Samples the processes that there are now, to their end. Returns whether it could. */
 static bool sample(struct session *session, const fgprof_options *library)
 {
-    fgprof_profile *profile;
     fgprof_recorder *recorder = new_recorder(session->options, library);
     bool ok = recorder && targets_attach_listed(session->options, recorder, &session->targets);
     if (ok) {
         fgprof_process_name(session->targets.pids[0], session->name, sizeof session->name);
         begin(session, recorder);
-        int err = fgprof_recorder_run(recorder, &profile);
+        int err = run(recorder);
         if (err)
             fprintf(stderr, "fgprof-c: sampling failed: %s\n", strerror(-err));
-        else
-            fgprof_profile_free(profile);
         ok = !err;
     }
     withdraw(session);
@@ -270,14 +288,15 @@ int session_run(struct session *session)
         return EXIT_NOT_WRITTEN;
     }
     fgprof_options_set_progress(library, on_progress, session);
-    bool ok = true;
+    bool ok;
     do {
         if (options->waits_for_processes)
             wait_for_process(session);
-        if (must_stop(session))
-            break;
-        ok = sample(session, library);
-    } while (ok && options->waits_for_processes);
+        ok = must_stop(session) || sample(session, library);
+        /* It may have ended already, or not be permitted yet. */
+        if (!ok && options->waits_for_processes)
+            pause_for(session, RETRIES_AFTER_NS);
+    } while (options->waits_for_processes && !must_stop(session));
     fgprof_options_free(library);
-    return ok ? EXIT_WRITTEN : EXIT_NOT_WRITTEN;
+    return ok || options->waits_for_processes ? EXIT_WRITTEN : EXIT_NOT_WRITTEN;
 }

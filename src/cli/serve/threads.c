@@ -5,13 +5,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+
+#define ATTACHES_MAX 50
 
 /* A copy, as the session's ends with its recorder. */
-static bool copy_targets(struct session *session, struct targets *ret_targets)
+static bool copy_targets(const struct request *request, struct answer *answer,
+                         struct targets *ret_targets)
 {
+    struct session *session = request->session;
     fgprof_recorder *recorder;
     *ret_targets = (struct targets){0};
-    if (session_take(session, &recorder))
+    if (!request_take(request, answer, &recorder))
         return false;
     const struct targets *targets = &session->targets;
     ret_targets->pids = calloc(targets->count, sizeof *targets->pids);
@@ -20,7 +25,19 @@ static bool copy_targets(struct session *session, struct targets *ret_targets)
         ret_targets->count = targets->count;
     }
     session_give_back(session);
-    return ret_targets->count > 0;
+    return ret_targets->count || answer_failure(answer, 500, "out of memory");
+}
+
+/* Our own sampling thread may hold the first thread for a moment. */
+static bool attach(fgprof_recorder *recorder, pid_t pid)
+{
+    const struct timespec pause = {.tv_nsec = 2000000};
+    int err = fgprof_recorder_attach(recorder, pid);
+    for (unsigned i = 0; err == -EBUSY && i < ATTACHES_MAX; i++) {
+        nanosleep(&pause, NULL);
+        err = fgprof_recorder_attach(recorder, pid);
+    }
+    return !err;
 }
 
 /* A recorder of its own: a dump is one round. Those that have exited are left out. */
@@ -32,7 +49,7 @@ static int take(const struct cli_options *options, const struct targets *targets
     fgprof_options *library = options_for_library(options);
     int err = library ? fgprof_recorder_new(library, &recorder) : -ENOMEM;
     for (size_t i = 0; i < targets->count && !err; i++)
-        attached += fgprof_recorder_attach(recorder, targets->pids[i]) == 0;
+        attached += attach(recorder, targets->pids[i]);
     if (!err)
         err = attached ? fgprof_recorder_dump(recorder, ret_dump) : -ESRCH;
     fgprof_recorder_free(recorder);
@@ -46,8 +63,8 @@ static int write_dump(const struct request *request, struct answer *answer,
     struct session *session = request->session;
     struct targets targets;
     fgprof_dump *dump;
-    if (!copy_targets(session, &targets))
-        return -ESRCH;
+    if (!copy_targets(request, answer, &targets))
+        return 0;
     pthread_mutex_lock(&session->dumping);
     int err = take(session->options, &targets, &dump);
     pthread_mutex_unlock(&session->dumping);

@@ -90,10 +90,8 @@ void answer_top(const struct request *request, struct answer *answer)
 {
     fgprof_recorder *recorder;
     fgprof_profile *profile;
-    if (session_take(request->session, &recorder)) {
-        answer_failure(answer, 503, "no process is sampled now");
+    if (!request_take(request, answer, &recorder))
         return;
-    }
     int err = session_profile_last(request->session, recorder, LAST_DEFAULT_NS, &profile);
     session_give_back(request->session);
     if (!err) {
