@@ -1,14 +1,17 @@
 #include "cli/escape.h"
 
-#include <stdio.h>
-
-void print_escaped(const char *text)
+void put_escaped(FILE *to, const char *text)
 {
     for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
         /* 0xc2 begins the control characters U+0080 to U+009f. */
         if (*c < 0x20 || *c == 0x7f || (*c == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0))
-            fprintf(stderr, "\\x%02x", *c);
+            fprintf(to, "\\x%02x", *c);
         else
-            fputc(*c, stderr);
+            fputc(*c, to);
     }
+}
+
+void print_escaped(const char *text)
+{
+    put_escaped(stderr, text);
 }

@@ -1,6 +1,6 @@
 /* The functions with the most time of their own in the last seconds, as text. */
+#include "cli/escape.h"
 #include "cli/serve/request.h"
-#include "cli/options/duration.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -20,17 +20,6 @@ static int compare(const void *a, const void *b)
     return (left->total_ns < right->total_ns) - (left->total_ns > right->total_ns);
 }
 
-/* Control characters might be commands of a terminal. */
-static void put_name(FILE *out, const char *name)
-{
-    for (const char *c = name; *c; c++) {
-        unsigned char byte = (unsigned char)*c;
-        bool is_plain =
-            byte >= 0x20 && byte != 0x7f && !(byte == 0xc2 && (unsigned char)c[1] < 0xa0);
-        fprintf(out, is_plain ? "%c" : "\\x%02x", byte);
-    }
-}
-
 static void put_row(FILE *out, const struct fgprof_function *row, double all_ns)
 {
     const char *slash = strrchr(row->module, '/');
@@ -39,12 +28,12 @@ static void put_row(FILE *out, const struct fgprof_function *row, double all_ns)
     fprintf(out, "%7.1f %7.1f %7.1f  ", 100 * (double)row->self_ns / all_ns,
             100 * (double)row->total_ns / all_ns, 100 * (double)running_ns / all_ns);
     if (row->name) {
-        put_name(out, row->name);
+        put_escaped(out, row->name);
         fputs("  ", out);
     }
     bool is_bracketed = *module == '[';
     fputs(is_bracketed ? "" : "[", out);
-    put_name(out, *module ? module : "unknown");
+    put_escaped(out, *module ? module : "unknown");
     fputs(is_bracketed ? "\n" : "]\n", out);
 }
 
