@@ -71,7 +71,7 @@ static void keep_moment(struct session *session, uint64_t elapsed_ns)
     struct session_moment *kept = &session->moments[session->next_moment];
     fgprof_moment *moment;
     uint64_t begin_ns = now_ns();
-    bool is_due = !before->moment || elapsed_ns - before->elapsed_ns >= SESSION_MOMENT_SPACE_NS;
+    bool is_due = !before->moment || elapsed_ns >= before->elapsed_ns + SESSION_MOMENT_SPACE_NS;
     /* If memory is short, a profile begins earlier than it could. */
     if (is_due && fgprof_recorder_moment(session->recorder, &moment) == 0) {
         fgprof_moment_free(kept->moment);
