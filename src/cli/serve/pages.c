@@ -26,23 +26,15 @@ static void put_text(int fd, const char *text)
     }
 }
 
-/* "redis-server (1234) and 2 others" */
 static void put_what(struct session *session, int fd)
 {
-    char name[SESSION_NAME_BYTES] = "";
+    char what[SESSION_TEXT_BYTES] = "no process now";
     fgprof_recorder *recorder;
-    if (session_take(session, &recorder)) {
-        dprintf(fd, "no process now");
-        return;
+    if (session_take(session, &recorder) == 0) {
+        session_describe(session, what);
+        session_give_back(session);
     }
-    size_t count = session->targets.count;
-    memcpy(name, session->name, sizeof name);
-    pid_t pid = session->targets.pids[0];
-    session_give_back(session);
-    put_text(fd, name);
-    dprintf(fd, " (%d)", (int)pid);
-    if (count > 1)
-        dprintf(fd, " and %zu %s", count - 1, count == 2 ? "other" : "others");
+    put_text(fd, what);
 }
 
 void answer_page(const struct request *request, struct answer *answer)

@@ -6,7 +6,6 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -51,32 +50,23 @@ bool request_number(const struct request *request, struct answer *answer, const 
 /* As Go's: the words of the command line, with a NUL between them. */
 static void answer_cmdline(const struct request *request, struct answer *answer)
 {
-    char path[32], *line = malloc(COMMAND_LINE_MAX);
+    char path[32], line[COMMAND_LINE_MAX];
     fgprof_recorder *recorder;
     size_t length = 0;
-    ssize_t got = 0;
-    int fd = -1;
-    if (line && !request_take(request, answer, &recorder)) {
-        free(line);
+    ssize_t got = -1;
+    if (!request_take(request, answer, &recorder))
         return;
-    }
-    if (line) {
-        snprintf(path, sizeof path, "/proc/%d/cmdline", (int)request->session->targets.pids[0]);
-        session_give_back(request->session);
-        fd = open(path, O_RDONLY | O_CLOEXEC);
-    }
-    for (; fd >= 0 && length < COMMAND_LINE_MAX; length += (size_t)got) {
-        got = read(fd, line + length, COMMAND_LINE_MAX - length);
-        if (got <= 0)
-            break;
-    }
-    while (length && !line[length - 1])
-        length--;
-    if (fd < 0 || got < 0 || write(answer->body_fd, line, length) != (ssize_t)length)
-        answer_failure(answer, 503, "no process is sampled now");
+    snprintf(path, sizeof path, "/proc/%d/cmdline", (int)request->session->targets.pids[0]);
+    session_give_back(request->session);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    while (fd >= 0 && (got = read(fd, line + length, sizeof line - length)) > 0)
+        length += (size_t)got;
     if (fd >= 0)
         close(fd);
-    free(line);
+    while (length && !line[length - 1])
+        length--;
+    if (got < 0 || write(answer->body_fd, line, length) != (ssize_t)length)
+        answer_failure(answer, 503, "no process is sampled now");
 }
 
 /* Profiles come with all names that there are, so no more can be looked up. pprof asks all the same

@@ -11,12 +11,10 @@
 static void say_what(const struct session *session, void *context)
 {
     const struct listener *listener = context;
-    size_t count = session->targets.count;
+    char what[SESSION_TEXT_BYTES];
+    session_describe(session, what);
     fputs("fgprof-c: serving profiles of ", stderr);
-    print_escaped(session->name);
-    fprintf(stderr, " (%d)", (int)session->targets.pids[0]);
-    if (count > 1)
-        fprintf(stderr, " and %zu %s", count - 1, count == 2 ? "other" : "others");
+    print_escaped(what);
     fprintf(stderr, " at %s\n", listener->shown);
 }
 

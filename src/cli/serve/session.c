@@ -143,6 +143,16 @@ int session_profile_last(struct session *session, fgprof_recorder *recorder, uin
     return err;
 }
 
+void session_describe(const struct session *session, char text[SESSION_TEXT_BYTES])
+{
+    size_t others = session->targets.count - 1;
+    int length =
+        snprintf(text, SESSION_TEXT_BYTES, "%s (%d)", session->name, (int)session->targets.pids[0]);
+    if (others)
+        snprintf(text + length, SESSION_TEXT_BYTES - (size_t)length, " and %zu %s", others,
+                 others == 1 ? "other" : "others");
+}
+
 int session_take(struct session *session, fgprof_recorder **ret_recorder)
 {
     pthread_mutex_lock(&session->lock);

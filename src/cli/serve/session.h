@@ -16,6 +16,7 @@
 #define SESSION_USERS_MAX 64
 
 #define SESSION_NAME_BYTES 16 /* the kernel's TASK_COMM_LEN */
+#define SESSION_TEXT_BYTES 64
 
 struct session;
 typedef void session_begins_fn(const struct session *session, void *context);
@@ -48,7 +49,7 @@ struct session {
     size_t next_moment;
 };
 
-/* `begins`, if not NULL, is called whenever processes begin to be sampled. Returns 0 or a negative
+/* `begins` is called whenever processes begin to be sampled. Returns 0 or a negative
  * errno. */
 int session_init(struct session *session, const struct cli_options *options,
                  session_begins_fn *begins, void *context);
@@ -65,6 +66,9 @@ void session_stop(struct session *session);
  * if too many requests use it. */
 int session_take(struct session *session, fgprof_recorder **ret_recorder);
 void session_give_back(struct session *session);
+
+/* Writes which processes are sampled, while they are: "redis-server (1234) and 2 others". */
+void session_describe(const struct session *session, char text[SESSION_TEXT_BYTES]);
 
 enum session_wait { SESSION_WAITED, SESSION_ENDED, SESSION_CLIENT_GONE };
 

@@ -2,31 +2,10 @@
 #include "cli/serve/request.h"
 
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #define ATTACHES_MAX 50
-
-/* A copy, as the session's ends with its recorder. */
-static bool copy_targets(const struct request *request, struct answer *answer,
-                         struct targets *ret_targets)
-{
-    struct session *session = request->session;
-    fgprof_recorder *recorder;
-    *ret_targets = (struct targets){0};
-    if (!request_take(request, answer, &recorder))
-        return false;
-    const struct targets *targets = &session->targets;
-    ret_targets->pids = calloc(targets->count, sizeof *targets->pids);
-    if (ret_targets->pids) {
-        memcpy(ret_targets->pids, targets->pids, targets->count * sizeof *targets->pids);
-        ret_targets->count = targets->count;
-    }
-    session_give_back(session);
-    return ret_targets->count || answer_failure(answer, 500, "out of memory");
-}
 
 /* Our own sampling thread may hold the first thread for a moment. */
 static bool attach(fgprof_recorder *recorder, pid_t pid)
@@ -57,23 +36,27 @@ static int take(const struct cli_options *options, const struct targets *targets
     return err;
 }
 
-static int write_dump(const struct request *request, struct answer *answer,
-                      enum fgprof_dump_format format)
+/* The processes stay the session's until it is given back. */
+static void write_dump(const struct request *request, struct answer *answer,
+                       enum fgprof_dump_format format)
 {
     struct session *session = request->session;
-    struct targets targets;
+    fgprof_recorder *recorder;
     fgprof_dump *dump;
-    if (!copy_targets(request, answer, &targets))
-        return 0;
+    if (!request_take(request, answer, &recorder))
+        return;
     pthread_mutex_lock(&session->dumping);
-    int err = take(session->options, &targets, &dump);
+    int err = take(session->options, &session->targets, &dump);
     pthread_mutex_unlock(&session->dumping);
-    free(targets.pids);
-    if (err)
-        return err;
-    err = fgprof_dump_write(dump, format, answer->body_fd);
-    fgprof_dump_free(dump);
-    return err;
+    session_give_back(session);
+    if (!err) {
+        err = fgprof_dump_write(dump, format, answer->body_fd);
+        fgprof_dump_free(dump);
+    }
+    if (err == -ESRCH)
+        answer_failure(answer, 503, "no process is sampled now");
+    else if (err)
+        answer_failure(answer, 500, "the threads can't be shown: %s", strerror(-err));
 }
 
 void answer_threads(const struct request *request, struct answer *answer)
@@ -84,17 +67,12 @@ void answer_threads(const struct request *request, struct answer *answer)
     if (!request_number(request, answer, "debug", 0, 2, 0, &debug))
         return;
     if (request->parameter(request, "seconds")) {
-        answer_failure(answer, 400, "this is of one moment: for %s",
-                       debug ? "seconds leave out debug, and see /debug/fgprof"
-                             : "seconds see /debug/fgprof");
+        answer_failure(answer, 400, "this is of one moment: for seconds see /debug/fgprof");
         return;
     }
     answer->type = debug ? "text/plain; charset=utf-8" : "application/octet-stream";
     if (!debug)
         strcpy(answer->disposition, "attachment; filename=\"goroutine.pb.gz\"");
-    int err = request->method == METHOD_HEAD ? 0 : write_dump(request, answer, formats[debug]);
-    if (err == -ESRCH)
-        answer_failure(answer, 503, "no process is sampled now");
-    else if (err)
-        answer_failure(answer, 500, "the threads can't be shown: %s", strerror(-err));
+    if (request->method != METHOD_HEAD)
+        write_dump(request, answer, formats[debug]);
 }
