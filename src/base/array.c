@@ -17,3 +17,17 @@ void *array_grow(void *items, size_t *capacity, size_t needed, size_t item_bytes
     *capacity = grown;
     return moved;
 }
+
+#define TRIM_MIN 1024 /* items: less is not worth it */
+
+void *array_shrink(void *items, size_t *capacity, size_t used, size_t item_bytes)
+{
+    if (*capacity < TRIM_MIN || used >= *capacity / 4)
+        return items;
+    size_t smaller = 2 * used + 1;
+    void *moved = realloc(items, smaller * item_bytes);
+    if (!moved)
+        return items;
+    *capacity = smaller;
+    return moved;
+}

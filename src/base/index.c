@@ -84,6 +84,13 @@ int index_add(struct index *index, uint64_t hash, uint32_t item)
     return 0;
 }
 
+void index_clear(struct index *index)
+{
+    if (index->slot_count)
+        memset(index->slots, 0, index->slot_count * sizeof *index->slots);
+    index->used = 0;
+}
+
 void index_free(struct index *index)
 {
     free(index->slots);

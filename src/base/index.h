@@ -33,6 +33,9 @@ uint32_t index_find(const struct index *index, uint64_t hash, index_equal_fn *eq
 /* Adds an item that is known to be absent. Returns 0 or -ENOMEM. */
 int index_add(struct index *index, uint64_t hash, uint32_t item);
 
+/* Removes all items, but keeps the memory: as many can be added again without allocating. */
+void index_clear(struct index *index);
+
 void index_free(struct index *index);
 
 /* Hashes `bytes` bytes, seeded by `seed` so that a key in several parts can be chained. */

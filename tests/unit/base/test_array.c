@@ -102,6 +102,25 @@ static void test_overflow_changes_nothing(void **state)
     assert_refused(((size_t)1 << 60) + 1, 8); /* items * bytes is 2^64, which is 0 */
 }
 
+static void test_memory_is_given_back(void **state)
+{
+    (void)state;
+    int *items = NULL;
+    size_t capacity = 0;
+    assert_int_equal(array_reserve(&items, &capacity, 100000), 0);
+    size_t before = capacity;
+    for (int i = 0; i < 5000; i++)
+        items[i] = i;
+    array_trim(&items, &capacity, capacity / 4);
+    assert_int_equal(capacity, before);
+    array_trim(&items, &capacity, 5000);
+    assert_in_range(capacity, 5000, 20000);
+    memset(&items[5000], 0xff, (capacity - 5000) * sizeof *items);
+    for (int i = 0; i < 5000; i++)
+        assert_int_equal(items[i], i);
+    free(items);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -110,6 +129,7 @@ int main(void)
         cmocka_unit_test(test_growing_keeps_items_and_at_least_doubles),
         cmocka_unit_test(test_one_step_may_be_large),
         cmocka_unit_test(test_overflow_changes_nothing),
+        cmocka_unit_test(test_memory_is_given_back),
     };
     return cmocka_run_group_tests_name("array", tests, NULL, NULL);
 }

@@ -37,6 +37,30 @@ static void fill_and_check(uint64_t (*hash_of)(uint64_t), size_t count)
     free(items);
 }
 
+static void test_items_can_be_removed(void **state)
+{
+    (void)state;
+    struct index index = {0};
+    uint64_t items[100];
+    index_clear(&index);
+    for (uint32_t i = 0; i < 100; i++) {
+        items[i] = i;
+        assert_int_equal(index_add(&index, i, i), 0);
+    }
+    size_t slot_count = index.slot_count;
+    const struct index_slot *slots = index.slots;
+    index_clear(&index);
+    for (uint32_t i = 0; i < 100; i++)
+        assert_int_equal(index_find(&index, i, is_same, items, &items[i]), INDEX_NONE);
+    for (uint32_t i = 0; i < 100; i++)
+        assert_int_equal(index_add(&index, i, i), 0);
+    assert_int_equal(index.used, 100);
+    assert_int_equal(index.slot_count, slot_count);
+    assert_ptr_equal(index.slots, slots);
+    assert_int_equal(index_find(&index, 99, is_same, items, &items[99]), 99);
+    index_free(&index);
+}
+
 static uint64_t well_spread(uint64_t value)
 {
     return hash_bytes(&value, sizeof value, 0);
@@ -121,6 +145,7 @@ static void test_hash_spreads_over_the_slots(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_items_can_be_removed),
         cmocka_unit_test(test_finds_all_of_many),
         cmocka_unit_test(test_equal_hashes_are_told_apart_by_the_items),
         cmocka_unit_test(test_empty_index_finds_nothing),
