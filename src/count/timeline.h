@@ -12,10 +12,13 @@
  * runs of the time between two looks follow each other, account by account, and each account's runs
  * are placed correctly to within a tick.
  *
- * Everything is bounded: when the most runs are kept, the timelines of all threads end and none
- * begins, but counting goes on. */
+ * Everything is bounded. When the most runs are kept, the timelines of all threads end and none
+ * begins, but counting goes on; or, if only the last part of a recording matters, the earlier half
+ * of what is kept is forgotten. */
 #ifndef FGPROF_COUNT_TIMELINE_H
 #define FGPROF_COUNT_TIMELINE_H
+
+#include "base/renumber.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -35,35 +38,44 @@ struct timeline_run {
 struct timeline_thread {
     uint32_t tid;
     uint32_t name;     /* its last name, in the recording's strings */
-    uint64_t begin_ns; /* CLOCK_MONOTONIC */
+    uint64_t begin_ns; /* CLOCK_MONOTONIC: of its first run */
     uint64_t lost_ns;  /* counted, but after the end of the timeline */
-    bool is_left_out;  /* it is not shown */
+    uint32_t last_run_plus_1;
+    uint32_t owed_runs_plus_1[TIMELINE_ACCOUNTS]; /* the last one of each account */
+    uint32_t serial;  /* counts the threads that this row has been used for */
+    bool has_ended;   /* no more is booked */
+    bool is_unused;   /* it has ended, and all of its runs are forgotten */
+    bool is_left_out; /* it is not shown */
 };
 
 struct timeline {
     bool is_wanted; /* false: nothing is kept */
+    bool is_ring;   /* what is old is forgotten to make room */
     bool is_full;
-    uint64_t start_ns; /* CLOCK_MONOTONIC: when the recording began */
-    uint64_t grain_ns; /* how much may be owed to an account before it is placed */
+    uint64_t start_ns;     /* CLOCK_MONOTONIC: when the recording began */
+    uint64_t forgotten_ns; /* CLOCK_MONOTONIC: nothing is kept of the time before; 0: all is */
+    uint64_t latest_ns;    /* CLOCK_MONOTONIC: the latest time that was booked */
+    uint64_t grain_ns;     /* how much may be owed to an account before it is placed */
     size_t runs_max;
     struct timeline_run *runs;
     size_t run_count, run_capacity;
     struct timeline_thread *threads;
     size_t thread_count, thread_capacity;
-    uint64_t lost_ns; /* of all threads */
+    uint32_t first_unused_plus_1; /* all threads before it are in use; 0: all are */
+    uint64_t lost_ns;             /* of all threads */
 };
 
 /* One thread's position in the timeline. Zeroed at first. */
 struct timeline_cursor {
     uint32_t thread_plus_1;
-    uint32_t last_run_plus_1;
-    uint32_t owed_runs_plus_1[TIMELINE_ACCOUNTS]; /* the last one of each account */
-    uint64_t unplaced_ns[TIMELINE_ACCOUNTS];      /* owed, but in no run yet */
-    uint64_t begin_ns, until_ns;                  /* CLOCK_MONOTONIC: the time that was booked */
+    uint32_t serial;                         /* the row's, as long as it is this thread's */
+    uint64_t unplaced_ns[TIMELINE_ACCOUNTS]; /* owed, but in no run yet */
+    uint64_t begin_ns, until_ns;             /* CLOCK_MONOTONIC: the time that was booked */
 };
 
-/* Keeps up to `runs_max` runs of threads that are looked at every `period_ns`. */
-void timeline_want(struct timeline *timeline, uint64_t period_ns, size_t runs_max);
+/* Keeps up to `runs_max` runs of threads that are looked at every `period_ns`: the first ones, or
+ * if it `is_ring`, the last ones. */
+void timeline_want(struct timeline *timeline, uint64_t period_ns, size_t runs_max, bool is_ring);
 void timeline_free(struct timeline *timeline);
 
 /* Books the time from `from_ns` on: this much of it to each account. Between what was booked before
@@ -77,5 +89,18 @@ void timeline_give(struct timeline *timeline, struct timeline_cursor *cursor, ui
 
 /* Gives what is owed to any account to no sample. */
 void timeline_drop_owed(struct timeline *timeline, struct timeline_cursor *cursor);
+
+/* The thread has ended: when its runs are forgotten, so is the thread. */
+void timeline_end(struct timeline *timeline, const struct timeline_cursor *cursor);
+
+/* Forgets the time before `before_ns`. Numbers of threads stay. Returns 0 or -ENOMEM. */
+int timeline_forget(struct timeline *timeline, uint64_t before_ns);
+
+/* All samples that the runs refer to stay; and get these numbers. */
+void timeline_keep_samples(const struct timeline *timeline, struct renumber *samples);
+void timeline_renumber_samples(struct timeline *timeline, const struct renumber *samples);
+
+/* Replaces a copy, which is zeroed at first and can't be added to. Returns 0 or -ENOMEM. */
+int timeline_copy(const struct timeline *timeline, struct timeline *copy);
 
 #endif

@@ -47,7 +47,8 @@ int recorder_new(const struct fgprof_options *options, struct fgprof_recorder **
         return err;
     }
     if (options->has_timeline)
-        timeline_want(&recorder->results.timeline, options->sampler.period_ns, TIMELINE_RUNS_MAX);
+        timeline_want(&recorder->results.timeline, options->sampler.period_ns, TIMELINE_RUNS_MAX,
+                      false);
     *ret_recorder = recorder;
     return 0;
 }

@@ -548,6 +548,7 @@ int count_gone(const struct counter *counter, const struct observation *observat
     for (unsigned i = 0; i < ACCOUNT_COUNT; i++)
         timeline_give(&results->timeline, &account->timeline, thread->name, i,
                       ledger->last_sample[ledger_heir(ledger, i)]);
+    timeline_end(&results->timeline, &account->timeline);
     kept_stack_drop(&thread->kept);
     ledger_free(ledger);
     return 0;

@@ -12,7 +12,7 @@ static int set_up(void **state)
     *state = timeline;
     if (!timeline)
         return -1;
-    timeline_want(timeline, PERIOD_NS, 100);
+    timeline_want(timeline, PERIOD_NS, 100, false);
     return 0;
 }
 
@@ -242,6 +242,189 @@ static void test_nothing_is_kept_unless_wanted(void **state)
     assert_null(timeline.threads);
 }
 
+/* When the run ends, by those of its thread before it. */
+static uint64_t end_of(const struct timeline *timeline, size_t number)
+{
+    uint64_t end_ns = timeline->threads[timeline->runs[number].thread].begin_ns;
+    for (size_t i = 0; i <= number; i++) {
+        if (timeline->runs[i].thread == timeline->runs[number].thread)
+            end_ns += timeline->runs[i].time_ns;
+    }
+    return end_ns;
+}
+
+static void test_the_past_can_be_forgotten(void **state)
+{
+    struct timeline *timeline = *state;
+    struct timeline_cursor busy = {0}, idle = {0};
+    for (uint32_t i = 0; i < 3; i++) {
+        book(timeline, &busy, 0, 0, 20);
+        timeline_give(timeline, &busy, 0, ASLEEP, i);
+        book(timeline, &idle, 0, 0, 20);
+        timeline_give(timeline, &idle, 0, ASLEEP, 7);
+    }
+    assert_int_equal(timeline_forget(timeline, 1030), 0);
+    assert_int_equal(timeline->run_count, 3);
+    assert_run(timeline, 0, 7, 30);
+    assert_run(timeline, 1, 1, 10);
+    assert_run(timeline, 2, 2, 20);
+    assert_int_equal(timeline->threads[0].begin_ns, 1030);
+    assert_int_equal(timeline->threads[1].begin_ns, 1030);
+    /* And goes on. */
+    book(timeline, &busy, 0, 0, 5);
+    timeline_give(timeline, &busy, 0, ASLEEP, 2);
+    book(timeline, &idle, 0, 0, 5);
+    timeline_give(timeline, &idle, 0, ASLEEP, 7);
+    assert_int_equal(timeline->run_count, 3);
+    assert_int_equal(end_of(timeline, 0), 1065);
+    assert_int_equal(end_of(timeline, 2), 1065);
+    /* All of it. */
+    assert_int_equal(timeline_forget(timeline, 2000), 0);
+    assert_int_equal(timeline->run_count, 0);
+    book(timeline, &busy, 0, 0, 5);
+    timeline_give(timeline, &busy, 0, ASLEEP, 2);
+    assert_int_equal(timeline->threads[0].begin_ns, 1065);
+    assert_run(timeline, 0, 2, 5);
+}
+
+static void test_rows_of_threads_are_used_again(void **state)
+{
+    struct timeline *timeline = *state;
+    struct timeline_cursor first = {0}, second = {0}, third = {0};
+    book(timeline, &first, 0, 0, 20);
+    timeline_give(timeline, &first, 0, ASLEEP, 1);
+    timeline_end(timeline, &first);
+    book(timeline, &second, 0, 0, 40);
+    timeline_give(timeline, &second, 0, ASLEEP, 2);
+    assert_int_equal(timeline_forget(timeline, 1010), 0);
+    assert_false(timeline->threads[0].is_unused);
+    assert_int_equal(timeline_forget(timeline, 1020), 0);
+    assert_true(timeline->threads[0].is_unused);
+    book(timeline, &third, 0, 0, 10);
+    timeline_give(timeline, &third, 0, ASLEEP, 3);
+    assert_int_equal(timeline->thread_count, 2);
+    assert_int_equal(timeline->runs[1].thread, 0);
+    /* A thread that is there once more does not get into another's row. */
+    book(timeline, &first, 0, 0, 10);
+    timeline_give(timeline, &first, 0, ASLEEP, 4);
+    assert_int_equal(timeline->thread_count, 3);
+    assert_int_equal(timeline->runs[2].thread, 2);
+    assert_run(timeline, 1, 3, 10);
+}
+
+/* A thread's runs; successive ones of one sample are one, as are those that have none yet. */
+static size_t runs_of(const struct timeline *timeline, uint32_t thread,
+                      struct timeline_run ret_runs[64])
+{
+    size_t count = 0;
+    for (size_t i = 0; i < timeline->run_count; i++) {
+        struct timeline_run run = timeline->runs[i];
+        if (run.thread != thread)
+            continue;
+        if (run.is_owed)
+            run.sample = 0;
+        struct timeline_run *last = count ? &ret_runs[count - 1] : NULL;
+        if (last && last->sample == run.sample && last->is_owed == run.is_owed) {
+            last->time_ns += run.time_ns;
+        } else {
+            assert_true(count < 64);
+            ret_runs[count++] = run;
+        }
+    }
+    return count;
+}
+
+/* A random walk of three threads in a ring that is too small, with a reference that keeps all: what
+ * the ring holds are the last parts of it. */
+static void test_a_ring_keeps_the_last_part(void **state)
+{
+    (void)state;
+    struct timeline ring = {0}, all = {0};
+    struct timeline_cursor cursors[2][3] = {{{0}}};
+    struct timeline_run runs[2][64];
+    timeline_want(&ring, PERIOD_NS, 64, true);
+    timeline_want(&all, PERIOD_NS, 1000000, false);
+    ring.start_ns = 1000;
+    srand(2);
+    for (int i = 0; i < 20000; i++) {
+        unsigned thread = (unsigned)rand() % 3, account = (unsigned)rand() % TIMELINE_ACCOUNTS;
+        uint32_t sample = (uint32_t)rand() % 5;
+        uint64_t booked_ns[TIMELINE_ACCOUNTS];
+        bool is_given = rand() % 4;
+        if (cursors[0][thread].until_ns > cursors[0][(thread + 1) % 3].until_ns + 200)
+            continue;
+        for (unsigned j = 0; j < TIMELINE_ACCOUNTS; j++)
+            booked_ns[j] = (uint64_t)rand() % 3 ? 0 : (uint64_t)rand() % 25;
+        for (unsigned k = 0; k < 2; k++) {
+            struct timeline *timeline = k ? &all : &ring;
+            book(timeline, &cursors[k][thread], booked_ns[0], booked_ns[1], booked_ns[2]);
+            if (is_given)
+                timeline_give(timeline, &cursors[k][thread], 0, account, sample);
+        }
+        assert_true(ring.run_count <= 64);
+    }
+    assert_true(ring.run_count > 8);
+    assert_int_equal(ring.lost_ns, 0);
+    assert_int_equal(ring.thread_count, 3);
+    assert_true(ring.forgotten_ns > 1000);
+    /* The thread that is behind the others has runs of a time that is forgotten already. */
+    assert_int_equal(timeline_forget(&all, ring.forgotten_ns), 0);
+    assert_int_equal(timeline_forget(&ring, ring.forgotten_ns), 0);
+    for (uint32_t i = 0; i < 3; i++) {
+        size_t count = runs_of(&ring, i, runs[0]);
+        assert_int_equal(runs_of(&all, i, runs[1]), count);
+        assert_memory_equal(runs[0], runs[1], count * sizeof *runs[0]);
+        assert_int_equal(ring.threads[i].begin_ns, all.threads[i].begin_ns);
+    }
+    timeline_free(&ring);
+    timeline_free(&all);
+}
+
+static void test_samples_get_other_numbers(void **state)
+{
+    struct timeline *timeline = *state;
+    struct timeline_cursor cursor = {0};
+    struct renumber samples;
+    const uint64_t booked_ns[] = {0, 0, 20};
+    book(timeline, &cursor, 0, 0, 20);
+    timeline_give(timeline, &cursor, 0, ASLEEP, 4);
+    timeline_book(timeline, &cursor, 7, 1100, booked_ns);
+    timeline_give(timeline, &cursor, 0, ASLEEP, 2);
+    book(timeline, &cursor, 15, 0, 5);
+    timeline_give(timeline, &cursor, 0, ASLEEP, 2);
+    assert_int_equal(renumber_init(&samples, 5), 0);
+    timeline_keep_samples(timeline, &samples);
+    renumber_assign(&samples);
+    assert_int_equal(renumber_kept(&samples), 2);
+    timeline_renumber_samples(timeline, &samples);
+    assert_run(timeline, 0, 1, 20);
+    assert_run(timeline, 1, TIMELINE_NO_SAMPLE, 80);
+    assert_run(timeline, 2, 0, 20);
+    assert_true(timeline->runs[3].is_owed);
+    timeline_give(timeline, &cursor, 0, RUNNING, 3);
+    assert_run(timeline, 3, 3, 15);
+    renumber_free(&samples);
+}
+
+static void test_a_copy_is_apart(void **state)
+{
+    struct timeline *timeline = *state;
+    struct timeline copy = {0};
+    struct timeline_cursor cursor = {0};
+    for (int i = 0; i < 2; i++) {
+        book(timeline, &cursor, 0, 0, 20);
+        timeline_give(timeline, &cursor, 0, ASLEEP, 4 + (uint32_t)i);
+        assert_int_equal(timeline_copy(timeline, &copy), 0);
+        assert_int_equal(copy.run_count, timeline->run_count);
+        assert_run(&copy, 0, 4, 20);
+        assert_int_equal(timeline_forget(&copy, 1010), 0);
+        assert_run(&copy, 0, 4, 10);
+        assert_run(timeline, 0, 4, 20);
+        assert_int_equal(timeline->threads[0].begin_ns, 1000);
+    }
+    timeline_free(&copy);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -256,6 +439,11 @@ int main(void)
         TEST(test_what_is_never_given_is_a_gap),
         TEST(test_it_ends_at_its_limit),
         TEST(test_none_begins_where_it_is_full),
+        TEST(test_the_past_can_be_forgotten),
+        TEST(test_rows_of_threads_are_used_again),
+        TEST(test_a_ring_keeps_the_last_part),
+        TEST(test_samples_get_other_numbers),
+        TEST(test_a_copy_is_apart),
         cmocka_unit_test(test_nothing_is_kept_unless_wanted),
     };
     return cmocka_run_group_tests_name("timeline", tests, NULL, NULL);

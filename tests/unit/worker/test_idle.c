@@ -77,7 +77,7 @@ static void test_their_timelines_are_left_out(void **state)
     (void)state;
     struct timeline_cursor cursors[2] = {0};
     const uint64_t booked_ns[TIMELINE_ACCOUNTS] = {0, 0, 100};
-    timeline_want(&results.timeline, 10, 1);
+    timeline_want(&results.timeline, 10, 1, false);
     for (unsigned i = 0; i < 2; i++) {
         timeline_book(&results.timeline, &cursors[i], 5 + i, 0, booked_ns);
         timeline_give(&results.timeline, &cursors[i], 0, 2, i);
