@@ -189,7 +189,7 @@ static bool share_among(const struct elapsed *process, struct stack_table *table
         count += has_part(&process->waits[i], tick, rank);
     for (size_t i = 0; i < process->wait_count && count; i++) {
         if (has_part(&process->waits[i], tick, rank))
-            table->samples[process->waits[i].sample].waited_ticks += 1 / (double)count;
+            stack_table_count_waited(table, process->waits[i].sample, 1 / (double)count);
     }
     return count > 0;
 }

@@ -22,12 +22,16 @@ static bool is_same_stack(const void *owner, uint32_t item, const void *key)
                    known->depth * sizeof *table->addresses) == 0);
 }
 
+static uint64_t hash_of_stack(uint32_t space, uint32_t cut, const uint64_t *addresses, size_t depth)
+{
+    return hash_bytes(addresses, depth * sizeof *addresses, (uint64_t)space << 32 | cut);
+}
+
 static int intern_stack(struct stack_table *table, uint32_t space, const struct stack *stack,
                         uint32_t *ret_stack)
 {
     struct stack_key key = {space, stack};
-    uint64_t hash = hash_bytes(stack->addresses, stack->depth * sizeof *stack->addresses,
-                               (uint64_t)space << 32 | (uint32_t)stack->cut);
+    uint64_t hash = hash_of_stack(space, (uint32_t)stack->cut, stack->addresses, stack->depth);
     *ret_stack = index_find(&table->stack_index, hash, is_same_stack, table, &key);
     if (*ret_stack != INDEX_NONE)
         return 0;
@@ -55,10 +59,15 @@ static bool is_same_sample(const void *owner, uint32_t item, const void *key)
            memcmp(&known->labels, &sought->labels, sizeof known->labels) == 0;
 }
 
+static uint64_t hash_of_sample(const struct counted_sample *sample)
+{
+    return hash_bytes(&sample->labels, sizeof sample->labels, sample->stack);
+}
+
 static int intern_sample(struct stack_table *table, const struct counted_sample *sample,
                          uint32_t *ret_sample)
 {
-    uint64_t hash = hash_bytes(&sample->labels, sizeof sample->labels, sample->stack);
+    uint64_t hash = hash_of_sample(sample);
     *ret_sample = index_find(&table->sample_index, hash, is_same_sample, table, sample);
     if (*ret_sample != INDEX_NONE)
         return 0;
@@ -66,7 +75,9 @@ static int intern_sample(struct stack_table *table, const struct counted_sample 
         index_add(&table->sample_index, hash, (uint32_t)table->sample_count))
         return -ENOMEM;
     *ret_sample = (uint32_t)table->sample_count;
-    table->samples[table->sample_count++] = *sample;
+    table->samples[table->sample_count] = *sample;
+    table->samples[table->sample_count].epoch = table->epoch;
+    table->samples[table->sample_count++].serial = table->samples_added++;
     return 0;
 }
 
@@ -117,18 +128,100 @@ void stack_table_count(struct stack_table *table, uint32_t sample, uint64_t coun
     table->samples[sample].count += count;
     table->samples[sample].time_ns += time_ns;
     table->samples[sample].part_ns += part_ns;
+    table->samples[sample].epoch = table->epoch;
 }
 
 void stack_table_count_sleeps(struct stack_table *table, uint32_t sample, uint64_t sleeps)
 {
     uint32_t *sum = &table->samples[sample].sleeps;
     *sum = sleeps < UINT32_MAX - *sum ? *sum + (uint32_t)sleeps : UINT32_MAX;
+    table->samples[sample].epoch = table->epoch;
 }
 
 void stack_table_take_sleeps(struct stack_table *table, uint32_t sample, uint64_t sleeps)
 {
     uint32_t *sum = &table->samples[sample].sleeps;
     *sum = sleeps < *sum ? *sum - (uint32_t)sleeps : 0;
+}
+
+void stack_table_count_waited(struct stack_table *table, uint32_t sample, double ticks)
+{
+    table->samples[sample].waited_ticks += ticks;
+    table->samples[sample].epoch = table->epoch;
+}
+
+/* Stacks are in the order of their addresses. */
+static void move_stacks(struct stack_table *table, const struct renumber *rows)
+{
+    size_t kept = 0, addresses = 0;
+    for (size_t i = 0; i < table->stack_count; i++) {
+        struct counted_stack *stack = &table->stacks[i];
+        if (renumber_of(rows, (uint32_t)i) == ROW_GONE)
+            continue;
+        if (stack->depth)
+            memmove(&table->addresses[addresses], &table->addresses[stack->first_address],
+                    stack->depth * sizeof *table->addresses);
+        stack->first_address = addresses;
+        addresses += stack->depth;
+        kept++;
+    }
+    renumber_move(rows, table->stacks, sizeof *table->stacks);
+    table->stack_count = kept;
+    table->address_count = addresses;
+}
+
+static void move_samples(struct stack_table *table, const struct renumber *stacks,
+                         const struct renumber *rows, const struct renumber *waits)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < table->sample_count; i++) {
+        struct counted_sample *sample = &table->samples[i];
+        if (renumber_of(rows, (uint32_t)i) == ROW_GONE)
+            continue;
+        sample->stack = renumber_of(stacks, sample->stack);
+        if (sample->labels.wait_plus_1)
+            sample->labels.wait_plus_1 = renumber_of(waits, sample->labels.wait_plus_1 - 1) + 1;
+        kept++;
+    }
+    renumber_move(rows, table->samples, sizeof *table->samples);
+    table->sample_count = kept;
+}
+
+/* No more rows than there were: nothing is allocated. */
+static void index_rows(struct stack_table *table)
+{
+    index_clear(&table->stack_index);
+    for (size_t i = 0; i < table->stack_count; i++) {
+        const struct counted_stack *stack = &table->stacks[i];
+        index_add(&table->stack_index,
+                  hash_of_stack(stack->space, stack->cut, &table->addresses[stack->first_address],
+                                stack->depth),
+                  (uint32_t)i);
+    }
+    index_clear(&table->sample_index);
+    for (size_t i = 0; i < table->sample_count; i++)
+        index_add(&table->sample_index, hash_of_sample(&table->samples[i]), (uint32_t)i);
+}
+
+void stack_table_keep(struct stack_table *table, const struct renumber *stacks,
+                      const struct renumber *samples, const struct renumber *waits)
+{
+    move_stacks(table, stacks);
+    move_samples(table, stacks, samples, waits);
+    index_rows(table);
+    table->times_renumbered++;
+    array_trim(&table->addresses, &table->address_capacity, table->address_count);
+    array_trim(&table->stacks, &table->stack_capacity, table->stack_count);
+    array_trim(&table->samples, &table->sample_capacity, table->sample_count);
+}
+
+size_t stack_table_bytes(const struct stack_table *table)
+{
+    return table->address_count * sizeof *table->addresses +
+           table->stack_count * sizeof *table->stacks +
+           table->sample_count * sizeof *table->samples +
+           (table->stack_index.slot_count + table->sample_index.slot_count) *
+               sizeof(struct index_slot);
 }
 
 void stack_table_free(struct stack_table *table)

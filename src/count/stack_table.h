@@ -3,11 +3,14 @@
  * Three tables. Processes: id and name. Stacks: address space, addresses (leaf first), and how the
  * stack was cut; each distinct stack is there once. Samples: stack, labels (whose sample it is, and
  * what the thread was doing), and what was counted: ticks, sleeps, nanoseconds, and two figures of
- * which elapsed time is made (count/elapsed.h). */
+ * which elapsed time is made (count/elapsed.h).
+ *
+ * Rows can be forgotten: the others then get new numbers, and keep their order. */
 #ifndef FGPROF_COUNT_STACK_TABLE_H
 #define FGPROF_COUNT_STACK_TABLE_H
 
 #include "base/index.h"
+#include "base/renumber.h"
 #include "proc/thread_state.h"
 #include "unwind/stack.h"
 
@@ -43,6 +46,9 @@ struct counted_sample {
     uint32_t stack;
     struct sample_labels labels;
     uint32_t sleeps; /* that began here: an estimate, and no more than fit */
+    uint32_t epoch;  /* the table's, when it was last counted */
+    uint64_t serial; /* which it keeps, also when rows are forgotten: greater than that of the row
+                        before */
     uint64_t count;  /* ticks */
     uint64_t time_ns;
     uint64_t part_ns;    /* while awake, the thread's part of its process's time */
@@ -60,6 +66,9 @@ struct stack_table {
     struct counted_sample *samples;
     size_t sample_count, sample_capacity;
     struct index sample_index;
+    uint64_t samples_added; /* ever */
+    uint32_t epoch;         /* raised by the owner, to tell what was counted since */
+    uint32_t times_renumbered;
 };
 
 /* Adds a process in a new row, as an id may be used again. Returns 0 or -ENOMEM. */
@@ -88,6 +97,17 @@ void stack_table_count(struct stack_table *table, uint32_t sample, uint64_t coun
 /* Counts sleeps that began there, or takes back some that were counted. */
 void stack_table_count_sleeps(struct stack_table *table, uint32_t sample, uint64_t sleeps);
 void stack_table_take_sleeps(struct stack_table *table, uint32_t sample, uint64_t sleeps);
+
+/* Counts ticks at which no thread was awake. */
+void stack_table_count_waited(struct stack_table *table, uint32_t sample, double ticks);
+
+/* Keeps only these stacks and samples, and gives them and what their labels say they wait for new
+ * numbers. Each sample's stack must be kept. */
+void stack_table_keep(struct stack_table *table, const struct renumber *stacks,
+                      const struct renumber *samples, const struct renumber *waits);
+
+/* How much memory its rows take. */
+size_t stack_table_bytes(const struct stack_table *table);
 
 void stack_table_free(struct stack_table *table);
 

@@ -33,6 +33,32 @@ int waits_add(struct waits *waits, const struct counted_wait *wait, uint32_t *re
     return 0;
 }
 
+void waits_keep_chains(const struct waits *waits, struct renumber *rows)
+{
+    for (size_t i = waits->count; i-- > 0;) {
+        if (renumber_of(rows, (uint32_t)i) != ROW_GONE && waits->rows[i].owner_wait_plus_1)
+            renumber_keep(rows, waits->rows[i].owner_wait_plus_1 - 1);
+    }
+}
+
+void waits_keep(struct waits *waits, const struct renumber *rows, const struct renumber *stacks)
+{
+    for (size_t i = 0; i < waits->count; i++) {
+        struct counted_wait *row = &waits->rows[i];
+        if (renumber_of(rows, (uint32_t)i) == ROW_GONE)
+            continue;
+        if (row->owner_wait_plus_1)
+            row->owner_wait_plus_1 = renumber_of(rows, row->owner_wait_plus_1 - 1) + 1;
+        if (row->owner_stack != WAIT_NO_STACK)
+            row->owner_stack = renumber_of(stacks, row->owner_stack);
+    }
+    renumber_move(rows, waits->rows, sizeof *waits->rows);
+    waits->count = renumber_kept(rows);
+    index_clear(&waits->index);
+    for (size_t i = 0; i < waits->count; i++)
+        index_add(&waits->index, hash_bytes(&waits->rows[i], sizeof *waits->rows, 0), (uint32_t)i);
+}
+
 void waits_free(struct waits *waits)
 {
     free(waits->rows);

@@ -9,6 +9,7 @@
 #define FGPROF_COUNT_WAITS_H
 
 #include "base/index.h"
+#include "base/renumber.h"
 
 #define WAITS_MAX 65536u
 #define WAIT_NO_OWNER UINT32_MAX
@@ -39,6 +40,12 @@ struct waits {
 
 /* Finds the row or adds it: *ret_wait_plus_1 is 0 if there are too many. Returns 0 or -ENOMEM. */
 int waits_add(struct waits *waits, const struct counted_wait *wait, uint32_t *ret_wait_plus_1);
+
+/* A row that stays keeps the rows that it leads to, which all come before it. */
+void waits_keep_chains(const struct waits *waits, struct renumber *rows);
+
+/* Keeps only these rows, which get new numbers, as do the stacks of owners. */
+void waits_keep(struct waits *waits, const struct renumber *rows, const struct renumber *stacks);
 
 void waits_free(struct waits *waits);
 

@@ -8,6 +8,11 @@
 /* The weight of a tick at which the thread had all of its process's time. */
 #define WEIGHT_ONE 65536
 
+struct window_row *window_rows(struct window *window)
+{
+    return window->count > 1 ? window->rows : &window->only;
+}
+
 static const struct window_row *rows_of(const struct window *window)
 {
     return window->count > 1 ? window->rows : &window->only;
@@ -30,7 +35,7 @@ static void add_ticks(struct window_row *row, uint64_t ticks, double part)
 
 static struct window_row *find(struct window *window, uint32_t sample)
 {
-    struct window_row *rows = window->count > 1 ? window->rows : &window->only;
+    struct window_row *rows = window_rows(window);
     for (uint32_t i = 0; i < window->count; i++) {
         if (rows[i].sample == sample)
             return &rows[i];

@@ -40,6 +40,9 @@ struct window {
 
 void window_free(struct window *window);
 
+/* Its `count` rows. */
+struct window_row *window_rows(struct window *window);
+
 /* Adds a sample that stands for `ticks`, at least one. At these the thread had `part` of its
  * process's time, 0 to 1. There must be room for another row. Returns 0 or -ENOMEM, and then
  * nothing has changed. */

@@ -128,6 +128,16 @@ int lock_sites_get(struct lock_sites *sites, const struct results *results, uint
     return 0;
 }
 
+void lock_sites_keep(struct lock_sites *sites, const struct renumber *stacks)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < sites->count; i++) {
+        if (renumber_of(stacks, (uint32_t)i) != ROW_GONE)
+            sites->items[kept++] = sites->items[i];
+    }
+    sites->count = kept;
+}
+
 void lock_sites_free(struct lock_sites *sites)
 {
     for (size_t i = 0; i < sites->libc_count; i++)

@@ -21,6 +21,9 @@ struct lock_sites {
 int lock_sites_get(struct lock_sites *sites, const struct results *results, uint32_t stack,
                    struct lock_site *ret_site);
 
+/* Stacks were forgotten, and the others have new numbers. */
+void lock_sites_keep(struct lock_sites *sites, const struct renumber *stacks);
+
 void lock_sites_free(struct lock_sites *sites);
 
 #endif

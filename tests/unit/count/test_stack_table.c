@@ -169,8 +169,84 @@ static void test_sleeps(void **state)
     stack_table_count_sleeps(&table, sample, 1);
     stack_table_count_sleeps(&table, sample, UINT64_MAX);
     assert_int_equal(table.samples[sample].sleeps, UINT32_MAX);
-    /* They take the room that labels leave. */
-    assert_int_equal(sizeof(struct counted_sample), 72);
+    stack_table_free(&table);
+}
+
+/* Every third row goes, with its stack. The others are found again, and have what they had. */
+static void test_rows_can_be_forgotten(void **state)
+{
+    (void)state;
+    enum { COUNT = 3000 };
+    struct stack_table table = {.epoch = 7};
+    struct renumber stacks, samples, waits;
+    uint64_t addresses[COUNT + 5];
+    size_t kept = 0;
+    for (uint64_t i = 0; i < COUNT + 5; i++)
+        addresses[i] = i;
+    for (uint32_t i = 0; i < COUNT; i++)
+        assert_int_equal(add(&table, 1, STACK_WHOLE, &addresses[i], 1 + i % 5, i % 7, 0, i), i);
+    table.samples[4].labels.wait_plus_1 = 3;
+    assert_int_equal(renumber_init(&stacks, COUNT), 0);
+    assert_int_equal(renumber_init(&samples, COUNT), 0);
+    assert_int_equal(renumber_init(&waits, 3), 0);
+    for (uint32_t i = 0; i < COUNT; i++) {
+        if (i % 3) {
+            renumber_keep(&stacks, i);
+            renumber_keep(&samples, i);
+        }
+    }
+    renumber_keep(&waits, 2);
+    renumber_assign(&stacks);
+    renumber_assign(&samples);
+    renumber_assign(&waits);
+    size_t bytes = stack_table_bytes(&table);
+    stack_table_keep(&table, &stacks, &samples, &waits);
+    assert_true(stack_table_bytes(&table) < bytes);
+    assert_int_equal(table.sample_count, COUNT / 3 * 2);
+    assert_int_equal(table.stack_count, COUNT / 3 * 2);
+    assert_int_equal(table.times_renumbered, 1);
+    assert_int_equal(table.samples[renumber_of(&samples, 4)].labels.wait_plus_1, 1);
+    table.samples[renumber_of(&samples, 4)].labels.wait_plus_1 = 0;
+    for (uint32_t i = 0; i < COUNT; i++) {
+        if (i % 3 == 0 || i == 4)
+            continue;
+        uint32_t sample = renumber_of(&samples, i);
+        kept++;
+        assert_int_equal(table.samples[sample].serial, i);
+        assert_int_equal(table.samples[sample].count, i);
+        assert_int_equal(table.samples[sample].epoch, 7);
+        assert_int_equal(add(&table, 1, STACK_WHOLE, &addresses[i], 1 + i % 5, i % 7, 0, 0),
+                         sample);
+    }
+    assert_int_equal(kept, COUNT / 3 * 2 - 1);
+    /* One that was forgotten is another one now. */
+    uint32_t again = add(&table, 1, STACK_WHOLE, &addresses[3], 4, 3, 0, 1);
+    assert_int_equal(again, COUNT / 3 * 2);
+    assert_int_equal(table.samples[again].count, 1);
+    assert_int_equal(table.samples[again].serial, COUNT);
+    renumber_free(&stacks);
+    renumber_free(&samples);
+    renumber_free(&waits);
+    stack_table_free(&table);
+}
+
+static void test_the_epoch_of_the_last_count(void **state)
+{
+    (void)state;
+    struct stack_table table = {0};
+    uint64_t address = 1;
+    uint32_t sample = add(&table, 1, STACK_WHOLE, &address, 1, 0, 0, 1);
+    table.epoch = 1;
+    assert_int_equal(table.samples[sample].epoch, 0);
+    stack_table_count(&table, sample, 1, 1, 1);
+    assert_int_equal(table.samples[sample].epoch, 1);
+    table.epoch = 2;
+    stack_table_count_sleeps(&table, sample, 1);
+    assert_int_equal(table.samples[sample].epoch, 2);
+    table.epoch = 3;
+    stack_table_count_waited(&table, sample, 0.5);
+    assert_int_equal(table.samples[sample].epoch, 3);
+    assert_true(table.samples[sample].waited_ticks == 0.5);
     stack_table_free(&table);
 }
 
@@ -220,6 +296,8 @@ int main(void)
         cmocka_unit_test(test_stacks_without_frames),
         cmocka_unit_test(test_counting_on),
         cmocka_unit_test(test_sleeps),
+        cmocka_unit_test(test_rows_can_be_forgotten),
+        cmocka_unit_test(test_the_epoch_of_the_last_count),
         cmocka_unit_test(test_counts_are_64_bits_wide),
         cmocka_unit_test(test_100000_distinct_stacks),
     };

@@ -63,10 +63,51 @@ static void test_rows_are_limited(void **state)
     waits_free(&waits);
 }
 
+static void test_rows_can_be_forgotten(void **state)
+{
+    (void)state;
+    struct waits waits = {0};
+    struct renumber rows, stacks;
+    struct counted_wait held = row(1), other = row(2), through = row(3), none = row(4);
+    held.owner_wait_plus_1 = 0;
+    other.owner_wait_plus_1 = 0;
+    assert_int_equal(add(&waits, other), 1);
+    assert_int_equal(add(&waits, held), 2);
+    through.owner_wait_plus_1 = 2;
+    assert_int_equal(add(&waits, through), 3);
+    none.owner_wait_plus_1 = 3;
+    none.owner_stack = WAIT_NO_STACK;
+    assert_int_equal(add(&waits, none), 4);
+    assert_int_equal(renumber_init(&rows, waits.count), 0);
+    assert_int_equal(renumber_init(&stacks, 5), 0);
+    renumber_keep(&rows, 3);
+    waits_keep_chains(&waits, &rows);
+    renumber_assign(&rows);
+    renumber_keep(&stacks, 1);
+    renumber_keep(&stacks, 3);
+    renumber_assign(&stacks);
+    waits_keep(&waits, &rows, &stacks);
+    assert_int_equal(waits.count, 3);
+    assert_int_equal(waits.rows[0].key, 1);
+    assert_int_equal(waits.rows[0].owner_stack, 0);
+    assert_int_equal(waits.rows[1].owner_wait_plus_1, 1);
+    assert_int_equal(waits.rows[1].owner_stack, 1);
+    assert_int_equal(waits.rows[2].owner_wait_plus_1, 2);
+    assert_int_equal(waits.rows[2].owner_stack, WAIT_NO_STACK);
+    /* They are found by what they are now. */
+    struct counted_wait again = waits.rows[1];
+    assert_int_equal(add(&waits, again), 2);
+    assert_int_equal(add(&waits, other), 4);
+    renumber_free(&rows);
+    renumber_free(&stacks);
+    waits_free(&waits);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_equal_rows_are_there_once),
+        cmocka_unit_test(test_rows_can_be_forgotten),
         cmocka_unit_test(test_rows_are_limited),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,144 @@
+#include "worker/forget.h"
+
+#include <errno.h>
+
+/* Which rows stay, and their new numbers. */
+struct numbers {
+    struct renumber samples, waits, stacks;
+};
+
+/* Does something with a sample's number, where it is noted. */
+typedef void sample_fn(const struct renumber *samples, uint32_t *sample);
+
+static void keep(const struct renumber *samples, uint32_t *sample)
+{
+    if (*sample < samples->count)
+        samples->to[*sample] = 0;
+}
+
+static void move(const struct renumber *samples, uint32_t *sample)
+{
+    *sample = renumber_of(samples, *sample);
+}
+
+static void each_of_window(struct window *window, const struct renumber *samples, sample_fn *visit)
+{
+    struct window_row *rows = window_rows(window);
+    for (uint32_t i = 0; i < window->count; i++)
+        visit(samples, &rows[i].sample);
+}
+
+/* Also those that mean nothing at the moment: each was a sample's number at some time, and stays
+ * one. */
+static void each_of_account(struct thread_account *account, const struct renumber *samples,
+                            sample_fn *visit)
+{
+    for (unsigned i = 0; i < ACCOUNT_COUNT; i++) {
+        each_of_window(&account->ledger.windows[i], samples, visit);
+        visit(samples, &account->ledger.last_sample[i]);
+    }
+    visit(samples, &account->wait.sample);
+    visit(samples, &account->wait.chain_sample);
+    visit(samples, &account->last_sample);
+    visit(samples, &account->unowned_sample);
+    visit(samples, &account->awake_sample);
+}
+
+/* But for those in the timeline. */
+static void each_sample(struct results *results, struct counted_threads *threads,
+                        const struct renumber *samples, sample_fn *visit)
+{
+    for (size_t i = 0; i < threads->count; i++)
+        each_of_account(&threads->items[i].account, samples, visit);
+    for (size_t i = 0; i < results->elapsed_count; i++) {
+        struct elapsed *process = &results->elapsed[i];
+        for (size_t j = 0; j < process->wait_count; j++)
+            visit(samples, &process->waits[j].sample);
+    }
+}
+
+static void find_samples(struct results *results, struct counted_threads *threads, uint32_t epoch,
+                         struct renumber *samples)
+{
+    for (size_t i = 0; i < results->stacks.sample_count; i++) {
+        if (results->stacks.samples[i].epoch > epoch)
+            renumber_keep(samples, (uint32_t)i);
+    }
+    each_sample(results, threads, samples, keep);
+    timeline_keep_samples(&results->timeline, samples);
+    renumber_assign(samples);
+}
+
+static void find_waits(const struct results *results, const struct renumber *samples,
+                       struct renumber *waits)
+{
+    for (size_t i = 0; i < results->stacks.sample_count; i++) {
+        uint32_t wait_plus_1 = results->stacks.samples[i].labels.wait_plus_1;
+        if (renumber_of(samples, (uint32_t)i) != ROW_GONE && wait_plus_1)
+            renumber_keep(waits, wait_plus_1 - 1);
+    }
+    for (size_t i = 0; i < results->deadlocks.row_count; i++) {
+        if (results->deadlocks.rows[i].wait_plus_1)
+            renumber_keep(waits, results->deadlocks.rows[i].wait_plus_1 - 1);
+    }
+    waits_keep_chains(&results->waits, waits);
+    renumber_assign(waits);
+}
+
+static void find_stacks(const struct results *results, const struct renumber *samples,
+                        const struct renumber *waits, struct renumber *stacks)
+{
+    for (size_t i = 0; i < results->stacks.sample_count; i++) {
+        if (renumber_of(samples, (uint32_t)i) != ROW_GONE)
+            renumber_keep(stacks, results->stacks.samples[i].stack);
+    }
+    for (size_t i = 0; i < results->waits.count; i++) {
+        if (renumber_of(waits, (uint32_t)i) != ROW_GONE)
+            renumber_keep(stacks, results->waits.rows[i].owner_stack);
+    }
+    for (size_t i = 0; i < results->deadlocks.row_count; i++)
+        renumber_keep(stacks, results->deadlocks.rows[i].stack);
+    renumber_assign(stacks);
+}
+
+static void move_deadlocks(struct deadlocks *deadlocks, const struct numbers *numbers)
+{
+    for (size_t i = 0; i < deadlocks->row_count; i++) {
+        struct deadlock_thread *row = &deadlocks->rows[i];
+        row->stack = renumber_of(&numbers->stacks, row->stack);
+        if (row->wait_plus_1)
+            row->wait_plus_1 = renumber_of(&numbers->waits, row->wait_plus_1 - 1) + 1;
+    }
+}
+
+static void apply(struct results *results, struct counted_threads *threads, struct owners *owners,
+                  const struct numbers *numbers)
+{
+    stack_table_keep(&results->stacks, &numbers->stacks, &numbers->samples, &numbers->waits);
+    waits_keep(&results->waits, &numbers->waits, &numbers->stacks);
+    move_deadlocks(&results->deadlocks, numbers);
+    each_sample(results, threads, &numbers->samples, move);
+    timeline_renumber_samples(&results->timeline, &numbers->samples);
+    lock_sites_keep(&owners->sites, &numbers->stacks);
+}
+
+int forget(struct results *results, struct counted_threads *threads, struct owners *owners,
+           uint32_t epoch)
+{
+    struct numbers numbers = {0};
+    int err = renumber_init(&numbers.samples, results->stacks.sample_count);
+    if (!err)
+        err = renumber_init(&numbers.waits, results->waits.count);
+    if (!err)
+        err = renumber_init(&numbers.stacks, results->stacks.stack_count);
+    if (!err) {
+        find_samples(results, threads, epoch, &numbers.samples);
+        find_waits(results, &numbers.samples, &numbers.waits);
+        find_stacks(results, &numbers.samples, &numbers.waits, &numbers.stacks);
+        apply(results, threads, owners, &numbers);
+    }
+    renumber_free(&numbers.samples);
+    renumber_free(&numbers.waits);
+    renumber_free(&numbers.stacks);
+    return err;
+}

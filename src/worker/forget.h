@@ -1,0 +1,14 @@
+/* Forgets what a recording that keeps only its last part does not need any more: samples that were
+ * not counted since an epoch and that nothing refers to, what only they waited for, and stacks that
+ * are left without a sample. The rest gets new numbers, wherever these are noted. */
+#ifndef FGPROF_WORKER_FORGET_H
+#define FGPROF_WORKER_FORGET_H
+
+#include "worker/owners.h"
+
+/* Keeps samples that were counted after `epoch`. No waits may be held. Returns 0 or -ENOMEM, and
+ * then nothing has changed. */
+int forget(struct results *results, struct counted_threads *threads, struct owners *owners,
+           uint32_t epoch);
+
+#endif
