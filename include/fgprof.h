@@ -19,8 +19,8 @@
  * - Times are in nanoseconds. Sampling uses CLOCK_MONOTONIC.
  * - The library never prints.
  * - Use each object from one thread at a time. The exceptions are fgprof_recorder_stop,
- *   fgprof_recorder_child, fgprof_recorder_profile_so_far, fgprof_recorder_moment and
- *   fgprof_recorder_profile_since.
+ *   fgprof_recorder_child, fgprof_recorder_profile_so_far, fgprof_recorder_moment,
+ *   fgprof_recorder_profile_since and fgprof_recorder_profile_last.
  *
  * Compatibility: a program that was built with this header also runs with later libraries of the
  * same major version, without being compiled again.
@@ -167,6 +167,18 @@ FGPROF_API int fgprof_options_set_children(fgprof_options *options, bool are_fol
  * the summary's timeline_lost_ns says how much time they lack. Default: false. */
 FGPROF_API int fgprof_options_set_timeline(fgprof_options *options, bool is_wanted);
 
+/* Keeps only the last part of the recording, so that it can go on for as long as it likes:
+ * fgprof_recorder_profile_last reaches back `keep_ns`, and every other profile at most somewhat
+ * further, a twelfth of that or half a second. Earlier samples are forgotten, and so are stacks,
+ * timelines, and what threads waited for; names, processes and mappings stay. Timelines are kept,
+ * and all profiles have them, those of a recording that goes on too.
+ * `bytes`: how much memory stacks, samples and timelines may take, at least 1 MiB; 0, for 64 MiB.
+ * If it is not enough, less time is kept, but at least a second: a profile then begins later, and
+ * its timelines may begin later still. As much again is needed while a profile is made. UINT64_MAX:
+ * no limit, and only timelines are forgotten: profiles of the whole recording can be made too.
+ * Default: all is kept. Errors: -ERANGE if keep_ns is 0 or `bytes` too small. */
+FGPROF_API int fgprof_options_set_keep(fgprof_options *options, uint64_t keep_ns, uint64_t bytes);
+
 /* Sets the function that is told the progress, and the pointer that it is given. NULL: none. */
 FGPROF_API int fgprof_options_set_progress(fgprof_options *options, fgprof_progress_fn *callback,
                                            void *context);
@@ -251,16 +263,23 @@ typedef struct fgprof_moment fgprof_moment;
 
 /* Marks this moment, so that a profile can be made of what comes after it. Call it like
  * fgprof_recorder_profile_so_far, with the same errors. The caller frees the moment, which takes
- * some 40 bytes for each distinct sample so far. */
+ * some 50 bytes for each distinct sample so far. It may be freed after its recorder. */
 FGPROF_API int fgprof_recorder_moment(fgprof_recorder *recorder, fgprof_moment **ret_moment);
 
 /* Makes a profile of what was found since a moment of this recorder; NULL: since the start. Any
  * number of such profiles may overlap: the processes are sampled once. Call it like
  * fgprof_recorder_profile_so_far, with the same errors. The profile's time, ticks and samples are
  * those since the moment; the summary's numbers of threads and processes, and deadlocks, are those
- * of the whole recording so far. Such a profile has no timelines. */
+ * of the whole recording so far. Such a profile has timelines only if fgprof_options_set_keep was
+ * called, and then no longer ones. */
 FGPROF_API int fgprof_recorder_profile_since(fgprof_recorder *recorder, const fgprof_moment *moment,
                                              fgprof_profile **ret_profile);
+
+/* Makes a profile of the last `last_ns`; needs fgprof_options_set_keep. It begins at a moment that
+ * is kept, so it is somewhat longer. If less is kept, or the recording is younger, it is shorter:
+ * the summary's elapsed_ns is its length. For the rest it is like fgprof_recorder_profile_since. */
+FGPROF_API int fgprof_recorder_profile_last(fgprof_recorder *recorder, uint64_t last_ns,
+                                            fgprof_profile **ret_profile);
 
 FGPROF_API void fgprof_moment_free(fgprof_moment *moment);
 
@@ -623,8 +642,9 @@ typedef struct fgprof_session fgprof_session;
  * No signal handler or thread is added. The helper is named to Yama (prctl(2), PR_SET_PTRACER),
  * which replaces what the process had named there. The threads are the process's own, without the
  * time in this function and fgprof_stop; processes that it forks are not sampled. The caller ends
- * the session with fgprof_stop. May be called from any thread. Errors: -EBUSY            a session
- * goes on, or another process traces this one -ENOENT           there is no fgprof-c
+ * the session with fgprof_stop. May be called from any thread. Errors:
+ *   -EBUSY            a session goes on, or another process traces this one
+ *   -ENOENT           there is no fgprof-c
  *   -EPROTONOSUPPORT  it is of another version
  *   -EPERM            the process may not be traced, for example as it has more privileges than
  *                     its user

@@ -9,6 +9,7 @@
 #define RATE_MAX_HZ 1000
 #define DEPTH_DEFAULT 1024
 #define MAX_PAUSE_DEFAULT_PERCENT 2
+#define KEEP_BYTES_MIN (1u << 20)
 
 int fgprof_options_new(fgprof_options **ret_options)
 {
@@ -128,6 +129,15 @@ int fgprof_options_set_children(fgprof_options *options, bool are_followed)
 int fgprof_options_set_timeline(fgprof_options *options, bool is_wanted)
 {
     options->has_timeline = is_wanted;
+    return 0;
+}
+
+int fgprof_options_set_keep(fgprof_options *options, uint64_t keep_ns, uint64_t bytes)
+{
+    if (!keep_ns || (bytes && bytes < KEEP_BYTES_MIN))
+        return -ERANGE;
+    options->keep_ns = keep_ns;
+    options->keep_bytes = bytes > SIZE_MAX ? SIZE_MAX : (size_t)bytes;
     return 0;
 }
 

@@ -63,7 +63,13 @@ int fgprof_recorder_profile_since(fgprof_recorder *recorder, const fgprof_moment
     return recorder_profile_since(recorder, moment, ret_profile);
 }
 
+int fgprof_recorder_profile_last(fgprof_recorder *recorder, uint64_t last_ns,
+                                 fgprof_profile **ret_profile)
+{
+    return recorder_profile_last(recorder, last_ns, ret_profile);
+}
+
 void fgprof_moment_free(fgprof_moment *moment)
 {
-    moment_free(moment);
+    moments_drop(moment);
 }

@@ -19,6 +19,7 @@ static void append_rows(void *rows, size_t *count, const void *from, size_t from
 static int copy_stacks(struct stack_table *to, const struct stack_table *from)
 {
     to->sample_count = to->process_count = 0; /* these rows change, so all are copied again */
+    to->epoch = from->epoch;
     if (array_reserve(&to->processes, &to->process_capacity, from->process_count) ||
         array_reserve(&to->addresses, &to->address_capacity, from->address_count) ||
         array_reserve(&to->stacks, &to->stack_capacity, from->stack_count) ||
@@ -80,6 +81,24 @@ static int copy_elapsed(struct results *to, const struct results *from)
     return 0;
 }
 
+static int copy_idle(struct results *to, const struct results *from)
+{
+    if (array_reserve(&to->idle_tids, &to->idle_tid_capacity, from->idle_tid_count))
+        return -ENOMEM;
+    to->idle_tid_count = 0;
+    append_rows(to->idle_tids, &to->idle_tid_count, from->idle_tids, from->idle_tid_count,
+                sizeof *to->idle_tids);
+    return 0;
+}
+
+/* Rows that do not change were given other numbers. */
+static void forget_rows(struct results *to)
+{
+    to->stacks.address_count = to->stacks.stack_count = 0;
+    to->waits.count = 0;
+    to->deadlocks.row_count = 0;
+}
+
 int copy_update(struct copy *copy, const struct results *results,
                 const struct sampling_state *state)
 {
@@ -88,6 +107,9 @@ int copy_update(struct copy *copy, const struct results *results,
     copy->until_ns = state->now_ns;
     to->counts = results->counts;
     spaces_copy_free(&to->spaces);
+    if (to->stacks.times_renumbered != results->stacks.times_renumbered)
+        forget_rows(to);
+    to->stacks.times_renumbered = results->stacks.times_renumbered;
     int err = copy_stacks(&to->stacks, &results->stacks);
     if (!err)
         err = copy_waits(&to->waits, &results->waits);
@@ -97,6 +119,10 @@ int copy_update(struct copy *copy, const struct results *results,
         err = copy_elapsed(to, results);
     if (!err)
         err = copy_strings(&to->strings, &results->strings);
+    if (!err)
+        err = copy_idle(to, results);
+    if (!err && results->timeline.is_ring)
+        err = timeline_copy(&results->timeline, &to->timeline);
     return err ? err : spaces_copy(&results->spaces, &to->spaces);
 }
 
@@ -106,6 +132,8 @@ void copy_free(struct copy *copy)
     waits_free(&copy->results.waits);
     deadlocks_free(&copy->results.deadlocks);
     free(copy->results.elapsed);
+    timeline_free(&copy->results.timeline);
+    free(copy->results.idle_tids);
     strings_free(&copy->results.strings);
     spaces_copy_free(&copy->results.spaces);
 }

@@ -14,8 +14,9 @@ struct copy {
     uint64_t until_ns; /* CLOCK_MONOTONIC: when it was asked for */
 };
 
-/* Brings the copy up to date, as of `state`. Stacks and strings are never removed, so only new ones
- * are copied. Returns 0 or -ENOMEM. */
+/* Brings the copy up to date, as of `state`. Of stacks and strings only new ones are copied, unless
+ * some were forgotten. Timelines are copied if they are a ring, and so not too long. Returns 0 or
+ * -ENOMEM. */
 int copy_update(struct copy *copy, const struct results *results,
                 const struct sampling_state *state);
 void copy_free(struct copy *copy);

@@ -5,16 +5,18 @@
 
 /* What changes of a sample. */
 struct figures {
+    uint64_t serial; /* which sample it is */
     uint32_t sleeps;
     uint64_t count, time_ns, part_ns;
     double waited_ticks;
 };
 
-struct fgprof_moment {
+struct moment {
     uint64_t at_ns, ticks_planned;
+    uint32_t epoch;
     struct sampling_counts sampling;
     struct result_counts results;
-    struct figures *samples; /* by a sample's number in the stack table */
+    struct figures *samples; /* in the order of the stack table, by serial */
     size_t sample_count;
     uint64_t *idle_ticks; /* by process; with those that may still be shared out */
     size_t process_count;
@@ -26,10 +28,10 @@ static uint64_t idle_ticks_of(const struct elapsed *process)
     return process->idle_ticks + process->pending;
 }
 
-int moment_take(const struct copy *copy, uint64_t ticks_planned, struct fgprof_moment **ret_moment)
+int moment_take(const struct results *results, const struct sampling_state *state,
+                uint64_t ticks_planned, struct moment **ret_moment)
 {
-    const struct results *results = &copy->results;
-    struct fgprof_moment *moment = calloc(1, sizeof *moment);
+    struct moment *moment = calloc(1, sizeof *moment);
     if (!moment)
         return -ENOMEM;
     moment->samples = calloc(results->stacks.sample_count + 1, sizeof *moment->samples);
@@ -38,15 +40,22 @@ int moment_take(const struct copy *copy, uint64_t ticks_planned, struct fgprof_m
         moment_free(moment);
         return -ENOMEM;
     }
-    moment->at_ns = copy->until_ns;
+    moment->at_ns = state->now_ns;
+    moment->epoch = results->stacks.epoch;
     moment->ticks_planned = ticks_planned;
-    moment->sampling = copy->counts;
+    moment->sampling = state->counts;
     moment->results = results->counts;
     moment->parallelism = results->parallelism;
     for (; moment->sample_count < results->stacks.sample_count; moment->sample_count++) {
         const struct counted_sample *sample = &results->stacks.samples[moment->sample_count];
         moment->samples[moment->sample_count] = (struct figures){
-            sample->sleeps, sample->count, sample->time_ns, sample->part_ns, sample->waited_ticks};
+            .serial = sample->serial,
+            .sleeps = sample->sleeps,
+            .count = sample->count,
+            .time_ns = sample->time_ns,
+            .part_ns = sample->part_ns,
+            .waited_ticks = sample->waited_ticks,
+        };
     }
     for (; moment->process_count < results->elapsed_count; moment->process_count++)
         moment->idle_ticks[moment->process_count] =
@@ -55,7 +64,7 @@ int moment_take(const struct copy *copy, uint64_t ticks_planned, struct fgprof_m
     return 0;
 }
 
-void moment_free(struct fgprof_moment *moment)
+void moment_free(struct moment *moment)
 {
     if (!moment)
         return;
@@ -64,12 +73,23 @@ void moment_free(struct fgprof_moment *moment)
     free(moment);
 }
 
-uint64_t moment_at_ns(const struct fgprof_moment *moment)
+uint64_t moment_at_ns(const struct moment *moment)
 {
     return moment->at_ns;
 }
 
-uint64_t moment_ticks_planned(const struct fgprof_moment *moment)
+uint32_t moment_epoch(const struct moment *moment)
+{
+    return moment->epoch;
+}
+
+size_t moment_bytes(const struct moment *moment)
+{
+    return sizeof *moment + moment->sample_count * sizeof *moment->samples +
+           moment->process_count * sizeof *moment->idle_ticks;
+}
+
+uint64_t moment_ticks_planned(const struct moment *moment)
 {
     return moment->ticks_planned;
 }
@@ -80,11 +100,16 @@ static uint64_t less(uint64_t all, uint64_t before)
     return all > before ? all - before : 0;
 }
 
-static void subtract_samples(const struct fgprof_moment *moment, struct stack_table *table)
+static void subtract_samples(const struct moment *moment, struct stack_table *table)
 {
-    for (size_t i = 0; i < moment->sample_count && i < table->sample_count; i++) {
+    size_t next = 0;
+    for (size_t i = 0; i < table->sample_count; i++) {
         struct counted_sample *sample = &table->samples[i];
-        const struct figures *before = &moment->samples[i];
+        while (next < moment->sample_count && moment->samples[next].serial < sample->serial)
+            next++; /* it was forgotten */
+        const struct figures *before = &moment->samples[next];
+        if (next == moment->sample_count || before->serial != sample->serial)
+            continue;
         sample->sleeps = (uint32_t)less(sample->sleeps, before->sleeps);
         sample->count = less(sample->count, before->count);
         sample->time_ns = less(sample->time_ns, before->time_ns);
@@ -95,7 +120,7 @@ static void subtract_samples(const struct fgprof_moment *moment, struct stack_ta
     }
 }
 
-static void subtract_elapsed(const struct fgprof_moment *moment, struct results *results)
+static void subtract_elapsed(const struct moment *moment, struct results *results)
 {
     for (size_t i = 0; i < results->elapsed_count; i++) {
         struct elapsed *process = &results->elapsed[i];
@@ -111,10 +136,9 @@ static void subtract_elapsed(const struct fgprof_moment *moment, struct results 
         results->parallelism.ticks[i] -= moment->parallelism.ticks[i];
 }
 
-static void subtract_counts(const struct fgprof_moment *moment, struct copy *copy)
+static void subtract_sampling(const struct moment *moment, struct sampling_counts *counts)
 {
     const struct sampling_counts *before = &moment->sampling;
-    struct sampling_counts *counts = &copy->counts;
     counts->ticks_taken -= before->ticks_taken;
     counts->samples_assumed -= before->samples_assumed;
     counts->samples_thinned -= before->samples_thinned;
@@ -123,8 +147,10 @@ static void subtract_counts(const struct fgprof_moment *moment, struct copy *cop
     counts->kernel_samples_lost -= before->kernel_samples_lost;
     counts->kernel_samples_dropped -= before->kernel_samples_dropped;
     histogram_subtract(&counts->pauses, &before->pauses);
+}
 
-    struct result_counts *results = &copy->results.counts;
+static void subtract_counts(const struct moment *moment, struct result_counts *results)
+{
     results->samples = less(results->samples, moment->results.samples);
     results->samples_cut = less(results->samples_cut, moment->results.samples_cut);
     results->samples_not_captured =
@@ -134,9 +160,11 @@ static void subtract_counts(const struct fgprof_moment *moment, struct copy *cop
     results->jit_bytes_unread -= moment->results.jit_bytes_unread;
 }
 
-void moment_subtract(const struct fgprof_moment *moment, struct copy *copy)
+void moment_subtract(const struct moment *moment, struct results *results,
+                     struct sampling_counts *counts)
 {
-    subtract_samples(moment, &copy->results.stacks);
-    subtract_elapsed(moment, &copy->results);
-    subtract_counts(moment, copy);
+    subtract_samples(moment, &results->stacks);
+    subtract_elapsed(moment, results);
+    subtract_counts(moment, &results->counts);
+    subtract_sampling(moment, counts);
 }

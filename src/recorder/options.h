@@ -12,6 +12,8 @@ struct fgprof_options {
     enum fgprof_names names;
     bool drops_idle; /* drop the samples of threads that never moved */
     bool has_timeline;
+    uint64_t keep_ns;  /* 0: all is kept */
+    size_t keep_bytes; /* SIZE_MAX: stacks are kept in any case, and timelines for keep_ns */
     struct debug_fetch fetch;
     fgprof_progress_fn *progress;
     void *progress_context;

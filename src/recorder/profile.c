@@ -13,12 +13,6 @@ struct recorded {
     int error;
 };
 
-static uint64_t ticks_planned(const struct clock *clock, const struct sampling_counts *counts,
-                              uint64_t until_ns)
-{
-    return sampling_ticks_planned(counts, clock_period_at(clock, until_ns));
-}
-
 static void summarize_sampling(const struct clock *clock, const struct recorded *recorded,
                                struct fgprof_summary *summary)
 {
@@ -27,7 +21,7 @@ static void summarize_sampling(const struct clock *clock, const struct recorded 
     summary->elapsed_ns = recorded->until_ns - recorded->begin_ns;
     summary->seed = clock->seed;
     summary->ticks_planned =
-        ticks_planned(clock, counts, recorded->until_ns) - recorded->ticks_before;
+        recorder_ticks_planned(clock, counts, recorded->until_ns) - recorded->ticks_before;
     summary->ticks_taken = counts->ticks_taken;
     /* One that was due at the beginning may have been taken after it. */
     if (summary->ticks_planned < summary->ticks_taken)
@@ -149,32 +143,45 @@ static void drop_idle(const struct fgprof_recorder *recorder, struct results *re
         idle_drop(results, recorder->options.threads == FGPROF_THREADS_BY_ID);
 }
 
-int recorder_profile(struct fgprof_recorder *recorder, fgprof_profile **ret_profile)
+/* What a profile is made of, in so far as it came after the moment; NULL: all of it. Returns when
+ * it begins. */
+static uint64_t leave_what_came_after(const struct fgprof_recorder *recorder,
+                                      const struct moment *moment, struct results *results,
+                                      struct sampling_counts *counts)
 {
-    const struct recorded recorded = {
-        .results = &recorder->results,
-        .counts = &recorder->sampler.counts,
-        .begin_ns = recorder->sampler.clock.start_ns,
-        .until_ns = recorder->sampler.clock.end_ns,
-        .error = recorder->error,
-    };
-    pthread_mutex_lock(&recorder->naming);
-    drop_idle(recorder, &recorder->results);
-    int err = make_profile(recorder, &recorded, ret_profile);
-    pthread_mutex_unlock(&recorder->naming);
-    return err;
+    if (!moment)
+        return recorder->sampler.clock.start_ns;
+    moment_subtract(moment, results, counts);
+    return moment_at_ns(moment);
+}
+
+/* Timelines begin with the profile. */
+static int cut_timelines(struct results *results, uint64_t begin_ns)
+{
+    if (!results->timeline.is_ring)
+        return 0;
+    results->timeline.start_ns = begin_ns;
+    return timeline_forget(&results->timeline, begin_ns);
 }
 
 int recorder_moment(struct fgprof_recorder *recorder, struct fgprof_moment **ret_moment)
 {
     const struct copy *copy = &recorder->copy;
+    struct moment *moment = NULL;
     pthread_mutex_lock(&recorder->naming);
     int err = recorder_order_copy(recorder);
-    if (!err)
-        err = moment_take(copy,
-                          ticks_planned(&recorder->sampler.clock, &copy->counts, copy->until_ns),
-                          ret_moment);
+    if (!err) {
+        const struct sampling_state state = {copy->counts, copy->until_ns};
+        err = moment_take(
+            &copy->results, &state,
+            recorder_ticks_planned(&recorder->sampler.clock, &copy->counts, copy->until_ns),
+            &moment);
+    }
     pthread_mutex_unlock(&recorder->naming);
+    if (!err)
+        err = moments_hold(recorder->moments, moment, ret_moment);
+    if (err)
+        moment_free(moment);
     return err;
 }
 
@@ -186,35 +193,77 @@ static int error_so_far(struct fgprof_recorder *recorder)
     return error;
 }
 
-/* Under `recorder->naming`. */
-static int profile_copy(struct fgprof_recorder *recorder, const struct fgprof_moment *moment,
-                        fgprof_profile **ret_profile)
+/* Makes a profile of the copy, from a moment on as of moments_lock, or of the last `last_ns`, if
+ * that is not 0. Under `recorder->naming`. */
+static int profile_copy(struct fgprof_recorder *recorder, const struct fgprof_moment *since,
+                        uint64_t last_ns, fgprof_profile **ret_profile)
 {
     struct copy *copy = &recorder->copy;
-    const struct recorded recorded = {
+    struct recorded recorded = {
         .results = &copy->results,
         .counts = &copy->counts,
-        .begin_ns = moment ? moment_at_ns(moment) : recorder->sampler.clock.start_ns,
         .until_ns = copy->until_ns,
-        .ticks_before = moment ? moment_ticks_planned(moment) : 0,
         .error = error_so_far(recorder),
     };
-    if (moment)
-        moment_subtract(moment, copy);
+    uint64_t begin_ns = last_ns && copy->until_ns > last_ns ? copy->until_ns - last_ns : 0;
+    const struct moment *moment = moments_lock(recorder->moments, since, begin_ns);
+    /* All that came before it was forgotten since the copy was made. */
+    if (moment && moment_at_ns(moment) > copy->until_ns) {
+        moments_unlock(recorder->moments);
+        return -EAGAIN;
+    }
+    recorded.begin_ns = leave_what_came_after(recorder, moment, &copy->results, &copy->counts);
+    recorded.ticks_before = moment ? moment_ticks_planned(moment) : 0;
+    moments_unlock(recorder->moments);
+    int err = cut_timelines(&copy->results, recorded.begin_ns);
+    if (err)
+        return err;
     drop_idle(recorder, &copy->results);
     return make_profile(recorder, &recorded, ret_profile);
+}
+
+static int profile_now(struct fgprof_recorder *recorder, const struct fgprof_moment *since,
+                       uint64_t last_ns, fgprof_profile **ret_profile)
+{
+    pthread_mutex_lock(&recorder->naming);
+    int err = recorder->has_names ? 0 : name_cache_init(&recorder->names);
+    recorder->has_names = !err;
+    do {
+        if (!err || err == -EAGAIN)
+            err = recorder_order_copy(recorder);
+        if (!err)
+            err = profile_copy(recorder, since, last_ns, ret_profile);
+    } while (err == -EAGAIN);
+    pthread_mutex_unlock(&recorder->naming);
+    return err;
 }
 
 int recorder_profile_since(struct fgprof_recorder *recorder, const struct fgprof_moment *moment,
                            fgprof_profile **ret_profile)
 {
+    return profile_now(recorder, moment, 0, ret_profile);
+}
+
+int recorder_profile_last(struct fgprof_recorder *recorder, uint64_t last_ns,
+                          fgprof_profile **ret_profile)
+{
+    return profile_now(recorder, NULL, last_ns, ret_profile);
+}
+
+int recorder_profile(struct fgprof_recorder *recorder, fgprof_profile **ret_profile)
+{
+    const struct recorded recorded = {
+        .results = &recorder->results,
+        .counts = &recorder->sampler.counts,
+        .begin_ns = recorder->sampler.clock.start_ns,
+        .until_ns = recorder->sampler.clock.end_ns,
+        .error = recorder->error,
+    };
+    if (recorder->options.keep_ns)
+        return profile_now(recorder, NULL, 0, ret_profile);
     pthread_mutex_lock(&recorder->naming);
-    int err = recorder->has_names ? 0 : name_cache_init(&recorder->names);
-    recorder->has_names = !err;
-    if (!err)
-        err = recorder_order_copy(recorder);
-    if (!err)
-        err = profile_copy(recorder, moment, ret_profile);
+    drop_idle(recorder, &recorder->results);
+    int err = make_profile(recorder, &recorded, ret_profile);
     pthread_mutex_unlock(&recorder->naming);
     return err;
 }

@@ -3,7 +3,6 @@
 #ifndef FGPROF_RECORDER_PROFILE_H
 #define FGPROF_RECORDER_PROFILE_H
 
-#include "recorder/moment.h"
 #include "recorder/recorder.h"
 
 /* Makes the profile of a recording that has ended. Returns 0 or -ENOMEM. */
@@ -15,5 +14,9 @@ int recorder_moment(struct fgprof_recorder *recorder, struct fgprof_moment **ret
 /* See fgprof_recorder_profile_since. NULL: since the start. */
 int recorder_profile_since(struct fgprof_recorder *recorder, const struct fgprof_moment *moment,
                            fgprof_profile **ret_profile);
+
+/* See fgprof_recorder_profile_last. */
+int recorder_profile_last(struct fgprof_recorder *recorder, uint64_t last_ns,
+                          fgprof_profile **ret_profile);
 
 #endif

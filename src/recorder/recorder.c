@@ -14,9 +14,39 @@
 #define FDS_FOR_MODULES 256 /* of the limit of open files: not for the files of threads */
 #define FDS_PER_THREAD 3
 
+/* How many moments are kept of the time that is. */
+#define MOMENTS_KEPT 12
+#define MOMENTS_EVERY_MIN_NS 500000000u
+/* How much of the memory is for timelines. */
+#define TIMELINE_PART 2
+#define KEEP_BYTES_DEFAULT (64u << 20)
+
+static void init_timeline(struct fgprof_recorder *recorder, const struct fgprof_options *options)
+{
+    size_t runs_max = TIMELINE_RUNS_MAX;
+    bool is_ring = options->keep_ns;
+    if (is_ring && options->keep_bytes / TIMELINE_PART / sizeof(struct timeline_run) < runs_max)
+        runs_max = options->keep_bytes / TIMELINE_PART / sizeof(struct timeline_run);
+    if (options->has_timeline || is_ring)
+        timeline_want(&recorder->results.timeline, options->sampler.period_ns, runs_max, is_ring);
+}
+
+static void init_keeping(struct fgprof_options *options)
+{
+    uint64_t every_ns = options->keep_ns / MOMENTS_KEPT;
+    if (!options->keep_bytes)
+        options->keep_bytes = KEEP_BYTES_DEFAULT;
+    options->sampler.moment_every_ns = !options->keep_ns                 ? 0
+                                       : every_ns < MOMENTS_EVERY_MIN_NS ? MOMENTS_EVERY_MIN_NS
+                                                                         : every_ns;
+}
+
 static int init(struct fgprof_recorder *recorder, const struct fgprof_options *options)
 {
     int err = results_init(&recorder->results);
+    if (!err)
+        err = moments_new(options->keep_ns, recorder->options.keep_bytes != SIZE_MAX,
+                          &recorder->moments);
     if (!err)
         err = channel_new(&recorder->channel);
     if (!err)
@@ -34,6 +64,7 @@ int recorder_new(const struct fgprof_options *options, struct fgprof_recorder **
         return -ENOMEM;
     recorder->options = *options;
     recorder->options.sampler.choice = (struct thread_choice){0};
+    init_keeping(&recorder->options);
     recorder->sampler.stop_fd = -1;
     pthread_mutex_init(&recorder->lock, NULL);
     pthread_mutex_init(&recorder->naming, NULL);
@@ -46,9 +77,7 @@ int recorder_new(const struct fgprof_options *options, struct fgprof_recorder **
         recorder_free(recorder);
         return err;
     }
-    if (options->has_timeline)
-        timeline_want(&recorder->results.timeline, options->sampler.period_ns, TIMELINE_RUNS_MAX,
-                      false);
+    init_timeline(recorder, &recorder->options);
     *ret_recorder = recorder;
     return 0;
 }
@@ -61,6 +90,7 @@ void recorder_free(struct fgprof_recorder *recorder)
     sampler_free(&recorder->sampler);
     channel_free(recorder->channel);
     copy_free(&recorder->copy);
+    moments_release(recorder->moments);
     name_cache_free(&recorder->names);
     results_free(&recorder->results);
     thread_choice_free(&recorder->options.sampler.choice);
@@ -110,6 +140,42 @@ static void make_copy(void *context, const struct results *results, const struct
     recorder->wants_copy = false;
     pthread_cond_broadcast(&recorder->changed);
     pthread_mutex_unlock(&recorder->lock);
+}
+
+uint64_t recorder_ticks_planned(const struct clock *clock, const struct sampling_counts *counts,
+                                uint64_t until_ns)
+{
+    return sampling_ticks_planned(counts, clock_period_at(clock, until_ns));
+}
+
+/* Runs in the worker's thread. If memory is short, profiles begin earlier than they could. */
+static bool keep_moment(void *context, const struct results *results,
+                        const struct sampling_state *state, struct worker_moments *ret_moments)
+{
+    struct fgprof_recorder *recorder = context;
+    struct moment *moment;
+    uint64_t planned =
+        recorder_ticks_planned(&recorder->sampler.clock, &state->counts, state->now_ns);
+    if (moment_take(results, state, planned, &moment) == 0 &&
+        moments_keep(recorder->moments, moment))
+        moment_free(moment);
+    return moments_need(recorder->moments, false, ret_moments);
+}
+
+/* Runs in the worker's thread. */
+static bool keep_less(void *context, struct worker_moments *ret_moments)
+{
+    struct fgprof_recorder *recorder = context;
+    bool is_less = moments_give_up(recorder->moments);
+    bool may = moments_need(recorder->moments, true, ret_moments);
+    return is_less && may;
+}
+
+/* Runs in the worker's thread. */
+static void order_moment(void *context)
+{
+    struct fgprof_recorder *recorder = context;
+    atomic_store(&recorder->sampler.progress.wants_moment, true);
 }
 
 int recorder_order_copy(struct fgprof_recorder *recorder)
@@ -247,9 +313,13 @@ int recorder_sample(struct fgprof_recorder *recorder)
         .max_depth = options->max_depth,
         .tells_threads_apart = options->threads == FGPROF_THREADS_BY_ID || options->drops_idle,
         .waits = recorder->waits,
+        .bytes_max = options->keep_bytes,
+        .moment = options->keep_ns ? keep_moment : NULL,
+        .crowded = keep_less,
+        .order_moment = order_moment,
         .copy = make_copy,
         .failed = stop_sampling,
-        .copy_context = recorder,
+        .context = recorder,
     };
     int err = worker_new(&worker_options, recorder->channel, &recorder->results, &recorder->worker);
     if (err)

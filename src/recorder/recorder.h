@@ -3,6 +3,7 @@
 #define FGPROF_RECORDER_RECORDER_H
 
 #include "recorder/copy.h"
+#include "recorder/moments.h"
 #include "recorder/options.h"
 #include "sampler/sampler.h"
 #include "symbol/names/cache.h"
@@ -19,7 +20,8 @@ struct fgprof_recorder {
     struct results results;  /* belong to the worker while it runs */
     struct worker *worker;   /* NULL until the recorder runs */
     struct wait_list *waits; /* for a dump: what threads wait for; else NULL */
-    int error;               /* the first one that ended sampling early */
+    struct moments *moments;
+    int error; /* the first one that ended sampling early */
     bool has_run;
 
     _Atomic pid_t child; /* the spawned command, until it has been waited for; 0: none */
@@ -45,6 +47,10 @@ void recorder_free(struct fgprof_recorder *recorder);
 /* Samples and counts until the end. Returns 0, or why it could not begin. If an error ends it
  * early, that is in recorder->error. */
 int recorder_sample(struct fgprof_recorder *recorder);
+
+/* How many ticks were due by then, if sampling went like that. */
+uint64_t recorder_ticks_planned(const struct clock *clock, const struct sampling_counts *counts,
+                                uint64_t until_ns);
 
 /* Brings recorder->copy up to date: by the worker, and waits for it, or after the end by itself.
  * The caller holds `recorder->naming`. Returns 0, -ESRCH if sampling has not begun, or -ENOMEM. */

@@ -51,7 +51,7 @@ static void drop(struct message *message)
         observation_release(&message->observation);
     else if (message->kind == MESSAGE_PROGRAM_ENDED)
         program_release(message->program);
-    else if (message->kind == MESSAGE_COPY)
+    else if (message->kind == MESSAGE_COPY || message->kind == MESSAGE_MOMENT)
         free(message->state);
     else if (message->kind == MESSAGE_TICK)
         free(message->tick.threads);

@@ -63,6 +63,7 @@ enum message_kind {
     MESSAGE_TICK,          /* which of a process's threads a tick found awake */
     MESSAGE_PROGRAM_ENDED, /* no more observations of it; holds its own reference */
     MESSAGE_COPY,          /* asks for a copy of all that was counted so far */
+    MESSAGE_MOMENT,        /* asks to note how much was counted so far */
     MESSAGE_END,           /* nothing follows */
 };
 
@@ -86,7 +87,7 @@ struct message {
             size_t thread_count;
         } tick;
         struct program *program;
-        struct sampling_state *state; /* MESSAGE_COPY: the worker's to free */
+        struct sampling_state *state; /* MESSAGE_COPY, MESSAGE_MOMENT: the worker's to free */
     };
 };
 

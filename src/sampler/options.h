@@ -21,8 +21,9 @@ struct sampler_options {
     uint64_t seed;
     double max_pause_percent;
     bool has_kernel_stacks;
-    bool has_children; /* descendants are sampled too */
-    bool is_dump;      /* each thread is observed once */
+    bool has_children;        /* descendants are sampled too */
+    bool is_dump;             /* each thread is observed once */
+    uint64_t moment_every_ns; /* how often moments are to be noted; 0: never */
     struct thread_choice choice;
 };
 

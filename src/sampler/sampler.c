@@ -25,8 +25,8 @@
 #define HEARING_NS 30000
 /* A shorter wait was none: the tick was already due. */
 #define WAIT_MIN_NS 20000
-/* How long a copy request waits until all threads were looked at and no stop is pending. */
-#define COPY_PATIENCE_NS 250000000
+/* How long a copy or a moment waits until all threads were looked at and no stop is pending. */
+#define SWEEP_PATIENCE_NS 250000000
 
 /* What the sampling thread waits for. */
 enum { FILE_TIMER, FILE_STOP, FILE_SIGNAL, FILE_REQUEST, FILE_COUNT };
@@ -36,8 +36,9 @@ struct loop {
     int timer_fd;
     uint64_t armed_ns; /* when the timer fires, or did */
     int signal_fd;
-    uint64_t rest_until_ns;     /* no tick is taken before this */
-    uint64_t round_for_copy_ns; /* when the last round for a copy began */
+    uint64_t rest_until_ns;  /* no tick is taken before this */
+    uint64_t sweep_ns;       /* when the last round began that looks at all threads */
+    uint64_t next_moment_ns; /* when the next moment is to be noted */
 };
 
 /* Of 32 bits, so that it is easily typed again. */
@@ -172,17 +173,10 @@ static int wait_for(struct clock *clock, struct pollfd files[FILE_COUNT],
     return err;
 }
 
-/* Asks the worker for the copy that another thread waits for, after rounds that looked at all
- * threads. No stop may be pending then, unless one always is. Returns 0 or -ENOMEM. */
-static int serve_copy(struct sampler *sampler, const struct loop *loop)
+/* Sends a message with how sampling has gone so far. Returns 0 or -ENOMEM. */
+static int send_state(struct sampler *sampler, enum message_kind kind)
 {
-    bool has_patience = monotonic_ns() - loop->round_for_copy_ns <= COPY_PATIENCE_NS;
-    bool is_unfinished = stops_are_pending(sampler) || rounds_have_looks_left(sampler);
-    if (!sampler->looks_at_all || (is_unfinished && has_patience))
-        return 0;
-    sampler->looks_at_all = false;
-    atomic_store(&sampler->progress.wants_copy, false);
-    struct message message = {.kind = MESSAGE_COPY, .state = malloc(sizeof *message.state)};
+    struct message message = {.kind = kind, .state = malloc(sizeof *message.state)};
     if (!message.state)
         return -ENOMEM;
     message.state->counts = sampler->counts;
@@ -191,6 +185,34 @@ static int serve_copy(struct sampler *sampler, const struct loop *loop)
     if (err)
         free(message.state);
     channel_ring(sampler->channel);
+    return err;
+}
+
+static bool wants_moment(struct sampler *sampler, const struct loop *loop, uint64_t now_ns)
+{
+    return (sampler->options->moment_every_ns && now_ns >= loop->next_moment_ns) ||
+           atomic_load(&sampler->progress.wants_moment);
+}
+
+/* Asks the worker for the copy that another thread waits for, and to note a moment that is due,
+ * after rounds that looked at all threads. No stop may be pending then, unless one always is.
+ * Returns 0 or -ENOMEM. */
+static int end_sweep(struct sampler *sampler, struct loop *loop)
+{
+    uint64_t now_ns = monotonic_ns();
+    bool has_patience = now_ns - loop->sweep_ns <= SWEEP_PATIENCE_NS;
+    bool is_unfinished = stops_are_pending(sampler) || rounds_have_looks_left(sampler);
+    int err = 0;
+    if (!sampler->looks_at_all || (is_unfinished && has_patience))
+        return 0;
+    sampler->looks_at_all = false;
+    if (wants_moment(sampler, loop, now_ns)) {
+        atomic_store(&sampler->progress.wants_moment, false);
+        loop->next_moment_ns = now_ns + sampler->options->moment_every_ns;
+        err = send_state(sampler, MESSAGE_MOMENT);
+    }
+    if (!err && atomic_exchange(&sampler->progress.wants_copy, false))
+        err = send_state(sampler, MESSAGE_COPY);
     return err;
 }
 
@@ -216,7 +238,7 @@ static int set_timer_for_next(const struct sampler *sampler, struct loop *loop)
 static int await_tick(struct sampler *sampler, struct loop *loop)
 {
     for (;;) {
-        int err = serve_copy(sampler, loop);
+        int err = end_sweep(sampler, loop);
         if (!err)
             err = set_timer_for_next(sampler, loop);
         if (err)
@@ -273,10 +295,11 @@ static int take_tick(struct sampler *sampler, struct loop *loop)
 {
     uint64_t begin_ns = monotonic_ns(), begin_cpu_ns = thread_cpu_ns();
     sampler->counts.ticks_taken++;
-    if (!sampler->looks_at_all && atomic_load(&sampler->progress.wants_copy)) {
+    if (!sampler->looks_at_all &&
+        (atomic_load(&sampler->progress.wants_copy) || wants_moment(sampler, loop, begin_ns))) {
         sampler->looks_at_all = true;
         rounds_sweep(sampler);
-        loop->round_for_copy_ns = begin_ns;
+        loop->sweep_ns = begin_ns;
     }
     /* First let go of threads that have stopped meanwhile. */
     int err = rounds_continue(sampler);
@@ -318,7 +341,10 @@ int sampler_run(struct sampler *sampler)
 {
     prctl(PR_SET_NAME, "fgprof-sampler");
     prctl(PR_SET_TIMERSLACK, 1); /* in ns: wake up on time (prctl(2)) */
-    struct loop loop = {.timer_fd = open_timer(), .signal_fd = open_stop_signals()};
+    struct loop loop = {.timer_fd = open_timer(),
+                        .signal_fd = open_stop_signals(),
+                        .next_moment_ns =
+                            sampler->clock.start_ns + sampler->options->moment_every_ns};
     sampler->clock.awake_ns = monotonic_ns();
     int err = loop.timer_fd < 0 ? loop.timer_fd : loop.signal_fd < 0 ? loop.signal_fd : 0;
     if (!err)

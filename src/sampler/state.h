@@ -22,7 +22,7 @@ struct sampler_progress {
     _Atomic uint64_t threads; /* alive at the last tick */
     _Atomic uint64_t ticks, ticks_late;
     _Atomic uint64_t samples_lost;
-    atomic_bool wants_copy; /* request flag, cleared by the sampling thread */
+    atomic_bool wants_copy, wants_moment; /* request flags, cleared by the sampling thread */
 };
 
 /* The spawned command, if there is one. */
@@ -62,7 +62,7 @@ struct sampler {
     struct sampling_counts counts;
     struct sampler_progress progress;
     struct snapshot *spare;     /* for the next look; NULL: none was taken */
-    bool looks_at_all;          /* for a copy: all threads are looked at, and told of */
+    bool looks_at_all;          /* for a copy or a moment: all threads are looked at, and told of */
     uint64_t stop_heard_ns;     /* when a thread last stopped, judged by when we heard of it */
     struct throttle giving_way; /* its CPU, to threads that were woken there */
     size_t first_process;       /* the process whose threads are stopped first in this round */

@@ -1,12 +1,16 @@
 #include "worker/worker.h"
 #include "worker/count.h"
 #include "worker/follow.h"
+#include "worker/forget.h"
 #include "worker/idle.h"
 #include "worker/sharing.h"
 
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+
+/* How many moments are noted at least while as much is counted as there is room for. */
+#define MOMENTS_IN_FULL 12
 
 struct worker {
     struct worker_options options;
@@ -17,7 +21,10 @@ struct worker {
     struct counted_threads threads;
     struct owners owners;
     struct programs programs;
-    struct stack stack;                          /* room for the stack that is found */
+    struct stack stack; /* room for the stack that is found */
+    struct worker_moments moments;
+    size_t noted_at_bytes; /* what was used when a moment was last noted */
+    bool has_ordered_moment;
     int error;                                   /* the first one */
     _Atomic uint64_t samples, stacks, deadlocks; /* may be read by other threads */
 };
@@ -192,6 +199,58 @@ static int close_windows(struct worker *worker)
     return err;
 }
 
+static size_t bytes_used(const struct worker *worker)
+{
+    const struct results *results = worker->results;
+    return worker->moments.bytes + stack_table_bytes(&results->stacks) +
+           results->waits.count * sizeof *results->waits.rows +
+           results->timeline.run_count * sizeof *results->timeline.runs;
+}
+
+/* So that what is counted from now on can be told from what was. */
+static void begin_epoch(struct worker *worker)
+{
+    worker->results->stacks.epoch++;
+}
+
+static int forget_what_may_be(struct worker *worker, bool may_forget_samples)
+{
+    struct timeline *timeline = &worker->results->timeline;
+    int err = timeline->is_ring ? timeline_forget(timeline, worker->moments.begin_ns) : 0;
+    return err || !may_forget_samples
+               ? err
+               : forget(worker->results, &worker->threads, &worker->owners, worker->moments.epoch);
+}
+
+static int note_moment(struct worker *worker, const struct sampling_state *state)
+{
+    void *context = worker->options.context;
+    int err = close_windows(worker);
+    if (err || !worker->options.moment)
+        return err;
+    bool may_forget = worker->options.moment(context, worker->results, state, &worker->moments);
+    begin_epoch(worker);
+    err = forget_what_may_be(worker, may_forget);
+    while (!err && bytes_used(worker) > worker->options.bytes_max &&
+           worker->options.crowded(context, &worker->moments))
+        err = forget_what_may_be(worker, true);
+    worker->noted_at_bytes = bytes_used(worker);
+    worker->has_ordered_moment = false;
+    return err;
+}
+
+/* Moments are noted more often while much is counted: if there is no room for all of the time that
+ * is to be kept, profiles can still begin at one of several. */
+static void check_bytes(struct worker *worker)
+{
+    size_t step = worker->options.bytes_max / MOMENTS_IN_FULL;
+    if (!worker->options.moment || worker->has_ordered_moment ||
+        bytes_used(worker) < worker->noted_at_bytes + step)
+        return;
+    worker->has_ordered_moment = true;
+    worker->options.order_moment(worker->options.context);
+}
+
 static int finish(struct worker *worker)
 {
     int count_err = close_windows(worker);
@@ -222,6 +281,8 @@ static int take(struct worker *worker, const struct message *message)
                             worker->means.unwinder);
     case MESSAGE_COPY:
         return close_windows(worker);
+    case MESSAGE_MOMENT:
+        return note_moment(worker, message->state);
     case MESSAGE_END:
         return finish(worker);
     }
@@ -233,7 +294,7 @@ static void release(struct worker *worker, struct message *message)
 {
     if (message->kind == MESSAGE_PROGRAM_ENDED)
         program_release(message->program);
-    if (message->kind == MESSAGE_COPY)
+    if (message->kind == MESSAGE_COPY || message->kind == MESSAGE_MOMENT)
         free(message->state);
     if (message->kind == MESSAGE_TICK)
         free(message->tick.threads);
@@ -250,7 +311,7 @@ static void note_error(struct worker *worker, int err)
         return;
     worker->error = err;
     if (worker->options.failed)
-        worker->options.failed(worker->options.copy_context);
+        worker->options.failed(worker->options.context);
 }
 
 /* While there is time, reads what threads of a dump wait for, since they still wait. A closed
@@ -282,8 +343,11 @@ int worker_run(struct worker *worker)
         if (!worker->error)
             note_error(worker, take(worker, &message));
         /* A requested copy is made in any case, of what was counted so far. */
-        if (message.kind == MESSAGE_COPY && worker->options.copy)
-            worker->options.copy(worker->options.copy_context, results, &message);
+        if (message.kind == MESSAGE_COPY && worker->options.copy) {
+            worker->options.copy(worker->options.context, results, &message);
+            begin_epoch(worker);
+        }
+        check_bytes(worker);
         release(worker, &message);
         atomic_store_explicit(&worker->samples, samples_so_far(worker), memory_order_relaxed);
         atomic_store_explicit(&worker->stacks, results->stacks.stack_count, memory_order_relaxed);

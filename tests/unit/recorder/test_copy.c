@@ -1,5 +1,6 @@
 /* Copies of a recording that goes on, and what they have since a moment. */
 #include "unit.h"
+#include "recorder/copy.h"
 #include "recorder/moment.h"
 
 struct world {
@@ -132,7 +133,7 @@ static void test_an_update_adds_only_what_is_new(void **state)
 static void test_what_came_after_a_moment(void **state)
 {
     struct world *world = *state;
-    struct fgprof_moment *moment;
+    struct moment *moment;
     struct results *results = &world->results;
     struct elapsed processes[2] = {{.begin_ns = 5, .idle_ticks = 10, .pending = 2},
                                    {.begin_ns = 90}};
@@ -148,7 +149,7 @@ static void test_what_came_after_a_moment(void **state)
     world->state.counts.threads_seen = 2;
     world->state.now_ns = 77;
     update(world);
-    assert_int_equal(moment_take(&world->copy, 9, &moment), 0);
+    assert_int_equal(moment_take(&world->copy.results, &world->state, 9, &moment), 0);
     assert_int_equal(moment_at_ns(moment), 77);
     assert_int_equal(moment_ticks_planned(moment), 9);
 
@@ -165,7 +166,7 @@ static void test_what_came_after_a_moment(void **state)
     world->state.counts.threads_seen = 3;
     world->state.now_ns = 100;
     const struct results *copy = update(world);
-    moment_subtract(moment, &world->copy);
+    moment_subtract(moment, &world->copy.results, &world->copy.counts);
     const struct counted_sample *samples = copy->stacks.samples;
     assert_int_equal(samples[stays].count, 0);
     assert_int_equal(samples[stays].time_ns, 0);
@@ -190,6 +191,42 @@ static void test_what_came_after_a_moment(void **state)
     moment_free(moment);
 }
 
+/* A sample that was forgotten, and is found anew, is not the one that the moment had. */
+static void test_what_was_forgotten_since(void **state)
+{
+    struct world *world = *state;
+    struct results *results = &world->results;
+    struct renumber rows, none;
+    struct moment *moment;
+    uint32_t process = add_process(world, 7, "app");
+    count(world, 0x1000, 0x2000, "worker", process, 3);
+    count(world, 0x3000, 0x2000, "worker", process, 4);
+    update(world);
+    assert_int_equal(moment_take(results, &world->state, 0, &moment), 0);
+
+    assert_int_equal(renumber_init(&rows, 2), 0);
+    assert_int_equal(renumber_init(&none, 0), 0);
+    renumber_keep(&rows, 1);
+    renumber_assign(&rows);
+    stack_table_keep(&results->stacks, &rows, &rows, &none);
+    uint32_t stays = count(world, 0x3000, 0x2000, "worker", process, 10);
+    uint32_t again = count(world, 0x1000, 0x2000, "worker", process, 20);
+    const struct results *copy = update(world);
+    assert_int_equal(copy->stacks.sample_count, 2);
+    assert_int_equal(copy->stacks.stack_count, 2);
+    assert_int_equal(copy->stacks.address_count, 4);
+    const struct counted_stack *stacks = copy->stacks.stacks;
+    assert_int_equal(copy->stacks.addresses[stacks[0].first_address], 0x3000);
+    assert_int_equal(copy->stacks.addresses[stacks[1].first_address], 0x1000);
+    assert_int_equal(copy->stacks.samples[stays].count, 14);
+    moment_subtract(moment, &world->copy.results, &world->copy.counts);
+    assert_int_equal(copy->stacks.samples[stays].count, 10);
+    assert_int_equal(copy->stacks.samples[again].count, 20);
+    moment_free(moment);
+    renumber_free(&rows);
+    renumber_free(&none);
+}
+
 #define IN_WORLD(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void)
@@ -199,6 +236,7 @@ int main(void)
         IN_WORLD(test_an_update_takes_over_what_changed),
         IN_WORLD(test_an_update_adds_only_what_is_new),
         IN_WORLD(test_what_came_after_a_moment),
+        IN_WORLD(test_what_was_forgotten_since),
     };
     return cmocka_run_group_tests_name("copy", tests, NULL, NULL);
 }

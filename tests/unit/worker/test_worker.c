@@ -61,7 +61,7 @@ static int set_up(void **state)
         .period_ns = PERIOD_NS,
         .max_depth = 100,
         .copy = take_copy,
-        .copy_context = world,
+        .context = world,
     };
     assert_int_equal(channel_new(&world->channel), 0);
     assert_int_equal(results_init(&world->results), 0);

@@ -1,0 +1,226 @@
+/* Recordings that keep only their last part: of a child of this process that is at another place at
+ * each tick. */
+#include "unit.h"
+#include "fgprof.h"
+#include "profile/profile.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define MS 1000000ull
+#define FRAMES 150 /* of a stack of the child */
+#define LIMIT_NS (60000 * MS)
+
+struct world {
+    pid_t child;
+    fgprof_options *options;
+    fgprof_recorder *recorder;
+    uint64_t until_ns;   /* sampling goes on until then, */
+    unsigned until_less; /* and until stacks were forgotten so often */
+    unsigned times_less;
+    uint64_t stacks, elapsed_ns; /* at the last progress */
+    uint64_t last_ns;            /* of the profile that is made then: */
+    fgprof_profile *last;
+    bool wants_moment;
+    fgprof_moment *moment; /* taken at first */
+    fgprof_profile *since;
+    fgprof_profile *so_far;
+    int error;
+};
+
+static int (*volatile go)(unsigned, uint64_t);
+
+/* Each call is one of two, by a bit of the path. */
+__attribute__((noinline)) static int descend(unsigned depth, uint64_t path)
+{
+    if (!depth)
+        return usleep(500);
+    if (path & 1)
+        return 1 + go(depth - 1, path >> 1 | path << 63);
+    return go(depth - 1, path >> 1 | path << 63) - 1;
+}
+
+static void live(void)
+{
+    uint64_t path = 1;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    alarm(120);
+    go = descend;
+    for (;;) {
+        path = path * 6364136223846793005ull + 1442695040888963407ull;
+        descend(FRAMES, path);
+    }
+}
+
+static void on_progress(const struct fgprof_progress *progress, void *context)
+{
+    struct world *world = context;
+    if (!progress->samples || world->error || world->last)
+        return;
+    if (world->wants_moment && !world->moment)
+        world->error = fgprof_recorder_moment(world->recorder, &world->moment);
+    world->times_less += progress->stacks < world->stacks;
+    world->stacks = progress->stacks;
+    world->elapsed_ns = progress->elapsed_ns;
+    if (world->error || world->elapsed_ns < world->until_ns ||
+        (world->times_less < world->until_less && world->elapsed_ns < LIMIT_NS))
+        return;
+    world->error = fgprof_recorder_profile_last(world->recorder, world->last_ns, &world->last);
+    if (!world->error && world->moment)
+        world->error = fgprof_recorder_profile_since(world->recorder, world->moment, &world->since);
+    if (!world->error)
+        world->error = fgprof_recorder_profile_so_far(world->recorder, &world->so_far);
+    fgprof_recorder_stop(world->recorder);
+}
+
+static int set_up(void **state)
+{
+    struct world *world = calloc(1, sizeof *world);
+    *state = world;
+    world->child = fork();
+    if (world->child == 0)
+        live();
+    return world->child < 0 || fgprof_options_new(&world->options) ||
+           fgprof_options_set_rate(world->options, 1000) ||
+           fgprof_options_set_progress(world->options, on_progress, world);
+}
+
+static int tear_down(void **state)
+{
+    struct world *world = *state;
+    kill(world->child, SIGKILL);
+    waitpid(world->child, NULL, 0);
+    fgprof_profile_free(world->last);
+    fgprof_profile_free(world->since);
+    fgprof_profile_free(world->so_far);
+    fgprof_recorder_free(world->recorder);
+    fgprof_moment_free(world->moment);
+    fgprof_options_free(world->options);
+    free(world);
+    return 0;
+}
+
+/* Returns the profile at the end. */
+static fgprof_profile *record(struct world *world, uint64_t keep_ns, uint64_t bytes)
+{
+    fgprof_profile *profile;
+    assert_int_equal(fgprof_options_set_keep(world->options, keep_ns, bytes), 0);
+    assert_int_equal(fgprof_recorder_new(world->options, &world->recorder), 0);
+    assert_int_equal(fgprof_recorder_attach(world->recorder, world->child), 0);
+    assert_int_equal(fgprof_recorder_run(world->recorder, &profile), 0);
+    assert_int_equal(world->error, 0);
+    assert_non_null(world->last);
+    return profile;
+}
+
+/* Its samples add up to its length, and so do its timelines, which all are within it. */
+static void assert_adds_up(const fgprof_profile *profile)
+{
+    uint64_t elapsed_ns = profile->summary.elapsed_ns, counted_ns = 0, elapsed_sum_ns = 0;
+    for (size_t i = 0; i < profile->sample_count; i++) {
+        counted_ns += profile->samples[i].time_ns;
+        elapsed_sum_ns += profile->samples[i].elapsed_ns;
+    }
+    assert_int_equal(elapsed_sum_ns, elapsed_ns);
+    assert_in_range(counted_ns, elapsed_ns / 2, elapsed_ns / 10 * 11);
+    assert_true(profile->has_timelines);
+    assert_int_equal(profile->timeline_count, 1);
+    uint64_t end_ns = profile->timelines[0].begin_ns;
+    for (size_t i = 0; i < profile->run_count; i++)
+        end_ns += profile->runs[i].time_ns;
+    assert_in_range(end_ns, elapsed_ns / 2, elapsed_ns / 10 * 11);
+    assert_true(profile->summary.ticks_taken > 0);
+    assert_true(profile->summary.ticks_taken <= profile->summary.ticks_planned);
+}
+
+static void test_the_last_part_is_kept(void **state)
+{
+    struct world *world = *state;
+    world->until_ns = 3000 * MS;
+    world->until_less = 1;
+    world->last_ns = 600 * MS;
+    fgprof_profile *at_end = record(world, 1000 * MS, 0);
+    assert_true(world->times_less > 0);
+    assert_true(world->last->summary.elapsed_ns >= world->last_ns);
+    assert_true(world->so_far->summary.elapsed_ns > world->last->summary.elapsed_ns);
+    assert_true(world->so_far->summary.elapsed_ns < world->elapsed_ns);
+    assert_true(at_end->summary.elapsed_ns < world->elapsed_ns);
+    assert_adds_up(world->last);
+    assert_adds_up(world->so_far);
+    assert_adds_up(at_end);
+    fgprof_profile_free(at_end);
+}
+
+/* A moment that the caller holds is not forgotten. */
+static void test_a_moment_of_the_callers(void **state)
+{
+    struct world *world = *state;
+    world->until_ns = 3000 * MS;
+    world->last_ns = 500 * MS;
+    world->wants_moment = true;
+    fgprof_profile *at_end = record(world, 500 * MS, 0);
+    uint64_t counted_ns = 0;
+    for (size_t i = 0; i < world->since->sample_count; i++)
+        counted_ns += world->since->samples[i].time_ns;
+    assert_true(world->since->summary.elapsed_ns > 2 * world->so_far->summary.elapsed_ns);
+    assert_in_range(counted_ns, world->since->summary.elapsed_ns / 10 * 9,
+                    world->since->summary.elapsed_ns / 10 * 11);
+    fgprof_profile_free(at_end);
+}
+
+static void test_memory_is_bounded(void **state)
+{
+    struct world *world = *state;
+    world->until_less = 2;
+    world->wants_moment = true;
+    world->last_ns = 3600 * 1000 * MS;
+    fgprof_profile *at_end = record(world, 3600 * 1000 * MS, 1 << 20);
+    assert_int_equal(world->times_less, 2);
+    assert_true(world->last->summary.elapsed_ns < world->elapsed_ns);
+    assert_true(world->last->summary.elapsed_ns >= 1000 * MS);
+    /* What it had when it was asked for the moment is not all known any more. */
+    assert_true(world->since->summary.elapsed_ns < world->elapsed_ns / 10 * 9);
+    assert_adds_up(world->last);
+    assert_adds_up(at_end);
+    fgprof_profile_free(at_end);
+}
+
+static void test_stacks_may_be_kept_in_any_case(void **state)
+{
+    struct world *world = *state;
+    world->until_ns = 3000 * MS;
+    world->last_ns = 500 * MS;
+    fgprof_profile *at_end = record(world, 500 * MS, UINT64_MAX);
+    assert_int_equal(world->times_less, 0);
+    assert_true(world->so_far->summary.elapsed_ns >= world->elapsed_ns);
+    assert_true(at_end->summary.elapsed_ns > world->elapsed_ns);
+    assert_true(world->last->summary.elapsed_ns < world->elapsed_ns / 2);
+    assert_adds_up(world->last);
+    /* Timelines are those of the last part. */
+    assert_true(world->so_far->timelines[0].begin_ns > world->so_far->summary.elapsed_ns / 3);
+    fgprof_profile_free(at_end);
+}
+
+static void test_what_can_be_kept(void **state)
+{
+    struct world *world = *state;
+    assert_int_equal(fgprof_options_set_keep(world->options, 0, 0), -ERANGE);
+    assert_int_equal(fgprof_options_set_keep(world->options, 1, 1), -ERANGE);
+    assert_int_equal(fgprof_options_set_keep(world->options, 1, (1 << 20) - 1), -ERANGE);
+    assert_int_equal(fgprof_options_set_keep(world->options, 1, 1 << 20), 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_the_last_part_is_kept), TEST(test_a_moment_of_the_callers),
+        TEST(test_memory_is_bounded),     TEST(test_stacks_may_be_kept_in_any_case),
+        TEST(test_what_can_be_kept),
+    };
+    return cmocka_run_group_tests_name("keep", tests, NULL, NULL);
+}
