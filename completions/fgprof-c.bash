@@ -58,7 +58,8 @@ _fgprof_c()
     attach) options="$processes $sampling" ;;
     run) options="$sampling --" ;;
     top) options="$processes $threads $ticks $duration $names" ;;
-    serve) options="$processes $threads $ticks $names --wait --listen --allow-remote --max-seconds" ;;
+    serve) options="$processes $threads $ticks $names --wait --listen --allow-remote --max-seconds \
+        --keep --keep-memory" ;;
     dump) options="$processes $threads $names $write --capture -g --group --json" ;;
     convert) options="$write $shown -f --format --kind --blame" ;;
     diff) options="$write $shown -f --format -n --normalize" formats="folded html" ;;
@@ -76,7 +77,7 @@ _fgprof_c()
     -o | --output) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
     --pgrep) COMPREPLY=($(compgen -W "$(ps --ppid 2 -p 2 --deselect -o comm=)" -- "$word")); return ;;
     -d | --duration | -F | --rate | --seed | --max-depth | --max-pause | --thread | --tid | \
-        --listen | --max-seconds) return ;;
+        --listen | --max-seconds | --keep | --keep-memory) return ;;
     esac
     case $before in
     --capture | --capture=) COMPREPLY=($(compgen -W "auto kernel ptrace" -- "$word")); return ;;

@@ -2,6 +2,7 @@
 
 import contextlib
 import http.client
+import json
 import os
 import re
 import shutil
@@ -145,7 +146,7 @@ def test_formats(world):
         for form, kind, begin in (
                 ("pprof", "application/octet-stream", b"\x1f\x8b"), ("folded", "text/plain", b"holder"),
                 ("text", "text/plain", b"wallclock profile: total "), ("html", "text/html", b"<!DOCTYPE html>"),
-                ("report", "text/plain", b""), ("raw", "application/octet-stream", b"\x1f\x8b")):
+                ("report", "text/plain", b""), ("speedscope", "application/json", b"{"), ("raw", "application/octet-stream", b"\x1f\x8b")):
             status, headers, body = server.ask(f"/debug/fgprof?last=10s&format={form}")
             assert status == 200 and headers["Content-Type"].split(";")[0] == kind, (form, headers)
             assert form == "folded" or body.startswith(begin), (form, body[:100])
@@ -156,6 +157,13 @@ def test_formats(world):
         open(kept, "wb").write(body)
         report = world.fgprof("report", kept)
         assert report.returncode == 0 and "mutex g_first" in report.stdout, report
+        # They have the order of time, of the seconds to come, too.
+        assert world.fgprof("convert", kept, "-f", "speedscope").returncode == 0
+        shown = json.loads(server.text("/debug/fgprof?seconds=1&format=speedscope"))
+        assert len(shown["profiles"]) == 6, [one["name"] for one in shown["profiles"]]
+        for one in shown["profiles"]:
+            assert 0.9e9 < sum(one["weights"]) < 2e9, one["weights"]
+            assert one["startValue"] < 0.2e9, one["startValue"]
         assert server.text("/debug/pprof/block?debug=1").startswith("--- contention:\n")
         assert server.text("/debug/pprof/mutex?debug=1").startswith("--- mutex:\n")
         assert server.text("/debug/pprof/goroutine?debug=1").startswith("thread profile: total 6\n")
@@ -174,8 +182,7 @@ def test_bad_requests(world):
                 ("/debug/fgprof?seconds=0", 400, "seconds must be a whole number from 1 to 5"),
                 ("/debug/fgprof?seconds=6", 400, "from 1 to 5"), ("/debug/fgprof?seconds=1x", 400, "whole"),
                 ("/debug/fgprof?seconds=-1", 400, "whole"), ("/debug/fgprof?seconds=", 400, "whole"),
-                ("/debug/fgprof?seconds=1&format=svg", 400, "pprof, folded, text, html, report or raw"),
-                ("/debug/fgprof?format=speedscope", 400, "order of time"),
+                ("/debug/fgprof?seconds=1&format=svg", 400, "pprof, folded, text, html, speedscope, report or raw"),
                 ("/debug/fgprof?last=2h", 400, "at most 60s"), ("/debug/fgprof?last=0", 400, "a time such as"),
                 ("/debug/fgprof?last=1s&seconds=1", 400, "one of them"),
                 ("/debug/pprof/block?seconds=1&debug=1", 400, "exclude each other"),
@@ -205,6 +212,23 @@ def test_bad_requests(world):
             assert status == 200 and not body, (path, status, body)
         assert time.monotonic() - begin < 5, "HEAD waited for a profile"
         assert server.ask("/debug/fgprof?seconds=6", "HEAD")[0] == 400
+
+
+def test_what_is_old_is_forgotten(world):
+    """With --keep a phase of the program that is over is gone, also from what is said of all there is."""
+    with world.running("phases", 60, stdin=subprocess.PIPE) as target, \
+            serving(world, "-p", target.pid, "--keep", "1s", "--keep-memory", 4) as server:
+        wait_for(lambda: "in_first" in server.text("/debug/fgprof?last=1s&format=folded"), "the first phase")
+        target.stdin.write("..")
+        target.stdin.flush()
+        wait_for(lambda: "in_second" in server.text("/debug/pprof/goroutine?debug=2"), "the next phase")
+        wait_for(lambda: "in_first" not in server.text("/debug/fgprof?last=1s&format=folded"), "it to be forgotten")
+        last = server.text("/debug/fgprof?last=1s&format=text")
+        assert "in_second" in last and seconds_of(last) > 2 * 0.9, last
+        server.fails("/debug/fgprof?last=2s", 400, "at most 1s")
+        server.fails("/debug/fgprof?seconds=2&format=speedscope", 400, "order of time is kept for 1s")
+        # A request for a longer time gets all of it.
+        assert seconds_of(server.text("/debug/fgprof?seconds=3&format=text")) > 2 * 3 * 0.95
 
 
 def test_many_requests_cost_one_sampling(world):
@@ -323,6 +347,10 @@ def test_addresses(world):
         assert done.returncode == 2 and "--wait has no name to wait for" in done.stderr, done
         done = world.fgprof("serve", "-p", target.pid, "--pgrep", "x", "--wait")
         assert done.returncode == 2 and "leave out -p" in done.stderr, done
+        for words, why in ((("--keep", "0"), "bad time to keep"), (("--keep-memory", 4), "give --keep TIME"),
+                           (("--keep", "1s", "--keep-memory", 0), "bad amount of memory")):
+            done = world.fgprof("serve", "-p", target.pid, *words)
+            assert done.returncode == 2 and why in done.stderr, done.stderr
         done = world.fgprof("serve", "-p", target.pid, "--max-seconds", 0)
         assert done.returncode == 2 and "1 to 86400" in done.stderr, done
         with serving(world, "-p", target.pid, "--allow-remote", listen="0.0.0.0:0") as server:

@@ -62,6 +62,8 @@ struct cli_options {
     bool allows_remote;
     bool waits_for_processes; /* of the name that --pgrep gives */
     uint64_t seconds_max;     /* of a profile that is asked for */
+    uint64_t keep_ns;         /* how much of the recording is kept; 0: all */
+    uint64_t keep_bytes;      /* and in how much memory */
 
     char **command_argv; /* the command that `run` starts */
     char **inputs;       /* the recordings of `convert`, `diff` and `report` */

@@ -174,6 +174,10 @@ static bool check_arguments(struct cli_options *options, int count, char **argum
             fprintf(stderr, "fgprof-c: --wait is for names: leave out -p\n");
             return false;
         }
+        if (options->keep_bytes && !options->keep_ns) {
+            fprintf(stderr, "fgprof-c: --keep-memory is for what --keep keeps: give --keep TIME\n");
+            return false;
+        }
         return true;
     }
 }

@@ -10,6 +10,7 @@
 #define RATE_MAX_HZ 1000
 #define DEPTH_MAX 1000000
 #define SECONDS_MAX 86400
+#define KEEP_MIB_MAX (1u << 20)
 #define DEBUGINFOD_DEFAULT_NS 60000000000u
 
 static bool set_pid(struct cli_options *options, const char *value)
@@ -235,6 +236,20 @@ static bool set_max_seconds(struct cli_options *options, const char *value)
            complain("number of seconds", value, "give a whole number, 1 to 86400");
 }
 
+static bool set_keep(struct cli_options *options, const char *value)
+{
+    return duration_parse(value, &options->keep_ns) ||
+           complain("time to keep", value, "give a time such as 60s or 5m");
+}
+
+static bool set_keep_memory(struct cli_options *options, const char *value)
+{
+    uint64_t mib;
+    bool ok = number_parse(value, 1, KEEP_MIB_MAX, &mib);
+    options->keep_bytes = ok ? mib << 20 : 0;
+    return ok || complain("amount of memory", value, "give a number of MiB, 1 to 1048576");
+}
+
 static bool set_output(struct cli_options *options, const char *value)
 {
     options->output = value;
@@ -277,6 +292,10 @@ const struct cli_option option_table[] = {
      "limit pauses to PCT % of running time (default 2)"},
     {"capture", 0, "WAY", LOOKING, OPTIONS_WHEN, set_capture, 0,
      "for running threads: kernel, ptrace, auto (default)"},
+    {"keep", 0, "TIME", BIT(SERVE), OPTIONS_WHEN, set_keep, 0,
+     "forget what is older (default: nothing but its order)"},
+    {"keep-memory", 0, "N", BIT(SERVE), OPTIONS_WHEN, set_keep_memory, 0,
+     "and more, if it needs over N MiB (default 64)"},
 
     {"threads", 't', "[=tid]", RENDERING, OPTIONS_SHOWN, set_threads, 0,
      "folded: thread name as root frame; =tid: and its id"},

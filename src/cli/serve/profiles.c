@@ -21,6 +21,8 @@ static const struct form {
     {"text", FGPROF_TEXT, "text/plain; charset=utf-8", ".txt", true, FGPROF_THREADS_BY_NAME},
     {"html", FGPROF_HTML, "text/html; charset=utf-8", ".html", true, FGPROF_THREADS_BY_ID},
     {"report", FGPROF_REPORT, "text/plain; charset=utf-8", ".report", true, FGPROF_THREADS_BY_ID},
+    {"speedscope", FGPROF_SPEEDSCOPE, "application/json", ".speedscope.json", false,
+     FGPROF_THREADS_BY_ID},
     {"raw", FGPROF_RAW, "application/octet-stream", ".fgprof", false, FGPROF_THREADS_BY_ID},
 };
 #define PPROF (&forms[0])
@@ -44,11 +46,8 @@ static bool find_form(const struct request *request, struct answer *answer, stru
         wanted->form = &forms[i];
         return true;
     }
-    if (strcmp(name, "speedscope") == 0)
-        return answer_failure(answer, 400,
-                              "speedscope needs the order of time, which is not kept "
-                              "here: use attach -o FILE.speedscope.json");
-    return answer_failure(answer, 400, "format must be pprof, folded, text, html, report or raw");
+    return answer_failure(answer, 400,
+                          "format must be pprof, folded, text, html, speedscope, report or raw");
 }
 
 /* `seconds` or `last`; without either, `default_s` seconds to come. */
@@ -58,20 +57,24 @@ static bool find_time(const struct request *request, struct answer *answer, uint
     const char *last = request->parameter(request, "last");
     uint64_t seconds;
     bool is_for_one = request->session->is_for_one;
+    uint64_t keep_ns = session_keep_ns(request->session);
     if (last && is_for_one)
         return answer_failure(answer, 400, "nothing was sampled before: give seconds");
     if (last && request->parameter(request, "seconds"))
         return answer_failure(answer, 400,
                               "last is of the time before, and seconds of the time to "
                               "come: give one of them");
-    if (last && (!duration_parse(last, &wanted->last_ns) || !wanted->last_ns ||
-                 wanted->last_ns > SESSION_LAST_MAX_S * 1000000000ull))
-        return answer_failure(answer, 400, "last must be a time such as 10s, at most %ds",
-                              SESSION_LAST_MAX_S);
+    if (last &&
+        (!duration_parse(last, &wanted->last_ns) || !wanted->last_ns || wanted->last_ns > keep_ns))
+        return answer_failure(answer, 400, "last must be a time such as 10s, at most %gs",
+                              (double)keep_ns / 1e9);
     if (!request_number(request, answer, "seconds", 1, request->session->options->seconds_max,
                         is_for_one ? SECONDS_DEFAULT : default_s, &seconds))
         return false;
     wanted->wait_ns = last ? 0 : seconds * 1000000000u;
+    if (wanted->form && wanted->form->format == FGPROF_SPEEDSCOPE && wanted->wait_ns > keep_ns)
+        return answer_failure(answer, 400, "the order of time is kept for %gs",
+                              (double)keep_ns / 1e9);
     return true;
 }
 
@@ -90,9 +93,8 @@ static bool make_with(const struct request *request, struct answer *answer,
         return answer_failure(answer, 499, "the client has gone");
     }
     if (!err)
-        err = wanted->last_ns
-                  ? session_profile_last(request->session, recorder, wanted->last_ns, ret_profile)
-                  : fgprof_recorder_profile_since(recorder, moment, ret_profile);
+        err = wanted->last_ns ? fgprof_recorder_profile_last(recorder, wanted->last_ns, ret_profile)
+                              : fgprof_recorder_profile_since(recorder, moment, ret_profile);
     fgprof_moment_free(moment);
     return !err || answer_failure(answer, err == -ESRCH ? 503 : 500, "there is no profile: %s",
                                   err == -ESRCH ? "sampling has not begun yet" : strerror(-err));

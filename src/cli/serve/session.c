@@ -14,6 +14,9 @@
 
 #define LOOKS_FOR_PROCESSES_EVERY_NS 500000000u
 #define RETRIES_AFTER_NS 5000000000u
+/* Without --keep profiles reach so far back, and those of all since the start can be made too, as
+ * Go's of blocking: agents take differences of them. */
+#define KEEP_DEFAULT_NS 60000000000u
 
 static uint64_t now_ns(void)
 {
@@ -30,7 +33,6 @@ int session_init(struct session *session, const struct cli_options *options,
     if (session->ended_fd < 0)
         return -errno;
     pthread_mutex_init(&session->lock, NULL);
-    pthread_mutex_init(&session->keeping, NULL);
     pthread_mutex_init(&session->dumping, NULL);
     pthread_cond_init(&session->changed, NULL);
     return 0;
@@ -39,7 +41,6 @@ int session_init(struct session *session, const struct cli_options *options,
 void session_destroy(struct session *session)
 {
     pthread_cond_destroy(&session->changed);
-    pthread_mutex_destroy(&session->keeping);
     pthread_mutex_destroy(&session->dumping);
     pthread_mutex_destroy(&session->lock);
     close(session->ended_fd);
@@ -60,34 +61,6 @@ void session_stop(struct session *session)
         fgprof_recorder_stop(session->beginning);
     mark_ended(session);
     pthread_mutex_unlock(&session->lock);
-}
-
-/* Called by the recorder, a few times a second. */
-static void keep_moment(struct session *session, uint64_t elapsed_ns)
-{
-    pthread_mutex_lock(&session->keeping);
-    size_t latest = (session->next_moment + SESSION_MOMENTS - 1) % SESSION_MOMENTS;
-    const struct session_moment *before = &session->moments[latest];
-    struct session_moment *kept = &session->moments[session->next_moment];
-    fgprof_moment *moment;
-    uint64_t begin_ns = now_ns();
-    bool is_due = !before->moment || elapsed_ns >= before->elapsed_ns + SESSION_MOMENT_SPACE_NS;
-    /* If memory is short, a profile begins earlier than it could. */
-    if (is_due && fgprof_recorder_moment(session->recorder, &moment) == 0) {
-        fgprof_moment_free(kept->moment);
-        *kept = (struct session_moment){moment, elapsed_ns + (now_ns() - begin_ns)};
-        session->next_moment = (session->next_moment + 1) % SESSION_MOMENTS;
-    }
-    pthread_mutex_unlock(&session->keeping);
-}
-
-static void forget_moments(struct session *session)
-{
-    pthread_mutex_lock(&session->keeping);
-    for (size_t i = 0; i < SESSION_MOMENTS; i++)
-        fgprof_moment_free(session->moments[i].moment);
-    memset(session->moments, 0, sizeof session->moments);
-    pthread_mutex_unlock(&session->keeping);
 }
 
 /* From now on requests may use the recorder. */
@@ -114,33 +87,15 @@ static void on_progress(const struct fgprof_progress *progress, void *context)
     pthread_mutex_unlock(&session->lock);
     if (is_first)
         publish(session);
-    keep_moment(session, progress->elapsed_ns);
 }
 
-/* The latest moment that is at least so long ago; NULL: since the start. */
-static const fgprof_moment *moment_before(const struct session *session, uint64_t ago_ns)
+uint64_t session_keep_ns(const struct session *session)
 {
-    const struct session_moment *best = NULL;
-    uint64_t elapsed_ns = session->progress.elapsed_ns;
-    for (size_t i = 0; i < SESSION_MOMENTS; i++) {
-        const struct session_moment *kept = &session->moments[i];
-        if (kept->moment && kept->elapsed_ns + ago_ns <= elapsed_ns &&
-            (!best || kept->elapsed_ns > best->elapsed_ns))
-            best = kept;
-    }
-    return best ? best->moment : NULL;
-}
-
-int session_profile_last(struct session *session, fgprof_recorder *recorder, uint64_t last_ns,
-                         fgprof_profile **ret_profile)
-{
-    pthread_mutex_lock(&session->keeping);
-    pthread_mutex_lock(&session->lock);
-    const fgprof_moment *moment = moment_before(session, last_ns);
-    pthread_mutex_unlock(&session->lock);
-    int err = fgprof_recorder_profile_since(recorder, moment, ret_profile);
-    pthread_mutex_unlock(&session->keeping);
-    return err;
+    const struct cli_options *options = session->options;
+    /* What a request asks for begins with it. */
+    if (session->is_for_one)
+        return options->seconds_max * 1000000000u;
+    return options->keep_ns ? options->keep_ns : KEEP_DEFAULT_NS;
 }
 
 void session_describe(const struct session *session, char text[SESSION_TEXT_BYTES])
@@ -215,7 +170,6 @@ static void withdraw(struct session *session)
     add_up(&session->before, &session->progress);
     session->progress = (struct fgprof_progress){0};
     pthread_mutex_unlock(&session->lock);
-    forget_moments(session);
 }
 
 static bool must_stop(struct session *session)
@@ -298,6 +252,8 @@ int session_run(struct session *session)
         return EXIT_NOT_WRITTEN;
     }
     fgprof_options_set_progress(library, on_progress, session);
+    fgprof_options_set_keep(library, session_keep_ns(session),
+                            options->keep_ns ? options->keep_bytes : UINT64_MAX);
     bool ok;
     do {
         if (options->waits_for_processes)

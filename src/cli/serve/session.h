@@ -8,11 +8,6 @@
 
 #include <pthread.h>
 
-/* A moment is kept every few seconds, for profiles of up to the last minute. */
-#define SESSION_MOMENT_SPACE_NS 5000000000u
-#define SESSION_LAST_MAX_S 60
-#define SESSION_MOMENTS (SESSION_LAST_MAX_S * 1000000000ull / SESSION_MOMENT_SPACE_NS + 1)
-
 #define SESSION_USERS_MAX 64
 
 #define SESSION_NAME_BYTES 16 /* the kernel's TASK_COMM_LEN */
@@ -20,11 +15,6 @@
 
 struct session;
 typedef void session_begins_fn(const struct session *session, void *context);
-
-struct session_moment {
-    fgprof_moment *moment; /* NULL: none yet */
-    uint64_t elapsed_ns;   /* since the recorder began */
-};
 
 struct session {
     const struct cli_options *options;
@@ -43,11 +33,10 @@ struct session {
     struct fgprof_progress progress, before; /* of the recorder; of those before it, in all */
 
     pthread_mutex_t dumping; /* one request at a time takes all threads' stacks */
-
-    pthread_mutex_t keeping;                        /* protects: */
-    struct session_moment moments[SESSION_MOMENTS]; /* the latest, in a ring */
-    size_t next_moment;
 };
+
+/* How far back profiles can reach. */
+uint64_t session_keep_ns(const struct session *session);
 
 /* `begins` is called whenever processes begin to be sampled. Returns 0 or a negative
  * errno. */
@@ -75,10 +64,5 @@ enum session_wait { SESSION_WAITED, SESSION_ENDED, SESSION_CLIENT_GONE };
 /* Waits so long, or until the processes have ended, or the client at the other end of `client_fd`
  * has gone. */
 enum session_wait session_wait(struct session *session, uint64_t wait_ns, int client_fd);
-
-/* Makes a profile of at least the last `last_ns`; of all there is, if that is less. Returns as
- * fgprof_recorder_profile_since. */
-int session_profile_last(struct session *session, fgprof_recorder *recorder, uint64_t last_ns,
-                         fgprof_profile **ret_profile);
 
 #endif

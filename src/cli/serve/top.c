@@ -81,7 +81,7 @@ void answer_top(const struct request *request, struct answer *answer)
     fgprof_profile *profile;
     if (!request_take(request, answer, &recorder))
         return;
-    int err = session_profile_last(request->session, recorder, LAST_DEFAULT_NS, &profile);
+    int err = fgprof_recorder_profile_last(recorder, LAST_DEFAULT_NS, &profile);
     session_give_back(request->session);
     if (!err) {
         err = write_table(profile, answer->body_fd);
