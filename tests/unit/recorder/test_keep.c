@@ -18,7 +18,7 @@ struct world {
     pid_t child;
     fgprof_options *options;
     fgprof_recorder *recorder;
-    uint64_t until_ns;   /* sampling goes on until then, */
+    bool until_short;    /* sampling goes on until the profile is much shorter than it, */
     unsigned until_less; /* and until stacks were forgotten so often */
     unsigned times_less;
     uint64_t stacks, elapsed_ns; /* at the last progress */
@@ -55,6 +55,28 @@ static void live(void)
     }
 }
 
+/* Whether the recording is long enough to tell its last part from all of it, on a machine that is
+ * busy with other things, too. */
+static bool is_short(const struct world *world)
+{
+    return world->last->summary.elapsed_ns < world->elapsed_ns / 4 || world->elapsed_ns >= LIMIT_NS;
+}
+
+static void make_profiles(struct world *world)
+{
+    world->error = fgprof_recorder_profile_last(world->recorder, world->last_ns, &world->last);
+    if (!world->error && world->until_short && !is_short(world)) {
+        fgprof_profile_free(world->last);
+        world->last = NULL;
+        return;
+    }
+    if (!world->error && world->moment)
+        world->error = fgprof_recorder_profile_since(world->recorder, world->moment, &world->since);
+    if (!world->error)
+        world->error = fgprof_recorder_profile_so_far(world->recorder, &world->so_far);
+    fgprof_recorder_stop(world->recorder);
+}
+
 static void on_progress(const struct fgprof_progress *progress, void *context)
 {
     struct world *world = context;
@@ -65,15 +87,8 @@ static void on_progress(const struct fgprof_progress *progress, void *context)
     world->times_less += progress->stacks < world->stacks;
     world->stacks = progress->stacks;
     world->elapsed_ns = progress->elapsed_ns;
-    if (world->error || world->elapsed_ns < world->until_ns ||
-        (world->times_less < world->until_less && world->elapsed_ns < LIMIT_NS))
-        return;
-    world->error = fgprof_recorder_profile_last(world->recorder, world->last_ns, &world->last);
-    if (!world->error && world->moment)
-        world->error = fgprof_recorder_profile_since(world->recorder, world->moment, &world->since);
-    if (!world->error)
-        world->error = fgprof_recorder_profile_so_far(world->recorder, &world->so_far);
-    fgprof_recorder_stop(world->recorder);
+    if (!world->error && (world->times_less >= world->until_less || world->elapsed_ns >= LIMIT_NS))
+        make_profiles(world);
 }
 
 static int set_up(void **state)
@@ -125,7 +140,8 @@ static void assert_adds_up(const fgprof_profile *profile)
         elapsed_sum_ns += profile->samples[i].elapsed_ns;
     }
     assert_int_equal(elapsed_sum_ns, elapsed_ns);
-    assert_in_range(counted_ns, elapsed_ns / 2, elapsed_ns / 10 * 11);
+    /* A wait for a CPU is counted when it has ended, also what of it was before the profile. */
+    assert_in_range(counted_ns, elapsed_ns / 3, 2 * elapsed_ns);
     assert_true(profile->has_timelines);
     assert_int_equal(profile->timeline_count, 1);
     uint64_t end_ns = profile->timelines[0].begin_ns;
@@ -139,7 +155,7 @@ static void assert_adds_up(const fgprof_profile *profile)
 static void test_the_last_part_is_kept(void **state)
 {
     struct world *world = *state;
-    world->until_ns = 3000 * MS;
+    world->until_short = true;
     world->until_less = 1;
     world->last_ns = 600 * MS;
     fgprof_profile *at_end = record(world, 1000 * MS, 0);
@@ -158,16 +174,16 @@ static void test_the_last_part_is_kept(void **state)
 static void test_a_moment_of_the_callers(void **state)
 {
     struct world *world = *state;
-    world->until_ns = 3000 * MS;
+    world->until_short = true;
     world->last_ns = 500 * MS;
     world->wants_moment = true;
     fgprof_profile *at_end = record(world, 500 * MS, 0);
     uint64_t counted_ns = 0;
     for (size_t i = 0; i < world->since->sample_count; i++)
         counted_ns += world->since->samples[i].time_ns;
-    assert_true(world->since->summary.elapsed_ns > 2 * world->so_far->summary.elapsed_ns);
+    assert_true(world->since->summary.elapsed_ns > world->so_far->summary.elapsed_ns);
     assert_in_range(counted_ns, world->since->summary.elapsed_ns / 10 * 9,
-                    world->since->summary.elapsed_ns / 10 * 11);
+                    world->since->summary.elapsed_ns / 10 * 13);
     fgprof_profile_free(at_end);
 }
 
@@ -191,16 +207,16 @@ static void test_memory_is_bounded(void **state)
 static void test_stacks_may_be_kept_in_any_case(void **state)
 {
     struct world *world = *state;
-    world->until_ns = 3000 * MS;
+    world->until_short = true;
     world->last_ns = 500 * MS;
     fgprof_profile *at_end = record(world, 500 * MS, UINT64_MAX);
     assert_int_equal(world->times_less, 0);
     assert_true(world->so_far->summary.elapsed_ns >= world->elapsed_ns);
     assert_true(at_end->summary.elapsed_ns > world->elapsed_ns);
-    assert_true(world->last->summary.elapsed_ns < world->elapsed_ns / 2);
+    assert_true(world->last->summary.elapsed_ns < world->elapsed_ns / 4);
     assert_adds_up(world->last);
     /* Timelines are those of the last part. */
-    assert_true(world->so_far->timelines[0].begin_ns > world->so_far->summary.elapsed_ns / 3);
+    assert_true(world->so_far->timelines[0].begin_ns > world->so_far->summary.elapsed_ns / 10);
     fgprof_profile_free(at_end);
 }
 
