@@ -33,15 +33,39 @@ static const char *parameter(const struct request *request, const char *name)
     return MHD_lookup_connection_value(request->connection, MHD_GET_ARGUMENT_KIND, name);
 }
 
-static enum MHD_Result respond(struct MHD_Connection *connection, const struct answer *answer)
+static enum request_method method_of(const char *name)
+{
+    return strcmp(name, "GET") == 0    ? METHOD_GET
+           : strcmp(name, "HEAD") == 0 ? METHOD_HEAD
+           : strcmp(name, "POST") == 0 ? METHOD_POST
+                                       : METHOD_OTHER;
+}
+
+static ssize_t read_nothing(void *context, uint64_t at, char *bytes, size_t bytes_max)
+{
+    (void)context, (void)at, (void)bytes, (void)bytes_max;
+    return MHD_CONTENT_READER_END_OF_STREAM;
+}
+
+/* The head alone of a profile is asked for without making it, so that its length is not known. */
+static struct MHD_Response *make_response(const struct answer *answer, enum request_method method)
 {
     struct stat status;
-    if (fstat(answer->body_fd, &status)) {
+    struct MHD_Response *response = NULL;
+    bool is_known = fstat(answer->body_fd, &status) == 0;
+    if (is_known && method == METHOD_HEAD && !status.st_size)
+        response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 1, read_nothing, NULL, NULL);
+    else if (is_known)
+        return MHD_create_response_from_fd((size_t)status.st_size, answer->body_fd);
+    if (response)
         close(answer->body_fd);
-        return MHD_NO;
-    }
-    struct MHD_Response *response =
-        MHD_create_response_from_fd((size_t)status.st_size, answer->body_fd);
+    return response;
+}
+
+static enum MHD_Result respond(struct MHD_Connection *connection, const struct answer *answer,
+                               enum request_method method)
+{
+    struct MHD_Response *response = make_response(answer, method);
     if (!response) {
         close(answer->body_fd);
         return MHD_NO;
@@ -58,14 +82,6 @@ static enum MHD_Result respond(struct MHD_Connection *connection, const struct a
     enum MHD_Result result = MHD_queue_response(connection, answer->status, response);
     MHD_destroy_response(response);
     return result;
-}
-
-static enum request_method method_of(const char *name)
-{
-    return strcmp(name, "GET") == 0    ? METHOD_GET
-           : strcmp(name, "HEAD") == 0 ? METHOD_HEAD
-           : strcmp(name, "POST") == 0 ? METHOD_POST
-                                       : METHOD_OTHER;
 }
 
 /* Such a page could not read the answer, but have profiles made; a link that is followed is the
@@ -124,7 +140,7 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
     MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT, 0u);
     answer(http, connection, path, method, &made);
     MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT, (unsigned)IDLE_S);
-    return respond(connection, &made);
+    return respond(connection, &made, method_of(method));
 }
 
 static void on_completed(void *context, struct MHD_Connection *connection, void **state,
