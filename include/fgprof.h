@@ -554,6 +554,15 @@ FGPROF_API int fgprof_profile_leave_out(fgprof_profile *profile, const char *fun
  * string is copied. NULL, the default: none. Errors: -ENOMEM. */
 FGPROF_API int fgprof_profile_set_command(fgprof_profile *profile, const char *command);
 
+/* Sets why the profile is written, in one line, for those who read it later: all formats but
+ * FGPROF_FOLDED and FGPROF_SPEEDSCOPE have it. A profile that is read from a file has that of the
+ * file. The string is copied. NULL, the default: none. Errors: -ENOMEM. */
+FGPROF_API int fgprof_profile_set_reason(fgprof_profile *profile, const char *reason);
+
+/* Returns why the profile was written; NULL: not known. Valid until the profile is freed or the
+ * reason is set. */
+FGPROF_API const char *fgprof_profile_reason(const fgprof_profile *profile);
+
 /* Writes the profile to `fd`, from its current offset. Errors: those of write(2) (-EPIPE only if
  * SIGPIPE is ignored), -EINVAL for an unknown format, -ENODATA if the format needs a timeline and
  * none was kept, or elapsed time is to be counted and the profile has none, as it is of another

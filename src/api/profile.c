@@ -216,14 +216,29 @@ int fgprof_profile_set_threads(fgprof_profile *profile, enum fgprof_threads thre
     return 0;
 }
 
+static int set_text(char **text, const char *value)
+{
+    char *copy = value ? strdup(value) : NULL;
+    if (value && !copy)
+        return -ENOMEM;
+    free(*text);
+    *text = copy;
+    return 0;
+}
+
 int fgprof_profile_set_command(fgprof_profile *profile, const char *command)
 {
-    char *copy = command ? strdup(command) : NULL;
-    if (command && !copy)
-        return -ENOMEM;
-    free(profile->command);
-    profile->command = copy;
-    return 0;
+    return set_text(&profile->command, command);
+}
+
+int fgprof_profile_set_reason(fgprof_profile *profile, const char *reason)
+{
+    return set_text(&profile->reason, reason);
+}
+
+const char *fgprof_profile_reason(const fgprof_profile *profile)
+{
+    return profile->reason;
 }
 
 int fgprof_profile_write(const fgprof_profile *profile, enum fgprof_format format, int fd)

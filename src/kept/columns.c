@@ -174,6 +174,7 @@ static const struct profile_column columns[] = {
     LATER_SUMMARY(116, deadlocks),
     {117, TABLE_RECORDING, FIELD(fgprof_profile, has_sleeps), COLUMN_BOOL, 0, true},
     {118, TABLE_SAMPLES, FIELD(profile_sample, sleeps), COLUMN_NUMBER, 0, true},
+    /* 126 is COLUMN_REASON. */
 };
 
 size_t profile_column_count(void)

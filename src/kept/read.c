@@ -62,13 +62,13 @@ static int read_strings(struct strings *strings, struct bytes *contents)
 }
 
 /* "" if it is missing: it is not known, as in files of the first programs. */
-static int read_recorded_by(struct fgprof_profile *profile, const struct bytes *contents)
+static int read_text(const struct bytes *contents, char **ret_text)
 {
     size_t length = bytes_left(contents);
     if (length && memchr(contents->at, '\0', length))
         return -EBADMSG;
-    profile->recorded_by = strndup(length ? (const char *)contents->at : "", length);
-    return profile->recorded_by ? 0 : -ENOMEM;
+    *ret_text = strndup(length ? (const char *)contents->at : "", length);
+    return *ret_text ? 0 : -ENOMEM;
 }
 
 /* Counts the numbers: each ends with a byte below 0x80. */
@@ -163,7 +163,9 @@ static int read_sections(struct fgprof_profile *profile, struct bytes *file)
     if (!err)
         err = read_strings(&profile->strings, &sections.contents[COLUMN_STRINGS]);
     if (!err)
-        err = read_recorded_by(profile, &sections.contents[COLUMN_RECORDED_BY]);
+        err = read_text(&sections.contents[COLUMN_RECORDED_BY], &profile->recorded_by);
+    if (!err && bytes_left(&sections.contents[COLUMN_REASON]))
+        err = read_text(&sections.contents[COLUMN_REASON], &profile->reason);
     if (!err)
         err = make_tables(profile, &sections);
     for (size_t i = 0; i < profile_column_count() && !err; i++) {

@@ -3,9 +3,10 @@
  * The file is gzipped (RFC 1952), which adds a checksum of the whole. It has "fgprof-c", the
  * version in 4 bytes, little-endian, then sections: number, length in bytes, and that many bytes.
  * The section COLUMN_STRINGS has the strings, in order, each as its length and its bytes.
- * COLUMN_RECORDED_BY has the bytes of the command line that recorded it, if that is known. The
- * others are the columns of kept/columns.h, with a number for each row; an optional one is left out
- * if it has nothing but zeros, as it reads the same. Numbers are LEB128 (DWARF 5, 7.6).
+ * COLUMN_RECORDED_BY has the bytes of the command line that recorded it, and COLUMN_REASON those of
+ * the reason for which it was written, if that is known. The others are the columns of
+ * kept/columns.h, with a number for each row; an optional one is left out if it has nothing but
+ * zeros, as it reads the same. Numbers are LEB128 (DWARF 5, 7.6).
  *
  * A program skips sections that it does not know, so what is new is a new section. The version
  * grows only if the meaning of a known section changes. */
@@ -54,6 +55,15 @@ static void put_column(struct sink *sink, const struct fgprof_profile *profile,
     contents->length = 0;
 }
 
+static void put_text(struct sink *sink, unsigned number, const char *text,
+                     struct protobuf *contents)
+{
+    if (!text || !*text)
+        return;
+    protobuf_append(contents, text, strlen(text));
+    put_section(sink, number, contents);
+}
+
 void kept_write(const struct fgprof_profile *profile, struct sink *sink)
 {
     static const unsigned char version[] = {FGPROF_RECORDING_VERSION, 0, 0, 0};
@@ -63,10 +73,7 @@ void kept_write(const struct fgprof_profile *profile, struct sink *sink)
     put_strings(sink, &profile->strings, &contents);
     for (size_t i = 0; i < profile_column_count() && !sink->error; i++)
         put_column(sink, profile, profile_column(i), &contents);
-    const char *command = profile_recorded_by(profile);
-    if (*command) {
-        protobuf_append(&contents, command, strlen(command));
-        put_section(sink, COLUMN_RECORDED_BY, &contents);
-    }
+    put_text(sink, COLUMN_RECORDED_BY, profile_recorded_by(profile), &contents);
+    put_text(sink, COLUMN_REASON, profile->reason, &contents);
     protobuf_free(&contents);
 }

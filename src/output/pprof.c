@@ -258,6 +258,12 @@ static void put_strings(struct protobuf *out, const struct fgprof_profile *profi
         put_clean(out, profile_recorded_by(profile), &clean);
     if (profile_contentions_note(profile))
         protobuf_string(out, PROFILE_STRING_TABLE, profile_contentions_note(profile));
+    if (profile->reason) {
+        clean.length = 0;
+        text_append(&clean, "reason: ");
+        text_append_name(&clean, profile->reason);
+        protobuf_bytes(out, PROFILE_STRING_TABLE, clean.text, clean.length);
+    }
     if (clean.error)
         out->error = clean.error;
     text_free(&clean);
@@ -304,11 +310,13 @@ static enum word default_type(const struct fgprof_profile *profile)
 
 static void put_comments(struct protobuf *out, const struct fgprof_profile *profile)
 {
-    bool has_command = *profile_recorded_by(profile);
-    if (has_command)
-        protobuf_number(out, PROFILE_COMMENT, word(profile, WORD_RECORDED_BY));
+    uint64_t text = word(profile, WORD_RECORDED_BY);
+    if (*profile_recorded_by(profile))
+        protobuf_number(out, PROFILE_COMMENT, text++);
     if (profile_contentions_note(profile))
-        protobuf_number(out, PROFILE_COMMENT, word(profile, WORD_RECORDED_BY) + has_command);
+        protobuf_number(out, PROFILE_COMMENT, text++);
+    if (profile->reason)
+        protobuf_number(out, PROFILE_COMMENT, text);
     for (size_t i = 0; i < profile->deadlock_count; i++)
         protobuf_number(out, PROFILE_COMMENT, profile->deadlocks[i]);
 }

@@ -271,10 +271,10 @@ static void put_head(struct sink *sink, const struct fgprof_profile *profile, ui
 }
 
 /* pprof's readers skip lines that begin so. */
-static void put_comment(struct sink *sink, const char *text)
+static void put_comment(struct sink *sink, const char *before, const char *text)
 {
     struct text_buffer line = {0};
-    text_append(&line, "# ");
+    text_print(&line, "# %s", before);
     text_append_name(&line, text);
     text_append(&line, "\n");
     text_put(sink, &line);
@@ -284,9 +284,11 @@ static void put_comments(struct sink *sink, const struct fgprof_profile *profile
 {
     const char *note = profile_contentions_note(profile);
     if (note)
-        put_comment(sink, note);
+        put_comment(sink, "", note);
+    if (profile->reason)
+        put_comment(sink, "reason: ", profile->reason);
     for (size_t i = 0; i < profile->deadlock_count; i++)
-        put_comment(sink, strings_get(&profile->strings, profile->deadlocks[i]));
+        put_comment(sink, "", strings_get(&profile->strings, profile->deadlocks[i]));
 }
 
 /* google-pprof divides by contentions, in the kind that it reads. */

@@ -46,6 +46,7 @@ void profile_free(struct fgprof_profile *profile)
     free(profile->command);
     free(profile->read_from);
     free(profile->recorded_by);
+    free(profile->reason);
     index_free(&profile->sample_index);
     free(profile);
 }

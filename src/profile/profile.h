@@ -163,6 +163,7 @@ struct fgprof_profile {
     char *read_from;             /* the file; NULL: it was not read */
     char *recorded_by;           /* the command line in the file that it was read from: see
                                     profile_recorded_by */
+    char *reason;                /* why it was written; NULL: not known */
 };
 
 /* The command line that recorded it, "" if that is not known. A profile that was not read from a

@@ -221,6 +221,14 @@ static void write_deadlocks(const struct fgprof_profile *profile, struct sink *s
     sink_write(sink, "]", 1);
 }
 
+static void write_reason(const struct fgprof_profile *profile, struct sink *sink)
+{
+    if (!profile->reason)
+        return;
+    json_key(sink, "reason", false);
+    json_string(sink, profile->reason);
+}
+
 void page_data(const struct fgprof_profile *profile, const struct profile_view *view,
                struct sink *sink)
 {
@@ -234,6 +242,7 @@ void page_data(const struct fgprof_profile *profile, const struct profile_view *
     json_number(sink, "period_ns", profile->period_ns, false);
     write_summary(profile, sink);
     write_deadlocks(profile, sink);
+    write_reason(profile, sink);
     write_elapsed(profile, sink);
     write_states(sink);
     write_processes(profile, sink);

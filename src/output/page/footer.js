@@ -32,6 +32,7 @@ function summaryRows({raw}) {
   const modules = summary.modules_unreadable;
   const begun = new Date(raw.start_time_ns / 1e6).toISOString().replace('T', ' ').slice(0, 19);
   return [
+    ['Reason', raw.reason && plain(raw.reason)],
     ['Started', `${begun} UTC`],
     ['Length', `${duration(raw.elapsed_ns)}, one tick every ${duration(raw.period_ns)}`],
     ['Ticks', `${whole(summary.ticks_planned)} planned, ${whole(summary.ticks_taken)} taken, ` +

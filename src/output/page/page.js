@@ -25,7 +25,8 @@ class Page {
       new Tabs(byId('tabs'));
     fillFooter(this.profile);
     this.profile.measure(this.unit() === 'elapsed');
-    byId('kind').textContent = this.isDifference ? 'how two recordings differ' : '';
+    byId('kind').textContent = this.isDifference ? 'how two recordings differ'
+                                                 : plain(this.profile.after.raw.reason || '');
     byId('search').addEventListener('input', () => this.search());
     byId('help-button').addEventListener('click', () => this.toggleHelp());
     bindMouse(this);

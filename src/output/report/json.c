@@ -80,6 +80,7 @@ static void put_recording(struct sink *sink, const struct report *report)
     };
     put_string(sink, "command", profile_recorded_by(profile), COMMAND_COLUMNS, true);
     PUT_NUMBERS(sink, numbers, false);
+    put_string(sink, "reason", profile->reason ? profile->reason : "", COMMAND_COLUMNS, false);
     put_string(sink, "kept", profile_kept_name(profile), NAME_COLUMNS, false);
 }
 

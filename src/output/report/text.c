@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #define COMMAND_COLUMNS 100
+#define REASON_COLUMNS 200
 #define CALL_COLUMNS 24
 #define ROW_COLUMNS 56 /* of a thread or process, with what stands before it */
 
@@ -58,6 +59,10 @@ static void append_head(struct text_buffer *buffer, const struct report *report)
     append_number(buffer, summary->threads_seen, "thread", "threads");
     text_print(buffer, "%s\n  recorded by: ", kept[profile->kept]);
     text_append_short_name(buffer, *command ? command : "not known", COMMAND_COLUMNS);
+    if (profile->reason) {
+        text_append(buffer, "\n  reason: ");
+        text_append_short_name(buffer, profile->reason, REASON_COLUMNS);
+    }
     text_print(buffer, "\n  %.0f Hz: ", report_rate_hz(profile));
     append_number(buffer, summary->ticks_planned, "tick", "ticks");
     text_print(buffer, ", %.1f %% late; ",

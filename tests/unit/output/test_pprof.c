@@ -729,6 +729,25 @@ static void test_contentions(void **state)
     }
 }
 
+/* It follows the comments that are there otherwise. */
+static void test_reason(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        struct fgprof_profile *profile = make_profile();
+        uint32_t place = make_function(profile, 0x1000, PROFILE_NO_MAPPING, "work", "", 0);
+        make_wait(profile, place, &place, 7);
+        assert_int_equal(fgprof_profile_set_command(profile, i & 1 ? "fgprof-c record" : NULL), 0);
+        if (i & 2)
+            assert_int_equal(fgprof_profile_set_kind(profile, FGPROF_KIND_MUTEX), 0);
+        assert_int_equal(fgprof_profile_set_reason(profile, "SIGUSR1\n"), 0);
+        struct read_profile *read = read_back(profile);
+        assert_string_equal(string_at(read, read->numbers[13]), "reason: SIGUSR1\\x0a");
+        read_free(read);
+        fgprof_profile_free(profile);
+    }
+}
+
 #define WITH_RICH_PROFILE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void)
@@ -756,6 +775,7 @@ int main(void)
         cmocka_unit_test(test_only_what_is_kept_is_written),
         cmocka_unit_test(test_elapsed_time),
         cmocka_unit_test(test_contentions),
+        cmocka_unit_test(test_reason),
     };
     return cmocka_run_group_tests_name("output_pprof", tests, NULL, NULL);
 }

@@ -1,0 +1,85 @@
+#include "make_profile.h"
+
+#include <stdio.h>
+
+#define REASON "thread \"io\" in </script>\x1b[2J for 0.3 s"
+
+/* What is read of the profile once it is kept. */
+static struct fgprof_profile *kept(struct fgprof_profile *profile)
+{
+    struct fgprof_profile *again;
+    size_t length;
+    char path[64], *file = written(profile, FGPROF_RAW, &length);
+    int fd = file_of(file, length);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    assert_int_equal(fgprof_profile_read(path, &again), 0);
+    close(fd);
+    free(file);
+    fgprof_profile_free(profile);
+    return again;
+}
+
+static void assert_has(const struct fgprof_profile *profile, enum fgprof_format format,
+                       const char *part)
+{
+    char *text = written(profile, format, NULL);
+    if (!strstr(text, part))
+        assert_string_equal(text, part); /* shows both */
+    free(text);
+}
+
+static void test_it_is_kept_and_shown(void **state)
+{
+    (void)state;
+    struct fgprof_profile *profile = make_profile();
+    assert_null(fgprof_profile_reason(profile));
+    assert_int_equal(fgprof_profile_set_reason(profile, REASON), 0);
+    for (int i = 0; i < 2; i++) { /* a copy of a copy was written for the same reason */
+        profile = kept(profile);
+        assert_string_equal(fgprof_profile_reason(profile), REASON);
+    }
+    assert_has(profile, FGPROF_REPORT,
+               "\n  reason: thread \"io\" in </script>\\x1b[2J for 0.3 s\n");
+    assert_has(profile, FGPROF_REPORT_JSON,
+               "\"reason\":\"thread \\\"io\\\" in \\u003c/script>\\\\x1b[2J for 0.3 s\"");
+    assert_has(profile, FGPROF_HTML,
+               ",\"reason\":\"thread \\\"io\\\" in \\u003c/script>\\\\x1b[2J for 0.3 s\",");
+    assert_has(profile, FGPROF_TEXT, "\n# reason: thread \"io\" in </script>\\x1b[2J for 0.3 s\n");
+    fgprof_profile_free(profile);
+}
+
+static void assert_lacks(const struct fgprof_profile *profile, enum fgprof_format format,
+                         const char *part)
+{
+    char *text = written(profile, format, NULL);
+    assert_null(strstr(text, part));
+    free(text);
+}
+
+static void test_without_a_reason(void **state)
+{
+    (void)state;
+    struct fgprof_profile *profile;
+    assert_int_equal(fgprof_profile_read(GOLDEN "/version-1.fgprof", &profile), 0);
+    for (int i = 0; i < 3; i++) {
+        assert_null(fgprof_profile_reason(profile));
+        assert_lacks(profile, FGPROF_REPORT, "reason");
+        assert_has(profile, FGPROF_REPORT_JSON, "\"reason\":\"\"");
+        assert_lacks(profile, FGPROF_TEXT, "reason");
+        profile = kept(profile);
+        /* An empty one is none, once it is kept. */
+        assert_int_equal(fgprof_profile_set_reason(profile, i ? NULL : ""), 0);
+        if (!i)
+            profile = kept(profile);
+    }
+    fgprof_profile_free(profile);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_it_is_kept_and_shown),
+        cmocka_unit_test(test_without_a_reason),
+    };
+    return cmocka_run_group_tests_name("reason", tests, NULL, NULL);
+}
