@@ -456,6 +456,48 @@ FGPROF_API int fgprof_waits_get(const fgprof_waits *waits, size_t number,
                                 struct fgprof_wait *ret_row, size_t bytes);
 FGPROF_API void fgprof_waits_free(fgprof_waits *waits);
 
+/* Which times of threads are looked for in timelines. Zeroed, it finds all. */
+struct fgprof_span_query {
+    /* Only while the thread waited for a lock that another thread of its process holds, or was in
+     * uninterruptible sleep. */
+    bool is_blocked;
+    const char *thread_name; /* only of threads whose last name matches the extended regular
+                                expression (regex(7)) anywhere; NULL: of all */
+    const char *function;    /* only with this function in the stack, by its name as formats show
+                                it, without a mark such as "_[i]"; NULL: any stack */
+    uint64_t least_ns;       /* only those that took at least this long */
+    uint64_t last_ns;        /* only those that ended in this last part of the profile's time; 0:
+                                whenever they ended */
+};
+
+/* A time that one thread spent without interruption on samples that a query matches. Time of which
+ * it is not known what the thread did interrupts it only if no match follows. */
+struct fgprof_span {
+    pid_t pid;
+    pid_t tid; /* 0 unless threads are told apart by id */
+    const char *thread_name;
+    /* The function nearest to the leaf that has a name, where most of the time was spent; NULL:
+     * there is none. */
+    const char *function;
+    uint64_t begin_ns; /* since 1970 */
+    uint64_t time_ns;
+};
+
+/* A table of these rows, longest first. */
+typedef struct fgprof_spans fgprof_spans;
+
+/* Looks for times of threads in the profile's timelines. `query_bytes` is sizeof *query: see
+ * "Compatibility". Row `number` of the table is got as from fgprof_functions_get. The caller frees
+ * the table, before the profile. Errors: -ENODATA if the profile has no timelines, -EINVAL if
+ * query->thread_name is not a regular expression, -ENOMEM. */
+FGPROF_API int fgprof_profile_spans(const fgprof_profile *profile,
+                                    const struct fgprof_span_query *query, size_t query_bytes,
+                                    fgprof_spans **ret_spans);
+FGPROF_API size_t fgprof_spans_count(const fgprof_spans *spans);
+FGPROF_API int fgprof_spans_get(const fgprof_spans *spans, size_t number,
+                                struct fgprof_span *ret_row, size_t bytes);
+FGPROF_API void fgprof_spans_free(fgprof_spans *spans);
+
 enum fgprof_format {
     FGPROF_FOLDED, /* flamegraph.pl's: sorted lines "root;caller;leaf COUNT" */
     FGPROF_PPROF,  /* gzipped profile.proto (github.com/google/pprof/proto/profile.proto) */

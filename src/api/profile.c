@@ -4,6 +4,7 @@
 #include "profile/function_times.h"
 #include "profile/kind.h"
 #include "profile/leave_out.h"
+#include "profile/spans.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -28,6 +29,8 @@ SIZED_ENDS_WITH(struct fgprof_summary, deadlocks);
 SIZED_ENDS_WITH(struct fgprof_function, state_ns);
 SIZED_ENDS_WITH(struct fgprof_activity, time_ns);
 SIZED_ENDS_WITH(struct fgprof_wait, time_ns);
+SIZED_ENDS_WITH(struct fgprof_span_query, last_ns);
+SIZED_ENDS_WITH(struct fgprof_span, time_ns);
 _Static_assert(FGPROF_STATE_COUNT <= FGPROF_STATES_MAX, "each state has its item");
 
 void fgprof_profile_summary(const fgprof_profile *profile, struct fgprof_summary *ret_summary,
@@ -177,6 +180,49 @@ void fgprof_waits_free(fgprof_waits *waits)
     if (waits)
         free(waits->rows);
     free(waits);
+}
+
+struct fgprof_spans {
+    struct fgprof_span *rows;
+    size_t count;
+};
+
+int fgprof_profile_spans(const fgprof_profile *profile, const struct fgprof_span_query *query,
+                         size_t query_bytes, fgprof_spans **ret_spans)
+{
+    struct fgprof_span_query known;
+    sized_copy(&known, sizeof known, query, query_bytes);
+    fgprof_spans *spans = calloc(1, sizeof *spans);
+    if (!spans)
+        return -ENOMEM;
+    int err = profile_spans(profile, &known, &spans->rows, &spans->count);
+    if (err) {
+        free(spans);
+        return err;
+    }
+    *ret_spans = spans;
+    return 0;
+}
+
+size_t fgprof_spans_count(const fgprof_spans *spans)
+{
+    return spans->count;
+}
+
+int fgprof_spans_get(const fgprof_spans *spans, size_t number, struct fgprof_span *ret_row,
+                     size_t bytes)
+{
+    if (number >= spans->count)
+        return -ERANGE;
+    sized_copy(ret_row, bytes, &spans->rows[number], sizeof *spans->rows);
+    return 0;
+}
+
+void fgprof_spans_free(fgprof_spans *spans)
+{
+    if (spans)
+        free(spans->rows);
+    free(spans);
 }
 
 int fgprof_profile_set_folded_flags(fgprof_profile *profile, unsigned flags)
