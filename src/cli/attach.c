@@ -1,8 +1,8 @@
 #include "cli/commands.h"
 #include "cli/interrupt.h"
-#include "cli/record.h"
 #include "cli/report.h"
 #include "cli/targets.h"
+#include "cli/to_output.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -26,5 +26,5 @@ static int record_attached(const struct cli_options *options, fgprof_recorder *r
 
 int command_attach(const struct cli_options *options)
 {
-    return record(options, record_attached, EXIT_NOT_WRITTEN);
+    return record_to_output(options, record_attached, EXIT_NOT_WRITTEN);
 }

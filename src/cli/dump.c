@@ -1,7 +1,7 @@
 #include "cli/commands.h"
 #include "cli/output_file.h"
-#include "cli/record.h"
 #include "cli/targets.h"
+#include "cli/to_output.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -39,5 +39,5 @@ static int dump(const struct cli_options *options, fgprof_recorder *recorder,
 
 int command_dump(const struct cli_options *options)
 {
-    return record(options, dump, EXIT_NOT_WRITTEN);
+    return record_to_output(options, dump, EXIT_NOT_WRITTEN);
 }

@@ -1,8 +1,8 @@
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/options/options.h"
-#include "cli/record.h"
 #include "cli/report.h"
+#include "cli/to_output.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -59,5 +59,5 @@ static int start_and_record(const struct cli_options *options, fgprof_recorder *
 
 int command_run(const struct cli_options *options)
 {
-    return record(options, start_and_record, EXIT_SAMPLER_FAILED);
+    return record_to_output(options, start_and_record, EXIT_SAMPLER_FAILED);
 }

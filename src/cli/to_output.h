@@ -1,7 +1,7 @@
 /* The common part of all commands that record to one output: the recorder and the output file. The
  * file is opened first, so that nothing is sampled in vain. */
-#ifndef FGPROF_CLI_RECORD_H
-#define FGPROF_CLI_RECORD_H
+#ifndef FGPROF_CLI_TO_OUTPUT_H
+#define FGPROF_CLI_TO_OUTPUT_H
 
 #include "cli/options/options.h"
 
@@ -14,6 +14,6 @@ typedef int record_fn(const struct cli_options *options, fgprof_recorder *record
 
 /* Makes a recorder and opens a file as the options say, calls `record_to`, and frees both. If
  * either can't be had, prints the reason on stderr and returns `failed`. */
-int record(const struct cli_options *options, record_fn *record_to, int failed);
+int record_to_output(const struct cli_options *options, record_fn *record_to, int failed);
 
 #endif

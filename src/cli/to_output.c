@@ -1,4 +1,4 @@
-#include "cli/record.h"
+#include "cli/to_output.h"
 #include "cli/new_recorder.h"
 #include "cli/output_file.h"
 #include "cli/progress.h"
@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-int record(const struct cli_options *options, record_fn *record_to, int failed)
+int record_to_output(const struct cli_options *options, record_fn *record_to, int failed)
 {
     int status = failed;
     struct output_file file = {.fd = -1};
