@@ -29,7 +29,7 @@ _fgprof_c_command()
 
 _fgprof_c()
 {
-    local commands="attach run top serve dump convert diff report"
+    local commands="attach run top serve record dump convert diff report"
     local formats="folded pprof text html speedscope raw report"
     local processes="-p --pid --pgrep --tid"
     local threads="--children --thread"
@@ -41,6 +41,7 @@ _fgprof_c()
     local kinds="wall cpu block mutex blame"
     local sampling="$threads $ticks $duration $names $write $shown --idle --no-idle --debuginfod -f --format
         -q --quiet --kind --blame"
+    local keeping="--wait --keep --keep-memory --trigger --cooldown --max-files $write"
     local word=$2 before=$3 command=${COMP_WORDS[1]-} options i
 
     if [[ $COMP_CWORD -eq 1 ]]; then
@@ -58,8 +59,8 @@ _fgprof_c()
     attach) options="$processes $sampling" ;;
     run) options="$sampling --" ;;
     top) options="$processes $threads $ticks $duration $names" ;;
-    serve) options="$processes $threads $ticks $names --wait --listen --allow-remote --max-seconds \
-        --keep --keep-memory" ;;
+    serve) options="$processes $threads $ticks $names $keeping --listen --allow-remote --max-seconds" ;;
+    record) options="$processes $threads $ticks $names $keeping -f --format" ;;
     dump) options="$processes $threads $names $write --capture -g --group --json" ;;
     convert) options="$write $shown -f --format --kind --blame" ;;
     diff) options="$write $shown -f --format -n --normalize" formats="folded html" ;;
@@ -74,10 +75,17 @@ _fgprof_c()
     -p | --pid) _fgprof_c_pids "$word"; return ;;
     -f | --format) COMPREPLY=($(compgen -W "$formats" -- "$word")); return ;;
     --kind) COMPREPLY=($(compgen -W "$kinds" -- "$word")); return ;;
-    -o | --output) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
+    -o | --output)
+        if [[ $command == @(serve|record) ]]; then
+            mapfile -t COMPREPLY < <(compgen -d -- "$word")
+            return
+        fi
+        mapfile -t COMPREPLY < <(compgen -f -- "$word")
+        return
+        ;;
     --pgrep) COMPREPLY=($(compgen -W "$(ps --ppid 2 -p 2 --deselect -o comm=)" -- "$word")); return ;;
     -d | --duration | -F | --rate | --seed | --max-depth | --max-pause | --thread | --tid | \
-        --listen | --max-seconds | --keep | --keep-memory) return ;;
+        --listen | --max-seconds | --keep | --keep-memory | --trigger | --cooldown | --max-files) return ;;
     esac
     case $before in
     --capture | --capture=) COMPREPLY=($(compgen -W "auto kernel ptrace" -- "$word")); return ;;

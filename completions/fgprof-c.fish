@@ -23,7 +23,7 @@ function __fgprof_c_option
     complete -c fgprof-c -n "__fgprof_c_in $argv[1]" $argv[2..]
 end
 
-set -l commands attach run top serve dump convert diff report
+set -l commands attach run top serve record dump convert diff report
 set -l c complete -c fgprof-c
 set -l o __fgprof_c_option
 set -l first "not __fish_seen_subcommand_from $commands"
@@ -35,6 +35,7 @@ $c -n $first -a attach -d "Sample running processes"
 $c -n $first -a run -d "Start a command and sample it"
 $c -n $first -a top -d "Show live where the time goes"
 $c -n $first -a serve -d "Serve profiles over HTTP, as Go programs do"
+$c -n $first -a record -d "Keep the last minute, write it when it matters"
 $c -n $first -a dump -d "Show each thread's stack once, and what it waits for"
 $c -n $first -a convert -d "Write a recording in another format"
 $c -n $first -a diff -d "Show how two recordings differ"
@@ -44,23 +45,23 @@ $c -n "__fish_seen_subcommand_from run; and contains -- -- (commandline -opc)" \
     -a "(__fgprof_c_command)"
 $o "convert diff report" -k -a "(__fish_complete_suffix .fgprof)"
 
-$o "attach top serve dump" -s p -l pid -x -a "(__fgprof_c_pids)" -d "Sample these processes"
-$o "attach top serve dump" -l pgrep -x -a "(ps --ppid 2 -p 2 --deselect -o comm=)" \
+$o "attach top serve record dump" -s p -l pid -x -a "(__fgprof_c_pids)" -d "Sample these processes"
+$o "attach top serve record dump" -l pgrep -x -a "(ps --ppid 2 -p 2 --deselect -o comm=)" \
     -d "All processes whose name matches"
-$o "attach run top serve dump" -l children -d "Descendants too"
-$o "attach run top serve dump" -l thread -x -d "Only threads whose current name matches"
-$o "attach top serve dump" -l tid -x -d "Only these threads"
+$o "attach run top serve record dump" -l children -d "Descendants too"
+$o "attach run top serve record dump" -l thread -x -d "Only threads whose current name matches"
+$o "attach top serve record dump" -l tid -x -d "Only these threads"
 $o "attach run" -l idle -d "Keep threads that never moved"
 $o "attach run" -l no-idle -d "Leave out threads that never moved"
 
 $o "attach run top" -s d -l duration -x -d "End after this time: 30s, 1.5m, 2h, 500ms"
-$o "attach run top serve" -s F -l rate -x -d "Ticks per second, 1 to 1000"
-$o "attach run top serve" -l seed -x -d "Ticks at the same random moments as before"
-$o "attach run top serve dump" -l capture -x -a "auto kernel ptrace" -d "How running threads are observed"
-$o "attach run top serve" -l max-pause -x -d "Limit pauses to this percentage of a thread's running time"
+$o "attach run top serve record" -s F -l rate -x -d "Ticks per second, 1 to 1000"
+$o "attach run top serve record" -l seed -x -d "Ticks at the same random moments as before"
+$o "attach run top serve record dump" -l capture -x -a "auto kernel ptrace" -d "How running threads are observed"
+$o "attach run top serve record" -l max-pause -x -d "Limit pauses to this percentage of a thread's running time"
 
 $o "diff" -s f -l format -x -a "folded html" -d "Output format"
-$o "attach run convert" -s f -l format -x -a "folded pprof text html speedscope raw report" \
+$o "attach run record convert" -s f -l format -x -a "folded pprof text html speedscope raw report" \
     -d "Output format"
 $o "attach run dump convert diff report" -s o -l output -r -F -d "Write to a file"
 $o "attach run" -s q -l quiet -d "No progress, no summary"
@@ -75,18 +76,22 @@ $o "attach run convert diff" -l on-cpu -d "Only samples on a CPU"
 $o "attach run convert diff" -l off-cpu -d "Only samples off the CPU"
 $o "attach run convert" -l kind -x -a "wall cpu block mutex blame" -d "What the profile is about"
 $o "attach run convert" -l blame -d "Waits under those who are waited for"
-$o "attach run top serve dump" -l kernel -d "Show the kernel functions that threads sleep in"
-$o "attach run top serve dump" -l full-names -d "C++ names with parameters and template arguments"
-$o "attach run top serve dump" -l no-demangle -d "Names as in the symbol table"
+$o "attach run top serve record dump" -l kernel -d "Show the kernel functions that threads sleep in"
+$o "attach run top serve record dump" -l full-names -d "C++ names with parameters and template arguments"
+$o "attach run top serve record dump" -l no-demangle -d "Names as in the symbol table"
 $o "attach run" -l debuginfod -d "Fetch debug information"
-$o "attach run top serve dump" -l max-depth -x -d "Keep this many frames nearest the leaf"
+$o "attach run top serve record dump" -l max-depth -x -d "Keep this many frames nearest the leaf"
 
-$o "serve" -l wait -d "Wait for processes with the name, again and again"
+$o "serve record" -s o -l output -x -a "(__fish_complete_directories)" -d "Write files to this directory"
+$o "serve record" -l keep -x -d "Forget what is older"
+$o "serve record" -l trigger -x -d "Write a file when this holds"
+$o "serve record" -l cooldown -x -d "From one trigger's file to the next"
+$o "serve record" -l max-files -x -d "Remove the oldest of more files"
+$o "serve record" -l wait -d "Wait for processes with the name, again and again"
 $o "serve" -l listen -x -d "HOST:PORT or unix:PATH"
 $o "serve" -l allow-remote -d "Listen where others can reach it, without a password"
 $o "serve" -l max-seconds -x -d "Refuse profiles of more seconds"
-$o "serve" -l keep -x -d "Forget what is older"
-$o "serve" -l keep-memory -x -d "MiB for what is kept"
+$o "serve record" -l keep-memory -x -d "MiB for what is kept"
 $o "dump" -s g -l group -d "Group threads with equal stacks"
 $o "dump report" -l json -d "Write JSON"
 $o "diff" -s n -l normalize -d "Scale the first to as many samples as the second"

@@ -57,6 +57,17 @@ static const struct {
          "with profile, block, mutex and goroutine; /metrics for Prometheus; / for a\n"
          "browser. It ends when the processes have exited, or with Ctrl-C.\n",
          "Exit status: 0 it served until the end, 1 it could not, 2 bad command line.\n"},
+    [COMMAND_RECORD] =
+        {"record -p PID[,PID...] -o DIR [options]",
+         "  fgprof-c record -p 1234 -o /var/tmp/stalls --trigger 'any blocked 2s'\n"
+         "  fgprof-c record --pgrep '^redis' --wait --keep 5m -o DIR --trigger exit\n"
+         "  kill -USR1 RECORDER_PID                       # write what is kept now\n",
+         "Samples all threads and keeps the last minute. Writes it to a file in DIR on\n"
+         "SIGUSR1, and when a trigger fires: 'thread NAME in FUNCTION for TIME', 'any\n"
+         "blocked TIME', 'runnable N%', 'cpu above N%', 'cpu below N%', 'deadlock', 'exit'\n"
+         "or 'command CMD', joined by 'and'. It ends when the processes have exited, or\n"
+         "with Ctrl-C.\n",
+         "Exit status: 0 it recorded until the end, 1 it could not, 2 bad command line.\n"},
     [COMMAND_DUMP] =
         {"dump -p PID[,PID...] [options]",
          "  fgprof-c dump -p 1234                 # where is each thread, and why?\n"

@@ -74,7 +74,7 @@ def script(path, text):
 
 @users_build
 def test_examples_of_help_and_of_the_manual_page_work(world):
-    """All of them are run; only `top`, which needs a terminal, `serve`, which does not end, and what asks
+    """All of them are run; only `top`, which needs a terminal, `serve` and `record`, which do not end, and what asks
     that one just read their options, or are left out."""
     lines = {line for text in all_help(world).values() for line in examples(text)}
     assert len(lines) >= 12, lines
@@ -99,11 +99,12 @@ def test_examples_of_help_and_of_the_manual_page_work(world):
             words = shlex.split(line)
             if "127.0.0.1:6060" in line.split("#")[0]:
                 continue
-            if {"top", "serve"} & set(words):
+            if {"top", "serve", "record"} & set(words):
                 done = world.fgprof(*words[1:], "--help")
-            else:
-                line = re.sub(r"--pgrep '\S+'", f"--pgrep '^{called}$'", line)
-                done = run_example(world, line, target.pid, directory)
+                assert done.returncode == 0 and len(done.stdout) > 100, (line, done)
+                continue
+            line = re.sub(r"--pgrep '\S+'", f"--pgrep '^{called}$'", line)
+            done = run_example(world, line, target.pid, directory)
             assert done.returncode == 0, (line, done)
             written = re.findall(r"(?:-o |> ?)([\w.]+)(?= |$)", line)
             if written:

@@ -76,6 +76,24 @@ bool format_of_file(const char *path, enum fgprof_format *ret_format)
     return complain("output", path, wanted);
 }
 
+const char *format_ending(enum fgprof_format format)
+{
+    for (size_t i = 0; i < FORMAT_COUNT; i++) {
+        if (formats[i].format == format)
+            return formats[i].endings[0];
+    }
+    return "";
+}
+
+bool format_has_ending(const char *text)
+{
+    for (size_t i = 0; i < FORMAT_COUNT; i++) {
+        if (strcmp(text, formats[i].endings[0]) == 0)
+            return true;
+    }
+    return false;
+}
+
 bool format_is_binary(enum fgprof_format format)
 {
     for (size_t i = 0; i < FORMAT_COUNT; i++) {

@@ -11,6 +11,10 @@ bool format_of_file(const char *path, enum fgprof_format *ret_format);
 /* Like format_of_file, but prints nothing. */
 bool format_of_ending(const char *path, enum fgprof_format *ret_format);
 
+/* The ending of files in this format, such as ".fgprof", and whether `text` is one of these. */
+const char *format_ending(enum fgprof_format format);
+bool format_has_ending(const char *text);
+
 /* Prints all formats with their endings, for --help, in lines of at most `width` columns that are
  * indented by `indent` spaces. */
 void formats_print(int indent, int width);

@@ -1,4 +1,5 @@
 #include "cli/options/options.h"
+#include "cli/record/trigger.h"
 
 #include <stdlib.h>
 
@@ -7,6 +8,9 @@ void options_free(struct cli_options *options)
     free(options->pids);
     free(options->tids);
     free(options->command_line);
+    for (size_t i = 0; i < options->trigger_count; i++)
+        trigger_free(&options->triggers[i]);
+    free(options->triggers);
 }
 
 enum fgprof_threads options_threads(const struct cli_options *options)
@@ -33,8 +37,10 @@ fgprof_options *options_for_library(const struct cli_options *options)
     fgprof_options_set_max_depth(library, options->max_depth);
     fgprof_options_set_max_pause(library, options->max_pause_percent);
     fgprof_options_set_capture(library, options->capture);
-    fgprof_options_set_threads(library, options->format == FGPROF_RAW ? FGPROF_THREADS_BY_ID
-                                                                      : options_threads(options));
+    /* A recorder's conditions are about single threads, whatever its files tell. */
+    bool tells_threads = options->format == FGPROF_RAW || options->command == COMMAND_RECORD;
+    fgprof_options_set_threads(library,
+                               tells_threads ? FGPROF_THREADS_BY_ID : options_threads(options));
     fgprof_options_set_names(library, options->names);
     fgprof_options_set_timeline(library, options->format == FGPROF_SPEEDSCOPE ||
                                              options->format == FGPROF_RAW);

@@ -5,12 +5,14 @@
 #include "fgprof.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 
 enum cli_command {
     COMMAND_ATTACH,
     COMMAND_RUN,
     COMMAND_TOP,
     COMMAND_SERVE,
+    COMMAND_RECORD,
     COMMAND_DUMP,
     COMMAND_CONVERT,
     COMMAND_DIFF,
@@ -19,6 +21,11 @@ enum cli_command {
 };
 
 /* Each command uses some of these: see table.c. */
+/* How far back profiles reach at least, without --keep. */
+#define KEEP_DEFAULT_NS 60000000000u
+
+struct trigger;
+
 struct cli_options {
     enum cli_command command;
     const char *command_name;
@@ -55,7 +62,7 @@ struct cli_options {
     enum fgprof_dump_format dump_format;
     enum fgprof_format format;
     bool has_format;    /* -f was given; else the output's name decides */
-    const char *output; /* "-": standard output */
+    const char *output; /* "-": standard output, or no directory */
     bool is_quiet;
 
     const char *listen; /* "HOST:PORT" or "unix:PATH" */
@@ -64,6 +71,10 @@ struct cli_options {
     uint64_t seconds_max;     /* of a profile that is asked for */
     uint64_t keep_ns;         /* how much of the recording is kept; 0: all */
     uint64_t keep_bytes;      /* and in how much memory */
+    struct trigger *triggers; /* when that is written to a file in the directory `output`, */
+    size_t trigger_count;
+    uint64_t cooldown_ns; /* at the earliest so long after the last one */
+    uint64_t files_max;   /* of which so many are kept */
 
     char **command_argv; /* the command that `run` starts */
     char **inputs;       /* the recordings of `convert`, `diff` and `report` */

@@ -2,6 +2,7 @@
 #include "cli/options/formats.h"
 #include "cli/options/table.h"
 #include "cli/options/values.h"
+#include "cli/record/trigger.h"
 
 #include <getopt.h>
 #include <stdio.h>
@@ -14,6 +15,8 @@
 #define MAX_PAUSE_DEFAULT_PERCENT 2
 #define LISTEN_DEFAULT "127.0.0.1:6060" /* the port of Go's examples */
 #define SECONDS_MAX_DEFAULT 300
+#define COOLDOWN_DEFAULT_NS 60000000000u
+#define FILES_MAX_DEFAULT 20
 #define LONG_OPTION 256 /* getopt_long returns a letter, or this plus an index */
 
 /* A command's options, as getopt_long takes them. */
@@ -206,13 +209,34 @@ static bool check_elapsed(const struct cli_options *options)
     return is_held || !options->shows_elapsed;
 }
 
+/* Of commands that keep the last part of the time. */
+static bool check_keeping(const struct cli_options *options)
+{
+    bool has_directory = strcmp(options->output, "-") != 0;
+    uint64_t kept_ns = options->keep_ns ? options->keep_ns : KEEP_DEFAULT_NS;
+    if (!has_directory && (options->command == COMMAND_RECORD || options->trigger_count)) {
+        fprintf(stderr, "fgprof-c: no directory given for the files: use -o DIR\n");
+        return false;
+    }
+    for (size_t i = 0; i < options->trigger_count; i++) {
+        const struct trigger *trigger = &options->triggers[i];
+        if (trigger_needs_ns(trigger) > kept_ns)
+            return complain("trigger", trigger->text,
+                            "it takes longer than is kept: give --keep "
+                            "a longer time");
+    }
+    return true;
+}
+
 static bool check_format(struct cli_options *options)
 {
     bool to_stdout = strcmp(options->output, "-") == 0;
+    if (options->command == COMMAND_RECORD || options->command == COMMAND_SERVE)
+        return check_keeping(options);
     if (options->command == COMMAND_DIFF)
         choose_difference(options);
-    if (options->command == COMMAND_DUMP || options->command == COMMAND_SERVE ||
-        options->command == COMMAND_DIFF || options->command == COMMAND_REPORT)
+    if (options->command == COMMAND_DUMP || options->command == COMMAND_DIFF ||
+        options->command == COMMAND_REPORT)
         return true;
     if (!options->has_format && !to_stdout && !format_of_file(options->output, &options->format))
         return false;
@@ -290,9 +314,14 @@ enum parse_result options_parse(int argc, char **argv, enum cli_command command,
         .capture = FGPROF_CAPTURE_AUTO,
         .listen = LISTEN_DEFAULT,
         .seconds_max = SECONDS_MAX_DEFAULT,
+        .keep_ns = command == COMMAND_RECORD ? KEEP_DEFAULT_NS : 0,
+        .cooldown_ns = COOLDOWN_DEFAULT_NS,
+        .files_max = FILES_MAX_DEFAULT,
         .threads = command == COMMAND_TOP || command == COMMAND_SERVE ? FGPROF_THREADS_BY_ID
                                                                       : FGPROF_THREADS_BY_NAME,
-        .format = command == COMMAND_REPORT ? FGPROF_REPORT : FGPROF_FOLDED,
+        .format = command == COMMAND_REPORT                               ? FGPROF_REPORT
+                  : command == COMMAND_RECORD || command == COMMAND_SERVE ? FGPROF_RAW
+                                                                          : FGPROF_FOLDED,
         .output = "-",
         .command_line = command_line_of(argc, argv),
     };

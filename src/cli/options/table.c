@@ -2,7 +2,9 @@
 #include "cli/options/duration.h"
 #include "cli/options/formats.h"
 #include "cli/options/values.h"
+#include "cli/record/trigger.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +13,7 @@
 #define DEPTH_MAX 1000000
 #define SECONDS_MAX 86400
 #define KEEP_MIB_MAX (1u << 20)
+#define FILES_MAX 1000000
 #define DEBUGINFOD_DEFAULT_NS 60000000000u
 
 static bool set_pid(struct cli_options *options, const char *value)
@@ -250,6 +253,46 @@ static bool set_keep_memory(struct cli_options *options, const char *value)
     return ok || complain("amount of memory", value, "give a number of MiB, 1 to 1048576");
 }
 
+/* Prints why it was refused. */
+static void complain_of_trigger(const char *value, int err, const struct trigger_error *error)
+{
+    char wanted[sizeof error->wanted + 32];
+    snprintf(wanted, sizeof wanted, "at character %zu: %s", error->character, error->wanted);
+    complain("trigger", value, err == -EINVAL ? wanted : "out of memory");
+}
+
+static bool set_trigger(struct cli_options *options, const char *value)
+{
+    struct trigger_error error = {0};
+    struct trigger *grown =
+        reallocarray(options->triggers, options->trigger_count + 1, sizeof *grown);
+    options->triggers = grown ? grown : options->triggers;
+    int err = grown ? trigger_parse(value, &grown[options->trigger_count], &error) : -ENOMEM;
+    if (err)
+        complain_of_trigger(value, err, &error);
+    options->trigger_count += !err;
+    return !err;
+}
+
+static bool set_cooldown(struct cli_options *options, const char *value)
+{
+    return duration_parse(value, &options->cooldown_ns) ||
+           complain("cooldown", value, "give a time such as 60s or 5m");
+}
+
+static bool set_max_files(struct cli_options *options, const char *value)
+{
+    return number_parse(value, 1, FILES_MAX, &options->files_max) ||
+           complain("number of files", value, "give a whole number, 1 to 1000000");
+}
+
+static bool set_directory(struct cli_options *options, const char *value)
+{
+    options->output = value;
+    return (*value && strcmp(value, "-") != 0) ||
+           complain("directory", value, "give one that exists, for the files");
+}
+
 static bool set_output(struct cli_options *options, const char *value)
 {
     options->output = value;
@@ -257,8 +300,9 @@ static bool set_output(struct cli_options *options, const char *value)
 }
 
 #define BIT(command) (1u << COMMAND_##command)
-#define WRITING (BIT(ATTACH) | BIT(RUN)) /* record a profile and write it */
-#define SAMPLING (WRITING | BIT(TOP) | BIT(SERVE))
+#define WRITING (BIT(ATTACH) | BIT(RUN))   /* record a profile and write it */
+#define SERVING (BIT(SERVE) | BIT(RECORD)) /* for as long as there are processes */
+#define SAMPLING (WRITING | BIT(TOP) | SERVING)
 #define LOOKING (SAMPLING | BIT(DUMP))
 #define RUNNING (LOOKING & ~BIT(RUN)) /* processes that run already */
 #define RENDERING (WRITING | BIT(CONVERT) | BIT(DIFF))
@@ -279,10 +323,10 @@ const struct cli_option option_table[] = {
      "leave out threads that never moved, or keep them"},
     {"idle", 0, NULL, WRITING, OPTIONS_WHICH, set_idle, 0, NULL},
 
-    {"wait", 0, NULL, BIT(SERVE), OPTIONS_WHICH, NULL, FLAG(waits_for_processes),
+    {"wait", 0, NULL, SERVING, OPTIONS_WHICH, NULL, FLAG(waits_for_processes),
      "wait for processes with the name, again and again"},
 
-    {"duration", 'd', "TIME", SAMPLING & ~BIT(SERVE), OPTIONS_WHEN, set_duration, 0,
+    {"duration", 'd', "TIME", SAMPLING & ~SERVING, OPTIONS_WHEN, set_duration, 0,
      "end after TIME: 30s, 1.5m, 2h, 500ms, or seconds"},
     {"rate", 'F', "HZ", SAMPLING, OPTIONS_WHEN, set_rate, 0,
      "ticks per second, 1 to 1000 (default 99)"},
@@ -294,7 +338,9 @@ const struct cli_option option_table[] = {
      "for running threads: kernel, ptrace, auto (default)"},
     {"keep", 0, "TIME", BIT(SERVE), OPTIONS_WHEN, set_keep, 0,
      "forget what is older (default: nothing but its order)"},
-    {"keep-memory", 0, "N", BIT(SERVE), OPTIONS_WHEN, set_keep_memory, 0,
+    {"keep", 0, "TIME", BIT(RECORD), OPTIONS_WHEN, set_keep, 0,
+     "forget what is older (default 60s),"},
+    {"keep-memory", 0, "N", SERVING, OPTIONS_WHEN, set_keep_memory, 0,
      "and more, if it needs over N MiB (default 64)"},
 
     {"threads", 't', "[=tid]", RENDERING, OPTIONS_SHOWN, set_threads, 0,
@@ -333,6 +379,17 @@ const struct cli_option option_table[] = {
      "listen where others can reach it, without a password"},
     {"max-seconds", 0, "N", BIT(SERVE), OPTIONS_OUTPUT, set_max_seconds, 0,
      "refuse profiles of more than N seconds (default 300)"},
+    {"output", 'o', "DIR", BIT(RECORD), OPTIONS_OUTPUT, set_directory, 0,
+     "write files to this directory"},
+    {"output", 'o', "DIR", BIT(SERVE), OPTIONS_OUTPUT, set_directory, 0,
+     "also write files to this directory, as record does"},
+    {"format", 'f', "FORMAT", BIT(RECORD), OPTIONS_OUTPUT, set_format, 0, "default: raw"},
+    {"trigger", 0, "WHEN", SERVING, OPTIONS_OUTPUT, set_trigger, 0,
+     "write a file when this holds: see the man page"},
+    {"cooldown", 0, "TIME", SERVING, OPTIONS_OUTPUT, set_cooldown, 0,
+     "from one trigger's file to the next (default 60s)"},
+    {"max-files", 0, "N", SERVING, OPTIONS_OUTPUT, set_max_files, 0,
+     "remove the oldest of more than N files (default 20)"},
     {"json", 0, NULL, BIT(DUMP), OPTIONS_OUTPUT, set_json, 0, "write JSON"},
     {"json", 0, NULL, BIT(REPORT), OPTIONS_OUTPUT, set_report_json, 0, "write JSON"},
     {"format", 'f', "FORMAT", WRITING | BIT(CONVERT), OPTIONS_OUTPUT, set_format, 0,

@@ -14,9 +14,6 @@
 
 #define LOOKS_FOR_PROCESSES_EVERY_NS 500000000u
 #define RETRIES_AFTER_NS 5000000000u
-/* Without --keep profiles reach so far back, and those of all since the start can be made too, as
- * Go's of blocking: agents take differences of them. */
-#define KEEP_DEFAULT_NS 60000000000u
 
 static uint64_t now_ns(void)
 {
@@ -69,6 +66,7 @@ static void publish(struct session *session)
     uint64_t count;
     pthread_mutex_lock(&session->lock);
     session->recorder = session->beginning;
+    session->number++;
     if (!session->is_stopping) {
         ssize_t got = read(session->ended_fd, &count, sizeof count);
         (void)got;
@@ -213,7 +211,8 @@ static void begin(struct session *session, fgprof_recorder *recorder)
     pthread_mutex_unlock(&session->lock);
 }
 
-static int run(fgprof_recorder *recorder)
+/* Samples to the end. */
+static int run(struct session *session, fgprof_recorder *recorder)
 {
     struct fgprof_summary summary;
     fgprof_profile *profile;
@@ -221,6 +220,8 @@ static int run(fgprof_recorder *recorder)
     if (err)
         return err;
     fgprof_profile_summary(profile, &summary, sizeof summary);
+    if (session->ends && !summary.error && !must_stop(session))
+        session->ends(session, profile, session->ends_context);
     fgprof_profile_free(profile);
     return summary.error;
 }
@@ -233,7 +234,7 @@ static bool sample(struct session *session, const fgprof_options *library)
     if (ok) {
         fgprof_process_name(session->targets.pids[0], session->name, sizeof session->name);
         begin(session, recorder);
-        int err = run(recorder);
+        int err = run(session, recorder);
         if (err)
             fprintf(stderr, "fgprof-c: sampling failed: %s\n", strerror(-err));
         ok = !err;
@@ -252,6 +253,8 @@ int session_run(struct session *session)
         return EXIT_NOT_WRITTEN;
     }
     fgprof_options_set_progress(library, on_progress, session);
+    /* Without --keep, profiles of all since the start can be made too, as Go's of blocking: agents
+     * take differences of them. */
     fgprof_options_set_keep(library, session_keep_ns(session),
                             options->keep_ns ? options->keep_bytes : UINT64_MAX);
     bool ok;

@@ -15,16 +15,21 @@
 
 struct session;
 typedef void session_begins_fn(const struct session *session, void *context);
+/* The processes have ended by themselves: `profile` is of all that was kept. */
+typedef void session_ends_fn(struct session *session, const fgprof_profile *profile, void *context);
 
 struct session {
     const struct cli_options *options;
     bool is_for_one; /* request, which is of a program that profiles itself */
     session_begins_fn *begins;
     void *context;
+    session_ends_fn *ends; /* NULL: none; to be set before session_run */
+    void *ends_context;
     pthread_mutex_t lock; /* protects what follows */
     pthread_cond_t changed;
     fgprof_recorder *beginning; /* with its processes; NULL: there are none */
     fgprof_recorder *recorder;  /* the same, once it samples; NULL: no process is sampled now */
+    unsigned long number;       /* of that recorder, from 1 on */
     unsigned users;             /* requests that use the recorder */
     int ended_fd;     /* an eventfd: readable once the recorder has ended, or the server ends */
     bool is_stopping; /* the server ends */

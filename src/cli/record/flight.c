@@ -1,0 +1,348 @@
+#include "cli/record/flight.h"
+#include "cli/record/shell.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#define POLL_MS 1000
+#define NS_PER_S 1000000000u
+/* How much later than it happens a thread's time may be known. */
+#define SLACK_NS 500000000u
+/* What is asked for rates, and the least that they are made of. */
+#define RATES_NS 1000000000u
+#define RATES_LEAST_NS 500000000u
+/* If a file can't be written: when it is tried again. */
+#define RETRY_NS 5000000000u
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+/* Waits so long, or until it is to stop. Returns whether it is. */
+static bool must_stop(const struct flight *flight, int wait_ms)
+{
+    struct pollfd wait = {.fd = flight->stop_fd, .events = POLLIN};
+    return poll(&wait, 1, wait_ms) > 0;
+}
+
+static bool write_file(struct flight *flight, fgprof_profile *profile, const char *reason)
+{
+    const struct cli_options *options = flight->options;
+    struct session *session = flight->session;
+    char name[SESSION_NAME_BYTES];
+    int err = fgprof_profile_set_reason(profile, reason);
+    if (!err)
+        err = fgprof_profile_set_command(profile, options->command_line);
+    fgprof_profile_set_threads(profile, options_threads(options));
+    pthread_mutex_lock(&session->lock);
+    pid_t pid = session->targets.count ? session->targets.pids[0] : 0;
+    memcpy(name, session->name, sizeof name);
+    pthread_mutex_unlock(&session->lock);
+    if (err)
+        return false; /* memory is short: the next one may be written */
+    pthread_mutex_lock(&flight->writing);
+    bool ok = files_write(&flight->files, profile, name, pid);
+    pthread_mutex_unlock(&flight->writing);
+    return ok;
+}
+
+/* Writes what is kept. Returns 0, -EIO if it has said why it can't, or another negative errno. */
+static int write_kept(struct flight *flight, const char *reason)
+{
+    fgprof_recorder *recorder;
+    fgprof_profile *profile;
+    int err = session_take(flight->session, &recorder);
+    if (err)
+        return err;
+    err = fgprof_recorder_profile_last(recorder, session_keep_ns(flight->session), &profile);
+    if (!err) {
+        err = write_file(flight, profile, reason) ? 0 : -EIO;
+        fgprof_profile_free(profile);
+    }
+    session_give_back(flight->session);
+    return err;
+}
+
+static bool needs(const struct flight *flight, bool (*is_one)(enum condition_kind kind))
+{
+    for (size_t i = 0; i < flight->options->trigger_count; i++) {
+        const struct trigger *trigger = &flight->options->triggers[i];
+        for (size_t j = 0; j < trigger->count; j++) {
+            if (is_one(trigger->conditions[j].kind))
+                return true;
+        }
+    }
+    return false;
+}
+
+static bool is_of_profile(enum condition_kind kind)
+{
+    return kind == CONDITION_SPAN || kind == CONDITION_DEADLOCK;
+}
+
+static bool is_of_rates(enum condition_kind kind)
+{
+    return kind == CONDITION_RUNNABLE || kind == CONDITION_CPU_ABOVE || kind == CONDITION_CPU_BELOW;
+}
+
+/* The longest time of a thread that must be seen. */
+static uint64_t longest_ns(const struct flight *flight)
+{
+    uint64_t longest = 0;
+    for (size_t i = 0; i < flight->options->trigger_count; i++) {
+        uint64_t needed = trigger_needs_ns(&flight->options->triggers[i]);
+        longest = needed > longest ? needed : longest;
+    }
+    return longest;
+}
+
+static void find_rates(fgprof_recorder *recorder, struct evidence *rates)
+{
+    fgprof_profile *profile;
+    struct fgprof_summary summary;
+    *rates = (struct evidence){0};
+    if (fgprof_recorder_profile_last(recorder, RATES_NS, &profile))
+        return;
+    fgprof_profile_summary(profile, &summary, sizeof summary);
+    fgprof_profile_free(profile);
+    if (summary.elapsed_ns < RATES_LEAST_NS)
+        return;
+    double elapsed_ns = (double)summary.elapsed_ns, running_ns = (double)summary.running_ns,
+           wanted_ns = running_ns + (double)summary.runnable_ns;
+    *rates = (struct evidence){
+        .has_rates = true,
+        .cpu_percent = 100 * running_ns / elapsed_ns,
+        .wanted_percent = 100 * wanted_ns / elapsed_ns,
+        .runnable_percent = wanted_ns > 0 ? 100 * (double)summary.runnable_ns / wanted_ns : 0,
+    };
+}
+
+static bool ask_shell(const char *command, void *context)
+{
+    return shell_succeeds(command, ((struct flight *)context)->stop_fd);
+}
+
+/* Judges all triggers. *ret_reason says why those that fire do; NULL: none does, or there is no
+ * memory. The caller frees it. */
+static void judge_all(struct flight *flight, const struct evidence *evidence, bool *fires,
+                      char **ret_reason)
+{
+    size_t bytes, fired = 0;
+    FILE *all = open_memstream(ret_reason, &bytes);
+    for (size_t i = 0; all && i < flight->options->trigger_count; i++) {
+        char *text = NULL;
+        size_t text_bytes;
+        FILE *one = open_memstream(&text, &text_bytes);
+        fires[i] = one && judge_holds(&flight->judges[i], evidence, one);
+        if (one && !fclose(one) && fires[i])
+            fprintf(all, "%s%s", fired++ ? "; also " : "", text);
+        free(text);
+    }
+    if (all && fclose(all))
+        fired = 0;
+    if (!fired) {
+        free(all ? *ret_reason : NULL);
+        *ret_reason = NULL;
+    }
+}
+
+/* Writes what is kept if a trigger fires. Under `judging`. */
+static void judge(struct flight *flight, struct evidence *evidence)
+{
+    size_t count = flight->options->trigger_count;
+    bool may_fire = now_ns() >= flight->not_before_ns;
+    bool *fires = calloc(count + 1, sizeof *fires);
+    char *reason = NULL;
+    evidence->command = may_fire ? ask_shell : NULL;
+    evidence->context = flight;
+    if (fires)
+        judge_all(flight, evidence, fires, &reason);
+    if (reason && may_fire) {
+        uint64_t cooldown_ns = flight->options->cooldown_ns;
+        bool ok = !write_kept(flight, reason);
+        for (size_t i = 0; ok && i < count; i++) {
+            if (fires[i])
+                judge_tell(&flight->judges[i]);
+        }
+        flight->not_before_ns = now_ns() + (ok || cooldown_ns < RETRY_NS ? cooldown_ns : RETRY_NS);
+    }
+    free(reason);
+    free(fires);
+}
+
+/* Another recorder than the last one has nothing in common with it. */
+static void note_recorder(struct flight *flight, unsigned long number, uint64_t at_ns)
+{
+    if (number == flight->number)
+        return;
+    for (size_t i = 0; i < flight->options->trigger_count; i++)
+        judge_forget(&flight->judges[i]);
+    flight->number = number;
+    flight->has_ended = false;
+    flight->polled_ns = at_ns - NS_PER_S;
+    flight->rates = (struct evidence){0};
+}
+
+/* The part of the time that ends now and that the poll before has not seen, a bit more. */
+static uint64_t unseen_ns(const struct flight *flight, uint64_t at_ns)
+{
+    return at_ns - flight->polled_ns + SLACK_NS / 5;
+}
+
+/* Under `judging`. */
+static void poll_recorder(struct flight *flight, fgprof_recorder *recorder, uint64_t at_ns)
+{
+    fgprof_profile *profile = NULL;
+    uint64_t since_ns = unseen_ns(flight, at_ns);
+    if (needs(flight, is_of_profile) &&
+        fgprof_recorder_profile_last(recorder, longest_ns(flight) + since_ns + SLACK_NS, &profile))
+        profile = NULL;
+    if (needs(flight, is_of_rates))
+        find_rates(recorder, &flight->rates);
+    flight->polled_ns = at_ns;
+    /* Given back first: the processes' end waits for it, and a command may take long. */
+    session_give_back(flight->session);
+    struct evidence evidence = flight->rates;
+    evidence.profile = profile;
+    evidence.since_ns = since_ns;
+    judge(flight, &evidence);
+    fgprof_profile_free(profile);
+}
+
+static void poll_once(struct flight *flight)
+{
+    fgprof_recorder *recorder;
+    struct session *session = flight->session;
+    if (session_take(session, &recorder))
+        return;
+    pthread_mutex_lock(&session->lock);
+    unsigned long number = session->number;
+    pthread_mutex_unlock(&session->lock);
+    pthread_mutex_lock(&flight->judging);
+    uint64_t at_ns = now_ns();
+    note_recorder(flight, number, at_ns);
+    if (flight->has_ended)
+        session_give_back(session);
+    else
+        poll_recorder(flight, recorder, at_ns);
+    pthread_mutex_unlock(&flight->judging);
+}
+
+static void *poll_all(void *context)
+{
+    struct flight *flight = context;
+    pthread_setname_np(pthread_self(), "fgprof-triggers");
+    while (!must_stop(flight, POLL_MS))
+        poll_once(flight);
+    return NULL;
+}
+
+/* The processes have ended: what has happened since the last poll is judged too. */
+static void on_end(struct session *session, const fgprof_profile *profile, void *context)
+{
+    struct flight *flight = context;
+    pthread_mutex_lock(&session->lock);
+    unsigned long number = session->number;
+    pthread_mutex_unlock(&session->lock);
+    pthread_mutex_lock(&flight->judging);
+    uint64_t at_ns = now_ns();
+    note_recorder(flight, number, at_ns);
+    struct evidence evidence = flight->rates;
+    evidence.profile = profile;
+    evidence.since_ns = unseen_ns(flight, at_ns);
+    evidence.has_ended = true;
+    judge(flight, &evidence);
+    flight->has_ended = true;
+    pthread_mutex_unlock(&flight->judging);
+}
+
+static void *wait_for_signals(void *context)
+{
+    struct flight *flight = context;
+    sigset_t signals;
+    int number;
+    pthread_setname_np(pthread_self(), "fgprof-sigusr1");
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGUSR1);
+    while (!sigwait(&signals, &number) && !must_stop(flight, 0)) {
+        int err = write_kept(flight, "SIGUSR1");
+        if (err && err != -EIO)
+            fprintf(stderr, "fgprof-c: no file was written: %s\n",
+                    err == -ESRCH ? "no process is sampled now" : strerror(-err));
+    }
+    return NULL;
+}
+
+static int start_threads(struct flight *flight)
+{
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGUSR1);
+    pthread_sigmask(SIG_BLOCK, &signals, NULL);
+    int err = pthread_create(&flight->waiting, NULL, wait_for_signals, flight);
+    if (err)
+        return -err;
+    err = pthread_create(&flight->polling, NULL, poll_all, flight);
+    if (!err)
+        return 0;
+    eventfd_write(flight->stop_fd, 1);
+    pthread_kill(flight->waiting, SIGUSR1);
+    pthread_join(flight->waiting, NULL);
+    return -err;
+}
+
+static void release(struct flight *flight)
+{
+    for (size_t i = 0; flight->judges && i < flight->options->trigger_count; i++)
+        judge_free(&flight->judges[i]);
+    free(flight->judges);
+    pthread_mutex_destroy(&flight->judging);
+    pthread_mutex_destroy(&flight->writing);
+    if (flight->stop_fd >= 0)
+        close(flight->stop_fd);
+}
+
+int flight_start(struct flight *flight, const struct cli_options *options, struct session *session)
+{
+    *flight = (struct flight){
+        .options = options,
+        .session = session,
+        .stop_fd = eventfd(0, EFD_CLOEXEC),
+        .files = {.directory = options->output,
+                  .format = options->format,
+                  .max = options->files_max},
+        .judges = calloc(options->trigger_count + 1, sizeof *flight->judges),
+    };
+    int err = flight->stop_fd < 0 ? -errno : flight->judges ? 0 : -ENOMEM;
+    pthread_mutex_init(&flight->judging, NULL);
+    pthread_mutex_init(&flight->writing, NULL);
+    for (size_t i = 0; i < options->trigger_count && !err; i++)
+        err = judge_init(&flight->judges[i], &options->triggers[i]);
+    session->ends = on_end;
+    session->ends_context = flight;
+    if (!err)
+        err = start_threads(flight);
+    if (err)
+        release(flight);
+    return err;
+}
+
+size_t flight_stop(struct flight *flight)
+{
+    eventfd_write(flight->stop_fd, 1);
+    pthread_kill(flight->waiting, SIGUSR1);
+    pthread_join(flight->waiting, NULL);
+    pthread_join(flight->polling, NULL);
+    size_t written = flight->files.written;
+    release(flight);
+    return written;
+}
