@@ -97,16 +97,12 @@ def longest_in(world, path, function):
     frames = {i for i, frame in enumerate(scope["shared"]["frames"]) if frame["name"].startswith(function)}
     longest = 0
     for profile in scope["profiles"]:
-        begins = {}
-        for event in profile["events"]:
-            if event["frame"] not in frames:
-                continue
-            if event["type"] == "O":
-                begins[event["frame"]] = event["at"]
-            else:
-                unit = {"nanoseconds": 1e-6, "milliseconds": 1, "seconds": 1e3}[profile["unit"]]
-                longest = max(longest, (event["at"] - begins[event["frame"]]) * unit)
-    return longest
+        assert profile["unit"] == "nanoseconds", profile["unit"]
+        stretch = 0
+        for stack, weight in zip(profile["samples"], profile["weights"]):
+            stretch = stretch + weight if frames & set(stack) else 0
+            longest = max(longest, stretch)
+    return longest / 1e6
 
 
 def wait_for_polls(recorder, count=2):
@@ -182,7 +178,7 @@ def test_a_thread_that_is_blocked(world):
         tell(target, "lock 1000")
         path, reason = recorder.next_file()
         assert reason.startswith('thread ^work blocked 200ms: thread "worker"/'), reason
-        assert "also" not in reason and "pthread_mutex_lock" in reason, reason
+        assert "also" not in reason, reason
         assert longest_in(world, path, "wait_for_lock") >= 200
         recorder.ends(1)
 
