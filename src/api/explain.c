@@ -47,7 +47,7 @@ static void explain_permission(pid_t pid, char *buffer, size_t buffer_bytes)
     if (uid >= 0 && (uid_t)uid != geteuid() && geteuid() != 0) {
         snprintf(buffer, buffer_bytes,
                  "process %d belongs to another user (uid %ld): run as that user, as root, or with "
-                 "CAP_SYS_PTRACE",
+                 "CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH",
                  pid, uid);
     } else if (scope > 0) {
         snprintf(buffer, buffer_bytes,
