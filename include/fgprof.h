@@ -281,6 +281,13 @@ FGPROF_API int fgprof_recorder_profile_since(fgprof_recorder *recorder, const fg
 FGPROF_API int fgprof_recorder_profile_last(fgprof_recorder *recorder, uint64_t last_ns,
                                             fgprof_profile **ret_profile);
 
+/* Like fgprof_recorder_profile_since, and moves the moment to the end of the profile: consecutive
+ * profiles that are made this way have nothing in common, and leave nothing out. Call it with
+ * *moment NULL for the first one. The caller frees the last moment. After an error *moment is as
+ * before. */
+FGPROF_API int fgprof_recorder_profile_next(fgprof_recorder *recorder, fgprof_moment **moment,
+                                            fgprof_profile **ret_profile);
+
 FGPROF_API void fgprof_moment_free(fgprof_moment *moment);
 
 /* Makes fgprof_recorder_run end soon. May be called from any thread and from a signal handler. */

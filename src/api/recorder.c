@@ -69,6 +69,12 @@ int fgprof_recorder_profile_last(fgprof_recorder *recorder, uint64_t last_ns,
     return recorder_profile_last(recorder, last_ns, ret_profile);
 }
 
+int fgprof_recorder_profile_next(fgprof_recorder *recorder, fgprof_moment **moment,
+                                 fgprof_profile **ret_profile)
+{
+    return recorder_profile_next(recorder, moment, ret_profile);
+}
+
 void fgprof_moment_free(fgprof_moment *moment)
 {
     moments_drop(moment);

@@ -164,19 +164,23 @@ static int cut_timelines(struct results *results, uint64_t begin_ns)
     return timeline_forget(&results->timeline, begin_ns);
 }
 
-int recorder_moment(struct fgprof_recorder *recorder, struct fgprof_moment **ret_moment)
+/* Under `recorder->naming`. */
+static int moment_of_copy(const struct fgprof_recorder *recorder, struct moment **ret_moment)
 {
     const struct copy *copy = &recorder->copy;
+    const struct sampling_state state = {copy->counts, copy->until_ns};
+    uint64_t planned =
+        recorder_ticks_planned(&recorder->sampler.clock, &copy->counts, copy->until_ns);
+    return moment_take(&copy->results, &state, planned, ret_moment);
+}
+
+int recorder_moment(struct fgprof_recorder *recorder, struct fgprof_moment **ret_moment)
+{
     struct moment *moment = NULL;
     pthread_mutex_lock(&recorder->naming);
     int err = recorder_order_copy(recorder);
-    if (!err) {
-        const struct sampling_state state = {copy->counts, copy->until_ns};
-        err = moment_take(
-            &copy->results, &state,
-            recorder_ticks_planned(&recorder->sampler.clock, &copy->counts, copy->until_ns),
-            &moment);
-    }
+    if (!err)
+        err = moment_of_copy(recorder, &moment);
     pthread_mutex_unlock(&recorder->naming);
     if (!err)
         err = moments_hold(recorder->moments, moment, ret_moment);
@@ -222,18 +226,35 @@ static int profile_copy(struct fgprof_recorder *recorder, const struct fgprof_mo
     return make_profile(recorder, &recorded, ret_profile);
 }
 
+/* Under `recorder->naming`. *ret_next: the moment at which the profile ends. */
+static int profile_new_copy(struct fgprof_recorder *recorder, const struct fgprof_moment *since,
+                            uint64_t last_ns, struct moment **ret_next,
+                            fgprof_profile **ret_profile)
+{
+    struct moment *next = NULL;
+    int err = recorder_order_copy(recorder);
+    if (!err && ret_next)
+        err = moment_of_copy(recorder, &next);
+    if (!err)
+        err = profile_copy(recorder, since, last_ns, ret_profile);
+    if (err)
+        moment_free(next);
+    else if (ret_next)
+        *ret_next = next;
+    return err;
+}
+
 static int profile_now(struct fgprof_recorder *recorder, const struct fgprof_moment *since,
-                       uint64_t last_ns, fgprof_profile **ret_profile)
+                       uint64_t last_ns, struct moment **ret_next, fgprof_profile **ret_profile)
 {
     pthread_mutex_lock(&recorder->naming);
     int err = recorder->has_names ? 0 : name_cache_init(&recorder->names);
     recorder->has_names = !err;
-    do {
-        if (!err || err == -EAGAIN)
-            err = recorder_order_copy(recorder);
-        if (!err)
-            err = profile_copy(recorder, since, last_ns, ret_profile);
-    } while (err == -EAGAIN);
+    if (!err) {
+        do
+            err = profile_new_copy(recorder, since, last_ns, ret_next, ret_profile);
+        while (err == -EAGAIN);
+    }
     pthread_mutex_unlock(&recorder->naming);
     return err;
 }
@@ -241,13 +262,34 @@ static int profile_now(struct fgprof_recorder *recorder, const struct fgprof_mom
 int recorder_profile_since(struct fgprof_recorder *recorder, const struct fgprof_moment *moment,
                            fgprof_profile **ret_profile)
 {
-    return profile_now(recorder, moment, 0, ret_profile);
+    return profile_now(recorder, moment, 0, NULL, ret_profile);
 }
 
 int recorder_profile_last(struct fgprof_recorder *recorder, uint64_t last_ns,
                           fgprof_profile **ret_profile)
 {
-    return profile_now(recorder, NULL, last_ns, ret_profile);
+    return profile_now(recorder, NULL, last_ns, NULL, ret_profile);
+}
+
+int recorder_profile_next(struct fgprof_recorder *recorder, struct fgprof_moment **moment,
+                          fgprof_profile **ret_profile)
+{
+    struct moment *end = NULL;
+    struct fgprof_moment *next;
+    fgprof_profile *profile;
+    int err = profile_now(recorder, *moment, 0, &end, &profile);
+    if (err)
+        return err;
+    err = moments_hold(recorder->moments, end, &next);
+    if (err) {
+        moment_free(end);
+        profile_free(profile);
+        return err;
+    }
+    moments_drop(*moment);
+    *moment = next;
+    *ret_profile = profile;
+    return 0;
 }
 
 int recorder_profile(struct fgprof_recorder *recorder, fgprof_profile **ret_profile)
@@ -260,7 +302,7 @@ int recorder_profile(struct fgprof_recorder *recorder, fgprof_profile **ret_prof
         .error = recorder->error,
     };
     if (recorder->options.keep_ns)
-        return profile_now(recorder, NULL, 0, ret_profile);
+        return profile_now(recorder, NULL, 0, NULL, ret_profile);
     pthread_mutex_lock(&recorder->naming);
     drop_idle(recorder, &recorder->results);
     int err = make_profile(recorder, &recorded, ret_profile);

@@ -15,6 +15,10 @@ int recorder_moment(struct fgprof_recorder *recorder, struct fgprof_moment **ret
 int recorder_profile_since(struct fgprof_recorder *recorder, const struct fgprof_moment *moment,
                            fgprof_profile **ret_profile);
 
+/* See fgprof_recorder_profile_next. */
+int recorder_profile_next(struct fgprof_recorder *recorder, struct fgprof_moment **moment,
+                          fgprof_profile **ret_profile);
+
 /* See fgprof_recorder_profile_last. */
 int recorder_profile_last(struct fgprof_recorder *recorder, uint64_t last_ns,
                           fgprof_profile **ret_profile);

@@ -215,6 +215,23 @@ static int set_up_since(void **state)
     return set_up_asking(state, on_progress_since);
 }
 
+/* Asks for two parts, one after the other, and for the end. */
+static void on_progress_next(const struct fgprof_progress *progress, void *context)
+{
+    struct world *world = context;
+    if (!progress->samples || world->error || world->second)
+        return;
+    world->error = fgprof_recorder_profile_next(world->recorder, &world->moment,
+                                                world->first ? &world->second : &world->first);
+    if (world->error || world->second)
+        fgprof_recorder_stop(world->recorder);
+}
+
+static int set_up_next(void **state)
+{
+    return set_up_asking(state, on_progress_next);
+}
+
 /* Sampling ends while the callback waits for its profile, or before it asks. */
 static void on_progress_at_the_end(const struct fgprof_progress *progress, void *context)
 {
@@ -276,6 +293,32 @@ static void test_what_came_after_a_moment(void **state)
     fgprof_profile_free(last);
 }
 
+/* They add up to the whole recording, to the nanosecond. */
+static void test_consecutive_parts(void **state)
+{
+    struct world *world = *state;
+    fgprof_profile *last, *third;
+    assert_int_equal(fgprof_recorder_run(world->recorder, &last), 0);
+    assert_int_equal(world->error, 0);
+    assert_int_equal(fgprof_recorder_profile_next(world->recorder, &world->moment, &third), 0);
+    const fgprof_profile *const parts[] = {world->first, world->second, third};
+    uint64_t elapsed_ns = 0, in_pause_ns = 0, ticks = 0, samples = 0;
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(parts[i]->start_time_ns, last->start_time_ns + elapsed_ns);
+        elapsed_ns += parts[i]->summary.elapsed_ns;
+        in_pause_ns += time_in_pause(parts[i]);
+        ticks += parts[i]->summary.ticks_taken;
+        samples += parts[i]->summary.samples;
+    }
+    assert_true(time_in_pause(world->first) > 0 && world->second->summary.elapsed_ns > 0);
+    assert_int_equal(elapsed_ns, last->summary.elapsed_ns);
+    assert_int_equal(in_pause_ns, time_in_pause(last));
+    assert_int_equal(ticks, last->summary.ticks_taken);
+    assert_int_equal(samples, last->summary.samples);
+    fgprof_profile_free(third);
+    fgprof_profile_free(last);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -286,6 +329,7 @@ int main(void)
                                         tear_down),
         cmocka_unit_test_setup_teardown(test_there_is_none_before_the_start, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_what_came_after_a_moment, set_up_since, tear_down),
+        cmocka_unit_test_setup_teardown(test_consecutive_parts, set_up_next, tear_down),
         cmocka_unit_test_setup_teardown(test_a_profile_at_the_very_end, set_up_at_the_end,
                                         tear_down),
     };
