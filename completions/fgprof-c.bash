@@ -30,7 +30,7 @@ _fgprof_c_command()
 _fgprof_c()
 {
     local commands="attach run top serve record dump convert diff report"
-    local formats="folded pprof text html speedscope raw report"
+    local formats="folded pprof text html speedscope raw report otlp"
     local processes="-p --pid --pgrep --tid"
     local threads="--children --thread"
     local ticks="-F --rate --seed --max-pause --capture"

@@ -520,6 +520,13 @@ enum fgprof_format {
      * JSON. Tells most if threads are told apart by id. */
     FGPROF_REPORT,
     FGPROF_REPORT_JSON,
+    /* OpenTelemetry's profiles, gzipped: an ExportProfilesServiceRequest of
+     * opentelemetry-proto 1.10 or later, package v1development, which is also ProfilesData. Each
+     * process is a resource with service.name, process.pid and process.executable.name, and has a
+     * Profile for each type of value: see fgprof_profile_set_times. For FGPROF_KIND_BLOCK and
+     * FGPROF_KIND_MUTEX these are contentions and delay. Samples have the attribute thread.name,
+     * and thread.id if threads are told apart by id. */
+    FGPROF_OTLP,
 };
 
 /* How FGPROF_FOLDED writes frames. The other formats write all that is known. */
@@ -591,6 +598,26 @@ enum fgprof_kind {
  * FGPROF_KIND_CPU have elapsed time. Errors: -EINVAL for an unknown kind,
  * or if it is of another kind than FGPROF_KIND_WALL already; -ENOMEM. */
 FGPROF_API int fgprof_profile_set_kind(fgprof_profile *profile, enum fgprof_kind kind);
+
+enum fgprof_times {
+    FGPROF_TIME_WALL = 1,
+    FGPROF_TIME_CPU = 2,
+    FGPROF_TIME_OFF_CPU = 4,
+};
+
+/* Sets which times of a profile of FGPROF_KIND_WALL are written as FGPROF_PPROF and FGPROF_OTLP:
+ * the sum of some of enum fgprof_times. In FGPROF_PPROF they are the types wall, cpu and off_cpu,
+ * of nanoseconds. In FGPROF_PPROF of any kind, samples then have no labels but those for their
+ * process: servers for continuous profiling make a series of each distinct set of labels. 0, the
+ * default: FGPROF_PPROF as Go's fgprof, and in FGPROF_OTLP all three, or the one that
+ * fgprof_profile_set_kept keeps. Errors: -EINVAL for an unknown time. */
+FGPROF_API int fgprof_profile_set_times(fgprof_profile *profile, unsigned times);
+
+/* Sets an attribute of all resources that FGPROF_OTLP writes, in place of another with the same
+ * key, such as "service.name". The strings are copied. Errors: -EINVAL if the key is empty,
+ * -ENOMEM. */
+FGPROF_API int fgprof_profile_set_attribute(fgprof_profile *profile, const char *key,
+                                            const char *value);
 
 /* Removes all samples with this function in their stack, by its name in the symbol table: waits of
  * workers for work, for example. In timelines their threads are absent then. The summary and the

@@ -254,6 +254,19 @@ int fgprof_profile_set_kind(fgprof_profile *profile, enum fgprof_kind kind)
     return kind == FGPROF_KIND_WALL ? 0 : profile_make_kind(profile, kind);
 }
 
+int fgprof_profile_set_times(fgprof_profile *profile, unsigned times)
+{
+    if (times & ~(unsigned)(FGPROF_TIME_WALL | FGPROF_TIME_CPU | FGPROF_TIME_OFF_CPU))
+        return -EINVAL;
+    profile->times = times;
+    return 0;
+}
+
+int fgprof_profile_set_attribute(fgprof_profile *profile, const char *key, const char *value)
+{
+    return *key ? profile_set_attribute(profile, key, value) : -EINVAL;
+}
+
 int fgprof_profile_set_threads(fgprof_profile *profile, enum fgprof_threads threads)
 {
     if (threads != FGPROF_THREADS_BY_NAME && threads != FGPROF_THREADS_BY_ID)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #define WIRE_VARINT 0u
+#define WIRE_FIXED64 1u
 #define WIRE_BYTES 2u
 #define VARINT_MAX_BYTES 10
 
@@ -40,6 +41,17 @@ void protobuf_number(struct protobuf *message, unsigned field, uint64_t value)
         return;
     protobuf_varint(message, field << 3 | WIRE_VARINT);
     protobuf_varint(message, value);
+}
+
+void protobuf_fixed64(struct protobuf *message, unsigned field, uint64_t value)
+{
+    unsigned char bytes[8];
+    if (!value)
+        return;
+    for (size_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = (unsigned char)(value >> 8 * i);
+    protobuf_varint(message, field << 3 | WIRE_FIXED64);
+    protobuf_append(message, bytes, sizeof bytes);
 }
 
 void protobuf_bytes(struct protobuf *message, unsigned field, const void *bytes, size_t length)

@@ -17,6 +17,8 @@ void protobuf_append(struct protobuf *message, const void *bytes, size_t length)
 void protobuf_varint(struct protobuf *message, uint64_t value);
 /* A number; 0 is the default and is not written. */
 void protobuf_number(struct protobuf *message, unsigned field, uint64_t value);
+/* One of 64 bits, whose size does not depend on its value. 0 is not written. */
+void protobuf_fixed64(struct protobuf *message, unsigned field, uint64_t value);
 void protobuf_bytes(struct protobuf *message, unsigned field, const void *bytes, size_t length);
 void protobuf_string(struct protobuf *message, unsigned field, const char *text);
 

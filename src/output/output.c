@@ -25,6 +25,7 @@ static const struct {
     [FGPROF_HTML] = {output_html, false, true},
     [FGPROF_REPORT] = {output_report, false, false},
     [FGPROF_REPORT_JSON] = {output_report_json, false, false},
+    [FGPROF_OTLP] = {output_otlp, true, false},
 };
 
 int output_write(const struct fgprof_profile *profile, enum fgprof_format format, int fd)

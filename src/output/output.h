@@ -15,6 +15,8 @@ void output_folded(const struct fgprof_profile *profile, const struct profile_vi
                    struct sink *sink);
 void output_html(const struct fgprof_profile *profile, const struct profile_view *view,
                  struct sink *sink);
+void output_otlp(const struct fgprof_profile *profile, const struct profile_view *view,
+                 struct sink *sink);
 void output_pprof(const struct fgprof_profile *profile, const struct profile_view *view,
                   struct sink *sink);
 void output_report(const struct fgprof_profile *profile, const struct profile_view *view,

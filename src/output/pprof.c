@@ -1,7 +1,9 @@
 /* profile.proto, gzipped (github.com/google/pprof/proto/profile.proto), with the value types of
  * Go's fgprof (github.com/felixge/fgprof), samples/count and time/nanoseconds, the time in two
  * parts, on_cpu/nanoseconds and off_cpu/nanoseconds, and if it is known elapsed/nanoseconds. Other
- * kinds have the types of Go's runtime/pprof. */
+ * kinds have the types of Go's runtime/pprof. If times were chosen, each is a type of its own:
+ * wall/nanoseconds, cpu/nanoseconds, off_cpu/nanoseconds, as servers for continuous profiling name
+ * them. */
 #include "output/output.h"
 #include "output/state.h"
 #include "output/text_buffer.h"
@@ -85,14 +87,16 @@ enum word {
     WORD_CONTENTIONS,
     WORD_DELAY,
     WORD_CPU,
+    WORD_WALL,
     WORD_STATES, /* the states' names from here on */
     /* If it is known; then the note on contentions, if there is one. */
     WORD_RECORDED_BY = WORD_STATES + THREAD_STATE_COUNT,
 };
 static const char *const words[WORD_STATES] = {
-    "samples",   "count",  "time",     "on_cpu", "off_cpu",     "elapsed",      "nanoseconds",
-    "wallclock", "thread", "tid",      "state",  "syscall",     "wait_channel", "process",
-    "pid",       "wait",   "resource", "owner",  "contentions", "delay",        "cpu",
+    "samples",      "count",     "time",   "on_cpu", "off_cpu",  "elapsed",
+    "nanoseconds",  "wallclock", "thread", "tid",    "state",    "syscall",
+    "wait_channel", "process",   "pid",    "wait",   "resource", "owner",
+    "contentions",  "delay",     "cpu",    "wall",
 };
 
 static uint64_t word(const struct fgprof_profile *profile, enum word number)
@@ -115,6 +119,27 @@ struct value {
 };
 #define VALUES_MAX 5
 
+/* Chosen times apply to a profile of wall-clock time alone. */
+static unsigned times_of(const struct fgprof_profile *profile)
+{
+    return profile->kind == FGPROF_KIND_WALL && !profile->is_of_threads ? profile->times : 0;
+}
+
+static size_t chosen_times_of(const struct profile_sample *sample, unsigned times,
+                              struct value values[VALUES_MAX])
+{
+    uint64_t on_cpu_ns = sample_is_on_cpu(sample) ? sample->time_ns : 0;
+    size_t count = 0;
+    if (times & FGPROF_TIME_WALL)
+        values[count++] = (struct value){WORD_WALL, WORD_NANOSECONDS, sample->time_ns};
+    if (times & FGPROF_TIME_CPU)
+        values[count++] = (struct value){WORD_CPU, WORD_NANOSECONDS, on_cpu_ns};
+    if (times & FGPROF_TIME_OFF_CPU)
+        values[count++] =
+            (struct value){WORD_OFF_CPU, WORD_NANOSECONDS, sample->time_ns - on_cpu_ns};
+    return count;
+}
+
 /* The types of Go's profiles of the same kind, and what the sample has of each. Returns how many.
  */
 static size_t values_of(const struct fgprof_profile *profile, const struct profile_sample *sample,
@@ -122,6 +147,8 @@ static size_t values_of(const struct fgprof_profile *profile, const struct profi
 {
     bool is_on_cpu = sample_is_on_cpu(sample);
     size_t count = 0;
+    if (times_of(profile))
+        return chosen_times_of(sample, times_of(profile), values);
     if (profile->is_of_threads) {
         values[count++] = (struct value){WORD_THREAD, WORD_COUNT, sample->count};
     } else if (profile_is_of_contentions(profile)) {
@@ -180,7 +207,7 @@ static void put_sample(struct protobuf *out, const struct fgprof_profile *profil
     }
     put_label(out, profile, WORD_THREAD, LABEL_STR, sample->thread_name);
     put_label(out, profile, WORD_TID, LABEL_NUM, sample->tid);
-    if (!sample_is_idle(sample))
+    if (!sample_is_idle(sample) && !profile->times)
         put_label(out, profile, WORD_STATE, LABEL_STR, word(profile, WORD_STATES) + sample->state);
     put_label(out, profile, WORD_SYSCALL, LABEL_STR, sample->syscall_name);
     put_label(out, profile, WORD_WAIT_CHANNEL, LABEL_STR, sample->wait_channel);
@@ -287,12 +314,22 @@ static void put_sample_types(struct protobuf *out, const struct fgprof_profile *
         put_value_type(out, profile, PROFILE_SAMPLE_TYPE, values[i].type, values[i].unit);
 }
 
+/* The first type, of which the period is too. */
+static enum word first_time(const struct fgprof_profile *profile)
+{
+    const struct profile_sample none = {0};
+    struct value values[VALUES_MAX];
+    values_of(profile, &none, values);
+    return values[0].type;
+}
+
 /* What is counted one by one has a period of 1. */
 static void put_period(struct protobuf *out, const struct fgprof_profile *profile)
 {
     bool is_timed = !profile->is_of_threads && !profile_is_of_contentions(profile);
     enum word type = profile->is_of_threads             ? WORD_THREAD
                      : !is_timed                        ? WORD_CONTENTIONS
+                     : times_of(profile)                ? first_time(profile)
                      : profile->kind == FGPROF_KIND_CPU ? WORD_CPU
                                                         : WORD_WALLCLOCK;
     put_value_type(out, profile, PROFILE_PERIOD_TYPE, type,
@@ -304,6 +341,7 @@ static enum word default_type(const struct fgprof_profile *profile)
 {
     return profile->is_of_threads               ? WORD_THREAD
            : profile_is_of_contentions(profile) ? WORD_DELAY
+           : times_of(profile)                  ? first_time(profile)
            : profile->kind == FGPROF_KIND_CPU   ? WORD_CPU
                                                 : WORD_TIME;
 }
@@ -321,15 +359,38 @@ static void put_comments(struct protobuf *out, const struct fgprof_profile *prof
         protobuf_number(out, PROFILE_COMMENT, profile->deadlocks[i]);
 }
 
+static void put_samples(struct protobuf *out, const struct fgprof_profile *profile,
+                        const struct profile_view *view, struct sink *sink)
+{
+    for (size_t i = 0; i < view->sample_count; i++) {
+        put_sample(out, profile, &view->samples[i]);
+        drain(out, sink);
+    }
+}
+
+/* For servers, to which each label makes another series. */
+static void put_samples_without_labels(struct protobuf *out, const struct fgprof_profile *profile,
+                                       struct sink *sink)
+{
+    struct profile_view view;
+    unsigned times = times_of(profile) ? times_of(profile) : FGPROF_TIME_WALL;
+    if (profile_view_make_times(profile, times, false, &view)) {
+        out->error = -ENOMEM;
+        return;
+    }
+    put_samples(out, profile, &view, sink);
+    profile_view_free(&view);
+}
+
 void output_pprof(const struct fgprof_profile *profile, const struct profile_view *view,
                   struct sink *sink)
 {
     struct protobuf out = {0};
     put_sample_types(&out, profile);
-    for (size_t i = 0; i < view->sample_count; i++) {
-        put_sample(&out, profile, &view->samples[i]);
-        drain(&out, sink);
-    }
+    if (profile->times)
+        put_samples_without_labels(&out, profile, sink);
+    else
+        put_samples(&out, profile, view, sink);
     for (size_t i = 0; i < profile->mapping_count; i++)
         put_mapping(&out, &profile->mappings[i], i);
     for (size_t i = 0; i < profile->location_count; i++) {

@@ -43,6 +43,7 @@ void profile_free(struct fgprof_profile *profile)
     free(profile->runs);
     free(profile->unreadable);
     free(profile->deadlocks);
+    free(profile->attributes);
     free(profile->command);
     free(profile->read_from);
     free(profile->recorded_by);
@@ -74,6 +75,25 @@ int profile_add_unreadable(struct fgprof_profile *profile, const char *path, con
         return -ENOMEM;
     profile->unreadable[profile->unreadable_count++] = id;
     profile->summary.modules_unreadable++;
+    return 0;
+}
+
+int profile_set_attribute(struct fgprof_profile *profile, const char *key, const char *value)
+{
+    struct profile_attribute made;
+    if (strings_intern(&profile->strings, key, &made.key) ||
+        strings_intern(&profile->strings, value, &made.value))
+        return -ENOMEM;
+    for (size_t i = 0; i < profile->attribute_count; i++) {
+        if (profile->attributes[i].key == made.key) {
+            profile->attributes[i].value = made.value;
+            return 0;
+        }
+    }
+    if (array_reserve(&profile->attributes, &profile->attribute_capacity,
+                      profile->attribute_count + 1))
+        return -ENOMEM;
+    profile->attributes[profile->attribute_count++] = made;
     return 0;
 }
 

@@ -110,6 +110,10 @@ struct profile_timeline {
     size_t first_run, run_count; /* in profile.runs */
 };
 
+struct profile_attribute {
+    uint32_t key, value;
+};
+
 #define PROFILE_IDLE "[idle]" /* its only location, a note */
 
 struct fgprof_profile {
@@ -157,13 +161,16 @@ struct fgprof_profile {
     unsigned folded_flags;
     enum fgprof_kept kept;
     enum fgprof_kind kind;
-    bool is_of_threads;          /* it counts threads: see FGPROF_DUMP_PPROF */
-    enum fgprof_threads threads; /* by id: as recorded */
-    char *command;               /* the command line that writes it; NULL: not known */
-    char *read_from;             /* the file; NULL: it was not read */
-    char *recorded_by;           /* the command line in the file that it was read from: see
-                                    profile_recorded_by */
-    char *reason;                /* why it was written; NULL: not known */
+    bool is_of_threads;                   /* it counts threads: see FGPROF_DUMP_PPROF */
+    enum fgprof_threads threads;          /* by id: as recorded */
+    unsigned times;                       /* see fgprof_profile_set_times */
+    struct profile_attribute *attributes; /* see fgprof_profile_set_attribute */
+    size_t attribute_count, attribute_capacity;
+    char *command;     /* the command line that writes it; NULL: not known */
+    char *read_from;   /* the file; NULL: it was not read */
+    char *recorded_by; /* the command line in the file that it was read from: see
+                          profile_recorded_by */
+    char *reason;      /* why it was written; NULL: not known */
 };
 
 /* The command line that recorded it, "" if that is not known. A profile that was not read from a
@@ -235,6 +242,9 @@ void profile_free(struct fgprof_profile *profile);
 /* Adds a process in a new row. Returns 0 or -ENOMEM. */
 int profile_add_process(struct fgprof_profile *profile, uint32_t pid, const char *name,
                         uint32_t *ret_process);
+
+/* Adds an attribute, or sets its value. Returns 0 or -ENOMEM. */
+int profile_set_attribute(struct fgprof_profile *profile, const char *key, const char *value);
 
 /* Each of these finds the equal row or adds one, and returns 0 or -ENOMEM. */
 int profile_add_function(struct fgprof_profile *profile, const char *name, const char *system_name,

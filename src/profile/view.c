@@ -2,10 +2,53 @@
 
 #include <stdlib.h>
 
+/* This way the rule for equal samples is in one place. Only its samples are used. */
+static int take_samples(struct fgprof_profile *merged, int err, struct profile_view *ret_view)
+{
+    index_free(&merged->sample_index);
+    if (err)
+        free(merged->samples);
+    else
+        *ret_view = (struct profile_view){merged->samples, merged->sample_count};
+    return err;
+}
+
+static bool has_part(const struct profile_sample *sample, unsigned times)
+{
+    return times &
+           (FGPROF_TIME_WALL | (sample_is_on_cpu(sample) ? FGPROF_TIME_CPU : FGPROF_TIME_OFF_CPU));
+}
+
+int profile_view_make_times(const struct fgprof_profile *profile, unsigned times,
+                            bool tells_threads, struct profile_view *ret_view)
+{
+    struct fgprof_profile merged = {0};
+    int err = 0;
+    for (size_t i = 0; i < profile->sample_count && !err; i++) {
+        const struct profile_sample *from = &profile->samples[i];
+        if (!profile_keeps(profile, from) || !has_part(from, times) || sample_is_idle(from))
+            continue;
+        struct profile_sample sample = {
+            .stack = from->stack,
+            .process = from->process,
+            .state = sample_is_on_cpu(from) && times != FGPROF_TIME_WALL ? THREAD_RUNNING
+                                                                         : THREAD_UNKNOWN,
+            .count = from->count,
+            .time_ns = from->time_ns,
+            .sleeps = from->sleeps,
+        };
+        if (tells_threads) {
+            sample.thread_name = from->thread_name;
+            sample.tid = profile->threads == FGPROF_THREADS_BY_NAME ? 0 : from->tid;
+        }
+        err = profile_add_sample(&merged, &sample, NULL);
+    }
+    return take_samples(&merged, err, ret_view);
+}
+
 int profile_view_make(const struct fgprof_profile *profile, bool tells_places,
                       struct profile_view *ret_view)
 {
-    /* Only its samples are used: this way the rule for equal samples is in one place. */
     struct fgprof_profile merged = {0};
     int err = 0;
     for (size_t i = 0; i < profile->sample_count && !err; i++) {
@@ -18,12 +61,7 @@ int profile_view_make(const struct fgprof_profile *profile, bool tells_places,
             sample.wait_plus_1 = profile->waits[sample.wait_plus_1 - 1].label + 1;
         err = profile_add_sample(&merged, &sample, NULL);
     }
-    index_free(&merged.sample_index);
-    if (err)
-        free(merged.samples);
-    else
-        *ret_view = (struct profile_view){merged.samples, merged.sample_count};
-    return err;
+    return take_samples(&merged, err, ret_view);
 }
 
 void profile_view_free(struct profile_view *view)

@@ -14,6 +14,12 @@ struct profile_view {
  * unless `tells_places`. Returns 0 or -ENOMEM. */
 int profile_view_make(const struct fgprof_profile *profile, bool tells_places,
                       struct profile_view *ret_view);
+/* The samples that have part in one of `times` (enum fgprof_times), as servers for continuous
+ * profiling take them: merged unless they differ in process, stack or thread, and in whether they
+ * ran if `times` tell that. Threads are told apart by nothing unless `tells_threads`. Returns 0 or
+ * -ENOMEM. */
+int profile_view_make_times(const struct fgprof_profile *profile, unsigned times,
+                            bool tells_threads, struct profile_view *ret_view);
 void profile_view_free(struct profile_view *view);
 
 #endif

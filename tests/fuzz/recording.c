@@ -25,7 +25,7 @@ static void write_all(struct fgprof_profile *profile, int fd)
 {
     fgprof_profile_set_folded_flags(profile, 15);
     fgprof_profile_set_threads(profile, FGPROF_THREADS_BY_NAME);
-    for (int format = 0; format <= FGPROF_REPORT_JSON; format++) {
+    for (int format = 0; format <= FGPROF_OTLP; format++) {
         int err = fgprof_profile_write(profile, (enum fgprof_format)format, fd);
         must(err == 0 ||
              (err == -ENODATA && format == FGPROF_SPEEDSCOPE && !profile->has_timelines));

@@ -16,9 +16,10 @@ static const struct {
     {"pprof", FGPROF_PPROF, {".pb.gz", ".pprof"}, true},
     {"text", FGPROF_TEXT, {".txt"}, false},
     {"html", FGPROF_HTML, {".html"}, false},
-    {"speedscope", FGPROF_SPEEDSCOPE, {".speedscope.json", ".json"}, false},
+    {"speedscope", FGPROF_SPEEDSCOPE, {".json"}, false},
     {"raw", FGPROF_RAW, {".fgprof"}, true},
     {"report", FGPROF_REPORT, {".report"}, false},
+    {"otlp", FGPROF_OTLP, {".otlp.gz"}, true},
 };
 #define FORMAT_COUNT (sizeof formats / sizeof *formats)
 

@@ -202,7 +202,8 @@ static bool check_elapsed(const struct cli_options *options)
               stderr);
         return false;
     }
-    bool is_held = options->format != FGPROF_TEXT && options->format != FGPROF_SPEEDSCOPE;
+    bool is_held = options->format != FGPROF_TEXT && options->format != FGPROF_SPEEDSCOPE &&
+                   options->format != FGPROF_OTLP;
     if (options->shows_elapsed && !is_held)
         fprintf(stderr, "fgprof-c: this format can't hold elapsed time: --elapsed goes with folded "
                         "and html, and pprof always has it\n");

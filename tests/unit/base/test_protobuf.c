@@ -160,6 +160,16 @@ static void test_nested_at_the_boundaries_of_the_length(void **state)
     }
 }
 
+static void test_fixed64(void **state)
+{
+    (void)state;
+    struct protobuf message = {0};
+    protobuf_fixed64(&message, 3, 0);
+    assert_int_equal(message.length, 0);
+    protobuf_fixed64(&message, 3, 0x1122334455667788);
+    assert_bytes(&message, "\x19\x88\x77\x66\x55\x44\x33\x22\x11", 9);
+}
+
 static void test_an_error_stays(void **state)
 {
     (void)state;
@@ -188,6 +198,7 @@ int main(void)
         cmocka_unit_test(test_nested),
         cmocka_unit_test(test_empty_nested),
         cmocka_unit_test(test_nested_at_the_boundaries_of_the_length),
+        cmocka_unit_test(test_fixed64),
         cmocka_unit_test(test_an_error_stays),
     };
     return cmocka_run_group_tests_name("protobuf", tests, NULL, NULL);

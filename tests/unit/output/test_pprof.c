@@ -1,5 +1,6 @@
 #include "make_profile.h"
 
+#include <errno.h>
 #include <zlib.h>
 
 /* A reader of profile.proto (github.com/google/pprof/proto/profile.proto), written from the format
@@ -748,6 +749,40 @@ static void test_reason(void **state)
     }
 }
 
+/* As servers for continuous profiling name them, and without labels. */
+static void test_chosen_times(void **state)
+{
+    (void)state;
+    struct fgprof_profile *profile = make_profile();
+    uint32_t place = make_function(profile, 0x1000, PROFILE_NO_MAPPING, "f", "", 0);
+    make_state(profile, place, THREAD_RUNNING, "", "", 2);
+    make_state(profile, place, THREAD_SLEEPING, "futex", "futex_wait", 3);
+    make_state(profile, place, THREAD_RUNNABLE, "", "", 4);
+    static const struct {
+        const char *type;
+        unsigned times;
+        uint64_t ticks;
+    } rows[] = {{"wall", FGPROF_TIME_WALL, 9},
+                {"cpu", FGPROF_TIME_CPU, 2},
+                {"off_cpu", FGPROF_TIME_OFF_CPU, 7}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        assert_int_equal(fgprof_profile_set_times(profile, rows[i].times), 0);
+        struct read_profile *read = read_back(profile);
+        assert_int_equal(read->sample_type_count, 1);
+        assert_string_equal(string_at(read, read->sample_types[0][1]), rows[i].type);
+        assert_string_equal(string_at(read, read->sample_types[0][2]), "nanoseconds");
+        assert_string_equal(string_at(read, read->period_type[1]), rows[i].type);
+        assert_string_equal(string_at(read, read->numbers[14]), rows[i].type);
+        assert_int_equal(read->sample_count, 1);
+        assert_int_equal(read->samples[0].label_count, 0);
+        assert_int_equal(read->samples[0].value_count, 1);
+        assert_int_equal(read->samples[0].values[0], rows[i].ticks * 10101010);
+        read_free(read);
+    }
+    assert_int_equal(fgprof_profile_set_times(profile, 8), -EINVAL);
+    fgprof_profile_free(profile);
+}
+
 #define WITH_RICH_PROFILE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void)
@@ -776,6 +811,7 @@ int main(void)
         cmocka_unit_test(test_elapsed_time),
         cmocka_unit_test(test_contentions),
         cmocka_unit_test(test_reason),
+        cmocka_unit_test(test_chosen_times),
     };
     return cmocka_run_group_tests_name("output_pprof", tests, NULL, NULL);
 }

@@ -121,6 +121,39 @@ static void test_the_writers_write_the_view(void **state)
     free(text);
 }
 
+static void assert_times(const struct fgprof_profile *profile, unsigned times, bool tells_threads,
+                         const uint64_t *counts, size_t count)
+{
+    struct profile_view view;
+    assert_int_equal(profile_view_make_times(profile, times, tells_threads, &view), 0);
+    assert_int_equal(view.sample_count, count);
+    for (size_t i = 0; i < count; i++) {
+        assert_int_equal(view.samples[i].count, counts[i]);
+        assert_int_equal(view.samples[i].time_ns, counts[i] * 7);
+        assert_int_equal(view.samples[i].sleeps, counts[i] * 3);
+        assert_int_equal(!view.samples[i].thread_name, !tells_threads);
+    }
+    profile_view_free(&view);
+}
+
+#define ASSERT_TIMES(profile, times, tells_threads, ...)                                           \
+    assert_times(profile, times, tells_threads, (const uint64_t[]){__VA_ARGS__},                   \
+                 sizeof(uint64_t[]){__VA_ARGS__} / sizeof(uint64_t))
+
+static void test_times(void **state)
+{
+    struct fgprof_profile *profile = *state;
+    ASSERT_TIMES(profile, FGPROF_TIME_WALL, false, 54321);
+    ASSERT_TIMES(profile, FGPROF_TIME_CPU, false, 301);
+    ASSERT_TIMES(profile, FGPROF_TIME_OFF_CPU, false, 54020);
+    ASSERT_TIMES(profile, FGPROF_TIME_WALL | FGPROF_TIME_CPU, false, 301, 54020);
+    ASSERT_TIMES(profile, FGPROF_TIME_WALL, true, 4001, 20, 50300);
+    assert_int_equal(fgprof_profile_set_threads(profile, FGPROF_THREADS_BY_NAME), 0);
+    ASSERT_TIMES(profile, FGPROF_TIME_WALL, true, 54301, 20);
+    assert_int_equal(fgprof_profile_set_kept(profile, FGPROF_KEPT_ON_CPU), 0);
+    ASSERT_TIMES(profile, FGPROF_TIME_WALL, false, 301);
+}
+
 static void test_places_of_owners(void **state)
 {
     (void)state;
@@ -160,6 +193,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_what_is_not_kept_is_not_there, set_up, tear_down),
         cmocka_unit_test(test_places_of_owners),
         cmocka_unit_test_setup_teardown(test_the_writers_write_the_view, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_times, set_up, tear_down),
         cmocka_unit_test(test_a_profile_without_samples),
     };
     return cmocka_run_group_tests_name("view", tests, NULL, NULL);

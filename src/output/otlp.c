@@ -1,0 +1,580 @@
+/* OpenTelemetry's profiles, gzipped: an ExportProfilesServiceRequest
+ * (github.com/open-telemetry/opentelemetry-proto 1.11, profiles/v1development/profiles.proto and
+ * collector/profiles/v1development/profiles_service.proto; the numbers below hold since 1.10).
+ *
+ * Messages refer to rows of a dictionary's tables by number. Row 0 of each table is the type's zero
+ * value, and stands for "none". Only rows that are used are written: each is given its number when
+ * it is used first. So the profiles come first, and the dictionary at the end. */
+#include "output/output.h"
+#include "output/text_buffer.h"
+#include "base/array.h"
+#include "base/protobuf.h"
+#include "profile/kind.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Field numbers, by message. */
+enum {
+    REQUEST_RESOURCE_PROFILES = 1,
+    REQUEST_DICTIONARY = 2,
+
+    DICTIONARY_MAPPING = 1,
+    DICTIONARY_LOCATION = 2,
+    DICTIONARY_FUNCTION = 3,
+    DICTIONARY_LINK = 4,
+    DICTIONARY_STRING = 5,
+    DICTIONARY_ATTRIBUTE = 6,
+    DICTIONARY_STACK = 7,
+
+    RESOURCE_PROFILES_RESOURCE = 1,
+    RESOURCE_PROFILES_SCOPE_PROFILES = 2,
+    RESOURCE_ATTRIBUTE = 1,
+    SCOPE_PROFILES_SCOPE = 1,
+    SCOPE_PROFILES_PROFILE = 2,
+    SCOPE_NAME = 1,
+    SCOPE_VERSION = 2,
+
+    KEY_VALUE_KEY = 1,
+    KEY_VALUE_VALUE = 2,
+    ANY_STRING = 1,
+    ANY_INT = 3,
+
+    PROFILE_SAMPLE_TYPE = 1,
+    PROFILE_SAMPLE = 2,
+    PROFILE_TIME_UNIX_NANO = 3,
+    PROFILE_DURATION_NANO = 4,
+    PROFILE_PERIOD_TYPE = 5,
+    PROFILE_PERIOD = 6,
+    PROFILE_ID = 7,
+
+    VALUE_TYPE_TYPE = 1,
+    VALUE_TYPE_UNIT = 2,
+
+    SAMPLE_STACK = 1,
+    SAMPLE_ATTRIBUTES = 2,
+    SAMPLE_VALUES = 4,
+
+    MAPPING_START = 1,
+    MAPPING_LIMIT = 2,
+    MAPPING_OFFSET = 3,
+    MAPPING_FILENAME = 4,
+    MAPPING_ATTRIBUTES = 5,
+
+    STACK_LOCATIONS = 1,
+
+    LOCATION_MAPPING = 1,
+    LOCATION_ADDRESS = 2,
+    LOCATION_LINE = 3,
+
+    LINE_FUNCTION = 1,
+    LINE_LINE = 2,
+
+    FUNCTION_NAME = 1,
+    FUNCTION_SYSTEM_NAME = 2,
+    FUNCTION_FILENAME = 3,
+
+    LINK_TRACE_ID = 1,
+    LINK_SPAN_ID = 2,
+
+    ATTRIBUTE_KEY = 1,
+    ATTRIBUTE_VALUE = 2,
+};
+
+/* The format's words: they follow the profile's own strings. The attributes' names are those of
+ * OpenTelemetry's semantic conventions. */
+enum word {
+    WORD_WALL,
+    WORD_CPU,
+    WORD_OFF_CPU,
+    WORD_CONTENTIONS,
+    WORD_DELAY,
+    WORD_BLOCK,
+    WORD_MUTEX,
+    WORD_BLAME,
+    WORD_NANOSECONDS,
+    WORD_COUNT,
+    WORD_THREAD_NAME,
+    WORD_THREAD_ID,
+    WORD_BUILD_ID,
+    WORDS
+};
+static const char *const words[WORDS] = {
+    "wall",
+    "cpu",
+    "off_cpu",
+    "contentions",
+    "delay",
+    "block",
+    "mutex",
+    "blame",
+    "nanoseconds",
+    "count",
+    "thread.name",
+    "thread.id",
+    "process.executable.build_id.gnu",
+};
+
+/* A type of value, and the period that it was sampled with. */
+struct type {
+    unsigned times; /* the samples that have part in it */
+    enum word type, unit, period_type, period_unit;
+};
+#define TYPES_MAX 3
+
+/* Which rows of the profile's table are used, in the order of their new numbers, from 1 on. */
+struct used {
+    uint32_t *numbers; /* by row; 0: it is not used */
+    uint32_t *rows;
+    size_t count;
+};
+
+struct attribute {
+    enum word key;
+    bool is_number;
+    uint32_t value; /* a row of the strings, or the number */
+};
+
+struct otlp {
+    const struct fgprof_profile *profile;
+    struct type types[TYPES_MAX];
+    struct profile_view views[TYPES_MAX]; /* the samples of all processes, by type */
+    size_t type_count;
+    struct protobuf out;
+    struct text_buffer clean;
+    struct used mappings, locations, functions, stacks, strings;
+    struct attribute *attributes; /* number 1 and so on */
+    size_t attribute_count, attribute_capacity;
+    struct index attribute_index;
+};
+
+static bool used_init(struct used *used, size_t rows)
+{
+    used->numbers = calloc(rows + 1, sizeof *used->numbers);
+    used->rows = calloc(rows + 1, sizeof *used->rows);
+    return used->numbers && used->rows;
+}
+
+static void used_free(struct used *used)
+{
+    free(used->numbers);
+    free(used->rows);
+}
+
+static uint32_t number_of(struct used *used, uint32_t row)
+{
+    if (!used->numbers[row]) {
+        used->rows[used->count++] = row;
+        used->numbers[row] = (uint32_t)used->count;
+    }
+    return used->numbers[row];
+}
+
+/* Row 0 of the profile's strings is "", and so is number 0. */
+static uint32_t string_number(struct otlp *otlp, uint32_t row)
+{
+    return row ? number_of(&otlp->strings, row) : 0;
+}
+
+static uint32_t word_row(const struct otlp *otlp, enum word word)
+{
+    return (uint32_t)otlp->profile->strings.count + word;
+}
+
+static bool attribute_equals(const void *owner, uint32_t item, const void *key)
+{
+    const struct attribute *one = &((const struct attribute *)owner)[item], *other = key;
+    return one->key == other->key && one->value == other->value;
+}
+
+static uint32_t attribute_number(struct otlp *otlp, enum word key, bool is_number, uint32_t value)
+{
+    const struct attribute attribute = {key, is_number, value};
+    const uint32_t parts[] = {key, value};
+    uint64_t hash = hash_bytes(parts, sizeof parts, 0);
+    uint32_t found =
+        index_find(&otlp->attribute_index, hash, attribute_equals, otlp->attributes, &attribute);
+    if (found != INDEX_NONE)
+        return found + 1;
+    found = (uint32_t)otlp->attribute_count;
+    if (array_reserve(&otlp->attributes, &otlp->attribute_capacity, otlp->attribute_count + 1) ||
+        index_add(&otlp->attribute_index, hash, found)) {
+        otlp->out.error = -ENOMEM;
+        return 0;
+    }
+    otlp->attributes[otlp->attribute_count++] = attribute;
+    return found + 1;
+}
+
+/* Names are data of the target: see text_append_name. */
+static void put_text(struct otlp *otlp, unsigned field, const char *text)
+{
+    otlp->clean.length = 0;
+    text_append_name(&otlp->clean, text);
+    protobuf_bytes(&otlp->out, field, otlp->clean.text, otlp->clean.length);
+}
+
+static void put_text_value(struct otlp *otlp, unsigned field, const char *text)
+{
+    size_t begin = protobuf_begin(&otlp->out, field);
+    put_text(otlp, ANY_STRING, text);
+    protobuf_end(&otlp->out, begin);
+}
+
+static void put_int_value(struct otlp *otlp, unsigned field, uint64_t number)
+{
+    size_t begin = protobuf_begin(&otlp->out, field);
+    protobuf_number(&otlp->out, ANY_INT, number);
+    protobuf_end(&otlp->out, begin);
+}
+
+static bool is_set(const struct fgprof_profile *profile, const char *key)
+{
+    for (size_t i = 0; i < profile->attribute_count; i++) {
+        if (strcmp(strings_get(&profile->strings, profile->attributes[i].key), key) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void put_key_text(struct otlp *otlp, const char *key, const char *text)
+{
+    size_t begin = protobuf_begin(&otlp->out, RESOURCE_ATTRIBUTE);
+    put_text(otlp, KEY_VALUE_KEY, key);
+    put_text_value(otlp, KEY_VALUE_VALUE, text);
+    protobuf_end(&otlp->out, begin);
+}
+
+static void put_resource(struct otlp *otlp, const struct profile_process *process)
+{
+    const struct fgprof_profile *profile = otlp->profile;
+    size_t begin = protobuf_begin(&otlp->out, RESOURCE_PROFILES_RESOURCE);
+    const char *name = process ? strings_get(&profile->strings, process->name) : "";
+    if (*name && !is_set(profile, "service.name"))
+        put_key_text(otlp, "service.name", name);
+    if (*name && !is_set(profile, "process.executable.name"))
+        put_key_text(otlp, "process.executable.name", name);
+    if (process && process->pid && !is_set(profile, "process.pid")) {
+        size_t nested = protobuf_begin(&otlp->out, RESOURCE_ATTRIBUTE);
+        protobuf_string(&otlp->out, KEY_VALUE_KEY, "process.pid");
+        put_int_value(otlp, KEY_VALUE_VALUE, process->pid);
+        protobuf_end(&otlp->out, nested);
+    }
+    for (size_t i = 0; i < profile->attribute_count; i++)
+        put_key_text(otlp, strings_get(&profile->strings, profile->attributes[i].key),
+                     strings_get(&profile->strings, profile->attributes[i].value));
+    protobuf_end(&otlp->out, begin);
+}
+
+static void put_value_type(struct otlp *otlp, unsigned field, enum word type, enum word unit)
+{
+    size_t begin = protobuf_begin(&otlp->out, field);
+    protobuf_number(&otlp->out, VALUE_TYPE_TYPE, string_number(otlp, word_row(otlp, type)));
+    protobuf_number(&otlp->out, VALUE_TYPE_UNIT, string_number(otlp, word_row(otlp, unit)));
+    protobuf_end(&otlp->out, begin);
+}
+
+static uint64_t value_of(const struct otlp *otlp, const struct type *type,
+                         const struct profile_sample *sample)
+{
+    return type->unit == WORD_COUNT ? sample_contentions(otlp->profile, sample) : sample->time_ns;
+}
+
+static void put_sample(struct otlp *otlp, const struct type *type,
+                       const struct profile_sample *sample)
+{
+    struct protobuf *out = &otlp->out;
+    uint64_t value = value_of(otlp, type, sample);
+    if (!value)
+        return;
+    uint32_t name = sample->thread_name
+                        ? attribute_number(otlp, WORD_THREAD_NAME, false, sample->thread_name)
+                        : 0;
+    uint32_t id = sample->tid ? attribute_number(otlp, WORD_THREAD_ID, true, sample->tid) : 0;
+    size_t begin = protobuf_begin(out, PROFILE_SAMPLE);
+    protobuf_number(out, SAMPLE_STACK, number_of(&otlp->stacks, sample->stack));
+    if (name || id) {
+        size_t packed = protobuf_begin(out, SAMPLE_ATTRIBUTES);
+        if (name)
+            protobuf_varint(out, name);
+        if (id)
+            protobuf_varint(out, id);
+        protobuf_end(out, packed);
+    }
+    size_t packed = protobuf_begin(out, SAMPLE_VALUES);
+    protobuf_varint(out, value);
+    protobuf_end(out, packed);
+    protobuf_end(out, begin);
+}
+
+/* 16 bytes that are the same if it is sent again. */
+static void put_profile_id(struct otlp *otlp, uint32_t pid, const struct type *type)
+{
+    const struct fgprof_profile *profile = otlp->profile;
+    const uint64_t parts[] = {profile->start_time_ns, profile->summary.elapsed_ns,
+                              profile->summary.seed, pid, type->type};
+    const uint64_t id[] = {hash_bytes(parts, sizeof parts, 1), hash_bytes(parts, sizeof parts, 2)};
+    protobuf_bytes(&otlp->out, PROFILE_ID, id, sizeof id);
+}
+
+/* Of the process with this number. What is counted one by one has a period of 1. */
+static void put_profile(struct otlp *otlp, uint32_t process, uint32_t pid, size_t number)
+{
+    const struct fgprof_profile *profile = otlp->profile;
+    const struct type *type = &otlp->types[number];
+    const struct profile_view *view = &otlp->views[number];
+    struct protobuf *out = &otlp->out;
+    size_t begin = protobuf_begin(out, SCOPE_PROFILES_PROFILE);
+    put_value_type(otlp, PROFILE_SAMPLE_TYPE, type->type, type->unit);
+    for (size_t i = 0; i < view->sample_count; i++) {
+        if (view->samples[i].process == process)
+            put_sample(otlp, type, &view->samples[i]);
+    }
+    protobuf_fixed64(out, PROFILE_TIME_UNIX_NANO, profile->start_time_ns);
+    protobuf_number(out, PROFILE_DURATION_NANO, profile->summary.elapsed_ns);
+    put_value_type(otlp, PROFILE_PERIOD_TYPE, type->period_type, type->period_unit);
+    protobuf_number(out, PROFILE_PERIOD, type->period_unit == WORD_COUNT ? 1 : profile->period_ns);
+    put_profile_id(otlp, pid, type);
+    protobuf_end(out, begin);
+}
+
+/* The period's type tells block from mutex profiles, whose values have the same types in Go. */
+static size_t types_of(const struct fgprof_profile *profile, struct type types[TYPES_MAX])
+{
+    static const struct type times[] = {
+        {FGPROF_TIME_WALL, WORD_WALL, WORD_NANOSECONDS, WORD_WALL, WORD_NANOSECONDS},
+        {FGPROF_TIME_CPU, WORD_CPU, WORD_NANOSECONDS, WORD_CPU, WORD_NANOSECONDS},
+        {FGPROF_TIME_OFF_CPU, WORD_OFF_CPU, WORD_NANOSECONDS, WORD_OFF_CPU, WORD_NANOSECONDS},
+    };
+    size_t count = 0;
+    unsigned wanted = profile->times                         ? profile->times
+                      : profile->kept == FGPROF_KEPT_ON_CPU  ? FGPROF_TIME_CPU
+                      : profile->kept == FGPROF_KEPT_OFF_CPU ? FGPROF_TIME_OFF_CPU
+                                                             : ~0u;
+    if (profile->kind == FGPROF_KIND_CPU)
+        wanted = FGPROF_TIME_CPU;
+    if (profile->kind == FGPROF_KIND_BLAME) {
+        types[count++] = (struct type){FGPROF_TIME_WALL, WORD_BLAME, WORD_NANOSECONDS, WORD_BLAME,
+                                       WORD_NANOSECONDS};
+    } else if (profile_is_of_contentions(profile)) {
+        enum word kind = profile->kind == FGPROF_KIND_BLOCK ? WORD_BLOCK : WORD_MUTEX;
+        types[count++] =
+            (struct type){FGPROF_TIME_WALL, WORD_CONTENTIONS, WORD_COUNT, kind, WORD_COUNT};
+        types[count++] =
+            (struct type){FGPROF_TIME_WALL, WORD_DELAY, WORD_NANOSECONDS, kind, WORD_COUNT};
+    } else {
+        for (size_t i = 0; i < sizeof times / sizeof *times; i++) {
+            if (times[i].times & wanted)
+                types[count++] = times[i];
+        }
+    }
+    return count;
+}
+
+static void put_resource_profiles(struct otlp *otlp, uint32_t number)
+{
+    const struct fgprof_profile *profile = otlp->profile;
+    const struct profile_process *process =
+        number < profile->process_count ? &profile->processes[number] : NULL;
+    size_t begin = protobuf_begin(&otlp->out, REQUEST_RESOURCE_PROFILES);
+    put_resource(otlp, process);
+    size_t nested = protobuf_begin(&otlp->out, RESOURCE_PROFILES_SCOPE_PROFILES);
+    size_t scope = protobuf_begin(&otlp->out, SCOPE_PROFILES_SCOPE);
+    protobuf_string(&otlp->out, SCOPE_NAME, "fgprof-c");
+    protobuf_string(&otlp->out, SCOPE_VERSION, fgprof_version());
+    protobuf_end(&otlp->out, scope);
+    for (size_t i = 0; i < otlp->type_count; i++)
+        put_profile(otlp, number, process ? process->pid : 0, i);
+    protobuf_end(&otlp->out, nested);
+    protobuf_end(&otlp->out, begin);
+}
+
+/* Row 0 of a table. */
+static void put_zero(struct otlp *otlp, unsigned table)
+{
+    protobuf_bytes(&otlp->out, table, NULL, 0);
+}
+
+static void put_stacks(struct otlp *otlp)
+{
+    const struct fgprof_profile *profile = otlp->profile;
+    put_zero(otlp, DICTIONARY_STACK);
+    for (size_t i = 0; i < otlp->stacks.count; i++) {
+        const struct profile_stack *stack = &profile->stacks[otlp->stacks.rows[i]];
+        size_t begin = protobuf_begin(&otlp->out, DICTIONARY_STACK);
+        size_t packed = protobuf_begin(&otlp->out, STACK_LOCATIONS);
+        for (size_t j = 0; j < stack->depth; j++)
+            protobuf_varint(
+                &otlp->out,
+                number_of(&otlp->locations, profile->stack_locations[stack->first_location + j]));
+        protobuf_end(&otlp->out, packed);
+        protobuf_end(&otlp->out, begin);
+    }
+}
+
+static void put_line(struct otlp *otlp, const struct profile_line *line)
+{
+    size_t begin = protobuf_begin(&otlp->out, LOCATION_LINE);
+    protobuf_number(&otlp->out, LINE_FUNCTION, number_of(&otlp->functions, line->function));
+    protobuf_number(&otlp->out, LINE_LINE, line->line);
+    protobuf_end(&otlp->out, begin);
+}
+
+static void put_locations(struct otlp *otlp)
+{
+    const struct fgprof_profile *profile = otlp->profile;
+    put_zero(otlp, DICTIONARY_LOCATION);
+    for (size_t i = 0; i < otlp->locations.count; i++) {
+        const struct profile_location *location = &profile->locations[otlp->locations.rows[i]];
+        size_t begin = protobuf_begin(&otlp->out, DICTIONARY_LOCATION);
+        if (location->mapping != PROFILE_NO_MAPPING)
+            protobuf_number(&otlp->out, LOCATION_MAPPING,
+                            number_of(&otlp->mappings, location->mapping));
+        protobuf_number(&otlp->out, LOCATION_ADDRESS, location->address);
+        for (uint32_t j = 0; j < location->line_count; j++)
+            put_line(otlp, &profile->lines[location->first_line + j]);
+        protobuf_end(&otlp->out, begin);
+    }
+}
+
+static void put_functions(struct otlp *otlp)
+{
+    put_zero(otlp, DICTIONARY_FUNCTION);
+    for (size_t i = 0; i < otlp->functions.count; i++) {
+        const struct profile_function *function =
+            &otlp->profile->functions[otlp->functions.rows[i]];
+        size_t begin = protobuf_begin(&otlp->out, DICTIONARY_FUNCTION);
+        protobuf_number(&otlp->out, FUNCTION_NAME, string_number(otlp, function->name));
+        protobuf_number(&otlp->out, FUNCTION_SYSTEM_NAME,
+                        string_number(otlp, function->system_name));
+        protobuf_number(&otlp->out, FUNCTION_FILENAME, string_number(otlp, function->file));
+        protobuf_end(&otlp->out, begin);
+    }
+}
+
+static void put_mappings(struct otlp *otlp)
+{
+    put_zero(otlp, DICTIONARY_MAPPING);
+    for (size_t i = 0; i < otlp->mappings.count; i++) {
+        const struct profile_mapping *mapping = &otlp->profile->mappings[otlp->mappings.rows[i]];
+        size_t begin = protobuf_begin(&otlp->out, DICTIONARY_MAPPING);
+        protobuf_number(&otlp->out, MAPPING_START, mapping->start);
+        protobuf_number(&otlp->out, MAPPING_LIMIT, mapping->limit);
+        protobuf_number(&otlp->out, MAPPING_OFFSET, mapping->offset);
+        protobuf_number(&otlp->out, MAPPING_FILENAME, string_number(otlp, mapping->path));
+        if (mapping->build_id) {
+            uint32_t number = attribute_number(otlp, WORD_BUILD_ID, false, mapping->build_id);
+            size_t packed = protobuf_begin(&otlp->out, MAPPING_ATTRIBUTES);
+            protobuf_varint(&otlp->out, number);
+            protobuf_end(&otlp->out, packed);
+        }
+        protobuf_end(&otlp->out, begin);
+    }
+}
+
+static void put_attributes(struct otlp *otlp)
+{
+    put_zero(otlp, DICTIONARY_ATTRIBUTE);
+    for (size_t i = 0; i < otlp->attribute_count; i++) {
+        const struct attribute *attribute = &otlp->attributes[i];
+        size_t begin = protobuf_begin(&otlp->out, DICTIONARY_ATTRIBUTE);
+        protobuf_number(&otlp->out, ATTRIBUTE_KEY,
+                        string_number(otlp, word_row(otlp, attribute->key)));
+        if (attribute->is_number)
+            put_int_value(otlp, ATTRIBUTE_VALUE, attribute->value);
+        else
+            put_text_value(otlp, ATTRIBUTE_VALUE,
+                           strings_get(&otlp->profile->strings, attribute->value));
+        protobuf_end(&otlp->out, begin);
+    }
+}
+
+static void put_strings(struct otlp *otlp)
+{
+    const struct strings *strings = &otlp->profile->strings;
+    put_zero(otlp, DICTIONARY_STRING);
+    for (size_t i = 0; i < otlp->strings.count; i++) {
+        uint32_t row = otlp->strings.rows[i];
+        if (row < strings->count)
+            put_text(otlp, DICTIONARY_STRING, strings_get(strings, row));
+        else
+            protobuf_string(&otlp->out, DICTIONARY_STRING, words[row - strings->count]);
+    }
+}
+
+/* No sample has a link. The zero value has ids of full length, for strict readers. */
+static void put_links(struct otlp *otlp)
+{
+    static const unsigned char zeroes[16];
+    size_t begin = protobuf_begin(&otlp->out, DICTIONARY_LINK);
+    protobuf_bytes(&otlp->out, LINK_TRACE_ID, zeroes, 16);
+    protobuf_bytes(&otlp->out, LINK_SPAN_ID, zeroes, 8);
+    protobuf_end(&otlp->out, begin);
+}
+
+/* A table before those that it refers to. */
+static void put_dictionary(struct otlp *otlp)
+{
+    size_t begin = protobuf_begin(&otlp->out, REQUEST_DICTIONARY);
+    put_stacks(otlp);
+    put_locations(otlp);
+    put_functions(otlp);
+    put_mappings(otlp);
+    put_links(otlp);
+    put_attributes(otlp);
+    put_strings(otlp);
+    protobuf_end(&otlp->out, begin);
+}
+
+static int make_views(struct otlp *otlp)
+{
+    otlp->type_count = types_of(otlp->profile, otlp->types);
+    for (size_t i = 0; i < otlp->type_count; i++) {
+        if (profile_view_make_times(otlp->profile, otlp->types[i].times, true, &otlp->views[i]))
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+static void put_request(struct otlp *otlp)
+{
+    size_t processes = otlp->profile->process_count;
+    otlp->out.error = make_views(otlp);
+    if (otlp->out.error)
+        return;
+    for (uint32_t i = 0; i < processes || i == 0; i++)
+        put_resource_profiles(otlp, i);
+    put_dictionary(otlp);
+}
+
+void output_otlp(const struct fgprof_profile *profile, const struct profile_view *view,
+                 struct sink *sink)
+{
+    struct otlp otlp = {.profile = profile};
+    (void)view;
+    if (used_init(&otlp.mappings, profile->mapping_count) &&
+        used_init(&otlp.locations, profile->location_count) &&
+        used_init(&otlp.functions, profile->function_count) &&
+        used_init(&otlp.stacks, profile->stack_count) &&
+        used_init(&otlp.strings, profile->strings.count + WORDS))
+        put_request(&otlp);
+    else
+        otlp.out.error = -ENOMEM;
+    if (!otlp.out.error)
+        otlp.out.error = otlp.clean.error;
+    if (otlp.out.error && !sink->error)
+        sink->error = otlp.out.error;
+    sink_write(sink, otlp.out.bytes, otlp.out.length);
+    for (size_t i = 0; i < otlp.type_count; i++)
+        profile_view_free(&otlp.views[i]);
+    used_free(&otlp.mappings);
+    used_free(&otlp.locations);
+    used_free(&otlp.functions);
+    used_free(&otlp.stacks);
+    used_free(&otlp.strings);
+    free(otlp.attributes);
+    index_free(&otlp.attribute_index);
+    text_free(&otlp.clean);
+    protobuf_free(&otlp.out);
+}
