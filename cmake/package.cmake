@@ -17,7 +17,7 @@ set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_NAME fgprof-c)
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_SECTION devel)
 # Fetching debug information is by this library, which is loaded when that is asked for.
-set(CPACK_DEBIAN_PROGRAM_PACKAGE_SUGGESTS libdebuginfod1)
+set(CPACK_DEBIAN_PROGRAM_PACKAGE_SUGGESTS "libcurl4, libdebuginfod1")
 set(CPACK_COMPONENT_PROGRAM_DESCRIPTION
     "wall-clock sampling profiler for running processes
 Shows where the wall-clock time of native processes goes, on the CPU and off

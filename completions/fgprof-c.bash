@@ -39,6 +39,8 @@ _fgprof_c()
     local write="-o --output"
     local shown="-t --threads --processes --lines --state --elapsed --on-cpu --off-cpu"
     local kinds="wall cpu block mutex blame"
+    local push="--push --push-every --push-kinds --tag --service --push-spool --push-spool-size
+        --push-token-file --push-user-file --push-ca"
     local sampling="$threads $ticks $duration $names $write $shown --idle --no-idle --debuginfod -f --format
         -q --quiet --kind --blame"
     local keeping="--wait --keep --keep-memory --trigger --cooldown --max-files $write"
@@ -59,7 +61,7 @@ _fgprof_c()
     attach) options="$processes $sampling" ;;
     run) options="$sampling --" ;;
     top) options="$processes $threads $ticks $duration $names" ;;
-    serve) options="$processes $threads $ticks $names $keeping --listen --allow-remote --max-seconds" ;;
+    serve) options="$processes $threads $ticks $names $keeping $push --listen --allow-remote --max-seconds" ;;
     record) options="$processes $threads $ticks $names $keeping -f --format" ;;
     dump) options="$processes $threads $names $write --capture -g --group --json" ;;
     convert) options="$write $shown -f --format --kind --blame" ;;
@@ -75,6 +77,9 @@ _fgprof_c()
     -p | --pid) _fgprof_c_pids "$word"; return ;;
     -f | --format) COMPREPLY=($(compgen -W "$formats" -- "$word")); return ;;
     --kind) COMPREPLY=($(compgen -W "$kinds" -- "$word")); return ;;
+    --push) compopt -o nospace; COMPREPLY=($(compgen -W "pyroscope= otlp=" -- "$word")); return ;;
+    --push-spool) mapfile -t COMPREPLY < <(compgen -d -- "$word"); return ;;
+    --push-token-file | --push-user-file | --push-ca) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
     -o | --output)
         if [[ $command == @(serve|record) ]]; then
             mapfile -t COMPREPLY < <(compgen -d -- "$word")
@@ -85,7 +90,8 @@ _fgprof_c()
         ;;
     --pgrep) COMPREPLY=($(compgen -W "$(ps --ppid 2 -p 2 --deselect -o comm=)" -- "$word")); return ;;
     -d | --duration | -F | --rate | --seed | --max-depth | --max-pause | --thread | --tid | \
-        --listen | --max-seconds | --keep | --keep-memory | --trigger | --cooldown | --max-files) return ;;
+        --listen | --max-seconds | --keep | --keep-memory | --trigger | --cooldown | --max-files | \
+        --push-every | --push-kinds | --push-spool-size | --tag | --service) return ;;
     esac
     case $before in
     --capture | --capture=) COMPREPLY=($(compgen -W "auto kernel ptrace" -- "$word")); return ;;

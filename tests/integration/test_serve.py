@@ -20,8 +20,8 @@ from webdriver import Browser
 class Server:
     """A serving profiler that has said where."""
 
-    def __init__(self, world, *arguments, listen="127.0.0.1:0"):
-        self.sampler = world.start("serve", "--listen", listen, *arguments)
+    def __init__(self, world, *arguments, listen="127.0.0.1:0", **options):
+        self.sampler = world.start("serve", "--listen", listen, *arguments, **options)
         self.said = self.next_line()
         where = re.fullmatch(r"fgprof-c: serving profiles of (.+) at (http://(.+):(\d+)/|unix:(.+))\n", self.said)
         assert where, (self.said, self.sampler.stderr.read())

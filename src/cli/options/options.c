@@ -11,6 +11,7 @@ void options_free(struct cli_options *options)
     for (size_t i = 0; i < options->trigger_count; i++)
         trigger_free(&options->triggers[i]);
     free(options->triggers);
+    push_options_free(&options->push);
 }
 
 enum fgprof_threads options_threads(const struct cli_options *options)

@@ -3,6 +3,7 @@
 #define FGPROF_CLI_OPTIONS_OPTIONS_H
 
 #include "fgprof.h"
+#include "cli/options/push.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -65,7 +66,7 @@ struct cli_options {
     const char *output; /* "-": standard output, or no directory */
     bool is_quiet;
 
-    const char *listen; /* "HOST:PORT" or "unix:PATH" */
+    const char *listen; /* "HOST:PORT", "unix:PATH", or "none" */
     bool allows_remote;
     bool waits_for_processes; /* of the name that --pgrep gives */
     uint64_t seconds_max;     /* of a profile that is asked for */
@@ -75,6 +76,7 @@ struct cli_options {
     size_t trigger_count;
     uint64_t cooldown_ns; /* at the earliest so long after the last one */
     uint64_t files_max;   /* of which so many are kept */
+    struct push_options push;
 
     char **command_argv; /* the command that `run` starts */
     char **inputs;       /* the recordings of `convert`, `diff` and `report` */

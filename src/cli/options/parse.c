@@ -181,7 +181,11 @@ static bool check_arguments(struct cli_options *options, int count, char **argum
             fprintf(stderr, "fgprof-c: --keep-memory is for what --keep keeps: give --keep TIME\n");
             return false;
         }
-        return true;
+        if (strcmp(options->listen, "none") == 0 && !options->push.target_count) {
+            fprintf(stderr, "fgprof-c: --listen none serves nobody: give --push, too\n");
+            return false;
+        }
+        return push_check(&options->push);
     }
 }
 

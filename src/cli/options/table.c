@@ -233,6 +233,61 @@ static bool set_listen(struct cli_options *options, const char *value)
     return *value || complain("address", value, "give HOST:PORT, [IPV6]:PORT or unix:PATH");
 }
 
+static bool set_push(struct cli_options *options, const char *value)
+{
+    return push_target_parse(&options->push, value);
+}
+
+static bool set_push_every(struct cli_options *options, const char *value)
+{
+    return push_every_parse(&options->push, value);
+}
+
+static bool set_push_kinds(struct cli_options *options, const char *value)
+{
+    return push_kinds_parse(&options->push, value);
+}
+
+static bool set_tag(struct cli_options *options, const char *value)
+{
+    return push_tag_parse(&options->push, value);
+}
+
+static bool set_service(struct cli_options *options, const char *value)
+{
+    options->push.service = value;
+    return *value || complain("service", value, "give its name");
+}
+
+static bool set_push_spool(struct cli_options *options, const char *value)
+{
+    options->push.spool = value;
+    return *value || complain("spool", value, "give a directory");
+}
+
+static bool set_push_spool_size(struct cli_options *options, const char *value)
+{
+    return push_spool_bytes_parse(&options->push, value);
+}
+
+static bool set_push_token_file(struct cli_options *options, const char *value)
+{
+    options->push.token_file = value;
+    return *value || complain("token file", value, "give a file that holds the token");
+}
+
+static bool set_push_user_file(struct cli_options *options, const char *value)
+{
+    options->push.user_file = value;
+    return *value || complain("password file", value, "give a file that holds USER:PASSWORD");
+}
+
+static bool set_push_ca(struct cli_options *options, const char *value)
+{
+    options->push.ca_file = value;
+    return *value || complain("certificates", value, "give a file of them in PEM");
+}
+
 static bool set_max_seconds(struct cli_options *options, const char *value)
 {
     return number_parse(value, 1, SECONDS_MAX, &options->seconds_max) ||
@@ -390,6 +445,21 @@ const struct cli_option option_table[] = {
      "from one trigger's file to the next (default 60s)"},
     {"max-files", 0, "N", SERVING, OPTIONS_OUTPUT, set_max_files, 0,
      "remove the oldest of more than N files (default 20)"},
+    {"push", 0, "API=URL", BIT(SERVE), OPTIONS_OUTPUT, set_push, 0,
+     "push profiles to pyroscope=URL or otlp=URL"},
+    {"push-every", 0, "TIME", BIT(SERVE), OPTIONS_OUTPUT, set_push_every, 0,
+     "default 10s; wall,cpu,off_cpu"},
+    {"push-kinds", 0, "LIST", BIT(SERVE), OPTIONS_OUTPUT, set_push_kinds, 0, NULL},
+    {"tag", 0, "KEY=VALUE", BIT(SERVE), OPTIONS_OUTPUT, set_tag, 0,
+     "a label; the name (default: the process's)"},
+    {"service", 0, "NAME", BIT(SERVE), OPTIONS_OUTPUT, set_service, 0, NULL},
+    {"push-spool", 0, "DIR", BIT(SERVE), OPTIONS_OUTPUT, set_push_spool, 0,
+     "keep what can't be sent (64M)"},
+    {"push-spool-size", 0, "BYTES", BIT(SERVE), OPTIONS_OUTPUT, set_push_spool_size, 0, NULL},
+    {"push-token-file", 0, "FILE", BIT(SERVE), OPTIONS_OUTPUT, set_push_token_file, 0,
+     "see the man page"},
+    {"push-user-file", 0, "FILE", BIT(SERVE), OPTIONS_OUTPUT, set_push_user_file, 0, NULL},
+    {"push-ca", 0, "FILE", BIT(SERVE), OPTIONS_OUTPUT, set_push_ca, 0, NULL},
     {"json", 0, NULL, BIT(DUMP), OPTIONS_OUTPUT, set_json, 0, "write JSON"},
     {"json", 0, NULL, BIT(REPORT), OPTIONS_OUTPUT, set_report_json, 0, "write JSON"},
     {"format", 'f', "FORMAT", WRITING | BIT(CONVERT), OPTIONS_OUTPUT, set_format, 0,

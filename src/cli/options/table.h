@@ -27,7 +27,7 @@ struct cli_option {
     const char *help; /* lines; NULL: the help of the option before it covers this one */
 };
 
-#define OPTIONS_MAX 64
+#define OPTIONS_MAX 80
 
 /* In the order of --help, grouped. Every command also has --help, which is not listed here. */
 extern const struct cli_option option_table[];

@@ -1,5 +1,6 @@
 /* Counts about the server itself, in Prometheus' text format 0.0.4
  * (prometheus.io/docs/instrumenting/exposition_formats). */
+#include "cli/push/push.h"
 #include "cli/serve/request.h"
 
 #include <inttypes.h>
@@ -41,6 +42,8 @@ void answer_metrics(const struct request *request, struct answer *answer)
         (double)(now.samples_lost + before.samples_lost));
     put(fd, "fgprof_deadlocks_total", "counter", "Deadlocks found.",
         (double)(now.deadlocks + before.deadlocks));
+    if (session->pusher)
+        pusher_write_metrics(session->pusher, fd);
     put(fd, "process_cpu_seconds_total", "counter", "CPU time that the profiler has used.",
         cpu_s());
 }

@@ -146,6 +146,14 @@ enum session_wait session_wait(struct session *session, uint64_t wait_ns, int cl
     return SESSION_WAITED;
 }
 
+void session_wait_for_end(struct session *session)
+{
+    pthread_mutex_lock(&session->lock);
+    while (session->beginning)
+        pthread_cond_wait(&session->changed, &session->lock);
+    pthread_mutex_unlock(&session->lock);
+}
+
 static void add_up(struct fgprof_progress *all, const struct fgprof_progress *one)
 {
     all->ticks += one->ticks;
@@ -161,6 +169,7 @@ static void withdraw(struct session *session)
     mark_ended(session);
     pthread_mutex_lock(&session->lock);
     session->recorder = session->beginning = NULL;
+    pthread_cond_broadcast(&session->changed);
     while (session->users)
         pthread_cond_wait(&session->changed, &session->lock);
     free(session->targets.pids);

@@ -18,6 +18,8 @@ typedef void session_begins_fn(const struct session *session, void *context);
 /* The processes have ended by themselves: `profile` is of all that was kept. */
 typedef void session_ends_fn(struct session *session, const fgprof_profile *profile, void *context);
 
+struct pusher;
+
 struct session {
     const struct cli_options *options;
     bool is_for_one; /* request, which is of a program that profiles itself */
@@ -25,7 +27,8 @@ struct session {
     void *context;
     session_ends_fn *ends; /* NULL: none; to be set before session_run */
     void *ends_context;
-    pthread_mutex_t lock; /* protects what follows */
+    struct pusher *pusher; /* NULL: nothing is pushed */
+    pthread_mutex_t lock;  /* protects what follows */
     pthread_cond_t changed;
     fgprof_recorder *beginning; /* with its processes; NULL: there are none */
     fgprof_recorder *recorder;  /* the same, once it samples; NULL: no process is sampled now */
@@ -69,5 +72,9 @@ enum session_wait { SESSION_WAITED, SESSION_ENDED, SESSION_CLIENT_GONE };
 /* Waits so long, or until the processes have ended, or the client at the other end of `client_fd`
  * has gone. */
 enum session_wait session_wait(struct session *session, uint64_t wait_ns, int client_fd);
+
+/* Waits until no more is sampled, after the wait above has returned SESSION_ENDED: the recorder
+ * then has all that it will have. */
+void session_wait_for_end(struct session *session);
 
 #endif

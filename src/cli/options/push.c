@@ -1,0 +1,285 @@
+#include "cli/options/push.h"
+#include "cli/options/duration.h"
+#include "cli/options/values.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EVERY_MIN_NS 100000000u
+#define EVERY_MAX_NS 3600000000000u
+#define SPOOL_BYTES_MIN 65536u
+#define SPOOL_BYTES_MAX (1ull << 40)
+#define TAG_KEY_MAX 128
+#define TAG_VALUE_MAX 1024
+#define URL_MAX 2048
+
+#define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+#define DIGITS "0123456789"
+
+/* The defaults of Pyroscope (pkg/api/api.go) and of OTLP/HTTP (opentelemetry-proto,
+ * docs/specification.md). */
+#define PYROSCOPE_PATH "/push.v1.PusherService/Push"
+#define INGEST_PATH "/ingest"
+#define OTLP_PATH "/v1development/profiles"
+
+static bool ends_with(const char *text, size_t length, const char *ending)
+{
+    size_t ending_length = strlen(ending);
+    return length >= ending_length &&
+           memcmp(text + length - ending_length, ending, ending_length) == 0;
+}
+
+/* "host", "host:4040", "[::1]:4040" */
+static bool is_authority(const char *text, size_t length)
+{
+    char copy[512], *port;
+    uint64_t number;
+    if (!length || length >= sizeof copy)
+        return false;
+    memcpy(copy, text, length);
+    copy[length] = '\0';
+    if (*copy == '[') {
+        size_t address = strspn(copy + 1, DIGITS "abcdefABCDEF:.");
+        port = copy + 1 + address;
+        if (!address || *port++ != ']')
+            return false;
+    } else {
+        size_t name = strspn(copy, LETTERS DIGITS "-._");
+        port = copy + name;
+        if (!name)
+            return false;
+    }
+    return !*port || (*port == ':' && number_parse(port + 1, 1, 65535, &number));
+}
+
+static const char *path_to_add(enum push_api api, const char *path, size_t length)
+{
+    switch (api) {
+    case PUSH_OTLP:
+        return length ? "" : OTLP_PATH;
+    case PUSH_PYROSCOPE:
+        return ends_with(path, length, PYROSCOPE_PATH) ? "" : PYROSCOPE_PATH;
+    default:
+        return "";
+    }
+}
+
+static bool complain_url(const char *value, const char *why)
+{
+    return complain("server to push to", value, why);
+}
+
+/* Fills in what follows from the URL. */
+static bool url_parse(struct push_target *target, const char *url)
+{
+    size_t scheme = strncmp(url, "http://", 7) == 0 ? 7 : strncmp(url, "https://", 8) == 0 ? 8 : 0;
+    if (!scheme)
+        return complain_url(target->given, "the URL must begin with http:// or https://");
+    const char *host = url + scheme, *path = host + strcspn(host, "/?#");
+    if (memchr(host, '@', (size_t)(path - host)))
+        /* Not repeated: it would be in a log. */
+        return complain_url("URL with a password",
+                            "others can read the command line: give FGPROF_PUSH_USER and "
+                            "FGPROF_PUSH_PASSWORD, or --push-user-file FILE");
+    if (!is_authority(host, (size_t)(path - host)))
+        return complain_url(target->given, "give a host, and a port if it is not the usual one");
+    size_t length = strlen(path);
+    if (strspn(path, LETTERS DIGITS "/-._~%:@!$&'()*+,;=") != length || strlen(url) > URL_MAX)
+        return complain_url(target->given, "give a URL without a query, a fragment or spaces");
+    while (length && path[length - 1] == '/')
+        length--;
+    if (target->api == PUSH_PYROSCOPE && ends_with(path, length, INGEST_PATH))
+        target->api = PUSH_INGEST;
+    if (asprintf(&target->shown, "%.*s", (int)(path - url), url) < 0)
+        target->shown = NULL;
+    if (asprintf(&target->url, "%s%.*s%s", target->shown, (int)length, path,
+                 path_to_add(target->api, path, length)) < 0)
+        target->url = NULL;
+    return target->shown && target->url;
+}
+
+bool push_target_parse(struct push_options *push, const char *value)
+{
+    static const struct {
+        const char *word;
+        enum push_api api;
+    } kinds[] = {{"pyroscope=", PUSH_PYROSCOPE}, {"otlp=", PUSH_OTLP}};
+    if (push->target_count == PUSH_TARGETS_MAX)
+        return complain_url(value, "at most 4 can be given");
+    for (size_t i = 0; i < push->target_count; i++) {
+        if (strcmp(push->targets[i].given, value) == 0)
+            return complain_url(value, "it is given twice");
+    }
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        size_t length = strlen(kinds[i].word);
+        if (strncmp(value, kinds[i].word, length) != 0)
+            continue;
+        struct push_target *target = &push->targets[push->target_count++];
+        *target = (struct push_target){.api = kinds[i].api, .given = value};
+        return url_parse(target, value + length);
+    }
+    return complain_url(strchr(value, '@') ? "URL" : value, "give pyroscope=URL or otlp=URL");
+}
+
+/* Set by us, or by the servers. */
+static bool is_reserved(const char *key)
+{
+    static const char *const names[] = {"service.name",
+                                        "service_name",
+                                        "host.name",
+                                        "host_name",
+                                        "process.pid",
+                                        "process_pid",
+                                        "container.id",
+                                        "container_id",
+                                        "process.executable.name",
+                                        "pyroscope_spy",
+                                        "process_executable_name"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (strcmp(key, names[i]) == 0)
+            return true;
+    }
+    return strncmp(key, "__", 2) == 0;
+}
+
+static bool is_printable(const char *text)
+{
+    for (; *text; text++) {
+        if ((unsigned char)*text < 0x20 || *text == 0x7f)
+            return false;
+    }
+    return true;
+}
+
+bool push_tag_parse(struct push_options *push, const char *value)
+{
+    const char *equals = strchr(value, '=');
+    size_t length = equals ? (size_t)(equals - value) : 0;
+    bool is_key = length && length <= TAG_KEY_MAX && strspn(value, LETTERS "_") &&
+                  strspn(value, LETTERS DIGITS "_.") == length;
+    if (!is_key)
+        return complain("tag", value,
+                        "give KEY=VALUE; a key has letters, digits, _ and ., and begins with a "
+                        "letter or _");
+    if (!equals[1] || strlen(equals + 1) > TAG_VALUE_MAX || !is_printable(equals + 1))
+        return complain("tag", value, "give a value of 1 to 1024 printable characters");
+    if (push->tag_count == PUSH_TAGS_MAX)
+        return complain("tag", value, "at most 16 can be given");
+    char *key = strndup(value, length);
+    if (!key)
+        return false;
+    push->tags[push->tag_count++] = (struct push_tag){key, equals + 1};
+    if (is_reserved(key))
+        return complain("tag", value, "this key is set already; --service sets the service's name");
+    for (size_t i = 0; i + 1 < push->tag_count; i++) {
+        if (strcmp(push->tags[i].key, key) == 0)
+            return complain("tag", value, "its key is given twice");
+    }
+    return true;
+}
+
+bool push_every_parse(struct push_options *push, const char *value)
+{
+    return (duration_parse(value, &push->every_ns) && push->every_ns >= EVERY_MIN_NS &&
+            push->every_ns <= EVERY_MAX_NS) ||
+           complain("time between pushes", value, "give a time such as 10s, from 100ms to 1h");
+}
+
+bool push_kinds_parse(struct push_options *push, const char *value)
+{
+    static const char *const words[PUSH_KIND_COUNT] = {"wall", "cpu", "off_cpu", "mutex", "block"};
+    push->kinds = 0;
+    for (const char *at = value;; at++) {
+        size_t length = strcspn(at, ",");
+        unsigned kind = 0;
+        while (kind < PUSH_KIND_COUNT &&
+               (strlen(words[kind]) != length || memcmp(words[kind], at, length) != 0))
+            kind++;
+        if (kind == PUSH_KIND_COUNT)
+            return complain("list of kinds", value,
+                            "give some of wall, cpu, off_cpu, mutex and block, with commas");
+        push->kinds |= 1u << kind;
+        at += length;
+        if (!*at)
+            return true;
+    }
+}
+
+bool push_spool_bytes_parse(struct push_options *push, const char *value)
+{
+    static const struct {
+        char letter;
+        unsigned shift;
+    } units[] = {{'K', 10}, {'M', 20}, {'G', 30}};
+    char number[24];
+    size_t length = strlen(value);
+    unsigned shift = 0;
+    for (size_t i = 0; i < sizeof units / sizeof *units && length; i++) {
+        if (value[length - 1] == units[i].letter)
+            shift = units[i].shift;
+    }
+    length -= shift != 0;
+    if (length < sizeof number) {
+        memcpy(number, value, length);
+        number[length] = '\0';
+        if (number_parse(number, 1, SPOOL_BYTES_MAX >> shift, &push->spool_bytes)) {
+            push->spool_bytes <<= shift;
+            if (push->spool_bytes >= SPOOL_BYTES_MIN)
+                return true;
+        }
+    }
+    return complain("size of the spool", value,
+                    "give bytes, such as 500K, 64M or 2G, at least 64K");
+}
+
+static bool is_in_environment(const char *name)
+{
+    const char *value = getenv(name);
+    return value && *value;
+}
+
+/* What is known to one server is not sent to another. */
+static bool check_credentials(const struct push_options *push)
+{
+    bool has_token = push->token_file || is_in_environment("FGPROF_PUSH_TOKEN");
+    bool has_user = push->user_file || is_in_environment("FGPROF_PUSH_USER");
+    if (has_token && has_user) {
+        fprintf(stderr, "fgprof-c: there is a token and a password to push with: give one of "
+                        "them\n");
+        return false;
+    }
+    for (size_t i = 1; i < push->target_count && (has_token || has_user); i++) {
+        if (strcmp(push->targets[i].shown, push->targets[0].shown) == 0)
+            continue;
+        fprintf(stderr,
+                "fgprof-c: %s and %s would both get the same token or password: push to one server "
+                "only\n",
+                push->targets[0].shown, push->targets[i].shown);
+        return false;
+    }
+    return true;
+}
+
+bool push_check(const struct push_options *push)
+{
+    bool is_used = push->tag_count || push->every_ns || push->kinds || push->service ||
+                   push->spool || push->spool_bytes || push->token_file || push->user_file ||
+                   push->ca_file;
+    if (!push->target_count && is_used) {
+        fprintf(stderr, "fgprof-c: there is no server to push to: give --push pyroscope=URL or "
+                        "--push otlp=URL\n");
+        return false;
+    }
+    return !push->target_count || check_credentials(push);
+}
+
+void push_options_free(struct push_options *push)
+{
+    for (size_t i = 0; i < push->target_count; i++) {
+        free(push->targets[i].url);
+        free(push->targets[i].shown);
+    }
+    for (size_t i = 0; i < push->tag_count; i++)
+        free(push->tags[i].key);
+}

@@ -1,0 +1,315 @@
+#include "cli/push/body.h"
+#include "cli/push/memory.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#define SPY "fgprof-c"
+
+/* How each kind is written, and the name that Pyroscope gives its profiles. */
+static const struct {
+    const char *name;
+    enum fgprof_kind kind;
+    unsigned times;
+} kinds[PUSH_KIND_COUNT] = {
+    [PUSH_WALL] = {"wall", FGPROF_KIND_WALL, FGPROF_TIME_WALL},
+    [PUSH_CPU] = {"process_cpu", FGPROF_KIND_WALL, FGPROF_TIME_CPU},
+    [PUSH_OFF_CPU] = {"off_cpu", FGPROF_KIND_WALL, FGPROF_TIME_OFF_CPU},
+    [PUSH_MUTEX] = {"mutex", FGPROF_KIND_MUTEX, FGPROF_TIME_WALL},
+    [PUSH_BLOCK] = {"block", FGPROF_KIND_BLOCK, FGPROF_TIME_WALL},
+};
+
+void body_free(struct body *body)
+{
+    free(body->bytes);
+    free(body->query);
+    *body = (struct body){0};
+}
+
+static bool is_wanted(const struct pushed *pushed, unsigned kind)
+{
+    return pushed->kinds & 1u << kind;
+}
+
+/* A profile's kind can be set but once: this makes another one of the same content. */
+static int copy(const fgprof_profile *profile, fgprof_profile **ret_copy)
+{
+    char path[32];
+    int fd = memfd_create("profile", MFD_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    int err = fgprof_profile_write(profile, FGPROF_RAW, fd);
+    if (!err)
+        err = fgprof_profile_read(path, ret_copy);
+    close(fd);
+    return err;
+}
+
+static int set_attributes(const struct pushed *pushed, fgprof_profile *profile)
+{
+    int err = fgprof_profile_set_threads(profile, FGPROF_THREADS_BY_NAME);
+    for (size_t i = 0; i < pushed->labels->count && !err; i++) {
+        const struct label *label = &pushed->labels->items[i];
+        /* The library knows each process. */
+        if (strncmp(label->name, "process.", 8) != 0)
+            err = fgprof_profile_set_attribute(profile, label->name, label->value);
+    }
+    return err;
+}
+
+/* Adds the profile as one of this kind, without leaving it changed for the next. */
+static void add_kind(struct memory *memory, const struct pushed *pushed, unsigned kind,
+                     enum fgprof_format format)
+{
+    fgprof_profile *profile = pushed->profile, *made = NULL;
+    int err = 0;
+    if (kinds[kind].kind != FGPROF_KIND_WALL) {
+        err = copy(pushed->profile, &made);
+        profile = made;
+        if (!err)
+            err = fgprof_profile_set_kind(profile, kinds[kind].kind);
+        if (!err && format == FGPROF_OTLP)
+            err = set_attributes(pushed, profile);
+    }
+    if (!err)
+        err = fgprof_profile_set_times(profile, kinds[kind].times);
+    if (!err)
+        memory_add_profile(memory, profile, format);
+    else
+        memory->error = err;
+    fgprof_profile_free(made);
+}
+
+/* As the field numbers of push/v1/push.proto and types/v1/types.proto
+ * (github.com/grafana/pyroscope/tree/main/api). */
+enum {
+    PUSH_REQUEST_SERIES = 1,
+    SERIES_LABELS = 1,
+    SERIES_SAMPLES = 2,
+    LABEL_PAIR_NAME = 1,
+    LABEL_PAIR_VALUE = 2,
+    RAW_SAMPLE_PROFILE = 1,
+    RAW_SAMPLE_ID = 2,
+};
+
+static void add_pair(struct memory *series, const char *name, const char *value)
+{
+    struct memory pair = {0};
+    memory_add_text(&pair, LABEL_PAIR_NAME, name);
+    memory_add_text(&pair, LABEL_PAIR_VALUE, value);
+    memory_add_field(series, SERIES_LABELS, pair.bytes, pair.length);
+    series->error = series->error ? series->error : pair.error;
+    free(pair.bytes);
+}
+
+/* "host.name" as Prometheus would have it: "host_name". */
+static void underscored(const char *name, char to[], size_t to_bytes)
+{
+    snprintf(to, to_bytes, "%s", name);
+    for (char *at = to; *at; at++)
+        *at = *at == '.' ? '_' : *at;
+}
+
+/* A random UUID (RFC 9562, version 4). */
+static void make_id(char text[37])
+{
+    unsigned char bytes[16] = {0};
+    ssize_t got = getrandom(bytes, sizeof bytes, 0);
+    (void)got;
+    bytes[6] = (unsigned char)((bytes[6] & 0x0f) | 0x40);
+    bytes[8] = (unsigned char)((bytes[8] & 0x3f) | 0x80);
+    for (size_t i = 0; i < sizeof bytes; i++)
+        text += sprintf(text, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", bytes[i]);
+}
+
+/* `__delta__` says that the values do not add up those of the profile before
+ * (pkg/phlaredb/head.go). */
+static void add_series(struct memory *request, const struct pushed *pushed, unsigned kind)
+{
+    struct memory series = {0}, sample = {0}, profile = {0};
+    char name[LABEL_TEXT_BYTES], id[37];
+    add_pair(&series, "__name__", kinds[kind].name);
+    add_pair(&series, "__delta__", "false");
+    add_pair(&series, "pyroscope_spy", SPY);
+    for (size_t i = 0; i < pushed->labels->count; i++) {
+        underscored(pushed->labels->items[i].name, name, sizeof name);
+        add_pair(&series, name, pushed->labels->items[i].value);
+    }
+    add_kind(&profile, pushed, kind, FGPROF_PPROF);
+    memory_add_field(&sample, RAW_SAMPLE_PROFILE, profile.bytes, profile.length);
+    make_id(id);
+    memory_add_text(&sample, RAW_SAMPLE_ID, id);
+    memory_add_field(&series, SERIES_SAMPLES, sample.bytes, sample.length);
+    memory_add_field(request, PUSH_REQUEST_SERIES, series.bytes, series.length);
+    int err = profile.error ? profile.error : sample.error ? sample.error : series.error;
+    request->error = request->error ? request->error : err;
+    free(profile.bytes);
+    free(sample.bytes);
+    free(series.bytes);
+}
+
+static int add_body(struct bodies *bodies, struct memory *memory, const char *type)
+{
+    if (memory->error) {
+        free(memory->bytes);
+        return memory->error;
+    }
+    bodies->items[bodies->count++] =
+        (struct body){.bytes = memory->bytes, .length = memory->length, .type = type};
+    return 0;
+}
+
+/* A request with a series for each kind, by the Connect protocol (connectrpc.com/docs/protocol). */
+static int make_push(const struct pushed *pushed, struct bodies *bodies)
+{
+    struct memory request = {0};
+    for (unsigned kind = 0; kind < PUSH_KIND_COUNT && !request.error; kind++) {
+        if (is_wanted(pushed, kind))
+            add_series(&request, pushed, kind);
+    }
+    return add_body(bodies, &request, "application/proto");
+}
+
+/* Appends text to a query, percent-encoded (RFC 3986). */
+static void add_encoded(struct memory *query, const char *text)
+{
+    for (; *text; text++) {
+        bool is_plain = (*text >= 'a' && *text <= 'z') || (*text >= 'A' && *text <= 'Z') ||
+                        (*text >= '0' && *text <= '9') || strchr("-._~", *text);
+        if (is_plain)
+            memory_add(query, text, 1);
+        else
+            memory_print(query, "%%%02X", (unsigned char)*text);
+    }
+}
+
+/* "service{host_name=h,region=eu}", without what would end a name or value there
+ * (api/model/labelset). */
+static void add_name(struct memory *query, const struct labels *labels)
+{
+    struct memory name = {0};
+    memory_print(&name, "%s{", labels->service);
+    for (char *at = name.bytes; at && at < name.bytes + name.length - 1; at++) {
+        bool is_allowed = (*at >= 'a' && *at <= 'z') || (*at >= 'A' && *at <= 'Z') ||
+                          (*at >= '0' && *at <= '9') || strchr("-._/", *at);
+        *at = is_allowed ? *at : '_';
+    }
+    bool is_first = true;
+    for (size_t i = 0; i < labels->count; i++) {
+        char key[LABEL_TEXT_BYTES];
+        if (labels->items[i].value == labels->service)
+            continue;
+        underscored(labels->items[i].name, key, sizeof key);
+        memory_print(&name, "%s%s=", is_first ? "" : ",", key);
+        is_first = false;
+        for (const char *at = labels->items[i].value; *at; at++)
+            memory_add(&name, strchr(",{}=", *at) ? "_" : at, 1);
+    }
+    memory_add(&name, "}", 2);
+    if (!name.error)
+        add_encoded(query, name.bytes);
+    query->error = query->error ? query->error : name.error;
+    free(name.bytes);
+}
+
+/* The server takes contentions for those of a mutex profile, unless it is told otherwise. It reads
+ * only parts with a file name (pkg/og/convert/pprof). */
+static void add_form(struct memory *form, const struct memory *profile)
+{
+    memory_print(form, "--" BODY_BOUNDARY "\r\nContent-Disposition: form-data; name=\"profile\"; "
+                       "filename=\"profile.pprof\"\r\n\r\n");
+    memory_add(form, profile->bytes, profile->length);
+    memory_print(form, "\r\n--" BODY_BOUNDARY "\r\nContent-Disposition: form-data; "
+                       "name=\"sample_type_config\"; filename=\"sample_type_config.json\"\r\n\r\n"
+                       "{\"contentions\":{\"display-name\":\"block_count\",\"units\":"
+                       "\"lock_samples\"},\"delay\":{\"display-name\":\"block_duration\","
+                       "\"units\":\"lock_nanoseconds\"}}\r\n--" BODY_BOUNDARY "--\r\n");
+}
+
+/* The body is the profile itself. With format=pprof the server takes even a form for a profile, so
+ * that a form must come without it (pkg/ingester/pyroscope/ingest_handler.go). */
+static int make_ingest(const struct pushed *pushed, unsigned kind, struct bodies *bodies)
+{
+    struct memory profile = {0}, form = {0}, query = {0};
+    bool is_form = kind == PUSH_BLOCK;
+    memory_print(&query, "name=");
+    add_name(&query, pushed->labels);
+    memory_print(&query, "&from=%jd&until=%jd&spyName=" SPY "%s", (intmax_t)pushed->from,
+                 (intmax_t)pushed->until, is_form ? "" : "&format=pprof");
+    memory_add(&query, "", 1);
+    add_kind(&profile, pushed, kind, FGPROF_PPROF);
+    if (is_form && !profile.error)
+        add_form(&form, &profile);
+    int err = profile.error ? profile.error : query.error ? query.error : form.error;
+    if (is_form)
+        free(profile.bytes);
+    if (err) {
+        free(is_form ? form.bytes : profile.bytes);
+        free(query.bytes);
+        return err;
+    }
+    add_body(bodies, is_form ? &form : &profile,
+             is_form ? "multipart/form-data; boundary=" BODY_BOUNDARY : "application/octet-stream");
+    bodies->items[bodies->count - 1].query = query.bytes;
+    return 0;
+}
+
+static int make_ingests(const struct pushed *pushed, struct bodies *bodies)
+{
+    int err = 0;
+    for (unsigned kind = 0; kind < PUSH_KIND_COUNT && !err; kind++) {
+        if (is_wanted(pushed, kind))
+            err = make_ingest(pushed, kind, bodies);
+    }
+    return err;
+}
+
+static int add_otlp(struct memory *memory, struct bodies *bodies)
+{
+    int err = add_body(bodies, memory, "application/x-protobuf");
+    if (!err)
+        bodies->items[bodies->count - 1].is_gzip = true;
+    return err;
+}
+
+/* All times are in one request, as they share their stacks; others in one each. */
+static int make_otlp(const struct pushed *pushed, struct bodies *bodies)
+{
+    struct memory all = {0};
+    unsigned times = 0;
+    for (unsigned kind = PUSH_WALL; kind <= PUSH_OFF_CPU; kind++)
+        times |= is_wanted(pushed, kind) ? kinds[kind].times : 0;
+    int err = 0;
+    if (times) {
+        err = set_attributes(pushed, pushed->profile);
+        if (!err)
+            err = fgprof_profile_set_times(pushed->profile, times);
+        if (!err) {
+            memory_add_profile(&all, pushed->profile, FGPROF_OTLP);
+            err = add_otlp(&all, bodies);
+        }
+    }
+    for (unsigned kind = PUSH_MUTEX; kind < PUSH_KIND_COUNT && !err; kind++) {
+        struct memory one = {0};
+        if (!is_wanted(pushed, kind))
+            continue;
+        add_kind(&one, pushed, kind, FGPROF_OTLP);
+        err = add_otlp(&one, bodies);
+    }
+    return err;
+}
+
+int bodies_make(const struct pushed *pushed, enum push_api api, struct bodies *ret_bodies)
+{
+    *ret_bodies = (struct bodies){.count = 0};
+    return api == PUSH_OTLP     ? make_otlp(pushed, ret_bodies)
+           : api == PUSH_INGEST ? make_ingests(pushed, ret_bodies)
+                                : make_push(pushed, ret_bodies);
+}

@@ -1,0 +1,21 @@
+/* What proves to a server who pushes: a token, or a user and a password. Never on the command line,
+ * which others can read. */
+#ifndef FGPROF_CLI_PUSH_CREDENTIALS_H
+#define FGPROF_CLI_PUSH_CREDENTIALS_H
+
+#include "cli/options/push.h"
+
+#define CREDENTIAL_BYTES 8192
+
+struct credentials {
+    char header[CREDENTIAL_BYTES + 32]; /* "Authorization: Bearer ..."; "": none */
+    char password[CREDENTIAL_BYTES];    /* "USER:PASSWORD"; "": none */
+};
+
+/* Reads them from the files that are given, which may be replaced any time, or else from the
+ * environment. Returns NULL, or says what is wrong. The caller forgets them after use. */
+const char *credentials_read(const struct push_options *options,
+                             struct credentials *ret_credentials);
+void credentials_forget(struct credentials *credentials);
+
+#endif

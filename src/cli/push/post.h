@@ -1,0 +1,36 @@
+/* HTTP by libcurl, which is loaded when it is needed first. */
+#ifndef FGPROF_CLI_PUSH_POST_H
+#define FGPROF_CLI_PUSH_POST_H
+
+#include "cli/push/credentials.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Loads the library, before any thread is started. Returns false if it is not there. */
+bool post_load(void);
+
+struct post {
+    const char *url, *type; /* Content-Type */
+    bool is_gzip;
+    const void *body;
+    size_t body_bytes;
+    const struct credentials *credentials;
+    const char *ca_file; /* NULL: the system's certificates */
+    /* CLOCK_MONOTONIC: given up then, and whenever it is set to an earlier time. */
+    const atomic_uint_least64_t *deadline_ns;
+};
+
+struct post_answer {
+    long status; /* 0: there was none */
+    bool has_retry_after;
+    uint64_t retry_after_ns; /* how long the server wants to be left alone */
+    char why[256];           /* what went wrong, if there was no status */
+};
+
+/* Sends the request and waits for the answer, of which only the head is kept. No redirection is
+ * followed. */
+void post_send(const struct post *post, struct post_answer *ret_answer);
+
+#endif

@@ -1,0 +1,72 @@
+/* Requests that wait to be sent, oldest first, in files of a directory: those of a run before are
+ * there after a restart. What can't be written is kept in memory, up to a bound.
+ *
+ * Several profilers may be given the same directory. Each has one of its own in there, "0", "1" and
+ * so on, which it locks; and takes over what is in those that nobody has locked. */
+#ifndef FGPROF_CLI_PUSH_SPOOL_H
+#define FGPROF_CLI_PUSH_SPOOL_H
+
+#include "cli/options/push.h"
+#include "cli/push/body.h"
+
+#include <pthread.h>
+
+struct spool_entry {
+    struct spool_entry *next; /* younger */
+    char name[64];            /* of the file; "": in memory */
+    size_t target;            /* by its number in the options */
+    uint64_t bytes;           /* that it takes */
+    unsigned failures;        /* answers of the server that it has failed */
+    bool is_taken;            /* it is being sent */
+    struct body body;         /* in memory, or while it is being sent */
+};
+
+/* What became of the requests to a server. */
+struct spool_counts {
+    uint64_t sent, retries;
+    uint64_t refused; /* dropped: the server does not want them */
+    uint64_t crowded; /* dropped: the spool was full */
+    uint64_t lost;    /* dropped: they could not be made, written or read again */
+};
+
+struct spool {
+    const struct push_options *options;
+    int directory_fd, lock_fd;
+    char path[4096];
+    uint64_t bytes_max;
+    pthread_mutex_t lock; /* protects what follows */
+    pthread_cond_t changed;
+    struct spool_entry *oldest, *youngest;
+    uint64_t bytes, bytes_in_memory;
+    size_t count;
+    uint64_t number; /* of the next file */
+    struct spool_counts counts[PUSH_TARGETS_MAX];
+    bool has_said_full, has_said_unwritable;
+    bool is_ending;
+};
+
+/* Opens the directory and finds what is in it. Prints why it can't, and returns false. */
+bool spool_open(struct spool *spool, const struct push_options *options);
+void spool_close(struct spool *spool);
+
+/* Adds a request, whose body is taken over. The oldest ones are dropped if there is no room. */
+void spool_add(struct spool *spool, size_t target, struct body *body);
+
+/* Takes the oldest request to a server, and reads it; waits for one. NULL: there is none, and the
+ * end has come. */
+struct spool_entry *spool_take(struct spool *spool, size_t target);
+
+enum spool_fate { SPOOL_SENT, SPOOL_REFUSED, SPOOL_KEPT };
+
+/* What became of a request that was taken; SPOOL_KEPT: it is to be sent again. */
+void spool_settle(struct spool *spool, struct spool_entry *entry, enum spool_fate fate);
+
+/* Waits so long, or until the end has come. Returns whether it has. */
+bool spool_wait(struct spool *spool, uint64_t wait_ns);
+
+/* Lets all waits end. */
+void spool_end(struct spool *spool);
+
+void spool_count_lost(struct spool *spool, size_t target);
+
+#endif
