@@ -607,10 +607,11 @@ enum fgprof_times {
 
 /* Sets which times of a profile of FGPROF_KIND_WALL are written as FGPROF_PPROF and FGPROF_OTLP:
  * the sum of some of enum fgprof_times. In FGPROF_PPROF they are the types wall, cpu and off_cpu,
- * of nanoseconds. In FGPROF_PPROF of any kind, samples then have no labels but those for their
- * process: servers for continuous profiling make a series of each distinct set of labels. 0, the
- * default: FGPROF_PPROF as Go's fgprof, and in FGPROF_OTLP all three, or the one that
- * fgprof_profile_set_kept keeps. Errors: -EINVAL for an unknown time. */
+ * of nanoseconds. In FGPROF_PPROF of any kind, samples then have no labels but, if there are
+ * several processes, process_executable_name and process_pid for their process: servers for
+ * continuous profiling make a series of each distinct set of labels. 0, the default: FGPROF_PPROF
+ * as Go's fgprof, and in FGPROF_OTLP all three, or the one that fgprof_profile_set_kept keeps.
+ * Errors: -EINVAL for an unknown time. */
 FGPROF_API int fgprof_profile_set_times(fgprof_profile *profile, unsigned times);
 
 /* Sets an attribute of all resources that FGPROF_OTLP writes, in place of another with the same

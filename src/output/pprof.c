@@ -11,6 +11,8 @@
 #include "profile/kind.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 /* Field numbers, by message. */
@@ -182,6 +184,38 @@ static void put_label(struct protobuf *out, const struct fgprof_profile *profile
     protobuf_end(out, begin);
 }
 
+/* Servers ignore labels that are numbers (grafana/pyroscope, pkg/model/pprofsplit), so that these
+ * have strings of their own, after all others: the labels' names, and each process's id. */
+static uint64_t server_string(const struct fgprof_profile *profile, size_t number)
+{
+    bool has_command = *profile_recorded_by(profile);
+    return word(profile, WORD_RECORDED_BY) + has_command + !!profile_contentions_note(profile) +
+           !!profile->reason + number;
+}
+enum { SERVER_PROCESS, SERVER_PID, SERVER_PIDS };
+static const char *const server_words[SERVER_PIDS] = {"process_executable_name", "process_pid"};
+
+static void put_server_label(struct protobuf *out, uint64_t key, uint64_t value)
+{
+    size_t begin = protobuf_begin(out, SAMPLE_LABEL);
+    protobuf_number(out, LABEL_KEY, key);
+    protobuf_number(out, LABEL_STR, value);
+    protobuf_end(out, begin);
+}
+
+static void put_process(struct protobuf *out, const struct fgprof_profile *profile, uint32_t number)
+{
+    const struct profile_process *process = &profile->processes[number];
+    if (!profile->times) {
+        put_label(out, profile, WORD_PROCESS, LABEL_STR, process->name);
+        put_label(out, profile, WORD_PID, LABEL_NUM, process->pid);
+        return;
+    }
+    put_server_label(out, server_string(profile, SERVER_PROCESS), process->name);
+    put_server_label(out, server_string(profile, SERVER_PID),
+                     server_string(profile, SERVER_PIDS + number));
+}
+
 static void put_sample(struct protobuf *out, const struct fgprof_profile *profile,
                        const struct profile_sample *sample)
 {
@@ -200,11 +234,8 @@ static void put_sample(struct protobuf *out, const struct fgprof_profile *profil
         protobuf_varint(out, values[i].amount);
     protobuf_end(out, packed);
 
-    if (profile_shows_processes(profile)) {
-        const struct profile_process *process = &profile->processes[sample->process];
-        put_label(out, profile, WORD_PROCESS, LABEL_STR, process->name);
-        put_label(out, profile, WORD_PID, LABEL_NUM, process->pid);
-    }
+    if (profile_shows_processes(profile))
+        put_process(out, profile, sample->process);
     put_label(out, profile, WORD_THREAD, LABEL_STR, sample->thread_name);
     put_label(out, profile, WORD_TID, LABEL_NUM, sample->tid);
     if (!sample_is_idle(sample) && !profile->times)
@@ -272,6 +303,17 @@ static void put_clean(struct protobuf *out, const char *text, struct text_buffer
     protobuf_bytes(out, PROFILE_STRING_TABLE, clean->text, clean->length);
 }
 
+static void put_server_strings(struct protobuf *out, const struct fgprof_profile *profile)
+{
+    char pid[16];
+    for (size_t i = 0; i < SERVER_PIDS; i++)
+        protobuf_string(out, PROFILE_STRING_TABLE, server_words[i]);
+    for (size_t i = 0; i < profile->process_count; i++) {
+        snprintf(pid, sizeof pid, "%" PRIu32, profile->processes[i].pid);
+        protobuf_string(out, PROFILE_STRING_TABLE, pid);
+    }
+}
+
 static void put_strings(struct protobuf *out, const struct fgprof_profile *profile)
 {
     struct text_buffer clean = {0};
@@ -291,6 +333,8 @@ static void put_strings(struct protobuf *out, const struct fgprof_profile *profi
         text_append_name(&clean, profile->reason);
         protobuf_bytes(out, PROFILE_STRING_TABLE, clean.text, clean.length);
     }
+    if (profile->times)
+        put_server_strings(out, profile);
     if (clean.error)
         out->error = clean.error;
     text_free(&clean);

@@ -168,7 +168,7 @@ class Pprof:
         self.samples = []  # (functions, leaf first; values; labels)
         for row in self.profile.get("sample", []):
             stack = [function for number in row.get("location_id", []) for function in places[number]]
-            labels = {strings[label["key"][0]] for label in row.get("label", [])}
+            labels = {strings[label["key"][0]]: strings[label["str"][0]] for label in row.get("label", [])}
             self.samples.append((stack, row["value"], labels))
 
     def total(self, value=0, function=None):

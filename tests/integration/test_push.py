@@ -13,7 +13,7 @@ import socket
 import subprocess
 import threading
 
-from harness import HANGS_S, need, wait_for
+from harness import HANGS_S, need, tool, wait_for
 from receiver import RESET, Otlp, Pprof, certificate, decode_push, receiving, total
 from servers import free_port
 from test_serve import Server
@@ -233,6 +233,21 @@ def test_otlp_gets_each_part(world):
         assert 0.95 < sum(map(total, parts)) / (2 * sum(part["length_ns"] for part in parts)) < 1.03
 
 
+def test_go_tool_pprof_reads_what_pyroscope_gets(world):
+    """It checks that all refers to what is there."""
+    need("go")
+    with receiving() as receiver, world.running("holders", 60) as one, world.running("holders", 60) as other, \
+            pushing(world, "-p", f"{one.pid},{other.pid}", "--push", f"pyroscope={receiver.url}/ingest",
+                    "--push-kinds", "wall,cpu,mutex") as pusher:
+        receiver.wait(6)
+        pusher.stop()
+        for number, request in enumerate(receiver.requests):
+            kept = world.path(f"{number}.pb.gz")
+            open(kept, "wb").write(request.body)
+            shown = tool("go", "tool", "pprof", "-tags", kept)
+            assert not Pprof(request.body).samples or "process_pid: Total" in shown, shown
+
+
 def test_processes_are_told_apart(world):
     """A resource of OpenTelemetry's for each, and labels of Pyroscope's samples, of which it makes series."""
     with receiving() as receiver, world.running("holders", 60) as one, world.running("holders", 60) as other, \
@@ -247,7 +262,10 @@ def test_processes_are_told_apart(world):
         assert all(total(profiles["wall", "nanoseconds"]) for _, profiles in resources)
         (labels, profile), = series_of(world, requests[PUSH_PATH]).values()
         assert "process_pid" not in labels, labels
-        assert all(names == {"process", "pid"} for _, _, names in profile.samples), profile.samples
+        pids = {attached["process_pid"] for _, _, attached in profile.samples}
+        assert pids == {str(one.pid), str(other.pid)}, pids
+        assert all(attached["process_executable_name"] == "fixture-holders" and len(attached) == 2
+                   for _, _, attached in profile.samples), profile.samples
 
 
 def test_credentials(world):
@@ -499,6 +517,9 @@ def test_a_spool_that_can_not_be_written(world):
         with receiving(port=port) as receiver:
             receiver.wait(3)
             said = pusher.stop()
+        walls = [Otlp(world, request.body).resources[0][1]["wall", "nanoseconds"] for request in receiver.requests]
+        for one, other in zip(walls, walls[1:]):
+            assert one["begin_ns"] + one["length_ns"] == other["begin_ns"], (one, other)
         assert said.count("can't write to the spool") == 1 and said.count("(said once)") == 2, said
     done = world.fgprof("serve", "-p", os.getpid(), "--listen", "none", "--push", "otlp=http://127.0.0.1:1",
                         "--push-spool", "/proc/version/spool")
@@ -555,7 +576,11 @@ def test_bad_options(world):
             (["--push", "otlp=http://x/#a"], "without a query, a fragment or spaces"),
             (["--push", "otlp=http://x/\tA:b"], "without a query, a fragment or spaces"),
             (["--push", "otlp=http://me:secret@x/"], "others can read the command line"),
+            (["--push", "otlp=htp://me:secret@x/"], "must begin with http:// or https://"),
+            (["--push", "me:secret@x"], "give pyroscope=URL or otlp=URL"),
+            (["--push", "otlp=http://x/secret?@"], "without a query, a fragment or spaces"),
             (["--push", url, "--push", url], "it is given twice"),
+            ([f"--push={url}{number}" for number in range(5)], "at most 4"),
             (["--push", url, "--tag", "a"], "give KEY=VALUE"),
             (["--push", url, "--tag", "=b"], "give KEY=VALUE"),
             (["--push", url, "--tag", "1a=b"], "give KEY=VALUE"),
@@ -618,6 +643,7 @@ def test_metrics(world):
                     f"pyroscope={receiver.url}/ingest") as pusher:
         assert listening(pusher.sampler.pid)
         wait_for(lambda: pusher.counts("es_total") >= 3, "pushes")
+        assert pusher.metric("fgprof_requests_in_progress") == 0
         text = pusher.text("/metrics")
         checked = subprocess.run(["promtool", "check", "metrics"], input=text, stdout=subprocess.PIPE,
                                  stderr=subprocess.STDOUT, text=True, timeout=60)

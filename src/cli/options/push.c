@@ -65,9 +65,10 @@ static const char *path_to_add(enum push_api api, const char *path, size_t lengt
     }
 }
 
+/* What may be a password is not repeated: it would be in a log. */
 static bool complain_url(const char *value, const char *why)
 {
-    return complain("server to push to", value, why);
+    return complain("server to push to", strchr(value, '@') ? "...@..." : value, why);
 }
 
 /* Fills in what follows from the URL. */
@@ -78,8 +79,7 @@ static bool url_parse(struct push_target *target, const char *url)
         return complain_url(target->given, "the URL must begin with http:// or https://");
     const char *host = url + scheme, *path = host + strcspn(host, "/?#");
     if (memchr(host, '@', (size_t)(path - host)))
-        /* Not repeated: it would be in a log. */
-        return complain_url("URL with a password",
+        return complain_url(target->given,
                             "others can read the command line: give FGPROF_PUSH_USER and "
                             "FGPROF_PUSH_PASSWORD, or --push-user-file FILE");
     if (!is_authority(host, (size_t)(path - host)))
@@ -119,7 +119,7 @@ bool push_target_parse(struct push_options *push, const char *value)
         *target = (struct push_target){.api = kinds[i].api, .given = value};
         return url_parse(target, value + length);
     }
-    return complain_url(strchr(value, '@') ? "URL" : value, "give pyroscope=URL or otlp=URL");
+    return complain_url(value, "give pyroscope=URL or otlp=URL");
 }
 
 /* Set by us, or by the servers. */

@@ -185,16 +185,11 @@ static void unlink_entry(struct spool *spool, struct spool_entry *entry)
     spool->count--;
 }
 
-static bool is_in_memory(const struct spool_entry *entry)
-{
-    return entry->target < PUSH_TARGETS_MAX && !*entry->name;
-}
-
 /* Removes the request. */
 static void drop(struct spool *spool, struct spool_entry *entry)
 {
     unlink_entry(spool, entry);
-    if (is_in_memory(entry))
+    if (entry->is_in_memory)
         spool->bytes_in_memory -= entry->bytes;
     else
         unlinkat(spool->directory_fd, entry->name, 0);
@@ -315,23 +310,23 @@ static void keep(struct spool *spool, struct spool_entry *entry, struct body *bo
 {
     bool fits = make_room(spool, entry->bytes);
     bool had_room = fits;
-    if (fits && !*entry->name) {
+    if (fits && entry->is_in_memory) {
         fits = spool->bytes_in_memory + entry->bytes <= MEMORY_BYTES_MAX;
         spool->bytes_in_memory += fits ? entry->bytes : 0;
         spool->counts[entry->target].lost += !fits;
     }
     spool->counts[entry->target].crowded += !had_room;
     if (!fits) {
-        if (*entry->name)
+        if (!entry->is_in_memory)
             unlinkat(spool->directory_fd, entry->name, 0);
         body_free(body);
         free(entry);
         return;
     }
-    if (*entry->name)
-        body_free(body);
-    else
+    if (entry->is_in_memory)
         entry->body = *body;
+    else
+        body_free(body);
     link_entry(spool, entry);
     pthread_cond_broadcast(&spool->changed);
 }
@@ -364,7 +359,7 @@ void spool_add(struct spool *spool, size_t target, struct body *body)
                            body, &entry->bytes);
     if (err) {
         say_unwritable(spool, err);
-        *entry->name = '\0';
+        entry->is_in_memory = true;
         entry->bytes = body->length;
     }
     pthread_mutex_lock(&spool->lock);
@@ -402,7 +397,7 @@ struct spool_entry *spool_take(struct spool *spool, size_t target)
     pthread_mutex_lock(&spool->lock);
     while ((entry = wait_for_one(spool, target))) {
         entry->is_taken = true;
-        if (!*entry->name)
+        if (entry->is_in_memory)
             break;
         pthread_mutex_unlock(&spool->lock);
         int err = spool_file_read(spool->directory_fd, entry->name, &entry->body);
@@ -426,7 +421,7 @@ void spool_settle(struct spool *spool, struct spool_entry *entry, enum spool_fat
     entry->is_taken = false;
     if (fate != SPOOL_KEPT)
         drop(spool, entry);
-    else if (*entry->name)
+    else if (!entry->is_in_memory)
         body_free(&entry->body);
     pthread_mutex_unlock(&spool->lock);
 }

@@ -13,7 +13,8 @@
 
 struct spool_entry {
     struct spool_entry *next; /* younger */
-    char name[64];            /* of the file; "": in memory */
+    char name[64];            /* of the file: later ones come after it */
+    bool is_in_memory;        /* there is no file */
     size_t target;            /* by its number in the options */
     uint64_t bytes;           /* that it takes */
     unsigned failures;        /* answers of the server that it has failed */

@@ -28,6 +28,8 @@ void answer_metrics(const struct request *request, struct answer *answer)
     struct fgprof_progress now = session->progress, before = session->before;
     unsigned users = session->users;
     pthread_mutex_unlock(&session->lock);
+    if (session->pusher && users)
+        users--; /* the one that pushes, all the time */
     put(fd, "fgprof_up", "gauge", "Whether processes are sampled now.", is_up);
     put(fd, "fgprof_threads", "gauge", "Threads alive at the last tick.", (double)now.threads);
     put(fd, "fgprof_stacks", "gauge", "Distinct stacks kept.", (double)now.stacks);
