@@ -98,6 +98,7 @@ def test_pyroscope_gets_each_part(world):
         for request in requests:
             assert request.path == PUSH_PATH and not request.query, request
             assert request.headers["Content-Type"] == "application/proto", request.headers
+            assert request.headers["Connect-Protocol-Version"] == "1", request.headers
             assert "Authorization" not in request.headers, request.headers
         parts = [series_of(world, request) for request in requests]
         for part in parts:
@@ -114,9 +115,10 @@ def test_pyroscope_gets_each_part(world):
                 assert not any(labels for _, _, labels in profile.samples), profile.samples
             wall, cpu, off_cpu = (part[name][1] for name in ("wall", "process_cpu", "off_cpu"))
             assert wall.total() == cpu.total() + off_cpu.total()
-            assert not cpu.total(function="in_idle") and cpu.total(function="in_first") == cpu.total() > 0
-        walls = [part["wall"][1] for part in parts]
+        walls, cpus = ([part[name][1] for part in parts] for name in ("wall", "process_cpu"))
         follow_each_other(walls)
+        cpu_ns = sum(cpu.total() for cpu in cpus)
+        assert sum(cpu.total(function="in_first") for cpu in cpus) > 0.95 * cpu_ns > 0
         # Two threads all the time, one of which computes.
         length_ns = sum(wall.length_ns for wall in walls)
         assert 0.97 < sum(wall.total() for wall in walls) / (2 * length_ns) < 1.03
@@ -206,7 +208,7 @@ def test_otlp_gets_each_part(world):
         receiver.wait(4)
         assert pusher.stop() == ""
         times = ("wall", "cpu", "off_cpu")
-        parts, ids = [], set()
+        parts, ids, cpu_ns, first_ns, idle_ns = [], set(), 0, 0, 0
         for request in receiver.requests:
             assert request.path == OTLP_PATH
             assert request.headers["Content-Type"] == "application/x-protobuf", request.headers
@@ -225,12 +227,15 @@ def test_otlp_gets_each_part(world):
                     assert stack[-1] not in ("in_first", "in_idle"), stack  # leaf first
             wall, cpu, off_cpu = (profiles[name, "nanoseconds"] for name in times)
             assert total(wall) == total(cpu) + total(off_cpu)
-            assert total(cpu) == total(cpu, "in_first") and total(off_cpu, "in_idle")
+            cpu_ns += total(cpu)
+            first_ns += total(cpu, "in_first")
+            idle_ns += total(off_cpu, "in_idle")
             parts.append(wall)
+        assert first_ns > 0.95 * cpu_ns > 0 and idle_ns > 0.9 * sum(part["length_ns"] for part in parts)
         assert len(ids) == 3 * len(parts)
         for one, other in zip(parts, parts[1:]):
             assert one["begin_ns"] + one["length_ns"] == other["begin_ns"]
-        assert 0.95 < sum(map(total, parts)) / (2 * sum(part["length_ns"] for part in parts)) < 1.03
+        assert 0.9 < sum(map(total, parts)) / (2 * sum(part["length_ns"] for part in parts)) < 1.03
 
 
 def test_go_tool_pprof_reads_what_pyroscope_gets(world):
@@ -255,7 +260,8 @@ def test_processes_are_told_apart(world):
                     "--push", f"pyroscope={receiver.url}", "--push-kinds", "wall") as pusher:
         receiver.wait(4)
         assert pusher.stop() == ""
-        requests = {request.path: request for request in receiver.requests}
+        # The first and the last part may be short.
+        requests = {request.path: request for request in sorted(receiver.requests, key=lambda one: len(one.body))}
         assert set(requests) == {OTLP_PATH, PUSH_PATH}
         resources = Otlp(world, requests[OTLP_PATH].body).resources
         assert sorted(attributes["process.pid"] for attributes, _ in resources) == sorted((one.pid, other.pid))
@@ -368,9 +374,9 @@ def test_the_spool_is_bounded(world):
             pushing(world, "-p", target.pid, "--push", f"pyroscope=http://127.0.0.1:{free_port()}",
                     "--push-spool-size", "64K", every="100ms") as pusher:
         def is_over():
-            size = sum(os.path.getsize(path) for path in glob.glob(world.path("spool") + "/0/[0-9]*.push")
-                       if os.path.exists(path))
-            assert size <= 65536 + 16384, size  # one is written before it counts
+            with contextlib.suppress(FileNotFoundError):  # dropped just now
+                size = sum(map(os.path.getsize, glob.glob(world.path("spool") + "/0/[0-9]*.push")))
+                assert size <= 65536 + 16384, size  # one is written before it counts
             assert pusher.counts("_spool_bytes") <= 65536
             return pusher.drops("full") >= 3
         wait_for(lambda: glob.glob(world.path("spool") + "/0/[0-9]*.push"), "a request in the spool")

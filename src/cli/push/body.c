@@ -174,7 +174,7 @@ static int make_push(const struct pushed *pushed, struct bodies *bodies)
         if (is_wanted(pushed, kind))
             add_series(&request, pushed, kind);
     }
-    return add_body(bodies, &request, "application/proto");
+    return add_body(bodies, &request, BODY_CONNECT);
 }
 
 /* Appends text to a query, percent-encoded (RFC 3986). */
@@ -255,8 +255,7 @@ static int make_ingest(const struct pushed *pushed, unsigned kind, struct bodies
         free(query.bytes);
         return err;
     }
-    add_body(bodies, is_form ? &form : &profile,
-             is_form ? "multipart/form-data; boundary=" BODY_BOUNDARY : "application/octet-stream");
+    add_body(bodies, is_form ? &form : &profile, is_form ? BODY_FORM : BODY_PPROF);
     bodies->items[bodies->count - 1].query = query.bytes;
     return 0;
 }
@@ -273,7 +272,7 @@ static int make_ingests(const struct pushed *pushed, struct bodies *bodies)
 
 static int add_otlp(struct memory *memory, struct bodies *bodies)
 {
-    int err = add_body(bodies, memory, "application/x-protobuf");
+    int err = add_body(bodies, memory, BODY_OTLP);
     if (!err)
         bodies->items[bodies->count - 1].is_gzip = true;
     return err;

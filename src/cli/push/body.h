@@ -16,8 +16,12 @@ struct body {
     bool is_gzip;     /* Content-Encoding */
 };
 
-/* Between the parts of a form. */
+/* Content types. The boundary stands between the parts of a form. */
 #define BODY_BOUNDARY "fgprof-c-7f1c52d8a6b94e03"
+#define BODY_FORM ("multipart/form-data; boundary=" BODY_BOUNDARY)
+#define BODY_PPROF "application/octet-stream"
+#define BODY_CONNECT "application/proto" /* of the Connect protocol */
+#define BODY_OTLP "application/x-protobuf"
 
 void body_free(struct body *body);
 

@@ -32,6 +32,7 @@ enum {
     OPTION_TIMEOUT_MS = 155,
     OPTION_CONNECTTIMEOUT_MS = 156,
     OPTION_PROTOCOLS = 181,
+    OPTION_QUICK_EXIT = 322, /* since 7.87.0 */
 
     AUTH_BASIC = 1,
     PROTOCOLS_HTTP_AND_HTTPS = 3,
@@ -116,6 +117,7 @@ static struct slist *headers_of(const struct post *post)
         "Expect:", /* no pause before the body */
         "Accept:",
         post->is_gzip ? "Content-Encoding: gzip" : NULL,
+        post->is_connect ? "Connect-Protocol-Version: 1" : NULL,
         *post->credentials->header ? post->credentials->header : NULL,
     };
     struct slist *list = NULL;
@@ -144,6 +146,7 @@ static void set_up(void *easy, const struct post *post, struct slist *headers, s
 {
     const char *ca_file = certificates(post);
     curl.easy_setopt(easy, OPTION_NOSIGNAL, 1L);
+    curl.easy_setopt(easy, OPTION_QUICK_EXIT, 1L); /* no wait for a name server at the end */
     curl.easy_setopt(easy, OPTION_URL, post->url);
     curl.easy_setopt(easy, OPTION_PROTOCOLS, (long)PROTOCOLS_HTTP_AND_HTTPS);
     curl.easy_setopt(easy, OPTION_USERAGENT, "fgprof-c");

@@ -12,8 +12,8 @@
 bool post_load(void);
 
 struct post {
-    const char *url, *type; /* Content-Type */
-    bool is_gzip;
+    const char *url, *type;   /* Content-Type */
+    bool is_gzip, is_connect; /* see body.h */
     const void *body;
     size_t body_bytes;
     const struct credentials *credentials;

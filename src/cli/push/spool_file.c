@@ -15,10 +15,10 @@
 
 /* Those that are sent, and no other, may stand in a file. */
 static const char *const types[] = {
-    "application/proto",
-    "application/octet-stream",
-    "application/x-protobuf",
-    "multipart/form-data; boundary=" BODY_BOUNDARY,
+    BODY_CONNECT,
+    BODY_PPROF,
+    BODY_OTLP,
+    BODY_FORM,
 };
 
 static int write_all(int fd, const char *bytes, size_t length)
