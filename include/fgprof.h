@@ -179,6 +179,11 @@ FGPROF_API int fgprof_options_set_timeline(fgprof_options *options, bool is_want
  * Default: all is kept. Errors: -ERANGE if keep_ns is 0 or `bytes` too small. */
 FGPROF_API int fgprof_options_set_keep(fgprof_options *options, uint64_t keep_ns, uint64_t bytes);
 
+/* Sets whether the trace and span ids of OpenTelemetry's thread context, if threads publish them,
+ * are labels of the samples, "trace_id" and "span_id". There are many of them: see the summary's
+ * labels_limited. All other labels that threads give themselves are always read. Default: false. */
+FGPROF_API int fgprof_options_set_trace_ids(fgprof_options *options, bool are_wanted);
+
 /* Sets the function that is told the progress, and the pointer that it is given. NULL: none. */
 FGPROF_API int fgprof_options_set_progress(fgprof_options *options, fgprof_progress_fn *callback,
                                            void *context);
@@ -357,6 +362,16 @@ struct fgprof_summary {
     uint64_t threads_waits_unseen;
     int event_refusal, waits_refusal; /* errnos: why there could be no event; 0: none was refused */
     uint64_t deadlocks;               /* that were found: see fgprof_profile_deadlock */
+    /* Labels that threads gave themselves (OpenTelemetry's thread context), by how often a thread
+     * was looked at: */
+    uint64_t labels_read;
+    uint64_t labels_later;      /* read after the sample of a running thread, up to a tick, and
+                                   there may have been others before */
+    uint64_t labels_changed;    /* that changed while they were read, and were not used */
+    uint64_t labels_unreadable; /* the thread's C library does not show where they are */
+    uint64_t labels_bad;        /* with a value that is not UTF-8, which was left out */
+    uint64_t labels_limited;    /* with a value that became "[other]", as its key had 1,000 others;
+                                   or left out, as there were too many different ones together */
 };
 
 /* Fills the caller's struct. `bytes` is its size, sizeof *ret_summary: see "Compatibility". */
@@ -550,6 +565,12 @@ enum fgprof_folded_flags {
      */
     FGPROF_FOLDED_ELAPSED = 16,
 };
+
+/* Adds a root frame to FGPROF_FOLDED: the value of the label `key`, which is copied, if a sample
+ * has it, after the process's frame and before the thread's. The first key that was added is
+ * outermost. Labels are what threads say of their work: see fgprof_label.h. Errors: -EINVAL if
+ * `key` is empty, -ENOMEM. */
+FGPROF_API int fgprof_profile_add_root_label(fgprof_profile *profile, const char *key);
 
 /* Sets the sum of the flags. Default: 0. Errors: -EINVAL for unknown flags. */
 FGPROF_API int fgprof_profile_set_folded_flags(fgprof_profile *profile, unsigned flags);

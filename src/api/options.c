@@ -141,6 +141,12 @@ int fgprof_options_set_keep(fgprof_options *options, uint64_t keep_ns, uint64_t 
     return 0;
 }
 
+int fgprof_options_set_trace_ids(fgprof_options *options, bool are_wanted)
+{
+    options->has_trace_ids = are_wanted;
+    return 0;
+}
+
 int fgprof_options_set_progress(fgprof_options *options, fgprof_progress_fn *callback,
                                 void *context)
 {

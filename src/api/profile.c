@@ -1,4 +1,5 @@
 /* The functions of fgprof.h for profiles: what was found. */
+#include "base/array.h"
 #include "kept/file.h"
 #include "output/output.h"
 #include "profile/function_times.h"
@@ -25,7 +26,7 @@ static void sized_copy(void *to, size_t to_bytes, const void *from, size_t from_
     _Static_assert(offsetof(type, last) + sizeof((type){0}.last) == sizeof(type),                  \
                    "no padding at the end of " #type)
 
-SIZED_ENDS_WITH(struct fgprof_summary, deadlocks);
+SIZED_ENDS_WITH(struct fgprof_summary, labels_limited);
 SIZED_ENDS_WITH(struct fgprof_function, state_ns);
 SIZED_ENDS_WITH(struct fgprof_activity, time_ns);
 SIZED_ENDS_WITH(struct fgprof_wait, time_ns);
@@ -223,6 +224,20 @@ void fgprof_spans_free(fgprof_spans *spans)
     if (spans)
         free(spans->rows);
     free(spans);
+}
+
+int fgprof_profile_add_root_label(fgprof_profile *profile, const char *key)
+{
+    if (!*key)
+        return -EINVAL;
+    if (array_reserve(&profile->root_labels, &profile->root_label_capacity,
+                      profile->root_label_count + 1))
+        return -ENOMEM;
+    char *copy = strdup(key);
+    if (!copy)
+        return -ENOMEM;
+    profile->root_labels[profile->root_label_count++] = copy;
+    return 0;
 }
 
 int fgprof_profile_set_folded_flags(fgprof_profile *profile, unsigned flags)

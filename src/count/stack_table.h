@@ -40,6 +40,7 @@ struct sample_labels {
                                the recording's strings; "": not known */
     uint32_t process;       /* in stack_table.processes */
     uint32_t wait_plus_1;   /* the row of struct waits that it waits for; 0: not known */
+    uint32_t label_set_plus_1; /* in the recording's label sets; 0: it has no labels */
 };
 
 struct counted_sample {

@@ -127,6 +127,8 @@ static int read_headers(struct module *module, Elf *elf)
             unwind_header = header.p_vaddr;
         if (header.p_type == PT_DYNAMIC)
             module->dynamic = (struct module_part){header.p_vaddr, header.p_filesz};
+        if (header.p_type == PT_TLS)
+            module->tls = (struct tls_segment){header.p_vaddr, header.p_memsz, header.p_align};
         int err = header.p_type == PT_LOAD ? add_segment(module, &header) : 0;
         if (err)
             return err;

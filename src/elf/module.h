@@ -28,6 +28,13 @@ struct cfi_section {
                               NULL */
 };
 
+/* PT_TLS: what each thread has a copy of. */
+struct tls_segment {
+    uint64_t address; /* the module's own */
+    uint64_t bytes;   /* in memory; 0: there is none */
+    uint64_t alignment;
+};
+
 struct module_part {
     uint64_t address; /* the module's own */
     uint64_t bytes;   /* 0: there is none */
@@ -87,6 +94,7 @@ struct module {
     struct functions functions;
     struct stubs stubs;
     struct module_part dynamic; /* PT_DYNAMIC */
+    struct tls_segment tls;
     struct go_traces go;
     unsigned char build_id[BUILD_ID_BYTES_MAX];
     size_t build_id_bytes; /* 0: it has none */

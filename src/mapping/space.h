@@ -33,6 +33,7 @@ struct space {
     const struct mapping *last; /* the last one found: most look-ups are close to each other */
     struct jit *jit; /* generated code, shared by all spaces of the program; NULL: none was noted */
     bool owns_jit;
+    bool has_context; /* maps had a mapping that is named as a process context (OTEP 4719) */
 };
 
 /* The mapping that holds `address`, or NULL. */

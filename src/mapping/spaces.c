@@ -87,12 +87,26 @@ static bool extend(struct space *space, size_t first, size_t end, const struct m
     return changed;
 }
 
+/* The mapping of OpenTelemetry's process context, named by memfd_create(2) or prctl(2)
+ * (open-telemetry/opentelemetry-specification, oteps/profiles/4719-process-ctx.md). */
+static bool is_context(const struct maps_entry *entry)
+{
+    static const char *const names[] = {"[anon_shmem:OTEL_CTX]", "[anon:OTEL_CTX]",
+                                        "/memfd:OTEL_CTX"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (strncmp(entry->path, names[i], strlen(names[i])) == 0)
+            return true;
+    }
+    return false;
+}
+
 /* Adds one line of maps. -ESTALE if it contradicts what is known. */
 static int take_in(void *context, const struct maps_entry *entry)
 {
     struct maps_reading *reading = context;
     struct space *space = reading->space;
     reading->lines++;
+    space->has_context = space->has_context || (!entry->executable && is_context(entry));
     if (!entry->executable)
         return 0;
     /* The mappings that it overlaps, if any. */
@@ -221,6 +235,7 @@ int spaces_branch(struct spaces *spaces, struct space **space)
                              .pid = from->pid,
                              .mappings = mappings,
                              .mapping_capacity = from->mapping_count + 1,
+                             .has_context = from->has_context,
                              .jit = from->jit};
     for (size_t i = 0; i < from->mapping_count; i++) {
         mappings[i] = from->mappings[i];

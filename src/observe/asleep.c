@@ -136,6 +136,16 @@ static void read_preemptions(const struct watch_place *place, struct watch *watc
     observation->has_preemptions = watch_read_preemptions(place, watch, &observation->preemptions);
 }
 
+/* Reads what the thread says of its work. */
+static void read_context(const struct subject *subject, struct watch *watch,
+                         struct snapshot *snapshot)
+{
+    const struct context_thread thread = {subject->tid, &watch->thread_pointer};
+    struct thread_context *context = subject->context ? snapshot_context(snapshot) : NULL;
+    if (context)
+        thread_context_read(&thread, subject->context, context);
+}
+
 /* Reads what labels a wait: its state, what it waits for, and the kernel's stack. If the thread has
  * moved meanwhile, that may be another wait's, and is left out. Returns 0 or -ENOMEM. */
 static int read_labels(const struct subject *subject, const struct watch_place *place,
@@ -149,8 +159,11 @@ static int read_labels(const struct subject *subject, const struct watch_place *
         read_call(subject, observation);
     if (subject->wants_kernel_stack && read_kernel_stack(*place, snapshot))
         return -ENOMEM;
+    read_context(subject, watch, snapshot);
     if (check_stayed(place, watch, &observation->now.activity) == 0)
         return 0;
+    if (subject->context && snapshot->context)
+        snapshot->context->state = CONTEXT_CHANGED;
     observation->state = THREAD_SLEEPING;
     observation->wait_channel[0] = '\0';
     observation->has_call = false;

@@ -15,10 +15,11 @@ struct registers {
     uint64_t values[REGISTERS_MAX];
     uint64_t known; /* bit n: register n was captured */
     /* For a stopped thread: */
-    long interrupted_call; /* the system call that it slept in, or was about to sleep in; -1:
-                              none */
-    bool may_hide_stop;    /* see registers_hide_stop */
-    bool is_new_thread;    /* it has not run since clone(2) made it: it is where its creator was */
+    long interrupted_call;   /* the system call that it slept in, or was about to sleep in; -1:
+                                none */
+    bool may_hide_stop;      /* see registers_hide_stop */
+    uint64_t thread_pointer; /* 0: not known */
+    bool is_new_thread; /* it has not run since clone(2) made it: it is where its creator was */
     /* For a sampled thread, whose system call is not known: it is where a call returns 0, as clone
      * does in a new thread. */
     bool may_be_new_thread;

@@ -10,6 +10,7 @@ void snapshot_clear(struct snapshot *snapshot)
     free(snapshot->stack.memory);
     free(snapshot->other_stack.memory);
     free(snapshot->kernel_stack);
+    free(snapshot->context);
     *snapshot = (struct snapshot){0};
 }
 
@@ -31,6 +32,13 @@ bool snapshot_make_room(struct snapshot *snapshot, size_t stack_limit,
 {
     return make_room(&snapshot->stack, stack_limit) &&
            make_room(&snapshot->other_stack, other->address ? other->bytes : 0);
+}
+
+struct thread_context *snapshot_context(struct snapshot *snapshot)
+{
+    if (!snapshot->context)
+        snapshot->context = calloc(1, sizeof *snapshot->context);
+    return snapshot->context;
 }
 
 static void copy_stack(struct stack_copy *copy, pid_t tid, uint64_t address, uint64_t end,

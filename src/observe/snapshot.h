@@ -3,6 +3,7 @@
 #define FGPROF_OBSERVE_SNAPSHOT_H
 
 #include "observe/registers.h"
+#include "observe/thread_context.h"
 #include "proc/stack_areas.h"
 
 struct stack_copy {
@@ -21,6 +22,7 @@ struct snapshot {
      * run code that needs more room than a coroutine has. This is the stack that it left. */
     struct stack_copy other_stack;
     char *kernel_stack; /* of a sleeping thread, as made by kernel_stack_parse; NULL: never read */
+    struct thread_context *context; /* NULL: never read */
 };
 
 /* Where the other stack is, and how much of it to copy; address 0: there is none. */
@@ -45,6 +47,9 @@ void snapshot_copy_stacks(struct snapshot *snapshot, pid_t tid, const struct sta
 /* The same for a snapshot whose stack was copied without knowing the mappings: leaves out what is
  * behind the end of the stack's mapping, if that is known. */
 void snapshot_end_stack(struct snapshot *snapshot, const struct stack_areas *areas);
+
+/* The context, to be read into; NULL if memory is short. */
+struct thread_context *snapshot_context(struct snapshot *snapshot);
 
 /* Frees what the snapshot holds, and leaves it empty. */
 void snapshot_clear(struct snapshot *snapshot);

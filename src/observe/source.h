@@ -29,6 +29,7 @@ struct subject {
     struct stack_place other_stack;        /* to be copied too */
     bool wants_kernel_stack;               /* of a sleeping thread */
     bool wants_copy;                       /* even if it has not moved since its last observation */
+    const struct context_place *context;   /* where its context is to be read; NULL: nowhere */
     bool wants_call;                       /* what it waits for is read, */
     struct call_target call;   /* and if it has not moved, of this call; CALL_OTHER: it is not */
     uint64_t awake_ns;         /* CLOCK_MONOTONIC: the calling thread has not slept since */

@@ -89,6 +89,8 @@ static enum outcome begin_stop(struct source *source, const struct subject *subj
         return OUTCOME_REFUSED;
     if (!must_stop(stopped, subject, watch))
         return OUTCOME_ASLEEP;
+    if (subject->context)
+        snapshot_context(observation->snapshot); /* while it is stopped, no memory is asked for */
     struct pending *item = &stopped->pending[stopped->count];
     *item = (struct pending){.subject = *subject, .observation = *observation};
     reaper_watch(stopped->reaper);
@@ -154,6 +156,20 @@ static void end_stop(struct stopped_source *stopped, struct pending *item, enum 
         reaper_drop(stopped->reaper, item->subject.tid);
 }
 
+/* A thread pointer that a stop has shown serves while the thread sleeps, too. */
+static void read_context(const struct stopped_source *stopped, const struct subject *subject,
+                         struct snapshot *snapshot)
+{
+    struct watch *watch = watches_get(stopped->watches, subject->thread);
+    struct thread_context *context = subject->context ? snapshot_context(snapshot) : NULL;
+    if (!context || !watch)
+        return;
+    if (snapshot->registers.thread_pointer)
+        watch->thread_pointer = snapshot->registers.thread_pointer;
+    const struct context_thread thread = {subject->tid, &watch->thread_pointer};
+    thread_context_read(&thread, subject->context, context);
+}
+
 /* Copies a thread and lets it go, if it has stopped. */
 static void try_to_copy(struct stopped_source *stopped, struct pending *item)
 {
@@ -170,6 +186,8 @@ static void try_to_copy(struct stopped_source *stopped, struct pending *item)
     if (!err)
         snapshot_copy_stacks(snapshot, subject->tid, subject->stack_areas, subject->stack_limit,
                              &subject->other_stack);
+    if (!err)
+        read_context(stopped, subject, snapshot);
     if (!err && !stop->is_group_stop)
         registers_hide_stop(stop->tid, &snapshot->registers);
     stop_release(stop);

@@ -16,7 +16,8 @@ struct watch {
     uint64_t preemptions_read_ns;     /* CLOCK_MONOTONIC; 0: they were not read */
     bool is_asleep;                   /* the last snapshot found it asleep, with this count: */
     uint64_t switches;
-    bool was_read; /* its syscall file was read before */
+    bool was_read;           /* its syscall file was read before */
+    uint64_t thread_pointer; /* 0: not known */
 };
 
 /* The watches of all threads, by the numbers of the threads. Starts zeroed, except for

@@ -87,6 +87,24 @@ static void append_thread(struct text_buffer *buffer, const struct fgprof_profil
     replace_separators(buffer, from);
 }
 
+/* Frames for the labels that were asked for, in that order. A sample without one is at once below
+ * the frame before. */
+static void append_root_labels(struct text_buffer *buffer, const struct fgprof_profile *profile,
+                               const struct profile_sample *sample)
+{
+    for (size_t i = 0; i < profile->root_label_count; i++) {
+        const struct profile_label *label;
+        for (uint32_t j = 0; (label = sample_label(profile, sample, j)); j++) {
+            if (strcmp(strings_get(&profile->strings, label->key), profile->root_labels[i]) != 0)
+                continue;
+            text_append(buffer, buffer->length ? ";" : "");
+            size_t from = buffer->length;
+            text_append_name(buffer, strings_get(&profile->strings, label->value));
+            replace_separators(buffer, from);
+        }
+    }
+}
+
 /* A name like "step 12" at the end would be read as a count: flamegraph.pl takes the last number of
  * a line as the count, and what is left must not end in another. */
 static void hide_count(struct text_buffer *buffer)
@@ -105,6 +123,7 @@ static char *fold(const struct fgprof_profile *profile, const struct profile_sam
     bool is_idle = sample_is_idle(sample);
     if (profile->folded_flags & FGPROF_FOLDED_PROCESSES)
         append_process(&buffer, profile, sample);
+    append_root_labels(&buffer, profile, sample);
     if (profile->folded_flags & FGPROF_FOLDED_THREADS && !is_idle)
         append_thread(&buffer, profile, sample);
     for (size_t i = stack->depth; i-- > 0;) {

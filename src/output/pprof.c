@@ -216,6 +216,14 @@ static void put_process(struct protobuf *out, const struct fgprof_profile *profi
                      server_string(profile, SERVER_PIDS + number));
 }
 
+static void put_own_label(struct protobuf *out, const struct profile_label *label)
+{
+    size_t begin = protobuf_begin(out, SAMPLE_LABEL);
+    protobuf_number(out, LABEL_KEY, label->key);
+    protobuf_number(out, LABEL_STR, label->value);
+    protobuf_end(out, begin);
+}
+
 static void put_sample(struct protobuf *out, const struct fgprof_profile *profile,
                        const struct profile_sample *sample)
 {
@@ -242,6 +250,9 @@ static void put_sample(struct protobuf *out, const struct fgprof_profile *profil
         put_label(out, profile, WORD_STATE, LABEL_STR, word(profile, WORD_STATES) + sample->state);
     put_label(out, profile, WORD_SYSCALL, LABEL_STR, sample->syscall_name);
     put_label(out, profile, WORD_WAIT_CHANNEL, LABEL_STR, sample->wait_channel);
+    const struct profile_label *label;
+    for (uint32_t i = 0; (label = sample_label(profile, sample, i)); i++)
+        put_own_label(out, label);
     const struct profile_wait *wait = sample_wait(profile, sample);
     if (wait) {
         put_label(out, profile, WORD_WAIT, LABEL_STR, wait->kind);

@@ -65,9 +65,9 @@ static void cut(struct text_buffer *text, size_t length)
 static void append_label(struct text_buffer *buffer, const char *key, const char *value)
 {
     struct text_buffer shown = {0};
-    text_append(buffer, buffer->length && buffer->text[buffer->length - 1] == '{' ? "\"" : ", \"");
-    text_append(buffer, key);
-    text_append(buffer, "\":");
+    text_append(buffer, buffer->length && buffer->text[buffer->length - 1] == '{' ? "" : ", ");
+    append_quoted(buffer, key);
+    text_append(buffer, ":");
     text_append(&shown, value);
     cut(&shown, LABEL_MAX);
     if (shown.error)
@@ -77,36 +77,75 @@ static void append_label(struct text_buffer *buffer, const char *key, const char
     text_free(&shown);
 }
 
+#define OWN_LABELS_MAX 10
+
+struct text_label {
+    const char *key, *value;
+};
+
+static int compare_labels(const void *a, const void *b)
+{
+    return strcmp(((const struct text_label *)a)->key, ((const struct text_label *)b)->key);
+}
+
+/* The labels that every profile has, at most OWN_LABELS_MAX. `tid` and `pid` have room for their
+ * numbers. Returns how many. */
+static size_t own_labels(const struct fgprof_profile *profile, const struct profile_sample *sample,
+                         char tid[16], char pid[16], struct text_label *ret_labels)
+{
+    const struct strings *strings = &profile->strings;
+    const struct profile_wait *wait = sample_wait(profile, sample);
+    size_t count = 0;
+    snprintf(tid, 16, "%" PRIu32, sample->tid);
+    if (wait && wait->owner_process != PROFILE_NO_OWNER)
+        ret_labels[count++] = (struct text_label){"owner", strings_get(strings, wait->owner_name)};
+    if (profile_shows_processes(profile)) {
+        const struct profile_process *process = &profile->processes[sample->process];
+        snprintf(pid, 16, "%" PRIu32, process->pid);
+        ret_labels[count++] = (struct text_label){"pid", pid};
+        ret_labels[count++] = (struct text_label){"process", strings_get(strings, process->name)};
+    }
+    if (wait) {
+        ret_labels[count++] = (struct text_label){"resource", strings_get(strings, wait->resource)};
+        ret_labels[count++] = (struct text_label){"wait", strings_get(strings, wait->kind)};
+    }
+    ret_labels[count++] = (struct text_label){"state", state_name(sample->state)};
+    if (sample->syscall_name)
+        ret_labels[count++] =
+            (struct text_label){"syscall", strings_get(strings, sample->syscall_name)};
+    ret_labels[count++] = (struct text_label){"thread", strings_get(strings, sample->thread_name)};
+    if (sample->tid)
+        ret_labels[count++] = (struct text_label){"tid", tid};
+    if (sample->wait_channel)
+        ret_labels[count++] =
+            (struct text_label){"wait_channel", strings_get(strings, sample->wait_channel)};
+    return count;
+}
+
 /* Appends the labels sorted by key, as Go writes them. */
 static void append_labels(struct text_buffer *buffer, const struct fgprof_profile *profile,
                           const struct profile_sample *sample)
 {
-    const struct strings *strings = &profile->strings;
+    const struct profile_label *label;
     char tid[16], pid[16];
-    snprintf(tid, sizeof tid, "%" PRIu32, sample->tid);
-    text_append(buffer, "# labels: {");
-    const struct profile_wait *wait = sample_wait(profile, sample);
-    if (wait && wait->owner_process != PROFILE_NO_OWNER)
-        append_label(buffer, "owner", strings_get(strings, wait->owner_name));
-    if (profile_shows_processes(profile)) {
-        const struct profile_process *process = &profile->processes[sample->process];
-        snprintf(pid, sizeof pid, "%" PRIu32, process->pid);
-        append_label(buffer, "pid", pid);
-        append_label(buffer, "process", strings_get(strings, process->name));
+    uint32_t theirs = 0;
+    while (sample_label(profile, sample, theirs))
+        theirs++;
+    struct text_label *labels = calloc(OWN_LABELS_MAX + (size_t)theirs, sizeof *labels);
+    if (!labels) {
+        buffer->error = -ENOMEM;
+        return;
     }
-    if (wait)
-        append_label(buffer, "resource", strings_get(strings, wait->resource));
-    append_label(buffer, "state", state_name(sample->state));
-    if (sample->syscall_name)
-        append_label(buffer, "syscall", strings_get(strings, sample->syscall_name));
-    append_label(buffer, "thread", strings_get(strings, sample->thread_name));
-    if (sample->tid)
-        append_label(buffer, "tid", tid);
-    if (wait)
-        append_label(buffer, "wait", strings_get(strings, wait->kind));
-    if (sample->wait_channel)
-        append_label(buffer, "wait_channel", strings_get(strings, sample->wait_channel));
+    size_t count = own_labels(profile, sample, tid, pid, labels);
+    for (uint32_t i = 0; (label = sample_label(profile, sample, i)); i++)
+        labels[count++] = (struct text_label){strings_get(&profile->strings, label->key),
+                                              strings_get(&profile->strings, label->value)};
+    qsort(labels, count, sizeof *labels, compare_labels);
+    text_append(buffer, "# labels: {");
+    for (size_t i = 0; i < count; i++)
+        append_label(buffer, labels[i].key, labels[i].value);
     text_append(buffer, "}\n");
+    free(labels);
 }
 
 /* pprof subtracts one from every address, so each is written as the address after its instruction.

@@ -22,6 +22,8 @@ struct naming {
     uint32_t *stacks;    /* by a counted stack's number: its number in the profile */
     uint32_t *samples;   /* the same for counted samples */
     uint32_t *waits;     /* by a counted wait's number: its number in the profile + 1 */
+    uint32_t *
+        label_sets; /* by a counted set's number: its number in the profile + 1; 0: not there yet */
     uint32_t **mappings; /* by space and mapping: its number in the profile + 1; 0: not there yet */
     uint64_t *elapsed_ns; /* by a counted sample's number: its part of its process's time */
     uint64_t *idle_ns;    /* by a counted process's number: what is left of that */
@@ -214,6 +216,26 @@ static int add_kernel_frames(struct fgprof_profile *profile, const char *names, 
     return err;
 }
 
+/* Finds the profile's label set, added at its first sample. */
+static int label_set_of(struct naming *naming, uint32_t counted_plus_1, uint32_t *ret_set_plus_1)
+{
+    const struct label_sets *sets = naming->counted->label_sets;
+    const struct strings *strings = naming->counted->strings;
+    uint32_t number, *known = counted_plus_1 ? &naming->label_sets[counted_plus_1 - 1] : NULL;
+    int err = known && !*known ? profile_add_label_set(naming->profile, &number) : 0;
+    if (known && !*known && !err) {
+        const struct label_set *set = &sets->sets[counted_plus_1 - 1];
+        *known = number + 1;
+        for (uint32_t i = 0; i < set->count && !err; i++) {
+            const struct label *label = &sets->labels[set->first + i];
+            err = profile_add_label(naming->profile, strings_get(strings, label->key),
+                                    strings_get(strings, label->value));
+        }
+    }
+    *ret_set_plus_1 = known ? *known : 0;
+    return err;
+}
+
 static int add_sample(struct naming *naming, const struct counted_sample *counted,
                       uint32_t *ret_sample)
 {
@@ -234,7 +256,8 @@ static int add_sample(struct naming *naming, const struct counted_sample *counte
         strings_intern(strings, strings_get(naming->counted->strings, labels->wait_channel),
                        &sample.wait_channel) ||
         name_syscall(naming, labels->syscall_number, &sample.syscall_name) ||
-        process_of(naming, labels->process, &sample.process))
+        process_of(naming, labels->process, &sample.process) ||
+        label_set_of(naming, labels->label_set_plus_1, &sample.label_set_plus_1))
         return -ENOMEM;
     if (labels->kernel_stack &&
         add_kernel_frames(naming->profile,
@@ -394,9 +417,11 @@ static int allocate(struct naming *naming)
     naming->mappings = calloc(counted->spaces->count + 1, sizeof *naming->mappings);
     naming->samples = calloc(counted->table->sample_count + 1, sizeof *naming->samples);
     naming->elapsed_ns = calloc(counted->table->sample_count + 1, sizeof *naming->elapsed_ns);
+    size_t label_sets = counted->label_sets ? counted->label_sets->set_count : 0;
+    naming->label_sets = calloc(label_sets + 1, sizeof *naming->label_sets);
     naming->idle_ns = calloc(counted->table->process_count + 1, sizeof *naming->idle_ns);
     bool is_whole = naming->processes && naming->stacks && naming->samples && naming->mappings &&
-                    naming->elapsed_ns && naming->idle_ns;
+                    naming->elapsed_ns && naming->idle_ns && naming->label_sets;
     if (!is_whole || !counted->elapsed)
         return is_whole ? 0 : -ENOMEM;
     return elapsed_divide(counted->table, counted->elapsed, counted->until_ns, naming->elapsed_ns,
@@ -413,6 +438,7 @@ static void release(struct naming *naming)
     free(naming->stacks);
     free(naming->samples);
     free(naming->waits);
+    free(naming->label_sets);
     free(naming->elapsed_ns);
     free(naming->idle_ns);
     free(naming->locations);

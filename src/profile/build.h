@@ -4,6 +4,7 @@
 
 #include "profile/name_locations.h"
 #include "count/elapsed.h"
+#include "count/label_sets.h"
 #include "count/stack_table.h"
 #include "count/waits.h"
 #include "mapping/spaces.h"
@@ -11,6 +12,7 @@
 struct counted {
     const struct stack_table *table;
     const struct waits *waits; /* the table's wait_plus_1 */
+    const struct label_sets *label_sets;
     const struct deadlocks *deadlocks;
     uint64_t begin_ns;               /* CLOCK_MONOTONIC: when the recording began */
     const struct timeline *timeline; /* what was kept of the table's samples; NULL: nothing */

@@ -38,6 +38,11 @@ void profile_free(struct fgprof_profile *profile)
     free(profile->samples);
     free(profile->waits);
     index_free(&profile->wait_index);
+    free(profile->labels);
+    for (size_t i = 0; i < profile->root_label_count; i++)
+        free(profile->root_labels[i]);
+    free(profile->root_labels);
+    free(profile->label_sets);
     free(profile->parallel_ns);
     free(profile->timelines);
     free(profile->runs);
@@ -155,7 +160,8 @@ static bool is_same_sample(const void *owner, uint32_t item, const void *key)
            known->tid == sought->tid && known->state == sought->state &&
            known->syscall_name == sought->syscall_name &&
            known->wait_channel == sought->wait_channel && known->process == sought->process &&
-           known->wait_plus_1 == sought->wait_plus_1;
+           known->wait_plus_1 == sought->wait_plus_1 &&
+           known->label_set_plus_1 == sought->label_set_plus_1;
 }
 
 int profile_add_sample(struct fgprof_profile *profile, const struct profile_sample *sample,
@@ -163,7 +169,7 @@ int profile_add_sample(struct fgprof_profile *profile, const struct profile_samp
 {
     uint32_t labels[] = {sample->stack,       sample->thread_name,  sample->tid,
                          sample->state,       sample->syscall_name, sample->wait_channel,
-                         sample->wait_plus_1, sample->process};
+                         sample->wait_plus_1, sample->process,      sample->label_set_plus_1};
     uint64_t hash = hash_bytes(labels, sizeof labels, 0);
     uint32_t found = index_find(&profile->sample_index, hash, is_same_sample, profile, sample);
     if (ret_sample)
@@ -180,6 +186,29 @@ int profile_add_sample(struct fgprof_profile *profile, const struct profile_samp
         index_add(&profile->sample_index, hash, (uint32_t)profile->sample_count))
         return -ENOMEM;
     profile->samples[profile->sample_count++] = *sample;
+    return 0;
+}
+
+int profile_add_label_set(struct fgprof_profile *profile, uint32_t *ret_set)
+{
+    if (array_reserve(&profile->label_sets, &profile->label_set_capacity,
+                      profile->label_set_count + 1))
+        return -ENOMEM;
+    *ret_set = (uint32_t)profile->label_set_count;
+    profile->label_sets[profile->label_set_count++] =
+        (struct profile_label_set){.first_label = (uint32_t)profile->label_count};
+    return 0;
+}
+
+int profile_add_label(struct fgprof_profile *profile, const char *key, const char *value)
+{
+    struct profile_label label;
+    if (strings_intern(&profile->strings, key, &label.key) ||
+        strings_intern(&profile->strings, value, &label.value) ||
+        array_reserve(&profile->labels, &profile->label_capacity, profile->label_count + 1))
+        return -ENOMEM;
+    profile->labels[profile->label_count++] = label;
+    profile->label_sets[profile->label_set_count - 1].label_count++;
     return 0;
 }
 

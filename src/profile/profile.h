@@ -80,17 +80,28 @@ struct profile_sample {
     uint32_t stack;
     uint32_t process;
     uint32_t thread_name;
-    uint32_t tid;          /* 0: threads are not told apart */
-    uint32_t state;        /* enum thread_state */
-    uint32_t syscall_name; /* of the call that the thread waits in; "": none */
-    uint32_t wait_channel; /* the kernel function that it waits in; "": not known */
-    uint32_t wait_plus_1;  /* what it waits for; 0: nothing, or not known */
-    bool never_moved;      /* its threads have not, in the whole recording; false: not known */
+    uint32_t tid;              /* 0: threads are not told apart */
+    uint32_t state;            /* enum thread_state */
+    uint32_t syscall_name;     /* of the call that the thread waits in; "": none */
+    uint32_t wait_channel;     /* the kernel function that it waits in; "": not known */
+    uint32_t wait_plus_1;      /* what it waits for; 0: nothing, or not known */
+    uint32_t label_set_plus_1; /* 0: its threads gave it no labels */
+    bool never_moved;          /* its threads have not, in the whole recording; false: not known */
     uint64_t count;
     uint64_t time_ns;
     uint64_t elapsed_ns; /* its part of its process's time */
     uint64_t sleeps;     /* that began there, an estimate; of a wait that saw several owners, with
                             the first of them */
+};
+
+/* What threads said of their work, as a request's route: key and value. */
+struct profile_label {
+    uint32_t key, value;
+};
+
+/* The labels of a sample, sorted by key. */
+struct profile_label_set {
+    uint32_t first_label, label_count; /* in profile.labels */
 };
 
 #define PROFILE_NO_SAMPLE UINT32_MAX
@@ -141,6 +152,10 @@ struct fgprof_profile {
     struct profile_wait *waits;
     size_t wait_count, wait_capacity;
     struct index wait_index;
+    struct profile_label *labels; /* one set's after the other */
+    size_t label_count, label_capacity;
+    struct profile_label_set *label_sets;
+    size_t label_set_count, label_set_capacity;
     bool has_elapsed; /* samples have their parts of their processes' time; what nothing used of it
                          is a sample of its own, without count and time: PROFILE_IDLE */
     bool has_sleeps;  /* samples have theirs */
@@ -159,6 +174,8 @@ struct fgprof_profile {
     uint32_t *deadlocks; /* a line of text for each */
     size_t deadlock_count, deadlock_capacity;
     unsigned folded_flags;
+    char **root_labels; /* keys of labels whose values are root frames of FGPROF_FOLDED */
+    size_t root_label_count, root_label_capacity;
     enum fgprof_kept kept;
     enum fgprof_kind kind;
     bool is_of_threads;                   /* it counts threads: see FGPROF_DUMP_PPROF */
@@ -228,6 +245,15 @@ static inline bool profile_keeps(const struct fgprof_profile *profile,
            (profile->kept == FGPROF_KEPT_ON_CPU) == sample_is_on_cpu(sample);
 }
 
+/* The sample's label number `i`; NULL after the last. */
+static inline const struct profile_label *
+sample_label(const struct fgprof_profile *profile, const struct profile_sample *sample, uint32_t i)
+{
+    const struct profile_label_set *set =
+        sample->label_set_plus_1 ? &profile->label_sets[sample->label_set_plus_1 - 1] : NULL;
+    return set && i < set->label_count ? &profile->labels[set->first_label + i] : NULL;
+}
+
 /* Whether samples tell their process even if that was not asked for. */
 static inline bool profile_shows_processes(const struct fgprof_profile *profile)
 {
@@ -268,6 +294,9 @@ int profile_add_stack(struct fgprof_profile *profile, const uint32_t *locations,
 /* `wait` without its label, which this sets. */
 int profile_add_wait(struct fgprof_profile *profile, const struct profile_wait *wait,
                      uint32_t *ret_wait);
+/* Adds a set of no labels in a new row, and a label to the last set. */
+int profile_add_label_set(struct fgprof_profile *profile, uint32_t *ret_set);
+int profile_add_label(struct fgprof_profile *profile, const char *key, const char *value);
 /* Notes that the module's file could not be read, once for each path. Returns 0 or -ENOMEM. */
 int profile_add_unreadable(struct fgprof_profile *profile, const char *path, const char *why);
 /* Adds the counts to the sample with equal stack and labels. `ret_sample` may be NULL. */

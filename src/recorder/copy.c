@@ -52,6 +52,16 @@ static int copy_deadlocks(struct deadlocks *to, const struct deadlocks *from)
     return 0;
 }
 
+static int copy_label_sets(struct label_sets *to, const struct label_sets *from)
+{
+    if (array_reserve(&to->labels, &to->label_capacity, from->label_count) ||
+        array_reserve(&to->sets, &to->set_capacity, from->set_count))
+        return -ENOMEM;
+    append_rows(to->labels, &to->label_count, from->labels, from->label_count, sizeof *to->labels);
+    append_rows(to->sets, &to->set_count, from->sets, from->set_count, sizeof *to->sets);
+    return 0;
+}
+
 static int copy_strings(struct strings *to, const struct strings *from)
 {
     if (array_reserve(&to->items, &to->capacity, from->count))
@@ -116,6 +126,8 @@ int copy_update(struct copy *copy, const struct results *results,
     if (!err)
         err = copy_deadlocks(&to->deadlocks, &results->deadlocks);
     if (!err)
+        err = copy_label_sets(&to->label_sets, &results->label_sets);
+    if (!err)
         err = copy_elapsed(to, results);
     if (!err)
         err = copy_strings(&to->strings, &results->strings);
@@ -131,6 +143,7 @@ void copy_free(struct copy *copy)
     stack_table_free(&copy->results.stacks);
     waits_free(&copy->results.waits);
     deadlocks_free(&copy->results.deadlocks);
+    label_sets_free(&copy->results.label_sets);
     free(copy->results.elapsed);
     timeline_free(&copy->results.timeline);
     free(copy->results.idle_tids);

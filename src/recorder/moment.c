@@ -156,6 +156,12 @@ static void subtract_counts(const struct moment *moment, struct result_counts *r
     results->samples_not_captured =
         less(results->samples_not_captured, moment->results.samples_not_captured);
     results->running_ns -= moment->results.running_ns;
+    results->labels_read -= moment->results.labels_read;
+    results->labels_later -= moment->results.labels_later;
+    results->labels_changed -= moment->results.labels_changed;
+    results->labels_unreadable -= moment->results.labels_unreadable;
+    results->labels_bad -= moment->results.labels_bad;
+    results->labels_limited -= moment->results.labels_limited;
     results->jit_files_refused -= moment->results.jit_files_refused;
     results->jit_bytes_unread -= moment->results.jit_bytes_unread;
 }

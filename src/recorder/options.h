@@ -14,6 +14,7 @@ struct fgprof_options {
     bool has_timeline;
     uint64_t keep_ns;  /* 0: all is kept */
     size_t keep_bytes; /* SIZE_MAX: stacks are kept in any case, and timelines for keep_ns */
+    bool has_trace_ids;
     struct debug_fetch fetch;
     fgprof_progress_fn *progress;
     void *progress_context;

@@ -67,6 +67,12 @@ static void summarize_results(const struct results *results, struct fgprof_summa
     summary->timeline_lost_ns = results->timeline.lost_ns;
     summary->jit_files_refused = counts->jit_files_refused;
     summary->jit_bytes_unread = counts->jit_bytes_unread;
+    summary->labels_read = counts->labels_read;
+    summary->labels_later = counts->labels_later;
+    summary->labels_changed = counts->labels_changed;
+    summary->labels_unreadable = counts->labels_unreadable;
+    summary->labels_bad = counts->labels_bad;
+    summary->labels_limited = counts->labels_limited;
     summary->stacks = results->stacks.stack_count;
     summary->deadlocks = results->deadlocks.count;
 }
@@ -106,6 +112,7 @@ static int make_profile(struct fgprof_recorder *recorder, const struct recorded 
     const struct counted counted = {
         .table = &recorded->results->stacks,
         .waits = &recorded->results->waits,
+        .label_sets = &recorded->results->label_sets,
         .deadlocks = &recorded->results->deadlocks,
         .begin_ns = clock->start_ns,
         .timeline = &recorded->results->timeline,

@@ -77,6 +77,7 @@ int recorder_new(const struct fgprof_options *options, struct fgprof_recorder **
         recorder_free(recorder);
         return err;
     }
+    recorder->results.has_trace_ids = options->has_trace_ids;
     init_timeline(recorder, &recorder->options);
     *ret_recorder = recorder;
     return 0;

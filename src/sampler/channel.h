@@ -101,6 +101,7 @@ enum request_kind {
     REQUEST_OWNER,         /* read who holds what it waits for at each look, until it moves */
     REQUEST_NO_OWNER,      /* no longer: who holds it will not change */
     REQUEST_AREAS,         /* the process's mappings now end elsewhere */
+    REQUEST_CONTEXT,       /* read the contexts of the program's threads from now on */
 };
 
 struct request {
@@ -111,8 +112,9 @@ struct request {
     size_t stack_limit;             /* REQUEST_STACK*: bytes */
     struct stack_place other_stack; /* REQUEST_STACK*: address 0: none */
     struct sleep_place asleep;      /* REQUEST_FRAME_POINTER */
-    uint32_t program;               /* REQUEST_AREAS: its number */
+    uint32_t program;               /* REQUEST_AREAS, REQUEST_CONTEXT: its number */
     struct stack_areas areas;       /* REQUEST_AREAS: owned by the sampling thread from now on */
+    struct context_place context;   /* REQUEST_CONTEXT */
 };
 
 struct channel;

@@ -1,5 +1,6 @@
 #include "sampler/kernel_samples.h"
 #include "base/clock.h"
+#include "sampler/contexts.h"
 #include "sampler/listing.h"
 #include "sampler/subject.h"
 #include "sampler/tell.h"
@@ -229,6 +230,7 @@ static bool place(struct sampler *sampler, struct observation *observation, bool
     }
     snapshot_end_stack(observation->snapshot, &process->areas);
     note(sampler, thread);
+    contexts_read_sampled(sampler, process, thread, observation);
     listing_read_begin(sampler, process, thread);
     *ret_err = tell_sampled(sampler, process, thread, observation);
     return true;

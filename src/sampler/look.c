@@ -1,5 +1,6 @@
 #include "sampler/look.h"
 #include "base/clock.h"
+#include "sampler/contexts.h"
 #include "sampler/kernel_samples.h"
 #include "sampler/listing.h"
 #include "sampler/missed.h"
@@ -118,6 +119,7 @@ static void take_running(struct sampler *sampler, struct sampled_process *proces
     thread->wants.look_awake_ns = sampler->clock.awake_ns;
     thread->wants.look_tick = thread->schedule.looked_tick;
     thread->wants.asleep.pc = 0;
+    contexts_note_running(sampler, process, thread, now);
     if (kernel_samples_cover(sampler, process, thread, has_times ? running_ns : 0))
         return;
     if (pause_budget_allows(&thread->pause_budget, running_ns,

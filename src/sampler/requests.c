@@ -18,6 +18,19 @@ static void take_areas(struct sampler *sampler, struct request *request)
     stack_areas_free(&request->areas); /* that program has ended */
 }
 
+/* Threads that sleep on are copied again, with what they say of their work. */
+static void take_context(struct sampler *sampler, const struct request *request)
+{
+    for (size_t i = 0; i < sampler->process_count; i++) {
+        struct sampled_process *process = sampler->processes[i];
+        if (!process->program || process->program->number != request->program)
+            continue;
+        process->context = request->context;
+        for (size_t j = 0; j < process->threads.count; j++)
+            threads_forget_sleep(&process->threads, &process->threads.items[j]);
+    }
+}
+
 /* Observes the thread again at once: it has probably not moved, or not gone far. Returns 0 or
  * -ENOMEM. */
 static int observe_anew(struct sampler *sampler, struct sampled_process *process,
@@ -59,6 +72,10 @@ static int serve(struct sampler *sampler, struct request *request)
         numbered ? threads_find(&numbered->process->threads, request->tid) : NULL;
     if (request->kind == REQUEST_AREAS) {
         take_areas(sampler, request);
+        return 0;
+    }
+    if (request->kind == REQUEST_CONTEXT) {
+        take_context(sampler, request);
         return 0;
     }
     if (!thread)

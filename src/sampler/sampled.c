@@ -67,6 +67,7 @@ int sampled_update_program(struct sampler *sampler, struct sampled_process *proc
     if (err)
         return err;
     stack_areas_free(&process->areas);
+    process->context = (struct context_place){0};
     process->programs_before = process->program_opened_ns != 0;
     process->program_opened_ns = monotonic_ns();
     err = program_open(&process->process, sampler->programs_begun, process->number,
@@ -78,6 +79,9 @@ int sampled_update_program(struct sampler *sampler, struct sampled_process *proc
     }
     sampler->counts.lacks_files = sampler->counts.lacks_files || err == -EMFILE || err == -ENFILE;
     for (size_t i = 0; i < process->threads.count; i++) {
+        struct watch *watch = watches_get(&sampler->watches, process->threads.items[i].number);
+        if (watch)
+            watch->thread_pointer = 0;
         naming_expire(&process->threads.items[i]);
         threads_forget_sleep(&process->threads, &process->threads.items[i]);
         /* Its event may be of a thread that is gone: another one executed the program, and got its

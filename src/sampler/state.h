@@ -61,7 +61,8 @@ struct sampler {
     struct command command;
     struct sampling_counts counts;
     struct sampler_progress progress;
-    struct snapshot *spare;     /* for the next look; NULL: none was taken */
+    struct thread_context context; /* room to read one into */
+    struct snapshot *spare;        /* for the next look; NULL: none was taken */
     bool looks_at_all;          /* for a copy or a moment: all threads are looked at, and told of */
     uint64_t stop_heard_ns;     /* when a thread last stopped, judged by when we heard of it */
     struct throttle giving_way; /* its CPU, to threads that were woken there */

@@ -13,6 +13,7 @@ struct subject subject_of(const struct sampler *sampler, const struct sampled_pr
         .other_stack = thread->wants.other_stack,
         .wants_kernel_stack = sampler->options->has_kernel_stacks,
         .wants_copy = thread->wants.copy,
+        .context = process->context.kind == CONTEXT_NOWHERE ? NULL : &process->context,
         .wants_call = !sampler->options->is_dump,
         .call = thread->call.is_wanted ? thread->call.target : (struct call_target){0},
         .awake_ns = sampler->clock.awake_ns,

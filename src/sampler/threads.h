@@ -105,6 +105,13 @@ struct thread_waiting {
     bool is_unseen;        /* it has no event, though it waits much, and is counted as such */
 };
 
+/* contexts.c: its context when a look last found it running. */
+struct thread_running_context {
+    uint64_t at_ns;    /* 0: not known */
+    uint64_t switches; /* how often it had been given a CPU */
+    uint64_t hash;     /* of the context */
+};
+
 struct thread {
     pid_t tid;
     pid_t inner_tid; /* in its own PID namespace; 0: not read yet, or not known */
@@ -119,6 +126,7 @@ struct thread {
     struct pause_budget pause_budget;
     struct thread_kernel kernel;
     struct thread_waiting waiting;
+    struct thread_running_context running;
     bool was_stopped; /* while it ran, at any time */
     bool is_awake;    /* look.c: its last look found it running or waiting for a CPU */
 };

@@ -268,6 +268,7 @@ static int label(const struct counter *counter, const struct observation *observ
         .state = state,
         .syscall_number = -1,
         .process = observation->process,
+        .label_set_plus_1 = observation->snapshot ? thread->label_set_plus_1 : 0,
     };
     if (thread_state_waits(state)) {
         struct strings *strings = &counter->results->strings;

@@ -31,6 +31,7 @@ int programs_end(struct programs *programs, uint32_t number, struct results *res
         unwinder_drop(unwinder, space);
         space_retire(space);
     }
+    program_labels_free(&tables->labels);
     sites_free(&tables->sites);
     stack_areas_free(&tables->maps.areas);
     free(tables);

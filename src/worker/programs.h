@@ -3,12 +3,14 @@
 #define FGPROF_WORKER_PROGRAMS_H
 
 #include "worker/generated.h"
+#include "worker/labels.h"
 #include "worker/maps.h"
 #include "worker/sites.h"
 
 struct program_tables {
     struct program_maps maps;
     struct generated_code generated;
+    struct program_labels labels;
     struct sites sites; /* frame pointers of sleeping threads that needed them */
 };
 

@@ -13,6 +13,7 @@ void results_free(struct results *results)
     stack_table_free(&results->stacks);
     waits_free(&results->waits);
     deadlocks_free(&results->deadlocks);
+    label_sets_free(&results->label_sets);
     for (size_t i = 0; i < results->elapsed_count; i++)
         elapsed_free(&results->elapsed[i]);
     free(results->elapsed);

@@ -6,6 +6,7 @@
 #include "base/strings.h"
 #include "count/deadlocks.h"
 #include "count/elapsed.h"
+#include "count/label_sets.h"
 #include "count/stack_table.h"
 #include "count/timeline.h"
 #include "count/waits.h"
@@ -24,6 +25,13 @@ struct result_counts {
     uint64_t owed_ns;    /* time that is booked, and given to no sample yet */
     uint64_t idle_ns;    /* time of threads that never moved, once it is dropped */
     uint64_t jit_files_refused, jit_bytes_unread;
+    /* Labels of threads, by observations: */
+    uint64_t labels_read;
+    uint64_t labels_later;      /* of a running thread; another one may have been there before */
+    uint64_t labels_changed;    /* while they were read: not used */
+    uint64_t labels_unreadable; /* the thread pointer is not known, or the memory can't be read */
+    uint64_t labels_bad;        /* with a value that is not UTF-8, which was left out */
+    uint64_t labels_limited;    /* with a value beyond the limits */
 };
 
 struct results {
@@ -32,6 +40,8 @@ struct results {
     struct stack_table stacks;
     struct waits waits;
     struct deadlocks deadlocks;
+    struct label_sets label_sets;
+    bool has_trace_ids;       /* they are labels, too */
     struct timeline timeline; /* kept only if wanted */
     struct elapsed *elapsed;  /* of each process */
     size_t elapsed_count, elapsed_capacity;

@@ -27,6 +27,7 @@ struct counted_thread {
     struct thread_account account;
     struct kept_stack kept;
     struct thread_unwinding unwinding;
+    uint32_t label_set_plus_1; /* as its last copy had it */
 };
 
 /* Zeroed at first. */

@@ -110,6 +110,8 @@ static int update_program(struct worker *worker, const struct observation *obser
     int err = programs_get(&worker->programs, observation->program, &program);
     if (!err)
         err = program_maps_update(&program->maps, results, observation);
+    if (!err && program->maps.space && !worker->options.waits)
+        err = program_labels_update(&program->labels, &program->maps, observation, worker->channel);
     if (!err && program->maps.space)
         err = generated_update(&program->generated, worker->means.unwinder, results, observation,
                                &program->maps.space);
@@ -127,6 +129,10 @@ static int count_copy(struct worker *worker, const struct observation *observati
     if (thread->account.is_dumped)
         return 0;
     int err = observation->program ? update_program(worker, observation, &program) : 0;
+    thread->label_set_plus_1 = 0;
+    if (!err && program)
+        err = program_labels_take(&program->labels, worker->results, observation,
+                                  &thread->label_set_plus_1);
     if (err)
         return err;
     if (!program || !program->maps.space)

@@ -47,6 +47,7 @@ fgprof_options *options_for_library(const struct cli_options *options)
                                              options->format == FGPROF_RAW);
     fgprof_options_set_kernel_stacks(library, options->has_kernel_stacks);
     fgprof_options_set_children(library, options->has_children);
+    fgprof_options_set_trace_ids(library, options->has_trace_ids);
     fgprof_options_set_idle(library, !options->drops_idle);
     int err =
         options->thread_regex ? fgprof_options_set_thread_name(library, options->thread_regex) : 0;
@@ -68,6 +69,8 @@ int options_for_profile(const struct cli_options *options, fgprof_profile *profi
                      (options->shows_processes ? FGPROF_FOLDED_PROCESSES : 0u) |
                      (options->shows_elapsed ? FGPROF_FOLDED_ELAPSED : 0u);
     int err = fgprof_profile_set_folded_flags(profile, flags);
+    for (size_t i = 0; i < options->label_count && !err; i++)
+        err = fgprof_profile_add_root_label(profile, options->labels[i]);
     if (!err)
         err = fgprof_profile_set_kept(profile, options->kept);
     /* A recording is of wall-clock time, and can be written as any other kind later. */

@@ -21,6 +21,8 @@ enum cli_command {
     COMMAND_COUNT
 };
 
+#define LABELS_MAX 16
+
 /* Each command uses some of these: see table.c. */
 /* How far back profiles reach at least, without --keep. */
 #define KEEP_DEFAULT_NS 60000000000u
@@ -46,6 +48,9 @@ struct cli_options {
     double max_pause_percent;
     enum fgprof_capture capture;
 
+    const char *labels[LABELS_MAX]; /* keys whose values are root frames */
+    size_t label_count;
+    bool has_trace_ids;
     bool shows_processes;
     bool shows_threads;
     enum fgprof_threads threads;

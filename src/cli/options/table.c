@@ -110,6 +110,16 @@ static bool set_threads(struct cli_options *options, const char *value)
     return threads_parse(value, &options->threads);
 }
 
+static bool add_label(struct cli_options *options, const char *value)
+{
+    if (!*value)
+        return complain("label", value, "give the key of a label");
+    if (options->label_count == LABELS_MAX)
+        return complain("label", value, "give at most 16");
+    options->labels[options->label_count++] = value;
+    return true;
+}
+
 static bool keep(struct cli_options *options, enum fgprof_kept kept)
 {
     if (options->kept != FGPROF_KEPT_ALL && options->kept != kept)
@@ -386,7 +396,8 @@ const struct cli_option option_table[] = {
     {"rate", 'F', "HZ", SAMPLING, OPTIONS_WHEN, set_rate, 0,
      "ticks per second, 1 to 1000 (default 99)"},
     {"seed", 0, "N", SAMPLING, OPTIONS_WHEN, set_seed, 0,
-     "ticks at the same random moments as before with N"},
+     "ticks at the same random moments; trace ids as labels"},
+    {"trace-ids", 0, NULL, SAMPLING, OPTIONS_WHEN, NULL, FLAG(has_trace_ids), NULL},
     {"max-pause", 0, "PCT", SAMPLING, OPTIONS_WHEN, set_max_pause, 0,
      "limit pauses to PCT % of running time (default 2)"},
     {"capture", 0, "WAY", LOOKING, OPTIONS_WHEN, set_capture, 0,
@@ -401,7 +412,8 @@ const struct cli_option option_table[] = {
     {"threads", 't', "[=tid]", RENDERING, OPTIONS_SHOWN, set_threads, 0,
      "folded: thread name as root frame; =tid: and its id"},
     {"processes", 0, NULL, RENDERING, OPTIONS_SHOWN, NULL, FLAG(shows_processes),
-     "folded: process as root frame (name/pid)"},
+     "folded: process, value of a label as root frame"},
+    {"label", 0, "KEY", RENDERING, OPTIONS_SHOWN, add_label, 0, NULL},
     {"lines", 0, NULL, RENDERING, OPTIONS_SHOWN, NULL, FLAG(shows_lines),
      "folded, speedscope: file and line; state as leaf frame"},
     {"state", 0, NULL, RENDERING, OPTIONS_SHOWN, NULL, FLAG(shows_state), NULL},

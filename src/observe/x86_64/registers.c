@@ -114,6 +114,7 @@ int registers_read_stopped(pid_t tid, struct registers *ret_registers)
         .may_hide_stop = is_interrupted(&user) && (long long)user.rax == -EINTR &&
                          can_begin_again(user.orig_rax),
         .is_new_thread = is_new_thread(&user),
+        .thread_pointer = user.fs_base,
     };
     return 0;
 }

@@ -1,0 +1,13 @@
+/* A symbol that a module shows to others, by its name. */
+#ifndef FGPROF_ELF_DYNAMIC_SYMBOL_H
+#define FGPROF_ELF_DYNAMIC_SYMBOL_H
+
+#include "elf/module.h"
+
+/* Finds the symbol of that name and type (STT_TLS ...) in .dynsym or else, as a static
+ * executable need not have that, in .symtab. *ret_value is its value. Returns false if there is
+ * none. */
+bool dynamic_symbol_find(struct module *module, const char *name, unsigned char type,
+                         uint64_t *ret_value);
+
+#endif

@@ -1,0 +1,243 @@
+#include "label/process_context.h"
+#include "base/bytes.h"
+#include "proc/maps.h"
+#include "proc/memory.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SIGNATURE "OTEL_CTX"
+#define SIGNATURE_BYTES 8
+#define VERSION 2
+#define PAYLOAD_BYTES_MAX (1u << 20)
+#define TRIES 4
+
+/* As it is in memory. */
+struct header {
+    char signature[SIGNATURE_BYTES];
+    uint32_t version;
+    uint32_t payload_bytes;
+    uint64_t published_at; /* CLOCK_BOOTTIME; 0: it is being changed */
+    uint64_t payload;      /* its address */
+};
+
+/* Fields, by message: process_context.proto, and opentelemetry/proto/common/v1/common.proto. */
+enum {
+    PROCESS_CONTEXT_ATTRIBUTES = 2,
+    KEY_VALUE_KEY = 1,
+    KEY_VALUE_VALUE = 2,
+    ANY_VALUE_STRING = 1,
+    ANY_VALUE_ARRAY = 5,
+    ARRAY_VALUES = 1,
+};
+
+/* Wire types (protobuf.dev/programming-guides/encoding). */
+enum { WIRE_VARINT = 0, WIRE_8_BYTES = 1, WIRE_BYTES = 2, WIRE_4_BYTES = 5 };
+
+static bool read_header(pid_t tid, uint64_t address, struct header *ret_header)
+{
+    return memory_read(tid, address, ret_header, sizeof *ret_header) == sizeof *ret_header &&
+           memcmp(ret_header->signature, SIGNATURE, SIGNATURE_BYTES) == 0 &&
+           ret_header->version == VERSION;
+}
+
+struct search {
+    pid_t tid;
+    uint64_t found;
+};
+
+static bool begins_with(const char *text, const char *beginning)
+{
+    return strncmp(text, beginning, strlen(beginning)) == 0;
+}
+
+static int look_at_mapping(void *context, const struct maps_entry *entry)
+{
+    struct search *search = context;
+    struct header header;
+    if (!begins_with(entry->path, "[anon_shmem:OTEL_CTX]") &&
+        !begins_with(entry->path, "[anon:OTEL_CTX]") &&
+        !begins_with(entry->path, "/memfd:OTEL_CTX"))
+        return 0;
+    if (!read_header(search->tid, entry->start, &header))
+        return 0;
+    search->found = entry->start;
+    return 1;
+}
+
+/* The next field of a message; a field that is not of bytes is skipped. Returns false at the end,
+ * or if the message is damaged, which sets message->failed. */
+static bool next_bytes(struct bytes *message, unsigned *ret_number, struct bytes *ret_value)
+{
+    while (bytes_left(message)) {
+        uint64_t tag = bytes_uleb(message), length;
+        switch (tag & 7) {
+        case WIRE_VARINT:
+            bytes_uleb(message);
+            break;
+        case WIRE_8_BYTES:
+            bytes_skip(message, 8);
+            break;
+        case WIRE_4_BYTES:
+            bytes_skip(message, 4);
+            break;
+        case WIRE_BYTES:
+            length = bytes_uleb(message);
+            *ret_value = (struct bytes){.at = message->at};
+            bytes_skip(message, length);
+            ret_value->end = message->at;
+            *ret_number = tag >> 3 > UINT32_MAX ? 0 : (unsigned)(tag >> 3);
+            return !message->failed;
+        default:
+            message->failed = true;
+        }
+        if (message->failed)
+            return false;
+    }
+    return false;
+}
+
+static bool is_text(const struct bytes *bytes, const char *text)
+{
+    return bytes_left(bytes) == strlen(text) && memcmp(bytes->at, text, strlen(text)) == 0;
+}
+
+/* The last field of that number, as for one that is not repeated. */
+static bool last_field(struct bytes message, unsigned wanted, struct bytes *ret_value)
+{
+    struct bytes value;
+    unsigned number;
+    bool is_found = false;
+    while (next_bytes(&message, &number, &value)) {
+        if (number != wanted)
+            continue;
+        *ret_value = value;
+        is_found = true;
+    }
+    return is_found;
+}
+
+static void drop_keys(struct process_context *context)
+{
+    for (size_t i = 0; i < context->key_count; i++)
+        free(context->keys[i]);
+    context->key_count = 0;
+}
+
+static int take_keys(struct process_context *context, struct bytes array)
+{
+    struct bytes value, text;
+    unsigned number;
+    drop_keys(context);
+    while (context->key_count < CONTEXT_KEYS_MAX && next_bytes(&array, &number, &value)) {
+        if (number != ARRAY_VALUES)
+            continue;
+        if (!last_field(value, ANY_VALUE_STRING, &text))
+            text = (struct bytes){0};
+        char *key = text.at ? strndup((const char *)text.at, bytes_left(&text)) : strdup("");
+        if (!key)
+            return -ENOMEM;
+        context->keys[context->key_count++] = key;
+    }
+    return 0;
+}
+
+/* The names of the contexts' form: tls_v1, and that by which it went while it was a proposal. */
+static int take_attribute(struct process_context *context, struct bytes attribute)
+{
+    struct bytes key, value, content;
+    if (!last_field(attribute, KEY_VALUE_KEY, &key) ||
+        !last_field(attribute, KEY_VALUE_VALUE, &value))
+        return 0;
+    if (is_text(&key, "threadlocal.schema_version") &&
+        last_field(value, ANY_VALUE_STRING, &content))
+        context->is_known_schema =
+            is_text(&content, "tls_v1") || is_text(&content, "tlsdesc_v1_dev");
+    if (is_text(&key, "threadlocal.attribute_key_map") &&
+        last_field(value, ANY_VALUE_ARRAY, &content))
+        return take_keys(context, content);
+    return 0;
+}
+
+int process_context_parse(struct process_context *context, const uint8_t *message, size_t bytes)
+{
+    struct bytes left = {.at = message, .end = message + bytes}, value;
+    unsigned number;
+    int err = 0;
+    drop_keys(context);
+    context->is_known_schema = false;
+    while (!err && next_bytes(&left, &number, &value)) {
+        if (number == PROCESS_CONTEXT_ATTRIBUTES)
+            err = take_attribute(context, value);
+    }
+    if (!err && left.failed)
+        err = -EBADMSG;
+    if (err) {
+        drop_keys(context);
+        context->is_known_schema = false;
+    }
+    return err;
+}
+
+/* Reads what the header refers to, and the header again, which must not have changed. */
+static int read_payload(struct process_context *context, pid_t tid, const struct header *header)
+{
+    struct header again;
+    if (header->payload_bytes > PAYLOAD_BYTES_MAX)
+        return -EBADMSG;
+    uint8_t *payload = malloc(header->payload_bytes + 1u);
+    if (!payload)
+        return -ENOMEM;
+    size_t got = memory_read(tid, header->payload, payload, header->payload_bytes);
+    int err =
+        !read_header(tid, context->header, &again) || again.published_at != header->published_at
+            ? -EAGAIN
+        : got < header->payload_bytes ? -EBADMSG
+                                      : 0;
+    if (!err)
+        err = process_context_parse(context, payload, got);
+    free(payload);
+    return err;
+}
+
+int process_context_read(struct process_context *context, pid_t tid, int maps_fd, bool *ret_changed)
+{
+    struct search search = {.tid = tid};
+    struct header header;
+    *ret_changed = false;
+    if (!context->header || !read_header(tid, context->header, &header)) {
+        int err = maps_read(maps_fd, look_at_mapping, &search);
+        if (err < 0 || !search.found)
+            return err == -ENOMEM ? err : -ENOENT;
+        context->header = search.found;
+        context->published_at = 0;
+    }
+    for (unsigned i = 0; i < TRIES; i++) {
+        if (!read_header(tid, context->header, &header))
+            return -ENOENT;
+        if (header.published_at && header.published_at == context->published_at)
+            return 0;
+        int err = header.published_at ? read_payload(context, tid, &header) : -EAGAIN;
+        if (err == -EAGAIN)
+            continue;
+        /* What is damaged stays so until it is published again. */
+        context->published_at = header.published_at;
+        *ret_changed = !err;
+        return err;
+    }
+    return -EAGAIN;
+}
+
+bool process_context_is_old(const struct process_context *context, pid_t tid)
+{
+    struct header header;
+    return context->header && (!read_header(tid, context->header, &header) ||
+                               header.published_at != context->published_at);
+}
+
+void process_context_free(struct process_context *context)
+{
+    drop_keys(context);
+    *context = (struct process_context){0};
+}

@@ -1,0 +1,39 @@
+/* What a process says of itself: OpenTelemetry's process context (OTEP 4719,
+ * open-telemetry/opentelemetry-specification, oteps/profiles/4719-process-ctx.md). Of it, only what
+ * the threads' contexts need is read: their version, and the names of their keys. */
+#ifndef FGPROF_LABEL_PROCESS_CONTEXT_H
+#define FGPROF_LABEL_PROCESS_CONTEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define CONTEXT_KEYS_MAX 256 /* a key's number is one byte */
+
+struct process_context {
+    uint64_t header;       /* the address of its header; 0: not known */
+    uint64_t published_at; /* of the keys that were read; 0: none were */
+    bool is_known_schema;  /* the threads' contexts have the form that we know */
+    char *keys[CONTEXT_KEYS_MAX];
+    size_t key_count;
+};
+
+/* Searches the maps of the program, `maps_fd`, for the header, if it is not known, and reads the
+ * rest if that has changed. `tid` is a live thread. *ret_changed: it was read. Returns 0; -ENOENT
+ * if the process publishes none; -EAGAIN if it is being changed; -EBADMSG if it is damaged; or
+ * -ENOMEM. */
+int process_context_read(struct process_context *context, pid_t tid, int maps_fd,
+                         bool *ret_changed);
+
+/* Whether it has changed since it was read. Cheap. */
+bool process_context_is_old(const struct process_context *context, pid_t tid);
+
+/* Reads version and keys from a ProcessContext message
+ * (opentelemetry/proto/processcontext/v1development/process_context.proto). Returns 0, -EBADMSG or
+ * -ENOMEM; the context is then without keys. */
+int process_context_parse(struct process_context *context, const uint8_t *message, size_t bytes);
+
+void process_context_free(struct process_context *context);
+
+#endif

@@ -1,0 +1,14 @@
+/* Finds where each thread of a program has a TLS variable, by any of the TLS models. */
+#ifndef FGPROF_LABEL_TLS_VARIABLE_H
+#define FGPROF_LABEL_TLS_VARIABLE_H
+
+#include "mapping/space.h"
+#include "observe/thread_context.h"
+
+/* Returns 0; -ENOENT if no module of the program shows a variable of that name; or -EAGAIN if a
+ * library does whose TLS the dynamic linker has not set up, or does not tell (one that is not
+ * glibc's, or in a namespace that dlmopen(3) made). `tid` is a live thread of the program. */
+int tls_variable_find(struct space *space, pid_t tid, const char *name,
+                      struct context_place *ret_place);
+
+#endif

@@ -1,0 +1,19 @@
+/* Where a thread's C library keeps what belongs to the thread: the thread pointer, from which its
+ * TLS variables are found. It stays the same for the thread's life. The build compiles one of
+ * x86_64/thread_pointer.c and aarch64/thread_pointer.c. */
+#ifndef FGPROF_PROC_THREAD_POINTER_H
+#define FGPROF_PROC_THREAD_POINTER_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+/* Finds the pointer without stopping the thread. Returns 0; -ENOTSUP if the thread's C library does
+ * not show it, as musl's does not; or another negative errno. */
+int thread_pointer_find(pid_t tid, uint64_t *ret_pointer);
+
+/* Where the thread keeps the address of its table of TLS blocks (dtv), and the size of that table's
+ * rows: row N, from 1 on, begins with the address of the thread's block of module N. */
+uint64_t thread_pointer_dtv(uint64_t pointer);
+#define THREAD_DTV_ROW_BYTES 16 /* dtv_t, in glibc's sysdeps/generic/dl-dtv.h */
+
+#endif

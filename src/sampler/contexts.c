@@ -1,0 +1,40 @@
+#include "sampler/contexts.h"
+#include "base/index.h"
+#include "sampler/tell.h"
+
+static uint64_t hash_of(const struct thread_context *context)
+{
+    return hash_bytes(context->record, context->state == CONTEXT_READ ? context->bytes : 0,
+                      context->state);
+}
+
+void contexts_note_running(struct sampler *sampler, const struct sampled_process *process,
+                           struct thread *thread, const struct reading *look)
+{
+    struct watch *watch = watches_get(&sampler->watches, thread->number);
+    thread->running.at_ns = 0;
+    if (process->context.kind == CONTEXT_NOWHERE || !watch || !look->has_activity)
+        return;
+    const struct context_thread place = {thread->tid, &watch->thread_pointer};
+    thread_context_read(&place, &process->context, &sampler->context);
+    thread->running = (struct thread_running_context){look->at_ns, look->activity.switches,
+                                                      hash_of(&sampler->context)};
+}
+
+void contexts_read_sampled(struct sampler *sampler, const struct sampled_process *process,
+                           struct thread *thread, struct observation *observation)
+{
+    const struct thread_running_context *before = &thread->running;
+    struct watch *watch = watches_get(&sampler->watches, thread->number);
+    if (process->context.kind == CONTEXT_NOWHERE || !watch)
+        return;
+    struct thread_context *context = snapshot_context(observation->snapshot);
+    if (!context)
+        return;
+    const struct context_thread place = {thread->tid, &watch->thread_pointer};
+    thread_context_read_running(&place, &process->context, context);
+    const struct reading now = tell_read(sampler, process, thread);
+    context->may_be_later = !before->at_ns || before->at_ns > observation->sampled_ns ||
+                            !now.has_activity || now.activity.switches != before->switches ||
+                            hash_of(context) != before->hash;
+}
