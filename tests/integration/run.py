@@ -34,8 +34,8 @@ MODULES = [
     "test_compatibility", "test_go", "test_steps", "test_jit", "test_mappings", "test_children", "test_choosing",
     "test_containers", "test_timeline", "test_recordings", "test_golden", "test_page",
     "test_page_difference", "test_report", "test_dump", "test_waits", "test_peers",
-    "test_truth", "test_record", "test_serve", "test_push", "test_self", "test_elapsed", "test_top", "test_completions",
-    "test_help", "test_scripts",
+    "test_truth", "test_record", "test_serve", "test_push", "test_self", "test_elapsed", "test_labels", "test_top",
+    "test_completions", "test_help", "test_scripts",
 ]
 SOURCE = os.path.realpath(os.path.join(os.path.dirname(__file__), "../.."))
 AT_ONCE = 3
