@@ -135,6 +135,39 @@ static void summarize_deadlocks(const fgprof_profile *profile)
     }
 }
 
+/* What threads said of their work, if they said anything. */
+static void summarize_labels(const struct fgprof_summary *summary)
+{
+    if (summary->labels_read) {
+        fprintf(stderr, "  labels were read %" PRIu64 " %s", summary->labels_read,
+                summary->labels_read == 1 ? "time" : "times");
+        if (summary->labels_later)
+            fprintf(stderr,
+                    "; %" PRIu64 " of them up to a tick after the sample of a running thread, "
+                    "which may have had others",
+                    summary->labels_later);
+        fputc('\n', stderr);
+    }
+    if (summary->labels_changed)
+        fprintf(stderr, "  %" PRIu64 " %s while they were read: those samples have none\n",
+                summary->labels_changed,
+                summary->labels_changed == 1 ? "time labels changed" : "times labels changed");
+    if (summary->labels_unreadable)
+        fprintf(stderr,
+                "  %" PRIu64 " %s could not be read: of threads that sleep, only glibc shows "
+                "where they are\n",
+                summary->labels_unreadable,
+                summary->labels_unreadable == 1 ? "time labels" : "times labels");
+    if (summary->labels_bad)
+        fprintf(stderr, "  %" PRIu64 " %s left out, as it was not UTF-8\n", summary->labels_bad,
+                summary->labels_bad == 1 ? "time a label was" : "times a label was");
+    if (summary->labels_limited)
+        fprintf(stderr,
+                "  %" PRIu64 " %s more different values than are kept, and is shown as [other]\n",
+                summary->labels_limited,
+                summary->labels_limited == 1 ? "time a label had" : "times a label had");
+}
+
 /* Losses and limits that a recording usually does not meet: nothing is printed then. */
 static void summarize_exceptions(const fgprof_profile *profile,
                                  const struct fgprof_summary *summary)
@@ -327,6 +360,7 @@ static void summarize(const struct cli_options *options, const fgprof_profile *p
     summarize_parallelism(profile);
     summarize_exceptions(profile, summary);
     summarize_capture(options, summary);
+    summarize_labels(summary);
 }
 
 bool report(const struct cli_options *options, fgprof_profile *profile, struct output_file *file)

@@ -28,6 +28,8 @@ static const struct {
     [TABLE_WAITS] = TABLE(waits, wait_count, wait_capacity),
     [TABLE_DEADLOCKS] = TABLE(deadlocks, deadlock_count, deadlock_capacity),
     [TABLE_PARALLELISM] = TABLE(parallel_ns, parallel_count, parallel_capacity),
+    [TABLE_LABELS] = TABLE(labels, label_count, label_capacity),
+    [TABLE_LABEL_SETS] = TABLE(label_sets, label_set_count, label_set_capacity),
 };
 
 #define FIELD(type, field) offsetof(struct type, field), sizeof(((struct type *)0)->field)
@@ -175,6 +177,17 @@ static const struct profile_column columns[] = {
     {117, TABLE_RECORDING, FIELD(fgprof_profile, has_sleeps), COLUMN_BOOL, 0, true},
     {118, TABLE_SAMPLES, FIELD(profile_sample, sleeps), COLUMN_NUMBER, 0, true},
     /* 126 is COLUMN_REASON. */
+    LATER_ROW(130, LABELS, profile_label, key, COLUMN_ROW, STRINGS),
+    LATER_ROW(131, LABELS, profile_label, value, COLUMN_ROW, STRINGS),
+    LATER_ROW(132, LABEL_SETS, profile_label_set, first_label, COLUMN_NUMBER, STRINGS),
+    LATER_ROW(133, LABEL_SETS, profile_label_set, label_count, COLUMN_NUMBER, STRINGS),
+    LATER_ROW(134, SAMPLES, profile_sample, label_set_plus_1, COLUMN_ROW_PLUS_1, LABEL_SETS),
+    LATER_SUMMARY(135, labels_read),
+    LATER_SUMMARY(136, labels_later),
+    LATER_SUMMARY(137, labels_changed),
+    LATER_SUMMARY(138, labels_unreadable),
+    LATER_SUMMARY(139, labels_bad),
+    LATER_SUMMARY(140, labels_limited),
 };
 
 size_t profile_column_count(void)

@@ -31,6 +31,8 @@ enum profile_table {
     TABLE_WAITS,
     TABLE_DEADLOCKS,
     TABLE_PARALLELISM,
+    TABLE_LABELS,
+    TABLE_LABEL_SETS,
     TABLE_COUNT
 };
 
@@ -59,7 +61,7 @@ struct profile_column {
 #define COLUMN_RECORDED_BY 88
 #define COLUMN_REASON 126
 
-#define COLUMN_NUMBER_MAX 127
+#define COLUMN_NUMBER_MAX 255
 
 size_t profile_column_count(void);
 const struct profile_column *profile_column(size_t i);

@@ -133,7 +133,7 @@ static bool take_part(size_t *left, size_t rows, size_t first, size_t count)
 static bool parts_are_right(const struct fgprof_profile *profile)
 {
     size_t lines = profile->line_count, stack_locations = profile->stack_location_count,
-           runs = profile->run_count;
+           runs = profile->run_count, labels = profile->label_count;
     bool ok = true;
     for (size_t i = 0; i < profile->location_count && ok; i++) {
         const struct profile_location *location = &profile->locations[i];
@@ -147,6 +147,10 @@ static bool parts_are_right(const struct fgprof_profile *profile)
     for (size_t i = 0; i < profile->timeline_count && ok; i++) {
         const struct profile_timeline *timeline = &profile->timelines[i];
         ok = take_part(&runs, profile->run_count, timeline->first_run, timeline->run_count);
+    }
+    for (size_t i = 0; i < profile->label_set_count && ok; i++) {
+        const struct profile_label_set *set = &profile->label_sets[i];
+        ok = take_part(&labels, profile->label_count, set->first_label, set->label_count);
     }
     /* Chains of owners lead to earlier rows, and so end. */
     for (size_t i = 0; i < profile->wait_count && ok; i++)

@@ -132,6 +132,20 @@ static inline void make_wait(struct fgprof_profile *profile, uint32_t location,
     assert_int_equal(profile_add_sample(profile, &sample, NULL), 0);
 }
 
+/* Gives sample number `sample` the labels, pairs of key and value that end with NULL. */
+static inline void make_labels(struct fgprof_profile *profile, size_t sample,
+                               const char *const *pairs)
+{
+    uint32_t set;
+    assert_int_equal(profile_add_label_set(profile, &set), 0);
+    for (; *pairs; pairs += 2)
+        assert_int_equal(profile_add_label(profile, pairs[0], pairs[1]), 0);
+    profile->samples[sample].label_set_plus_1 = set + 1;
+}
+
+#define MAKE_LABELS(profile, sample, ...)                                                          \
+    make_labels(profile, sample, (const char *const[]){__VA_ARGS__, NULL})
+
 /* Each sample stands for one wait, but the first with an owner whose place is known for none. */
 static inline void make_sleeps(struct fgprof_profile *profile)
 {

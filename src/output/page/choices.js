@@ -34,12 +34,27 @@ function moduleOptions(profile) {
   return [['', 'all'], ...[...names].sort().map(name => [name, name])];
 }
 
+function labelKeys(profile) {
+  const sets = profile.recordings.flatMap(recording => recording.labels);
+  return [...new Set(sets.flatMap(labels => [...labels.keys()]))].sort();
+}
+
+function labelOptions(samples) {
+  const times = new Map();
+  for (const sample of samples) {
+    for (const [key, value] of sample.labels)
+      times.set(`${key}=${value}`, (times.get(`${key}=${value}`) || 0) + sample.ns);
+  }
+  const names = [...times.keys()].sort((a, b) => times.get(b) - times.get(a));
+  return [['', 'all'], ...names.map(name => [name, name])];
+}
+
 function processOptions(samples) {
   return [['', 'all'], ...timesBy(samples, sample => sample.process).map(([name]) => [name, name])];
 }
 
 const CONTROLS = ['view', 'stacks', 'roots', 'waiting', 'width', 'colour', 'unit', 'process', 'thread',
-                  'state', 'module', 'normalized', 'lines'];
+                  'state', 'label', 'module', 'normalized', 'lines'];
 
 // Whether two frames are the same, even if only one of their tables tells lines apart.
 function isSameFrame(a, b) {
@@ -51,6 +66,7 @@ class Choices {
     fillSelect(byId('process'), processOptions(profile.samples));
     fillSelect(byId('thread'), threadOptions(profile.samples));
     fillSelect(byId('state'), stateOptions(profile.samples));
+    fillSelect(byId('label'), labelOptions(profile.samples));
     fillSelect(byId('module'), moduleOptions(profile));
     this.pivot = null; // a frame and not its number, which changes when lines are told apart
     this.chosen = null; // what is waited for: see isOfWaits()
@@ -62,6 +78,10 @@ class Choices {
     byId('unit').value = profile.after.raw.shows_elapsed ? 'elapsed' : 'total';
     byId('normalized').checked = profile.isNormalized;
     byId('colour').selectedIndex = profile.before ? 0 : byId('colour').options.length - 4;
+    const keys = labelKeys(profile);
+    this.offer('.of-labels', keys.length > 0);
+    for (const id of ['roots', 'colour'])
+      byId(id).append(...keys.map(key => new Option(`by ${key}`, OF_LABEL + key)));
     for (const id of CONTROLS)
       byId(id).addEventListener('change', () => onChange(id));
     byId('reset').addEventListener('click', () => this.reset());
@@ -90,7 +110,7 @@ class Choices {
   }
 
   reset() {
-    for (const id of ['stacks', 'roots', 'waiting', 'process', 'thread', 'state', 'module'])
+    for (const id of ['stacks', 'roots', 'waiting', 'process', 'thread', 'state', 'label', 'module'])
       byId(id).selectedIndex = 0;
     byId('lines').checked = false;
     byId('search').value = '';
@@ -103,7 +123,7 @@ class Choices {
     const lines = byId('lines').checked, frames = profile.frames(lines);
     return {
       process: this.get('process'), thread: this.get('thread'), state: this.get('state'),
-      module: this.get('module'), roots: this.get('roots'), isElapsed: profile.isElapsed,
+      module: this.get('module'), label: this.get('label'), roots: this.get('roots'), isElapsed: profile.isElapsed,
       colour: this.get('colour'), side: this.get('width'),
       waiting: this.get('waiting'), chosen: this.chosen,
       isInverted: this.get('stacks') === 'callers', lines,

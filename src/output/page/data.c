@@ -5,7 +5,9 @@
  *              there, innermost first; if none is known, a text in place of them
  *   stacks     [location, ...], leaf first
  *   samples    [stack, thread name, tid, state, syscall, wait channel, count, time_ns, process,
- *              elapsed_ns], the last only if the profile has it
+ *              elapsed_ns, labels], the last two only if the profile has them: the number of a
+ *              row of labels, from 1 on; 0: none
+ *   labels     [key, value, ...], sorted by key; left out if there are none
  *   parallel   [ns, ...]: how long 0, 1, ... threads of a process ran at once; none if not known */
 #include "output/page/data.h"
 #include "output/frame.h"
@@ -42,6 +44,8 @@ static bool *used_strings(const struct fgprof_profile *profile, const struct pro
         const struct profile_sample *sample = &view->samples[i];
         used[sample->thread_name] = used[sample->syscall_name] = used[sample->wait_channel] = true;
     }
+    for (size_t i = 0; i < profile->label_count; i++)
+        used[profile->labels[i].key] = used[profile->labels[i].value] = true;
     for (size_t i = 0; i < profile->wait_count; i++) {
         const struct profile_wait *wait = &profile->waits[i];
         used[wait->kind] = used[wait->resource] = used[wait->owner_name] = true;
@@ -132,8 +136,27 @@ static void write_samples(const struct fgprof_profile *profile, const struct pro
                    i ? ",[" : "[", sample->stack, sample->thread_name, sample->tid, sample->state,
                    sample->syscall_name, sample->wait_channel, sample->count, sample->time_ns,
                    sample->process);
-        if (profile->has_elapsed)
+        if (profile->has_elapsed || profile->label_set_count)
             sink_print(sink, ",%" PRIu64, sample->elapsed_ns);
+        if (profile->label_set_count)
+            sink_print(sink, ",%" PRIu32, sample->label_set_plus_1);
+        sink_write(sink, "]", 1);
+    }
+    sink_write(sink, "]", 1);
+}
+
+static void write_labels(const struct fgprof_profile *profile, struct sink *sink)
+{
+    if (!profile->label_set_count)
+        return;
+    json_key(sink, "labels", false);
+    for (size_t i = 0; i < profile->label_set_count; i++) {
+        const struct profile_label_set *set = &profile->label_sets[i];
+        sink_print(sink, "%s", i ? ",[" : "[[");
+        for (uint32_t j = 0; j < set->label_count; j++) {
+            const struct profile_label *label = &profile->labels[set->first_label + j];
+            sink_print(sink, "%s%" PRIu32 ",%" PRIu32, j ? "," : "", label->key, label->value);
+        }
         sink_write(sink, "]", 1);
     }
     sink_write(sink, "]", 1);
@@ -249,5 +272,6 @@ void page_data(const struct fgprof_profile *profile, const struct profile_view *
     write_strings(profile, view, sink);
     write_locations(profile, sink);
     write_stacks(profile, sink);
+    write_labels(profile, sink);
     write_samples(profile, view, sink);
 }

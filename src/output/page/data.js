@@ -4,6 +4,8 @@
 const FLAG_KERNEL = 1, FLAG_JIT = 2, FLAG_NOTE = 4; // as data.c writes them
 const FLAG_INLINED = 8, FLAG_ROOT = 16, FLAG_THREAD = 32;
 
+const NO_LABELS = new Map();
+
 // A name is data of the target: marks that turn the text direction would show another name.
 function plain(text) {
   return text.replace(/[\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g,
@@ -20,6 +22,7 @@ class Recording {
     this.raw = raw;
     this.isOfTwo = isOfTwo;
     this.strings = raw.strings.map(text => text === 0 ? '' : plain(text));
+    this.labels = (raw.labels || []).map(pairs => this.labelsOf(pairs));
     this.elapsed = raw.elapsed_ns;
     this.samples = raw.samples.map(row => this.sampleOf(row));
     linkWaits(this);
@@ -33,7 +36,14 @@ class Recording {
     this.time = this.samples.reduce((sum, sample) => sum + sample.ns, 0);
   }
 
-  sampleOf([stack, name, tid, state, call, channel, count, wall, process, elapsed = 0]) {
+  labelsOf(pairs) {
+    const labels = new Map();
+    for (let i = 0; i < pairs.length; i += 2)
+      labels.set(this.strings[pairs[i]], this.strings[pairs[i + 1]]);
+    return labels;
+  }
+
+  sampleOf([stack, name, tid, state, call, channel, count, wall, process, elapsed = 0, labels = 0]) {
     // Time that no thread used: there is such a sample for each process.
     const isIdle = !count && !wall && !name;
     const threadName = isIdle ? '[idle]' : this.strings[name];
@@ -44,6 +54,7 @@ class Recording {
       threadName,
       thread: tid && !this.isOfTwo ? `${threadName}/${tid}` : threadName,
       process: !pid ? '' : this.isOfTwo ? this.strings[program] : `${this.strings[program]}/${pid}`,
+      labels: labels ? this.labels[labels - 1] : NO_LABELS,
       state: this.raw.states[state],
       category: isIdle ? 'idle' : this.categoryOf(this.raw.states[state], this.strings[call],
                                                   this.strings[channel]),

@@ -3,6 +3,14 @@
 const OTHERS = 'others';
 const CATEGORIES_MAX = 24;
 
+const NO_LABEL = '[none]';
+const OF_LABEL = 'label:';
+
+// The key that a choice such as 'label:route' names; '' if it is another choice.
+function labelKeyOf(choice) {
+  return choice.startsWith(OF_LABEL) ? choice.slice(OF_LABEL.length) : '';
+}
+
 // What samples are coloured by.
 function categoryOf(colour, samples) {
   switch (colour) {
@@ -11,7 +19,10 @@ function categoryOf(colour, samples) {
     const threads = new Set(samples.map(sample => sample.thread));
     return threads.size > CATEGORIES_MAX ? sample => sample.threadName : sample => sample.thread;
   }
-  default: return sample => sample.category;
+  default: {
+    const key = labelKeyOf(colour);
+    return key ? sample => sample.labels.get(key) || NO_LABEL : sample => sample.category;
+  }
   }
 }
 
@@ -25,7 +36,16 @@ const ROOT_OF = {
   process: sample => sample.process || '[no name]',
 };
 
-// choice: {process, thread, state, module}, '' for all; thread is 'name' or 'name/tid', state is a
+// label: 'key=value'. Either may contain '='.
+function hasLabel(sample, label) {
+  for (const [key, value] of sample.labels) {
+    if (`${key}=${value}` === label)
+      return true;
+  }
+  return false;
+}
+
+// choice: {process, thread, state, module, label}, '' for all; label is 'key=value'; thread is 'name' or 'name/tid', state is a
 // category, 'on-cpu' or 'off-cpu'.
 function keeps(sample, choice) {
   // In thread-seconds, a sample of less than a tick still counts; idle time does not.
@@ -34,6 +54,8 @@ function keeps(sample, choice) {
   if (choice.process && choice.process !== sample.process)
     return false;
   if (choice.thread && choice.thread !== sample.thread && choice.thread !== sample.threadName)
+    return false;
+  if (choice.label && !hasLabel(sample, choice.label))
     return false;
   switch (choice.state) {
   case '': return true;
@@ -76,7 +98,9 @@ class Stacks {
 
   // The frames under a sample's stack. Blamed stacks stand on the name of the owner.
   rootsOf(sample, roots) {
-    const names = ROOT_OF[roots] ? [ROOT_OF[roots](sample)] : [];
+    const key = labelKeyOf(roots);
+    const names = key ? [sample.labels.get(key) || NO_LABEL]
+                      : ROOT_OF[roots] ? [ROOT_OF[roots](sample)] : [];
     if (sample.waiter && roots !== 'thread')
       names.push(nameOf(sample));
     return names.map(name => this.table.rootOf(name));
@@ -104,7 +128,7 @@ class Stacks {
   }
 }
 
-// What the page shows for a choice {process, thread, state, module, lines, isInverted, pivot,
+// What the page shows for a choice {process, thread, state, module, label, lines, isInverted, pivot,
 // roots, colour, side, waiting, chosen}.
 function aggregate(profile, choice) {
   const stacks = choice.waiting === 'blame' ? profile.blamedStacks(choice.lines)

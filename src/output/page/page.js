@@ -60,8 +60,8 @@ class Page {
     this.model = aggregate(this.profile, choice);
     this.colour = choice.colour;
     this.lines = choice.lines;
-    this.hues = (['thread', 'process'].includes(this.colour) ? huesOfNames
-                                                             : huesOfStates)(this.model.categories);
+    const isOfNames = ['thread', 'process'].includes(this.colour) || labelKeyOf(this.colour);
+    this.hues = (isOfNames ? huesOfNames : huesOfStates)(this.model.categories);
     this.differences = differencesOf(this.model.tree, this.colour === 'differenceSelf');
     this.modules = moduleParts(this.model);
     const hueOf = new Map(this.modules.map(({module, hue}) => [module, hue]));

@@ -172,6 +172,49 @@ static void test_waits_are_kept(void **state)
     fgprof_profile_free(profile);
 }
 
+static void test_labels_are_kept(void **state)
+{
+    (void)state;
+    size_t length;
+    struct fgprof_profile *profile = make_all(), *again;
+    MAKE_LABELS(profile, 1, "route", "/a", "tenant", "t");
+    MAKE_LABELS(profile, 2, "route", "/b");
+    profile->summary.labels_read = 1ull << 40;
+    profile->summary.labels_limited = 3;
+    char *file = written(profile, FGPROF_RAW, &length);
+    assert_int_equal(read_back(file, length, &again), 0);
+    free(file);
+    assert_memory_equal(&again->summary, &profile->summary, sizeof again->summary);
+    assert_int_equal(fgprof_profile_add_root_label(profile, "route"), 0);
+    assert_int_equal(fgprof_profile_add_root_label(again, "route"), 0);
+    assert_equal_output(profile, again);
+    assert_null(sample_label(again, &again->samples[0], 0));
+    assert_string_equal(
+        strings_get(&again->strings, sample_label(again, &again->samples[1], 1)->value), "t");
+    assert_null(sample_label(again, &again->samples[1], 2));
+    fgprof_profile_free(again);
+    /* Sets that are not within the table, or share a part of it. */
+    const struct profile_label_set wrong[] = {
+        {3, 1}, {0, 4}, {UINT32_MAX, 1}, {1, UINT32_MAX}, {1, 1}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        profile->label_sets[1] = wrong[i];
+        bool is_right = wrong[i].first_label == 1; /* it shares: as many as there are in all */
+        is_right = is_right && wrong[i].label_count == 1;
+        file = written(profile, FGPROF_RAW, &length);
+        int err = read_back(file, length, &again);
+        assert_int_equal(err, is_right ? 0 : -EBADMSG);
+        if (!err)
+            fgprof_profile_free(again);
+        free(file);
+    }
+    profile->label_sets[1] = (struct profile_label_set){2, 1};
+    profile->samples[0].label_set_plus_1 = 3;
+    file = written(profile, FGPROF_RAW, &length);
+    assert_int_equal(read_back(file, length, &again), -EBADMSG);
+    free(file);
+    fgprof_profile_free(profile);
+}
+
 /* A column that was added later is there if it says something. */
 static void test_the_seed_is_kept(void **state)
 {
@@ -516,6 +559,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_is_read_is_written_alike),
         cmocka_unit_test(test_waits_are_kept),
+        cmocka_unit_test(test_labels_are_kept),
         cmocka_unit_test(test_the_seed_is_kept),
         cmocka_unit_test(test_all_is_kept_whatever_is_chosen),
         cmocka_unit_test(test_an_empty_profile),

@@ -426,11 +426,35 @@ static void test_functions_of_the_kernel(void **state)
     assert_folded(profile, "read;entry_[k];pipe_read_[k];[unknown] 5\n");
 }
 
+static void test_labels_are_roots_if_asked_for(void **state)
+{
+    struct fgprof_profile *profile = *state;
+    uint32_t main_function = function(profile, 1, "main");
+    MAKE_SAMPLE(profile, "a", 0, 1, main_function);
+    MAKE_SAMPLE(profile, "b", 0, 20, main_function);
+    MAKE_SAMPLE(profile, "c", 0, 300, main_function);
+    MAKE_LABELS(profile, 0, "route", "/a;b", "tenant", "one\n");
+    MAKE_LABELS(profile, 1, "tenant", "two 2");
+    assert_folded(profile, "main 321\n");
+    assert_int_equal(fgprof_profile_add_root_label(profile, ""), -EINVAL);
+    assert_int_equal(fgprof_profile_add_root_label(profile, "tenant"), 0);
+    assert_folded(profile, "main 300\n"
+                           "one\\x0a;main 1\n"
+                           "two 2;main 20\n");
+    assert_int_equal(fgprof_profile_add_root_label(profile, "route"), 0);
+    assert_int_equal(fgprof_profile_add_root_label(profile, "none"), 0);
+    assert_int_equal(fgprof_profile_set_folded_flags(profile, FGPROF_FOLDED_THREADS), 0);
+    assert_folded(profile, "c;main 300\n"
+                           "one\\x0a;/a:b;a;main 1\n"
+                           "two 2;b;main 20\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         WITH_PROFILE(test_processes),
         WITH_PROFILE(test_elapsed_time),
+        WITH_PROFILE(test_labels_are_roots_if_asked_for),
         WITH_PROFILE(test_root_comes_first),
         WITH_PROFILE(test_lines_are_sorted_bytewise),
         WITH_PROFILE(test_equal_lines_are_one),

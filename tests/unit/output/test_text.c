@@ -190,6 +190,19 @@ static void test_labels(void **state)
 }
 
 /* Sorted by key, as Go writes them. */
+static void test_labels_that_threads_gave_themselves(void **state)
+{
+    struct fgprof_profile *profile = *state;
+    uint32_t location = make_function(profile, 0xf, PROFILE_NO_MAPPING, "f", "", 0);
+    MAKE_SAMPLE(profile, "app", 0, 1, location);
+    MAKE_LABELS(profile, 0, "a\"b", "c\\", "tenant", "x", "zone", "\xc3\xa4");
+    assert_text(profile, "wallclock profile: total 1\n"
+                         "1 @ 0x10\n"
+                         "# labels: {\"a\\\"b\":\"c\\\\\", \"state\":\"unknown\", "
+                         "\"tenant\":\"x\", \"thread\":\"app\", \"zone\":\"\xc3\xa4\"}\n"
+                         "#\t0xf\tf+0xf\n\n");
+}
+
 static void test_labels_of_the_state(void **state)
 {
     struct fgprof_profile *profile = *state;
@@ -467,6 +480,7 @@ int main(void)
         WITH_PROFILE(test_ties_are_sorted_by_key),
         WITH_PROFILE(test_labels),
         WITH_PROFILE(test_labels_of_the_state),
+        WITH_PROFILE(test_labels_that_threads_gave_themselves),
         WITH_PROFILE(test_labels_of_a_wait),
         WITH_PROFILE(test_only_what_is_kept_is_written),
         WITH_PROFILE(test_labels_with_a_backslash_before_x),

@@ -1,0 +1,113 @@
+#include "unit.h"
+#include "count/label_sets.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static struct strings strings;
+
+static int set_up(void **state)
+{
+    *state = calloc(1, sizeof(struct label_sets));
+    return !*state || strings_init(&strings);
+}
+
+static int tear_down(void **state)
+{
+    label_sets_free(*state);
+    free(*state);
+    strings_free(&strings);
+    return 0;
+}
+
+static uint32_t add(struct label_sets *sets, const struct label_text *labels, size_t count,
+                    bool *ret_is_limited)
+{
+    uint32_t set_plus_1;
+    assert_int_equal(label_sets_add(sets, &strings, labels, count, &set_plus_1, ret_is_limited), 0);
+    return set_plus_1;
+}
+
+static void test_equal_sets_are_one_in_any_order(void **state)
+{
+    struct label_sets *sets = *state;
+    bool is_limited;
+    const struct label_text labels[] = {{"b", "2"}, {"a", "1"}, {"c", "2"}};
+    const struct label_text same[] = {{"c", "2"}, {"b", "2"}, {"a", "1"}};
+    const struct label_text other[] = {{"a", "2"}, {"b", "1"}, {"c", "2"}};
+    assert_int_equal(add(sets, labels, 0, &is_limited), 0);
+    uint32_t set = add(sets, labels, 3, &is_limited);
+    assert_int_equal(set, 1);
+    assert_int_equal(add(sets, same, 3, &is_limited), set);
+    assert_int_equal(add(sets, other, 3, &is_limited), 2);
+    assert_int_equal(add(sets, labels, 2, &is_limited), 3);
+    assert_false(is_limited);
+    assert_string_equal(label_sets_value(sets, &strings, set, "b"), "2");
+    assert_null(label_sets_value(sets, &strings, set, "d"));
+    assert_null(label_sets_value(sets, &strings, 0, "b"));
+}
+
+static void test_values_are_limited_for_each_key(void **state)
+{
+    struct label_sets *sets = *state;
+    bool is_limited;
+    char value[16];
+    struct label_text labels[] = {{"id", value}, {"route", "/x"}};
+    for (unsigned i = 0; i < LABEL_VALUES_MAX; i++) {
+        snprintf(value, sizeof value, "%u", i);
+        assert_int_equal(add(sets, labels, 2, &is_limited), i + 1);
+        assert_false(is_limited);
+    }
+    size_t strings_before = strings.count;
+    uint32_t others = 0;
+    for (unsigned i = 0; i < 3; i++) {
+        snprintf(value, sizeof value, "more %u", i);
+        uint32_t set = add(sets, labels, 2, &is_limited);
+        assert_true(is_limited);
+        assert_true(!others || set == others);
+        others = set;
+    }
+    assert_string_equal(label_sets_value(sets, &strings, others, "id"), LABEL_OTHER);
+    assert_string_equal(label_sets_value(sets, &strings, others, "route"), "/x");
+    assert_int_equal(strings.count, strings_before + 1); /* LABEL_OTHER */
+    /* Values that were there before are still told apart, and so are other keys' values. */
+    snprintf(value, sizeof value, "%u", 7);
+    assert_int_equal(add(sets, labels, 2, &is_limited), 8);
+    assert_false(is_limited);
+    const struct label_text other = {"other", "new"};
+    assert_int_not_equal(add(sets, &other, 1, &is_limited), 0);
+    assert_false(is_limited);
+    /* Known as text, but not as a value of this key. */
+    const struct label_text text = {"id", "/x"};
+    assert_string_equal(label_sets_value(sets, &strings, add(sets, &text, 1, &is_limited), "id"),
+                        LABEL_OTHER);
+    assert_true(is_limited);
+}
+
+static void test_sets_are_limited(void **state)
+{
+    struct label_sets *sets = *state;
+    bool is_limited = false;
+    char first[16], second[16];
+    const struct label_text labels[] = {{"a", first}, {"b", second}};
+    for (unsigned i = 0; i < LABEL_SETS_MAX; i++) {
+        snprintf(first, sizeof first, "%u", i % 300);
+        snprintf(second, sizeof second, "%u", i / 300);
+        assert_int_equal(add(sets, labels, 2, &is_limited), i + 1);
+    }
+    assert_false(is_limited);
+    snprintf(first, sizeof first, "299");
+    snprintf(second, sizeof second, "299");
+    assert_int_equal(add(sets, labels, 2, &is_limited), 0);
+    assert_true(is_limited);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_equal_sets_are_one_in_any_order, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_values_are_limited_for_each_key, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_sets_are_limited, set_up, tear_down),
+    };
+    return cmocka_run_group_tests_name("label_sets", tests, NULL, NULL);
+}
