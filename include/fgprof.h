@@ -184,6 +184,16 @@ FGPROF_API int fgprof_options_set_keep(fgprof_options *options, uint64_t keep_ns
  * labels_limited. All other labels that threads give themselves are always read. Default: false. */
 FGPROF_API int fgprof_options_set_trace_ids(fgprof_options *options, bool are_wanted);
 
+/* Keeps only the samples of spans that last longer than `min_ns`: a span is the time for which
+ * ticks find a thread with the same value of the label `key`, which is copied, and the same trace
+ * and span ids. Samples of a span are set aside until it has lasted so long; those of shorter
+ * spans, and those without the label, are left out. The summary's samples counts them all the same;
+ * its spans_kept and spans_dropped say how many spans there were. Spans are measured by ticks, and
+ * so to one of these; of spans that follow each other without either a moment without the label or
+ * another value or ids, a thread has one. There are no timelines then. Errors: -EINVAL if `key` is
+ * empty, -ENOMEM. */
+FGPROF_API int fgprof_options_set_slow(fgprof_options *options, const char *key, uint64_t min_ns);
+
 /* Sets the function that is told the progress, and the pointer that it is given. NULL: none. */
 FGPROF_API int fgprof_options_set_progress(fgprof_options *options, fgprof_progress_fn *callback,
                                            void *context);
@@ -372,6 +382,9 @@ struct fgprof_summary {
     uint64_t labels_bad;        /* with a value that is not UTF-8, which was left out */
     uint64_t labels_limited;    /* with a value that became "[other]", as its key had 1,000 others;
                                    or left out, as there were too many different ones together */
+    /* If only slow spans are kept (fgprof_options_set_slow), how many were, and were not; and the
+     * time of those that were not. */
+    uint64_t spans_kept, spans_dropped, spans_dropped_ns;
 };
 
 /* Fills the caller's struct. `bytes` is its size, sizeof *ret_summary: see "Compatibility". */

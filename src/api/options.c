@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define RATE_DEFAULT_HZ 99 /* not 100, so as not to keep step with the target's timers */
 #define RATE_MAX_HZ 1000
@@ -27,6 +28,8 @@ void fgprof_options_free(fgprof_options *options)
 {
     if (options)
         thread_choice_free(&options->sampler.choice);
+    if (options)
+        free(options->slow_key);
     free(options);
 }
 
@@ -144,6 +147,19 @@ int fgprof_options_set_keep(fgprof_options *options, uint64_t keep_ns, uint64_t 
 int fgprof_options_set_trace_ids(fgprof_options *options, bool are_wanted)
 {
     options->has_trace_ids = are_wanted;
+    return 0;
+}
+
+int fgprof_options_set_slow(fgprof_options *options, const char *key, uint64_t min_ns)
+{
+    if (!*key)
+        return -EINVAL;
+    char *copy = strdup(key);
+    if (!copy)
+        return -ENOMEM;
+    free(options->slow_key);
+    options->slow_key = copy;
+    options->slow_ns = min_ns;
     return 0;
 }
 

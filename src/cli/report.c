@@ -148,6 +148,13 @@ static void summarize_labels(const struct fgprof_summary *summary)
                     summary->labels_later);
         fputc('\n', stderr);
     }
+    if (summary->spans_kept || summary->spans_dropped)
+        fprintf(stderr,
+                "  %" PRIu64 " slow %s kept, %" PRIu64 " shorter %s left out (%.1f s of thread "
+                "time)\n",
+                summary->spans_kept, summary->spans_kept == 1 ? "span was" : "spans were",
+                summary->spans_dropped, summary->spans_dropped == 1 ? "one was" : "ones were",
+                (double)summary->spans_dropped_ns / 1e9);
     if (summary->labels_changed)
         fprintf(stderr, "  %" PRIu64 " %s while they were read: those samples have none\n",
                 summary->labels_changed,

@@ -122,6 +122,14 @@ int stack_table_in_wait(struct stack_table *table, uint32_t sample, uint32_t wai
     return intern_sample(table, &other, ret_sample);
 }
 
+int stack_table_not_aside(struct stack_table *table, uint32_t sample, uint32_t *ret_sample)
+{
+    struct counted_sample other = {.stack = table->samples[sample].stack,
+                                   .labels = table->samples[sample].labels};
+    other.labels.aside = 0;
+    return intern_sample(table, &other, ret_sample);
+}
+
 void stack_table_count(struct stack_table *table, uint32_t sample, uint64_t count, uint64_t time_ns,
                        uint64_t part_ns)
 {

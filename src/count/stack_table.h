@@ -41,6 +41,7 @@ struct sample_labels {
     uint32_t process;       /* in stack_table.processes */
     uint32_t wait_plus_1;   /* the row of struct waits that it waits for; 0: not known */
     uint32_t label_set_plus_1; /* in the recording's label sets; 0: it has no labels */
+    uint32_t aside; /* it is not to be shown, at least not yet: see worker/spans.h; 0: it is */
 };
 
 struct counted_sample {
@@ -90,6 +91,9 @@ int stack_table_in_state(struct stack_table *table, uint32_t sample, enum thread
 /* The same for a sample that differs only in what the thread waits for. */
 int stack_table_in_wait(struct stack_table *table, uint32_t sample, uint32_t wait_plus_1,
                         uint32_t *ret_sample);
+
+/* The same for a sample that differs only in not being set aside. */
+int stack_table_not_aside(struct stack_table *table, uint32_t sample, uint32_t *ret_sample);
 
 /* Counts more for an existing sample. */
 void stack_table_count(struct stack_table *table, uint32_t sample, uint64_t count, uint64_t time_ns,

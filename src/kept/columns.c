@@ -188,6 +188,9 @@ static const struct profile_column columns[] = {
     LATER_SUMMARY(138, labels_unreadable),
     LATER_SUMMARY(139, labels_bad),
     LATER_SUMMARY(140, labels_limited),
+    LATER_SUMMARY(141, spans_kept),
+    LATER_SUMMARY(142, spans_dropped),
+    LATER_SUMMARY(143, spans_dropped_ns),
 };
 
 size_t profile_column_count(void)

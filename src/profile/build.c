@@ -267,11 +267,12 @@ static int add_sample(struct naming *naming, const struct counted_sample *counte
     return profile_add_sample(naming->profile, &sample, ret_sample);
 }
 
-/* With neither count nor time, what the sample stood for was given to others. */
+/* With neither count nor time, what the sample stood for was given to others. One that is set aside
+ * may be of a span that is too short. */
 static bool is_counted(const struct naming *naming, const struct counted_sample *sample)
 {
-    return sample->count || sample->time_ns ||
-           naming->elapsed_ns[sample - naming->counted->table->samples];
+    return !sample->labels.aside && (sample->count || sample->time_ns ||
+                                     naming->elapsed_ns[sample - naming->counted->table->samples]);
 }
 
 static struct named_rows named_by(const struct naming *naming)

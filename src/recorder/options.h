@@ -15,6 +15,8 @@ struct fgprof_options {
     uint64_t keep_ns;  /* 0: all is kept */
     size_t keep_bytes; /* SIZE_MAX: stacks are kept in any case, and timelines for keep_ns */
     bool has_trace_ids;
+    char *slow_key; /* only spans of this label that last longer than slow_ns are kept; NULL: all */
+    uint64_t slow_ns;
     struct debug_fetch fetch;
     fgprof_progress_fn *progress;
     void *progress_context;

@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -64,6 +65,7 @@ int recorder_new(const struct fgprof_options *options, struct fgprof_recorder **
         return -ENOMEM;
     recorder->options = *options;
     recorder->options.sampler.choice = (struct thread_choice){0};
+    recorder->options.slow_key = NULL;
     init_keeping(&recorder->options);
     recorder->sampler.stop_fd = -1;
     pthread_mutex_init(&recorder->lock, NULL);
@@ -73,6 +75,10 @@ int recorder_new(const struct fgprof_options *options, struct fgprof_recorder **
     pthread_cond_init(&recorder->changed, &attributes);
     pthread_condattr_destroy(&attributes);
     int err = init(recorder, options);
+    if (!err && options->slow_key) {
+        recorder->options.slow_key = strdup(options->slow_key);
+        err = recorder->options.slow_key ? 0 : -ENOMEM;
+    }
     if (err) {
         recorder_free(recorder);
         return err;
@@ -95,6 +101,7 @@ void recorder_free(struct fgprof_recorder *recorder)
     name_cache_free(&recorder->names);
     results_free(&recorder->results);
     thread_choice_free(&recorder->options.sampler.choice);
+    free(recorder->options.slow_key);
     pthread_cond_destroy(&recorder->changed);
     pthread_mutex_destroy(&recorder->naming);
     pthread_mutex_destroy(&recorder->lock);
@@ -318,6 +325,7 @@ int recorder_sample(struct fgprof_recorder *recorder)
         .moment = options->keep_ns ? keep_moment : NULL,
         .crowded = keep_less,
         .order_moment = order_moment,
+        .spans = {options->slow_key, options->slow_ns},
         .copy = make_copy,
         .failed = stop_sampling,
         .context = recorder,

@@ -224,9 +224,29 @@ static int end_wait(const struct counter *counter, const struct observation *obs
     return sharing_end_wait(counter->results, thread, tick);
 }
 
+/* The thread was seen in a span, or in none. What is owed to its samples so far is of the span that
+ * it had. */
+static int note_span(const struct counter *counter, const struct observation *observation,
+                     struct counted_thread *thread, const struct span_sight *sight, uint64_t at_ns)
+{
+    if (counter->waits || !spans_change(&counter->spans, thread, sight, at_ns))
+        return 0;
+    count_close(counter, thread);
+    return spans_note(&counter->spans, counter->results, thread, observation->thread, sight, at_ns);
+}
+
+int count_span(const struct counter *counter, const struct observation *observation,
+               struct counted_thread *thread, const struct span_sight *sight)
+{
+    uint64_t at_ns = observation->evidence == EVIDENCE_SAMPLED ? observation->sampled_ns
+                                                               : observation->now.at_ns;
+    return note_span(counter, observation, thread, sight, at_ns);
+}
+
 int count_book(const struct counter *counter, const struct observation *observation,
                struct counted_thread *thread)
 {
+    static const struct span_sight as_before = {0};
     struct thread_account *account = &thread->account;
     const struct reading *asleep = &observation->asleep, *look = &observation->look;
     const struct reading *now = &observation->now;
@@ -239,6 +259,9 @@ int count_book(const struct counter *counter, const struct observation *observat
     sleeps_note_stop(&account->sleeps, observation);
     if (asleep->at_ns) {
         account_book(account, counter->results, process, thread->tid, asleep, ACCOUNT_ASLEEP);
+        err = note_span(counter, observation, thread, &as_before, asleep->at_ns);
+        if (err)
+            return err;
         err = count_sleep(counter, observation, thread);
     }
     /* Only the kernel's account tells what the thread did up to this look, before it was
@@ -269,6 +292,7 @@ static int label(const struct counter *counter, const struct observation *observ
         .syscall_number = -1,
         .process = observation->process,
         .label_set_plus_1 = observation->snapshot ? thread->label_set_plus_1 : 0,
+        .aside = spans_aside(&counter->spans, thread, observation->thread),
     };
     if (thread_state_waits(state)) {
         struct strings *strings = &counter->results->strings;
@@ -546,6 +570,9 @@ int count_gone(const struct counter *counter, const struct observation *observat
     unsigned count = ledger_settle(ledger, counter->period_ns, carry_ns, settlements);
     for (unsigned i = 0; i < count; i++)
         count_again(counter, settlements[i].sample, &settlements[i].share);
+    err = spans_end(&counter->spans, results, thread, observation->thread);
+    if (err)
+        return err;
     for (unsigned i = 0; i < ACCOUNT_COUNT; i++)
         timeline_give(&results->timeline, &account->timeline, thread->name, i,
                       ledger->last_sample[ledger_heir(ledger, i)]);

@@ -5,6 +5,7 @@
 
 #include "worker/owners.h"
 #include "wait/facts.h"
+#include "worker/spans.h"
 
 /* What all counting uses. */
 struct counter {
@@ -13,6 +14,7 @@ struct counter {
     bool tells_threads_apart;
     struct channel *channel; /* for requests */
     struct owners *owners;
+    struct span_options spans;
     struct wait_list *waits; /* for a dump, in which each thread is counted once; else NULL */
 };
 
@@ -20,6 +22,10 @@ struct counter {
  * is another one. */
 int count_book(const struct counter *counter, const struct observation *observation,
                struct counted_thread *thread);
+
+/* Notes what the labels of a copied thread say of its span. */
+int count_span(const struct counter *counter, const struct observation *observation,
+               struct counted_thread *thread, const struct span_sight *sight);
 
 /* Counts a stack. `program` is the observation's. */
 int count_stack(const struct counter *counter, const struct observation *observation,

@@ -1,5 +1,6 @@
 #include "worker/labels.h"
 #include "base/clock.h"
+#include "base/index.h"
 #include "label/context_attributes.h"
 #include "label/tls_variable.h"
 
@@ -158,8 +159,24 @@ static bool add_attributes(struct labels_text *text, const struct process_contex
     return is_bad;
 }
 
+/* Spans are told apart by the whole value, also if it is one too many to be kept. */
+static uint64_t identity_of(const struct labels_text *text, const struct thread_context *context,
+                            const char *key)
+{
+    for (size_t i = 0; key && i < text->count; i++) {
+        const char *value = text->labels[i].value;
+        if (strcmp(text->labels[i].key, key) != 0)
+            continue;
+        uint64_t ids =
+            hash_bytes(context->record, CONTEXT_TRACE_ID_BYTES + CONTEXT_SPAN_ID_BYTES, 0);
+        return hash_bytes(value, strlen(value), ids) | 1;
+    }
+    return 0;
+}
+
 static int take_record(struct program_labels *labels, struct results *results,
-                       const struct observation *observation, uint32_t *ret_set_plus_1)
+                       const struct observation *observation, const char *span_key,
+                       uint32_t *ret_set_plus_1, struct span_sight *ret_sight)
 {
     const struct thread_context *context = observation->snapshot->context;
     struct result_counts *counts = &results->counts;
@@ -179,6 +196,7 @@ static int take_record(struct program_labels *labels, struct results *results,
         add_id(&text, "span_id", context->record + CONTEXT_TRACE_ID_BYTES, CONTEXT_SPAN_ID_BYTES,
                text.span_id);
     }
+    *ret_sight = (struct span_sight){true, identity_of(&text, context, span_key)};
     int err = label_sets_add(&results->label_sets, &results->strings, text.labels, text.count,
                              ret_set_plus_1, &is_limited);
     counts->labels_limited += !err && is_limited;
@@ -188,15 +206,17 @@ static int take_record(struct program_labels *labels, struct results *results,
 }
 
 int program_labels_take(struct program_labels *labels, struct results *results,
-                        const struct observation *observation, uint32_t *ret_set_plus_1)
+                        const struct observation *observation, const char *span_key,
+                        uint32_t *ret_set_plus_1, struct span_sight *ret_sight)
 {
     const struct thread_context *context = observation->snapshot->context;
     *ret_set_plus_1 = 0;
-    if (!context)
-        return 0;
-    switch (context->state) {
+    *ret_sight = (struct span_sight){0};
+    switch (context ? context->state : CONTEXT_NOT_READ) {
     case CONTEXT_NOT_READ:
+        return 0;
     case CONTEXT_NONE:
+        ret_sight->is_known = true;
         return 0;
     case CONTEXT_CHANGED:
         results->counts.labels_changed++;
@@ -205,7 +225,7 @@ int program_labels_take(struct program_labels *labels, struct results *results,
         results->counts.labels_unreadable++;
         return 0;
     case CONTEXT_READ:
-        return take_record(labels, results, observation, ret_set_plus_1);
+        return take_record(labels, results, observation, span_key, ret_set_plus_1, ret_sight);
     }
     return 0;
 }

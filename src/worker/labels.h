@@ -7,6 +7,12 @@
 #include "worker/maps.h"
 #include "worker/results.h"
 
+/* What the label of an observation says of the thread's span. */
+struct span_sight {
+    bool is_known;     /* false: the labels could not be read, and the span goes on */
+    uint64_t identity; /* of the value and the ids; 0: no span */
+};
+
 /* Zeroed at first. */
 struct program_labels {
     struct throttle reading; /* of the process's context */
@@ -24,10 +30,12 @@ struct program_labels {
 int program_labels_update(struct program_labels *labels, const struct program_maps *maps,
                           const struct observation *observation, struct channel *channel);
 
-/* Sets *ret_set_plus_1 to the labels of the observation, and counts what became of its context.
- * Returns 0 or -ENOMEM. */
+/* Sets *ret_set_plus_1 to the labels of the observation, and *ret_sight to what they say of the
+ * span of the label `span_key`, if that is not NULL; and counts what became of its context. Returns
+ * 0 or -ENOMEM. */
 int program_labels_take(struct program_labels *labels, struct results *results,
-                        const struct observation *observation, uint32_t *ret_set_plus_1);
+                        const struct observation *observation, const char *span_key,
+                        uint32_t *ret_set_plus_1, struct span_sight *ret_sight);
 
 void program_labels_free(struct program_labels *labels);
 

@@ -15,6 +15,14 @@ struct kept_stack {
     struct stack stack;
 };
 
+/* spans.c: for how long it has had its label. */
+struct thread_span {
+    bool is_open;
+    bool is_slow; /* it has lasted long enough */
+    uint64_t identity;
+    uint64_t begin_ns; /* CLOCK_MONOTONIC: when it was seen first */
+};
+
 struct counted_thread {
     pid_t tid;
     uint32_t name; /* in the results' strings */
@@ -28,6 +36,7 @@ struct counted_thread {
     struct kept_stack kept;
     struct thread_unwinding unwinding;
     uint32_t label_set_plus_1; /* as its last copy had it */
+    struct thread_span span;
 };
 
 /* Zeroed at first. */

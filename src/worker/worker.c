@@ -45,6 +45,7 @@ int worker_new(const struct worker_options *options, struct channel *channel,
         .channel = channel,
         .owners = &worker->owners,
         .waits = options->waits,
+        .spans = options->spans,
     };
     worker->owners.threads = &worker->threads;
     worker->owners.tells_threads_apart = options->tells_threads_apart;
@@ -129,10 +130,13 @@ static int count_copy(struct worker *worker, const struct observation *observati
     if (thread->account.is_dumped)
         return 0;
     int err = observation->program ? update_program(worker, observation, &program) : 0;
+    struct span_sight sight = {0};
     thread->label_set_plus_1 = 0;
     if (!err && program)
         err = program_labels_take(&program->labels, worker->results, observation,
-                                  &thread->label_set_plus_1);
+                                  counter->spans.key, &thread->label_set_plus_1, &sight);
+    if (!err)
+        err = count_span(counter, observation, thread, &sight);
     if (err)
         return err;
     if (!program || !program->maps.space)

@@ -6,6 +6,7 @@
 #include "sampler/channel.h"
 #include "wait/facts.h"
 #include "worker/results.h"
+#include "worker/spans.h"
 
 /* Called in the worker's thread for MESSAGE_COPY: `results` may be read during the call. */
 typedef void worker_copy_fn(void *context, const struct results *results,
@@ -38,6 +39,7 @@ struct worker_options {
     uint64_t period_ns;
     size_t max_depth;         /* frames kept of a stack */
     bool tells_threads_apart; /* each thread has samples of its own; notes those that never moved */
+    struct span_options spans;
     struct wait_list *waits;  /* for a dump: receives what threads wait for; else NULL */
     size_t bytes_max;         /* what stacks, timelines and moments may take; SIZE_MAX: no limit */
     worker_moment_fn *moment; /* NULL: no moments are noted; then neither are needed: */

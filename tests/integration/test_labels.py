@@ -352,3 +352,38 @@ def test_a_program_without_labels_has_none(world):
     with world.running("sleepers-O2-omit") as target:
         done = world.attach(target, "--label", "route", duration="500ms")
     assert "label" not in done.stderr, done.stderr
+
+
+def check_slow(world, path, *arguments):
+    """Of requests that take 40 ms and others that take 400 ms, only the latter are kept, whole."""
+    with fed(world, "labels-no-pie", "spans") as target:
+        done = world.attach(target, "--slow", "request>200ms", *arguments, "-o", path, duration="5s")
+    shown = world.fgprof("convert", path, "--label", "request", "--state")
+    counts = by_root(folded(shown.stdout))
+    kept = {root: count for root, count in counts.items() if root.isdigit()}
+    assert len(kept) >= 3 and set(counts) == set(kept), (counts, done.stderr)
+    assert all(int(root) % 5 == 4 for root in kept), counts
+    # The first and the last may be cut, and there are requests that a busy machine makes slow.
+    whole = sorted(kept.values())[2:]
+    assert whole and all(count >= 33 for count in whole), (kept, done.stderr)
+    states = by_root({stack[::-1]: count for stack, count in folded(shown.stdout).items()})
+    assert min(sum(count for state, count in states.items() if (state == "[running]") == is_running)
+               for is_running in (False, True)) >= sum(kept.values()) / 4, (states, done.stderr)
+    slow, short = map(int, re.search(r"(\d+) slow spans? w\w+ kept, (\d+) shorter", done.stderr).groups())
+    assert slow >= len(kept) - 1 and short >= slow, done.stderr
+
+
+def test_only_slow_spans_are_kept(world):
+    check_slow(world, world.path("slow.fgprof"))
+
+
+def test_only_slow_spans_are_kept_of_stopped_threads(world):
+    check_slow(world, world.path("stopped.fgprof"), "--capture", "ptrace")
+
+
+def test_slow_spans_that_are_asked_for_wrongly(world):
+    for bad in "route", ">1s", "route>", "route>0", "route>long", "route>-1s":
+        done = world.fgprof("attach", "-p", os.getpid(), "--slow", bad)
+        assert done.returncode == 2 and "bad span" in done.stderr, done
+    done = world.fgprof("attach", "-p", os.getpid(), "--slow", "route>1s", "-f", "speedscope", "-o", "x")
+    assert done.returncode == 2 and "--slow goes with other formats" in done.stderr, done

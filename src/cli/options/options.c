@@ -7,6 +7,7 @@ void options_free(struct cli_options *options)
 {
     free(options->pids);
     free(options->tids);
+    free(options->slow_key);
     free(options->command_line);
     for (size_t i = 0; i < options->trigger_count; i++)
         trigger_free(&options->triggers[i]);
@@ -43,14 +44,17 @@ fgprof_options *options_for_library(const struct cli_options *options)
     fgprof_options_set_threads(library,
                                tells_threads ? FGPROF_THREADS_BY_ID : options_threads(options));
     fgprof_options_set_names(library, options->names);
-    fgprof_options_set_timeline(library, options->format == FGPROF_SPEEDSCOPE ||
-                                             options->format == FGPROF_RAW);
+    fgprof_options_set_timeline(
+        library, (options->format == FGPROF_SPEEDSCOPE || options->format == FGPROF_RAW) &&
+                     !options->slow_key);
     fgprof_options_set_kernel_stacks(library, options->has_kernel_stacks);
     fgprof_options_set_children(library, options->has_children);
     fgprof_options_set_trace_ids(library, options->has_trace_ids);
     fgprof_options_set_idle(library, !options->drops_idle);
     int err =
         options->thread_regex ? fgprof_options_set_thread_name(library, options->thread_regex) : 0;
+    if (!err && options->slow_key)
+        err = fgprof_options_set_slow(library, options->slow_key, options->slow_ns);
     for (size_t i = 0; i < options->tid_count && !err; i++)
         err = fgprof_options_add_thread_id(library, options->tids[i]);
     if (err) {

@@ -51,6 +51,8 @@ struct cli_options {
     const char *labels[LABELS_MAX]; /* keys whose values are root frames */
     size_t label_count;
     bool has_trace_ids;
+    char *slow_key; /* owned; NULL: not given */
+    uint64_t slow_ns;
     bool shows_processes;
     bool shows_threads;
     enum fgprof_threads threads;

@@ -252,6 +252,11 @@ static bool check_format(struct cli_options *options)
             "pprof, text or html\n");
         return false;
     }
+    if (options->format == FGPROF_SPEEDSCOPE && options->slow_key) {
+        fprintf(stderr, "fgprof-c: speedscope shows all time in its order: --slow goes with other "
+                        "formats\n");
+        return false;
+    }
     if (format_is_binary(options->format) && to_stdout && isatty(STDOUT_FILENO)) {
         fprintf(stderr,
                 "fgprof-c: this format is binary and can't be written to a terminal: give -o "

@@ -120,6 +120,16 @@ static bool add_label(struct cli_options *options, const char *value)
     return true;
 }
 
+static bool set_slow(struct cli_options *options, const char *value)
+{
+    const char *sign = strrchr(value, '>');
+    if (!sign || sign == value || !duration_parse(sign + 1, &options->slow_ns))
+        return complain("span", value, "give a label's key and a time, such as 'route>250ms'");
+    free(options->slow_key);
+    options->slow_key = strndup(value, (size_t)(sign - value));
+    return options->slow_key != NULL;
+}
+
 static bool keep(struct cli_options *options, enum fgprof_kept kept)
 {
     if (options->kept != FGPROF_KEPT_ALL && options->kept != kept)
@@ -385,8 +395,9 @@ const struct cli_option option_table[] = {
     {"tid", 0, "TID[,...]", RUNNING, OPTIONS_WHICH, set_tid, 0,
      "only these threads, and those chosen by --thread"},
     {"no-idle", 0, NULL, WRITING, OPTIONS_WHICH, set_no_idle, 0,
-     "leave out threads that never moved, or keep them"},
+     "leave out idle threads; all but slow spans of a label"},
     {"idle", 0, NULL, WRITING, OPTIONS_WHICH, set_idle, 0, NULL},
+    {"slow", 0, "KEY>TIME", WRITING, OPTIONS_WHICH, set_slow, 0, NULL},
 
     {"wait", 0, NULL, SERVING, OPTIONS_WHICH, NULL, FLAG(waits_for_processes),
      "wait for processes with the name, again and again"},

@@ -1,0 +1,43 @@
+/* Slow spans: only the samples of spans that last long are kept.
+ *
+ * A span of a thread is the time for which ticks find it with the same value of a label and the
+ * same ids. Until it is known to be long, its samples are set aside: their rows in the stack table
+ * are the thread's own (sample_labels.aside), and the next span of the thread uses the same rows.
+ * When a span has become long, they are added to the rows that count; when it ends before, they are
+ * emptied. */
+#ifndef FGPROF_WORKER_SPANS_H
+#define FGPROF_WORKER_SPANS_H
+
+#include "worker/labels.h"
+#include "worker/results.h"
+#include "worker/threads.h"
+
+/* sample_labels.aside of a sample outside of all spans, which is never kept; other numbers are of
+ * threads, + 1. */
+#define ASIDE_FOR_GOOD UINT32_MAX
+
+struct span_options {
+    const char *key; /* NULL: all samples are kept */
+    uint64_t min_ns; /* of a span that is kept */
+};
+
+/* The thread was seen at `at_ns`. Gives it a new span, or ends the one that it had: then what is
+ * owed to its samples must have been given to them. `number` is the thread's. Returns 0 or -ENOMEM.
+ */
+int spans_note(const struct span_options *options, struct results *results,
+               struct counted_thread *thread, uint32_t number, const struct span_sight *sight,
+               uint64_t at_ns);
+
+/* Whether spans_note with these arguments would end the span, or find that it is long. */
+bool spans_change(const struct span_options *options, const struct counted_thread *thread,
+                  const struct span_sight *sight, uint64_t at_ns);
+
+/* Ends the thread's span. */
+int spans_end(const struct span_options *options, struct results *results,
+              struct counted_thread *thread, uint32_t number);
+
+/* For sample_labels.aside of the thread's next sample. */
+uint32_t spans_aside(const struct span_options *options, const struct counted_thread *thread,
+                     uint32_t number);
+
+#endif
