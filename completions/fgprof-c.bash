@@ -33,15 +33,15 @@ _fgprof_c()
     local formats="folded pprof text html speedscope raw report otlp"
     local processes="-p --pid --pgrep --tid"
     local threads="--children --thread"
-    local ticks="-F --rate --seed --max-pause --capture"
+    local ticks="-F --rate --seed --trace-ids --max-pause --capture"
     local duration="-d --duration"
     local names="--kernel --full-names --no-demangle --max-depth"
     local write="-o --output"
-    local shown="-t --threads --processes --lines --state --elapsed --on-cpu --off-cpu"
+    local shown="-t --threads --processes --label --lines --state --elapsed --on-cpu --off-cpu"
     local kinds="wall cpu block mutex blame"
     local push="--push --push-every --push-kinds --tag --service --push-spool --push-spool-size
         --push-token-file --push-user-file --push-ca"
-    local sampling="$threads $ticks $duration $names $write $shown --idle --no-idle --debuginfod -f --format
+    local sampling="$threads $ticks $duration $names $write $shown --idle --no-idle --slow --debuginfod -f --format
         -q --quiet --kind --blame"
     local keeping="--wait --keep --keep-memory --trigger --cooldown --max-files $write"
     local word=$2 before=$3 command=${COMP_WORDS[1]-} options i
@@ -89,7 +89,7 @@ _fgprof_c()
         return
         ;;
     --pgrep) COMPREPLY=($(compgen -W "$(ps --ppid 2 -p 2 --deselect -o comm=)" -- "$word")); return ;;
-    -d | --duration | -F | --rate | --seed | --max-depth | --max-pause | --thread | --tid | \
+    -d | --duration | -F | --rate | --seed | --label | --slow | --max-depth | --max-pause | --thread | --tid | \
         --listen | --max-seconds | --keep | --keep-memory | --trigger | --cooldown | --max-files | \
         --push-every | --push-kinds | --push-spool-size | --tag | --service) return ;;
     esac

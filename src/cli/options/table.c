@@ -395,7 +395,7 @@ const struct cli_option option_table[] = {
     {"tid", 0, "TID[,...]", RUNNING, OPTIONS_WHICH, set_tid, 0,
      "only these threads, and those chosen by --thread"},
     {"no-idle", 0, NULL, WRITING, OPTIONS_WHICH, set_no_idle, 0,
-     "leave out idle threads; all but slow spans of a label"},
+     "without idle threads; with; slow spans alone"},
     {"idle", 0, NULL, WRITING, OPTIONS_WHICH, set_idle, 0, NULL},
     {"slow", 0, "KEY>TIME", WRITING, OPTIONS_WHICH, set_slow, 0, NULL},
 
@@ -407,7 +407,7 @@ const struct cli_option option_table[] = {
     {"rate", 'F', "HZ", SAMPLING, OPTIONS_WHEN, set_rate, 0,
      "ticks per second, 1 to 1000 (default 99)"},
     {"seed", 0, "N", SAMPLING, OPTIONS_WHEN, set_seed, 0,
-     "ticks at the same random moments; trace ids as labels"},
+     "repeat the ticks with N; trace ids are labels"},
     {"trace-ids", 0, NULL, SAMPLING, OPTIONS_WHEN, NULL, FLAG(has_trace_ids), NULL},
     {"max-pause", 0, "PCT", SAMPLING, OPTIONS_WHEN, set_max_pause, 0,
      "limit pauses to PCT % of running time (default 2)"},
