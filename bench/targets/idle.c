@@ -1,8 +1,9 @@
 /* argv[1] threads that sleep: a third each in futex (a condition variable), poll and read. With
  * argv[2] = "waking" each wakes about once a second, after a random time of 0.5 to 1.5 s, and
- * sleeps again.
+ * sleeps again. With a third argument, "labelled", each has two labels, new ones at each wake.
  *
  * Its answer: {"wakes": how often any of them woke up} */
+#include "fgprof_label.h"
 #include "target.h"
 
 #include <errno.h>
@@ -21,7 +22,7 @@
 #define WAKE_SPREAD_MS 1000
 
 static unsigned thread_count;
-static int is_waking;
+static int is_waking, is_labelled;
 static _Atomic uint64_t wakes;
 static int never_fd; /* nobody ever writes to it */
 static pthread_barrier_t begun;
@@ -37,6 +38,23 @@ static struct timespec in_ms(uint64_t ms)
     return (struct timespec){(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
 }
 
+/* Gives the thread other labels: one of ten routes, and its own number. */
+static void take_labels(unsigned *seed)
+{
+    static __thread struct fgprof_labels sets[2];
+    static __thread unsigned turn;
+    struct fgprof_labels *labels = &sets[turn++ % 2];
+    char route[16], number[16];
+    if (!is_labelled)
+        return;
+    snprintf(route, sizeof route, "/route/%d", rand_r(seed) % 10);
+    snprintf(number, sizeof number, "%u", *seed % 100);
+    memset(labels, 0, sizeof *labels);
+    require(!fgprof_labels_put(labels, "route", route), "label");
+    require(!fgprof_labels_put(labels, "tenant", number), "label");
+    fgprof_labels_attach(labels);
+}
+
 /* Each waits at a lock of its own: 3,333 threads that meet at one would be another benchmark. */
 static void in_futex(unsigned *seed)
 {
@@ -47,6 +65,7 @@ static void in_futex(unsigned *seed)
         struct timespec until = in_ms(is_waking ? random_ms(seed) : 3600 * 1000);
         pthread_cond_clockwait(&condition, &mutex, CLOCK_MONOTONIC, &until);
         atomic_fetch_add(&wakes, 1);
+        take_labels(seed);
     }
 }
 
@@ -56,6 +75,7 @@ static void in_poll(unsigned *seed)
     for (;;) {
         poll(&never, 1, is_waking ? (int)random_ms(seed) : -1);
         atomic_fetch_add(&wakes, 1);
+        take_labels(seed);
     }
 }
 
@@ -71,6 +91,7 @@ static void in_read(unsigned *seed)
         }
         require(read(fd, &value, sizeof value) == sizeof value || errno == EINTR, "read");
         atomic_fetch_add(&wakes, 1);
+        take_labels(seed);
     }
 }
 
@@ -78,6 +99,7 @@ static void *sleep_on(void *argument)
 {
     static void (*const sleeps[])(unsigned *) = {in_futex, in_poll, in_read};
     unsigned i = (unsigned)(uintptr_t)argument, seed = i;
+    take_labels(&seed);
     pthread_barrier_wait(&begun);
     sleeps[i % 3](&seed);
     return NULL;
@@ -95,6 +117,7 @@ int main(int argc, char **argv)
     pthread_t thread;
     thread_count = number_of(argc, argv, 1, 10);
     is_waking = argc > 2 && strcmp(argv[2], "waking") == 0;
+    is_labelled = argc > 3 && strcmp(argv[3], "labelled") == 0;
     require(!getrlimit(RLIMIT_NOFILE, &files), "getrlimit");
     files.rlim_cur = files.rlim_max; /* a timer is a file */
     require(!setrlimit(RLIMIT_NOFILE, &files), "setrlimit");

@@ -4,7 +4,9 @@ import os
 import re
 import subprocess
 
-from harness import by_root, children_of, folded, need, ready, tool
+from harness import by_root, children_of, folded, need, ready, tool, users_build
+from page import Page
+from webdriver import Browser
 
 LIBRARIES = ["global-dynamic", "initial-exec", "tlsdesc"]
 
@@ -387,3 +389,36 @@ def test_slow_spans_that_are_asked_for_wrongly(world):
         assert done.returncode == 2 and "bad span" in done.stderr, done
     done = world.fgprof("attach", "-p", os.getpid(), "--slow", "route>1s", "-f", "speedscope", "-o", "x")
     assert done.returncode == 2 and "--slow goes with other formats" in done.stderr, done
+
+
+@users_build
+def test_labels_on_the_page(world):
+    """Filter, colours and roots; and a page without labels offers none of them."""
+    recording, _ = record(world, "stay", arguments=[])
+    with_labels, without = world.path("labels.html"), world.path("none.html")
+    assert world.fgprof("convert", recording, "-o", with_labels).returncode == 0
+    with world.running("sleepers-O2-omit") as target:
+        world.attach(target, "-o", without, duration="300ms")
+    browser = Browser()
+    try:
+        page = Page(browser, with_labels)
+        every = page.samples()
+        offered = browser.run("return [...document.querySelectorAll('#label option')].map(o => o.value)")
+        assert sorted(offered) == ["", "route=/one", "route=/two"], offered
+        browser.choose("#label", "route=/one")
+        assert abs(page.samples() - every / 4) < 10, (page.samples(), every)
+        browser.click("#reset")
+        assert page.samples() == every
+        browser.choose("#roots", "label:route")
+        roots = {page.at(1, share).split("\n")[0] for share in (0.1, 0.4, 0.6, 0.9)}
+        assert {"/one", "/two", "[none]"} <= roots, roots
+        browser.choose("#colour", "label:route")
+        legend = browser.text("#legend")
+        assert "/one" in legend and "/two" in legend and "[none]" in legend, legend
+        assert not browser.console(), browser.console()
+        page = Page(browser, without)
+        assert browser.run("return document.querySelector('.of-labels').hidden")
+        assert "label" not in browser.run("return document.querySelector('#roots').innerHTML")
+        assert not browser.console(), browser.console()
+    finally:
+        browser.close()
