@@ -21,8 +21,9 @@
  * so that profilers find the labels even if the program is stripped. Libraries export it anyway.
  * -mtls-dialect=gnu2 is the model that OTEP 4947 prefers on x86-64.
  *
- * A process has one publisher. If it has an OpenTelemetry SDK that publishes thread contexts, use
- * that: the functions here return -EEXIST.
+ * A process has one publisher. A program and libraries that it loads with dlopen(3) are one if the
+ * program exports the symbols of this header (-rdynamic). If the process has an OpenTelemetry SDK
+ * that publishes thread contexts, use that: the functions here return -EEXIST.
  *
  * Keys are shown as they are; up to 256 may be used, of at most 63 bytes each. Values should be
  * few, such as a route and not a request's id, and are UTF-8. Of a longer value, 255 bytes are

@@ -12,6 +12,7 @@
 /* The modules are searched for the variable, and the process's context is read, no more often. */
 #define AGE_NS 200000000u
 #define PART_OF_TIME 100
+#define SEARCH_PART_OF_TIME 500
 /* What comes before a key that profiles have for something else. */
 #define OWN_KEY_PREFIX "label."
 
@@ -21,7 +22,7 @@ static int find_place(struct program_labels *labels, const struct program_maps *
     /* A library may be loaded later, or its variable get a fixed place. */
     bool is_settled =
         labels->place.kind == CONTEXT_STATIC && labels->mapping_count == maps->space->mapping_count;
-    if (is_settled || !throttle_allows(&labels->searching, now_ns, AGE_NS, PART_OF_TIME))
+    if (is_settled || !throttle_allows(&labels->searching, now_ns, AGE_NS, SEARCH_PART_OF_TIME))
         return 0;
     labels->mapping_count = maps->space->mapping_count;
     struct context_place place;

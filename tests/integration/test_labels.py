@@ -4,7 +4,8 @@ import os
 import re
 import subprocess
 
-from harness import by_root, children_of, folded, need, ready, tool, users_build
+from harness import (PERIOD, by_root, children_of, folded, late_share, need, ready, tool,
+                     users_build)
 from page import Page
 from webdriver import Browser
 
@@ -83,6 +84,10 @@ def check_shares(world, mode, seconds, tolerance, *arguments):
         slow, quick = account(target)
     counts = by_root(folded(done.stdout))
     part = counts["/slow"] / (counts["/slow"] + counts["/quick"])
+    # On a busy machine ticks come late, and what the thread waits for a CPU is counted where it next
+    # has one: of the two threads, the other never does.
+    waiting = 2 * float(re.search(r"([\d.]+) % waiting for a CPU", done.stderr)[1]) / 100
+    tolerance += late_share(done.stderr) + waiting
     assert abs(part - slow / (slow + quick)) < tolerance, (counts, slow, quick, done.stderr)
     return counts, done.stderr
 
@@ -91,7 +96,7 @@ def test_shares_of_a_thread_that_sleeps(world):
     counts, stderr = check_shares(world, "sleep", "6s", 0.08)
     # It has labels all the time, but for moments.
     ticks = int(re.search(r"(\d+) ticks planned", stderr)[1])
-    assert counts["/slow"] + counts["/quick"] > 0.93 * ticks, (counts, stderr)
+    assert counts["/slow"] + counts["/quick"] > (0.93 - late_share(stderr)) * ticks, (counts, stderr)
 
 
 def test_shares_of_a_thread_that_runs(world):
@@ -357,22 +362,31 @@ def test_a_program_without_labels_has_none(world):
 
 
 def check_slow(world, path, *arguments):
-    """Of requests that take 40 ms and others that take 400 ms, only the latter are kept, whole."""
+    """Of requests that take 40 ms and others that take 400 ms, only the latter are kept, whole. On a
+    busy machine they take longer: the fixture says how long."""
     with fed(world, "labels-no-pie", "spans") as target:
         done = world.attach(target, "--slow", "request>200ms", *arguments, "-o", path, duration="5s")
+        lengths = account(target)
     shown = world.fgprof("convert", path, "--label", "request", "--state")
     counts = by_root(folded(shown.stdout))
-    kept = {root: count for root, count in counts.items() if root.isdigit()}
-    assert len(kept) >= 3 and set(counts) == set(kept), (counts, done.stderr)
-    assert all(int(root) % 5 == 4 for root in kept), counts
-    # The first and the last may be cut, and there are requests that a busy machine makes slow.
-    whole = sorted(kept.values())[2:]
-    assert whole and all(count >= 33 for count in whole), (kept, done.stderr)
+    kept = {int(root): count for root, count in counts.items() if root.isdigit()}
+    assert len(kept) >= 2 and len(counts) == len(kept), (counts, done.stderr)
+    gap = 0.02 + late_share(done.stderr)  # between two ticks
+    for number, count in kept.items():
+        assert lengths[number] > 0.2 - gap, (number, lengths[number], done.stderr)
+    # The first and the last may be cut, and one may have lost its ends between late ticks.
+    whole = range(min(kept) + 1, max(kept))
+    long = [number for number in whole if lengths[number] > 0.3]
+    missing = [number for number in long if number not in kept]
+    assert long and len(missing) <= len(long) * gap + 1, (missing, lengths, done.stderr)
+    full = [number for number in long if number in kept
+            and kept[number] * PERIOD > 0.7 * lengths[number] - 2 * PERIOD]
+    assert len(full) >= len(long) - len(missing) - 1, (kept, lengths, done.stderr)
     states = by_root({stack[::-1]: count for stack, count in folded(shown.stdout).items()})
-    assert min(sum(count for state, count in states.items() if (state == "[running]") == is_running)
-               for is_running in (False, True)) >= sum(kept.values()) / 4, (states, done.stderr)
+    awake = states["[running]"] + states["[runnable]"]
+    assert min(awake, sum(kept.values()) - awake) >= sum(kept.values()) / 10, (states, done.stderr)
     slow, short = map(int, re.search(r"(\d+) slow spans? w\w+ kept, (\d+) shorter", done.stderr).groups())
-    assert slow >= len(kept) - 1 and short >= slow, done.stderr
+    assert slow >= len(kept) - 1 and short >= 1, done.stderr
 
 
 def test_only_slow_spans_are_kept(world):
