@@ -52,10 +52,8 @@ static const struct {
          "  fgprof-c serve --pgrep '^redis' --wait -F 19       # also after a restart\n"
          "  go tool pprof http://127.0.0.1:6060/debug/fgprof?seconds=10\n",
          "Samples all threads and serves profiles over HTTP, at the paths of Go's\n"
-         "programs: /debug/fgprof?seconds=N, or last=60s for the time before, with\n"
-         "format=pprof, folded, text, html, speedscope, report or raw; /debug/pprof/\n"
-         "with profile, block, mutex and goroutine; /metrics for Prometheus; / for a\n"
-         "browser. It ends when the processes have exited, or with Ctrl-C.\n",
+         "programs: /debug/fgprof?seconds=N, or last=60s for the time before;\n"
+         "/debug/pprof/; /metrics; / for a browser. Ends with the processes, or Ctrl-C.\n",
          "Exit status: 0 it served until the end, 1 it could not, 2 bad command line.\n"},
     [COMMAND_RECORD] =
         {"record -p PID[,PID...] -o DIR [options]",

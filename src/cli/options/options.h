@@ -21,7 +21,7 @@ enum cli_command {
     COMMAND_COUNT
 };
 
-#define LABELS_MAX 16
+#define ROOT_LABELS_MAX 16
 
 /* Each command uses some of these: see table.c. */
 /* How far back profiles reach at least, without --keep. */
@@ -48,7 +48,7 @@ struct cli_options {
     double max_pause_percent;
     enum fgprof_capture capture;
 
-    const char *labels[LABELS_MAX]; /* keys whose values are root frames */
+    const char *labels[ROOT_LABELS_MAX]; /* keys whose values are root frames */
     size_t label_count;
     bool has_trace_ids;
     char *slow_key; /* owned; NULL: not given */

@@ -114,7 +114,7 @@ static bool add_label(struct cli_options *options, const char *value)
 {
     if (!*value)
         return complain("label", value, "give the key of a label");
-    if (options->label_count == LABELS_MAX)
+    if (options->label_count == ROOT_LABELS_MAX)
         return complain("label", value, "give at most 16");
     options->labels[options->label_count++] = value;
     return true;
@@ -414,11 +414,11 @@ const struct cli_option option_table[] = {
     {"capture", 0, "WAY", LOOKING, OPTIONS_WHEN, set_capture, 0,
      "for running threads: kernel, ptrace, auto (default)"},
     {"keep", 0, "TIME", BIT(SERVE), OPTIONS_WHEN, set_keep, 0,
-     "forget what is older (default: nothing but its order)"},
+     "forget what is older, and over N MiB (64)"},
+    {"keep-memory", 0, "N", BIT(SERVE), OPTIONS_WHEN, set_keep_memory, 0, NULL},
     {"keep", 0, "TIME", BIT(RECORD), OPTIONS_WHEN, set_keep, 0,
-     "forget what is older (default 60s),"},
-    {"keep-memory", 0, "N", SERVING, OPTIONS_WHEN, set_keep_memory, 0,
-     "and more, if it needs over N MiB (default 64)"},
+     "how much (60s), in up to N MiB (64)"},
+    {"keep-memory", 0, "N", BIT(RECORD), OPTIONS_WHEN, set_keep_memory, 0, NULL},
 
     {"threads", 't', "[=tid]", RENDERING, OPTIONS_SHOWN, set_threads, 0,
      "folded: thread name as root frame; =tid: and its id"},
@@ -465,13 +465,10 @@ const struct cli_option option_table[] = {
     {"trigger", 0, "WHEN", SERVING, OPTIONS_OUTPUT, set_trigger, 0,
      "write a file when this holds: see the man page"},
     {"cooldown", 0, "TIME", SERVING, OPTIONS_OUTPUT, set_cooldown, 0,
-     "from one trigger's file to the next (default 60s)"},
-    {"max-files", 0, "N", SERVING, OPTIONS_OUTPUT, set_max_files, 0,
-     "remove the oldest of more than N files (default 20)"},
-    {"push", 0, "API=URL", BIT(SERVE), OPTIONS_OUTPUT, set_push, 0,
-     "push profiles to pyroscope=URL or otlp=URL"},
-    {"push-every", 0, "TIME", BIT(SERVE), OPTIONS_OUTPUT, set_push_every, 0,
-     "default 10s; wall,cpu,off_cpu"},
+     "between triggers' files (60s); 20 are kept"},
+    {"max-files", 0, "N", SERVING, OPTIONS_OUTPUT, set_max_files, 0, NULL},
+    {"push", 0, "API=URL", BIT(SERVE), OPTIONS_OUTPUT, set_push, 0, "pyroscope= or otlp=URL (10s)"},
+    {"push-every", 0, "TIME", BIT(SERVE), OPTIONS_OUTPUT, set_push_every, 0, NULL},
     {"push-kinds", 0, "LIST", BIT(SERVE), OPTIONS_OUTPUT, set_push_kinds, 0, NULL},
     {"tag", 0, "KEY=VALUE", BIT(SERVE), OPTIONS_OUTPUT, set_tag, 0,
      "a label; the name (default: the process's)"},

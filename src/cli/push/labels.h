@@ -14,9 +14,9 @@ struct label {
 };
 
 /* The names are those of OpenTelemetry's semantic conventions: "service.name". */
-#define LABELS_MAX (PUSH_TAGS_MAX + 5)
+#define PUSH_LABELS_MAX (PUSH_TAGS_MAX + 5)
 struct labels {
-    struct label items[LABELS_MAX];
+    struct label items[PUSH_LABELS_MAX];
     size_t count;
     char service[LABEL_TEXT_BYTES], host[LABEL_TEXT_BYTES], process[LABEL_TEXT_BYTES], pid[16];
     char container[CONTAINER_ID_LENGTH + 1];
