@@ -107,11 +107,17 @@ def longest_in(world, path, function):
 
 def wait_for_polls(recorder, count=2):
     """Waits until triggers have been judged a few times more."""
-    thread = thread_named(recorder.sampler.pid, "fgprof-triggers")
+    thread = thread_of(recorder, "fgprof-triggers")
     for _ in range(count):
         before = switches(thread)
         wait_for(lambda: switches(thread) > before, "a poll")
         time.sleep(1.1)
+
+
+def thread_of(recorder, name):
+    """The recorder's thread, which gives itself its name when it begins."""
+    wait_for(lambda: thread_named(recorder.sampler.pid, name), name)
+    return thread_named(recorder.sampler.pid, name)
 
 
 def switches(thread):
@@ -323,7 +329,7 @@ def test_formats_of_its_files(world):
 
 def wait_for_samples(recorder):
     """Waits until the worker of the fixture was sampled."""
-    thread = thread_named(recorder.sampler.pid, "fgprof-sampler")
+    thread = thread_of(recorder, "fgprof-sampler")
     before = switches(thread)
     wait_for(lambda: switches(thread) > before + 50, "samples")
 
@@ -340,7 +346,7 @@ def test_a_disk_that_is_full(world):
         assert recorder.next_line() == (f"fgprof-c: no file can be written to {recorder.directory}: "
                                         "File too large; recording goes on\n")
         recorder.ask()
-        wait_for(lambda: has_answered(recorder.sampler.pid), "the second try")
+        wait_for(lambda: has_answered(recorder), "the second try")
         # There is room again.
         resource.prlimit(recorder.sampler.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
         recorder.ask()
@@ -349,10 +355,10 @@ def test_a_disk_that_is_full(world):
         recorder.ends(1)
 
 
-def has_answered(pid):
+def has_answered(recorder):
     """Whether no SIGUSR1 is pending, and the thread that takes them waits for the next one."""
-    pending = int(status_field(pid, "ShdPnd"), 16)
-    call = open(f"/proc/{thread_named(pid, 'fgprof-sigusr1')}/syscall").read().split()[0]
+    pending = int(status_field(recorder.sampler.pid, "ShdPnd"), 16)
+    call = open(f"/proc/{thread_of(recorder, 'fgprof-sigusr1')}/syscall").read().split()[0]
     return not pending & 1 << signal.SIGUSR1 - 1 and call == SIGTIMEDWAIT
 
 
