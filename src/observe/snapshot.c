@@ -34,6 +34,12 @@ bool snapshot_make_room(struct snapshot *snapshot, size_t stack_limit,
            make_room(&snapshot->other_stack, other->address ? other->bytes : 0);
 }
 
+void snapshot_forget_context(struct snapshot *snapshot)
+{
+    if (snapshot->context)
+        snapshot->context->state = CONTEXT_NOT_READ;
+}
+
 struct thread_context *snapshot_context(struct snapshot *snapshot)
 {
     if (!snapshot->context)

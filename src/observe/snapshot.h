@@ -48,6 +48,9 @@ void snapshot_copy_stacks(struct snapshot *snapshot, pid_t tid, const struct sta
  * behind the end of the stack's mapping, if that is known. */
 void snapshot_end_stack(struct snapshot *snapshot, const struct stack_areas *areas);
 
+/* What a look before may have read of another thread is forgotten. */
+void snapshot_forget_context(struct snapshot *snapshot);
+
 /* The context, to be read into; NULL if memory is short. */
 struct thread_context *snapshot_context(struct snapshot *snapshot);
 

@@ -77,8 +77,7 @@ struct snapshot *snapshots_take(struct snapshots *snapshots, size_t stack_limit,
     if (!make_room(snapshots, snapshot, stack_limit, other))
         return NULL;
     snapshots->free_count--;
-    if (snapshot->context)
-        snapshot->context->state = CONTEXT_NOT_READ;
+    snapshot_forget_context(snapshot);
     return snapshot;
 }
 

@@ -152,6 +152,7 @@ static int look_now(struct sampler *sampler, struct sampled_process *process, st
     struct observation observation = {.snapshot = sampler->spare, .served = thread->wants.served};
     struct reading *now = &observation.now;
     uint64_t since_tick = thread->schedule.asleep_since_tick;
+    snapshot_forget_context(sampler->spare);
     enum outcome outcome = sampler->asleep->observe(sampler->asleep, &subject, &observation);
     clip(&sampler->clock, now);
     if (outcome != OUTCOME_GONE) {

@@ -171,7 +171,8 @@ def test_values_are_limited_and_that_is_said(world):
         done = world.attach(target, "--label", "id", "-F", "1000", duration="16s")
     counts = by_root(folded(done.stdout))
     values = {root for root in counts if root.startswith("value-")}
-    assert len(values) == 1000 and counts["[other]"] > 0, (len(values), counts["[other]"], done.stderr)
+    # A value may have been seen whose time was given to others.
+    assert 980 <= len(values) <= 1000 and counts["[other]"] > 0, (len(values), counts["[other]"], done.stderr)
     assert re.search(r"a label had more different values than are kept", done.stderr), done.stderr
 
 
@@ -379,8 +380,9 @@ def check_slow(world, path, *arguments):
     long = [number for number in whole if lengths[number] > 0.3]
     missing = [number for number in long if number not in kept]
     assert long and len(missing) <= len(long) * gap + 1, (missing, lengths, done.stderr)
+    waiting = 2 * float(re.search(r"([\d.]+) % waiting for a CPU", done.stderr)[1]) / 100
     full = [number for number in long if number in kept
-            and kept[number] * PERIOD > 0.7 * lengths[number] - 2 * PERIOD]
+            and kept[number] * PERIOD > (0.7 - gap - waiting) * lengths[number] - 2 * PERIOD]
     assert len(full) >= len(long) - len(missing) - 1, (kept, lengths, done.stderr)
     states = by_root({stack[::-1]: count for stack, count in folded(shown.stdout).items()})
     awake = states["[running]"] + states["[runnable]"]
