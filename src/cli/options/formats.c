@@ -104,11 +104,14 @@ bool format_is_binary(enum fgprof_format format)
     return false;
 }
 
-/* Describes a format, as in "pprof (.pb.gz)". */
+/* Describes a format, as in "pprof (.pb.gz .pprof)". */
 static void describe(size_t i, char *text, size_t text_bytes)
 {
-    snprintf(text, text_bytes, "%s (%s)%s", formats[i].name, formats[i].endings[0],
-             i + 1 < FORMAT_COUNT ? "," : "");
+    size_t used = (size_t)snprintf(text, text_bytes, "%s (", formats[i].name);
+    for (size_t j = 0; j < ENDINGS_MAX && formats[i].endings[j]; j++)
+        used += (size_t)snprintf(text + used, text_bytes - used, "%s%s", j ? " " : "",
+                                 formats[i].endings[j]);
+    snprintf(text + used, text_bytes - used, ")%s", i + 1 < FORMAT_COUNT ? "," : "");
 }
 
 void formats_print(int indent, int width)
