@@ -14,8 +14,7 @@
 #define NS_PER_S 1000000000u
 /* How much later than it happens a thread's time may be known. */
 #define SLACK_NS 500000000u
-/* What is asked for rates, and the least that they are made of. */
-#define RATES_NS 1000000000u
+/* The least that rates are made of. */
 #define RATES_LEAST_NS 500000000u
 /* If a file can't be written: when it is tried again. */
 #define RETRY_NS 5000000000u
@@ -34,23 +33,35 @@ static bool must_stop(const struct flight *flight, int wait_ms)
     return poll(&wait, 1, wait_ms) > 0;
 }
 
-static bool write_file(struct flight *flight, fgprof_profile *profile, const char *reason)
+/* After which a file is named. */
+struct written_process {
+    pid_t pid;
+    char name[SESSION_NAME_BYTES];
+};
+
+static struct written_process sampled_process(struct session *session)
+{
+    struct written_process process = {0};
+    pthread_mutex_lock(&session->lock);
+    if (session->targets.count)
+        process.pid = session->targets.pids[0];
+    memcpy(process.name, session->name, sizeof process.name);
+    pthread_mutex_unlock(&session->lock);
+    return process;
+}
+
+static bool write_file(struct flight *flight, fgprof_profile *profile,
+                       const struct written_process *process, const char *reason)
 {
     const struct cli_options *options = flight->options;
-    struct session *session = flight->session;
-    char name[SESSION_NAME_BYTES];
     int err = fgprof_profile_set_reason(profile, reason);
     if (!err)
         err = fgprof_profile_set_command(profile, options->command_line);
     fgprof_profile_set_threads(profile, options_threads(options));
-    pthread_mutex_lock(&session->lock);
-    pid_t pid = session->targets.count ? session->targets.pids[0] : 0;
-    memcpy(name, session->name, sizeof name);
-    pthread_mutex_unlock(&session->lock);
     if (err)
         return false; /* memory is short: the next one may be written */
     pthread_mutex_lock(&flight->writing);
-    bool ok = files_write(&flight->files, profile, name, pid);
+    bool ok = files_write(&flight->files, profile, process->name, process->pid);
     pthread_mutex_unlock(&flight->writing);
     return ok;
 }
@@ -64,11 +75,13 @@ static int write_kept(struct flight *flight, const char *reason)
     if (err)
         return err;
     err = fgprof_recorder_profile_last(recorder, session_keep_ns(flight->session), &profile);
-    if (!err) {
-        err = write_file(flight, profile, reason) ? 0 : -EIO;
-        fgprof_profile_free(profile);
-    }
+    struct written_process process = sampled_process(flight->session);
+    /* Given back first: the processes' end waits for it, and the disk may be slow. */
     session_give_back(flight->session);
+    if (err)
+        return err;
+    err = write_file(flight, profile, &process, reason) ? 0 : -EIO;
+    fgprof_profile_free(profile);
     return err;
 }
 
@@ -105,20 +118,23 @@ static uint64_t longest_ns(const struct flight *flight)
     return longest;
 }
 
-static void find_rates(fgprof_recorder *recorder, struct evidence *rates)
+/* Of the time since the last poll. */
+static void find_rates(struct flight *flight, fgprof_recorder *recorder)
 {
     fgprof_profile *profile;
     struct fgprof_summary summary;
-    *rates = (struct evidence){0};
-    if (fgprof_recorder_profile_last(recorder, RATES_NS, &profile))
+    bool is_first = !flight->polled;
+    flight->rates = (struct evidence){0};
+    if (fgprof_recorder_profile_next(recorder, &flight->polled, &profile))
         return;
     fgprof_profile_summary(profile, &summary, sizeof summary);
     fgprof_profile_free(profile);
-    if (summary.elapsed_ns < RATES_LEAST_NS)
+    /* The first one is of all that there is. */
+    if (is_first || summary.elapsed_ns < RATES_LEAST_NS)
         return;
     double elapsed_ns = (double)summary.elapsed_ns, running_ns = (double)summary.running_ns,
            wanted_ns = running_ns + (double)summary.runnable_ns;
-    *rates = (struct evidence){
+    flight->rates = (struct evidence){
         .has_rates = true,
         .cpu_percent = 100 * running_ns / elapsed_ns,
         .wanted_percent = 100 * wanted_ns / elapsed_ns,
@@ -128,7 +144,7 @@ static void find_rates(fgprof_recorder *recorder, struct evidence *rates)
 
 static bool ask_shell(const char *command, void *context)
 {
-    return shell_succeeds(command, ((struct flight *)context)->stop_fd);
+    return shell_succeeds(command, ((struct flight *)context)->command_stop_fd);
 }
 
 /* Judges all triggers. *ret_reason says why those that fire do; NULL: none does, or there is no
@@ -190,6 +206,8 @@ static void note_recorder(struct flight *flight, unsigned long number, uint64_t 
     flight->has_ended = false;
     flight->polled_ns = at_ns - NS_PER_S;
     flight->rates = (struct evidence){0};
+    fgprof_moment_free(flight->polled);
+    flight->polled = NULL;
 }
 
 /* The part of the time that ends now and that the poll before has not seen, a bit more. */
@@ -198,22 +216,43 @@ static uint64_t unseen_ns(const struct flight *flight, uint64_t at_ns)
     return at_ns - flight->polled_ns + SLACK_NS / 5;
 }
 
+/* Of the time since the last poll, and of what threads do for as long as must be seen. If it takes
+ * long, as when others have profiles made, it is made again: the names are known by then. */
+static fgprof_profile *recent_profile(const struct flight *flight, fgprof_recorder *recorder)
+{
+    fgprof_profile *profile = NULL;
+    uint64_t late_ns = 0;
+    for (unsigned i = 0; i < 2; i++) {
+        uint64_t begin_ns = now_ns();
+        fgprof_profile_free(profile);
+        if (fgprof_recorder_profile_last(
+                recorder, longest_ns(flight) + unseen_ns(flight, begin_ns) + SLACK_NS + late_ns,
+                &profile))
+            return NULL;
+        late_ns = now_ns() - begin_ns;
+        if (late_ns < SLACK_NS)
+            break;
+    }
+    return profile;
+}
+
 /* Under `judging`. */
 static void poll_recorder(struct flight *flight, fgprof_recorder *recorder, uint64_t at_ns)
 {
     fgprof_profile *profile = NULL;
-    uint64_t since_ns = unseen_ns(flight, at_ns);
-    if (needs(flight, is_of_profile) &&
-        fgprof_recorder_profile_last(recorder, longest_ns(flight) + since_ns + SLACK_NS, &profile))
-        profile = NULL;
+    if (needs(flight, is_of_profile))
+        profile = recent_profile(flight, recorder);
+    uint64_t since_ns = unseen_ns(flight, now_ns());
     if (needs(flight, is_of_rates))
-        find_rates(recorder, &flight->rates);
-    flight->polled_ns = at_ns;
+        find_rates(flight, recorder);
+    if (profile || !needs(flight, is_of_profile))
+        flight->polled_ns = at_ns;
     /* Given back first: the processes' end waits for it, and a command may take long. */
     session_give_back(flight->session);
     struct evidence evidence = flight->rates;
     evidence.profile = profile;
     evidence.since_ns = since_ns;
+    flight->command_stop_fd = flight->session->ended_fd;
     judge(flight, &evidence);
     fgprof_profile_free(profile);
 }
@@ -260,6 +299,7 @@ static void on_end(struct session *session, const fgprof_profile *profile, void 
     evidence.profile = profile;
     evidence.since_ns = unseen_ns(flight, at_ns);
     evidence.has_ended = true;
+    flight->command_stop_fd = flight->stop_fd;
     judge(flight, &evidence);
     flight->has_ended = true;
     pthread_mutex_unlock(&flight->judging);
@@ -305,6 +345,7 @@ static void release(struct flight *flight)
     for (size_t i = 0; flight->judges && i < flight->options->trigger_count; i++)
         judge_free(&flight->judges[i]);
     free(flight->judges);
+    fgprof_moment_free(flight->polled);
     pthread_mutex_destroy(&flight->judging);
     pthread_mutex_destroy(&flight->writing);
     if (flight->stop_fd >= 0)

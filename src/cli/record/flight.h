@@ -22,7 +22,9 @@ struct flight {
     unsigned long number;    /* of the recorder that was last seen: see struct session */
     bool has_ended;          /* that one */
     uint64_t polled_ns;      /* CLOCK_MONOTONIC: when that was */
+    fgprof_moment *polled;   /* that poll's, from which the next one's rates are; NULL: none */
     struct evidence rates;   /* of the last poll */
+    int command_stop_fd;     /* a command ends once this is readable */
     uint64_t not_before_ns;  /* CLOCK_MONOTONIC: when a trigger may fire again */
 };
 

@@ -40,11 +40,12 @@ static int record(const struct cli_options *options, struct session *session)
     int err = flight_start(&flight, options, session);
     if (!err) {
         err = signals_begin(session, &signals);
-        if (!err) {
+        if (!err)
             status = session_run(session);
-            signals_end(signals);
-        }
         say_count(options, flight_stop(&flight));
+        /* Last: a file may take long to write, and a second signal ends that. */
+        if (!err)
+            signals_end(signals);
     }
     if (err)
         fprintf(stderr, "fgprof-c: can't record: %s\n", strerror(-err));

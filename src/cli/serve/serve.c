@@ -37,8 +37,8 @@ static void say_what(const struct session *session, void *context)
 static int serve(struct session *session, struct server *server)
 {
     const struct cli_options *options = session->options;
-    pthread_t signals;
     struct http *http = NULL;
+    int status = EXIT_NOT_WRITTEN;
     if (options->push.target_count) {
         session->pusher = server->pusher = pusher_start(options, session);
         if (!server->pusher)
@@ -46,19 +46,14 @@ static int serve(struct session *session, struct server *server)
     }
     if (server->listens)
         http = http_start(&server->listener, session);
-    bool ok = http || !server->listens;
-    int err = ok ? signals_begin(session, &signals) : 0;
-    int status = EXIT_NOT_WRITTEN;
-    if (ok && !err)
+    if (http || !server->listens)
         status = session_run(session);
     else
-        fprintf(stderr, "fgprof-c: can't serve: %s\n", ok ? strerror(-err) : "no HTTP server");
+        fprintf(stderr, "fgprof-c: can't serve: no HTTP server\n");
     if (http)
         http_stop(http);
     if (server->pusher)
         pusher_stop(server->pusher);
-    if (ok && !err)
-        signals_end(signals);
     return status;
 }
 
@@ -66,16 +61,22 @@ static int serve(struct session *session, struct server *server)
 static int serve_and_record(struct session *session, struct server *server)
 {
     const struct cli_options *options = session->options;
+    bool records = strcmp(options->output, "-") != 0;
     struct flight flight;
-    if (strcmp(options->output, "-") == 0)
-        return serve(session, server);
-    int err = flight_start(&flight, options, session);
-    if (err) {
-        fprintf(stderr, "fgprof-c: can't serve: %s\n", strerror(-err));
-        return EXIT_NOT_WRITTEN;
+    pthread_t signals;
+    int status = EXIT_NOT_WRITTEN;
+    int err = records ? flight_start(&flight, options, session) : 0;
+    if (!err) {
+        err = signals_begin(session, &signals);
+        if (!err)
+            status = serve(session, server);
+        if (records)
+            flight_stop(&flight);
+        if (!err)
+            signals_end(signals);
     }
-    int status = serve(session, server);
-    flight_stop(&flight);
+    if (err)
+        fprintf(stderr, "fgprof-c: can't serve: %s\n", strerror(-err));
     return status;
 }
 

@@ -229,6 +229,7 @@ static int run(struct session *session, fgprof_recorder *recorder)
     if (err)
         return err;
     fgprof_profile_summary(profile, &summary, sizeof summary);
+    mark_ended(session);
     if (session->ends && !summary.error && !must_stop(session))
         session->ends(session, profile, session->ends_context);
     fgprof_profile_free(profile);

@@ -30,7 +30,10 @@ static void *wait_for_signals(void *context)
     int number;
     find_signals(&signals);
     sigwait(&signals, &number);
+    /* Its lock must not stay taken if we are cancelled. */
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
     session_stop(session);
+    pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
     sigwait(&signals, &number);
     signal(number, SIG_DFL);
     pthread_sigmask(SIG_UNBLOCK, &signals, NULL);
