@@ -369,6 +369,24 @@ def test_profilers_share_a_spool(world):
         assert not glob.glob(world.path("spool") + "/*/*.push")
 
 
+def test_what_waits_is_not_sent_for_another_account(world):
+    port = free_port()
+    arguments = "--push", f"otlp=http://127.0.0.1:{port}"
+    users = [{"FGPROF_PUSH_USER": user, "FGPROF_PUSH_PASSWORD": "x"} for user in ("one", "two")]
+    with world.running("phases", 60, stdin=subprocess.PIPE) as target:
+        with pushing(world, "-p", target.pid, *arguments, environment=users[0]) as pusher:
+            wait_for(lambda: pusher.counts("_spool_requests") >= 2, "requests in the spool")
+            pusher.stop()
+        left = set(glob.glob(world.path("spool") + "/*/*.push"))
+        with receiving(port=port) as receiver:
+            with pushing(world, "-p", target.pid, *arguments, environment=users[1]) as pusher:
+                receiver.wait(2)
+                pusher.stop()
+            assert set(glob.glob(world.path("spool") + "/*/*.push")) == left
+            with pushing(world, "-p", target.pid, *arguments, environment=users[0]) as pusher:
+                wait_for(lambda: not left & set(glob.glob(world.path("spool") + "/*/*.push")), "them to be sent")
+
+
 def test_the_spool_is_bounded(world):
     with world.running("phases", 60, stdin=subprocess.PIPE) as target, \
             pushing(world, "-p", target.pid, "--push", f"pyroscope=http://127.0.0.1:{free_port()}",
@@ -391,7 +409,7 @@ def test_the_spool_is_bounded(world):
 def test_what_a_server_refuses_is_dropped(world):
     """413 and the like, and redirections, which are not followed."""
     with receiving() as elsewhere:
-        for status, headers in ((413, {}), (400, {}), (401, {}), (307, {"Location": elsewhere.url + PUSH_PATH})):
+        for status, headers in ((413, {}), (400, {}), (307, {"Location": elsewhere.url + PUSH_PATH})):
             with receiving(lambda number, request: (status, headers) if number < 2 else 200) as receiver, \
                     world.running("phases", 60, stdin=subprocess.PIPE) as target, \
                     pushing(world, "-p", target.pid, "--push", "pyroscope=" + receiver.url,
@@ -408,7 +426,7 @@ def test_what_a_server_refuses_is_dropped(world):
 
 
 def test_what_fails_for_now_is_sent_again(world):
-    for failure in 500, 503, 429, RESET:
+    for failure in 500, 503, 429, 401, RESET:
         with receiving(lambda number, request: failure if number < 2 else 200) as receiver, \
                 world.running("phases", 60, stdin=subprocess.PIPE) as target, \
                 pushing(world, "-p", target.pid, "--push", "pyroscope=" + receiver.url) as pusher:
@@ -595,7 +613,10 @@ def test_bad_options(world):
             (["--push", url, "--tag", "a=\t"], "1 to 1024 printable characters"),
             (["--push", url, "--tag", "a=" + 1025 * "x"], "1 to 1024 printable characters"),
             (["--push", url, "--tag", "a=1", "--tag", "a=2"], "its key is given twice"),
+            (["--push", url, "--tag", "a.b=1", "--tag", "a_b=2"], "its key is given twice"),
             (["--push", url, "--tag", "service_name=x"], "--service sets"),
+            (["--push", url, "--tag", "pyroscope.spy=x"], "this key is set already"),
+            (["--push", url, "--tag", "_.name__=x"], "this key is set already"),
             (["--push", url, "--tag", "__name__=x"], "this key is set already"),
             (["--push", url, *(f"--tag=a{number}=1" for number in range(17))], "at most 16"),
             (["--push", url, "--service", ""], "give its name"),

@@ -122,25 +122,26 @@ bool push_target_parse(struct push_options *push, const char *value)
     return complain_url(value, "give pyroscope=URL or otlp=URL");
 }
 
+/* For Pyroscope dots become underscores. */
+static bool is_same_key(const char *left, const char *right)
+{
+    for (; *left && *right; left++, right++) {
+        if (*left != *right && !(strchr("._", *left) && strchr("._", *right)))
+            return false;
+    }
+    return *left == *right;
+}
+
 /* Set by us, or by the servers. */
 static bool is_reserved(const char *key)
 {
-    static const char *const names[] = {"service.name",
-                                        "service_name",
-                                        "host.name",
-                                        "host_name",
-                                        "process.pid",
-                                        "process_pid",
-                                        "container.id",
-                                        "container_id",
-                                        "process.executable.name",
-                                        "pyroscope_spy",
-                                        "process_executable_name"};
+    static const char *const names[] = {"service_name", "host_name",     "process_pid",
+                                        "container_id", "pyroscope_spy", "process_executable_name"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if (strcmp(key, names[i]) == 0)
+        if (is_same_key(key, names[i]))
             return true;
     }
-    return strncmp(key, "__", 2) == 0;
+    return strchr("._", key[0]) && key[1] && strchr("._", key[1]);
 }
 
 static bool is_printable(const char *text)
@@ -173,7 +174,7 @@ bool push_tag_parse(struct push_options *push, const char *value)
     if (is_reserved(key))
         return complain("tag", value, "this key is set already; --service sets the service's name");
     for (size_t i = 0; i + 1 < push->tag_count; i++) {
-        if (strcmp(push->tags[i].key, key) == 0)
+        if (is_same_key(push->tags[i].key, key))
             return complain("tag", value, "its key is given twice");
     }
     return true;

@@ -86,7 +86,8 @@ static void push_all(struct pusher *pusher, fgprof_recorder *recorder)
     uint64_t from_ns = time_ns(CLOCK_REALTIME);
     do {
         fgprof_profile *profile;
-        waited = session_wait(pusher->session, pusher->every_ns - from_ns % pusher->every_ns, -1);
+        uint64_t passed_ns = time_ns(CLOCK_REALTIME) % pusher->every_ns;
+        waited = session_wait(pusher->session, pusher->every_ns - passed_ns, -1);
         if (waited == SESSION_ENDED)
             session_wait_for_end(pusher->session);
         uint64_t until_ns = time_ns(CLOCK_REALTIME);
@@ -95,7 +96,8 @@ static void push_all(struct pusher *pusher, fgprof_recorder *recorder)
             say_failure(pusher, err);
             continue;
         }
-        push_part(pusher, profile, &labels, from_ns, until_ns);
+        /* The clock may have been set back. */
+        push_part(pusher, profile, &labels, from_ns < until_ns ? from_ns : until_ns, until_ns);
         fgprof_profile_free(profile);
         from_ns = until_ns;
     } while (waited == SESSION_WAITED);

@@ -18,7 +18,10 @@ enum verdict { VERDICT_SENT, VERDICT_REFUSED, VERDICT_BUSY, VERDICT_FAILED };
 static enum verdict judge(long status)
 {
     switch (status) {
-    case 0: /* no answer */
+    case 0:   /* no answer */
+    case 401: /* a token may be replaced at any time */
+    case 403:
+    case 407:
     case 408:
     case 429:
     case 502:

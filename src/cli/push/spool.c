@@ -13,6 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
+/* If a file can't be read: when it is tried again. */
+#define READ_AGAIN_NS 1000000000u
 #define BYTES_MAX_DEFAULT (64u << 20)
 #define MEMORY_BYTES_MAX (8u << 20)
 #define DIRECTORIES_MAX 64
@@ -200,7 +202,7 @@ static void drop(struct spool *spool, struct spool_entry *entry)
 static size_t target_named(const struct spool *spool, const char *given)
 {
     for (size_t i = 0; i < spool->options->target_count; i++) {
-        if (strcmp(spool->options->targets[i].given, given) == 0)
+        if (strcmp(spool->targets[i], given) == 0)
             return i;
     }
     return PUSH_TARGETS_MAX;
@@ -242,6 +244,33 @@ static bool make_room(struct spool *spool, uint64_t bytes)
     return spool->bytes + bytes <= spool->bytes_max;
 }
 
+/* Whose account it is, as far as that can be told without a secret: what waits is not for
+ * another's. NULL: nobody's. */
+static const char *identity_of(const struct push_options *options)
+{
+    const char *user = getenv("FGPROF_PUSH_USER"), *token = getenv("FGPROF_PUSH_TOKEN");
+    const char *identity = options->token_file  ? options->token_file
+                           : options->user_file ? options->user_file
+                           : user && *user      ? user
+                           : token && *token    ? "a token"
+                                                : NULL;
+    return identity && strchr(identity, '\n') ? "a file" : identity;
+}
+
+/* How files name the servers. */
+static bool name_targets(struct spool *spool)
+{
+    const char *identity = identity_of(spool->options);
+    for (size_t i = 0; i < spool->options->target_count; i++) {
+        if (asprintf(&spool->targets[i], "%s%s%s", spool->options->targets[i].given,
+                     identity ? " as " : "", identity ? identity : "") < 0) {
+            spool->targets[i] = NULL;
+            return false;
+        }
+    }
+    return true;
+}
+
 bool spool_open(struct spool *spool, const struct push_options *options)
 {
     unsigned number;
@@ -251,6 +280,8 @@ bool spool_open(struct spool *spool, const struct push_options *options)
     if (!choose_path(options->spool, spool->path, sizeof spool->path) ||
         !open_directory(spool, &number))
         return false;
+    if (!name_targets(spool))
+        return complain(spool->path, strerror(ENOMEM));
     pthread_mutex_init(&spool->lock, NULL);
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
@@ -270,6 +301,8 @@ void spool_close(struct spool *spool)
         body_free(&entry->body);
         free(entry);
     }
+    for (size_t i = 0; i < PUSH_TARGETS_MAX; i++)
+        free(spool->targets[i]);
     close(spool->directory_fd);
     close(spool->lock_fd);
     pthread_cond_destroy(&spool->changed);
@@ -355,8 +388,8 @@ void spool_add(struct spool *spool, size_t target, struct body *body)
     pthread_mutex_lock(&spool->lock);
     make_room(spool, body->length);
     pthread_mutex_unlock(&spool->lock);
-    err = spool_file_write(spool->directory_fd, entry->name, spool->options->targets[target].given,
-                           body, &entry->bytes);
+    err = spool_file_write(spool->directory_fd, entry->name, spool->targets[target], body,
+                           &entry->bytes);
     if (err) {
         say_unwritable(spool, err);
         entry->is_in_memory = true;
@@ -391,6 +424,24 @@ static struct spool_entry *wait_for_one(struct spool *spool, size_t target)
     }
 }
 
+/* Waits so long, or until the end. Under the lock. */
+static void wait_for(struct spool *spool, uint64_t wait_ns)
+{
+    struct timespec until;
+    int err = 0;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += (time_t)((wait_ns + (uint64_t)until.tv_nsec) / 1000000000u);
+    until.tv_nsec = (long)((wait_ns + (uint64_t)until.tv_nsec) % 1000000000u);
+    while (!spool->is_ending && err != ETIMEDOUT)
+        err = pthread_cond_timedwait(&spool->changed, &spool->lock, &until);
+}
+
+/* Whether a file can't be read for want of descriptors or memory. */
+static bool is_for_now(int err)
+{
+    return err == -EMFILE || err == -ENFILE || err == -ENOMEM || err == -EINTR;
+}
+
 struct spool_entry *spool_take(struct spool *spool, size_t target)
 {
     struct spool_entry *entry;
@@ -404,8 +455,17 @@ struct spool_entry *spool_take(struct spool *spool, size_t target)
         pthread_mutex_lock(&spool->lock);
         if (!err)
             break;
-        spool->counts[target].lost++;
-        drop(spool, entry);
+        if (!is_for_now(err)) {
+            spool->counts[target].lost++;
+            drop(spool, entry);
+            continue;
+        }
+        entry->is_taken = false;
+        if (spool->is_ending) {
+            entry = NULL;
+            break;
+        }
+        wait_for(spool, READ_AGAIN_NS);
     }
     pthread_mutex_unlock(&spool->lock);
     return entry;
@@ -428,14 +488,8 @@ void spool_settle(struct spool *spool, struct spool_entry *entry, enum spool_fat
 
 bool spool_wait(struct spool *spool, uint64_t wait_ns)
 {
-    struct timespec until;
-    int err = 0;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += (time_t)((wait_ns + (uint64_t)until.tv_nsec) / 1000000000u);
-    until.tv_nsec = (long)((wait_ns + (uint64_t)until.tv_nsec) % 1000000000u);
     pthread_mutex_lock(&spool->lock);
-    while (!spool->is_ending && err != ETIMEDOUT)
-        err = pthread_cond_timedwait(&spool->changed, &spool->lock, &until);
+    wait_for(spool, wait_ns);
     bool is_ending = spool->is_ending;
     pthread_mutex_unlock(&spool->lock);
     return is_ending;

@@ -32,6 +32,7 @@ struct spool_counts {
 
 struct spool {
     const struct push_options *options;
+    char *targets[PUSH_TARGETS_MAX]; /* as files name them, with whose account it is */
     int directory_fd, lock_fd;
     char path[4096];
     uint64_t bytes_max;
