@@ -25,12 +25,14 @@ static int set_threads(struct fgprof_profile *profile, const struct timeline *ti
     return 0;
 }
 
-/* Threads that are left out have no runs; this removes their rows too. */
+/* Threads that are left out have no runs; this removes their rows too, and those of threads that
+ * had ended before what is kept. */
 static void remove_left_out(struct fgprof_profile *profile, const struct timeline *timeline)
 {
     size_t kept = 0;
     for (size_t i = 0; i < profile->timeline_count; i++) {
-        if (!timeline->threads[i].is_left_out)
+        bool is_forgotten = timeline->is_ring && !profile->timelines[i].run_count;
+        if (!timeline->threads[i].is_left_out && !is_forgotten)
             profile->timelines[kept++] = profile->timelines[i];
     }
     profile->timeline_count = kept;

@@ -1,8 +1,12 @@
 #include "recorder/profile.h"
+#include "base/clock.h"
 #include "profile/build.h"
 #include "worker/idle.h"
 
 #include <errno.h>
+
+/* Clocks that are not set drift apart by less. */
+#define CLOCK_STEP_NS 1000000000u
 
 /* What a profile is made from: the results, and how sampling went. */
 struct recorded {
@@ -106,6 +110,16 @@ static void sum_times(const struct fgprof_profile *profile, struct fgprof_summar
         *times[sample_state(&profile->samples[i])] += profile->samples[i].time_ns;
 }
 
+/* The wall-clock time of a moment, since 1970: as it was told when the recording began, unless the
+ * clock has been set since, or the machine was suspended. */
+static uint64_t time_of(const struct clock *clock, uint64_t at_ns)
+{
+    uint64_t told_ns = clock->start_time_ns + (at_ns - clock->start_ns);
+    uint64_t now_ns = wall_ns() - (monotonic_ns() - at_ns);
+    uint64_t apart_ns = now_ns > told_ns ? now_ns - told_ns : told_ns - now_ns;
+    return apart_ns > CLOCK_STEP_NS ? now_ns : told_ns;
+}
+
 /* Names the results and fills the summary, under `recorder->naming`. Returns 0 or -ENOMEM. */
 static int make_profile(struct fgprof_recorder *recorder, const struct recorded *recorded,
                         fgprof_profile **ret_profile)
@@ -133,7 +147,7 @@ static int make_profile(struct fgprof_recorder *recorder, const struct recorded 
     int err = name_profile(&counted, &sources, &profile);
     if (err)
         return err;
-    profile->start_time_ns = clock->start_time_ns + (recorded->begin_ns - clock->start_ns);
+    profile->start_time_ns = time_of(clock, recorded->begin_ns);
     profile->period_ns = clock->period_ns;
     summarize_sampling(clock, recorded, &profile->summary);
     summarize_results(recorded->results, &profile->summary);
