@@ -11,28 +11,37 @@
 #define L_NEXT_AT 24
 /* A list that is longer is taken for a circle. */
 #define LIBRARIES_MAX 16384
+/* How many modules that define the variable are looked at. */
+#define DEFINITIONS_MAX 64
+
+/* A module that defines the variable. */
+struct definition {
+    const struct mapping *mapping;
+    uint64_t value; /* of the symbol */
+};
 
 static bool read_number(pid_t tid, uint64_t address, uint64_t *ret_number)
 {
     return memory_read(tid, address, ret_number, sizeof *ret_number) == sizeof *ret_number;
 }
 
-/* The first mapping of a module that shows the symbol; NULL: none does. */
-static const struct mapping *find_symbol(const struct space *space, const char *name,
-                                         unsigned char type, uint64_t *ret_value)
+/* Finds modules that define the symbol, in the order of their addresses, and returns how many. */
+static size_t find_definitions(const struct space *space, const char *name, unsigned char type,
+                               struct definition *ret_definitions, size_t max)
 {
     const struct module *last = NULL;
-    for (size_t i = 0; i < space->mapping_count; i++) {
+    size_t count = 0;
+    for (size_t i = 0; i < space->mapping_count && count < max; i++) {
         const struct mapping *mapping = &space->mappings[i];
         struct module *module = mapping->module;
         if (!mapping->has_bias || !module || module == last ||
             (type == STT_TLS && !module->tls.bytes))
             continue;
         last = module;
-        if (dynamic_symbol_find(module, name, type, ret_value))
-            return mapping;
+        if (dynamic_symbol_find(module, name, type, &ret_definitions[count].value))
+            ret_definitions[count++].mapping = mapping;
     }
-    return NULL;
+    return count;
 }
 
 /* Where in struct link_map a private field is. glibc tells debuggers, in three numbers: the field's
@@ -40,65 +49,79 @@ static const struct mapping *find_symbol(const struct space *space, const char *
 static bool find_field(const struct space *space, const char *name, uint64_t *ret_offset)
 {
     uint32_t field[3];
-    uint64_t value;
-    const struct mapping *mapping = find_symbol(space, name, STT_OBJECT, &value);
-    if (!mapping || !module_read(mapping->module, value, field, sizeof field) ||
+    struct definition found;
+    if (!find_definitions(space, name, STT_OBJECT, &found, 1) ||
+        !module_read(found.mapping->module, found.value, field, sizeof field) ||
         field[0] != 8 * sizeof(uint64_t))
         return false;
     *ret_offset = field[2];
     return true;
 }
 
-/* The dynamic linker's row about the library that was loaded with this bias. */
-static bool find_link_map(const struct space *space, pid_t tid, uint64_t bias, uint64_t *ret_row)
+/* The definition that the dynamic linker binds to: the first in the order in which it loaded the
+ * modules. *ret_row is the linker's row about that module. NULL: not known. */
+static const struct definition *find_bound(const struct space *space, pid_t tid,
+                                           const struct definition *definitions, size_t count,
+                                           uint64_t *ret_row)
 {
-    uint64_t value, row, address;
-    const struct mapping *linker = find_symbol(space, "_r_debug", STT_OBJECT, &value);
-    if (!linker || !read_number(tid, linker->bias + value + R_MAP_AT, &row))
-        return false;
+    struct definition linker;
+    uint64_t row, bias;
+    if (!find_definitions(space, "_r_debug", STT_OBJECT, &linker, 1) ||
+        !read_number(tid, linker.mapping->bias + linker.value + R_MAP_AT, &row))
+        return NULL;
     for (size_t i = 0; row && i < LIBRARIES_MAX; i++) {
-        if (!read_number(tid, row + L_ADDR_AT, &address))
-            return false;
-        if (address == bias) {
-            *ret_row = row;
-            return true;
+        if (!read_number(tid, row + L_ADDR_AT, &bias))
+            return NULL;
+        for (size_t j = 0; j < count; j++) {
+            if (definitions[j].mapping->bias == bias) {
+                *ret_row = row;
+                return &definitions[j];
+            }
         }
         if (!read_number(tid, row + L_NEXT_AT, &row))
-            return false;
+            return NULL;
     }
-    return false;
+    return NULL;
 }
 
 /* Whatever the model by which the library's code finds the variable: the linker notes where the
  * library's block is, at a fixed place or by its number in each thread's table. */
-static int find_in_library(const struct space *space, pid_t tid, const struct mapping *mapping,
-                           uint64_t value, struct context_place *ret_place)
+static int find_in_library(const struct space *space, pid_t tid,
+                           const struct definition *definitions, size_t count,
+                           struct context_place *ret_place)
 {
     uint64_t offset_at, number_at, row, l_tls_offset, number;
     int64_t offset;
     if (!find_field(space, "_thread_db_link_map_l_tls_offset", &offset_at) ||
-        !find_field(space, "_thread_db_link_map_l_tls_modid", &number_at) ||
-        !find_link_map(space, tid, mapping->bias, &row) ||
-        !read_number(tid, row + offset_at, &l_tls_offset) ||
+        !find_field(space, "_thread_db_link_map_l_tls_modid", &number_at))
+        return -EAGAIN;
+    const struct definition *bound = find_bound(space, tid, definitions, count, &row);
+    if (!bound || !read_number(tid, row + offset_at, &l_tls_offset) ||
         !read_number(tid, row + number_at, &number) || !number)
         return -EAGAIN;
+    int64_t value = (int64_t)bound->value;
     if (tls_offset_of_library(l_tls_offset, &offset))
-        *ret_place = (struct context_place){CONTEXT_STATIC, offset + (int64_t)value, 0};
+        *ret_place = (struct context_place){CONTEXT_STATIC, offset + value, 0};
     else
-        *ret_place = (struct context_place){CONTEXT_DYNAMIC, (int64_t)value, number};
+        *ret_place = (struct context_place){CONTEXT_DYNAMIC, value, number};
     return 0;
 }
 
 int tls_variable_find(struct space *space, pid_t tid, const char *name,
                       struct context_place *ret_place)
 {
-    uint64_t value;
-    const struct mapping *mapping = find_symbol(space, name, STT_TLS, &value);
-    if (!mapping)
+    struct definition definitions[DEFINITIONS_MAX];
+    size_t count = find_definitions(space, name, STT_TLS, definitions, DEFINITIONS_MAX);
+    if (!count)
         return -ENOENT;
-    if (!mapping->is_main)
-        return find_in_library(space, tid, mapping, value, ret_place);
-    int64_t offset = tls_offset_of_main(&mapping->module->tls) + (int64_t)value;
-    *ret_place = (struct context_place){CONTEXT_STATIC, offset, 0};
-    return 0;
+    /* The program itself comes before its libraries. */
+    for (size_t i = 0; i < count; i++) {
+        if (!definitions[i].mapping->is_main)
+            continue;
+        int64_t offset = tls_offset_of_main(&definitions[i].mapping->module->tls);
+        *ret_place =
+            (struct context_place){CONTEXT_STATIC, offset + (int64_t)definitions[i].value, 0};
+        return 0;
+    }
+    return find_in_library(space, tid, definitions, count, ret_place);
 }

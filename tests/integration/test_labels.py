@@ -64,6 +64,10 @@ def test_labels_in_libraries_that_are_linked(world):
         check_library(world, f"labels-host-{model}")
 
 
+def test_labels_if_two_libraries_define_the_variable(world):
+    check_library(world, "labels-host-two")
+
+
 def test_labels_in_libraries_that_are_loaded_later(world):
     for model in LIBRARIES:
         check_library(world, "labels-host",
