@@ -114,13 +114,19 @@ struct fgprof_label_context {
 
 #define FGPROF_LABEL_CONTEXT_BYTES 32768u /* with its payload: all keys, of their longest */
 
+/* What is of this process alone: a page that is zeroed in a child of fork. The parent's lock may be
+ * held then, by a thread that the child does not have. */
+struct fgprof_label_process {
+    uint32_t lock;
+    uint32_t is_published;
+    int error; /* why it can't be published; 0: it can, or is */
+};
+
 struct fgprof_label_keys {
     char names[FGPROF_LABEL_KEYS_MAX][FGPROF_LABEL_KEY_BYTES_MAX + 1];
     uint32_t count;
-    uint32_t lock;
-    struct fgprof_label_context *context; /* NULL: not published yet */
-    uint32_t *is_published;               /* a page that is zeroed in a child of fork */
-    int error;                            /* why it can't be published; 0: it can, or is */
+    struct fgprof_label_context *context; /* valid if it is published */
+    struct fgprof_label_process *process; /* NULL until the first use */
 };
 
 FGPROF_LABEL_SHARED struct fgprof_label_keys fgprof_label_keys;
@@ -238,17 +244,28 @@ static inline void fgprof_label_write(const struct fgprof_label_keys *keys)
           (unsigned long)FGPROF_LABEL_CONTEXT_BYTES, (unsigned long)(uintptr_t) "OTEL_CTX");
 }
 
+/* Makes the page, or takes the one that another thread has just made. NULL: no memory. */
+static inline struct fgprof_label_process *fgprof_label_process(struct fgprof_label_keys *keys)
+{
+    struct fgprof_label_process *process = __atomic_load_n(&keys->process, __ATOMIC_ACQUIRE);
+    void *page;
+    if (process)
+        return process;
+    page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED)
+        return NULL;
+    madvise(page, 4096, 18 /* MADV_WIPEONFORK */);
+    if (__atomic_compare_exchange_n(&keys->process, &process, (struct fgprof_label_process *)page,
+                                    0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        return (struct fgprof_label_process *)page;
+    munmap(page, 4096);
+    return process;
+}
+
 /* With the lock: publishes what there is. A child of fork has no context, and publishes its own. */
 static inline int fgprof_label_publish(struct fgprof_label_keys *keys)
 {
-    if (!keys->is_published) {
-        void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (page == MAP_FAILED)
-            return -ENOMEM;
-        madvise(page, 4096, 18 /* MADV_WIPEONFORK */);
-        __atomic_store_n(&keys->is_published, (uint32_t *)page, __ATOMIC_RELEASE);
-    }
-    if (!*keys->is_published) {
+    if (!keys->process->is_published) {
         if (fgprof_label_has_other())
             return -EEXIST;
         keys->context = fgprof_label_map();
@@ -256,16 +273,16 @@ static inline int fgprof_label_publish(struct fgprof_label_keys *keys)
             return -ENOMEM;
     }
     fgprof_label_write(keys);
-    __atomic_store_n(keys->is_published, 1u, __ATOMIC_RELEASE);
+    __atomic_store_n(&keys->process->is_published, 1u, __ATOMIC_RELEASE);
     return 0;
 }
 
 /* The number of a key that is known and published; or -1. */
 static inline int fgprof_label_find_key(const struct fgprof_label_keys *keys, const char *name)
 {
-    const uint32_t *is_published = __atomic_load_n(&keys->is_published, __ATOMIC_ACQUIRE);
+    const struct fgprof_label_process *process = __atomic_load_n(&keys->process, __ATOMIC_ACQUIRE);
     uint32_t count = __atomic_load_n(&keys->count, __ATOMIC_ACQUIRE);
-    if (!is_published || !__atomic_load_n(is_published, __ATOMIC_ACQUIRE))
+    if (!process || !__atomic_load_n(&process->is_published, __ATOMIC_ACQUIRE))
         return -1;
     for (uint32_t i = 0; i < count; i++) {
         if (strcmp(keys->names[i], name) == 0)
@@ -289,7 +306,7 @@ static inline int fgprof_label_add_key(struct fgprof_label_keys *keys, const cha
     }
     err = fgprof_label_publish(keys);
     if (err)
-        keys->error = err;
+        keys->process->error = err;
     return err ? err : (int)number;
 }
 
@@ -297,21 +314,25 @@ static inline int fgprof_label_add_key(struct fgprof_label_keys *keys, const cha
 static inline int fgprof_label_key(const char *name)
 {
     struct fgprof_label_keys *keys = &fgprof_label_keys;
+    struct fgprof_label_process *process;
     int number;
     if (!name[0] || strlen(name) > FGPROF_LABEL_KEY_BYTES_MAX)
         return -EINVAL;
     number = fgprof_label_find_key(keys, name);
     if (number >= 0)
         return number;
+    process = fgprof_label_process(keys);
+    if (!process)
+        return -ENOMEM;
     /* A signal handler must not wait for the thread that it interrupted. */
-    for (int tries = 0; __atomic_exchange_n(&keys->lock, 1u, __ATOMIC_ACQUIRE); tries++) {
+    for (int tries = 0; __atomic_exchange_n(&process->lock, 1u, __ATOMIC_ACQUIRE); tries++) {
         const struct timespec moment = {0, 100000};
         if (tries == 1000)
             return -EBUSY;
         nanosleep(&moment, NULL);
     }
-    number = keys->error ? keys->error : fgprof_label_add_key(keys, name);
-    __atomic_store_n(&keys->lock, 0u, __ATOMIC_RELEASE);
+    number = process->error ? process->error : fgprof_label_add_key(keys, name);
+    __atomic_store_n(&process->lock, 0u, __ATOMIC_RELEASE);
     return number;
 }
 

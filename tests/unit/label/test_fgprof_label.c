@@ -1,0 +1,32 @@
+/* The header that programs use: what its keys do in the case of an error, and in a child. */
+#include "fgprof_label.h"
+#include "unit.h"
+
+#include <sys/wait.h>
+
+/* As long as a thread of the parent takes a key into use, the lock is held. */
+static void test_a_child_does_not_inherit_the_lock(void **state)
+{
+    struct fgprof_label_scope scope;
+    int status;
+    (void)state;
+    assert_int_equal(fgprof_label_begin(&scope, "before", "1"), 0);
+    fgprof_label_end(&scope);
+    fgprof_label_keys.process->lock = 1;
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (!child)
+        _exit(-fgprof_label_begin(&scope, "after", "1"));
+    fgprof_label_keys.process->lock = 0;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_child_does_not_inherit_the_lock),
+    };
+    return cmocka_run_group_tests_name("fgprof_label", tests, NULL, NULL);
+}
