@@ -277,18 +277,22 @@ static inline int fgprof_label_publish(struct fgprof_label_keys *keys)
     return 0;
 }
 
-/* The number of a key that is known and published; or -1. */
+/* The number of a key that is known and published; -ENOENT if the lock is needed to find it; or
+ * another negative errno if no lock would help: that costs no more than a key that is found. */
 static inline int fgprof_label_find_key(const struct fgprof_label_keys *keys, const char *name)
 {
     const struct fgprof_label_process *process = __atomic_load_n(&keys->process, __ATOMIC_ACQUIRE);
     uint32_t count = __atomic_load_n(&keys->count, __ATOMIC_ACQUIRE);
+    int error = process ? __atomic_load_n(&process->error, __ATOMIC_ACQUIRE) : 0;
+    if (error)
+        return error;
     if (!process || !__atomic_load_n(&process->is_published, __ATOMIC_ACQUIRE))
-        return -1;
+        return -ENOENT;
     for (uint32_t i = 0; i < count; i++) {
         if (strcmp(keys->names[i], name) == 0)
             return (int)i;
     }
-    return -1;
+    return count == FGPROF_LABEL_KEYS_MAX ? -ENOSPC : -ENOENT;
 }
 
 /* With the lock. */
@@ -306,7 +310,7 @@ static inline int fgprof_label_add_key(struct fgprof_label_keys *keys, const cha
     }
     err = fgprof_label_publish(keys);
     if (err)
-        keys->process->error = err;
+        __atomic_store_n(&keys->process->error, err, __ATOMIC_RELEASE);
     return err ? err : (int)number;
 }
 
@@ -319,7 +323,7 @@ static inline int fgprof_label_key(const char *name)
     if (!name[0] || strlen(name) > FGPROF_LABEL_KEY_BYTES_MAX)
         return -EINVAL;
     number = fgprof_label_find_key(keys, name);
-    if (number >= 0)
+    if (number != -ENOENT)
         return number;
     process = fgprof_label_process(keys);
     if (!process)

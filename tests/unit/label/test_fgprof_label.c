@@ -2,6 +2,7 @@
 #include "fgprof_label.h"
 #include "unit.h"
 
+#include <stdio.h>
 #include <sys/wait.h>
 
 /* As long as a thread of the parent takes a key into use, the lock is held. */
@@ -23,10 +24,33 @@ static void test_a_child_does_not_inherit_the_lock(void **state)
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
+/* Each call with the lock taken would wait, and then return -EBUSY. */
+static void test_errors_that_last_take_no_lock(void **state)
+{
+    struct fgprof_labels labels = {0};
+    char key[16];
+    (void)state;
+    assert_int_equal(fgprof_labels_put(&labels, "known", "1"), 0);
+    fgprof_label_keys.process->error = -EEXIST;
+    fgprof_label_keys.process->lock = 1;
+    assert_int_equal(fgprof_labels_put(&labels, "new", "1"), -EEXIST);
+    fgprof_label_keys.process->error = 0;
+    fgprof_label_keys.process->lock = 0;
+    while (fgprof_label_keys.count < FGPROF_LABEL_KEYS_MAX) {
+        snprintf(key, sizeof key, "%u", fgprof_label_keys.count);
+        assert_int_equal(fgprof_labels_put(&labels, key, NULL), 0);
+    }
+    fgprof_label_keys.process->lock = 1;
+    assert_int_equal(fgprof_labels_put(&labels, "new", "1"), -ENOSPC);
+    assert_int_equal(fgprof_labels_put(&labels, "known", "2"), 0);
+    fgprof_label_keys.process->lock = 0;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_child_does_not_inherit_the_lock),
+        cmocka_unit_test(test_errors_that_last_take_no_lock),
     };
     return cmocka_run_group_tests_name("fgprof_label", tests, NULL, NULL);
 }
