@@ -13,9 +13,11 @@
  *     fgprof::label route("route", request.route);
  *
  * All of it is in this header, for C99 and C++11 with GCC or Clang on Linux: nothing is to be
- * linked with. Labels are published as OpenTelemetry has it: OTEP 4947 (thread context) and OTEP
- * 4719 (process context) of open-telemetry/opentelemetry-specification. Profilers read them from
- * outside, among them fgprof-c; without one, a label costs some tens of nanoseconds.
+ * linked with. C code that is compiled with -std=c99 or -std=c11, and not as gnu11, must define
+ * _GNU_SOURCE before it includes any header. Labels are published as OpenTelemetry has it: OTEP
+ * 4947 (thread context) and OTEP 4719 (process context) of
+ * open-telemetry/opentelemetry-specification. Profilers read them from outside, among them
+ * fgprof-c; without one, a label costs some tens of nanoseconds.
  *
  * Programs should be linked with -Wl,--export-dynamic-symbol=otel_thread_ctx_v1 (or -rdynamic),
  * so that profilers find the labels even if the program is stripped. Libraries export it anyway.
@@ -43,6 +45,10 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+
+#ifndef MADV_DONTFORK
+#error "fgprof_label.h needs -std=gnu11 or so, or _GNU_SOURCE defined before the first #include"
+#endif
 
 #ifdef __cplusplus
 extern "C" {
@@ -438,7 +444,9 @@ class label
     {
         fgprof_label_begin(&scope_, key, value);
     }
-    template <class String> label(const char *key, const String &value) : label(key, value.c_str())
+    /* A std::string, or what else has c_str(). */
+    template <class String, class = decltype(static_cast<const String *>(nullptr)->c_str())>
+    label(const char *key, const String &value) : label(key, value.c_str())
     {
     }
     ~label()

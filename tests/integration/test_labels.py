@@ -317,9 +317,11 @@ def test_the_header_in_cpp_and_in_several_files(world):
 #include <cstdio>
 #include <string>
 void other();
-int main()
+int main(int, char **argv)
 {
+    char text[] = "array";
     fgprof::label route("route", std::string("/cpp"));
+    fgprof::label array("array", text), argument("argument", argv[1]);
     {
         fgprof::label route2("route", "/inner");
         fgprof::label gone("gone", "yes");
@@ -346,9 +348,20 @@ void other()
         tool(compiler, *flags, *more, *sources, "-o", program)
         labels, stderr = labels_of(world, program, 0)
         assert labels["route"] == "/cpp" and labels["file"] == "two" and "gone" not in labels, labels
+        assert labels["array"] == "array" and labels["argument"] == "0", labels
     need("clang")
     tool("clang", "-std=c99", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-x", "c",
          world.source + "/include/fgprof_label.h", "-Wno-unused-function", "-Wno-pragma-once-outside-header")
+
+
+def test_the_header_says_that_strict_c_lacks_functions(world):
+    source = world.path("strict.c")
+    with open(source, "w") as file:
+        file.write('#include "fgprof_label.h"\n')
+    command = ["gcc", "-std=c11", "-fsyntax-only", "-I" + world.source + "/include", source]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode and "needs -std=gnu11 or so, or _GNU_SOURCE" in done.stderr, done.stderr
+    tool(*command, "-D_GNU_SOURCE")
 
 
 def test_musl_is_said_not_to_show_where_labels_are(world):
