@@ -372,6 +372,7 @@ def test_a_directory_that_goes_away(world):
         os.rename(recorder.directory + "-moved", recorder.directory)
         recorder.ask()
         recorder.next_file()
+        wait_for(lambda: has_answered(recorder), "old files to be looked for there")
         os.rename(recorder.directory, recorder.directory + "-moved")
         recorder.ask()
         assert recorder.next_line() == complaint  # it had worked meanwhile
