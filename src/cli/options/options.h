@@ -23,12 +23,12 @@ enum cli_command {
 
 #define ROOT_LABELS_MAX 16
 
-/* Each command uses some of these: see table.c. */
 /* How far back profiles reach at least, without --keep. */
 #define KEEP_DEFAULT_NS 60000000000u
 
 struct trigger;
 
+/* Each command uses some of these: see table.c. */
 struct cli_options {
     enum cli_command command;
     const char *command_name;

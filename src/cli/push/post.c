@@ -1,10 +1,10 @@
 #include "cli/push/post.h"
+#include "cli/clock.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define CONNECT_WAIT_MS 10000L
 #define ANSWER_WAIT_MS 60000L
@@ -81,13 +81,6 @@ bool post_load(void)
         memcpy(functions[i].place, &function, sizeof function);
     }
     return curl.global_init(GLOBAL_ALL) == 0;
-}
-
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
 /* Called by libcurl with what the server says. Enough of it ends the transfer. */

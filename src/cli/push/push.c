@@ -1,4 +1,5 @@
 #include "cli/push/push.h"
+#include "cli/clock.h"
 #include "cli/push/post.h"
 #include "cli/push/sender.h"
 
@@ -8,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define EVERY_DEFAULT_NS 10000000000u
 #define END_WAIT_NS 5000000000u
@@ -26,13 +26,6 @@ struct pusher {
     atomic_bool is_ending;
     bool has_said_failure;
 };
-
-static uint64_t time_ns(clockid_t clock)
-{
-    struct timespec now;
-    clock_gettime(clock, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 static void say_failure(struct pusher *pusher, int err)
 {
@@ -83,14 +76,14 @@ static void push_all(struct pusher *pusher, fgprof_recorder *recorder)
     struct labels labels;
     labels_make(pusher->options, session->targets.pids[0], session->name,
                 session->targets.count > 1 || session->options->has_children, &labels);
-    uint64_t from_ns = time_ns(CLOCK_REALTIME);
+    uint64_t from_ns = clock_ns(CLOCK_REALTIME);
     do {
         fgprof_profile *profile;
-        uint64_t passed_ns = time_ns(CLOCK_REALTIME) % pusher->every_ns;
+        uint64_t passed_ns = clock_ns(CLOCK_REALTIME) % pusher->every_ns;
         waited = session_wait(pusher->session, pusher->every_ns - passed_ns, -1);
         if (waited == SESSION_ENDED)
             session_wait_for_end(pusher->session);
-        uint64_t until_ns = time_ns(CLOCK_REALTIME);
+        uint64_t until_ns = clock_ns(CLOCK_REALTIME);
         int err = fgprof_recorder_profile_next(recorder, &moment, &profile);
         if (err) {
             say_failure(pusher, err);
@@ -147,7 +140,7 @@ static int start_threads(struct pusher *pusher)
 
 static void stop_senders(struct pusher *pusher)
 {
-    uint64_t deadline_ns = time_ns(CLOCK_MONOTONIC) + END_WAIT_NS;
+    uint64_t deadline_ns = now_ns() + END_WAIT_NS;
     spool_end(&pusher->spool);
     for (size_t i = 0; i < pusher->sender_count; i++)
         atomic_store(&pusher->senders[i].deadline_ns, deadline_ns);

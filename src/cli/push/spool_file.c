@@ -1,4 +1,5 @@
 #include "cli/push/spool_file.h"
+#include "cli/write_all.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,20 +21,6 @@ static const char *const types[] = {
     BODY_OTLP,
     BODY_FORM,
 };
-
-static int write_all(int fd, const char *bytes, size_t length)
-{
-    while (length) {
-        ssize_t put = write(fd, bytes, length);
-        if (put < 0 && errno == EINTR)
-            continue;
-        if (put < 0)
-            return -errno;
-        bytes += put;
-        length -= (size_t)put;
-    }
-    return 0;
-}
 
 static int write_to(int fd, const char *to, const struct body *body, uint64_t *ret_bytes)
 {

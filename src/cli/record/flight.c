@@ -1,4 +1,5 @@
 #include "cli/record/flight.h"
+#include "cli/clock.h"
 #include "cli/record/shell.h"
 
 #include <errno.h>
@@ -7,24 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #define POLL_MS 1000
-#define NS_PER_S 1000000000u
 /* How much later than it happens a thread's time may be known. */
 #define SLACK_NS 500000000u
 /* The least that rates are made of. */
 #define RATES_LEAST_NS 500000000u
 /* If a file can't be written: when it is tried again. */
 #define RETRY_NS 5000000000u
-
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
-}
 
 /* Waits so long, or until it is to stop. Returns whether it is. */
 static bool must_stop(const struct flight *flight, int wait_ms)
@@ -257,18 +249,26 @@ static void poll_recorder(struct flight *flight, fgprof_recorder *recorder, uint
     fgprof_profile_free(profile);
 }
 
+/* Notes which recorder it is now. Returns the present moment. Under `judging`. */
+static uint64_t note_session(struct flight *flight)
+{
+    struct session *session = flight->session;
+    uint64_t at_ns = now_ns();
+    pthread_mutex_lock(&session->lock);
+    unsigned long number = session->number;
+    pthread_mutex_unlock(&session->lock);
+    note_recorder(flight, number, at_ns);
+    return at_ns;
+}
+
 static void poll_once(struct flight *flight)
 {
     fgprof_recorder *recorder;
     struct session *session = flight->session;
     if (session_take(session, &recorder))
         return;
-    pthread_mutex_lock(&session->lock);
-    unsigned long number = session->number;
-    pthread_mutex_unlock(&session->lock);
     pthread_mutex_lock(&flight->judging);
-    uint64_t at_ns = now_ns();
-    note_recorder(flight, number, at_ns);
+    uint64_t at_ns = note_session(flight);
     if (flight->has_ended)
         session_give_back(session);
     else
@@ -289,12 +289,9 @@ static void *poll_all(void *context)
 static void on_end(struct session *session, const fgprof_profile *profile, void *context)
 {
     struct flight *flight = context;
-    pthread_mutex_lock(&session->lock);
-    unsigned long number = session->number;
-    pthread_mutex_unlock(&session->lock);
+    (void)session;
     pthread_mutex_lock(&flight->judging);
-    uint64_t at_ns = now_ns();
-    note_recorder(flight, number, at_ns);
+    uint64_t at_ns = note_session(flight);
     struct evidence evidence = flight->rates;
     evidence.profile = profile;
     evidence.since_ns = unseen_ns(flight, at_ns);

@@ -1,4 +1,5 @@
 #include "cli/record/shell.h"
+#include "cli/clock.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,20 +9,12 @@
 #include <stdint.h>
 #include <sys/pidfd.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
-#define LIMIT_MS 10000
+#define LIMIT_NS 10000000000u
 #define STEP_MS 20 /* between looks, if the kernel does not tell the end (pidfd_open(2)) */
 
 extern char **environ;
-
-static uint64_t now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
 
 /* A process group of its own, with no signal blocked or ignored: we block and ignore some. */
 static int set_attributes(posix_spawnattr_t *attributes)
@@ -72,8 +65,8 @@ static int start(const char *command, pid_t *ret_pid)
 static bool wait_for_end(pid_t pid, int pidfd, int stop_fd, int *ret_status)
 {
     struct pollfd waits[] = {{.fd = stop_fd, .events = POLLIN}, {.fd = pidfd, .events = POLLIN}};
-    for (uint64_t end_ms = now_ms() + LIMIT_MS, now; (now = now_ms()) < end_ms;) {
-        int left_ms = (int)(end_ms - now);
+    for (uint64_t end_ns = now_ns() + LIMIT_NS, now; (now = now_ns()) < end_ns;) {
+        int left_ms = (int)((end_ns - now) / 1000000) + 1;
         if (pidfd < 0 && left_ms > STEP_MS)
             left_ms = STEP_MS;
         if (poll(waits, 2, left_ms) < 0 && errno != EINTR)

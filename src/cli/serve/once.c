@@ -2,10 +2,10 @@
 #include "cli/commands.h"
 #include "cli/options/parse.h"
 #include "cli/serve/request.h"
+#include "cli/write_all.h"
 
 #include <errno.h>
 #include <microhttpd.h>
-#include <poll.h>
 #include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,24 +57,6 @@ static const char *parameter(const struct request *request, const char *name)
             return parameters->items[i].value;
     }
     return NULL;
-}
-
-/* The descriptor may be one that does not block, as servers with event loops have them. */
-static int write_all(int fd, const char *bytes, size_t length)
-{
-    while (length) {
-        ssize_t written = write(fd, bytes, length);
-        if (written < 0 && errno == EAGAIN) {
-            struct pollfd room = {.fd = fd, .events = POLLOUT};
-            poll(&room, 1, -1);
-        } else if (written < 0 && errno != EINTR) {
-            return -errno;
-        } else if (written > 0) {
-            bytes += written;
-            length -= (size_t)written;
-        }
-    }
-    return 0;
 }
 
 static int write_head(int fd, const struct answer *answer, off_t body_bytes)

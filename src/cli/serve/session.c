@@ -1,4 +1,5 @@
 #include "cli/serve/session.h"
+#include "cli/clock.h"
 #include "cli/commands.h"
 #include "cli/new_recorder.h"
 #include "cli/targets.h"
@@ -14,13 +15,6 @@
 
 #define LOOKS_FOR_PROCESSES_EVERY_NS 500000000u
 #define RETRIES_AFTER_NS 5000000000u
-
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 int session_init(struct session *session, const struct cli_options *options,
                  session_begins_fn *begins, void *context)
