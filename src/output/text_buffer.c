@@ -1,5 +1,6 @@
 #include "output/text_buffer.h"
 #include "base/array.h"
+#include "base/utf8.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -24,27 +25,11 @@ void text_append(struct text_buffer *buffer, const char *text)
     text_append_bytes(buffer, text, strlen(text));
 }
 
-/* The length of the UTF-8 sequence at `s` (RFC 3629), 0 if there is none or if it is a control
- * character. */
+/* The length of the character at `s`, 0 if there is none or if it is a control character. */
 static size_t printable_length(const unsigned char *s)
 {
-    if (s[0] < 0x20 || s[0] == 0x7f)
-        return 0;
-    if (s[0] < 0x80)
-        return 1;
-    size_t length = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
-    if (s[0] < 0xc2 || s[0] > 0xf4)
-        return 0;
-    for (size_t i = 1; i < length; i++) {
-        if ((s[i] & 0xc0) != 0x80)
-            return 0;
-    }
-    /* Overlong forms, surrogates, beyond U+10FFFF, and the control characters U+0080 to U+009F. */
-    if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) ||
-        (s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f) ||
-        (s[0] == 0xc2 && s[1] < 0xa0))
-        return 0;
-    return length;
+    bool is_control = s[0] < 0x20 || s[0] == 0x7f || (s[0] == 0xc2 && s[1] < 0xa0);
+    return is_control ? 0 : utf8_bytes(s, 4);
 }
 
 void text_append_name(struct text_buffer *buffer, const char *name)
