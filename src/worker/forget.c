@@ -8,20 +8,19 @@ struct numbers {
 };
 
 /* Does something with a sample's number, where it is noted. */
-typedef void sample_fn(const struct renumber *samples, uint32_t *sample);
+typedef void sample_fn(struct renumber *samples, uint32_t *sample);
 
-static void keep(const struct renumber *samples, uint32_t *sample)
+static void keep(struct renumber *samples, uint32_t *sample)
 {
-    if (*sample < samples->count)
-        samples->to[*sample] = 0;
+    renumber_keep(samples, *sample);
 }
 
-static void move(const struct renumber *samples, uint32_t *sample)
+static void move(struct renumber *samples, uint32_t *sample)
 {
     *sample = renumber_of(samples, *sample);
 }
 
-static void each_of_window(struct window *window, const struct renumber *samples, sample_fn *visit)
+static void each_of_window(struct window *window, struct renumber *samples, sample_fn *visit)
 {
     struct window_row *rows = window_rows(window);
     for (uint32_t i = 0; i < window->count; i++)
@@ -30,7 +29,7 @@ static void each_of_window(struct window *window, const struct renumber *samples
 
 /* Also those that mean nothing at the moment: each was a sample's number at some time, and stays
  * one. */
-static void each_of_account(struct thread_account *account, const struct renumber *samples,
+static void each_of_account(struct thread_account *account, struct renumber *samples,
                             sample_fn *visit)
 {
     for (unsigned i = 0; i < ACCOUNT_COUNT; i++) {
@@ -46,7 +45,7 @@ static void each_of_account(struct thread_account *account, const struct renumbe
 
 /* But for those in the timeline. */
 static void each_sample(struct results *results, struct counted_threads *threads,
-                        const struct renumber *samples, sample_fn *visit)
+                        struct renumber *samples, sample_fn *visit)
 {
     for (size_t i = 0; i < threads->count; i++)
         each_of_account(&threads->items[i].account, samples, visit);
@@ -112,7 +111,7 @@ static void move_deadlocks(struct deadlocks *deadlocks, const struct numbers *nu
 }
 
 static void apply(struct results *results, struct counted_threads *threads, struct owners *owners,
-                  const struct numbers *numbers)
+                  struct numbers *numbers)
 {
     stack_table_keep(&results->stacks, &numbers->stacks, &numbers->samples, &numbers->waits);
     waits_keep(&results->waits, &numbers->waits, &numbers->stacks);

@@ -1,23 +1,6 @@
-#include "make_profile.h"
-
-#include <stdio.h>
+#include "kept.h"
 
 #define REASON "thread \"io\" in </script>\x1b[2J for 0.3 s"
-
-/* What is read of the profile once it is kept. */
-static struct fgprof_profile *kept(struct fgprof_profile *profile)
-{
-    struct fgprof_profile *again;
-    size_t length;
-    char path[64], *file = written(profile, FGPROF_RAW, &length);
-    int fd = file_of(file, length);
-    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    assert_int_equal(fgprof_profile_read(path, &again), 0);
-    close(fd);
-    free(file);
-    fgprof_profile_free(profile);
-    return again;
-}
 
 static void assert_has(const struct fgprof_profile *profile, enum fgprof_format format,
                        const char *part)

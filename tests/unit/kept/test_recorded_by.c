@@ -1,4 +1,4 @@
-#include "make_profile.h"
+#include "kept.h"
 #include "kept/read.h"
 #include "kept/columns.h"
 
@@ -8,21 +8,6 @@
 
 #define RECORDED "fgprof-c run -o x.fgprof -- sh -c '</script>\n\x1b[2J'"
 #define CONVERTED "fgprof-c convert x.fgprof"
-
-/* What is read of the profile once it is kept. */
-static struct fgprof_profile *kept(struct fgprof_profile *profile)
-{
-    struct fgprof_profile *again;
-    size_t length;
-    char path[64], *file = written(profile, FGPROF_RAW, &length);
-    int fd = file_of(file, length);
-    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    assert_int_equal(fgprof_profile_read(path, &again), 0);
-    close(fd);
-    free(file);
-    fgprof_profile_free(profile);
-    return again;
-}
 
 static void test_the_command_is_kept(void **state)
 {

@@ -34,7 +34,7 @@ static int tear_down(void **state)
 }
 
 /* A sample of a sleeping thread at that address. */
-static uint32_t sample_at(struct world *world, uint64_t address)
+static inline uint32_t sample_at(struct world *world, uint64_t address)
 {
     struct stack stack = {.addresses = &address, .depth = 1};
     const struct sample_labels labels = {.state = THREAD_SLEEPING, .syscall_number = -1};

@@ -1,32 +1,8 @@
 /* What stays of the results when the rest is forgotten, and whether all that refers to it still
  * does. */
-#include "unit.h"
+#include "owners_world.h"
 #include "base/array.h"
 #include "worker/forget.h"
-
-struct world {
-    struct results results;
-    struct counted_threads threads;
-    struct owners owners;
-};
-
-static int set_up(void **state)
-{
-    struct world *world = calloc(1, sizeof *world);
-    *state = world;
-    world->owners.threads = &world->threads;
-    return results_init(&world->results);
-}
-
-static int tear_down(void **state)
-{
-    struct world *world = *state;
-    owners_free(&world->owners);
-    counted_threads_free(&world->threads);
-    results_free(&world->results);
-    free(world);
-    return 0;
-}
 
 /* A sample with a stack of its own. Its serial is its number. */
 static uint32_t add(struct world *world)

@@ -1,0 +1,23 @@
+#ifndef FGPROF_TESTS_KEPT_KEPT_H
+#define FGPROF_TESTS_KEPT_KEPT_H
+
+#include "make_profile.h"
+
+#include <stdio.h>
+
+/* What is read of the profile once it is kept. */
+static inline struct fgprof_profile *kept(struct fgprof_profile *profile)
+{
+    struct fgprof_profile *again;
+    size_t length;
+    char path[64], *file = written(profile, FGPROF_RAW, &length);
+    int fd = file_of(file, length);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    assert_int_equal(fgprof_profile_read(path, &again), 0);
+    close(fd);
+    free(file);
+    fgprof_profile_free(profile);
+    return again;
+}
+
+#endif
