@@ -250,7 +250,8 @@ static inline void fgprof_label_write(const struct fgprof_label_keys *keys)
           (unsigned long)FGPROF_LABEL_CONTEXT_BYTES, (unsigned long)(uintptr_t) "OTEL_CTX");
 }
 
-/* Makes the page, or takes the one that another thread has just made. NULL: no memory. */
+/* Makes the page, or takes the one that another thread has just made. NULL: no memory, or the
+ * kernel can't zero it in a child (before Linux 4.14). */
 static inline struct fgprof_label_process *fgprof_label_process(struct fgprof_label_keys *keys)
 {
     struct fgprof_label_process *process = __atomic_load_n(&keys->process, __ATOMIC_ACQUIRE);
@@ -260,7 +261,10 @@ static inline struct fgprof_label_process *fgprof_label_process(struct fgprof_la
     page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (page == MAP_FAILED)
         return NULL;
-    madvise(page, 4096, 18 /* MADV_WIPEONFORK */);
+    if (madvise(page, 4096, 18 /* MADV_WIPEONFORK */)) {
+        munmap(page, 4096);
+        return NULL;
+    }
     if (__atomic_compare_exchange_n(&keys->process, &process, (struct fgprof_label_process *)page,
                                     0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
         return (struct fgprof_label_process *)page;

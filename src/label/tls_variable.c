@@ -58,30 +58,31 @@ static bool find_field(const struct space *space, const char *name, uint64_t *re
     return true;
 }
 
-/* The definition that the dynamic linker binds to: the first in the order in which it loaded the
- * modules. *ret_row is the linker's row about that module. NULL: not known. */
-static const struct definition *find_bound(const struct space *space, pid_t tid,
-                                           const struct definition *definitions, size_t count,
-                                           uint64_t *ret_row)
+/* Finds the definition that the dynamic linker binds to: the first in the order in which it loaded
+ * the modules. *ret_row is the linker's row about that module. Returns 0; -ENOENT if it has none of
+ * them, or -EAGAIN if that can't be read. */
+static int find_bound(const struct space *space, pid_t tid, const struct definition *definitions,
+                      size_t count, const struct definition **ret_bound, uint64_t *ret_row)
 {
     struct definition linker;
     uint64_t row, bias;
     if (!find_definitions(space, "_r_debug", STT_OBJECT, &linker, 1) ||
         !read_number(tid, linker.mapping->bias + linker.value + R_MAP_AT, &row))
-        return NULL;
+        return -EAGAIN;
     for (size_t i = 0; row && i < LIBRARIES_MAX; i++) {
         if (!read_number(tid, row + L_ADDR_AT, &bias))
-            return NULL;
+            return -EAGAIN;
         for (size_t j = 0; j < count; j++) {
             if (definitions[j].mapping->bias == bias) {
                 *ret_row = row;
-                return &definitions[j];
+                *ret_bound = &definitions[j];
+                return 0;
             }
         }
         if (!read_number(tid, row + L_NEXT_AT, &row))
-            return NULL;
+            return -EAGAIN;
     }
-    return NULL;
+    return row ? -EAGAIN : -ENOENT;
 }
 
 /* Whatever the model by which the library's code finds the variable: the linker notes where the
@@ -91,12 +92,15 @@ static int find_in_library(const struct space *space, pid_t tid,
                            struct context_place *ret_place)
 {
     uint64_t offset_at, number_at, row, l_tls_offset, number;
+    const struct definition *bound;
     int64_t offset;
     if (!find_field(space, "_thread_db_link_map_l_tls_offset", &offset_at) ||
         !find_field(space, "_thread_db_link_map_l_tls_modid", &number_at))
         return -EAGAIN;
-    const struct definition *bound = find_bound(space, tid, definitions, count, &row);
-    if (!bound || !read_number(tid, row + offset_at, &l_tls_offset) ||
+    int err = find_bound(space, tid, definitions, count, &bound, &row);
+    if (err)
+        return err;
+    if (!read_number(tid, row + offset_at, &l_tls_offset) ||
         !read_number(tid, row + number_at, &number) || !number)
         return -EAGAIN;
     int64_t value = (int64_t)bound->value;

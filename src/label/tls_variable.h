@@ -5,9 +5,10 @@
 #include "mapping/space.h"
 #include "observe/thread_context.h"
 
-/* Returns 0; -ENOENT if no module of the program shows a variable of that name; or -EAGAIN if a
- * library does whose TLS the dynamic linker has not set up, or does not tell (one that is not
- * glibc's, or in a namespace that dlmopen(3) made). `tid` is a live thread of the program. */
+/* Returns 0; -ENOENT if no module of the program shows a variable of that name, or the dynamic
+ * linker knows of no library that does (one that it has unloaded, or in a namespace that dlmopen(3)
+ * made); or -EAGAIN if it has not set up that library's TLS, does not tell (one that is not
+ * glibc's), or can't be read. `tid` is a live thread of the program. */
 int tls_variable_find(struct space *space, pid_t tid, const char *name,
                       struct context_place *ret_place);
 

@@ -24,12 +24,15 @@ static int find_place(struct program_labels *labels, const struct program_maps *
         labels->place.kind == CONTEXT_STATIC && labels->mapping_count == maps->space->mapping_count;
     if (is_settled || !throttle_allows(&labels->searching, now_ns, AGE_NS, SEARCH_PART_OF_TIME))
         return 0;
-    labels->mapping_count = maps->space->mapping_count;
-    struct context_place place;
+    struct context_place place = {0};
     int err = tls_variable_find(maps->space, tid, VARIABLE, &place);
     labels->searching = (struct throttle){now_ns, monotonic_ns() - now_ns};
-    labels->place = err ? (struct context_place){0} : place;
-    return err == -ENOMEM ? err : 0;
+    /* A search that fails, as when the thread exits, says nothing about the place. */
+    if (err && err != -ENOENT)
+        return err == -ENOMEM ? err : 0;
+    labels->mapping_count = maps->space->mapping_count;
+    labels->place = place;
+    return 0;
 }
 
 static int read_process_context(struct program_labels *labels, const struct program *program,

@@ -1,9 +1,46 @@
 /* The header that programs use: what its keys do in the case of an error, and in a child. */
+#include <sys/mman.h>
+
+/* What the header calls. */
+static int try_madvise(void *address, size_t bytes, int advice);
+#define madvise try_madvise
 #include "fgprof_label.h"
+#undef madvise
 #include "unit.h"
 
 #include <stdio.h>
 #include <sys/wait.h>
+
+#define WIPE_ON_FORK 18
+
+/* For as long as it is set, the kernel is one that does not know of this. */
+static bool is_old;
+static void *refused;
+
+static int try_madvise(void *address, size_t bytes, int advice)
+{
+    if (!is_old || advice != WIPE_ON_FORK)
+        return madvise(address, bytes, advice);
+    refused = address;
+    errno = EINVAL;
+    return -1;
+}
+
+/* A child could wait for its parent's lock for ever. The first use comes before the other tests. */
+static void test_a_kernel_that_can_not_zero_a_page_in_a_child(void **state)
+{
+    struct fgprof_label_scope scope;
+    unsigned char is_there;
+    (void)state;
+    is_old = true;
+    assert_int_equal(fgprof_label_begin(&scope, "key", "1"), -ENOMEM);
+    fgprof_label_end(&scope);
+    assert_null(fgprof_label_keys.process);
+    assert_int_equal(fgprof_label_keys.count, 0);
+    assert_non_null(refused);
+    assert_int_equal(mincore(refused, 4096, &is_there), -1); /* it is not mapped any more */
+    is_old = false;
+}
 
 /* As long as a thread of the parent takes a key into use, the lock is held. */
 static void test_a_child_does_not_inherit_the_lock(void **state)
@@ -49,6 +86,7 @@ static void test_errors_that_last_take_no_lock(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_kernel_that_can_not_zero_a_page_in_a_child),
         cmocka_unit_test(test_a_child_does_not_inherit_the_lock),
         cmocka_unit_test(test_errors_that_last_take_no_lock),
     };
