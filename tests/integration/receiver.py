@@ -22,8 +22,8 @@ RESET = "reset"
 
 
 class Receiver:
-    """`answer` gets the number of a request and the request, and returns a status, a status and headers, or
-    RESET, which breaks the connection."""
+    """`answer` gets the number of a request and the request, and returns a status; a status and headers; these and
+    a body; or RESET, which breaks the connection."""
 
     def __init__(self, answer=lambda number, request: 200, port=0, context=None):
         self.requests = []
@@ -46,13 +46,15 @@ class Receiver:
                     self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
                     self.close_connection = True
                     return
-                status, headers = answered if isinstance(answered, tuple) else (answered, {})
+                status, headers, content = ((*answered, b"")[:3] if isinstance(answered, tuple)
+                                            else (answered, {}, b""))
                 with contextlib.suppress(OSError):
                     self.send_response(status)
                     for name, value in headers.items():
                         self.send_header(name, value)
-                    self.send_header("Content-Length", "0")
+                    self.send_header("Content-Length", str(len(content)))
                     self.end_headers()
+                    self.wfile.write(content)
 
             def log_message(self, *_):
                 pass

@@ -425,6 +425,31 @@ def test_what_a_server_refuses_is_dropped(world):
         assert not elsewhere.requests
 
 
+def field(number, value):
+    """Of a protocol buffer: a number below 128, or bytes."""
+    if isinstance(value, int):
+        return bytes([number << 3, value])
+    return bytes([number << 3 | 2, len(value)]) + value
+
+
+def test_what_a_server_takes_in_part_is_said(world):
+    """And is not sent again. Pyroscope's answers mean something else."""
+    for partial, expected in (
+            (field(1, 2) + field(2, b"too \x1b old"), r"has left out 2 profiles of a request: too \\x1b old"),
+            (field(1, 1), "has left out 1 profile of a request"),
+            (field(2, b"please use gzip"), "has taken a request, and says: please use gzip"),
+            (b"", None), (b"\x08", None)):
+        answer = 200, {"Content-Type": "application/x-protobuf"}, field(1, partial)
+        with receiving(lambda number, request: answer) as receiver, world.running("holders", 60) as target, \
+                pushing(world, "-p", target.pid, "--push", "otlp=" + receiver.url, "--push",
+                        "pyroscope=" + receiver.url) as pusher:
+            receiver.wait(6)
+            said = pusher.stop()
+            lines = f"fgprof-c: {receiver.url} {expected} \\(said once\\)\n" if expected else ""
+            assert re.fullmatch(lines, said), (lines, said)
+            assert len(receiver.requests) == len({request.body for request in receiver.requests})
+
+
 def test_what_fails_for_now_is_sent_again(world):
     for failure in 500, 503, 429, 401, RESET:
         with receiving(lambda number, request: failure if number < 2 else 200) as receiver, \

@@ -83,13 +83,22 @@ bool post_load(void)
     return curl.global_init(GLOBAL_ALL) == 0;
 }
 
+struct reception {
+    struct post_answer *answer;
+    size_t seen; /* bytes of its body */
+};
+
 /* Called by libcurl with what the server says. Enough of it ends the transfer. */
 static size_t on_answer(const char *bytes, size_t size, size_t count, void *context)
 {
-    size_t *seen = context;
-    (void)bytes;
-    *seen += size * count;
-    return *seen <= ANSWER_BYTES_MAX ? size * count : 0;
+    struct reception *reception = context;
+    struct post_answer *answer = reception->answer;
+    size_t length = size * count, room = sizeof answer->body - answer->body_bytes;
+    size_t kept = length < room ? length : room;
+    memcpy(answer->body + answer->body_bytes, bytes, kept);
+    answer->body_bytes += kept;
+    reception->seen += length;
+    return reception->seen <= ANSWER_BYTES_MAX ? length : 0;
 }
 
 /* Called by libcurl at least once a second, also while nothing moves. Returns 1 to give up. */
@@ -134,8 +143,8 @@ static const char *certificates(const struct post *post)
     return named && *named ? named : getenv("SSL_CERT_FILE");
 }
 
-static void set_up(void *easy, const struct post *post, struct slist *headers, size_t *seen,
-                   char *error)
+static void set_up(void *easy, const struct post *post, struct slist *headers,
+                   struct reception *reception, char *error)
 {
     const char *ca_file = certificates(post);
     curl.easy_setopt(easy, OPTION_NOSIGNAL, 1L);
@@ -153,7 +162,7 @@ static void set_up(void *easy, const struct post *post, struct slist *headers, s
     curl.easy_setopt(easy, OPTION_XFERINFOFUNCTION, on_progress);
     curl.easy_setopt(easy, OPTION_XFERINFODATA, post);
     curl.easy_setopt(easy, OPTION_WRITEFUNCTION, on_answer);
-    curl.easy_setopt(easy, OPTION_WRITEDATA, seen);
+    curl.easy_setopt(easy, OPTION_WRITEDATA, reception);
     curl.easy_setopt(easy, OPTION_ERRORBUFFER, error);
     if (ca_file && *ca_file)
         curl.easy_setopt(easy, OPTION_CAINFO, ca_file);
@@ -178,12 +187,12 @@ static void perform(void *easy, const struct post *post, struct slist *headers,
                     struct post_answer *answer)
 {
     char error[ERROR_BYTES] = "";
-    size_t seen = 0;
-    set_up(easy, post, headers, &seen, error);
+    struct reception reception = {.answer = answer};
+    set_up(easy, post, headers, &reception, error);
     int code = curl.easy_perform(easy);
     /* A server may refuse, and hang up, before it has read all. */
     read_answer(easy, answer);
-    if (code && answer->status < 300 && seen <= ANSWER_BYTES_MAX)
+    if (code && answer->status < 300 && reception.seen <= ANSWER_BYTES_MAX)
         answer->status = 0;
     if (!answer->status)
         snprintf(answer->why, sizeof answer->why, "%s", *error ? error : curl.easy_strerror(code));

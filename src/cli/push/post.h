@@ -27,9 +27,11 @@ struct post_answer {
     bool has_retry_after;
     uint64_t retry_after_ns; /* how long the server wants to be left alone */
     char why[256];           /* what went wrong, if there was no status */
+    char body[4096];         /* its beginning */
+    size_t body_bytes;
 };
 
-/* Sends the request and waits for the answer, of which only the head is kept. No redirection is
+/* Sends the request and waits for the answer. No redirection is
  * followed. */
 void post_send(const struct post *post, struct post_answer *ret_answer);
 

@@ -1,6 +1,9 @@
 #include "cli/push/sender.h"
+#include "cli/escape.h"
+#include "cli/push/partial.h"
 #include "cli/push/post.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,6 +71,31 @@ static void say_refusal(struct sender *sender, const struct post_answer *answer)
         fprintf(stderr, "fgprof-c: %s does not take a profile: %s: it is dropped (said once)\n",
                 target_of(sender)->shown, why);
     sender->has_said_refusal = true;
+}
+
+/* A server of OTLP may leave out some profiles of a request, or say what it does not like of it. It
+ * is not sent again. */
+static void say_partial(struct sender *sender, const struct post_answer *answer)
+{
+    struct partial_success partial;
+    char message[301];
+    partial_success_read(answer->body, answer->body_bytes, &partial);
+    if (sender->has_said_partial || (!partial.rejected && !partial.message_bytes))
+        return;
+    snprintf(message, sizeof message, "%.*s", (int)partial.message_bytes,
+             partial.message_bytes ? partial.message : "");
+    flockfile(stderr);
+    fprintf(stderr, "fgprof-c: %s ", target_of(sender)->shown);
+    if (partial.rejected)
+        fprintf(stderr, "has left out %" PRIu64 " %s of a request", partial.rejected,
+                partial.rejected == 1 ? "profile" : "profiles");
+    else
+        fputs("has taken a request, and says", stderr);
+    fputs(*message ? ": " : "", stderr);
+    print_escaped(message);
+    fputs(" (said once)\n", stderr);
+    funlockfile(stderr);
+    sender->has_said_partial = true;
 }
 
 static void send_with(struct sender *sender, const struct body *body,
@@ -154,6 +182,8 @@ static void *run(void *context)
         if (verdict == VERDICT_SENT || verdict == VERDICT_REFUSED) {
             if (verdict == VERDICT_REFUSED)
                 say_refusal(sender, &answer);
+            else if (target_of(sender)->api == PUSH_OTLP)
+                say_partial(sender, &answer);
             spool_settle(sender->spool, entry,
                          verdict == VERDICT_SENT ? SPOOL_SENT : SPOOL_REFUSED);
             sender->wait_ns = sender->first_wait_ns;

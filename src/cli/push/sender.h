@@ -15,7 +15,7 @@ struct sender {
     uint64_t first_wait_ns;            /* after a failure; twice that after the next, */
     uint64_t wait_max_ns;              /* but no longer than this */
     uint64_t wait_ns;
-    bool has_said_failure, has_said_refusal;
+    bool has_said_failure, has_said_refusal, has_said_partial;
 };
 
 /* A request comes in every `every_ns`. Returns 0 or a negative errno. */
