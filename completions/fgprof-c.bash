@@ -40,7 +40,7 @@ _fgprof_c()
     local shown="-t --threads --processes --label --lines --state --elapsed --on-cpu --off-cpu"
     local kinds="wall cpu block mutex blame"
     local push="--push --push-every --push-kinds --tag --service --push-spool --push-spool-size
-        --push-token-file --push-user-file --push-ca"
+        --push-token-file --push-user-file --push-header-file --push-ca"
     local sampling="$threads $ticks $duration $names $write $shown --idle --no-idle --slow --debuginfod -f --format
         -q --quiet --kind --blame"
     local keeping="--wait --keep --keep-memory --trigger --cooldown --max-files $write"
@@ -79,7 +79,10 @@ _fgprof_c()
     --kind) COMPREPLY=($(compgen -W "$kinds" -- "$word")); return ;;
     --push) compopt -o nospace; COMPREPLY=($(compgen -W "pyroscope= otlp=" -- "$word")); return ;;
     --push-spool) mapfile -t COMPREPLY < <(compgen -d -- "$word"); return ;;
-    --push-token-file | --push-user-file | --push-ca) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
+    --push-token-file | --push-user-file | --push-header-file | --push-ca)
+        mapfile -t COMPREPLY < <(compgen -f -- "$word")
+        return
+        ;;
     -o | --output)
         if [[ $command == @(serve|record) ]]; then
             mapfile -t COMPREPLY < <(compgen -d -- "$word")

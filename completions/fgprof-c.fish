@@ -104,6 +104,7 @@ $o "serve" -l push-spool -x -a "(__fish_complete_directories)" -d "Where what ca
 $o "serve" -l push-spool-size -x -d "How much may wait"
 $o "serve" -l push-token-file -r -F -d "A file with the token to push with"
 $o "serve" -l push-user-file -r -F -d "A file with USER:PASSWORD to push with"
+$o "serve" -l push-header-file -r -F -d "A file with headers to push with"
 $o "serve" -l push-ca -r -F -d "Certificates to trust"
 $o "dump" -s g -l group -d "Group threads with equal stacks"
 $o "dump report" -l json -d "Write JSON"

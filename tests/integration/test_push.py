@@ -304,7 +304,7 @@ def test_credentials(world):
             # Two servers would get the same.
             done = world.fgprof("serve", "-p", target.pid, "--push", "otlp=" + receiver.url,
                                 "--push", "otlp=http://127.0.0.1:1", "--push-user-file", user)
-            assert done.returncode == 2 and "the same token or password" in done.stderr, done
+            assert done.returncode == 2 and "the same token, password or headers" in done.stderr, done
             for option, content in (("--push-token-file", ""), ("--push-token-file", "a\nb"),
                                     ("--push-user-file", "nobody"), ("--push-token-file", None)):
                 path = world.path("odd")
@@ -322,6 +322,46 @@ def test_credentials(world):
             done = world.fgprof("serve", "-p", target.pid, "--push", "otlp=" + receiver.url, "--push-user-file", user,
                                 env=without(FGPROF_PUSH_TOKEN="x"))
             assert done.returncode == 2 and "a token and a password" in done.stderr, done
+
+
+def test_headers(world):
+    """One for each line, such as a tenant's."""
+    path = world.path("headers")
+    open(path, "w").write("X-Scope-OrgID: first\r\n\nX-Key:a b\n")
+
+    def refuse_first(number, request):
+        return 503 if request.headers["X-Scope-OrgID"] == "first" else 200
+    with world.running("phases", 60, stdin=subprocess.PIPE) as target:
+        arguments = "-p", target.pid, "--push"
+        with receiving(refuse_first) as receiver, \
+                pushing(world, *arguments, "pyroscope=" + receiver.url, "--push-header-file", path,
+                        environment={"FGPROF_PUSH_TOKEN": "secret"}) as pusher:
+            headers = receiver.wait(1)[0].headers
+            assert headers["X-Scope-OrgID"] == "first" and headers["X-Key"] == "a b", headers
+            assert headers["Authorization"] == "Bearer secret", headers
+            open(path + "2", "w").write("X-Scope-OrgID: second")
+            os.rename(path + "2", path)
+            wait_for(lambda: pusher.counts("es_total"), "a push")
+            headers = receiver.requests[-1].headers
+            assert headers["X-Scope-OrgID"] == "second" and "X-Key" not in headers, headers
+        with receiving() as receiver, \
+                pushing(world, *arguments, "otlp=" + receiver.url,
+                        environment={"FGPROF_PUSH_HEADERS": "X-Scope-OrgID: third\nAuthorization: Key x"}):
+            headers = receiver.wait(1)[0].headers
+            assert headers["X-Scope-OrgID"] == "third" and headers["Authorization"] == "Key x", headers
+        for text, why in (("", "it is empty"), ("X-Scope-OrgID", "NAME: VALUE"), ("X-A: ", "NAME: VALUE"),
+                          (": b", "NAME: VALUE"), ("X A: b", "NAME: VALUE"), ("X-A: b\tc", "control characters"),
+                          ("X-A: b\ncontent-type: text/plain", "each request has anyway"),
+                          ("authorization: Key x", "one too many")):
+            open(path, "w").write(text)
+            done = world.fgprof("serve", *arguments, "otlp=http://127.0.0.1:1", "--push-header-file", path,
+                                "--listen", "none", "--push-spool", world.path("spool"),
+                                env=without(FGPROF_PUSH_TOKEN="secret"))
+            assert done.returncode == 1 and why in done.stderr and "is of no use" in done.stderr, (text, done)
+            assert "text/plain" not in done.stderr and "Key x" not in done.stderr, done
+        done = world.fgprof("serve", *arguments, "otlp=http://127.0.0.1:1", "--push", "otlp=http://127.0.0.1:2",
+                            env=without(FGPROF_PUSH_HEADERS="X-Scope-OrgID: third"))
+        assert done.returncode == 2 and "the same token, password or headers" in done.stderr, done
 
 
 def test_what_a_run_before_could_not_send_is_sent_first(world):
@@ -369,22 +409,28 @@ def test_profilers_share_a_spool(world):
         assert not glob.glob(world.path("spool") + "/*/*.push")
 
 
-def test_what_waits_is_not_sent_for_another_account(world):
-    port = free_port()
-    arguments = "--push", f"otlp=http://127.0.0.1:{port}"
-    users = [{"FGPROF_PUSH_USER": user, "FGPROF_PUSH_PASSWORD": "x"} for user in ("one", "two")]
+def check_accounts(world, port, arguments, accounts):
     with world.running("phases", 60, stdin=subprocess.PIPE) as target:
-        with pushing(world, "-p", target.pid, *arguments, environment=users[0]) as pusher:
+        with pushing(world, "-p", target.pid, *arguments, environment=accounts[0]) as pusher:
             wait_for(lambda: pusher.counts("_spool_requests") >= 2, "requests in the spool")
             pusher.stop()
         left = set(glob.glob(world.path("spool") + "/*/*.push"))
         with receiving(port=port) as receiver:
-            with pushing(world, "-p", target.pid, *arguments, environment=users[1]) as pusher:
+            with pushing(world, "-p", target.pid, *arguments, environment=accounts[1]) as pusher:
                 receiver.wait(2)
                 pusher.stop()
             assert set(glob.glob(world.path("spool") + "/*/*.push")) == left
-            with pushing(world, "-p", target.pid, *arguments, environment=users[0]) as pusher:
+            with pushing(world, "-p", target.pid, *arguments, environment=accounts[0]) as pusher:
                 wait_for(lambda: not left & set(glob.glob(world.path("spool") + "/*/*.push")), "them to be sent")
+
+
+def test_what_waits_is_not_sent_for_another_account(world):
+    port = free_port()
+    arguments = "--push", f"otlp=http://127.0.0.1:{port}"
+    users = [{"FGPROF_PUSH_USER": user, "FGPROF_PUSH_PASSWORD": "x"} for user in ("one", "two")]
+    tenants = [{"FGPROF_PUSH_HEADERS": f"X-Scope-OrgID: {tenant}"} for tenant in ("one", "two")]
+    for accounts in users, tenants:
+        check_accounts(world, port, arguments, accounts)
 
 
 def test_the_spool_is_bounded(world):

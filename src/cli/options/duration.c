@@ -45,3 +45,27 @@ bool number_parse(const char *text, uint64_t min, uint64_t max, uint64_t *ret_nu
     *ret_number = number;
     return true;
 }
+
+bool bytes_parse(const char *text, uint64_t max, uint64_t *ret_bytes)
+{
+    static const struct {
+        char letter;
+        unsigned shift;
+    } sizes[] = {{'K', 10}, {'M', 20}, {'G', 30}};
+    char number[24];
+    size_t length = strlen(text);
+    unsigned shift = 0;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes && length; i++) {
+        if (text[length - 1] == sizes[i].letter)
+            shift = sizes[i].shift;
+    }
+    length -= shift != 0;
+    if (length >= sizeof number)
+        return false;
+    memcpy(number, text, length);
+    number[length] = '\0';
+    if (!number_parse(number, 1, max >> shift, ret_bytes))
+        return false;
+    *ret_bytes <<= shift;
+    return true;
+}

@@ -11,4 +11,7 @@ bool duration_parse(const char *text, uint64_t *ret_ns);
 /* Reads a whole decimal number from `min` to `max`, with nothing before or after it. */
 bool number_parse(const char *text, uint64_t min, uint64_t max, uint64_t *ret_number);
 
+/* Reads a number of bytes from 1 to `max`, with K, M or G behind it for those of 1024. */
+bool bytes_parse(const char *text, uint64_t max, uint64_t *ret_bytes);
+
 #endif

@@ -209,28 +209,9 @@ bool push_kinds_parse(struct push_options *push, const char *value)
 
 bool push_spool_bytes_parse(struct push_options *push, const char *value)
 {
-    static const struct {
-        char letter;
-        unsigned shift;
-    } units[] = {{'K', 10}, {'M', 20}, {'G', 30}};
-    char number[24];
-    size_t length = strlen(value);
-    unsigned shift = 0;
-    for (size_t i = 0; i < sizeof units / sizeof *units && length; i++) {
-        if (value[length - 1] == units[i].letter)
-            shift = units[i].shift;
-    }
-    length -= shift != 0;
-    if (length < sizeof number) {
-        memcpy(number, value, length);
-        number[length] = '\0';
-        if (number_parse(number, 1, SPOOL_BYTES_MAX >> shift, &push->spool_bytes)) {
-            push->spool_bytes <<= shift;
-            if (push->spool_bytes >= SPOOL_BYTES_MIN)
-                return true;
-        }
-    }
-    return complain("size of the spool", value,
+    return (bytes_parse(value, SPOOL_BYTES_MAX, &push->spool_bytes) &&
+            push->spool_bytes >= SPOOL_BYTES_MIN) ||
+           complain("size of the spool", value,
                     "give bytes, such as 500K, 64M or 2G, at least 64K");
 }
 
@@ -250,13 +231,16 @@ static bool check_credentials(const struct push_options *push)
                         "them\n");
         return false;
     }
-    for (size_t i = 1; i < push->target_count && (has_token || has_user); i++) {
+    bool has_any =
+        has_token || has_user || push->header_file || is_in_environment("FGPROF_PUSH_HEADERS");
+    for (size_t i = 1; i < push->target_count && has_any; i++) {
         if (strcmp(push->targets[i].shown, push->targets[0].shown) == 0)
             continue;
-        fprintf(stderr,
-                "fgprof-c: %s and %s would both get the same token or password: push to one server "
-                "only\n",
-                push->targets[0].shown, push->targets[i].shown);
+        fprintf(
+            stderr,
+            "fgprof-c: %s and %s would both get the same token, password or headers: push to one "
+            "server only\n",
+            push->targets[0].shown, push->targets[i].shown);
         return false;
     }
     return true;
@@ -266,7 +250,7 @@ bool push_check(const struct push_options *push)
 {
     bool is_used = push->tag_count || push->every_ns || push->kinds || push->service ||
                    push->spool || push->spool_bytes || push->token_file || push->user_file ||
-                   push->ca_file;
+                   push->header_file || push->ca_file;
     if (!push->target_count && is_used) {
         fprintf(stderr, "fgprof-c: there is no server to push to: give --push pyroscope=URL or "
                         "--push otlp=URL\n");

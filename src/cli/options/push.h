@@ -42,7 +42,7 @@ struct push_options {
     const char *service;  /* NULL: the name of the process */
     const char *spool;    /* a directory; NULL: the default */
     uint64_t spool_bytes; /* 0: the default */
-    const char *token_file, *user_file, *ca_file;
+    const char *token_file, *user_file, *header_file, *ca_file;
 };
 
 /* Each reads the value of an option. On failure, prints the reason on stderr and returns false. */

@@ -302,6 +302,12 @@ static bool set_push_user_file(struct cli_options *options, const char *value)
     return *value || complain("password file", value, "give a file that holds USER:PASSWORD");
 }
 
+static bool set_push_header_file(struct cli_options *options, const char *value)
+{
+    options->push.header_file = value;
+    return *value || complain("header file", value, "give a file that holds NAME: VALUE");
+}
+
 static bool set_push_ca(struct cli_options *options, const char *value)
 {
     options->push.ca_file = value;
@@ -476,12 +482,13 @@ const struct cli_option option_table[] = {
      "a label; the name (default: the process's)"},
     {"service", 0, "NAME", BIT(SERVE), OPTIONS_OUTPUT, set_service, 0, NULL},
     {"push-spool", 0, "DIR", BIT(SERVE), OPTIONS_OUTPUT, set_push_spool, 0,
-     "keep what can't be sent (64M)"},
+     "keep what waits (64M); CA"},
     {"push-spool-size", 0, "BYTES", BIT(SERVE), OPTIONS_OUTPUT, set_push_spool_size, 0, NULL},
-    {"push-token-file", 0, "FILE", BIT(SERVE), OPTIONS_OUTPUT, set_push_token_file, 0,
-     "see the man page"},
-    {"push-user-file", 0, "FILE", BIT(SERVE), OPTIONS_OUTPUT, set_push_user_file, 0, NULL},
     {"push-ca", 0, "FILE", BIT(SERVE), OPTIONS_OUTPUT, set_push_ca, 0, NULL},
+    {"push-token-file", 0, "FILE", BIT(SERVE), OPTIONS_OUTPUT, set_push_token_file, 0,
+     "see man page"},
+    {"push-user-file", 0, "FILE", BIT(SERVE), OPTIONS_OUTPUT, set_push_user_file, 0, NULL},
+    {"push-header-file", 0, "FILE", BIT(SERVE), OPTIONS_OUTPUT, set_push_header_file, 0, NULL},
     {"json", 0, NULL, BIT(DUMP), OPTIONS_OUTPUT, set_json, 0, "write JSON"},
     {"json", 0, NULL, BIT(REPORT), OPTIONS_OUTPUT, set_report_json, 0, "write JSON"},
     {"format", 'f', "FORMAT", WRITING | BIT(CONVERT), OPTIONS_OUTPUT, set_format, 0,

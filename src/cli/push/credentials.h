@@ -1,5 +1,5 @@
-/* What proves to a server who pushes: a token, or a user and a password. Never on the command line,
- * which others can read. */
+/* What proves to a server who pushes: a token, or a user and a password; and headers, which may
+ * name a tenant or hold a key. Never on the command line, which others can read. */
 #ifndef FGPROF_CLI_PUSH_CREDENTIALS_H
 #define FGPROF_CLI_PUSH_CREDENTIALS_H
 
@@ -10,6 +10,7 @@
 struct credentials {
     char header[CREDENTIAL_BYTES + 32]; /* "Authorization: Bearer ..."; "": none */
     char password[CREDENTIAL_BYTES];    /* "USER:PASSWORD"; "": none */
+    char others[CREDENTIAL_BYTES + 1];  /* each "NAME: VALUE", with its NUL; "" ends them */
 };
 
 /* Reads them from the files that are given, which may be replaced any time, or else from the

@@ -110,6 +110,14 @@ static int on_progress(void *context, int64_t to_get, int64_t got, int64_t to_se
 }
 
 /* NULL if memory is short: without one of them the request would be another. */
+static struct slist *append(struct slist *list, const char *header)
+{
+    struct slist *grown = curl.slist_append(list, header);
+    if (!grown)
+        curl.slist_free_all(list);
+    return grown;
+}
+
 static struct slist *headers_of(const struct post *post)
 {
     char type[256];
@@ -124,12 +132,13 @@ static struct slist *headers_of(const struct post *post)
     };
     struct slist *list = NULL;
     for (size_t i = 0; i < sizeof headers / sizeof *headers; i++) {
-        struct slist *grown = headers[i] ? curl.slist_append(list, headers[i]) : list;
-        if (!grown) {
-            curl.slist_free_all(list);
+        if (headers[i] && !(list = append(list, headers[i])))
             return NULL;
-        }
-        list = grown;
+    }
+    const char *other = post->credentials->others;
+    for (; *other; other += strlen(other) + 1) {
+        if (!(list = append(list, other)))
+            return NULL;
     }
     return list;
 }

@@ -120,7 +120,8 @@ static bool is_usable(const struct push_options *options)
     const char *problem = credentials_read(options, &credentials);
     credentials_forget(&credentials);
     if (problem)
-        fprintf(stderr, "fgprof-c: the token or password to push with is of no use: %s\n", problem);
+        fprintf(stderr, "fgprof-c: the token, password or header to push with is of no use: %s\n",
+                problem);
     else if (!post_load())
         fprintf(stderr, "fgprof-c: can't push: libcurl is not installed (Debian: libcurl4)\n");
     else

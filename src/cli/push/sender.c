@@ -132,7 +132,7 @@ static void send_body(struct sender *sender, const struct body *body, struct pos
         return;
     const char *problem = credentials_read(sender->spool->options, credentials);
     if (problem)
-        snprintf(answer->why, sizeof answer->why, "the token or password is of no use: %s",
+        snprintf(answer->why, sizeof answer->why, "the token, password or header is of no use: %s",
                  problem);
     else
         send_with(sender, body, credentials, answer);

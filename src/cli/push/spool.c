@@ -257,13 +257,34 @@ static const char *identity_of(const struct push_options *options)
     return identity && strchr(identity, '\n') ? "a file" : identity;
 }
 
+#define HEADERS_BYTES 40
+
+/* The same for headers, which may name a tenant, or hold a secret: of those in the environment,
+ * their hash (FNV-1a, draft-eastlake-fnv). */
+static const char *headers_of(const struct push_options *options, char text[HEADERS_BYTES])
+{
+    const char *headers = getenv("FGPROF_PUSH_HEADERS");
+    uint64_t hash = 0xcbf29ce484222325u;
+    if (options->header_file)
+        return strchr(options->header_file, '\n') ? "a file" : options->header_file;
+    if (!headers || !*headers)
+        return NULL;
+    for (; *headers; headers++)
+        hash = (hash ^ (unsigned char)*headers) * 0x100000001b3u;
+    snprintf(text, HEADERS_BYTES, "headers %016" PRIx64, hash);
+    return text;
+}
+
 /* How files name the servers. */
 static bool name_targets(struct spool *spool)
 {
+    char text[HEADERS_BYTES];
     const char *identity = identity_of(spool->options);
+    const char *headers = headers_of(spool->options, text);
     for (size_t i = 0; i < spool->options->target_count; i++) {
-        if (asprintf(&spool->targets[i], "%s%s%s", spool->options->targets[i].given,
-                     identity ? " as " : "", identity ? identity : "") < 0) {
+        if (asprintf(&spool->targets[i], "%s%s%s%s%s", spool->options->targets[i].given,
+                     identity ? " as " : "", identity ? identity : "", headers ? " with " : "",
+                     headers ? headers : "") < 0) {
             spool->targets[i] = NULL;
             return false;
         }

@@ -115,6 +115,41 @@ static void test_number_range(void **state)
     assert_no_number("99999999999999999999999999999", 0, UINT64_MAX);
 }
 
+static void assert_bytes(const char *text, uint64_t max, uint64_t expected)
+{
+    uint64_t bytes = 77;
+    assert_true(bytes_parse(text, max, &bytes));
+    assert_int_equal(bytes, expected);
+}
+
+static void test_bytes(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {"", "K", "0", "0K", "1k", "1KB", "1T", "1.5M", "-1", " 1"};
+    assert_bytes("1", 1, 1);
+    assert_bytes("4096", 4096, 4096);
+    assert_bytes("512K", 1u << 30, 512u << 10);
+    assert_bytes("3M", 1u << 30, 3u << 20);
+    assert_bytes("1G", 1u << 30, 1u << 30);
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        uint64_t bytes = 77;
+        assert_false(bytes_parse(texts[i], UINT64_MAX, &bytes));
+        assert_int_equal(bytes, 77);
+    }
+}
+
+static void test_bytes_range(void **state)
+{
+    (void)state;
+    uint64_t bytes;
+    assert_false(bytes_parse("2G", 1u << 30, &bytes));
+    assert_false(bytes_parse("1073741825", 1u << 30, &bytes));
+    /* 2^64, in several ways. */
+    assert_false(bytes_parse("18446744073709551616", UINT64_MAX, &bytes));
+    assert_false(bytes_parse("17179869184G", UINT64_MAX, &bytes));
+    assert_bytes("17179869183G", UINT64_MAX, 17179869183u << 30);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -125,6 +160,8 @@ int main(void)
         cmocka_unit_test(test_numbers),
         cmocka_unit_test(test_what_is_no_number),
         cmocka_unit_test(test_number_range),
+        cmocka_unit_test(test_bytes),
+        cmocka_unit_test(test_bytes_range),
     };
     return cmocka_run_group_tests_name("duration", tests, NULL, NULL);
 }
