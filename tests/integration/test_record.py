@@ -13,7 +13,7 @@ import subprocess
 import time
 import urllib.request
 
-from harness import HANGS_S, end, is_asleep, need, status_field, thread_named, tool, wait_for
+from harness import HANGS_S, end, folded, is_asleep, need, status_field, thread_named, tool, wait_for
 from page import Page
 from webdriver import Browser
 
@@ -252,6 +252,29 @@ def test_cpus(world):
             recording(world, "-p", target.pid, "--trigger", "cpu below 0.1%", "--trigger", "cpu above 400%",
                       "--trigger", "cpu above 1%") as recorder:
         assert re.fullmatch(r"cpu above 1%: \d+ % of a CPU used", recorder.next_file()[1])
+
+
+def test_rates_are_of_the_last_second(world):
+    """Rates of all that is kept would not make the trigger fire yet: the file shows what they are."""
+    with world.running("phases", 500, stdin=subprocess.PIPE) as target, \
+            recording(world, "-p", target.pid, "--keep", "10m", "--trigger", "cpu below 10%") as recorder:
+        used_s = cpu_seconds(target.pid)
+        wait_for(lambda: cpu_seconds(target.pid) > used_s + 3, "it to compute", HANGS_S)
+        assert not recorder.files()
+        target.stdin.write("x")  # from now on it sleeps
+        target.stdin.flush()
+        path, reason = recorder.next_file()
+        assert re.fullmatch(r"cpu below 10%: \d+ % of a CPU used", reason), reason
+        running, all_time = (
+            sum(folded(world.fgprof("convert", path, *arguments).stdout).values()) for arguments in (["--on-cpu"], []))
+        # There are two threads.
+        assert running / (all_time / 2) > 0.1, (running, all_time)
+        recorder.ends(1)
+
+
+def cpu_seconds(pid):
+    fields = open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def test_a_deadlock(world):

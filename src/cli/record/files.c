@@ -17,6 +17,8 @@
 #define PREFIX "fgprof-"
 #define STAMP_FORMAT "%Y%m%dT%H%M%SZ"
 #define STAMP_BYTES sizeof "20260131T235959Z"
+/* How many of the oldest files may go for one that finds the disk full. */
+#define FILES_FOR_ROOM 3
 #define NAME_BYTES 64 /* of a process, escaped: its 15 characters at most thrice as long */
 
 /* The names that files_path makes: process, id, time, number, ending. */
@@ -170,25 +172,50 @@ static int remove_oldest(DIR *directory, struct found_files *found, size_t max, 
     return err;
 }
 
-int files_remove_oldest(const struct files *files, const char *spared)
+/* Finds our files in the directory, which the caller closes, even after an error. */
+static int find(const struct files *files, DIR **ret_directory, struct found_files *found)
 {
-    struct found_files found = {0};
     regex_t pattern;
-    DIR *directory = opendir(files->directory);
-    if (!directory)
+    *ret_directory = opendir(files->directory);
+    if (!*ret_directory)
         return -errno;
     int err = regcomp(&pattern, PATTERN, REG_EXTENDED) ? -ENOMEM : 0;
     if (!err) {
-        err = list(directory, &pattern, &found);
+        err = list(*ret_directory, &pattern, found);
         regfree(&pattern);
     }
+    return err;
+}
+
+static void release(DIR *directory, struct found_files *found)
+{
+    for (size_t i = 0; i < found->count; i++)
+        free(found->items[i].name);
+    free(found->items);
+    if (directory)
+        closedir(directory);
+}
+
+int files_remove_oldest(const struct files *files, const char *spared)
+{
+    struct found_files found = {0};
+    DIR *directory;
+    int err = find(files, &directory, &found);
     if (!err)
         err = remove_oldest(directory, &found, files->max, spared);
-    for (size_t i = 0; i < found.count; i++)
-        free(found.items[i].name);
-    free(found.items);
-    closedir(directory);
+    release(directory, &found);
     return err;
+}
+
+/* Removes the oldest file. Returns whether there was one. */
+static bool make_room(const struct files *files)
+{
+    struct found_files found = {0};
+    DIR *directory;
+    bool is_made = !find(files, &directory, &found) && found.count &&
+                   !remove_oldest(directory, &found, found.count - 1, NULL);
+    release(directory, &found);
+    return is_made;
 }
 
 static int write_to(const struct files *files, const fgprof_profile *profile, const char *path)
@@ -202,6 +229,25 @@ static int write_to(const struct files *files, const fgprof_profile *profile, co
         err = output_file_commit(&file);
     if (err)
         output_file_abandon(&file);
+    return err;
+}
+
+static bool is_full(int err)
+{
+    return err == -ENOSPC || err == -EDQUOT;
+}
+
+/* What has just happened matters more than the oldest file, which would go soon in any case. If
+ * that did not help the last time, others fill the disk: then no more files are given up. */
+static int write_in_any_case(const struct files *files, const fgprof_profile *profile,
+                             const char *path)
+{
+    int err = write_to(files, profile, path);
+    int most = is_full(files->failure) ? 0 : FILES_FOR_ROOM;
+    for (int i = 0; i < most && is_full(err) && make_room(files); i++) {
+        fputs("fgprof-c: the disk is full: the oldest file was removed\n", stderr);
+        err = write_to(files, profile, path);
+    }
     return err;
 }
 
@@ -235,7 +281,7 @@ bool files_write(struct files *files, const fgprof_profile *profile, const char 
                  pid_t pid)
 {
     char *path = files_path(files, process_name, pid, time(NULL));
-    int err = path ? write_to(files, profile, path) : -ENOMEM;
+    int err = path ? write_in_any_case(files, profile, path) : -ENOMEM;
     if (err)
         say_failure(files, err);
     else

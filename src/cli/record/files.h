@@ -23,8 +23,8 @@ struct files {
 bool files_check(const char *directory);
 
 /* Writes the profile of this process, and removes the oldest of all such files if there are more
- * than files->max. Says on stderr what it did; a failure only if it is another one than the last.
- * Returns whether the file was written. */
+ * than files->max, or while the disk is full, but no more than a few. Says on stderr what it did; a
+ * failure only if it is another one than the last. Returns whether the file was written. */
 bool files_write(struct files *files, const fgprof_profile *profile, const char *process_name,
                  pid_t pid);
 

@@ -11,6 +11,20 @@
 
 #define NOON 1763899200 /* 2025-11-23, 12:00 UTC */
 
+int __wrap_fgprof_profile_write(const fgprof_profile *profile, enum fgprof_format format, int fd);
+int __real_fgprof_profile_write(const fgprof_profile *profile, enum fgprof_format format, int fd);
+
+/* How often the disk is full, or the quota used up. */
+static unsigned times_full;
+
+int __wrap_fgprof_profile_write(const fgprof_profile *profile, enum fgprof_format format, int fd)
+{
+    if (!times_full)
+        return __real_fgprof_profile_write(profile, format, fd);
+    times_full--;
+    return times_full % 2 ? -EDQUOT : -ENOSPC;
+}
+
 static char directory[] = "/tmp/fgprof-files-XXXXXX";
 
 static int set_up(void **state)
@@ -194,6 +208,49 @@ static void test_written_files(void **state)
     fgprof_profile_free(profile);
 }
 
+static void test_a_full_disk(void **state)
+{
+    (void)state;
+    static const char *const names[] = {
+        "fgprof-x-1-20011123T120000Z.fgprof", "fgprof-x-1-20021123T120000Z.fgprof",
+        "fgprof-x-1-20031123T120000Z.fgprof", "fgprof-x-1-20041123T120000Z.fgprof",
+        "fgprof-x-1-20051123T120000Z.fgprof", "fgprof-x-1-20061123T120000Z.fgprof",
+    };
+    struct files files = files_of(20);
+    struct fgprof_profile *profile = make_profile();
+    for (size_t i = 0; i < 6; i++)
+        make(names[i]);
+    times_full = 2;
+    assert_true(files_write(&files, profile, "x", 1));
+    for (size_t i = 0; i < 6; i++)
+        assert_int_equal(is_there(names[i]), i >= 2);
+    /* Not all of them are given for one that is not written all the same. */
+    times_full = 100;
+    assert_false(files_write(&files, profile, "x", 1));
+    assert_int_equal(times_full, 96);
+    assert_true(is_there(names[5]));
+    assert_false(is_there(names[4]));
+    assert_false(files_write(&files, profile, "x", 1));
+    assert_true(is_there(names[5]));
+    times_full = 0;
+    assert_true(files_write(&files, profile, "x", 1));
+    fgprof_profile_free(profile);
+}
+
+static void test_a_full_disk_without_files_of_ours(void **state)
+{
+    (void)state;
+    struct files files = files_of(20);
+    struct fgprof_profile *profile = make_profile();
+    make("other");
+    times_full = 100;
+    assert_false(files_write(&files, profile, "x", 1));
+    assert_int_equal(times_full, 99);
+    assert_true(is_there("other"));
+    times_full = 0;
+    fgprof_profile_free(profile);
+}
+
 #define IN_DIRECTORY(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void)
@@ -205,6 +262,8 @@ int main(void)
         IN_DIRECTORY(test_nothing_else_goes),
         IN_DIRECTORY(test_a_directory_that_is_gone),
         IN_DIRECTORY(test_written_files),
+        IN_DIRECTORY(test_a_full_disk),
+        IN_DIRECTORY(test_a_full_disk_without_files_of_ours),
     };
     return cmocka_run_group_tests_name("files", tests, NULL, NULL);
 }
