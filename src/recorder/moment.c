@@ -162,6 +162,9 @@ static void subtract_counts(const struct moment *moment, struct result_counts *r
     results->labels_unreadable -= moment->results.labels_unreadable;
     results->labels_bad -= moment->results.labels_bad;
     results->labels_limited -= moment->results.labels_limited;
+    results->spans_kept -= moment->results.spans_kept;
+    results->spans_dropped -= moment->results.spans_dropped;
+    results->spans_dropped_ns -= moment->results.spans_dropped_ns;
     results->jit_files_refused -= moment->results.jit_files_refused;
     results->jit_bytes_unread -= moment->results.jit_bytes_unread;
 }

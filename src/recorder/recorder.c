@@ -26,6 +26,9 @@ static void init_timeline(struct fgprof_recorder *recorder, const struct fgprof_
 {
     size_t runs_max = TIMELINE_RUNS_MAX;
     bool is_ring = options->keep_ns;
+    /* Samples that are left out would be gaps in them. */
+    if (options->slow_key)
+        return;
     if (is_ring && options->keep_bytes / TIMELINE_PART / sizeof(struct timeline_run) < runs_max)
         runs_max = options->keep_bytes / TIMELINE_PART / sizeof(struct timeline_run);
     if (options->has_timeline || is_ring)

@@ -145,6 +145,9 @@ static void test_what_came_after_a_moment(void **state)
     results->parallelism.ticks[2] = 1.5;
     results->stacks.samples[grows].waited_ticks = 2;
     results->stacks.samples[stays].sleeps = 5;
+    results->counts.spans_kept = 2;
+    results->counts.spans_dropped = 30;
+    results->counts.spans_dropped_ns = 500;
     world->state.counts.ticks_taken = 8;
     world->state.counts.threads_seen = 2;
     world->state.now_ns = 77;
@@ -162,6 +165,9 @@ static void test_what_came_after_a_moment(void **state)
     results->elapsed_count = 2;
     results->parallelism.ticks[2] = 4;
     results->counts.samples = 13;
+    results->counts.spans_kept = 3;
+    results->counts.spans_dropped = 34;
+    results->counts.spans_dropped_ns = 700;
     world->state.counts.ticks_taken = 20;
     world->state.counts.threads_seen = 3;
     world->state.now_ns = 100;
@@ -180,6 +186,9 @@ static void test_what_came_after_a_moment(void **state)
     assert_int_equal(copy->elapsed[0].idle_ticks, 1);
     assert_int_equal(copy->elapsed[1].begin_ns, 90);
     assert_true(copy->parallelism.ticks[2] == 2.5);
+    assert_int_equal(copy->counts.spans_kept, 1);
+    assert_int_equal(copy->counts.spans_dropped, 4);
+    assert_int_equal(copy->counts.spans_dropped_ns, 200);
     assert_int_equal(world->copy.counts.ticks_taken, 12);
     assert_int_equal(world->copy.counts.threads_seen, 3);
 

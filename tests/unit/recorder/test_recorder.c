@@ -145,6 +145,31 @@ static void test_a_full_timeline_ends_and_says_so(void **state)
     fgprof_profile_free(profile);
 }
 
+/* Whether a recording of all samples, or only of slow spans, would have timelines. */
+static bool has_timelines(const fgprof_options *options)
+{
+    struct fgprof_recorder *recorder;
+    assert_int_equal(fgprof_recorder_new(options, &recorder), 0);
+    bool is_wanted = recorder->results.timeline.is_wanted;
+    fgprof_recorder_free(recorder);
+    return is_wanted;
+}
+
+static void test_slow_spans_have_no_timelines(void **state)
+{
+    struct fgprof_options *options;
+    (void)state;
+    assert_int_equal(fgprof_options_new(&options), 0);
+    assert_int_equal(fgprof_options_set_timeline(options, true), 0);
+    assert_true(has_timelines(options));
+    assert_int_equal(fgprof_options_set_slow(options, "route", 1000), 0);
+    assert_false(has_timelines(options));
+    assert_int_equal(fgprof_options_set_timeline(options, false), 0);
+    assert_int_equal(fgprof_options_set_keep(options, 1000000000, 0), 0);
+    assert_false(has_timelines(options));
+    fgprof_options_free(options);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -152,6 +177,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_a_timeline_holds_what_was_sampled),
         TEST(test_a_full_timeline_ends_and_says_so),
+        TEST(test_slow_spans_have_no_timelines),
     };
     return cmocka_run_group_tests_name("recorder", tests, NULL, NULL);
 }
