@@ -381,7 +381,8 @@ struct fgprof_summary {
     uint64_t labels_unreadable; /* the thread's C library does not show where they are */
     uint64_t labels_bad;        /* with a value that is not UTF-8, which was left out */
     uint64_t labels_limited;    /* with a value that became "[other]", as its key had 1,000 others;
-                                   or left out, as there were too many different ones together */
+                                   or left out, as there were 1,024 other keys, or too many
+                                   different labels together */
     /* If only slow spans are kept (fgprof_options_set_slow), how many were, and were not; and the
      * time of those that were not. */
     uint64_t spans_kept, spans_dropped, spans_dropped_ns;

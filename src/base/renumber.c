@@ -47,6 +47,12 @@ uint32_t renumber_of(const struct renumber *rows, uint32_t row)
     return row < rows->count ? rows->to[row] : row;
 }
 
+uint32_t renumber_plus_1(const struct renumber *rows, uint32_t row_plus_1)
+{
+    uint32_t to = row_plus_1 ? renumber_of(rows, row_plus_1 - 1) : ROW_GONE;
+    return to == ROW_GONE ? 0 : to + 1;
+}
+
 void renumber_move(const struct renumber *rows, void *items, size_t row_bytes)
 {
     char *bytes = items;

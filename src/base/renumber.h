@@ -28,6 +28,9 @@ size_t renumber_kept(const struct renumber *rows);
 /* The row's new number. A number that no row had stays as it is. */
 uint32_t renumber_of(const struct renumber *rows, uint32_t row);
 
+/* The same for numbers + 1, where 0 is no row: a row that goes becomes 0. */
+uint32_t renumber_plus_1(const struct renumber *rows, uint32_t row_plus_1);
+
 /* Moves the rows that stay together. `items` is an array of rows of `row_bytes`. */
 void renumber_move(const struct renumber *rows, void *items, size_t row_bytes);
 

@@ -170,9 +170,11 @@ static void summarize_labels(const struct fgprof_summary *summary)
                 summary->labels_bad == 1 ? "time a label was" : "times a label was");
     if (summary->labels_limited)
         fprintf(stderr,
-                "  %" PRIu64 " %s more different values than are kept, and is shown as [other]\n",
+                "  %" PRIu64
+                " %s more different keys or values than are kept, and were left out or "
+                "shown as [other]\n",
                 summary->labels_limited,
-                summary->labels_limited == 1 ? "time a label had" : "times a label had");
+                summary->labels_limited == 1 ? "time labels had" : "times labels had");
 }
 
 /* Losses and limits that a recording usually does not meet: nothing is printed then. */

@@ -11,33 +11,50 @@ static bool is_same_value(const void *owner, uint32_t item, const void *key)
            0;
 }
 
-static struct label_key *find_key(struct label_sets *sets, uint32_t key)
+static struct label_key *find_key(const struct label_sets *sets, uint32_t key)
 {
     for (size_t i = 0; i < sets->key_count; i++) {
         if (sets->keys[i].key == key)
             return &sets->keys[i];
     }
-    if (array_reserve(&sets->keys, &sets->key_capacity, sets->key_count + 1))
-        return NULL;
-    sets->keys[sets->key_count] = (struct label_key){key, 0};
-    return &sets->keys[sets->key_count++];
+    return NULL;
 }
 
-/* A value that is new and one too many is not interned, but replaced. */
-static int take_value(struct label_sets *sets, struct strings *strings, const char *value,
+/* A key that is new and one too many is not interned: *ret_key is NULL. */
+static int take_key(struct label_sets *sets, const char *text, struct label_key **ret_key)
+{
+    uint32_t key;
+    bool is_full = sets->key_count == LABEL_KEYS_MAX;
+    *ret_key = NULL;
+    if (is_full && !strings_find(&sets->strings, text, &key))
+        return 0;
+    if (!is_full && strings_intern(&sets->strings, text, &key))
+        return -ENOMEM;
+    *ret_key = find_key(sets, key);
+    if (*ret_key || is_full)
+        return 0;
+    if (array_reserve(&sets->keys, &sets->key_capacity, sets->key_count + 1))
+        return -ENOMEM;
+    *ret_key = &sets->keys[sets->key_count++];
+    **ret_key = (struct label_key){key, 0};
+    return 0;
+}
+
+/* A value that is new and one too many is not interned, but replaced. The one in its place is not
+ * counted itself. */
+static int take_value(struct label_sets *sets, const char *value, struct label_key *key,
                       struct label *label, bool *ret_is_limited)
 {
-    struct label_key *key = find_key(sets, label->key);
-    if (!key)
-        return -ENOMEM;
+    if (strcmp(value, LABEL_OTHER) == 0)
+        return strings_intern(&sets->strings, LABEL_OTHER, &label->value);
     if (key->values >= LABEL_VALUES_MAX) {
-        bool is_known = strings_find(strings, value, &label->value) &&
+        bool is_known = strings_find(&sets->strings, value, &label->value) &&
                         index_find(&sets->value_index, hash_bytes(label, sizeof *label, 0),
                                    is_same_value, sets, label) != INDEX_NONE;
         *ret_is_limited = *ret_is_limited || !is_known;
-        return is_known ? 0 : strings_intern(strings, LABEL_OTHER, &label->value);
+        return is_known ? 0 : strings_intern(&sets->strings, LABEL_OTHER, &label->value);
     }
-    if (strings_intern(strings, value, &label->value))
+    if (strings_intern(&sets->strings, value, &label->value))
         return -ENOMEM;
     uint64_t hash = hash_bytes(label, sizeof *label, 0);
     if (index_find(&sets->value_index, hash, is_same_value, sets, label) != INDEX_NONE)
@@ -48,6 +65,20 @@ static int take_value(struct label_sets *sets, struct strings *strings, const ch
     sets->values[sets->value_count++] = *label;
     key->values++;
     return 0;
+}
+
+/* Adds the label to `items`, unless its key is one too many. */
+static int take_label(struct label_sets *sets, const struct label_text *text, struct label *items,
+                      size_t *count, bool *ret_is_limited)
+{
+    struct label_key *key;
+    int err = take_key(sets, text->key, &key);
+    *ret_is_limited = *ret_is_limited || (!err && !key);
+    if (err || !key)
+        return err;
+    struct label *label = &items[(*count)++];
+    label->key = key->key;
+    return take_value(sets, text->value, key, label, ret_is_limited);
 }
 
 struct set_key {
@@ -96,12 +127,12 @@ static int compare_keys(const void *a, const void *b)
     return strcmp(left->key, right->key);
 }
 
-int label_sets_add(struct label_sets *sets, struct strings *strings,
-                   const struct label_text *labels, size_t count, uint32_t *ret_set_plus_1,
-                   bool *ret_is_limited)
+int label_sets_add(struct label_sets *sets, const struct label_text *labels, size_t count,
+                   uint32_t *ret_set_plus_1, bool *ret_is_limited)
 {
     struct label_text sorted[LABELS_MAX];
     struct label items[LABELS_MAX];
+    size_t kept = 0;
     *ret_is_limited = false;
     *ret_set_plus_1 = 0;
     if (!count || count > LABELS_MAX)
@@ -109,26 +140,59 @@ int label_sets_add(struct label_sets *sets, struct strings *strings,
     memcpy(sorted, labels, count * sizeof *labels);
     qsort(sorted, count, sizeof *sorted, compare_keys);
     for (size_t i = 0; i < count; i++) {
-        int err = strings_intern(strings, sorted[i].key, &items[i].key);
-        if (!err)
-            err = take_value(sets, strings, sorted[i].value, &items[i], ret_is_limited);
+        int err = take_label(sets, &sorted[i], items, &kept, ret_is_limited);
         if (err)
             return err;
     }
-    const struct set_key key = {items, count};
+    if (!kept)
+        return 0;
+    const struct set_key key = {items, kept};
     return intern_set(sets, &key, ret_set_plus_1, ret_is_limited);
 }
 
-const char *label_sets_value(const struct label_sets *sets, const struct strings *strings,
-                             uint32_t set_plus_1, const char *key)
+static struct label_text text_of(const struct label_sets *sets, const struct label *label)
+{
+    return (struct label_text){strings_get(&sets->strings, label->key),
+                               strings_get(&sets->strings, label->value)};
+}
+
+const char *label_sets_value(const struct label_sets *sets, uint32_t set_plus_1, const char *key)
 {
     const struct label_set *set = set_plus_1 ? &sets->sets[set_plus_1 - 1] : NULL;
     for (uint32_t i = 0; set && i < set->count; i++) {
-        const struct label *label = &sets->labels[set->first + i];
-        if (strcmp(strings_get(strings, label->key), key) == 0)
-            return strings_get(strings, label->value);
+        struct label_text text = text_of(sets, &sets->labels[set->first + i]);
+        if (strcmp(text.key, key) == 0)
+            return text.value;
     }
     return NULL;
+}
+
+static int add_again(const struct label_sets *from, const struct label_set *set,
+                     struct label_sets *to)
+{
+    struct label_text labels[LABELS_MAX];
+    uint32_t set_plus_1;
+    bool is_limited;
+    for (uint32_t i = 0; i < set->count; i++)
+        labels[i] = text_of(from, &from->labels[set->first + i]);
+    return label_sets_add(to, labels, set->count, &set_plus_1, &is_limited);
+}
+
+/* They are added in their order, so each gets the number that it has in `rows`. */
+int label_sets_keep(const struct label_sets *sets, const struct renumber *rows,
+                    struct label_sets *ret_sets)
+{
+    struct label_sets kept = {0};
+    int err = 0;
+    for (size_t i = 0; i < sets->set_count && !err; i++) {
+        if (renumber_of(rows, (uint32_t)i) != ROW_GONE)
+            err = add_again(sets, &sets->sets[i], &kept);
+    }
+    if (err)
+        label_sets_free(&kept);
+    else
+        *ret_sets = kept;
+    return err;
 }
 
 void label_sets_free(struct label_sets *sets)
@@ -139,5 +203,6 @@ void label_sets_free(struct label_sets *sets)
     free(sets->keys);
     index_free(&sets->set_index);
     index_free(&sets->value_index);
+    strings_free(&sets->strings);
     *sets = (struct label_sets){0};
 }

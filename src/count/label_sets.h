@@ -1,19 +1,23 @@
 /* The labels that threads give themselves while they work on something, such as a request's route.
  *
  * Two tables. Labels: key and value, of one set after the other. Sets: which of these are its;
- * each distinct set is there once. Values come from the sampled processes and may be any number, so
- * both are bounded: a key has so many distinct values, and all others are one. */
+ * each distinct set is there once. Keys and values come from the sampled processes and may be any
+ * number, so all are bounded: a key has so many distinct values, and all others are one; labels
+ * with further keys are left out. Sets can be forgotten, which makes room for others: the rest then
+ * get new numbers, and keep their order. */
 #ifndef FGPROF_COUNT_LABEL_SETS_H
 #define FGPROF_COUNT_LABEL_SETS_H
 
 #include "base/index.h"
+#include "base/renumber.h"
 #include "base/strings.h"
 
+#define LABEL_KEYS_MAX 1024
 #define LABEL_VALUES_MAX 1000 /* of a key */
 #define LABEL_SETS_MAX 65536
 #define LABEL_OTHER "[other]" /* the value of a key that has had its number of values */
 
-struct label { /* both in the recording's strings */
+struct label { /* both in label_sets.strings */
     uint32_t key, value;
 };
 
@@ -38,6 +42,7 @@ struct label_sets {
     struct index value_index;
     struct label_key *keys;
     size_t key_count, key_capacity;
+    struct strings strings;
 };
 
 /* A label as text. */
@@ -47,15 +52,16 @@ struct label_text {
 #define LABELS_MAX 258 /* as many keys as a thread's context may have, and its two ids */
 
 /* Sets *ret_set_plus_1 to the set of these labels, whose keys are distinct; 0: no labels, or there
- * are too many sets. The texts are interned in `strings`. *ret_is_limited: one of the limits was
- * met. Returns 0 or -ENOMEM. */
-int label_sets_add(struct label_sets *sets, struct strings *strings,
-                   const struct label_text *labels, size_t count, uint32_t *ret_set_plus_1,
-                   bool *ret_is_limited);
+ * are too many sets. *ret_is_limited: one of the limits was met. Returns 0 or -ENOMEM. */
+int label_sets_add(struct label_sets *sets, const struct label_text *labels, size_t count,
+                   uint32_t *ret_set_plus_1, bool *ret_is_limited);
 
 /* The value of the key in a set; NULL: it has none. */
-const char *label_sets_value(const struct label_sets *sets, const struct strings *strings,
-                             uint32_t set_plus_1, const char *key);
+const char *label_sets_value(const struct label_sets *sets, uint32_t set_plus_1, const char *key);
+
+/* Makes new sets, with only those that stay. Returns 0 or -ENOMEM. */
+int label_sets_keep(const struct label_sets *sets, const struct renumber *rows,
+                    struct label_sets *ret_sets);
 
 void label_sets_free(struct label_sets *sets);
 

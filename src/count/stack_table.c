@@ -179,7 +179,8 @@ static void move_stacks(struct stack_table *table, const struct renumber *rows)
 }
 
 static void move_samples(struct stack_table *table, const struct renumber *stacks,
-                         const struct renumber *rows, const struct renumber *waits)
+                         const struct renumber *rows, const struct renumber *waits,
+                         const struct renumber *label_sets)
 {
     size_t kept = 0;
     for (size_t i = 0; i < table->sample_count; i++) {
@@ -187,8 +188,9 @@ static void move_samples(struct stack_table *table, const struct renumber *stack
         if (renumber_of(rows, (uint32_t)i) == ROW_GONE)
             continue;
         sample->stack = renumber_of(stacks, sample->stack);
-        if (sample->labels.wait_plus_1)
-            sample->labels.wait_plus_1 = renumber_of(waits, sample->labels.wait_plus_1 - 1) + 1;
+        sample->labels.wait_plus_1 = renumber_plus_1(waits, sample->labels.wait_plus_1);
+        sample->labels.label_set_plus_1 =
+            renumber_plus_1(label_sets, sample->labels.label_set_plus_1);
         kept++;
     }
     renumber_move(rows, table->samples, sizeof *table->samples);
@@ -212,10 +214,11 @@ static void index_rows(struct stack_table *table)
 }
 
 void stack_table_keep(struct stack_table *table, const struct renumber *stacks,
-                      const struct renumber *samples, const struct renumber *waits)
+                      const struct renumber *samples, const struct renumber *waits,
+                      const struct renumber *label_sets)
 {
     move_stacks(table, stacks);
-    move_samples(table, stacks, samples, waits);
+    move_samples(table, stacks, samples, waits, label_sets);
     index_rows(table);
     table->times_renumbered++;
     array_trim(&table->addresses, &table->address_capacity, table->address_count);

@@ -106,10 +106,11 @@ void stack_table_take_sleeps(struct stack_table *table, uint32_t sample, uint64_
 /* Counts ticks at which no thread was awake. */
 void stack_table_count_waited(struct stack_table *table, uint32_t sample, double ticks);
 
-/* Keeps only these stacks and samples, and gives them and what their labels say they wait for new
- * numbers. Each sample's stack must be kept. */
+/* Keeps only these stacks and samples, and gives them, what their labels say they wait for, and
+ * their label sets new numbers. Each sample's stack must be kept. */
 void stack_table_keep(struct stack_table *table, const struct renumber *stacks,
-                      const struct renumber *samples, const struct renumber *waits);
+                      const struct renumber *samples, const struct renumber *waits,
+                      const struct renumber *label_sets);
 
 /* How much memory its rows take. */
 size_t stack_table_bytes(const struct stack_table *table);

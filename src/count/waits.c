@@ -47,8 +47,7 @@ void waits_keep(struct waits *waits, const struct renumber *rows, const struct r
         struct counted_wait *row = &waits->rows[i];
         if (renumber_of(rows, (uint32_t)i) == ROW_GONE)
             continue;
-        if (row->owner_wait_plus_1)
-            row->owner_wait_plus_1 = renumber_of(rows, row->owner_wait_plus_1 - 1) + 1;
+        row->owner_wait_plus_1 = renumber_plus_1(rows, row->owner_wait_plus_1);
         if (row->owner_stack != WAIT_NO_STACK)
             row->owner_stack = renumber_of(stacks, row->owner_stack);
     }

@@ -9,13 +9,21 @@
 #define UNLIKE_MAX 8
 #define UNLIKE_PAUSE_NS 200000000
 
+void space_empty(struct space *space)
+{
+    for (size_t i = 0; i < space->mapping_count; i++)
+        free(space->mappings[i].path);
+    free(space->mappings);
+    space->mappings = NULL;
+    space->mapping_count = space->mapping_capacity = 0;
+    space->last = NULL;
+}
+
 void space_free(struct space *space)
 {
     if (!space)
         return;
-    for (size_t i = 0; i < space->mapping_count; i++)
-        free(space->mappings[i].path);
-    free(space->mappings);
+    space_empty(space);
     if (space->owns_jit)
         jit_free(space->jit);
     free(space);
@@ -118,6 +126,7 @@ void space_retire(struct space *space)
         else
             free(mapping->path);
     }
+    space->is_retired = true;
     space->mapping_count = kept;
     space->last = NULL;
     struct mapping *smaller = kept ? realloc(space->mappings, kept * sizeof *smaller) : NULL;

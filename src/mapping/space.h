@@ -33,6 +33,7 @@ struct space {
     const struct mapping *last; /* the last one found: most look-ups are close to each other */
     struct jit *jit; /* generated code, shared by all spaces of the program; NULL: none was noted */
     bool owns_jit;
+    bool is_retired;  /* its program has ended */
     bool has_context; /* maps had a mapping that is named as a process context (OTEP 4719) */
 };
 
@@ -61,6 +62,10 @@ void space_note_sampled(struct space *space, const uint64_t *addresses, size_t c
 
 /* To be called when the space's program has ended: keeps only what names need. */
 void space_retire(struct space *space);
+
+/* To be called for a retired space when nothing refers to it: keeps only its generated code, which
+ * others may share. */
+void space_empty(struct space *space);
 
 void space_free(struct space *space);
 

@@ -188,7 +188,8 @@ static struct space *reuse(struct spaces *spaces, const struct jit *jit)
     size_t oldest = spaces->count > REUSED_MAX ? spaces->count - REUSED_MAX : 0;
     for (size_t i = spaces->count - 1; i > oldest; i--) {
         struct space *old = spaces->items[i - 1];
-        if (old->pid == new->pid && (!old->jit || old->jit == jit) && holds(old, new)) {
+        if (!old->is_retired && old->pid == new->pid && (!old->jit || old->jit == jit) &&
+            holds(old, new)) {
             spaces->count--;
             space_free(new);
             return old;
@@ -204,6 +205,8 @@ int spaces_refresh(struct spaces *spaces, struct modules *modules, int proc_fd, 
         .space = *space, .modules = modules, .proc_fd = proc_fd, .tid = tid};
     int err = read_maps(&reading, maps_fd);
     *ret_changed = reading.changed;
+    if (!err && !reading.lines)
+        return -ESRCH;
     if (err != -ESTALE)
         return err;
     *ret_changed = true;
@@ -249,6 +252,39 @@ int spaces_branch(struct spaces *spaces, struct space **space)
     spaces->items[spaces->count++] = branch;
     *space = branch;
     return 0;
+}
+
+static bool is_of_use(const struct spaces *spaces, const struct renumber *rows, size_t number)
+{
+    return !spaces->items[number]->is_retired || renumber_of(rows, (uint32_t)number) != ROW_GONE;
+}
+
+/* Generated code goes with the last space that is of use and shares it. */
+static void forget_jit(struct spaces *spaces, const struct renumber *rows, struct space *owner)
+{
+    struct jit *jit = owner->jit;
+    for (size_t i = 0; i < spaces->count; i++) {
+        if (spaces->items[i]->jit == jit && is_of_use(spaces, rows, i))
+            return;
+    }
+    for (size_t i = 0; i < spaces->count; i++) {
+        if (spaces->items[i]->jit == jit)
+            spaces->items[i]->jit = NULL;
+    }
+    owner->owns_jit = false;
+    jit_free(jit);
+}
+
+void spaces_forget(struct spaces *spaces, const struct renumber *rows)
+{
+    for (size_t i = 0; i < spaces->count; i++) {
+        struct space *space = spaces->items[i];
+        if (is_of_use(spaces, rows, i))
+            continue;
+        space_empty(space);
+        if (space->owns_jit)
+            forget_jit(spaces, rows, space);
+    }
 }
 
 void spaces_free(struct spaces *spaces)

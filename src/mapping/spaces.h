@@ -3,6 +3,7 @@
 #ifndef FGPROF_MAPPING_SPACES_H
 #define FGPROF_MAPPING_SPACES_H
 
+#include "base/renumber.h"
 #include "mapping/space.h"
 
 struct spaces {
@@ -16,12 +17,17 @@ int spaces_add(struct spaces *spaces, struct modules *modules, pid_t pid, int pr
                int maps_fd, struct space **ret_space);
 
 /* Reads the maps again and adds what is new to *space; if something contradicts it, sets *space to
- * another one. *ret_changed says whether anything is new. Returns 0 or a negative errno. */
+ * another one. *ret_changed says whether anything is new. Returns 0 or a negative errno: -ESRCH if
+ * there are no maps any more. */
 int spaces_refresh(struct spaces *spaces, struct modules *modules, int proc_fd, pid_t tid,
                    int maps_fd, struct space **space, bool *ret_changed);
 
 /* Sets *space to a new one with the same contents. Returns 0 or -ENOMEM. */
 int spaces_branch(struct spaces *spaces, struct space **space);
+
+/* Empties the retired spaces that do not stay by these rows: nothing refers to them. Their numbers
+ * stay. */
+void spaces_forget(struct spaces *spaces, const struct renumber *rows);
 
 void spaces_free(struct spaces *spaces);
 

@@ -220,7 +220,6 @@ static int add_kernel_frames(struct fgprof_profile *profile, const char *names, 
 static int label_set_of(struct naming *naming, uint32_t counted_plus_1, uint32_t *ret_set_plus_1)
 {
     const struct label_sets *sets = naming->counted->label_sets;
-    const struct strings *strings = naming->counted->strings;
     uint32_t number, *known = counted_plus_1 ? &naming->label_sets[counted_plus_1 - 1] : NULL;
     int err = known && !*known ? profile_add_label_set(naming->profile, &number) : 0;
     if (known && !*known && !err) {
@@ -228,8 +227,8 @@ static int label_set_of(struct naming *naming, uint32_t counted_plus_1, uint32_t
         *known = number + 1;
         for (uint32_t i = 0; i < set->count && !err; i++) {
             const struct label *label = &sets->labels[set->first + i];
-            err = profile_add_label(naming->profile, strings_get(strings, label->key),
-                                    strings_get(strings, label->value));
+            err = profile_add_label(naming->profile, strings_get(&sets->strings, label->key),
+                                    strings_get(&sets->strings, label->value));
         }
     }
     *ret_set_plus_1 = known ? *known : 0;

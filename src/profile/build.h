@@ -17,7 +17,7 @@ struct counted {
     uint64_t begin_ns;               /* CLOCK_MONOTONIC: when the recording began */
     const struct timeline *timeline; /* what was kept of the table's samples; NULL: nothing */
     const struct spaces *spaces;
-    const struct strings *strings; /* the strings of the labels */
+    const struct strings *strings; /* of the samples' labels */
     const struct elapsed *elapsed; /* of each of the table's processes; NULL: not known, and not
                                       wanted: */
     const struct parallelism *parallelism;

@@ -52,16 +52,6 @@ static int copy_deadlocks(struct deadlocks *to, const struct deadlocks *from)
     return 0;
 }
 
-static int copy_label_sets(struct label_sets *to, const struct label_sets *from)
-{
-    if (array_reserve(&to->labels, &to->label_capacity, from->label_count) ||
-        array_reserve(&to->sets, &to->set_capacity, from->set_count))
-        return -ENOMEM;
-    append_rows(to->labels, &to->label_count, from->labels, from->label_count, sizeof *to->labels);
-    append_rows(to->sets, &to->set_count, from->sets, from->set_count, sizeof *to->sets);
-    return 0;
-}
-
 static int copy_strings(struct strings *to, const struct strings *from)
 {
     if (array_reserve(&to->items, &to->capacity, from->count))
@@ -72,6 +62,16 @@ static int copy_strings(struct strings *to, const struct strings *from)
             return -ENOMEM;
     }
     return 0;
+}
+
+static int copy_label_sets(struct label_sets *to, const struct label_sets *from)
+{
+    if (array_reserve(&to->labels, &to->label_capacity, from->label_count) ||
+        array_reserve(&to->sets, &to->set_capacity, from->set_count))
+        return -ENOMEM;
+    append_rows(to->labels, &to->label_count, from->labels, from->label_count, sizeof *to->labels);
+    append_rows(to->sets, &to->set_count, from->sets, from->set_count, sizeof *to->sets);
+    return copy_strings(&to->strings, &from->strings);
 }
 
 /* What the outcome is made of: ticks and waits that are not shared out yet are not. */
@@ -107,6 +107,8 @@ static void forget_rows(struct results *to)
     to->stacks.address_count = to->stacks.stack_count = 0;
     to->waits.count = 0;
     to->deadlocks.row_count = 0;
+    to->label_sets.label_count = to->label_sets.set_count = 0;
+    strings_free(&to->label_sets.strings);
 }
 
 int copy_update(struct copy *copy, const struct results *results,

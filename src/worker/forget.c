@@ -4,7 +4,7 @@
 
 /* Which rows stay, and their new numbers. */
 struct numbers {
-    struct renumber samples, waits, stacks;
+    struct renumber samples, waits, stacks, label_sets, spaces;
 };
 
 /* Does something with a sample's number, where it is noted. */
@@ -100,44 +100,103 @@ static void find_stacks(const struct results *results, const struct renumber *sa
     renumber_assign(stacks);
 }
 
+static void find_label_sets(const struct results *results, const struct counted_threads *threads,
+                            const struct renumber *samples, struct renumber *label_sets)
+{
+    for (size_t i = 0; i < results->stacks.sample_count; i++) {
+        if (renumber_of(samples, (uint32_t)i) != ROW_GONE)
+            renumber_keep(label_sets, results->stacks.samples[i].labels.label_set_plus_1 - 1);
+    }
+    for (size_t i = 0; i < threads->count; i++)
+        renumber_keep(label_sets, threads->items[i].kept.labels.label_set_plus_1 - 1);
+    renumber_assign(label_sets);
+}
+
+static void find_spaces(const struct results *results, const struct counted_threads *threads,
+                        const struct numbers *numbers, struct renumber *spaces)
+{
+    for (size_t i = 0; i < results->stacks.stack_count; i++) {
+        if (renumber_of(&numbers->stacks, (uint32_t)i) != ROW_GONE)
+            renumber_keep(spaces, results->stacks.stacks[i].space);
+    }
+    for (size_t i = 0; i < results->waits.count; i++) {
+        if (renumber_of(&numbers->waits, (uint32_t)i) != ROW_GONE)
+            renumber_keep(spaces, results->waits.rows[i].space);
+    }
+    for (size_t i = 0; i < threads->count; i++) {
+        if (threads->items[i].kept.is_there)
+            renumber_keep(spaces, threads->items[i].kept.space);
+    }
+}
+
+/* What a thread's last copy had is of no use after its message. */
+static void move_label_sets(struct counted_threads *threads, const struct renumber *label_sets)
+{
+    for (size_t i = 0; i < threads->count; i++) {
+        uint32_t *kept_plus_1 = &threads->items[i].kept.labels.label_set_plus_1;
+        *kept_plus_1 = renumber_plus_1(label_sets, *kept_plus_1);
+        threads->items[i].label_set_plus_1 = 0;
+    }
+}
+
 static void move_deadlocks(struct deadlocks *deadlocks, const struct numbers *numbers)
 {
     for (size_t i = 0; i < deadlocks->row_count; i++) {
         struct deadlock_thread *row = &deadlocks->rows[i];
         row->stack = renumber_of(&numbers->stacks, row->stack);
-        if (row->wait_plus_1)
-            row->wait_plus_1 = renumber_of(&numbers->waits, row->wait_plus_1 - 1) + 1;
+        row->wait_plus_1 = renumber_plus_1(&numbers->waits, row->wait_plus_1);
     }
 }
 
+/* `label_sets` are those that stay. */
 static void apply(struct results *results, struct counted_threads *threads, struct owners *owners,
-                  struct numbers *numbers)
+                  struct numbers *numbers, const struct label_sets *label_sets)
 {
-    stack_table_keep(&results->stacks, &numbers->stacks, &numbers->samples, &numbers->waits);
+    stack_table_keep(&results->stacks, &numbers->stacks, &numbers->samples, &numbers->waits,
+                     &numbers->label_sets);
     waits_keep(&results->waits, &numbers->waits, &numbers->stacks);
     move_deadlocks(&results->deadlocks, numbers);
     each_sample(results, threads, &numbers->samples, move);
     timeline_renumber_samples(&results->timeline, &numbers->samples);
     lock_sites_keep(&owners->sites, &numbers->stacks);
+    move_label_sets(threads, &numbers->label_sets);
+    spaces_forget(&results->spaces, &numbers->spaces);
+    label_sets_free(&results->label_sets);
+    results->label_sets = *label_sets;
+}
+
+static int init_numbers(const struct results *results, struct numbers *numbers)
+{
+    int err = renumber_init(&numbers->samples, results->stacks.sample_count);
+    if (!err)
+        err = renumber_init(&numbers->waits, results->waits.count);
+    if (!err)
+        err = renumber_init(&numbers->stacks, results->stacks.stack_count);
+    if (!err)
+        err = renumber_init(&numbers->label_sets, results->label_sets.set_count);
+    return err ? err : renumber_init(&numbers->spaces, results->spaces.count);
 }
 
 int forget(struct results *results, struct counted_threads *threads, struct owners *owners,
            uint32_t epoch)
 {
     struct numbers numbers = {0};
-    int err = renumber_init(&numbers.samples, results->stacks.sample_count);
-    if (!err)
-        err = renumber_init(&numbers.waits, results->waits.count);
-    if (!err)
-        err = renumber_init(&numbers.stacks, results->stacks.stack_count);
+    struct label_sets label_sets;
+    int err = init_numbers(results, &numbers);
     if (!err) {
         find_samples(results, threads, epoch, &numbers.samples);
         find_waits(results, &numbers.samples, &numbers.waits);
         find_stacks(results, &numbers.samples, &numbers.waits, &numbers.stacks);
-        apply(results, threads, owners, &numbers);
+        find_label_sets(results, threads, &numbers.samples, &numbers.label_sets);
+        find_spaces(results, threads, &numbers, &numbers.spaces);
+        err = label_sets_keep(&results->label_sets, &numbers.label_sets, &label_sets);
     }
+    if (!err)
+        apply(results, threads, owners, &numbers, &label_sets);
     renumber_free(&numbers.samples);
     renumber_free(&numbers.waits);
     renumber_free(&numbers.stacks);
+    renumber_free(&numbers.label_sets);
+    renumber_free(&numbers.spaces);
     return err;
 }

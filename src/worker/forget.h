@@ -1,6 +1,7 @@
 /* Forgets what a recording that keeps only its last part does not need any more: samples that were
- * not counted since an epoch and that nothing refers to, what only they waited for, and stacks that
- * are left without a sample. The rest gets new numbers, wherever these are noted. */
+ * not counted since an epoch and that nothing refers to, what only they waited for, stacks
+ * and label sets that are left without a sample, and mappings of programs that have ended and are
+ * left without a stack. The rest gets new numbers, wherever these are noted. */
 #ifndef FGPROF_WORKER_FORGET_H
 #define FGPROF_WORKER_FORGET_H
 

@@ -201,8 +201,8 @@ static int take_record(struct program_labels *labels, struct results *results,
                text.span_id);
     }
     *ret_sight = (struct span_sight){true, identity_of(&text, context, span_key)};
-    int err = label_sets_add(&results->label_sets, &results->strings, text.labels, text.count,
-                             ret_set_plus_1, &is_limited);
+    int err =
+        label_sets_add(&results->label_sets, text.labels, text.count, ret_set_plus_1, &is_limited);
     counts->labels_limited += !err && is_limited;
     counts->labels_read++;
     counts->labels_later += context->may_be_later;

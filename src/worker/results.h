@@ -31,7 +31,7 @@ struct result_counts {
     uint64_t labels_changed;    /* while they were read: not used */
     uint64_t labels_unreadable; /* the thread pointer is not known, or the memory can't be read */
     uint64_t labels_bad;        /* with a value that is not UTF-8, which was left out */
-    uint64_t labels_limited;    /* with a value beyond the limits */
+    uint64_t labels_limited;    /* with a key, a value or a set beyond the limits */
     uint64_t spans_kept, spans_dropped, spans_dropped_ns; /* see worker/spans.h */
 };
 

@@ -22,6 +22,9 @@ static void test_rows_that_stay_keep_their_order(void **state)
     assert_int_equal(renumber_of(&rows, 1), 0);
     assert_int_equal(renumber_of(&rows, 3), ROW_GONE);
     assert_int_equal(renumber_of(&rows, 4), 2);
+    assert_int_equal(renumber_plus_1(&rows, 0), 0);
+    assert_int_equal(renumber_plus_1(&rows, 1), 0);
+    assert_int_equal(renumber_plus_1(&rows, 5), 3);
     renumber_free(&rows);
 }
 

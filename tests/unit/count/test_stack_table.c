@@ -180,7 +180,7 @@ static void test_rows_can_be_forgotten(void **state)
     (void)state;
     enum { COUNT = 3000 };
     struct stack_table table = {.epoch = 7};
-    struct renumber stacks, samples, waits;
+    struct renumber stacks, samples, waits, label_sets;
     uint64_t addresses[COUNT + 5];
     size_t kept = 0;
     for (uint64_t i = 0; i < COUNT + 5; i++)
@@ -188,9 +188,11 @@ static void test_rows_can_be_forgotten(void **state)
     for (uint32_t i = 0; i < COUNT; i++)
         assert_int_equal(add(&table, 1, STACK_WHOLE, &addresses[i], 1 + i % 5, i % 7, 0, i), i);
     table.samples[4].labels.wait_plus_1 = 3;
+    table.samples[4].labels.label_set_plus_1 = 4;
     assert_int_equal(renumber_init(&stacks, COUNT), 0);
     assert_int_equal(renumber_init(&samples, COUNT), 0);
     assert_int_equal(renumber_init(&waits, 3), 0);
+    assert_int_equal(renumber_init(&label_sets, 4), 0);
     for (uint32_t i = 0; i < COUNT; i++) {
         if (i % 3) {
             renumber_keep(&stacks, i);
@@ -198,17 +200,22 @@ static void test_rows_can_be_forgotten(void **state)
         }
     }
     renumber_keep(&waits, 2);
+    renumber_keep(&label_sets, 0);
+    renumber_keep(&label_sets, 3);
     renumber_assign(&stacks);
     renumber_assign(&samples);
     renumber_assign(&waits);
+    renumber_assign(&label_sets);
     size_t bytes = stack_table_bytes(&table);
-    stack_table_keep(&table, &stacks, &samples, &waits);
+    stack_table_keep(&table, &stacks, &samples, &waits, &label_sets);
     assert_true(stack_table_bytes(&table) < bytes);
     assert_int_equal(table.sample_count, COUNT / 3 * 2);
     assert_int_equal(table.stack_count, COUNT / 3 * 2);
     assert_int_equal(table.times_renumbered, 1);
-    assert_int_equal(table.samples[renumber_of(&samples, 4)].labels.wait_plus_1, 1);
-    table.samples[renumber_of(&samples, 4)].labels.wait_plus_1 = 0;
+    struct sample_labels *moved = &table.samples[renumber_of(&samples, 4)].labels;
+    assert_int_equal(moved->wait_plus_1, 1);
+    assert_int_equal(moved->label_set_plus_1, 2);
+    moved->wait_plus_1 = moved->label_set_plus_1 = 0;
     for (uint32_t i = 0; i < COUNT; i++) {
         if (i % 3 == 0 || i == 4)
             continue;
@@ -229,6 +236,7 @@ static void test_rows_can_be_forgotten(void **state)
     renumber_free(&stacks);
     renumber_free(&samples);
     renumber_free(&waits);
+    renumber_free(&label_sets);
     stack_table_free(&table);
 }
 

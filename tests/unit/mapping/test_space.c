@@ -650,6 +650,73 @@ static void test_a_retired_space_keeps_what_was_sampled(void **state)
     assert_int_equal(world->space->mapping_count, 0);
 }
 
+/* Of the ends of many programs little is left. */
+static void test_a_retired_space_that_is_of_no_use(void **state)
+{
+    struct world *world = *state;
+    const char *maps = line_of(world, 1, 0x201000, 0x202000, "r-xp", 0x1000);
+    const uint64_t sampled = 0x201000;
+    struct space *spaces[4];
+    struct renumber rows;
+    for (size_t i = 0; i < 4; i++) {
+        assert_int_equal(add(world, maps), 0);
+        spaces[i] = world->space;
+        space_note_sampled(spaces[i], &sampled, 1);
+        if (i != 1)
+            space_retire(spaces[i]);
+    }
+    assert_int_equal(renumber_init(&rows, 4), 0);
+    renumber_keep(&rows, 2);
+    spaces_forget(&world->spaces, &rows);
+    /* The second program has not ended. */
+    assert_null(space_find(spaces[0], sampled));
+    assert_non_null(space_find(spaces[1], sampled));
+    assert_non_null(space_find(spaces[2], sampled));
+    assert_null(space_find(spaces[3], sampled));
+    assert_null(spaces[0]->mappings);
+    assert_int_equal(world->spaces.count, 4);
+    assert_int_equal(spaces[3]->id, 3);
+    renumber_free(&rows);
+}
+
+static void test_generated_code_goes_with_its_last_space(void **state)
+{
+    struct world *world = *state;
+    struct renumber none, rows;
+    assert_int_equal(add(world, "500000-501000 rwxp 00000000 00:00 0 \n"), 0);
+    struct space *owner = world->space;
+    assert_int_equal(space_note_jit(owner, 0x500000), 0);
+    assert_int_equal(spaces_branch(&world->spaces, &world->space), 0);
+    space_retire(owner);
+    space_retire(world->space);
+    assert_int_equal(renumber_init(&none, 2), 0);
+    assert_int_equal(renumber_init(&rows, 2), 0);
+    renumber_keep(&rows, 1);
+    spaces_forget(&world->spaces, &rows);
+    assert_non_null(owner->jit);
+    assert_ptr_equal(world->space->jit, owner->jit);
+    spaces_forget(&world->spaces, &none);
+    assert_null(owner->jit);
+    assert_null(world->space->jit);
+    renumber_free(&none);
+    renumber_free(&rows);
+}
+
+/* A program that executes itself again may have the same mappings. */
+static void test_a_retired_space_is_not_used_again(void **state)
+{
+    struct world *world = *state;
+    const char *first = line_of(world, 0, 0x201000, 0x202000, "r-xp", 0);
+    const char *second = line_of(world, 1, 0x201000, 0x204000, "r-xp", 0x1000);
+    const uint64_t sampled = 0x201000;
+    assert_int_equal(add(world, first), 0);
+    space_note_sampled(world->space, &sampled, 1);
+    space_retire(world->space);
+    assert_int_equal(add(world, second), 0);
+    assert_true(refresh(world, first));
+    assert_int_equal(world->space->id, 2);
+}
+
 static void test_replaced(void **state)
 {
     struct world *world = *state;
@@ -713,6 +780,9 @@ int main(void)
         IN_WORLD(test_back_to_an_earlier_space),
         IN_WORLD(test_anonymous_code_is_not_the_same_again),
         IN_WORLD(test_a_retired_space_keeps_what_was_sampled),
+        IN_WORLD(test_a_retired_space_that_is_of_no_use),
+        IN_WORLD(test_generated_code_goes_with_its_last_space),
+        IN_WORLD(test_a_retired_space_is_not_used_again),
         IN_WORLD(test_replaced),
         IN_WORLD(test_conflicts),
         IN_WORLD(test_anonymous_code_grows),

@@ -21,6 +21,7 @@ static int tear_down(void **state)
     struct world *world = *state;
     copy_free(&world->copy);
     stack_table_free(&world->results.stacks);
+    label_sets_free(&world->results.label_sets);
     strings_free(&world->results.strings);
     free(world);
     return 0;
@@ -200,6 +201,32 @@ static void test_what_came_after_a_moment(void **state)
     moment_free(moment);
 }
 
+/* Numbers that label sets and their texts had before mean others then. */
+static void test_label_sets_that_are_left(void **state)
+{
+    struct world *world = *state;
+    struct results *results = &world->results;
+    const struct label_text labels[] = {{"route", "/a"}, {"route", "/b"}};
+    struct renumber none = {0}, rows;
+    struct label_sets kept;
+    uint32_t set;
+    bool is_limited;
+    for (size_t i = 0; i < 2; i++)
+        assert_int_equal(label_sets_add(&results->label_sets, &labels[i], 1, &set, &is_limited), 0);
+    assert_string_equal(label_sets_value(&update(world)->label_sets, 2, "route"), "/b");
+    assert_int_equal(renumber_init(&rows, 2), 0);
+    renumber_keep(&rows, 1);
+    renumber_assign(&rows);
+    stack_table_keep(&results->stacks, &none, &none, &none, &rows);
+    assert_int_equal(label_sets_keep(&results->label_sets, &rows, &kept), 0);
+    label_sets_free(&results->label_sets);
+    results->label_sets = kept;
+    const struct results *copy = update(world);
+    assert_int_equal(copy->label_sets.set_count, 1);
+    assert_string_equal(label_sets_value(&copy->label_sets, 1, "route"), "/b");
+    renumber_free(&rows);
+}
+
 /* A sample that was forgotten, and is found anew, is not the one that the moment had. */
 static void test_what_was_forgotten_since(void **state)
 {
@@ -217,7 +244,7 @@ static void test_what_was_forgotten_since(void **state)
     assert_int_equal(renumber_init(&none, 0), 0);
     renumber_keep(&rows, 1);
     renumber_assign(&rows);
-    stack_table_keep(&results->stacks, &rows, &rows, &none);
+    stack_table_keep(&results->stacks, &rows, &rows, &none, &none);
     uint32_t stays = count(world, 0x3000, 0x2000, "worker", process, 10);
     uint32_t again = count(world, 0x1000, 0x2000, "worker", process, 20);
     const struct results *copy = update(world);
@@ -245,6 +272,7 @@ int main(void)
         IN_WORLD(test_an_update_takes_over_what_changed),
         IN_WORLD(test_an_update_adds_only_what_is_new),
         IN_WORLD(test_what_came_after_a_moment),
+        IN_WORLD(test_label_sets_that_are_left),
         IN_WORLD(test_what_was_forgotten_since),
     };
     return cmocka_run_group_tests_name("copy", tests, NULL, NULL);

@@ -164,6 +164,102 @@ static void test_waits_and_deadlocks(void **state)
         assert_int_equal(table->addresses[table->stacks[stacks[i]].first_address], 0x1003 + 2 * i);
 }
 
+static uint32_t label_set(struct world *world, const char *value)
+{
+    const struct label_text label = {"route", value};
+    uint32_t set_plus_1;
+    bool is_limited;
+    assert_int_equal(
+        label_sets_add(&world->results.label_sets, &label, 1, &set_plus_1, &is_limited), 0);
+    return set_plus_1;
+}
+
+static uint32_t add_labelled(struct world *world, uint32_t set_plus_1)
+{
+    uint64_t address = 0x2000;
+    const struct stack stack = {.addresses = &address, .depth = 1};
+    const struct sample_labels labels = {.syscall_number = -1, .label_set_plus_1 = set_plus_1};
+    uint32_t sample;
+    assert_int_equal(stack_table_add(&world->results.stacks, 0, &stack, &labels, 1, 1000, &sample),
+                     0);
+    return sample;
+}
+
+static void set_samples(struct thread_account *of_thread, uint32_t sample)
+{
+    of_thread->last_sample = of_thread->awake_sample = of_thread->unowned_sample = sample;
+    of_thread->wait.sample = of_thread->wait.chain_sample = sample;
+    for (unsigned i = 0; i < ACCOUNT_COUNT; i++)
+        of_thread->ledger.last_sample[i] = sample;
+}
+
+static void test_label_sets_stay_with_their_samples(void **state)
+{
+    struct world *world = *state;
+    struct results *results = &world->results;
+    add_labelled(world, label_set(world, "/gone"));
+    uint32_t stays = add_labelled(world, label_set(world, "/stays"));
+    account(world, 0);
+    struct counted_thread *thread = &world->threads.items[0];
+    thread->kept.labels.label_set_plus_1 = label_set(world, "/kept");
+    set_samples(&thread->account, stays);
+    forget_until_now(world);
+    assert_int_equal(results->label_sets.set_count, 2);
+    assert_int_equal(results->stacks.sample_count, 1);
+    const struct sample_labels *labels = &results->stacks.samples[0].labels;
+    const struct label_sets *sets = &results->label_sets;
+    assert_string_equal(label_sets_value(sets, labels->label_set_plus_1, "route"), "/stays");
+    assert_string_equal(label_sets_value(sets, thread->kept.labels.label_set_plus_1, "route"),
+                        "/kept");
+    /* A sample with these labels is the same one. */
+    assert_int_equal(add_labelled(world, label_set(world, "/stays")), 0);
+}
+
+/* An address space of a program that has ended, with one mapping. */
+static uint32_t add_space(struct world *world)
+{
+    struct spaces *spaces = &world->results.spaces;
+    struct space *space = calloc(1, sizeof *space);
+    assert_non_null(space);
+    assert_int_equal(array_reserve(&spaces->items, &spaces->capacity, spaces->count + 1), 0);
+    assert_int_equal(array_reserve(&space->mappings, &space->mapping_capacity, 1), 0);
+    space->mappings[0] = (struct mapping){.end = 100, .path = strdup(""), .is_sampled = true};
+    space->mapping_count = 1;
+    space->is_retired = true;
+    space->id = (uint32_t)spaces->count;
+    spaces->items[spaces->count++] = space;
+    return space->id;
+}
+
+/* Stacks, locks and stacks that may be counted later refer to mappings. */
+static void test_mappings_stay_with_what_is_in_them(void **state)
+{
+    struct world *world = *state;
+    struct results *results = &world->results;
+    const uint64_t address = 1;
+    const struct stack stack = {.addresses = (uint64_t *)&address, .depth = 1};
+    const struct sample_labels labels = {.syscall_number = -1};
+    const struct counted_wait wait = {.key = 4, .space = 2, .owner_stack = WAIT_NO_STACK};
+    uint32_t samples[3], waiting;
+    for (uint32_t i = 0; i < 5; i++)
+        assert_int_equal(add_space(world), i);
+    for (uint32_t i = 0; i < 2; i++)
+        assert_int_equal(
+            stack_table_add(&results->stacks, 3 + i, &stack, &labels, 1, 1, &samples[i]), 0);
+    assert_int_equal(waits_add(&results->waits, &wait, &waiting), 0);
+    assert_int_equal(stack_table_in_wait(&results->stacks, samples[1], waiting, &samples[2]), 0);
+    account(world, 0);
+    struct counted_thread *thread = &world->threads.items[0];
+    thread->kept = (struct kept_stack){.is_there = true, .space = 1};
+    results->stacks.epoch++;
+    stack_table_count(&results->stacks, samples[2], 1, 1, 1);
+    set_samples(&thread->account, samples[2]);
+    assert_int_equal(forget(results, &world->threads, &world->owners, 0), 0);
+    assert_int_equal(results->stacks.sample_count, 1);
+    for (uint32_t i = 0; i < 5; i++)
+        assert_int_equal(results->spaces.items[i]->mapping_count, i == 1 || i == 2 || i == 4);
+}
+
 static void test_what_is_known_of_stacks_moves_with_them(void **state)
 {
     struct world *world = *state;
@@ -189,6 +285,8 @@ int main(void)
         TEST(test_what_threads_refer_to_stays),
         TEST(test_what_elapsed_time_and_timelines_refer_to_stays),
         TEST(test_waits_and_deadlocks),
+        TEST(test_label_sets_stay_with_their_samples),
+        TEST(test_mappings_stay_with_what_is_in_them),
         TEST(test_what_is_known_of_stacks_moves_with_them),
     };
     return cmocka_run_group_tests_name("forget", tests, NULL, NULL);
