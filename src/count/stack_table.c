@@ -50,6 +50,51 @@ static int intern_stack(struct stack_table *table, uint32_t space, const struct 
     return 0;
 }
 
+/* In a list, the row after its last one. */
+#define LIST_END UINT32_MAX
+
+static bool is_listed(const struct counted_sample *sample)
+{
+    return sample->labels.aside && sample->labels.aside != ASIDE_FOR_GOOD;
+}
+
+/* Makes room for the list that the sample may be in. */
+static int reserve_list(struct stack_table *table, const struct counted_sample *sample)
+{
+    size_t before = table->aside_capacity;
+    if (!is_listed(sample))
+        return 0;
+    if (array_reserve(&table->asides, &table->aside_capacity, sample->labels.aside + 1u))
+        return -ENOMEM;
+    for (size_t i = before; i < table->aside_capacity; i++)
+        table->asides[i] = LIST_END;
+    return 0;
+}
+
+/* Notes that the sample was counted. */
+static void touch(struct stack_table *table, uint32_t sample)
+{
+    struct counted_sample *row = &table->samples[sample];
+    row->epoch = table->epoch;
+    if (row->next_aside || !is_listed(row))
+        return;
+    uint32_t *first = &table->asides[row->labels.aside];
+    row->next_aside = *first;
+    *first = sample + 1;
+}
+
+bool stack_table_take_aside(struct stack_table *table, uint32_t aside, uint32_t *ret_sample)
+{
+    uint32_t *first = aside < table->aside_capacity ? &table->asides[aside] : NULL;
+    if (!first || *first == LIST_END)
+        return false;
+    *ret_sample = *first - 1;
+    struct counted_sample *row = &table->samples[*ret_sample];
+    *first = row->next_aside;
+    row->next_aside = 0;
+    return true;
+}
+
 static bool is_same_sample(const void *owner, uint32_t item, const void *key)
 {
     const struct stack_table *table = owner;
@@ -71,7 +116,8 @@ static int intern_sample(struct stack_table *table, const struct counted_sample 
     *ret_sample = index_find(&table->sample_index, hash, is_same_sample, table, sample);
     if (*ret_sample != INDEX_NONE)
         return 0;
-    if (array_reserve(&table->samples, &table->sample_capacity, table->sample_count + 1) ||
+    if (reserve_list(table, sample) ||
+        array_reserve(&table->samples, &table->sample_capacity, table->sample_count + 1) ||
         index_add(&table->sample_index, hash, (uint32_t)table->sample_count))
         return -ENOMEM;
     *ret_sample = (uint32_t)table->sample_count;
@@ -122,11 +168,12 @@ int stack_table_in_wait(struct stack_table *table, uint32_t sample, uint32_t wai
     return intern_sample(table, &other, ret_sample);
 }
 
-int stack_table_not_aside(struct stack_table *table, uint32_t sample, uint32_t *ret_sample)
+int stack_table_aside(struct stack_table *table, uint32_t sample, uint32_t aside,
+                      uint32_t *ret_sample)
 {
     struct counted_sample other = {.stack = table->samples[sample].stack,
                                    .labels = table->samples[sample].labels};
-    other.labels.aside = 0;
+    other.labels.aside = aside;
     return intern_sample(table, &other, ret_sample);
 }
 
@@ -136,14 +183,14 @@ void stack_table_count(struct stack_table *table, uint32_t sample, uint64_t coun
     table->samples[sample].count += count;
     table->samples[sample].time_ns += time_ns;
     table->samples[sample].part_ns += part_ns;
-    table->samples[sample].epoch = table->epoch;
+    touch(table, sample);
 }
 
 void stack_table_count_sleeps(struct stack_table *table, uint32_t sample, uint64_t sleeps)
 {
     uint32_t *sum = &table->samples[sample].sleeps;
     *sum = sleeps < UINT32_MAX - *sum ? *sum + (uint32_t)sleeps : UINT32_MAX;
-    table->samples[sample].epoch = table->epoch;
+    touch(table, sample);
 }
 
 void stack_table_take_sleeps(struct stack_table *table, uint32_t sample, uint64_t sleeps)
@@ -155,7 +202,7 @@ void stack_table_take_sleeps(struct stack_table *table, uint32_t sample, uint64_
 void stack_table_count_waited(struct stack_table *table, uint32_t sample, double ticks)
 {
     table->samples[sample].waited_ticks += ticks;
-    table->samples[sample].epoch = table->epoch;
+    touch(table, sample);
 }
 
 /* Stacks are in the order of their addresses. */
@@ -197,6 +244,20 @@ static void move_samples(struct stack_table *table, const struct renumber *stack
     table->sample_count = kept;
 }
 
+/* The rows that were in lists are so again. */
+static void list_rows(struct stack_table *table)
+{
+    for (size_t i = 0; i < table->aside_capacity; i++)
+        table->asides[i] = LIST_END;
+    for (size_t i = 0; i < table->sample_count; i++) {
+        struct counted_sample *row = &table->samples[i];
+        if (!row->next_aside)
+            continue;
+        row->next_aside = table->asides[row->labels.aside];
+        table->asides[row->labels.aside] = (uint32_t)i + 1;
+    }
+}
+
 /* No more rows than there were: nothing is allocated. */
 static void index_rows(struct stack_table *table)
 {
@@ -220,6 +281,7 @@ void stack_table_keep(struct stack_table *table, const struct renumber *stacks,
     move_stacks(table, stacks);
     move_samples(table, stacks, samples, waits, label_sets);
     index_rows(table);
+    list_rows(table);
     table->times_renumbered++;
     array_trim(&table->addresses, &table->address_capacity, table->address_count);
     array_trim(&table->stacks, &table->stack_capacity, table->stack_count);
@@ -241,6 +303,7 @@ void stack_table_free(struct stack_table *table)
     free(table->addresses);
     free(table->stacks);
     free(table->samples);
+    free(table->asides);
     index_free(&table->stack_index);
     index_free(&table->sample_index);
     *table = (struct stack_table){0};

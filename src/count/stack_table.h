@@ -43,12 +43,15 @@ struct sample_labels {
     uint32_t label_set_plus_1; /* in the recording's label sets; 0: it has no labels */
     uint32_t aside; /* it is not to be shown, at least not yet: see worker/spans.h; 0: it is */
 };
+/* sample_labels.aside of a sample that is never to be shown; other numbers are small ones. */
+#define ASIDE_FOR_GOOD UINT32_MAX
 
 struct counted_sample {
     uint32_t stack;
     struct sample_labels labels;
-    uint32_t sleeps; /* that began here: an estimate, and no more than fit */
-    uint32_t epoch;  /* the table's, when it was last counted */
+    uint32_t sleeps;     /* that began here: an estimate, and no more than fit */
+    uint32_t epoch;      /* the table's, when it was last counted */
+    uint32_t next_aside; /* in the list of stack_table.asides; 0: it is in none */
     uint64_t serial; /* which it keeps, also when rows are forgotten: greater than that of the row
                         before */
     uint64_t count;  /* ticks */
@@ -68,6 +71,8 @@ struct stack_table {
     struct counted_sample *samples;
     size_t sample_count, sample_capacity;
     struct index sample_index;
+    uint32_t *asides; /* by sample_labels.aside: a list of the samples that were counted */
+    size_t aside_capacity;
     uint64_t samples_added; /* ever */
     uint32_t epoch;         /* raised by the owner, to tell what was counted since */
     uint32_t times_renumbered;
@@ -92,8 +97,13 @@ int stack_table_in_state(struct stack_table *table, uint32_t sample, enum thread
 int stack_table_in_wait(struct stack_table *table, uint32_t sample, uint32_t wait_plus_1,
                         uint32_t *ret_sample);
 
-/* The same for a sample that differs only in not being set aside. */
-int stack_table_not_aside(struct stack_table *table, uint32_t sample, uint32_t *ret_sample);
+/* The same for a sample that differs only in what it is set aside for. */
+int stack_table_aside(struct stack_table *table, uint32_t sample, uint32_t aside,
+                      uint32_t *ret_sample);
+
+/* Takes a sample that is set aside with that number, and was counted since it was last taken.
+ * Returns false if there is none. */
+bool stack_table_take_aside(struct stack_table *table, uint32_t aside, uint32_t *ret_sample);
 
 /* Counts more for an existing sample. */
 void stack_table_count(struct stack_table *table, uint32_t sample, uint64_t count, uint64_t time_ns,

@@ -4,17 +4,13 @@
  * same ids. Until it is known to be long, its samples are set aside: their rows in the stack table
  * are the thread's own (sample_labels.aside), and the next span of the thread uses the same rows.
  * When a span has become long, they are added to the rows that count; when it ends before, they are
- * emptied. */
+ * emptied. Samples outside of all spans are set aside for good. */
 #ifndef FGPROF_WORKER_SPANS_H
 #define FGPROF_WORKER_SPANS_H
 
 #include "worker/labels.h"
 #include "worker/results.h"
 #include "worker/threads.h"
-
-/* sample_labels.aside of a sample outside of all spans, which is never kept; other numbers are of
- * threads, + 1. */
-#define ASIDE_FOR_GOOD UINT32_MAX
 
 struct span_options {
     const char *key; /* NULL: all samples are kept */
@@ -32,9 +28,14 @@ int spans_note(const struct span_options *options, struct results *results,
 bool spans_change(const struct span_options *options, const struct counted_thread *thread,
                   const struct span_sight *sight, uint64_t at_ns);
 
-/* Ends the thread's span. */
+/* The thread is gone: ends its span. Returns 0 or -ENOMEM. */
 int spans_end(const struct span_options *options, struct results *results,
               struct counted_thread *thread, uint32_t number);
+
+/* To be called before each tick of the process: its waits whose ticks are yet to be shared out
+ * belong to spans that may have ended. Returns 0 or -ENOMEM. */
+int spans_place_waits(struct results *results, const struct counted_threads *threads,
+                      uint32_t process_number);
 
 /* For sample_labels.aside of the thread's next sample. */
 uint32_t spans_aside(const struct span_options *options, const struct counted_thread *thread,

@@ -23,6 +23,13 @@ struct thread_span {
     uint64_t begin_ns; /* CLOCK_MONOTONIC: when it was seen first */
 };
 
+/* spans.c: what became of its last span. */
+struct ended_span {
+    uint64_t last_wait; /* among those of its process (count/elapsed.h); 0: it had no span */
+    uint64_t told_tick; /* the process's; at the next one its waits have been placed */
+    uint32_t aside;     /* where its samples count now: 0, or ASIDE_FOR_GOOD */
+};
+
 struct counted_thread {
     pid_t tid;
     uint32_t name; /* in the results' strings */
@@ -37,6 +44,7 @@ struct counted_thread {
     struct thread_unwinding unwinding;
     uint32_t label_set_plus_1; /* as its last copy had it */
     struct thread_span span;
+    struct ended_span ended_span;
 };
 
 /* Zeroed at first. */

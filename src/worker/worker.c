@@ -273,6 +273,8 @@ static int finish(struct worker *worker)
 static int count_tick(struct worker *worker, const struct message *message)
 {
     int err = message->tick.number > worker->owners.tick ? count_held(&worker->counter) : 0;
+    if (!err && worker->counter.spans.key)
+        err = spans_place_waits(worker->results, &worker->threads, message->tick.process);
     return err ? err : sharing_tick(worker->results, &worker->threads, message);
 }
 

@@ -240,6 +240,79 @@ static void test_rows_can_be_forgotten(void **state)
     stack_table_free(&table);
 }
 
+/* Adds a sample that is set aside with that number. */
+static uint32_t add_aside(struct stack_table *table, uint64_t address, uint32_t aside,
+                          uint64_t count)
+{
+    const struct stack stack = {.addresses = &address, .depth = 1};
+    const struct sample_labels labels = {.syscall_number = -1, .aside = aside};
+    uint32_t sample;
+    assert_int_equal(stack_table_add(table, 1, &stack, &labels, count, 10, &sample), 0);
+    return sample;
+}
+
+/* How many samples are taken, and what they add up to. */
+static size_t take_all(struct stack_table *table, uint32_t aside, uint64_t *ret_count)
+{
+    size_t samples = 0;
+    uint32_t sample;
+    *ret_count = 0;
+    while (stack_table_take_aside(table, aside, &sample)) {
+        assert_int_equal(table->samples[sample].labels.aside, aside);
+        *ret_count += table->samples[sample].count;
+        samples++;
+    }
+    return samples;
+}
+
+/* Only what was counted since: of many samples, few may have been. */
+static void test_samples_that_are_set_aside_are_taken(void **state)
+{
+    (void)state;
+    struct stack_table table = {0};
+    uint64_t count;
+    assert_int_equal(take_all(&table, 3, &count), 0);
+    for (uint64_t i = 0; i < 9; i++)
+        add_aside(&table, i, 3, 1u << i);
+    add_aside(&table, 1, 5, 1000);
+    add_aside(&table, 1, 0, 2000);
+    add_aside(&table, 1, ASIDE_FOR_GOOD, 4000);
+    stack_table_count(&table, 4, 0, 0, 0);
+    assert_int_equal(take_all(&table, 3, &count), 9);
+    assert_int_equal(count, 511);
+    assert_int_equal(take_all(&table, 3, &count), 0);
+    assert_int_equal(add_aside(&table, 7, 3, 1), 7);
+    stack_table_count_sleeps(&table, 2, 1);
+    stack_table_count_waited(&table, 5, 0.5);
+    assert_int_equal(take_all(&table, 3, &count), 3);
+    assert_int_equal(count, 128 + 1 + 4 + 32);
+    assert_int_equal(take_all(&table, 5, &count), 1);
+    assert_int_equal(take_all(&table, 0, &count) + take_all(&table, ASIDE_FOR_GOOD, &count), 0);
+    stack_table_free(&table);
+}
+
+static void test_samples_that_are_set_aside_can_be_forgotten(void **state)
+{
+    (void)state;
+    struct stack_table table = {0};
+    struct renumber rows, none = {0};
+    uint64_t count;
+    for (uint64_t i = 0; i < 9; i++)
+        add_aside(&table, i, 3, 1u << i);
+    assert_int_equal(take_all(&table, 3, &count), 9);
+    for (uint64_t i = 0; i < 9; i += 2)
+        add_aside(&table, i, 3, 0);
+    assert_int_equal(renumber_init(&rows, 9), 0);
+    for (uint32_t i = 3; i < 9; i++)
+        renumber_keep(&rows, i);
+    renumber_assign(&rows);
+    stack_table_keep(&table, &rows, &rows, &none, &none);
+    assert_int_equal(take_all(&table, 3, &count), 3);
+    assert_int_equal(count, 16 + 64 + 256);
+    renumber_free(&rows);
+    stack_table_free(&table);
+}
+
 static void test_the_epoch_of_the_last_count(void **state)
 {
     (void)state;
@@ -307,6 +380,8 @@ int main(void)
         cmocka_unit_test(test_counting_on),
         cmocka_unit_test(test_sleeps),
         cmocka_unit_test(test_rows_can_be_forgotten),
+        cmocka_unit_test(test_samples_that_are_set_aside_are_taken),
+        cmocka_unit_test(test_samples_that_are_set_aside_can_be_forgotten),
         cmocka_unit_test(test_the_epoch_of_the_last_count),
         cmocka_unit_test(test_counts_are_64_bits_wide),
         cmocka_unit_test(test_100000_distinct_stacks),

@@ -1,5 +1,6 @@
 /* Samples that are set aside until their span is long. */
 #include "unit.h"
+#include "worker/sharing.h"
 #include "worker/spans.h"
 
 static const struct span_options options = {"route", 100};
@@ -7,14 +8,15 @@ static const struct span_options none = {0};
 
 struct world {
     struct results results;
-    struct counted_thread thread;
+    struct counted_thread thread; /* number 7 */
 };
 
 static int set_up(void **state)
 {
     struct world *world = calloc(1, sizeof *world);
     *state = world;
-    return !world || results_init(&world->results);
+    return !world || results_init(&world->results) ||
+           sharing_begin(&world->results, getpid(), 1, 1000000);
 }
 
 static int tear_down(void **state)
@@ -117,6 +119,89 @@ static void test_a_sleep_that_makes_the_span_long(void **state)
     assert_int_equal(account->ledger.last_sample[ACCOUNT_ASLEEP], account->last_sample);
 }
 
+/* A wait that ends where the thread was seen last. */
+static uint64_t wait_there(struct world *world)
+{
+    const struct elapsed_wait wait = {
+        .sample = world->thread.account.last_sample, .first_tick = 1, .last_tick = 100};
+    uint64_t number;
+    assert_int_equal(elapsed_add_wait(&world->results.elapsed[0], &wait, &number), 0);
+    return number;
+}
+
+/* What the sample of a wait is set aside for. */
+static uint32_t aside_of(const struct world *world, uint64_t number)
+{
+    const struct elapsed *process = &world->results.elapsed[0];
+    return world->results.stacks.samples[process->waits[number - 1].sample].labels.aside;
+}
+
+static void pass_tick(struct world *world)
+{
+    static const struct elapsed_instant awake = {.threads = 1, .running = 1};
+    struct results *results = &world->results;
+    struct counted_thread threads[8] = {0};
+    threads[7] = world->thread;
+    const struct counted_threads all = {.items = threads, .count = 8};
+    struct elapsed *process = &results->elapsed[0];
+    assert_int_equal(spans_place_waits(results, &all, 0), 0);
+    assert_int_equal(elapsed_pass(process, &results->stacks, process->told_tick + 1, 0, 1, &awake),
+                     0);
+}
+
+/* Its ticks are shared out when the thread may have another span, in the same rows. */
+static void test_waits_stay_with_their_span(void **state)
+{
+    struct world *world = *state;
+    see(world, 5, 1000, 0x2);
+    uint64_t dropped = wait_there(world);
+    see(world, 6, 1050, 0x2);
+    uint64_t kept = wait_there(world);
+    assert_int_equal(aside_of(world, kept), 8);
+    pass_tick(world);
+    assert_int_equal(aside_of(world, dropped), ASIDE_FOR_GOOD);
+    assert_int_equal(aside_of(world, kept), 8);
+    see(world, 6, 1151, 0x2);
+    see(world, 7, 1160, 0x2);
+    uint64_t open = wait_there(world);
+    pass_tick(world);
+    assert_int_equal(aside_of(world, kept), 0);
+    assert_int_equal(aside_of(world, open), 8);
+    assert_int_equal(spans_end(&options, &world->results, &world->thread, 7), 0);
+    assert_int_equal(aside_of(world, open), ASIDE_FOR_GOOD);
+}
+
+static void test_waits_of_spans_between_two_ticks(void **state)
+{
+    struct world *world = *state;
+    see(world, 5, 1000, 0x2);
+    uint64_t kept = wait_there(world);
+    see(world, 5, 1101, 0x2);
+    see(world, 6, 1110, 0x2);
+    uint64_t dropped = wait_there(world);
+    see(world, 7, 1120, 0x2);
+    uint64_t open = wait_there(world);
+    pass_tick(world);
+    assert_int_equal(aside_of(world, kept), 0);
+    assert_int_equal(aside_of(world, dropped), ASIDE_FOR_GOOD);
+    assert_int_equal(aside_of(world, open), 8);
+}
+
+/* What is owed to samples of a span that was left out is not of the next one. */
+static void test_what_is_owed_to_a_short_span(void **state)
+{
+    struct world *world = *state;
+    const struct span_sight none_there = {true, 0};
+    const struct thread_account *account = &world->thread.account;
+    const struct stack_table *table = &world->results.stacks;
+    see(world, 5, 1000, 0x2);
+    assert_int_equal(spans_note(&options, &world->results, &world->thread, 7, &none_there, 1010),
+                     0);
+    assert_int_equal(table->samples[account->last_sample].labels.aside, ASIDE_FOR_GOOD);
+    assert_int_equal(table->samples[account->ledger.last_sample[ACCOUNT_ASLEEP]].labels.aside,
+                     ASIDE_FOR_GOOD);
+}
+
 static void test_labels_that_can_not_be_read_end_no_span(void **state)
 {
     struct world *world = *state;
@@ -146,6 +231,9 @@ int main(void)
         WITH_WORLD(test_a_short_span_is_left_out),
         WITH_WORLD(test_a_long_span_is_kept_from_its_beginning),
         WITH_WORLD(test_a_sleep_that_makes_the_span_long),
+        WITH_WORLD(test_waits_stay_with_their_span),
+        WITH_WORLD(test_waits_of_spans_between_two_ticks),
+        WITH_WORLD(test_what_is_owed_to_a_short_span),
         WITH_WORLD(test_labels_that_can_not_be_read_end_no_span),
         WITH_WORLD(test_all_is_kept_if_nothing_is_asked_for),
     };
