@@ -79,16 +79,16 @@ const struct mapping *space_find_memory(const struct space *space, uint64_t addr
 }
 
 bool space_is_replaced(struct space *space, pid_t tid, const uint64_t *addresses, size_t count,
-                       uint64_t round_ns)
+                       uint64_t since_ns, uint64_t now_ns)
 {
     bool is_replaced = false;
     for (size_t i = 0; i < count; i++) {
         const struct mapping *found = space_find(space, addresses[i]);
-        if (!found || !found->has_bias || found->checked_ns == round_ns ||
-            (found->unlike >= UNLIKE_MAX && round_ns - found->checked_ns < UNLIKE_PAUSE_NS))
+        if (!found || !found->has_bias || found->checked_ns >= since_ns ||
+            (found->unlike >= UNLIKE_MAX && now_ns - found->checked_ns < UNLIKE_PAUSE_NS))
             continue;
         struct mapping *mapping = &space->mappings[found - space->mappings];
-        mapping->checked_ns = round_ns;
+        mapping->checked_ns = now_ns;
         bool is_unlike = module_compare(mapping->module, tid, mapping->bias) != 0;
         mapping->unlike = is_unlike ? mapping->unlike + 1 : 0;
         is_replaced = is_replaced || mapping->unlike;

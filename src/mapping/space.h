@@ -49,10 +49,10 @@ const struct mapping *space_find_memory(const struct space *space, uint64_t addr
 
 /* Whether the memory of thread `tid` differs from the first page of a file that, according to the
  * space, holds one of the addresses: maps takes too long to read for every sample, and a library
- * may be unloaded and another loaded in its place. Each file is looked at once for all calls with
- * the same `round_ns`. */
+ * may be unloaded and another loaded in its place. A file that was looked at since `since_ns` is
+ * not looked at again. `now_ns` is CLOCK_MONOTONIC. */
 bool space_is_replaced(struct space *space, pid_t tid, const uint64_t *addresses, size_t count,
-                       uint64_t round_ns);
+                       uint64_t since_ns, uint64_t now_ns);
 
 /* Notes an address of generated code that was sampled in the space. Returns 0 or -ENOMEM. */
 int space_note_jit(struct space *space, uint64_t address);

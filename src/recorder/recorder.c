@@ -70,7 +70,6 @@ int recorder_new(const struct fgprof_options *options, struct fgprof_recorder **
     recorder->options.sampler.choice = (struct thread_choice){0};
     recorder->options.slow_key = NULL;
     init_keeping(&recorder->options);
-    recorder->sampler.stop_fd = -1;
     pthread_mutex_init(&recorder->lock, NULL);
     pthread_mutex_init(&recorder->naming, NULL);
     pthread_condattr_init(&attributes);
@@ -135,8 +134,8 @@ static void make_room_for_files(const struct sampler *sampler)
     if (wanted < FDS_FOR_MODULES || most <= 0)
         return;
     wanted += FDS_FOR_MODULES;
-    int fd =
-        fcntl(sampler->stop_fd, F_DUPFD_CLOEXEC, wanted < (size_t)most ? (int)wanted : most - 1);
+    int fd = fcntl(sampler->processes[0]->process.proc_fd, F_DUPFD_CLOEXEC,
+                   wanted < (size_t)most ? (int)wanted : most - 1);
     if (fd >= 0)
         close(fd);
 }

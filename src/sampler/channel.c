@@ -1,24 +1,28 @@
 #include "sampler/channel.h"
+#include "base/bell.h"
+#include "base/clock.h"
 #include "base/queue.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 /* Of ticks, a large one of which takes kilobytes. */
 #define UNREAD_MAX 8192
+#define AWAIT_NS 1000000
+/* The worker is woken for this many messages, or for one that is so old. */
+#define UNRUNG_MAX 64
+#define UNRUNG_NS 100000000
 
 struct channel {
     struct snapshots *snapshots;
     struct queue *messages;
     struct queue *requests;
-    int message_fd; /* eventfds: readable when a queue may have something */
-    int request_fd;
-    uint64_t sent;         /* written by the sampling thread */
-    _Atomic uint64_t done; /* how many of those the worker has finished */
-    bool has_unrung;       /* messages were sent since the worker was last woken */
+    struct bell message_bell, request_bell; /* rung when a queue may have something */
+    uint64_t sent;                          /* written by the sampling thread */
+    _Atomic uint64_t done;                  /* how many of those the worker has finished */
+    size_t unrung;                          /* how many of those since the worker was last woken */
+    bool is_hurried;                        /* one of them can't wait */
+    uint64_t rung_ns;                       /* when the worker was last woken */
     atomic_bool is_closed;
 };
 
@@ -27,16 +31,11 @@ int channel_new(struct channel **ret_channel)
     struct channel *channel = calloc(1, sizeof *channel);
     if (!channel)
         return -ENOMEM;
-    channel->message_fd = channel->request_fd = -1;
     int err = snapshots_new(&channel->snapshots);
     if (!err)
         err = queue_new(sizeof(struct message), &channel->messages);
     if (!err)
         err = queue_new(sizeof(struct request), &channel->requests);
-    if (!err && (channel->message_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0)
-        err = -errno;
-    if (!err && (channel->request_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0)
-        err = -errno;
     if (err) {
         channel_free(channel);
         return err;
@@ -70,10 +69,6 @@ void channel_free(struct channel *channel)
     queue_free(channel->messages);
     queue_free(channel->requests);
     snapshots_free(channel->snapshots);
-    if (channel->message_fd >= 0)
-        close(channel->message_fd);
-    if (channel->request_fd >= 0)
-        close(channel->request_fd);
     free(channel);
 }
 
@@ -82,41 +77,45 @@ struct snapshots *channel_snapshots(struct channel *channel)
     return channel->snapshots;
 }
 
-static void ring(int fd)
-{
-    const uint64_t one = 1;
-    ssize_t written = write(fd, &one, sizeof one);
-    (void)written; /* full: it is readable already */
-}
-
-static void hush(int fd)
-{
-    uint64_t count;
-    ssize_t got = read(fd, &count, sizeof count);
-    (void)got; /* nothing read: it was not readable */
-}
-
 int channel_send(struct channel *channel, const struct message *message)
 {
     int err = queue_put(channel->messages, message);
     if (err)
         return err;
     channel->sent++;
-    channel->has_unrung = true;
+    channel->unrung++;
     return 0;
+}
+
+void channel_hurry(struct channel *channel)
+{
+    channel->is_hurried = true;
 }
 
 void channel_ring(struct channel *channel)
 {
-    if (channel->has_unrung)
-        ring(channel->message_fd);
-    channel->has_unrung = false;
+    if (!channel->unrung)
+        return;
+    channel->unrung = 0;
+    channel->is_hurried = false;
+    channel->rung_ns = monotonic_ns();
+    bell_ring(&channel->message_bell);
+}
+
+bool channel_ring_if_due(struct channel *channel, uint64_t now_ns)
+{
+    bool is_due = channel->is_hurried || channel->unrung >= UNRUNG_MAX ||
+                  now_ns >= channel->rung_ns + UNRUNG_NS;
+    if (!channel->unrung || !is_due)
+        return false;
+    channel_ring(channel);
+    return true;
 }
 
 void channel_close(struct channel *channel)
 {
     atomic_store(&channel->is_closed, true);
-    ring(channel->message_fd);
+    bell_ring(&channel->message_bell);
 }
 
 bool channel_next_request(struct channel *channel, struct request *ret_request)
@@ -124,14 +123,26 @@ bool channel_next_request(struct channel *channel, struct request *ret_request)
     return queue_take(channel->requests, ret_request);
 }
 
-int channel_request_fd(const struct channel *channel)
+uint32_t channel_heard(struct channel *channel)
 {
-    return channel->request_fd;
+    return bell_heard(&channel->request_bell);
 }
 
-void channel_hush(struct channel *channel)
+void channel_await(struct channel *channel, uint32_t heard, uint64_t until_ns)
 {
-    hush(channel->request_fd);
+    bell_wait(&channel->request_bell, heard, until_ns);
+}
+
+void channel_end_wait(struct channel *channel)
+{
+    bell_ring(&channel->request_bell);
+}
+
+void channel_await_worker(struct channel *channel)
+{
+    struct bell *bell = &channel->request_bell;
+    channel_ring(channel);
+    bell_wait(bell, bell_heard(bell), monotonic_ns() + AWAIT_NS);
 }
 
 bool channel_is_behind(const struct channel *channel)
@@ -146,15 +157,14 @@ bool channel_is_settled(struct channel *channel)
 
 bool channel_receive(struct channel *channel, bool may_wait, struct message *ret_message)
 {
-    while (!queue_take(channel->messages, ret_message)) {
+    for (;;) {
+        uint32_t heard = bell_heard(&channel->message_bell);
+        if (queue_take(channel->messages, ret_message))
+            return true;
         if (!may_wait || atomic_load(&channel->is_closed))
             return may_wait && queue_take(channel->messages, ret_message);
-        struct pollfd file = {.fd = channel->message_fd, .events = POLLIN};
-        poll(&file, 1, -1);
-        /* Before looking at the queue again: a message sent after that rings again. */
-        hush(channel->message_fd);
+        bell_wait(&channel->message_bell, heard, UINT64_MAX);
     }
-    return true;
 }
 
 void channel_done(struct channel *channel)
@@ -166,6 +176,6 @@ int channel_request(struct channel *channel, const struct request *request)
 {
     int err = queue_put(channel->requests, request);
     if (!err)
-        ring(channel->request_fd);
+        bell_ring(&channel->request_bell);
     return err;
 }

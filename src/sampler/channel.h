@@ -102,6 +102,7 @@ enum request_kind {
     REQUEST_NO_OWNER,      /* no longer: who holds it will not change */
     REQUEST_AREAS,         /* the process's mappings now end elsewhere */
     REQUEST_CONTEXT,       /* read the contexts of the program's threads from now on */
+    REQUEST_HURRY,         /* the program's code changes: tell all copies in a hurry from now on */
 };
 
 struct request {
@@ -112,7 +113,7 @@ struct request {
     size_t stack_limit;             /* REQUEST_STACK*: bytes */
     struct stack_place other_stack; /* REQUEST_STACK*: address 0: none */
     struct sleep_place asleep;      /* REQUEST_FRAME_POINTER */
-    uint32_t program;               /* REQUEST_AREAS, REQUEST_CONTEXT: its number */
+    uint32_t program;               /* REQUEST_AREAS, _CONTEXT, _HURRY: its number */
     struct stack_areas areas;       /* REQUEST_AREAS: owned by the sampling thread from now on */
     struct context_place context;   /* REQUEST_CONTEXT */
 };
@@ -130,16 +131,27 @@ struct snapshots *channel_snapshots(struct channel *channel);
  * and then the message is still the caller's. */
 int channel_send(struct channel *channel, const struct message *message);
 void channel_ring(struct channel *channel);
+/* Rings if the messages since the last ring are many or old, or channel_hurry was called for one of
+ * them. Waking the worker costs more than what it does with a message: while all CPUs are busy, it
+ * takes one from a sampled thread. Returns whether it rang. */
+bool channel_ring_if_due(struct channel *channel, uint64_t now_ns);
+/* A request that answers the last message may soon be too late. */
+void channel_hurry(struct channel *channel);
 /* Whether so many messages are unread that none should be sent that a later one can stand for. */
 bool channel_is_behind(const struct channel *channel);
 /* Nothing more is sent: the worker ends once it has taken what is there. */
 void channel_close(struct channel *channel);
 /* Takes a request. Returns false if there is none. */
 bool channel_next_request(struct channel *channel, struct request *ret_request);
-/* A descriptor to wait for, readable while requests may be there; channel_hush makes it unreadable
- * again. */
-int channel_request_fd(const struct channel *channel);
-void channel_hush(struct channel *channel);
+/* Waits until CLOCK_MONOTONIC is `until_ns`, or for a request since `heard`: what channel_heard
+ * returned before the requests were taken that there were. May also return early. */
+uint32_t channel_heard(struct channel *channel);
+void channel_await(struct channel *channel, uint32_t heard, uint64_t until_ns);
+/* Ends that wait. Safe in any thread or signal handler. */
+void channel_end_wait(struct channel *channel);
+/* Waits until there is a request, but not for long: the worker is behind, and no later tick makes
+ * up for what can't be sent now. */
+void channel_await_worker(struct channel *channel);
 /* Whether the worker has dealt with all that was sent and its requests have been taken. */
 bool channel_is_settled(struct channel *channel);
 

@@ -5,29 +5,55 @@
 
 #include <errno.h>
 
-static void take_areas(struct sampler *sampler, struct request *request)
+/* The process that runs the program of the request; NULL if that has ended. */
+static struct sampled_process *find_process(const struct sampler *sampler,
+                                            const struct request *request)
 {
     for (size_t i = 0; i < sampler->process_count; i++) {
         struct sampled_process *process = sampler->processes[i];
-        if (!process->program || process->program->number != request->program)
-            continue;
-        stack_areas_free(&process->areas);
-        process->areas = request->areas;
+        if (process->program && process->program->number == request->program)
+            return process;
+    }
+    return NULL;
+}
+
+static void take_areas(struct sampled_process *process, struct request *request)
+{
+    if (!process) {
+        stack_areas_free(&request->areas);
         return;
     }
-    stack_areas_free(&request->areas); /* that program has ended */
+    stack_areas_free(&process->areas);
+    process->areas = request->areas;
 }
 
 /* Threads that sleep on are copied again, with what they say of their work. */
-static void take_context(struct sampler *sampler, const struct request *request)
+static void take_context(struct sampled_process *process, const struct request *request)
 {
-    for (size_t i = 0; i < sampler->process_count; i++) {
-        struct sampled_process *process = sampler->processes[i];
-        if (!process->program || process->program->number != request->program)
-            continue;
-        process->context = request->context;
-        for (size_t j = 0; j < process->threads.count; j++)
-            threads_forget_sleep(&process->threads, &process->threads.items[j]);
+    if (!process)
+        return;
+    process->context = request->context;
+    for (size_t i = 0; i < process->threads.count; i++)
+        threads_forget_sleep(&process->threads, &process->threads.items[i]);
+}
+
+/* Returns whether the request is about something else than a thread. */
+static bool serve_other(struct sampler *sampler, struct request *request)
+{
+    struct sampled_process *process = find_process(sampler, request);
+    switch (request->kind) {
+    case REQUEST_AREAS:
+        take_areas(process, request);
+        return true;
+    case REQUEST_CONTEXT:
+        take_context(process, request);
+        return true;
+    case REQUEST_HURRY:
+        if (process)
+            process->is_in_a_hurry = true;
+        return true;
+    default:
+        return false;
     }
 }
 
@@ -66,18 +92,12 @@ static void ask_for_registers(struct sampled_process *process, struct thread *th
 
 static int serve(struct sampler *sampler, struct request *request)
 {
+    if (serve_other(sampler, request))
+        return 0;
     const struct numbered_thread *numbered =
         numbers_find(&sampler->numbers, request->thread, request->tid);
     struct thread *thread =
         numbered ? threads_find(&numbered->process->threads, request->tid) : NULL;
-    if (request->kind == REQUEST_AREAS) {
-        take_areas(sampler, request);
-        return 0;
-    }
-    if (request->kind == REQUEST_CONTEXT) {
-        take_context(sampler, request);
-        return 0;
-    }
     if (!thread)
         return 0; /* the thread has gone meanwhile */
     if (request->kind == REQUEST_STACK || request->kind == REQUEST_STACK_ANEW) {
@@ -86,6 +106,7 @@ static int serve(struct sampler *sampler, struct request *request)
     }
     if (request->serial)
         thread->wants.served = request->serial;
+    thread->wants.unasked = 0;
     switch (request->kind) {
     case REQUEST_STACK_ANEW:
     case REQUEST_ANEW:
@@ -114,7 +135,7 @@ int requests_serve(struct sampler *sampler)
 {
     struct request request;
     int err = 0;
-    channel_hush(sampler->channel);
+    sampler->heard = channel_heard(sampler->channel);
     while (!err && channel_next_request(sampler->channel, &request))
         err = serve(sampler, &request);
     return err;

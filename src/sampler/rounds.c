@@ -12,9 +12,7 @@
 #include "sampler/tell.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <sched.h>
-#include <time.h>
 
 #define LOOKS_PART_OF_PERIOD 5
 #define LOOKS_BETWEEN_CLOCK 4
@@ -56,15 +54,6 @@ static bool is_due_at_end(const struct sampler *sampler, const struct thread *th
            !thread->naming.is_unwanted && !(sampler->options->is_dump && thread->wants.is_dumped);
 }
 
-/* Waits for the worker, which is behind: at the end there is no later tick. */
-static void await_worker(struct sampler *sampler)
-{
-    struct pollfd file = {.fd = channel_request_fd(sampler->channel), .events = POLLIN};
-    const struct timespec soon = {0, ROUNDS_LOOK_PERIOD_NS};
-    channel_ring(sampler->channel);
-    ppoll(&file, 1, &soon, NULL);
-}
-
 static int look_at_thread(struct sampler *sampler, struct sampled_process *process,
                           struct thread *thread, uint64_t tick)
 {
@@ -73,7 +62,7 @@ static int look_at_thread(struct sampler *sampler, struct sampled_process *proce
     listing_read_begin(sampler, process, thread);
     int err = look_at(sampler, process, thread, tick);
     while (err == -EAGAIN && sampler->clock.end_ns) {
-        await_worker(sampler);
+        channel_await_worker(sampler->channel);
         err = look_at(sampler, process, thread, tick);
     }
     return err;
@@ -246,7 +235,7 @@ int rounds_continue(struct sampler *sampler)
     int err = requests_serve(sampler);
     if (!err)
         err = stops_continue(sampler);
-    channel_ring(sampler->channel);
+    channel_ring_if_due(sampler->channel, monotonic_ns());
     return err;
 }
 
@@ -276,7 +265,7 @@ static int settle(struct sampler *sampler)
         bool has_stops = pending > 0 && looks < looks_max;
         if (!has_stops && !sampler->kernel.is_awaited && channel_is_settled(sampler->channel))
             break;
-        await_worker(sampler);
+        channel_await_worker(sampler->channel);
         err = take_awaited(sampler);
         if (!err)
             err = rounds_continue(sampler);

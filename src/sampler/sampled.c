@@ -68,6 +68,7 @@ int sampled_update_program(struct sampler *sampler, struct sampled_process *proc
         return err;
     stack_areas_free(&process->areas);
     process->context = (struct context_place){0};
+    process->is_in_a_hurry = false;
     process->programs_before = process->program_opened_ns != 0;
     process->program_opened_ns = monotonic_ns();
     err = program_open(&process->process, sampler->programs_begun, process->number,
@@ -83,6 +84,7 @@ int sampled_update_program(struct sampler *sampler, struct sampled_process *proc
         if (watch)
             watch->thread_pointer = 0;
         naming_expire(&process->threads.items[i]);
+        process->threads.items[i].wants.unasked = 0;
         threads_forget_sleep(&process->threads, &process->threads.items[i]);
         /* Its event may be of a thread that is gone: another one executed the program, and got its
          * id. */

@@ -10,11 +10,9 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/signalfd.h>
-#include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -28,13 +26,8 @@
 /* How long a copy or a moment waits until all threads were looked at and no stop is pending. */
 #define SWEEP_PATIENCE_NS 250000000
 
-/* What the sampling thread waits for. */
-enum { FILE_TIMER, FILE_STOP, FILE_SIGNAL, FILE_REQUEST, FILE_COUNT };
-
 /* What the sampling thread needs only while it runs. */
 struct loop {
-    int timer_fd;
-    uint64_t armed_ns; /* when the timer fires, or did */
     int signal_fd;
     uint64_t rest_until_ns;  /* no tick is taken before this */
     uint64_t sweep_ns;       /* when the last round began that looks at all threads */
@@ -52,13 +45,10 @@ static uint64_t random_seed(void)
 int sampler_init(struct sampler *sampler, const struct sampler_options *options,
                  struct channel *channel)
 {
-    *sampler = (struct sampler){.options = options, .channel = channel, .stop_fd = -1};
+    *sampler = (struct sampler){.options = options, .channel = channel};
     sampler->clock.period_ns = options->period_ns;
     sampler->clock.seed = options->has_seed ? options->seed : random_seed();
-    sampler->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    int err = sampler->stop_fd < 0 ? -errno : 0;
-    if (!err)
-        err = asleep_source_new(&sampler->watches, &sampler->asleep);
+    int err = asleep_source_new(&sampler->watches, &sampler->asleep);
     if (!err)
         err = stopped_source_new(&sampler->watches, &sampler->stopped);
     if (!err)
@@ -86,34 +76,12 @@ void sampler_free(struct sampler *sampler)
     if (sampler->switches)
         sampler->switches->free(sampler->switches);
     watches_free(&sampler->watches);
-    if (sampler->stop_fd >= 0)
-        close(sampler->stop_fd);
 }
 
 void sampler_stop(struct sampler *sampler)
 {
-    int saved_errno = errno;
-    uint64_t one = 1;
-    ssize_t written = write(sampler->stop_fd, &one, sizeof one);
-    (void)written; /* full: a stop was already requested */
-    errno = saved_errno;
-}
-
-static int open_timer(void)
-{
-    int fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-    return fd < 0 ? -errno : fd;
-}
-
-/* Sets the timer to fire once, at once if `at_ns` has passed. If it has fired, that is forgotten.
- */
-static int set_timer(struct loop *loop, uint64_t at_ns)
-{
-    const struct itimerspec once = {.it_value = timespec_of_ns(at_ns)};
-    if (at_ns == loop->armed_ns)
-        return 0;
-    loop->armed_ns = at_ns;
-    return timerfd_settime(loop->timer_fd, TFD_TIMER_ABSTIME, &once, NULL) ? -errno : 0;
+    atomic_store(&sampler->is_to_stop, true);
+    channel_end_wait(sampler->channel);
 }
 
 /* The kernel sends SIGCHLD when a thread that we trace has stopped (ptrace(2)). This thread and the
@@ -158,19 +126,39 @@ static bool has_tick(const struct sampler *sampler, const struct loop *loop, uin
     return now_ns >= next_tick_ns(sampler, loop);
 }
 
-/* Waits for one of the files, for at most `timeout`, and notes since when we are awake: threads
- * that wait for the CPU that we run on are not to blame for that wait. Returns 0 or a negative
- * errno. */
-static int wait_for(struct clock *clock, struct pollfd files[FILE_COUNT],
-                    const struct timespec *timeout)
+/* Waits until a thread has stopped. */
+static bool await_stop(const struct loop *loop, uint64_t for_ns)
+{
+    struct pollfd file = {.fd = loop->signal_fd, .events = POLLIN};
+    const struct timespec timeout = timespec_of_ns(for_ns);
+    bool has_stopped = ppoll(&file, 1, &timeout, NULL) > 0;
+    if (has_stopped)
+        drain(loop->signal_fd);
+    return has_stopped;
+}
+
+/* Waits until then, or for less: for a request, or for a thread to stop, or if there is something
+ * to do soon. Notes since when we are awake: threads that wait for the CPU that we run on are not
+ * to blame for that wait. */
+static void wait_until(struct sampler *sampler, const struct loop *loop, uint64_t until_ns)
 {
     uint64_t begin_ns = monotonic_ns();
-    int ready = ppoll(files, FILE_COUNT, timeout, NULL);
-    int err = ready < 0 && errno != EINTR ? -errno : 0;
+    bool is_pending = stops_are_pending(sampler), has_stopped = false;
+    if (is_pending && until_ns > begin_ns + ROUNDS_LOOK_PERIOD_NS)
+        until_ns = begin_ns + ROUNDS_LOOK_PERIOD_NS;
+    if (begin_ns >= until_ns)
+        return;
+    if (is_pending)
+        has_stopped = await_stop(loop, until_ns - begin_ns);
+    else
+        channel_await(sampler->channel, sampler->heard, until_ns);
     uint64_t now_ns = monotonic_ns();
-    if (now_ns - begin_ns >= WAIT_MIN_NS)
-        clock->awake_ns = now_ns;
-    return err;
+    if (now_ns - begin_ns < WAIT_MIN_NS)
+        return;
+    sampler->clock.awake_ns = now_ns;
+    /* If the signal came before we waited, the time of the stop is not known. */
+    if (has_stopped)
+        sampler->stop_heard_ns = now_ns - HEARING_NS;
 }
 
 /* Sends a message with how sampling has gone so far. Returns 0 or -ENOMEM. */
@@ -225,13 +213,6 @@ static void plan_ticks(struct sampler *sampler, uint64_t now_ns)
         sampler->counts.ticks_planned++;
 }
 
-/* Until the next tick or the end of the duration, whichever comes first. */
-static int set_timer_for_next(const struct sampler *sampler, struct loop *loop)
-{
-    uint64_t tick_ns = next_tick_ns(sampler, loop), end_ns = over_ns(sampler);
-    return set_timer(loop, tick_ns < end_ns ? tick_ns : end_ns);
-}
-
 /* Waits for the next tick. Meanwhile continues rounds that a thread holds up and serves the
  * worker's requests. Returns 1 for a tick, 0 if the duration has passed or we were asked to stop,
  * or a negative errno. */
@@ -239,29 +220,12 @@ static int await_tick(struct sampler *sampler, struct loop *loop)
 {
     for (;;) {
         int err = end_sweep(sampler, loop);
-        if (!err)
-            err = set_timer_for_next(sampler, loop);
         if (err)
             return err;
-        bool is_pending = stops_are_pending(sampler);
-        struct pollfd files[FILE_COUNT] = {
-            [FILE_TIMER] = {.fd = loop->timer_fd, .events = POLLIN},
-            [FILE_STOP] = {.fd = sampler->stop_fd, .events = POLLIN},
-            [FILE_SIGNAL] = {.fd = is_pending ? loop->signal_fd : -1, .events = POLLIN},
-            [FILE_REQUEST] = {.fd = channel_request_fd(sampler->channel), .events = POLLIN},
-        };
-        struct timespec soon = {0, ROUNDS_LOOK_PERIOD_NS};
-        uint64_t awake_before_ns = sampler->clock.awake_ns;
-        err = wait_for(&sampler->clock, files, is_pending ? &soon : NULL);
-        if (err)
-            return err;
-        if (files[FILE_STOP].revents)
+        uint64_t tick_ns = next_tick_ns(sampler, loop), end_ns = over_ns(sampler);
+        wait_until(sampler, loop, tick_ns < end_ns ? tick_ns : end_ns);
+        if (atomic_load(&sampler->is_to_stop))
             return 0;
-        /* If the signal came before we waited, the time of the stop is not known. */
-        if (files[FILE_SIGNAL].revents && sampler->clock.awake_ns != awake_before_ns)
-            sampler->stop_heard_ns = sampler->clock.awake_ns - HEARING_NS;
-        if (files[FILE_SIGNAL].revents)
-            drain(loop->signal_fd);
         uint64_t now_ns = monotonic_ns();
         if (has_tick(sampler, loop, now_ns)) {
             plan_ticks(sampler, now_ns);
@@ -341,16 +305,11 @@ int sampler_run(struct sampler *sampler)
 {
     prctl(PR_SET_NAME, "fgprof-sampler");
     prctl(PR_SET_TIMERSLACK, 1); /* in ns: wake up on time (prctl(2)) */
-    struct loop loop = {.timer_fd = open_timer(),
-                        .signal_fd = open_stop_signals(),
+    struct loop loop = {.signal_fd = open_stop_signals(),
                         .next_moment_ns =
                             sampler->clock.start_ns + sampler->options->moment_every_ns};
     sampler->clock.awake_ns = monotonic_ns();
-    int err = loop.timer_fd < 0 ? loop.timer_fd : loop.signal_fd < 0 ? loop.signal_fd : 0;
-    if (!err)
-        err = sample_until_end(sampler, &loop);
-    if (loop.timer_fd >= 0)
-        close(loop.timer_fd);
+    int err = loop.signal_fd < 0 ? loop.signal_fd : sample_until_end(sampler, &loop);
     if (loop.signal_fd >= 0)
         close(loop.signal_fd);
     sampler->clock.end_ns = monotonic_ns();

@@ -67,7 +67,8 @@ struct sampler {
     uint64_t stop_heard_ns;     /* when a thread last stopped, judged by when we heard of it */
     struct throttle giving_way; /* its CPU, to threads that were woken there */
     size_t first_process;       /* the process whose threads are stopped first in this round */
-    int stop_fd;                /* an eventfd: readable once sampling is to end */
+    uint32_t heard;             /* of the channel, before requests were last taken */
+    atomic_bool is_to_stop;     /* sampling is to end */
 };
 
 #endif

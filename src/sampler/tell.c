@@ -5,6 +5,9 @@
 
 /* A gap of fewer ticks is none: a tick may come late. */
 #define GAP_TICKS 2
+/* When so many copies of a thread have been told without a request, the next ones hardly bring
+ * one. */
+#define UNASKED_MAX 16
 
 void tell_begin(struct thread *thread, const struct reading *begin)
 {
@@ -63,6 +66,20 @@ static bool is_news(const struct reading *reading, const struct thread *thread)
     return reading->at_ns > thread->life.told_ns;
 }
 
+/* What the worker asks for is best done while the thread is still there. */
+static bool is_in_a_hurry(const struct sampled_process *process, struct thread *thread,
+                          const struct observation *observation)
+{
+    if (!observation->snapshot)
+        return false;
+    if (process->is_in_a_hurry)
+        return true;
+    if (thread->wants.unasked == UNASKED_MAX)
+        return false;
+    thread->wants.unasked++;
+    return true;
+}
+
 static int send(struct sampler *sampler, struct sampled_process *process, struct thread *thread,
                 struct observation *observation)
 {
@@ -91,6 +108,8 @@ static int send(struct sampler *sampler, struct sampled_process *process, struct
             snapshots_give(channel_snapshots(sampler->channel), observation->snapshot, false);
         return err;
     }
+    if (is_in_a_hurry(process, thread, observation))
+        channel_hurry(sampler->channel);
     life->is_told = true;
     thread->schedule.proven_ticks = 0;
     if (observation->now.at_ns > life->told_ns)

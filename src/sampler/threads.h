@@ -85,6 +85,7 @@ struct thread_wants {
     bool is_dumped;            /* a dump has its stack */
     uint64_t spared_ticks; /* found running at them since it was last stopped, and not stopped */
     uint32_t served;       /* the serial of the last request that was served */
+    uint32_t unasked;      /* copies that were told since the worker last asked for anything */
 };
 
 /* kernel_samples.c: whether the kernel samples it. */

@@ -2,6 +2,9 @@
 #include "worker/lost_registers.h"
 #include "worker/wants.h"
 
+/* Observations wait for the worker, and kernel samples for the next tick. */
+#define REPLACED_UNSEEN_NS 20000000
+
 /* The kernel's samples can't be completed: by the time that they are read the thread is elsewhere.
  * One may be older than the maps, of a library that is gone or from the middle of an execve; and a
  * signal handler with its own stack hides the stack that it left. Such a sample's time goes to the
@@ -14,6 +17,30 @@ static bool is_partial_sample(const struct following *following)
     return following->observation->evidence == EVIDENCE_SAMPLED &&
            (!space_find(maps->space, registers_pc(registers)) ||
             (missing_address && stack_areas_find(&maps->areas, missing_address)));
+}
+
+/* It was made so long before other code was found where some had been that it may have led through
+ * either. */
+static bool may_be_of_replaced_code(const struct following *following)
+{
+    const struct observation *observation = following->observation;
+    uint64_t made_ns = observation->evidence == EVIDENCE_SAMPLED ? observation->sampled_ns
+                                                                 : observation->now.at_ns;
+    return made_ns + REPLACED_UNSEEN_NS < following->program->maps.replaced_ns;
+}
+
+/* A program that replaces code once will do so again. */
+static int tell_of_replaced_code(const struct following *following)
+{
+    struct program_maps *maps = &following->program->maps;
+    struct request request = {
+        .kind = REQUEST_HURRY,
+        .program = following->observation->program->number,
+    };
+    if (!maps->replaced_ns || maps->replaced_is_told)
+        return 0;
+    maps->replaced_is_told = true;
+    return following_request(following, &request);
 }
 
 int follow(const struct following_means *means, const struct observation *observation,
@@ -37,12 +64,15 @@ int follow(const struct following_means *means, const struct observation *observ
         err = lost_registers_learn(&following);
     if (!err && !following.is_asked)
         err = wants_adjust(&following);
+    if (!err)
+        err = tell_of_replaced_code(&following);
     if (!following.is_old)
         thread->tries = following.is_asked ? thread->tries + 1 : 0;
     /* What it has mapped since its maps were read will not be known any more. */
     bool is_gone = following.hints.has_unknown_address && !program_is_current(observation->program);
-    *ret_result = following.is_asked || is_partial_sample(&following) ? FOLLOW_ASKED
-                  : is_gone                                           ? FOLLOW_GONE
-                                                                      : FOLLOW_DONE;
+    bool is_for_others = is_partial_sample(&following) || may_be_of_replaced_code(&following);
+    *ret_result = following.is_asked || is_for_others ? FOLLOW_ASKED
+                  : is_gone                           ? FOLLOW_GONE
+                                                      : FOLLOW_DONE;
     return err;
 }

@@ -1,4 +1,5 @@
 #include "worker/following.h"
+#include "base/clock.h"
 #include "mapping/space.h"
 
 int following_request(const struct following *following, struct request *request)
@@ -18,7 +19,7 @@ static bool is_replaced(const struct following *following)
     const struct observation *observation = following->observation;
     const struct stack *stack = following->stack;
     return space_is_replaced(following->program->maps.space, observation->tid, stack->addresses,
-                             stack->depth, observation->round_ns);
+                             stack->depth, observation->round_ns, monotonic_ns());
 }
 
 /* Gets what the unwinder lacked, if it is here. *ret_has_more: unwinding may now get further. */

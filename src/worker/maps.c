@@ -35,10 +35,13 @@ static int read_again(struct program_maps *maps, struct results *results,
 {
     const struct program *program = observation->program;
     pid_t tid = observation_live_tid(observation);
+    const struct space *before = maps->space;
     maps->reading.done_ns = monotonic_ns();
     int err = spaces_refresh(&results->spaces, &results->modules, program->proc_fd, tid,
                              program->maps_fd, &maps->space, ret_changed);
     maps->reading.cost_ns = monotonic_ns() - maps->reading.done_ns;
+    if (maps->space != before)
+        maps->replaced_ns = maps->reading.done_ns;
     return err == -ENOMEM ? err : 0;
 }
 

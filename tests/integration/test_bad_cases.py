@@ -402,7 +402,7 @@ def test_a_process_ends_while_no_more_files_may_be_open(world):
             sampler = world.start("attach", "-p", target.pid)
             wait_for_ticks(sampler)
             hard = resource.prlimit(sampler.pid, resource.RLIMIT_NOFILE)[1]
-            resource.prlimit(sampler.pid, resource.RLIMIT_NOFILE, (8, hard))
+            resource.prlimit(sampler.pid, resource.RLIMIT_NOFILE, (3, hard))
             wait_until_sampled(target.pid, "spinning")
             os.kill(target.pid, signal.SIGKILL)
             if is_waited_for:

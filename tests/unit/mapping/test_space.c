@@ -717,6 +717,13 @@ static void test_a_retired_space_is_not_used_again(void **state)
     assert_int_equal(world->space->id, 2);
 }
 
+/* Each round is a nanosecond, and looks take no time. */
+static bool is_replaced(struct world *world, const uint64_t *addresses, size_t count,
+                        uint64_t round_ns)
+{
+    return space_is_replaced(world->space, getpid(), addresses, count, round_ns, round_ns);
+}
+
 static void test_replaced(void **state)
 {
     struct world *world = *state;
@@ -726,26 +733,26 @@ static void test_replaced(void **state)
     uint64_t start = (uintptr_t)code, addresses[] = {0x10, start + 0x1800, start + 0x2000};
     assert_int_equal(add(world, line_of(world, 1, start + 0x1000, start + 0x4000, "r-xp", 0x1000)),
                      0);
-    assert_false(space_is_replaced(world->space, getpid(), addresses, 3, 1));
+    assert_false(is_replaced(world, addresses, 3, 1));
     assert_ptr_equal(mmap(code, 0x2000, PROT_READ, MAP_PRIVATE | MAP_FIXED, other, 0), code);
     /* Once a round. */
-    assert_false(space_is_replaced(world->space, getpid(), addresses, 3, 1));
-    assert_false(space_is_replaced(world->space, getpid(), addresses, 1, 2));
-    assert_true(space_is_replaced(world->space, getpid(), addresses, 3, 3));
+    assert_false(is_replaced(world, addresses, 3, 1));
+    assert_false(is_replaced(world, addresses, 1, 2));
+    assert_true(is_replaced(world, addresses, 3, 3));
     /* Nothing there any more: neither. */
     munmap(code, 0x4000);
-    assert_true(space_is_replaced(world->space, getpid(), addresses, 3, 4));
+    assert_true(is_replaced(world, addresses, 3, 4));
     /* What never is as in its file is left alone in the end, for a while. */
     for (uint64_t round = 5; round < 12; round++)
-        space_is_replaced(world->space, getpid(), addresses, 3, round);
-    assert_false(space_is_replaced(world->space, getpid(), addresses, 3, 12));
+        is_replaced(world, addresses, 3, round);
+    assert_false(is_replaced(world, addresses, 3, 12));
     uint64_t later_ns = 1000000000;
-    assert_true(space_is_replaced(world->space, getpid(), addresses, 3, later_ns));
-    assert_false(space_is_replaced(world->space, getpid(), addresses, 3, later_ns + 1));
+    assert_true(is_replaced(world, addresses, 3, later_ns));
+    assert_false(is_replaced(world, addresses, 3, later_ns + 1));
     assert_ptr_equal(mmap(code, 0x4000, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd, 0), code);
-    assert_false(space_is_replaced(world->space, getpid(), addresses, 3, 2 * later_ns));
+    assert_false(is_replaced(world, addresses, 3, 2 * later_ns));
     assert_ptr_equal(mmap(code, 0x2000, PROT_READ, MAP_PRIVATE | MAP_FIXED, other, 0), code);
-    assert_true(space_is_replaced(world->space, getpid(), addresses, 3, 2 * later_ns + 1));
+    assert_true(is_replaced(world, addresses, 3, 2 * later_ns + 1));
     munmap(code, 0x4000);
     close(fd);
     close(other);

@@ -1,8 +1,8 @@
 /* What the sampling thread and the worker say to each other arrives, and wakes the other. */
 #include "unit.h"
+#include "base/clock.h"
 #include "sampler/channel.h"
 
-#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 
@@ -28,12 +28,6 @@ static void send_observation(uint32_t thread)
     assert_int_equal(channel_send(channel, &message), 0);
 }
 
-static bool is_readable(void)
-{
-    struct pollfd file = {.fd = channel_request_fd(channel), .events = POLLIN};
-    return poll(&file, 1, 0) == 1;
-}
-
 static void test_messages_come_in_order(void **state)
 {
     (void)state;
@@ -54,15 +48,18 @@ static void test_requests_come_back_and_can_be_waited_for(void **state)
 {
     (void)state;
     struct request request = {.kind = REQUEST_STACK, .thread = 3, .tid = 33, .stack_limit = 4096};
-    assert_false(is_readable());
     assert_false(channel_next_request(channel, &request));
+    uint32_t heard = channel_heard(channel);
+    channel_await(channel, heard, monotonic_ns() + 1000000);
     assert_int_equal(channel_request(channel, &request), 0);
-    assert_true(is_readable());
-    channel_hush(channel);
-    assert_false(is_readable());
+    channel_await(channel, heard, UINT64_MAX);
     request.thread = 4;
+    heard = channel_heard(channel);
     assert_int_equal(channel_request(channel, &request), 0);
-    assert_true(is_readable());
+    channel_await(channel, heard, UINT64_MAX);
+    heard = channel_heard(channel);
+    channel_end_wait(channel);
+    channel_await(channel, heard, UINT64_MAX);
     for (uint32_t i = 3; i < 5; i++) {
         assert_true(channel_next_request(channel, &request));
         assert_int_equal(request.thread, i);
@@ -137,16 +134,15 @@ static void test_two_threads_wake_each_other(void **state)
     const struct message end = {.kind = MESSAGE_END};
     pthread_t thread;
     void *result;
-    uint32_t answered = 0;
+    uint32_t answered = 0, heard = channel_heard(channel);
     assert_int_equal(pthread_create(&thread, NULL, answer, NULL), 0);
     for (uint32_t sent = 0; sent < 20000;) {
         for (uint32_t burst = sent % 7 + 1; burst; burst--)
             send_observation(sent++);
         channel_ring(channel);
-        struct pollfd file = {.fd = channel_request_fd(channel), .events = POLLIN};
         struct request request;
-        poll(&file, 1, sent % 50 ? 0 : 1000);
-        channel_hush(channel);
+        channel_await(channel, heard, sent % 50 ? 0 : UINT64_MAX);
+        heard = channel_heard(channel);
         while (channel_next_request(channel, &request))
             assert_int_equal(request.thread, answered++);
     }
@@ -185,6 +181,30 @@ static void test_a_bell_wakes(void **state)
     channel_ring(channel); /* for nothing */
 }
 
+/* A few messages wait for each other, unless one is in a hurry. */
+static void test_few_messages_wait_for_more(void **state)
+{
+    (void)state;
+    uint64_t before_ns = monotonic_ns();
+    assert_false(channel_ring_if_due(channel, UINT64_MAX)); /* for nothing */
+    send_observation(1);
+    assert_true(channel_ring_if_due(channel, monotonic_ns())); /* the first one */
+    send_observation(2);
+    assert_false(channel_ring_if_due(channel, before_ns));
+    assert_true(channel_ring_if_due(channel, UINT64_MAX)); /* it is old */
+    send_observation(3);
+    channel_hurry(channel);
+    assert_true(channel_ring_if_due(channel, before_ns));
+    uint32_t count = 0;
+    do
+        send_observation(4);
+    while (!channel_ring_if_due(channel, before_ns) && ++count < 10000);
+    assert_true(count > 10 && count < 10000);
+    send_observation(5);
+    channel_ring(channel);
+    assert_false(channel_ring_if_due(channel, UINT64_MAX));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -196,6 +216,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_what_is_under_way_is_freed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_two_threads_wake_each_other, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_bell_wakes, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_few_messages_wait_for_more, set_up, tear_down),
     };
     return cmocka_run_group_tests_name("channel", tests, NULL, NULL);
 }

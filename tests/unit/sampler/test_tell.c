@@ -177,6 +177,49 @@ static void test_requests_change_what_is_wanted(void **state)
     assert_true(channel_is_settled(world->sampler.channel));
 }
 
+static bool is_in_a_hurry(struct one_thread *world)
+{
+    observe(world, 5000);
+    bool has_rung = channel_ring_if_due(world->sampler.channel, 0);
+    next(world);
+    channel_ring(world->sampler.channel);
+    return has_rung;
+}
+
+static void test_a_thread_that_brings_no_requests_is_told_without_hurry(void **state)
+{
+    struct one_thread *world = *state;
+    for (unsigned i = 0; i < 2; i++) {
+        unsigned hurried = 0;
+        while (is_in_a_hurry(world) && hurried < 1000)
+            hurried++;
+        assert_true(hurried > 1 && hurried < 1000);
+        assert_false(is_in_a_hurry(world));
+        request(world, REQUEST_STACK, world->thread.tid);
+        assert_int_equal(requests_serve(&world->sampler), 0);
+    }
+}
+
+static void test_a_program_whose_code_changes_is_in_a_hurry(void **state)
+{
+    struct one_thread *world = *state;
+    struct program program = {.number = 7, .references = 100};
+    const struct request request = {.kind = REQUEST_HURRY, .program = 7};
+    struct sampled_process *process = &world->process;
+    process->program = &program;
+    world->sampler.processes = &process;
+    world->sampler.process_count = 1;
+    world->thread.wants.unasked = 16;
+    for (unsigned i = 0; i < 2; i++) {
+        assert_int_equal(is_in_a_hurry(world), i);
+        assert_int_equal(channel_request(world->sampler.channel, &request), 0);
+        assert_int_equal(requests_serve(&world->sampler), 0);
+    }
+    for (unsigned i = 0; i < 50; i++)
+        assert_true(is_in_a_hurry(world));
+    world->process.program = NULL;
+}
+
 static void test_areas_of_a_program_that_has_ended(void **state)
 {
     struct one_thread *world = *state;
@@ -199,6 +242,8 @@ int main(void)
         IN_WORLD(test_time_that_does_not_count_is_not_told),
         IN_WORLD(test_a_short_gap_is_not_assumed),
         IN_WORLD(test_requests_change_what_is_wanted),
+        IN_WORLD(test_a_thread_that_brings_no_requests_is_told_without_hurry),
+        IN_WORLD(test_a_program_whose_code_changes_is_in_a_hurry),
         IN_WORLD(test_areas_of_a_program_that_has_ended),
     };
     return cmocka_run_group_tests_name("tell", tests, NULL, NULL);

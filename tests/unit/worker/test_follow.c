@@ -7,6 +7,8 @@
 #include "base/clock.h"
 #include "worker/follow.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <sys/syscall.h>
 
 /* DEEP has a frame of 20,000 bytes; NEEDING has its CFA at rbp + 16, and where it keeps rbp can't
@@ -396,6 +398,53 @@ static void test_maps_are_read_for_unknown_code(void **state)
     }
 }
 
+#define REPLACED_NS 1000000000u
+
+static bool is_asked_of(uint64_t made_ns, enum evidence evidence)
+{
+    struct observation observation = observe(0, code_at(PLAIN + 4));
+    observation.evidence = evidence;
+    observation.now.at_ns = evidence == EVIDENCE_SAMPLED ? 0 : made_ns;
+    observation.sampled_ns = evidence == EVIDENCE_SAMPLED ? made_ns : 0;
+    return is_asked_for(&observation);
+}
+
+/* What was made long before may have led through the code that was there. */
+static void test_code_that_was_replaced(void **state)
+{
+    (void)state;
+    assert_false(is_asked_of(1, EVIDENCE_SAMPLED));
+    assert_no_request();
+    tables.maps.replaced_ns = REPLACED_NS;
+    assert_true(is_asked_of(REPLACED_NS - 50000000, EVIDENCE_SAMPLED));
+    assert_int_equal(next(REQUEST_HURRY).program, 5);
+    assert_true(is_asked_of(REPLACED_NS - 50000000, EVIDENCE_ASLEEP));
+    assert_false(is_asked_of(REPLACED_NS - 1000000, EVIDENCE_SAMPLED));
+    assert_false(is_asked_of(REPLACED_NS + 1000000, EVIDENCE_ASLEEP));
+    assert_no_request();
+}
+
+static void test_that_code_was_replaced_is_seen_in_the_maps(void **state)
+{
+    (void)state;
+    char line[100], path[] = "";
+    close(program.maps_fd);
+    snprintf(line, sizeof line, "%" PRIx64 "-%" PRIx64 " r-xp 00000000 00:00 0 [other]\n",
+             code_at(0), code_at(0x1000));
+    program.maps_fd = file_of_text(line);
+    tables.maps.reading.done_ns = 1;
+    made.space.mappings[0].path = path;
+    made.words[0] = 0x1234567;
+    is_asked_at(0, PLAIN + 4);
+    assert_true(tables.maps.replaced_ns > 1);
+    assert_ptr_not_equal(tables.maps.space, &made.space);
+    made.space.mappings[0].path = NULL;
+    struct request request;
+    do
+        assert_true(channel_next_request(channel, &request));
+    while (request.kind != REQUEST_HURRY);
+}
+
 /* A frame with its frame pointer at word 33, that nothing tells of. */
 static void put_needing_frame(void)
 {
@@ -537,6 +586,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_unknown_code_of_a_program_that_is_gone, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(test_maps_are_read_for_unknown_code, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_code_that_was_replaced, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_that_code_was_replaced_is_seen_in_the_maps, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(test_a_stop_tells_the_frame_pointer_of_a_site, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(test_another_thread_is_tried_a_few_times, set_up,
