@@ -56,9 +56,9 @@ int watch_read_blocked(const struct watch_place *place, struct watch *watch,
     ssize_t length = watch_read(&once, &watch->syscall, "syscall", line, sizeof line);
     if (length <= 0)
         return error_of(length);
-    if (watch_parse_syscall(line, ret_registers, ret_syscall_number))
-        return 0;
-    return strncmp(line, running, sizeof running - 1) == 0 ? -EAGAIN : -EIO;
+    if (strncmp(line, running, sizeof running - 1) == 0)
+        return -EAGAIN;
+    return watch_parse_syscall(line, ret_registers, ret_syscall_number) ? 0 : -EIO;
 }
 
 bool watch_parse_syscall(const char *line, struct registers *ret_registers,

@@ -101,6 +101,8 @@ int process_open(pid_t pid, struct process *ret_process)
         goto out;
     }
     err = check(&process);
+    if (!err)
+        err = -clock_getcpuclockid(pid, &process.cpu_clock);
 out:
     if (err)
         process_close(&process);
@@ -171,12 +173,8 @@ size_t process_count_threads(const struct process *process)
 
 int process_cpu_ns(const struct process *process, uint64_t *ret_cpu_ns)
 {
-    clockid_t clock;
     struct timespec time;
-    int err = clock_getcpuclockid(process->pid, &clock);
-    if (err)
-        return -err;
-    if (clock_gettime(clock, &time))
+    if (clock_gettime(process->cpu_clock, &time))
         return -errno;
     *ret_cpu_ns = (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
     return 0;

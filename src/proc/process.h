@@ -7,11 +7,13 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <time.h>
 
 struct process {
     pid_t pid;
-    int proc_fd;   /* /proc/PID */
-    DIR *task_dir; /* /proc/PID/task */
+    int proc_fd;         /* /proc/PID */
+    DIR *task_dir;       /* /proc/PID/task */
+    clockid_t cpu_clock; /* counts the CPU time of all its threads */
 };
 
 /* Opens process `pid` and checks that it can be sampled. Returns 0, or

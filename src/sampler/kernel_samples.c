@@ -157,15 +157,6 @@ static enum place place_in_program(const struct sampler *sampler,
     return sampled_ns >= (exec_ns ? exec_ns : since_ns) ? PLACE_HERE : PLACE_NOWHERE;
 }
 
-static struct sampled_process *find_process(const struct sampler *sampler, pid_t pid)
-{
-    for (size_t i = 0; i < sampler->process_count; i++) {
-        if (sampler->processes[i]->process.pid == pid)
-            return sampler->processes[i];
-    }
-    return NULL;
-}
-
 /* A dump takes a thread's first sample after the look that found it running. If the process has
  * executed another program since, the next round has its maps too. */
 static enum place place_in_dump(const struct sampled_process *process, const struct thread *thread,
@@ -182,7 +173,7 @@ static enum place place_in_dump(const struct sampled_process *process, const str
 static enum place find_place(struct sampler *sampler, const struct observation *observation,
                              struct sampled_process **ret_process, struct thread **ret_thread)
 {
-    struct sampled_process *process = find_process(sampler, observation->process_id);
+    struct sampled_process *process = sampler_process(sampler, observation->process_id);
     struct thread *thread = process ? threads_find(&process->threads, observation->tid) : NULL;
     uint64_t end_ns = sampler->clock.end_ns;
     *ret_process = process;

@@ -97,6 +97,7 @@ static int take_observed(struct sampler *sampler, struct sampled_process *proces
 {
     /* This would be another program's stack with this one's maps: the next round has both right. */
     if (!process->program || !program_is_current(process->program)) {
+        process->program_checked_ns = 0;
         threads_forget_sleep(&process->threads, thread);
         return 0;
     }

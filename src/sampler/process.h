@@ -59,6 +59,7 @@ struct sampled_process {
     bool has_exited;
     struct program *program; /* what it runs; NULL: it can't be looked at now */
     uint64_t program_opened_ns;
+    uint64_t program_checked_ns;  /* 0: to be checked in the next round */
     bool programs_before;         /* it ran another one before, while it was sampled */
     struct stack_areas areas;     /* of that program */
     struct context_place context; /* of the program's threads */

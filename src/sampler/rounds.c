@@ -142,8 +142,8 @@ static int look_at_all(struct sampler *sampler, struct sampled_process *process)
         if (!asks_all && looks.tick < threads->due_ticks[place])
             continue;
         struct thread *thread = &threads->items[place];
-        threads->due_ticks[place] = thread->schedule.next_look_tick;
         err = look_if_due(sampler, process, thread, &looks);
+        threads->due_ticks[place] = thread->schedule.next_look_tick;
         /* A thread that is being stopped, or is not looked at in time, is as it was. */
         if (!err)
             err = awake_note(process, thread);
@@ -169,6 +169,17 @@ static int end_process(struct sampler *sampler, struct sampled_process *process)
     return err ? err : tell_program_ended(sampler, process);
 }
 
+/* Whether all threads are due. */
+static bool all_are_due(const struct sampled_process *process, uint64_t tick)
+{
+    const struct threads *threads = &process->threads;
+    for (size_t i = 0; i < threads->count; i++) {
+        if (threads->due_ticks[i] > tick)
+            return false;
+    }
+    return true;
+}
+
 static int begin_round_of(struct sampler *sampler, struct sampled_process *process)
 {
     struct turns *turns = &process->turns;
@@ -184,7 +195,10 @@ static int begin_round_of(struct sampler *sampler, struct sampled_process *proce
         return err;
     if (!stopped_awaits(sampler->stopped, process->process.pid) && !has_live_thread(process))
         return end_process(sampler, process);
-    stir_read(process);
+    if (all_are_due(process, clock_tick_at(&sampler->clock, turns->round_ns)))
+        stir_need_not_read(process);
+    else
+        stir_read(process);
     if (!sampler->clock.end_ns)
         listing_read_begins(sampler, process, looks_until_ns(sampler, process));
     err = look_at_all(sampler, process);

@@ -12,6 +12,8 @@
 /* So long the accounts of a process's threads are read before the first tick: those of some
  * hundred. */
 #define BEGINS_AT_START_NS 5000000
+/* How often it is checked whether a process still runs its program, if that would be told. */
+#define PROGRAM_CHECKED_EACH_NS 100000000
 
 static void close_process(struct sampled_process *process)
 {
@@ -52,15 +54,27 @@ static int add(struct sampler *sampler, pid_t pid, struct sampled_process **ret_
 int sampled_add(struct sampler *sampler, pid_t pid)
 {
     struct sampled_process *process;
-    for (size_t i = 0; i < sampler->process_count; i++) {
-        if (sampler->processes[i]->process.pid == pid)
-            return -EEXIST;
-    }
-    return add(sampler, pid, &process);
+    return sampler_process(sampler, pid) ? -EEXIST : add(sampler, pid, &process);
+}
+
+/* Events of CPUs tell of each execve, and copies are only taken of a program that is current. */
+static bool may_have_changed(const struct sampler *sampler, const struct sampled_process *process,
+                             uint64_t now_ns)
+{
+    const struct source *kernel = sampler->kernel.source;
+    if (!process->program || !kernel || kernel_scope(kernel) != KERNEL_SCOPE_CPUS ||
+        sampler->options->is_dump)
+        return true;
+    return kernel_exec_ns(kernel, process->process.pid) > process->program_opened_ns ||
+           now_ns - process->program_checked_ns >= PROGRAM_CHECKED_EACH_NS;
 }
 
 int sampled_update_program(struct sampler *sampler, struct sampled_process *process)
 {
+    uint64_t now_ns = monotonic_ns();
+    if (!may_have_changed(sampler, process, now_ns))
+        return 0;
+    process->program_checked_ns = now_ns;
     if (process->program && program_is_current(process->program))
         return 0;
     int err = tell_program_ended(sampler, process);

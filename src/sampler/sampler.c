@@ -16,8 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* After a round the thread rests for this many times its CPU time, so that sampling a process of
- * very many threads takes at most a third of a CPU. Ticks in that time are late. */
+/* After long rounds the thread rests for this many times its CPU time, so that sampling a process
+ * of very many threads takes at most a third of a CPU. Ticks in that time are late. */
 #define REST_FACTOR 2
 /* From a stop until we hear of it, on a virtual machine where our CPU was idle. */
 #define HEARING_NS 30000
@@ -29,6 +29,7 @@
 /* What the sampling thread needs only while it runs. */
 struct loop {
     int signal_fd;
+    bool has_long_rounds;    /* the last one took more than it may without a rest */
     uint64_t rest_until_ns;  /* no tick is taken before this */
     uint64_t sweep_ns;       /* when the last round began that looks at all threads */
     uint64_t next_moment_ns; /* when the next moment is to be noted */
@@ -257,7 +258,8 @@ static void publish_progress(struct sampler *sampler, uint64_t now_ns)
 
 static int take_tick(struct sampler *sampler, struct loop *loop)
 {
-    uint64_t begin_ns = monotonic_ns(), begin_cpu_ns = thread_cpu_ns();
+    uint64_t begin_ns = monotonic_ns();
+    uint64_t begin_cpu_ns = loop->has_long_rounds ? thread_cpu_ns() : 0;
     sampler->counts.ticks_taken++;
     if (!sampler->looks_at_all &&
         (atomic_load(&sampler->progress.wants_copy) || wants_moment(sampler, loop, begin_ns))) {
@@ -275,7 +277,9 @@ static int take_tick(struct sampler *sampler, struct loop *loop)
         err = rounds_continue(sampler);
     sampled_drop_exited(sampler);
     uint64_t end_ns = monotonic_ns();
-    loop->rest_until_ns = end_ns + REST_FACTOR * (thread_cpu_ns() - begin_cpu_ns);
+    if (loop->has_long_rounds)
+        loop->rest_until_ns = end_ns + REST_FACTOR * (thread_cpu_ns() - begin_cpu_ns);
+    loop->has_long_rounds = (end_ns - begin_ns) * (1 + REST_FACTOR) > sampler->clock.period_ns;
     publish_progress(sampler, end_ns);
     return err;
 }

@@ -71,4 +71,14 @@ struct sampler {
     atomic_bool is_to_stop;     /* sampling is to end */
 };
 
+/* The process with this id; NULL: it is not sampled. */
+static inline struct sampled_process *sampler_process(const struct sampler *sampler, pid_t pid)
+{
+    for (size_t i = 0; i < sampler->process_count; i++) {
+        if (sampler->processes[i]->process.pid == pid)
+            return sampler->processes[i];
+    }
+    return NULL;
+}
+
 #endif

@@ -1,7 +1,9 @@
 #include "sampler/stir.h"
 #include "base/clock.h"
 
-/* The sum takes the kernel about 0.15 us a thread. */
+/* What it takes the kernel to add up, about. */
+#define READING_NS 500
+#define READING_PER_THREAD_NS 150
 #define READING_PART_OF_TIME 300
 /* Between the beginnings of two sweeps; a look takes about 2 us, so that sweeps of very many
  * threads take about 2 % of a CPU. */
@@ -16,10 +18,16 @@ void stir_read(struct sampled_process *process)
         !stir->has_stirred && throttle_allows(&stir->reading, now_ns, 0, READING_PART_OF_TIME);
     if (!stir->is_read)
         return;
-    uint64_t began_cpu_ns = thread_cpu_ns();
     if (process_cpu_ns(&process->process, &stir->cpu_ns))
         stir->cpu_ns = UINT64_MAX; /* unknown: it may always have stirred */
-    stir->reading = (struct throttle){now_ns, thread_cpu_ns() - began_cpu_ns};
+    stir->reading =
+        (struct throttle){now_ns, READING_NS + process->threads.count * READING_PER_THREAD_NS};
+}
+
+void stir_need_not_read(struct sampled_process *process)
+{
+    process->stir.is_read = false;
+    process->stir.cpu_ns = UINT64_MAX;
 }
 
 void stir_note_look(struct sampled_process *process, struct thread *thread,

@@ -18,6 +18,8 @@
 
 /* Reads the process's CPU time, before the looks of a round. */
 void stir_read(struct sampled_process *process);
+/* Instead, if the round will look at all threads. */
+void stir_need_not_read(struct sampled_process *process);
 
 /* A look has found how long the thread has run; the look before was at `last_look_tick`. */
 void stir_note_look(struct sampled_process *process, struct thread *thread,

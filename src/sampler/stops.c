@@ -112,6 +112,7 @@ static int take_stopped(struct sampler *sampler, struct sampled_process *process
         pause_budget_spend(&thread->pause_budget, observation->pause_ns);
     }
     if (!process->program || !program_is_current(process->program)) {
+        process->program_checked_ns = 0;
         snapshots_give(snapshots, observation->snapshot, false);
         threads_forget_sleep(&process->threads, thread);
         return 0;

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 static bool are_just(const struct threads *threads, const pid_t *tids, size_t tid_count)
 {
@@ -22,8 +21,6 @@ int threads_update(struct threads *threads, const pid_t *tids, size_t tid_count,
     if (array_reserve(&threads->merged, &threads->merged_capacity, tid_count) ||
         array_reserve(&threads->due_ticks, &threads->due_capacity, tid_count))
         return -ENOMEM;
-    if (tid_count)
-        memset(threads->due_ticks, 0, tid_count * sizeof *threads->due_ticks);
     size_t old = 0;
     for (size_t i = 0; i < tid_count; i++) {
         pid_t tid = tids[i];
@@ -47,6 +44,8 @@ int threads_update(struct threads *threads, const pid_t *tids, size_t tid_count,
     threads->count = tid_count;
     threads->merged = items;
     threads->merged_capacity = capacity;
+    for (size_t i = 0; i < threads->count; i++)
+        threads->due_ticks[i] = threads->items[i].schedule.next_look_tick;
     return 0;
 }
 
