@@ -1,5 +1,5 @@
 /* The other side of fgprof_start: the helper process. */
-#include "api/helper.h"
+#include "agent/helper.h"
 #include "fgprof.h"
 
 #include <errno.h>

@@ -1,238 +1,16 @@
-/* The functions of fgprof.h for programs that profile themselves. A helper process does the work,
- * so that nothing of it runs in the program: no signal handler, no thread, no lock.
- *
- * The helper is not the program's child, whose SIGCHLD and wait(2) are its own. So a process in
- * between starts it and ends. That one shares the program's memory, so that nothing is copied, and
- * is waited for by its id with __WCLONE, since it ends without a signal (clone(2)). */
-#include "api/helper.h"
+/* The functions of fgprof.h for programs that profile themselves. */
+#include "agent/helper.h"
 #include "fgprof.h"
 
-#include <dlfcn.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
-#include <pthread.h>
-#include <sched.h>
-#include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/auxv.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
-
-#define PROGRAM "fgprof-c"
-#define CHILD_STACK_BYTES (64u << 10)
-#define FIRST_FREE_FD 3 /* above the standard ones */
-
-extern char **environ;
-
-struct helper {
-    pid_t pid;
-    int channel;
-};
 
 struct fgprof_session {
     pid_t process; /* a copy in a forked process is not of use */
     struct helper helper;
 };
-
-/* A process has one helper at a time: ptrace allows one tracer. A forked process has none yet. */
-static _Atomic pid_t profiled;
-
-/* What the helper is started with. The two processes that do so share our memory. */
-struct start {
-    char path[PATH_MAX];
-    char pid[16];
-    const char *words[3]; /* what it is to do; after the last, NULL */
-    int channel, output;
-    char *stacks; /* of the two */
-    volatile pid_t helper;
-    volatile int error; /* of execve */
-};
-
-/* Handlers are the program's: none may run in a process that shares its memory, so all signals stay
- * blocked until the exec, which keeps what is ignored. */
-static void reset_signals(void)
-{
-    for (int number = 1; number < NSIG; number++) {
-        struct sigaction action;
-        if (sigaction(number, NULL, &action) == 0 && action.sa_handler != SIG_DFL &&
-            action.sa_handler != SIG_IGN)
-            signal(number, SIG_DFL);
-    }
-    /* The kernel tells a tracer that ignores it nothing of stops (signal(7)). */
-    signal(SIGCHLD, SIG_DFL);
-    sigset_t none;
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-}
-
-static int become_helper(void *context)
-{
-    struct start *start = context;
-    const char *const argv[] = {PROGRAM,         HELPER_COMMAND,  fgprof_version(), start->pid,
-                                start->words[0], start->words[1], start->words[2],  NULL};
-    /* Any of the standard descriptors may be closed in the program. */
-    int channel = fcntl(start->channel, F_DUPFD, FIRST_FREE_FD);
-    int output = fcntl(start->output, F_DUPFD, FIRST_FREE_FD);
-    int nowhere = open("/dev/null", O_WRONLY); /* a library does not print */
-    if (channel < 0 || output < 0 || dup2(channel, STDIN_FILENO) < 0 ||
-        dup2(output, STDOUT_FILENO) < 0 || (nowhere >= 0 && dup2(nowhere, STDERR_FILENO) < 0))
-        start->error = errno;
-    close_range(FIRST_FREE_FD, ~0u, 0);
-    reset_signals();
-    if (!start->error) {
-        execve(start->path, (char *const *)(uintptr_t)argv, environ);
-        start->error = errno;
-    }
-    _exit(1);
-}
-
-static int start_helper(void *context)
-{
-    struct start *start = context;
-    start->helper = clone(become_helper, start->stacks + CHILD_STACK_BYTES,
-                          CLONE_VM | CLONE_VFORK | SIGCHLD, start);
-    if (start->helper < 0)
-        start->error = errno;
-    _exit(0);
-}
-
-/* Returns 0 or a negative errno. */
-static int start_in_between(struct start *start)
-{
-    sigset_t all, before;
-    start->stacks = mmap(NULL, 2 * CHILD_STACK_BYTES, PROT_READ | PROT_WRITE,
-                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
-    if (start->stacks == MAP_FAILED)
-        return -errno;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    pid_t child =
-        clone(start_helper, start->stacks + 2 * CHILD_STACK_BYTES, CLONE_VM | CLONE_VFORK, start);
-    int err = child < 0 ? -errno : -start->error;
-    while (child > 0 && waitpid(child, NULL, __WCLONE) < 0 && errno == EINTR)
-        ;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    munmap(start->stacks, 2 * CHILD_STACK_BYTES);
-    return err;
-}
-
-/* The file that this code is in. The loader knows a program only by what it was called. */
-static bool find_library(char path[PATH_MAX])
-{
-    static const char anchor;
-    Dl_info library;
-    if (dladdr(&anchor, &library) && library.dli_fname && *library.dli_fname == '/')
-        return snprintf(path, PATH_MAX, "%s", library.dli_fname) < PATH_MAX;
-    ssize_t length = readlink("/proc/self/exe", path, PATH_MAX - 1);
-    if (length > 0)
-        path[length] = '\0';
-    return length > 0;
-}
-
-/* Beside the library, or where PATH says. */
-static bool find_program(char path[PATH_MAX])
-{
-    char *slash = find_library(path) ? strrchr(path, '/') : NULL;
-    if (slash && slash + sizeof "/" PROGRAM <= path + PATH_MAX) {
-        strcpy(slash, "/" PROGRAM);
-        if (access(path, X_OK) == 0)
-            return true;
-    }
-    for (const char *at = getenv("PATH"); at && *at;) {
-        size_t length = strcspn(at, ":");
-        int needed = snprintf(path, PATH_MAX, "%.*s/" PROGRAM, (int)length, at);
-        if (length && needed < PATH_MAX && access(path, X_OK) == 0)
-            return true;
-        at += length + (at[length] == ':');
-    }
-    return false;
-}
-
-static int receive(int channel)
-{
-    struct helper_message message;
-    ssize_t got;
-    while ((got = recv(channel, &message, sizeof message, 0)) < 0 && errno == EINTR)
-        ;
-    return got == sizeof message ? message.error : -ECONNRESET; /* it was killed */
-}
-
-/* Whether orphans of this process's children become its own: then the helper does. */
-static bool adopts_orphans(void)
-{
-    int is_subreaper = 0;
-    return getpid() == 1 ||
-           (prctl(PR_GET_CHILD_SUBREAPER, &is_subreaper, 0, 0, 0) == 0 && is_subreaper);
-}
-
-/* The helper has ended, or will now. */
-static void dismiss(const struct helper *helper)
-{
-    prctl(PR_SET_PTRACER, 0, 0, 0, 0);
-    close(helper->channel);
-    while (adopts_orphans() && waitpid(helper->pid, NULL, 0) < 0 && errno == EINTR)
-        ;
-}
-
-/* Lets the helper trace this process, and waits for its first message. */
-static int admit(const struct helper *helper)
-{
-    char byte = 0;
-    prctl(PR_SET_PTRACER, helper->pid, 0, 0, 0); /* for Yama; without it that changes nothing */
-    send(helper->channel, &byte, sizeof byte, MSG_NOSIGNAL);
-    int err = receive(helper->channel);
-    if (err)
-        dismiss(helper);
-    return err;
-}
-
-/* Starts a helper for these words, whose output goes to `fd`. Its first message was 0. */
-static int start(int fd, const char *const words[3], struct helper *ret_helper)
-{
-    int pair[2];
-    struct start start = {.output = fd, .words = {words[0], words[1], words[2]}};
-    snprintf(start.pid, sizeof start.pid, "%d", (int)getpid());
-    if (fcntl(fd, F_GETFD) < 0)
-        return -EBADF;
-    if (getauxval(AT_SECURE))
-        return -EPERM; /* its user has fewer rights, and would choose what is run */
-    if (!find_program(start.path))
-        return -ENOENT;
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
-        return -errno;
-    start.channel = pair[1];
-    int err = start_in_between(&start);
-    close(pair[1]);
-    if (err) {
-        close(pair[0]);
-        return err;
-    }
-    *ret_helper = (struct helper){.pid = start.helper, .channel = pair[0]};
-    return admit(ret_helper);
-}
-
-static int begin(int fd, const char *const words[3], struct helper *ret_helper)
-{
-    int state;
-    pid_t process = getpid();
-    if (atomic_exchange(&profiled, process) == process)
-        return -EBUSY;
-    /* The processes that start the helper have this thread's id in memory: a cancellation would run
-     * its handlers in them. */
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-    int err = start(fd, words, ret_helper);
-    pthread_setcancelstate(state, NULL);
-    if (err)
-        atomic_store(&profiled, 0);
-    return err;
-}
 
 int fgprof_start(int fd, enum fgprof_format format, fgprof_session **ret_session)
 {
@@ -245,7 +23,7 @@ int fgprof_start(int fd, enum fgprof_format format, fgprof_session **ret_session
     if (!session)
         return -ENOMEM;
     session->process = getpid();
-    int err = begin(fd, words, &session->helper);
+    int err = helper_begin(fd, words, &session->helper);
     if (err) {
         free(session);
         return err;
@@ -258,29 +36,19 @@ int fgprof_stop(fgprof_session *session)
 {
     const struct helper helper = session->helper;
     bool is_ours = session->process == getpid();
-    int state;
     free(session);
-    if (!is_ours) {
-        close(helper.channel);
-        return -ESRCH;
-    }
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-    shutdown(helper.channel, SHUT_WR);
-    int err = receive(helper.channel);
-    dismiss(&helper);
-    pthread_setcancelstate(state, NULL);
-    atomic_store(&profiled, 0);
-    return err;
+    if (is_ours)
+        return helper_finish(&helper);
+    close(helper.channel);
+    return -ESRCH;
 }
 
 int fgprof_http_handle(const char *path, const char *query, int fd)
 {
     const char *const words[] = {HELPER_ANSWERS, path, query ? query : ""};
     struct helper helper;
-    int err = begin(fd, words, &helper);
-    if (err)
-        return err;
-    dismiss(&helper);
-    atomic_store(&profiled, 0);
-    return 0;
+    int err = helper_begin(fd, words, &helper);
+    if (!err)
+        helper_dismiss(&helper);
+    return err;
 }
