@@ -1,0 +1,129 @@
+/* What the agent in a program and fgprof-c outside tell each other: memory that both have mapped.
+ *
+ * The agent makes it as a memfd of this name. fgprof-c finds it in /proc/PID/maps and opens it
+ * through /proc/PID/fd. It is sealed against changes of its size (F_SEAL_SHRINK, F_SEAL_GROW). It
+ * has a header, which fills whole pages and of which `magic` is written last, and behind that a
+ * ring of records: threads of the program append, fgprof-c takes them off. The order of records is
+ * that of their positions: an allocation is appended before malloc returns, and a free before the
+ * memory is given back, so no object goes before it was made. Two things look otherwise: a free
+ * after a new epoch may be of an object of the one before, and an object may be made that is known
+ * as alive, as its free was lost.
+ *
+ * To append: raise `written` by the record's size if there is room, fill the record in, and last
+ * store its position + 1 in `committed`, with release. A record does not wrap around: one of
+ * AGENT_PADDING fills what is left at the end of the ring; it has at least 16 bytes, and only the
+ * fields up to `kind` count. A record may be longer than what it holds. If there is no room, the
+ * record is dropped and counted; nobody waits. A record that is not committed, as its thread was
+ * killed, holds up the ones behind it: fgprof-c then goes on at `written`, and raises `epoch`.
+ *
+ * To begin a new epoch, fgprof-c raises `epoch` and only then reads `written`: what stands before
+ * that position is of epochs that are over, and nothing behind it is. If the ring has been full for
+ * ten seconds and `read` has not moved, the agent sets `wanted` to 0, since fgprof-c may have been
+ * killed.
+ *
+ * fgprof-c trusts nothing in here. The agent trusts what fgprof-c writes: `wanted`, `rate`, `epoch`
+ * and `read`. */
+#ifndef FGPROF_AGENT_FORMAT_H
+#define FGPROF_AGENT_FORMAT_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#define AGENT_MEMFD "FGPROF"
+#define AGENT_MAGIC "FGPROF\0A" /* 8 bytes */
+#define AGENT_VERSION 1         /* of this layout */
+#define AGENT_HEADER_BYTES 4096u
+#define AGENT_RING_BYTES (1u << 20)
+#define AGENT_STACK_BYTES_MAX (16u << 10)
+#define AGENT_RATE_DEFAULT (512u << 10)
+
+/* What is told: a sum of these in `wanted`. */
+enum {
+    AGENT_WANTS_HEAP = 1,    /* allocations, sampled, and what becomes of them */
+    AGENT_WANTS_MMAP = 2,    /* ... of mmap and munmap, too */
+    AGENT_WANTS_THREADS = 4, /* threads that are made */
+};
+
+/* How the agent got into the program. */
+enum agent_way {
+    AGENT_PRELOADED = 1, /* LD_PRELOAD */
+    AGENT_LINKED,        /* a library that the program needs */
+    AGENT_LOADED,        /* by dlopen */
+};
+
+struct agent_header {
+    char magic[8];
+    uint32_t version;
+    uint32_t header_bytes; /* where the ring begins */
+    uint64_t ring_bytes;   /* a power of two */
+    uint32_t pid;          /* in the program's own PID namespace; not that of a child of fork */
+    uint32_t way;          /* enum agent_way */
+    char release[16];      /* of the agent, as "0.1.0" */
+    char allocator[64];    /* the file that provides malloc, base name; "": not known. If it is the
+                              program itself, no allocation is seen */
+    uint64_t code_start, code_limit; /* the agent's own code: stacks begin in it */
+
+    /* Written by fgprof-c: */
+    _Alignas(64) _Atomic uint32_t wanted; /* 0: the agent is idle */
+    _Atomic uint32_t epoch;               /* raised when records begin anew: all that was known of
+                                             objects is forgotten on both sides */
+    _Atomic uint64_t rate;                /* mean bytes between two sampled allocations */
+    _Atomic uint32_t may_end;             /* all that there was is taken: see `is_ending` */
+    _Alignas(64) _Atomic uint64_t read;   /* all before this position was taken */
+
+    /* Written by the agent: */
+    _Alignas(64) _Atomic uint64_t written;   /* the next record's position: bytes since the start */
+    _Alignas(64) _Atomic uint64_t made_lost; /* records of these kinds that were dropped */
+    _Atomic uint64_t gone_lost;
+    _Atomic uint64_t threads_lost;
+    _Atomic uint64_t live;       /* sampled allocations that were not freed yet */
+    _Atomic uint64_t live_bytes; /* memory that the agent takes to know them */
+    /* As of mallinfo2(3); all 0: not known. It is not asked: it waits for locks of malloc, which a
+       thread that is interrupted by a signal may have, and holds them for long. */
+    _Atomic uint64_t heap_arena, heap_mmap, heap_used, heap_free;
+    _Atomic uint32_t is_ending; /* the program is over, and waits for a moment for `may_end`: once
+                                   it has ended, nobody can learn which files its code is from */
+};
+
+enum agent_record_kind {
+    AGENT_PADDING = 1,
+    AGENT_ALLOCATED, /* object: its address. Also mapped, with `is_mapping` */
+    AGENT_FREED,     /* object: its address. No stack follows */
+    AGENT_THREAD,    /* object: where the new thread has its list of robust mutexes, as the kernel
+                        tells of it, too (get_robust_list(2)) */
+};
+
+/* Which registers follow, by their DWARF numbers, in this order: those that a function preserves
+ * for its caller, the stack pointer, and last the place in the code, which is one of the agent's.
+ */
+#if defined(__x86_64__)
+#define AGENT_REGISTERS                                                                            \
+    {                                                                                              \
+        3, 6, 7, 12, 13, 14, 15, 16                                                                \
+    }
+#define AGENT_REGISTER_COUNT 8u
+#elif defined(__aarch64__)
+#define AGENT_REGISTERS                                                                            \
+    {                                                                                              \
+        19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 31, 32                                         \
+    }
+#define AGENT_REGISTER_COUNT 13u
+#endif
+
+/* At a multiple of 16. */
+struct agent_record {
+    _Atomic uint64_t committed; /* position + 1 */
+    uint32_t bytes;             /* of the record, with what follows: a multiple of 16 */
+    uint16_t kind;              /* enum agent_record_kind */
+    uint8_t is_mapping;
+    uint8_t is_cut;       /* the stack goes on behind what was copied */
+    uint32_t tid;         /* in the program's own PID namespace */
+    uint32_t stack_bytes; /* that follow the registers, from the stack pointer on, a multiple of
+                             8; with 0, no registers follow either */
+    uint64_t object;
+    uint64_t object_bytes;
+    uint64_t at_ns;       /* CLOCK_MONOTONIC; 0: not known */
+    uint64_t registers[]; /* AGENT_REGISTER_COUNT, and then the stack's bytes */
+};
+
+#endif

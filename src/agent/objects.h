@@ -1,0 +1,80 @@
+/* Which allocations are sampled, and what the reader is told of them.
+ *
+ * The order that the reader sees: an object is added to the live set before its record is
+ * appended, and both before malloc returns, so nobody can have freed it yet. A free takes the
+ * object out of the set, appends its record, and only then gives the memory back: no other thread
+ * can have got it before. If the record of an allocation is dropped, the object is not in the set,
+ * and nothing is told of its free.
+ *
+ * A new epoch empties the set. A thread may be between adding an object and appending its record
+ * then. It looks at the epoch again after it took its place in the ring: if that is another one
+ * now, it drops the record. If it is not, then the reader, which raises the epoch before it reads
+ * `written`, sees that place below `written`, and so the record as one of the epoch before. */
+#ifndef FGPROF_AGENT_OBJECTS_H
+#define FGPROF_AGENT_OBJECTS_H
+
+#include "agent/live.h"
+#include "agent/process.h"
+#include "agent/this_thread.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Returns false if there is no memory. */
+bool objects_init(void);
+
+/* The memory that it takes to know which are alive. */
+uint64_t objects_bytes(void);
+
+/* Nothing is known of any thread's next sample: in a child of fork. */
+void objects_forget_thread(void);
+
+/* Counts bytes that the thread is about to allocate, if that is `wanted`. Returns true if
+ * object_made or mapping_made must be told of them, and then has not counted them. */
+static inline bool object_is_due(size_t bytes, uint32_t wanted)
+{
+    struct agent_header *header = atomic_load_explicit(&process->header, memory_order_relaxed);
+    if (__builtin_expect(!header, 0) ||
+        !(atomic_load_explicit(&header->wanted, memory_order_relaxed) & wanted))
+        return false;
+    if (__builtin_expect(bytes > (uint64_t)this_thread.bytes_left, 0) ||
+        __builtin_expect(
+            this_thread.rate != atomic_load_explicit(&header->rate, memory_order_relaxed), 0))
+        return true;
+    this_thread.bytes_left -= (int64_t)bytes;
+    return false;
+}
+
+/* The object was allocated, of so many bytes. Does not change errno, nor does what follows. */
+void object_made(const void *object, size_t bytes);
+
+/* The set of objects from the allocator that are alive. */
+extern struct live objects_live;
+
+bool object_gone_maybe(const void *object);
+
+/* The object is going to be freed. Returns whether it was a sampled one. */
+static inline bool object_gone(const void *object)
+{
+    if (__builtin_expect(!atomic_load_explicit(&process->live, memory_order_relaxed), 1) ||
+        __builtin_expect(!live_may_have(&objects_live, (uintptr_t)object), 1))
+        return false;
+    return object_gone_maybe(object);
+}
+
+/* The object is not freed after all, although object_gone returned true. */
+void object_stays(const void *object, size_t bytes);
+
+/* The same for memory that was mapped, and for a range that is going to be unmapped. */
+void mapping_made(const void *memory, size_t bytes);
+bool mappings_gone_maybe(const void *memory, size_t bytes);
+void mapping_stays(const void *memory, size_t bytes);
+
+static inline bool mappings_gone(const void *memory, size_t bytes)
+{
+    return atomic_load_explicit(&process->live_mappings, memory_order_relaxed) &&
+           mappings_gone_maybe(memory, bytes);
+}
+
+#endif

@@ -1,0 +1,13 @@
+/* Memory of the agent's own: zeroed pages, and zeroed again in a child of fork. By system calls
+ * alone, since mmap may be the agent's. */
+#ifndef FGPROF_AGENT_PAGES_H
+#define FGPROF_AGENT_PAGES_H
+
+#include <stddef.h>
+
+/* Returns NULL if there is no memory, or the kernel (before 4.14) can't zero it in children. */
+void *pages_new(size_t bytes);
+
+void pages_free(void *memory, size_t bytes);
+
+#endif

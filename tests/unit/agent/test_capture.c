@@ -1,0 +1,237 @@
+/* The stack that a thread takes of itself: where it ends, and that no stack is read past its end.
+ */
+#include "own_stack.h"
+#include "agent/capture.h"
+#include "agent/this_thread.h"
+
+#include <signal.h>
+
+#define SP_AT (AGENT_REGISTER_COUNT - (AGENT_REGISTER_COUNT == 8 ? 6 : 2))
+
+struct taken {
+    struct capture capture;
+    uint64_t buffer[AGENT_REGISTER_COUNT + AGENT_STACK_BYTES_MAX / 8];
+    uint32_t stack_bytes;
+    bool is_cut;
+};
+
+/* Far from any stack, so that taking one does not need more of it. */
+static struct taken taken;
+
+__attribute__((noinline, no_sanitize("address"))) static void take(void)
+{
+    capture_begin(&taken.capture);
+    memset(taken.buffer, 0, sizeof taken.buffer);
+    taken.stack_bytes = capture_copy(&taken.capture, taken.buffer, &taken.is_cut);
+}
+
+/* Whether the value is in what was copied. */
+static bool has(uint64_t value)
+{
+    for (size_t i = 0; i < taken.stack_bytes / 8; i++) {
+        if (taken.buffer[AGENT_REGISTER_COUNT + i] == value)
+            return true;
+    }
+    return false;
+}
+
+__attribute__((noinline, no_sanitize("address"))) static void take_below(size_t bytes)
+{
+    volatile uint64_t filled[bytes / 8];
+    for (size_t i = 0; i < bytes / 8; i++)
+        filled[i] = i;
+    take();
+    (void)filled[0];
+}
+
+/* To the end of the stack, or as much as is taken at most. A sanitizer may have used much of it. */
+static void assert_to_end(void)
+{
+    uint64_t all = this_thread.stack_limit - taken.capture.stack;
+    assert_true(taken.capture.is_certain);
+    assert_true(taken.is_cut == (all > AGENT_STACK_BYTES_MAX));
+    assert_int_equal(taken.stack_bytes, taken.is_cut ? AGENT_STACK_BYTES_MAX : all);
+}
+
+static void test_registers(void **state)
+{
+    (void)state;
+    take();
+    assert_memory_equal(taken.buffer, taken.capture.registers, sizeof taken.capture.registers);
+    uint64_t pc = taken.capture.registers[AGENT_REGISTER_COUNT - 1];
+    assert_true(pc >= (uintptr_t)take && pc < (uintptr_t)take + 1000);
+    assert_true(taken.capture.registers[SP_AT] < (uintptr_t)__builtin_frame_address(0));
+    assert_true(taken.capture.stack == taken.capture.registers[SP_AT]);
+}
+
+static void test_main_thread(void **state)
+{
+    (void)state;
+    volatile uint64_t mark = 0x1234567890abcdefu;
+    take_below(64);
+    assert_true(taken.capture.is_certain);
+    assert_true(has(mark));
+    take_below(20000);
+    assert_true(taken.capture.is_certain);
+    assert_true(taken.is_cut);
+    assert_int_equal(taken.stack_bytes, AGENT_STACK_BYTES_MAX);
+    assert_false(has(mark));
+}
+
+static void *take_in_thread(void *context)
+{
+    volatile uint64_t mark = 0x234567890abcdef1u;
+    size_t depth = *(size_t *)context;
+    take_below(depth);
+    assert_to_end();
+    assert_true(has(mark) == (depth < AGENT_STACK_BYTES_MAX));
+    return NULL;
+}
+
+static void in_thread(void *(*run)(void *), void *context)
+{
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, run, context), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+}
+
+static void test_threads(void **state)
+{
+    (void)state;
+    size_t depths[] = {64, 4000, 200000};
+    for (unsigned i = 0; i < 3; i++)
+        in_thread(take_in_thread, &depths[i]);
+}
+
+/* A stack of its own that ends before what cannot be read, as libraries for coroutines make them.
+ */
+static ucontext_t back;
+
+static void *stack_before_gap(size_t bytes)
+{
+    char *memory =
+        mmap(NULL, bytes + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(memory != MAP_FAILED);
+    assert_int_equal(mprotect(memory + bytes, 4096, PROT_NONE), 0);
+    return memory;
+}
+
+static void on_coroutine(void)
+{
+    take();
+}
+
+static void run_coroutine(void)
+{
+    ucontext_t there;
+    char *memory = stack_before_gap(65536);
+    assert_int_equal(getcontext(&there), 0);
+    there.uc_stack.ss_sp = memory;
+    there.uc_stack.ss_size = 65536;
+    there.uc_link = &back;
+    makecontext(&there, on_coroutine, 0);
+    assert_int_equal(swapcontext(&back, &there), 0);
+    assert_false(taken.capture.is_certain);
+    assert_true(taken.is_cut);
+    assert_true(taken.stack_bytes > 0 && taken.stack_bytes < AGENT_STACK_BYTES_MAX);
+    assert_true(taken.capture.stack + taken.stack_bytes == (uintptr_t)memory + 65536);
+    munmap(memory, 65536 + 4096);
+}
+
+static void *coroutine_in_thread(void *context)
+{
+    run_coroutine();
+    take();
+    assert_to_end();
+    run_coroutine();
+    return context;
+}
+
+static void test_coroutines(void **state)
+{
+    (void)state;
+    run_coroutine();
+    take();
+    assert_true(taken.capture.is_certain);
+    run_coroutine();
+    in_thread(coroutine_in_thread, NULL);
+}
+
+static void on_signal(int number)
+{
+    (void)number;
+    take();
+}
+
+static void test_signal_stack(void **state)
+{
+    (void)state;
+    stack_t stack = {.ss_sp = stack_before_gap(65536), .ss_size = 65536}, old;
+    assert_int_equal(sigaltstack(&stack, &old), 0);
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_ONSTACK};
+    assert_int_equal(sigaction(SIGUSR1, &action, NULL), 0);
+    raise(SIGUSR1);
+    assert_false(taken.capture.is_certain);
+    assert_true(taken.capture.stack + taken.stack_bytes == (uintptr_t)stack.ss_sp + 65536);
+    assert_int_equal(sigaltstack(&old, NULL), 0);
+    munmap(stack.ss_sp, 65536 + 4096);
+}
+
+/* What is captured is all that unwinding needs. */
+static struct snapshot snapshot_of_taken(void)
+{
+    static const unsigned numbers[] = AGENT_REGISTERS;
+    struct snapshot snapshot = {0};
+    for (unsigned i = 0; i < AGENT_REGISTER_COUNT; i++)
+        registers_set(&snapshot.registers, numbers[i], taken.buffer[i]);
+    snapshot.stack = (struct stack_copy){.address = taken.capture.stack,
+                                         .memory = (void *)&taken.buffer[AGENT_REGISTER_COUNT],
+                                         .bytes = taken.stack_bytes,
+                                         .capacity = taken.stack_bytes,
+                                         .end = taken.capture.stack + taken.stack_bytes,
+                                         .end_is_known = !taken.is_cut};
+    return snapshot;
+}
+
+static uint64_t caller;
+
+__attribute__((noinline)) static void take_inner(void)
+{
+    caller = (uintptr_t)__builtin_return_address(0) - 1;
+    take();
+    __asm__ volatile("" ::: "memory");
+}
+
+static void *unwind_taken(void *context)
+{
+    struct stack stack = {0};
+    struct unwind_hints hints;
+    take_inner();
+    const struct snapshot snapshot = snapshot_of_taken();
+    assert_int_equal(unwind_snapshot(self.unwinder, self.space, &snapshot, 100, &stack, &hints), 0);
+    assert_int_equal(stack.cut, STACK_WHOLE);
+    assert_true(stack.depth >= 4);
+    assert_true(stack.addresses[0] == taken.capture.registers[AGENT_REGISTER_COUNT - 1]);
+    assert_true(stack.addresses[1] >= (uintptr_t)take_inner &&
+                stack.addresses[1] < (uintptr_t)take_inner + 1000);
+    assert_true(stack.addresses[2] == caller);
+    free(stack.addresses);
+    return context;
+}
+
+static void test_unwinding(void **state)
+{
+    (void)state;
+    unwind_taken(NULL);
+    in_thread(unwind_taken, NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_registers),    cmocka_unit_test(test_main_thread),
+        cmocka_unit_test(test_threads),      cmocka_unit_test(test_coroutines),
+        cmocka_unit_test(test_signal_stack), cmocka_unit_test(test_unwinding),
+    };
+    return cmocka_run_group_tests_name("capture", tests, set_up_group, tear_down_group);
+}
