@@ -18,6 +18,8 @@ set(CPACK_DEBIAN_PROGRAM_PACKAGE_NAME fgprof-c)
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_SECTION devel)
 # Fetching debug information is by this library, which is loaded when that is asked for.
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_SUGGESTS "libcurl4, libdebuginfod1")
+# For the agent's library, as below.
+set(CPACK_DEBIAN_PROGRAM_PACKAGE_CONTROL_EXTRA ${CMAKE_CURRENT_SOURCE_DIR}/cmake/debian/triggers)
 set(CPACK_COMPONENT_PROGRAM_DESCRIPTION
     "wall-clock sampling profiler for running processes
 Shows where the wall-clock time of native processes goes, on the CPU and off

@@ -1,0 +1,132 @@
+/* The agent in programs that are linked with it, or that load it when they run. */
+#include "target.h"
+
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+
+static void open_reader(struct target *target)
+{
+    assert_int_equal(target_ready(target), target->pid);
+    assert_true(reader_open(&target->reader, target->pid));
+    reader_start(&target->reader, AGENT_WANTS_HEAP, EVERY_OBJECT);
+    target_go(target);
+}
+
+static void assert_exact(const struct target *target, struct truth truth)
+{
+    const struct reader *reader = &target->reader;
+    assert_int_equal(reader->live, truth.live);
+    assert_int_equal(reader->live_bytes, truth.live_bytes);
+    assert_int_equal(reader->unknown, 0);
+    assert_int_equal(reader->twice, 0);
+    assert_int_equal(reader->header->made_lost, 0);
+    assert_int_equal(reader->header->live, reader->live);
+    assert_true(reader->made >= truth.made);
+}
+
+static void check(struct target *target, enum agent_way way, const char *allocator)
+{
+    open_reader(target);
+    assert_exact(target, target_done(target));
+    assert_int_equal(target->reader.header->way, way);
+    assert_string_equal(target->reader.header->allocator, allocator);
+    target_end(target);
+}
+
+static void test_linked(void **state)
+{
+    (void)state;
+    struct target target;
+    target_start(&target, NULL, NULL, NULL, "linked libc");
+    check(&target, AGENT_LINKED, "libc.so.6");
+    target_start(&target, BUMP, NULL, NULL, "linked rounds 10");
+    check(&target, AGENT_LINKED, "libfixture-bump.so");
+}
+
+/* Bound calls, pointers to malloc, libc's own calls, and files that are loaded later. */
+static void test_loaded(void **state)
+{
+    (void)state;
+    struct target target;
+    target_start(&target, NULL, NULL, NULL, "loader-now " AGENT " " PLUGIN);
+    check(&target, AGENT_LOADED, "libc.so.6");
+    target_start(&target, NULL, NULL, NULL, "loader-lazy " AGENT " " PLUGIN);
+    check(&target, AGENT_LOADED, "libc.so.6");
+    target_start(&target, NULL, "LD_BIND_NOW", "1", "loader-lazy " AGENT " " PLUGIN);
+    check(&target, AGENT_LOADED, "libc.so.6");
+    target_start(&target, BUMP, NULL, NULL, "loader-now " AGENT " " PLUGIN);
+    check(&target, AGENT_LOADED, "libfixture-bump.so");
+}
+
+/* C++ with an allocator that has operators of its own. */
+static void test_operators(void **state)
+{
+    (void)state;
+    struct target target;
+    target_start(&target, AGENT, NULL, NULL, "operators");
+    check(&target, AGENT_PRELOADED, "libfixture-bump.so");
+}
+
+/* Nothing can be seen, and the reader can tell why. */
+static void test_own_malloc(void **state)
+{
+    (void)state;
+    struct target target;
+    target_start(&target, AGENT, NULL, NULL, "own-malloc rounds 100");
+    open_reader(&target);
+    target_done(&target);
+    assert_int_equal(target.reader.made, 0);
+    assert_string_equal(target.reader.header->allocator, "fixture-own-malloc");
+    target_end(&target);
+}
+
+/* Copies a program, for another user whose rights it has. */
+static bool copy_setuid(const char *from, const char *to)
+{
+    char bytes[65536];
+    ssize_t length;
+    int in = open(from, O_RDONLY | O_CLOEXEC), out = open(to, O_WRONLY | O_CREAT | O_CLOEXEC, 0755);
+    while ((length = read(in, bytes, sizeof bytes)) > 0) {
+        if (write(out, bytes, (size_t)length) != length)
+            length = -1;
+    }
+    bool is_copied = length == 0 && fchown(out, 65534, 65534) == 0 && fchmod(out, 04755) == 0;
+    close(in);
+    close(out);
+    return is_copied;
+}
+
+/* A program with another user's rights is left alone. */
+static void test_setuid(void **state)
+{
+    (void)state;
+    struct target target;
+    struct reader reader;
+    char directory[] = "/tmp/fgprof-unit-XXXXXX", path[64], command[128];
+    struct statvfs file_system;
+    if (getuid() != 0 || statvfs("/tmp", &file_system) || file_system.f_flag & ST_NOSUID)
+        skip();
+    assert_non_null(mkdtemp(directory));
+    assert_int_equal(chmod(directory, 0755), 0);
+    snprintf(path, sizeof path, "%s/linked", directory);
+    snprintf(command, sizeof command, "%s rounds 10", path);
+    assert_true(copy_setuid(FIXTURES "/fixture-linked", path));
+    target_start(&target, NULL, "FGPROF_AGENT_HEAP_RATE", "1", command);
+    assert_int_equal(target_ready(&target), target.pid);
+    assert_false(reader_open(&reader, target.pid));
+    target_go(&target);
+    target_done(&target);
+    target_end(&target);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(rmdir(directory), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_linked),    cmocka_unit_test(test_loaded),
+        cmocka_unit_test(test_operators), cmocka_unit_test(test_own_malloc),
+        cmocka_unit_test(test_setuid),
+    };
+    return cmocka_run_group_tests_name("loaded", tests, NULL, NULL);
+}
