@@ -35,6 +35,7 @@ bool maps_parse_line(char *line, struct maps_entry *ret_entry)
     if (fields != 7 || !path_at || entry.end <= entry.start || strlen(permissions) != 4)
         return false;
     entry.readable = permissions[0] == 'r';
+    entry.writable = permissions[1] == 'w';
     entry.executable = permissions[2] == 'x';
     char *path = line + path_at;
     size_t length = strlen(path);

@@ -11,6 +11,7 @@
 struct maps_entry {
     uint64_t start, end; /* 7f12a1e00000, 7f12a1f55000 */
     bool readable;       /* the r of r-xp */
+    bool writable;       /* rw-p has a w there */
     bool executable;     /* the x of r-xp */
     uint64_t offset;     /* 00026000: offset in the file, in bytes */
     unsigned dev_major;  /* fe */

@@ -1,5 +1,6 @@
 #include "proc/procfs.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -150,4 +151,16 @@ pid_t procfs_inner_tid(int proc_fd, pid_t tid)
     if (count < 0)
         return 0;
     return count ? ids[count - 1] : tid; /* 0: a kernel without PID namespaces */
+}
+
+/* Pairs of words: which, and its value. There are a few dozen. */
+bool procfs_is_secure(int proc_fd)
+{
+    uint64_t words[128];
+    ssize_t bytes = procfs_read(proc_fd, "auxv", (char *)words, sizeof words);
+    for (ssize_t i = 0; i + 1 < bytes / (ssize_t)sizeof *words && words[i] != AT_NULL; i += 2) {
+        if (words[i] == AT_SECURE)
+            return words[i + 1] != 0;
+    }
+    return false;
 }

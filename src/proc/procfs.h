@@ -50,6 +50,10 @@ bool procfs_process_name(pid_t pid, char ret_name[THREAD_NAME_BYTES]);
  * the open directory /proc/PID. 0: not known. */
 pid_t procfs_inner_tid(int proc_fd, pid_t tid);
 
+/* Whether its program has more rights than the user who started it, as one that is setuid or has
+ * capabilities: AT_SECURE of /proc/PID/auxv (getauxval(3)). */
+bool procfs_is_secure(int proc_fd);
+
 /* The number after `key` (such as "TracerPid:") in the text of /proc/PID/status, or -1. */
 long procfs_status_number(const char *status, const char *key);
 

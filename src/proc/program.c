@@ -17,6 +17,7 @@ static int open_task_file(const struct program *program, const char *name)
 
 /* So much of maps is kept: that of a program with some thousand threads. */
 #define MAPS_KEPT_BYTES (256u << 10)
+#define KEPT_MAPS_MAX 2
 
 /* A copy of the maps as they are now, for when the program has ended before they could be read. -1
  * if that can't be had. */
@@ -77,6 +78,9 @@ int program_open(struct process *process, uint32_t number, uint32_t process_numb
         .first_maps_fd = -1,
     };
     atomic_init(&program->references, 1);
+    program->kept_maps_fds = malloc(KEPT_MAPS_MAX * sizeof *program->kept_maps_fds);
+    for (size_t i = 0; program->kept_maps_fds && i < KEPT_MAPS_MAX; i++)
+        atomic_init(&program->kept_maps_fds[i], -1);
     int err = open_files(program, process);
     /* Both files belong to one program only if the first is still current after the second was
      * opened. */
@@ -101,6 +105,27 @@ bool program_is_current(const struct program *program)
            (!program->is_in_parents_memory || process_shares_memory(&process));
 }
 
+void program_keep_maps(const struct program *program)
+{
+    for (size_t i = 0; program->kept_maps_fds && i < KEPT_MAPS_MAX; i++) {
+        atomic_int *kept_fd = &program->kept_maps_fds[i];
+        if (atomic_load_explicit(kept_fd, memory_order_relaxed) < 0) {
+            atomic_store_explicit(kept_fd, keep_maps(program->maps_fd), memory_order_release);
+            return;
+        }
+    }
+}
+
+int program_kept_maps_fd(const struct program *program)
+{
+    int latest_fd = program->first_maps_fd;
+    for (size_t i = 0; program->kept_maps_fds && i < KEPT_MAPS_MAX; i++) {
+        int kept_fd = atomic_load_explicit(&program->kept_maps_fds[i], memory_order_acquire);
+        latest_fd = kept_fd >= 0 ? kept_fd : latest_fd;
+    }
+    return latest_fd;
+}
+
 struct program *program_hold(struct program *program)
 {
     atomic_fetch_add_explicit(&program->references, 1, memory_order_relaxed);
@@ -117,6 +142,9 @@ void program_release(struct program *program)
 {
     if (!program || atomic_fetch_sub_explicit(&program->references, 1, memory_order_acq_rel) != 1)
         return;
+    for (size_t i = 0; program->kept_maps_fds && i < KEPT_MAPS_MAX; i++)
+        close_file(program->kept_maps_fds[i]);
+    free(program->kept_maps_fds);
     close_file(program->first_maps_fd);
     close_file(program->maps_fd);
     close_file(program->mem_fd);

@@ -21,6 +21,7 @@ struct program {
     int mem_fd;  /* reads as empty once the process executes another program */
     int maps_fd;
     int first_maps_fd; /* what its maps said when it was opened, kept; -1: too much, or failed */
+    atomic_int *kept_maps_fds; /* the same of later moments: see program_keep_maps; NULL: none */
     bool is_in_parents_memory; /* which outlives the program; see process_shares_memory */
 };
 
@@ -31,6 +32,14 @@ int program_open(struct process *process, uint32_t number, uint32_t process_numb
 
 /* Whether the process still runs it. */
 bool program_is_current(const struct program *program);
+
+/* Keeps what its maps say now, for when it has ended before anyone else could read them: when it
+ * was opened, its libraries may not have been there yet. That is done a few times; then what is
+ * kept stays. */
+void program_keep_maps(const struct program *program);
+
+/* The latest maps that were kept; -1: none. */
+int program_kept_maps_fd(const struct program *program);
 
 /* Adds a reference. Returns `program`. */
 struct program *program_hold(struct program *program);

@@ -15,7 +15,8 @@ static int take_in(void *context, const struct maps_entry *entry)
     if (array_reserve(&areas->items, &areas->capacity, areas->count + 1))
         return -ENOMEM;
     areas->items[areas->count++] = (struct stack_area){
-        entry->start, entry->end, !entry->inode && strcmp(entry->path, "[stack]") == 0};
+        entry->start, entry->end, !entry->inode && strcmp(entry->path, "[stack]") == 0,
+        entry->inode && !entry->writable};
     return 0;
 }
 

@@ -8,7 +8,8 @@
 
 struct stack_area {
     uint64_t start, end;
-    bool grows_down; /* the main thread's stack, which may have grown since */
+    bool grows_down;   /* the main thread's stack, which may have grown since */
+    bool is_only_read; /* it is of a file, and not to be written */
 };
 
 struct stack_areas {

@@ -21,10 +21,12 @@ static int open_space(struct program_maps *maps, struct results *results,
     maps->spare_readings = SPARE_READINGS;
     int err = spaces_add(&results->spaces, &results->modules, program->process_id, program->proc_fd,
                          tid, program->maps_fd, &maps->space);
-    /* It has ended meanwhile: then by what its maps said when it was seen first. */
-    if (err == -ESRCH && program->first_maps_fd >= 0)
+    /* It has ended meanwhile: then by what its maps said before. */
+    int kept_fd = program_kept_maps_fd(program);
+    maps->kept_fd = err == -ESRCH ? kept_fd : 0;
+    if (err == -ESRCH && kept_fd >= 0)
         err = spaces_add(&results->spaces, &results->modules, program->process_id, program->proc_fd,
-                         tid, program->first_maps_fd, &maps->space);
+                         tid, kept_fd, &maps->space);
     maps->reading.cost_ns = monotonic_ns() - maps->reading.done_ns;
     maps->is_gone = err == -ESRCH;
     return err == -ENOMEM ? err : 0;
@@ -39,6 +41,12 @@ static int read_again(struct program_maps *maps, struct results *results,
     maps->reading.done_ns = monotonic_ns();
     int err = spaces_refresh(&results->spaces, &results->modules, program->proc_fd, tid,
                              program->maps_fd, &maps->space, ret_changed);
+    int kept_fd = program_kept_maps_fd(program);
+    if (err == -ESRCH && kept_fd > 0 && kept_fd != maps->kept_fd) {
+        maps->kept_fd = kept_fd;
+        err = spaces_refresh(&results->spaces, &results->modules, program->proc_fd, tid, kept_fd,
+                             &maps->space, ret_changed);
+    }
     maps->reading.cost_ns = monotonic_ns() - maps->reading.done_ns;
     if (maps->space != before)
         maps->replaced_ns = maps->reading.done_ns;

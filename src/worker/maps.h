@@ -13,6 +13,7 @@ struct program_maps {
     struct space *space; /* NULL: the maps have not been read yet, or can't be */
     bool is_gone;        /* the program had ended when its maps were to be read */
     struct throttle reading;
+    int kept_fd;              /* the last maps that were read when the program had ended; 0: none */
     uint64_t replaced_ns;     /* when other code was last found where some had been; 0: never */
     bool replaced_is_told;    /* the sampling thread was told of that */
     unsigned spare_readings;  /* readings of a new program's maps beyond one a round */

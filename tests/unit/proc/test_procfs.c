@@ -1,6 +1,7 @@
 #include "unit.h"
 #include "proc/procfs.h"
 
+#include <sys/auxv.h>
 #include <errno.h>
 #include <stdio.h>
 
@@ -157,6 +158,37 @@ static void test_ids_in_namespaces(void **state)
     assert_int_equal(procfs_parse_namespace_ids("Name:\tx\nNSpid:\t99999999999\n", ids), 0);
 }
 
+static bool is_secure_by(int folder, const uint64_t *words, size_t count)
+{
+    int fd = openat(folder, "auxv", O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    assert_int_equal(write(fd, words, count * sizeof *words), count * sizeof *words);
+    close(fd);
+    return procfs_is_secure(folder);
+}
+
+static void test_more_rights_than_its_user(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/fgprof-unit-XXXXXX";
+    const uint64_t secure[] = {AT_PAGESZ, 4096, AT_SECURE, 1, AT_NULL, 0};
+    const uint64_t plain[] = {AT_PAGESZ, AT_SECURE, AT_SECURE, 0, AT_NULL, 0};
+    const uint64_t after_end[] = {AT_NULL, 0, AT_SECURE, 1};
+    assert_non_null(mkdtemp(path));
+    int folder = open(path, O_RDONLY | O_DIRECTORY);
+    assert_false(procfs_is_secure(folder));
+    assert_true(is_secure_by(folder, secure, 6));
+    assert_false(is_secure_by(folder, secure, 3));
+    assert_false(is_secure_by(folder, plain, 6));
+    assert_false(is_secure_by(folder, after_end, 4));
+    assert_false(is_secure_by(folder, plain, 0));
+    unlinkat(folder, "auxv", 0);
+    close(folder);
+    rmdir(path);
+    folder = open("/proc/self", O_RDONLY | O_DIRECTORY);
+    assert_int_equal(procfs_is_secure(folder), getauxval(AT_SECURE));
+    close(folder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -170,6 +202,7 @@ int main(void)
         cmocka_unit_test(test_read_cuts_and_ends_with_nul),
         cmocka_unit_test(test_stat_of_this_process),
         cmocka_unit_test(test_ids_in_namespaces),
+        cmocka_unit_test(test_more_rights_than_its_user),
     };
     return cmocka_run_group_tests_name("procfs", tests, NULL, NULL);
 }

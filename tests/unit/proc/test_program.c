@@ -67,12 +67,22 @@ static void test_it_ends_with_an_exec(void **state)
     assert_int_equal(program->process, 3);
     unsigned before = lines(program->maps_fd);
     assert_true(before > 3);
+    assert_int_equal(program_kept_maps_fd(program), program->first_maps_fd);
+    program_keep_maps(program);
+    int later_fd = program_kept_maps_fd(program);
+    assert_int_not_equal(later_fd, program->first_maps_fd);
+    program_keep_maps(program);
+    assert_int_not_equal(program_kept_maps_fd(program), later_fd);
+    later_fd = program_kept_maps_fd(program);
+    program_keep_maps(program); /* that is enough */
+    assert_int_equal(program_kept_maps_fd(program), later_fd);
     assert_int_equal(write(child.order_fd, "x", 1), 1);
     while (program_is_current(program))
         usleep(1000);
     /* Its maps are gone; what they said first is kept. */
     assert_int_equal(lines(program->maps_fd), 0);
     assert_int_equal(lines(program->first_maps_fd), before);
+    assert_int_equal(lines(program_kept_maps_fd(program)), before);
     assert_int_equal(program_open(&child.process, 8, 3, &next), 0);
     assert_true(program_is_current(next));
     program_release(program);

@@ -1,0 +1,30 @@
+/* Where a thread begins: the function that pthread_create(3) was given for it. */
+#ifndef FGPROF_PROC_THREAD_START_H
+#define FGPROF_PROC_THREAD_START_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* Where a process has code mapped, by address. Starts zeroed. */
+struct code_ranges {
+    struct code_range {
+        uint64_t start, end;
+    } * items;
+    size_t count, capacity;
+};
+
+/* Reads them from the maps file `maps_fd`. Returns 0 or a negative errno. */
+int code_ranges_read(struct code_ranges *ranges, int maps_fd);
+void code_ranges_free(struct code_ranges *ranges);
+
+/* Where the thread has its list of robust mutexes, by which it is known while its C library has
+ * one: glibc's does from soon after its birth (get_robust_list(2)). 0: not known. */
+uint64_t thread_robust_list(pid_t tid);
+
+/* Finds the function without stopping the thread. Returns 0; -ENOTSUP if the thread's C library
+ * does not show it, as musl's does not, or the thread is no other's child, or not yet ready; or
+ * another negative errno. */
+int thread_start_find(pid_t tid, const struct code_ranges *ranges, uint64_t *ret_start);
+
+#endif
