@@ -33,8 +33,7 @@ static bool has_room(int fd, pid_t tid)
            (rlim_t)fd < limit.rlim_cur / PART_FOR_THREADS;
 }
 
-int ring_open(const struct perf_event_attr *attributes, pid_t tid, int cpu, size_t data_bytes,
-              enum ring_kind kind, struct ring *ret_ring)
+int ring_open_event(const struct perf_event_attr *attributes, pid_t tid, int cpu)
 {
     struct perf_event_attr attr = *attributes;
     attr.size = sizeof attr;
@@ -52,6 +51,15 @@ int ring_open(const struct perf_event_attr *attributes, pid_t tid, int cpu, size
         close(fd);
         return -EMFILE;
     }
+    return fd;
+}
+
+int ring_open(const struct perf_event_attr *attributes, pid_t tid, int cpu, size_t data_bytes,
+              enum ring_kind kind, struct ring *ret_ring)
+{
+    int fd = ring_open_event(attributes, tid, cpu);
+    if (fd < 0)
+        return fd;
     size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);
     /* The kernel overwrites what the reader can't mark as read. */
     int protection = kind == RING_READ ? PROT_READ | PROT_WRITE : PROT_READ;
@@ -110,8 +118,13 @@ bool ring_next(const struct ring *ring, struct record *ret_record)
 
 void ring_skip(struct ring *ring, const struct record *record)
 {
+    ring_skip_to(ring, record->at + record->header.size);
+}
+
+void ring_skip_to(struct ring *ring, uint64_t at)
+{
     /* The kernel may write there as soon as it sees this. */
-    __atomic_store_n(&ring->page->data_tail, record->at + record->header.size, __ATOMIC_RELEASE);
+    __atomic_store_n(&ring->page->data_tail, at, __ATOMIC_RELEASE);
 }
 
 bool record_read(const struct record *record, size_t offset, void *buffer, size_t bytes)
@@ -123,18 +136,55 @@ bool record_read(const struct record *record, size_t offset, void *buffer, size_
     return true;
 }
 
+static bool read_registers(const struct record *record, size_t at, struct registers *ret_registers,
+                           size_t *ret_end)
+{
+    uint64_t abi, values[REGISTERS_MAX];
+    size_t bytes = registers_sample_count * sizeof *values;
+    if (!record_read(record, at, &abi, sizeof abi) || abi != PERF_SAMPLE_REGS_ABI_64 ||
+        !record_read(record, at + sizeof abi, values, bytes))
+        return false;
+    registers_from_sample(values, ret_registers);
+    *ret_end = at + sizeof abi + bytes;
+    return true;
+}
+
 bool record_read_registers(const struct record *record, struct registers *ret_registers,
                            size_t *ret_end)
 {
-    struct sample_head head;
-    uint64_t values[REGISTERS_MAX];
-    size_t bytes = registers_sample_count * sizeof *values;
-    if (!record_read(record, 0, &head, sizeof head) || head.abi != PERF_SAMPLE_REGS_ABI_64 ||
-        !record_read(record, sizeof head, values, bytes))
+    return read_registers(record, offsetof(struct sample_head, abi), ret_registers, ret_end);
+}
+
+/* The stack: uint64_t size, the memory, and uint64_t dyn_size, how much of it was copied. */
+static void read_stack(const struct record *record, size_t offset, struct snapshot *snapshot)
+{
+    struct stack_copy *stack = &snapshot->stack;
+    uint64_t size = 0, copied = 0;
+    record_read(record, offset, &size, sizeof size);
+    offset += sizeof size;
+    if (size && (!record_read(record, offset + size, &copied, sizeof copied) || copied > size))
+        copied = 0;
+    stack->address = registers_sp(&snapshot->registers);
+    stack->bytes = copied < stack->capacity ? copied : stack->capacity;
+    if (!record_read(record, offset, stack->memory, stack->bytes))
+        stack->bytes = 0;
+    snapshot->other_stack.bytes = 0;
+    if (snapshot->kernel_stack)
+        snapshot->kernel_stack[0] = '\0';
+}
+
+bool record_read_snapshot_at(const struct record *record, size_t at, struct snapshot *snapshot)
+{
+    size_t stack_at;
+    if (!read_registers(record, at, &snapshot->registers, &stack_at))
         return false;
-    registers_from_sample(values, ret_registers);
-    *ret_end = sizeof head + bytes;
+    read_stack(record, stack_at, snapshot);
     return true;
+}
+
+bool record_read_snapshot(const struct record *record, struct snapshot *snapshot)
+{
+    return record_read_snapshot_at(record, offsetof(struct sample_head, abi), snapshot);
 }
 
 void ring_close(struct ring *ring)

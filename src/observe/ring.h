@@ -6,7 +6,7 @@
 #ifndef FGPROF_OBSERVE_RING_H
 #define FGPROF_OBSERVE_RING_H
 
-#include "observe/registers.h"
+#include "observe/snapshot.h"
 
 #include <linux/perf_event.h>
 #include <stdbool.h>
@@ -51,6 +51,9 @@ struct sample_head {
 int ring_open(const struct perf_event_attr *attributes, pid_t tid, int cpu, size_t data_bytes,
               enum ring_kind kind, struct ring *ret_ring);
 
+/* Opens an event without a ring. Returns its descriptor or a negative errno. */
+int ring_open_event(const struct perf_event_attr *attributes, pid_t tid, int cpu);
+
 /* For RING_OVERWRITTEN, into which the kernel writes backward: where the newest record begins. It
  * changes with each record. */
 uint64_t ring_head(const struct ring *ring);
@@ -66,6 +69,9 @@ bool ring_next(const struct ring *ring, struct record *ret_record);
 /* Gives the record's place back to the kernel. */
 void ring_skip(struct ring *ring, const struct record *record);
 
+/* Gives back all that is before `at`. */
+void ring_skip_to(struct ring *ring, uint64_t at);
+
 /* A record's time in our CLOCK_MONOTONIC. The kernel writes the time of the first time namespace,
  * and we may be in another one, as in a container that has moved from one machine to another
  * (time_namespaces(7)). */
@@ -79,6 +85,14 @@ static inline uint64_t ring_time(const struct ring *ring, uint64_t record_ns)
  * exiting, or runs 32-bit code, which is not unwound. */
 bool record_read_registers(const struct record *record, struct registers *ret_registers,
                            size_t *ret_end);
+
+/* Reads the user's registers and stack of a sample that has PERF_SAMPLE_STACK_USER, and nothing
+ * before the stack but RING_SAMPLE_TYPE: as much as was copied and fits. Returns false if there are
+ * none, as record_read_registers does. */
+bool record_read_snapshot(const struct record *record, struct snapshot *snapshot);
+
+/* The same for a sample whose registers are `at` bytes behind the record's header. */
+bool record_read_snapshot_at(const struct record *record, size_t at, struct snapshot *snapshot);
 
 /* Copies `bytes` of the record, from `offset` after its header. Returns false if it is shorter. */
 bool record_read(const struct record *record, size_t offset, void *buffer, size_t bytes);
