@@ -1,11 +1,15 @@
 #include "observe/filter.h"
 
+#include "base/random.h"
+
 #include <errno.h>
 #include <linux/bpf.h>
+#include <linux/bpf_perf_event.h>
 #include <linux/perf_event.h>
-#include <stdint.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -39,57 +43,271 @@ static int create_map(void)
     return bpf(BPF_MAP_CREATE, &attr);
 }
 
-/* Returns 1 to keep a sample, 0 to drop it:
- *
- *     uint32_t process_id = bpf_get_current_pid_tgid() >> 32;
- *     return bpf_map_lookup_elem(&map, &process_id) != NULL;
- *
- * Instructions as in the kernel's Documentation/bpf/standardization/instruction-set.rst. */
-static int load_program(int map_fd)
+/* ---- The program: instructions as in the kernel's
+ * Documentation/bpf/standardization/instruction-set.rst ---- */
+
+#define INSTRUCTIONS_MAX 64
+
+struct code {
+    struct bpf_insn items[INSTRUCTIONS_MAX];
+    uint32_t count;
+};
+
+enum { R0, R1, R2, R3, R6 = 6, R7, R10 = 10 };
+
+static void add(struct code *code, struct bpf_insn instruction)
 {
-    const struct bpf_insn instructions[] = {
-        {.code = BPF_JMP | BPF_CALL, .imm = BPF_FUNC_get_current_pid_tgid},
-        {.code = BPF_ALU64 | BPF_RSH | BPF_K, .dst_reg = BPF_REG_0, .imm = 32},
-        /* *(uint32_t *)(r10 - 4) = r0; r2 = r10 - 4 */
-        {.code = BPF_STX | BPF_MEM | BPF_W, .dst_reg = BPF_REG_10, .src_reg = BPF_REG_0, .off = -4},
-        {.code = BPF_ALU64 | BPF_MOV | BPF_X, .dst_reg = BPF_REG_2, .src_reg = BPF_REG_10},
-        {.code = BPF_ALU64 | BPF_ADD | BPF_K, .dst_reg = BPF_REG_2, .imm = -4},
-        /* r1 = map, an instruction of two words */
-        {.code = BPF_LD | BPF_DW | BPF_IMM,
-         .dst_reg = BPF_REG_1,
-         .src_reg = BPF_PSEUDO_MAP_FD,
-         .imm = map_fd},
-        {.code = 0},
-        {.code = BPF_JMP | BPF_CALL, .imm = BPF_FUNC_map_lookup_elem},
-        /* if (r0 == 0) skip the next instruction */
-        {.code = BPF_JMP | BPF_JEQ | BPF_K, .dst_reg = BPF_REG_0, .off = 1},
-        {.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0, .imm = 1},
-        {.code = BPF_JMP | BPF_EXIT},
-    };
+    code->items[code->count++] = instruction;
+}
+
+/* An instruction of two words. `kind`: what the number is. */
+static void add_load(struct code *code, unsigned to, unsigned kind, uint64_t number)
+{
+    add(code, (struct bpf_insn){.code = BPF_LD | BPF_DW | BPF_IMM,
+                                .dst_reg = to & 15,
+                                .src_reg = kind & 15,
+                                .imm = (int32_t)(uint32_t)number});
+    add(code, (struct bpf_insn){.imm = (int32_t)(uint32_t)(number >> 32)});
+}
+
+static void add_operation(struct code *code, unsigned operation, unsigned to, int32_t number)
+{
+    add(code, (struct bpf_insn){.code = (uint8_t)(BPF_ALU64 | operation | BPF_K),
+                                .dst_reg = to & 15,
+                                .imm = number});
+}
+
+static void add_operation_of(struct code *code, unsigned operation, unsigned to, unsigned from)
+{
+    add(code, (struct bpf_insn){.code = (uint8_t)(BPF_ALU64 | operation | BPF_X),
+                                .dst_reg = to & 15,
+                                .src_reg = from & 15});
+}
+
+static void add_return(struct code *code, int32_t value)
+{
+    add_operation(code, BPF_MOV, R0, value);
+    add(code, (struct bpf_insn){.code = BPF_JMP | BPF_EXIT});
+}
+
+/* r2 ^= r2 >> bits; */
+static void add_fold(struct code *code, int32_t bits)
+{
+    add_operation_of(code, BPF_MOV, R3, R2);
+    add_operation(code, BPF_RSH, R3, bits);
+    add_operation_of(code, BPF_XOR, R2, R3);
+}
+
+static void add_multiply(struct code *code, uint64_t factor)
+{
+    add_load(code, R3, 0, factor);
+    add_operation_of(code, BPF_MUL, R2, R3);
+}
+
+static int32_t page_bits(void)
+{
+    return __builtin_ctzl((unsigned long)sysconf(_SC_PAGESIZE));
+}
+
+/* A page of the lowest page table maps as much as one entry of the table above, and so does a huge
+ * page: its entries are of 8 bytes. */
+static int32_t huge_bits(void)
+{
+    return page_bits() + page_bits() - 3;
+}
+
+/* r2 = context->addr >> page_bits;
+ * r7 = choices; if (r2 has no bits below those of a huge page) r7++; */
+static void add_group(struct code *code, int choice_fd)
+{
+    add(code, (struct bpf_insn){.code = BPF_LDX | BPF_MEM | BPF_DW,
+                                .dst_reg = R2,
+                                .src_reg = R1,
+                                .off = offsetof(struct bpf_perf_event_data, addr)});
+    add_operation(code, BPF_RSH, R2, page_bits());
+    add_load(code, R7, BPF_PSEUDO_MAP_VALUE, (uint32_t)choice_fd);
+    add(code, (struct bpf_insn){.code = BPF_JMP | BPF_JSET | BPF_K,
+                                .dst_reg = R2,
+                                .imm = (1 << (huge_bits() - page_bits())) - 1,
+                                .off = 1});
+    add_operation(code, BPF_ADD, R7, sizeof(struct page_choice));
+}
+
+/* r2 = filter_page_rank(seed, context->addr): see base/random.h. */
+static void add_rank(struct code *code, uint64_t seed)
+{
+    add_operation(code, BPF_ADD, R2, 1);
+    add_multiply(code, RANDOM_STEP);
+    add_load(code, R3, 0, seed);
+    add_operation_of(code, BPF_ADD, R2, R3);
+    add_fold(code, RANDOM_FOLD_1);
+    add_multiply(code, RANDOM_FACTOR_1);
+    add_fold(code, RANDOM_FOLD_2);
+    add_multiply(code, RANDOM_FACTOR_2);
+    add_fold(code, RANDOM_FOLD_3);
+}
+
+/* r3 = the number at `offset` of *r7. */
+static void add_read(struct code *code, size_t offset)
+{
+    add(code, (struct bpf_insn){.code = BPF_LDX | BPF_MEM | BPF_DW,
+                                .dst_reg = R3,
+                                .src_reg = R7,
+                                .off = (int16_t)offset});
+}
+
+/* r7 = the page's choice; if (rank > r7->limit) return 0; */
+static void add_page_check(struct code *code, uint64_t seed, int choice_fd)
+{
+    add_group(code, choice_fd);
+    add_rank(code, seed);
+    add_read(code, offsetof(struct page_choice, limit));
+    add(code, (struct bpf_insn){
+                  .code = BPF_JMP | BPF_JLE | BPF_X, .dst_reg = R2, .src_reg = R3, .off = 2});
+    add_return(code, 0);
+}
+
+/* uint32_t process_id = bpf_get_current_pid_tgid() >> 32;
+ * if (!bpf_map_lookup_elem(&map, &process_id)) return 0; */
+static void add_process_check(struct code *code, int map_fd)
+{
+    add(code, (struct bpf_insn){.code = BPF_JMP | BPF_CALL, .imm = BPF_FUNC_get_current_pid_tgid});
+    add_operation(code, BPF_RSH, R0, 32);
+    add(code, (struct bpf_insn){
+                  .code = BPF_STX | BPF_MEM | BPF_W, .dst_reg = R10, .src_reg = R0, .off = -4});
+    add_operation_of(code, BPF_MOV, R2, R10);
+    add_operation(code, BPF_ADD, R2, -4);
+    add_load(code, R1, BPF_PSEUDO_MAP_FD, (uint32_t)map_fd);
+    add(code, (struct bpf_insn){.code = BPF_JMP | BPF_CALL, .imm = BPF_FUNC_map_lookup_elem});
+    add(code, (struct bpf_insn){.code = BPF_JMP | BPF_JNE | BPF_K, .dst_reg = R0, .off = 2});
+    add_return(code, 0);
+}
+
+/* r7->tokens += r3, at once for all CPUs. */
+static void add_tokens(struct code *code)
+{
+    add(code, (struct bpf_insn){.code = BPF_STX | BPF_XADD | BPF_DW,
+                                .dst_reg = R7,
+                                .src_reg = R3,
+                                .off = offsetof(struct page_choice, tokens)});
+}
+
+/* if (--r7->tokens < 0) { r7->limit >>= 1; r7->tokens += r7->more; }
+ * Several CPUs may halve it for the same cause. */
+static void add_payment(struct code *code)
+{
+    add_operation(code, BPF_MOV, R3, -1);
+    add_tokens(code);
+    add_read(code, offsetof(struct page_choice, tokens));
+    add(code, (struct bpf_insn){.code = BPF_JMP | BPF_JSGE | BPF_K, .dst_reg = R3, .off = 5});
+    add_read(code, offsetof(struct page_choice, limit));
+    add_operation(code, BPF_RSH, R3, 1);
+    add(code, (struct bpf_insn){.code = BPF_STX | BPF_MEM | BPF_DW,
+                                .dst_reg = R7,
+                                .src_reg = R3,
+                                .off = offsetof(struct page_choice, limit)});
+    add_read(code, offsetof(struct page_choice, more));
+    add_tokens(code);
+}
+
+static int load_program(const struct code *code)
+{
     union bpf_attr attr = {
         .prog_type = BPF_PROG_TYPE_PERF_EVENT,
-        .insns = (uint64_t)(uintptr_t)instructions,
-        .insn_cnt = sizeof instructions / sizeof *instructions,
+        .insns = (uint64_t)(uintptr_t)code->items,
+        .insn_cnt = code->count,
         .license = (uint64_t)(uintptr_t) "MIT", /* neither helper asks for the GPL */
     };
     return bpf(BPF_PROG_LOAD, &attr);
 }
 
+static const struct filter no_filter = {-1, -1, -1, NULL};
+
 int filter_open(struct filter *ret_filter)
 {
-    *ret_filter = (struct filter){-1, -1};
+    struct filter filter = no_filter;
+    struct code code = {0};
+    *ret_filter = no_filter;
     if (!is_first_pid_namespace())
         return -ENOTSUP;
-    int map_fd = create_map();
-    if (map_fd < 0)
-        return map_fd;
-    int program_fd = load_program(map_fd);
-    if (program_fd < 0) {
-        close(map_fd);
-        return program_fd;
+    filter.map_fd = create_map();
+    if (filter.map_fd < 0)
+        return filter.map_fd;
+    add_process_check(&code, filter.map_fd);
+    add_return(&code, 1);
+    filter.program_fd = load_program(&code);
+    if (filter.program_fd < 0) {
+        int err = filter.program_fd;
+        filter_close(&filter);
+        return err;
     }
-    *ret_filter = (struct filter){map_fd, program_fd};
+    *ret_filter = filter;
     return 0;
+}
+
+#define CHOICES_BYTES (PAGE_GROUPS * sizeof(struct page_choice))
+
+/* A map with one value, which the program finds without a call, and we have in memory. */
+static int create_choices(struct filter *filter)
+{
+    union bpf_attr attr = {
+        .map_type = BPF_MAP_TYPE_ARRAY,
+        .key_size = sizeof(uint32_t),
+        .value_size = CHOICES_BYTES,
+        .max_entries = 1,
+        .map_flags = BPF_F_MMAPABLE,
+    };
+    filter->choice_fd = bpf(BPF_MAP_CREATE, &attr);
+    if (filter->choice_fd < 0)
+        return filter->choice_fd;
+    void *memory =
+        mmap(NULL, CHOICES_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, filter->choice_fd, 0);
+    if (memory == MAP_FAILED)
+        return -errno;
+    filter->choices = memory;
+    for (size_t i = 0; i < PAGE_GROUPS; i++)
+        filter->choices[i].limit = UINT64_MAX;
+    return 0;
+}
+
+static int open_for_pages(uint64_t seed, struct filter *filter)
+{
+    struct code code = {0};
+    int err = create_choices(filter);
+    if (err)
+        return err;
+    add_page_check(&code, seed, filter->choice_fd);
+    if (is_first_pid_namespace()) {
+        filter->map_fd = create_map();
+        if (filter->map_fd < 0)
+            return filter->map_fd;
+        add_process_check(&code, filter->map_fd);
+    }
+    add_payment(&code);
+    add_return(&code, 1);
+    filter->program_fd = load_program(&code);
+    return filter->program_fd < 0 ? filter->program_fd : 0;
+}
+
+int filter_open_for_pages(uint64_t seed, struct filter *ret_filter)
+{
+    struct filter filter = no_filter;
+    int err = open_for_pages(seed, &filter);
+    if (err)
+        filter_close(&filter);
+    *ret_filter = filter;
+    return err;
+}
+
+enum page_group filter_page_group(uint64_t address)
+{
+    uint64_t page = address >> page_bits(), mask = (1u << (huge_bits() - page_bits())) - 1;
+    return page & mask ? PAGES_INSIDE : PAGES_OF_BEGINS;
+}
+
+uint64_t filter_page_rank(uint64_t seed, uint64_t address)
+{
+    return random_number(seed, address >> page_bits());
 }
 
 int filter_apply(const struct filter *filter, int event_fd)
@@ -109,19 +327,24 @@ static int change(const struct filter *filter, int command, pid_t process_id)
 
 int filter_add(const struct filter *filter, pid_t process_id)
 {
-    return change(filter, BPF_MAP_UPDATE_ELEM, process_id);
+    return filter->map_fd < 0 ? 0 : change(filter, BPF_MAP_UPDATE_ELEM, process_id);
 }
 
 void filter_remove(const struct filter *filter, pid_t process_id)
 {
-    change(filter, BPF_MAP_DELETE_ELEM, process_id);
+    if (filter->map_fd >= 0)
+        change(filter, BPF_MAP_DELETE_ELEM, process_id);
 }
 
 void filter_close(struct filter *filter)
 {
+    if (filter->choices)
+        munmap((void *)filter->choices, CHOICES_BYTES);
+    if (filter->choice_fd >= 0)
+        close(filter->choice_fd);
     if (filter->program_fd >= 0)
         close(filter->program_fd);
     if (filter->map_fd >= 0)
         close(filter->map_fd);
-    *filter = (struct filter){-1, -1};
+    *filter = no_filter;
 }

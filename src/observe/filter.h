@@ -1,19 +1,48 @@
-/* Drops perf samples of other processes in the kernel, before their stacks are copied: a BPF
- * program on the event that looks up the process in a map.
+/* Drops perf samples in the kernel, before their stacks are copied: a BPF program on the event that
+ * looks up the process in a map, and for samples that are of pages of memory, chooses some of
+ * these.
  *
  * The kernel needs no BTF for it, but CAP_BPF and CAP_PERFMON (bpf(2), capabilities(7)). */
 #ifndef FGPROF_OBSERVE_FILTER_H
 #define FGPROF_OBSERVE_FILTER_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
+
+/* Pages are chosen apart by whether a huge page may begin there. One that does weighs as much as
+ * all others in it, and there are few. */
+enum page_group { PAGES_INSIDE, PAGES_OF_BEGINS, PAGE_GROUPS };
+
+/* Of which pages samples pass: those whose rank is at most `limit`. Shared with the program, which
+ * halves `limit` when more samples have passed than there were tokens, and adds `more` of them. So
+ * of many faults at once, so many pages are left at least. */
+struct page_choice {
+    uint64_t limit;
+    int64_t tokens, more;
+};
+
+/* One in 2^level pages of a group is chosen. */
+struct page_levels {
+    unsigned of[PAGE_GROUPS];
+};
 
 struct filter {
     int map_fd, program_fd; /* -1: there is none */
+    int choice_fd;
+    volatile struct page_choice *choices; /* of each group; NULL: all pages pass */
 };
 
 /* Returns 0 or a negative errno if the kernel, or its security settings, do not allow it. */
 int filter_open(struct filter *ret_filter);
+
+/* The same for an event that has an address, and only some pages: all at first. The seed decides
+ * which. In a PID namespace of our own, all processes pass. */
+int filter_open_for_pages(uint64_t seed, struct filter *ret_filter);
+
+/* The group and the rank of the page that the address is in. Each rank is equally likely. */
+enum page_group filter_page_group(uint64_t address);
+uint64_t filter_page_rank(uint64_t seed, uint64_t address);
 
 /* Applies the filter to an event. Returns 0 or a negative errno. */
 int filter_apply(const struct filter *filter, int event_fd);

@@ -1,0 +1,85 @@
+/* Page faults of processes, as the kernel tells them (perf_event_open(2),
+ * PERF_COUNT_SW_PAGE_FAULTS): memory that becomes resident, with the registers and stack of the
+ * thread that touches it first.
+ *
+ * There are more of them than can be told, so some are chosen, in one of two ways.
+ *
+ * By page: each CPU has an event, and a program in the kernel lets those faults pass that are of
+ * some pages, chosen by their address (observe/filter.h). All faults of such a page are told, so
+ * that of memory that is freed and used again it is known who touched it last. How many pages are
+ * chosen follows the rate of faults; those that are chosen of fewer are also chosen of more.
+ *
+ * By number: each thread has events, and every so-manieth of its faults is told. It needs no
+ * privilege, but it is not known what became of a page afterwards. By page, that is done too if
+ * there are so many faults that even the program would take time. */
+#ifndef FGPROF_OBSERVE_FAULTS_H
+#define FGPROF_OBSERVE_FAULTS_H
+
+#include "observe/filter.h"
+#include "observe/snapshot.h"
+#include "proc/process.h"
+
+enum faults_choice {
+    FAULTS_BY_PAGE,
+    FAULTS_BY_NUMBER,
+    FAULTS_OF_USER, /* by number, and those that system calls cause are not seen */
+};
+
+/* A fault on a page that was not there before. */
+struct fault {
+    pid_t process_id, tid;
+    uint64_t at_ns;   /* CLOCK_MONOTONIC */
+    uint64_t address; /* that was touched */
+    uint32_t weight;  /* for how many faults it stands */
+    unsigned level;   /* one in 2^level pages is chosen */
+    bool has_stack;
+};
+
+struct faults;
+
+/* Begins to choose pages by this seed. Returns 0, -EACCES or -EPERM if it is not permitted at all,
+ * or another negative errno. */
+int faults_new(uint64_t seed, struct faults **ret_faults);
+
+enum faults_choice faults_choice(const struct faults *faults);
+
+/* Faults of this process are told from now on, or no longer. Returns 0 or a negative errno: they
+ * are not told. */
+int faults_follow(struct faults *faults, const struct process *process);
+void faults_unfollow(struct faults *faults, pid_t process_id);
+
+/* Reads what has come since, and adjusts how many faults are chosen. Call it often. Returns 0 or
+ * -ENOMEM. */
+int faults_read(struct faults *faults);
+
+/* The earliest fault that is not skipped yet; NULL: there is none. Valid until the next call. */
+const struct fault *faults_next(struct faults *faults);
+
+/* Copies the registers and the stack of that fault: there must be room for faults_stack_bytes.
+ * Returns false if it has none. When many stacks have more, later faults tell more of them. */
+bool faults_copy_stack(struct faults *faults, struct snapshot *snapshot);
+size_t faults_stack_bytes(const struct faults *faults);
+
+void faults_skip(struct faults *faults);
+
+/* When the process last executed a program, as far as that was read; 0: it has not. */
+uint64_t faults_exec_ns(const struct faults *faults, pid_t process_id);
+
+/* How many pages are chosen now. Of those that are, the rank (filter_page_rank of the seed) has so
+ * many leading zeros at least as the level of their group. */
+struct page_levels faults_levels(const struct faults *faults);
+
+/* Have fewer pages chosen, and no more of them later: too many are known. */
+void faults_choose_fewer(struct faults *faults);
+
+/* Whether not all faults of the pages that were chosen were told: it is not known of all memory
+ * whether it was used again. */
+bool faults_are_rough(const struct faults *faults);
+
+/* How many were lost because nobody read them in time. */
+uint64_t faults_lost(const struct faults *faults);
+
+/* Accepts NULL. */
+void faults_free(struct faults *faults);
+
+#endif

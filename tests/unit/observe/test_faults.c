@@ -1,0 +1,369 @@
+/* Page faults of a child that touches memory. Skipped if the kernel does not tell them. */
+#include "unit.h"
+#include "base/clock.h"
+#include "observe/faults.h"
+#include "observe/filter.h"
+
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <signal.h>
+#include <stddef.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#define SEED 1
+#define PAGES 15000u
+#define FEW 50u
+#define ROUNDS 3u
+#define HANGS_NS 100000000000ull
+#define READ_EACH_NS 2000000
+
+/* What is told of a page. */
+struct seen {
+    unsigned times;
+    uint64_t weight;
+};
+
+struct world {
+    struct faults *faults;
+    unsigned char *memory; /* the child has it at the same address */
+    size_t page_bytes;
+    pid_t pid;
+    int steps; /* a pipe: the child does a step for each byte */
+    int done;  /* and answers */
+    struct seen seen[PAGES];
+    unsigned elsewhere;
+    unsigned level; /* the largest */
+};
+
+static struct world world;
+
+typedef void step_fn(void);
+
+/* Memory that the child inherits, and nobody has touched. */
+static void map_memory(void)
+{
+    world.page_bytes = (size_t)sysconf(_SC_PAGESIZE);
+    world.memory = mmap(NULL, PAGES * world.page_bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(world.memory != MAP_FAILED);
+    madvise(world.memory, PAGES * world.page_bytes, MADV_NOHUGEPAGE);
+}
+
+static void begin(step_fn *const *steps)
+{
+    int go[2], done[2];
+    memset(&world, 0, sizeof world);
+    int err = faults_new(SEED, &world.faults);
+    if (err) {
+        /* -ENOSYS: a kernel without perf events */
+        assert_true(err == -EACCES || err == -EPERM || err == -ENOSYS || err == -ENOENT);
+        skip();
+    }
+    map_memory();
+    assert_int_equal(pipe(go), 0);
+    assert_int_equal(pipe(done), 0);
+    world.pid = fork();
+    if (world.pid == 0) {
+        char byte;
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        alarm(100);
+        close(go[1]);
+        for (; *steps && read(go[0], &byte, 1) == 1; steps++) {
+            (*steps)();
+            if (write(done[1], &byte, 1) != 1)
+                break;
+        }
+        pause();
+    }
+    close(go[0]);
+    close(done[1]);
+    world.steps = go[1];
+    world.done = done[0];
+    struct process process;
+    assert_int_equal(process_open(world.pid, &process), 0);
+    assert_int_equal(faults_follow(world.faults, &process), 0);
+    process_close(&process);
+}
+
+/* So that the faults of a step are not too many for all of a page to be told. */
+static void rest(void)
+{
+    const struct timespec while_judged = {0, 250000000};
+    nanosleep(&while_judged, NULL);
+}
+
+static unsigned level_now(void)
+{
+    return faults_levels(world.faults).of[PAGES_INSIDE];
+}
+
+static void take_all(void)
+{
+    const struct fault *fault;
+    uint64_t last_ns = 0;
+    assert_int_equal(faults_read(world.faults), 0);
+    if (level_now() > world.level)
+        world.level = level_now();
+    while ((fault = faults_next(world.faults))) {
+        size_t page = (fault->address - (uintptr_t)world.memory) / world.page_bytes;
+        assert_int_equal(fault->process_id, world.pid);
+        assert_int_equal(fault->tid, world.pid);
+        assert_true(fault->at_ns >= last_ns);
+        assert_true(fault->has_stack && fault->weight > 0);
+        last_ns = fault->at_ns;
+        if (fault->address >= (uintptr_t)world.memory && page < PAGES) {
+            world.seen[page].times++;
+            world.seen[page].weight += fault->weight;
+        } else {
+            world.elsewhere++;
+        }
+        faults_skip(world.faults);
+    }
+}
+
+/* Has the child do its next step, and reads faults meanwhile. */
+static void step(void)
+{
+    const struct timespec soon = {0, READ_EACH_NS};
+    uint64_t until_ns = monotonic_ns() + HANGS_NS;
+    char byte = 0;
+    assert_int_equal(write(world.steps, &byte, 1), 1);
+    fcntl(world.done, F_SETFL, O_NONBLOCK);
+    while (read(world.done, &byte, 1) != 1) {
+        take_all();
+        nanosleep(&soon, NULL);
+        assert_true(monotonic_ns() < until_ns);
+    }
+    take_all();
+    if (faults_choice(world.faults) == FAULTS_BY_PAGE)
+        assert_int_equal(faults_lost(world.faults), 0);
+}
+
+static void end(void)
+{
+    kill(world.pid, SIGKILL);
+    waitpid(world.pid, NULL, 0);
+    close(world.steps);
+    close(world.done);
+    munmap(world.memory, PAGES * world.page_bytes);
+    faults_free(world.faults);
+}
+
+static void touch(size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        *(volatile unsigned char *)(world.memory + i * world.page_bytes) = 1;
+}
+
+static void touch_few(void)
+{
+    touch(FEW);
+}
+
+static void touch_all(void)
+{
+    touch(PAGES);
+}
+
+static void read_few(void)
+{
+    for (size_t i = 0; i < FEW; i++)
+        (void)*(volatile unsigned char *)(world.memory + i * world.page_bytes);
+}
+
+static void drop_all(void)
+{
+    madvise(world.memory, PAGES * world.page_bytes, MADV_DONTNEED);
+}
+
+/* A child of its own shares all pages for a moment. */
+static void share(void)
+{
+    if (fork() == 0)
+        _exit(0);
+    touch(FEW);
+}
+
+static void read_into_few(void)
+{
+    int fd = open("/dev/zero", O_RDONLY);
+    if (fd >= 0 && read(fd, world.memory, FEW * world.page_bytes) > 0)
+        close(fd);
+}
+
+static uint64_t total(void)
+{
+    uint64_t weight = 0;
+    for (size_t i = 0; i < PAGES; i++)
+        weight += world.seen[i].weight;
+    return weight;
+}
+
+static void assert_times(size_t count, unsigned times)
+{
+    for (size_t i = 0; i < count; i++)
+        assert_int_equal(world.seen[i].times, times);
+}
+
+static bool is_by_page(void)
+{
+    return faults_choice(world.faults) == FAULTS_BY_PAGE;
+}
+
+/* By page, few faults are all told. */
+static void test_few_faults_are_all_told(void **state)
+{
+    (void)state;
+    step_fn *const steps[] = {touch_few, drop_all, touch_few, NULL};
+    begin(steps);
+    if (is_by_page()) {
+        step();
+        if (world.level == 0) {
+            assert_times(FEW, 1);
+            assert_int_equal(total(), FEW);
+        }
+        assert_false(faults_are_rough(world.faults));
+    }
+    end();
+}
+
+/* How often each page was told that has been chosen all the time. */
+static void assert_chosen_times(unsigned times)
+{
+    uint64_t limit = UINT64_MAX >> world.level;
+    size_t chosen = 0;
+    for (size_t i = 0; i < PAGES; i++) {
+        uint64_t address = (uintptr_t)world.memory + i * world.page_bytes;
+        if (filter_page_rank(SEED, address) > limit || filter_page_group(address) != PAGES_INSIDE)
+            continue;
+        assert_int_equal(world.seen[i].times, times);
+        chosen++;
+    }
+    assert_true(chosen > 0);
+}
+
+/* Which faults are told depends on their pages, so all are told of a page, or none. */
+static void test_many_faults_are_chosen_by_page(void **state)
+{
+    (void)state;
+    step_fn *const steps[] = {touch_all, drop_all, touch_all, drop_all, touch_all, drop_all, NULL};
+    begin(steps);
+    for (unsigned round = 1; round <= ROUNDS && is_by_page(); round++) {
+        step();
+        assert_true(level_now() > 0);
+        assert_chosen_times(round);
+        rest();
+        step();
+        assert_chosen_times(round);
+    }
+    end();
+}
+
+/* A page that is only read is not told again by a level: its weight is as its level is. */
+static void test_weights_add_up(void **state)
+{
+    (void)state;
+    step_fn *const steps[] = {touch_all, NULL};
+    begin(steps);
+    step();
+    if (is_by_page()) {
+        /* What was told at first weighs less, but is more. */
+        uint64_t weight = total();
+        assert_in_range(weight, PAGES / 2, 2 * PAGES);
+    }
+    end();
+}
+
+static void test_only_new_pages_count(void **state)
+{
+    (void)state;
+    step_fn *const steps[] = {read_few, touch_few, share, NULL};
+    begin(steps);
+    if (is_by_page()) {
+        step();
+        step();
+        /* The page of zeros, and then memory. */
+        if (world.level == 0)
+            assert_times(FEW, 2);
+        unsigned elsewhere = world.elsewhere;
+        step();
+        if (world.level == 0)
+            assert_times(FEW, 2); /* these are copies */
+        assert_true(world.elsewhere >= elsewhere);
+    }
+    end();
+}
+
+static void test_faults_of_system_calls(void **state)
+{
+    (void)state;
+    step_fn *const steps[] = {read_into_few, NULL};
+    begin(steps);
+    step();
+    if (is_by_page() && world.level == 0)
+        assert_times(FEW, 1);
+    end();
+}
+
+static void test_stacks(void **state)
+{
+    (void)state;
+    struct snapshots *snapshots;
+    static const struct stack_place no_place = {0};
+    step_fn *const steps[] = {touch_few, NULL};
+    (void)no_place;
+    (void)snapshots;
+    begin(steps);
+    end();
+}
+
+/* From now on this process may open no events of CPUs, as in a container. */
+static void refuse_events_of_cpus(void)
+{
+    struct sock_filter instructions[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_perf_event_open, 0, 3),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1])),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, UINT32_MAX, 0, 1), /* pid -1 */
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EACCES),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const struct sock_fprog program = {sizeof instructions / sizeof *instructions, instructions};
+    assert_int_equal(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+    assert_int_equal(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
+}
+
+/* It must come last. */
+static void test_by_number(void **state)
+{
+    (void)state;
+    step_fn *const steps[] = {touch_all, share, NULL};
+    refuse_events_of_cpus();
+    begin(steps);
+    assert_int_not_equal(faults_choice(world.faults), FAULTS_BY_PAGE);
+    assert_true(faults_are_rough(world.faults));
+    step();
+    assert_in_range(total(), PAGES * 9 / 10, PAGES * 11 / 10);
+    step();
+    assert_in_range(total(), PAGES * 9 / 10, PAGES * 11 / 10);
+    end();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_few_faults_are_all_told),
+        cmocka_unit_test(test_many_faults_are_chosen_by_page),
+        cmocka_unit_test(test_weights_add_up),
+        cmocka_unit_test(test_only_new_pages_count),
+        cmocka_unit_test(test_faults_of_system_calls),
+        cmocka_unit_test(test_stacks),
+        cmocka_unit_test(test_by_number),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
