@@ -1,0 +1,78 @@
+/* Which thread made which, as the kernel tells (perf_event_open(2)).
+ *
+ * Two events for each CPU. One tells of births, names and ends of threads: short records, so that
+ * hardly any is lost. The other samples the thread that makes one, at the kernel's tracepoint
+ * task:task_newtask: its registers and the top of its stack. Both see all processes, as soon as
+ * they are born, and cost nothing but when a thread is made, named, or ends.
+ *
+ * The records of all CPUs are put in the order of time. A birth's record is written before its
+ * sample, by the same thread, so a sample belongs to the last birth before it that its thread made.
+ */
+#ifndef FGPROF_OBSERVE_BIRTHS_H
+#define FGPROF_OBSERVE_BIRTHS_H
+
+#include "observe/snapshots.h"
+
+#include <sys/types.h>
+
+#define BIRTHS_STACK_BYTES (16u << 10) /* that a sample holds at most */
+#define BIRTHS_NAME_BYTES 16           /* TASK_COMM_LEN in the kernel's linux/sched.h */
+
+enum birth_change {
+    BIRTH_MADE,  /* a thread, which is a process's first if its maker is in another one */
+    BIRTH_NAMED, /* it has a new name */
+    BIRTH_ENDED,
+};
+
+struct birth {
+    enum birth_change change;
+    pid_t process_id, tid;
+    uint64_t at_ns; /* CLOCK_MONOTONIC */
+    /* BIRTH_MADE: */
+    pid_t maker_process_id, maker_tid;
+    bool has_stack; /* see births_copy_stack */
+    /* BIRTH_NAMED: */
+    char name[BIRTHS_NAME_BYTES];
+};
+
+struct births;
+
+/* Opens the events. `has_children`: processes that are made by those that are followed are
+ * followed, too. If births can be seen but no stacks, *ret_stack_refusal says why, as a negative
+ * errno; else it is 0. Returns 0, -EACCES or -EPERM if that is not permitted, or another negative
+ * errno. */
+int births_new(bool has_children, struct births **ret_births, int *ret_stack_refusal);
+/* Accepts NULL. */
+void births_free(struct births *births);
+
+/* Threads of this process are told of from now on, or no longer. Returns 0 or -ENOMEM. */
+int births_follow(struct births *births, pid_t process_id);
+void births_unfollow(struct births *births, pid_t process_id);
+
+/* When the process last executed a program, as far as was read; 0: it has not. */
+uint64_t births_exec_ns(const struct births *births, pid_t process_id);
+
+/* Takes in what the kernel has told since. What is quite new is kept back, as something older may
+ * still come, unless `is_last`. Returns 0 or -ENOMEM. */
+int births_read(struct births *births, bool is_last);
+
+/* The next of the processes that are followed; NULL if there is none, or it is kept back, or its
+ * stack may come with the next births_read. Valid until births_skip. */
+const struct birth *births_next(struct births *births);
+void births_skip(struct births *births);
+
+/* Copies the stack of the thread that made the next one: the snapshot must have room for
+ * BIRTHS_STACK_BYTES. Returns false if it shows no 64-bit code. */
+bool births_copy_stack(const struct births *births, struct snapshot *snapshot);
+
+/* Whether all that was read was taken. */
+bool births_is_settled(const struct births *births);
+
+/* Whether the end of this thread is among what was read and not taken yet. */
+bool births_has_end(const struct births *births, pid_t tid);
+
+/* How many records were lost because nobody read them in time: births, ends and names, of all
+ * processes. */
+uint64_t births_lost(const struct births *births);
+
+#endif
