@@ -171,6 +171,55 @@ def main():
     put("procfs", "status", b"Name:\tcat\nTgid:\t1234\nTracerPid:\t0\nvoluntary_ctxt_switches:\t36\n"
         b"nonvoluntary_ctxt_switches:\t1\n")
 
+    # A slot: sequence, profile, value, tid, skip, stack_bytes, is_cut, next_free, registers, stack (values_format.h)
+    def slot(sequence, profile, stack, skip=0):
+        return struct.pack("<IIQIIIIQ8Q", sequence, profile, 5, 7, skip, len(stack), 0, 0, *range(4096, 4104)) + stack
+    def piece(skip, data):
+        return struct.pack("<I", skip)[:3] + bytes([len(data)]) + data
+    def values(flags, counts, slabs, pieces, names=(b"files", b"locks", b"two words")):
+        packed = bytes([flags]) + counts + b"".join(slabs)
+        for name in names:
+            packed += bytes([len(name)]) + name + b"\x02" + (b"\0" * 3 if flags & 8 else b"") + b"\x01"
+        first, second = b"".join(pieces[0]), b"".join(pieces[1])
+        size = max(len(first), len(second))
+        return packed + first.ljust(size, b"\0") + second
+    one = [piece(0, slot(2, 1, b"s" * 48)), piece(384 - 160, slot(4, 2, b"t" * 16, 3))]
+    two = [piece(0, slot(4, 0, b"")), piece(1000, slot(3, 1, b""))]
+    slabs = [b"\x01" + struct.pack("<H", 5), b"\x02" + struct.pack("<H", 9), b"\x00\0\0", b"\x07" + struct.pack("<H", 1)]
+    put("values", "small", values(0, b"\x02\x04", slabs, (one, two)))
+    put("values", "wrong-slab", values(0, b"\x02\x04", [b"\x09" + struct.pack("<H", 5)] + slabs[1:], (one, two)))
+    put("values", "long-stack", values(0, b"\x03\x04", slabs, ([piece(0, slot(2, 1, b"")[:24] + b"\xff" * 8)], two)))
+    put("values", "version", values(1, b"\x02\x04", slabs, (one, two)))
+    put("values", "counts", values(8, struct.pack("<II", 2, 1 << 31),
+                                   [struct.pack("<II", slab[0], 1) for slab in slabs], (one, two)))
+    put("values", "size", values(4, struct.pack("<Q", 1 << 40) + b"\x02\x04", slabs, (one, two)))
+
+    # The ring of an agent: 16 bytes at a time, a flag before them, without the last one.
+    def record(kind, bytes_, stack=b"", object_=1, room=0):
+        registers = struct.pack("<8Q", *range(4096, 4104)) if stack else b""
+        head = struct.pack("<QIHBBIIQQQ", 0, 0, kind, 0, 0, 7, len(stack), object_, bytes_, 9)
+        body = head[8:] + registers + stack
+        body += b"\0" * (-(len(body) + 8) % 16 + room)
+        return struct.pack("<I", len(body) + 8) + body[4:]
+    def ring(*records):
+        packed = b""
+        for data in records:
+            packed += b"\x01" + data[:8] + b"\0" * 7
+            for at in range(8, len(data), 16):
+                packed += b"\0" + data[at:at + 15]
+        return packed
+    def agent(flags, header, first, second):
+        size = max(len(first), len(second))
+        return bytes([flags]) + header + first.ljust(size, b"\0") + second
+    at = struct.pack("<H", 60)
+    some = ring(record(2, 4096, b"s" * 64), record(3, 0), record(4, 0, b"t" * 8), record(2, 1, b"", 5, 64))
+    put("agent", "records", agent(128, at, some, ring(record(3, 0), record(1, 0))))
+    put("agent", "read-before", agent(16, at, some, some))
+    put("agent", "ended", agent(64, at, some[16:] + some, some[:48]))
+    put("agent", "position", agent(32, at + struct.pack("<Q", 1 << 20), some, some))
+    put("agent", "version", agent(1, struct.pack("<I", 2) + at, some, some))
+    put("agent", "magic", agent(2, b"\0" + at, some, some))
+    put("agent", "sizes", agent(12, struct.pack("<QI", 1 << 40, 64) + at, some, some))
 
 if __name__ == "__main__":
     os.umask(0o022)

@@ -1,0 +1,41 @@
+/* Reads the custom profiles that a program has (agent/values_format.h): their names and counts, and
+ * as a source of objects their values. The program's memory is copied, and nothing in it is
+ * trusted.
+ *
+ * The source tells when it is asked to, by `refresh`: what is there then, but for what it has told
+ * before, and what has gone since. An object's key is the place of its value in that memory. */
+#ifndef FGPROF_OBSERVE_VALUES_H
+#define FGPROF_OBSERVE_VALUES_H
+
+#include "agent/values_format.h"
+#include "observe/object_source.h"
+
+/* Where they are: `fd` reads the program's memory by its addresses, as /proc/PID/mem does. */
+struct values_memory {
+    int fd;
+    uint64_t address;
+};
+
+struct values_listed {
+    char name[VALUES_NAME_BYTES];
+    uint64_t count;
+};
+
+/* Finds them in the maps. Returns 0, -ENOENT if there are none, or another negative errno. */
+int values_find(int maps_fd, int mem_fd, struct values_memory *ret_memory);
+
+/* Lists the profiles, in the order in which they were made. The caller frees *ret_profiles. Returns
+ * 0, -ENOENT if they are just being made, -EPROTONOSUPPORT if they are of another version, -EBADMSG
+ * if the memory is not as it should be, -ESRCH if it can't be read, or -ENOMEM. */
+int values_list(const struct values_memory *memory, struct values_listed **ret_profiles,
+                size_t *ret_count);
+
+/* Opens a source of the values in that memory, whose descriptor stays the caller's. Errors: those
+ * of values_list. */
+int values_source_at(const struct values_memory *memory, struct object_source **ret_source);
+
+/* The same for a program. See object_open_fn. */
+int values_source_new(const struct program *program, const struct object_options *options,
+                      struct object_source **ret_source);
+
+#endif
