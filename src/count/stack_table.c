@@ -27,8 +27,8 @@ static uint64_t hash_of_stack(uint32_t space, uint32_t cut, const uint64_t *addr
     return hash_bytes(addresses, depth * sizeof *addresses, (uint64_t)space << 32 | cut);
 }
 
-static int intern_stack(struct stack_table *table, uint32_t space, const struct stack *stack,
-                        uint32_t *ret_stack)
+int stack_table_add_stack(struct stack_table *table, uint32_t space, const struct stack *stack,
+                          uint32_t *ret_stack)
 {
     struct stack_key key = {space, stack};
     uint64_t hash = hash_of_stack(space, (uint32_t)stack->cut, stack->addresses, stack->depth);
@@ -142,7 +142,7 @@ int stack_table_add(struct stack_table *table, uint32_t space, const struct stac
                     uint32_t *ret_sample)
 {
     struct counted_sample sample = {.labels = *labels};
-    int err = intern_stack(table, space, stack, &sample.stack);
+    int err = stack_table_add_stack(table, space, stack, &sample.stack);
     if (!err)
         err = intern_sample(table, &sample, ret_sample);
     if (!err)

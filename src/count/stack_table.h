@@ -82,6 +82,10 @@ struct stack_table {
 int stack_table_add_process(struct stack_table *table, pid_t pid, uint32_t name,
                             uint32_t *ret_process);
 
+/* Finds the equal stack, or adds it. Returns 0 or -ENOMEM. */
+int stack_table_add_stack(struct stack_table *table, uint32_t space, const struct stack *stack,
+                          uint32_t *ret_stack);
+
 /* Counts `count` ticks and `time_ns` for a stack, and sets *ret_sample to its sample. Returns 0 or
  * -ENOMEM, and then nothing is counted. */
 int stack_table_add(struct stack_table *table, uint32_t space, const struct stack *stack,

@@ -35,6 +35,7 @@ static const char *const notes[STACK_CUT_COUNT] = {
     [STACK_CUT_NO_REGISTER] = "[truncated: frame pointer not known]",
     [STACK_CUT_UNREADABLE] = "[truncated: stack unreadable]",
     [STACK_CUT_NOT_CAPTURED] = "[truncated: thread not stopped in time]",
+    [STACK_CUT_NOT_KEPT] = "[truncated: stack not kept]",
 };
 
 static int add_mapping(struct naming *naming, const struct mapping *mapping, uint32_t *ret_mapping)

@@ -128,6 +128,8 @@ int copy_update(struct copy *copy, const struct results *results,
     if (!err)
         err = copy_deadlocks(&to->deadlocks, &results->deadlocks);
     if (!err)
+        err = objects_copy(&results->objects, &to->objects);
+    if (!err)
         err = copy_label_sets(&to->label_sets, &results->label_sets);
     if (!err)
         err = copy_elapsed(to, results);
@@ -144,6 +146,7 @@ void copy_free(struct copy *copy)
 {
     stack_table_free(&copy->results.stacks);
     waits_free(&copy->results.waits);
+    objects_free(&copy->results.objects);
     deadlocks_free(&copy->results.deadlocks);
     label_sets_free(&copy->results.label_sets);
     free(copy->results.elapsed);

@@ -48,7 +48,10 @@ static void drop(struct message *message)
 {
     if (message->kind == MESSAGE_OBSERVATION)
         observation_release(&message->observation);
-    else if (message->kind == MESSAGE_PROGRAM_ENDED)
+    else if (message->kind == MESSAGE_OBJECT) {
+        observation_release(&message->object.observation);
+        free(message->object.news.name);
+    } else if (message->kind == MESSAGE_PROGRAM_ENDED)
         program_release(message->program);
     else if (message->kind == MESSAGE_COPY || message->kind == MESSAGE_MOMENT)
         free(message->state);

@@ -8,6 +8,7 @@
 #define FGPROF_SAMPLER_CHANNEL_H
 
 #include "base/histogram.h"
+#include "observe/object_source.h"
 #include "observe/observation.h"
 #include "observe/snapshots.h"
 
@@ -37,6 +38,7 @@ struct sampling_counts {
     int event_refusal, waits_refusal;                  /* errnos: why */
     bool lacks_files;        /* too few descriptors: some files are reopened for each look */
     struct histogram pauses; /* of threads that were running */
+    struct object_counts objects[OBJECT_KIND_COUNT];
 };
 
 /* How many ticks there should have been by now, if `ticks` were due: at least those up to the last
@@ -60,6 +62,7 @@ struct awake_thread {
 enum message_kind {
     MESSAGE_PROCESS,       /* a process is sampled from now on */
     MESSAGE_OBSERVATION,   /* owned by the worker from now on */
+    MESSAGE_OBJECT,        /* an object was made, or is gone */
     MESSAGE_TICK,          /* which of a process's threads a tick found awake */
     MESSAGE_PROGRAM_ENDED, /* no more observations of it; holds its own reference */
     MESSAGE_COPY,          /* asks for a copy of all that was counted so far */
@@ -77,6 +80,10 @@ struct message {
             char name[THREAD_NAME_BYTES];
         } process;
         struct observation observation;
+        struct {
+            struct observation observation; /* EVIDENCE_SAMPLED, of no thread of the recording */
+            struct object_news news;
+        } object;
         struct {
             uint32_t process;
             uint64_t number;              /* as in observations */
@@ -102,6 +109,7 @@ enum request_kind {
     REQUEST_NO_OWNER,      /* no longer: who holds it will not change */
     REQUEST_AREAS,         /* the process's mappings now end elsewhere */
     REQUEST_CONTEXT,       /* read the contexts of the program's threads from now on */
+    REQUEST_FEWER_PAGES,   /* choose fewer pages from now on: too many are counted */
     REQUEST_HURRY,         /* the program's code changes: tell all copies in a hurry from now on */
 };
 

@@ -34,6 +34,7 @@ struct following_means {
     struct results *results; /* its spaces and modules grow */
     size_t max_depth;
     bool may_stop_sleepers;
+    bool tells_threads_apart; /* that were made, by their ids */
 };
 
 struct following {

@@ -97,6 +97,8 @@ static void find_stacks(const struct results *results, const struct renumber *sa
     }
     for (size_t i = 0; i < results->deadlocks.row_count; i++)
         renumber_keep(stacks, results->deadlocks.rows[i].stack);
+    for (size_t i = 0; i < results->objects.maker_count; i++)
+        renumber_keep(stacks, results->objects.makers[i].maker.stack);
     renumber_assign(stacks);
 }
 
@@ -156,6 +158,7 @@ static void apply(struct results *results, struct counted_threads *threads, stru
                      &numbers->label_sets);
     waits_keep(&results->waits, &numbers->waits, &numbers->stacks);
     move_deadlocks(&results->deadlocks, numbers);
+    objects_renumber_stacks(&results->objects, &numbers->stacks);
     each_sample(results, threads, &numbers->samples, move);
     timeline_renumber_samples(&results->timeline, &numbers->samples);
     lock_sites_keep(&owners->sites, &numbers->stacks);

@@ -12,6 +12,7 @@ void results_free(struct results *results)
 {
     stack_table_free(&results->stacks);
     waits_free(&results->waits);
+    objects_free(&results->objects);
     deadlocks_free(&results->deadlocks);
     label_sets_free(&results->label_sets);
     for (size_t i = 0; i < results->elapsed_count; i++)

@@ -7,6 +7,7 @@
 #include "count/deadlocks.h"
 #include "count/elapsed.h"
 #include "count/label_sets.h"
+#include "count/objects.h"
 #include "count/stack_table.h"
 #include "count/timeline.h"
 #include "count/waits.h"
@@ -40,6 +41,7 @@ struct results {
     struct spaces spaces;
     struct stack_table stacks;
     struct waits waits;
+    struct objects objects;
     struct deadlocks deadlocks;
     struct label_sets label_sets;
     bool has_trace_ids;       /* they are labels, too */

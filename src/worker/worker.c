@@ -3,6 +3,8 @@
 #include "worker/follow.h"
 #include "worker/forget.h"
 #include "worker/idle.h"
+#include "worker/objects.h"
+#include "worker/pages.h"
 #include "worker/sharing.h"
 
 #include <errno.h>
@@ -21,6 +23,7 @@ struct worker {
     struct counted_threads threads;
     struct owners owners;
     struct programs programs;
+    struct page_checks page_checks;
     struct stack stack; /* room for the stack that is found */
     struct worker_moments moments;
     size_t noted_at_bytes; /* what was used when a moment was last noted */
@@ -54,6 +57,7 @@ int worker_new(const struct worker_options *options, struct channel *channel,
         .results = results,
         .max_depth = options->max_depth,
         .may_stop_sleepers = !options->waits,
+        .tells_threads_apart = options->tells_threads_apart,
     };
     int err = unwinder_new(&worker->means.unwinder);
     if (err) {
@@ -70,6 +74,7 @@ void worker_free(struct worker *worker)
         return;
     programs_end_all(&worker->programs, worker->results, worker->means.unwinder);
     programs_free(&worker->programs);
+    page_checks_free(&worker->page_checks);
     owners_free(&worker->owners);
     counted_threads_free(&worker->threads);
     unwinder_free(worker->means.unwinder);
@@ -153,6 +158,32 @@ static int count_copy(struct worker *worker, const struct observation *observati
         return count_without_stack(counter, observation, thread);
     }
     return 0;
+}
+
+static int count_object(struct worker *worker, const struct message *message)
+{
+    const struct observation *observation = &message->object.observation;
+    struct program_tables *program = NULL;
+    bool has_code = observation->snapshot || message->object.news.start;
+    int err = observation->program && has_code ? update_program(worker, observation, &program) : 0;
+    return err ? err : objects_take(&worker->means, message, program, &worker->stack);
+}
+
+/* What becomes of pages is known by looking at them. */
+static int count_page(struct worker *worker, const struct message *message)
+{
+    struct page_checks *checks = &worker->page_checks;
+    switch (message->object.news.change) {
+    case OBJECT_CHECKED:
+        return pages_check(checks, worker->results, worker->channel, message);
+    case OBJECT_FORGOTTEN:
+        pages_forget(checks, worker->results, message->object.observation.process);
+        return 0;
+    case OBJECT_LEFT:
+        return pages_leave(checks, worker->results, message);
+    default:
+        return count_object(worker, message);
+    }
 }
 
 /* Whether all observations of the round have come in which the waits were seen that are held. The
@@ -285,6 +316,9 @@ static int take(struct worker *worker, const struct message *message)
         return add_process(worker, message);
     case MESSAGE_OBSERVATION:
         return count_observation(worker, &message->observation);
+    case MESSAGE_OBJECT:
+        return message->object.news.kind == OBJECT_PAGE ? count_page(worker, message)
+                                                        : count_object(worker, message);
     case MESSAGE_TICK:
         return count_tick(worker, message);
     case MESSAGE_PROGRAM_ENDED:
@@ -301,20 +335,28 @@ static int take(struct worker *worker, const struct message *message)
     return 0;
 }
 
+static void release_observation(struct worker *worker, struct observation *observation)
+{
+    if (observation->snapshot)
+        snapshots_give(channel_snapshots(worker->channel), observation->snapshot, true);
+    observation_release(observation);
+}
+
 /* Gives back what came with a message, whether or not it was of use. */
 static void release(struct worker *worker, struct message *message)
 {
+    if (message->kind == MESSAGE_OBSERVATION)
+        release_observation(worker, &message->observation);
+    if (message->kind == MESSAGE_OBJECT) {
+        release_observation(worker, &message->object.observation);
+        free(message->object.news.name);
+    }
     if (message->kind == MESSAGE_PROGRAM_ENDED)
         program_release(message->program);
     if (message->kind == MESSAGE_COPY || message->kind == MESSAGE_MOMENT)
         free(message->state);
     if (message->kind == MESSAGE_TICK)
         free(message->tick.threads);
-    if (message->kind != MESSAGE_OBSERVATION)
-        return;
-    if (message->observation.snapshot)
-        snapshots_give(channel_snapshots(worker->channel), message->observation.snapshot, true);
-    observation_release(&message->observation);
 }
 
 static void note_error(struct worker *worker, int err)

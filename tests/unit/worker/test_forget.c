@@ -276,6 +276,28 @@ static void test_what_is_known_of_stacks_moves_with_them(void **state)
     assert_int_equal(sites->items[0].kind, RESOURCE_NOT_KNOWN + 3);
 }
 
+/* Objects are as old as their program: a stack that made some stays, however long ago that was. */
+static void test_what_made_objects_stays(void **state)
+{
+    struct world *world = *state;
+    struct results *results = &world->results;
+    const uint64_t address = 0x1003;
+    add_many(world, 6);
+    const struct object_maker maker = {
+        .process = 1, .bytes = 64, .stack = results->stacks.samples[3].stack};
+    assert_int_equal(objects_made(&results->objects, &maker, 5, 1), 0);
+    forget_until_now(world);
+    forget_until_now(world);
+    assert_int_equal(results->stacks.sample_count, 0);
+    assert_int_equal(results->stacks.stack_count, 1);
+    const struct counted_maker *row = &results->objects.makers[0];
+    const struct counted_stack *stack = &results->stacks.stacks[row->maker.stack];
+    assert_int_equal(stack->depth, 1);
+    assert_int_equal(results->stacks.addresses[stack->first_address], address);
+    objects_gone(&results->objects, 1, 0, 5);
+    assert_int_equal(row->gone, 1);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -288,6 +310,7 @@ int main(void)
         TEST(test_label_sets_stay_with_their_samples),
         TEST(test_mappings_stay_with_what_is_in_them),
         TEST(test_what_is_known_of_stacks_moves_with_them),
+        TEST(test_what_made_objects_stays),
     };
     return cmocka_run_group_tests_name("forget", tests, NULL, NULL);
 }

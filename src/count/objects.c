@@ -1,0 +1,313 @@
+#include "count/objects.h"
+#include "base/array.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SLOTS_FIRST 1024
+/* After so many rows sizes are rounded to this many binary digits. */
+#define EXACT_ROWS_MAX 65536
+#define DIGITS 7
+
+static bool is_same_maker(const void *owner, uint32_t item, const void *key)
+{
+    const struct objects *objects = owner;
+    return memcmp(&objects->makers[item].maker, key, sizeof(struct object_maker)) == 0;
+}
+
+static int intern_maker(struct objects *objects, const struct object_maker *maker,
+                        uint32_t *ret_maker)
+{
+    uint64_t hash = hash_bytes(maker, sizeof *maker, 0);
+    *ret_maker = index_find(&objects->maker_index, hash, is_same_maker, objects, maker);
+    if (*ret_maker != INDEX_NONE)
+        return 0;
+    if (array_reserve(&objects->makers, &objects->maker_capacity, objects->maker_count + 1) ||
+        index_add(&objects->maker_index, hash, (uint32_t)objects->maker_count))
+        return -ENOMEM;
+    *ret_maker = (uint32_t)objects->maker_count;
+    objects->makers[objects->maker_count++] = (struct counted_maker){.maker = *maker};
+    return 0;
+}
+
+static size_t slot_of(const struct objects *objects, uint32_t process, uint32_t kind, uint64_t key)
+{
+    uint64_t hash = hash_bytes(&key, sizeof key, (uint64_t)process << 32 | kind);
+    return (size_t)hash & (objects->slot_count - 1);
+}
+
+static size_t slot_after(const struct objects *objects, size_t slot)
+{
+    return (slot + 1) & (objects->slot_count - 1);
+}
+
+/* The object's slot, or the free one where it would be. There is a free one. */
+static struct live_object *find(const struct objects *objects, uint32_t process, uint32_t kind,
+                                uint64_t key)
+{
+    size_t slot = slot_of(objects, process, kind, key);
+    for (;; slot = slot_after(objects, slot)) {
+        struct live_object *object = &objects->slots[slot];
+        if (!object->maker_plus_1 ||
+            (object->key == key && object->process == process && object->kind == kind))
+            return object;
+    }
+}
+
+/* Makes room for another one: at most half of the slots are in use. */
+static int reserve(struct objects *objects)
+{
+    if (objects->live_count * 2 < objects->slot_count)
+        return 0;
+    struct objects grown = {.slot_count =
+                                objects->slot_count ? objects->slot_count * 2 : SLOTS_FIRST};
+    grown.slots = calloc(grown.slot_count, sizeof *grown.slots);
+    if (!grown.slots)
+        return -ENOMEM;
+    for (size_t i = 0; i < objects->slot_count; i++) {
+        const struct live_object *object = &objects->slots[i];
+        if (object->maker_plus_1)
+            *find(&grown, object->process, object->kind, object->key) = *object;
+    }
+    free(objects->slots);
+    objects->slots = grown.slots;
+    objects->slot_count = grown.slot_count;
+    return 0;
+}
+
+/* Frees a slot, and moves those behind it that would no longer be found. */
+static void empty(struct objects *objects, size_t hole)
+{
+    objects->live_count--;
+    for (size_t slot = slot_after(objects, hole); objects->slots[slot].maker_plus_1;
+         slot = slot_after(objects, slot)) {
+        const struct live_object *object = &objects->slots[slot];
+        size_t home = slot_of(objects, object->process, object->kind, object->key);
+        size_t mask = objects->slot_count - 1;
+        if (((slot - home) & mask) < ((slot - hole) & mask))
+            continue;
+        objects->slots[hole] = *object;
+        hole = slot;
+    }
+    objects->slots[hole] = (struct live_object){0};
+}
+
+static void remove_object(struct objects *objects, struct live_object *object)
+{
+    objects->makers[object->maker_plus_1 - 1].gone += object->weight;
+    empty(objects, (size_t)(object - objects->slots));
+}
+
+static bool is_of(const struct live_object *object, uint32_t process, uint32_t kind)
+{
+    return object->maker_plus_1 && object->process == process && object->kind == kind;
+}
+
+static uint64_t rounded(uint64_t bytes)
+{
+    unsigned digits = bytes ? 64 - (unsigned)__builtin_clzll(bytes) : 0;
+    if (digits <= DIGITS)
+        return bytes;
+    unsigned cut = digits - DIGITS;
+    return ((bytes >> (cut - 1)) + 1) >> 1 << cut;
+}
+
+int objects_made(struct objects *objects, const struct object_maker *maker, uint64_t key,
+                 uint32_t weight)
+{
+    struct object_maker wanted = *maker;
+    uint32_t number;
+    if (objects->maker_count >= EXACT_ROWS_MAX)
+        wanted.bytes = rounded(maker->bytes);
+    if (reserve(objects) || intern_maker(objects, &wanted, &number))
+        return -ENOMEM;
+    struct live_object *object = find(objects, maker->process, maker->kind, key);
+    if (object->maker_plus_1)
+        objects->makers[object->maker_plus_1 - 1].gone += object->weight;
+    else
+        objects->live_count++;
+    objects->makers[number].made += weight;
+    *object = (struct live_object){.key = key,
+                                   .process = maker->process,
+                                   .kind = (uint16_t)maker->kind,
+                                   .maker_plus_1 = number + 1,
+                                   .weight = weight};
+    return 0;
+}
+
+const struct object_maker *objects_find(const struct objects *objects, uint32_t process,
+                                        uint32_t kind, uint64_t key)
+{
+    const struct live_object *object =
+        objects->slot_count ? find(objects, process, kind, key) : NULL;
+    return object && object->maker_plus_1 ? &objects->makers[object->maker_plus_1 - 1].maker : NULL;
+}
+
+int objects_move(struct objects *objects, uint64_t key, const struct object_maker *maker)
+{
+    uint32_t number;
+    struct live_object *object = find(objects, maker->process, maker->kind, key);
+    if (intern_maker(objects, maker, &number))
+        return -ENOMEM;
+    objects->makers[object->maker_plus_1 - 1].made -= object->weight;
+    objects->makers[number].made += object->weight;
+    object->maker_plus_1 = number + 1;
+    return 0;
+}
+
+void objects_rekey(struct objects *objects, uint32_t process, uint32_t kind, uint64_t key,
+                   uint64_t new_key)
+{
+    struct live_object *slot = find(objects, process, kind, key);
+    struct live_object object = *slot;
+    empty(objects, (size_t)(slot - objects->slots));
+    object.key = new_key;
+    *find(objects, process, kind, new_key) = object;
+    objects->live_count++;
+}
+
+void objects_gone(struct objects *objects, uint32_t process, uint32_t kind, uint64_t key)
+{
+    if (!objects->slot_count)
+        return;
+    struct live_object *object = find(objects, process, kind, key);
+    if (object->maker_plus_1)
+        remove_object(objects, object);
+}
+
+static bool is_not_there(void *context, uint64_t key, uint64_t bytes)
+{
+    (void)context;
+    (void)key;
+    (void)bytes;
+    return false;
+}
+
+void objects_forget(struct objects *objects, uint32_t process, uint32_t kind)
+{
+    objects_check(objects, process, kind, is_not_there, NULL);
+}
+
+void objects_leave(struct objects *objects, uint32_t process, uint32_t kind)
+{
+    for (size_t i = 0; i < objects->slot_count;) {
+        if (is_of(&objects->slots[i], process, kind))
+            empty(objects, i);
+        else
+            i++;
+    }
+}
+
+static bool is_maker_of(const struct object_maker *maker, uint32_t process, uint32_t kind)
+{
+    return maker->process == process && maker->kind == kind;
+}
+
+void objects_keep(struct objects *objects, uint32_t process, uint32_t kind)
+{
+    for (size_t i = 0; i < objects->maker_count; i++) {
+        struct counted_maker *counted = &objects->makers[i];
+        if (is_maker_of(&counted->maker, process, kind))
+            counted->kept = counted->made - counted->gone;
+    }
+}
+
+void objects_leave_kept(struct objects *objects, uint32_t process, uint32_t kind)
+{
+    objects_leave(objects, process, kind);
+    for (size_t i = 0; i < objects->maker_count; i++) {
+        struct counted_maker *counted = &objects->makers[i];
+        if (is_maker_of(&counted->maker, process, kind))
+            counted->gone = counted->made > counted->kept ? counted->made - counted->kept : 0;
+    }
+}
+
+/* When a slot is emptied, another object may move there: it is asked of next. One that moves from
+ * the table's start to its end was asked of already, and is asked again. */
+void objects_check(struct objects *objects, uint32_t process, uint32_t kind,
+                   objects_is_there_fn *is_there, void *context)
+{
+    for (size_t i = 0; i < objects->slot_count;) {
+        struct live_object *object = &objects->slots[i];
+        if (is_of(object, process, kind) &&
+            !is_there(context, object->key, objects->makers[object->maker_plus_1 - 1].maker.bytes))
+            remove_object(objects, object);
+        else
+            i++;
+    }
+}
+
+/* An object that weighs more brings back some of those that went. What went may have been fewer, as
+ * it is chosen by chance which objects weigh more, and which go: then more were made than was
+ * known. */
+void objects_weigh(struct objects *objects, uint32_t process, uint32_t kind, uint64_t key,
+                   uint32_t weight, unsigned level)
+{
+    struct live_object *object = objects->slot_count ? find(objects, process, kind, key) : NULL;
+    if (!object || !object->maker_plus_1)
+        return;
+    struct counted_maker *maker = &objects->makers[object->maker_plus_1 - 1];
+    uint64_t gone = maker->gone + object->weight;
+    maker->gone = gone > weight ? gone - weight : 0;
+    maker->made += gone > weight ? 0 : weight - gone;
+    object->weight = weight;
+    object->level = (uint16_t)level;
+}
+
+static int compare_keys(const void *a, const void *b)
+{
+    const struct listed_object *left = a, *right = b;
+    return (left->key > right->key) - (left->key < right->key);
+}
+
+int objects_list(const struct objects *objects, uint32_t process, uint32_t kind,
+                 struct listed_object **items, size_t *capacity, size_t *ret_count)
+{
+    size_t count = 0;
+    if (array_reserve(items, capacity, objects->live_count))
+        return -ENOMEM;
+    for (size_t i = 0; i < objects->slot_count; i++) {
+        const struct live_object *object = &objects->slots[i];
+        if (is_of(object, process, kind))
+            (*items)[count++] = (struct listed_object){
+                .key = object->key,
+                .bytes = objects->makers[object->maker_plus_1 - 1].maker.bytes,
+                .weight = object->weight,
+                .level = object->level,
+            };
+    }
+    if (count)
+        qsort(*items, count, sizeof **items, compare_keys);
+    *ret_count = count;
+    return 0;
+}
+
+void objects_renumber_stacks(struct objects *objects, const struct renumber *stacks)
+{
+    index_clear(&objects->maker_index);
+    for (size_t i = 0; i < objects->maker_count; i++) {
+        struct object_maker *maker = &objects->makers[i].maker;
+        maker->stack = renumber_of(stacks, maker->stack);
+        /* There is room: as many were in it before. */
+        index_add(&objects->maker_index, hash_bytes(maker, sizeof *maker, 0), (uint32_t)i);
+    }
+}
+
+int objects_copy(const struct objects *objects, struct objects *to)
+{
+    if (array_reserve(&to->makers, &to->maker_capacity, objects->maker_count))
+        return -ENOMEM;
+    if (objects->maker_count)
+        memcpy(to->makers, objects->makers, objects->maker_count * sizeof *to->makers);
+    to->maker_count = objects->maker_count;
+    return 0;
+}
+
+void objects_free(struct objects *objects)
+{
+    free(objects->makers);
+    index_free(&objects->maker_index);
+    free(objects->slots);
+    *objects = (struct objects){0};
+}

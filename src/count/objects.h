@@ -1,0 +1,115 @@
+/* Counts the objects of a recording: what code made, and what of it has gone since.
+ *
+ * Two tables. Makers: process, stack, kind, name, thread and size of the objects, and how many of
+ * these were made and are gone. Objects: those that are there, by process, kind and key, with their
+ * maker and for how many they stand; a row goes when its object does.
+ *
+ * Code that makes objects of any size would make a row of each. So once there are many rows, sizes
+ * are rounded, by less than 1 %: then there are no more than some thousand for each stack. */
+#ifndef FGPROF_COUNT_OBJECTS_H
+#define FGPROF_COUNT_OBJECTS_H
+
+#include "base/index.h"
+#include "base/renumber.h"
+
+/* Whose objects they are. */
+struct object_maker {
+    uint32_t process; /* in stack_table.processes */
+    uint32_t stack;   /* in stack_table.stacks */
+    uint32_t kind;    /* the caller's */
+    uint32_t name;    /* in the recording's strings; "": none */
+    uint32_t tid;     /* 0: threads are not told apart */
+    uint32_t origin;  /* the caller's */
+    uint64_t bytes;   /* the size of each; 0: they have none */
+};
+
+struct counted_maker {
+    struct object_maker maker;
+    uint64_t made, gone; /* those that are gone are among those that were made */
+    uint64_t kept;       /* how many were there at a moment: see objects_keep */
+};
+
+struct live_object {
+    uint64_t key;
+    uint32_t process;
+    uint16_t kind, level;
+    uint32_t maker_plus_1; /* 0: the slot is free */
+    uint32_t weight;
+};
+
+/* A copy of what is known of an object. */
+struct listed_object {
+    uint64_t key, bytes;
+    uint32_t weight;
+    uint16_t level; /* the caller's: see objects_weigh */
+};
+
+/* Zeroed at first. */
+struct objects {
+    struct counted_maker *makers;
+    size_t maker_count, maker_capacity;
+    struct index maker_index;
+    struct live_object *slots; /* open addressing with linear probing */
+    size_t slot_count;         /* a power of two, or 0 */
+    size_t live_count;
+};
+
+/* Counts an object, which stands for `weight`. If another of its process and kind has the key, that
+ * one is gone. Returns 0 or -ENOMEM, and then nothing is counted. */
+int objects_made(struct objects *objects, const struct object_maker *maker, uint64_t key,
+                 uint32_t weight);
+
+/* The object's maker, if it is there; else NULL. Valid until the next call. */
+const struct object_maker *objects_find(const struct objects *objects, uint32_t process,
+                                        uint32_t kind, uint64_t key);
+
+/* Counts an object that is there for another maker instead. Returns 0 or -ENOMEM, and then nothing
+ * has changed. */
+int objects_move(struct objects *objects, uint64_t key, const struct object_maker *maker);
+
+/* Gives an object that is there another key, which no other has. */
+void objects_rekey(struct objects *objects, uint32_t process, uint32_t kind, uint64_t key,
+                   uint64_t new_key);
+
+/* The object is gone, if it was made while recording. */
+void objects_gone(struct objects *objects, uint32_t process, uint32_t kind, uint64_t key);
+
+/* All objects of the process and kind are gone. */
+void objects_forget(struct objects *objects, uint32_t process, uint32_t kind);
+
+/* No news of the process's objects of this kind will come: they stay counted as they are. */
+void objects_leave(struct objects *objects, uint32_t process, uint32_t kind);
+
+/* Keeps in mind how many objects of the process and kind are there now. */
+void objects_keep(struct objects *objects, uint32_t process, uint32_t kind);
+
+/* The same as objects_leave, but those stay counted that were there when that was last kept in
+ * mind. */
+void objects_leave_kept(struct objects *objects, uint32_t process, uint32_t kind);
+
+/* Whether the object is still there. */
+typedef bool objects_is_there_fn(void *context, uint64_t key, uint64_t bytes);
+
+/* Asks of each object of the process and kind, and counts those as gone that are not there. */
+void objects_check(struct objects *objects, uint32_t process, uint32_t kind,
+                   objects_is_there_fn *is_there, void *context);
+
+/* The object stands for `weight` from now on, if it is there. `level`: see struct listed_object; of
+ * a new object it is 0. */
+void objects_weigh(struct objects *objects, uint32_t process, uint32_t kind, uint64_t key,
+                   uint32_t weight, unsigned level);
+
+/* Lists the objects of the process and kind that are there, by their keys, ascending. *items is
+ * reallocated as needed. Returns 0 or -ENOMEM. */
+int objects_list(const struct objects *objects, uint32_t process, uint32_t kind,
+                 struct listed_object **items, size_t *capacity, size_t *ret_count);
+
+/* The stacks have new numbers; none that a maker has is gone. */
+void objects_renumber_stacks(struct objects *objects, const struct renumber *stacks);
+
+/* Copies the makers. `to` may hold an earlier copy. Returns 0 or -ENOMEM. */
+int objects_copy(const struct objects *objects, struct objects *to);
+
+void objects_free(struct objects *objects);
+
+#endif

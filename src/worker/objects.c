@@ -1,0 +1,197 @@
+#include "worker/objects.h"
+#include "base/array.h"
+#include "mapping/space.h"
+#include "worker/pages.h"
+
+#include <string.h>
+
+/* Leaves out the frames of what only made the object for its caller: the agent's, and so many more.
+ * At least one frame stays. */
+static void drop_makers_frames(struct stack *stack, const struct object_news *news)
+{
+    size_t drop = 0;
+    while (drop < stack->depth && stack->addresses[drop] >= news->code_start &&
+           stack->addresses[drop] < news->code_limit)
+        drop++;
+    drop += news->skip;
+    if (drop >= stack->depth)
+        drop = stack->depth ? stack->depth - 1 : 0;
+    stack->depth -= drop;
+    if (drop)
+        memmove(stack->addresses, stack->addresses + drop, stack->depth * sizeof *stack->addresses);
+}
+
+/* A stack can't be observed again: what it lacks, it lacks for good. */
+static int unwind_maker(const struct following_means *means, const struct message *message,
+                        struct program_tables *program, struct stack *stack, uint32_t *ret_space)
+{
+    static const struct stack no_stack = {.cut = STACK_CUT_NOT_KEPT};
+    struct following following = {
+        .means = means,
+        .observation = &message->object.observation,
+        .program = program,
+        .stack = stack,
+    };
+    *ret_space = NO_SPACE;
+    if (!program || !program->maps.space) {
+        stack->depth = 0;
+        stack->cut = no_stack.cut;
+        return 0;
+    }
+    int err = following_unwind(&following);
+    if (err)
+        return err;
+    *ret_space = program->maps.space->id;
+    drop_makers_frames(stack, &message->object.news);
+    space_note_sampled(program->maps.space, stack->addresses, stack->depth);
+    return generated_note(&program->generated, program->maps.space, &message->object.observation,
+                          stack);
+}
+
+/* The stack is the function that the thread began with, if that is known. */
+static int start_stack(const struct object_news *news, const struct program_tables *program,
+                       struct stack *stack, uint32_t *ret_space)
+{
+    *ret_space = NO_SPACE;
+    stack->depth = 0;
+    stack->cut = STACK_WHOLE;
+    if (!news->start || !program || !program->maps.space)
+        return 0;
+    if (array_reserve(&stack->addresses, &stack->capacity, 1))
+        return -ENOMEM;
+    *ret_space = program->maps.space->id;
+    stack->addresses[stack->depth++] = news->start;
+    space_note_sampled(program->maps.space, stack->addresses, stack->depth);
+    return 0;
+}
+
+/* The stack of who made the object, or of a thread that nobody saw being made. Of that one its
+ * first frames are shown, so it must be whole. */
+static int find_stack(const struct following_means *means, const struct message *message,
+                      struct program_tables *program, struct stack *stack, uint32_t *ret_space)
+{
+    const struct object_news *news = &message->object.news;
+    bool is_makers = news->origin == ORIGIN_SEEN || news->origin == ORIGIN_LATER;
+    if (!is_makers && !message->object.observation.snapshot)
+        return start_stack(news, program, stack, ret_space);
+    int err = unwind_maker(means, message, program, stack, ret_space);
+    if (err || is_makers || stack->cut == STACK_WHOLE)
+        return err;
+    return start_stack(news, program, stack, ret_space);
+}
+
+/* A thread begins with the name of the thread that made it; a process's first one, with that of the
+ * process. */
+static uint32_t first_name(const struct results *results, const struct observation *observation)
+{
+    const struct object_maker *parent = objects_find(&results->objects, observation->process,
+                                                     OBJECT_THREAD, (uint64_t)observation->tid);
+    return parent ? parent->name : results->stacks.processes[observation->process].name;
+}
+
+static int name_of(struct results *results, const struct message *message, uint32_t *ret_name)
+{
+    const struct object_news *news = &message->object.news;
+    if (news->name || news->kind != OBJECT_THREAD)
+        return strings_intern(&results->strings, news->name ? news->name : "", ret_name);
+    *ret_name = first_name(results, &message->object.observation);
+    return 0;
+}
+
+/* A key that is an address is no id. */
+static uint32_t tid_of(uint64_t key)
+{
+    return key <= INT32_MAX ? (uint32_t)key : 0;
+}
+
+static int count_made(const struct following_means *means, const struct message *message,
+                      struct program_tables *program, struct stack *stack)
+{
+    const struct object_news *news = &message->object.news;
+    struct results *results = means->results;
+    bool is_thread = news->kind == OBJECT_THREAD;
+    struct object_maker maker = {
+        .process = message->object.observation.process,
+        .kind = (uint32_t)news->kind,
+        .tid = is_thread && means->tells_threads_apart ? tid_of(news->key) : 0,
+        .origin = (uint32_t)news->origin,
+        .bytes = news->bytes,
+    };
+    uint32_t space;
+    int err = find_stack(means, message, program, stack, &space);
+    if (!err)
+        err = stack_table_add_stack(&results->stacks, space, stack, &maker.stack);
+    if (!err)
+        err = name_of(results, message, &maker.name);
+    if (err)
+        return err;
+    /* The listing found it before those who saw it being made could say so. */
+    const struct object_maker *known =
+        is_thread ? objects_find(&results->objects, maker.process, maker.kind, news->key) : NULL;
+    if (known && known->origin == ORIGIN_UNSEEN && news->origin != ORIGIN_UNSEEN)
+        return objects_move(&results->objects, news->key, &maker);
+    err = objects_made(&results->objects, &maker, news->key, news->weight);
+    if (!err && news->kind == OBJECT_PAGE)
+        pages_made(results, maker.process, news);
+    return err;
+}
+
+/* Of a thread that has gone already, the name that it had is counted. */
+static int count_named(struct results *results, const struct message *message)
+{
+    const struct object_news *news = &message->object.news;
+    const struct object_maker *known = objects_find(
+        &results->objects, message->object.observation.process, (uint32_t)news->kind, news->key);
+    if (!known)
+        return 0;
+    struct object_maker maker = *known;
+    int err = strings_intern(&results->strings, news->name, &maker.name);
+    return err ? err : objects_move(&results->objects, news->key, &maker);
+}
+
+/* A thread that is listed. Who saw it being made may not have known its id, and nobody its name. */
+static int count_there(const struct following_means *means, const struct message *message,
+                       struct program_tables *program, struct stack *stack)
+{
+    const struct object_news *news = &message->object.news;
+    struct objects *objects = &means->results->objects;
+    uint32_t process = message->object.observation.process, kind = (uint32_t)news->kind;
+    if (objects_find(objects, process, kind, news->key))
+        return 0;
+    const struct object_maker *known =
+        news->other_key ? objects_find(objects, process, kind, news->other_key) : NULL;
+    if (!known)
+        return count_made(means, message, program, stack);
+    struct object_maker maker = *known;
+    maker.tid = means->tells_threads_apart ? tid_of(news->key) : 0;
+    int err = strings_intern(&means->results->strings, news->name, &maker.name);
+    objects_rekey(objects, process, kind, news->other_key, news->key);
+    return err ? err : objects_move(objects, news->key, &maker);
+}
+
+int objects_take(const struct following_means *means, const struct message *message,
+                 struct program_tables *program, struct stack *stack)
+{
+    const struct object_news *news = &message->object.news;
+    uint32_t process = message->object.observation.process;
+    switch (news->change) {
+    case OBJECT_MADE:
+        return count_made(means, message, program, stack);
+    case OBJECT_THERE:
+        return count_there(means, message, program, stack);
+    case OBJECT_NAMED:
+        return count_named(means->results, message);
+    case OBJECT_GONE:
+        objects_gone(&means->results->objects, process, (uint32_t)news->kind, news->key);
+        return 0;
+    case OBJECT_FORGOTTEN:
+        objects_forget(&means->results->objects, process, (uint32_t)news->kind);
+        return 0;
+    case OBJECT_CHECKED:
+        return 0; /* see worker/pages.h */
+    case OBJECT_LEFT:
+        objects_leave(&means->results->objects, process, (uint32_t)news->kind);
+        return 0;
+    }
+    return 0;
+}

@@ -1,0 +1,48 @@
+/* Which of the pages that were counted (OBJECT_PAGE of observe/object_source.h) are still resident.
+ *
+ * A page that is freed and then touched again is told anew, by its key; what goes for good must be
+ * looked for.
+ *
+ * Many programs free all that they have before they end. So of a process that has ended those pages
+ * stay counted that were resident when most were, as far as it was looked. */
+#ifndef FGPROF_WORKER_PAGES_H
+#define FGPROF_WORKER_PAGES_H
+
+#include "base/throttle.h"
+#include "sampler/channel.h"
+#include "worker/results.h"
+
+struct checked_process {
+    struct throttle checked;
+    uint64_t most_bytes; /* that were resident at any check */
+};
+
+/* Zeroed at first. */
+struct page_checks {
+    struct checked_process *processes;
+    size_t process_capacity;
+    struct listed_object *rows; /* room for what is known of a process's pages */
+    size_t row_capacity;
+    uint64_t *addresses;
+    size_t address_capacity;
+    bool *present;
+    size_t present_capacity;
+};
+
+/* Takes in an OBJECT_CHECKED, unless it is not due and the last check was costly. Of a process that
+ * has ended nothing is known any more. Returns 0 or -ENOMEM. */
+int pages_check(struct page_checks *checks, struct results *results, struct channel *channel,
+                const struct message *message);
+
+/* Takes in an OBJECT_FORGOTTEN: the process has executed another program. */
+void pages_forget(struct page_checks *checks, struct results *results, uint32_t process);
+
+/* Takes in an OBJECT_LEFT. Returns 0 or -ENOMEM. */
+int pages_leave(struct page_checks *checks, struct results *results, const struct message *message);
+
+/* Takes in more of an OBJECT_MADE, after the object was counted. */
+void pages_made(struct results *results, uint32_t process, const struct object_news *news);
+
+void page_checks_free(struct page_checks *checks);
+
+#endif
