@@ -1,6 +1,7 @@
 #include "sampler/listing.h"
 #include "base/clock.h"
 #include "proc/procfs.h"
+#include "sampler/makers.h"
 #include "sampler/naming.h"
 #include "sampler/tell.h"
 
@@ -71,6 +72,7 @@ static void thread_appeared(void *context, struct thread *thread)
     sampler->counts.threads_seen++;
     process->listing.changed_ns = process->listing.began_ns;
     thread->movement.has_moved = sampler->counts.ticks_taken > 0;
+    makers_note_listed(process, thread);
     naming_first(sampler, process, thread);
     if (thread->naming.is_unwanted)
         return;
@@ -148,6 +150,8 @@ static void thread_vanished(void *context, struct thread *thread)
     const struct reading until = {.at_ns = listing_gone_ns(sampler, update->process)};
     update->process->listing.changed_ns = update->process->listing.began_ns;
     int err = tell_gone(sampler, update->process, thread, &until, false);
+    if (!err)
+        err = makers_tell_gone(sampler, update->process, thread);
     if (err && !update->err)
         update->err = err;
     listing_close_events(sampler, thread);
@@ -160,7 +164,7 @@ static void thread_vanished(void *context, struct thread *thread)
     numbers_take_back(&sampler->numbers, thread->number);
 }
 
-static bool is_due(const struct sampled_process *process, const struct thread_choice *choice,
+static bool is_due(const struct sampled_process *process, const struct sampler_options *options,
                    uint64_t now_ns)
 {
     const struct listing *listing = &process->listing;
@@ -170,10 +174,12 @@ static bool is_due(const struct sampled_process *process, const struct thread_ch
         return true;
     /* If one thread goes while another comes, their number stays the same. That is expected if
      * threads have come or gone lately. Otherwise it is noticed when the missing thread is looked
-     * at: soon, as the process has stirred. Threads that are not wanted are not looked at. */
+     * at: soon, as the process has stirred. Threads that are not wanted are not looked at, and
+     * without time none is. */
     if (now_ns - listing->changed_ns < MAX_AGE_NS)
         return throttle_allows(&listing->listed, now_ns, 0, PART_OF_TIME);
-    return !thread_choice_is_all(choice) && process->stir.has_stirred &&
+    bool may_be_missed = !thread_choice_is_all(&options->choice) && process->stir.has_stirred;
+    return (may_be_missed || options->has_no_time) &&
            throttle_allows(&listing->listed, now_ns, MAX_AGE_NS, PART_OF_TIME);
 }
 
@@ -181,7 +187,7 @@ int listing_update(struct sampler *sampler, struct sampled_process *process)
 {
     struct listing *listing = &process->listing;
     uint64_t now_ns = monotonic_ns();
-    if (!is_due(process, &sampler->options->choice, now_ns))
+    if (!is_due(process, sampler->options, now_ns))
         return 0;
     if (!listing->list.is_partial) {
         listing->is_wanted = false;

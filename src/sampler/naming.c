@@ -42,7 +42,8 @@ void naming_first(struct sampler *sampler, struct sampled_process *process, stru
     if (choice->name_regex)
         procfs_thread_name(process->process.proc_fd, thread->tid, naming->name);
     naming->has_news = true;
-    naming->is_unwanted = !thread_choice_has(choice, thread->tid, naming->name);
+    naming->is_unwanted =
+        sampler->options->has_no_time || !thread_choice_has(choice, thread->tid, naming->name);
     note_chosen(sampler, naming);
 }
 

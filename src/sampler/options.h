@@ -2,6 +2,7 @@
 #ifndef FGPROF_SAMPLER_OPTIONS_H
 #define FGPROF_SAMPLER_OPTIONS_H
 
+#include "observe/object_source.h"
 #include "sampler/choice.h"
 
 #include <stdint.h>
@@ -25,6 +26,14 @@ struct sampler_options {
     bool is_dump;             /* each thread is observed once */
     uint64_t moment_every_ns; /* how often moments are to be noted; 0: never */
     struct thread_choice choice;
+    bool has_no_time; /* threads are not observed, only objects */
+    struct object_options objects;
 };
+
+/* Whether it is to be known which threads there are. */
+static inline bool sampler_lists_threads(const struct sampler_options *options)
+{
+    return !options->has_no_time || options->objects.kinds[OBJECT_THREAD];
+}
 
 #endif

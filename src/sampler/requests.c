@@ -52,6 +52,10 @@ static bool serve_other(struct sampler *sampler, struct request *request)
         if (process)
             process->is_in_a_hurry = true;
         return true;
+    case REQUEST_FEWER_PAGES:
+        if (sampler->page_faults.source)
+            faults_choose_fewer(sampler->page_faults.source);
+        return true;
     default:
         return false;
     }

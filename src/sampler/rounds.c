@@ -5,6 +5,9 @@
 #include "sampler/kernel_samples.h"
 #include "sampler/listing.h"
 #include "sampler/look.h"
+#include "sampler/makers.h"
+#include "sampler/objects.h"
+#include "sampler/page_faults.h"
 #include "sampler/sampled.h"
 #include "sampler/requests.h"
 #include "sampler/stir.h"
@@ -166,7 +169,9 @@ static int end_process(struct sampler *sampler, struct sampled_process *process)
     }
     if (!err)
         err = awake_tell_end(sampler, process, until.at_ns);
-    return err ? err : tell_program_ended(sampler, process);
+    if (!err)
+        err = tell_program_ended(sampler, process);
+    return err ? err : objects_leave_process(sampler, process);
 }
 
 /* Whether all threads are due. */
@@ -188,13 +193,16 @@ static int begin_round_of(struct sampler *sampler, struct sampled_process *proce
     turns->last_round_ns = turns->round_ns;
     turns->round_ns = monotonic_ns();
     stopped_drop_dead_leader(sampler->stopped, process->process.pid, process->process.proc_fd);
-    int err = listing_update(sampler, process);
+    int err = sampler_lists_threads(sampler->options) ? listing_update(sampler, process) : 0;
     if (!err)
         err = sampled_update_program(sampler, process);
     if (err)
         return err;
     if (!stopped_awaits(sampler->stopped, process->process.pid) && !has_live_thread(process))
         return end_process(sampler, process);
+    err = objects_tell(sampler, process, false);
+    if (err || sampler->options->has_no_time)
+        return err;
     if (all_are_due(process, clock_tick_at(&sampler->clock, turns->round_ns)))
         stir_need_not_read(process);
     else
@@ -220,10 +228,15 @@ int rounds_begin(struct sampler *sampler)
 {
     stops_note_exits(sampler);
     int err = kernel_samples_take(sampler, false);
+    sampler->has_fast_objects = false;
     if (++sampler->first_process >= sampler->process_count)
         sampler->first_process = 0;
     for (size_t i = 0; i < sampler->process_count && !err; i++)
         err = begin_round_of(sampler, sampler->processes[i]);
+    if (!err)
+        err = makers_tell(sampler, false);
+    if (!err)
+        err = page_faults_tell(sampler, false);
     return err ? err : kernel_samples_take(sampler, true);
 }
 
@@ -232,6 +245,38 @@ void rounds_sweep(struct sampler *sampler)
     uint64_t tick = clock_tick_at(&sampler->clock, clock_now_ns(&sampler->clock));
     for (size_t i = 0; i < sampler->process_count; i++)
         stir_sweep(sampler->processes[i], tick);
+}
+
+int rounds_tell_fast_objects(struct sampler *sampler)
+{
+    int err = 0;
+    if (!sampler->has_fast_objects)
+        return 0;
+    sampler->has_fast_objects = false;
+    for (size_t i = 0; i < sampler->process_count && !err; i++)
+        err = objects_tell(sampler, sampler->processes[i], false);
+    return err;
+}
+
+int rounds_tell_objects(struct sampler *sampler)
+{
+    bool is_new = !sampler->tells_objects;
+    int err = 0;
+    sampler->tells_objects = false;
+    for (size_t i = 0; i < sampler->process_count && !err; i++) {
+        struct sampled_process *process = sampler->processes[i];
+        if (is_new)
+            objects_refresh(process);
+        err = objects_tell(sampler, process, true);
+        sampler->tells_objects |= objects_are_left(process);
+    }
+    if (!err)
+        err = makers_tell(sampler, true);
+    if (!err)
+        err = page_faults_tell(sampler, true);
+    channel_ring(sampler->channel);
+    objects_count(sampler);
+    return err;
 }
 
 bool rounds_have_looks_left(const struct sampler *sampler)
@@ -338,6 +383,8 @@ int rounds_finish(struct sampler *sampler)
         err = last_round(sampler);
     }
     stops_note_exits(sampler);
+    if (!err)
+        err = makers_tell(sampler, true);
     for (size_t i = 0; i < sampler->process_count && !err; i++)
         err = finish_process(sampler, sampler->processes[i]);
     return err;

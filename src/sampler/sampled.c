@@ -3,7 +3,10 @@
 #include "base/clock.h"
 #include "sampler/kernel_samples.h"
 #include "sampler/listing.h"
+#include "sampler/makers.h"
 #include "sampler/naming.h"
+#include "sampler/objects.h"
+#include "sampler/page_faults.h"
 #include "sampler/tell.h"
 
 #include <errno.h>
@@ -42,6 +45,10 @@ static int add(struct sampler *sampler, pid_t pid, struct sampled_process **ret_
     err = tell_process(sampler, process);
     if (!err)
         err = kernel_samples_follow(sampler, pid);
+    if (!err)
+        err = makers_follow(sampler, pid);
+    if (!err)
+        err = page_faults_follow(sampler, process);
     if (err) {
         close_process(process);
         return err;
@@ -92,6 +99,8 @@ int sampled_update_program(struct sampler *sampler, struct sampled_process *proc
         int kept_fd = process->program->first_maps_fd;
         err = stack_areas_read(&process->areas, kept_fd >= 0 ? kept_fd : process->program->maps_fd);
     }
+    if (!err && process->programs_before)
+        err = objects_forget_program(sampler, process);
     sampler->counts.lacks_files = sampler->counts.lacks_files || err == -EMFILE || err == -ENFILE;
     for (size_t i = 0; i < process->threads.count; i++) {
         struct watch *watch = watches_get(&sampler->watches, process->threads.items[i].number);
@@ -107,6 +116,21 @@ int sampled_update_program(struct sampler *sampler, struct sampled_process *proc
     return err == -ENOMEM ? err : 0;
 }
 
+int sampled_try_objects(struct sampler *sampler, enum object_kind kind)
+{
+    const struct object_counts *counts = &sampler->counts.objects[kind];
+    int err = 0;
+    for (size_t i = 0; i < sampler->process_count && !err; i++) {
+        err = sampled_update_program(sampler, sampler->processes[i]);
+        if (!err && sampler->processes[i]->program)
+            err = objects_open(sampler, sampler->processes[i]);
+    }
+    objects_count(sampler);
+    if (err || counts->has_source)
+        return err;
+    return counts->refusal ? -counts->refusal : -ENOENT;
+}
+
 size_t sampled_count_threads(const struct sampler *sampler)
 {
     size_t count = 0;
@@ -117,7 +141,7 @@ size_t sampled_count_threads(const struct sampler *sampler)
 
 static int start(struct sampler *sampler, struct sampled_process *process)
 {
-    int err = listing_update_whole(sampler, process);
+    int err = sampler_lists_threads(sampler->options) ? listing_update_whole(sampler, process) : 0;
     if (err)
         return err;
     listing_read_begins(sampler, process, monotonic_ns() + BEGINS_AT_START_NS);
@@ -131,7 +155,7 @@ static int join(struct sampler *sampler, struct sampled_process *process, uint64
 {
     process->listing.listed.done_ns = unseen_ns;
     process->turns.last_round_ns = process->turns.round_ns = sampler->descendants.looked_before_ns;
-    return listing_update_whole(sampler, process);
+    return sampler_lists_threads(sampler->options) ? listing_update_whole(sampler, process) : 0;
 }
 
 /* Counts a descendant that can't be sampled. One that has gone already is like those that are never
@@ -195,6 +219,8 @@ void sampled_drop_exited(struct sampler *sampler)
             numbers_take_back(&sampler->numbers, process->threads.items[j].number);
         }
         tell_program_ended(sampler, process);
+        makers_forget_process(sampler, process);
+        page_faults_forget_process(sampler, process);
         close_process(process);
     }
     sampler->process_count = kept;
@@ -216,8 +242,11 @@ bool sampled_all_exited(const struct sampler *sampler)
 
 void sampled_free(struct sampler *sampler)
 {
-    for (size_t i = 0; i < sampler->process_count; i++)
+    for (size_t i = 0; i < sampler->process_count; i++) {
+        makers_forget_process(sampler, sampler->processes[i]);
+        page_faults_forget_process(sampler, sampler->processes[i]);
         close_process(sampler->processes[i]);
+    }
     free(sampler->processes);
     descendants_free(&sampler->descendants);
 }

@@ -30,4 +30,8 @@ bool sampled_all_exited(const struct sampler *sampler);
 
 void sampled_free(struct sampler *sampler);
 
+/* Before sampling: whether objects of this kind can be told of one of the processes. Returns 0,
+ * -ENOMEM, or why not: struct object_counts' `refusal`, negative, or -ENOENT. */
+int sampled_try_objects(struct sampler *sampler, enum object_kind kind);
+
 #endif

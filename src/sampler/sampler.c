@@ -2,6 +2,8 @@
 #include "base/clock.h"
 #include "observe/asleep.h"
 #include "sampler/kernel_samples.h"
+#include "sampler/makers.h"
+#include "sampler/page_faults.h"
 #include "sampler/sampled.h"
 #include "sampler/rounds.h"
 #include "sampler/stops.h"
@@ -57,17 +59,22 @@ int sampler_init(struct sampler *sampler, const struct sampler_options *options,
     /* A refusal is told before anything is sampled, or spawned. */
     if (!err && options->capture == CAPTURE_KERNEL)
         err = kernel_samples_begin(sampler);
-    return err;
+    /* A program's first moments count. */
+    return err ? err : page_faults_begin(sampler);
 }
 
 int sampler_prepare(struct sampler *sampler)
 {
-    return sampler->options->is_dump ? 0 : kernel_samples_begin(sampler);
+    bool is_needed = !sampler->options->is_dump && !sampler->options->has_no_time;
+    int err = is_needed ? kernel_samples_begin(sampler) : 0;
+    return err ? err : makers_begin(sampler);
 }
 
 void sampler_free(struct sampler *sampler)
 {
     kernel_samples_end(sampler);
+    makers_end(sampler);
+    page_faults_end(sampler);
     sampled_free(sampler);
     numbers_free(&sampler->numbers);
     if (sampler->asleep)
@@ -145,7 +152,8 @@ static void wait_until(struct sampler *sampler, const struct loop *loop, uint64_
 {
     uint64_t begin_ns = monotonic_ns();
     bool is_pending = stops_are_pending(sampler), has_stopped = false;
-    if (is_pending && until_ns > begin_ns + ROUNDS_LOOK_PERIOD_NS)
+    bool is_soon = is_pending || sampler->tells_objects || sampler->has_fast_objects;
+    if (is_soon && until_ns > begin_ns + ROUNDS_LOOK_PERIOD_NS)
         until_ns = begin_ns + ROUNDS_LOOK_PERIOD_NS;
     if (begin_ns >= until_ns)
         return;
@@ -191,16 +199,22 @@ static int end_sweep(struct sampler *sampler, struct loop *loop)
     uint64_t now_ns = monotonic_ns();
     bool has_patience = now_ns - loop->sweep_ns <= SWEEP_PATIENCE_NS;
     bool is_unfinished = stops_are_pending(sampler) || rounds_have_looks_left(sampler);
+    bool wants_copy = atomic_load(&sampler->progress.wants_copy);
     int err = 0;
     if (!sampler->looks_at_all || (is_unfinished && has_patience))
         return 0;
+    if (wants_copy) {
+        err = rounds_tell_objects(sampler);
+        if (err || sampler->tells_objects)
+            return err;
+    }
     sampler->looks_at_all = false;
     if (wants_moment(sampler, loop, now_ns)) {
         atomic_store(&sampler->progress.wants_moment, false);
         loop->next_moment_ns = now_ns + sampler->options->moment_every_ns;
         err = send_state(sampler, MESSAGE_MOMENT);
     }
-    if (!err && atomic_exchange(&sampler->progress.wants_copy, false))
+    if (!err && wants_copy && atomic_exchange(&sampler->progress.wants_copy, false))
         err = send_state(sampler, MESSAGE_COPY);
     return err;
 }
@@ -234,7 +248,9 @@ static int await_tick(struct sampler *sampler, struct loop *loop)
         }
         if (now_ns >= over_ns(sampler))
             return 0;
-        err = rounds_continue(sampler);
+        err = rounds_tell_fast_objects(sampler);
+        if (!err)
+            err = rounds_continue(sampler);
         if (err)
             return err;
     }
@@ -319,6 +335,8 @@ int sampler_run(struct sampler *sampler)
     sampler->clock.end_ns = monotonic_ns();
     int finish_err = err ? 0 : rounds_finish(sampler);
     kernel_samples_end(sampler);
+    makers_end(sampler);
+    page_faults_end(sampler);
     stopped_give_up(sampler->stopped);
     const struct message message = {.kind = MESSAGE_END};
     int send_err = channel_send(sampler->channel, &message);

@@ -1,5 +1,8 @@
 #include "sampler/tell.h"
 #include "proc/procfs.h"
+#include "sampler/makers.h"
+#include "sampler/objects.h"
+#include "sampler/page_faults.h"
 
 #include <string.h>
 
@@ -191,12 +194,15 @@ int tell_program_ended(struct sampler *sampler, struct sampled_process *process)
 {
     if (!process->program)
         return 0;
+    int makers_err = makers_end_program(sampler, process);
+    int pages_err = page_faults_end_program(sampler, process);
+    int objects_err = objects_end(sampler, process);
     const struct message message = {.kind = MESSAGE_PROGRAM_ENDED, .program = process->program};
     int err = channel_send(sampler->channel, &message);
     if (err)
         program_release(process->program);
     process->program = NULL;
-    return err;
+    return err ? err : makers_err ? makers_err : pages_err ? pages_err : objects_err;
 }
 
 int tell_process(struct sampler *sampler, struct sampled_process *process)
