@@ -72,6 +72,39 @@ enum fgprof_capture {
     FGPROF_CAPTURE_PTRACE, /* stopped for a moment (ptrace(2)) */
 };
 
+/* What a profile is about. */
+enum fgprof_kind {
+    /* Where threads spend their time, running or waiting: as it is recorded. */
+    FGPROF_KIND_WALL,
+    /* Where they run. */
+    FGPROF_KIND_CPU,
+    /* Where threads wait for other threads, as in Go's block profile: for locks, condition
+     * variables, semaphores, barriers, and ends of threads. */
+    FGPROF_KIND_BLOCK,
+    /* Where threads hold locks that others wait for, as in Go's mutex profile, but by where the
+     * owner was meanwhile, and not by where it let go: the stack and thread are the owner's, and
+     * the time that of all waiters. */
+    FGPROF_KIND_MUTEX,
+    /* Waits under their owners: the stack of the thread that is waited for, a frame like
+     * "[holds mutex g_lock]" or "[pipe to sort/123]", the name of the thread that waits, and its
+     * stack. If the owner waits itself, its own owner comes first, and so on. Waits without a known
+     * owner are left out. */
+    FGPROF_KIND_BLAME,
+    /* The kinds from here on are of objects and not of time: of what code made, and whether it is
+     * still there. See fgprof_recorder_objects. */
+    /* Memory in use, by the stacks that allocated it, as in Go's heap profile: of a program with
+     * fgprof-c's agent in it. */
+    FGPROF_KIND_HEAP,
+    /* The same, but what is shown first is all that was allocated, as in Go's allocs profile. */
+    FGPROF_KIND_ALLOCS,
+    /* Resident memory, by the stacks that touched it first: of any program. */
+    FGPROF_KIND_GROWTH,
+    /* Threads, by the stacks that made them, as in Go's threadcreate profile. */
+    FGPROF_KIND_THREADCREATE,
+    /* What a program counts itself, as with Go's NewProfile: see fgprof_profiles.h. */
+    FGPROF_KIND_CUSTOM,
+};
+
 /* How far sampling has come. */
 struct fgprof_progress {
     size_t bytes;         /* the size of this struct in the library: later fields are not there */
@@ -386,6 +419,14 @@ struct fgprof_summary {
     /* If only slow spans are kept (fgprof_options_set_slow), how many were, and were not; and the
      * time of those that were not. */
     uint64_t spans_kept, spans_dropped, spans_dropped_ns;
+    /* Of a profile of objects (FGPROF_KIND_HEAP and later). Of time, it then has nothing but how
+     * long was recorded, and of samples these objects: */
+    bool allocator_is_own; /* a program has an allocator of its own, whose objects are not seen */
+    uint64_t objects_made, objects_gone; /* that were seen; those that have gone were made, too */
+    uint64_t objects_made_lost, objects_gone_lost; /* that were seen, but came too fast */
+    uint64_t objects_rate; /* of allocations: see fgprof_options_set_heap; 0: all were seen */
+    /* Estimates for all objects, not only those that were seen: how large they were, and are. */
+    uint64_t objects_bytes, objects_bytes_in_use;
 };
 
 /* Fills the caller's struct. `bytes` is its size, sizeof *ret_summary: see "Compatibility". */
@@ -596,7 +637,8 @@ enum fgprof_kept {
     FGPROF_KEPT_OFF_CPU, /* threads that waited, for a CPU too, or were stopped */
 };
 
-/* Sets which samples are written and summed up. Errors: -EINVAL for an unknown value. */
+/* Sets which samples are written and summed up. Errors: -EINVAL for an unknown value, or one that
+ * is not FGPROF_KEPT_ALL if the profile is of objects. */
 FGPROF_API int fgprof_profile_set_kept(fgprof_profile *profile, enum fgprof_kept kept);
 
 /* Sets whether threads of the same name share their samples in what is written.
@@ -604,35 +646,29 @@ FGPROF_API int fgprof_profile_set_kept(fgprof_profile *profile, enum fgprof_kept
  * Default: as it was recorded. Errors: -EINVAL for an unknown value. */
 FGPROF_API int fgprof_profile_set_threads(fgprof_profile *profile, enum fgprof_threads threads);
 
-/* What a profile is about. */
-enum fgprof_kind {
-    /* Where threads spend their time, running or waiting: as it is recorded. */
-    FGPROF_KIND_WALL,
-    /* Where they run. */
-    FGPROF_KIND_CPU,
-    /* Where threads wait for other threads, as in Go's block profile: for locks, condition
-     * variables, semaphores, barriers, and ends of threads. */
-    FGPROF_KIND_BLOCK,
-    /* Where threads hold locks that others wait for, as in Go's mutex profile, but by where the
-     * owner was meanwhile, and not by where it let go: the stack and thread are the owner's, and
-     * the time that of all waiters. */
-    FGPROF_KIND_MUTEX,
-    /* Waits under their owners: the stack of the thread that is waited for, a frame like
-     * "[holds mutex g_lock]" or "[pipe to sort/123]", the name of the thread that waits, and its
-     * stack. If the owner waits itself, its own owner comes first, and so on. Waits without a known
-     * owner are left out. */
-    FGPROF_KIND_BLAME,
-};
-
 /* Turns a profile of FGPROF_KIND_WALL into one of another kind, which can't be undone. Time that
  * has no part in that kind is left out. FGPROF_KIND_BLOCK and FGPROF_KIND_MUTEX have the types and
  * header of Go's: contentions (here estimated from how often the kernel gave the threads a CPU; of
  * a recording by an older program, at how many ticks they were seen waiting) and delay, with a
  * comment in the file that says which. FGPROF_KIND_CPU has the types of Go's CPU profile, samples
- * and cpu. Only FGPROF_KIND_WALL has timelines, and can be written as FGPROF_RAW; only that and
- * FGPROF_KIND_CPU have elapsed time. Errors: -EINVAL for an unknown kind,
- * or if it is of another kind than FGPROF_KIND_WALL already; -ENOMEM. */
+ * and cpu. Of these kinds only FGPROF_KIND_WALL has timelines, and can be written as FGPROF_RAW;
+ * only that and FGPROF_KIND_CPU have elapsed time.
+ *
+ * Of profiles of objects, FGPROF_KIND_HEAP and FGPROF_KIND_ALLOCS can be turned into each other.
+ * Errors: -EINVAL for an unknown kind, or one that the profile can't be turned into; -ENOMEM. */
 FGPROF_API int fgprof_profile_set_kind(fgprof_profile *profile, enum fgprof_kind kind);
+
+/* Returns what the profile is about. */
+FGPROF_API enum fgprof_kind fgprof_profile_kind(const fgprof_profile *profile);
+
+/* Makes a profile of what came and went between two profiles of objects: what `after` has more than
+ * `before`, for equal stacks, sizes, threads and labels. An object that was made before, and has
+ * gone since, counts as gone alone: what is in use may be negative, as in Go's profiles with
+ * "seconds". FGPROF_PPROF has such values; the other formats leave out stacks with less than
+ * nothing. The time is that between the two. The caller frees it. Errors: -EINVAL unless both are
+ * of objects, and of the same kind, name and rate; -ENOMEM. */
+FGPROF_API int fgprof_profile_subtract(const fgprof_profile *after, const fgprof_profile *before,
+                                       fgprof_profile **ret_difference);
 
 enum fgprof_times {
     FGPROF_TIME_WALL = 1,

@@ -5,7 +5,9 @@
 #include "profile/function_times.h"
 #include "profile/kind.h"
 #include "profile/leave_out.h"
+#include "profile/objects.h"
 #include "profile/spans.h"
+#include "profile/subtract.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -26,7 +28,7 @@ static void sized_copy(void *to, size_t to_bytes, const void *from, size_t from_
     _Static_assert(offsetof(type, last) + sizeof((type){0}.last) == sizeof(type),                  \
                    "no padding at the end of " #type)
 
-SIZED_ENDS_WITH(struct fgprof_summary, spans_dropped_ns);
+SIZED_ENDS_WITH(struct fgprof_summary, objects_bytes_in_use);
 SIZED_ENDS_WITH(struct fgprof_function, state_ns);
 SIZED_ENDS_WITH(struct fgprof_activity, time_ns);
 SIZED_ENDS_WITH(struct fgprof_wait, time_ns);
@@ -37,7 +39,10 @@ _Static_assert(FGPROF_STATE_COUNT <= FGPROF_STATES_MAX, "each state has its item
 void fgprof_profile_summary(const fgprof_profile *profile, struct fgprof_summary *ret_summary,
                             size_t bytes)
 {
-    sized_copy(ret_summary, bytes, &profile->summary, sizeof profile->summary);
+    struct fgprof_summary summary = profile->summary;
+    if (profile_is_of_objects(profile))
+        objects_summarize(profile, &summary);
+    sized_copy(ret_summary, bytes, &summary, sizeof summary);
 }
 
 const char *fgprof_profile_unreadable_module(const fgprof_profile *profile, size_t number)
@@ -253,6 +258,8 @@ int fgprof_profile_set_kept(fgprof_profile *profile, enum fgprof_kept kept)
 {
     if (kept != FGPROF_KEPT_ALL && kept != FGPROF_KEPT_ON_CPU && kept != FGPROF_KEPT_OFF_CPU)
         return -EINVAL;
+    if (kept != FGPROF_KEPT_ALL && profile_is_of_objects(profile))
+        return -EINVAL;
     profile->kept = kept;
     return 0;
 }
@@ -262,11 +269,34 @@ int fgprof_profile_leave_out(fgprof_profile *profile, const char *function)
     return profile_leave_out(profile, function);
 }
 
+/* Both kinds of heap profiles are of the same samples. */
+static int set_objects_kind(fgprof_profile *profile, enum fgprof_kind kind)
+{
+    bool becomes_heap = kind == FGPROF_KIND_HEAP || kind == FGPROF_KIND_ALLOCS;
+    if (kind != profile->kind && !(objects_are_of_heap(profile) && becomes_heap))
+        return -EINVAL;
+    profile->kind = kind;
+    return 0;
+}
+
 int fgprof_profile_set_kind(fgprof_profile *profile, enum fgprof_kind kind)
 {
+    if (profile_is_of_objects(profile))
+        return set_objects_kind(profile, kind);
     if ((unsigned)kind > FGPROF_KIND_BLAME || profile->kind != FGPROF_KIND_WALL)
         return -EINVAL;
     return kind == FGPROF_KIND_WALL ? 0 : profile_make_kind(profile, kind);
+}
+
+enum fgprof_kind fgprof_profile_kind(const fgprof_profile *profile)
+{
+    return profile->kind;
+}
+
+int fgprof_profile_subtract(const fgprof_profile *after, const fgprof_profile *before,
+                            fgprof_profile **ret_difference)
+{
+    return profile_subtract_objects(after, before, ret_difference);
 }
 
 int fgprof_profile_set_times(fgprof_profile *profile, unsigned times)

@@ -1,7 +1,10 @@
 #include "profile/build.h"
+#include "profile/allocators.h"
+#include "profile/makers.h"
 #include "profile/name_deadlocks.h"
 #include "profile/name_waits.h"
 #include "base/array.h"
+#include "observe/object_source.h"
 #include "proc/syscall_names.h"
 
 #include <errno.h>
@@ -19,9 +22,13 @@ struct naming {
     size_t location_capacity;
     uint32_t *processes; /* by a counted process's number: its number in the profile + 1; 0: it has
                             no sample yet */
-    uint32_t *stacks;    /* by a counted stack's number: its number in the profile */
-    uint32_t *samples;   /* the same for counted samples */
-    uint32_t *waits;     /* by a counted wait's number: its number in the profile + 1 */
+    uint32_t *stacks;    /* by a counted stack's number: its number in the profile; of objects + 1,
+                            and 0: not there yet */
+    const uint32_t *skips; /* by a counted stack's number: how many of its first frames are left
+                              out; NULL: none */
+    uint32_t *samples;     /* the same for counted samples */
+    uint32_t *makers;      /* by the number of a maker of objects: its stack in the profile */
+    uint32_t *waits;       /* by a counted wait's number: its number in the profile + 1 */
     uint32_t *
         label_sets; /* by a counted set's number: its number in the profile + 1; 0: not there yet */
     uint32_t **mappings; /* by space and mapping: its number in the profile + 1; 0: not there yet */
@@ -36,6 +43,14 @@ static const char *const notes[STACK_CUT_COUNT] = {
     [STACK_CUT_UNREADABLE] = "[truncated: stack unreadable]",
     [STACK_CUT_NOT_CAPTURED] = "[truncated: thread not stopped in time]",
     [STACK_CUT_NOT_KEPT] = "[truncated: stack not kept]",
+};
+
+/* Over the first frame of the stack that made an object. */
+static const char *const origins[ORIGIN_COUNT] = {
+    [ORIGIN_LATER] = "[creator seen later]",
+    [ORIGIN_UNSEEN] = "[creator not seen]",
+    [ORIGIN_BEFORE] = "[started before the recording]",
+    [ORIGIN_MAIN] = "[main thread]",
 };
 
 static int add_mapping(struct naming *naming, const struct mapping *mapping, uint32_t *ret_mapping)
@@ -131,20 +146,28 @@ static int add_note(struct naming *naming, const struct counted_stack *stack,
     return err;
 }
 
-static int add_stack(struct naming *naming, const struct counted_stack *stack, uint32_t *ret_stack)
+/* `origin`: what is said over its first frame; NULL: nothing. */
+static int add_stack(struct naming *naming, const struct counted_stack *stack, const char *origin,
+                     uint32_t *ret_stack)
 {
     size_t depth = 0;
-    if (array_reserve(&naming->locations, &naming->location_capacity, stack->depth + 1))
+    size_t skip = naming->skips ? naming->skips[stack - naming->counted->table->stacks] : 0;
+    if (array_reserve(&naming->locations, &naming->location_capacity, stack->depth + 2))
         return -ENOMEM;
-    for (; depth < stack->depth; depth++) {
+    for (size_t i = skip; i < stack->depth; i++) {
         int err = add_location(naming, naming->counted->spaces->items[stack->space],
-                               naming->counted->table->addresses[stack->first_address + depth],
-                               &naming->locations[depth]);
+                               naming->counted->table->addresses[stack->first_address + i],
+                               &naming->locations[depth++]);
         if (err)
             return err;
     }
     if (notes[stack->cut]) {
         int err = add_note(naming, stack, &naming->locations[depth++]);
+        if (err)
+            return err;
+    }
+    if (origin) {
+        int err = profile_add_note(naming->profile, origin, &naming->locations[depth++]);
         if (err)
             return err;
     }
@@ -320,7 +343,7 @@ static int add_needed(struct naming *naming, const struct needed *needed)
     int err = 0;
     for (size_t i = 0; i < table->stack_count && !err; i++) {
         if (needed->stacks[i])
-            err = add_stack(naming, &table->stacks[i], &naming->stacks[i]);
+            err = add_stack(naming, &table->stacks[i], NULL, &naming->stacks[i]);
     }
     for (size_t i = 0; i < table->sample_count && !err; i++) {
         uint32_t process;
@@ -437,6 +460,7 @@ static void release(struct naming *naming)
     free(naming->mappings);
     free(naming->processes);
     free(naming->stacks);
+    free(naming->makers);
     free(naming->samples);
     free(naming->waits);
     free(naming->label_sets);
@@ -444,6 +468,175 @@ static void release(struct naming *naming)
     free(naming->idle_ns);
     free(naming->locations);
     unnamed_free(&naming->unnamed);
+}
+
+static bool is_chosen(const struct naming *naming, const struct chosen_objects *chosen,
+                      const struct object_maker *maker)
+{
+    const struct strings *strings = naming->counted->strings;
+    return maker->kind == chosen->maker_kind &&
+           (!chosen->name || strcmp(strings_get(strings, maker->name), chosen->name) == 0);
+}
+
+/* Finds the profile's stack of objects, added at its first maker. */
+static int stack_of(struct naming *naming, const struct object_maker *maker, uint32_t *ret_stack)
+{
+    const struct counted_stack *counted = &naming->counted->table->stacks[maker->stack];
+    const char *origin = origins[maker->origin];
+    uint32_t *known = &naming->stacks[maker->stack];
+    if (origin || !*known) {
+        int err = add_stack(naming, counted, origin, ret_stack);
+        if (err || origin)
+            return err;
+        *known = *ret_stack + 1;
+    }
+    *ret_stack = *known - 1;
+    return 0;
+}
+
+static bool has_objects(const struct naming *naming, const struct chosen_objects *chosen,
+                        const struct counted_maker *counted)
+{
+    return counted->made && is_chosen(naming, chosen, &counted->maker);
+}
+
+/* Adds the stacks of the makers that are chosen. */
+static int add_makers(struct naming *naming, const struct chosen_objects *chosen)
+{
+    int err = 0;
+    naming->makers = calloc(chosen->objects->maker_count + 1, sizeof *naming->makers);
+    if (!naming->makers)
+        return -ENOMEM;
+    for (size_t i = 0; i < chosen->objects->maker_count && !err; i++) {
+        const struct counted_maker *counted = &chosen->objects->makers[i];
+        if (has_objects(naming, chosen, counted))
+            err = stack_of(naming, &counted->maker, &naming->makers[i]);
+    }
+    return err;
+}
+
+/* Leaves what shows who made a thread, or where it began. */
+static int shorten(struct fgprof_profile *profile, const struct object_maker *maker,
+                   uint32_t *stack)
+{
+    if (maker->origin == ORIGIN_BEFORE || maker->origin == ORIGIN_UNSEEN)
+        return makers_keep_start(profile, stack);
+    return maker->origin == ORIGIN_SEEN ? makers_drop_calls(profile, stack) : 0;
+}
+
+static int add_objects_of(struct naming *naming, const struct chosen_objects *chosen,
+                          const struct counted_maker *counted, uint32_t stack)
+{
+    const struct object_maker *maker = &counted->maker;
+    struct fgprof_summary *summary = &naming->profile->summary;
+    struct profile_sample sample = {
+        .stack = stack,
+        .tid = maker->tid,
+        .state = THREAD_UNKNOWN,
+        .object_bytes = maker->bytes,
+        .made = counted->made,
+        .gone = counted->gone,
+    };
+    int err = chosen->are_threads ? shorten(naming->profile, maker, &sample.stack) : 0;
+    if (naming->counted->table->stacks[maker->stack].cut != STACK_WHOLE)
+        summary->samples_cut += counted->made;
+    if (!err)
+        err = process_of(naming, maker->process, &sample.process);
+    if (!err && chosen->are_threads)
+        err =
+            strings_intern(&naming->profile->strings,
+                           strings_get(naming->counted->strings, maker->name), &sample.thread_name);
+    return err ? err : profile_add_sample(naming->profile, &sample, NULL);
+}
+
+static int add_objects(struct naming *naming, const struct chosen_objects *chosen)
+{
+    int err = 0;
+    for (size_t i = 0; i < chosen->objects->maker_count && !err; i++) {
+        const struct counted_maker *counted = &chosen->objects->makers[i];
+        if (has_objects(naming, chosen, counted))
+            err = add_objects_of(naming, chosen, counted, naming->makers[i]);
+    }
+    return err;
+}
+
+/* Finds out which frames only allocate, by their names. *ret_skips: see struct naming; NULL if
+ * there are none. */
+static int find_allocators(const struct naming *naming, uint32_t **ret_skips)
+{
+    size_t stack_count = naming->counted->table->stack_count;
+    uint32_t *skips = calloc(stack_count + 1, sizeof *skips);
+    bool has_any = false;
+    if (!skips)
+        return -ENOMEM;
+    for (size_t i = 0; i < stack_count; i++) {
+        if (naming->stacks[i])
+            skips[i] = allocators_count_leading(naming->profile, naming->stacks[i] - 1);
+        has_any |= skips[i] != 0;
+    }
+    if (!has_any) {
+        free(skips);
+        skips = NULL;
+    }
+    *ret_skips = skips;
+    return 0;
+}
+
+static void trim_allocators(struct naming *naming)
+{
+    for (size_t i = 0; i < naming->counted->table->stack_count; i++) {
+        if (naming->stacks[i])
+            allocators_trim_first(naming->profile, naming->stacks[i] - 1);
+    }
+}
+
+/* *ret_skips: see find_allocators. If it is NULL, `skips` are left out, if that is not NULL. */
+static int name_chosen(const struct counted *counted, const struct chosen_objects *chosen,
+                       const struct name_sources *sources, const uint32_t *skips,
+                       uint32_t **ret_skips, struct fgprof_profile **ret_profile)
+{
+    struct naming naming = {.counted = counted, .names = sources->names, .skips = skips};
+    int err = profile_new(&naming.profile);
+    if (err)
+        return err;
+    err = allocate(&naming);
+    if (!err)
+        err = add_main_mapping(&naming);
+    if (!err)
+        err = add_makers(&naming, chosen);
+    if (!err)
+        err = name_locations(naming.profile, &naming.unnamed, sources);
+    if (!err)
+        err = add_objects(&naming, chosen);
+    if (!err && ret_skips)
+        err = find_allocators(&naming, ret_skips);
+    if (!err && chosen->are_allocations)
+        trim_allocators(&naming);
+    release(&naming);
+    if (err) {
+        profile_free(naming.profile);
+        return err;
+    }
+    profile_finish(naming.profile);
+    *ret_profile = naming.profile;
+    return 0;
+}
+
+int name_objects(const struct counted *counted, const struct chosen_objects *chosen,
+                 const struct name_sources *sources, struct fgprof_profile **ret_profile)
+{
+    uint32_t *skips = NULL;
+    struct fgprof_profile *profile;
+    int err = name_chosen(counted, chosen, sources, NULL, chosen->are_allocations ? &skips : NULL,
+                          &profile);
+    if (!err && skips) {
+        profile_free(profile);
+        err = name_chosen(counted, chosen, sources, skips, NULL, &profile);
+        free(skips);
+    }
+    if (!err)
+        *ret_profile = profile;
+    return err;
 }
 
 int name_profile(const struct counted *counted, const struct name_sources *sources,

@@ -5,6 +5,7 @@
 #include "profile/name_locations.h"
 #include "count/elapsed.h"
 #include "count/label_sets.h"
+#include "count/objects.h"
 #include "count/stack_table.h"
 #include "count/waits.h"
 #include "mapping/spaces.h"
@@ -28,5 +29,20 @@ struct counted {
  * caller's. */
 int name_profile(const struct counted *counted, const struct name_sources *sources,
                  struct fgprof_profile **ret_profile);
+
+/* Which objects of a recording. */
+struct chosen_objects {
+    const struct objects *objects; /* their stacks and processes are in counted.table */
+    uint32_t maker_kind;           /* struct object_maker's */
+    const char *name;              /* the makers'; NULL: of any */
+    bool are_threads;              /* they have the names of the threads that they made */
+    bool are_allocations; /* first frames that only allocate for their callers are left out */
+};
+
+/* Makes a profile of objects: of `counted` only tables, spaces and strings are used. Its kind and
+ * objects are the caller's to set, and so is the summary, but for what it says of stacks that are
+ * cut, and of frames without a name. Returns 0 or -ENOMEM. */
+int name_objects(const struct counted *counted, const struct chosen_objects *chosen,
+                 const struct name_sources *sources, struct fgprof_profile **ret_profile);
 
 #endif

@@ -32,7 +32,8 @@ static void count_unnamed(struct fgprof_profile *profile)
         for (size_t j = 0; j < stack->depth; j++) {
             uint32_t location = profile->stack_locations[stack->first_location + j];
             if (!profile->locations[location].line_count) {
-                profile->summary.samples_unnamed += profile->samples[i].count;
+                profile->summary.samples_unnamed +=
+                    profile->samples[i].count + profile->samples[i].made;
                 break;
             }
         }

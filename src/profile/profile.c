@@ -161,15 +161,17 @@ static bool is_same_sample(const void *owner, uint32_t item, const void *key)
            known->syscall_name == sought->syscall_name &&
            known->wait_channel == sought->wait_channel && known->process == sought->process &&
            known->wait_plus_1 == sought->wait_plus_1 &&
-           known->label_set_plus_1 == sought->label_set_plus_1;
+           known->label_set_plus_1 == sought->label_set_plus_1 &&
+           known->object_bytes == sought->object_bytes;
 }
 
 int profile_add_sample(struct fgprof_profile *profile, const struct profile_sample *sample,
                        uint32_t *ret_sample)
 {
-    uint32_t labels[] = {sample->stack,       sample->thread_name,  sample->tid,
+    uint64_t labels[] = {sample->stack,       sample->thread_name,  sample->tid,
                          sample->state,       sample->syscall_name, sample->wait_channel,
-                         sample->wait_plus_1, sample->process,      sample->label_set_plus_1};
+                         sample->wait_plus_1, sample->process,      sample->label_set_plus_1,
+                         sample->object_bytes};
     uint64_t hash = hash_bytes(labels, sizeof labels, 0);
     uint32_t found = index_find(&profile->sample_index, hash, is_same_sample, profile, sample);
     if (ret_sample)
@@ -180,6 +182,8 @@ int profile_add_sample(struct fgprof_profile *profile, const struct profile_samp
         profile->samples[found].never_moved &= sample->never_moved;
         profile->samples[found].elapsed_ns += sample->elapsed_ns;
         profile->samples[found].sleeps += sample->sleeps;
+        profile->samples[found].made += sample->made;
+        profile->samples[found].gone += sample->gone;
         return 0;
     }
     if (array_reserve(&profile->samples, &profile->sample_capacity, profile->sample_count + 1) ||

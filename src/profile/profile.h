@@ -92,6 +92,10 @@ struct profile_sample {
     uint64_t elapsed_ns; /* its part of its process's time */
     uint64_t sleeps;     /* that began there, an estimate; of a wait that saw several owners, with
                             the first of them */
+    /* Of a profile of objects (profile_is_of_objects), as they were seen, and not scaled. Count and
+     * times are 0 then, and the stack is that which made them. */
+    uint64_t object_bytes; /* how large each is; 0: they have no size */
+    uint64_t made, gone;   /* how many; those that are gone are among those that were made */
 };
 
 /* What threads said of their work, as a request's route: key and value. */
@@ -123,6 +127,20 @@ struct profile_timeline {
 
 struct profile_attribute {
     uint32_t key, value;
+};
+
+/* A profile of objects: how they were counted, and of how much else is known. */
+struct profile_objects {
+    uint32_t name; /* of FGPROF_KIND_CUSTOM, as the program calls it */
+    uint64_t
+        rate; /* FGPROF_KIND_HEAP and _ALLOCS: the mean of bytes between two objects that were seen;
+                 an object of n bytes is seen with probability 1-e^(-n/rate). 0: all
+                 were seen */
+    uint64_t made_lost, gone_lost; /* objects that were seen, and could not be told of */
+    uint64_t resident_peak;        /* bytes, VmHWM; 0: not known */
+    /* Of glibc's malloc, bytes (mallinfo2(3)): from the kernel by brk and by mmap, in use, and
+     * free. All 0: not known. */
+    uint64_t heap_arena, heap_mmap, heap_used, heap_free;
 };
 
 #define PROFILE_IDLE "[idle]" /* its only location, a note */
@@ -178,6 +196,8 @@ struct fgprof_profile {
     size_t root_label_count, root_label_capacity;
     enum fgprof_kept kept;
     enum fgprof_kind kind;
+    struct profile_objects objects;       /* of a profile of objects */
+    bool is_difference;                   /* of two of these: see profile_subtract_objects */
     bool is_of_threads;                   /* it counts threads: see FGPROF_DUMP_PPROF */
     enum fgprof_threads threads;          /* by id: as recorded */
     unsigned times;                       /* see fgprof_profile_set_times */
@@ -201,6 +221,13 @@ enum fgprof_state sample_state(const struct profile_sample *sample);
 static inline bool profile_is_of_contentions(const struct fgprof_profile *profile)
 {
     return profile->kind == FGPROF_KIND_BLOCK || profile->kind == FGPROF_KIND_MUTEX;
+}
+
+/* Whether it counts objects and not time: allocations, pages, threads, or what the program counts
+ * itself. */
+static inline bool profile_is_of_objects(const struct fgprof_profile *profile)
+{
+    return profile->kind >= FGPROF_KIND_HEAP;
 }
 
 /* How many waits it stands for. Old recordings only tell at how many ticks it was seen. */
@@ -234,7 +261,8 @@ static inline bool sample_is_on_cpu(const struct profile_sample *sample)
 /* Whether it stands for time of its process that no thread used. */
 static inline bool sample_is_idle(const struct profile_sample *sample)
 {
-    return !sample->count && !sample->time_ns && !sample->thread_name;
+    return !sample->count && !sample->time_ns && !sample->thread_name && !sample->made &&
+           !sample->gone;
 }
 
 /* Whether the sample is written. */

@@ -1,4 +1,5 @@
 #include "profile/view.h"
+#include "profile/objects.h"
 
 #include <stdlib.h>
 
@@ -11,6 +12,13 @@ static int take_samples(struct fgprof_profile *merged, int err, struct profile_v
     else
         *ret_view = (struct profile_view){merged->samples, merged->sample_count};
     return err;
+}
+
+/* Whether a writer shows the sample. Objects without a value of any type are not shown. */
+static bool is_shown(const struct fgprof_profile *profile, const struct profile_sample *sample)
+{
+    return profile_keeps(profile, sample) &&
+           (!profile_is_of_objects(profile) || objects_has_any(profile, sample));
 }
 
 static bool has_part(const struct profile_sample *sample, unsigned times)
@@ -26,7 +34,7 @@ int profile_view_make_times(const struct fgprof_profile *profile, unsigned times
     int err = 0;
     for (size_t i = 0; i < profile->sample_count && !err; i++) {
         const struct profile_sample *from = &profile->samples[i];
-        if (!profile_keeps(profile, from) || !has_part(from, times) || sample_is_idle(from))
+        if (!is_shown(profile, from) || !has_part(from, times) || sample_is_idle(from))
             continue;
         struct profile_sample sample = {
             .stack = from->stack,
@@ -36,6 +44,9 @@ int profile_view_make_times(const struct fgprof_profile *profile, unsigned times
             .count = from->count,
             .time_ns = from->time_ns,
             .sleeps = from->sleeps,
+            .object_bytes = from->object_bytes,
+            .made = from->made,
+            .gone = from->gone,
         };
         if (tells_threads) {
             sample.thread_name = from->thread_name;
@@ -53,7 +64,7 @@ int profile_view_make(const struct fgprof_profile *profile, bool tells_places,
     int err = 0;
     for (size_t i = 0; i < profile->sample_count && !err; i++) {
         struct profile_sample sample = profile->samples[i];
-        if (!profile_keeps(profile, &sample))
+        if (!is_shown(profile, &sample))
             continue;
         if (profile->threads == FGPROF_THREADS_BY_NAME)
             sample.tid = 0;

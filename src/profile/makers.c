@@ -1,0 +1,168 @@
+#include "profile/makers.h"
+#include "base/array.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* How near to the leaf the call is that makes a thread. */
+#define CALLS_MAX 12
+
+static bool is_among(const char *text, const char *const *words, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(text, words[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool begins_with_any(const char *text, const char *const *words, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (strncmp(text, words[i], strlen(words[i])) == 0)
+            return true;
+    }
+    return false;
+}
+#define COUNT_OF(array) (sizeof(array) / sizeof *(array))
+
+/* Functions that threads of any program begin with, and the standard libraries of C++, Rust and Go.
+ */
+static bool is_name_of_library(const char *name)
+{
+    static const char *const names[] = {
+        "__clone",      "__clone3",
+        "clone",        "clone3",
+        "start_thread", "start", /* musl */
+        "thread_start", "execute_native_thread_routine",
+        "thread_proxy", "__rust_begin_short_backtrace",
+    };
+    static const char *const beginnings[] = {
+        "std::",   "core::",   "alloc::", "<std::", "<core::", "<alloc::", "__gnu_cxx::",
+        "boost::", "runtime.", "_ZNSt",   "_ZNKSt", "_ZSt",    "_ZN3std",  "_ZN4core",
+    };
+    return is_among(name, names, COUNT_OF(names)) ||
+           begins_with_any(name, beginnings, COUNT_OF(beginnings));
+}
+
+/* Inlined functions are known by names without their namespaces. */
+static bool is_file_of_library(const char *file)
+{
+    static const char *const beginnings[] = {"/usr/include/", "/usr/lib/", "/rustc/"};
+    return begins_with_any(file, beginnings, COUNT_OF(beginnings));
+}
+
+static bool is_line_of_library(const struct fgprof_profile *profile,
+                               const struct profile_line *line)
+{
+    const struct profile_function *function = &profile->functions[line->function];
+    return is_name_of_library(strings_get(&profile->strings, function->name)) ||
+           is_file_of_library(strings_get(&profile->strings, function->file));
+}
+
+/* The first mapping is the program's own. Of code without a name, only that is known. */
+static bool is_of_library(const struct fgprof_profile *profile, uint32_t number)
+{
+    const struct profile_location *location = &profile->locations[number];
+    for (uint32_t i = 0; i < location->line_count; i++) {
+        if (!is_line_of_library(profile, &profile->lines[location->first_line + i]))
+            return false;
+    }
+    return location->line_count || location->mapping != 0;
+}
+
+static const uint32_t *locations_of(const struct fgprof_profile *profile, uint32_t stack)
+{
+    return &profile->stack_locations[profile->stacks[stack].first_location];
+}
+
+/* What the location is called by its caller. */
+static const char *outer_name(const struct fgprof_profile *profile, uint32_t number)
+{
+    const struct profile_location *location = &profile->locations[number];
+    if (!location->line_count)
+        return "";
+    const struct profile_line *line =
+        &profile->lines[location->first_line + location->line_count - 1];
+    return strings_get(&profile->strings, profile->functions[line->function].name);
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t length = strlen(text), end_length = strlen(end);
+    return length >= end_length && strcmp(text + length - end_length, end) == 0;
+}
+
+/* Also libc's own names for it, and those of a sanitizer that is called before it. */
+static bool makes_threads(const char *name)
+{
+    return strcmp(name, "pthread_create") == 0 || strcmp(name, "thrd_create") == 0 ||
+           (*name == '_' && ends_with(name, "pthread_create"));
+}
+
+static bool is_system_call(const char *name)
+{
+    static const char *const names[] = {"__clone", "__clone3",         "clone",
+                                        "clone3",  "__clone_internal", "__GI___clone_internal"};
+    return is_among(name, names, COUNT_OF(names));
+}
+
+/* How many frames, from the leaf, belong to the call that made the thread. */
+static size_t count_calls(const struct fgprof_profile *profile, uint32_t stack)
+{
+    const uint32_t *locations = locations_of(profile, stack);
+    size_t depth = profile->stacks[stack].depth, calls = 0;
+    for (size_t i = 0; i < depth && i < CALLS_MAX; i++) {
+        const char *name = outer_name(profile, locations[i]);
+        if (makes_threads(name) || (i == calls && is_system_call(name)))
+            calls = i + 1;
+    }
+    return calls;
+}
+
+/* Room for the locations must not be that of the profile, which grows. */
+static int replace(struct fgprof_profile *profile, size_t first, size_t depth, uint32_t *stack)
+{
+    const struct profile_stack *whole = &profile->stacks[*stack];
+    uint32_t *locations = NULL;
+    size_t capacity = 0;
+    if (depth == whole->depth)
+        return 0;
+    if (array_reserve(&locations, &capacity, depth))
+        return -ENOMEM;
+    memcpy(locations, locations_of(profile, *stack) + first, depth * sizeof *locations);
+    int err = profile_add_stack(profile, locations, depth, stack);
+    free(locations);
+    return err;
+}
+
+int makers_drop_calls(struct fgprof_profile *profile, uint32_t *stack)
+{
+    size_t depth = profile->stacks[*stack].depth, calls = count_calls(profile, *stack);
+    return calls < depth ? replace(profile, calls, depth - calls, stack) : 0;
+}
+
+int makers_keep_start(struct fgprof_profile *profile, uint32_t *stack)
+{
+    const uint32_t *locations = locations_of(profile, *stack);
+    size_t depth = profile->stacks[*stack].depth, first = depth, start = depth;
+    while (first > 0 && profile->locations[locations[first - 1]].is_note)
+        first--;
+    for (start = first; start > 0 && is_of_library(profile, locations[start - 1]); start--)
+        ;
+    /* All of it is of libraries: the first frame is where it began. */
+    start = start ? start - 1 : first ? first - 1 : 0;
+    return first ? replace(profile, start, depth - start, stack) : 0;
+}
+
+uint32_t makers_main_location(const struct fgprof_profile *profile, uint32_t stack)
+{
+    const uint32_t *locations = locations_of(profile, stack);
+    size_t depth = profile->stacks[stack].depth;
+    for (size_t i = 0; i < depth; i++) {
+        if (!is_of_library(profile, locations[i]) && !profile->locations[locations[i]].is_note)
+            return locations[i];
+    }
+    return *locations;
+}

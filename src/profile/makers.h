@@ -1,0 +1,20 @@
+/* Which part of a stack says who made a thread, or where it began: the rest is code of libraries
+ * that all threads have in common. */
+#ifndef FGPROF_PROFILE_MAKERS_H
+#define FGPROF_PROFILE_MAKERS_H
+
+#include "profile/profile.h"
+
+/* Replaces the stack that made a thread by that of the function that asked for it: without
+ * pthread_create(3) and what that calls. Returns 0 or -ENOMEM. */
+int makers_drop_calls(struct fgprof_profile *profile, uint32_t *stack);
+
+/* Replaces a thread's own stack by its first frames, up to the first that is not of a library.
+ * Returns 0 or -ENOMEM. */
+int makers_keep_start(struct fgprof_profile *profile, uint32_t *stack);
+
+/* The location that says most of all to a reader: the nearest to the leaf that is not of a library.
+ * The stack may not be empty. */
+uint32_t makers_main_location(const struct fgprof_profile *profile, uint32_t stack);
+
+#endif

@@ -1,0 +1,173 @@
+#include "profile/objects.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* A profile without a name would have no types that can be chosen. */
+static const char *custom_name(const struct fgprof_profile *profile)
+{
+    const char *name = strings_get(&profile->strings, profile->objects.name);
+    return *name ? name : "custom";
+}
+
+size_t objects_types(const struct fgprof_profile *profile,
+                     struct object_type ret_types[OBJECT_TYPES_MAX])
+{
+    static const struct object_type heap[] = {
+        {"alloc_objects", "count", OBJECTS_MADE},
+        {"alloc_space", "bytes", BYTES_MADE},
+        {"inuse_objects", "count", OBJECTS_IN_USE},
+        {"inuse_space", "bytes", BYTES_IN_USE},
+    };
+    static const struct object_type growth[] = {
+        {"faults", "count", OBJECTS_MADE},
+        {"rss", "bytes", BYTES_IN_USE},
+    };
+    const struct object_type threads = {"threadcreate", "count", OBJECTS_MADE};
+    const struct object_type custom = {custom_name(profile), "count", OBJECTS_IN_USE};
+    const struct object_type *types = heap;
+    size_t count = 1;
+    switch (profile->kind) {
+    case FGPROF_KIND_THREADCREATE:
+        types = &threads;
+        break;
+    case FGPROF_KIND_CUSTOM:
+        types = &custom;
+        break;
+    case FGPROF_KIND_GROWTH:
+        types = growth;
+        count = sizeof growth / sizeof *growth;
+        break;
+    default:
+        count = sizeof heap / sizeof *heap;
+    }
+    for (size_t i = 0; i < count; i++)
+        ret_types[i] = types[i];
+    return count;
+}
+
+/* As in Go it is the last, and of allocs the bytes of all that was made. */
+unsigned objects_main_type(const struct fgprof_profile *profile)
+{
+    struct object_type types[OBJECT_TYPES_MAX];
+    size_t count = objects_types(profile, types);
+    return profile->kind == FGPROF_KIND_ALLOCS ? 1 : (unsigned)count - 1;
+}
+
+const char *objects_kind_name(const struct fgprof_profile *profile)
+{
+    switch (profile->kind) {
+    case FGPROF_KIND_HEAP:
+        return "heap";
+    case FGPROF_KIND_ALLOCS:
+        return "allocs";
+    case FGPROF_KIND_GROWTH:
+        return "growth";
+    case FGPROF_KIND_THREADCREATE:
+        return "threadcreate";
+    default:
+        return custom_name(profile);
+    }
+}
+
+/* With a rate of 1 every byte is looked at. What has no size is seen by other means. */
+double objects_scale(const struct fgprof_profile *profile, uint64_t object_bytes)
+{
+    uint64_t rate = profile->objects.rate;
+    return rate > 1 && object_bytes ? -1 / expm1(-(double)object_bytes / (double)rate) : 1;
+}
+
+/* Differences are negative as two's complement. */
+static double amount(const struct profile_sample *sample, enum object_measure measure)
+{
+    bool is_in_use = measure == OBJECTS_IN_USE || measure == BYTES_IN_USE;
+    bool is_of_bytes = measure == BYTES_MADE || measure == BYTES_IN_USE;
+    uint64_t objects = sample->made - (is_in_use ? sample->gone : 0);
+    return (double)(int64_t)objects * (is_of_bytes ? (double)sample->object_bytes : 1);
+}
+
+double objects_amount(const struct fgprof_profile *profile, const struct profile_sample *sample,
+                      enum object_measure measure)
+{
+    return amount(sample, measure) * objects_scale(profile, sample->object_bytes);
+}
+
+/* A file may say anything: what is too large is the largest. */
+int64_t objects_value(const struct fgprof_profile *profile, const struct profile_sample *sample,
+                      enum object_measure measure)
+{
+    double rounded = round(objects_amount(profile, sample, measure));
+    if (rounded >= (double)INT64_MAX)
+        return INT64_MAX;
+    return rounded <= (double)INT64_MIN ? INT64_MIN : (int64_t)rounded;
+}
+
+int64_t objects_main_value(const struct fgprof_profile *profile,
+                           const struct profile_sample *sample)
+{
+    struct object_type types[OBJECT_TYPES_MAX];
+    objects_types(profile, types);
+    return objects_value(profile, sample, types[objects_main_type(profile)].measure);
+}
+
+bool objects_has_any(const struct fgprof_profile *profile, const struct profile_sample *sample)
+{
+    struct object_type types[OBJECT_TYPES_MAX];
+    size_t count = objects_types(profile, types);
+    for (size_t i = 0; i < count; i++) {
+        if (objects_value(profile, sample, types[i].measure))
+            return true;
+    }
+    return false;
+}
+
+/* A difference may be negative. */
+static uint64_t whole(double amount)
+{
+    return amount > 0 ? (uint64_t)fmin(amount, 0x1p63) : 0;
+}
+
+void objects_summarize(const struct fgprof_profile *profile, struct fgprof_summary *summary)
+{
+    double bytes = 0, bytes_in_use = 0;
+    summary->objects_made = summary->objects_gone = 0;
+    for (size_t i = 0; i < profile->sample_count; i++) {
+        const struct profile_sample *sample = &profile->samples[i];
+        summary->objects_made += sample->made;
+        summary->objects_gone += sample->gone;
+        bytes += objects_amount(profile, sample, BYTES_MADE);
+        bytes_in_use += objects_amount(profile, sample, BYTES_IN_USE);
+    }
+    summary->objects_made_lost = profile->objects.made_lost;
+    summary->objects_gone_lost = profile->objects.gone_lost;
+    summary->objects_rate = profile->objects.rate;
+    summary->objects_bytes = whole(bytes);
+    summary->objects_bytes_in_use = whole(bytes_in_use);
+    summary->samples = summary->objects_made;
+}
+
+bool objects_note(const struct fgprof_profile *profile, char ret_note[OBJECTS_NOTE_BYTES])
+{
+    const struct profile_objects *objects = &profile->objects;
+    bool is_own = profile->summary.allocator_is_own, is_lost;
+    is_lost = objects->made_lost || objects->gone_lost;
+    if (!profile_is_of_objects(profile) || (!is_lost && !is_own))
+        return false;
+    ret_note[0] = '\0';
+    if (is_lost && profile->kind == FGPROF_KIND_CUSTOM)
+        snprintf(ret_note, OBJECTS_NOTE_BYTES, "%" PRIu64 " values could not be read",
+                 objects->made_lost);
+    else if (is_lost)
+        snprintf(ret_note, OBJECTS_NOTE_BYTES,
+                 "recording fell behind: %" PRIu64 " objects are missing here, and %" PRIu64
+                 " that are gone still count as in use",
+                 objects->made_lost, objects->gone_lost);
+    size_t used = strlen(ret_note);
+    if (is_own)
+        snprintf(ret_note + used, OBJECTS_NOTE_BYTES - used,
+                 "%sthe program has an allocator of its own, whose allocations are not seen",
+                 used ? "; " : "");
+    return true;
+}

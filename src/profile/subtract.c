@@ -1,0 +1,330 @@
+/* Both profiles are copied into a new one, where equal rows of their tables become one row: those
+ * of the profile after as they are, and those of the one before with their counts negated. Each
+ * table refers to tables that are copied before it. */
+#include "profile/subtract.h"
+#include "profile/objects.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The new numbers of a profile's rows. */
+struct copying {
+    const struct fgprof_profile *from;
+    struct fgprof_profile *to;
+    uint32_t *processes, *functions, *mappings, *locations, *stacks, *label_sets;
+    struct index *label_set_index; /* of the new profile */
+};
+
+static const char *text(const struct copying *copying, uint32_t string)
+{
+    return strings_get(&copying->from->strings, string);
+}
+
+static int copy_string(const struct copying *copying, uint32_t string, uint32_t *ret_string)
+{
+    return strings_intern(&copying->to->strings, text(copying, string), ret_string);
+}
+
+static int copy_processes(const struct copying *copying)
+{
+    const struct fgprof_profile *from = copying->from;
+    struct fgprof_profile *to = copying->to;
+    for (size_t i = 0; i < from->process_count; i++) {
+        const struct profile_process *process = &from->processes[i];
+        uint32_t name, *number = &copying->processes[i];
+        if (copy_string(copying, process->name, &name))
+            return -ENOMEM;
+        for (*number = 0; *number < to->process_count; ++*number) {
+            if (to->processes[*number].pid == process->pid && to->processes[*number].name == name)
+                break;
+        }
+        if (*number == to->process_count &&
+            profile_add_process(to, process->pid, text(copying, process->name), number))
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+static int copy_functions(const struct copying *copying)
+{
+    int err = 0;
+    for (size_t i = 0; i < copying->from->function_count && !err; i++) {
+        const struct profile_function *function = &copying->from->functions[i];
+        err = profile_add_function(copying->to, text(copying, function->name),
+                                   text(copying, function->system_name),
+                                   text(copying, function->file), &copying->functions[i]);
+    }
+    return err;
+}
+
+static int copy_mappings(const struct copying *copying)
+{
+    int err = 0;
+    for (size_t i = 0; i < copying->from->mapping_count && !err; i++) {
+        struct profile_mapping mapping = copying->from->mappings[i];
+        err = copy_string(copying, mapping.path, &mapping.path);
+        if (!err)
+            err = copy_string(copying, mapping.build_id, &mapping.build_id);
+        mapping.is_sampled = false; /* what it claims to have is for profile_finish to say */
+        mapping.has_functions = mapping.has_files = mapping.has_lines = mapping.has_inlined = false;
+        if (!err)
+            err = profile_add_mapping(copying->to, &mapping, &copying->mappings[i]);
+    }
+    return err;
+}
+
+/* Sets the lines of a location that is new. */
+static int copy_lines(const struct copying *copying, const struct profile_location *location,
+                      uint32_t number)
+{
+    if (!location->line_count)
+        return 0;
+    struct profile_line *lines = calloc(location->line_count, sizeof *lines);
+    if (!lines)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < location->line_count; i++) {
+        lines[i] = copying->from->lines[location->first_line + i];
+        lines[i].function = copying->functions[lines[i].function];
+    }
+    int err = profile_set_lines(copying->to, number, lines, location->line_count);
+    free(lines);
+    return err;
+}
+
+static int copy_place(const struct copying *copying, const struct profile_location *location,
+                      uint32_t *ret_number)
+{
+    struct fgprof_profile *to = copying->to;
+    uint32_t jit_plus_1 = location->jit_function_plus_1, mapping = location->mapping;
+    bool is_new;
+    if (mapping != PROFILE_NO_MAPPING)
+        mapping = copying->mappings[mapping];
+    int err =
+        jit_plus_1
+            ? profile_add_jit_location(to, location->address, mapping,
+                                       copying->functions[jit_plus_1 - 1], ret_number, &is_new)
+            : profile_add_location(to, location->address, mapping, ret_number, &is_new);
+    if (err || !is_new)
+        return err;
+    to->locations[*ret_number].function_offset = location->function_offset;
+    to->locations[*ret_number].has_debug_info = location->has_debug_info;
+    return copy_lines(copying, location, *ret_number);
+}
+
+/* The only function of a note or a kernel function; "" if a file lacks it. */
+static const char *only_name(const struct copying *copying, const struct profile_location *location)
+{
+    if (!location->line_count)
+        return "";
+    const struct profile_line *line = &copying->from->lines[location->first_line];
+    return text(copying, copying->from->functions[line->function].name);
+}
+
+static int copy_locations(const struct copying *copying)
+{
+    int err = 0;
+    for (size_t i = 0; i < copying->from->location_count && !err; i++) {
+        const struct profile_location *location = &copying->from->locations[i];
+        uint32_t *number = &copying->locations[i];
+        if (location->is_note)
+            err = profile_add_note(copying->to, only_name(copying, location), number);
+        else if (location->is_kernel)
+            err = profile_add_kernel_function(copying->to, only_name(copying, location), number);
+        else
+            err = copy_place(copying, location, number);
+    }
+    return err;
+}
+
+static int copy_stacks(const struct copying *copying)
+{
+    const struct fgprof_profile *from = copying->from;
+    uint32_t *locations = calloc(from->stack_location_count + 1, sizeof *locations);
+    int err = locations ? 0 : -ENOMEM;
+    for (size_t i = 0; i < from->stack_count && !err; i++) {
+        const struct profile_stack *stack = &from->stacks[i];
+        for (size_t j = 0; j < stack->depth; j++)
+            locations[j] = copying->locations[from->stack_locations[stack->first_location + j]];
+        err = profile_add_stack(copying->to, locations, stack->depth, &copying->stacks[i]);
+    }
+    free(locations);
+    return err;
+}
+
+struct set_key {
+    const struct profile_label *labels;
+    uint32_t count;
+};
+
+static bool is_same_set(const void *owner, uint32_t item, const void *key)
+{
+    const struct fgprof_profile *profile = owner;
+    const struct profile_label_set *known = &profile->label_sets[item];
+    const struct set_key *sought = key;
+    return known->label_count == sought->count &&
+           (!sought->count || memcmp(&profile->labels[known->first_label], sought->labels,
+                                     sought->count * sizeof *sought->labels) == 0);
+}
+
+static int add_label_set(const struct copying *copying, const struct set_key *key,
+                         uint32_t *ret_set)
+{
+    struct fgprof_profile *to = copying->to;
+    uint64_t hash = hash_bytes(key->labels, key->count * sizeof *key->labels, 0);
+    *ret_set = index_find(copying->label_set_index, hash, is_same_set, to, key);
+    if (*ret_set != INDEX_NONE)
+        return 0;
+    int err = index_add(copying->label_set_index, hash, (uint32_t)to->label_set_count);
+    if (!err)
+        err = profile_add_label_set(to, ret_set);
+    for (uint32_t i = 0; i < key->count && !err; i++)
+        err = profile_add_label(to, strings_get(&to->strings, key->labels[i].key),
+                                strings_get(&to->strings, key->labels[i].value));
+    return err;
+}
+
+static int copy_label_sets(const struct copying *copying)
+{
+    const struct fgprof_profile *from = copying->from;
+    struct profile_label *labels = calloc(from->label_count + 1, sizeof *labels);
+    int err = labels ? 0 : -ENOMEM;
+    for (size_t i = 0; i < from->label_count && !err; i++) {
+        err = copy_string(copying, from->labels[i].key, &labels[i].key);
+        if (!err)
+            err = copy_string(copying, from->labels[i].value, &labels[i].value);
+    }
+    for (size_t i = 0; i < from->label_set_count && !err; i++) {
+        const struct profile_label_set *set = &from->label_sets[i];
+        const struct set_key key = {&labels[set->first_label], set->label_count};
+        err = add_label_set(copying, &key, &copying->label_sets[i]);
+    }
+    free(labels);
+    return err;
+}
+
+static int copy_samples(const struct copying *copying, bool is_negated)
+{
+    const struct fgprof_profile *from = copying->from;
+    int err = 0;
+    for (size_t i = 0; i < from->sample_count && !err; i++) {
+        const struct profile_sample *sample = &from->samples[i];
+        struct profile_sample made = {
+            .stack = copying->stacks[sample->stack],
+            .process = from->process_count ? copying->processes[sample->process] : 0,
+            .tid = sample->tid,
+            .state = sample->state,
+            .object_bytes = sample->object_bytes,
+            .made = is_negated ? -sample->made : sample->made,
+            .gone = is_negated ? -sample->gone : sample->gone,
+        };
+        if (sample->label_set_plus_1)
+            made.label_set_plus_1 = copying->label_sets[sample->label_set_plus_1 - 1] + 1;
+        err = copy_string(copying, sample->thread_name, &made.thread_name);
+        if (!err)
+            err = profile_add_sample(copying->to, &made, NULL);
+    }
+    return err;
+}
+
+static int copy(const struct fgprof_profile *from, bool is_negated, struct index *label_set_index,
+                struct fgprof_profile *to)
+{
+    struct copying copying = {
+        .from = from,
+        .to = to,
+        .label_set_index = label_set_index,
+        .processes = calloc(from->process_count + 1, sizeof(uint32_t)),
+        .functions = calloc(from->function_count + 1, sizeof(uint32_t)),
+        .mappings = calloc(from->mapping_count + 1, sizeof(uint32_t)),
+        .locations = calloc(from->location_count + 1, sizeof(uint32_t)),
+        .stacks = calloc(from->stack_count + 1, sizeof(uint32_t)),
+        .label_sets = calloc(from->label_set_count + 1, sizeof(uint32_t)),
+    };
+    int err = copying.processes && copying.functions && copying.mappings && copying.locations &&
+                      copying.stacks && copying.label_sets
+                  ? 0
+                  : -ENOMEM;
+    if (!err)
+        err = copy_processes(&copying);
+    if (!err)
+        err = copy_functions(&copying);
+    if (!err)
+        err = copy_mappings(&copying);
+    if (!err)
+        err = copy_locations(&copying);
+    if (!err)
+        err = copy_stacks(&copying);
+    if (!err)
+        err = copy_label_sets(&copying);
+    if (!err)
+        err = copy_samples(&copying, is_negated);
+    free(copying.processes);
+    free(copying.functions);
+    free(copying.mappings);
+    free(copying.locations);
+    free(copying.stacks);
+    free(copying.label_sets);
+    return err;
+}
+
+static uint64_t end_ns(const struct fgprof_profile *profile)
+{
+    return profile->start_time_ns + profile->summary.elapsed_ns;
+}
+
+static uint64_t more(uint64_t after, uint64_t before)
+{
+    return after > before ? after - before : 0;
+}
+
+/* What is known of the whole: of what was counted the difference, and else as it is after. */
+static int set_facts(const struct fgprof_profile *after, const struct fgprof_profile *before,
+                     struct fgprof_profile *difference)
+{
+    difference->is_difference = true;
+    difference->kind = after->kind;
+    difference->threads = after->threads;
+    difference->objects = after->objects;
+    difference->objects.made_lost = more(after->objects.made_lost, before->objects.made_lost);
+    difference->objects.gone_lost = more(after->objects.gone_lost, before->objects.gone_lost);
+    difference->start_time_ns = end_ns(before);
+    difference->summary.elapsed_ns = more(end_ns(after), end_ns(before));
+    difference->summary.error = after->summary.error;
+    difference->summary.allocator_is_own = after->summary.allocator_is_own;
+    difference->command = after->command ? strdup(after->command) : NULL;
+    difference->recorded_by = after->recorded_by ? strdup(after->recorded_by) : NULL;
+    if ((after->command && !difference->command) ||
+        (after->recorded_by && !difference->recorded_by))
+        return -ENOMEM;
+    return strings_intern(&difference->strings, strings_get(&after->strings, after->objects.name),
+                          &difference->objects.name);
+}
+
+int profile_subtract_objects(const struct fgprof_profile *after,
+                             const struct fgprof_profile *before,
+                             struct fgprof_profile **ret_difference)
+{
+    struct fgprof_profile *difference;
+    struct index label_set_index = {0};
+    if (!profile_is_of_objects(after) || after->kind != before->kind ||
+        after->objects.rate != before->objects.rate ||
+        strcmp(objects_kind_name(after), objects_kind_name(before)) != 0)
+        return -EINVAL;
+    int err = profile_new(&difference);
+    if (err)
+        return err;
+    err = copy(after, false, &label_set_index, difference);
+    if (!err)
+        err = copy(before, true, &label_set_index, difference);
+    index_free(&label_set_index);
+    if (!err)
+        err = set_facts(after, before, difference);
+    if (err) {
+        profile_free(difference);
+        return err;
+    }
+    profile_finish(difference);
+    *ret_difference = difference;
+    return 0;
+}
