@@ -594,7 +594,8 @@ enum fgprof_format {
      * opentelemetry-proto 1.10 or later, package v1development, which is also ProfilesData. Each
      * process is a resource with service.name, process.pid and process.executable.name, and has a
      * Profile for each type of value: see fgprof_profile_set_times. For FGPROF_KIND_BLOCK and
-     * FGPROF_KIND_MUTEX these are contentions and delay. Samples have the attribute thread.name,
+     * FGPROF_KIND_MUTEX these are contentions and delay, and for objects those of FGPROF_PPROF.
+     * Samples have the attribute thread.name,
      * and thread.id if threads are told apart by id. */
     FGPROF_OTLP,
 };
@@ -712,8 +713,9 @@ FGPROF_API int fgprof_profile_set_reason(fgprof_profile *profile, const char *re
 FGPROF_API const char *fgprof_profile_reason(const fgprof_profile *profile);
 
 /* Writes the profile to `fd`, from its current offset. Errors: those of write(2) (-EPIPE only if
- * SIGPIPE is ignored), -EINVAL for an unknown format, -ENODATA if the format needs a timeline and
- * none was kept, or elapsed time is to be counted and the profile has none, as it is of another
+ * SIGPIPE is ignored), -EINVAL for an unknown format, for FGPROF_RAW of a kind of time but
+ * FGPROF_KIND_WALL, and for FGPROF_SPEEDSCOPE of objects, -ENODATA if the format needs a timeline
+ * and none was kept, or elapsed time is to be counted and the profile has none, as it is of another
  * kind or was recorded by a program that did not know it, -ENOMEM. After an error the output is
  * incomplete. */
 FGPROF_API int fgprof_profile_write(const fgprof_profile *profile, enum fgprof_format format,
@@ -730,9 +732,9 @@ FGPROF_API int fgprof_profile_write(const fgprof_profile *profile, enum fgprof_f
  *   -EFBIG            it has more than 256 MiB when decompressed */
 FGPROF_API int fgprof_profile_read(const char *path, fgprof_profile **ret_profile);
 
-/* The version of the format that FGPROF_RAW writes, and the latest that fgprof_profile_read reads.
- */
-#define FGPROF_RECORDING_VERSION 1
+/* The latest version of the format that fgprof_profile_read reads. FGPROF_RAW writes profiles of
+ * objects in version 2, and those of time in version 1, as ever. */
+#define FGPROF_RECORDING_VERSION 2
 
 /* Reads the version of a recording's format, even if it is too new for fgprof_profile_read. What
  * follows the version is not checked. Errors: those of fgprof_profile_read. */

@@ -191,6 +191,22 @@ static const struct profile_column columns[] = {
     LATER_SUMMARY(141, spans_kept),
     LATER_SUMMARY(142, spans_dropped),
     LATER_SUMMARY(143, spans_dropped_ns),
+    /* Only files of version 2 have these, of profiles of objects: */
+    LATER_ROW(160, RECORDING, fgprof_profile, kind, COLUMN_KIND, STRINGS),
+    LATER_ROW(161, RECORDING, fgprof_profile, objects.name, COLUMN_ROW, STRINGS),
+    LATER_ROW(162, RECORDING, fgprof_profile, objects.rate, COLUMN_NUMBER, STRINGS),
+    LATER_ROW(163, RECORDING, fgprof_profile, objects.made_lost, COLUMN_NUMBER, STRINGS),
+    LATER_ROW(164, RECORDING, fgprof_profile, objects.gone_lost, COLUMN_NUMBER, STRINGS),
+    LATER_ROW(165, RECORDING, fgprof_profile, objects.resident_peak, COLUMN_NUMBER, STRINGS),
+    LATER_ROW(166, RECORDING, fgprof_profile, objects.heap_arena, COLUMN_NUMBER, STRINGS),
+    LATER_ROW(167, RECORDING, fgprof_profile, objects.heap_mmap, COLUMN_NUMBER, STRINGS),
+    LATER_ROW(168, RECORDING, fgprof_profile, objects.heap_used, COLUMN_NUMBER, STRINGS),
+    LATER_ROW(169, RECORDING, fgprof_profile, objects.heap_free, COLUMN_NUMBER, STRINGS),
+    LATER_ROW(170, SAMPLES, profile_sample, object_bytes, COLUMN_NUMBER, STRINGS),
+    LATER_ROW(171, SAMPLES, profile_sample, made, COLUMN_NUMBER, STRINGS),
+    LATER_ROW(172, SAMPLES, profile_sample, gone, COLUMN_NUMBER, STRINGS),
+    {173, TABLE_RECORDING, FIELD(fgprof_profile, is_difference), COLUMN_BOOL, 0, true},
+    {174, TABLE_RECORDING, FIELD(fgprof_profile, summary.allocator_is_own), COLUMN_BOOL, 0, true},
 };
 
 size_t profile_column_count(void)
@@ -256,6 +272,11 @@ uint64_t profile_cell(const struct fgprof_profile *profile, const struct profile
     return value;
 }
 
+static bool is_kept_kind(uint64_t value)
+{
+    return value == FGPROF_KIND_WALL || (value >= FGPROF_KIND_HEAP && value <= FGPROF_KIND_CUSTOM);
+}
+
 bool profile_set_cell(struct fgprof_profile *profile, const struct profile_column *column,
                       size_t row, uint64_t value)
 {
@@ -264,6 +285,7 @@ bool profile_set_cell(struct fgprof_profile *profile, const struct profile_colum
         return false;
     if ((column->kind == COLUMN_BOOL && value > 1) ||
         (column->kind == COLUMN_STATE && value >= THREAD_STATE_COUNT) ||
+        (column->kind == COLUMN_KIND && !is_kept_kind(value)) ||
         (column->kind == COLUMN_ROW && value >= rows) ||
         (column->kind == COLUMN_ROW_OR_NONE && value >= rows && value != UINT32_MAX) ||
         (column->kind == COLUMN_ROW_PLUS_1 && value > rows))

@@ -14,6 +14,12 @@
 #define KEPT_MAGIC_BYTES 8
 #define KEPT_HEAD_BYTES (KEPT_MAGIC_BYTES + 4) /* including the version */
 
+/* Time has the first version, so that programs that know no other still read it. They would take
+ * objects for time of which there is none, so those have a version that is refused. */
+#define KEPT_VERSION_TIME 1
+#define KEPT_VERSION_OBJECTS 2
+_Static_assert(KEPT_VERSION_OBJECTS == FGPROF_RECORDING_VERSION, "the latest");
+
 enum profile_table {
     TABLE_RECORDING, /* one row: the profile itself */
     TABLE_STRINGS,   /* it has no columns */
@@ -40,6 +46,7 @@ enum column_kind {
     COLUMN_NUMBER, /* any number that fits */
     COLUMN_BOOL,
     COLUMN_STATE,       /* enum thread_state */
+    COLUMN_KIND,        /* enum fgprof_kind, of those that are kept */
     COLUMN_ROW,         /* the number of a row in `of` */
     COLUMN_ROW_OR_NONE, /* or UINT32_MAX */
     COLUMN_ROW_PLUS_1,  /* or 0 */

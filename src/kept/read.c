@@ -198,13 +198,17 @@ int kept_parse(const uint8_t *data, size_t bytes, struct fgprof_profile **ret_pr
     int err = kept_version(data, bytes, &version);
     if (err)
         return err;
-    if (version != FGPROF_RECORDING_VERSION)
-        return version > FGPROF_RECORDING_VERSION ? -EPROTONOSUPPORT : -EBADMSG;
+    if (version > FGPROF_RECORDING_VERSION)
+        return -EPROTONOSUPPORT;
+    if (version != KEPT_VERSION_TIME && version != KEPT_VERSION_OBJECTS)
+        return -EBADMSG;
     err = profile_new(&profile);
     if (err)
         return err;
     struct bytes sections = {.at = data + KEPT_HEAD_BYTES, .end = data + bytes};
     err = read_sections(profile, &sections);
+    if (!err && profile_is_of_objects(profile) != (version == KEPT_VERSION_OBJECTS))
+        err = -EBADMSG;
     if (err)
         profile_free(profile);
     else

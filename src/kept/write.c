@@ -6,10 +6,11 @@
  * COLUMN_RECORDED_BY has the bytes of the command line that recorded it, and COLUMN_REASON those of
  * the reason for which it was written, if that is known. The others are the columns of
  * kept/columns.h, with a number for each row; an optional one is left out if it has nothing but
- * zeros, as it reads the same. Numbers are LEB128 (DWARF 5, 7.6).
+ * zeros, as it reads the same, and another tells how many rows there are. Numbers are LEB128 (DWARF
+ * 5, 7.6).
  *
  * A program skips sections that it does not know, so what is new is a new section. The version
- * grows only if the meaning of a known section changes. */
+ * grows only if what is left without the new sections would be wrong: version 2 is of objects. */
 #include "kept/write.h"
 #include "kept/columns.h"
 #include "base/protobuf.h"
@@ -40,11 +41,14 @@ static void put_strings(struct sink *sink, const struct strings *strings, struct
     put_section(sink, COLUMN_STRINGS, contents);
 }
 
-static void put_column(struct sink *sink, const struct fgprof_profile *profile,
-                       const struct profile_column *column, struct protobuf *contents)
+/* Leaves out an optional column of zeros, unless it `tells_rows`. Returns whether it was written.
+ */
+static bool put_column(struct sink *sink, const struct fgprof_profile *profile,
+                       const struct profile_column *column, bool tells_rows,
+                       struct protobuf *contents)
 {
     size_t rows = profile_rows(profile, column->table);
-    bool is_wanted = !column->is_optional;
+    bool is_wanted = !column->is_optional || (tells_rows && rows);
     for (size_t row = 0; row < rows; row++) {
         uint64_t value = profile_cell(profile, column, row);
         is_wanted = is_wanted || value;
@@ -53,6 +57,24 @@ static void put_column(struct sink *sink, const struct fgprof_profile *profile,
     if (is_wanted)
         put_section(sink, column->number, contents);
     contents->length = 0;
+    return is_wanted;
+}
+
+/* A table has as many rows as its columns: one of a table of zeros tells them. */
+static void put_columns(struct sink *sink, const struct fgprof_profile *profile,
+                        struct protobuf *contents)
+{
+    bool is_told[TABLE_COUNT] = {0};
+    size_t count = profile_column_count();
+    for (size_t i = 0; i < count && !sink->error; i++) {
+        const struct profile_column *column = profile_column(i);
+        is_told[column->table] |= put_column(sink, profile, column, false, contents);
+    }
+    for (size_t i = 0; i < count && !sink->error; i++) {
+        const struct profile_column *column = profile_column(i);
+        if (!is_told[column->table])
+            is_told[column->table] = put_column(sink, profile, column, true, contents);
+    }
 }
 
 static void put_text(struct sink *sink, unsigned number, const char *text,
@@ -66,13 +88,13 @@ static void put_text(struct sink *sink, unsigned number, const char *text,
 
 void kept_write(const struct fgprof_profile *profile, struct sink *sink)
 {
-    static const unsigned char version[] = {FGPROF_RECORDING_VERSION, 0, 0, 0};
+    const unsigned char version[KEPT_HEAD_BYTES - KEPT_MAGIC_BYTES] = {
+        profile_is_of_objects(profile) ? KEPT_VERSION_OBJECTS : KEPT_VERSION_TIME};
     struct protobuf contents = {0};
     sink_write(sink, KEPT_MAGIC, KEPT_MAGIC_BYTES);
     sink_write(sink, version, sizeof version);
     put_strings(sink, &profile->strings, &contents);
-    for (size_t i = 0; i < profile_column_count() && !sink->error; i++)
-        put_column(sink, profile, profile_column(i), &contents);
+    put_columns(sink, profile, &contents);
     put_text(sink, COLUMN_RECORDED_BY, profile_recorded_by(profile), &contents);
     put_text(sink, COLUMN_REASON, profile->reason, &contents);
     protobuf_free(&contents);

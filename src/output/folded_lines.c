@@ -2,6 +2,7 @@
 #include "output/frame.h"
 #include "output/state.h"
 #include "output/text_buffer.h"
+#include "profile/objects.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -116,15 +117,21 @@ static void hide_count(struct text_buffer *buffer)
         buffer->text[at - 1] = '_';
 }
 
+/* Objects need not tell of a thread. */
+static bool tells_thread(const struct fgprof_profile *profile, const struct profile_sample *sample)
+{
+    return profile_is_of_objects(profile) ? sample->thread_name || sample->tid
+                                          : !sample_is_idle(sample);
+}
+
 static char *fold(const struct fgprof_profile *profile, const struct profile_sample *sample)
 {
     struct text_buffer buffer = {0};
     const struct profile_stack *stack = &profile->stacks[sample->stack];
-    bool is_idle = sample_is_idle(sample);
     if (profile->folded_flags & FGPROF_FOLDED_PROCESSES)
         append_process(&buffer, profile, sample);
     append_root_labels(&buffer, profile, sample);
-    if (profile->folded_flags & FGPROF_FOLDED_THREADS && !is_idle)
+    if (profile->folded_flags & FGPROF_FOLDED_THREADS && tells_thread(profile, sample))
         append_thread(&buffer, profile, sample);
     for (size_t i = stack->depth; i-- > 0;) {
         uint32_t location = profile->stack_locations[stack->first_location + i];
@@ -132,7 +139,8 @@ static char *fold(const struct fgprof_profile *profile, const struct profile_sam
     }
     if (!stack->depth)
         text_append(&buffer, buffer.length ? ";[unknown]" : "[unknown]");
-    if (profile->folded_flags & FGPROF_FOLDED_STATE && !is_idle) {
+    if (profile->folded_flags & FGPROF_FOLDED_STATE && !sample_is_idle(sample) &&
+        !profile_is_of_objects(profile)) {
         size_t from = buffer.length + 1;
         text_append(&buffer, ";");
         state_append_frame(&buffer, profile, sample);
@@ -151,8 +159,16 @@ static int compare(const void *a, const void *b)
     return strcmp(((const struct folded_line *)a)->stack, ((const struct folded_line *)b)->stack);
 }
 
+/* Whether a line has anything to show. Differences of objects may be negative, as two's complement,
+ * and flamegraph.pl knows no such counts. */
+static bool is_shown(const struct fgprof_profile *profile, uint64_t count)
+{
+    return count && (!profile_is_of_objects(profile) || count <= INT64_MAX);
+}
+
 /* Merges equal ones of sorted lines into one with their sum, and drops those of nothing. */
-static size_t join_equal(struct folded_line *lines, size_t count)
+static size_t join_equal(const struct fgprof_profile *profile, struct folded_line *lines,
+                         size_t count)
 {
     size_t kept = 0;
     for (size_t i = 0; i < count;) {
@@ -162,7 +178,7 @@ static size_t join_equal(struct folded_line *lines, size_t count)
             if (lines[i].stack != sum.stack)
                 free(lines[i].stack);
         }
-        if (sum.count)
+        if (is_shown(profile, sum.count))
             lines[kept++] = sum;
         else
             free(sum.stack);
@@ -191,6 +207,13 @@ static void count_ticks(struct folded_lines *lines, uint64_t period_ns)
     lines->count = kept;
 }
 
+static uint64_t count_of(const struct fgprof_profile *profile, const struct profile_sample *sample)
+{
+    if (profile_is_of_objects(profile))
+        return (uint64_t)objects_main_value(profile, sample);
+    return profile->folded_flags & FGPROF_FOLDED_ELAPSED ? sample->elapsed_ns : sample->count;
+}
+
 int folded_lines_make(const struct fgprof_profile *profile, const struct profile_view *view,
                       struct folded_lines *ret_lines)
 {
@@ -207,11 +230,10 @@ int folded_lines_make(const struct fgprof_profile *profile, const struct profile
             folded_lines_free(&lines);
             return -ENOMEM;
         }
-        lines.items[lines.count++] =
-            (struct folded_line){stack, is_elapsed ? sample->elapsed_ns : sample->count};
+        lines.items[lines.count++] = (struct folded_line){stack, count_of(profile, sample)};
     }
     qsort(lines.items, lines.count, sizeof *lines.items, compare);
-    lines.count = join_equal(lines.items, lines.count);
+    lines.count = join_equal(profile, lines.items, lines.count);
     if (is_elapsed)
         count_ticks(&lines, profile->period_ns);
     *ret_lines = lines;

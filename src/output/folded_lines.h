@@ -7,7 +7,7 @@
 
 struct folded_line {
     char *stack;
-    uint64_t count; /* ticks */
+    uint64_t count; /* ticks; of objects what is shown first: bytes or a number */
 };
 
 struct folded_lines {

@@ -10,6 +10,7 @@
 #include "base/array.h"
 #include "base/protobuf.h"
 #include "profile/kind.h"
+#include "profile/objects.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -98,6 +99,17 @@ enum word {
     WORD_THREAD_NAME,
     WORD_THREAD_ID,
     WORD_BUILD_ID,
+    WORD_BYTES,
+    WORD_SPACE,
+    /* Types of values of objects, by their names. */
+    WORD_ALLOC_OBJECTS,
+    WORD_ALLOC_SPACE,
+    WORD_INUSE_OBJECTS,
+    WORD_INUSE_SPACE,
+    WORD_FAULTS,
+    WORD_RSS,
+    WORD_THREADCREATE,
+    WORD_CUSTOM, /* stands for the profile's own name, if it has one */
     WORDS
 };
 static const char *const words[WORDS] = {
@@ -114,6 +126,16 @@ static const char *const words[WORDS] = {
     "thread.name",
     "thread.id",
     "process.executable.build_id.gnu",
+    "bytes",
+    "space",
+    "alloc_objects",
+    "alloc_space",
+    "inuse_objects",
+    "inuse_space",
+    "faults",
+    "rss",
+    "threadcreate",
+    "custom",
 };
 
 /* A type of value, and the period that it was sampled with. */
@@ -121,7 +143,7 @@ struct type {
     unsigned times; /* the samples that have part in it */
     enum word type, unit, period_type, period_unit;
 };
-#define TYPES_MAX 3
+#define TYPES_MAX OBJECT_TYPES_MAX
 
 /* Which rows of the profile's table are used, in the order of their new numbers, from 1 on. */
 struct used {
@@ -179,6 +201,8 @@ static uint32_t string_number(struct otlp *otlp, uint32_t row)
 
 static uint32_t word_row(const struct otlp *otlp, enum word word)
 {
+    if (word == WORD_CUSTOM && otlp->profile->objects.name)
+        return otlp->profile->objects.name;
     return (uint32_t)otlp->profile->strings.count + word;
 }
 
@@ -278,6 +302,11 @@ static void put_value_type(struct otlp *otlp, unsigned field, enum word type, en
 static uint64_t value_of(const struct otlp *otlp, const struct type *type,
                          const struct profile_sample *sample)
 {
+    struct object_type types[OBJECT_TYPES_MAX];
+    if (profile_is_of_objects(otlp->profile)) {
+        objects_types(otlp->profile, types);
+        return (uint64_t)objects_value(otlp->profile, sample, types[type - otlp->types].measure);
+    }
     return type->unit == WORD_COUNT ? sample_contentions(otlp->profile, sample) : sample->time_ns;
 }
 
@@ -318,7 +347,15 @@ static void put_profile_id(struct otlp *otlp, uint32_t pid, const struct type *t
     protobuf_bytes(&otlp->out, PROFILE_ID, id, sizeof id);
 }
 
-/* Of the process with this number. What is counted one by one has a period of 1. */
+/* What is counted one by one has a period of 1. */
+static uint64_t period_of(const struct fgprof_profile *profile, const struct type *type)
+{
+    if (type->period_unit == WORD_BYTES && profile->objects.rate)
+        return profile->objects.rate;
+    return type->period_unit == WORD_NANOSECONDS ? profile->period_ns : 1;
+}
+
+/* Of the process with this number. */
 static void put_profile(struct otlp *otlp, uint32_t process, uint32_t pid, size_t number)
 {
     const struct fgprof_profile *profile = otlp->profile;
@@ -334,9 +371,32 @@ static void put_profile(struct otlp *otlp, uint32_t process, uint32_t pid, size_
     protobuf_fixed64(out, PROFILE_TIME_UNIX_NANO, profile->start_time_ns);
     protobuf_number(out, PROFILE_DURATION_NANO, profile->summary.elapsed_ns);
     put_value_type(otlp, PROFILE_PERIOD_TYPE, type->period_type, type->period_unit);
-    protobuf_number(out, PROFILE_PERIOD, type->period_unit == WORD_COUNT ? 1 : profile->period_ns);
+    protobuf_number(out, PROFILE_PERIOD, period_of(profile, type));
     put_profile_id(otlp, pid, type);
     protobuf_end(out, begin);
+}
+
+static enum word word_of_type(const struct fgprof_profile *profile, const char *name)
+{
+    for (int word = WORD_ALLOC_OBJECTS; word < WORD_CUSTOM; word++) {
+        if (profile->kind != FGPROF_KIND_CUSTOM && strcmp(words[word], name) == 0)
+            return (enum word)word;
+    }
+    return WORD_CUSTOM;
+}
+
+/* In the order of the types of pprof. */
+static size_t types_of_objects(const struct fgprof_profile *profile, struct type types[TYPES_MAX])
+{
+    struct object_type known[OBJECT_TYPES_MAX];
+    size_t count = objects_types(profile, known);
+    bool is_heap = objects_are_of_heap(profile);
+    for (size_t i = 0; i < count; i++)
+        types[i] = (struct type){FGPROF_TIME_WALL, word_of_type(profile, known[i].name),
+                                 strcmp(known[i].unit, "bytes") == 0 ? WORD_BYTES : WORD_COUNT,
+                                 is_heap ? WORD_SPACE : word_of_type(profile, known[0].name),
+                                 is_heap ? WORD_BYTES : WORD_COUNT};
+    return count;
 }
 
 /* The period's type tells block from mutex profiles, whose values have the same types in Go. */
@@ -348,6 +408,8 @@ static size_t types_of(const struct fgprof_profile *profile, struct type types[T
         {FGPROF_TIME_OFF_CPU, WORD_OFF_CPU, WORD_NANOSECONDS, WORD_OFF_CPU, WORD_NANOSECONDS},
     };
     size_t count = 0;
+    if (profile_is_of_objects(profile))
+        return types_of_objects(profile, types);
     unsigned wanted = profile->times                         ? profile->times
                       : profile->kept == FGPROF_KEPT_ON_CPU  ? FGPROF_TIME_CPU
                       : profile->kept == FGPROF_KEPT_OFF_CPU ? FGPROF_TIME_OFF_CPU

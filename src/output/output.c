@@ -32,7 +32,10 @@ int output_write(const struct fgprof_profile *profile, enum fgprof_format format
 {
     if ((unsigned)format >= sizeof writers / sizeof *writers)
         return -EINVAL;
-    if (format == FGPROF_RAW && profile->kind != FGPROF_KIND_WALL)
+    if (format == FGPROF_RAW && profile->kind != FGPROF_KIND_WALL &&
+        !profile_is_of_objects(profile))
+        return -EINVAL;
+    if (format == FGPROF_SPEEDSCOPE && profile_is_of_objects(profile))
         return -EINVAL;
     struct profile_view view;
     struct sink *sink = malloc(sizeof *sink);

@@ -3,17 +3,19 @@
  * parts, on_cpu/nanoseconds and off_cpu/nanoseconds, and if it is known elapsed/nanoseconds. Other
  * kinds have the types of Go's runtime/pprof. If times were chosen, each is a type of its own:
  * wall/nanoseconds, cpu/nanoseconds, off_cpu/nanoseconds, as servers for continuous profiling name
- * them. */
+ * them. Profiles of objects have the types of profile/objects.h. */
 #include "output/output.h"
 #include "output/state.h"
 #include "output/text_buffer.h"
 #include "base/protobuf.h"
 #include "profile/kind.h"
+#include "profile/objects.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Field numbers, by message. */
 enum {
@@ -40,6 +42,7 @@ enum {
     LABEL_KEY = 1,
     LABEL_STR = 2,
     LABEL_NUM = 3,
+    LABEL_NUM_UNIT = 4,
 
     MAPPING_ID = 1,
     MAPPING_MEMORY_START = 2,
@@ -91,8 +94,10 @@ enum word {
     WORD_CPU,
     WORD_WALL,
     WORD_STATES, /* the states' names from here on */
-    /* If it is known; then the note on contentions, if there is one. */
-    WORD_RECORDED_BY = WORD_STATES + THREAD_STATE_COUNT,
+    /* These only in a profile of objects: */
+    WORD_BYTES = WORD_STATES + THREAD_STATE_COUNT,
+    WORD_SPACE,
+    WORD_OBJECT_TYPES, /* the names of its types from here on */
 };
 static const char *const words[WORD_STATES] = {
     "samples",      "count",     "time",   "on_cpu", "off_cpu",  "elapsed",
@@ -101,13 +106,13 @@ static const char *const words[WORD_STATES] = {
     "contentions",  "delay",     "cpu",    "wall",
 };
 
-static uint64_t word(const struct fgprof_profile *profile, enum word number)
+static uint64_t word(const struct fgprof_profile *profile, unsigned number)
 {
     return profile->strings.count + number;
 }
 
 static void put_value_type(struct protobuf *out, const struct fgprof_profile *profile,
-                           unsigned field, enum word type, enum word unit)
+                           unsigned field, unsigned type, unsigned unit)
 {
     size_t begin = protobuf_begin(out, field);
     protobuf_number(out, VALUE_TYPE_TYPE, word(profile, type));
@@ -116,7 +121,7 @@ static void put_value_type(struct protobuf *out, const struct fgprof_profile *pr
 }
 
 struct value {
-    enum word type, unit;
+    unsigned type, unit; /* words */
     uint64_t amount;
 };
 #define VALUES_MAX 5
@@ -142,6 +147,18 @@ static size_t chosen_times_of(const struct profile_sample *sample, unsigned time
     return count;
 }
 
+static size_t objects_of(const struct fgprof_profile *profile, const struct profile_sample *sample,
+                         struct value values[VALUES_MAX])
+{
+    struct object_type types[OBJECT_TYPES_MAX];
+    size_t count = objects_types(profile, types);
+    for (unsigned i = 0; i < count; i++)
+        values[i] = (struct value){WORD_OBJECT_TYPES + i,
+                                   strcmp(types[i].unit, "bytes") == 0 ? WORD_BYTES : WORD_COUNT,
+                                   (uint64_t)objects_value(profile, sample, types[i].measure)};
+    return count;
+}
+
 /* The types of Go's profiles of the same kind, and what the sample has of each. Returns how many.
  */
 static size_t values_of(const struct fgprof_profile *profile, const struct profile_sample *sample,
@@ -149,6 +166,8 @@ static size_t values_of(const struct fgprof_profile *profile, const struct profi
 {
     bool is_on_cpu = sample_is_on_cpu(sample);
     size_t count = 0;
+    if (profile_is_of_objects(profile))
+        return objects_of(profile, sample, values);
     if (times_of(profile))
         return chosen_times_of(sample, times_of(profile), values);
     if (profile->is_of_threads) {
@@ -184,13 +203,82 @@ static void put_label(struct protobuf *out, const struct fgprof_profile *profile
     protobuf_end(out, begin);
 }
 
+/* As in Go's heap profile: pprof tells objects by it. */
+static void put_object_bytes(struct protobuf *out, const struct fgprof_profile *profile,
+                             uint64_t object_bytes)
+{
+    if (!object_bytes)
+        return;
+    size_t begin = protobuf_begin(out, SAMPLE_LABEL);
+    protobuf_number(out, LABEL_KEY, word(profile, WORD_BYTES));
+    protobuf_number(out, LABEL_NUM, object_bytes);
+    protobuf_number(out, LABEL_NUM_UNIT, word(profile, WORD_BYTES));
+    protobuf_end(out, begin);
+}
+
+/* The comments in their order. */
+enum comment {
+    COMMENT_COMMAND,
+    COMMENT_CONTENTIONS,
+    COMMENT_OBJECTS,
+    COMMENT_REASON,
+    COMMENT_COUNT
+};
+
+static bool has_comment(const struct fgprof_profile *profile, enum comment comment)
+{
+    char note[OBJECTS_NOTE_BYTES];
+    switch (comment) {
+    case COMMENT_COMMAND:
+        return *profile_recorded_by(profile);
+    case COMMENT_CONTENTIONS:
+        return profile_contentions_note(profile);
+    case COMMENT_OBJECTS:
+        return objects_note(profile, note);
+    default:
+        return profile->reason;
+    }
+}
+
+static void append_comment(struct text_buffer *buffer, const struct fgprof_profile *profile,
+                           enum comment comment)
+{
+    char note[OBJECTS_NOTE_BYTES];
+    switch (comment) {
+    case COMMENT_COMMAND:
+        text_append_name(buffer, profile_recorded_by(profile));
+        break;
+    case COMMENT_CONTENTIONS:
+        text_append(buffer, profile_contentions_note(profile));
+        break;
+    case COMMENT_OBJECTS:
+        objects_note(profile, note);
+        text_append(buffer, note);
+        break;
+    default:
+        text_append(buffer, "reason: ");
+        text_append_name(buffer, profile->reason);
+    }
+}
+
+/* The string of a comment, or with COMMENT_COUNT the one after all of them. */
+static uint64_t comment_string(const struct fgprof_profile *profile, enum comment comment)
+{
+    struct object_type types[OBJECT_TYPES_MAX];
+    bool is_of_objects = profile_is_of_objects(profile);
+    uint64_t string = is_of_objects
+                          ? word(profile, WORD_OBJECT_TYPES) + objects_types(profile, types)
+                          : word(profile, WORD_BYTES);
+    for (int before = 0; before < (int)comment; before++)
+        string += has_comment(profile, (enum comment)before);
+    return string;
+}
+
 /* Servers ignore labels that are numbers (grafana/pyroscope, pkg/model/pprofsplit), so that these
  * have strings of their own, after all others: the labels' names, and each process's id. */
 static uint64_t server_string(const struct fgprof_profile *profile, size_t number)
 {
-    bool has_command = *profile_recorded_by(profile);
-    return word(profile, WORD_RECORDED_BY) + has_command + !!profile_contentions_note(profile) +
-           !!profile->reason + number;
+    return comment_string(profile, COMMENT_COUNT) + number;
 }
 enum { SERVER_PROCESS, SERVER_PID, SERVER_PIDS };
 static const char *const server_words[SERVER_PIDS] = {"process_executable_name", "process_pid"};
@@ -246,7 +334,9 @@ static void put_sample(struct protobuf *out, const struct fgprof_profile *profil
         put_process(out, profile, sample->process);
     put_label(out, profile, WORD_THREAD, LABEL_STR, sample->thread_name);
     put_label(out, profile, WORD_TID, LABEL_NUM, sample->tid);
-    if (!sample_is_idle(sample) && !profile->times)
+    if (profile_is_of_objects(profile) && !profile->times)
+        put_object_bytes(out, profile, sample->object_bytes);
+    else if (!sample_is_idle(sample) && !profile->times)
         put_label(out, profile, WORD_STATE, LABEL_STR, word(profile, WORD_STATES) + sample->state);
     put_label(out, profile, WORD_SYSCALL, LABEL_STR, sample->syscall_name);
     put_label(out, profile, WORD_WAIT_CHANNEL, LABEL_STR, sample->wait_channel);
@@ -325,6 +415,17 @@ static void put_server_strings(struct protobuf *out, const struct fgprof_profile
     }
 }
 
+static void put_object_words(struct protobuf *out, const struct fgprof_profile *profile,
+                             struct text_buffer *clean)
+{
+    struct object_type types[OBJECT_TYPES_MAX];
+    size_t count = objects_types(profile, types);
+    protobuf_string(out, PROFILE_STRING_TABLE, "bytes");
+    protobuf_string(out, PROFILE_STRING_TABLE, "space");
+    for (size_t i = 0; i < count; i++)
+        put_clean(out, types[i].name, clean);
+}
+
 static void put_strings(struct protobuf *out, const struct fgprof_profile *profile)
 {
     struct text_buffer clean = {0};
@@ -334,14 +435,13 @@ static void put_strings(struct protobuf *out, const struct fgprof_profile *profi
         protobuf_string(out, PROFILE_STRING_TABLE, words[i]);
     for (uint32_t i = 0; i < THREAD_STATE_COUNT; i++)
         protobuf_string(out, PROFILE_STRING_TABLE, state_name(i));
-    if (*profile_recorded_by(profile))
-        put_clean(out, profile_recorded_by(profile), &clean);
-    if (profile_contentions_note(profile))
-        protobuf_string(out, PROFILE_STRING_TABLE, profile_contentions_note(profile));
-    if (profile->reason) {
+    if (profile_is_of_objects(profile))
+        put_object_words(out, profile, &clean);
+    for (int i = 0; i < COMMENT_COUNT; i++) {
+        if (!has_comment(profile, (enum comment)i))
+            continue;
         clean.length = 0;
-        text_append(&clean, "reason: ");
-        text_append_name(&clean, profile->reason);
+        append_comment(&clean, profile, (enum comment)i);
         protobuf_bytes(out, PROFILE_STRING_TABLE, clean.text, clean.length);
     }
     if (profile->times)
@@ -370,7 +470,7 @@ static void put_sample_types(struct protobuf *out, const struct fgprof_profile *
 }
 
 /* The first type, of which the period is too. */
-static enum word first_time(const struct fgprof_profile *profile)
+static unsigned first_type(const struct fgprof_profile *profile)
 {
     const struct profile_sample none = {0};
     struct value values[VALUES_MAX];
@@ -381,35 +481,38 @@ static enum word first_time(const struct fgprof_profile *profile)
 /* What is counted one by one has a period of 1. */
 static void put_period(struct protobuf *out, const struct fgprof_profile *profile)
 {
-    bool is_timed = !profile->is_of_threads && !profile_is_of_contentions(profile);
-    enum word type = profile->is_of_threads             ? WORD_THREAD
-                     : !is_timed                        ? WORD_CONTENTIONS
-                     : times_of(profile)                ? first_time(profile)
-                     : profile->kind == FGPROF_KIND_CPU ? WORD_CPU
-                                                        : WORD_WALLCLOCK;
-    put_value_type(out, profile, PROFILE_PERIOD_TYPE, type,
-                   is_timed ? WORD_NANOSECONDS : WORD_COUNT);
-    protobuf_number(out, PROFILE_PERIOD, is_timed ? profile->period_ns : 1);
+    bool is_counted = profile->is_of_threads || profile_is_of_contentions(profile) ||
+                      profile_is_of_objects(profile);
+    unsigned type = is_counted || times_of(profile)    ? first_type(profile)
+                    : profile->kind == FGPROF_KIND_CPU ? WORD_CPU
+                                                       : WORD_WALLCLOCK;
+    unsigned unit = is_counted ? WORD_COUNT : WORD_NANOSECONDS;
+    uint64_t period = is_counted ? 1 : profile->period_ns;
+    if (objects_are_of_heap(profile)) {
+        type = WORD_SPACE;
+        unit = WORD_BYTES;
+        period = profile->objects.rate ? profile->objects.rate : 1;
+    }
+    put_value_type(out, profile, PROFILE_PERIOD_TYPE, type, unit);
+    protobuf_number(out, PROFILE_PERIOD, period);
 }
 
-static enum word default_type(const struct fgprof_profile *profile)
+static unsigned default_type(const struct fgprof_profile *profile)
 {
-    return profile->is_of_threads               ? WORD_THREAD
+    return profile_is_of_objects(profile)       ? WORD_OBJECT_TYPES + objects_main_type(profile)
+           : profile->is_of_threads             ? WORD_THREAD
            : profile_is_of_contentions(profile) ? WORD_DELAY
-           : times_of(profile)                  ? first_time(profile)
+           : times_of(profile)                  ? first_type(profile)
            : profile->kind == FGPROF_KIND_CPU   ? WORD_CPU
                                                 : WORD_TIME;
 }
 
 static void put_comments(struct protobuf *out, const struct fgprof_profile *profile)
 {
-    uint64_t text = word(profile, WORD_RECORDED_BY);
-    if (*profile_recorded_by(profile))
-        protobuf_number(out, PROFILE_COMMENT, text++);
-    if (profile_contentions_note(profile))
-        protobuf_number(out, PROFILE_COMMENT, text++);
-    if (profile->reason)
-        protobuf_number(out, PROFILE_COMMENT, text);
+    for (int i = 0; i < COMMENT_COUNT; i++) {
+        if (has_comment(profile, (enum comment)i))
+            protobuf_number(out, PROFILE_COMMENT, comment_string(profile, (enum comment)i));
+    }
     for (size_t i = 0; i < profile->deadlock_count; i++)
         protobuf_number(out, PROFILE_COMMENT, profile->deadlocks[i]);
 }

@@ -2,9 +2,11 @@
  * debug=1 and pprof's parseGoCount (profile/legacy_profile.go) reads it. */
 #include "output/text.h"
 #include "output/frame.h"
+#include "output/memory_text.h"
 #include "output/output.h"
 #include "output/state.h"
 #include "profile/kind.h"
+#include "profile/objects.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -20,8 +22,8 @@
 
 struct text_sample {
     const struct profile_sample *sample;
-    uint64_t rank; /* its delay, if it is of contentions; else its count */
-    char *key;     /* "@ 0x1 0x2\n# labels: {...}": Go's sort key for equal ranks */
+    int64_t rank; /* what it has of the value that is shown first */
+    char *key;    /* "@ 0x1 0x2\n# labels: {...}": Go's sort key for equal ranks */
 };
 
 /* A row about a frame: "#\tADDRESS\tFUNCTION\tPLACE"; the last cells may be missing. */
@@ -109,11 +111,14 @@ static size_t own_labels(const struct fgprof_profile *profile, const struct prof
         ret_labels[count++] = (struct text_label){"resource", strings_get(strings, wait->resource)};
         ret_labels[count++] = (struct text_label){"wait", strings_get(strings, wait->kind)};
     }
-    ret_labels[count++] = (struct text_label){"state", state_name(sample->state)};
+    if (!profile_is_of_objects(profile))
+        ret_labels[count++] = (struct text_label){"state", state_name(sample->state)};
     if (sample->syscall_name)
         ret_labels[count++] =
             (struct text_label){"syscall", strings_get(strings, sample->syscall_name)};
-    ret_labels[count++] = (struct text_label){"thread", strings_get(strings, sample->thread_name)};
+    if (!profile_is_of_objects(profile) || sample->thread_name)
+        ret_labels[count++] =
+            (struct text_label){"thread", strings_get(strings, sample->thread_name)};
     if (sample->tid)
         ret_labels[count++] = (struct text_label){"tid", tid};
     if (sample->wait_channel)
@@ -122,7 +127,7 @@ static size_t own_labels(const struct fgprof_profile *profile, const struct prof
     return count;
 }
 
-/* Appends the labels sorted by key, as Go writes them. */
+/* Appends the labels sorted by key, as Go writes them; nothing if there are none. */
 static void append_labels(struct text_buffer *buffer, const struct fgprof_profile *profile,
                           const struct profile_sample *sample)
 {
@@ -141,10 +146,10 @@ static void append_labels(struct text_buffer *buffer, const struct fgprof_profil
         labels[count++] = (struct text_label){strings_get(&profile->strings, label->key),
                                               strings_get(&profile->strings, label->value)};
     qsort(labels, count, sizeof *labels, compare_labels);
-    text_append(buffer, "# labels: {");
+    text_append(buffer, count ? "# labels: {" : "");
     for (size_t i = 0; i < count; i++)
         append_label(buffer, labels[i].key, labels[i].value);
-    text_append(buffer, "}\n");
+    text_append(buffer, count ? "}\n" : "");
     free(labels);
 }
 
@@ -297,16 +302,35 @@ void text_put_stack(struct sink *sink, const struct fgprof_profile *profile,
     free(rows);
 }
 
+/* The kind of a profile of counts. pprof expects a name without spaces, and a program may choose
+ * any. */
+static void put_kind(struct sink *sink, const struct fgprof_profile *profile)
+{
+    struct text_buffer name = {0};
+    text_append_name(&name, profile_is_of_objects(profile)     ? objects_kind_name(profile)
+                            : profile->kind == FGPROF_KIND_CPU ? "cpu"
+                                                               : "wallclock");
+    for (size_t i = 0; i < name.length; i++) {
+        if (name.text[i] == ' ')
+            name.text[i] = '_';
+    }
+    text_put(sink, &name);
+}
+
 /* Of contentions it is that of Go's writeProfileInternal (runtime/pprof/pprof.go); pprof's
  * parseContention reads what follows as "CYCLES COUNT @ ADDRESSES". */
-static void put_head(struct sink *sink, const struct fgprof_profile *profile, uint64_t total)
+static void put_head(struct sink *sink, const struct fgprof_profile *profile,
+                     const struct profile_view *view, uint64_t total)
 {
-    if (profile_is_of_contentions(profile))
+    if (memory_text_is_for(profile)) {
+        memory_text_head(sink, profile, view);
+    } else if (profile_is_of_contentions(profile)) {
         sink_print(sink, "--- %s:\ncycles/second=1000000000\nsampling period=1\n",
                    profile->kind == FGPROF_KIND_MUTEX ? "mutex" : "contention");
-    else
-        sink_print(sink, "%s profile: total %" PRIu64 "\n",
-                   profile->kind == FGPROF_KIND_CPU ? "cpu" : "wallclock", total);
+    } else {
+        put_kind(sink, profile);
+        sink_print(sink, " profile: total %" PRIu64 "\n", total);
+    }
 }
 
 /* pprof's readers skip lines that begin so. */
@@ -322,26 +346,57 @@ static void put_comment(struct sink *sink, const char *before, const char *text)
 static void put_comments(struct sink *sink, const struct fgprof_profile *profile)
 {
     const char *note = profile_contentions_note(profile);
+    char losses[OBJECTS_NOTE_BYTES];
     if (note)
         put_comment(sink, "", note);
+    if (objects_note(profile, losses))
+        put_comment(sink, "", losses);
     if (profile->reason)
         put_comment(sink, "reason: ", profile->reason);
     for (size_t i = 0; i < profile->deadlock_count; i++)
         put_comment(sink, "", strings_get(&profile->strings, profile->deadlocks[i]));
 }
 
+static void put_end(struct sink *sink, const struct fgprof_profile *profile)
+{
+    if (memory_text_is_for(profile))
+        memory_text_comments(sink, profile);
+    put_comments(sink, profile);
+    if (profile_is_of_objects(profile))
+        memory_text_map(sink, profile);
+}
+
 /* google-pprof divides by contentions, in the kind that it reads. */
 static void put_values(struct sink *sink, const struct fgprof_profile *profile,
-                       const struct profile_sample *sample)
+                       const struct text_sample *row)
 {
-    uint64_t count = sample->count;
-    if (profile_is_of_contentions(profile)) {
-        count = sample_contentions(profile, sample);
+    const struct profile_sample *sample = row->sample;
+    if (memory_text_is_for(profile)) {
+        memory_text_values(sink, sample);
+    } else if (profile_is_of_contentions(profile)) {
+        uint64_t count = sample_contentions(profile, sample);
         if (!count && profile->kind == FGPROF_KIND_BLOCK)
             count = 1;
-        sink_print(sink, "%" PRIu64 " ", sample->time_ns);
+        sink_print(sink, "%" PRIu64 " %" PRIu64 " ", sample->time_ns, count);
+    } else {
+        sink_print(sink, "%" PRIu64 " ", (uint64_t)row->rank);
     }
-    sink_print(sink, "%" PRIu64 " ", count);
+}
+
+static int64_t rank_of(const struct fgprof_profile *profile, const struct profile_sample *sample)
+{
+    if (profile_is_of_objects(profile))
+        return objects_main_value(profile, sample);
+    return (int64_t)(profile_is_of_contentions(profile) ? sample->time_ns : sample->count);
+}
+
+/* A sample with less than a tick's time would show nothing, unless it shows the time. Allocations
+ * that have gone are shown. A count can't be negative. */
+static bool has_line(const struct fgprof_profile *profile, int64_t rank)
+{
+    if (objects_are_of_heap(profile))
+        return true;
+    return profile_is_of_objects(profile) ? rank > 0 : rank != 0;
 }
 
 void output_text(const struct fgprof_profile *profile, const struct profile_view *view,
@@ -349,28 +404,26 @@ void output_text(const struct fgprof_profile *profile, const struct profile_view
 {
     uint64_t total = 0;
     size_t count = 0;
-    bool is_of_contentions = profile_is_of_contentions(profile);
     struct text_sample *samples = calloc(view->sample_count + 1, sizeof *samples);
     if (!samples)
         sink->error = -ENOMEM;
     for (size_t i = 0; samples && i < view->sample_count; i++) {
         const struct profile_sample *sample = &view->samples[i];
-        uint64_t rank = is_of_contentions ? sample->time_ns : sample->count;
-        /* A sample with less than a tick's time would show nothing, unless it shows the time. */
-        if (!rank)
+        int64_t rank = rank_of(profile, sample);
+        if (!has_line(profile, rank))
             continue;
-        total += sample->count;
+        total += (uint64_t)rank;
         samples[count] = (struct text_sample){sample, rank, key_of(profile, sample)};
         if (!samples[count++].key)
             sink->error = -ENOMEM;
     }
     if (!sink->error) {
         qsort(samples, count, sizeof *samples, compare);
-        put_head(sink, profile, total);
+        put_head(sink, profile, view, total);
     }
     for (size_t i = 0; i < count; i++) {
         if (!sink->error) {
-            put_values(sink, profile, samples[i].sample);
+            put_values(sink, profile, &samples[i]);
             sink_write(sink, samples[i].key, strlen(samples[i].key));
             text_put_stack(sink, profile, &profile->stacks[samples[i].sample->stack]);
             sink_write(sink, "\n", 1);
@@ -379,5 +432,5 @@ void output_text(const struct fgprof_profile *profile, const struct profile_view
     }
     free(samples);
     if (!sink->error)
-        put_comments(sink, profile);
+        put_end(sink, profile);
 }

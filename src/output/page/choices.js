@@ -75,9 +75,13 @@ class Choices {
     this.offer('.of-processes', profile.recordings.some(({raw}) => raw.processes.length > 1));
     this.offer('.of-difference', profile.before !== null);
     this.offer('.of-elapsed', profile.hasElapsed);
+    this.offer('.of-time', !profile.objects);
+    this.offer('.of-threads', profile.hasThreads);
     byId('unit').value = profile.after.raw.shows_elapsed ? 'elapsed' : 'total';
     byId('normalized').checked = profile.isNormalized;
-    byId('colour').selectedIndex = profile.before ? 0 : byId('colour').options.length - 4;
+    byId('colour').value = profile.before ? 'difference' : profile.objects ? 'module' : 'state';
+    if (profile.objects)
+      fillSelect(byId('unit'), profile.objects.options());
     const keys = labelKeys(profile);
     this.offer('.of-labels', keys.length > 0);
     for (const id of ['roots', 'colour'])

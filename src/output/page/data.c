@@ -5,14 +5,17 @@
  *              there, innermost first; if none is known, a text in place of them
  *   stacks     [location, ...], leaf first
  *   samples    [stack, thread name, tid, state, syscall, wait channel, count, time_ns, process,
- *              elapsed_ns, labels], the last two only if the profile has them: the number of a
- *              row of labels, from 1 on; 0: none
- *   labels     [key, value, ...], sorted by key; left out if there are none
- *   parallel   [ns, ...]: how long 0, 1, ... threads of a process ran at once; none if not known */
+ *              elapsed_ns, labels, value, ...], what follows the process only if the profile has
+ *              it: the number of a row of labels, from 1 on; 0: none; and of objects a value of
+ * each type labels     [key, value, ...], sorted by key; left out if there are none parallel   [ns,
+ * ...]: how long 0, 1, ... threads of a process ran at once; none if not known objects    {kind,
+ * types, shown, ...}: of a profile of objects, the types [name, unit] and the number of the one
+ * that is shown first; else it is left out */
 #include "output/page/data.h"
 #include "output/frame.h"
 #include "output/json.h"
 #include "output/state.h"
+#include "profile/objects.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -123,6 +126,15 @@ static void write_stacks(const struct fgprof_profile *profile, struct sink *sink
     sink_write(sink, "]", 1);
 }
 
+static void write_values(const struct fgprof_profile *profile, const struct profile_sample *sample,
+                         struct sink *sink)
+{
+    struct object_type types[OBJECT_TYPES_MAX];
+    size_t count = objects_types(profile, types);
+    for (size_t i = 0; i < count; i++)
+        sink_print(sink, ",%" PRId64, objects_value(profile, sample, types[i].measure));
+}
+
 static void write_samples(const struct fgprof_profile *profile, const struct profile_view *view,
                           struct sink *sink)
 {
@@ -136,10 +148,13 @@ static void write_samples(const struct fgprof_profile *profile, const struct pro
                    i ? ",[" : "[", sample->stack, sample->thread_name, sample->tid, sample->state,
                    sample->syscall_name, sample->wait_channel, sample->count, sample->time_ns,
                    sample->process);
-        if (profile->has_elapsed || profile->label_set_count)
+        bool is_of_objects = profile_is_of_objects(profile);
+        if (profile->has_elapsed || profile->label_set_count || is_of_objects)
             sink_print(sink, ",%" PRIu64, sample->elapsed_ns);
-        if (profile->label_set_count)
+        if (profile->label_set_count || is_of_objects)
             sink_print(sink, ",%" PRIu32, sample->label_set_plus_1);
+        if (is_of_objects)
+            write_values(profile, sample, sink);
         sink_write(sink, "]", 1);
     }
     sink_write(sink, "]", 1);
@@ -244,6 +259,40 @@ static void write_deadlocks(const struct fgprof_profile *profile, struct sink *s
     sink_write(sink, "]", 1);
 }
 
+static void write_objects(const struct fgprof_profile *profile, const struct profile_view *view,
+                          struct sink *sink)
+{
+    const struct profile_objects *objects = &profile->objects;
+    struct object_type types[OBJECT_TYPES_MAX];
+    size_t count = objects_types(profile, types);
+    uint64_t seen = 0;
+    for (size_t i = 0; i < view->sample_count; i++)
+        seen += view->samples[i].made;
+    json_key(sink, "objects", false);
+    sink_write(sink, "{", 1);
+    json_key(sink, "kind", true);
+    json_string(sink, objects_kind_name(profile));
+    json_key(sink, "types", false);
+    for (size_t i = 0; i < count; i++) {
+        sink_print(sink, i ? ",[" : "[[");
+        json_string(sink, types[i].name);
+        sink_print(sink, ",\"%s\"]", types[i].unit);
+    }
+    sink_write(sink, "]", 1);
+    json_number(sink, "shown", objects_main_type(profile), false);
+    json_number(sink, "rate", objects->rate, false);
+    json_number(sink, "seen", seen, false);
+    json_number(sink, "made_lost", objects->made_lost, false);
+    json_number(sink, "gone_lost", objects->gone_lost, false);
+    json_number(sink, "resident_peak", objects->resident_peak, false);
+    json_number(sink, "heap_arena", objects->heap_arena, false);
+    json_number(sink, "heap_mmap", objects->heap_mmap, false);
+    json_number(sink, "heap_used", objects->heap_used, false);
+    json_number(sink, "heap_free", objects->heap_free, false);
+    json_number(sink, "allocator_is_own", profile->summary.allocator_is_own, false);
+    sink_write(sink, "}", 1);
+}
+
 static void write_reason(const struct fgprof_profile *profile, struct sink *sink)
 {
     if (!profile->reason)
@@ -266,6 +315,8 @@ void page_data(const struct fgprof_profile *profile, const struct profile_view *
     write_summary(profile, sink);
     write_deadlocks(profile, sink);
     write_reason(profile, sink);
+    if (profile_is_of_objects(profile))
+        write_objects(profile, view, sink);
     write_elapsed(profile, sink);
     write_states(sink);
     write_processes(profile, sink);

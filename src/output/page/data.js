@@ -26,13 +26,16 @@ class Recording {
     this.elapsed = raw.elapsed_ns;
     this.samples = raw.samples.map(row => this.sampleOf(row));
     linkWaits(this);
-    this.measure(false);
   }
 
-  // Counts the time of threads, or elapsed time.
-  measure(isElapsed) {
-    for (const sample of this.samples)
-      sample.ns = isElapsed ? sample.elapsed : sample.wall;
+  // Counts the time of threads, or elapsed time; of objects, the values of the type `unit`.
+  measure(unit, objects) {
+    const counter = objects && objects.counter(unit);
+    for (const sample of this.samples) {
+      sample.ns = objects ? sample.values[unit] : unit === 'elapsed' ? sample.elapsed : sample.wall;
+      if (objects)
+        sample.objects = counter ? sample.values[counter] : 0;
+    }
     this.time = this.samples.reduce((sum, sample) => sum + sample.ns, 0);
   }
 
@@ -43,14 +46,16 @@ class Recording {
     return labels;
   }
 
-  sampleOf([stack, name, tid, state, call, channel, count, wall, process, elapsed = 0, labels = 0]) {
+  sampleOf([stack, name, tid, state, call, channel, count, wall, process, elapsed = 0, labels = 0,
+            ...values]) {
     // Time that no thread used: there is such a sample for each process.
-    const isIdle = !count && !wall && !name;
+    const isIdle = !count && !wall && !name && !values.length;
     const threadName = isIdle ? '[idle]' : this.strings[name];
     const [pid, program] = this.raw.processes[process] || [0, 0];
     return {
       recording: this, stack, tid, ns: wall, wall, elapsed, isIdle, ownCount: count,
       time: wall, count, before: 0, countBefore: 0,
+      values: values.map(value => Math.max(0, value)), // there are no widths below 0
       threadName,
       thread: tid && !this.isOfTwo ? `${threadName}/${tid}` : threadName,
       process: !pid ? '' : this.isOfTwo ? this.strings[program] : `${this.strings[program]}/${pid}`,
@@ -72,7 +77,8 @@ class Recording {
 }
 
 // One recording, or two to compare. Their samples are one list; those of the recording before have
-// their time in `before`. What is counted is the time of threads, or elapsed time.
+// their time in `before`. What is counted is the time of threads, or elapsed time; or if `objects` is
+// not null, a value of these.
 class Profile {
   constructor(raw) {
     const isOfTwo = Boolean(raw.before);
@@ -84,17 +90,21 @@ class Profile {
     this.madeBlamed = new Map(); // the same of blamed samples
     for (const sample of this.before ? this.before.samples : [])
       Object.assign(sample, {countBefore: sample.count, count: 0, time: 0});
+    this.objects = raw.objects ? new ObjectTypes(raw.objects) : null;
+    this.hasThreads = !this.objects || this.samples.some(sample => sample.threadName);
     this.hasElapsed = this.recordings.every(recording => recording.raw.has_elapsed);
     this.isNormalized = raw.is_normalized === true;
-    this.measure(false);
+    this.measure(this.objects ? this.objects.main : 'total');
   }
 
-  measure(isElapsed) {
-    this.isElapsed = isElapsed;
+  measure(unit) {
+    this.isElapsed = unit === 'elapsed';
     for (const recording of this.recordings)
-      recording.measure(isElapsed);
-    for (const sample of this.after.samples)
+      recording.measure(unit, this.objects);
+    for (const sample of this.after.samples) {
       sample.time = sample.ns;
+      sample.count = this.objects ? sample.objects : sample.count;
+    }
     this.normalize(this.isNormalized);
   }
 
@@ -105,8 +115,10 @@ class Profile {
     const scale = isNormalized && this.before.time ? this.after.time / this.before.time : 1;
     this.elapsedBefore = isNormalized ? this.after.elapsed : this.before.elapsed;
     this.isNormalized = isNormalized;
-    for (const sample of this.before.samples)
+    for (const sample of this.before.samples) {
       sample.before = sample.ns * scale;
+      sample.countBefore = this.objects ? sample.objects : sample.countBefore;
+    }
   }
 
   stacks(withLines) {

@@ -40,16 +40,18 @@ function scaleLegend(largest, palette, textOf) {
   return item;
 }
 
-// Rows of the tooltip: before, after and the difference.
-function differenceTable(tree, node, amounts) {
+// Rows of the tooltip: before, after and the difference. `names`: of the amounts and the counts; the
+// latter are left out if they have none.
+function differenceTable(tree, node, amounts, names) {
   const table = element('table');
   const shares = [tree.before[node] / (tree.before[0] || 1), tree.time[node] / (tree.time[0] || 1)];
   const row = (...cells) => {
     const made = element('tr');
-    cells.forEach((text, i) => made.append(element(i ? 'td' : 'th', text)));
+    cells.slice(0, names.count ? 5 : 4)
+      .forEach((text, i) => made.append(element(i ? 'td' : 'th', text)));
     table.append(made);
   };
-  row('', 'time', 'of all', 'self', 'samples');
+  row('', names.amount, 'of all', 'self', names.count);
   row('before', amounts.before(tree.before[node]), percent(shares[0]),
       amounts.before(tree.selfBefore[node]), whole(tree.countBefore[node]));
   row('after', amounts.after(tree.time[node]), percent(shares[1]), amounts.after(tree.self[node]),

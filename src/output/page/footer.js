@@ -26,14 +26,23 @@ function parallelText(rows) {
   return texts.length && `${texts.join(', ')} of the time`;
 }
 
-function summaryRows({raw}) {
+// Both kinds of recordings begin so.
+function beginRows({raw}) {
+  const begun = new Date(raw.start_time_ns / 1e6).toISOString().replace('T', ' ').slice(0, 19);
+  return [['Reason', raw.reason && plain(raw.reason)], ['Started', `${begun} UTC`]];
+}
+
+function summaryRows(recording) {
+  const {raw} = recording, {objects} = raw;
+  const rows = objects ? [['Length', duration(raw.elapsed_ns)], ...objectRows(raw)] : timeRows(raw);
+  return [...beginRows(recording), ...rows].filter(row => row[1]);
+}
+
+function timeRows(raw) {
   const {summary} = raw;
   const share = count => summary.samples ? percent(count / summary.samples) : percent(0);
   const modules = summary.modules_unreadable;
-  const begun = new Date(raw.start_time_ns / 1e6).toISOString().replace('T', ' ').slice(0, 19);
   return [
-    ['Reason', raw.reason && plain(raw.reason)],
-    ['Started', `${begun} UTC`],
     ['Length', `${duration(raw.elapsed_ns)}, one tick every ${duration(raw.period_ns)}`],
     ['Ticks', `${whole(summary.ticks_planned)} planned, ${whole(summary.ticks_taken)} taken, ` +
       `${whole(summary.ticks_late)} late`],
@@ -53,7 +62,7 @@ function summaryRows({raw}) {
     ['Pauses', summary.pauses ? `${whole(summary.pauses)}: ${duration(summary.pause_median_ns)} ` +
       `median, ${duration(summary.pause_p99_ns)} p99, ${duration(summary.pause_max_ns)} max`
       : summary.kernel_samples ? 'none' : 'none: no thread was found running'],
-  ].filter(row => row[1]);
+  ];
 }
 
 function fillFooter(profile) {

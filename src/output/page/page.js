@@ -14,19 +14,18 @@ class Page {
     this.choices = new Choices(this.profile, id => this.changed(id));
     this.theme = new Theme(byId('theme'), () => this.repaint());
     this.amounts = {
-      after: ns => unitAmount(this.inUnit(ns, 'elapsed'), this.unit()),
-      before: ns => unitAmount(this.inUnit(ns, 'elapsedBefore'), this.unit()),
+      after: ns => this.amountText(this.inUnit(ns, 'elapsed')),
+      before: ns => this.amountText(this.inUnit(ns, 'elapsedBefore')),
       difference: (after, before) =>
         signed(this.inUnit(after, 'elapsed') - this.inUnit(before, 'elapsedBefore'),
-               value => unitAmount(value, this.unit())),
-      tone: difference => toneOfDifference(difference, this.profile.after.raw.period_ns),
+               value => this.amountText(value)),
+      tone: difference => toneOfDifference(difference, this.profile.after.raw.period_ns || 1),
     };
     if (this.profile.after.hasWaits)
       new Tabs(byId('tabs'));
     fillFooter(this.profile);
-    this.profile.measure(this.unit() === 'elapsed');
-    byId('kind').textContent = this.isDifference ? 'how two recordings differ'
-                                                 : plain(this.profile.after.raw.reason || '');
+    this.profile.measure(this.unit());
+    byId('kind').textContent = this.kindText();
     byId('search').addEventListener('input', () => this.search());
     byId('help-button').addEventListener('click', () => this.toggleHelp());
     bindMouse(this);
@@ -41,13 +40,14 @@ class Page {
       this.tip.hide();
       this.graph.isIcicle = this.choices.get('view') === 'icicle';
       this.graph.resize(true);
-    } else if (id === 'unit' && this.profile.isElapsed === (this.unit() === 'elapsed')) {
+    } else if (id === 'unit' && !this.profile.objects &&
+               this.profile.isElapsed === (this.unit() === 'elapsed')) {
       this.graph.draw();
       this.describe();
       this.showLegend();
     } else {
       if (id === 'unit')
-        this.profile.measure(this.unit() === 'elapsed');
+        this.profile.measure(this.unit());
       if (id === 'waiting' && !this.choices.get(id))
         this.choices.chosen = null;
       this.count();
@@ -86,6 +86,34 @@ class Page {
     return this.choices.get('unit');
   }
 
+  kindText() {
+    const {objects, after: {raw}} = this.profile;
+    if (this.isDifference)
+      return `how two recordings ${objects ? `of ${objects.kind} ` : ''}differ`;
+    return [objects && objects.kind, plain(raw.reason || '')].filter(Boolean).join(': ');
+  }
+
+  // A value in the unit, as text.
+  amountText(value) {
+    const {objects} = this.profile;
+    return objects ? objects.amount(value, this.unit()) : unitAmount(value, this.unit());
+  }
+
+  // How many samples, or objects, in words; '' if the amount says it.
+  countText(count) {
+    const {objects} = this.profile;
+    return objects ? objects.count(count, this.unit()) : samplesText(count);
+  }
+
+  // What the amounts and the counts are called.
+  names() {
+    const {objects} = this.profile;
+    if (!objects)
+      return {amount: 'time', count: 'samples'};
+    const counter = objects.counter(this.unit());
+    return {amount: objects.name(this.unit()), count: counter && objects.name(counter)};
+  }
+
   inUnit(ns, elapsed) {
     const {profile} = this;
     return inUnit(ns, this.unit(), elapsed === 'elapsed' ? profile.after.elapsed
@@ -122,14 +150,20 @@ class Page {
     byId('total').textContent = this.isDifference
       ? `${amounts.before(tree.before[0])} before, ${amounts.after(tree.time[0])} after: ` +
         amounts.difference(tree.time[0], tree.before[0])
-      : `${amounts.after(tree.time[0])}, ${samplesText(tree.count[0])}`;
-    byId('unit-text').textContent = this.isDifference ? this.differenceText()
-      : unitText(this.unit(), tree.time[0], this.profile.after.elapsed, this.model.threads) +
-        waitingText(this.choices.get('waiting'));
+      : [amounts.after(tree.time[0]), this.countText(tree.count[0])].filter(Boolean).join(', ');
+    byId('unit-text').textContent = this.isDifference ? this.differenceText() : this.unitText();
+    byId('width-name').textContent = this.names().amount;
     this.table.show(this.model, amounts, this.matches, this.unit(), isTyped);
     if (!isTyped && this.profile.after.hasWaits)
       this.waits.show(this.model.waits, this.profile.after, this.profile.stacks(this.lines).table,
                       amounts, this.choices.chosen);
+  }
+
+  unitText() {
+    const {objects, after} = this.profile, time = this.model.tree.time[0];
+    return objects ? objects.text(this.unit(), time, after.raw)
+      : unitText(this.unit(), time, after.elapsed, this.model.threads) +
+        waitingText(this.choices.get('waiting'));
   }
 
   differenceText() {
@@ -137,9 +171,9 @@ class Page {
     const other = side === 'after' ? 'before' : 'after';
     const unseen = unseenTime(tree);
     const text = other === 'before' ? this.amounts.before(unseen) : this.amounts.after(unseen);
-    return `Widths are the time ${side}. Red has grown, blue has shrunk. ` +
+    return `Widths are the ${this.names().amount} ${side}. Red has grown, blue has shrunk. ` +
       (unseen ? `${text} is in stacks that are only ${other}: set Width to ${other} to see it. ` : '') +
-      (this.profile.isNormalized ? 'Before is scaled to as much total time as after. ' : '');
+      (this.profile.isNormalized ? 'Before is scaled to the same total as after. ' : '');
   }
 
   // Applies the search: what is found, or null without a search.
@@ -244,18 +278,19 @@ class Page {
     const isPlain = ['module', 'difference', 'differenceSelf'].includes(this.colour);
     this.tip.show([element('div', this.labelOf(node), {class: 'name'}),
                    element('div', frame ? whereOf(frame) : '', {class: 'where'}),
-                   this.isDifference ? differenceTable(tree, node, this.amounts)
+                   this.isDifference ? differenceTable(tree, node, this.amounts, this.names())
                                      : element('div', this.factsOf(node).join(' · '))],
-                  width ? shareLines(shares, width, isPlain) : null, x, y);
+                  width && !(isPlain && this.profile.objects)
+                    ? shareLines(shares, width, isPlain) : null, x, y);
   }
 
   factsOf(node) {
     const {tree} = this.model, time = tree.time[node], parent = tree.parent[node];
     const of = (other, text) => `${percent(time / (tree.time[other] || 1))} ${text}`;
-    const facts = [this.amounts.after(time), samplesText(tree.count[node]), of(0, 'of all')];
+    const facts = [this.amounts.after(time), this.countText(tree.count[node]), of(0, 'of all')];
     if (parent >= 0)
       facts.push(of(parent, 'of the parent'));
-    return [...facts, `self ${this.amounts.after(tree.self[node])}`];
+    return [...facts, `self ${this.amounts.after(tree.self[node])}`].filter(Boolean);
   }
 
   toggleHelp() {

@@ -215,6 +215,22 @@ static void test_labels_are_kept(void **state)
     fgprof_profile_free(profile);
 }
 
+/* It has nothing but zeros, of columns that were added later. */
+static void test_an_empty_set_of_labels_is_kept(void **state)
+{
+    (void)state;
+    size_t length;
+    struct fgprof_profile *profile = make_all(), *again;
+    make_labels(profile, 1, (const char *const[]){NULL});
+    char *file = written(profile, FGPROF_RAW, &length);
+    assert_int_equal(read_back(file, length, &again), 0);
+    assert_int_equal(again->label_set_count, 1);
+    assert_equal_output(profile, again);
+    free(file);
+    fgprof_profile_free(profile);
+    fgprof_profile_free(again);
+}
+
 /* A column that was added later is there if it says something. */
 static void test_the_seed_is_kept(void **state)
 {
@@ -450,7 +466,7 @@ static void test_other_versions_and_sections(void **state)
     struct fgprof_profile *profile = make_all(), *again;
     char *file = written(profile, FGPROF_RAW, &length);
     unsigned char *bytes = inflated(file, length, &length);
-    bytes[8] = 2;
+    bytes[8] = FGPROF_RECORDING_VERSION + 1;
     assert_int_equal(kept_parse(bytes, length, &again), -EPROTONOSUPPORT);
     bytes[8] = 0;
     assert_int_equal(kept_parse(bytes, length, &again), -EBADMSG);
@@ -560,6 +576,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_what_is_read_is_written_alike),
         cmocka_unit_test(test_waits_are_kept),
         cmocka_unit_test(test_labels_are_kept),
+        cmocka_unit_test(test_an_empty_set_of_labels_is_kept),
         cmocka_unit_test(test_the_seed_is_kept),
         cmocka_unit_test(test_all_is_kept_whatever_is_chosen),
         cmocka_unit_test(test_an_empty_profile),

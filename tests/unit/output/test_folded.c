@@ -1,4 +1,4 @@
-#include "make_profile.h"
+#include "make_objects.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -449,6 +449,41 @@ static void test_labels_are_roots_if_asked_for(void **state)
                            "two 2;b;main 20\n");
 }
 
+/* Of allocations and pages it is their bytes, and of all else how many there are. */
+static void test_objects(void **state)
+{
+    (void)state;
+    struct fgprof_profile *profiles[] = {make_heap(), make_heap(), make_growth(), make_threads(),
+                                         make_custom("sockets")};
+    static const char *const expected[] = {
+        "main;fill_cache 1579016\nmain;parse 31472763\n",
+        "main;fill_cache 11280589\nmain;parse 52454604\n",
+        "main;fill_cache 2097152\nmain;parse 2048000\n",
+        "log/23;main;fill_cache 1\npool/21;main;parse 1\npool/22;main;parse 1\n",
+        "main;parse 5\n",
+    };
+    assert_int_equal(fgprof_profile_set_kind(profiles[1], FGPROF_KIND_ALLOCS), 0);
+    for (size_t i = 0; i < 5; i++) {
+        /* They have no state, and need not tell of a thread. */
+        unsigned flags = FGPROF_FOLDED_THREADS | FGPROF_FOLDED_STATE;
+        assert_int_equal(fgprof_profile_set_folded_flags(profiles[i], flags), 0);
+        assert_written(profiles[i], FGPROF_FOLDED, expected[i]);
+        fgprof_profile_free(profiles[i]);
+    }
+}
+
+/* Sizes of one stack are summed up first. */
+static void test_less_than_nothing_is_left_out(void **state)
+{
+    (void)state;
+    struct fgprof_profile *profile = make_kind(FGPROF_KIND_HEAP);
+    MAKE_OBJECTS(profile, 10, 0, 2, MADE_PARSE, MADE_MAIN);
+    MAKE_OBJECTS(profile, 25, 1, 0, MADE_PARSE, MADE_MAIN);
+    MAKE_OBJECTS(profile, 10, 0, 2, MADE_CACHE, MADE_MAIN);
+    assert_written(profile, FGPROF_FOLDED, "main;parse 5\n");
+    fgprof_profile_free(profile);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -476,6 +511,8 @@ int main(void)
         WITH_PROFILE(test_counts_are_64_bits_wide),
         WITH_PROFILE(test_many_samples),
         WITH_PROFILE(test_functions_of_the_kernel),
+        cmocka_unit_test(test_objects),
+        cmocka_unit_test(test_less_than_nothing_is_left_out),
     };
     return cmocka_run_group_tests_name("output_folded", tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
-#include "make_profile.h"
+#include "make_objects.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <zlib.h>
 
 /* A reader of profile.proto (github.com/google/pprof/proto/profile.proto), written from the format
@@ -783,6 +784,129 @@ static void test_chosen_times(void **state)
     fgprof_profile_free(profile);
 }
 
+/* "type/unit ..." of all types, then the period, then what is shown first. */
+static void assert_head(const struct read_profile *read, const char *expected)
+{
+    char head[300] = "";
+    for (size_t i = 0; i < read->sample_type_count; i++)
+        sprintf(head + strlen(head), "%s/%s ", string_at(read, read->sample_types[i][1]),
+                string_at(read, read->sample_types[i][2]));
+    sprintf(head + strlen(head), "period %s/%s %lu, first %s",
+            string_at(read, read->period_type[1]), string_at(read, read->period_type[2]),
+            (unsigned long)read->numbers[12], string_at(read, read->numbers[14]));
+    assert_string_equal(head, expected);
+}
+
+static void assert_values(const struct read_profile *read, size_t sample, size_t count,
+                          const int64_t *values)
+{
+    assert_int_equal(read->samples[sample].value_count, count);
+    for (size_t i = 0; i < count; i++)
+        assert_int_equal((int64_t)read->samples[sample].values[i], values[i]);
+}
+#define ASSERT_VALUES(read, sample, ...)                                                           \
+    assert_values(read, sample, sizeof(int64_t[]){__VA_ARGS__} / sizeof(int64_t),                  \
+                  (const int64_t[]){__VA_ARGS__})
+
+#define HEAP_TYPES                                                                                 \
+    "alloc_objects/count alloc_space/bytes inuse_objects/count inuse_space/bytes "                 \
+    "period space/bytes 524288, first "
+
+static void test_heap(void **state)
+{
+    (void)state;
+    struct fgprof_profile *profile = make_heap();
+    assert_int_equal(fgprof_profile_set_command(profile, "fgprof-c run --kind heap"), 0);
+    struct read_profile *read = read_back(profile);
+    assert_head(read, HEAP_TYPES "inuse_space");
+    assert_int_equal(read->sample_count, 3);
+    ASSERT_VALUES(read, 0, 101656, 52454604, 60994, 31472763);
+    ASSERT_VALUES(read, 1, 9, 9701573, 0, 0);
+    ASSERT_VALUES(read, 2, 386, 1579016, 386, 1579016);
+    for (size_t i = 0; i < 3; i++) {
+        static const uint64_t sizes[] = {516, 1 << 20, 4096};
+        assert_int_equal(read->samples[i].label_count, 1);
+        assert_string_equal(string_at(read, read->samples[i].labels[0][1]), "bytes");
+        assert_int_equal(read->samples[i].labels[0][3], sizes[i]);
+        assert_string_equal(string_at(read, read->samples[i].labels[0][4]), "bytes");
+    }
+    assert_string_equal(string_at(read, read->numbers[13]), "fgprof-c run --kind heap");
+    assert_int_equal(read->numbers[10], 60000000000);
+    read_free(read);
+    assert_int_equal(fgprof_profile_set_kind(profile, FGPROF_KIND_ALLOCS), 0);
+    profile->objects.gone_lost = 2;
+    read = read_back(profile);
+    assert_head(read, HEAP_TYPES "alloc_space");
+    assert_non_null(strstr(string_at(read, read->numbers[13]), "and 2 that are gone"));
+    read_free(read);
+    /* Servers make a series of each distinct set of labels. */
+    assert_int_equal(fgprof_profile_set_times(profile, FGPROF_TIME_WALL), 0);
+    read = read_back(profile);
+    assert_head(read, HEAP_TYPES "alloc_space");
+    assert_int_equal(read->sample_count, 3);
+    assert_int_equal(read->samples[0].label_count, 0);
+    ASSERT_VALUES(read, 0, 101656, 52454604, 60994, 31472763);
+    read_free(read);
+    fgprof_profile_free(profile);
+}
+
+static void test_all_allocations_were_seen(void **state)
+{
+    (void)state;
+    struct fgprof_profile *profile = make_heap();
+    profile->objects.rate = 0;
+    struct read_profile *read = read_back(profile);
+    assert_int_equal(read->numbers[12], 1);
+    ASSERT_VALUES(read, 0, 100, 51600, 60, 30960);
+    read_free(read);
+    fgprof_profile_free(profile);
+}
+
+static void test_other_objects(void **state)
+{
+    (void)state;
+    struct fgprof_profile *profile = make_growth();
+    struct read_profile *read = read_back(profile);
+    assert_head(read, "faults/count rss/bytes period faults/count 1, first rss");
+    ASSERT_VALUES(read, 0, 700, 500 * 4096);
+    ASSERT_VALUES(read, 1, 1, 2 << 20);
+    ASSERT_VALUES(read, 2, 50, 0);
+    read_free(read);
+    fgprof_profile_free(profile);
+
+    profile = make_threads();
+    read = read_back(profile);
+    assert_head(read, "threadcreate/count period threadcreate/count 1, first threadcreate");
+    assert_int_equal(read->sample_count, 3);
+    ASSERT_VALUES(read, 2, 1);
+    assert_int_equal(read->samples[2].label_count, 2);
+    assert_label(read, 2, 0, "thread", "log");
+    assert_int_equal(read->samples[2].labels[1][3], 23);
+    read_free(read);
+    fgprof_profile_free(profile);
+
+    profile = make_custom("open\nfiles");
+    read = read_back(profile);
+    assert_head(read, "open\\x0afiles/count period open\\x0afiles/count 1, first open\\x0afiles");
+    assert_int_equal(read->sample_count, 1);
+    ASSERT_VALUES(read, 0, 5);
+    assert_int_equal(read->samples[0].label_count, 0);
+    read_free(read);
+    fgprof_profile_free(profile);
+}
+
+/* As Go's profiles with "seconds" have them. */
+static void test_what_went_is_negative(void **state)
+{
+    (void)state;
+    struct fgprof_profile *profile = make_kind(FGPROF_KIND_HEAP);
+    MAKE_OBJECTS(profile, 100, 1, 3, MADE_MAIN);
+    struct read_profile *read = read_back(profile);
+    ASSERT_VALUES(read, 0, 1, 100, -2, -200);
+    read_free(read);
+    fgprof_profile_free(profile);
+}
+
 #define WITH_RICH_PROFILE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void)
@@ -812,6 +936,10 @@ int main(void)
         cmocka_unit_test(test_contentions),
         cmocka_unit_test(test_reason),
         cmocka_unit_test(test_chosen_times),
+        cmocka_unit_test(test_heap),
+        cmocka_unit_test(test_all_allocations_were_seen),
+        cmocka_unit_test(test_other_objects),
+        cmocka_unit_test(test_what_went_is_negative),
     };
     return cmocka_run_group_tests_name("output_pprof", tests, NULL, NULL);
 }
