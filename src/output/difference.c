@@ -1,7 +1,10 @@
 #include "output/output.h"
+#include "profile/objects.h"
+#include "profile/subtract.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 static void write_pair(const struct profile_pair *pair, enum fgprof_format format,
                        bool is_normalized, struct sink *sink)
@@ -12,9 +15,34 @@ static void write_pair(const struct profile_pair *pair, enum fgprof_format forma
         output_folded_difference(pair, is_normalized, sink);
 }
 
+/* Time and objects have nothing in common, nor have objects of two kinds. */
+static bool can_compare(const struct fgprof_profile *before, const struct fgprof_profile *after)
+{
+    if (!profile_is_of_objects(before) && !profile_is_of_objects(after))
+        return true;
+    return before->kind == after->kind &&
+           strcmp(objects_kind_name(before), objects_kind_name(after)) == 0;
+}
+
+static int write_report(const struct fgprof_profile *before, const struct fgprof_profile *after,
+                        enum fgprof_format format, int fd)
+{
+    struct fgprof_profile *difference;
+    int err = profile_subtract_objects(after, before, &difference);
+    if (err)
+        return err;
+    err = output_write(difference, format, fd);
+    profile_free(difference);
+    return err;
+}
+
 int output_write_difference(const struct fgprof_profile *before, const struct fgprof_profile *after,
                             enum fgprof_format format, bool is_normalized, int fd)
 {
+    if (!can_compare(before, after))
+        return -EINVAL;
+    if (format == FGPROF_REPORT || format == FGPROF_REPORT_JSON)
+        return write_report(before, after, format, fd);
     if (format != FGPROF_FOLDED && format != FGPROF_HTML)
         return -EINVAL;
     struct profile_pair pair = {.before = before, .after = after};

@@ -1,5 +1,6 @@
-/* Kept recordings, without gzip and its checksum around them: any bytes behind the version. What is
- * read is written in all formats, and again as a recording, which is read alike. */
+/* Kept recordings, without gzip and its checksum around them: any bytes behind the version, as one
+ * of time and one of objects. What is read is written in all formats, and again as a recording,
+ * which is read alike. */
 #include "input.h"
 #include "kept/read.h"
 #include "output/output.h"
@@ -27,8 +28,9 @@ static void write_all(struct fgprof_profile *profile, int fd)
     fgprof_profile_set_threads(profile, FGPROF_THREADS_BY_NAME);
     for (int format = 0; format <= FGPROF_OTLP; format++) {
         int err = fgprof_profile_write(profile, (enum fgprof_format)format, fd);
-        must(err == 0 ||
-             (err == -ENODATA && format == FGPROF_SPEEDSCOPE && !profile->has_timelines));
+        bool may_refuse = format == FGPROF_SPEEDSCOPE;
+        must(err == 0 || (err == -ENODATA && may_refuse && !profile->has_timelines) ||
+             (err == -EINVAL && may_refuse && profile_is_of_objects(profile)));
     }
     must(fgprof_profile_write_difference(profile, profile, FGPROF_FOLDED, true, fd) == 0);
     must(fgprof_profile_write_difference(profile, profile, FGPROF_HTML, true, fd) == 0);
@@ -49,9 +51,20 @@ static void read_again(const struct fgprof_profile *profile)
     close(fd);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+static void subtract(const struct fgprof_profile *profile, int fd)
 {
-    static const uint8_t begin[] = {'f', 'g', 'p', 'r', 'o', 'f', '-', 'c', 1, 0, 0, 0};
+    struct fgprof_profile *difference;
+    int err = fgprof_profile_subtract(profile, profile, &difference);
+    must(err == (profile_is_of_objects(profile) ? 0 : -EINVAL));
+    if (err)
+        return;
+    must(fgprof_profile_write(difference, FGPROF_REPORT, fd) == 0);
+    fgprof_profile_free(difference);
+}
+
+static void read_as(uint8_t version, const uint8_t *data, size_t bytes)
+{
+    const uint8_t begin[] = {'f', 'g', 'p', 'r', 'o', 'f', '-', 'c', version, 0, 0, 0};
     struct fgprof_profile *profile;
     uint8_t *file = malloc(sizeof begin + bytes);
     if (!file)
@@ -63,13 +76,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     free(file);
     must(err == 0 || err == -EBADMSG);
     if (err)
-        return 0;
+        return;
     int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
     must(nowhere >= 0);
-    if (frames_of(profile) <= FRAMES_MAX)
+    if (frames_of(profile) <= FRAMES_MAX) {
         write_all(profile, nowhere);
+        subtract(profile, nowhere);
+    }
     read_again(profile);
     close(nowhere);
     fgprof_profile_free(profile);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+    read_as(1, data, bytes);
+    read_as(2, data, bytes);
     return 0;
 }

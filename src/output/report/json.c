@@ -16,8 +16,8 @@
 #define FRAMES_ROOT 8
 #define FRAMES_LEAF 24
 
-static void put_string(struct sink *sink, const char *key, const char *text, size_t columns,
-                       bool is_first)
+void report_json_string(struct sink *sink, const char *key, const char *text, size_t columns,
+                        bool is_first)
 {
     struct text_buffer shown = {0};
     text_append_short_name(&shown, text, columns);
@@ -78,10 +78,11 @@ static void put_recording(struct sink *sink, const struct report *report)
         {"error", summary->error < 0 ? (uint64_t) - (int64_t)summary->error : 0},
 
     };
-    put_string(sink, "command", profile_recorded_by(profile), COMMAND_COLUMNS, true);
+    report_json_string(sink, "command", profile_recorded_by(profile), COMMAND_COLUMNS, true);
     PUT_NUMBERS(sink, numbers, false);
-    put_string(sink, "reason", profile->reason ? profile->reason : "", COMMAND_COLUMNS, false);
-    put_string(sink, "kept", profile_kept_name(profile), NAME_COLUMNS, false);
+    report_json_string(sink, "reason", profile->reason ? profile->reason : "", COMMAND_COLUMNS,
+                       false);
+    report_json_string(sink, "kept", profile_kept_name(profile), NAME_COLUMNS, false);
 }
 
 static void put_times(struct sink *sink, const struct report_times *times)
@@ -105,10 +106,10 @@ static void put_findings(struct sink *sink, const struct report *report)
         const struct report_finding *finding = &report->findings[i];
         put_array_item(sink, i);
         sink_print(sink, "{");
-        put_string(sink, "kind", finding->kind, NAME_COLUMNS, true);
+        report_json_string(sink, "kind", finding->kind, NAME_COLUMNS, true);
         json_number(sink, "time_ns", finding->time_ns, false);
-        put_string(sink, "function", label_text(&report->labels, finding->function), NAME_COLUMNS,
-                   false);
+        report_json_string(sink, "function", label_text(&report->labels, finding->function),
+                           NAME_COLUMNS, false);
         json_key(sink, "text", false);
         json_string(sink, finding->text);
         json_key(sink, "detail", false);
@@ -118,13 +119,12 @@ static void put_findings(struct sink *sink, const struct report *report)
     sink_print(sink, "]");
 }
 
-/* The functions on the way to a node, root first. */
-static void put_frames(struct sink *sink, const struct report *report,
-                       enum report_activity activity, uint32_t node)
+void report_json_frames(struct sink *sink, const struct call_tree *tree,
+                        const struct labels *labels, uint32_t node)
 {
     uint32_t *path;
     size_t depth, omitted = 0;
-    if (call_tree_path(&report->trees[activity], node, &path, &depth)) {
+    if (call_tree_path(tree, node, &path, &depth)) {
         sink->error = sink->error ? sink->error : -ENOMEM;
         return;
     }
@@ -136,7 +136,7 @@ static void put_frames(struct sink *sink, const struct report *report,
         if (omitted && i == FRAMES_ROOT)
             i += omitted;
         struct text_buffer name = {0};
-        text_append_short_name(&name, label_text(&report->labels, path[i]), NAME_COLUMNS);
+        text_append_short_name(&name, label_text(labels, path[i]), NAME_COLUMNS);
         put_array_item(sink, i);
         json_string(sink, name.text ? name.text : "");
         text_free(&name);
@@ -178,8 +178,9 @@ static void put_paths(struct sink *sink, const struct report *report, enum repor
         json_number(sink, "threads", row->threads, false);
         json_number(sink, "threads_never_moved", row->unmoved, false);
         put_thread_ids(sink, report, &report->threads[row->thread], false);
-        put_string(sink, "call", label_text(&report->labels, row->call), NAME_COLUMNS, false);
-        put_frames(sink, report, activity, row->node);
+        report_json_string(sink, "call", label_text(&report->labels, row->call), NAME_COLUMNS,
+                           false);
+        report_json_frames(sink, tree, &report->labels, row->node);
         sink_print(sink, "}");
     }
     sink_print(sink, "]}");
@@ -195,8 +196,10 @@ static void put_holders(struct sink *sink, const struct report *report)
         const struct report_hold *hold = &report->holds[i];
         put_array_item(sink, i);
         sink_print(sink, "{");
-        put_string(sink, "resource", strings_get(strings, hold->resource), NAME_COLUMNS, true);
-        put_string(sink, "owner", strings_get(strings, hold->owner_name), NAME_COLUMNS, false);
+        report_json_string(sink, "resource", strings_get(strings, hold->resource), NAME_COLUMNS,
+                           true);
+        report_json_string(sink, "owner", strings_get(strings, hold->owner_name), NAME_COLUMNS,
+                           false);
         json_number(sink, "time_ns", hold->time_ns, false);
         json_key(sink, "owner_path", false);
         json_string(sink, hold->owner_path);
@@ -226,8 +229,8 @@ static void put_processes(struct sink *sink, const struct report *report)
         put_array_item(sink, i);
         sink_print(sink, "{");
         json_number(sink, "pid", profile->processes[i].pid, true);
-        put_string(sink, "name", strings_get(&profile->strings, profile->processes[i].name),
-                   NAME_COLUMNS, false);
+        report_json_string(sink, "name", strings_get(&profile->strings, profile->processes[i].name),
+                           NAME_COLUMNS, false);
         json_number(sink, "threads", report->processes[i].threads, false);
         put_times(sink, &report->processes[i].times);
         sink_print(sink, "}");
@@ -248,7 +251,8 @@ static void put_threads(struct sink *sink, const struct report *report)
         put_array_item(sink, i);
         sink_print(sink, "{");
         put_thread_ids(sink, report, thread, true);
-        put_string(sink, "name", strings_get(&profile->strings, thread->name), NAME_COLUMNS, false);
+        report_json_string(sink, "name", strings_get(&profile->strings, thread->name), NAME_COLUMNS,
+                           false);
         put_times(sink, &thread->times);
         sink_print(sink, "}");
     }
@@ -264,8 +268,9 @@ static void put_modules(struct sink *sink, const struct report *report)
         const struct report_module *row = &report->modules[i];
         put_array_item(sink, i);
         sink_print(sink, "{");
-        put_string(sink, "path", strings_get(strings, row->path), NAME_COLUMNS, true);
-        put_string(sink, "build_id", strings_get(strings, row->build_id), NAME_COLUMNS, false);
+        report_json_string(sink, "path", strings_get(strings, row->path), NAME_COLUMNS, true);
+        report_json_string(sink, "build_id", strings_get(strings, row->build_id), NAME_COLUMNS,
+                           false);
         json_number(sink, "samples_cut", row->samples_cut, false);
         json_number(sink, "samples_unnamed", row->samples_unnamed, false);
         sink_print(sink, "}");
@@ -290,6 +295,6 @@ void report_json(const struct report *report, struct sink *sink)
     put_modules(sink, report);
     sink_print(sink, ",\"next\":{\"command\":");
     json_string(sink, report->next);
-    put_string(sink, "why", report->next_why, NAME_COLUMNS, false);
+    report_json_string(sink, "why", report->next_why, NAME_COLUMNS, false);
     sink_print(sink, "}}\n");
 }

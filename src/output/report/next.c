@@ -34,8 +34,8 @@ static const struct suggestion *choose(const struct report *report)
     return &otherwise;
 }
 
-/* Appends a file's name as a shell takes it. A name that begins with '-' would be an option. */
-static void append_path(struct text_buffer *buffer, const char *path)
+/* A name that begins with '-' would be an option. */
+void report_append_file(struct text_buffer *buffer, const char *path)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                                 "-_./,:=+@%";
@@ -79,7 +79,7 @@ int report_choose_next(struct report *report)
         append_pids(&line, profile);
     } else if (profile->read_from) {
         text_append(&line, "fgprof-c convert ");
-        append_path(&line, profile->read_from);
+        report_append_file(&line, profile->read_from);
         append_options(&line, chosen);
     } else if (was_run) {
         text_append(&line, "fgprof-c run");

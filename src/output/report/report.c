@@ -1,5 +1,6 @@
 #include "output/report/report.h"
 #include "output/output.h"
+#include "output/report/objects.h"
 #include "output/state.h"
 #include "base/array.h"
 
@@ -448,11 +449,17 @@ static void output(const struct fgprof_profile *profile, const struct profile_vi
 void output_report(const struct fgprof_profile *profile, const struct profile_view *view,
                    struct sink *sink)
 {
-    output(profile, view, report_text, sink);
+    if (profile_is_of_objects(profile))
+        report_objects(profile, view, false, sink);
+    else
+        output(profile, view, report_text, sink);
 }
 
 void output_report_json(const struct fgprof_profile *profile, const struct profile_view *view,
                         struct sink *sink)
 {
-    output(profile, view, report_json, sink);
+    if (profile_is_of_objects(profile))
+        report_objects(profile, view, true, sink);
+    else
+        output(profile, view, report_json, sink);
 }

@@ -184,6 +184,17 @@ static inline bool report_is_idle(const struct report_thread *thread)
 
 size_t report_busiest(const struct report *report, uint32_t *ret_threads, size_t max);
 
+/* Appends a file's name as a shell takes it. */
+void report_append_file(struct text_buffer *buffer, const char *path);
+
+/* Writes a member of an object: a text of up to so many columns. */
+void report_json_string(struct sink *sink, const char *key, const char *text, size_t columns,
+                        bool is_first);
+/* Writes the members "frames", the functions on the way to a node, root first, and
+ * "frames_omitted". */
+void report_json_frames(struct sink *sink, const struct call_tree *tree,
+                        const struct labels *labels, uint32_t node);
+
 /* Fill the sink with the report. */
 void report_text(const struct report *report, struct sink *sink);
 void report_json(const struct report *report, struct sink *sink);

@@ -1,0 +1,179 @@
+#include "output/report/objects.h"
+#include "output/output.h"
+#include "base/array.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What is used while the report is made. */
+struct making {
+    struct objects_report *report;
+    struct labelled_stack labelled;
+    uint32_t *counted_for; /* by label: the last sample, + 1, that was counted for its function */
+    size_t counted_capacity;
+};
+
+static void add(double sums[OBJECT_MEASURES], const double amounts[OBJECT_MEASURES])
+{
+    for (int i = 0; i < OBJECT_MEASURES; i++)
+        sums[i] += amounts[i];
+}
+
+/* Makes room for so many rows, and fills what is new with zeros. */
+static int reserve_sums(struct object_sums **sums, size_t *capacity, size_t count)
+{
+    size_t had = *capacity;
+    if (array_reserve(sums, capacity, count))
+        return -ENOMEM;
+    memset(*sums + had, 0, (*capacity - had) * sizeof **sums);
+    return 0;
+}
+
+static void add_thread_name(struct object_sums *sums, uint32_t name)
+{
+    if (!sums->thread_name)
+        sums->thread_name = name;
+    sums->has_other_names |= name && name != sums->thread_name;
+}
+
+/* A recursive function counts once. */
+static int add_functions(struct making *making, uint32_t number,
+                         const double amounts[OBJECT_MEASURES])
+{
+    struct objects_report *report = making->report;
+    const struct labelled_stack *labelled = &making->labelled;
+    size_t labels = report->labels.texts.count, had = making->counted_capacity;
+    if (reserve_sums(&report->functions, &report->function_capacity, labels) ||
+        array_reserve(&making->counted_for, &making->counted_capacity, labels))
+        return -ENOMEM;
+    memset(making->counted_for + had, 0,
+           (making->counted_capacity - had) * sizeof *making->counted_for);
+    for (size_t i = 0; i < labelled->depth; i++) {
+        uint32_t label = labelled->labels[i];
+        if (making->counted_for[label] != number + 1)
+            add(report->functions[label].total, amounts);
+        making->counted_for[label] = number + 1;
+    }
+    add(report->functions[labelled->labels[labelled->depth - 1]].own, amounts);
+    return 0;
+}
+
+static bool is_unnamed(const struct fgprof_profile *profile, const struct profile_stack *stack)
+{
+    for (size_t i = 0; i < stack->depth; i++) {
+        if (!profile->locations[profile->stack_locations[stack->first_location + i]].line_count)
+            return true;
+    }
+    return false;
+}
+
+/* A note in place of the frames at its root says why it ends there. */
+static bool is_cut(const struct fgprof_profile *profile, const struct profile_stack *stack)
+{
+    if (!stack->depth)
+        return true;
+    size_t last = stack->first_location + stack->depth - 1;
+    return profile->locations[profile->stack_locations[last]].is_note;
+}
+
+static int add_sample(struct making *making, uint32_t number)
+{
+    struct objects_report *report = making->report;
+    const struct profile_sample *sample = &report->view->samples[number];
+    const struct profile_stack *stack = &report->profile->stacks[sample->stack];
+    double amounts[OBJECT_MEASURES];
+    uint32_t node;
+    for (int i = 0; i < OBJECT_MEASURES; i++)
+        amounts[i] = objects_amount(report->profile, sample, (enum object_measure)i);
+    int err = labels_of_stack(&report->labels, report->profile, stack, &making->labelled);
+    if (!err)
+        err =
+            call_tree_add(&report->tree, making->labelled.labels, making->labelled.depth, 0, &node);
+    if (!err)
+        err = reserve_sums(&report->stacks, &report->stack_capacity, report->tree.count);
+    if (!err)
+        err = add_functions(making, number, amounts);
+    if (err)
+        return err;
+    add(report->stacks[node].own, amounts);
+    add(report->all.own, amounts);
+    add_thread_name(&report->stacks[node], sample->thread_name);
+    report->seen += sample->made;
+    report->seen_cut += is_cut(report->profile, stack) ? sample->made : 0;
+    report->seen_unnamed += is_unnamed(report->profile, stack) ? sample->made : 0;
+    return 0;
+}
+
+static int make(struct objects_report *report)
+{
+    struct making making = {.report = report};
+    int err = labels_init(&report->labels, report->profile);
+    for (uint32_t i = 0; i < report->view->sample_count && !err; i++)
+        err = add_sample(&making, i);
+    free(making.labelled.labels);
+    free(making.counted_for);
+    return err;
+}
+
+/* Puts the row at its place, the most first, then in the order in which they were found. */
+static void place(struct object_rows *rows, double values[OBJECTS_ROWS_MAX], uint32_t row,
+                  double value)
+{
+    size_t at = rows->count;
+    while (at && values[at - 1] < value)
+        at--;
+    bool is_full = rows->count == OBJECTS_ROWS_MAX;
+    rows->left_out += is_full;
+    if (at == OBJECTS_ROWS_MAX)
+        return;
+    size_t moved = rows->count - is_full - at;
+    memmove(&rows->rows[at + 1], &rows->rows[at], moved * sizeof *rows->rows);
+    memmove(&values[at + 1], &values[at], moved * sizeof *values);
+    rows->rows[at] = row;
+    values[at] = value;
+    rows->count += !is_full;
+}
+
+struct object_rows objects_top_stacks(const struct objects_report *report,
+                                      enum object_measure measure, bool is_least)
+{
+    struct object_rows rows = {0};
+    double values[OBJECTS_ROWS_MAX];
+    for (uint32_t i = 0; i < report->tree.count; i++) {
+        double value = is_least ? -report->stacks[i].own[measure] : report->stacks[i].own[measure];
+        if (value > 0)
+            place(&rows, values, i, value);
+    }
+    return rows;
+}
+
+struct object_rows objects_top_functions(const struct objects_report *report,
+                                         enum object_measure measure)
+{
+    struct object_rows rows = {0};
+    double values[OBJECTS_ROWS_MAX];
+    for (uint32_t i = 0; i < report->labels.texts.count && report->functions; i++) {
+        double value = report->functions[i].own[measure];
+        if (value > 0 && !label_has_role(&report->labels, i, LABEL_START))
+            place(&rows, values, i, value);
+    }
+    return rows;
+}
+
+void report_objects(const struct fgprof_profile *profile, const struct profile_view *view,
+                    bool is_json, struct sink *sink)
+{
+    struct objects_report report = {.profile = profile, .view = view};
+    int err = make(&report);
+    if (err)
+        sink->error = err;
+    else if (is_json)
+        report_objects_json(&report, sink);
+    else
+        report_objects_text(&report, sink);
+    labels_free(&report.labels);
+    call_tree_free(&report.tree);
+    free(report.stacks);
+    free(report.functions);
+}
