@@ -227,6 +227,20 @@ FGPROF_API int fgprof_options_set_trace_ids(fgprof_options *options, bool are_wa
  * empty, -ENOMEM. */
 FGPROF_API int fgprof_options_set_slow(fgprof_options *options, const char *key, uint64_t min_ns);
 
+/* Also records objects (enum fgprof_kind, from FGPROF_KIND_HEAP on): see fgprof_recorder_objects.
+ * May be called for several kinds. Errors: -EINVAL for a kind of time. */
+FGPROF_API int fgprof_options_add_objects(fgprof_options *options, enum fgprof_kind kind);
+
+/* Sets whether time is recorded: threads are observed at each tick. Without, only objects are, and
+ * profiles of time are empty. Default: true. */
+FGPROF_API int fgprof_options_set_time(fgprof_options *options, bool is_recorded);
+
+/* Sets how allocations are sampled: one each `rate_bytes` on average, 512 KiB by default. If
+ * `has_mappings`, memory that the program maps itself (mmap(2)) is counted as an allocation.
+ * Errors: -ERANGE if rate_bytes is 0. */
+FGPROF_API int fgprof_options_set_heap(fgprof_options *options, uint64_t rate_bytes,
+                                       bool has_mappings);
+
 /* Sets the function that is told the progress, and the pointer that it is given. NULL: none. */
 FGPROF_API int fgprof_options_set_progress(fgprof_options *options, fgprof_progress_fn *callback,
                                            void *context);
@@ -278,7 +292,11 @@ FGPROF_API bool fgprof_recorder_has_thread(const fgprof_recorder *recorder, pid_
  * `stdout_fd` becomes its standard output, unless it is -1. A recorder starts one command only. The
  * command is a child of the calling process. Wait for it with fgprof_recorder_wait and in no other
  * way. Errors: those of execvp (-ENOENT, -EACCES, -ENOEXEC ...), -EEXIST if the recorder has
- * started a command before, and those of fgprof_recorder_attach, with which the command runs on. */
+ * started a command before, and those of fgprof_recorder_attach, with which the command runs on. If
+ * allocations are recorded, the command also gets the agent by LD_PRELOAD, and so do the processes
+ * that it starts, if these are recorded, too. Errors then: -ELIBACC if libfgprof-agent.so is not
+ * found beside the program or library, nor where libraries are installed; -ELIBBAD if its path has
+ * a space or a colon. */
 FGPROF_API int fgprof_recorder_spawn(fgprof_recorder *recorder, char *const argv[], int stdout_fd);
 
 /* Returns the process id of the spawned command, or 0 if there is none or its end has been seen.
@@ -305,6 +323,37 @@ FGPROF_API int fgprof_recorder_run(fgprof_recorder *recorder, fgprof_profile **r
  * Errors: -ESRCH if sampling has not begun, -ENOMEM. */
 FGPROF_API int fgprof_recorder_profile_so_far(fgprof_recorder *recorder,
                                               fgprof_profile **ret_profile);
+
+/* Makes a profile of the objects of one kind that were found so far, or in all: see
+ * fgprof_options_add_objects. `name`: of FGPROF_KIND_CUSTOM, which profile; else NULL. May be
+ * called like fgprof_recorder_profile_so_far, also after fgprof_recorder_run. Errors: those of that
+ * one, and
+ *
+ *   -EINVAL           objects of this kind are not recorded
+ *   -ENOENT           no process has a source of them: for allocations, the agent
+ *   -ENOEXEC          the same, and it is linked statically, so that no agent can be preloaded
+ *   -EPERM            the same, and it has more rights than its user: nothing is preloaded then; or
+ *                     the kernel does not permit what is needed
+ *   -EACCES           the kernel does not permit to open the agent's memory
+ *   -EBUSY            another profiler reads the agent
+ *   -EPROTONOSUPPORT  the agent is of another version
+ *   -EBADMSG          the agent's memory is damaged
+ *   -EBADF            the program has closed the agent's file: CAP_CHECKPOINT_RESTORE would help
+ *
+ * fgprof_explain_objects puts them into words. */
+FGPROF_API int fgprof_recorder_objects(fgprof_recorder *recorder, enum fgprof_kind kind,
+                                       const char *name, fgprof_profile **ret_profile);
+
+/* Counts the objects of one kind that are in use, of which the recorder knows: of allocations,
+ * those that were sampled; of FGPROF_KIND_ALLOCS, all that were; and all threads that were made.
+ * Less costly than to make a profile. See fgprof_recorder_objects. */
+FGPROF_API int fgprof_recorder_count_objects(fgprof_recorder *recorder, enum fgprof_kind kind,
+                                             const char *name, uint64_t *ret_count);
+
+/* Looks, before fgprof_recorder_run, whether objects of this kind can be recorded of one of the
+ * processes that were added. They may still become so later, as programs load libraries. Errors:
+ * those of fgprof_recorder_objects. */
+FGPROF_API int fgprof_recorder_check_objects(fgprof_recorder *recorder, enum fgprof_kind kind);
 
 /* A moment of a recording. */
 typedef struct fgprof_moment fgprof_moment;
@@ -845,12 +894,29 @@ FGPROF_API int fgprof_find_processes(const char *regex, pid_t **ret_pids, size_t
  * the final NUL. Returns whether the name could be read; if not, `buffer` is "". */
 FGPROF_API bool fgprof_process_name(pid_t pid, char *buffer, size_t buffer_bytes);
 
+typedef void fgprof_custom_listed_fn(const char *name, uint64_t values, void *context);
+
+/* Calls `function` for each profile that process `pid` has made with fgprof_profiles.h, sorted by
+ * name, with the number of its values; the name is valid during the call. To read one, see
+ * FGPROF_KIND_CUSTOM. Errors:
+ *   -ENOENT           it has none
+ *   -EPROTONOSUPPORT  its agent is of another version
+ *   -EBADMSG          its memory is damaged
+ *   -ENOMEM, those of fgprof_recorder_attach */
+FGPROF_API int fgprof_list_custom(pid_t pid, fgprof_custom_listed_fn *function, void *context);
+
 /* ---- Errors in words ---- */
 
 /* Writes one line into `buffer`, cut to `buffer_bytes` including the final NUL: why attaching to
  * `pid` failed with `error`, a negative errno, and what would help. It looks at the process and the
  * system to find out. */
 FGPROF_API void fgprof_explain(pid_t pid, int error, char *buffer, size_t buffer_bytes);
+
+/* The same for errors of fgprof_recorder_objects, of fgprof_recorder_check_objects, and of
+ * fgprof_recorder_spawn if allocations are recorded. `pid`: the process; 0: a command that has
+ * ended, or several processes. */
+FGPROF_API void fgprof_explain_objects(pid_t pid, enum fgprof_kind kind, int error, char *buffer,
+                                       size_t buffer_bytes);
 
 #ifdef __cplusplus
 }

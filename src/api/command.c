@@ -1,6 +1,8 @@
 /* Starts the command that is to be sampled, and waits for its end. */
 #include "recorder/recorder.h"
+#include "api/preload.h"
 #include "base/clock.h"
+#include "sampler/objects.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -26,16 +28,13 @@ static int set_signals(posix_spawnattr_t *attributes, const sigset_t *mask)
     return err;
 }
 
-int fgprof_recorder_spawn(fgprof_recorder *recorder, char *const argv[], int stdout_fd)
+/* `environment` is the command's. */
+static int spawn(struct fgprof_recorder *recorder, char *const argv[], char **environment,
+                 int stdout_fd)
 {
     posix_spawnattr_t attributes;
     posix_spawn_file_actions_t actions;
     pid_t child;
-    if (atomic_load(&recorder->child))
-        return -EEXIST;
-    int err = sampler_prepare(&recorder->sampler);
-    if (err)
-        return err;
     if (posix_spawnattr_init(&attributes))
         return -ENOMEM;
     if (posix_spawn_file_actions_init(&actions)) {
@@ -46,22 +45,48 @@ int fgprof_recorder_spawn(fgprof_recorder *recorder, char *const argv[], int std
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    err = set_signals(&attributes, &before);
+    int err = set_signals(&attributes, &before);
     if (!err && stdout_fd >= 0)
         err = posix_spawn_file_actions_adddup2(&actions, stdout_fd, STDOUT_FILENO);
     /* posix_spawn(3) returns after the exec (glibc 2.24 and later), so our own code is never
      * sampled in the child. */
     if (!err)
-        err = posix_spawnp(&child, argv[0], &actions, &attributes, argv, environ);
+        err = posix_spawnp(&child, argv[0], &actions, &attributes, argv, environment);
     if (!err)
         atomic_store(&recorder->child, child);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     posix_spawn_file_actions_destroy(&actions);
     posix_spawnattr_destroy(&attributes);
+    return -err;
+}
+
+/* The agent is also for threads that the kernel does not tell of, as far as it can be had.
+ * *ret_environment: NULL: the caller's. */
+static int make_environment(const struct fgprof_recorder *recorder, char ***ret_environment)
+{
+    const struct sampler_options *options = &recorder->options.sampler;
+    const struct object_options wanted = objects_of_agent(&recorder->sampler);
+    if (!wanted.kinds[OBJECT_ALLOCATION] && !wanted.kinds[OBJECT_THREAD])
+        return 0;
+    int err = preload_environment(&wanted, options->has_children, ret_environment);
+    return wanted.kinds[OBJECT_ALLOCATION] || err == -ENOMEM ? err : 0;
+}
+
+int fgprof_recorder_spawn(fgprof_recorder *recorder, char *const argv[], int stdout_fd)
+{
+    char **environment = NULL;
+    if (atomic_load(&recorder->child))
+        return -EEXIST;
+    int err = sampler_prepare(&recorder->sampler);
+    if (!err)
+        err = make_environment(recorder, &environment);
+    if (!err)
+        err = spawn(recorder, argv, environment ? environment : environ, stdout_fd);
+    preload_free(environment);
     if (err)
-        return -err;
+        return err;
     recorder->spawned_ns = monotonic_ns();
-    err = fgprof_recorder_attach(recorder, child);
+    err = fgprof_recorder_attach(recorder, atomic_load(&recorder->child));
     return err == -ESRCH ? 0 : err; /* it has exited already: there are no samples */
 }
 

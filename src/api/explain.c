@@ -127,3 +127,83 @@ void fgprof_explain(pid_t pid, int error, char *buffer, size_t buffer_bytes)
         snprintf(buffer, buffer_bytes, "process %d: %s", pid, strerror(-error));
     }
 }
+
+/* "%s" is the process, and another one our version. */
+struct reason {
+    int error; /* 0: the list ends */
+    const char *text;
+};
+
+/* Of allocations, which the agent tells of. */
+static const struct reason about_agent[] = {
+    {-ENOENT,
+     "%s has no agent, which sees allocations: start the program with `fgprof-c run --kind "
+     "heap -- CMD`, or use --kind growth, which needs none"},
+    {-ENOEXEC,
+     "%s is linked statically, so the agent, which sees allocations, can't be loaded: use "
+     "--kind growth, which needs none"},
+    {-EPERM,
+     "%s has more rights than its user, so the dynamic linker ignores LD_PRELOAD, and there "
+     "is no agent, which sees allocations: run it as the user whose rights it has, or use "
+     "--kind growth"},
+    {-EACCES, "not permitted to open the agent's memory in %s: run as its user or as root"},
+    {-EBUSY, "another profiler records the allocations of %s: end it first"},
+    {-EPROTONOSUPPORT, "the agent in %s is not of this version of fgprof-c (%s): use the "
+                       "libfgprof-agent.so that came with it"},
+    {-EBADMSG, "the agent's memory in %s is damaged, so what it tells can't be used"},
+    {-EBADF, "%s has closed the agent's file: run as root"},
+    {-ELIBACC, "libfgprof-agent.so, which sees allocations, is neither beside fgprof-c nor in its "
+               "directory of libraries: install it"},
+    {-ELIBBAD, "libfgprof-agent.so can't be preloaded, as its path has a space or a colon: install "
+               "it elsewhere"},
+    {0, NULL},
+};
+
+/* Of profiles that a program keeps itself. */
+static const struct reason about_custom[] = {
+    {-ENOENT, "%s keeps no profiles itself (fgprof_profiles.h)"},
+    {-EPROTONOSUPPORT, "the agent in %s is not of this version of fgprof-c (%s): use the "
+                       "libfgprof-agent.so that came with it"},
+    {-EBADMSG, "the memory of the agent in %s is damaged, so its profiles can't be read"},
+    {0, NULL},
+};
+
+static const struct reason *reasons_of(enum fgprof_kind kind)
+{
+    static const struct reason none = {0, NULL};
+    switch (kind) {
+    case FGPROF_KIND_HEAP:
+    case FGPROF_KIND_ALLOCS:
+        return about_agent;
+    case FGPROF_KIND_CUSTOM:
+        return about_custom;
+    default:
+        return &none;
+    }
+}
+
+void fgprof_explain_objects(pid_t pid, enum fgprof_kind kind, int error, char *buffer,
+                            size_t buffer_bytes)
+{
+    char process[THREAD_NAME_BYTES + 32] = "the program";
+    bool is_of_heap = kind == FGPROF_KIND_HEAP || kind == FGPROF_KIND_ALLOCS;
+    if (is_of_heap && !pid && error == -ENOENT) {
+        snprintf(buffer, buffer_bytes,
+                 "the program has not loaded the agent, which sees allocations: it may be linked "
+                 "statically, or be a script that starts another program, for which give "
+                 "--children");
+        return;
+    }
+    if (pid) {
+        char name[THREAD_NAME_BYTES];
+        name_of(pid, name);
+        snprintf(process, sizeof process, "process %d (%s)", pid, name);
+    }
+    const struct reason *reason = reasons_of(kind);
+    while (reason->error && reason->error != error)
+        reason++;
+    if (reason->error)
+        snprintf(buffer, buffer_bytes, reason->text, process, fgprof_version());
+    else
+        snprintf(buffer, buffer_bytes, "%s: %s", process, strerror(-error));
+}

@@ -87,6 +87,49 @@ static int run(pid_t pid, enum fgprof_format format)
     return err;
 }
 
+/* The values that are there now need no time. */
+static int set_for_values(fgprof_options *options)
+{
+    fgprof_options_set_duration_ns(options, 1);
+    fgprof_options_set_time(options, false);
+    return fgprof_options_add_objects(options, FGPROF_KIND_CUSTOM);
+}
+
+static int read_values(fgprof_recorder *recorder, pid_t pid, const char *name,
+                       fgprof_profile **ret_profile)
+{
+    fgprof_profile *of_time;
+    int err = fgprof_recorder_attach(recorder, pid);
+    if (!err)
+        err = fgprof_recorder_run(recorder, &of_time);
+    if (err)
+        return err;
+    fgprof_profile_free(of_time);
+    return fgprof_recorder_objects(recorder, FGPROF_KIND_CUSTOM, name, ret_profile);
+}
+
+static int write_values(pid_t pid, const char *name, enum fgprof_format format)
+{
+    fgprof_options *options;
+    fgprof_recorder *recorder = NULL;
+    fgprof_profile *profile;
+    int err = fgprof_options_new(&options);
+    if (err)
+        return err;
+    err = set_for_values(options);
+    if (!err)
+        err = fgprof_recorder_new(options, &recorder);
+    if (!err)
+        err = read_values(recorder, pid, name, &profile);
+    fgprof_recorder_free(recorder);
+    fgprof_options_free(options);
+    if (err)
+        return err;
+    err = fgprof_profile_write(profile, format, STDOUT_FILENO);
+    fgprof_profile_free(profile);
+    return err;
+}
+
 /* The words after the version. */
 static int serve(int argc, char **argv, fgprof_answer_fn *answer)
 {
@@ -95,6 +138,9 @@ static int serve(int argc, char **argv, fgprof_answer_fn *answer)
         return run(pid, (enum fgprof_format)atoi(argv[2]));
     if (argc == 4 && strcmp(argv[1], HELPER_ANSWERS) == 0)
         return answer(pid, argv[2], argv[3], STDOUT_FILENO);
+    if (argc == 4 && strcmp(argv[1], HELPER_WRITES) == 0)
+        return write_values(pid, argv[2],
+                            strcmp(argv[3], "text") == 0 ? FGPROF_TEXT : FGPROF_PPROF);
     return -EINVAL;
 }
 

@@ -1,5 +1,6 @@
 /* The functions of fgprof.h for options: how to sample, and how to label the samples. */
 #include "recorder/options.h"
+#include "agent/format.h"
 #include "base/clock.h"
 
 #include <errno.h>
@@ -18,6 +19,7 @@ int fgprof_options_new(fgprof_options **ret_options)
     if (!options)
         return -ENOMEM;
     options->sampler.period_ns = NS_PER_S / RATE_DEFAULT_HZ;
+    options->sampler.objects.heap_rate = AGENT_RATE_DEFAULT;
     options->max_depth = DEPTH_DEFAULT;
     options->sampler.max_pause_percent = MAX_PAUSE_DEFAULT_PERCENT;
     *ret_options = options;
@@ -141,6 +143,43 @@ int fgprof_options_set_keep(fgprof_options *options, uint64_t keep_ns, uint64_t 
         return -ERANGE;
     options->keep_ns = keep_ns;
     options->keep_bytes = bytes > SIZE_MAX ? SIZE_MAX : (size_t)bytes;
+    return 0;
+}
+
+int fgprof_options_add_objects(fgprof_options *options, enum fgprof_kind kind)
+{
+    bool *kinds = options->sampler.objects.kinds;
+    switch (kind) {
+    case FGPROF_KIND_HEAP:
+    case FGPROF_KIND_ALLOCS:
+        kinds[OBJECT_ALLOCATION] = true;
+        return 0;
+    case FGPROF_KIND_GROWTH:
+        kinds[OBJECT_PAGE] = true;
+        return 0;
+    case FGPROF_KIND_THREADCREATE:
+        kinds[OBJECT_THREAD] = true;
+        return 0;
+    case FGPROF_KIND_CUSTOM:
+        kinds[OBJECT_VALUE] = true;
+        return 0;
+    default:
+        return -EINVAL;
+    }
+}
+
+int fgprof_options_set_time(fgprof_options *options, bool is_recorded)
+{
+    options->sampler.has_no_time = !is_recorded;
+    return 0;
+}
+
+int fgprof_options_set_heap(fgprof_options *options, uint64_t rate_bytes, bool has_mappings)
+{
+    if (!rate_bytes)
+        return -ERANGE;
+    options->sampler.objects.heap_rate = rate_bytes;
+    options->sampler.objects.has_mappings = has_mappings;
     return 0;
 }
 

@@ -1,10 +1,13 @@
 /* The functions of fgprof.h for processes and their names. */
 #include "fgprof.h"
+#include "observe/values.h"
 #include "proc/find.h"
 #include "proc/procfs.h"
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 int fgprof_find_processes(const char *regex, pid_t **ret_pids, size_t *ret_count)
 {
@@ -23,4 +26,43 @@ bool fgprof_process_name(pid_t pid, char *buffer, size_t buffer_bytes)
     bool is_known = procfs_process_name(pid, name);
     snprintf(buffer, buffer_bytes, "%s", name);
     return is_known;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const struct values_listed *)a)->name, ((const struct values_listed *)b)->name);
+}
+
+static int list_of_program(const struct program *program, fgprof_custom_listed_fn *function,
+                           void *context)
+{
+    struct values_memory memory;
+    struct values_listed *listed;
+    size_t count;
+    int err = values_find(program->maps_fd, program->mem_fd, &memory);
+    if (!err)
+        err = values_list(&memory, &listed, &count);
+    if (err)
+        return err;
+    qsort(listed, count, sizeof *listed, by_name);
+    for (size_t i = 0; i < count; i++)
+        function(listed[i].name, listed[i].count, context);
+    free(listed);
+    return 0;
+}
+
+int fgprof_list_custom(pid_t pid, fgprof_custom_listed_fn *function, void *context)
+{
+    struct process process;
+    struct program *program;
+    int err = process_open(pid, &process);
+    if (err)
+        return err;
+    err = program_open(&process, 0, 0, &program);
+    if (!err) {
+        err = list_of_program(program, function, context);
+        program_release(program);
+    }
+    process_close(&process);
+    return err;
 }

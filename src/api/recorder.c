@@ -75,6 +75,23 @@ int fgprof_recorder_profile_next(fgprof_recorder *recorder, fgprof_moment **mome
     return recorder_profile_next(recorder, moment, ret_profile);
 }
 
+int fgprof_recorder_objects(fgprof_recorder *recorder, enum fgprof_kind kind, const char *name,
+                            fgprof_profile **ret_profile)
+{
+    return recorder_objects(recorder, kind, name, ret_profile);
+}
+
+int fgprof_recorder_count_objects(fgprof_recorder *recorder, enum fgprof_kind kind,
+                                  const char *name, uint64_t *ret_count)
+{
+    return recorder_count_objects(recorder, kind, name, ret_count);
+}
+
+int fgprof_recorder_check_objects(fgprof_recorder *recorder, enum fgprof_kind kind)
+{
+    return recorder_check_objects(recorder, kind);
+}
+
 void fgprof_moment_free(fgprof_moment *moment)
 {
     moments_drop(moment);

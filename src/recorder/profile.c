@@ -1,9 +1,11 @@
 #include "recorder/profile.h"
 #include "base/clock.h"
 #include "profile/build.h"
+#include "sampler/sampled.h"
 #include "worker/idle.h"
 
 #include <errno.h>
+#include <string.h>
 
 /* Clocks that are not set drift apart by less. */
 #define CLOCK_STEP_NS 1000000000u
@@ -330,6 +332,169 @@ int recorder_profile(struct fgprof_recorder *recorder, fgprof_profile **ret_prof
     pthread_mutex_lock(&recorder->naming);
     drop_idle(recorder, &recorder->results);
     int err = make_profile(recorder, &recorded, ret_profile);
+    pthread_mutex_unlock(&recorder->naming);
+    return err;
+}
+
+/* What objects a kind of profile is of. Returns OBJECT_KIND_COUNT if it is of none. */
+static enum object_kind objects_of(enum fgprof_kind kind)
+{
+    switch (kind) {
+    case FGPROF_KIND_HEAP:
+    case FGPROF_KIND_ALLOCS:
+        return OBJECT_ALLOCATION;
+    case FGPROF_KIND_GROWTH:
+        return OBJECT_PAGE;
+    case FGPROF_KIND_THREADCREATE:
+        return OBJECT_THREAD;
+    case FGPROF_KIND_CUSTOM:
+        return OBJECT_VALUE;
+    default:
+        return OBJECT_KIND_COUNT;
+    }
+}
+
+/* What frames are like is in there already. */
+static void summarize_objects(const struct results *results, const struct object_counts *counts,
+                              struct fgprof_profile *profile)
+{
+    struct fgprof_summary *summary = &profile->summary;
+    summary->processes_seen = results->stacks.process_count;
+    summary->jit_files_refused = results->counts.jit_files_refused;
+    summary->jit_bytes_unread = results->counts.jit_bytes_unread;
+    summary->stacks = profile->stack_count;
+    summary->allocator_is_own = counts->allocator_is_own;
+}
+
+static int set_objects(struct fgprof_profile *profile, const struct object_counts *counts,
+                       const char *name)
+{
+    profile->objects = (struct profile_objects){
+        .rate = counts->rate,
+        .made_lost = counts->made_lost,
+        .gone_lost = counts->gone_lost,
+        .resident_peak = counts->resident_peak,
+        .heap_arena = counts->heap_arena,
+        .heap_mmap = counts->heap_mmap,
+        .heap_used = counts->heap_used,
+        .heap_free = counts->heap_free,
+    };
+    return strings_intern(&profile->strings, name ? name : "", &profile->objects.name);
+}
+
+/* Of the copy, under `recorder->naming`. */
+static int make_objects(struct fgprof_recorder *recorder, enum fgprof_kind kind, const char *name,
+                        fgprof_profile **ret_profile)
+{
+    const struct clock *clock = &recorder->sampler.clock;
+    const struct copy *copy = &recorder->copy;
+    enum object_kind objects = objects_of(kind);
+    const struct recorded recorded = {
+        .results = &copy->results,
+        .counts = &copy->counts,
+        .begin_ns = clock->start_ns,
+        .until_ns = copy->until_ns,
+        .error = error_so_far(recorder),
+    };
+    const struct counted counted = {
+        .table = &copy->results.stacks,
+        .spaces = &copy->results.spaces,
+        .strings = &copy->results.strings,
+    };
+    const struct chosen_objects chosen = {
+        .objects = &copy->results.objects,
+        .maker_kind = (uint32_t)objects,
+        .name = kind == FGPROF_KIND_CUSTOM ? name : NULL,
+        .are_threads = objects == OBJECT_THREAD,
+        .are_allocations = objects == OBJECT_ALLOCATION,
+    };
+    const struct name_sources sources = {
+        .names = recorder->options.names,
+        .fetch = &recorder->options.fetch,
+        .cache = recorder->has_names ? &recorder->names : NULL,
+    };
+    struct fgprof_profile *profile;
+    int err = name_objects(&counted, &chosen, &sources, &profile);
+    if (err)
+        return err;
+    err = set_objects(profile, &copy->counts.objects[objects], chosen.name);
+    if (err) {
+        profile_free(profile);
+        return err;
+    }
+    profile->kind = kind;
+    profile->start_time_ns = time_of(clock, recorded.begin_ns);
+    profile->period_ns = clock->period_ns;
+    summarize_sampling(clock, &recorded, &profile->summary);
+    summarize_objects(recorded.results, &copy->counts.objects[objects], profile);
+    *ret_profile = profile;
+    return 0;
+}
+
+static bool are_recorded(const struct fgprof_recorder *recorder, enum object_kind objects)
+{
+    return objects != OBJECT_KIND_COUNT && recorder->options.sampler.objects.kinds[objects];
+}
+
+int recorder_check_objects(struct fgprof_recorder *recorder, enum fgprof_kind kind)
+{
+    enum object_kind objects = objects_of(kind);
+    return are_recorded(recorder, objects) ? sampled_try_objects(&recorder->sampler, objects)
+                                           : -EINVAL;
+}
+
+/* Makes a copy, under `recorder->naming`, and looks whether there are such objects in it. */
+static int order_objects(struct fgprof_recorder *recorder, enum object_kind objects)
+{
+    const struct object_counts *counts = &recorder->copy.counts.objects[objects];
+    int err = recorder_order_copy(recorder);
+    if (err || counts->has_source)
+        return err;
+    return counts->refusal ? -counts->refusal : -ENOENT;
+}
+
+int recorder_objects(struct fgprof_recorder *recorder, enum fgprof_kind kind, const char *name,
+                     fgprof_profile **ret_profile)
+{
+    enum object_kind objects = objects_of(kind);
+    if (!are_recorded(recorder, objects))
+        return -EINVAL;
+    pthread_mutex_lock(&recorder->naming);
+    int err = recorder->has_names ? 0 : name_cache_init(&recorder->names);
+    recorder->has_names = !err;
+    if (!err)
+        err = order_objects(recorder, objects);
+    if (!err)
+        err = make_objects(recorder, kind, name, ret_profile);
+    pthread_mutex_unlock(&recorder->naming);
+    return err;
+}
+
+/* Those that are there, or of kinds that show all that were made, all. */
+static uint64_t count_objects(const struct results *results, enum fgprof_kind kind,
+                              const char *name)
+{
+    uint64_t count = 0;
+    bool shows_all = kind == FGPROF_KIND_ALLOCS || kind == FGPROF_KIND_THREADCREATE;
+    for (size_t i = 0; i < results->objects.maker_count; i++) {
+        const struct counted_maker *row = &results->objects.makers[i];
+        const char *known = strings_get(&results->strings, row->maker.name);
+        if (row->maker.kind == (uint32_t)objects_of(kind) && (!name || strcmp(known, name) == 0))
+            count += row->made - (shows_all ? 0 : row->gone);
+    }
+    return count;
+}
+
+int recorder_count_objects(struct fgprof_recorder *recorder, enum fgprof_kind kind,
+                           const char *name, uint64_t *ret_count)
+{
+    enum object_kind objects = objects_of(kind);
+    if (!are_recorded(recorder, objects))
+        return -EINVAL;
+    pthread_mutex_lock(&recorder->naming);
+    int err = order_objects(recorder, objects);
+    if (!err)
+        *ret_count = count_objects(&recorder->copy.results, kind, name);
     pthread_mutex_unlock(&recorder->naming);
     return err;
 }

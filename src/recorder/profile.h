@@ -23,4 +23,15 @@ int recorder_profile_next(struct fgprof_recorder *recorder, struct fgprof_moment
 int recorder_profile_last(struct fgprof_recorder *recorder, uint64_t last_ns,
                           fgprof_profile **ret_profile);
 
+/* See fgprof_recorder_objects. */
+int recorder_objects(struct fgprof_recorder *recorder, enum fgprof_kind kind, const char *name,
+                     fgprof_profile **ret_profile);
+
+/* See fgprof_recorder_count_objects. */
+int recorder_count_objects(struct fgprof_recorder *recorder, enum fgprof_kind kind,
+                           const char *name, uint64_t *ret_count);
+
+/* See fgprof_recorder_check_objects. */
+int recorder_check_objects(struct fgprof_recorder *recorder, enum fgprof_kind kind);
+
 #endif

@@ -140,7 +140,7 @@ def test_what_is_no_good_recording_is_refused(world):
     newer[8:12] = (3).to_bytes(4, "little")
     open(world.path("newer.fgprof"), "wb").write(gzip.compress(newer))
     refused(world, world.path("newer.fgprof"), "its format is version 3, and this program knows "
-            "version 1")
+            "version 2")
     refused(world, fifo, "not a regular file")
     refused(world, world.path("missing.fgprof"), "No such file")
 
