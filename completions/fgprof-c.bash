@@ -36,12 +36,12 @@ _fgprof_c()
     local ticks="-F --rate --seed --trace-ids --max-pause --capture"
     local duration="-d --duration"
     local names="--kernel --full-names --no-demangle --max-depth"
-    local write="-o --output"
+    local write="-o --output" heap="--heap-rate --heap-mmap"
     local shown="-t --threads --processes --label --lines --state --elapsed --on-cpu --off-cpu"
-    local kinds="wall cpu block mutex blame"
+    local kinds="wall cpu block mutex blame heap allocs growth threadcreate"
     local push="--push --push-every --push-kinds --tag --service --push-spool --push-spool-size
         --push-token-file --push-user-file --push-header-file --push-ca"
-    local sampling="$threads $ticks $duration $names $write $shown --idle --no-idle --slow --debuginfod -f --format
+    local sampling="$threads $ticks $duration $names $write $shown --idle --no-idle --slow --debuginfod $heap -f --format
         -q --quiet --kind --blame"
     local keeping="--wait --keep --keep-memory --trigger --cooldown --max-files $write"
     local word=$2 before=$3 command=${COMP_WORDS[1]-} options i
@@ -61,11 +61,11 @@ _fgprof_c()
     attach) options="$processes $sampling" ;;
     run) options="$sampling --" ;;
     top) options="$processes $threads $ticks $duration $names" ;;
-    serve) options="$processes $threads $ticks $names $keeping $push --listen --allow-remote --max-seconds" ;;
+    serve) options="$processes $threads $ticks $names $keeping $push $heap --listen --allow-remote --max-seconds" ;;
     record) options="$processes $threads $ticks $names $keeping -f --format" ;;
     dump) options="$processes $threads $names $write --capture -g --group --json" ;;
     convert) options="$write $shown -f --format --kind --blame" ;;
-    diff) options="$write $shown -f --format -n --normalize" formats="folded html" ;;
+    diff) options="$write $shown -f --format -n --normalize" formats="folded html report" ;;
     report) options="$write --json" ;;
     *) return ;;
     esac
@@ -92,7 +92,7 @@ _fgprof_c()
         return
         ;;
     --pgrep) COMPREPLY=($(compgen -W "$(ps --ppid 2 -p 2 --deselect -o comm=)" -- "$word")); return ;;
-    -d | --duration | -F | --rate | --seed | --label | --slow | --max-depth | --max-pause | --thread | --tid | \
+    -d | --duration | -F | --rate | --seed | --label | --slow | --max-depth | --max-pause | --thread | --tid | --heap-rate | \
         --listen | --max-seconds | --keep | --keep-memory | --trigger | --cooldown | --max-files | \
         --push-every | --push-kinds | --push-spool-size | --tag | --service) return ;;
     esac

@@ -15,10 +15,14 @@ static bool is_shown(const struct cli_options *options)
 
 static void show(const struct fgprof_progress *progress, void *context)
 {
-    (void)context;
+    const struct cli_options *options = context;
     fprintf(stderr, CLEAR_LINE "%.1f s", (double)progress->elapsed_ns / 1e9);
     if (progress->duration_ns)
         fprintf(stderr, " of %.1f s", (double)progress->duration_ns / 1e9);
+    if (options_are_of_objects(options)) {
+        fflush(stderr);
+        return;
+    }
     fprintf(stderr,
             "  %" PRIu64 " threads  %" PRIu64 " samples  %" PRIu64 " stacks  %" PRIu64
             " ticks late",
@@ -51,7 +55,7 @@ bool progress_enable_fetch(const struct cli_options *options, fgprof_options *li
 void progress_enable(const struct cli_options *options, fgprof_options *library)
 {
     if (is_shown(options))
-        fgprof_options_set_progress(library, show, NULL);
+        fgprof_options_set_progress(library, show, (void *)(uintptr_t)options);
 }
 
 void progress_clear(const struct cli_options *options)

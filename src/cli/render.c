@@ -35,6 +35,46 @@ static void complain_of_version(const char *path)
             path, version, FGPROF_RECORDING_VERSION);
 }
 
+static bool is_of_objects(const fgprof_profile *profile)
+{
+    return fgprof_profile_kind(profile) >= FGPROF_KIND_HEAP;
+}
+
+/* Why the profile can't be written as the options say; NULL: it can. */
+static const char *why_unfit(const struct cli_options *options, const fgprof_profile *profile)
+{
+    if (!is_of_objects(profile))
+        return NULL;
+    if (options->kept != FGPROF_KEPT_ALL)
+        return "--on-cpu and --off-cpu choose time";
+    if (options->shows_elapsed)
+        return "--elapsed is of time";
+    if (options->format == FGPROF_SPEEDSCOPE && options->command == COMMAND_CONVERT)
+        return "speedscope shows time: give -f folded, pprof, text or html";
+    return NULL;
+}
+
+/* Sets the profile to be written as the options say. If it can't, prints the reason. */
+static bool set_up(const struct cli_options *options, const char *path, fgprof_profile *profile)
+{
+    const char *unfit = why_unfit(options, profile);
+    if (unfit) {
+        fprintf(stderr, "fgprof-c: %s is a profile of objects and not of time: %s\n", path, unfit);
+        return false;
+    }
+    int err = options_for_profile(options, profile);
+    if (!err)
+        err = fgprof_profile_set_threads(profile, options_threads(options));
+    if (!err)
+        err = fgprof_profile_set_command(profile, options->command_line);
+    if (err == -EINVAL)
+        fprintf(stderr, "fgprof-c: %s is a profile of %s, which can't be made one of --kind %s\n",
+                path, is_of_objects(profile) ? "objects" : "time", kind_names[options->kind]);
+    else if (err)
+        fprintf(stderr, "fgprof-c: %s can't be read: %s\n", path, strerror(-err));
+    return !err;
+}
+
 fgprof_profile *render_read(const struct cli_options *options, const char *path)
 {
     fgprof_profile *profile;
@@ -46,10 +86,7 @@ fgprof_profile *render_read(const struct cli_options *options, const char *path)
             fprintf(stderr, "fgprof-c: %s can't be read: %s\n", path, why_unread(err));
         return NULL;
     }
-    options_for_profile(options, profile);
-    fgprof_profile_set_threads(profile, options_threads(options));
-    if (fgprof_profile_set_command(profile, options->command_line)) {
-        fprintf(stderr, "fgprof-c: %s can't be read: %s\n", path, strerror(ENOMEM));
+    if (!set_up(options, path, profile)) {
         fgprof_profile_free(profile);
         return NULL;
     }
@@ -74,6 +111,11 @@ int render_write(const struct cli_options *options, render_fn *write, void *cont
                     "fgprof-c: %s has no timeline, which speedscope needs: record again with "
                     "-o FILE.fgprof\n",
                     options->inputs[0]);
+        else if (err == -EINVAL && options->command == COMMAND_DIFF)
+            fprintf(stderr,
+                    "fgprof-c: %s and %s can't be compared: they are of two kinds, or were sampled "
+                    "at two rates\n",
+                    options->inputs[0], options->inputs[1]);
         else
             fprintf(stderr, "fgprof-c: %s can't be written: %s\n",
                     output_file_name(options->output), strerror(-err));

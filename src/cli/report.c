@@ -345,9 +345,91 @@ static void summarize_capture(const struct cli_options *options,
             strerror(summary->kernel_refusal), remedy(summary->kernel_refusal));
 }
 
+/* Writes an amount of memory with a suitable unit. */
+static const char *readable_bytes(uint64_t bytes, char *buffer, size_t buffer_bytes)
+{
+    static const char *const units[] = {"KiB", "MiB", "GiB", "TiB"};
+    double amount = (double)bytes / 1024;
+    size_t unit = 0;
+    for (; amount >= 1024 && unit + 1 < sizeof units / sizeof *units; unit++)
+        amount /= 1024;
+    if (bytes < 1024)
+        snprintf(buffer, buffer_bytes, "%" PRIu64 " B", bytes);
+    else
+        snprintf(buffer, buffer_bytes, "%.*f %s", amount < 100 ? 1 : 0, amount, units[unit]);
+    return buffer;
+}
+
+static void summarize_object_losses(const struct fgprof_summary *summary)
+{
+    if (summary->objects_made_lost)
+        fprintf(stderr,
+                "  %" PRIu64 " more could not be recorded, as they came too fast: a larger "
+                "--heap-rate would help\n",
+                summary->objects_made_lost);
+    if (summary->objects_gone_lost)
+        fprintf(stderr,
+                "  %" PRIu64
+                " %s missed, as they came too fast: what was freed then is shown as in "
+                "use\n",
+                summary->objects_gone_lost,
+                summary->objects_gone_lost == 1 ? "free was" : "frees were");
+    if (summary->allocator_is_own)
+        fprintf(stderr,
+                "  the program has an allocator of its own, whose allocations are not seen: "
+                "--kind growth shows where its memory grows\n");
+}
+
+/* Of allocations. */
+static void summarize_heap(const struct fgprof_summary *summary)
+{
+    char rate[32], made[32], in_use[32];
+    fprintf(stderr, "fgprof-c: %.1f s: %" PRIu64 " %s sampled, one each %s on average\n",
+            (double)summary->elapsed_ns / 1e9, summary->objects_made,
+            summary->objects_made == 1 ? "allocation" : "allocations",
+            readable_bytes(summary->objects_rate, rate, sizeof rate));
+    fprintf(stderr, "  about %s allocated, about %s of it in use at the end\n",
+            readable_bytes(summary->objects_bytes, made, sizeof made),
+            readable_bytes(summary->objects_bytes_in_use, in_use, sizeof in_use));
+    fprintf(stderr, "  %" PRIu64 " distinct %s; %.2f %% cut, %.2f %% with an unnamed frame\n",
+            summary->stacks, summary->stacks == 1 ? "stack" : "stacks",
+            percent(summary->samples_cut, summary->samples),
+            percent(summary->samples_unnamed, summary->samples));
+    summarize_object_losses(summary);
+}
+
+/* Of a profile that a program keeps itself. */
+static void summarize_custom(const struct fgprof_summary *summary)
+{
+    uint64_t values = summary->objects_made - summary->objects_gone;
+    fprintf(stderr, "fgprof-c: %" PRIu64 " %s now\n", values, values == 1 ? "value" : "values");
+    if (summary->objects_made_lost)
+        fprintf(stderr, "  %" PRIu64 " more could not be read: their memory is damaged\n",
+                summary->objects_made_lost);
+}
+
+static void summarize_objects(const fgprof_profile *profile, const struct fgprof_summary *summary)
+{
+    enum fgprof_kind kind = fgprof_profile_kind(profile);
+    if (kind == FGPROF_KIND_HEAP || kind == FGPROF_KIND_ALLOCS)
+        summarize_heap(summary);
+    else if (kind == FGPROF_KIND_CUSTOM)
+        summarize_custom(summary);
+    else
+        fprintf(stderr, "fgprof-c: %.1f s: %" PRIu64 " objects\n",
+                (double)summary->elapsed_ns / 1e9, summary->objects_made);
+    summarize_processes(summary);
+    summarize_unreadable(profile, summary->modules_unreadable);
+    summarize_jit(summary);
+}
+
 static void summarize(const struct cli_options *options, const fgprof_profile *profile,
                       const struct fgprof_summary *summary)
 {
+    if (options_are_of_objects(options)) {
+        summarize_objects(profile, summary);
+        return;
+    }
     fprintf(stderr,
             "fgprof-c: %.1f s at %u Hz: %" PRIu64 " ticks planned, %" PRIu64 " taken, %" PRIu64
             " late (seed %" PRIu64 ")\n",

@@ -1,6 +1,7 @@
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/options/options.h"
+#include "cli/recorded.h"
 #include "cli/report.h"
 #include "cli/to_output.h"
 
@@ -21,17 +22,19 @@ static int status_of(int wait_status)
 static int record_started(const struct cli_options *options, fgprof_recorder *recorder,
                           struct output_file *file)
 {
-    fgprof_profile *profile = NULL;
-    bool written = false;
     int wait_status;
-    int err = fgprof_recorder_run(recorder, &profile);
-    if (err)
-        fprintf(stderr, "fgprof-c: sampling failed: %s\n", strerror(-err));
-    else
-        written = report(options, profile, file);
+    fgprof_profile *profile = recorded_run(options, recorder);
+    bool written = profile && report(options, profile, file);
     fgprof_profile_free(profile);
-    err = fgprof_recorder_wait(recorder, &wait_status);
+    int err = fgprof_recorder_wait(recorder, &wait_status);
     return written && !err ? status_of(wait_status) : EXIT_SAMPLER_FAILED;
+}
+
+static void complain_of_child(pid_t child, int err)
+{
+    char why[256];
+    fgprof_explain(child, err, why, sizeof why);
+    fprintf(stderr, "fgprof-c: %s\n", why);
 }
 
 static int start_and_record(const struct cli_options *options, fgprof_recorder *recorder,
@@ -41,16 +44,20 @@ static int start_and_record(const struct cli_options *options, fgprof_recorder *
     interrupt_forwards(recorder);
     int err =
         fgprof_recorder_spawn(recorder, options->command_argv, to_stdout ? STDERR_FILENO : -1);
-    if (!err)
+    pid_t child = fgprof_recorder_child(recorder);
+    if (!err && recorded_check(options, recorder, child))
         return record_started(options, recorder, file);
-    if (fgprof_recorder_child(recorder)) {
+    if (child) {
         /* The command runs but may not be sampled, for example because it has more privileges. Do
          * not end it. */
-        char why[256];
         int wait_status;
-        fgprof_explain(fgprof_recorder_child(recorder), err, why, sizeof why);
-        fprintf(stderr, "fgprof-c: %s\n", why);
+        if (err)
+            complain_of_child(child, err);
         fgprof_recorder_wait(recorder, &wait_status);
+        return EXIT_SAMPLER_FAILED;
+    }
+    if (err == -ELIBACC || err == -ELIBBAD) {
+        recorded_complain(options, err);
         return EXIT_SAMPLER_FAILED;
     }
     fprintf(stderr, "fgprof-c: %s: %s\n", options->command_argv[0], strerror(-err));

@@ -3,6 +3,18 @@
 
 #include <stdlib.h>
 
+const char *const kind_names[KIND_NAMES] = {
+    [FGPROF_KIND_WALL] = "wall",
+    [FGPROF_KIND_CPU] = "cpu",
+    [FGPROF_KIND_BLOCK] = "block",
+    [FGPROF_KIND_MUTEX] = "mutex",
+    [FGPROF_KIND_BLAME] = "blame",
+    [FGPROF_KIND_HEAP] = "heap",
+    [FGPROF_KIND_ALLOCS] = "allocs",
+    [FGPROF_KIND_GROWTH] = "growth",
+    [FGPROF_KIND_THREADCREATE] = "threadcreate",
+};
+
 void options_free(struct cli_options *options)
 {
     free(options->pids);
@@ -51,6 +63,12 @@ fgprof_options *options_for_library(const struct cli_options *options)
     fgprof_options_set_children(library, options->has_children);
     fgprof_options_set_trace_ids(library, options->has_trace_ids);
     fgprof_options_set_idle(library, !options->drops_idle);
+    fgprof_options_set_heap(library, options->heap_rate, options->has_mappings);
+    fgprof_options_set_time(library, !options_are_of_objects(options));
+    if (options_are_of_objects(options))
+        fgprof_options_add_objects(library, options->kind);
+    if (options->kind == FGPROF_KIND_CUSTOM)
+        fgprof_options_set_duration_ns(library, 1); /* what is there now needs no time */
     int err =
         options->thread_regex ? fgprof_options_set_thread_name(library, options->thread_regex) : 0;
     if (!err && options->slow_key)
@@ -64,9 +82,18 @@ fgprof_options *options_for_library(const struct cli_options *options)
     return library;
 }
 
+/* A recording of time is of wall-clock time, and can be written as any other kind later. */
+static int set_kind(const struct cli_options *options, fgprof_profile *profile)
+{
+    bool stays = options->format == FGPROF_RAW && options->kind < FGPROF_KIND_HEAP &&
+                 fgprof_profile_kind(profile) == FGPROF_KIND_WALL;
+    return stays || !options->has_kind ? 0 : fgprof_profile_set_kind(profile, options->kind);
+}
+
 int options_for_profile(const struct cli_options *options, fgprof_profile *profile)
 {
-    bool shows_threads = options->shows_threads || options->kind == FGPROF_KIND_BLAME;
+    bool shows_threads = options->shows_threads || options->kind == FGPROF_KIND_BLAME ||
+                         fgprof_profile_kind(profile) == FGPROF_KIND_THREADCREATE;
     unsigned flags = (shows_threads ? FGPROF_FOLDED_THREADS : 0u) |
                      (options->shows_lines ? FGPROF_FOLDED_LINES : 0u) |
                      (options->shows_state ? FGPROF_FOLDED_STATE : 0u) |
@@ -77,7 +104,5 @@ int options_for_profile(const struct cli_options *options, fgprof_profile *profi
         err = fgprof_profile_add_root_label(profile, options->labels[i]);
     if (!err)
         err = fgprof_profile_set_kept(profile, options->kept);
-    /* A recording is of wall-clock time, and can be written as any other kind later. */
-    return err || options->format == FGPROF_RAW ? err
-                                                : fgprof_profile_set_kind(profile, options->kind);
+    return err ? err : set_kind(options, profile);
 }

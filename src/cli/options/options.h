@@ -61,6 +61,10 @@ struct cli_options {
     bool shows_elapsed;
     enum fgprof_kept kept;
     enum fgprof_kind kind;
+    bool has_kind;      /* --kind was given; else it is that of the recording */
+    const char *custom; /* of FGPROF_KIND_CUSTOM: which of the program's own */
+    uint64_t heap_rate; /* mean bytes between two allocations that are recorded */
+    bool has_mappings;  /* memory that programs map themselves is an allocation, too */
     enum fgprof_names names;
     bool has_kernel_stacks;
     uint64_t debuginfod_limit_ns; /* 0: no server is asked */
@@ -90,16 +94,34 @@ struct cli_options {
     char *command_line;  /* the whole command line, as typed in a shell */
 };
 
+/* What --kind calls a kind, and messages a profile of it. */
+#define KINDS "wall, cpu, block, mutex, blame, heap, allocs, growth or threadcreate"
+#define KIND_NAMES (FGPROF_KIND_THREADCREATE + 1)
+extern const char *const kind_names[KIND_NAMES];
+
+/* What --kind has said. */
+static inline const char *options_kind_name(const struct cli_options *options)
+{
+    return options->kind == FGPROF_KIND_CUSTOM ? options->custom : kind_names[options->kind];
+}
+
 /* How to tell threads of equal name apart: by id for a page, which can join them itself, and for a
  * report, which looks at each; else as the options say. */
 enum fgprof_threads options_threads(const struct cli_options *options);
 
 void options_free(struct cli_options *options);
 
+/* Whether objects are to be recorded, or shown, and not time. */
+static inline bool options_are_of_objects(const struct cli_options *options)
+{
+    return options->kind >= FGPROF_KIND_HEAP;
+}
+
 /* Makes the library's options from these. NULL if memory is short. */
 fgprof_options *options_for_library(const struct cli_options *options);
 
-/* Sets `profile` to be written as these say. Returns 0 or a negative errno. */
+/* Sets `profile` to be written as these say. Returns 0 or a negative errno: -EINVAL if it can't be
+ * of the kind that they ask for, or they choose time and it has none. */
 int options_for_profile(const struct cli_options *options, fgprof_profile *profile);
 
 #endif

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #define RATE_DEFAULT_HZ 99
+#define HEAP_RATE_DEFAULT (512u << 10) /* as in Go */
 #define DEPTH_DEFAULT 1024
 #define MAX_PAUSE_DEFAULT_PERCENT 2
 #define LISTEN_DEFAULT "127.0.0.1:6060" /* the port of Go's examples */
@@ -189,12 +190,13 @@ static bool check_arguments(struct cli_options *options, int count, char **argum
     }
 }
 
-/* A difference is a page if its file is named so, and stacks otherwise. */
+/* A difference is a page or a report if its file is named so, and stacks otherwise. */
 static void choose_difference(struct cli_options *options)
 {
     enum fgprof_format format;
-    if (!options->has_format && format_of_ending(options->output, &format) && format == FGPROF_HTML)
-        options->format = FGPROF_HTML;
+    if (!options->has_format && format_of_ending(options->output, &format) &&
+        (format == FGPROF_HTML || format == FGPROF_REPORT))
+        options->format = format;
 }
 
 /* pprof, recordings and reports have elapsed time anyway. */
@@ -233,6 +235,28 @@ static bool check_keeping(const struct cli_options *options)
     return true;
 }
 
+/* What commands that record can't do with objects. Those that read recordings find out then. */
+static bool check_objects(const struct cli_options *options)
+{
+    bool chooses_threads = options->thread_regex || options->tid_count || options->drops_idle;
+    if (!options_are_of_objects(options) || options->inputs)
+        return true;
+    if (options->kind == FGPROF_KIND_CUSTOM && options->duration_ns) {
+        fprintf(stderr, "fgprof-c: --kind %s shows what is there now: leave out --duration\n",
+                options->custom);
+        return false;
+    }
+    if (options->kept != FGPROF_KEPT_ALL || options->slow_key || chooses_threads) {
+        fprintf(stderr, "fgprof-c: --kind %s records no time: leave out %s\n",
+                options_kind_name(options),
+                options->slow_key ? "--slow"
+                : chooses_threads ? "what chooses threads"
+                                  : "--on-cpu and --off-cpu");
+        return false;
+    }
+    return true;
+}
+
 static bool check_format(struct cli_options *options)
 {
     bool to_stdout = strcmp(options->output, "-") == 0;
@@ -263,7 +287,7 @@ static bool check_format(struct cli_options *options)
                 "FILE\n");
         return false;
     }
-    return check_elapsed(options);
+    return check_elapsed(options) && check_objects(options);
 }
 
 /* Whether a shell needs no quotes for the word. */
@@ -319,6 +343,7 @@ enum parse_result options_parse(int argc, char **argv, enum cli_command command,
         .command = command,
         .command_name = argv[0],
         .rate_hz = RATE_DEFAULT_HZ,
+        .heap_rate = HEAP_RATE_DEFAULT,
         .max_depth = DEPTH_DEFAULT,
         .max_pause_percent = command == COMMAND_DUMP ? 100 : MAX_PAUSE_DEFAULT_PERCENT,
         .capture = FGPROF_CAPTURE_AUTO,

@@ -14,6 +14,7 @@
 #define SECONDS_MAX 86400
 #define KEEP_MIB_MAX (1u << 20)
 #define FILES_MAX 1000000
+#define HEAP_RATE_MAX (1u << 30)
 #define DEBUGINFOD_DEFAULT_NS 60000000000u
 
 static bool set_pid(struct cli_options *options, const char *value)
@@ -150,14 +151,33 @@ static bool set_off_cpu(struct cli_options *options, const char *value)
     return keep(options, FGPROF_KEPT_OFF_CPU);
 }
 
+/* Any other name may be that of a profile which the program keeps itself: that is seen later. */
+static bool set_custom(struct cli_options *options, const char *value)
+{
+    if (options->command != COMMAND_ATTACH || !*value)
+        return false;
+    options->kind = FGPROF_KIND_CUSTOM;
+    options->custom = value;
+    options->has_kind = true;
+    return true;
+}
+
 static bool set_kind(struct cli_options *options, const char *value)
 {
-    static const char *const names[] = {"wall", "cpu", "block", "mutex", "blame"};
-    int kind = find_word(value, names, sizeof names / sizeof *names);
+    int kind = find_word(value, kind_names, KIND_NAMES);
+    if (kind < 0 && set_custom(options, value))
+        return true;
     if (kind < 0)
-        return complain("kind of profile", value, "give wall, cpu, block, mutex or blame");
+        return complain("kind of profile", value, "give " KINDS);
     options->kind = (enum fgprof_kind)kind;
+    options->has_kind = true;
     return true;
+}
+
+static bool set_heap_rate(struct cli_options *options, const char *value)
+{
+    return bytes_parse(value, HEAP_RATE_MAX, &options->heap_rate) ||
+           complain("heap rate", value, "give bytes, such as 4096, 512K or 1M, at most 1G");
 }
 
 static bool set_blame(struct cli_options *options, const char *value)
@@ -242,8 +262,9 @@ static bool set_format(struct cli_options *options, const char *value)
 
 static bool set_difference_format(struct cli_options *options, const char *value)
 {
-    if (strcmp(value, "folded") != 0 && strcmp(value, "html") != 0)
-        return complain("format of a difference", value, "give folded or html");
+    if (strcmp(value, "folded") != 0 && strcmp(value, "html") != 0 && strcmp(value, "report") != 0)
+        return complain("format of a difference", value,
+                        "give folded or html, or of objects, report");
     return set_format(options, value);
 }
 
@@ -432,26 +453,27 @@ const struct cli_option option_table[] = {
      "folded: process, value of a label as root frame"},
     {"label", 0, "KEY", RENDERING, OPTIONS_SHOWN, add_label, 0, NULL},
     {"lines", 0, NULL, RENDERING, OPTIONS_SHOWN, NULL, FLAG(shows_lines),
-     "folded, speedscope: file and line; state as leaf frame"},
+     "folded: line; state; elapsed time instead"},
     {"state", 0, NULL, RENDERING, OPTIONS_SHOWN, NULL, FLAG(shows_state), NULL},
-    {"elapsed", 0, NULL, RENDERING, OPTIONS_SHOWN, NULL, FLAG(shows_elapsed),
-     "folded, html: elapsed time, which adds up to seconds"},
+    {"elapsed", 0, NULL, RENDERING, OPTIONS_SHOWN, NULL, FLAG(shows_elapsed), NULL},
     {"kind", 0, "KIND", RENDERING & ~BIT(DIFF), OPTIONS_SHOWN, set_kind, 0,
-     "wall, cpu, block, mutex, blame"},
+     "wall, cpu, block, mutex, blame, or objects:\n"
+     "heap, allocs, growth, threadcreate, a program's own"},
     {"blame", 0, NULL, RENDERING & ~BIT(DIFF), OPTIONS_SHOWN, set_blame, 0, NULL},
-    {"on-cpu", 0, NULL, RENDERING & ~BIT(DIFF), OPTIONS_SHOWN, set_on_cpu, 0, NULL},
-    {"off-cpu", 0, NULL, RENDERING & ~BIT(DIFF), OPTIONS_SHOWN, set_off_cpu, 0, NULL},
-    {"on-cpu", 0, NULL, BIT(DIFF), OPTIONS_SHOWN, set_on_cpu, 0,
+    {"heap-rate", 0, "BYTES", WRITING | BIT(SERVE), OPTIONS_SHOWN, set_heap_rate, 0,
+     "one sample each BYTES (512K); mmap too"},
+    {"heap-mmap", 0, NULL, WRITING | BIT(SERVE), OPTIONS_SHOWN, NULL, FLAG(has_mappings), NULL},
+    {"on-cpu", 0, NULL, RENDERING, OPTIONS_SHOWN, set_on_cpu, 0,
      "only samples on a CPU; only all others"},
-    {"off-cpu", 0, NULL, BIT(DIFF), OPTIONS_SHOWN, set_off_cpu, 0, NULL},
+    {"off-cpu", 0, NULL, RENDERING, OPTIONS_SHOWN, set_off_cpu, 0, NULL},
     {"kernel", 0, NULL, LOOKING, OPTIONS_SHOWN, NULL, FLAG(has_kernel_stacks),
-     "show the kernel functions threads sleep in (as root)"},
-    {"full-names", 0, NULL, LOOKING, OPTIONS_SHOWN, set_full_names, 0,
-     "full C++ names; names as in the symbol table"},
+     "kernel frames; full C++ names; raw"},
+    {"full-names", 0, NULL, LOOKING, OPTIONS_SHOWN, set_full_names, 0, NULL},
     {"no-demangle", 0, NULL, LOOKING, OPTIONS_SHOWN, set_no_demangle, 0, NULL},
     {"debuginfod", 0, "[=TIME]", WRITING, OPTIONS_SHOWN, set_debuginfod, 0,
-     "fetch debug information, for at most TIME (60s)"},
-    {"max-depth", 0, "N", LOOKING, OPTIONS_SHOWN, set_max_depth, 0,
+     "fetch debug information (60s); frames"},
+    {"max-depth", 0, "N", WRITING, OPTIONS_SHOWN, set_max_depth, 0, NULL},
+    {"max-depth", 0, "N", LOOKING & ~WRITING, OPTIONS_SHOWN, set_max_depth, 0,
      "keep the N frames nearest the leaf (default 1024)"},
     {"normalize", 'n', NULL, BIT(DIFF), OPTIONS_SHOWN, NULL, FLAG(is_normalized),
      "scale BEFORE to as many samples as AFTER, for\n"
