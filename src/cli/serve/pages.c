@@ -1,4 +1,5 @@
 /* Pages for people: what is sampled, with links to what can be had of it. */
+#include "cli/serve/custom.h"
 #include "cli/serve/request.h"
 
 #include <inttypes.h>
@@ -47,6 +48,81 @@ void answer_page(const struct request *request, struct answer *answer)
     dprintf(answer->body_fd, "%s", after);
 }
 
+/* As a part of a URL's path (RFC 3986, 3.3). */
+static void put_path(int fd, const char *text)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "-._~/";
+    for (; *text; text++)
+        dprintf(fd, strchr(plain, *text) ? "%c" : "%%%02X", (unsigned char)*text);
+}
+
+/* As many as there are, if the program has the agent. */
+static void put_allocations(struct session *session, int fd)
+{
+    static const struct {
+        const char *name;
+        enum fgprof_kind kind;
+        const char *text;
+    } rows[] = {
+        {"heap", FGPROF_KIND_HEAP, "memory in use, by where it was allocated"},
+        {"allocs", FGPROF_KIND_ALLOCS, "the same of all that was allocated"},
+    };
+    fgprof_recorder *recorder;
+    if (session_take(session, &recorder))
+        return;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        uint64_t count;
+        int err = fgprof_recorder_count_objects(recorder, rows[i].kind, NULL, &count);
+        dprintf(fd, "<dt><a href=\"/debug/pprof/%s?debug=1\">%s?debug=1</a></dt><dd>", rows[i].name,
+                rows[i].name);
+        if (err)
+            dprintf(fd, "%s: the program has no agent, which sees allocations</dd>\n",
+                    rows[i].text);
+        else
+            dprintf(fd, "%" PRIu64 " sampled now: %s; with seconds: what came and went\n</dd>",
+                    count, rows[i].text);
+    }
+    session_give_back(session);
+}
+
+static void put_threads(struct session *session, int fd)
+{
+    fgprof_recorder *recorder;
+    uint64_t count;
+    if (session_take(session, &recorder))
+        return;
+    if (fgprof_recorder_count_objects(recorder, FGPROF_KIND_THREADCREATE, NULL, &count) == 0)
+        dprintf(fd,
+                "<dt><a href=\"/debug/pprof/threadcreate?debug=1\">threadcreate?debug=1</a></dt>"
+                "<dd>%" PRIu64
+                " so far: threads, by where they were made; with seconds: those that "
+                "are made in that time</dd>\n",
+                count);
+    session_give_back(session);
+}
+
+static void put_customs(struct session *session, int fd)
+{
+    struct customs customs = {0};
+    fgprof_recorder *recorder;
+    if (session_take(session, &recorder))
+        return;
+    customs_list(&session->targets, &customs);
+    session_give_back(session);
+    for (size_t i = 0; i < customs.count; i++) {
+        dprintf(fd, "<dt><a href=\"/debug/pprof/");
+        put_path(fd, customs.items[i].name);
+        dprintf(fd, "?debug=1\">");
+        put_text(fd, customs.items[i].name);
+        dprintf(fd,
+                "?debug=1</a></dt><dd>%" PRIu64
+                " now: a profile that the program keeps itself</dd>\n",
+                customs.items[i].values);
+    }
+    customs_free(&customs);
+}
+
 void answer_index(const struct request *request, struct answer *answer)
 {
     static const struct {
@@ -70,5 +146,8 @@ void answer_index(const struct request *request, struct answer *answer)
         dprintf(fd, "<dt><a href=\"%s%s\">%s</a></dt><dd>%s</dd>\n",
                 *rows[i].link == '/' ? "" : "/debug/pprof/", rows[i].link, rows[i].link,
                 rows[i].text);
+    put_allocations(request->session, fd);
+    put_threads(request->session, fd);
+    put_customs(request->session, fd);
     dprintf(fd, "</dl>\n</html>\n");
 }

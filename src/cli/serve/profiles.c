@@ -37,6 +37,11 @@ struct wanted {
     uint64_t last_ns; /* the time before; 0: all since the start */
 };
 
+static bool is_of_objects(const struct wanted *wanted)
+{
+    return wanted->kind >= FGPROF_KIND_HEAP;
+}
+
 static bool find_form(const struct request *request, struct answer *answer, struct wanted *wanted)
 {
     const char *name = request->parameter(request, "format");
@@ -78,6 +83,51 @@ static bool find_time(const struct request *request, struct answer *answer, uint
     return true;
 }
 
+static bool wait_for(const struct request *request, struct answer *answer,
+                     const struct wanted *wanted)
+{
+    return session_wait(request->session, wanted->wait_ns, request->client_fd) !=
+               SESSION_CLIENT_GONE ||
+           answer_failure(answer, 499, "the client has gone");
+}
+
+static bool complain_of_objects(const struct request *request, struct answer *answer,
+                                const struct wanted *wanted, int err)
+{
+    char why[512];
+    bool is_none = err == -ENOENT || err == -ENOEXEC || err == -EPERM;
+    if (err == -ESRCH)
+        return answer_failure(answer, 503, "there is no profile: sampling has not begun yet");
+    fgprof_explain_objects(request->session->targets.pids[0], wanted->kind, err, why, sizeof why);
+    return answer_failure(answer,
+                          is_none         ? 404
+                          : err == -EBUSY ? 503
+                                          : 500,
+                          "no %s profile: %s", wanted->name, why);
+}
+
+/* What there is now, or what came and went in the time to come. */
+static bool make_objects_with(const struct request *request, struct answer *answer,
+                              const struct wanted *wanted, fgprof_recorder *recorder,
+                              fgprof_profile **ret_profile)
+{
+    fgprof_profile *before = NULL, *after = NULL;
+    bool ok = true;
+    int err = wanted->wait_ns ? fgprof_recorder_objects(recorder, wanted->kind, NULL, &before) : 0;
+    if (!err && wanted->wait_ns)
+        ok = wait_for(request, answer, wanted);
+    if (!err && ok)
+        err = fgprof_recorder_objects(recorder, wanted->kind, NULL, &after);
+    if (!err && ok && before) {
+        err = fgprof_profile_subtract(after, before, ret_profile);
+        fgprof_profile_free(after);
+    } else if (!err && ok) {
+        *ret_profile = after;
+    }
+    fgprof_profile_free(before);
+    return ok && (!err || complain_of_objects(request, answer, wanted, err));
+}
+
 static bool make_with(const struct request *request, struct answer *answer,
                       const struct wanted *wanted, fgprof_recorder *recorder,
                       fgprof_profile **ret_profile)
@@ -86,11 +136,9 @@ static bool make_with(const struct request *request, struct answer *answer,
     int err = 0;
     if (wanted->wait_ns)
         err = fgprof_recorder_moment(recorder, &moment);
-    if (!err && wanted->wait_ns &&
-        session_wait(request->session, wanted->wait_ns, request->client_fd) ==
-            SESSION_CLIENT_GONE) {
+    if (!err && wanted->wait_ns && !wait_for(request, answer, wanted)) {
         fgprof_moment_free(moment);
-        return answer_failure(answer, 499, "the client has gone");
+        return false;
     }
     if (!err)
         err = wanted->last_ns ? fgprof_recorder_profile_last(recorder, wanted->last_ns, ret_profile)
@@ -106,7 +154,9 @@ static bool make(const struct request *request, struct answer *answer, const str
     fgprof_recorder *recorder;
     if (!request_take(request, answer, &recorder))
         return false;
-    bool ok = make_with(request, answer, wanted, recorder, ret_profile);
+    bool ok = is_of_objects(wanted)
+                  ? make_objects_with(request, answer, wanted, recorder, ret_profile)
+                  : make_with(request, answer, wanted, recorder, ret_profile);
     session_give_back(request->session);
     return ok;
 }
@@ -119,7 +169,7 @@ static void write_profile(const struct request *request, struct answer *answer,
     fgprof_profile_set_threads(profile, form->threads);
     if (!err && request->session->is_for_one)
         err = fgprof_profile_leave_out(profile, "fgprof_http_handle");
-    if (!err)
+    if (!err && !is_of_objects(wanted))
         err = fgprof_profile_set_kind(profile, wanted->kind);
     if (!err)
         err = fgprof_profile_write(profile, form->format, answer->body_fd);
@@ -155,8 +205,8 @@ void answer_cpu(const struct request *request, struct answer *answer)
 }
 
 /* Of all since the start, unless it is to be of some seconds. */
-static void answer_contentions(const struct request *request, struct answer *answer,
-                               struct wanted *wanted)
+static void answer_so_far(const struct request *request, struct answer *answer,
+                          struct wanted *wanted)
 {
     uint64_t debug;
     if (!request_number(request, answer, "debug", 0, 2, 0, &debug) ||
@@ -172,11 +222,49 @@ static void answer_contentions(const struct request *request, struct answer *ans
 void answer_block(const struct request *request, struct answer *answer)
 {
     struct wanted wanted = {.name = "block", .kind = FGPROF_KIND_BLOCK};
-    answer_contentions(request, answer, &wanted);
+    answer_so_far(request, answer, &wanted);
 }
 
 void answer_mutex(const struct request *request, struct answer *answer)
 {
     struct wanted wanted = {.name = "mutex", .kind = FGPROF_KIND_MUTEX};
-    answer_contentions(request, answer, &wanted);
+    answer_so_far(request, answer, &wanted);
+}
+
+/* As Go's, but for `gc`: there is no garbage to collect. `format` is that of /debug/fgprof. */
+static void answer_objects(const struct request *request, struct answer *answer,
+                           struct wanted *wanted)
+{
+    if (request->parameter(request, "last")) {
+        answer_failure(answer, 400, "this is of now: for a time give seconds");
+        return;
+    }
+    if (!request->parameter(request, "format")) {
+        answer_so_far(request, answer, wanted);
+        return;
+    }
+    if (!find_form(request, answer, wanted) || !find_time(request, answer, 0, wanted))
+        return;
+    if (wanted->form->format == FGPROF_SPEEDSCOPE)
+        answer_failure(answer, 400, "speedscope shows time");
+    else
+        answer_profile(request, answer, wanted);
+}
+
+void answer_heap(const struct request *request, struct answer *answer)
+{
+    struct wanted wanted = {.name = "heap", .kind = FGPROF_KIND_HEAP};
+    answer_objects(request, answer, &wanted);
+}
+
+void answer_allocs(const struct request *request, struct answer *answer)
+{
+    struct wanted wanted = {.name = "allocs", .kind = FGPROF_KIND_ALLOCS};
+    answer_objects(request, answer, &wanted);
+}
+
+void answer_threadcreate(const struct request *request, struct answer *answer)
+{
+    struct wanted wanted = {.name = "threadcreate", .kind = FGPROF_KIND_THREADCREATE};
+    answer_objects(request, answer, &wanted);
 }

@@ -77,14 +77,6 @@ static void answer_symbol(const struct request *request, struct answer *answer)
     dprintf(answer->body_fd, "num_symbols: 0\n");
 }
 
-static void answer_missing(const struct request *request, struct answer *answer)
-{
-    const char *name = strrchr(request->path, '/') + 1;
-    bool is_of_threads = strcmp(name, "threadcreate") == 0;
-    answer_failure(answer, 404, "no %s profile: %s are not recorded", name,
-                   is_of_threads ? "the places where threads are made" : "allocations");
-}
-
 static const struct {
     const char *path;
     void (*answer)(const struct request *request, struct answer *answer);
@@ -99,29 +91,38 @@ static const struct {
     {"/debug/pprof/profile", answer_cpu, NULL},
     {"/debug/pprof/block", answer_block, NULL},
     {"/debug/pprof/mutex", answer_mutex, NULL},
+    {"/debug/pprof/heap", answer_heap, NULL},
+    {"/debug/pprof/allocs", answer_allocs, NULL},
+    {"/debug/pprof/threadcreate", answer_threadcreate, NULL},
     {"/debug/pprof/goroutine", answer_threads, NULL},
     {"/debug/pprof/cmdline", answer_cmdline, "text/plain; charset=utf-8"},
     {"/debug/pprof/symbol", answer_symbol, "text/plain; charset=utf-8"},
     {"/symbolz", answer_symbol, "text/plain; charset=utf-8"},
-    {"/debug/pprof/threadcreate", answer_missing, NULL},
-    {"/debug/pprof/heap", answer_missing, NULL},
-    {"/debug/pprof/allocs", answer_missing, NULL},
 };
+
+static bool is_read(const struct request *request, struct answer *answer)
+{
+    if (request->method == METHOD_GET || request->method == METHOD_HEAD)
+        return true;
+    return answer_failure(answer, 405, "only GET and HEAD are answered");
+}
 
 void answer_request(const struct request *request, struct answer *answer)
 {
+    static const char profiles[] = "/debug/pprof/";
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
         if (strcmp(request->path, paths[i].path) != 0)
             continue;
-        if (request->method == METHOD_OTHER ||
-            (request->method == METHOD_POST && paths[i].answer != answer_symbol)) {
-            answer_failure(answer, 405, "only GET and HEAD are answered");
+        bool may_post = request->method == METHOD_POST && paths[i].answer == answer_symbol;
+        if (!may_post && !is_read(request, answer))
             return;
-        }
         answer->status = 200;
         answer->type = paths[i].type;
         paths[i].answer(request, answer);
         return;
     }
-    answer_failure(answer, 404, "there is no such page: see /debug/pprof/");
+    if (strncmp(request->path, profiles, sizeof profiles - 1) != 0)
+        answer_failure(answer, 404, "there is no such page: see /debug/pprof/");
+    else if (is_read(request, answer))
+        answer_custom(request, answer, request->path + sizeof profiles - 1);
 }

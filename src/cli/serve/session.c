@@ -90,6 +90,27 @@ uint64_t session_keep_ns(const struct session *session)
     return options->keep_ns ? options->keep_ns : KEEP_DEFAULT_NS;
 }
 
+static int attach(fgprof_recorder *recorder, pid_t pid)
+{
+    const struct timespec pause = {.tv_nsec = SESSION_PAUSE_NS};
+    int err = fgprof_recorder_attach(recorder, pid);
+    for (unsigned i = 0; err == -EBUSY && i < SESSION_TRIES_MAX; i++) {
+        nanosleep(&pause, NULL);
+        err = fgprof_recorder_attach(recorder, pid);
+    }
+    return err;
+}
+
+int session_attach_again(const struct targets *targets, fgprof_recorder *recorder)
+{
+    int result = -ESRCH;
+    for (size_t i = 0; i < targets->count; i++) {
+        if (attach(recorder, targets->pids[i]) == 0)
+            result = 0;
+    }
+    return result;
+}
+
 void session_describe(const struct session *session, char text[SESSION_TEXT_BYTES])
 {
     size_t others = session->targets.count - 1;
@@ -257,6 +278,8 @@ int session_run(struct session *session)
         return EXIT_NOT_WRITTEN;
     }
     fgprof_options_set_progress(library, on_progress, session);
+    fgprof_options_add_objects(library, FGPROF_KIND_HEAP);
+    fgprof_options_add_objects(library, FGPROF_KIND_THREADCREATE);
     /* Without --keep, profiles of all since the start can be made too, as Go's of blocking: agents
      * take differences of them. */
     fgprof_options_set_keep(library, session_keep_ns(session),

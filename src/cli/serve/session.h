@@ -64,6 +64,15 @@ void session_stop(struct session *session);
 int session_take(struct session *session, fgprof_recorder **ret_recorder);
 void session_give_back(struct session *session);
 
+/* How often something is tried that fails with -EBUSY, since the recorder's sampling thread holds a
+ * thread of the process for a moment; and the pause between. */
+#define SESSION_TRIES_MAX 50
+#define SESSION_PAUSE_NS 2000000
+
+/* Adds the processes to another recorder. Those that have exited are left out. Returns 0, or -ESRCH
+ * if there are no others. */
+int session_attach_again(const struct targets *targets, fgprof_recorder *recorder);
+
 /* Writes which processes are sampled, while they are: "redis-server (1234) and 2 others". */
 void session_describe(const struct session *session, char text[SESSION_TEXT_BYTES]);
 

@@ -3,34 +3,18 @@
 
 #include <errno.h>
 #include <string.h>
-#include <time.h>
 
-#define ATTACHES_MAX 50
-
-/* Our own sampling thread may hold the first thread for a moment. */
-static bool attach(fgprof_recorder *recorder, pid_t pid)
-{
-    const struct timespec pause = {.tv_nsec = 2000000};
-    int err = fgprof_recorder_attach(recorder, pid);
-    for (unsigned i = 0; err == -EBUSY && i < ATTACHES_MAX; i++) {
-        nanosleep(&pause, NULL);
-        err = fgprof_recorder_attach(recorder, pid);
-    }
-    return !err;
-}
-
-/* A recorder of its own: a dump is one round. Those that have exited are left out. */
+/* A recorder of its own: a dump is one round. */
 static int take(const struct cli_options *options, const struct targets *targets,
                 fgprof_dump **ret_dump)
 {
     fgprof_recorder *recorder = NULL;
-    size_t attached = 0;
     fgprof_options *library = options_for_library(options);
     int err = library ? fgprof_recorder_new(library, &recorder) : -ENOMEM;
-    for (size_t i = 0; i < targets->count && !err; i++)
-        attached += attach(recorder, targets->pids[i]);
     if (!err)
-        err = attached ? fgprof_recorder_dump(recorder, ret_dump) : -ESRCH;
+        err = session_attach_again(targets, recorder);
+    if (!err)
+        err = fgprof_recorder_dump(recorder, ret_dump);
     fgprof_recorder_free(recorder);
     fgprof_options_free(library);
     return err;
