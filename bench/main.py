@@ -29,13 +29,14 @@ import programs  # noqa: E402
 
 # Each is a module of bench/parts, with its TITLE, the TOOLS it runs beside fgprof-c, and report().
 PARTS = ["beside", "start", "pause", "wake", "threads", "churn", "unwind", "servers", "load",
-         "names", "stacks", "steps", "page", "top", "truth", "owners", "labels", "serve"]
+         "names", "stacks", "steps", "page", "top", "truth", "owners", "labels", "heap", "serve"]
 
 # The Debian packages of programs that are measured beside fgprof-c or load what is sampled.
 PACKAGES = {
     "gdb": "gdb", "eu-stack": "elfutils", "perf": "linux-perf",
     "offcputime": "libbpf-tools", "go": "golang-go",
     "redis-server": "redis-server", "redis-benchmark": "redis-tools",
+    "heaptrack": "heaptrack", "jeprof": "libjemalloc-dev", "valgrind": "valgrind", "node": "nodejs",
     "nginx": "nginx-light", "wrk": "wrk",
     "postgres": "postgresql", "pgbench": "postgresql-contrib", "mariadbd": "mariadb-server",
 }

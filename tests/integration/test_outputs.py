@@ -7,6 +7,7 @@ import subprocess
 
 from harness import (Skip, flame_graph, folded, need, need_file, tool, wait_until_asleep,
                      wait_until_sampling)
+from made_objects import STRINGS, read_sections, uleb, write_sections
 
 # From Debian's golang-github-google-pprof-dev.
 SCHEMA = "/usr/share/gocode/src/github.com/google/pprof/proto"
@@ -126,38 +127,13 @@ def test_pprof_reads_text(world):
     assert re.search(r"^#\t0x[0-9a-f]+\tin_spin\+0x[0-9a-f]+\t+\S*states\.c:\d+$", text, re.M), text
 
 
-def uleb(number):
-    out = b""
-    while number > 127:
-        out += bytes([number & 127 | 128])
-        number >>= 7
-    return out + bytes([number])
-
-
-def number_at(data, at):
-    value = shift = 0
-    while True:
-        value |= (data[at] & 127) << shift
-        shift += 7
-        at += 1
-        if data[at - 1] < 128:
-            return value, at
-
-
 def renamed(recording, old, new):
-    """A recording with one string replaced by another (src/kept/write.c describes the format)."""
-    data = gzip.decompress(open(recording, "rb").read())
-    out, at = data[:12], 12
-    while at < len(data):
-        section, at = number_at(data, at)
-        length, at = number_at(data, at)
-        content, at = data[at:at + length], at + length
-        if section == 1:
-            assert content.count(uleb(len(old)) + old) == 1, content
-            content = content.replace(uleb(len(old)) + old, uleb(len(new)) + new)
-        out += uleb(section) + uleb(len(content)) + content
-    with open(recording, "wb") as file:
-        file.write(gzip.compress(out))
+    """A recording with one string replaced by another."""
+    sections = read_sections(recording)
+    strings = sections[STRINGS]
+    assert strings.count(uleb(len(old)) + old) == 1, strings
+    sections[STRINGS] = strings.replace(uleb(len(old)) + old, uleb(len(new)) + new)
+    write_sections(recording, sections)
 
 
 def test_pprof_reads_the_longest_lines_of_text(world):

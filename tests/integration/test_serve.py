@@ -189,7 +189,7 @@ def test_bad_requests(world):
                 ("/debug/pprof/mutex?debug=3", 400, "debug must be .* 0 to 2"),
                 ("/debug/pprof/goroutine?seconds=1", 400, "one moment"),
                 ("/debug/pprof/heap", 404, "no heap profile"), ("/debug/pprof/allocs", 404, "allocations"),
-                ("/debug/pprof/threadcreate", 404, "threads are made"),
+                ("/debug/pprof/threadcreate?seconds=1&debug=1", 400, "exclude each other"),
                 ("/debug/pprof/trace", 404, "no such page"), ("/../etc/passwd", 404, "no such page")):
             server.fails(path, status, why)
         for method in "POST", "PUT", "DELETE", "OPTIONS":
