@@ -186,7 +186,9 @@ def test_without_tracepoints_the_maker_is_looked_at(world):
     origins = {frames[-1] for tid, frames in threads.items() if tid in truth}
     assert origins <= {BEFORE, UNSEEN, LATER} and LATER in origins, origins
     for tid, frames in threads.items():
-        if frames[-1] == LATER:
+        # It was woken soon after, and where it has been is not known in each case.
+        is_cut = any(frame.startswith("[truncated") for frame in frames)
+        if frames[-1] == LATER and not is_cut:
             is_makers = truth[tid][3] != target.pid
             assert ("start_to_make" in frames) == is_makers, (truth[tid], frames)
 

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "observe/faults.h"
 #include "observe/filter.h"
+#include "observe/snapshots.h"
 
 #include <errno.h>
 #include <linux/filter.h>
@@ -19,8 +20,10 @@
 #define PAGES 15000u
 #define FEW 50u
 #define ROUNDS 3u
+#define ATTEMPTS 10
 #define HANGS_NS 100000000000ull
 #define READ_EACH_NS 2000000
+#define TOUCH_BYTES 256 /* at most, of the code of touch */
 
 /* What is told of a page. */
 struct seen {
@@ -140,8 +143,6 @@ static void step(void)
         assert_true(monotonic_ns() < until_ns);
     }
     take_all();
-    if (faults_choice(world.faults) == FAULTS_BY_PAGE)
-        assert_int_equal(faults_lost(world.faults), 0);
 }
 
 static void end(void)
@@ -154,7 +155,7 @@ static void end(void)
     faults_free(world.faults);
 }
 
-static void touch(size_t count)
+__attribute__((noinline)) static void touch(size_t count)
 {
     for (size_t i = 0; i < count; i++)
         *(volatile unsigned char *)(world.memory + i * world.page_bytes) = 1;
@@ -247,21 +248,33 @@ static void assert_chosen_times(unsigned times)
     assert_true(chosen > 0);
 }
 
+/* Returns false if this program was not given a CPU in time, and faults were lost. */
+static bool faults_are_chosen_by_page(void)
+{
+    step_fn *const steps[] = {touch_all, drop_all, touch_all, drop_all, touch_all, drop_all, NULL};
+    begin(steps);
+    bool is_whole = true;
+    for (unsigned round = 1; round <= ROUNDS && is_by_page() && is_whole; round++) {
+        step();
+        assert_true(level_now() > 0);
+        is_whole = faults_lost(world.faults) == 0;
+        if (is_whole)
+            assert_chosen_times(round);
+        rest();
+        step();
+    }
+    end();
+    return is_whole;
+}
+
 /* Which faults are told depends on their pages, so all are told of a page, or none. */
 static void test_many_faults_are_chosen_by_page(void **state)
 {
     (void)state;
-    step_fn *const steps[] = {touch_all, drop_all, touch_all, drop_all, touch_all, drop_all, NULL};
-    begin(steps);
-    for (unsigned round = 1; round <= ROUNDS && is_by_page(); round++) {
-        step();
-        assert_true(level_now() > 0);
-        assert_chosen_times(round);
-        rest();
-        step();
-        assert_chosen_times(round);
-    }
-    end();
+    int attempt = 0;
+    while (attempt < ATTEMPTS && !faults_are_chosen_by_page())
+        attempt++;
+    assert_in_range(attempt, 0, ATTEMPTS - 1);
 }
 
 /* A page that is only read is not told again by a level: its weight is as its level is. */
@@ -310,16 +323,42 @@ static void test_faults_of_system_calls(void **state)
     end();
 }
 
+/* The child is a copy of this program, so its code is where it is here. */
+static bool is_in_touch(uint64_t pc)
+{
+    uint64_t start = (uintptr_t)&touch;
+    return pc >= start && pc < start + TOUCH_BYTES;
+}
+
 static void test_stacks(void **state)
 {
     (void)state;
     struct snapshots *snapshots;
-    static const struct stack_place no_place = {0};
     step_fn *const steps[] = {touch_few, NULL};
-    (void)no_place;
-    (void)snapshots;
+    const struct fault *fault;
+    size_t in_touch = 0;
+    assert_int_equal(snapshots_new(&snapshots), 0);
     begin(steps);
+    assert_int_equal(write(world.steps, "", 1), 1);
+    char byte;
+    assert_int_equal(read(world.done, &byte, 1), 1);
+    assert_int_equal(faults_read(world.faults), 0);
+    while ((fault = faults_next(world.faults))) {
+        struct snapshot *snapshot =
+            snapshots_take(snapshots, faults_stack_bytes(world.faults), &(struct stack_place){0});
+        assert_true(faults_copy_stack(world.faults, snapshot));
+        if (is_in_touch(registers_pc(&snapshot->registers))) {
+            uint64_t sp = registers_sp(&snapshot->registers);
+            assert_int_equal(snapshot->stack.address, sp);
+            assert_true(snapshot->stack.bytes > 0);
+            in_touch++;
+        }
+        snapshots_give(snapshots, snapshot, false);
+        faults_skip(world.faults);
+    }
+    assert_true(in_touch > 0);
     end();
+    snapshots_free(snapshots);
 }
 
 /* From now on this process may open no events of CPUs, as in a container. */
@@ -348,9 +387,12 @@ static void test_by_number(void **state)
     assert_int_not_equal(faults_choice(world.faults), FAULTS_BY_PAGE);
     assert_true(faults_are_rough(world.faults));
     step();
-    assert_in_range(total(), PAGES * 9 / 10, PAGES * 11 / 10);
+    uint64_t weight = total();
+    /* What is lost at the end is not known to be faults. */
+    unsigned percent = faults_lost(world.faults) ? 50 : 10;
+    assert_in_range(weight, PAGES * (100 - percent) / 100, PAGES * (100 + percent) / 100);
     step();
-    assert_in_range(total(), PAGES * 9 / 10, PAGES * 11 / 10);
+    assert_in_range(total() - weight, 0, PAGES / 10); /* copies are no new pages */
     end();
 }
 
