@@ -31,19 +31,18 @@ static long status_number(pid_t pid, const char *key)
     return procfs_status_number(status, key);
 }
 
-/* Returns Yama's setting (the kernel's Documentation/admin-guide/LSM/Yama.rst), -1 without Yama. */
-static long ptrace_scope(void)
+/* Returns a setting of the kernel, none if it does not have that one. */
+static long setting_or(const char *path, long none)
 {
     char value[16];
-    if (procfs_read(AT_FDCWD, "/proc/sys/kernel/yama/ptrace_scope", value, sizeof value) <= 0)
-        return -1;
-    return strtol(value, NULL, 10);
+    return procfs_read(AT_FDCWD, path, value, sizeof value) > 0 ? strtol(value, NULL, 10) : none;
 }
 
 static void explain_permission(pid_t pid, char *buffer, size_t buffer_bytes)
 {
     long uid = status_number(pid, "Uid:");
-    long scope = ptrace_scope();
+    /* The kernel's Documentation/admin-guide/LSM/Yama.rst */
+    long scope = setting_or("/proc/sys/kernel/yama/ptrace_scope", -1);
     if (uid >= 0 && (uid_t)uid != geteuid() && geteuid() != 0) {
         snprintf(buffer, buffer_bytes,
                  "process %d belongs to another user (uid %ld): run as that user, as root, or with "
@@ -168,6 +167,36 @@ static const struct reason about_custom[] = {
     {0, NULL},
 };
 
+/* Of page faults, which perf_event_open(2) tells. */
+static const struct reason about_growth[] = {
+    {-ENOSYS, "this kernel has no perf events, which tell where the memory of %s grows"},
+    {-ENOENT, "this kernel's perf events do not tell page faults, so it is not known where the "
+              "memory of %s grows"},
+    {-EMFILE, "too many files are open to see where the memory of %s grows: allow more (ulimit "
+              "-n)"},
+    {-ENFILE, "too many files are open in the whole system to see where the memory of %s grows: "
+              "allow more (fs.file-max)"},
+    {0, NULL},
+};
+
+/* What the kernel's Documentation/admin-guide/sysctl/kernel.rst says of perf_event_paranoid; with 3
+ * or more, which Debian's kernel has, nothing is permitted. */
+static void explain_refused_faults(const char *process, char *buffer, size_t buffer_bytes)
+{
+    long paranoid = setting_or("/proc/sys/kernel/perf_event_paranoid", 0);
+    if (paranoid > 2)
+        snprintf(buffer, buffer_bytes,
+                 "not permitted to see the page faults of %s, which tell where its memory grows: "
+                 "run with CAP_PERFMON, or with kernel.perf_event_paranoid of at most 2 (it is "
+                 "%ld)",
+                 process, paranoid);
+    else
+        snprintf(buffer, buffer_bytes,
+                 "not permitted to see the page faults of %s, which tell where its memory grows: "
+                 "run as its user or with CAP_PERFMON, which a container must have been given",
+                 process);
+}
+
 static const struct reason *reasons_of(enum fgprof_kind kind)
 {
     static const struct reason none = {0, NULL};
@@ -177,6 +206,8 @@ static const struct reason *reasons_of(enum fgprof_kind kind)
         return about_agent;
     case FGPROF_KIND_CUSTOM:
         return about_custom;
+    case FGPROF_KIND_GROWTH:
+        return about_growth;
     default:
         return &none;
     }
@@ -198,6 +229,10 @@ void fgprof_explain_objects(pid_t pid, enum fgprof_kind kind, int error, char *b
         char name[THREAD_NAME_BYTES];
         name_of(pid, name);
         snprintf(process, sizeof process, "process %d (%s)", pid, name);
+    }
+    if (kind == FGPROF_KIND_GROWTH && (error == -EACCES || error == -EPERM)) {
+        explain_refused_faults(process, buffer, buffer_bytes);
+        return;
     }
     const struct reason *reason = reasons_of(kind);
     while (reason->error && reason->error != error)

@@ -28,8 +28,8 @@ bool recorded_check(const struct cli_options *options, fgprof_recorder *recorder
     if (!options_are_of_objects(options))
         return true;
     int err = fgprof_recorder_check_objects(recorder, options->kind);
-    bool is_started = options->command == COMMAND_RUN;
     /* A command that has just been started has the agent soon, if it can have one. */
+    bool is_started = options->command == COMMAND_RUN && options->kind != FGPROF_KIND_GROWTH;
     for (unsigned ms = 0; is_started && err == -ENOENT && ms < START_MS_MAX; ms++) {
         const struct timespec pause = {.tv_nsec = 1000000};
         nanosleep(&pause, NULL);

@@ -42,6 +42,9 @@ static int start_and_record(const struct cli_options *options, fgprof_recorder *
 {
     bool to_stdout = strcmp(options->output, "-") == 0;
     interrupt_forwards(recorder);
+    /* Whether page faults may be seen does not depend on the command: it need not be started. */
+    if (options->kind == FGPROF_KIND_GROWTH && !recorded_check(options, recorder, 0))
+        return EXIT_SAMPLER_FAILED;
     int err =
         fgprof_recorder_spawn(recorder, options->command_argv, to_stdout ? STDERR_FILENO : -1);
     pid_t child = fgprof_recorder_child(recorder);

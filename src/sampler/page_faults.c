@@ -6,6 +6,9 @@
 
 /* How long a fault waits for the program that caused it to be opened. */
 #define HELD_NS 500000000u
+/* The kernel tells of a fault before it maps the page. To clear a huge page takes it a while, in
+ * which the thread may have to wait for a CPU, too. */
+#define MAPPED_NS 50000000u
 #define CHECK_EACH_NS 100000000u
 /* So long the worker is waited for, when nothing may be left for later. */
 #define PATIENCE_NS 500000000u
@@ -106,10 +109,9 @@ static void widen(struct sampled_process *process, struct object_news *news)
     news->bytes = count * page_bytes();
 }
 
-/* Finds out what the fault has mapped. By now it may have gone again, or there was nothing: then
- * *ret_change is OBJECT_GONE. */
-static void look_at(struct sampled_process *process, const struct fault *fault,
-                    struct object_news *ret_news, bool *ret_is_gone, bool *ret_is_empty)
+/* Finds out what the fault has mapped. If that is absent, it has gone again, or is not there yet. */
+static enum page_kind look_at(struct sampled_process *process, const struct fault *fault,
+                              struct object_news *ret_news)
 {
     struct page page;
     uint64_t start = fault->address & ~(uint64_t)(page_bytes() - 1);
@@ -124,11 +126,10 @@ static void look_at(struct sampled_process *process, const struct fault *fault,
         .weight = fault->weight,
         .level = fault->level,
     };
-    *ret_is_gone = page.kind == PAGE_ABSENT;
-    *ret_is_empty = page.kind == PAGE_ZEROS;
     if (page.kind == PAGE_FILE && page.bytes == page_bytes() &&
         is_only_read(process, fault->address))
         widen(process, ret_news);
+    return page.kind;
 }
 
 /* ---- Telling ---- */
@@ -159,34 +160,33 @@ static int send_gone(struct sampler *sampler, const struct sampled_process *proc
     return send(sampler, process, &message);
 }
 
-/* Returns 1 if there is no snapshot for it now, 0, or -ENOMEM. */
+/* What is absent may still come, as from a disk: it is told, and checked later. Returns 1 if the
+ * fault has to wait, or there is no snapshot for it now, 0, or -ENOMEM. */
 static int tell_fault(struct sampler *sampler, struct sampled_process *process,
                       const struct fault *fault)
 {
     static const struct stack_place no_place = {0};
+    struct faults *faults = sampler->page_faults.source;
     struct snapshots *snapshots = channel_snapshots(sampler->channel);
     struct message message = {
         .object.observation = {.tid = fault->tid, .sampled_ns = fault->at_ns}};
-    struct snapshot *snapshot = NULL;
-    bool is_gone, is_empty;
-    if (fault->has_stack) {
-        snapshot =
-            snapshots_take(snapshots, faults_stack_bytes(sampler->page_faults.source), &no_place);
-        if (!snapshot)
-            return 1;
+    enum page_kind kind = look_at(process, fault, &message.object.news);
+    if (kind == PAGE_ABSENT && monotonic_ns() - fault->at_ns < MAPPED_NS)
+        return 1;
+    if (kind == PAGE_ZEROS)
+        return send_gone(sampler, process, message.object.news.key);
+    if (!fault->has_stack)
+        return send(sampler, process, &message);
+    struct snapshot *snapshot = snapshots_take(snapshots, faults_stack_bytes(faults), &no_place);
+    if (!snapshot)
+        return 1;
+    if (!faults_copy_stack(faults, snapshot)) {
+        snapshots_give(snapshots, snapshot, false);
+        return send_gone(sampler, process, message.object.news.key);
     }
-    look_at(process, fault, &message.object.news, &is_gone, &is_empty);
-    uint64_t key = message.object.news.key;
-    if (is_empty || (snapshot && !faults_copy_stack(sampler->page_faults.source, snapshot))) {
-        if (snapshot)
-            snapshots_give(snapshots, snapshot, false);
-        return send_gone(sampler, process, key);
-    }
-    if (snapshot)
-        snapshot_end_stack(snapshot, &process->areas);
+    snapshot_end_stack(snapshot, &process->areas);
     message.object.observation.snapshot = snapshot;
-    int err = send(sampler, process, &message);
-    return err || !is_gone ? err : send_gone(sampler, process, key);
+    return send(sampler, process, &message);
 }
 
 /* Where a fault belongs. */

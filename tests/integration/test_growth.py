@@ -1,0 +1,162 @@
+"""Where resident memory grows, of programs that touch memory of their own and know how much."""
+
+import contextlib
+import errno
+import os
+import subprocess
+
+from harness import Skip, end, folded, ready, tool, wait_until_sampling
+from test_capture import refuse_events
+
+PAGE = 4096
+PAGES = 400 * PAGE
+# Of what is told whole, and of what is so much at once that only some of it is.
+WHOLE, SAMPLED = 0.03, 0.35
+
+
+def skip_unless_seen(world):
+    done = world.fgprof("run", "--kind", "growth", "-o", world.path("seen.folded"), "--", "true")
+    if "perf_event_paranoid" in done.stderr or "perf events" in done.stderr:
+        raise Skip("the kernel does not permit to see page faults")
+
+
+@contextlib.contextmanager
+def growing(world, fixture="growth"):
+    with ready(world.fixture(fixture), stdin=subprocess.PIPE) as target:
+        yield target
+
+
+def truth_of(lines):
+    return {name: int(size) for name, size in (line.split() for line in lines)}
+
+
+def ask(target, what):
+    """Has the fixture touch memory. Returns what stays resident: {function: bytes}."""
+    target.stdin.write(what + "\n")
+    target.stdin.flush()
+    lines = []
+    while (line := target.stdout.readline()) != "done\n":
+        assert line, "the fixture has ended"
+        lines.append(line)
+    return truth_of(lines)
+
+
+def by_function(stacks, truth):
+    return {name: sum(count for stack, count in stacks.items() if name in stack) for name in truth}
+
+
+def check(shown, truth, tolerance):
+    for name, size in truth.items():
+        # The function's own code is memory, too, and comes with that around it.
+        code = 16 * PAGE if tolerance < SAMPLED else 0
+        assert -tolerance * max(size, PAGES) <= shown[name] - size <= tolerance * max(size, PAGES) + code, \
+            (name, shown, truth)
+
+
+def record_attached(world, target, what, *options, **how):
+    """Returns the path of a recording, what was true, and what was said."""
+    path = world.path("growth.fgprof")
+    sampler = world.start("attach", "-p", target.pid, "--kind", "growth", "-o", path, *options, **how)
+    wait_until_sampling(sampler)
+    truth = ask(target, what)
+    _, stderr = end(sampler)
+    return path, truth, stderr
+
+
+def test_memory_is_that_of_who_touched_it_first(world):
+    """Also of a program that is linked statically; none of them has an allocator that we know."""
+    skip_unless_seen(world)
+    for fixture in "growth", "growth-static":
+        with growing(world, fixture) as target:
+            path, truth, _ = record_attached(world, target, "slow")
+        assert len(truth) == 8 and sum(size > 0 for size in truth.values()) == 4, truth
+        check(by_function(folded(world.fgprof("convert", path).stdout), truth), truth, WHOLE)
+
+
+def test_a_command_from_its_first_instruction_on(world):
+    skip_unless_seen(world)
+    path = world.path("growth.folded")
+    done = world.fgprof("run", "--kind", "growth", "-o", path, "--", world.fixture("growth"), "slow")
+    assert done.returncode == 0, done
+    lines = done.stdout.splitlines()
+    assert lines[0] == "ready" and lines[-1] == "done", lines
+    truth = truth_of(lines[1:-1])
+    with open(path) as file:
+        check(by_function(folded(file.read()), truth), truth, SAMPLED)
+
+
+def test_much_at_once_is_sampled(world):
+    """Of 50,000 pages in some 20 ms a few hundred are told."""
+    skip_unless_seen(world)
+    with growing(world) as target:
+        path, truth, _ = record_attached(world, target, "fast")
+    check(by_function(folded(world.fgprof("convert", path).stdout), truth), truth, SAMPLED)
+
+
+def test_huge_pages_weigh_what_they_are(world):
+    skip_unless_seen(world)
+    with open("/sys/kernel/mm/transparent_hugepage/enabled") as file:
+        if "[never]" in file.read():
+            raise Skip("the kernel has no huge pages")
+    with growing(world) as target:
+        path, truth, _ = record_attached(world, target, "huge")
+        with open(f"/proc/{target.pid}/smaps_rollup") as file:
+            huge_kb = next(int(line.split()[1]) for line in file if line.startswith("AnonHugePages"))
+    if huge_kb << 10 < truth["touch_huge"]:
+        raise Skip("the kernel had no huge pages left")
+    check(by_function(folded(world.fgprof("convert", path).stdout), truth), truth, 0)
+    # A fault each, not one for each small page, and one of the code.
+    faults, _ = faults_and_bytes(world, path, "touch_huge")
+    assert faults - (truth["touch_huge"] >> 21) in (0, 1), faults
+
+
+def faults_and_bytes(world, path, function):
+    """As `go tool pprof` reads them."""
+    pprof = world.path("growth.pb.gz")
+    assert world.fgprof("convert", path, "-o", pprof).returncode == 0
+    found = []
+    for kind, unit in ("faults", "count"), ("rss", "B"):
+        said = tool("go", "tool", "pprof", "-sample_index=" + kind, "-unit=" + unit, "-top",
+                    "-focus=" + function, pprof)
+        assert "Type: " + kind in said, said
+        line = next(line.split() for line in said.splitlines() if line.endswith(" " + function))
+        found.append(int(line[0].rstrip("B")))
+    return tuple(found)
+
+
+def test_pprof_has_bytes_and_faults(world):
+    skip_unless_seen(world)
+    with growing(world) as target:
+        path, truth, _ = record_attached(world, target, "slow")
+    faults, size = faults_and_bytes(world, path, "touch_kept")
+    check({"touch_kept": size}, {"touch_kept": truth["touch_kept"]}, WHOLE)
+    assert abs(faults / 400 - 1) < WHOLE, faults
+
+
+def test_without_events_of_cpus_faults_are_counted(world):
+    """As in a container: of threads, one in so many faults is told."""
+    skip_unless_seen(world)
+    with growing(world) as target:
+        path, truth, _ = record_attached(world, target, "slow",
+                                         preexec_fn=lambda: refuse_events(errno.EACCES, True))
+    shown = by_function(folded(world.fgprof("convert", path).stdout), truth)
+    # One in 23 at first: some 17 samples of each function.
+    for name in "touch_kept", "touch_first":
+        assert truth[name] * 0.3 < shown[name] < truth[name] * 2, (name, shown, truth)
+    # The same addresses are touched again, of which not all is seen.
+    assert shown["touch_unmapped"] < PAGES / 2 and shown["touch_again"] == 0, shown
+
+
+def test_refusal_is_said_before_a_command_starts(world):
+    with growing(world) as target:
+        for error, said in ((errno.EACCES, "CAP_PERFMON"), (errno.EPERM, "CAP_PERFMON"),
+                            (errno.ENOSYS, "this kernel has no perf events"),
+                            (errno.EMFILE, "ulimit -n")):
+            output, mark = world.path("out.folded"), world.path("was-started")
+            for arguments in (["run", "--kind", "growth", "-o", output, "--", "touch", mark],
+                              ["attach", "--kind", "growth", "-o", output, "-p", target.pid]):
+                done = world.fgprof(*arguments, preexec_fn=lambda error=error: refuse_events(error))
+                status = 125 if arguments[0] == "run" else 1
+                assert done.returncode == status and said in done.stderr, done
+                assert done.stderr.count("\n") == 1, done
+            assert not os.path.exists(output) and not os.path.exists(mark)
