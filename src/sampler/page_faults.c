@@ -109,7 +109,8 @@ static void widen(struct sampled_process *process, struct object_news *news)
     news->bytes = count * page_bytes();
 }
 
-/* Finds out what the fault has mapped. If that is absent, it has gone again, or is not there yet. */
+/* Finds out what the fault has mapped. If that is absent, it has gone again, or is not there yet.
+ */
 static enum page_kind look_at(struct sampled_process *process, const struct fault *fault,
                               struct object_news *ret_news)
 {

@@ -104,6 +104,17 @@ static uint32_t tid_of(uint64_t key)
     return key <= INT32_MAX ? (uint32_t)key : 0;
 }
 
+/* The listing found the thread before those who saw it being made could say so: its name is known
+ * since. */
+static int count_made_late(struct results *results, const struct object_maker *known,
+                           struct object_maker *maker, uint64_t key)
+{
+    if (maker->origin != ORIGIN_SEEN && maker->origin != ORIGIN_LATER)
+        return 0;
+    maker->name = known->name;
+    return objects_move(&results->objects, key, maker);
+}
+
 static int count_made(const struct following_means *means, const struct message *message,
                       struct program_tables *program, struct stack *stack)
 {
@@ -125,11 +136,10 @@ static int count_made(const struct following_means *means, const struct message 
         err = name_of(results, message, &maker.name);
     if (err)
         return err;
-    /* The listing found it before those who saw it being made could say so. */
     const struct object_maker *known =
         is_thread ? objects_find(&results->objects, maker.process, maker.kind, news->key) : NULL;
-    if (known && known->origin == ORIGIN_UNSEEN && news->origin != ORIGIN_UNSEEN)
-        return objects_move(&results->objects, news->key, &maker);
+    if (known && (known->origin == ORIGIN_UNSEEN || known->origin == ORIGIN_MAIN))
+        return count_made_late(results, known, &maker, news->key);
     err = objects_made(&results->objects, &maker, news->key, news->weight);
     if (!err && news->kind == OBJECT_PAGE)
         pages_made(results, maker.process, news);

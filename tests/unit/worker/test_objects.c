@@ -2,6 +2,23 @@
 #include "owners_world.h"
 #include "worker/objects.h"
 
+static int take_thread(struct world *world, enum object_change change, enum object_origin origin,
+                       uint64_t key, char *name)
+{
+    struct following_means means = {.results = &world->results, .max_depth = 10};
+    struct stack stack = {0};
+    struct message message = {.kind = MESSAGE_OBJECT};
+    message.object.news = (struct object_news){.kind = OBJECT_THREAD,
+                                               .change = change,
+                                               .origin = origin,
+                                               .key = key,
+                                               .weight = 1,
+                                               .name = name};
+    int err = objects_take(&means, &message, NULL, &stack);
+    free(stack.addresses);
+    return err;
+}
+
 static int take_news(struct world *world, enum object_change change, uint32_t process, uint64_t key,
                      uint64_t bytes)
 {
@@ -50,6 +67,31 @@ static void test_they_come_and_go(void **state)
     assert_int_not_equal(stack->cut, STACK_WHOLE);
 }
 
+/* Whether the listing or the kernel tells of a thread first, it is one, and who made it is known if
+ * anybody saw that. */
+static void test_a_thread_that_is_told_twice_is_one(void **state)
+{
+    struct world *world = *state;
+    char name[] = "worker";
+    static const enum object_origin first[] = {ORIGIN_MAIN, ORIGIN_UNSEEN, ORIGIN_MAIN,
+                                               ORIGIN_UNSEEN};
+    static const enum object_origin then[] = {ORIGIN_MAIN, ORIGIN_UNSEEN, ORIGIN_SEEN,
+                                              ORIGIN_LATER};
+    for (uint64_t i = 0; i < 4; i++) {
+        assert_int_equal(take_thread(world, OBJECT_THERE, first[i], 100 + i, name), 0);
+        assert_int_equal(take_thread(world, OBJECT_MADE, then[i], 100 + i, NULL), 0);
+        const struct objects *objects = &world->results.objects;
+        const struct object_maker *found = objects_find(objects, 0, OBJECT_THREAD, 100 + i);
+        assert_non_null(found);
+        assert_int_equal(found->origin, then[i]);
+        assert_string_equal(strings_get(&world->results.strings, found->name), name);
+        uint64_t made = 0;
+        for (size_t row = 0; row < objects->maker_count; row++)
+            made += objects->makers[row].made;
+        assert_int_equal(made, i + 1);
+    }
+}
+
 /* The process executes another program: its memory is gone. */
 static void test_those_of_a_program_are_forgotten(void **state)
 {
@@ -81,6 +123,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(they_come_and_go),
+        TEST(a_thread_that_is_told_twice_is_one),
         TEST(those_of_a_program_are_forgotten),
         TEST(those_that_a_process_left_stay),
     };
