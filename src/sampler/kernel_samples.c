@@ -151,7 +151,7 @@ static enum place place_in_program(const struct sampler *sampler,
     uint64_t exec_ns = kernel_exec_ns(sampler->kernel.source, process->process.pid);
     if (!process->program)
         return PLACE_NOT_YET;
-    if (exec_ns > process->program_opened_ns)
+    if (exec_ns > process->program_current_ns)
         return sampled_ns < exec_ns ? PLACE_HERE : PLACE_NOT_YET;
     uint64_t since_ns = process->programs_before ? process->program_opened_ns : 0;
     return sampled_ns >= (exec_ns ? exec_ns : since_ns) ? PLACE_HERE : PLACE_NOWHERE;

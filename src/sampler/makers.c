@@ -1,6 +1,7 @@
 #include "sampler/makers.h"
 #include "base/clock.h"
 #include "proc/procfs.h"
+#include "sampler/news.h"
 #include "sampler/subject.h"
 
 #include <errno.h>
@@ -51,36 +52,22 @@ int makers_follow(struct sampler *sampler, pid_t process_id)
     return sampler->makers.births ? births_follow(sampler->makers.births, process_id) : 0;
 }
 
-/* Sends news of a thread of `process`. Those of who made it are in the message, with its snapshot
- * and its program. */
-static int send(struct sampler *sampler, const struct sampled_process *process,
-                struct message *message)
+/* Sends news of a thread of `process`. */
+static int send(struct sampler *sampler, struct sampled_process *process, struct message *message)
 {
-    struct observation *observation = &message->object.observation;
-    message->kind = MESSAGE_OBJECT;
     message->object.news.kind = OBJECT_THREAD;
     message->object.news.weight = 1;
-    observation->evidence = EVIDENCE_SAMPLED;
-    observation->process = process->number;
-    observation->round_ns = process->turns.round_ns;
-    int err = channel_send(sampler->channel, message);
-    if (!err)
-        return 0;
-    if (observation->snapshot)
-        snapshots_give(channel_snapshots(sampler->channel), observation->snapshot, false);
-    observation_release(observation);
-    free(message->object.news.name);
-    return err;
+    return news_send(sampler, process, message);
 }
 
-static int send_change(struct sampler *sampler, const struct sampled_process *process, pid_t tid,
+static int send_change(struct sampler *sampler, struct sampled_process *process, pid_t tid,
                        enum object_change change)
 {
     struct message message = {.object.news = {.change = change, .key = (uint64_t)tid}};
     return send(sampler, process, &message);
 }
 
-static int send_name(struct sampler *sampler, const struct sampled_process *process, pid_t tid,
+static int send_name(struct sampler *sampler, struct sampled_process *process, pid_t tid,
                      const char *name)
 {
     struct message message = {.object.news = {.change = OBJECT_NAMED, .key = (uint64_t)tid}};
@@ -134,7 +121,7 @@ static enum place find_place(const struct sampler *sampler, const struct sampled
     uint64_t exec_ns = births_exec_ns(sampler->makers.births, maker->process.pid);
     if (!maker->program)
         return PLACE_NOT_YET;
-    if (exec_ns > maker->program_opened_ns)
+    if (exec_ns > maker->program_current_ns)
         return at_ns < exec_ns ? PLACE_HERE : PLACE_NOT_YET;
     uint64_t since_ns = maker->programs_before ? maker->program_opened_ns : 0;
     return at_ns >= (exec_ns ? exec_ns : since_ns) ? PLACE_HERE : PLACE_NOWHERE;

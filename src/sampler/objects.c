@@ -3,6 +3,7 @@
 #include "observe/agent.h"
 #include "observe/values.h"
 #include "sampler/makers.h"
+#include "sampler/news.h"
 #include "sampler/page_faults.h"
 
 #include <errno.h>
@@ -94,23 +95,12 @@ int objects_open(struct sampler *sampler, struct sampled_process *process)
     return err;
 }
 
-/* Sends the news, or gives it up. */
+/* Sends what a source tells. */
 static int send(struct sampler *sampler, struct sampled_process *process, struct message *message)
 {
-    struct observation *observation = &message->object.observation;
-    observation->evidence = EVIDENCE_SAMPLED;
-    observation->process_id = process->process.pid;
-    observation->process = process->number;
-    observation->program = program_hold(process->program);
-    observation->round_ns = process->turns.round_ns;
-    int err = channel_send(sampler->channel, message);
-    if (!err)
-        return 0;
-    if (observation->snapshot)
-        snapshots_give(channel_snapshots(sampler->channel), observation->snapshot, false);
-    observation_release(observation);
-    free(message->object.news.name);
-    return err;
+    message->object.observation.process_id = process->process.pid;
+    message->object.observation.program = program_hold(process->program);
+    return news_send(sampler, process, message);
 }
 
 static int tell_from(struct sampler *sampler, struct sampled_process *process,
@@ -118,7 +108,7 @@ static int tell_from(struct sampler *sampler, struct sampled_process *process,
 {
     struct snapshots *snapshots = channel_snapshots(sampler->channel);
     while (is_last || !channel_is_behind(sampler->channel)) {
-        struct message message = {.kind = MESSAGE_OBJECT};
+        struct message message = {0};
         if (!source->collect(source, snapshots, is_last, &message.object.observation,
                              &message.object.news))
             return 0;
@@ -216,14 +206,11 @@ static int tell_of_all(struct sampler *sampler, struct sampled_process *process,
 {
     int err = 0;
     for (unsigned kind = 0; kind < OBJECT_KIND_COUNT && !err; kind++) {
-        struct message message = {.kind = MESSAGE_OBJECT};
-        message.object.observation.process = process->number;
-        message.object.news.kind = kind;
-        message.object.news.change = change;
+        struct message message = {.object.news = {.kind = kind, .change = change}};
         /* A thread's end is told, and one lives on when a program is executed. */
         bool is_told = kind == OBJECT_THREAD && change == OBJECT_FORGOTTEN;
         if (sampler->options->objects.kinds[kind] && !is_told)
-            err = channel_send(sampler->channel, &message);
+            err = news_send(sampler, process, &message);
     }
     return err;
 }

@@ -1,5 +1,6 @@
 #include "sampler/page_faults.h"
 #include "base/clock.h"
+#include "sampler/news.h"
 
 #include <errno.h>
 #include <time.h>
@@ -135,27 +136,15 @@ static enum page_kind look_at(struct sampled_process *process, const struct faul
 
 /* ---- Telling ---- */
 
-static int send(struct sampler *sampler, const struct sampled_process *process,
-                struct message *message)
+static int send(struct sampler *sampler, struct sampled_process *process, struct message *message)
 {
-    struct observation *observation = &message->object.observation;
-    message->kind = MESSAGE_OBJECT;
     message->object.news.kind = OBJECT_PAGE;
-    observation->evidence = EVIDENCE_SAMPLED;
-    observation->process_id = process->process.pid;
-    observation->process = process->number;
-    observation->program = program_hold(process->program);
-    observation->round_ns = process->turns.round_ns;
-    int err = channel_send(sampler->channel, message);
-    if (!err)
-        return 0;
-    if (observation->snapshot)
-        snapshots_give(channel_snapshots(sampler->channel), observation->snapshot, false);
-    observation_release(observation);
-    return err;
+    message->object.observation.process_id = process->process.pid;
+    message->object.observation.program = program_hold(process->program);
+    return news_send(sampler, process, message);
 }
 
-static int send_gone(struct sampler *sampler, const struct sampled_process *process, uint64_t key)
+static int send_gone(struct sampler *sampler, struct sampled_process *process, uint64_t key)
 {
     struct message message = {.object.news = {.change = OBJECT_GONE, .key = key}};
     return send(sampler, process, &message);
@@ -202,7 +191,7 @@ static enum place find_place(const struct sampler *sampler, const struct sampled
     uint64_t exec_ns = faults_exec_ns(sampler->page_faults.source, fault->process_id);
     if (fault->at_ns < exec_ns)
         return PLACE_NOWHERE;
-    return process->program && process->program_opened_ns > exec_ns ? PLACE_HERE : PLACE_NOT_YET;
+    return process->program && process->program_current_ns > exec_ns ? PLACE_HERE : PLACE_NOT_YET;
 }
 
 /* Tells faults in their order, up to one that has to wait. Returns 1 if there is one, 0, or

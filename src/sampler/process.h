@@ -62,6 +62,7 @@ struct object_sources {
     bool is_refused[OBJECT_SOURCE_COUNT];             /* it will not be there later either */
     bool tell_threads;                                /* one that is open tells who makes threads */
     struct throttle opening;                          /* the last time that they were looked for */
+    unsigned hurried; /* so many stacks of its program's objects the worker was to take at once */
 };
 
 /* makers.c: where its program has code. */
@@ -91,6 +92,9 @@ struct sampled_process {
     bool has_exited;
     struct program *program; /* what it runs; NULL: it can't be looked at now */
     uint64_t program_opened_ns;
+    /* It still ran after that: an execve(2) that was told before was its own, though it may have
+     * been told after the program was opened. */
+    uint64_t program_current_ns;
     uint64_t program_checked_ns;  /* 0: to be checked in the next round */
     bool programs_before;         /* it ran another one before, while it was sampled */
     struct stack_areas areas;     /* of that program */

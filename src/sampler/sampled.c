@@ -72,7 +72,7 @@ static bool may_have_changed(const struct sampler *sampler, const struct sampled
     if (!process->program || !kernel || kernel_scope(kernel) != KERNEL_SCOPE_CPUS ||
         sampler->options->is_dump)
         return true;
-    return kernel_exec_ns(kernel, process->process.pid) > process->program_opened_ns ||
+    return kernel_exec_ns(kernel, process->process.pid) > process->program_current_ns ||
            now_ns - process->program_checked_ns >= PROGRAM_CHECKED_EACH_NS;
 }
 
@@ -82,16 +82,19 @@ int sampled_update_program(struct sampler *sampler, struct sampled_process *proc
     if (!may_have_changed(sampler, process, now_ns))
         return 0;
     process->program_checked_ns = now_ns;
-    if (process->program && program_is_current(process->program))
+    if (process->program && program_is_current(process->program)) {
+        process->program_current_ns = now_ns;
         return 0;
+    }
     int err = tell_program_ended(sampler, process);
     if (err)
         return err;
     stack_areas_free(&process->areas);
     process->context = (struct context_place){0};
     process->is_in_a_hurry = false;
+    process->objects.hurried = 0;
     process->programs_before = process->program_opened_ns != 0;
-    process->program_opened_ns = monotonic_ns();
+    process->program_opened_ns = process->program_current_ns = monotonic_ns();
     err = program_open(&process->process, sampler->programs_begun, process->number,
                        &process->program);
     if (!err) {
