@@ -291,10 +291,10 @@ def test_program_with_more_rights_than_its_user(world):
     if os.geteuid():
         raise Skip("only root can make a program another user's")
     program = world.path("fixture-setuid")
-    tool("cp", world.fixture("heap-leaks"), program)
+    tool("cp", world.fixture("heap-steady"), program)
     os.chown(program, 65534, 65534)
     os.chmod(program, 0o755 | stat.S_ISUID)
-    done = world.fgprof("run", "--kind", "heap", "-o", world.path("out.folded"), "--", program)
+    done = world.fgprof("run", "--kind", "heap", "-o", world.path("out.folded"), "--", program, "1")
     if "no new privileges" in open("/proc/self/status").read() or "nosuid" in done.stderr:
         raise Skip("setuid has no effect here")
     assert done.returncode == 125 and "ready" in done.stdout, done
