@@ -5,8 +5,8 @@
  * between starts it and ends. That one shares the program's memory, so that nothing is copied, and
  * is waited for by its id with __WCLONE, since it ends without a signal (clone(2)). */
 #include "agent/helper.h"
+#include "base/own_directory.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -113,28 +113,15 @@ static int start_in_between(struct start *start)
     return err;
 }
 
-/* The file that this code is in. The loader knows a program only by what it was called. */
-static bool find_library(char path[PATH_MAX])
-{
-    static const char anchor;
-    Dl_info library;
-    if (dladdr(&anchor, &library) && library.dli_fname && *library.dli_fname == '/')
-        return snprintf(path, PATH_MAX, "%s", library.dli_fname) < PATH_MAX;
-    ssize_t length = readlink("/proc/self/exe", path, PATH_MAX - 1);
-    if (length > 0)
-        path[length] = '\0';
-    return length > 0;
-}
-
 /* Beside the library, or where PATH says. */
 static bool find_program(char path[PATH_MAX])
 {
-    char *slash = find_library(path) ? strrchr(path, '/') : NULL;
-    if (slash && slash + sizeof "/" PROGRAM <= path + PATH_MAX) {
-        strcpy(slash, "/" PROGRAM);
-        if (access(path, X_OK) == 0)
-            return true;
-    }
+    char own[PATH_MAX];
+    bool is_found = own_directory_find(own) &&
+                    snprintf(path, PATH_MAX, "%s/" PROGRAM, own) < PATH_MAX &&
+                    access(path, X_OK) == 0;
+    if (is_found)
+        return true;
     for (const char *at = getenv("PATH"); at && *at;) {
         size_t length = strcspn(at, ":");
         int needed = snprintf(path, PATH_MAX, "%.*s/" PROGRAM, (int)length, at);

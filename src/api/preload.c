@@ -1,7 +1,7 @@
 #include "api/preload.h"
+#include "base/own_directory.h"
 #include "observe/agent.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -17,32 +17,12 @@
 
 extern char **environ;
 
-/* The directory of the file that this code is in. The loader knows a program only by what it was
- * called. */
-static bool find_own_directory(char path[PATH_MAX])
-{
-    static const char anchor;
-    Dl_info library;
-    ssize_t length = -1;
-    if (dladdr(&anchor, &library) && library.dli_fname && *library.dli_fname == '/')
-        length = snprintf(path, PATH_MAX, "%s", library.dli_fname);
-    else
-        length = readlink("/proc/self/exe", path, PATH_MAX - 1);
-    if (length <= 0 || length >= PATH_MAX)
-        return false;
-    path[length] = '\0';
-    char *slash = strrchr(path, '/');
-    if (slash)
-        *slash = '\0';
-    return slash;
-}
-
 /* Beside us, as where it was built, or where libraries are installed. */
 static bool find_agent(char path[PATH_MAX])
 {
     static const char *const directories[] = {"", "/../lib", "/../" FGPROF_LIBRARIES};
     char own[PATH_MAX], name[PATH_MAX];
-    bool has_own = find_own_directory(own);
+    bool has_own = own_directory_find(own);
     for (size_t i = 0; has_own && i < sizeof directories / sizeof *directories; i++) {
         int length = snprintf(name, sizeof name, "%s%s/" AGENT_FILE, own, directories[i]);
         if (length < PATH_MAX && access(name, R_OK) == 0 && realpath(name, path))
