@@ -29,8 +29,8 @@ class PingPong:
         first = self.target.mark()
         time.sleep(seconds)
         last = self.target.mark()
-        end(sampler)
-        return (last["trips"] - first["trips"]) * 1e9 / (last["ns"] - first["ns"])
+        share = end(sampler)
+        return (last["trips"] - first["trips"]) * 1e9 / (last["ns"] - first["ns"]), share
 
     def stop(self):
         self.target.end()
@@ -52,21 +52,23 @@ class UnderLoad:
             time.sleep(pause.SETTLE_S)
             load = server.load(seconds)
         usage = load.wait(seconds + 60)
-        end(sampler)
-        return server.throughput(usage)
+        share = end(sampler)
+        return server.throughput(usage), share
 
     def stop(self):
         self.server.stop()
 
 
 def end(sampler):
+    """Returns how much of a CPU it took, from its start to its end."""
     if not sampler:
-        return
+        return 0
     sampler.signal(signal.SIGINT)
     usage = sampler.wait(60)
     # perf ends by the signal that it is sent.
     if usage.status not in (0, -signal.SIGINT, 128 + signal.SIGINT):
         raise RuntimeError(f"a sampler ended with {usage.status}: {usage.stderr}")
+    return usage.cpu_s / usage.wall_s
 
 
 def samplers(world):
@@ -83,7 +85,7 @@ def samplers(world):
 
 
 def measure(title, work, ways, repetitions, seconds):
-    """{way: its figures}. Each round has each way once and ends with nothing, so that what changes in
+    """{way: [(work a second, the sampler's share of a CPU)]}. Each round has each way once and ends with nothing, so that what changes in
     time changes all of them."""
     figures = {name: [] for name in ways}
     for repetition in range(repetitions):
@@ -95,14 +97,20 @@ def measure(title, work, ways, repetitions, seconds):
 
 
 def row(title, unit, figures):
-    plain = statistics.median(figures["nothing"])
+    works = {name: [work for work, _ in values] for name, values in figures.items()}
+    plain = statistics.median(works["nothing"])
     cells = [title, f"{plain:,.0f} {unit}"]
     # How far runs without a sampler are from their median.
-    cells.append(tables.percent(statistics.median(abs(one / plain - 1) for one in figures["nothing"])))
-    for name, values in figures.items():
+    cells.append(tables.percent(statistics.median(abs(one / plain - 1) for one in works["nothing"])))
+    for name, values in works.items():
         if name != "nothing":
             cells.append(f"{statistics.median(values) / plain:.3f}")
     return cells
+
+
+def cpu_row(title, figures):
+    return [title, *(tables.percent(statistics.median(share for _, share in values))
+                     for name, values in figures.items() if name != "nothing")]
 
 
 def kinds(world):
@@ -114,8 +122,9 @@ def kinds(world):
 
 def report(world):
     repetitions, seconds = world.pick((9, 4), (1, 0.5))
-    ways, rows = samplers(world), []
-    header = ["load", "without", "noise", *(name for name in ways if name != "nothing")]
+    ways, rows, cpu_rows = samplers(world), [], []
+    names = [name for name in ways if name != "nothing"]
+    header = ["load", "without", "noise", *names]
     with pause.two_cpus():
         for title, unit, tools, make in kinds(world):
             if not world.has(*tools):
@@ -123,7 +132,9 @@ def report(world):
                 continue
             loaded = make()
             try:
-                rows.append(row(title, unit, measure(title, loaded.work, ways, repetitions, seconds)))
+                figures = measure(title, loaded.work, ways, repetitions, seconds)
+                rows.append(row(title, unit, figures))
+                cpu_rows.append(cpu_row(title, figures))
             finally:
                 loaded.stop()
     return f"""Load, what is loaded and sampler share two CPUs. Runs of about {seconds} s by turns, {repetitions} with
@@ -131,4 +142,7 @@ each sampler, all at 99 Hz. Given is the work done with a sampler as a share of 
 the medians of all runs; *noise* is how far half of the runs without one are from their median. *Stops*
 is with `--capture=ptrace`; perf record copies stacks as `--call-graph dwarf` does.
 
-{tables.table(header, rows)}"""
+{tables.table(header, rows)}
+What the sampler itself took of a CPU, from its start to its end; it varies less:
+
+{tables.table(["load", *names], cpu_rows)}"""
