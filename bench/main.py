@@ -29,7 +29,8 @@ import programs  # noqa: E402
 
 # Each is a module of bench/parts, with its TITLE, the TOOLS it runs beside fgprof-c, and report().
 PARTS = ["beside", "start", "pause", "wake", "threads", "churn", "unwind", "servers", "load",
-         "names", "stacks", "steps", "page", "top", "truth", "owners", "labels", "heap", "serve"]
+         "names", "stacks", "steps", "page", "top", "truth", "owners", "labels", "heap",
+         "growth", "serve"]
 
 # The Debian packages of programs that are measured beside fgprof-c or load what is sampled.
 PACKAGES = {
