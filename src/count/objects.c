@@ -130,7 +130,7 @@ int objects_made(struct objects *objects, const struct object_maker *maker, uint
     objects->makers[number].made += weight;
     *object = (struct live_object){.key = key,
                                    .process = maker->process,
-                                   .kind = (uint16_t)maker->kind,
+                                   .kind = maker->kind,
                                    .maker_plus_1 = number + 1,
                                    .weight = weight};
     return 0;

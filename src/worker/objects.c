@@ -21,6 +21,12 @@ static void drop_makers_frames(struct stack *stack, const struct object_news *ne
         memmove(stack->addresses, stack->addresses + drop, stack->depth * sizeof *stack->addresses);
 }
 
+/* Whether it is told by the stack of the thread that made it. */
+static bool is_made(const struct object_news *news)
+{
+    return news->origin == ORIGIN_SEEN || news->origin == ORIGIN_LATER;
+}
+
 /* A stack can't be observed again: what it lacks, it lacks for good. */
 static int unwind_maker(const struct following_means *means, const struct message *message,
                         struct program_tables *program, struct stack *stack, uint32_t *ret_space)
@@ -71,7 +77,7 @@ static int find_stack(const struct following_means *means, const struct message 
                       struct program_tables *program, struct stack *stack, uint32_t *ret_space)
 {
     const struct object_news *news = &message->object.news;
-    bool is_makers = news->origin == ORIGIN_SEEN || news->origin == ORIGIN_LATER;
+    bool is_makers = is_made(news);
     if (!is_makers && !message->object.observation.snapshot)
         return start_stack(news, program, stack, ret_space);
     int err = unwind_maker(means, message, program, stack, ret_space);
@@ -121,11 +127,13 @@ static int count_made(const struct following_means *means, const struct message 
     const struct object_news *news = &message->object.news;
     struct results *results = means->results;
     bool is_thread = news->kind == OBJECT_THREAD;
+    bool has_ids = is_thread && means->tells_threads_apart;
     struct object_maker maker = {
         .process = message->object.observation.process,
-        .kind = (uint32_t)news->kind,
-        .tid = is_thread && means->tells_threads_apart ? tid_of(news->key) : 0,
-        .origin = (uint32_t)news->origin,
+        .kind = (uint16_t)news->kind,
+        .origin = (uint16_t)news->origin,
+        .tid = has_ids ? tid_of(news->key) : 0,
+        .maker = has_ids && is_made(news) ? (uint32_t)message->object.observation.tid : 0,
         .bytes = news->bytes,
     };
     uint32_t space;

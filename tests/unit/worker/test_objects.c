@@ -2,12 +2,16 @@
 #include "owners_world.h"
 #include "worker/objects.h"
 
+#define MAKER 99 /* of threads */
+
 static int take_thread(struct world *world, enum object_change change, enum object_origin origin,
                        uint64_t key, char *name)
 {
-    struct following_means means = {.results = &world->results, .max_depth = 10};
+    struct following_means means = {
+        .results = &world->results, .max_depth = 10, .tells_threads_apart = true};
     struct stack stack = {0};
     struct message message = {.kind = MESSAGE_OBJECT};
+    message.object.observation.tid = MAKER;
     message.object.news = (struct object_news){.kind = OBJECT_THREAD,
                                                .change = change,
                                                .origin = origin,
@@ -84,6 +88,8 @@ static void test_a_thread_that_is_told_twice_is_one(void **state)
         const struct object_maker *found = objects_find(objects, 0, OBJECT_THREAD, 100 + i);
         assert_non_null(found);
         assert_int_equal(found->origin, then[i]);
+        assert_int_equal(found->tid, 100 + i);
+        assert_int_equal(found->maker, i < 2 ? 0 : MAKER);
         assert_string_equal(strings_get(&world->results.strings, found->name), name);
         uint64_t made = 0;
         for (size_t row = 0; row < objects->maker_count; row++)
