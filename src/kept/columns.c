@@ -30,6 +30,7 @@ static const struct {
     [TABLE_PARALLELISM] = TABLE(parallel_ns, parallel_count, parallel_capacity),
     [TABLE_LABELS] = TABLE(labels, label_count, label_capacity),
     [TABLE_LABEL_SETS] = TABLE(label_sets, label_set_count, label_set_capacity),
+    [TABLE_BIRTHS] = TABLE(births, birth_count, birth_capacity),
 };
 
 #define FIELD(type, field) offsetof(struct type, field), sizeof(((struct type *)0)->field)
@@ -191,6 +192,9 @@ static const struct profile_column columns[] = {
     LATER_SUMMARY(141, spans_kept),
     LATER_SUMMARY(142, spans_dropped),
     LATER_SUMMARY(143, spans_dropped_ns),
+    LATER_ROW(150, BIRTHS, profile_birth, tid, COLUMN_NUMBER, STRINGS),
+    LATER_ROW(151, BIRTHS, profile_birth, maker, COLUMN_ROW, STRINGS),
+    LATER_ROW(152, BIRTHS, profile_birth, function, COLUMN_ROW, STRINGS),
     /* Only files of version 2 have these, of profiles of objects: */
     LATER_ROW(160, RECORDING, fgprof_profile, kind, COLUMN_KIND, STRINGS),
     LATER_ROW(161, RECORDING, fgprof_profile, objects.name, COLUMN_ROW, STRINGS),

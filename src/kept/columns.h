@@ -39,6 +39,7 @@ enum profile_table {
     TABLE_PARALLELISM,
     TABLE_LABELS,
     TABLE_LABEL_SETS,
+    TABLE_BIRTHS,
     TABLE_COUNT
 };
 

@@ -497,7 +497,8 @@ static int stack_of(struct naming *naming, const struct object_maker *maker, uin
 static bool has_objects(const struct naming *naming, const struct chosen_objects *chosen,
                         const struct counted_maker *counted)
 {
-    return counted->made && is_chosen(naming, chosen, &counted->maker);
+    bool is_wanted = !chosen->wanted || chosen->wanted[counted - chosen->objects->makers];
+    return is_wanted && counted->made && is_chosen(naming, chosen, &counted->maker);
 }
 
 /* Adds the stacks of the makers that are chosen. */

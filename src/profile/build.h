@@ -36,6 +36,8 @@ struct chosen_objects {
     uint32_t maker_kind;           /* struct object_maker's */
     const char *name;              /* the makers'; NULL: of any */
     bool are_threads;              /* they have the names of the threads that they made */
+    const bool *wanted;            /* by the number of a maker: whether its objects are taken; NULL:
+                                      all */
     bool are_allocations; /* first frames that only allocate for their callers are left out */
 };
 

@@ -166,3 +166,19 @@ uint32_t makers_main_location(const struct fgprof_profile *profile, uint32_t sta
     }
     return *locations;
 }
+
+const char *makers_main_function(const struct fgprof_profile *profile, uint32_t stack)
+{
+    if (!profile->stacks[stack].depth)
+        return "";
+    const struct profile_location *location =
+        &profile->locations[makers_main_location(profile, stack)];
+    if (location->is_note || !location->line_count)
+        return "";
+    /* Of inlined calls, the innermost that is not of a library. */
+    const struct profile_line *line = &profile->lines[location->first_line];
+    uint32_t left = location->line_count - 1;
+    for (; left > 0 && is_line_of_library(profile, line); left--)
+        line++;
+    return strings_get(&profile->strings, profile->functions[line->function].name);
+}

@@ -17,4 +17,7 @@ int makers_keep_start(struct fgprof_profile *profile, uint32_t *stack);
  * The stack may not be empty. */
 uint32_t makers_main_location(const struct fgprof_profile *profile, uint32_t stack);
 
+/* The function there, "" if it has no name. The stack may be empty. */
+const char *makers_main_function(const struct fgprof_profile *profile, uint32_t stack);
+
 #endif

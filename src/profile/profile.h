@@ -125,6 +125,14 @@ struct profile_timeline {
     size_t first_run, run_count; /* in profile.runs */
 };
 
+/* Where a thread comes from. */
+struct profile_birth {
+    uint32_t tid;
+    uint32_t maker;    /* the thread that made it, like "name/123"; "": not known */
+    uint32_t function; /* the one that made it; if the maker is not known, the one that it began
+                          with; "": not known */
+};
+
 struct profile_attribute {
     uint32_t key, value;
 };
@@ -179,6 +187,8 @@ struct fgprof_profile {
     bool has_sleeps;  /* samples have theirs */
     uint64_t *parallel_ns; /* by number: how long so many threads of a process ran at once */
     size_t parallel_count, parallel_capacity;
+    struct profile_birth *births; /* of threads with samples, by id; none if they are not known */
+    size_t birth_count, birth_capacity;
     bool has_timelines; /* timelines were wanted */
     struct profile_timeline *timelines;
     size_t timeline_count, timeline_capacity;

@@ -1,5 +1,6 @@
 #include "recorder/profile.h"
 #include "base/clock.h"
+#include "profile/births.h"
 #include "profile/build.h"
 #include "sampler/sampled.h"
 #include "worker/idle.h"
@@ -149,6 +150,12 @@ static int make_profile(struct fgprof_recorder *recorder, const struct recorded 
     int err = name_profile(&counted, &sources, &profile);
     if (err)
         return err;
+    if (recorder->options.sampler.objects.kinds[OBJECT_THREAD])
+        err = name_births(profile, &counted, &recorded->results->objects, OBJECT_THREAD, &sources);
+    if (err) {
+        profile_free(profile);
+        return err;
+    }
     profile->start_time_ns = time_of(clock, recorded->begin_ns);
     profile->period_ns = clock->period_ns;
     summarize_sampling(clock, recorded, &profile->summary);

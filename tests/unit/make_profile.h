@@ -3,6 +3,7 @@
 #define FGPROF_TESTS_MAKE_PROFILE_H
 
 #include "unit.h"
+#include "base/array.h"
 #include "output/output.h"
 
 struct made_line {
@@ -72,6 +73,16 @@ static inline uint32_t make_function(struct fgprof_profile *profile, uint64_t ad
 {
     struct made_line lines[] = {{name, file, line, false}, {0}};
     return make_location(profile, address, mapping, address & 0xff, lines);
+}
+
+/* Threads are added by their ids, ascending. */
+static inline void make_birth(struct fgprof_profile *profile, uint32_t tid, const char *maker,
+                              const char *function)
+{
+    assert_int_equal(
+        array_reserve(&profile->births, &profile->birth_capacity, profile->birth_count + 1), 0);
+    profile->births[profile->birth_count++] =
+        (struct profile_birth){tid, make_string(profile, maker), make_string(profile, function)};
 }
 
 /* `locations` leaf first. */

@@ -143,17 +143,19 @@ static void test_what_is_read_is_written_alike(void **state)
     fgprof_profile_free(again);
 }
 
-/* What make_all has, and waits, which the golden file has not. */
+/* What make_all has, and waits and where threads come from, which the golden file has not. */
 static struct fgprof_profile *make_all_with_waits(void)
 {
     static const uint32_t owner = 1;
     struct fgprof_profile *profile = make_all();
     make_wait(profile, 0, &owner, 70);
     make_wait(profile, 0, NULL, 7);
+    make_birth(profile, 12, "app/11", "start_pool");
+    make_birth(profile, 13, "", "inner");
     return profile;
 }
 
-static void test_waits_are_kept(void **state)
+static void test_waits_and_births_are_kept(void **state)
 {
     (void)state;
     size_t length;
@@ -162,6 +164,8 @@ static void test_waits_are_kept(void **state)
     assert_int_equal(read_back(file, length, &again), 0);
     assert_int_equal(again->wait_count, 2);
     assert_memory_equal(again->waits, profile->waits, 2 * sizeof *again->waits);
+    assert_int_equal(again->birth_count, 2);
+    assert_memory_equal(again->births, profile->births, 2 * sizeof *again->births);
     free(file);
     fgprof_profile_free(again);
     /* A row that leads to itself, or to a later one, would be a circle. */
@@ -574,7 +578,7 @@ int main(int argc, char **argv)
     }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_is_read_is_written_alike),
-        cmocka_unit_test(test_waits_are_kept),
+        cmocka_unit_test(test_waits_and_births_are_kept),
         cmocka_unit_test(test_labels_are_kept),
         cmocka_unit_test(test_an_empty_set_of_labels_is_kept),
         cmocka_unit_test(test_the_seed_is_kept),
