@@ -14,13 +14,17 @@ int fgprof_recorder_dump(fgprof_recorder *recorder, fgprof_dump **ret_dump)
         return -ENOMEM;
     recorder->options.threads = FGPROF_THREADS_BY_ID;
     recorder->options.sampler.is_dump = true;
+    recorder->options.sampler.objects.kinds[OBJECT_THREAD] = true;
     recorder->waits = &dump->waits;
     int err = fgprof_recorder_run(recorder, &dump->profile);
     recorder->waits = NULL;
     if (!err)
         err = dump->profile->summary.error;
-    if (!err)
+    if (!err) {
+        /* Not those of where threads began, which are counted too. */
+        dump->profile->summary.stacks = dump->profile->stack_count;
         err = dump_complete(dump);
+    }
     if (err) {
         dump_free(dump);
         return err;

@@ -21,7 +21,7 @@
 
 static bool are_wanted(const struct sampler *sampler)
 {
-    return sampler->options->objects.kinds[OBJECT_THREAD] && !sampler->options->is_dump;
+    return sampler->options->objects.kinds[OBJECT_THREAD];
 }
 
 static int follow_all(struct sampler *sampler)
@@ -36,7 +36,8 @@ int makers_begin(struct sampler *sampler)
 {
     struct makers *makers = &sampler->makers;
     int stack_refusal;
-    if (!are_wanted(sampler) || makers->was_begun)
+    /* A dump looks at threads that are there. */
+    if (!are_wanted(sampler) || makers->was_begun || sampler->options->is_dump)
         return 0;
     makers->was_begun = true;
     int err = births_new(sampler->options->has_children, &makers->births, &stack_refusal);
@@ -396,7 +397,7 @@ static int tell_process(struct sampler *sampler, struct sampled_process *process
         if (thread->birth.is_told || (!is_last && may_be_seen(sampler, process, thread)))
             continue;
         const struct effort effort = {
-            .may_look = looks++ < LOOKS_EACH,
+            .may_look = looks++ < LOOKS_EACH && !sampler->options->is_dump,
             .may_wait = !is_last && now_ns - thread->birth.listed_ns < PATIENCE_NS,
         };
         if (!effort.may_look && !is_last)
@@ -409,7 +410,7 @@ static int tell_process(struct sampler *sampler, struct sampled_process *process
 int makers_tell(struct sampler *sampler, bool is_last)
 {
     int err = 0;
-    if (!are_wanted(sampler))
+    if (!are_wanted(sampler) || (sampler->options->is_dump && !is_last))
         return 0;
     if (sampler->makers.births)
         err = is_last ? tell_all_births(sampler) : tell_births(sampler, false);
@@ -421,7 +422,7 @@ int makers_tell(struct sampler *sampler, bool is_last)
 int makers_end_program(struct sampler *sampler, struct sampled_process *process)
 {
     int err = 0;
-    if (!are_wanted(sampler))
+    if (!are_wanted(sampler) || sampler->options->is_dump)
         return 0;
     if (sampler->makers.births)
         err = tell_all_births(sampler);

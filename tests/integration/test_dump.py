@@ -46,7 +46,7 @@ THREAD_KEYS = {"pid": NUMBER, "tid": NUMBER, "name": STRING, "state": STRING, "e
                "file": STRING, "fds": NUMBER, "sleep_ns": NUMBER, "polled_fd": NUMBER,
                "polled_file": STRING, "resource": STRING, "resource_name": STRING,
                "owner_process": NUMBER, "owner_process_name": STRING,
-               "deadlock": NUMBER}
+               "deadlock": NUMBER, "made_by": STRING, "made_in": STRING, "began_in": STRING}
 STATES = {"running", "runnable", "sleeping", "uninterruptible", "stopped", "unknown"}
 EVIDENCE = {"asleep", "sampled", "stopped", "waiting", None}
 

@@ -21,6 +21,11 @@ const char *dump_thread_name(const struct fgprof_dump *dump, const struct dump_t
 void dump_append_state(struct text_buffer *buffer, const struct fgprof_dump *dump,
                        const struct dump_thread *thread);
 
+/* Appends where the thread comes from, like "made by main/1235 in start_pool" or "began in worker",
+ * after `before`; nothing if that is not known, or if its stack shows where it began. */
+void dump_append_birth(struct text_buffer *buffer, const struct fgprof_dump *dump,
+                       const struct dump_thread *thread, const char *before);
+
 /* Writes a paragraph for each deadlock. */
 void dump_put_deadlocks(struct sink *sink, const struct fgprof_dump *dump, const char *prefix);
 

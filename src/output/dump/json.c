@@ -2,6 +2,7 @@
 #include "output/dump/dump.h"
 #include "output/json.h"
 #include "output/state.h"
+#include "profile/births.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -160,6 +161,20 @@ static void append_wait(struct text_buffer *buffer, const struct fgprof_dump *du
     append_owner_process(buffer, thread);
 }
 
+/* Also if the stack shows it. */
+static void append_birth(struct text_buffer *buffer, const struct fgprof_profile *profile,
+                         const struct dump_thread *thread)
+{
+    const struct profile_birth *birth = birth_of(profile, (uint32_t)thread->facts->tid);
+    if (!birth)
+        return;
+    if (birth->maker)
+        append_string(buffer, "made_by", strings_get(&profile->strings, birth->maker));
+    if (birth->function)
+        append_string(buffer, birth->maker ? "made_in" : "began_in",
+                      strings_get(&profile->strings, birth->function));
+}
+
 static void append_thread(struct text_buffer *buffer, const struct fgprof_dump *dump,
                           const struct dump_thread *thread)
 {
@@ -181,6 +196,7 @@ static void append_thread(struct text_buffer *buffer, const struct fgprof_dump *
     append_wait(buffer, dump, thread);
     if (thread->deadlock)
         append_number(buffer, "deadlock", thread->deadlock);
+    append_birth(buffer, profile, thread);
     append_frames(buffer, profile, &profile->stacks[sample->stack]);
     text_append(buffer, "}");
 }

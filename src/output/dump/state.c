@@ -1,6 +1,7 @@
 /* What a thread of a dump is doing, in words. */
 #include "output/dump/dump.h"
 #include "output/state.h"
+#include "profile/births.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -170,6 +171,44 @@ void dump_append_state(struct text_buffer *buffer, const struct fgprof_dump *dum
     append_wait(buffer, dump, thread);
     if (thread->facts->evidence == EVIDENCE_STOPPED && sample->state != THREAD_STOPPED)
         text_append(buffer, ", paused");
+}
+
+static bool shows_function(const struct fgprof_profile *profile, const struct profile_stack *stack,
+                           const char *name)
+{
+    for (size_t i = 0; i < stack->depth; i++) {
+        const struct profile_location *location =
+            &profile->locations[profile->stack_locations[stack->first_location + i]];
+        for (uint32_t j = 0; j < location->line_count; j++) {
+            uint32_t function = profile->lines[location->first_line + j].function;
+            if (strcmp(strings_get(&profile->strings, profile->functions[function].name), name) ==
+                0)
+                return true;
+        }
+    }
+    return false;
+}
+
+void dump_append_birth(struct text_buffer *buffer, const struct fgprof_dump *dump,
+                       const struct dump_thread *thread, const char *before)
+{
+    const struct fgprof_profile *profile = dump->profile;
+    const struct profile_birth *birth = birth_of(profile, (uint32_t)thread->facts->tid);
+    if (!birth)
+        return;
+    const char *maker = strings_get(&profile->strings, birth->maker);
+    const char *function = strings_get(&profile->strings, birth->function);
+    if (!*maker && shows_function(profile, &profile->stacks[thread->sample->stack], function))
+        return;
+    text_append(buffer, before);
+    if (*maker) {
+        text_append(buffer, "made by ");
+        text_append_name(buffer, maker);
+    }
+    if (*function) {
+        text_append(buffer, *maker ? " in " : "began in ");
+        text_append_name(buffer, function);
+    }
 }
 
 static void append_link(struct text_buffer *buffer, const struct fgprof_dump *dump,

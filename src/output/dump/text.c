@@ -74,7 +74,9 @@ static void put_thread(struct sink *sink, const struct fgprof_dump *dump,
     append_thread(&buffer, dump, thread);
     text_append(&buffer, ":\n");
     append_frames(&buffer, dump->profile, &dump->profile->stacks[thread->sample->stack]);
-    text_append(&buffer, "\n");
+    size_t end = buffer.length;
+    dump_append_birth(&buffer, dump, thread, "");
+    text_append(&buffer, buffer.length > end ? "\n\n" : "\n");
     text_put(sink, &buffer);
 }
 
@@ -147,6 +149,7 @@ static void put_group(struct sink *sink, const struct fgprof_dump *dump,
     for (size_t i = 0; i < group->count && i < THREADS_NAMED_MAX; i++) {
         text_append(&buffer, "# ");
         append_thread(&buffer, dump, members[group->first + i]);
+        dump_append_birth(&buffer, dump, members[group->first + i], ", ");
         text_append(&buffer, "\n");
     }
     if (group->count > THREADS_NAMED_MAX) {

@@ -52,6 +52,10 @@ static fgprof_dump *make_dump(void)
         }
         assert_int_equal(wait_list_add(&dump->waits, &facts, NULL), 0);
     }
+    make_birth(profile, 11, "app/10", "make_a");
+    make_birth(profile, 12, "", "b"); /* as its stack shows */
+    make_birth(profile, 13, "x\n/10", "");
+    make_birth(profile, 14, "", "start");
     assert_int_equal(dump_complete(dump), 0);
     assert_int_equal(fgprof_dump_threads(dump), 4);
     assert_int_equal(fgprof_dump_deadlocks(dump), 1);
@@ -84,6 +88,7 @@ static void test_text(void **state)
                 "\n"
                 "thread 11 \"A\" [futex 0x1000, mutex, owner 12 \"B\"]:\n" LOCK_FRAMES
                 "a\n\t/src/a.c:12 +0x10\n"
+                "made by app/10 in make_a\n"
                 "\n"
                 "thread 12 \"B\" [futex 0x2000, mutex, owner 11 \"A\"]:\n" LOCK_FRAMES
                 "b\n\t/src/a.c:22 +0x20\n"
@@ -91,39 +96,42 @@ static void test_text(void **state)
                 "thread 13 \"x\\x0a\"y\" [read fd 5 /tmp/\\x1b[2J\", other end in process 1234 "
                 "\"w\\x0a\", paused]:\n"
                 "[app]\n\t0x401999\n"
+                "made by x\\x0a/10\n"
                 "\n"
                 "thread 14 \"z\" [running]:\n"
                 "[app]\n\t0x401999\n"
+                "began in start\n"
                 "\n");
 }
 
 static void test_grouped(void **state)
 {
     (void)state;
-    assert_dump(FGPROF_DUMP_GROUPED,
-                "thread profile: total 4\n"
-                "# deadlock: 2 threads wait for each other\n"
-                "# \tthread 11 \"A\" waits for mutex 0x1000, held by 12 \"B\"\n"
-                "# \tthread 12 \"B\" waits for mutex 0x2000, held by 11 \"A\"\n"
-                "\n"
-                "2 @ 0x40199a\n"
-                "# thread 13 \"x\\x0a\"y\" [read fd 5 /tmp/\\x1b[2J\", other end in process 1234 "
-                "\"w\\x0a\", paused]\n"
-                "# thread 14 \"z\" [running]\n"
-                "#\t0x401999\t[app]\n"
-                "\n"
-                "1 @ 0x7f0000000112 0x401011\n"
-                "# thread 11 \"A\" [futex 0x1000, mutex, owner 12 \"B\"]\n"
-                "#\t0x7f0000000111\tfutex_wait+0x11\t\t/f.h:146\n"
-                "#\t0x7f0000000111\tpthread_mutex_lock+0x11\t/m.c:93\n"
-                "#\t0x401010\ta+0x10\t\t\t/src/a.c:12\n"
-                "\n"
-                "1 @ 0x7f0000000112 0x401021\n"
-                "# thread 12 \"B\" [futex 0x2000, mutex, owner 11 \"A\"]\n"
-                "#\t0x7f0000000111\tfutex_wait+0x11\t\t/f.h:146\n"
-                "#\t0x7f0000000111\tpthread_mutex_lock+0x11\t/m.c:93\n"
-                "#\t0x401020\tb+0x20\t\t\t/src/a.c:22\n"
-                "\n");
+    assert_dump(
+        FGPROF_DUMP_GROUPED,
+        "thread profile: total 4\n"
+        "# deadlock: 2 threads wait for each other\n"
+        "# \tthread 11 \"A\" waits for mutex 0x1000, held by 12 \"B\"\n"
+        "# \tthread 12 \"B\" waits for mutex 0x2000, held by 11 \"A\"\n"
+        "\n"
+        "2 @ 0x40199a\n"
+        "# thread 13 \"x\\x0a\"y\" [read fd 5 /tmp/\\x1b[2J\", other end in process 1234 "
+        "\"w\\x0a\", paused], made by x\\x0a/10\n"
+        "# thread 14 \"z\" [running], began in start\n"
+        "#\t0x401999\t[app]\n"
+        "\n"
+        "1 @ 0x7f0000000112 0x401011\n"
+        "# thread 11 \"A\" [futex 0x1000, mutex, owner 12 \"B\"], made by app/10 in make_a\n"
+        "#\t0x7f0000000111\tfutex_wait+0x11\t\t/f.h:146\n"
+        "#\t0x7f0000000111\tpthread_mutex_lock+0x11\t/m.c:93\n"
+        "#\t0x401010\ta+0x10\t\t\t/src/a.c:12\n"
+        "\n"
+        "1 @ 0x7f0000000112 0x401021\n"
+        "# thread 12 \"B\" [futex 0x2000, mutex, owner 11 \"A\"]\n"
+        "#\t0x7f0000000111\tfutex_wait+0x11\t\t/f.h:146\n"
+        "#\t0x7f0000000111\tpthread_mutex_lock+0x11\t/m.c:93\n"
+        "#\t0x401020\tb+0x20\t\t\t/src/a.c:22\n"
+        "\n");
 }
 
 #define LOCK_JSON                                                                                  \
@@ -142,21 +150,22 @@ static void test_json(void **state)
         "\"syscall\":\"futex\","
         "\"futex\":\"0x1000\",\"lock\":\"mutex\",\"owner\":12,"
         "\"resource\":\"mutex\",\"resource_name\":\"mutex 0x1000\",\"owner_process\":10,"
-        "\"deadlock\":1," LOCK_JSON
+        "\"deadlock\":1,\"made_by\":\"app/10\",\"made_in\":\"make_a\"," LOCK_JSON
         "{\"address\":\"0x401010\",\"module\":\"/opt/app\",\"function\":\"a\","
         "\"file\":\"/src/a.c\",\"line\":12,\"offset\":16}]},\n"
         "{\"pid\":10,\"tid\":12,\"name\":\"B\",\"state\":\"sleeping\",\"syscall\":\"futex\","
         "\"futex\":\"0x2000\",\"lock\":\"mutex\",\"owner\":11,"
         "\"resource\":\"mutex\",\"resource_name\":\"mutex 0x2000\",\"owner_process\":10,"
-        "\"deadlock\":1," LOCK_JSON
+        "\"deadlock\":1,\"began_in\":\"b\"," LOCK_JSON
         "{\"address\":\"0x401020\",\"module\":\"/opt/app\",\"function\":\"b\","
         "\"file\":\"/src/a.c\",\"line\":22,\"offset\":32}]},\n"
         "{\"pid\":10,\"tid\":13,\"name\":\"x\\\\x0a\\\"y\",\"state\":\"sleeping\","
         "\"evidence\":\"stopped\",\"syscall\":\"read\",\"fd\":5,\"file\":\"/tmp/\\\\x1b[2J\\\"\","
         "\"resource\":\"FIFO\",\"resource_name\":\"FIFO /tmp/\\\\x1b[2J\\\"\","
-        "\"owner_process\":1234,\"owner_process_name\":\"w\\\\x0a\","
+        "\"owner_process\":1234,\"owner_process_name\":\"w\\\\x0a\",\"made_by\":\"x\\\\x0a/10\","
         "\"frames\":[{\"address\":\"0x401999\",\"module\":\"/opt/app\"}]},\n"
         "{\"pid\":10,\"tid\":14,\"name\":\"z\",\"state\":\"running\",\"evidence\":\"sampled\","
+        "\"began_in\":\"start\","
         "\"frames\":[{\"address\":\"0x401999\",\"module\":\"/opt/app\"}]}],\n"
         "\"deadlocks\":[[11,12]]}\n");
 }
