@@ -3,6 +3,7 @@ way to see it."""
 
 import contextlib
 import errno
+import json
 import os
 import re
 import subprocess
@@ -10,6 +11,8 @@ import subprocess
 from harness import (Skip, end, folded, need, ready, tool, users_build, wait_for, wait_until_sampling)
 from test_capture import refuse_events
 from test_go import build
+from test_serve import serving
+from webdriver import Browser
 
 BEFORE, UNSEEN = "[started before the recording]", "[creator not seen]"
 LATER, MAIN = "[creator seen later]", "[main thread]"
@@ -302,3 +305,73 @@ def test_go_counts_as_many(world):
         assert sum(count for count, _, _ in found) == int(done.stdout), (done.stdout, found)
         assert any(frames[0] == "runtime.clone" and "main.lockAndWait" in frames
                    for _, _, frames in found), found
+
+
+def test_a_dump_says_where_threads_began(world):
+    """If the stack does not show it. The main thread is no other's."""
+    with makers(world) as target:
+        truth = ask(target)
+        found = {option: world.fgprof("dump", "-p", target.pid, *option)
+                 for option in ((), ("--max-depth", "1"), ("--max-depth", "1", "--group"), ("--json",))}
+    stayed = {tid: row for tid, row in truth.items() if not row[0].endswith("-end")}
+    texts = {option: done.stdout for option, done in found.items()}
+    assert all(done.returncode == 0 and not done.stderr for done in found.values()), found
+    assert "began in" not in texts[()], texts[()]
+    cut = dict(re.findall(r'^thread (\d+) [^\n]*:\n(?:[^\n]+\n)*?began in (\w+)\n\n',
+                          texts["--max-depth", "1"], re.M))
+    grouped = dict(re.findall(r'^# thread (\d+) .*\], began in (\w+)$',
+                              texts["--max-depth", "1", "--group"], re.M))
+    document = json.loads(texts["--json",])
+    told = {str(thread["tid"]): thread["began_in"] for thread in document["threads"]
+            if "began_in" in thread}
+    expected = {str(tid): started_in for tid, (_, _, started_in, _) in stayed.items()}
+    assert cut == grouped == told == expected, (cut, grouped, told, expected)
+
+
+def births(text):
+    """{thread: text} of a page's data."""
+    data = json.loads(re.search(r'id="profile">(.*?)</script>', text, re.S)[1])
+    return {tid: (data["strings"][maker] or "", data["strings"][function] or "")
+            for tid, maker, function in data.get("births", [])}
+
+
+def test_a_page_says_who_made_threads(world):
+    """That of a server, which records time and threads; and a recording keeps it."""
+    skip_unless_seen(world)
+    raw, page = world.path("served.fgprof"), world.path("served.html")
+    with makers(world) as target, serving(world, "-p", target.pid) as server:
+        wait_for(lambda: server.metric("fgprof_ticks_total") > 3, "a tick")
+        truth = ask(target)
+        served = births(server.text("/debug/fgprof?seconds=1&format=html"))
+        status, _, recording = server.ask("/debug/fgprof?seconds=1&format=raw")
+    assert status == 200, status
+    with open(raw, "wb") as file:
+        file.write(recording)
+    done = world.fgprof("convert", raw, "-o", page)
+    assert done.returncode == 0, done.stderr
+    with open(page) as file:
+        kept = births(file.read())
+    expected = {}
+    for tid, (name, made_in, started_in, maker) in truth.items():
+        if name.startswith("early"):
+            expected[tid] = [("", started_in)]
+        elif not name.endswith("-end"):
+            by = f"{'fixture-makers' if maker == target.pid else truth[maker][0]}/{maker}"
+            expected[tid] = [(by, made_in), (by, "make")]
+    assert served == kept and set(served) == set(expected), (served, kept, expected)
+    for tid, birth in served.items():
+        assert birth in expected[tid], (tid, birth, expected[tid])
+    check_filter(page, {f"{truth[tid][0]}, " + (f"made by {maker} in {function}" if maker
+                                                else f"began in {function}")
+                        for tid, (maker, function) in served.items()})
+
+
+def check_filter(page, expected):
+    """The page's thread filter says the same."""
+    browser = Browser()
+    try:
+        browser.open(page)
+        options = browser.run("return [...document.querySelectorAll('#thread option')].map(o => o.textContent)")
+    finally:
+        browser.close()
+    assert set(options) == {"all", "fixture-makers", *expected}, (options, expected)

@@ -7,18 +7,21 @@ function timesBy(samples, keyOf) {
   return [...times.entries()].sort((a, b) => b[1] - a[1]);
 }
 
+// A thread's entry also tells where it comes from, if that is known.
 function threadOptions(samples) {
-  const ofName = new Map();
+  const ofName = new Map(), births = new Map();
   for (const sample of samples.filter(sample => !sample.isIdle)) {
     if (!ofName.has(sample.threadName))
       ofName.set(sample.threadName, new Set());
     ofName.get(sample.threadName).add(sample.thread);
+    births.set(sample.thread, sample.birth ? `, ${sample.birth}` : '');
   }
   const options = [['', 'all']];
   for (const [name, threads] of [...ofName].sort()) {
-    options.push([name, threads.size > 1 ? `${name} (all ${threads.size})` : name]);
+    options.push([name, threads.size > 1 ? `${name} (all ${threads.size})`
+                                           : name + births.get([...threads][0])]);
     if (threads.size > 1)
-      options.push(...[...threads].sort().map(thread => [thread, `\u2003${thread}`]));
+      options.push(...[...threads].sort().map(thread => [thread, `\u2003${thread}${births.get(thread)}`]));
   }
   return options;
 }

@@ -10,7 +10,9 @@
  * each type labels     [key, value, ...], sorted by key; left out if there are none parallel   [ns,
  * ...]: how long 0, 1, ... threads of a process ran at once; none if not known objects    {kind,
  * types, shown, ...}: of a profile of objects, the types [name, unit] and the number of the one
- * that is shown first; else it is left out */
+ * that is shown first; else it is left out
+ *   births     [tid, maker, function] of threads, as struct profile_birth; left out if there are
+ *              none */
 #include "output/page/data.h"
 #include "output/frame.h"
 #include "output/json.h"
@@ -47,6 +49,8 @@ static bool *used_strings(const struct fgprof_profile *profile, const struct pro
         const struct profile_sample *sample = &view->samples[i];
         used[sample->thread_name] = used[sample->syscall_name] = used[sample->wait_channel] = true;
     }
+    for (size_t i = 0; i < profile->birth_count; i++)
+        used[profile->births[i].maker] = used[profile->births[i].function] = true;
     for (size_t i = 0; i < profile->label_count; i++)
         used[profile->labels[i].key] = used[profile->labels[i].value] = true;
     for (size_t i = 0; i < profile->wait_count; i++) {
@@ -173,6 +177,19 @@ static void write_labels(const struct fgprof_profile *profile, struct sink *sink
             sink_print(sink, "%s%" PRIu32 ",%" PRIu32, j ? "," : "", label->key, label->value);
         }
         sink_write(sink, "]", 1);
+    }
+    sink_write(sink, "]", 1);
+}
+
+static void write_births(const struct fgprof_profile *profile, struct sink *sink)
+{
+    if (!profile->birth_count || profile->threads == FGPROF_THREADS_BY_NAME)
+        return;
+    json_key(sink, "births", false);
+    for (size_t i = 0; i < profile->birth_count; i++) {
+        const struct profile_birth *birth = &profile->births[i];
+        sink_print(sink, "%s[%" PRIu32 ",%" PRIu32 ",%" PRIu32 "]", i ? "," : "[", birth->tid,
+                   birth->maker, birth->function);
     }
     sink_write(sink, "]", 1);
 }
@@ -324,5 +341,6 @@ void page_data(const struct fgprof_profile *profile, const struct profile_view *
     write_locations(profile, sink);
     write_stacks(profile, sink);
     write_labels(profile, sink);
+    write_births(profile, sink);
     write_samples(profile, view, sink);
 }

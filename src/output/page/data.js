@@ -23,6 +23,7 @@ class Recording {
     this.isOfTwo = isOfTwo;
     this.strings = raw.strings.map(text => text === 0 ? '' : plain(text));
     this.labels = (raw.labels || []).map(pairs => this.labelsOf(pairs));
+    this.births = new Map((raw.births || []).map(row => [row[0], this.birthOf(row)]));
     this.elapsed = raw.elapsed_ns;
     this.samples = raw.samples.map(row => this.sampleOf(row));
     linkWaits(this);
@@ -46,6 +47,12 @@ class Recording {
     return labels;
   }
 
+  // Where a thread comes from.
+  birthOf([, maker, called]) {
+    const by = this.strings[maker], where = this.strings[called];
+    return !by ? `began in ${where}` : where ? `made by ${by} in ${where}` : `made by ${by}`;
+  }
+
   sampleOf([stack, name, tid, state, call, channel, count, wall, process, elapsed = 0, labels = 0,
             ...values]) {
     // Time that no thread used: there is such a sample for each process.
@@ -58,6 +65,7 @@ class Recording {
       values: values.map(value => Math.max(0, value)), // there are no widths below 0
       threadName,
       thread: tid && !this.isOfTwo ? `${threadName}/${tid}` : threadName,
+      birth: (!this.isOfTwo && this.births.get(tid)) || '',
       process: !pid ? '' : this.isOfTwo ? this.strings[program] : `${this.strings[program]}/${pid}`,
       labels: labels ? this.labels[labels - 1] : NO_LABELS,
       state: this.raw.states[state],

@@ -84,6 +84,25 @@ static void test_golden_data(void **state)
     free(data);
 }
 
+static void test_where_threads_come_from(void **state)
+{
+    struct fgprof_profile *profile = *state;
+    uint32_t place = make_function(profile, 0x1000, PROFILE_NO_MAPPING, "f", "", 0);
+    MAKE_SAMPLE(profile, "worker", 77, 1, place);
+    make_birth(profile, 77, "main/70", "start_pool");
+    make_birth(profile, 78, "", "reader");
+    uint32_t maker = profile->births[0].maker;
+    char expected[80];
+    snprintf(expected, sizeof expected, "\"births\":[[77,%u,%u],[78,0,%u]],\"samples\"", maker,
+             maker + 1, maker + 2);
+    assert_data(profile, expected);
+    assert_data(profile, "\"main/70\",\"start_pool\",\"reader\"]");
+    assert_int_equal(fgprof_profile_set_threads(profile, FGPROF_THREADS_BY_NAME), 0);
+    char *data = data_of(profile);
+    assert_null(strstr(data, "births"));
+    free(data);
+}
+
 static void test_elapsed_time(void **state)
 {
     struct fgprof_profile *profile = *state;
@@ -269,6 +288,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_golden_data, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_where_threads_come_from, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_elapsed_time, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_only_kept_samples_are_written, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_names_are_escaped, set_up, tear_down),
