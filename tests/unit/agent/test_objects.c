@@ -8,7 +8,7 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <sched.h>
+#include <time.h>
 
 #define THREADS 4u
 #define SLOTS 512u
@@ -43,6 +43,14 @@ static void *exchange_objects(void *context)
     return NULL;
 }
 
+/* Not by sched_yield(2): who calls it again and again may be left without a CPU for seconds, and
+ * after ten the agent takes its reader for dead. */
+static void rest(void)
+{
+    const struct timespec moment = {.tv_nsec = 100000};
+    nanosleep(&moment, NULL);
+}
+
 /* Until `meanwhile` has returned true. */
 static void run(bool (*meanwhile)(void))
 {
@@ -51,7 +59,7 @@ static void run(bool (*meanwhile)(void))
     for (uintptr_t i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, exchange_objects, (void *)(i + 1)), 0);
     while (!meanwhile())
-        sched_yield();
+        rest();
     is_enough = true;
     for (unsigned i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
