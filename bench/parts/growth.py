@@ -10,19 +10,12 @@ import tables
 from parts import load, pause, servers
 
 TITLE = "Growth of memory, from outside"
-TOOLS = ("redis-server", "redis-benchmark", "perf")
+TOOLS = ("redis-server", "redis-benchmark")
 
 
 def samplers(world):
-    def perf(pids):
-        return programs.Measured(world, "perf", "record", "-e", "page-faults", "-c", "1",
-                                 "--call-graph", "dwarf", "-o", world.path("perf.data"), "-p",
-                                 ",".join(map(str, pids)))
-    found = {"nothing": lambda pids: None,
-             "fgprof-c": lambda pids: world.attach(pids, "--kind", "growth")}
-    if world.has("perf"):
-        found["perf record, each fault"] = perf
-    return found
+    return {"nothing": lambda pids: None,
+            "fgprof-c": lambda pids: world.attach(pids, "--kind", "growth")}
 
 
 class Pages:
@@ -86,8 +79,7 @@ def costs(world):
             plain = medians["nothing"]
             noise = statistics.median(abs(work / plain - 1) for work, _ in figures["nothing"])
             yield [title, f"{plain:,.0f} ns", tables.percent(noise),
-                   *(f"{medians[name] / plain:.3f}; {tables.percent(shares[name])}"
-                     for name in ways if name != "nothing")]
+                   f"{medians['fgprof-c'] / plain:.3f}", tables.percent(shares["fgprof-c"])]
 
 
 def resident(pid):
@@ -126,14 +118,13 @@ def truth(world):
 
 
 def report(world):
-    header = ["program", "CPU a page, or value", "noise",
-              *(name for name in samplers(world) if name != "nothing")]
+    header = ["program", "CPU a page, or value", "noise", "sampled", "CPU of fgprof-c"]
     cost = tables.table(header, list(costs(world)))
     true = tables.table(["program", "grew by", "shown"], list(truth(world)))
     return f"""CPU time of the program itself for each page that it touches first, or each value that it takes, and its
-ratio while its page faults are sampled; behind that, what the sampler took of a CPU. Medians of runs
-by turns; *noise* is how far half of the runs without a sampler are from their median. To touch pages
-and do nothing else is the worst there is.
+ratio while its page faults are sampled; and what the sampler took of a CPU. Medians of runs by turns;
+*noise* is how far half of the runs without a sampler are from their median. To touch pages and do
+nothing else is the worst there is.
 
 {cost}
 What redis-server grew by in memory of its own, as /proc/PID/status says, and the part of that which
