@@ -43,8 +43,7 @@ static void *exchange_objects(void *context)
     return NULL;
 }
 
-/* Not by sched_yield(2): who calls it again and again may be left without a CPU for seconds, and
- * after ten the agent takes its reader for dead. */
+/* Leaves the CPUs to the writers. */
 static void rest(void)
 {
     const struct timespec moment = {.tv_nsec = 100000};
@@ -72,6 +71,8 @@ static void run(bool (*meanwhile)(void))
 static bool drain_many(void)
 {
     reader_drain(&reader);
+    /* After ten seconds in which the machine stood still, the agent takes its reader for dead. */
+    atomic_store(&reader.header->wanted, AGENT_WANTS_HEAP);
     return reader.made > 5000;
 }
 
