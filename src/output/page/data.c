@@ -5,12 +5,14 @@
  *              there, innermost first; if none is known, a text in place of them
  *   stacks     [location, ...], leaf first
  *   samples    [stack, thread name, tid, state, syscall, wait channel, count, time_ns, process,
- *              elapsed_ns, labels, value, ...], what follows the process only if the profile has
- *              it: the number of a row of labels, from 1 on; 0: none; and of objects a value of
- * each type labels     [key, value, ...], sorted by key; left out if there are none parallel   [ns,
- * ...]: how long 0, 1, ... threads of a process ran at once; none if not known objects    {kind,
- * types, shown, ...}: of a profile of objects, the types [name, unit] and the number of the one
- * that is shown first; else it is left out
+ *              elapsed_ns, labels, value, ...]: what follows the process only if the profile has
+ *              it; labels is the number of a row of `labels`, from 1 on, or 0 for none; the values
+ *              are an object's, one of each type
+ *   labels     [key, value, ...], sorted by key; left out if there are none
+ *   parallel   [ns, ...]: how long 0, 1, ... threads of a process ran at once; left out if that is
+ *              not known
+ *   objects    {kind, types, shown, ...}: of a profile of objects, the types [name, unit] and the
+ *              number of the one that is shown first; else left out
  *   births     [tid, maker, function] of threads, as struct profile_birth; left out if there are
  *              none */
 #include "output/page/data.h"
