@@ -7,11 +7,13 @@
 #include <linux/bpf_perf_event.h>
 #include <linux/perf_event.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #define PROCESSES_MAX 4096
@@ -24,8 +26,7 @@ static int bpf(int command, union bpf_attr *attr)
     return fd < 0 ? -errno : (int)fd;
 }
 
-/* In the first PID namespace process ids are those that the program below gets. In another one they
- * are not, and samples are told apart when they are read. */
+/* In the first PID namespace process ids are those that the kernel has everywhere. */
 static bool is_first_pid_namespace(void)
 {
     struct stat namespace;
@@ -46,14 +47,14 @@ static int create_map(void)
 /* ---- The program: instructions as in the kernel's
  * Documentation/bpf/standardization/instruction-set.rst ---- */
 
-#define INSTRUCTIONS_MAX 64
+#define INSTRUCTIONS_MAX 96
 
 struct code {
     struct bpf_insn items[INSTRUCTIONS_MAX];
     uint32_t count;
 };
 
-enum { R0, R1, R2, R3, R6 = 6, R7, R10 = 10 };
+enum { R0, R1, R2, R3, R4, R6 = 6, R7, R10 = 10 };
 
 static void add(struct code *code, struct bpf_insn instruction)
 {
@@ -167,20 +168,48 @@ static void add_page_check(struct code *code, uint64_t seed, int choice_fd)
     add_return(code, 0);
 }
 
-/* uint32_t process_id = bpf_get_current_pid_tgid() >> 32;
- * if (!bpf_map_lookup_elem(&map, &process_id)) return 0; */
-static void add_process_check(struct code *code, int map_fd)
+/* `to` = address of what is at `offset` on the program's stack. */
+static void add_place(struct code *code, unsigned to, int32_t offset)
 {
-    add(code, (struct bpf_insn){.code = BPF_JMP | BPF_CALL, .imm = BPF_FUNC_get_current_pid_tgid});
-    add_operation(code, BPF_RSH, R0, 32);
-    add(code, (struct bpf_insn){
-                  .code = BPF_STX | BPF_MEM | BPF_W, .dst_reg = R10, .src_reg = R0, .off = -4});
-    add_operation_of(code, BPF_MOV, R2, R10);
-    add_operation(code, BPF_ADD, R2, -4);
+    add_operation_of(code, BPF_MOV, to, R10);
+    add_operation(code, BPF_ADD, to, offset);
+}
+
+/* if (!bpf_map_lookup_elem(&map, &process_id)) return 0; with the id at `offset` on the stack. */
+static void add_lookup(struct code *code, int map_fd, int32_t offset)
+{
+    add_place(code, R2, offset);
     add_load(code, R1, BPF_PSEUDO_MAP_FD, (uint32_t)map_fd);
     add(code, (struct bpf_insn){.code = BPF_JMP | BPF_CALL, .imm = BPF_FUNC_map_lookup_elem});
     add(code, (struct bpf_insn){.code = BPF_JMP | BPF_JNE | BPF_K, .dst_reg = R0, .off = 2});
     add_return(code, 0);
+}
+
+/* uint32_t process_id = bpf_get_current_pid_tgid() >> 32; */
+static void add_process_check(struct code *code, int map_fd)
+{
+    const int16_t offset = -4;
+    add(code, (struct bpf_insn){.code = BPF_JMP | BPF_CALL, .imm = BPF_FUNC_get_current_pid_tgid});
+    add_operation(code, BPF_RSH, R0, 32);
+    add(code, (struct bpf_insn){
+                  .code = BPF_STX | BPF_MEM | BPF_W, .dst_reg = R10, .src_reg = R0, .off = offset});
+    add_lookup(code, map_fd, offset);
+}
+
+/* The same in another PID namespace than the first, by the ids in that one. A process of any other
+ * namespace has the id 0, as the helper then clears what it was to fill. From Linux 5.7 on. */
+static void add_process_check_in(struct code *code, int map_fd, const struct stat *namespace)
+{
+    const int32_t offset = -(int32_t)sizeof(struct bpf_pidns_info);
+    /* As the kernel keeps it (MKDEV in its include/linux/kdev_t.h). */
+    uint64_t device = (uint64_t)major(namespace->st_dev) << 20 | minor(namespace->st_dev);
+    add_load(code, R1, 0, device);
+    add_load(code, R2, 0, namespace->st_ino);
+    add_place(code, R3, offset);
+    add_operation(code, BPF_MOV, R4, sizeof(struct bpf_pidns_info));
+    add(code,
+        (struct bpf_insn){.code = BPF_JMP | BPF_CALL, .imm = BPF_FUNC_get_ns_current_pid_tgid});
+    add_lookup(code, map_fd, offset + (int32_t)offsetof(struct bpf_pidns_info, tgid));
 }
 
 /* r7->tokens += r3, at once for all CPUs. */
@@ -270,22 +299,35 @@ static int create_choices(struct filter *filter)
     return 0;
 }
 
+/* `has_map`: only processes in the map pass. */
+static int load_for_pages(uint64_t seed, const struct filter *filter, bool has_map)
+{
+    struct stat namespace;
+    struct code code = {0};
+    add_page_check(&code, seed, filter->choice_fd);
+    if (has_map && is_first_pid_namespace())
+        add_process_check(&code, filter->map_fd);
+    else if (has_map && stat("/proc/self/ns/pid", &namespace) == 0)
+        add_process_check_in(&code, filter->map_fd, &namespace);
+    add_payment(&code);
+    add_return(&code, 1);
+    return load_program(&code);
+}
+
 static int open_for_pages(uint64_t seed, struct filter *filter)
 {
-    struct code code = {0};
     int err = create_choices(filter);
     if (err)
         return err;
-    add_page_check(&code, seed, filter->choice_fd);
-    if (is_first_pid_namespace()) {
-        filter->map_fd = create_map();
-        if (filter->map_fd < 0)
-            return filter->map_fd;
-        add_process_check(&code, filter->map_fd);
+    filter->map_fd = create_map();
+    if (filter->map_fd < 0)
+        return filter->map_fd;
+    filter->program_fd = load_for_pages(seed, filter, true);
+    if (filter->program_fd < 0 && !is_first_pid_namespace()) {
+        close(filter->map_fd);
+        filter->map_fd = -1;
+        filter->program_fd = load_for_pages(seed, filter, false);
     }
-    add_payment(&code);
-    add_return(&code, 1);
-    filter->program_fd = load_program(&code);
     return filter->program_fd < 0 ? filter->program_fd : 0;
 }
 
@@ -325,9 +367,20 @@ static int change(const struct filter *filter, int command, pid_t process_id)
     return bpf(command, &attr);
 }
 
+/* The process's id as the program sees it. */
+static pid_t seen_id(pid_t process_id)
+{
+    struct stat own, others;
+    char path[32];
+    snprintf(path, sizeof path, "/proc/%d/ns/pid", process_id);
+    bool is_other = !is_first_pid_namespace() && stat("/proc/self/ns/pid", &own) == 0 &&
+                    stat(path, &others) == 0 && own.st_ino != others.st_ino;
+    return is_other ? 0 : process_id;
+}
+
 int filter_add(const struct filter *filter, pid_t process_id)
 {
-    return filter->map_fd < 0 ? 0 : change(filter, BPF_MAP_UPDATE_ELEM, process_id);
+    return filter->map_fd < 0 ? 0 : change(filter, BPF_MAP_UPDATE_ELEM, seen_id(process_id));
 }
 
 void filter_remove(const struct filter *filter, pid_t process_id)

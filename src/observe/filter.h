@@ -37,7 +37,8 @@ struct filter {
 int filter_open(struct filter *ret_filter);
 
 /* The same for an event that has an address, and only some pages: all at first. The seed decides
- * which. In a PID namespace of our own, all processes pass. */
+ * which. In a PID namespace of its own, all processes of others pass as soon as one of them is
+ * added; and all that there are before Linux 5.7. */
 int filter_open_for_pages(uint64_t seed, struct filter *ret_filter);
 
 /* The group and the rank of the page that the address is in. Each rank is equally likely. */

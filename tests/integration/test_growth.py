@@ -4,6 +4,7 @@ import contextlib
 import errno
 import os
 import subprocess
+import threading
 
 from harness import Skip, end, folded, ready, tool, wait_until_sampling
 from test_capture import refuse_events
@@ -83,6 +84,40 @@ def test_a_command_from_its_first_instruction_on(world):
     truth = truth_of(lines[1:-1])
     with open(path) as file:
         check(by_function(folded(file.read()), truth), truth, SAMPLED)
+
+
+@contextlib.contextmanager
+def others_fault(world):
+    """Other programs fault as much as they can."""
+    with growing(world) as other:
+        stop = threading.Event()
+
+        def keep_busy():
+            while not stop.is_set():
+                ask(other, "brief")
+        thread = threading.Thread(target=keep_busy)
+        thread.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            thread.join()
+
+
+def test_faults_of_others_take_nothing(world):
+    """Neither here nor in a PID namespace of our own, where others have no ids."""
+    skip_unless_seen(world)
+    path = world.path("growth.folded")
+    command = [world.program, "run", "--kind", "growth", "-o", path, "--", world.fixture("growth"), "slow"]
+    inside = ["unshare", "--pid", "--fork", "--mount-proc"]
+    may_unshare = subprocess.run([*inside, "true"], stderr=subprocess.DEVNULL).returncode == 0
+    for way in [[], inside] if may_unshare else [[]]:
+        with others_fault(world):
+            done = subprocess.run([*way, *command], capture_output=True, text=True, timeout=100)
+        assert done.returncode == 0, done
+        truth = truth_of(done.stdout.splitlines()[1:-1])
+        with open(path) as file:
+            check(by_function(folded(file.read()), truth), truth, SAMPLED)
 
 
 def test_much_at_once_is_sampled(world):
