@@ -408,6 +408,19 @@ static void summarize_custom(const struct fgprof_summary *summary)
                 summary->objects_made_lost);
 }
 
+/* Of memory that grew, or of threads. */
+static void summarize_seen(enum fgprof_kind kind, const struct fgprof_summary *summary)
+{
+    bool is_growth = kind == FGPROF_KIND_GROWTH;
+    bool is_one = summary->objects_made == 1;
+    fprintf(stderr, "fgprof-c: %.1f s: %" PRIu64 " %s\n", (double)summary->elapsed_ns / 1e9,
+            summary->objects_made,
+            is_growth ? (is_one ? "page fault" : "page faults") : (is_one ? "thread" : "threads"));
+    if (summary->objects_made_lost)
+        fprintf(stderr, "  %" PRIu64 " more could not be recorded, as they came too fast\n",
+                summary->objects_made_lost);
+}
+
 static void summarize_objects(const fgprof_profile *profile, const struct fgprof_summary *summary)
 {
     enum fgprof_kind kind = fgprof_profile_kind(profile);
@@ -416,8 +429,7 @@ static void summarize_objects(const fgprof_profile *profile, const struct fgprof
     else if (kind == FGPROF_KIND_CUSTOM)
         summarize_custom(summary);
     else
-        fprintf(stderr, "fgprof-c: %.1f s: %" PRIu64 " objects\n",
-                (double)summary->elapsed_ns / 1e9, summary->objects_made);
+        summarize_seen(kind, summary);
     summarize_processes(summary);
     summarize_unreadable(profile, summary->modules_unreadable);
     summarize_jit(summary);

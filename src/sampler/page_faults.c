@@ -233,6 +233,16 @@ static int tell_check(struct sampler *sampler, struct sampled_process *process, 
     return send(sampler, process, &message);
 }
 
+/* The worker has given no snapshots back. */
+static void give_up_the_rest(struct sampler *sampler)
+{
+    const struct fault *fault;
+    while ((fault = faults_next(sampler->page_faults.source))) {
+        sampler->page_faults.lost += fault->weight;
+        faults_skip(sampler->page_faults.source);
+    }
+}
+
 /* When nothing may be left for later: waits for snapshots. */
 static int tell_all_faults(struct sampler *sampler)
 {
@@ -243,6 +253,8 @@ static int tell_all_faults(struct sampler *sampler)
         channel_ring(sampler->channel);
         nanosleep(&soon, NULL);
     }
+    if (err == 1)
+        give_up_the_rest(sampler);
     return err < 0 ? err : 0;
 }
 

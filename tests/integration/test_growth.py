@@ -3,6 +3,8 @@
 import contextlib
 import errno
 import os
+import re
+import signal
 import subprocess
 import threading
 
@@ -180,6 +182,26 @@ def test_without_events_of_cpus_faults_are_counted(world):
         assert truth[name] * 0.3 < shown[name] < truth[name] * 2, (name, shown, truth)
     # The same addresses are touched again, of which not all is seen.
     assert shown["touch_unmapped"] < PAGES / 2 and shown["touch_again"] == 0, shown
+
+
+def test_what_could_not_be_recorded_is_said(world):
+    """The profiler is stopped while more comes than there is room for."""
+    skip_unless_seen(world)
+    with growing(world) as target:
+        sampler = world.start("attach", "-p", target.pid, "--kind", "growth", "-o",
+                              world.path("growth.folded"), preexec_fn=lambda: refuse_events(errno.EACCES, True))
+        wait_until_sampling(sampler)
+        sampler.send_signal(signal.SIGSTOP)
+        try:
+            ask(target, "fast")
+        finally:
+            sampler.send_signal(signal.SIGCONT)
+        # The kernel says how many were lost when it tells the next one.
+        ask(target, "slow")
+        _, stderr = end(sampler)
+    lost = re.search(r"\n  (\d+) more could not be recorded, as they came too fast\n", stderr)
+    assert lost and int(lost[1]) > 100, stderr
+    assert re.search(r": \d+ page faults\n", stderr), stderr
 
 
 def test_refusal_is_said_before_a_command_starts(world):
