@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "sampler/contexts.h"
 #include "sampler/listing.h"
+#include "sampler/place.h"
 #include "sampler/subject.h"
 #include "sampler/tell.h"
 
@@ -140,23 +141,6 @@ bool kernel_samples_cover(struct sampler *sampler, const struct sampled_process 
     return false;
 }
 
-/* Where a sample belongs. */
-enum place { PLACE_HERE, PLACE_NOT_YET, PLACE_NOWHERE };
-
-/* A sample that was taken before or after the process executed another program belongs to the
- * program that ran at the time. */
-static enum place place_in_program(const struct sampler *sampler,
-                                   const struct sampled_process *process, uint64_t sampled_ns)
-{
-    uint64_t exec_ns = kernel_exec_ns(sampler->kernel.source, process->process.pid);
-    if (!process->program)
-        return PLACE_NOT_YET;
-    if (exec_ns > process->program_current_ns)
-        return sampled_ns < exec_ns ? PLACE_HERE : PLACE_NOT_YET;
-    uint64_t since_ns = process->programs_before ? process->program_opened_ns : 0;
-    return sampled_ns >= (exec_ns ? exec_ns : since_ns) ? PLACE_HERE : PLACE_NOWHERE;
-}
-
 /* A dump takes a thread's first sample after the look that found it running. If the process has
  * executed another program since, the next round has its maps too. */
 static enum place place_in_dump(const struct sampled_process *process, const struct thread *thread,
@@ -187,7 +171,8 @@ static enum place find_place(struct sampler *sampler, const struct observation *
         return PLACE_NOT_YET;
     if (!thread_is_counted(thread) || !may_sample(sampler, process, thread))
         return PLACE_NOWHERE;
-    return place_in_program(sampler, process, observation->sampled_ns);
+    uint64_t exec_ns = kernel_exec_ns(sampler->kernel.source, process->process.pid);
+    return place_in_program(process, exec_ns, observation->sampled_ns);
 }
 
 static void note(struct sampler *sampler, struct thread *thread)

@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "proc/procfs.h"
 #include "sampler/news.h"
+#include "sampler/place.h"
 #include "sampler/subject.h"
 
 #include <errno.h>
@@ -110,22 +111,14 @@ static uint64_t find_start(struct sampled_process *process, pid_t tid)
 
 /* ---- Births ---- */
 
-enum place { PLACE_HERE, PLACE_NOT_YET, PLACE_NOWHERE };
-
-/* Whether the stack of the thread that made another one is of the program that is known: a process
- * may have executed another one before, or after. */
+/* Where the stack of the thread that made another one belongs. */
 static enum place find_place(const struct sampler *sampler, const struct sampled_process *maker,
                              uint64_t at_ns)
 {
     if (!maker || maker->has_exited)
         return PLACE_NOWHERE;
-    uint64_t exec_ns = births_exec_ns(sampler->makers.births, maker->process.pid);
-    if (!maker->program)
-        return PLACE_NOT_YET;
-    if (exec_ns > maker->program_current_ns)
-        return at_ns < exec_ns ? PLACE_HERE : PLACE_NOT_YET;
-    uint64_t since_ns = maker->programs_before ? maker->program_opened_ns : 0;
-    return at_ns >= (exec_ns ? exec_ns : since_ns) ? PLACE_HERE : PLACE_NOWHERE;
+    return place_in_program(maker, births_exec_ns(sampler->makers.births, maker->process.pid),
+                            at_ns);
 }
 
 /* The stack of a thread, if it sleeps now. */

@@ -1,6 +1,7 @@
 #include "sampler/page_faults.h"
 #include "base/clock.h"
 #include "sampler/news.h"
+#include "sampler/place.h"
 
 #include <errno.h>
 #include <time.h>
@@ -179,9 +180,6 @@ static int tell_fault(struct sampler *sampler, struct sampled_process *process,
     return send(sampler, process, &message);
 }
 
-/* Where a fault belongs. */
-enum place { PLACE_HERE, PLACE_NOT_YET, PLACE_NOWHERE };
-
 /* What a program has touched is gone when the process executes another one. */
 static enum place find_place(const struct sampler *sampler, const struct sampled_process *process,
                              const struct fault *fault)
@@ -279,7 +277,7 @@ int page_faults_end_program(struct sampler *sampler, struct sampled_process *pro
 
 /* ---- Counts ---- */
 
-/* Of a process that has ended, the most: see worker/pages.h. */
+/* A process that has ended counts with the most that it ever had: see worker/pages.h. */
 static void add_resident(const struct sampled_process *process, uint64_t *before, uint64_t *bytes)
 {
     const struct process_pages *own = &process->pages;
