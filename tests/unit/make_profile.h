@@ -216,6 +216,17 @@ static inline char *written(const struct fgprof_profile *profile, enum fgprof_fo
     return text;
 }
 
+static inline void assert_written_alike(const struct fgprof_profile *one,
+                                        const struct fgprof_profile *two, enum fgprof_format format)
+{
+    size_t length[2];
+    char *text[2] = {written(one, format, &length[0]), written(two, format, &length[1])};
+    assert_int_equal(length[0], length[1]);
+    assert_memory_equal(text[0], text[1], length[0]);
+    free(text[0]);
+    free(text[1]);
+}
+
 static inline void assert_written(const struct fgprof_profile *profile, enum fgprof_format format,
                                   const char *expected)
 {

@@ -104,15 +104,8 @@ static unsigned char *inflated(const char *bytes, size_t length, size_t *ret_len
 
 static void assert_equal_output(const struct fgprof_profile *one, const struct fgprof_profile *two)
 {
-    for (size_t i = 0; i < FORMATS; i++) {
-        size_t length[2];
-        char *text[2] = {written(one, formats[i], &length[0]),
-                         written(two, formats[i], &length[1])};
-        assert_int_equal(length[0], length[1]);
-        assert_memory_equal(text[0], text[1], length[0]);
-        free(text[0]);
-        free(text[1]);
-    }
+    for (size_t i = 0; i < FORMATS; i++)
+        assert_written_alike(one, two, formats[i]);
 }
 
 static void test_what_is_read_is_written_alike(void **state)

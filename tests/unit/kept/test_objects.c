@@ -54,15 +54,8 @@ static void assert_equal_profiles(const struct fgprof_profile *one,
     static const enum fgprof_format formats[] = {FGPROF_FOLDED, FGPROF_PPROF, FGPROF_TEXT,
                                                  FGPROF_RAW};
     assert_int_equal(one->kind, two->kind);
-    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
-        size_t length[2];
-        char *text[2] = {written(one, formats[i], &length[0]),
-                         written(two, formats[i], &length[1])};
-        assert_int_equal(length[0], length[1]);
-        assert_memory_equal(text[0], text[1], length[0]);
-        free(text[0]);
-        free(text[1]);
-    }
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
+        assert_written_alike(one, two, formats[i]);
 }
 
 static void test_each_kind_is_kept(void **state)

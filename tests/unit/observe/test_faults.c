@@ -1,15 +1,13 @@
 /* Page faults of a child that touches memory. Skipped if the kernel does not tell them. */
 #include "unit.h"
+#include "refuse_events.h"
 #include "base/clock.h"
 #include "observe/faults.h"
 #include "observe/filter.h"
 #include "observe/snapshots.h"
 
 #include <errno.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <signal.h>
-#include <stddef.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -359,22 +357,6 @@ static void test_stacks(void **state)
     assert_true(in_touch > 0);
     end();
     snapshots_free(snapshots);
-}
-
-/* From now on this process may open no events of CPUs, as in a container. */
-static void refuse_events_of_cpus(void)
-{
-    struct sock_filter instructions[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_perf_event_open, 0, 3),
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1])),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, UINT32_MAX, 0, 1), /* pid -1 */
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EACCES),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    const struct sock_fprog program = {sizeof instructions / sizeof *instructions, instructions};
-    assert_int_equal(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
-    assert_int_equal(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
 }
 
 /* It must come last. */

@@ -1,13 +1,11 @@
 /* Samples by the kernel, of a child that computes. Skipped if the kernel does not permit them. */
 #include "unit.h"
+#include "refuse_events.h"
 #include "base/clock.h"
 #include "observe/kernel.h"
 
 #include <errno.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <signal.h>
-#include <stddef.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -191,22 +189,6 @@ static void test_what_samples_cant_show_is_refused(void **state)
     subject.asleep.pc = 1;
     assert_int_equal(source->observe(source, &subject, NULL), OUTCOME_REFUSED);
     teardown(&world);
-}
-
-/* From now on this process may open no events of CPUs, as in a container. */
-static void refuse_events_of_cpus(void)
-{
-    struct sock_filter instructions[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_perf_event_open, 0, 3),
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1])),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, UINT32_MAX, 0, 1), /* pid -1 */
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EACCES),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    const struct sock_fprog program = {sizeof instructions / sizeof *instructions, instructions};
-    assert_int_equal(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
-    assert_int_equal(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
 }
 
 /* All threads' events are replaced, however many there are. It must come last. */
