@@ -468,8 +468,8 @@ struct fgprof_summary {
     /* If only slow spans are kept (fgprof_options_set_slow), how many were, and were not; and the
      * time of those that were not. */
     uint64_t spans_kept, spans_dropped, spans_dropped_ns;
-    /* Of a profile of objects (FGPROF_KIND_HEAP and later). Of time, it then has nothing but how
-     * long was recorded, and of samples these objects: */
+    /* A profile of objects (FGPROF_KIND_HEAP and later) has these. Its samples are its objects, and
+     * of time it has only how long was recorded. */
     bool allocator_is_own; /* a program has an allocator of its own, whose objects are not seen */
     uint64_t objects_made, objects_gone; /* that were seen; those that have gone were made, too */
     uint64_t objects_made_lost, objects_gone_lost; /* that were seen, but came too fast */

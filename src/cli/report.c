@@ -380,7 +380,7 @@ static void summarize_object_losses(const struct fgprof_summary *summary)
                 "--kind growth shows where its memory grows\n");
 }
 
-/* Of allocations. */
+/* The summary of a heap profile. */
 static void summarize_heap(const struct fgprof_summary *summary)
 {
     char rate[32], made[32], in_use[32];
@@ -398,7 +398,7 @@ static void summarize_heap(const struct fgprof_summary *summary)
     summarize_object_losses(summary);
 }
 
-/* Of a profile that a program keeps itself. */
+/* The summary of a profile that a program keeps itself. */
 static void summarize_custom(const struct fgprof_summary *summary)
 {
     uint64_t values = summary->objects_made - summary->objects_gone;
@@ -408,7 +408,7 @@ static void summarize_custom(const struct fgprof_summary *summary)
                 summary->objects_made_lost);
 }
 
-/* Of memory that grew, or of threads. */
+/* The summary of memory that grew, or of threads that were made. */
 static void summarize_seen(enum fgprof_kind kind, const struct fgprof_summary *summary)
 {
     bool is_growth = kind == FGPROF_KIND_GROWTH;

@@ -92,8 +92,8 @@ struct profile_sample {
     uint64_t elapsed_ns; /* its part of its process's time */
     uint64_t sleeps;     /* that began there, an estimate; of a wait that saw several owners, with
                             the first of them */
-    /* Of a profile of objects (profile_is_of_objects), as they were seen, and not scaled. Count and
-     * times are 0 then, and the stack is that which made them. */
+    /* In a profile of objects (profile_is_of_objects) a sample has the objects that its stack made,
+     * as they were seen, and not scaled. Its count and times are 0. */
     uint64_t object_bytes; /* how large each is; 0: they have no size */
     uint64_t made, gone;   /* how many; those that are gone are among those that were made */
 };

@@ -1,5 +1,4 @@
-/* To which of a process's programs something belongs that the kernel tells later than it happens.
- */
+/* To which program of a process something belongs that the kernel tells late. */
 #ifndef FGPROF_SAMPLER_PLACE_H
 #define FGPROF_SAMPLER_PLACE_H
 

@@ -154,7 +154,7 @@ static int count_made(const struct following_means *means, const struct message 
     return err;
 }
 
-/* Of a thread that has gone already, the name that it had is counted. */
+/* A thread that has gone already is counted with the name that it had. */
 static int count_named(struct results *results, const struct message *message)
 {
     const struct object_news *news = &message->object.news;
