@@ -30,7 +30,7 @@ struct events {
     size_t ring_bytes, ring_bytes_min; /* powers of two; rings are smaller if there are very many
                                           CPUs, or too little memory may be locked, but not smaller
                                           than this */
-    const struct filter *filter;       /* NULL: none */
+    struct filter *filter;             /* NULL: none */
     struct event *items;
     size_t count, capacity;
     struct cpus cpus;

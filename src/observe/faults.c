@@ -38,6 +38,8 @@ static const uint64_t faults_per_s[PAGE_GROUPS] = {
 #define JUDGE_BUSY_NS 1000000000u
 #define JUDGE_QUIET_NS 2000000000u
 #define NO_FAULT UINT64_MAX
+/* So much a fault's time may be before that at which the program in the kernel has seen it. */
+#define CLOCK_TOLERANCE_NS 20000000u
 
 /* Of how many faults one is seen. Programs fault in patterns; primes do not fall in step with them.
  */
@@ -49,6 +51,7 @@ static const uint32_t periods[] = {1, 5, 23, 101, 503, 2503};
 struct ring_state {
     uint64_t next_ns; /* when its next fault was; NO_FAULT: there is none */
     uint64_t told;    /* how many have come since that was last judged */
+    uint64_t passed;  /* by page: the number of its next fault: see filter_find_fault */
     uint64_t lost;    /* by number: faults that the next one stands for as well */
 };
 
@@ -96,6 +99,7 @@ struct faults {
     uint64_t period_changed_ns;
     uint64_t judged_ns;
     bool was_rough;
+    uint64_t unknown;     /* faults of processes that are followed, of which is not known */
     size_t stack_bytes;   /* of a stack, that are told */
     unsigned whole, deep; /* stacks since that was last judged: deep ones have more */
 };
@@ -117,15 +121,48 @@ static const struct perf_event_attr *attr_of(const struct faults *faults)
     return faults->choice == FAULTS_BY_PAGE ? &faults->events.attr : &faults->thread_attr;
 }
 
-/* The last number of a record but `after`. */
-static uint64_t number_at_end(const struct record *record, size_t after)
+/* The kernel fills in what a sample says once for all events of page faults on that CPU, and so may
+ * do it as another profiler's event wants it: the last one that was opened, but for threads'
+ * events, which come first (do_perf_sw_event in its kernel/events/core.c, where in newer kernels
+ * perf_prepare_sample keeps what is filled in already). Then the ids are those of another PID
+ * namespace, the time is another clock's, the stack is longer or shorter, and there may be more
+ * behind all. Sets the process id to 0 if it can't be known. */
+static void correct(struct faults *faults, size_t number, struct fault_head *head)
 {
-    uint64_t number = 0;
-    size_t body_bytes = record->header.size - sizeof record->header;
-    size_t bytes = (after + 1) * sizeof number;
-    if (body_bytes >= bytes)
-        record_read(record, body_bytes - bytes, &number, sizeof number);
-    return number;
+    const struct events *events = &faults->events;
+    bool is_known = events_are_of(events, (pid_t)head->process_id);
+    struct passed_fault passed;
+    if (filter_find_fault(&faults->filter, events->items[number].cpu, head->address,
+                          &faults->rings[number].passed, &passed)) {
+        if (!is_known) {
+            head->process_id = passed.process_id;
+            head->tid = passed.tid;
+        }
+        if (head->at_ns > passed.at_ns || passed.at_ns - head->at_ns > CLOCK_TOLERANCE_NS)
+            head->at_ns = passed.at_ns;
+    } else if (!is_known && faults->filter.passed) {
+        head->process_id = 0;
+    }
+}
+
+/* Reads what a record of this ring says. */
+static bool read_head(struct faults *faults, size_t number, const struct record *record,
+                      struct fault_head *ret_head)
+{
+    if (!record_read(record, 0, ret_head, sizeof *ret_head))
+        return false;
+    correct(faults, number, ret_head);
+    return true;
+}
+
+/* The number that comes so many behind the stack; 0: none. */
+static uint64_t number_behind_stack(const struct record *record, size_t number)
+{
+    uint64_t value = 0;
+    size_t at;
+    if (record_stack_end(record, sizeof(struct fault_head), &at))
+        record_read(record, at + number * sizeof value, &value, sizeof value);
+    return value;
 }
 
 /* Whether a page was there before the fault, as when a write to a page that fork(2) has shared
@@ -136,8 +173,8 @@ static bool was_there(const struct faults *faults, const struct record *record)
 {
     uint64_t type = attr_of(faults)->sample_type;
     bool has_size = type & PERF_SAMPLE_DATA_PAGE_SIZE, has_address = type & PERF_SAMPLE_PHYS_ADDR;
-    uint64_t size = has_size ? number_at_end(record, 0) : 0;
-    uint64_t address = has_address ? number_at_end(record, has_size) : 0;
+    uint64_t address = has_address ? number_behind_stack(record, 0) : 0;
+    uint64_t size = has_size ? number_behind_stack(record, has_address) : 0;
     return address || (size && (!has_address || faults->moves_pages));
 }
 
@@ -173,11 +210,11 @@ static uint32_t weight_at(const struct faults *faults, uint64_t at_ns, unsigned 
     return weight < UINT32_MAX ? (uint32_t)weight : UINT32_MAX;
 }
 
-static bool is_of_interest(const struct faults *faults, const struct record *record,
+static bool is_of_interest(struct faults *faults, size_t number, const struct record *record,
                            struct fault_head *ret_head)
 {
     return record->header.type == PERF_RECORD_SAMPLE &&
-           record_read(record, 0, ret_head, sizeof *ret_head) &&
+           read_head(faults, number, record, ret_head) &&
            events_are_of(&faults->events, (pid_t)ret_head->process_id) &&
            is_chosen(faults, ret_head->address) && !was_there(faults, record);
 }
@@ -193,9 +230,12 @@ static void note_lost(struct faults *faults, size_t number, const struct record 
 static void note_passed(struct faults *faults, size_t number, const struct record *record)
 {
     struct fault_head head;
-    if (!record_read(record, 0, &head, sizeof head))
+    if (!read_head(faults, number, record, &head))
         return;
+    bool is_followed = !faults->filter.choices || faults->filter.is_exact;
+    faults->unknown += is_followed && !head.process_id;
     enum page_group group = filter_page_group(head.address);
+    faults->rings[number].passed++;
     faults->groups[group].passed++;
     faults->rings[number].told += group == PAGES_INSIDE;
 }
@@ -209,7 +249,7 @@ static void find_next(struct faults *faults, size_t number)
     struct fault_head head;
     state->next_ns = NO_FAULT;
     while (ring_next(ring, &record)) {
-        if (is_of_interest(faults, &record, &head)) {
+        if (is_of_interest(faults, number, &record, &head)) {
             state->next_ns = ring_time(ring, head.at_ns);
             return;
         }
@@ -515,7 +555,7 @@ const struct fault *faults_next(struct faults *faults)
         return NULL;
     }
     if (!ring_next(&faults->events.items[first].ring, &record) ||
-        !record_read(&record, 0, &head, sizeof head))
+        !read_head(faults, first, &record, &head))
         return NULL;
     uint64_t at_ns = faults->rings[first].next_ns, abi = PERF_SAMPLE_REGS_ABI_NONE;
     unsigned level = level_at(faults, head.address, at_ns);
@@ -700,7 +740,7 @@ int faults_new(uint64_t seed, struct faults **ret_faults)
         return -ENOMEM;
     *faults = (struct faults){.seed = seed,
                               .stack_bytes = STACK_BYTES_FIRST,
-                              .filter = {-1, -1, -1, NULL},
+                              .filter = {.map_fd = -1, .program_fd = -1, .shared_fd = -1},
                               .moves_pages = kernel_moves_pages(),
                               .judged_ns = monotonic_ns()};
     int err = begin(faults, true);
@@ -758,12 +798,12 @@ void faults_unfollow(struct faults *faults, pid_t process_id)
 
 bool faults_are_rough(const struct faults *faults)
 {
-    return faults->choice != FAULTS_BY_PAGE || faults->was_rough || faults->events.lost;
+    return faults->choice != FAULTS_BY_PAGE || faults->was_rough || faults_lost(faults);
 }
 
 uint64_t faults_lost(const struct faults *faults)
 {
-    return faults->events.lost;
+    return faults->events.lost + faults->unknown;
 }
 
 void faults_free(struct faults *faults)

@@ -76,7 +76,8 @@ void faults_choose_fewer(struct faults *faults);
  * whether it was used again. */
 bool faults_are_rough(const struct faults *faults);
 
-/* How many were lost because nobody read them in time. */
+/* How many were lost because nobody read them in time, or because another profiler's event left it
+ * unknown whose they were. */
 uint64_t faults_lost(const struct faults *faults);
 
 /* Accepts NULL. */

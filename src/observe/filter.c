@@ -19,6 +19,13 @@
 #define PROCESSES_MAX 4096
 /* The inode of the first PID namespace (PROC_PID_INIT_INO, include/linux/proc_ns.h). */
 #define FIRST_PID_NAMESPACE 0xEFFFFFFCu
+#define CPUS_MAX 256 /* a power of two; CPUs beyond share what others have */
+
+/* What the program for pages shares with us. */
+struct shared {
+    struct page_choice choices[PAGE_GROUPS];
+    struct passed_faults passed[]; /* by CPU */
+};
 
 static int bpf(int command, union bpf_attr *attr)
 {
@@ -47,14 +54,14 @@ static int create_map(void)
 /* ---- The program: instructions as in the kernel's
  * Documentation/bpf/standardization/instruction-set.rst ---- */
 
-#define INSTRUCTIONS_MAX 96
+#define INSTRUCTIONS_MAX 128
 
 struct code {
     struct bpf_insn items[INSTRUCTIONS_MAX];
     uint32_t count;
 };
 
-enum { R0, R1, R2, R3, R4, R6 = 6, R7, R10 = 10 };
+enum { R0, R1, R2, R3, R4, R6 = 6, R7, R8, R9, R10 = 10 };
 
 static void add(struct code *code, struct bpf_insn instruction)
 {
@@ -91,6 +98,29 @@ static void add_return(struct code *code, int32_t value)
     add(code, (struct bpf_insn){.code = BPF_JMP | BPF_EXIT});
 }
 
+/* to = *(uint64_t *)(from + offset); */
+static void add_read(struct code *code, unsigned to, unsigned from, int32_t offset)
+{
+    add(code, (struct bpf_insn){.code = BPF_LDX | BPF_MEM | BPF_DW,
+                                .dst_reg = to & 15,
+                                .src_reg = from & 15,
+                                .off = (int16_t)offset});
+}
+
+/* *(uint64_t *)(to + offset) = from; */
+static void add_write(struct code *code, unsigned to, int32_t offset, unsigned from)
+{
+    add(code, (struct bpf_insn){.code = BPF_STX | BPF_MEM | BPF_DW,
+                                .dst_reg = to & 15,
+                                .src_reg = from & 15,
+                                .off = (int16_t)offset});
+}
+
+static void add_call(struct code *code, int32_t function)
+{
+    add(code, (struct bpf_insn){.code = BPF_JMP | BPF_CALL, .imm = function});
+}
+
 /* r2 ^= r2 >> bits; */
 static void add_fold(struct code *code, int32_t bits)
 {
@@ -117,16 +147,20 @@ static int32_t huge_bits(void)
     return page_bits() + page_bits() - 3;
 }
 
-/* r2 = context->addr >> page_bits;
- * r7 = choices; if (r2 has no bits below those of a huge page) r7++; */
-static void add_group(struct code *code, int choice_fd)
+/* `to` = address of what is at `offset` in struct shared. */
+static void add_shared(struct code *code, unsigned to, int shared_fd, size_t offset)
 {
-    add(code, (struct bpf_insn){.code = BPF_LDX | BPF_MEM | BPF_DW,
-                                .dst_reg = R2,
-                                .src_reg = R1,
-                                .off = offsetof(struct bpf_perf_event_data, addr)});
+    add_load(code, to, BPF_PSEUDO_MAP_VALUE, (uint64_t)offset << 32 | (uint32_t)shared_fd);
+}
+
+/* r6 = context->addr; r2 = r6 >> page_bits;
+ * r7 = choices; if (r2 has no bits below those of a huge page) r7++; */
+static void add_group(struct code *code, int shared_fd)
+{
+    add_read(code, R6, R1, offsetof(struct bpf_perf_event_data, addr));
+    add_operation_of(code, BPF_MOV, R2, R6);
     add_operation(code, BPF_RSH, R2, page_bits());
-    add_load(code, R7, BPF_PSEUDO_MAP_VALUE, (uint32_t)choice_fd);
+    add_shared(code, R7, shared_fd, offsetof(struct shared, choices));
     add(code, (struct bpf_insn){.code = BPF_JMP | BPF_JSET | BPF_K,
                                 .dst_reg = R2,
                                 .imm = (1 << (huge_bits() - page_bits())) - 1,
@@ -148,21 +182,12 @@ static void add_rank(struct code *code, uint64_t seed)
     add_fold(code, RANDOM_FOLD_3);
 }
 
-/* r3 = the number at `offset` of *r7. */
-static void add_read(struct code *code, size_t offset)
-{
-    add(code, (struct bpf_insn){.code = BPF_LDX | BPF_MEM | BPF_DW,
-                                .dst_reg = R3,
-                                .src_reg = R7,
-                                .off = (int16_t)offset});
-}
-
 /* r7 = the page's choice; if (rank > r7->limit) return 0; */
-static void add_page_check(struct code *code, uint64_t seed, int choice_fd)
+static void add_page_check(struct code *code, uint64_t seed, int shared_fd)
 {
-    add_group(code, choice_fd);
+    add_group(code, shared_fd);
     add_rank(code, seed);
-    add_read(code, offsetof(struct page_choice, limit));
+    add_read(code, R3, R7, offsetof(struct page_choice, limit));
     add(code, (struct bpf_insn){
                   .code = BPF_JMP | BPF_JLE | BPF_X, .dst_reg = R2, .src_reg = R3, .off = 2});
     add_return(code, 0);
@@ -180,36 +205,35 @@ static void add_lookup(struct code *code, int map_fd, int32_t offset)
 {
     add_place(code, R2, offset);
     add_load(code, R1, BPF_PSEUDO_MAP_FD, (uint32_t)map_fd);
-    add(code, (struct bpf_insn){.code = BPF_JMP | BPF_CALL, .imm = BPF_FUNC_map_lookup_elem});
+    add_call(code, BPF_FUNC_map_lookup_elem);
     add(code, (struct bpf_insn){.code = BPF_JMP | BPF_JNE | BPF_K, .dst_reg = R0, .off = 2});
     add_return(code, 0);
 }
 
-/* uint32_t process_id = bpf_get_current_pid_tgid() >> 32; */
+/* Where the ids of the thread are on the stack: tid, then process id. */
+#define IDS_OFFSET (-(int32_t)sizeof(struct bpf_pidns_info))
+#define PROCESS_ID_OFFSET (IDS_OFFSET + (int32_t)offsetof(struct bpf_pidns_info, tgid))
+
+/* ids = bpf_get_current_pid_tgid(): the process id is in the upper half. */
 static void add_process_check(struct code *code, int map_fd)
 {
-    const int16_t offset = -4;
-    add(code, (struct bpf_insn){.code = BPF_JMP | BPF_CALL, .imm = BPF_FUNC_get_current_pid_tgid});
-    add_operation(code, BPF_RSH, R0, 32);
-    add(code, (struct bpf_insn){
-                  .code = BPF_STX | BPF_MEM | BPF_W, .dst_reg = R10, .src_reg = R0, .off = offset});
-    add_lookup(code, map_fd, offset);
+    add_call(code, BPF_FUNC_get_current_pid_tgid);
+    add_write(code, R10, IDS_OFFSET, R0);
+    add_lookup(code, map_fd, PROCESS_ID_OFFSET);
 }
 
 /* The same in another PID namespace than the first, by the ids in that one. A process of any other
  * namespace has the id 0, as the helper then clears what it was to fill. From Linux 5.7 on. */
 static void add_process_check_in(struct code *code, int map_fd, const struct stat *namespace)
 {
-    const int32_t offset = -(int32_t)sizeof(struct bpf_pidns_info);
     /* As the kernel keeps it (MKDEV in its include/linux/kdev_t.h). */
     uint64_t device = (uint64_t)major(namespace->st_dev) << 20 | minor(namespace->st_dev);
     add_load(code, R1, 0, device);
     add_load(code, R2, 0, namespace->st_ino);
-    add_place(code, R3, offset);
+    add_place(code, R3, IDS_OFFSET);
     add_operation(code, BPF_MOV, R4, sizeof(struct bpf_pidns_info));
-    add(code,
-        (struct bpf_insn){.code = BPF_JMP | BPF_CALL, .imm = BPF_FUNC_get_ns_current_pid_tgid});
-    add_lookup(code, map_fd, offset + (int32_t)offsetof(struct bpf_pidns_info, tgid));
+    add_call(code, BPF_FUNC_get_ns_current_pid_tgid);
+    add_lookup(code, map_fd, PROCESS_ID_OFFSET);
 }
 
 /* r7->tokens += r3, at once for all CPUs. */
@@ -227,16 +251,39 @@ static void add_payment(struct code *code)
 {
     add_operation(code, BPF_MOV, R3, -1);
     add_tokens(code);
-    add_read(code, offsetof(struct page_choice, tokens));
+    add_read(code, R3, R7, offsetof(struct page_choice, tokens));
     add(code, (struct bpf_insn){.code = BPF_JMP | BPF_JSGE | BPF_K, .dst_reg = R3, .off = 5});
-    add_read(code, offsetof(struct page_choice, limit));
+    add_read(code, R3, R7, offsetof(struct page_choice, limit));
     add_operation(code, BPF_RSH, R3, 1);
-    add(code, (struct bpf_insn){.code = BPF_STX | BPF_MEM | BPF_DW,
-                                .dst_reg = R7,
-                                .src_reg = R3,
-                                .off = offsetof(struct page_choice, limit)});
-    add_read(code, offsetof(struct page_choice, more));
+    add_write(code, R7, offsetof(struct page_choice, limit), R3);
+    add_read(code, R3, R7, offsetof(struct page_choice, more));
     add_tokens(code);
+}
+
+/* r8 = &passed[bpf_get_smp_processor_id() % cpu_count];
+ * r9 = &r8->items[r8->count % PASSED_MAX]; *r9 = {r6, ids, bpf_ktime_get_ns()}; r8->count++;
+ * Only from Linux 5.8 on the clock is for all programs. */
+static void add_note(struct code *code, const struct filter *filter)
+{
+    add_call(code, BPF_FUNC_get_smp_processor_id);
+    add_operation(code, BPF_AND, R0, (int32_t)filter->cpu_count - 1);
+    add_operation(code, BPF_MUL, R0, sizeof(struct passed_faults));
+    add_shared(code, R8, filter->shared_fd, offsetof(struct shared, passed));
+    add_operation_of(code, BPF_ADD, R8, R0);
+    add_read(code, R3, R8, offsetof(struct passed_faults, count));
+    add_operation(code, BPF_AND, R3, PASSED_MAX - 1);
+    add_operation(code, BPF_MUL, R3, sizeof(struct passed_fault));
+    add_operation_of(code, BPF_MOV, R9, R8);
+    add_operation_of(code, BPF_ADD, R9, R3);
+    add_operation(code, BPF_ADD, R9, offsetof(struct passed_faults, items));
+    add_write(code, R9, offsetof(struct passed_fault, address), R6);
+    add_read(code, R3, R10, IDS_OFFSET);
+    add_write(code, R9, offsetof(struct passed_fault, tid), R3);
+    add_call(code, BPF_FUNC_ktime_get_ns);
+    add_write(code, R9, offsetof(struct passed_fault, at_ns), R0);
+    add_read(code, R3, R8, offsetof(struct passed_faults, count));
+    add_operation(code, BPF_ADD, R3, 1);
+    add_write(code, R8, offsetof(struct passed_faults, count), R3);
 }
 
 static int load_program(const struct code *code)
@@ -245,12 +292,12 @@ static int load_program(const struct code *code)
         .prog_type = BPF_PROG_TYPE_PERF_EVENT,
         .insns = (uint64_t)(uintptr_t)code->items,
         .insn_cnt = code->count,
-        .license = (uint64_t)(uintptr_t) "MIT", /* neither helper asks for the GPL */
+        .license = (uint64_t)(uintptr_t) "MIT", /* no helper asks for the GPL */
     };
     return bpf(BPF_PROG_LOAD, &attr);
 }
 
-static const struct filter no_filter = {-1, -1, -1, NULL};
+static const struct filter no_filter = {.map_fd = -1, .program_fd = -1, .shared_fd = -1};
 
 int filter_open(struct filter *ret_filter)
 {
@@ -270,63 +317,89 @@ int filter_open(struct filter *ret_filter)
         filter_close(&filter);
         return err;
     }
+    filter.is_exact = true;
     *ret_filter = filter;
     return 0;
 }
 
-#define CHOICES_BYTES (PAGE_GROUPS * sizeof(struct page_choice))
+static unsigned count_cpus(void)
+{
+    long cpus = sysconf(_SC_NPROCESSORS_CONF);
+    unsigned count = 1;
+    while (count < CPUS_MAX && count < (unsigned long)cpus)
+        count *= 2;
+    return count;
+}
+
+static size_t shared_bytes(const struct filter *filter)
+{
+    return sizeof(struct shared) + filter->cpu_count * sizeof(struct passed_faults);
+}
 
 /* A map with one value, which the program finds without a call, and we have in memory. */
-static int create_choices(struct filter *filter)
+static int create_shared(struct filter *filter)
 {
+    filter->cpu_count = count_cpus();
     union bpf_attr attr = {
         .map_type = BPF_MAP_TYPE_ARRAY,
         .key_size = sizeof(uint32_t),
-        .value_size = CHOICES_BYTES,
+        .value_size = (uint32_t)shared_bytes(filter),
         .max_entries = 1,
         .map_flags = BPF_F_MMAPABLE,
     };
-    filter->choice_fd = bpf(BPF_MAP_CREATE, &attr);
-    if (filter->choice_fd < 0)
-        return filter->choice_fd;
+    filter->shared_fd = bpf(BPF_MAP_CREATE, &attr);
+    if (filter->shared_fd < 0)
+        return filter->shared_fd;
     void *memory =
-        mmap(NULL, CHOICES_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, filter->choice_fd, 0);
+        mmap(NULL, shared_bytes(filter), PROT_READ | PROT_WRITE, MAP_SHARED, filter->shared_fd, 0);
     if (memory == MAP_FAILED)
         return -errno;
-    filter->choices = memory;
+    struct shared *shared = memory;
+    filter->choices = shared->choices;
+    filter->passed = shared->passed;
     for (size_t i = 0; i < PAGE_GROUPS; i++)
         filter->choices[i].limit = UINT64_MAX;
     return 0;
 }
 
-/* `has_map`: only processes in the map pass. */
-static int load_for_pages(uint64_t seed, const struct filter *filter, bool has_map)
+/* Loads the program, with as much of it as the filter says. */
+static int load_for_pages(uint64_t seed, const struct filter *filter)
 {
     struct stat namespace;
     struct code code = {0};
-    add_page_check(&code, seed, filter->choice_fd);
-    if (has_map && is_first_pid_namespace())
+    add_page_check(&code, seed, filter->shared_fd);
+    if (filter->is_exact && is_first_pid_namespace())
         add_process_check(&code, filter->map_fd);
-    else if (has_map && stat("/proc/self/ns/pid", &namespace) == 0)
+    else if (filter->is_exact && stat("/proc/self/ns/pid", &namespace) == 0)
         add_process_check_in(&code, filter->map_fd, &namespace);
+    else if (filter->is_exact)
+        return -errno;
     add_payment(&code);
+    if (filter->passed)
+        add_note(&code, filter);
     add_return(&code, 1);
     return load_program(&code);
 }
 
 static int open_for_pages(uint64_t seed, struct filter *filter)
 {
-    int err = create_choices(filter);
+    int err = create_shared(filter);
     if (err)
         return err;
     filter->map_fd = create_map();
     if (filter->map_fd < 0)
         return filter->map_fd;
-    filter->program_fd = load_for_pages(seed, filter, true);
+    filter->is_exact = true;
+    filter->program_fd = load_for_pages(seed, filter);
+    if (filter->program_fd < 0) {
+        filter->passed = NULL;
+        filter->program_fd = load_for_pages(seed, filter);
+    }
     if (filter->program_fd < 0 && !is_first_pid_namespace()) {
         close(filter->map_fd);
         filter->map_fd = -1;
-        filter->program_fd = load_for_pages(seed, filter, false);
+        filter->is_exact = false;
+        filter->program_fd = load_for_pages(seed, filter);
     }
     return filter->program_fd < 0 ? filter->program_fd : 0;
 }
@@ -350,6 +423,24 @@ enum page_group filter_page_group(uint64_t address)
 uint64_t filter_page_rank(uint64_t seed, uint64_t address)
 {
     return random_number(seed, address >> page_bits());
+}
+
+bool filter_find_fault(const struct filter *filter, int cpu, uint64_t address, uint64_t *number,
+                       struct passed_fault *ret_fault)
+{
+    if (!filter->passed)
+        return false;
+    const volatile struct passed_faults *passed =
+        &filter->passed[(unsigned)cpu & (filter->cpu_count - 1)];
+    uint64_t count = passed->count, oldest = count > PASSED_MAX ? count - PASSED_MAX : 0;
+    for (uint64_t i = *number > oldest ? *number : oldest; i < count; i++) {
+        if (passed->items[i % PASSED_MAX].address != address)
+            continue;
+        *ret_fault = passed->items[i % PASSED_MAX];
+        *number = i;
+        return true;
+    }
+    return false;
 }
 
 int filter_apply(const struct filter *filter, int event_fd)
@@ -378,9 +469,13 @@ static pid_t seen_id(pid_t process_id)
     return is_other ? 0 : process_id;
 }
 
-int filter_add(const struct filter *filter, pid_t process_id)
+int filter_add(struct filter *filter, pid_t process_id)
 {
-    return filter->map_fd < 0 ? 0 : change(filter, BPF_MAP_UPDATE_ELEM, seen_id(process_id));
+    if (filter->map_fd < 0)
+        return 0;
+    pid_t id = seen_id(process_id);
+    filter->is_exact = filter->is_exact && id;
+    return change(filter, BPF_MAP_UPDATE_ELEM, id);
 }
 
 void filter_remove(const struct filter *filter, pid_t process_id)
@@ -392,9 +487,9 @@ void filter_remove(const struct filter *filter, pid_t process_id)
 void filter_close(struct filter *filter)
 {
     if (filter->choices)
-        munmap((void *)filter->choices, CHOICES_BYTES);
-    if (filter->choice_fd >= 0)
-        close(filter->choice_fd);
+        munmap((void *)filter->choices, shared_bytes(filter));
+    if (filter->shared_fd >= 0)
+        close(filter->shared_fd);
     if (filter->program_fd >= 0)
         close(filter->program_fd);
     if (filter->map_fd >= 0)

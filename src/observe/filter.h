@@ -22,6 +22,22 @@ struct page_choice {
     int64_t tokens, more;
 };
 
+/* A fault that has passed. */
+struct passed_fault {
+    uint64_t address;
+    uint32_t tid, process_id; /* in our PID namespace */
+    uint64_t at_ns;           /* CLOCK_MONOTONIC of the first time namespace */
+};
+
+/* The last faults of a CPU that have passed: number n is at n % PASSED_MAX. The program writes
+ * them.
+ */
+#define PASSED_MAX 512
+struct passed_faults {
+    uint64_t count; /* since the beginning */
+    struct passed_fault items[PASSED_MAX];
+};
+
 /* One in 2^level pages of a group is chosen. */
 struct page_levels {
     unsigned of[PAGE_GROUPS];
@@ -29,8 +45,11 @@ struct page_levels {
 
 struct filter {
     int map_fd, program_fd; /* -1: there is none */
-    int choice_fd;
-    volatile struct page_choice *choices; /* of each group; NULL: all pages pass */
+    int shared_fd;
+    volatile struct page_choice *choices;        /* of each group; NULL: all pages pass */
+    const volatile struct passed_faults *passed; /* by CPU; NULL: they are not noted */
+    unsigned cpu_count;                          /* of `passed`: a power of two */
+    bool is_exact; /* only samples of processes that were added pass */
 };
 
 /* Returns 0 or a negative errno if the kernel, or its security settings, do not allow it. */
@@ -45,12 +64,17 @@ int filter_open_for_pages(uint64_t seed, struct filter *ret_filter);
 enum page_group filter_page_group(uint64_t address);
 uint64_t filter_page_rank(uint64_t seed, uint64_t address);
 
+/* Finds the first fault on this address that has passed on this CPU, of those from number *number
+ * on, and sets *number to its own. Returns false if it is not noted, or no longer. */
+bool filter_find_fault(const struct filter *filter, int cpu, uint64_t address, uint64_t *number,
+                       struct passed_fault *ret_fault);
+
 /* Applies the filter to an event. Returns 0 or a negative errno. */
 int filter_apply(const struct filter *filter, int event_fd);
 
 /* Lets samples of this process pass, or no longer. Returns 0, or a negative errno if it can't be
  * added: there are too many. */
-int filter_add(const struct filter *filter, pid_t process_id);
+int filter_add(struct filter *filter, pid_t process_id);
 void filter_remove(const struct filter *filter, pid_t process_id);
 
 void filter_close(struct filter *filter);

@@ -173,6 +173,19 @@ static void read_stack(const struct record *record, size_t offset, struct snapsh
         snapshot->kernel_stack[0] = '\0';
 }
 
+bool record_stack_end(const struct record *record, size_t at, size_t *ret_end)
+{
+    uint64_t abi, size;
+    if (!record_read(record, at, &abi, sizeof abi))
+        return false;
+    at += sizeof abi + (abi ? registers_sample_count * sizeof(uint64_t) : 0);
+    if (!record_read(record, at, &size, sizeof size) || size > record->header.size)
+        return false;
+    at += sizeof size + (size ? size + sizeof(uint64_t) : 0);
+    *ret_end = at;
+    return at <= record->header.size - sizeof record->header;
+}
+
 bool record_read_snapshot_at(const struct record *record, size_t at, struct snapshot *snapshot)
 {
     size_t stack_at;

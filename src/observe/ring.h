@@ -94,6 +94,10 @@ bool record_read_snapshot(const struct record *record, struct snapshot *snapshot
 /* The same for a sample whose registers are `at` bytes behind the record's header. */
 bool record_read_snapshot_at(const struct record *record, size_t at, struct snapshot *snapshot);
 
+/* Sets *ret_end to where what comes behind the stack of such a sample begins. Returns false if the
+ * record is shorter. */
+bool record_stack_end(const struct record *record, size_t at, size_t *ret_end);
+
 /* Copies `bytes` of the record, from `offset` after its header. Returns false if it is shorter. */
 bool record_read(const struct record *record, size_t offset, void *buffer, size_t bytes);
 

@@ -7,10 +7,13 @@
 #include "observe/snapshots.h"
 
 #include <errno.h>
+#include <linux/perf_event.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/sysinfo.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -39,6 +42,7 @@ struct world {
     struct seen seen[PAGES];
     unsigned elsewhere;
     unsigned level; /* the largest */
+    uint64_t begin_ns;
 };
 
 static struct world world;
@@ -59,6 +63,7 @@ static void begin(step_fn *const *steps)
 {
     int go[2], done[2];
     memset(&world, 0, sizeof world);
+    world.begin_ns = monotonic_ns();
     int err = faults_new(SEED, &world.faults);
     if (err) {
         /* -ENOSYS: a kernel without perf events */
@@ -106,7 +111,7 @@ static unsigned level_now(void)
 static void take_all(void)
 {
     const struct fault *fault;
-    uint64_t last_ns = 0;
+    uint64_t last_ns = world.begin_ns;
     assert_int_equal(faults_read(world.faults), 0);
     if (level_now() > world.level)
         world.level = level_now();
@@ -125,6 +130,7 @@ static void take_all(void)
         }
         faults_skip(world.faults);
     }
+    assert_true(last_ns <= monotonic_ns());
 }
 
 /* Has the child do its next step, and reads faults meanwhile. */
@@ -359,6 +365,81 @@ static void test_stacks(void **state)
     snapshots_free(snapshots);
 }
 
+/* ---- Another profiler of page faults ---- */
+
+/* It has not our clock, and wants what we do not. Its events need no rings for that. */
+static bool open_other_events(void)
+{
+    struct perf_event_attr attr = {
+        .size = sizeof attr,
+        .type = PERF_TYPE_SOFTWARE,
+        .config = PERF_COUNT_SW_PAGE_FAULTS,
+        .sample_period = 1,
+        .sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CALLCHAIN |
+                       PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER,
+        .sample_regs_user = registers_sample_mask,
+        .sample_stack_user = 512,
+    };
+    int opened = 0;
+    for (int cpu = 0; cpu < get_nprocs_conf(); cpu++)
+        opened += syscall(SYS_perf_event_open, &attr, -1, cpu, -1, 0) >= 0;
+    return opened == get_nprocs();
+}
+
+/* Begins in a PID namespace of its own. Returns the first process of that one's parent; -1: it may
+ * not. */
+static pid_t start_other_profiler(void)
+{
+    int ready[2];
+    char byte;
+    assert_int_equal(pipe(ready), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        pid_t inner = unshare(CLONE_NEWPID) ? -1 : fork();
+        if (inner == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
+            alarm(100);
+            if (!open_other_events() || write(ready[1], "", 1) != 1)
+                _exit(1);
+            pause();
+        }
+        close(ready[1]);
+        waitpid(inner, NULL, 0);
+        _exit(1);
+    }
+    close(ready[1]);
+    bool is_ready = read(ready[0], &byte, 1) == 1;
+    close(ready[0]);
+    if (!is_ready)
+        waitpid(pid, NULL, 0);
+    return is_ready ? pid : -1;
+}
+
+/* The kernel then fills in our samples as the other one's. */
+static void test_another_profiler_changes_nothing(void **state)
+{
+    (void)state;
+    step_fn *const steps[] = {read_few, touch_few, share, NULL};
+    begin(steps);
+    pid_t other = is_by_page() ? start_other_profiler() : -1;
+    if (other < 0) {
+        end();
+        skip();
+    }
+    step();
+    step();
+    if (world.level == 0)
+        assert_times(FEW, 2);
+    step();
+    if (world.level == 0)
+        assert_times(FEW, 2);
+    assert_int_equal(faults_lost(world.faults), 0);
+    kill(other, SIGKILL);
+    waitpid(other, NULL, 0);
+    end();
+}
+
 /* It must come last. */
 static void test_by_number(void **state)
 {
@@ -387,6 +468,7 @@ int main(void)
         cmocka_unit_test(test_only_new_pages_count),
         cmocka_unit_test(test_faults_of_system_calls),
         cmocka_unit_test(test_stacks),
+        cmocka_unit_test(test_another_profiler_changes_nothing),
         cmocka_unit_test(test_by_number),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
