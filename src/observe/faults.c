@@ -32,10 +32,14 @@ static const uint64_t faults_per_s[PAGE_GROUPS] = {
     [PAGES_INSIDE] = FAULTS_PER_S,
     [PAGES_OF_BEGINS] = FAULTS_PER_S / 4,
 };
-/* So many faults a second of a CPU the program in the kernel may look at, each in 0.1 us. */
-#define LOOKS_PER_S 100000
-/* How often it is judged whether faults are too many, and too few. */
+/* So many faults a second of a CPU the program in the kernel may look at. One takes 0.15 us, and
+ * one that is told 2 us: together less than 1 % of the time. */
+#define LOOKS_PER_S 40000
+/* How often it is judged whether faults are too many: each second, and as soon as there are as many
+ * as there may be in one. Those are taken for what comes in a part of it. */
 #define JUDGE_BUSY_NS 1000000000u
+#define JUDGE_BURST_NS 250000000u
+/* How often, whether they are too few. */
 #define JUDGE_QUIET_NS 2000000000u
 #define NO_FAULT UINT64_MAX
 /* So much a fault's time may be before that at which the program in the kernel has seen it. */
@@ -50,8 +54,9 @@ static const uint32_t periods[] = {1, 5, 23, 101, 503, 2503};
 /* What is known of a ring. */
 struct ring_state {
     uint64_t next_ns; /* when its next fault was; NO_FAULT: there is none */
-    uint64_t told;    /* how many have come since that was last judged */
+    uint64_t count;   /* how many faults there were since that was last judged */
     uint64_t passed;  /* by page: the number of its next fault: see filter_find_fault */
+    uint64_t parts;   /* by page: of so many faults the next one was chosen */
     uint64_t lost;    /* by number: faults that the next one stands for as well */
 };
 
@@ -121,6 +126,12 @@ static const struct perf_event_attr *attr_of(const struct faults *faults)
     return faults->choice == FAULTS_BY_PAGE ? &faults->events.attr : &faults->thread_attr;
 }
 
+/* Of how many pages a limit chooses one. */
+static uint64_t parts_by(uint64_t limit)
+{
+    return limit ? UINT64_MAX / limit : 1;
+}
+
 /* The kernel fills in what a sample says once for all events of page faults on that CPU, and so may
  * do it as another profiler's event wants it: the last one that was opened, but for threads'
  * events, which come first (do_perf_sw_event in its kernel/events/core.c, where in newer kernels
@@ -140,6 +151,7 @@ static void correct(struct faults *faults, size_t number, struct fault_head *hea
         }
         if (head->at_ns > passed.at_ns || passed.at_ns - head->at_ns > CLOCK_TOLERANCE_NS)
             head->at_ns = passed.at_ns;
+        faults->rings[number].parts = parts_by(passed.limit);
     } else if (!is_known && faults->filter.passed) {
         head->process_id = 0;
     }
@@ -235,9 +247,13 @@ static void note_passed(struct faults *faults, size_t number, const struct recor
     bool is_followed = !faults->filter.choices || faults->filter.is_exact;
     faults->unknown += is_followed && !head.process_id;
     enum page_group group = filter_page_group(head.address);
-    faults->rings[number].passed++;
+    struct ring_state *ring = &faults->rings[number];
+    if (faults->filter.choices && !faults->filter.passed)
+        ring->parts = parts_by(faults->filter.choices[group].limit);
+    if (group == PAGES_INSIDE)
+        ring->count += ring->parts;
+    ring->passed++;
     faults->groups[group].passed++;
-    faults->rings[number].told += group == PAGES_INSIDE;
 }
 
 /* Skips records of a ring up to its next fault. */
@@ -415,35 +431,42 @@ static int set_period(struct faults *faults, size_t period)
     return err;
 }
 
-/* How many faults came in a second since that was last judged: by page, those that the program in
- * the kernel has looked at, on the CPU where they were most. */
-static uint64_t rate_of_faults(struct faults *faults, uint64_t passed_ns)
+/* How many faults came since that was last judged: by page, on the CPU where they were most. */
+static uint64_t count_faults(const struct faults *faults)
 {
-    bool is_by_page = faults->choice == FAULTS_BY_PAGE;
-    uint64_t count = 0;
+    uint64_t sum = 0, most = 0;
     for (size_t i = 0; i < faults->ring_count; i++) {
-        uint64_t told = faults->rings[i].told;
-        faults->rings[i].told = 0;
-        if (!is_by_page)
-            count += told;
-        else if (told << level_of(faults, PAGES_INSIDE) > count)
-            count = told << level_of(faults, PAGES_INSIDE);
+        uint64_t count = faults->rings[i].count;
+        sum += count;
+        most = count > most ? count : most;
     }
-    return count * NS_PER_S / passed_ns;
+    return faults->choice == FAULTS_BY_PAGE ? most : sum;
+}
+
+/* The period by which there would be `most` faults a second at most. */
+static size_t period_for(const struct faults *faults, uint64_t rate, uint64_t most)
+{
+    size_t period = faults->period;
+    while (rate > most * periods[period] / periods[faults->period] && period + 1 < PERIOD_COUNT)
+        period++;
+    return period;
 }
 
 static int judge_period(struct faults *faults, uint64_t now_ns)
 {
-    uint64_t passed_ns = now_ns - faults->judged_ns, most = LOOKS_PER_S;
+    uint64_t most = faults->choice == FAULTS_BY_PAGE ? LOOKS_PER_S : FAULTS_PER_S;
+    uint64_t passed_ns = now_ns - faults->judged_ns, count = count_faults(faults);
     bool was_long = now_ns - faults->period_changed_ns >= JUDGE_QUIET_NS;
-    if (passed_ns < JUDGE_BUSY_NS)
+    if (passed_ns < JUDGE_BUSY_NS && count <= most)
         return 0;
-    if (faults->choice != FAULTS_BY_PAGE)
-        most = FAULTS_PER_S;
-    uint64_t rate = rate_of_faults(faults, passed_ns);
     faults->judged_ns = now_ns;
-    if (rate > most && faults->period + 1 < PERIOD_COUNT)
-        return set_period(faults, faults->period + 1);
+    for (size_t i = 0; i < faults->ring_count; i++)
+        faults->rings[i].count = 0;
+    if (passed_ns < JUDGE_BURST_NS)
+        passed_ns = JUDGE_BURST_NS;
+    uint64_t rate = count * NS_PER_S / passed_ns;
+    if (rate > most)
+        return set_period(faults, period_for(faults, rate, most));
     if (!faults->period || !was_long)
         return 0;
     uint64_t ratio = periods[faults->period] / periods[faults->period - 1];
@@ -510,7 +533,7 @@ static int make_room_for_rings(struct faults *faults)
     if (array_reserve(&faults->rings, &faults->ring_capacity, count))
         return -ENOMEM;
     for (size_t i = faults->ring_count; i < count; i++)
-        faults->rings[i] = (struct ring_state){0};
+        faults->rings[i] = (struct ring_state){.parts = 1};
     faults->ring_count = count;
     return 0;
 }

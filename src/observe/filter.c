@@ -261,7 +261,8 @@ static void add_payment(struct code *code)
 }
 
 /* r8 = &passed[bpf_get_smp_processor_id() % cpu_count];
- * r9 = &r8->items[r8->count % PASSED_MAX]; *r9 = {r6, ids, bpf_ktime_get_ns()}; r8->count++;
+ * r9 = &r8->items[r8->count % PASSED_MAX]; *r9 = {r6, ids, bpf_ktime_get_ns(), r7->limit};
+ * r8->count++;
  * Only from Linux 5.8 on the clock is for all programs. */
 static void add_note(struct code *code, const struct filter *filter)
 {
@@ -281,6 +282,8 @@ static void add_note(struct code *code, const struct filter *filter)
     add_write(code, R9, offsetof(struct passed_fault, tid), R3);
     add_call(code, BPF_FUNC_ktime_get_ns);
     add_write(code, R9, offsetof(struct passed_fault, at_ns), R0);
+    add_read(code, R3, R7, offsetof(struct page_choice, limit));
+    add_write(code, R9, offsetof(struct passed_fault, limit), R3);
     add_read(code, R3, R8, offsetof(struct passed_faults, count));
     add_operation(code, BPF_ADD, R3, 1);
     add_write(code, R8, offsetof(struct passed_faults, count), R3);
@@ -374,9 +377,9 @@ static int load_for_pages(uint64_t seed, const struct filter *filter)
         add_process_check_in(&code, filter->map_fd, &namespace);
     else if (filter->is_exact)
         return -errno;
-    add_payment(&code);
     if (filter->passed)
         add_note(&code, filter);
+    add_payment(&code);
     add_return(&code, 1);
     return load_program(&code);
 }

@@ -27,6 +27,7 @@ struct passed_fault {
     uint64_t address;
     uint32_t tid, process_id; /* in our PID namespace */
     uint64_t at_ns;           /* CLOCK_MONOTONIC of the first time namespace */
+    uint64_t limit;           /* of struct page_choice, then */
 };
 
 /* The last faults of a CPU that have passed: number n is at n % PASSED_MAX. The program writes

@@ -18,9 +18,11 @@
 #include <time.h>
 
 #define SEED 1
-#define PAGES 15000u
+#define PAGES 4000u
 #define FEW 50u
+#define PART 200u
 #define ROUNDS 3u
+#define FLOOD_ROUNDS 50u
 #define ATTEMPTS 10
 #define HANGS_NS 100000000000ull
 #define READ_EACH_NS 2000000
@@ -175,6 +177,17 @@ static void touch_all(void)
     touch(PAGES);
 }
 
+/* What is told of a part fits into the smallest rings. */
+static void touch_by_parts(void)
+{
+    const struct timespec pause = {0, 5 * READ_EACH_NS};
+    for (size_t i = 0; i < PAGES; i++) {
+        *(volatile unsigned char *)(world.memory + i * world.page_bytes) = 1;
+        if (i % PART == 0)
+            nanosleep(&pause, NULL);
+    }
+}
+
 static void read_few(void)
 {
     for (size_t i = 0; i < FEW; i++)
@@ -184,6 +197,14 @@ static void read_few(void)
 static void drop_all(void)
 {
     madvise(world.memory, PAGES * world.page_bytes, MADV_DONTNEED);
+}
+
+static void flood(void)
+{
+    for (unsigned i = 0; i < FLOOD_ROUNDS; i++) {
+        touch_all();
+        drop_all();
+    }
 }
 
 /* A child of its own shares all pages for a moment. */
@@ -279,6 +300,21 @@ static void test_many_faults_are_chosen_by_page(void **state)
     while (attempt < ATTEMPTS && !faults_are_chosen_by_page())
         attempt++;
     assert_in_range(attempt, 0, ATTEMPTS - 1);
+}
+
+/* Even to look at a fault takes time: of so many in a moment not each is looked at. */
+static void test_a_flood_is_not_looked_at(void **state)
+{
+    (void)state;
+    step_fn *const steps[] = {touch_all, flood, NULL};
+    begin(steps);
+    if (is_by_page()) {
+        step();
+        assert_false(faults_are_rough(world.faults) && faults_lost(world.faults) == 0);
+        step();
+        assert_true(faults_are_rough(world.faults));
+    }
+    end();
 }
 
 /* A page that is only read is not told again by a level: its weight is as its level is. */
@@ -444,7 +480,7 @@ static void test_another_profiler_changes_nothing(void **state)
 static void test_by_number(void **state)
 {
     (void)state;
-    step_fn *const steps[] = {touch_all, share, NULL};
+    step_fn *const steps[] = {touch_by_parts, share, NULL};
     refuse_events_of_cpus();
     begin(steps);
     assert_int_not_equal(faults_choice(world.faults), FAULTS_BY_PAGE);
@@ -464,6 +500,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_few_faults_are_all_told),
         cmocka_unit_test(test_many_faults_are_chosen_by_page),
+        cmocka_unit_test(test_a_flood_is_not_looked_at),
         cmocka_unit_test(test_weights_add_up),
         cmocka_unit_test(test_only_new_pages_count),
         cmocka_unit_test(test_faults_of_system_calls),
