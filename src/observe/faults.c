@@ -18,7 +18,7 @@
 #define THREAD_RING_BYTES (512u << 10)
 #define THREADS_MAX 100000
 /* So many faults a second are told, of all processes. */
-#define FAULTS_PER_S 2000
+#define FAULTS_PER_S 1000
 #define LEVEL_MAX 40
 /* More pages are chosen when in this time less than this part of the faults came that could. */
 #define QUIET_NS 1000000000u

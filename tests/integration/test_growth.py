@@ -12,7 +12,7 @@ from harness import Skip, end, folded, ready, tool, wait_until_sampling
 from test_capture import refuse_events
 
 PAGE = 4096
-PAGES = 400 * PAGE
+PAGES = 200 * PAGE
 # A command in a PID namespace of its own, which ends with us.
 INSIDE = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
 # Of what is told whole, and of what is so much at once that only some of it is.
@@ -200,7 +200,7 @@ def test_pprof_has_bytes_and_faults(world):
         path, truth, _ = record_attached(world, target, "slow")
     faults, size = faults_and_bytes(world, path, "touch_kept")
     check({"touch_kept": size}, {"touch_kept": truth["touch_kept"]}, WHOLE)
-    assert abs(faults / 400 - 1) < WHOLE, faults
+    assert abs(faults / (PAGES / PAGE) - 1) < WHOLE, faults
 
 
 def test_without_events_of_cpus_faults_are_counted(world):
@@ -210,7 +210,7 @@ def test_without_events_of_cpus_faults_are_counted(world):
         path, truth, _ = record_attached(world, target, "slow",
                                          preexec_fn=lambda: refuse_events(errno.EACCES, True))
     shown = by_function(folded(world.fgprof("convert", path).stdout), truth)
-    # One in 23 at first: some 17 samples of each function.
+    # One in 23 at first: some 8 samples of each function.
     for name in "touch_kept", "touch_first":
         assert truth[name] * 0.3 < shown[name] < truth[name] * 2, (name, shown, truth)
     # The same addresses are touched again, of which not all is seen.
