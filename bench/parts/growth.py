@@ -1,7 +1,6 @@
 """What it costs a program that its page faults are looked at, and how true the figures are."""
 
 import signal
-import statistics
 import subprocess
 import time
 
@@ -30,8 +29,8 @@ class Pages:
         first = self.target.mark()
         time.sleep(seconds)
         last = self.target.mark()
-        share = load.end(sampler)
-        return (last["cpu_ns"] - first["cpu_ns"]) / (last["pages"] - first["pages"]), share
+        share, pages = load.end(sampler), last["pages"] - first["pages"]
+        return load.Run(pages / seconds, share, (last["cpu_ns"] - first["cpu_ns"]) / 1e9 / pages)
 
     def stop(self):
         self.target.end()
@@ -51,7 +50,7 @@ class Filled(servers.Redis):
                         "400", "-n", str(count), "-q"], check=True, stdout=subprocess.DEVNULL,
                        timeout=600)
         cpu_s = programs.cpu_s(self.pids()[0]) - before_s
-        return cpu_s * 1e9 / count, load.end(sampler)
+        return load.Run(count / seconds, load.end(sampler), cpu_s / count)
 
 
 def kinds(world):
@@ -72,14 +71,9 @@ def costs(world):
                 figures = load.measure(title, target.work, ways, repetitions, seconds)
             finally:
                 target.stop()
-            medians = {name: statistics.median(work for work, _ in values)
-                       for name, values in figures.items()}
-            shares = {name: statistics.median(share for _, share in values)
-                      for name, values in figures.items()}
-            plain = medians["nothing"]
-            noise = statistics.median(abs(work / plain - 1) for work, _ in figures["nothing"])
-            yield [title, f"{plain:,.0f} ns", tables.percent(noise),
-                   f"{medians['fgprof-c'] / plain:.3f}", tables.percent(shares["fgprof-c"])]
+            yield [title, f"{load.median_of(figures['nothing'], 'cpu_s') * 1e9:,.0f} ns",
+                   *load.compare(figures, "cpu_s"),
+                   tables.percent(load.median_of(figures["fgprof-c"], "share"))]
 
 
 def resident(pid):

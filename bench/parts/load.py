@@ -1,5 +1,6 @@
 """How much less work is done under load while a process is sampled: by fgprof-c, by perf record."""
 
+import collections
 import signal
 import statistics
 import time
@@ -10,6 +11,9 @@ from parts import pause, servers
 
 TITLE = "Work lost under load"
 TOOLS = (*servers.TOOLS, "perf")
+
+# Work a second; what the sampler took of a CPU; and the CPU time of the target for each unit of work.
+Run = collections.namedtuple("Run", "work share cpu_s")
 
 
 class PingPong:
@@ -26,11 +30,16 @@ class PingPong:
     def work(self, start, seconds):
         sampler = start([self.target.pid])
         time.sleep(pause.SETTLE_S)
-        first = self.target.mark()
+        first = self.mark()
         time.sleep(seconds)
-        last = self.target.mark()
+        last = self.mark()
         share = end(sampler)
-        return (last["trips"] - first["trips"]) * 1e9 / (last["ns"] - first["ns"]), share
+        trips = last["trips"] - first["trips"]
+        return Run(trips * 1e9 / (last["ns"] - first["ns"]), share,
+                   (last["cpu_s"] - first["cpu_s"]) / trips)
+
+    def mark(self):
+        return {**self.target.mark(), "cpu_s": programs.cpu_s(self.target.pid)}
 
     def stop(self):
         self.target.end()
@@ -43,17 +52,34 @@ class UnderLoad:
         self.server = kind(world)
 
     def work(self, start, seconds):
-        server, load = self.server, None
-        if server.processes_come_with_load:
-            load = server.load(seconds)
-            time.sleep(0.3)
-        sampler = start(server.pids())
-        if not load:
-            time.sleep(pause.SETTLE_S)
-            load = server.load(seconds)
-        usage = load.wait(seconds + 60)
-        share = end(sampler)
-        return server.throughput(usage), share
+        run = self.work_of_new if self.server.processes_come_with_load else self.work_of_old
+        return run(start, seconds)
+
+    def work_of_old(self, start, seconds):
+        """Of processes that are there before the load."""
+        server = self.server
+        pids = server.pids()
+        sampler = start(pids)
+        time.sleep(pause.SETTLE_S)
+        before_s = sum(map(programs.cpu_s, pids))
+        usage = server.load(seconds).wait(seconds + 60)
+        cpu_s = sum(map(programs.cpu_s, pids)) - before_s
+        return Run(server.throughput(usage), end(sampler), cpu_s / server.requests(usage, seconds))
+
+    def work_of_new(self, start, seconds):
+        """Of processes that end with the load: their CPU time is read before that."""
+        server = self.server
+        load = server.load(seconds)
+        time.sleep(0.3)
+        pids = server.pids()
+        sampler = start(pids)
+        time.sleep(pause.SETTLE_S)
+        on_cpu_s, _, clock_s = servers.kernel_account(pids)
+        time.sleep(max(0.5, seconds - 0.5))
+        last_on_cpu_s, _, last_clock_s = servers.kernel_account(pids)
+        throughput = server.throughput(load.wait(seconds + 60))
+        share = (last_on_cpu_s - on_cpu_s) / (last_clock_s - clock_s)
+        return Run(throughput, end(sampler), share / throughput)
 
     def stop(self):
         self.server.stop()
@@ -85,8 +111,8 @@ def samplers(world):
 
 
 def measure(title, work, ways, repetitions, seconds):
-    """{way: [(work a second, the sampler's share of a CPU)]}. Each round has each way once and ends with nothing, so that what changes in
-    time changes all of them."""
+    """{way: [Run]}. Each round has each way once and ends with nothing, so that what changes in time
+    changes all of them."""
     figures = {name: [] for name in ways}
     for repetition in range(repetitions):
         programs.progress(f"  {title}, round {repetition + 1} of {repetitions}")
@@ -96,21 +122,31 @@ def measure(title, work, ways, repetitions, seconds):
     return figures
 
 
-def row(title, unit, figures):
-    works = {name: [work for work, _ in values] for name, values in figures.items()}
-    plain = statistics.median(works["nothing"])
-    cells = [title, f"{plain:,.0f} {unit}"]
-    # How far runs without a sampler are from their median.
-    cells.append(tables.percent(statistics.median(abs(one / plain - 1) for one in works["nothing"])))
-    for name, values in works.items():
-        if name != "nothing":
-            cells.append(f"{statistics.median(values) / plain:.3f}")
-    return cells
+def median_of(runs, what):
+    return statistics.median(getattr(run, what) for run in runs)
+
+
+def compare(figures, what):
+    """How far runs without a sampler are from their median, and the ratio to it of those with one."""
+    plain = median_of(figures["nothing"], what)
+    noise = statistics.median(abs(getattr(run, what) / plain - 1) for run in figures["nothing"])
+    return [tables.percent(noise), *(f"{median_of(runs, what) / plain:.3f}"
+                                     for name, runs in figures.items() if name != "nothing")]
+
+
+def work_row(title, unit, figures):
+    plain = median_of(figures["nothing"], "work")
+    return [title, f"{plain:,.0f} {unit}", *compare(figures, "work")]
 
 
 def cpu_row(title, figures):
-    return [title, *(tables.percent(statistics.median(share for _, share in values))
-                     for name, values in figures.items() if name != "nothing")]
+    plain = median_of(figures["nothing"], "cpu_s")
+    return [title, f"{plain * 1e6:.2f} us", *compare(figures, "cpu_s")]
+
+
+def share_row(title, figures):
+    return [title, *(tables.percent(median_of(runs, "share"))
+                     for name, runs in figures.items() if name != "nothing")]
 
 
 def kinds(world):
@@ -122,7 +158,7 @@ def kinds(world):
 
 def report(world):
     repetitions, seconds = world.pick((9, 4), (1, 0.5))
-    ways, rows, cpu_rows = samplers(world), [], []
+    ways, rows, cpu_rows, share_rows = samplers(world), [], [], []
     names = [name for name in ways if name != "nothing"]
     header = ["load", "without", "noise", *names]
     with pause.two_cpus():
@@ -133,8 +169,9 @@ def report(world):
             loaded = make()
             try:
                 figures = measure(title, loaded.work, ways, repetitions, seconds)
-                rows.append(row(title, unit, figures))
+                rows.append(work_row(title, unit, figures))
                 cpu_rows.append(cpu_row(title, figures))
+                share_rows.append(share_row(title, figures))
             finally:
                 loaded.stop()
     return f"""Load, what is loaded and sampler share two CPUs. Runs of about {seconds} s by turns, {repetitions} with
@@ -143,6 +180,11 @@ the medians of all runs; *noise* is how far half of the runs without one are fro
 is with `--capture=ptrace`; perf record copies stacks as `--call-graph dwarf` does.
 
 {tables.table(header, rows)}
+The CPU time of what is loaded for each unit of its work, as a ratio in the same way. That is what it
+loses by being sampled; the sampler's own time, for which both CPUs are too busy here, comes on top in
+the table above.
+
+{tables.table(header, cpu_rows)}
 What the sampler itself took of a CPU, from its start to its end; it varies less:
 
-{tables.table(["load", *names], cpu_rows)}"""
+{tables.table(["load", *names], share_rows)}"""

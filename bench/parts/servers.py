@@ -68,6 +68,10 @@ class Server:
     def throughput(self, usage):
         """What the load program measured, once it has ended."""
 
+    def requests(self, usage, seconds):
+        """How many there were in all."""
+        return self.throughput(usage) * max(seconds, 1)
+
     def stop(self):
         self.process.end()
 
@@ -91,6 +95,9 @@ class Redis(Server):
         return programs.Measured(
             self.world, "redis-benchmark", "-h", "127.0.0.1", "-p", self.port, "-t", "get",
             "-n", int(self.per_s * seconds), *self.options, "--csv", keeps_stdout=True)
+
+    def requests(self, usage, seconds):
+        return int(self.per_s * seconds)
 
     def throughput(self, usage):
         return float(re.search(r'^"GET","([\d.]+)"', usage.stdout, re.MULTILINE)[1])
