@@ -30,9 +30,8 @@ struct passed_fault {
     uint64_t limit;           /* of struct page_choice, then */
 };
 
-/* The last faults of a CPU that have passed: number n is at n % PASSED_MAX. The program writes
- * them.
- */
+/* The last faults of a CPU that have passed, as the program notes them: number n is at n %
+ * PASSED_MAX. */
 #define PASSED_MAX 512
 struct passed_faults {
     uint64_t count; /* since the beginning */
