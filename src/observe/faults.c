@@ -51,13 +51,24 @@ static const uint32_t periods[] = {1, 5, 23, 101, 503, 2503};
 #define PERIOD_COUNT (sizeof periods / sizeof *periods)
 #define PERIOD_FIRST_BY_NUMBER 2
 
+/* With PERF_SAMPLE_ADDR. Registers and stack come behind it, and last PERF_SAMPLE_PHYS_ADDR and
+ * PERF_SAMPLE_DATA_PAGE_SIZE, as far as they are wanted: both as they were before the fault.
+ * PERF_SAMPLE_PERIOD would make the kernel tell each fault (perf_swevent_event in its
+ * kernel/events/core.c). */
+struct fault_head {
+    uint32_t process_id, tid;
+    uint64_t at_ns;
+    uint64_t address;
+};
+
 /* What is known of a ring. */
 struct ring_state {
-    uint64_t next_ns; /* when its next fault was; NO_FAULT: there is none */
-    uint64_t count;   /* how many faults there were since that was last judged */
-    uint64_t passed;  /* by page: the number of its next fault: see filter_find_fault */
-    uint64_t parts;   /* by page: of so many faults the next one was chosen */
-    uint64_t lost;    /* by number: faults that the next one stands for as well */
+    struct fault_head next; /* what its next fault says, put right */
+    uint64_t next_ns;       /* when that was; NO_FAULT: there is none */
+    uint64_t count;         /* how many faults there were since that was last judged */
+    uint64_t passed;        /* by page: the number of its next fault: see filter_find_fault */
+    uint64_t parts;         /* by page: of so many faults the next one was chosen */
+    uint64_t lost;          /* by number: faults that the next one stands for as well */
 };
 
 /* What is known of a group of pages. */
@@ -111,16 +122,6 @@ struct faults {
 
 /* ---- What samples say ---- */
 
-/* With PERF_SAMPLE_ADDR. Registers and stack come behind it, and last PERF_SAMPLE_PHYS_ADDR and
- * PERF_SAMPLE_DATA_PAGE_SIZE, as far as they are wanted: both as they were before the fault.
- * PERF_SAMPLE_PERIOD would make the kernel tell each fault (perf_swevent_event in its
- * kernel/events/core.c). */
-struct fault_head {
-    uint32_t process_id, tid;
-    uint64_t at_ns;
-    uint64_t address;
-};
-
 static const struct perf_event_attr *attr_of(const struct faults *faults)
 {
     return faults->choice == FAULTS_BY_PAGE ? &faults->events.attr : &faults->thread_attr;
@@ -138,32 +139,38 @@ static uint64_t parts_by(uint64_t limit)
  * perf_prepare_sample keeps what is filled in already). Then the ids are those of another PID
  * namespace, the time is another clock's, the stack is longer or shorter, and there may be more
  * behind all. Sets the process id to 0 if it can't be known. */
-static void correct(struct faults *faults, size_t number, struct fault_head *head)
+static void correct(struct faults *faults, size_t number)
 {
     const struct events *events = &faults->events;
-    bool is_known = events_are_of(events, (pid_t)head->process_id);
+    struct ring_state *ring = &faults->rings[number];
+    struct fault_head *next = &ring->next;
+    bool is_known = events_are_of(events, (pid_t)next->process_id);
     struct passed_fault passed;
-    if (filter_find_fault(&faults->filter, events->items[number].cpu, head->address,
-                          &faults->rings[number].passed, &passed)) {
+    if (filter_find_fault(&faults->filter, events->items[number].cpu, next->address, &ring->passed,
+                          &passed)) {
         if (!is_known) {
-            head->process_id = passed.process_id;
-            head->tid = passed.tid;
+            next->process_id = passed.process_id;
+            next->tid = passed.tid;
         }
-        if (head->at_ns > passed.at_ns || passed.at_ns - head->at_ns > CLOCK_TOLERANCE_NS)
-            head->at_ns = passed.at_ns;
-        faults->rings[number].parts = parts_by(passed.limit);
+        if (next->at_ns > passed.at_ns || passed.at_ns - next->at_ns > CLOCK_TOLERANCE_NS)
+            next->at_ns = passed.at_ns;
+        ring->parts = parts_by(passed.limit);
     } else if (!is_known && faults->filter.passed) {
-        head->process_id = 0;
+        next->process_id = 0;
     }
 }
 
 /* Reads what a record of this ring says. */
-static bool read_head(struct faults *faults, size_t number, const struct record *record,
-                      struct fault_head *ret_head)
+static bool read_next(struct faults *faults, size_t number, const struct record *record)
 {
-    if (!record_read(record, 0, ret_head, sizeof *ret_head))
+    const struct filter *filter = &faults->filter;
+    struct ring_state *ring = &faults->rings[number];
+    if (record->header.type != PERF_RECORD_SAMPLE ||
+        !record_read(record, 0, &ring->next, sizeof ring->next))
         return false;
-    correct(faults, number, ret_head);
+    if (filter->choices && !filter->passed)
+        ring->parts = parts_by(filter->choices[filter_page_group(ring->next.address)].limit);
+    correct(faults, number);
     return true;
 }
 
@@ -222,13 +229,11 @@ static uint32_t weight_at(const struct faults *faults, uint64_t at_ns, unsigned 
     return weight < UINT32_MAX ? (uint32_t)weight : UINT32_MAX;
 }
 
-static bool is_of_interest(struct faults *faults, size_t number, const struct record *record,
-                           struct fault_head *ret_head)
+static bool is_of_interest(const struct faults *faults, const struct fault_head *head,
+                           const struct record *record)
 {
-    return record->header.type == PERF_RECORD_SAMPLE &&
-           read_head(faults, number, record, ret_head) &&
-           events_are_of(&faults->events, (pid_t)ret_head->process_id) &&
-           is_chosen(faults, ret_head->address) && !was_there(faults, record);
+    return events_are_of(&faults->events, (pid_t)head->process_id) &&
+           is_chosen(faults, head->address) && !was_there(faults, record);
 }
 
 static void note_lost(struct faults *faults, size_t number, const struct record *record)
@@ -239,17 +244,13 @@ static void note_lost(struct faults *faults, size_t number, const struct record 
         faults->rings[number].lost += faults->events.lost - lost;
 }
 
-static void note_passed(struct faults *faults, size_t number, const struct record *record)
+/* Counts the ring's next fault: it is skipped. */
+static void note_passed(struct faults *faults, size_t number)
 {
-    struct fault_head head;
-    if (!read_head(faults, number, record, &head))
-        return;
-    bool is_followed = !faults->filter.choices || faults->filter.is_exact;
-    faults->unknown += is_followed && !head.process_id;
-    enum page_group group = filter_page_group(head.address);
     struct ring_state *ring = &faults->rings[number];
-    if (faults->filter.choices && !faults->filter.passed)
-        ring->parts = parts_by(faults->filter.choices[group].limit);
+    bool is_followed = !faults->filter.choices || faults->filter.is_exact;
+    enum page_group group = filter_page_group(ring->next.address);
+    faults->unknown += is_followed && !ring->next.process_id;
     if (group == PAGES_INSIDE)
         ring->count += ring->parts;
     ring->passed++;
@@ -262,18 +263,17 @@ static void find_next(struct faults *faults, size_t number)
     struct ring *ring = &faults->events.items[number].ring;
     struct ring_state *state = &faults->rings[number];
     struct record record;
-    struct fault_head head;
     state->next_ns = NO_FAULT;
-    while (ring_next(ring, &record)) {
-        if (is_of_interest(faults, number, &record, &head)) {
-            state->next_ns = ring_time(ring, head.at_ns);
+    for (; ring_next(ring, &record); ring_skip(ring, &record)) {
+        bool is_fault = read_next(faults, number, &record);
+        if (is_fault && is_of_interest(faults, &state->next, &record)) {
+            state->next_ns = ring_time(ring, state->next.at_ns);
             return;
         }
+        if (is_fault)
+            note_passed(faults, number);
         if (record.header.type == PERF_RECORD_LOST)
             note_lost(faults, number, &record);
-        if (record.header.type == PERF_RECORD_SAMPLE)
-            note_passed(faults, number, &record);
-        ring_skip(ring, &record);
     }
 }
 
@@ -571,25 +571,25 @@ static bool find_first(const struct faults *faults, size_t *ret_first)
 const struct fault *faults_next(struct faults *faults)
 {
     struct record record;
-    struct fault_head head;
     size_t first;
     if (!find_first(faults, &first)) {
         rest(faults);
         return NULL;
     }
-    if (!ring_next(&faults->events.items[first].ring, &record) ||
-        !read_head(faults, first, &record, &head))
+    if (!ring_next(&faults->events.items[first].ring, &record))
         return NULL;
-    uint64_t at_ns = faults->rings[first].next_ns, abi = PERF_SAMPLE_REGS_ABI_NONE;
-    unsigned level = level_at(faults, head.address, at_ns);
-    record_read(&record, sizeof head, &abi, sizeof abi);
+    const struct ring_state *ring = &faults->rings[first];
+    const struct fault_head *head = &ring->next;
+    uint64_t abi = PERF_SAMPLE_REGS_ABI_NONE;
+    unsigned level = level_at(faults, head->address, ring->next_ns);
+    record_read(&record, sizeof *head, &abi, sizeof abi);
     faults->current = first;
     faults->fault = (struct fault){
-        .process_id = (pid_t)head.process_id,
-        .tid = (pid_t)head.tid,
-        .at_ns = at_ns,
-        .address = head.address,
-        .weight = weight_at(faults, at_ns, level),
+        .process_id = (pid_t)head->process_id,
+        .tid = (pid_t)head->tid,
+        .at_ns = ring->next_ns,
+        .address = head->address,
+        .weight = weight_at(faults, ring->next_ns, level),
         .level = level,
         .has_stack = abi == PERF_SAMPLE_REGS_ABI_64,
     };
@@ -621,7 +621,7 @@ void faults_skip(struct faults *faults)
     struct record record;
     if (!ring_next(ring, &record))
         return;
-    note_passed(faults, faults->current, &record);
+    note_passed(faults, faults->current);
     state->lost = 0;
     ring_skip(ring, &record);
     find_next(faults, faults->current);
