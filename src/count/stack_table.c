@@ -156,6 +156,10 @@ int stack_table_in_state(struct stack_table *table, uint32_t sample, enum thread
     struct counted_sample other = {.stack = table->samples[sample].stack,
                                    .labels = table->samples[sample].labels};
     other.labels.state = state;
+    if (!thread_state_waits(state)) {
+        other.labels.syscall_number = -1;
+        other.labels.wait_channel = other.labels.kernel_stack = other.labels.wait_plus_1 = 0;
+    }
     return intern_sample(table, &other, ret_sample);
 }
 

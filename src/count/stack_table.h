@@ -92,8 +92,8 @@ int stack_table_add(struct stack_table *table, uint32_t space, const struct stac
                     const struct sample_labels *labels, uint64_t count, uint64_t time_ns,
                     uint32_t *ret_sample);
 
-/* Finds the sample that differs from `sample` only in the thread's state, or adds it with a count
- * of 0. Returns 0 or -ENOMEM. */
+/* Finds the sample that differs from `sample` only in the thread's state, and has no labels of a
+ * wait if that is none, or adds it with a count of 0. Returns 0 or -ENOMEM. */
 int stack_table_in_state(struct stack_table *table, uint32_t sample, enum thread_state state,
                          uint32_t *ret_sample);
 

@@ -49,6 +49,17 @@ static bool is_unmoved(const struct watch_place *place, struct watch *watch,
            (!now->counts_ends || check_stayed(place, watch, now) == 0);
 }
 
+/* Whether a thread that has not moved has been woken: it is not blocked any more, and has not been
+ * given a CPU yet. */
+static bool is_woken(const struct watch_place *place, struct watch *watch,
+                     const struct activity *now)
+{
+    struct registers registers;
+    long syscall_number;
+    return watch_read_blocked(place, watch, &registers, &syscall_number) == -EAGAIN &&
+           check_stayed(place, watch, now) == 0;
+}
+
 /* Reads the state of a blocked thread and, if no signal wakes it, where it waits. */
 static void read_state(struct watch_place place, struct watch *watch,
                        struct observation *observation)
@@ -233,7 +244,14 @@ static enum outcome observe_asleep(struct source *source, const struct subject *
     int err = watch_read_activity(&place, watch, &observation->now.activity);
     observation->now.has_activity = !err;
     observation->now.at_ns = monotonic_ns();
-    if (!err && !subject->wants_copy && is_unmoved(&place, watch, &observation->now.activity)) {
+    bool is_here =
+        !err && !subject->wants_copy && is_unmoved(&place, watch, &observation->now.activity);
+    if (is_here && subject->waits_for_cpu && is_woken(&place, watch, &observation->now.activity)) {
+        observation->evidence = EVIDENCE_WOKEN;
+        observation->state = THREAD_RUNNABLE;
+        return OUTCOME_WOKEN;
+    }
+    if (is_here) {
         observation->evidence = EVIDENCE_UNMOVED;
         observation->state = THREAD_SLEEPING;
         observation->call = subject->call;

@@ -19,6 +19,7 @@ enum evidence {
     EVIDENCE_WAITING, /* it waits for a CPU where it left one; no newer switch proves it stayed */
     EVIDENCE_SAMPLED, /* the kernel sampled it while it ran */
     EVIDENCE_UNMOVED, /* it still sleeps where its last observation found it; nothing was copied */
+    EVIDENCE_WOKEN,   /* it was woken there, and waits for a CPU; nothing was copied */
     EVIDENCE_ASSUMED, /* it exists but could not be observed; nothing was copied */
     EVIDENCE_GONE,    /* it has exited, or is no longer sampled; nothing was copied */
 };

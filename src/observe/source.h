@@ -11,6 +11,7 @@
 enum outcome {
     OUTCOME_OBSERVED,
     OUTCOME_UNMOVED, /* asleep since its last observation; only now and state are set */
+    OUTCOME_WOKEN,   /* the same, but it has been woken since, and waits for a CPU */
     OUTCOME_RUNNING, /* it runs, so this source can't observe it */
     OUTCOME_ASLEEP,  /* it sleeps, so this source can't observe it */
     OUTCOME_PENDING, /* `collect` will return it */
@@ -29,6 +30,8 @@ struct subject {
     struct stack_place other_stack;        /* to be copied too */
     bool wants_kernel_stack;               /* of a sleeping thread */
     bool wants_copy;                       /* even if it has not moved since its last observation */
+    bool waits_for_cpu;                    /* it often does: if it has not moved, it is looked
+                                              whether it has been woken */
     const struct context_place *context;   /* where its context is to be read; NULL: nowhere */
     bool wants_call;                       /* what it waits for is read, */
     struct call_target call;   /* and if it has not moved, of this call; CALL_OTHER: it is not */

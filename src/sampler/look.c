@@ -166,9 +166,12 @@ static int look_now(struct sampler *sampler, struct sampled_process *process, st
         missed_note(&thread->missed, &observation, thread->schedule.look_ticks);
     if (outcome == OUTCOME_OBSERVED)
         observation.missed_ticks = missed_take(&thread->missed, &observation);
+    bool has_moved = outcome == OUTCOME_OBSERVED || outcome == OUTCOME_RUNNING;
     if (outcome != OUTCOME_REFUSED)
-        thread->is_awake = outcome == OUTCOME_RUNNING;
-    if (outcome == OUTCOME_OBSERVED || outcome == OUTCOME_RUNNING)
+        thread->is_awake = outcome == OUTCOME_RUNNING || outcome == OUTCOME_WOKEN;
+    if (has_moved)
+        waiting_note_look(sampler, thread, now);
+    if (has_moved || outcome == OUTCOME_WOKEN)
         sampler->counts.samples_assumed +=
             schedule_moved(&thread->schedule, last_look_tick, &process->stir.rest);
     /* It was copied again, or for the first time, and has slept since its begin was read. */
@@ -177,6 +180,8 @@ static int look_now(struct sampler *sampler, struct sampled_process *process, st
     switch (outcome) {
     case OUTCOME_UNMOVED:
         return take_unmoved(sampler, process, thread, &observation);
+    case OUTCOME_WOKEN:
+        return tell_woken(sampler, process, thread, &observation);
     case OUTCOME_OBSERVED:
         return take_observed(sampler, process, thread, &observation);
     case OUTCOME_RUNNING:

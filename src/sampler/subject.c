@@ -13,6 +13,7 @@ struct subject subject_of(const struct sampler *sampler, const struct sampled_pr
         .other_stack = thread->wants.other_stack,
         .wants_kernel_stack = sampler->options->has_kernel_stacks,
         .wants_copy = thread->wants.copy,
+        .waits_for_cpu = thread->waiting.waits,
         .context = process->context.kind == CONTEXT_NOWHERE ? NULL : &process->context,
         .wants_call = !sampler->options->is_dump,
         .call = thread->call.is_wanted ? thread->call.target : (struct call_target){0},

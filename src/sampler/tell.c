@@ -153,6 +153,14 @@ int tell_unmoved(struct sampler *sampler, struct sampled_process *process, struc
     return send(sampler, process, thread, observation);
 }
 
+int tell_woken(struct sampler *sampler, struct sampled_process *process, struct thread *thread,
+               struct observation *observation)
+{
+    observation->snapshot = NULL;
+    observation->ticks = thread->schedule.look_ticks;
+    return send(sampler, process, thread, observation);
+}
+
 int tell_assumed(struct sampler *sampler, struct sampled_process *process, struct thread *thread)
 {
     struct observation observation = {

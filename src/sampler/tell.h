@@ -20,6 +20,10 @@ int tell_sampled(struct sampler *sampler, struct sampled_process *process, struc
 int tell_unmoved(struct sampler *sampler, struct sampled_process *process, struct thread *thread,
                  struct observation *observation);
 
+/* The thread has been woken where it slept, and waits for a CPU: nothing was copied. */
+int tell_woken(struct sampler *sampler, struct sampled_process *process, struct thread *thread,
+               struct observation *observation);
+
 /* The thread exists but could not be observed. Does nothing if the worker was told of it
  * recently. */
 int tell_assumed(struct sampler *sampler, struct sampled_process *process, struct thread *thread);

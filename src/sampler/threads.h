@@ -98,9 +98,10 @@ struct thread_kernel {
     uint64_t awaited_ns;         /* since when a dump waits for its sample; 0: it does not */
 };
 
-/* waiting.c: whether it has an event for its switches. */
+/* waiting.c: whether it waits much for a CPU, and whether it has an event for its switches. */
 struct thread_waiting {
     struct reading before; /* the look since which its waits for a CPU are known; at_ns 0: none */
+    bool waits;            /* for a CPU, much */
     bool switches_often;   /* too often for an event */
     bool needs_registers;  /* it sleeps where /proc does not tell enough */
     bool is_unseen;        /* it has no event, though it waits much, and is counted as such */

@@ -3,17 +3,22 @@
 
 #include <errno.h>
 
-/* How long a thread is watched before it is decided whether it gets an event. */
+/* How long a thread is watched before it is decided whether it waits much, and gets an event: */
 #define SPAN_NS 100000000u
-/* It gets one if it waited for a CPU for more than this part of that time, */
+/* if it waited for a CPU for more than this part of that time, */
 #define PART_OF_TIME 50
-/* and was not switched more often than this. An event costs some tenths of a microsecond at each
- * switch, and so at most a few thousandths of the thread's time. */
+/* and, for an event, was not switched more often than this. An event costs some tenths of a
+ * microsecond at each switch, and so at most a few thousandths of the thread's time. */
 #define SWITCHES_PER_S_MAX 5000
+
+static bool has_times(const struct reading *now)
+{
+    return now->has_activity && !now->activity.counts_ends;
+}
 
 static bool may_have_event(const struct sampler *sampler, const struct reading *now)
 {
-    return sampler->kernel.source && now->has_activity && !now->activity.counts_ends;
+    return sampler->kernel.source && has_times(now);
 }
 
 /* Gives the thread an event. If it gets none, its waits for a CPU, if it waits much, are not seen.
@@ -29,22 +34,33 @@ static void arm(struct sampler *sampler, struct thread *thread, bool waits)
     thread->waiting.is_unseen = true;
 }
 
-static void decide(struct sampler *sampler, struct thread *thread, const struct reading *now)
+static void decide(struct sampler *sampler, struct thread *thread)
+{
+    struct thread_waiting *waiting = &thread->waiting;
+    if (!sampler->kernel.source)
+        return;
+    if (waiting->switches_often)
+        switches_disarm(sampler->switches, thread->number);
+    else if (waiting->waits || waiting->needs_registers)
+        arm(sampler, thread, waiting->waits);
+}
+
+void waiting_note_look(struct sampler *sampler, struct thread *thread, const struct reading *now)
 {
     struct thread_waiting *waiting = &thread->waiting;
     const struct activity *before = &waiting->before.activity, *after = &now->activity;
-    uint64_t span_ns = now->at_ns - waiting->before.at_ns;
-    bool is_same = after->waiting_ns >= before->waiting_ns && after->switches >= before->switches;
-    if (waiting->before.at_ns && is_same && span_ns < SPAN_NS)
+    if (!has_times(now))
         return;
-    if (waiting->before.at_ns && is_same) {
+    uint64_t span_ns = now->at_ns - waiting->before.at_ns;
+    bool is_same = waiting->before.at_ns && after->waiting_ns >= before->waiting_ns &&
+                   after->switches >= before->switches;
+    if (is_same && span_ns < SPAN_NS)
+        return;
+    if (is_same) {
         uint64_t switches_per_s = (after->switches - before->switches) * 1000000000u / span_ns;
-        bool waits = after->waiting_ns - before->waiting_ns > span_ns / PART_OF_TIME;
+        waiting->waits = after->waiting_ns - before->waiting_ns > span_ns / PART_OF_TIME;
         waiting->switches_often = switches_per_s > SWITCHES_PER_S_MAX;
-        if (waiting->switches_often)
-            switches_disarm(sampler->switches, thread->number);
-        else if (waits || waiting->needs_registers)
-            arm(sampler, thread, waits);
+        decide(sampler, thread);
     }
     waiting->before = *now;
 }
@@ -57,9 +73,7 @@ bool waiting_observe(struct sampler *sampler, const struct sampled_process *proc
     if (!may_have_event(sampler, now))
         return false;
     subject.look = *now;
-    enum outcome outcome = sampler->switches->observe(sampler->switches, &subject, observation);
-    decide(sampler, thread, now);
-    return outcome == OUTCOME_OBSERVED;
+    return sampler->switches->observe(sampler->switches, &subject, observation) == OUTCOME_OBSERVED;
 }
 
 void waiting_need_registers(struct sampler *sampler, struct thread *thread)
@@ -75,5 +89,4 @@ void waiting_complete(struct sampler *sampler, struct thread *thread, const stru
     if (!thread->waiting.needs_registers || !may_have_event(sampler, now))
         return;
     switches_complete(sampler->switches, thread->number, registers);
-    decide(sampler, thread, now);
 }

@@ -5,9 +5,12 @@
 
 #include "sampler/state.h"
 
+/* A look, `now`, has found that the thread moved, or runs. Decides whether it waits much for a CPU,
+ * and gets an event. */
+void waiting_note_look(struct sampler *sampler, struct thread *thread, const struct reading *now);
+
 /* For a thread that a look, `now`, has just found not asleep. Returns whether it waits for a CPU
- * and was observed into `observation`, whose snapshot has room. Threads that turn out to wait much
- * get an event, so that they can be observed from then on. */
+ * and was observed into `observation`, whose snapshot has room. */
 bool waiting_observe(struct sampler *sampler, const struct sampled_process *process,
                      struct thread *thread, const struct reading *now,
                      struct observation *observation);

@@ -9,7 +9,7 @@ static const struct activity *activity_of(const struct reading *reading)
 
 void account_begin(struct thread_account *account, const struct reading *begin)
 {
-    account->sleeps_on = false;
+    account->sleeps_on = account->is_woken = false;
     account->told = *begin;
     account->sleeps = (struct thread_sleeps){0};
     ledger_begin(&account->ledger, begin->at_ns, activity_of(begin));

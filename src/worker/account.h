@@ -33,6 +33,7 @@ struct thread_account {
     struct thread_sleeps sleeps;
     uint32_t last_sample; /* in the stack table: its last stack's sample */
     bool sleeps_on;       /* it was asleep for that sample, and is not known to have moved since */
+    bool is_woken;        /* it was, but has been woken, and is still there */
     uint64_t slept_ns;    /* when it was last seen asleep */
     /* circles.c: the thread that it waits for since then. */
     uint32_t owner_plus_1;  /* the number of the thread; 0: nobody is known */

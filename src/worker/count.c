@@ -276,6 +276,8 @@ int count_book(const struct counter *counter, const struct observation *observat
     if (observation->evidence == EVIDENCE_UNMOVED ||
         (observation->evidence == EVIDENCE_SAMPLED && observation->sampled_ns <= account->slept_ns))
         return err;
+    bool was_here = account->sleeps_on || account->is_woken;
+    account->is_woken = was_here && observation->evidence == EVIDENCE_WOKEN;
     account->sleeps_on = false;
     return err || observation->evidence == EVIDENCE_ASLEEP ? err
                                                            : end_wait(counter, observation, thread);
@@ -353,9 +355,9 @@ static int give_wait_for_cpu(const struct counter *counter, const struct observa
     return count_sample(counter, thread, ACCOUNT_RUNNABLE, sample, 1);
 }
 
-/* Notes where the thread was seen. */
-static void note_place(const struct observation *observation, struct thread_account *account,
-                       uint32_t sample)
+/* Notes that the thread was seen, and where if it was awake. */
+static void note_seen(const struct observation *observation, struct thread_account *account,
+                      uint32_t sample)
 {
     ledger_note_sample(&account->ledger, ledger_account(observation->state), sample);
     if (ledger_account(observation->state) != ACCOUNT_ASLEEP) {
@@ -365,8 +367,6 @@ static void note_place(const struct observation *observation, struct thread_acco
     }
     if (observation->evidence == EVIDENCE_SAMPLED)
         return;
-    account->last_sample = sample;
-    account->sleeps_on = observation->evidence == EVIDENCE_ASLEEP;
     account->slept_ns = observation->now.at_ns;
     account->owner_plus_1 = 0;
     account->is_in_deadlock = false;
@@ -406,7 +406,11 @@ int count_stack(const struct counter *counter, const struct observation *observa
         err = sharing_note_wait(counter->results, observation, thread, sample);
     if (err)
         return err;
-    note_place(observation, account, sample);
+    note_seen(observation, account, sample);
+    if (observation->evidence != EVIDENCE_SAMPLED) {
+        account->last_sample = sample;
+        account->sleeps_on = observation->evidence == EVIDENCE_ASLEEP;
+    }
     account->is_dumped = counter->waits != NULL;
     kept_stack_drop(&thread->kept);
     if (observation->evidence == EVIDENCE_SAMPLED)
@@ -414,6 +418,24 @@ int count_stack(const struct counter *counter, const struct observation *observa
     return may_have_owner
                ? count_wait(counter, observation, thread, sample, observation->ticks, sleeps)
                : 0;
+}
+
+int count_woken(const struct counter *counter, const struct observation *observation,
+                struct counted_thread *thread)
+{
+    static const struct span_sight as_before = {0};
+    struct thread_account *account = &thread->account;
+    uint32_t sample;
+    if (!account->is_woken || counter->waits)
+        return 0;
+    int err = count_span(counter, observation, thread, &as_before);
+    if (!err)
+        err = stack_table_in_state(&counter->results->stacks, account->last_sample, THREAD_RUNNABLE,
+                                   &sample);
+    if (err)
+        return err;
+    note_seen(observation, account, sample);
+    return count_sample(counter, thread, ACCOUNT_RUNNABLE, sample, observation->ticks);
 }
 
 int count_later(const struct counter *counter, const struct observation *observation,

@@ -32,6 +32,10 @@ int count_stack(const struct counter *counter, const struct observation *observa
                 struct counted_thread *thread, struct program_tables *program,
                 const struct stack *stack);
 
+/* The thread has been woken where it was last seen, and waits for a CPU. */
+int count_woken(const struct counter *counter, const struct observation *observation,
+                struct counted_thread *thread);
+
 /* The thread will be observed again: the stack is counted only if that comes to nothing. */
 int count_later(const struct counter *counter, const struct observation *observation,
                 struct counted_thread *thread, struct program_tables *program,

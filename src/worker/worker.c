@@ -220,6 +220,8 @@ static int count_observation(struct worker *worker, const struct observation *ob
         return count_copy(worker, observation, thread);
     case EVIDENCE_UNMOVED:
         return 0;
+    case EVIDENCE_WOKEN:
+        return count_woken(counter, observation, thread);
     case EVIDENCE_ASSUMED:
         return count_assumed(counter, observation, thread);
     case EVIDENCE_GONE:

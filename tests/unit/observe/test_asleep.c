@@ -159,6 +159,29 @@ static void test_a_copy_that_is_wanted_anew(void **state)
     assert_memory_equal(fake->snapshot.stack.memory, sleepers_stack, STACK_BYTES);
 }
 
+/* It is not blocked any more, and has not been given a CPU. Only of a thread that often waits for
+ * one it is looked at. */
+static void test_a_sleep_that_ends_with_a_wait_for_a_cpu(void **state)
+{
+    struct fake *fake = *state;
+    fake->subject.waits_for_cpu = true;
+    assert_int_equal(observe(fake), OUTCOME_OBSERVED);
+    assert_int_equal(observe(fake), OUTCOME_UNMOVED);
+    put(fake, "syscall", "running\n");
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(observe(fake), OUTCOME_WOKEN);
+        assert_int_equal(fake->seen.evidence, EVIDENCE_WOKEN);
+        assert_int_equal(fake->seen.state, THREAD_RUNNABLE);
+        assert_int_equal(fake->seen.now.activity.switches, 37);
+    }
+    fake->subject.waits_for_cpu = false;
+    assert_int_equal(observe(fake), OUTCOME_UNMOVED);
+    fake->subject.waits_for_cpu = true;
+    put(fake, "schedstat", "1187426 53201 38\n");
+    assert_int_equal(observe(fake), OUTCOME_RUNNING);
+    assert_int_equal(observe(fake), OUTCOME_RUNNING);
+}
+
 /* The account of the thread is told with each outcome but its end. */
 static void test_readings(void **state)
 {
@@ -389,6 +412,7 @@ int main(void)
         WITH_FAKE(test_preemptions),
         WITH_FAKE(test_running),
         WITH_FAKE(test_a_copy_that_is_wanted_anew),
+        WITH_FAKE(test_a_sleep_that_ends_with_a_wait_for_a_cpu),
         WITH_FAKE(test_readings),
         WITH_FAKE(test_a_sleep_that_is_over_before_its_proof),
         WITH_FAKE(test_zombie),

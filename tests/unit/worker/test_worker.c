@@ -268,6 +268,52 @@ static void test_a_sleep_goes_on(void **state)
     assert_int_equal(world->results.stacks.sample_count, 1);
 }
 
+/* Asleep at 10 ms, and found woken at 20 and 30. The kernel tells how long it waited, 15 ms, once
+ * it has got a CPU: until then that counts as sleep, and so there is less of it afterwards. */
+static void test_a_wait_for_a_cpu_is_where_it_slept(void **state)
+{
+    struct world *world = *state;
+    const struct stack_table *stacks = &world->results.stacks;
+    start(world);
+    tell_whole(world, first(world, 0, at(10 * MS, 0)));
+    struct observation woken = asleep(world, 0, at(20 * MS, 0));
+    woken.evidence = EVIDENCE_WOKEN;
+    woken.state = THREAD_RUNNABLE;
+    woken.syscall_number = -1;
+    tell(world, woken);
+    woken.now = at(30 * MS, 0);
+    tell(world, woken);
+    struct observation ran = gone(world, 0, 60 * MS);
+    ran.look = at(60 * MS, 5 * MS);
+    ran.look.activity.waiting_ns = 15 * MS;
+    tell(world, ran);
+    end(world);
+    assert_int_equal(stacks->samples[1].labels.state, THREAD_RUNNABLE);
+    assert_int_equal(stacks->samples[1].stack, stacks->samples[0].stack);
+    assert_int_equal(stacks->samples[1].labels.syscall_number, -1);
+    assert_int_equal(time_in(world, THREAD_SLEEPING), 40 * MS);
+    assert_int_equal(time_in(world, THREAD_RUNNABLE), 15 * MS);
+}
+
+/* It was awake since, so where it is now is not known. */
+static void test_a_wait_for_a_cpu_of_a_thread_that_has_moved(void **state)
+{
+    struct world *world = *state;
+    start(world);
+    tell_whole(world, first(world, 0, at(10 * MS, 0)));
+    struct observation assumed = asleep(world, 0, at(20 * MS, 0));
+    assumed.evidence = EVIDENCE_ASSUMED;
+    tell(world, assumed);
+    struct observation woken = asleep(world, 0, at(30 * MS, 0));
+    woken.evidence = EVIDENCE_WOKEN;
+    woken.state = THREAD_RUNNABLE;
+    tell(world, woken);
+    tell(world, gone(world, 0, 40 * MS));
+    end(world);
+    assert_int_equal(time_in(world, THREAD_RUNNABLE), 0);
+    assert_int_equal(time_in(world, THREAD_SLEEPING), 40 * MS);
+}
+
 static uint64_t time_in_call(const struct world *world, int32_t syscall_number)
 {
     const struct stack_table *stacks = &world->results.stacks;
@@ -1038,6 +1084,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_time_goes_to_what_was_found),
         TEST(test_a_sleep_goes_on),
+        TEST(test_a_wait_for_a_cpu_is_where_it_slept),
+        TEST(test_a_wait_for_a_cpu_of_a_thread_that_has_moved),
         TEST(test_time_is_divided_by_ticks),
         TEST(test_samples_without_a_reading),
         TEST(test_a_long_recording_is_counted_on_the_way),
