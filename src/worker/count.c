@@ -219,7 +219,8 @@ static int end_wait(const struct counter *counter, const struct observation *obs
     /* A thread that never moved waits for longer than a second, for all that is known. */
     if (counter->waits || (observation->evidence == EVIDENCE_GONE && observation->never_moved))
         return 0;
-    if (observation->evidence == EVIDENCE_STOPPED || observation->evidence == EVIDENCE_WAITING)
+    if (observation->evidence == EVIDENCE_STOPPED || observation->evidence == EVIDENCE_WAITING ||
+        observation->evidence == EVIDENCE_WOKEN)
         tick -= observation->ticks;
     return sharing_end_wait(counter->results, thread, tick);
 }
