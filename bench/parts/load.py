@@ -107,6 +107,7 @@ def samplers(world):
              "fgprof-c, stops": lambda pids: world.attach(pids, "--capture=ptrace")}
     if world.has("perf"):
         found["perf record"] = perf
+    found["bare timers"] = lambda pids: programs.Measured(world, world.program("bare-timer"))
     return found
 
 
@@ -177,7 +178,8 @@ def report(world):
     return f"""Load, what is loaded and sampler share two CPUs. Runs of about {seconds} s by turns, {repetitions} with
 each sampler, all at 99 Hz. Given is the work done with a sampler as a share of that done without, by
 the medians of all runs; *noise* is how far half of the runs without one are from their median. *Stops*
-is with `--capture=ptrace`; perf record copies stacks as `--call-graph dwarf` does.
+is with `--capture=ptrace`; perf record copies stacks as `--call-graph dwarf` does; *bare timers* are
+events of the CPUs' clocks at the same rate, of which nobody takes anything.
 
 {tables.table(header, rows)}
 The CPU time of what is loaded for each unit of its work, as a ratio in the same way. That is what it

@@ -27,22 +27,24 @@ VERDICTS = ["within 3 sigma", "within 1 point", "off"]
 
 # What is told of which threads, for how many seconds. A kind is what a share is of: "running" and
 # "wall" time, or wall time by function and "state"; "off" is time off the CPU.
-Scene = collections.namedtuple("Scene", "title command threads seconds kinds")
+# In the first way also at the default rate, if so many seconds are given.
+Scene = collections.namedtuple("Scene", "title command threads seconds kinds low_rate_seconds",
+                               defaults=[0])
 SCENES = {
     "bursts": Scene("Bursts of 60, 30 and 10 us", ("bursts", "steady"), ["server"], 10,
-                    ["running"]),
+                    ["running"], 15),
     "bursts-mixed": Scene("Bursts of 20 to 500 us, cut in three", ("bursts", "mixed"), ["server"], 6,
                           ["running"]),
     "waits": Scene("Waits of 40, 120 and 400 us by turns", ("waits", "steady"), ["waiter"], 10,
                    ["wall", "off"]),
     "waits-mixed": Scene("Waits of 30 us to 50 ms at random", ("waits", "mixed"), ["waiter"], 10,
-                         ["wall", "off"]),
+                         ["wall", "off"], 40),
     "lock": Scene("A lock that two threads hand back and forth", ("handover",), ["left", "right"], 6,
                   ["running", "wall", "off"]),
     "threads-4": Scene("4 threads on two CPUs", ("shares", 4), ["worker"], 5, ["running"]),
     "threads-40": Scene("40 threads on two CPUs", ("shares", 40), ["worker"], 5, ["running"]),
     "crowd": Scene("A thread that is woken and waits for a CPU, beside 4 that compute", ("crowd", 4),
-                   ["sleeper"], 8, ["state", "running"]),
+                   ["sleeper"], 8, ["state", "running"], 40),
 }
 KINDS = {"running": "running time", "wall": "wall time", "state": "wall time, by state",
          "off": "time off the CPU"}
@@ -163,8 +165,8 @@ def watch_scene(world, key, ways):
     scene, rows, failures = SCENES[key], [], []
     seconds = world.pick(scene.seconds, 1)
     turns = [(way, RATE_HZ, seconds) for way in ways if way.kinds & set(scene.kinds)]
-    if key == "bursts":
-        turns.append((ways[0], LOW_RATE_HZ, world.pick(15, 1)))
+    if scene.low_rate_seconds:
+        turns.append((ways[0], LOW_RATE_HZ, world.pick(scene.low_rate_seconds, 1)))
     for way, rate_hz, seconds in turns:
         programs.progress(f"  {key}: {way.name}, {rate_hz} Hz")
         try:
