@@ -276,7 +276,7 @@ def git(stage):
     """git log -p, on a repository made on the spot."""
     need("git")
     history = []
-    for number in range(4000):
+    for number in range(16000):
         text = "".join(f"line {(i * 7919 + i // 50 * number) % 997}\n" for i in range(2000))
         history.append(f"commit refs/heads/main\ncommitter B <b@b> {number} +0000\ndata 1\nx\n"
                        f"M 644 inline file{number % 7}\ndata {len(text)}\n{text}\n")
