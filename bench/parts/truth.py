@@ -41,6 +41,8 @@ SCENES = {
                          ["wall", "off"], 40),
     "lock": Scene("A lock that two threads hand back and forth", ("handover",), ["left", "right"], 6,
                   ["running", "wall", "off"]),
+    "in-step": Scene("A program that repeats itself as often as it is sampled", ("in_step", RATE_HZ),
+                     ["worker"], 5, ["running"]),
     "threads-4": Scene("4 threads on two CPUs", ("shares", 4), ["worker"], 5, ["running"]),
     "threads-40": Scene("40 threads on two CPUs", ("shares", 40), ["worker"], 5, ["running"]),
     "crowd": Scene("A thread that is woken and waits for a CPU, beside 4 that compute", ("crowd", 4),
@@ -264,7 +266,7 @@ def files_of(pid):
 
 def watch_redis(world, arguments, ways):
     """{way: samples}, {way: why it failed}, and a test whether two names are of one function."""
-    rounds, seconds = world.pick((2, 3), (1, 1))
+    rounds, seconds = world.pick((8, 3), (1, 1))
     samples, failures = {way: [] for way in ways}, {}
     with redis_under_load(world, arguments) as pid:
         files, aliases = files_of(pid), stacks.Aliases(world.directory)

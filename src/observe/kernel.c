@@ -1,9 +1,11 @@
 #include "observe/kernel.h"
 #include "base/clock.h"
+#include "base/random.h"
 #include "observe/events.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 
 #define CPU_RING_BYTES_MAX (4u << 20)
 #define THREAD_RING_SAMPLES 2
@@ -12,6 +14,8 @@
 #define REFUSAL_HOLDS_NS 1000000000u
 #define STACK_LIMIT_MIN (2u << 10)
 #define RECORD_BYTES 512 /* of a sample, without its stack, rounded up */
+/* A CPU is interrupted to set its period, so that is not done after each sample. */
+#define SAMPLES_A_PERIOD 4
 
 struct kernel_source {
     struct source source;
@@ -21,6 +25,7 @@ struct kernel_source {
     struct filter filter;
     bool has_filter;
     size_t next; /* the event to collect from next */
+    uint64_t periods_set;
     int refusal; /* a negative errno: why a thread's event could not be opened, the last time */
     uint64_t refused_ns;
 };
@@ -35,7 +40,7 @@ static size_t stack_bytes(const struct kernel_source *kernel)
     return kernel->events.attr.sample_stack_user;
 }
 
-/* A CPU's event is sampled at equal intervals unless the CPU is idle; a thread's event, at equal
+/* A CPU's event is sampled at intervals of time unless the CPU is idle; a thread's event, at
  * intervals of its running time. */
 static struct perf_event_attr attributes_of(const struct kernel_source *kernel, size_t stack_bytes)
 {
@@ -138,6 +143,30 @@ static enum taken take_sample(struct kernel_source *kernel, const struct record 
     return TAKEN_SAMPLE;
 }
 
+/* The kernel samples at equal intervals. If a program repeats itself as often, or is held up by
+ * each sample until it does, all samples would find the same part of it. So now and then the period
+ * is another one, from half the mean to one and a half.
+ *
+ * The interval that is under way begins anew by that (perf_event_period in the kernel's
+ * kernel/events/core.c). A third of one is lost, in the mean, so all are shorter. */
+static void vary_period(struct kernel_source *kernel, struct event *event)
+{
+    const struct kernel_options *options = &kernel->options;
+    uint64_t mean_ns = options->period_ns * 3 * SAMPLES_A_PERIOD / (3 * SAMPLES_A_PERIOD + 1);
+    uint64_t period_ns =
+        mean_ns / 2 + random_below((uint32_t)mean_ns, options->seed, kernel->periods_set++);
+    ioctl(event->ring.fd, PERF_EVENT_IOC_PERIOD, &period_ns);
+    event->samples = 0;
+}
+
+static void vary_periods(struct kernel_source *kernel)
+{
+    for (size_t i = 0; i < kernel->events.count; i++) {
+        if (kernel->events.items[i].samples >= SAMPLES_A_PERIOD)
+            vary_period(kernel, &kernel->events.items[i]);
+    }
+}
+
 /* Takes records from a ring up to its first sample of a process that is followed. */
 static enum taken take_from(struct kernel_source *kernel, struct ring *ring,
                             struct observation *ret_observation)
@@ -163,16 +192,18 @@ static bool collect(struct source *source, struct observation *ret_observation,
 {
     struct kernel_source *kernel = kernel_of(source);
     for (; kernel->next < kernel->events.count; kernel->next++) {
-        struct ring *ring = &kernel->events.items[kernel->next].ring;
-        enum taken taken = take_from(kernel, ring, ret_observation);
+        struct event *event = &kernel->events.items[kernel->next];
+        enum taken taken = take_from(kernel, &event->ring, ret_observation);
         if (taken == TAKEN_NOTHING)
             break;
         if (taken == TAKEN_SAMPLE) {
+            event->samples++;
             *ret_outcome = OUTCOME_OBSERVED;
             return true;
         }
     }
     kernel->next = 0;
+    vary_periods(kernel);
     return false;
 }
 

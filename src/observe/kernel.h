@@ -19,7 +19,8 @@
 #define KERNEL_STACK_LIMIT_MAX (63u << 10)
 
 struct kernel_options {
-    uint64_t period_ns;          /* of the CPU time between two samples */
+    uint64_t period_ns;          /* the mean CPU time between two samples, below 2^32 */
+    uint64_t seed;               /* decides how long each time is */
     uint64_t held_ns;            /* a CPU's ring has room for the samples of this time */
     size_t stack_limit;          /* bytes of stack to sample at first */
     struct snapshots *snapshots; /* samples are put in these; must outlive the source */

@@ -28,6 +28,7 @@ static struct kernel_options options_for(const struct sampler *sampler)
     if (sampler->options->is_dump) {
         return (struct kernel_options){
             .period_ns = DUMP_PERIOD_NS,
+            .seed = sampler->clock.seed,
             .held_ns = DUMP_HELD_NS,
             .stack_limit = KERNEL_STACK_LIMIT_MAX, /* no later sample makes up for a cut one */
             .snapshots = channel_snapshots(sampler->channel),
@@ -35,6 +36,7 @@ static struct kernel_options options_for(const struct sampler *sampler)
     }
     return (struct kernel_options){
         .period_ns = sampler->clock.period_ns,
+        .seed = sampler->clock.seed,
         .held_ns = HELD_NS,
         .stack_limit = STACK_LIMIT_FIRST,
         .snapshots = channel_snapshots(sampler->channel),

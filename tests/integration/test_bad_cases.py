@@ -19,7 +19,7 @@ from harness import (HANGS_S, RATE, Skip, alone, by_root, children_of, context_s
                      late_share, need, pauses, ready, running_s, status, switches_in, thread_named, threads_of,
                      ticks_planned, users_build, wait_for, wait_for_ticks, wait_until_asleep,
                      wait_until_sampled, wait_until_sampling)
-from test_capture import in_spin, need_kernel_samples, refuse_events
+from test_capture import in_spin, need_kernel_samples, only_threads, refuse_events
 from test_containers import INSIDE, ROOTLESS, check_possible, command, container, inside, tree
 from test_extremes import transfers
 from test_lifecycle import SLEEPERS, check_outcomes
@@ -68,11 +68,6 @@ def tid_of(thread):
 def kernel_samples(stderr):
     match = re.search(r"sampled by the kernel while running: (\d+) samples", stderr)
     return int(match[1]) if match else 0
-
-
-def only_threads():
-    """For preexec_fn: there is an event for each thread then."""
-    refuse_events(errno.EACCES, only_of_cpus=True)
 
 
 def events_open(pid):

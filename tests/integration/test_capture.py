@@ -45,6 +45,11 @@ def refuse_events(error, only_of_cpus=False):
            (SECOND_AT, 0xffffffff) if only_of_cpus else None)
 
 
+def only_threads():
+    """For preexec_fn: there is an event for each thread then."""
+    refuse_events(errno.EACCES, only_of_cpus=True)
+
+
 def die_of_events():
     """Makes the calling process die if it opens a perf event."""
     refuse(PERF_EVENT_OPEN, SECCOMP_RET_KILL_PROCESS)

@@ -5,7 +5,7 @@ import os
 import subprocess
 
 from harness import alone, folded, ready, users_build, wait_for
-from test_capture import need_kernel_samples
+from test_capture import need_kernel_samples, only_threads
 
 CPU_NS = 200_000_000
 CALLS = 100
@@ -97,12 +97,13 @@ def test_a_woken_thread_knows_how_long_it_waited_for_a_cpu(world):
         assert asleep_ns[name] >= 1000 * us * sleeper["functions"][name]["calls"], (name, sleeper)
 
 
-def profile(world, name, arguments, *options):
+def profile(world, name, arguments, *options, **more):
     """Two answers of the target, and the stacks that were found between them."""
     program = os.path.join(world.build, "bench/bench-truth-" + name)
     with ready(program, *arguments, stdin=subprocess.PIPE) as target:
         first = mark(target)
-        done = world.attach(target, "-F", 999, "--capture=kernel", *options, duration="4s")
+        done = world.attach(target, "-F", 999, "--capture=kernel", *options, duration="4s",
+                            **more)
         last = mark(target)
     return first, last, folded(done.stdout)
 
@@ -133,6 +134,20 @@ def test_bursts_are_sampled_where_they_are(world):
         if all(abs(value) <= 3 for value in off.values()):
             return
         assert not is_last, (off, spent, counts)
+
+
+@alone
+@users_build
+def test_a_program_in_step_with_the_samples(world):
+    """Samples at equal intervals would find nearly all of it in one of two functions."""
+    need_kernel_samples(world)
+    for more in {}, {"preexec_fn": only_threads}:
+        first, last, stacks = profile(world, "in_step", [999], "--on-cpu", "--thread", "worker", **more)
+        before, after = (answer["threads"][0]["functions"] for answer in (first, last))
+        spent = {name: after[name]["cpu_ns"] - before[name]["cpu_ns"] for name in after}
+        counts = {name: count(stacks, name) for name in spent}
+        true = spent["first_60"] / sum(spent.values())
+        assert abs(counts["first_60"] / sum(counts.values()) - true) < 0.1, (more, spent, counts)
 
 
 @alone
