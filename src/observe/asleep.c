@@ -173,6 +173,7 @@ static int read_labels(const struct subject *subject, const struct watch_place *
     read_context(subject, watch, snapshot);
     if (check_stayed(place, watch, &observation->now.activity) == 0)
         return 0;
+    observation->is_over = true;
     if (subject->context && snapshot->context)
         snapshot->context->state = CONTEXT_CHANGED;
     observation->state = THREAD_SLEEPING;
@@ -238,7 +239,7 @@ static enum outcome observe_asleep(struct source *source, const struct subject *
     observation->state = THREAD_UNKNOWN;
     observation->syscall_number = -1;
     observation->wait_channel[0] = '\0';
-    observation->was_asleep = false;
+    observation->was_asleep = observation->is_over = false;
     if (!watch)
         return OUTCOME_REFUSED;
     int err = watch_read_activity(&place, watch, &observation->now.activity);

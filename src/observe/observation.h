@@ -88,6 +88,7 @@ struct observation {
     struct call_memory call_memory;
     bool was_asleep; /* it was asleep, by its registers and its call, but moved before that was
                         proven */
+    bool is_over;    /* EVIDENCE_ASLEEP: it was proven, and the thread has moved since */
     uint32_t served; /* the serial of the last request that was served before it was made */
     struct sleep_place asked; /* where it slept when it was stopped all the same; pc 0: it was
                                  not */

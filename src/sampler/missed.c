@@ -39,7 +39,7 @@ void missed_note(struct thread_missed *missed, const struct observation *observa
 
 uint64_t missed_take(struct thread_missed *missed, const struct observation *observation)
 {
-    struct missed_sleep *sleep = find(missed, observation);
+    struct missed_sleep *sleep = observation->is_over ? find(missed, observation) : NULL;
     uint64_t ticks = sleep ? sleep->ticks : 0;
     if (sleep)
         sleep->ticks = 0;

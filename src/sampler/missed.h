@@ -1,8 +1,9 @@
 /* Sleeps that were over before a look at them was proven. The shorter a sleep is, the more often
- * that happens, and without a proof its stack is not known. So such a look counts for the next one
+ * that happens, and without a proof its stack is not known. So such a look counts for a later one
  * that finds the thread in the same call, with the same stack pointer and program counter, and
- * proves it: each place where the thread sleeps has its share of the looks, however short its
- * sleeps are. */
+ * proves it just before that sleep is over too. Of the sleeps in one place, from different
+ * functions, each has as many of these as it has ends: the same share as of those that were missed,
+ * while of all that are proven, the long ones have most. */
 #ifndef FGPROF_SAMPLER_MISSED_H
 #define FGPROF_SAMPLER_MISSED_H
 

@@ -326,7 +326,8 @@ static void *move_on_and_on(void *argument)
     return NULL;
 }
 
-/* It is asleep when it is looked at, and has another count of switches afterwards. */
+/* It is asleep when it is looked at, and has another count of switches when it was copied, or when
+ * what labels the wait was read. */
 static void test_a_sleep_that_is_over_before_its_proof(void **state)
 {
     struct fake *fake = *state;
@@ -340,7 +341,13 @@ static void test_a_sleep_that_is_over_before_its_proof(void **state)
     enum outcome outcome;
     do
         outcome = observe(fake);
+    while (!fake->seen.is_over);
+    assert_int_equal(outcome, OUTCOME_OBSERVED);
+    assert_int_equal(fake->seen.evidence, EVIDENCE_ASLEEP);
+    do
+        outcome = observe(fake);
     while (!fake->seen.was_asleep);
+    assert_false(fake->seen.is_over);
     atomic_store(&mover.is_done, true);
     pthread_join(thread, NULL);
     close(mover.schedstat_fd);
@@ -350,6 +357,7 @@ static void test_a_sleep_that_is_over_before_its_proof(void **state)
     assert_int_equal(registers_sp(&fake->snapshot.registers), (uintptr_t)sleepers_stack);
     assert_int_equal(observe(fake), OUTCOME_OBSERVED);
     assert_false(fake->seen.was_asleep);
+    assert_false(fake->seen.is_over);
     put(fake, "syscall", "running\n");
     put(fake, "schedstat", "1187426 53201 39\n");
     assert_int_equal(observe(fake), OUTCOME_RUNNING);

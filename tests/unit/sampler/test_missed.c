@@ -22,7 +22,8 @@ static void note(struct thread_missed *missed, long syscall_number, uint64_t pc,
 
 static uint64_t take(struct thread_missed *missed, long syscall_number, uint64_t pc, uint64_t sp)
 {
-    const struct observation observation = seen(syscall_number, pc, sp);
+    struct observation observation = seen(syscall_number, pc, sp);
+    observation.is_over = true;
     return missed_take(missed, &observation);
 }
 
@@ -38,6 +39,17 @@ static void test_they_count_once_for_the_same_place(void **state)
     assert_int_equal(take(&missed, 1, 0x10, 0x21), 0);
     assert_int_equal(take(&missed, 1, 0x10, 0x20), 3);
     assert_int_equal(take(&missed, 1, 0x10, 0x20), 0);
+}
+
+/* Those that are missed end soon, too. */
+static void test_they_do_not_count_for_one_that_sleeps_on(void **state)
+{
+    (void)state;
+    struct thread_missed missed = {0};
+    note(&missed, 1, 0x10, 0x20, 1);
+    const struct observation goes_on = seen(1, 0x10, 0x20);
+    assert_int_equal(missed_take(&missed, &goes_on), 0);
+    assert_int_equal(take(&missed, 1, 0x10, 0x20), 1);
 }
 
 static void test_the_last_places_are_known(void **state)
@@ -65,6 +77,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_they_count_once_for_the_same_place),
+        cmocka_unit_test(test_they_do_not_count_for_one_that_sleeps_on),
         cmocka_unit_test(test_the_last_places_are_known),
         cmocka_unit_test(test_they_are_limited),
     };
