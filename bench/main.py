@@ -1,6 +1,6 @@
 """Measures fgprof-c, and other programs beside it.
 
-    scripts/bench                     every part, in about two and a half hours
+    scripts/bench                     every part, in about three hours
     scripts/bench pause servers       some parts
     scripts/bench --quick PART...     a smoke test: short runs, whose figures mean nothing
 
@@ -29,7 +29,7 @@ import programs  # noqa: E402
 
 # Each is a module of bench/parts, with its TITLE, the TOOLS it runs beside fgprof-c, and report().
 PARTS = ["beside", "start", "pause", "wake", "threads", "churn", "unwind", "servers", "load",
-         "names", "stacks", "steps", "page", "top", "truth", "owners", "labels", "heap",
+         "cost", "names", "stacks", "steps", "page", "top", "truth", "owners", "labels", "heap",
          "growth", "serve"]
 
 # The Debian packages of programs that are measured beside fgprof-c or load what is sampled.

@@ -8,6 +8,7 @@ import signal
 import socket
 import statistics
 import time
+import urllib.request
 
 import programs
 import tables
@@ -99,6 +100,13 @@ class Redis(Server):
     def requests(self, usage, seconds):
         return int(self.per_s * seconds)
 
+    def served(self):
+        """How many requests there have been so far."""
+        with socket.create_connection(("127.0.0.1", self.port), 5) as client:
+            client.sendall(b"INFO stats\r\nQUIT\r\n")
+            answer = client.makefile().read()
+        return int(re.search(r"^total_commands_processed:(\d+)", answer, re.MULTILINE)[1])
+
     def throughput(self, usage):
         return float(re.search(r'^"GET","([\d.]+)"', usage.stdout, re.MULTILINE)[1])
 
@@ -128,7 +136,8 @@ error_log {self.directory}/error.log;
 events {{ }}
 http {{
 access_log off;
-{temporary}server {{ listen 127.0.0.1:{self.port}; root {self.directory}; }}
+{temporary}server {{ listen 127.0.0.1:{self.port}; root {self.directory};
+location = /status {{ stub_status; }} }}
 }}
 """)
         self.process = programs.Measured(world, "nginx", "-p", self.directory, "-c", configuration)
@@ -141,6 +150,12 @@ access_log off;
         return programs.Measured(self.world, "wrk", "-t", 1, "-c", 32, "-d",
                                  f"{max(seconds, 1):.0f}s",
                                  f"http://127.0.0.1:{self.port}/file", keeps_stdout=True)
+
+    def served(self):
+        """How many requests there have been so far: "server accepts handled requests", and below it
+        three figures."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/status", timeout=5) as answer:
+            return int(answer.read().split(b"\n")[2].split()[2])
 
     def throughput(self, usage):
         return float(re.search(r"^Requests/sec:\s*([\d.]+)", usage.stdout, re.MULTILINE)[1])
