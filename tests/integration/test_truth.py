@@ -67,7 +67,7 @@ def check_sums(first, last):
 
 def test_computing(world):
     for name, *arguments in (("bursts", "steady"), ("bursts", "mixed"), ("handover",), ("shares", "4"),
-                             ("shares", "40"), ("crowd", "4")):
+                             ("shares", "40"), ("crowd", "4"), ("in_step", "999")):
         first, last, ran_ns = watch(world, name, *arguments)
         check_sums(first, last)
         cpu_ns = total(last["threads"], "cpu_ns") - total(first["threads"], "cpu_ns")
