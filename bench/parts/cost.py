@@ -15,7 +15,7 @@ TITLE = "CPU time that a program under load loses by being sampled"
 TOOLS = ("redis-server", "redis-benchmark", "nginx", "wrk", "perf")
 SLICE_S = 1.5
 SETTLE_S = 0.8  # perf and fgprof-c have read the program's files
-ENDS_S = 60     # longer than all slices are planned to take, so that the load does not end before
+MARGIN_S = 60   # longer than all slices are planned to take, so that the load does not end before
 
 
 class PingPong:
@@ -25,16 +25,16 @@ class PingPong:
     tools = load.PingPong.tools
 
     def __init__(self, world, _seconds):
-        self.program = load.PingPong(world)
+        self.target = load.PingPong(world).target
 
     def pids(self):
-        return [self.program.target.pid]
+        return [self.target.pid]
 
     def done(self):
-        return self.program.mark()["trips"]
+        return self.target.mark()["trips"]
 
     def stop(self):
-        self.program.stop()
+        self.target.end()
 
 
 class Served:
@@ -55,7 +55,7 @@ class Served:
         self.server.stop()
 
 
-def work_in_slice(loaded, start):
+def cpu_s_of_unit(loaded, start):
     """CPU seconds for a unit of work."""
     pids = loaded.pids()
     sampler = start(pids)
@@ -75,7 +75,7 @@ def measure(title, loaded, ways, rounds):
     for number in range(rounds):
         programs.progress(f"  {title}, round {number + 1} of {rounds}")
         for name in order.sample(list(ways), len(ways)):
-            figures[name].append(work_in_slice(loaded, ways[name]))
+            figures[name].append(cpu_s_of_unit(loaded, ways[name]))
     return figures
 
 
@@ -103,7 +103,7 @@ def report(world):
     rounds = world.pick(10, 1)
     ways = {name: start for name, start in load.samplers(world).items() if "stops" not in name}
     rows, names = [], [name for name in ways if name != "nothing"]
-    seconds = rounds * len(ways) * 2 * (SETTLE_S + SLICE_S) + ENDS_S
+    seconds = rounds * len(ways) * 2 * (SETTLE_S + SLICE_S) + MARGIN_S
     with pause.two_cpus():
         for title, tools, make in kinds():
             if not world.has(*tools):

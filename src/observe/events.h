@@ -16,7 +16,7 @@ struct event {
     int cpu;                         /* -1: a thread's */
     pid_t tid;                       /* -1: a CPU's */
     uint64_t checked_ns, enabled_ns; /* a CPU's: how long it had sampled when it was last checked */
-    unsigned samples;                /* for the owner: that it counts */
+    unsigned samples;                /* kernel.c: taken since its period was set */
     bool is_replaced;                /* it samples no more, but its ring may have samples */
 };
 
