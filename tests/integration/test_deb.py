@@ -6,7 +6,9 @@ import re
 import shutil
 import subprocess
 
+from bare_machine import BareMachine
 from harness import Skip, folded, need, tool, users_build
+from test_scripts import listed
 
 
 def bounded(seconds, *command):
@@ -30,10 +32,12 @@ def mirror():
 
 
 def packages(world):
-    """Makes them. Returns {name: file}."""
-    done = bounded(600, world.source + "/scripts/package", "--no-setup", world.path("packages"))
+    """Makes them, with nothing but what `scripts/setup build` installs. Returns {name: file}."""
+    machine = BareMachine(world, listed(world, "build"))
+    done = machine.run("/checkout/scripts/package", "--no-setup", "/results")
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
-    files = glob.glob(world.path("packages/*.deb"))
+    assert not os.path.exists(machine.root + "/results/tests"), "packages need no tests"
+    files = glob.glob(machine.root + "/results/*.deb")
     return {os.path.basename(file).split("_")[0]: file for file in files}
 
 

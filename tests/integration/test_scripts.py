@@ -13,6 +13,7 @@ import subprocess
 import sys
 import termios
 
+from bare_machine import BareMachine
 from harness import HANGS_S, Missing, Skip, children_of, need, thread_named, tool, users_build, wait_for
 
 # For each package of scripts/setup: a program of it, or a file.
@@ -424,27 +425,56 @@ def samples_below(pid):
         return False
 
 
+def readme_block(world, before):
+    """The commands that README.md shows after this line."""
+    text = open(world.source + "/README.md").read()
+    block = re.search(re.escape(before) + r"\n\n((?: {4}.*\n)+)", text)[1]
+    return [line.strip() for line in block.splitlines()]
+
+
+@users_build
+def test_readmes_lines_build_with_what_readme_lists(world):
+    """On a machine that has nothing else. There it says once which tests it leaves out, and why."""
+    text = " ".join(open(world.source + "/README.md").read().split())
+    packages = re.search(r"If you only build, `([^`]*)`", text)[1].split()
+    assert "cmake" in packages and set(packages) < listed(world, "build"), packages
+    machine = BareMachine(world, packages)
+    setup, build, install = readme_block(world, "From source, on Debian 12:")
+    assert setup == "scripts/setup build" and install.startswith("sudo "), (setup, install)
+    lines = "\n".join((build, install.removeprefix("sudo "), "fgprof-c --version"))
+    done = machine.run("sh", "-ec", f"cd /checkout\nexport PATH=$PATH:/usr/local/bin\n{lines}")
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr
+    assert re.search(r"^fgprof-c \d+\.\d+\.\d+$", done.stdout, re.M), done.stdout[-4000:]
+    said = [line for line in done.stdout.splitlines() if "left out" in line.lower()]
+    assert len(said) == 1 and "unit tests (cmocka), the integration tests (python3)" in said[0], said
+    assert not done.stderr, done.stderr
+
+
 @users_build
 def test_the_demo(world):
-    """From a read-only checkout, called from elsewhere, by an unprivileged user, into a directory."""
+    """From a read-only checkout, called from elsewhere, by an unprivileged user, into a directory; as root,
+    on a machine on which only what `scripts/setup build` installs is there."""
     need("dpkg-query")
     missing = [package for package in listed(world, "build") if not evidence_of(package)]
     if missing:
         raise Missing(f"no {', '.join(missing)}")
-    directory = world.path("the demo")
+    directory, place = world.path("the demo"), world.path("the demo")
+    command = [world.source + "/scripts/demo", directory]
+    if not os.geteuid():
+        machine = BareMachine(world, listed(world, "build"))
+        place = "/the demo"
+        directory = machine.root + place
+        command = machine.command("/checkout/scripts/demo", place, user=65534, read_only=True)
     os.mkdir(directory)
-    checkout, prefix, options = world.source, [], {}
     if not os.geteuid():
         os.chown(directory, 65534, 65534)
-        prefix, checkout = read_only_checkout(
-            world, "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
-    command = [*prefix, checkout + "/scripts/demo", directory]
     options = dict(cwd="/", env=dict(os.environ, DEMO_SECONDS="2", HOME="/nonexistent"))
     done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           text=True, timeout=2 * HANGS_S, **options)
     assert done.returncode == 0, done
     results = {"build", "demo.folded", "demo.html", "demo.svg"}
     assert set(os.listdir(directory)) == results, os.listdir(directory)
+    assert not os.path.exists(directory + "/build/tests"), "the demo builds no tests"
     assert "slow_network_request" in open(directory + "/demo.svg").read()
     page = open(directory + "/demo.html").read()
     assert "slow_network_request" in page and '"command":"fgprof-c convert demo.fgprof -o demo.html"' in page
@@ -454,7 +484,8 @@ def test_the_demo(world):
                  r"  (sudo )?\S.*/build/fgprof-c dump -p PID  .*"):
         assert re.search(f"^{line}$", done.stdout, re.M), (line, done.stdout)
     program = re.search(r"^  (?:sudo )?(\S.*/fgprof-c) top ", done.stdout, re.M)[1]
-    assert "top" in tool("sh", "-c", program + " --help"), "as a shell reads it"
+    shown = ["sh", "-c", program + " --help"]
+    assert "top" in tool(*(shown if os.geteuid() else machine.command(*shown))), "as a shell reads it"
 
     for name in "demo.folded", "demo.html", "demo.svg":
         os.unlink(f"{directory}/{name}")
