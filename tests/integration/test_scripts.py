@@ -20,6 +20,7 @@ from harness import HANGS_S, Missing, Skip, children_of, need, thread_named, too
 PACKAGES = {
     "bash-completion": "/usr/share/bash-completion/bash_completion",
     "binutils": "objcopy",
+    "bpftool": "bpftool",
     "chromium": "chromium",
     "chromium-driver": "chromedriver",
     "clang": "clang",
@@ -39,6 +40,7 @@ PACKAGES = {
     "golang-github-google-pprof-dev": "/usr/share/gocode/src/github.com/google/pprof/proto/profile.proto",
     "golang-go": "go",
     "google-perftools": "google-pprof",
+    "libbpf-dev": "/usr/include/bpf/libbpf.h",
     "libc6-dbg": "/usr/lib/debug/.build-id/*/*.debug",
     "libc6-dev": "/usr/include/stdio.h",
     "libc6-dev-arm64-cross": "/usr/aarch64-linux-gnu/include/stdio.h",
