@@ -1,0 +1,80 @@
+#include "observe/bpf/departure.h"
+
+#include "base/clock.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct clock_offsets clock_offsets_parse(const char *text)
+{
+    struct clock_offsets offsets = {0};
+    for (; text; text = strchr(text, '\n')) {
+        char name[16];
+        long long s, ns;
+        text += *text == '\n';
+        if (sscanf(text, "%15s %lld %lld", name, &s, &ns) != 3)
+            break;
+        uint64_t offset_ns = (uint64_t)s * NS_PER_S + (uint64_t)ns;
+        if (strcmp(name, "monotonic") == 0)
+            offsets.monotonic_ns = offset_ns;
+        else if (strcmp(name, "boottime") == 0)
+            offsets.boot_ns = offset_ns;
+    }
+    return offsets;
+}
+
+static enum thread_state state_of(uint32_t state)
+{
+    if (state == 0)
+        return THREAD_RUNNABLE;
+    if (state & (SWITCH_STATE_STOPPED | SWITCH_STATE_TRACED))
+        return THREAD_STOPPED;
+    return state & SWITCH_STATE_UNINTERRUPTIBLE ? THREAD_UNINTERRUPTIBLE : THREAD_SLEEPING;
+}
+
+void departure_translate(const struct switch_departure *raw, const struct clock_offsets *offsets,
+                         struct departure *ret_departure)
+{
+    uint64_t ahead_ns = offsets->monotonic_ns;
+    *ret_departure = (struct departure){
+        .tid = (pid_t)raw->tid,
+        .process_id = (pid_t)raw->process_id,
+        .start_ns = raw->start_ns + offsets->boot_ns,
+        .number = raw->number,
+        .out_ns = raw->out_ns + ahead_ns,
+        .runnable_ns = raw->runnable_ns ? raw->runnable_ns + ahead_ns : 0,
+        .in_ns = raw->in_ns ? raw->in_ns + ahead_ns : 0,
+        .state = state_of(raw->state),
+    };
+    departure_registers(raw->words, &ret_departure->registers, &ret_departure->syscall_number);
+}
+
+enum thread_state departure_state_at(const struct departure *departure, uint64_t at_ns)
+{
+    if (at_ns < departure->out_ns)
+        return THREAD_UNKNOWN;
+    if (departure->in_ns && at_ns >= departure->in_ns)
+        return THREAD_RUNNING;
+    if (departure->runnable_ns && at_ns >= departure->runnable_ns)
+        return THREAD_RUNNABLE;
+    return departure->state;
+}
+
+bool past_departure_read(const void *data, size_t bytes, const struct clock_offsets *offsets,
+                         struct past_departure *ret_past)
+{
+    struct switch_message message;
+    if (bytes < sizeof message)
+        return false;
+    memcpy(&message, data, sizeof message);
+    if (message.stack_bytes > bytes - sizeof message || message.first_tick > message.last_tick)
+        return false;
+    departure_translate(&message.departure, offsets, &ret_past->departure);
+    ret_past->first_tick = message.first_tick;
+    ret_past->last_tick = message.last_tick;
+    ret_past->slot = message.slot;
+    ret_past->generation = message.generation;
+    ret_past->stack = (const unsigned char *)data + sizeof message;
+    ret_past->stack_bytes = message.stack_bytes;
+    return true;
+}

@@ -1,0 +1,38 @@
+/* What the programs need of the kernel's types. Where each field is, the loader finds out from the
+ * running kernel's BTF (CO-RE), so the order does not matter. */
+#ifndef FGPROF_OBSERVE_BPF_KERNEL_TYPES_H
+#define FGPROF_OBSERVE_BPF_KERNEL_TYPES_H
+
+#include <linux/types.h>
+
+#define RELOCATED __attribute__((preserve_access_index))
+
+struct mm_struct;
+struct pid_namespace;
+
+struct upid {
+    int nr;
+    struct pid_namespace *ns;
+} RELOCATED;
+
+struct pid {
+    unsigned int level; /* of the innermost namespace that it is visible in */
+    struct upid numbers[1];
+} RELOCATED;
+
+struct task_struct {
+    unsigned int __state;
+    unsigned int flags;
+    int pid, tgid; /* in the first PID namespace */
+    __u64 start_boottime;
+    struct mm_struct *mm;
+    struct task_struct *group_leader;
+    struct pid *thread_pid;
+} RELOCATED;
+
+/* include/linux/sched.h */
+#define PF_IO_WORKER 0x00000010
+#define PF_USER_WORKER 0x00004000
+#define PF_KTHREAD 0x00200000
+
+#endif

@@ -1,0 +1,96 @@
+/* What the program on context switches shares with the loader: see switch_record.h. */
+#ifndef FGPROF_OBSERVE_BPF_SWITCH_FORMAT_H
+#define FGPROF_OBSERVE_BPF_SWITCH_FORMAT_H
+
+#include <linux/types.h>
+
+/* How many words a departure has of registers. x86-64: struct pt_regs (asm/ptrace.h). aarch64:
+ * struct user_pt_regs, orig_x0 and the number of the system call. */
+#if defined(__TARGET_ARCH_arm64) || defined(__aarch64__)
+#define SWITCH_WORDS 36
+#else
+#define SWITCH_WORDS 21
+#endif
+
+/* With what is stored beside it, a thread's copy takes one page. */
+#define SWITCH_STACK_BYTES_MAX 3584u
+
+#define SWITCH_SLOTS_MAX 65536u /* struct switch_births has 16 bits for a slot */
+
+/* Bits of the kernel's task state (include/linux/sched.h). */
+#define SWITCH_STATE_UNINTERRUPTIBLE 0x0002u
+#define SWITCH_STATE_STOPPED 0x0004u
+#define SWITCH_STATE_TRACED 0x0008u
+#define SWITCH_STATE_DEAD 0x0080u
+
+/* A thread left its CPU. */
+struct switch_departure {
+    __u64 number;      /* of its departures since it has its slot, from 1 */
+    __u64 out_ns;      /* when: bpf_ktime_get_ns */
+    __u64 in_ns;       /* when it was back on a CPU; 0: it is not */
+    __u64 runnable_ns; /* since when it waits for a CPU; 0: it is not runnable yet */
+    __u64 start_ns;    /* when the thread was made: since boot */
+    __u32 tid, process_id;
+    __u32 state; /* of the task; 0: it stayed runnable */
+    __u32 unused;
+    __u64 words[SWITCH_WORDS];
+};
+
+/* A thread's last departure. */
+struct switch_slot {
+    __u32 sequence;   /* odd while a departure is written; another one after each switch */
+    __u32 generation; /* another one whenever the slot is given to a thread, or given back */
+    __u64 looked;     /* by the reader: a tick's number + 1, see switch_record_acknowledge */
+    struct switch_departure departure;
+};
+
+/* 0 is of threads without a slot. */
+static inline __u32 switch_generation_after(__u32 generation)
+{
+    return generation + 1 ? generation + 1 : 1;
+}
+
+/* A departure that was over before the reader came. */
+struct switch_message {
+    __u64 first_tick, last_tick; /* of those published and not acknowledged, the first and last that
+                                    the thread was off its CPU for */
+    __u32 slot, generation;
+    __u32 stack_bytes; /* that follow: what was at the stack pointer */
+    __u32 unused;
+    struct switch_departure departure;
+};
+
+/* A power of two. The reader may be so many ticks late, less the one to come. */
+#define SWITCH_TICKS 4u
+#define SWITCH_NO_TICK ~0ull
+struct switch_tick {
+    __u64 number; /* SWITCH_NO_TICK: none, or being written */
+    __u64 at_ns;
+};
+
+/* Which slots were given to threads. A reader that is further behind looks at all slots. */
+#define SWITCH_BIRTHS 4096u /* a power of two */
+struct switch_births {
+    __u64 count;
+    __u64 items[SWITCH_BIRTHS]; /* number n at n % SWITCH_BIRTHS: (n + 1) << 16 | slot */
+};
+
+/* Which processes are followed, a bit each: ids are below 2^22 (PID_MAX_LIMIT in the kernel's
+ * linux/threads.h). */
+#define SWITCH_IDS (1u << 22)
+#define SWITCH_ID_WORDS (SWITCH_IDS / 64)
+
+/* CPUs whose counters are apart; those beyond share what others have. */
+#define SWITCH_CPUS 256u
+struct switch_cpu {
+    __u64 switches; /* that followed threads left their CPU by */
+    __u64 unused[7];
+};
+
+struct switch_failures {
+    __u64 slots;   /* departures of threads that have no slot, since all are taken */
+    __u64 storage; /* departures for which there was no memory */
+    __u64 ring;    /* messages for which there was no room */
+};
+
+#endif

@@ -1,0 +1,434 @@
+/* The switch record: keeps, for each thread of the followed processes, where, when and how it last
+ * left its CPU, and when it was runnable and running again. What this is for, and what the loader
+ * makes of it: switch_record.h.
+ *
+ * All that is written of a thread is written under the lock of the run queue that it is on: at
+ * sched_switch by the CPU that it leaves or comes to, and at sched_wakeup, which comes when the
+ * thread is put on a run queue. (sched_waking is earlier, and may be while the thread still leaves
+ * its CPU.) So one writer follows the other, and only readers need the slot's sequence. */
+#include "observe/bpf/kernel_types.h"
+#include "observe/bpf/switch_format.h"
+
+#include <linux/bpf.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+#ifdef __TARGET_ARCH_arm64
+#include "observe/bpf/aarch64/machine.bpf.h"
+#else
+#include "observe/bpf/x86_64/machine.bpf.h"
+#endif
+
+char licence[] SEC("license") = "Dual MIT/GPL";
+
+/* ---- Set before the program is loaded ---- */
+
+const volatile __u32 slots_max = 1;
+const volatile __u32 stack_bytes = 0;   /* to copy at a departure, at most SWITCH_STACK_BYTES_MAX */
+const volatile bool has_prev_state = 0; /* sched_switch has the state as fourth argument: 5.18 */
+const volatile bool allocates_at_switch = 1; /* else a thread's storage is made when it is woken */
+
+/* ---- Shared with the loader ---- */
+
+__u64 followed[SWITCH_ID_WORDS];
+struct switch_tick ticks[SWITCH_TICKS];
+struct switch_births births;
+struct switch_cpu cpus[SWITCH_CPUS];
+struct switch_failures failures;
+__u32 slots_used; /* no slot beyond was ever given to a thread */
+/* The loader's PID namespace, in which all ids are. Level 0 is the first one. */
+__u32 namespace_level;
+__u64 namespace_address;
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, struct switch_slot);
+} slots SEC(".maps");
+
+/* Slots that were given back. */
+struct {
+    __uint(type, BPF_MAP_TYPE_QUEUE);
+    __uint(max_entries, 1);
+    __type(value, __u32);
+} free_slots SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_RINGBUF);
+    __uint(max_entries, 4096);
+} messages SEC(".maps");
+
+/* ---- Of a thread ---- */
+
+struct thread {
+    __u32 slot, generation; /* 0: it has no slot */
+};
+
+struct {
+    __uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __type(key, int);
+    __type(value, struct thread);
+} threads SEC(".maps");
+
+/* A message that is complete but for its stack's size, when it has to be sent. */
+struct stack {
+    __u64 unreadable; /* where the stack was last seen to end; 0: nowhere */
+    __u64 number;     /* of the departure */
+    struct switch_message message;
+    unsigned char bytes[SWITCH_STACK_BYTES_MAX];
+};
+
+struct {
+    __uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __type(key, int);
+    __type(value, struct stack);
+} stacks SEC(".maps");
+
+static __always_inline void count(__u64 *counter)
+{
+    __sync_fetch_and_add(counter, 1);
+}
+
+/* ---- Ids ---- */
+
+/* An id in the loader's PID namespace; 0: it is not visible there. */
+static __always_inline __u32 id_of(const struct pid *pid)
+{
+    struct upid in_namespace;
+    __u32 level = namespace_level;
+    if (!pid || pid->level < level)
+        return 0;
+    const char *numbers = (const char *)__builtin_preserve_access_index(&pid->numbers[0]);
+    if (bpf_probe_read_kernel(&in_namespace, sizeof in_namespace,
+                              numbers + level * sizeof in_namespace) ||
+        (__u64)in_namespace.ns != namespace_address)
+        return 0;
+    return (__u32)in_namespace.nr;
+}
+
+static __always_inline __u32 process_id_of(const struct task_struct *task)
+{
+    return namespace_level ? id_of(task->group_leader->thread_pid) : (__u32)task->tgid;
+}
+
+static __always_inline __u32 tid_of(const struct task_struct *task)
+{
+    return namespace_level ? id_of(task->thread_pid) : (__u32)task->pid;
+}
+
+static __always_inline bool is_followed(__u32 process_id)
+{
+    return followed[process_id / 64 % SWITCH_ID_WORDS] >> process_id % 64 & 1;
+}
+
+/* ---- Slots ---- */
+
+static __always_inline struct switch_slot *slot_of(const struct thread *thread)
+{
+    __u32 number = thread->slot;
+    struct switch_slot *slot = thread->generation ? bpf_map_lookup_elem(&slots, &number) : NULL;
+    return slot && slot->generation == thread->generation ? slot : NULL;
+}
+
+/* Tells the reader which thread the slot is of. */
+static __always_inline void tell_birth(__u32 slot)
+{
+    __u64 number = __sync_fetch_and_add(&births.count, 1);
+    births.items[number % SWITCH_BIRTHS] = (number + 1) << 16 | slot;
+}
+
+static struct switch_slot *assign_slot(struct thread *thread)
+{
+    __u32 number;
+    if (bpf_map_pop_elem(&free_slots, &number)) {
+        if (slots_used >= slots_max)
+            return NULL;
+        number = __sync_fetch_and_add(&slots_used, 1);
+        if (number >= slots_max) {
+            __sync_fetch_and_add(&slots_used, -1);
+            return NULL;
+        }
+    }
+    struct switch_slot *slot = bpf_map_lookup_elem(&slots, &number);
+    if (!slot)
+        return NULL;
+    slot->generation = switch_generation_after(slot->generation);
+    slot->looked = 0;
+    slot->departure.number = 0;
+    slot->departure.tid = 0;
+    thread->slot = number;
+    thread->generation = slot->generation;
+    return slot;
+}
+
+/* A thread that ends leaves its CPU for the last time, whatever process it is of. */
+static __always_inline void release_slot(struct task_struct *task)
+{
+    struct thread *thread = bpf_task_storage_get(&threads, task, 0, 0);
+    struct switch_slot *slot = thread ? slot_of(thread) : NULL;
+    if (!slot)
+        return;
+    /* The loader takes slots of processes that are no longer followed. */
+    __u32 number = thread->slot, generation = thread->generation;
+    if (__sync_val_compare_and_swap(&slot->generation, generation,
+                                    switch_generation_after(generation)) != generation)
+        return;
+    slot->departure.tid = 0;
+    step_sequence(&slot->sequence, 2);
+    thread->generation = 0;
+    bpf_map_push_elem(&free_slots, &number, 0);
+}
+
+/* ---- Departures ---- */
+
+static __always_inline __u64 storage_flags(void)
+{
+    return allocates_at_switch ? BPF_LOCAL_STORAGE_GET_F_CREATE : 0;
+}
+
+/* How much there is to copy, as far as is known: each 64th departure tries the rest again. */
+static __always_inline __u64 bytes_before_end(const struct stack *stack, __u64 sp)
+{
+    __u64 bytes = stack->unreadable - sp;
+    return stack->number % 64 && stack->unreadable > sp && bytes < stack_bytes ? bytes
+                                                                               : stack_bytes;
+}
+
+/* A copy fails as a whole if a part of it can't be read. It is of two pages at most, so it is then
+ * tried up to the end of the first one. */
+static __always_inline void copy_stack(struct stack *stack, __u64 sp)
+{
+    __u64 bytes = bytes_before_end(stack, sp);
+    if (bytes > SWITCH_STACK_BYTES_MAX)
+        return;
+    if (bpf_probe_read_user(stack->bytes, bytes, (const void *)sp)) {
+        bytes = 4096 - sp % 4096;
+        stack->unreadable = sp + bytes;
+        barrier_var(bytes); /* else the compiler compares sp, and the verifier sees no bound */
+        if (bytes > SWITCH_STACK_BYTES_MAX ||
+            bpf_probe_read_user(stack->bytes, bytes, (const void *)sp))
+            bytes = 0;
+    }
+    stack->message.stack_bytes = bytes;
+}
+
+static __always_inline void keep_stack(struct task_struct *task,
+                                       const struct switch_departure *departure)
+{
+    struct stack *stack = bpf_task_storage_get(&stacks, task, 0, storage_flags());
+    if (!stack) {
+        count(&failures.storage);
+        return;
+    }
+    stack->number = departure->number;
+    stack->message.stack_bytes = 0;
+    copy_stack(stack, departure->words[WORD_SP]);
+}
+
+/* Threads of the kernel, and those that only work for a process there, have no user registers. */
+static __always_inline bool runs_user_code(const struct task_struct *task)
+{
+    return task->mm && !(task->flags & (PF_KTHREAD | PF_IO_WORKER | PF_USER_WORKER));
+}
+
+static __always_inline struct switch_slot *slot_to_write(struct task_struct *task)
+{
+    struct thread *thread = bpf_task_storage_get(&threads, task, 0, storage_flags());
+    if (!thread) {
+        count(&failures.storage);
+        return NULL;
+    }
+    struct switch_slot *slot = slot_of(thread) ?: assign_slot(thread);
+    if (!slot) {
+        count(&failures.slots);
+        return NULL;
+    }
+    /* A thread that executes a program gets the id of its process. */
+    __u32 tid = tid_of(task);
+    if (slot->departure.tid != tid) {
+        step_sequence(&slot->sequence, 1);
+        slot->departure.tid = tid;
+        slot->departure.start_ns = task->start_boottime;
+        step_sequence(&slot->sequence, 1);
+        tell_birth(thread->slot);
+    }
+    return slot;
+}
+
+static __always_inline void depart(struct task_struct *task, __u32 process_id, __u32 state,
+                                   __u64 now_ns)
+{
+    __u32 cpu = bpf_get_smp_processor_id();
+    cpus[cpu % SWITCH_CPUS].switches++;
+    if (!runs_user_code(task))
+        return;
+    struct switch_slot *slot = slot_to_write(task);
+    if (!slot)
+        return;
+    struct switch_departure *departure = &slot->departure;
+    step_sequence(&slot->sequence, 1);
+    departure->number++;
+    departure->out_ns = now_ns;
+    departure->in_ns = 0;
+    departure->runnable_ns = state ? 0 : now_ns;
+    departure->process_id = process_id;
+    departure->state = state;
+    read_words(departure->words, (const void *)bpf_task_pt_regs(task));
+    step_sequence(&slot->sequence, 1);
+    if (stack_bytes)
+        keep_stack(task, departure);
+}
+
+/* ---- Returns ---- */
+
+/* Whether the thread was off its CPU at ticks for which the reader has not looked. */
+static __always_inline bool find_ticks(const struct switch_slot *slot, __u64 now_ns,
+                                       __u64 *ret_first, __u64 *ret_last)
+{
+    __u64 first = SWITCH_NO_TICK, last = 0, looked = slot->looked;
+    __u64 out_ns = slot->departure.out_ns;
+#pragma unroll
+    for (__u32 i = 0; i < SWITCH_TICKS; i++) {
+        const volatile struct switch_tick *tick = &ticks[i];
+        __u64 number = tick->number, at_ns = tick->at_ns;
+        if (at_ns < out_ns || at_ns >= now_ns || number < looked || number != tick->number ||
+            number == SWITCH_NO_TICK)
+            continue;
+        first = number < first ? number : first;
+        last = number > last ? number : last;
+    }
+    *ret_first = first;
+    *ret_last = last;
+    return first != SWITCH_NO_TICK;
+}
+
+static __always_inline void fill_message(struct switch_message *message,
+                                         const struct thread *thread,
+                                         const struct switch_slot *slot)
+{
+    message->slot = thread->slot;
+    message->generation = thread->generation;
+    message->departure = slot->departure;
+}
+
+static __always_inline void send_alone(const struct thread *thread, const struct switch_slot *slot,
+                                       __u64 first, __u64 last)
+{
+    struct switch_message *message = bpf_ringbuf_reserve(&messages, sizeof *message, 0);
+    if (!message) {
+        count(&failures.ring);
+        return;
+    }
+    fill_message(message, thread, slot);
+    message->first_tick = first;
+    message->last_tick = last;
+    message->stack_bytes = 0;
+    message->unused = 0;
+    bpf_ringbuf_submit(message, BPF_RB_NO_WAKEUP);
+}
+
+static __always_inline void send(struct task_struct *task, const struct thread *thread,
+                                 const struct switch_slot *slot, __u64 now_ns)
+{
+    __u64 first, last;
+    if (!find_ticks(slot, now_ns, &first, &last))
+        return;
+    struct stack *stack = stack_bytes ? bpf_task_storage_get(&stacks, task, 0, 0) : NULL;
+    if (!stack || stack->number != slot->departure.number) {
+        send_alone(thread, slot, first, last);
+        return;
+    }
+    struct switch_message *message = &stack->message;
+    fill_message(message, thread, slot);
+    message->first_tick = first;
+    message->last_tick = last;
+    __u64 bytes = message->stack_bytes;
+    if (bytes > SWITCH_STACK_BYTES_MAX)
+        return;
+    if (bpf_ringbuf_output(&messages, message, sizeof *message + bytes, BPF_RB_NO_WAKEUP))
+        count(&failures.ring);
+}
+
+static __always_inline void come_back(struct task_struct *task, __u64 now_ns)
+{
+    struct thread *thread = bpf_task_storage_get(&threads, task, 0, 0);
+    struct switch_slot *slot = thread ? slot_of(thread) : NULL;
+    if (!slot || slot->departure.in_ns)
+        return;
+    slot->departure.in_ns = now_ns;
+    step_sequence(&slot->sequence, 2);
+    send(task, thread, slot, now_ns);
+}
+
+/* ---- Where the kernel calls ---- */
+
+SEC("tp_btf/sched_switch")
+int on_switch(__u64 *ctx)
+{
+    bool is_preempted = ctx[0];
+    struct task_struct *prev = (struct task_struct *)ctx[1], *next = (struct task_struct *)ctx[2];
+    /* A waker may already have changed what is in the task. */
+    __u32 state = has_prev_state ? (__u32)ctx[3] : prev->__state, process_id = process_id_of(prev);
+    bool is_dead = state & SWITCH_STATE_DEAD, departs = !is_dead && is_followed(process_id);
+    bool comes = is_followed(process_id_of(next));
+    if (is_dead)
+        release_slot(prev);
+    if (!departs && !comes)
+        return 0;
+    __u64 now_ns = bpf_ktime_get_ns();
+    if (departs)
+        depart(prev, process_id, is_preempted ? 0 : state, now_ns);
+    if (comes)
+        come_back(next, now_ns);
+    return 0;
+}
+
+SEC("tp_btf/sched_wakeup")
+int BPF_PROG(on_wakeup, struct task_struct *task)
+{
+    if (!is_followed(process_id_of(task)))
+        return 0;
+    struct thread *thread = bpf_task_storage_get(&threads, task, 0, 0);
+    struct switch_slot *slot = thread ? slot_of(thread) : NULL;
+    if (slot && !slot->departure.in_ns && !slot->departure.runnable_ns)
+        slot->departure.runnable_ns = bpf_ktime_get_ns();
+    return 0;
+}
+
+/* For kernels that allocate storage by kmalloc (before 6.4). That may wake a thread of the kernel,
+ * which needs the lock of a run queue that sched_switch holds. */
+SEC("tp_btf/sched_waking")
+int BPF_PROG(on_waking, struct task_struct *task)
+{
+    if (!is_followed(process_id_of(task)))
+        return 0;
+    bpf_task_storage_get(&threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+    if (stack_bytes)
+        bpf_task_storage_get(&stacks, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+    return 0;
+}
+
+/* The loader runs it to learn which PID namespace it is in. */
+SEC("raw_tp")
+int find_namespace(void *ctx)
+{
+    struct task_struct *task = (struct task_struct *)bpf_get_current_task();
+    struct pid *pid = BPF_CORE_READ(task, thread_pid);
+    __u32 level = BPF_CORE_READ(pid, level);
+    struct upid in_namespace;
+    const char *numbers = (const char *)__builtin_preserve_access_index(&pid->numbers[0]);
+    (void)ctx;
+    if (bpf_probe_read_kernel(&in_namespace, sizeof in_namespace,
+                              numbers + level * sizeof in_namespace))
+        return 1;
+    namespace_address = (__u64)in_namespace.ns;
+    namespace_level = level;
+    return 0;
+}

@@ -1,0 +1,481 @@
+#include "observe/bpf/switch_record.h"
+
+#include "base/array.h"
+#include "base/clock.h"
+#include "proc/procfs.h"
+
+#include <bpf/bpf.h>
+#include <bpf/btf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#ifdef __aarch64__
+#include "observe/bpf/aarch64/switch_record.skel.h"
+#else
+#include "observe/bpf/x86_64/switch_record.skel.h"
+#endif
+
+#define NO_SLOT UINT32_MAX
+#define READS_MAX 1000
+/* The programs run for microseconds: none that saw the process as followed runs any more. */
+#define RELEASE_AFTER_NS 1000000000u
+#define LOG_LEVEL_FULL 1u /* BPF_LOG_LEVEL1 in the kernel's linux/bpf_verifier.h */
+
+/* A process that was followed. */
+struct leaving {
+    pid_t process_id;
+    uint64_t since_ns;
+};
+
+/* Finds the slot of a thread: chains of slots whose threads' ids have the same lower bits. */
+struct slot_index {
+    uint32_t *first; /* by tid % slots_max: a slot or NO_SLOT */
+    uint32_t *next;  /* by slot */
+    uint32_t *tids;  /* by slot; 0: it is in no chain */
+    uint64_t births; /* of the record that were seen */
+};
+
+struct switch_record {
+    struct switch_record_bpf *programs;
+    struct switch_slot *slots;
+    uint32_t slots_max;
+    struct ring_buffer *ring;
+    struct clock_offsets offsets;
+    struct slot_index index;
+    struct leaving *leaving;
+    size_t leaving_count, leaving_capacity;
+    uint64_t bad_messages;
+    /* While messages are taken out: */
+    switch_take_fn *take;
+    void *take_argument;
+};
+
+/* ---- What libbpf says. It has one function for the whole process. ---- */
+
+static pthread_mutex_t log_mutex = PTHREAD_MUTEX_INITIALIZER;
+static const struct switch_options *log_options;
+
+static int log_text(enum libbpf_print_level level, const char *format, va_list arguments)
+{
+    char *text = NULL;
+    if (!log_options || !log_options->log || (level == LIBBPF_DEBUG && !log_options->has_full_log))
+        return 0;
+    if (vasprintf(&text, format, arguments) < 0)
+        return 0;
+    log_options->log(log_options->log_argument, text);
+    free(text);
+    return 0;
+}
+
+/* ---- Opening ---- */
+
+/* What differs between kernels that have BTF. */
+struct kernel_abilities {
+    bool has_registers;    /* bpf_task_pt_regs: 5.15 */
+    bool has_prev_state;   /* sched_switch has the state as its fourth argument: 5.18 */
+    bool has_safe_storage; /* memory for a task's storage comes from BPF's own allocator: 6.4; or
+                              by kmalloc_nolock */
+};
+
+static bool has_member(const struct btf *btf, const char *type_name, const char *name)
+{
+    int id = btf__find_by_name_kind(btf, type_name, BTF_KIND_STRUCT);
+    const struct btf_type *type = id > 0 ? btf__type_by_id(btf, (__u32)id) : NULL;
+    for (unsigned i = 0; type && i < btf_vlen(type); i++) {
+        const char *member = btf__name_by_offset(btf, btf_members(type)[i].name_off);
+        if (member && strcmp(member, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* The tracepoint's arguments are those of this type of function, behind one of its own. */
+static unsigned count_switch_arguments(const struct btf *btf)
+{
+    int id = btf__find_by_name_kind(btf, "btf_trace_sched_switch", BTF_KIND_TYPEDEF);
+    const struct btf_type *type = id > 0 ? btf__type_by_id(btf, (__u32)id) : NULL;
+    const struct btf_type *pointer = type ? btf__type_by_id(btf, type->type) : NULL;
+    const struct btf_type *function = pointer ? btf__type_by_id(btf, pointer->type) : NULL;
+    return function && btf_is_func_proto(function) && btf_vlen(function) ? btf_vlen(function) - 1u
+                                                                         : 0;
+}
+
+static int read_abilities(struct kernel_abilities *ret_abilities)
+{
+    struct btf *btf = btf__load_vmlinux_btf();
+    if (!btf)
+        return errno == ENOMEM || errno == EMFILE || errno == ENFILE ? -errno : -ENOTSUP;
+    *ret_abilities = (struct kernel_abilities){
+        .has_registers = btf__find_by_name_kind(btf, "bpf_task_pt_regs", BTF_KIND_FUNC) > 0,
+        .has_prev_state = count_switch_arguments(btf) >= 4,
+        .has_safe_storage = has_member(btf, "bpf_local_storage_map", "selem_ma") ||
+                            has_member(btf, "bpf_local_storage_map", "use_kmalloc_nolock"),
+    };
+    btf__free(btf);
+    return ret_abilities->has_registers ? 0 : -ENOTSUP;
+}
+
+static int configure(struct switch_record *record, const struct switch_options *options,
+                     const struct kernel_abilities *abilities)
+{
+    struct switch_record_bpf *programs = record->programs;
+    bool allocates_at_switch = abilities->has_safe_storage && !options->allocates_when_woken;
+    uint32_t ring_bytes = options->ring_bytes ? options->ring_bytes : SWITCH_RING_BYTES_DEFAULT;
+    programs->rodata->slots_max = record->slots_max;
+    programs->rodata->stack_bytes = options->stack_bytes;
+    programs->rodata->has_prev_state = abilities->has_prev_state;
+    programs->rodata->allocates_at_switch = allocates_at_switch;
+    for (unsigned i = 0; i < SWITCH_TICKS; i++)
+        programs->bss->ticks[i].number = SWITCH_NO_TICK;
+    int err = bpf_map__set_max_entries(programs->maps.slots, record->slots_max);
+    if (!err)
+        err = bpf_map__set_max_entries(programs->maps.free_slots, record->slots_max);
+    if (!err)
+        err = bpf_map__set_max_entries(programs->maps.messages, ring_bytes);
+    if (!err)
+        err = bpf_program__set_autoload(programs->progs.on_waking, !allocates_at_switch);
+    if (!err && options->stack_bytes == 0)
+        err = bpf_map__set_autocreate(programs->maps.stacks, false);
+    return err;
+}
+
+/* The program that finds the namespace is run once, and not attached. */
+static int attach(struct switch_record_bpf *programs)
+{
+    LIBBPF_OPTS(bpf_test_run_opts, once);
+    int err = bpf_prog_test_run_opts(bpf_program__fd(programs->progs.find_namespace), &once);
+    if (err || once.retval)
+        return err ? err : -ENOTSUP;
+    bpf_program__set_autoattach(programs->progs.find_namespace, false);
+    return switch_record_bpf__attach(programs);
+}
+
+static int load(struct switch_record *record, const struct switch_options *options)
+{
+    struct kernel_abilities abilities;
+    LIBBPF_OPTS(bpf_object_open_opts, open,
+                .kernel_log_level = options->has_full_log ? LOG_LEVEL_FULL : 0);
+    int err = read_abilities(&abilities);
+    if (err)
+        return err;
+    record->programs = switch_record_bpf__open_opts(&open);
+    if (!record->programs)
+        return -errno;
+    err = configure(record, options, &abilities);
+    if (!err)
+        err = switch_record_bpf__load(record->programs);
+    return err ? err : attach(record->programs);
+}
+
+static int take_message(void *argument, void *data, size_t bytes)
+{
+    struct switch_record *record = argument;
+    struct past_departure past;
+    if (!past_departure_read(data, bytes, &record->offsets, &past)) {
+        record->bad_messages++;
+        return 0;
+    }
+    return record->take(record->take_argument, &past);
+}
+
+static int map_memory(struct switch_record *record)
+{
+    struct switch_record_bpf *programs = record->programs;
+    size_t bytes = (size_t)record->slots_max * sizeof *record->slots;
+    void *slots =
+        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(programs->maps.slots), 0);
+    if (slots == MAP_FAILED)
+        return -errno;
+    record->slots = slots;
+    record->ring =
+        ring_buffer__new(bpf_map__fd(programs->maps.messages), take_message, record, NULL);
+    return record->ring ? 0 : -errno;
+}
+
+static int make_index(struct slot_index *index, uint32_t slots_max)
+{
+    index->first = malloc(slots_max * sizeof *index->first);
+    index->next = malloc(slots_max * sizeof *index->next);
+    index->tids = calloc(slots_max, sizeof *index->tids);
+    if (!index->first || !index->next || !index->tids)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < slots_max; i++)
+        index->first[i] = NO_SLOT;
+    return 0;
+}
+
+static struct clock_offsets read_clock_offsets(void)
+{
+    char text[256];
+    if (procfs_read(AT_FDCWD, "/proc/self/timens_offsets", text, sizeof text) < 0)
+        return (struct clock_offsets){0};
+    return clock_offsets_parse(text);
+}
+
+static bool are_valid(const struct switch_options *options)
+{
+    return options->threads_max <= SWITCH_SLOTS_MAX &&
+           options->stack_bytes <= SWITCH_STACK_BYTES_MAX &&
+           (options->ring_bytes & (options->ring_bytes - 1)) == 0 &&
+           options->ring_bytes % (uint32_t)sysconf(_SC_PAGESIZE) == 0;
+}
+
+int switch_record_open(const struct switch_options *options, struct switch_record **ret_record)
+{
+    if (!are_valid(options))
+        return -EINVAL;
+    struct switch_record *record = calloc(1, sizeof *record);
+    if (!record)
+        return -ENOMEM;
+    record->slots_max = options->threads_max ? options->threads_max : SWITCH_THREADS_DEFAULT;
+    record->offsets = read_clock_offsets();
+    int err = make_index(&record->index, record->slots_max);
+    if (!err) {
+        pthread_mutex_lock(&log_mutex);
+        log_options = options;
+        libbpf_print_fn_t before = libbpf_set_print(log_text);
+        err = load(record, options);
+        libbpf_set_print(before);
+        log_options = NULL;
+        pthread_mutex_unlock(&log_mutex);
+    }
+    if (!err)
+        err = map_memory(record);
+    if (err) {
+        switch_record_free(record);
+        return err;
+    }
+    *ret_record = record;
+    return 0;
+}
+
+void switch_record_free(struct switch_record *record)
+{
+    if (!record)
+        return;
+    ring_buffer__free(record->ring);
+    if (record->slots)
+        munmap(record->slots, (size_t)record->slots_max * sizeof *record->slots);
+    switch_record_bpf__destroy(record->programs);
+    free(record->index.first);
+    free(record->index.next);
+    free(record->index.tids);
+    free(record->leaving);
+    free(record);
+}
+
+/* ---- Which processes ---- */
+
+static uint64_t *word_of(struct switch_record *record, pid_t process_id)
+{
+    return (uint64_t *)&record->programs->bss->followed[(uint32_t)process_id / 64];
+}
+
+/* Takes back the slots of a process. A thread that ends at the same time gives its slot back
+ * itself. */
+static void release_slots(struct switch_record *record, pid_t process_id)
+{
+    uint32_t used = __atomic_load_n(&record->programs->bss->slots_used, __ATOMIC_ACQUIRE);
+    int free_slots = bpf_map__fd(record->programs->maps.free_slots);
+    for (uint32_t i = 0; i < used && i < record->slots_max; i++) {
+        struct switch_slot *slot = &record->slots[i];
+        uint32_t generation = __atomic_load_n(&slot->generation, __ATOMIC_ACQUIRE);
+        if (slot->departure.tid == 0 || slot->departure.process_id != (uint32_t)process_id ||
+            !__atomic_compare_exchange_n(&slot->generation, &generation,
+                                         switch_generation_after(generation), false,
+                                         __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+            continue;
+        slot->departure.tid = 0;
+        bpf_map_update_elem(free_slots, NULL, &i, BPF_ANY);
+    }
+}
+
+/* Those that were unfollowed long enough ago. */
+static void release_left(struct switch_record *record)
+{
+    size_t kept = 0;
+    uint64_t now_ns = record->leaving_count ? monotonic_ns() : 0;
+    for (size_t i = 0; i < record->leaving_count; i++) {
+        struct leaving leaving = record->leaving[i];
+        if (now_ns - leaving.since_ns < RELEASE_AFTER_NS)
+            record->leaving[kept++] = leaving;
+        else
+            release_slots(record, leaving.process_id);
+    }
+    record->leaving_count = kept;
+}
+
+int switch_record_follow(struct switch_record *record, pid_t process_id)
+{
+    if (process_id <= 0 || (uint32_t)process_id >= SWITCH_IDS)
+        return -EINVAL;
+    release_left(record);
+    for (size_t i = 0; i < record->leaving_count; i++) {
+        if (record->leaving[i].process_id == process_id) /* its slots are needed again */
+            record->leaving[i--] = record->leaving[--record->leaving_count];
+    }
+    __atomic_fetch_or(word_of(record, process_id), 1ull << process_id % 64, __ATOMIC_SEQ_CST);
+    return 0;
+}
+
+void switch_record_unfollow(struct switch_record *record, pid_t process_id)
+{
+    if (process_id <= 0 || (uint32_t)process_id >= SWITCH_IDS)
+        return;
+    release_left(record);
+    __atomic_fetch_and(word_of(record, process_id), ~(1ull << process_id % 64), __ATOMIC_SEQ_CST);
+    /* If memory is short, slots are only given back when their threads end. */
+    if (array_reserve(&record->leaving, &record->leaving_capacity, record->leaving_count + 1) == 0)
+        record->leaving[record->leaving_count++] = (struct leaving){process_id, monotonic_ns()};
+}
+
+/* ---- Ticks ---- */
+
+void switch_record_publish_tick(struct switch_record *record, uint64_t number, uint64_t at_ns)
+{
+    struct switch_tick *tick = &record->programs->bss->ticks[number % SWITCH_TICKS];
+    uint64_t kernel_ns = at_ns - record->offsets.monotonic_ns;
+    release_left(record);
+    /* A program that reads it at this moment must not see one with the time of the other. */
+    __atomic_store_n(&tick->number, SWITCH_NO_TICK, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&tick->at_ns, kernel_ns, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&tick->number, number, __ATOMIC_SEQ_CST);
+}
+
+/* ---- Threads ---- */
+
+static uint32_t *chain_of(const struct switch_record *record, uint32_t tid)
+{
+    return &record->index.first[tid % record->slots_max];
+}
+
+static void unlink_slot(struct switch_record *record, uint32_t slot)
+{
+    struct slot_index *index = &record->index;
+    if (index->tids[slot] == 0)
+        return;
+    uint32_t *at = chain_of(record, index->tids[slot]);
+    while (*at != slot)
+        at = &index->next[*at];
+    *at = index->next[slot];
+    index->tids[slot] = 0;
+}
+
+static void note_slot(struct switch_record *record, uint32_t slot)
+{
+    uint32_t tid = __atomic_load_n(&record->slots[slot].departure.tid, __ATOMIC_ACQUIRE);
+    unlink_slot(record, slot);
+    if (tid == 0)
+        return;
+    uint32_t *first = chain_of(record, tid);
+    record->index.tids[slot] = tid;
+    record->index.next[slot] = *first;
+    *first = slot;
+}
+
+/* Takes in which slots were given to threads since the last time. */
+static void read_births(struct switch_record *record)
+{
+    const struct switch_births *births = &record->programs->bss->births;
+    uint64_t *seen = &record->index.births;
+    uint64_t count = __atomic_load_n(&births->count, __ATOMIC_ACQUIRE);
+    if (count - *seen > SWITCH_BIRTHS / 2) { /* the rest would soon be overwritten */
+        uint32_t used = __atomic_load_n(&record->programs->bss->slots_used, __ATOMIC_ACQUIRE);
+        for (uint32_t slot = 0; slot < used && slot < record->slots_max; slot++)
+            note_slot(record, slot);
+        *seen = count;
+    }
+    for (; *seen < count; ++*seen) {
+        uint64_t item = __atomic_load_n(&births->items[*seen % SWITCH_BIRTHS], __ATOMIC_ACQUIRE);
+        uint32_t slot = item & (SWITCH_SLOTS_MAX - 1);
+        if (item >> 16 < *seen + 1)
+            return; /* it is just being written */
+        if (slot < record->slots_max)
+            note_slot(record, slot);
+    }
+}
+
+static bool is_of(const struct switch_record *record, uint32_t slot, pid_t tid)
+{
+    return __atomic_load_n(&record->slots[slot].departure.tid, __ATOMIC_ACQUIRE) == (uint32_t)tid;
+}
+
+static uint32_t find_slot(struct switch_record *record, pid_t tid)
+{
+    read_births(record);
+    uint32_t slot = *chain_of(record, (uint32_t)tid);
+    while (slot != NO_SLOT && !is_of(record, slot, tid))
+        slot = record->index.next[slot];
+    return slot;
+}
+
+int switch_record_read(struct switch_record *record, pid_t tid, struct slot_view *ret_view)
+{
+    uint32_t number = find_slot(record, tid);
+    if (number == NO_SLOT)
+        return -ENOENT;
+    const struct switch_slot *slot = &record->slots[number];
+    struct switch_departure departure;
+    for (unsigned i = 0; i < READS_MAX; i++) {
+        uint32_t sequence = __atomic_load_n(&slot->sequence, __ATOMIC_ACQUIRE);
+        uint32_t generation = __atomic_load_n(&slot->generation, __ATOMIC_ACQUIRE);
+        memcpy(&departure, (const void *)&slot->departure, sizeof departure);
+        __atomic_thread_fence(__ATOMIC_ACQUIRE);
+        if (sequence % 2 || sequence != __atomic_load_n(&slot->sequence, __ATOMIC_RELAXED))
+            continue;
+        if (departure.tid != (uint32_t)tid || departure.number == 0)
+            return -ENOENT;
+        ret_view->slot = number;
+        ret_view->generation = generation;
+        ret_view->sequence = sequence;
+        departure_translate(&departure, &record->offsets, &ret_view->departure);
+        return 0;
+    }
+    return -EAGAIN;
+}
+
+bool switch_record_is_unmoved(const struct switch_record *record, const struct slot_view *view)
+{
+    const struct switch_slot *slot = &record->slots[view->slot];
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    return __atomic_load_n(&slot->sequence, __ATOMIC_ACQUIRE) == view->sequence &&
+           __atomic_load_n(&slot->generation, __ATOMIC_ACQUIRE) == view->generation;
+}
+
+void switch_record_acknowledge(struct switch_record *record, const struct slot_view *view,
+                               uint64_t tick)
+{
+    if (switch_record_is_unmoved(record, view))
+        __atomic_store_n(&record->slots[view->slot].looked, tick + 1, __ATOMIC_RELEASE);
+}
+
+/* ---- Messages ---- */
+
+int switch_record_drain(struct switch_record *record, switch_take_fn *take, void *argument)
+{
+    record->take = take;
+    record->take_argument = argument;
+    return ring_buffer__consume(record->ring);
+}
+
+struct switch_counters switch_record_counters(const struct switch_record *record)
+{
+    const struct switch_record_bpf__bss *shared = record->programs->bss;
+    struct switch_counters counters = {
+        .without_slot = __atomic_load_n(&shared->failures.slots, __ATOMIC_RELAXED),
+        .without_memory = __atomic_load_n(&shared->failures.storage, __ATOMIC_RELAXED),
+        .lost_messages = __atomic_load_n(&shared->failures.ring, __ATOMIC_RELAXED),
+        .bad_messages = record->bad_messages,
+        .slots_used = __atomic_load_n(&shared->slots_used, __ATOMIC_RELAXED),
+    };
+    for (unsigned i = 0; i < SWITCH_CPUS; i++)
+        counters.switches += __atomic_load_n(&shared->cpus[i].switches, __ATOMIC_RELAXED);
+    return counters;
+}

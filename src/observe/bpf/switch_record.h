@@ -1,0 +1,99 @@
+/* The kernel's own record of context switches: for each thread of the followed processes where,
+ * when and how it last left its CPU, since when it is runnable, and when it came back.
+ *
+ * BPF programs on sched_switch and sched_wakeup write it (switch_record.bpf.c). Each thread that
+ * has left a CPU has a slot in shared memory, which holds its last departure with all registers. So
+ * what a thread did at the moment of a tick is known however late it is looked at:
+ *
+ *   - The moments of ticks are published before they come.
+ *   - A thread that is still off its CPU when it is looked at is read from its slot. The reader
+ *     copies its stack, makes sure that it has not moved, and acknowledges the tick.
+ *   - A thread that was off its CPU at a tick, but is back before the tick was acknowledged, is
+ *     told of by a message, with the top of its stack as it was when it left.
+ *   - A thread that was on a CPU at the tick has no departure that spans it.
+ *
+ * Needs a kernel with BTF: 5.15 or later, and 5.18 on aarch64; CAP_BPF and CAP_PERFMON
+ * (capabilities(7)). The kernel does not check whether the caller may read the processes as
+ * ptrace(2) would: the caller must. Once the caller has ended, however it did, nothing is left.
+ *
+ * Not for use by several threads at once, but the record may be handed from one to another. */
+#ifndef FGPROF_OBSERVE_BPF_SWITCH_RECORD_H
+#define FGPROF_OBSERVE_BPF_SWITCH_RECORD_H
+
+#include "observe/bpf/departure.h"
+
+#define SWITCH_THREADS_DEFAULT 16384u
+#define SWITCH_RING_BYTES_DEFAULT (4u << 20)
+
+struct switch_options {
+    uint32_t threads_max; /* that have a slot at a time, at most SWITCH_SLOTS_MAX; 0: the default.
+                             Each takes 288 bytes (aarch64: 400) from the beginning */
+    uint32_t stack_bytes; /* to copy at each departure, at most SWITCH_STACK_BYTES_MAX; 0: none. A
+                             thread that has moved takes a page */
+    uint32_t ring_bytes;  /* for messages, a power of two and at least a page; 0: the default */
+    /* What libbpf and the kernel's verifier say, in pieces; NULL: nobody wants to know. */
+    void (*log)(void *argument, const char *text);
+    void *log_argument;
+    bool has_full_log; /* else the verifier speaks only if it refuses a program */
+    /* Memory for a thread is allocated when it is woken, and not when it first leaves a CPU. Set by
+     * itself for kernels before 6.4, see switch_record.bpf.c. */
+    bool allocates_when_woken;
+};
+
+struct switch_record;
+
+/* Returns 0; -ENOTSUP if the kernel has no BTF, or not the helpers that are needed; -EPERM if it is
+ * not permitted; -EINVAL for options out of range; or another negative errno: what `log` was told
+ * then says why. */
+int switch_record_open(const struct switch_options *options, struct switch_record **ret_record);
+/* Accepts NULL. */
+void switch_record_free(struct switch_record *record);
+
+/* Departures of this process, and so its slots, are recorded from now on, or no longer. It is
+ * known by its id: a process that has ended must be unfollowed before its id is used again. */
+int switch_record_follow(struct switch_record *record, pid_t process_id);
+void switch_record_unfollow(struct switch_record *record, pid_t process_id);
+
+/* Says when the next tick is: after those published before, and numbered on from them. The last
+ * SWITCH_TICKS are known to the kernel. */
+void switch_record_publish_tick(struct switch_record *record, uint64_t number, uint64_t at_ns);
+
+/* What a slot held when it was read. */
+struct slot_view {
+    struct departure departure;
+    uint32_t slot, generation; /* the two are of no other thread */
+    uint32_t sequence;
+};
+
+/* Reads the last departure of a thread. Returns 0; -ENOENT if it has no slot: it has not left a CPU
+ * since its process is followed, or no slot was free; or -EAGAIN if it switches so often that its
+ * slot could not be read. */
+int switch_record_read(struct switch_record *record, pid_t tid, struct slot_view *ret_view);
+
+/* Whether the thread has not left its CPU nor come to one since it was read: if it was off its CPU,
+ * memory read meanwhile is as it was all the time. */
+bool switch_record_is_unmoved(const struct switch_record *record, const struct slot_view *view);
+
+/* No message is wanted for this tick and those before it, for the departure that was read. (One may
+ * still come, if the thread moves at this moment.) */
+void switch_record_acknowledge(struct switch_record *record, const struct slot_view *view,
+                               uint64_t tick);
+
+/* Takes the messages out, oldest first. `take` returns 0, or a negative errno to stop behind this
+ * message, which is then returned. What it is given is valid until it returns. Returns how many
+ * there were, or a negative errno. */
+typedef int switch_take_fn(void *argument, const struct past_departure *past);
+int switch_record_drain(struct switch_record *record, switch_take_fn *take, void *argument);
+
+struct switch_counters {
+    uint64_t switches;       /* by which threads of followed processes left their CPUs */
+    uint64_t without_slot;   /* of these: all slots were taken */
+    uint64_t without_memory; /* of these: nothing, or no stack, was recorded; also while memory is
+                                allocated when threads are woken, and the thread never was */
+    uint64_t lost_messages;  /* nobody has taken older ones out in time */
+    uint64_t bad_messages;   /* were not as they should be */
+    uint32_t slots_used;     /* how many slots were ever needed at a time */
+};
+struct switch_counters switch_record_counters(const struct switch_record *record);
+
+#endif
