@@ -1,0 +1,798 @@
+/* Real threads of children, which wait for the test at pipes. Skipped if the kernel does not permit
+ * BPF programs. What each child does is judged by ptrace, and by its memory. */
+#include "unit.h"
+#include "base/clock.h"
+#include "observe/bpf/switch_record.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#define HANGS_NS 50000000000ull
+#define MS 1000000ull
+#define SLEEPS 200
+#define READ_BYTES_MAX 512
+#define SKIPPED 77
+
+struct world {
+    struct switch_record *record;
+    pid_t pid;
+    int to_child; /* what the child reads */
+};
+
+/* Shared with the children. */
+static struct shared {
+    _Atomic pid_t tids[16];
+    atomic_uint ready, ended;
+} * shared;
+
+typedef void child_fn(int from_test);
+
+/* ---- Worlds ---- */
+
+static int open_record(const struct switch_options *options, struct switch_record **ret_record)
+{
+    int err = switch_record_open(options, ret_record);
+    if (err == -EPERM || err == -ENOTSUP || err == -ENOSYS)
+        skip();
+    return err;
+}
+
+/* The child begins when it has read a byte. */
+static pid_t start_child(child_fn *run, int *ret_to_child)
+{
+    int fds[2];
+    assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        char byte;
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        alarm(100);
+        close(fds[1]);
+        if (read(fds[0], &byte, 1) == 1)
+            run(fds[0]);
+        _exit(0);
+    }
+    assert_true(pid > 0);
+    close(fds[0]);
+    *ret_to_child = fds[1];
+    return pid;
+}
+
+static void let_child(const struct world *world, size_t bytes)
+{
+    static const char zeros[READ_BYTES_MAX];
+    assert_int_equal(write(world->to_child, zeros, bytes), bytes);
+}
+
+static struct world setup(const struct switch_options *options, child_fn *run)
+{
+    struct world world = {0};
+    assert_int_equal(open_record(options, &world.record), 0);
+    shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_true(shared != MAP_FAILED);
+    world.pid = start_child(run, &world.to_child);
+    return world;
+}
+
+static struct world setup_followed(const struct switch_options *options, child_fn *run)
+{
+    struct world world = setup(options, run);
+    assert_int_equal(switch_record_follow(world.record, world.pid), 0);
+    let_child(&world, 1);
+    return world;
+}
+
+static void end_child(pid_t pid, int to_child)
+{
+    kill(pid, SIGKILL);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    close(to_child);
+}
+
+static void teardown(struct world *world)
+{
+    end_child(world->pid, world->to_child);
+    switch_record_free(world->record);
+    munmap(shared, sizeof *shared);
+}
+
+static void rest(void)
+{
+    const struct timespec soon = {0, 200000};
+    nanosleep(&soon, NULL);
+}
+
+/* Waits until the thread sleeps in this call with this third argument, and has not moved. */
+static void await_sleep(const struct world *world, pid_t tid, long call, uint64_t argument,
+                        struct slot_view *ret_view)
+{
+    uint64_t until_ns = monotonic_ns() + HANGS_NS;
+    while (switch_record_read(world->record, tid, ret_view) || ret_view->departure.in_ns ||
+           ret_view->departure.state != THREAD_SLEEPING ||
+           ret_view->departure.syscall_number != call ||
+           ret_view->departure.registers.call_arguments[2] != argument) {
+        assert_true(monotonic_ns() < until_ns);
+        rest();
+    }
+}
+
+static void await_count(const atomic_uint *count, unsigned wanted)
+{
+    uint64_t until_ns = monotonic_ns() + HANGS_NS;
+    while (atomic_load(count) < wanted) {
+        assert_true(monotonic_ns() < until_ns);
+        rest();
+    }
+}
+
+static void await_time(uint64_t at_ns)
+{
+    while (monotonic_ns() <= at_ns)
+        rest();
+}
+
+/* ---- Children ---- */
+
+/* Sleeps in read for 1 byte, then for 2, and so on, with a stack that differs. */
+__attribute__((noinline)) static void sleep_deep(int fd, unsigned number)
+{
+    volatile char deep[6000];
+    char buffer[READ_BYTES_MAX];
+    for (unsigned i = 0; i < sizeof deep; i++)
+        deep[i] = (char)(i * number);
+    if (read(fd, buffer, number) != (ssize_t)number)
+        _exit(1);
+    (void)deep[number];
+}
+
+static void sleep_often(int fd)
+{
+    for (unsigned i = 1; i <= READ_BYTES_MAX; i++)
+        sleep_deep(fd, i);
+}
+
+static void read_bytes(int fd)
+{
+    char byte;
+    while (read(fd, &byte, 1) == 1) {
+    }
+}
+
+static void compute(int fd)
+{
+    (void)fd;
+    atomic_store(&shared->ready, 1);
+    for (volatile unsigned i = 0;; i++) {
+    }
+}
+
+static int many_fd;
+
+static void *sleep_in_thread(void *argument)
+{
+    shared->tids[(uintptr_t)argument] = (pid_t)syscall(SYS_gettid);
+    atomic_fetch_add(&shared->ready, 1);
+    read_bytes(many_fd);
+    return NULL;
+}
+
+static void have_ten_threads(int fd)
+{
+    pthread_t threads[10];
+    many_fd = fd;
+    for (uintptr_t i = 0; i < 10; i++)
+        pthread_create(&threads[i], NULL, sleep_in_thread, (void *)i);
+    for (;;)
+        pause();
+}
+
+static void *yield_once(void *argument)
+{
+    const struct timespec shortly = {0, 1};
+    nanosleep(&shortly, NULL);
+    return argument;
+}
+
+#define BIRTHS 20000
+#define BIRTHS_AT_ONCE 10
+
+static void bear_threads(int fd)
+{
+    for (unsigned born = 0; born < BIRTHS; born += BIRTHS_AT_ONCE) {
+        pthread_t threads[BIRTHS_AT_ONCE];
+        for (unsigned i = 0; i < BIRTHS_AT_ONCE; i++) {
+            if (pthread_create(&threads[i], NULL, yield_once, NULL))
+                _exit(1);
+        }
+        for (unsigned i = 0; i < BIRTHS_AT_ONCE; i++)
+            pthread_join(threads[i], NULL);
+    }
+    atomic_store(&shared->ended, 1);
+    sleep_often(fd);
+}
+
+static void *execute(void *argument)
+{
+    dup2(many_fd, 0);
+    execl("/bin/cat", "cat", (char *)NULL);
+    return argument;
+}
+
+static void execute_in_thread(int fd)
+{
+    pthread_t thread;
+    many_fd = fd;
+    pthread_create(&thread, NULL, execute, NULL);
+    for (;;)
+        pause();
+}
+
+/* ---- Sleepers ---- */
+
+static void check_by_ptrace(pid_t tid, const struct registers *found)
+{
+    struct registers registers;
+    assert_int_equal(ptrace(PTRACE_SEIZE, tid, NULL, NULL), 0);
+    assert_int_equal(ptrace(PTRACE_INTERRUPT, tid, NULL, NULL), 0);
+    assert_int_equal(waitpid(tid, NULL, __WALL), tid);
+    assert_int_equal(registers_read_stopped(tid, &registers), 0);
+    assert_int_equal(ptrace(PTRACE_DETACH, tid, NULL, NULL), 0);
+    /* All but the one that holds the call's result. */
+    assert_int_equal(found->known | 1, (1ull << architecture.register_count) - 1);
+    for (unsigned i = 1; i < architecture.register_count; i++)
+        assert_int_equal(found->values[i], registers.values[i]);
+}
+
+static void test_registers_are_those_of_ptrace(void **state)
+{
+    (void)state;
+    const struct switch_options options = {0};
+    struct world world = setup_followed(&options, sleep_often);
+    uint64_t last_number = 0;
+    for (unsigned i = 1; i <= SLEEPS; i++) {
+        struct slot_view view;
+        await_sleep(&world, world.pid, SYS_read, i, &view);
+        assert_int_equal(view.departure.tid, world.pid);
+        assert_int_equal(view.departure.process_id, world.pid);
+        assert_true(view.departure.number > last_number);
+        last_number = view.departure.number;
+        assert_true(view.departure.out_ns < monotonic_ns());
+        assert_int_equal(view.departure.runnable_ns, 0);
+        assert_true(switch_record_is_unmoved(world.record, &view));
+        check_by_ptrace(world.pid, &view.departure.registers);
+        let_child(&world, i);
+    }
+    teardown(&world);
+}
+
+static void test_a_thread_that_was_woken_has_moved(void **state)
+{
+    (void)state;
+    const struct switch_options options = {0};
+    struct world world = setup_followed(&options, sleep_often);
+    struct slot_view view, other;
+    await_sleep(&world, world.pid, SYS_read, 1, &view);
+    let_child(&world, 1);
+    await_sleep(&world, world.pid, SYS_read, 2, &other);
+    assert_false(switch_record_is_unmoved(world.record, &view));
+    assert_int_equal(view.slot, other.slot);
+    assert_int_equal(view.generation, other.generation);
+    assert_int_equal(view.departure.start_ns, other.departure.start_ns);
+    assert_true(other.departure.start_ns < boot_ns());
+    assert_true(other.departure.start_ns + HANGS_NS > boot_ns());
+    teardown(&world);
+}
+
+/* ---- Ticks ---- */
+
+struct taken {
+    unsigned count;
+    struct past_departure last;
+    unsigned char stack[SWITCH_STACK_BYTES_MAX];
+};
+
+static int take(void *argument, const struct past_departure *past)
+{
+    struct taken *taken = argument;
+    taken->count++;
+    taken->last = *past;
+    assert_true(past->stack_bytes <= sizeof taken->stack);
+    memcpy(taken->stack, past->stack, past->stack_bytes);
+    return 0;
+}
+
+static struct taken drain(const struct world *world)
+{
+    struct taken taken = {0};
+    int count = switch_record_drain(world->record, take, &taken);
+    assert_int_equal(count, taken.count);
+    return taken;
+}
+
+/* The child sleeps for `argument` bytes at these ticks, and then for the next. */
+static struct slot_view sleep_through(const struct world *world, unsigned argument,
+                                      uint64_t first_tick, uint64_t last_tick)
+{
+    struct slot_view view, after;
+    await_sleep(world, world->pid, SYS_read, argument, &view);
+    for (uint64_t tick = first_tick; tick <= last_tick; tick++) {
+        uint64_t at_ns = monotonic_ns() + MS;
+        switch_record_publish_tick(world->record, tick, at_ns);
+        await_time(at_ns);
+    }
+    assert_true(switch_record_is_unmoved(world->record, &view));
+    let_child(world, argument);
+    await_sleep(world, world->pid, SYS_read, argument + 1, &after);
+    return view;
+}
+
+static void read_memory(pid_t pid, uint64_t address, unsigned char *buffer, size_t bytes)
+{
+    const struct iovec local = {buffer, bytes}, remote = {(void *)(uintptr_t)address, bytes};
+    assert_int_equal(process_vm_readv(pid, &local, 1, &remote, 1, 0), bytes);
+}
+
+static void check_stack(const struct world *world, uint32_t bytes)
+{
+    static unsigned char memory[SWITCH_STACK_BYTES_MAX];
+    struct slot_view view;
+    await_sleep(world, world->pid, SYS_read, 1, &view);
+    read_memory(world->pid, registers_sp(&view.departure.registers), memory, bytes);
+    uint64_t from_ns = monotonic_ns();
+    sleep_through(world, 1, 5, 5);
+    struct taken taken = drain(world);
+    const struct past_departure *past = &taken.last;
+    assert_int_equal(taken.count, 1);
+    assert_int_equal(past->first_tick, 5);
+    assert_int_equal(past->last_tick, 5);
+    assert_int_equal(past->slot, view.slot);
+    assert_int_equal(past->generation, view.generation);
+    assert_int_equal(past->departure.number, view.departure.number);
+    assert_int_equal(past->departure.out_ns, view.departure.out_ns);
+    assert_int_equal(past->departure.state, THREAD_SLEEPING);
+    assert_memory_equal(&past->departure.registers, &view.departure.registers,
+                        sizeof view.departure.registers);
+    assert_true(past->departure.runnable_ns > from_ns);
+    assert_true(past->departure.in_ns >= past->departure.runnable_ns);
+    assert_true(past->departure.in_ns < monotonic_ns());
+    assert_int_equal(past->stack_bytes, bytes);
+    assert_memory_equal(taken.stack, memory, bytes);
+}
+
+static void test_a_short_sleep_at_a_tick_is_told_with_its_stack(void **state)
+{
+    (void)state;
+    static const uint32_t sizes[] = {SWITCH_STACK_BYTES_MAX, 1024, 0};
+    for (unsigned i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        const struct switch_options options = {.stack_bytes = sizes[i]};
+        struct world world = setup_followed(&options, sleep_often);
+        check_stack(&world, sizes[i]);
+        assert_int_equal(drain(&world).count, 0);
+        teardown(&world);
+    }
+}
+
+static void test_one_message_for_several_ticks(void **state)
+{
+    (void)state;
+    const struct switch_options options = {.stack_bytes = 512};
+    struct world world = setup_followed(&options, sleep_often);
+    sleep_through(&world, 1, 10, 12);
+    struct taken taken = drain(&world);
+    assert_int_equal(taken.count, 1);
+    assert_int_equal(taken.last.first_tick, 10);
+    assert_int_equal(taken.last.last_tick, 12);
+    /* The oldest of more ticks than are known is forgotten. */
+    sleep_through(&world, 2, 13, 17);
+    taken = drain(&world);
+    assert_int_equal(taken.count, 1);
+    assert_int_equal(taken.last.first_tick, 14);
+    assert_int_equal(taken.last.last_tick, 17);
+    teardown(&world);
+}
+
+static void test_a_sleep_without_a_tick_is_not_told(void **state)
+{
+    (void)state;
+    const struct switch_options options = {.stack_bytes = 512};
+    struct world world = setup_followed(&options, sleep_often);
+    struct slot_view view;
+    switch_record_publish_tick(world.record, 1, monotonic_ns());
+    await_time(monotonic_ns() + MS);
+    await_sleep(&world, world.pid, SYS_read, 1, &view);
+    drain(&world); /* it may have begun to sleep, or have waited for a CPU, before that tick */
+    let_child(&world, 1);
+    await_sleep(&world, world.pid, SYS_read, 2, &view);
+    drain(&world);
+    switch_record_publish_tick(world.record, 2, monotonic_ns() + 1000 * HANGS_NS);
+    for (unsigned i = 2; i < 20; i++) {
+        let_child(&world, i);
+        await_sleep(&world, world.pid, SYS_read, i + 1, &view);
+    }
+    assert_int_equal(drain(&world).count, 0);
+    teardown(&world);
+}
+
+static void test_an_acknowledged_tick_is_not_told(void **state)
+{
+    (void)state;
+    const struct switch_options options = {.stack_bytes = 512};
+    struct world world = setup_followed(&options, sleep_often);
+    struct slot_view view;
+    await_sleep(&world, world.pid, SYS_read, 1, &view);
+    switch_record_publish_tick(world.record, 1, monotonic_ns());
+    await_time(monotonic_ns());
+    switch_record_acknowledge(world.record, &view, 1);
+    let_child(&world, 1);
+    await_sleep(&world, world.pid, SYS_read, 2, &view);
+    assert_int_equal(drain(&world).count, 0);
+    /* The next tick of the same sleep is told alone. */
+    switch_record_publish_tick(world.record, 2, monotonic_ns());
+    await_time(monotonic_ns());
+    switch_record_acknowledge(world.record, &view, 2);
+    sleep_through(&world, 2, 3, 3);
+    struct taken taken = drain(&world);
+    assert_int_equal(taken.count, 1);
+    assert_int_equal(taken.last.first_tick, 3);
+    teardown(&world);
+}
+
+/* Others may take its CPU, even at each tick of several. */
+static void test_a_running_thread_is_not_told(void **state)
+{
+    (void)state;
+    const struct switch_options options = {.stack_bytes = 512};
+    struct world world = setup_followed(&options, compute);
+    uint64_t until_ns = monotonic_ns() + HANGS_NS;
+    unsigned ran = 0;
+    await_count(&shared->ready, 1);
+    await_time(monotonic_ns() + MS);
+    drain(&world);
+    for (uint64_t tick = 1; ran == 0; tick++) {
+        uint64_t at_ns = monotonic_ns() + MS;
+        assert_true(at_ns < until_ns);
+        switch_record_publish_tick(world.record, tick, at_ns);
+        await_time(at_ns + MS);
+        struct taken taken = drain(&world);
+        struct slot_view view;
+        bool is_off = switch_record_read(world.record, world.pid, &view) == 0 &&
+                      view.departure.out_ns <= at_ns && !view.departure.in_ns;
+        ran += taken.count == 0 && !is_off;
+        if (taken.count == 0)
+            continue;
+        assert_int_equal(taken.last.departure.state, THREAD_RUNNABLE);
+        assert_int_equal(taken.last.departure.runnable_ns, taken.last.departure.out_ns);
+        assert_true(taken.last.departure.out_ns <= at_ns && at_ns < taken.last.departure.in_ns);
+    }
+    teardown(&world);
+}
+
+static void test_messages_that_do_not_fit_are_counted(void **state)
+{
+    (void)state;
+    const struct switch_options options = {.stack_bytes = SWITCH_STACK_BYTES_MAX,
+                                           .ring_bytes = 4096};
+    struct world world = setup_followed(&options, sleep_often);
+    sleep_through(&world, 1, 1, 1);
+    sleep_through(&world, 2, 2, 2);
+    assert_int_equal(switch_record_counters(world.record).lost_messages, 1);
+    assert_int_equal(drain(&world).count, 1);
+    sleep_through(&world, 3, 3, 3);
+    assert_int_equal(drain(&world).last.first_tick, 3);
+    teardown(&world);
+}
+
+static int refuse(void *argument, const struct past_departure *past)
+{
+    (void)argument, (void)past;
+    return -ECANCELED;
+}
+
+static void test_whoever_takes_messages_may_stop(void **state)
+{
+    (void)state;
+    const struct switch_options options = {0};
+    struct world world = setup_followed(&options, sleep_often);
+    sleep_through(&world, 1, 1, 1);
+    sleep_through(&world, 2, 2, 2);
+    assert_int_equal(switch_record_drain(world.record, refuse, NULL), -ECANCELED);
+    assert_int_equal(drain(&world).count, 1);
+    teardown(&world);
+}
+
+/* ---- Slots ---- */
+
+static unsigned count_read(const struct world *world, unsigned threads)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < threads; i++) {
+        struct slot_view view;
+        count += switch_record_read(world->record, shared->tids[i], &view) == 0;
+    }
+    return count;
+}
+
+static void test_threads_without_a_slot_are_counted(void **state)
+{
+    (void)state;
+    const struct switch_options options = {.threads_max = 4};
+    struct world world = setup_followed(&options, have_ten_threads);
+    uint64_t until_ns = monotonic_ns() + HANGS_NS;
+    await_count(&shared->ready, 10);
+    while (switch_record_counters(world.record).without_slot < 7) {
+        assert_true(monotonic_ns() < until_ns);
+        rest();
+    }
+    assert_int_equal(switch_record_counters(world.record).slots_used, 4);
+    assert_in_range(count_read(&world, 10), 3, 4); /* and its first thread */
+    teardown(&world);
+}
+
+static void test_threads_that_end_give_their_slots_back(void **state)
+{
+    (void)state;
+    const struct switch_options options = {.stack_bytes = 1024, .threads_max = 64};
+    struct world world = setup_followed(&options, bear_threads);
+    struct slot_view view;
+    await_count(&shared->ended, 1);
+    await_sleep(&world, world.pid, SYS_read, 1, &view);
+    struct switch_counters counters = switch_record_counters(world.record);
+    assert_int_equal(counters.without_slot, 0);
+    assert_true(counters.switches >= BIRTHS);
+    /* Each is joined slightly before it leaves its CPU for the last time. */
+    assert_in_range(counters.slots_used, 2, 2 * BIRTHS_AT_ONCE + 1);
+    teardown(&world);
+}
+
+static void test_others_leave_nothing(void **state)
+{
+    (void)state;
+    const struct switch_options options = {.stack_bytes = 1024};
+    struct world world = setup(&options, have_ten_threads);
+    let_child(&world, 1);
+    await_count(&shared->ready, 10);
+    await_time(monotonic_ns() + 10 * MS);
+    struct switch_counters counters = switch_record_counters(world.record);
+    assert_int_equal(counters.switches, 0);
+    assert_int_equal(counters.slots_used, 0);
+    assert_int_equal(counters.without_memory, 0);
+    assert_int_equal(count_read(&world, 10), 0);
+    teardown(&world);
+}
+
+static void test_a_process_that_is_followed_no_longer_gives_its_slots_back(void **state)
+{
+    (void)state;
+    const struct switch_options options = {.threads_max = 1};
+    struct world world = setup_followed(&options, sleep_often);
+    struct slot_view view, other_view;
+    struct world other = world;
+    await_sleep(&world, world.pid, SYS_read, 1, &view);
+    switch_record_unfollow(world.record, world.pid);
+    other.pid = start_child(sleep_often, &other.to_child);
+    await_time(monotonic_ns() + 1100 * MS);
+    assert_int_equal(switch_record_follow(other.record, other.pid), 0);
+    let_child(&other, 1);
+    await_sleep(&other, other.pid, SYS_read, 1, &other_view);
+    assert_int_equal(other_view.slot, view.slot);
+    assert_int_not_equal(other_view.generation, view.generation);
+    assert_false(switch_record_is_unmoved(world.record, &view));
+    assert_int_equal(switch_record_read(world.record, world.pid, &view), -ENOENT);
+    /* Followed again, it has no slot until the other one has ended. */
+    assert_int_equal(switch_record_follow(world.record, world.pid), 0);
+    end_child(other.pid, other.to_child);
+    let_child(&world, 1);
+    await_sleep(&world, world.pid, SYS_read, 2, &view);
+    teardown(&world);
+}
+
+static void test_a_thread_that_executes_has_the_id_of_its_process(void **state)
+{
+    (void)state;
+    const struct switch_options options = {0};
+    struct world world = setup_followed(&options, execute_in_thread);
+    uint64_t until_ns = monotonic_ns() + HANGS_NS;
+    struct slot_view view;
+    while (switch_record_read(world.record, world.pid, &view) ||
+           view.departure.syscall_number != SYS_read || view.departure.in_ns ||
+           view.departure.registers.call_arguments[0] != 0) {
+        assert_true(monotonic_ns() < until_ns);
+        rest();
+    }
+    check_by_ptrace(world.pid, &view.departure.registers);
+    teardown(&world);
+}
+
+/* Nothing is known of the child until it is woken. */
+static void test_memory_can_be_allocated_at_wakes(void **state)
+{
+    (void)state;
+    const struct switch_options options = {.stack_bytes = 1024, .allocates_when_woken = true};
+    struct world world = setup_followed(&options, read_bytes);
+    uint64_t until_ns = monotonic_ns() + HANGS_NS;
+    struct slot_view view;
+    while (switch_record_read(world.record, world.pid, &view)) {
+        assert_true(monotonic_ns() < until_ns);
+        let_child(&world, 1);
+        rest();
+    }
+    await_sleep(&world, world.pid, SYS_read, 1, &view);
+    check_by_ptrace(world.pid, &view.departure.registers);
+    teardown(&world);
+}
+
+/* ---- Rights, and namespaces ---- */
+
+/* Runs in a child. Returns 0 if all is as it should be. */
+static int run_in_namespace(void)
+{
+    const struct switch_options options = {.stack_bytes = 1024};
+    struct world world = {0};
+    struct slot_view view;
+    uint64_t until_ns = monotonic_ns() + HANGS_NS;
+    if (switch_record_open(&options, &world.record))
+        return 1;
+    world.pid = start_child(sleep_often, &world.to_child);
+    if (switch_record_follow(world.record, world.pid))
+        return 2;
+    if (write(world.to_child, "x", 1) != 1)
+        return 3;
+    while (switch_record_read(world.record, world.pid, &view) || view.departure.in_ns ||
+           view.departure.syscall_number != SYS_read) {
+        if (monotonic_ns() > until_ns)
+            return 4;
+        rest();
+    }
+    if (view.departure.tid != world.pid || view.departure.process_id != world.pid)
+        return 5;
+    switch_record_free(world.record);
+    return world.pid > 2 ? 6 : 0; /* the namespace has no others */
+}
+
+static int status_of(pid_t pid)
+{
+    int status;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+static void test_ids_are_of_our_namespace(void **state)
+{
+    (void)state;
+    const struct switch_options options = {0};
+    struct switch_record *record;
+    assert_int_equal(open_record(&options, &record), 0);
+    switch_record_free(record);
+    pid_t pid = fork();
+    if (pid == 0) {
+        if (unshare(CLONE_NEWPID))
+            _exit(SKIPPED);
+        pid = fork();
+        if (pid == 0)
+            _exit(run_in_namespace());
+        _exit(status_of(pid));
+    }
+    int status = status_of(pid);
+    if (status == SKIPPED)
+        skip();
+    assert_int_equal(status, 0);
+}
+
+static void test_threads_of_inner_namespaces_are_seen(void **state)
+{
+    (void)state;
+    const struct switch_options options = {0};
+    struct world world = {0};
+    struct slot_view view;
+    assert_int_equal(open_record(&options, &world.record), 0);
+    shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    pid_t own = fork();
+    if (own == 0)
+        _exit(unshare(CLONE_NEWPID) ? SKIPPED : 0);
+    if (status_of(own) == SKIPPED) {
+        switch_record_free(world.record);
+        skip();
+    }
+    /* Children of this process are in a namespace of their own from now on, and are seen by both
+     * ids: here by the outer one. */
+    int outer = open("/proc/self/ns/pid", O_RDONLY | O_CLOEXEC);
+    assert_int_equal(unshare(CLONE_NEWPID), 0);
+    world.pid = start_child(sleep_often, &world.to_child);
+    assert_int_equal(setns(outer, CLONE_NEWPID), 0);
+    close(outer);
+    assert_int_equal(switch_record_follow(world.record, world.pid), 0);
+    let_child(&world, 1);
+    await_sleep(&world, world.pid, SYS_read, 1, &view);
+    teardown(&world);
+}
+
+static void test_is_refused_without_privilege(void **state)
+{
+    (void)state;
+    pid_t pid = fork();
+    if (pid == 0) {
+        const struct switch_options options = {0};
+        struct switch_record *record;
+        if (geteuid() == 0 && setuid(65534))
+            _exit(SKIPPED);
+        int err = switch_record_open(&options, &record);
+        _exit(err == -EPERM || err == -ENOTSUP ? 0 : err ? 1 : 2);
+    }
+    assert_int_equal(status_of(pid), 0);
+}
+
+static void test_options_out_of_range(void **state)
+{
+    (void)state;
+    static const struct switch_options wrong[] = {
+        {.threads_max = SWITCH_SLOTS_MAX + 1},
+        {.stack_bytes = SWITCH_STACK_BYTES_MAX + 1},
+        {.ring_bytes = 12288},
+        {.ring_bytes = 1024},
+    };
+    struct switch_record *record;
+    for (unsigned i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        assert_int_equal(switch_record_open(&wrong[i], &record), -EINVAL);
+    switch_record_free(NULL);
+}
+
+static void note_log(void *argument, const char *text)
+{
+    *(size_t *)argument += strlen(text);
+}
+
+static void test_says_what_the_verifier_says(void **state)
+{
+    (void)state;
+    size_t length = 0;
+    struct switch_options options = {.log = note_log, .log_argument = &length};
+    struct switch_record *record;
+    assert_int_equal(open_record(&options, &record), 0);
+    switch_record_free(record);
+    assert_int_equal(length, 0);
+    options.has_full_log = true;
+    assert_int_equal(open_record(&options, &record), 0);
+    assert_int_equal(switch_record_follow(record, 0), -EINVAL);
+    assert_int_equal(switch_record_follow(record, SWITCH_IDS), -EINVAL);
+    switch_record_unfollow(record, SWITCH_IDS);
+    switch_record_free(record);
+    assert_true(length > 1000);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_registers_are_those_of_ptrace),
+        cmocka_unit_test(test_a_thread_that_was_woken_has_moved),
+        cmocka_unit_test(test_a_short_sleep_at_a_tick_is_told_with_its_stack),
+        cmocka_unit_test(test_one_message_for_several_ticks),
+        cmocka_unit_test(test_a_sleep_without_a_tick_is_not_told),
+        cmocka_unit_test(test_an_acknowledged_tick_is_not_told),
+        cmocka_unit_test(test_a_running_thread_is_not_told),
+        cmocka_unit_test(test_messages_that_do_not_fit_are_counted),
+        cmocka_unit_test(test_whoever_takes_messages_may_stop),
+        cmocka_unit_test(test_threads_without_a_slot_are_counted),
+        cmocka_unit_test(test_threads_that_end_give_their_slots_back),
+        cmocka_unit_test(test_others_leave_nothing),
+        cmocka_unit_test(test_a_process_that_is_followed_no_longer_gives_its_slots_back),
+        cmocka_unit_test(test_a_thread_that_executes_has_the_id_of_its_process),
+        cmocka_unit_test(test_memory_can_be_allocated_at_wakes),
+        cmocka_unit_test(test_ids_are_of_our_namespace),
+        cmocka_unit_test(test_threads_of_inner_namespaces_are_seen),
+        cmocka_unit_test(test_is_refused_without_privilege),
+        cmocka_unit_test(test_options_out_of_range),
+        cmocka_unit_test(test_says_what_the_verifier_says),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
