@@ -4,12 +4,12 @@
 
 #include <linux/types.h>
 
-/* How many words a departure has of registers. x86-64: struct pt_regs (asm/ptrace.h). aarch64:
- * struct user_pt_regs, orig_x0 and the number of the system call. */
+/* How many words a departure has of registers. x86-64: struct pt_regs up to sp (asm/ptrace.h).
+ * aarch64: struct user_pt_regs, orig_x0 and the number of the system call. */
 #if defined(__TARGET_ARCH_arm64) || defined(__aarch64__)
 #define SWITCH_WORDS 36
 #else
-#define SWITCH_WORDS 21
+#define SWITCH_WORDS 20
 #endif
 
 /* With what is stored beside it, a thread's copy takes one page. */

@@ -31,10 +31,13 @@ const volatile __u32 stack_bytes = 0;   /* to copy at a departure, at most SWITC
 const volatile bool has_prev_state = 0; /* sched_switch has the state as fourth argument: 5.18 */
 const volatile bool allocates_at_switch = 1; /* else a thread's storage is made when it is woken */
 
+const volatile __u64 stack_window_ns = 0; /* before a tick, in which stacks are copied; 0: always */
+
 /* ---- Shared with the loader ---- */
 
 __u64 followed[SWITCH_ID_WORDS];
 struct switch_tick ticks[SWITCH_TICKS];
+__u64 next_tick_ns; /* the last of them */
 struct switch_births births;
 struct switch_cpu cpus[SWITCH_CPUS];
 struct switch_failures failures;
@@ -63,7 +66,7 @@ struct {
     __uint(max_entries, 4096);
 } messages SEC(".maps");
 
-/* ---- Of a thread ---- */
+/* ---- Of a thread: one of two kinds of storage, by whether stacks are copied ---- */
 
 struct thread {
     __u32 slot, generation; /* 0: it has no slot */
@@ -76,20 +79,35 @@ struct {
     __type(value, struct thread);
 } threads SEC(".maps");
 
-/* A message that is complete but for its stack's size, when it has to be sent. */
-struct stack {
-    __u64 unreadable; /* where the stack was last seen to end; 0: nowhere */
-    __u64 number;     /* of the departure */
-    struct switch_message message;
-    unsigned char bytes[SWITCH_STACK_BYTES_MAX];
+struct thread_with_stack {
+    struct thread thread;
+    __u64 unreadable;              /* where the stack was last seen to end; 0: nowhere */
+    struct switch_message message; /* has only its stack's size until it is to be sent */
+    unsigned char stack[SWITCH_STACK_BYTES_MAX];
 };
 
 struct {
     __uint(type, BPF_MAP_TYPE_TASK_STORAGE);
     __uint(map_flags, BPF_F_NO_PREALLOC);
     __type(key, int);
-    __type(value, struct stack);
+    __type(value, struct thread_with_stack);
 } stacks SEC(".maps");
+
+/* The map that is not used does not exist, so the compiler must not load both and then choose. */
+static __always_inline struct thread *thread_of(struct task_struct *task, __u64 flags)
+{
+    if (stack_bytes)
+        return bpf_task_storage_get(&stacks, task, 0, flags);
+    struct thread *thread = bpf_task_storage_get(&threads, task, 0, flags);
+    barrier_var(thread);
+    return thread;
+}
+
+/* Only where stack_bytes is not 0. */
+static __always_inline struct thread_with_stack *with_stack_of(struct thread *thread)
+{
+    return (struct thread_with_stack *)thread;
+}
 
 static __always_inline void count(__u64 *counter)
 {
@@ -171,7 +189,7 @@ static struct switch_slot *assign_slot(struct thread *thread)
 /* A thread that ends leaves its CPU for the last time, whatever process it is of. */
 static __always_inline void release_slot(struct task_struct *task)
 {
-    struct thread *thread = bpf_task_storage_get(&threads, task, 0, 0);
+    struct thread *thread = thread_of(task, 0);
     struct switch_slot *slot = thread ? slot_of(thread) : NULL;
     if (!slot)
         return;
@@ -194,42 +212,39 @@ static __always_inline __u64 storage_flags(void)
 }
 
 /* How much there is to copy, as far as is known: each 64th departure tries the rest again. */
-static __always_inline __u64 bytes_before_end(const struct stack *stack, __u64 sp)
+static __always_inline __u64 bytes_before_end(const struct thread_with_stack *thread, __u64 sp,
+                                              __u64 number)
 {
-    __u64 bytes = stack->unreadable - sp;
-    return stack->number % 64 && stack->unreadable > sp && bytes < stack_bytes ? bytes
-                                                                               : stack_bytes;
+    __u64 bytes = thread->unreadable - sp;
+    return number % 64 && thread->unreadable > sp && bytes < stack_bytes ? bytes : stack_bytes;
 }
 
 /* A copy fails as a whole if a part of it can't be read. It is of two pages at most, so it is then
  * tried up to the end of the first one. */
-static __always_inline void copy_stack(struct stack *stack, __u64 sp)
+static __always_inline void copy_stack(struct thread_with_stack *thread, __u64 sp, __u64 number)
 {
-    __u64 bytes = bytes_before_end(stack, sp);
+    __u64 bytes = bytes_before_end(thread, sp, number);
     if (bytes > SWITCH_STACK_BYTES_MAX)
         return;
-    if (bpf_probe_read_user(stack->bytes, bytes, (const void *)sp)) {
+    if (bpf_probe_read_user(thread->stack, bytes, (const void *)sp)) {
         bytes = 4096 - sp % 4096;
-        stack->unreadable = sp + bytes;
+        thread->unreadable = sp + bytes;
         barrier_var(bytes); /* else the compiler compares sp, and the verifier sees no bound */
         if (bytes > SWITCH_STACK_BYTES_MAX ||
-            bpf_probe_read_user(stack->bytes, bytes, (const void *)sp))
+            bpf_probe_read_user(thread->stack, bytes, (const void *)sp))
             bytes = 0;
     }
-    stack->message.stack_bytes = bytes;
+    thread->message.stack_bytes = bytes;
 }
 
-static __always_inline void keep_stack(struct task_struct *task,
+/* A thread that leaves long before the next tick is back by then, or sleeps so long that it hardly
+ * wakes just between the tick and the look. */
+static __always_inline void keep_stack(struct thread_with_stack *thread,
                                        const struct switch_departure *departure)
 {
-    struct stack *stack = bpf_task_storage_get(&stacks, task, 0, storage_flags());
-    if (!stack) {
-        count(&failures.storage);
-        return;
-    }
-    stack->number = departure->number;
-    stack->message.stack_bytes = 0;
-    copy_stack(stack, departure->words[WORD_SP]);
+    thread->message.stack_bytes = 0;
+    if (!stack_window_ns || next_tick_ns <= departure->out_ns + stack_window_ns)
+        copy_stack(thread, departure->words[WORD_SP], departure->number);
 }
 
 /* Threads of the kernel, and those that only work for a process there, have no user registers. */
@@ -238,13 +253,9 @@ static __always_inline bool runs_user_code(const struct task_struct *task)
     return task->mm && !(task->flags & (PF_KTHREAD | PF_IO_WORKER | PF_USER_WORKER));
 }
 
-static __always_inline struct switch_slot *slot_to_write(struct task_struct *task)
+static __always_inline struct switch_slot *slot_to_write(struct task_struct *task,
+                                                         struct thread *thread)
 {
-    struct thread *thread = bpf_task_storage_get(&threads, task, 0, storage_flags());
-    if (!thread) {
-        count(&failures.storage);
-        return NULL;
-    }
     struct switch_slot *slot = slot_of(thread) ?: assign_slot(thread);
     if (!slot) {
         count(&failures.slots);
@@ -269,7 +280,12 @@ static __always_inline void depart(struct task_struct *task, __u32 process_id, _
     cpus[cpu % SWITCH_CPUS].switches++;
     if (!runs_user_code(task))
         return;
-    struct switch_slot *slot = slot_to_write(task);
+    struct thread *thread = thread_of(task, storage_flags());
+    if (!thread) {
+        count(&failures.storage);
+        return;
+    }
+    struct switch_slot *slot = slot_to_write(task, thread);
     if (!slot)
         return;
     struct switch_departure *departure = &slot->departure;
@@ -280,10 +296,10 @@ static __always_inline void depart(struct task_struct *task, __u32 process_id, _
     departure->runnable_ns = state ? 0 : now_ns;
     departure->process_id = process_id;
     departure->state = state;
-    read_words(departure->words, (const void *)bpf_task_pt_regs(task));
+    read_words(departure->words, (const struct pt_regs *)bpf_task_pt_regs(task));
     step_sequence(&slot->sequence, 1);
     if (stack_bytes)
-        keep_stack(task, departure);
+        keep_stack(with_stack_of(thread), departure);
 }
 
 /* ---- Returns ---- */
@@ -334,22 +350,14 @@ static __always_inline void send_alone(const struct thread *thread, const struct
     bpf_ringbuf_submit(message, BPF_RB_NO_WAKEUP);
 }
 
-static __always_inline void send(struct task_struct *task, const struct thread *thread,
-                                 const struct switch_slot *slot, __u64 now_ns)
+static __always_inline void send_with_stack(struct thread_with_stack *with_stack,
+                                            const struct switch_slot *slot, __u64 first, __u64 last)
 {
-    __u64 first, last;
-    if (!find_ticks(slot, now_ns, &first, &last))
-        return;
-    struct stack *stack = stack_bytes ? bpf_task_storage_get(&stacks, task, 0, 0) : NULL;
-    if (!stack || stack->number != slot->departure.number) {
-        send_alone(thread, slot, first, last);
-        return;
-    }
-    struct switch_message *message = &stack->message;
-    fill_message(message, thread, slot);
+    struct switch_message *message = &with_stack->message;
+    __u64 bytes = message->stack_bytes;
+    fill_message(message, &with_stack->thread, slot);
     message->first_tick = first;
     message->last_tick = last;
-    __u64 bytes = message->stack_bytes;
     if (bytes > SWITCH_STACK_BYTES_MAX)
         return;
     if (bpf_ringbuf_output(&messages, message, sizeof *message + bytes, BPF_RB_NO_WAKEUP))
@@ -358,13 +366,19 @@ static __always_inline void send(struct task_struct *task, const struct thread *
 
 static __always_inline void come_back(struct task_struct *task, __u64 now_ns)
 {
-    struct thread *thread = bpf_task_storage_get(&threads, task, 0, 0);
+    __u64 first, last;
+    struct thread *thread = thread_of(task, 0);
     struct switch_slot *slot = thread ? slot_of(thread) : NULL;
     if (!slot || slot->departure.in_ns)
         return;
     slot->departure.in_ns = now_ns;
     step_sequence(&slot->sequence, 2);
-    send(task, thread, slot, now_ns);
+    if (!find_ticks(slot, now_ns, &first, &last))
+        return;
+    if (stack_bytes)
+        send_with_stack(with_stack_of(thread), slot, first, last);
+    else
+        send_alone(thread, slot, first, last);
 }
 
 /* ---- Where the kernel calls ---- */
@@ -395,7 +409,7 @@ int BPF_PROG(on_wakeup, struct task_struct *task)
 {
     if (!is_followed(process_id_of(task)))
         return 0;
-    struct thread *thread = bpf_task_storage_get(&threads, task, 0, 0);
+    struct thread *thread = thread_of(task, 0);
     struct switch_slot *slot = thread ? slot_of(thread) : NULL;
     if (slot && !slot->departure.in_ns && !slot->departure.runnable_ns)
         slot->departure.runnable_ns = bpf_ktime_get_ns();
@@ -409,9 +423,7 @@ int BPF_PROG(on_waking, struct task_struct *task)
 {
     if (!is_followed(process_id_of(task)))
         return 0;
-    bpf_task_storage_get(&threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
-    if (stack_bytes)
-        bpf_task_storage_get(&stacks, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+    thread_of(task, BPF_LOCAL_STORAGE_GET_F_CREATE);
     return 0;
 }
 

@@ -130,6 +130,7 @@ static int configure(struct switch_record *record, const struct switch_options *
     uint32_t ring_bytes = options->ring_bytes ? options->ring_bytes : SWITCH_RING_BYTES_DEFAULT;
     programs->rodata->slots_max = record->slots_max;
     programs->rodata->stack_bytes = options->stack_bytes;
+    programs->rodata->stack_window_ns = options->stack_window_ns;
     programs->rodata->has_prev_state = abilities->has_prev_state;
     programs->rodata->allocates_at_switch = allocates_at_switch;
     for (unsigned i = 0; i < SWITCH_TICKS; i++)
@@ -141,8 +142,9 @@ static int configure(struct switch_record *record, const struct switch_options *
         err = bpf_map__set_max_entries(programs->maps.messages, ring_bytes);
     if (!err)
         err = bpf_program__set_autoload(programs->progs.on_waking, !allocates_at_switch);
-    if (!err && options->stack_bytes == 0)
-        err = bpf_map__set_autocreate(programs->maps.stacks, false);
+    struct bpf_map *unused = options->stack_bytes ? programs->maps.threads : programs->maps.stacks;
+    if (!err)
+        err = bpf_map__set_autocreate(unused, false);
     return err;
 }
 
@@ -347,6 +349,7 @@ void switch_record_publish_tick(struct switch_record *record, uint64_t number, u
     __atomic_store_n(&tick->number, SWITCH_NO_TICK, __ATOMIC_SEQ_CST);
     __atomic_store_n(&tick->at_ns, kernel_ns, __ATOMIC_SEQ_CST);
     __atomic_store_n(&tick->number, number, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&record->programs->bss->next_tick_ns, kernel_ns, __ATOMIC_SEQ_CST);
 }
 
 /* ---- Threads ---- */

@@ -27,10 +27,15 @@
 
 struct switch_options {
     uint32_t threads_max; /* that have a slot at a time, at most SWITCH_SLOTS_MAX; 0: the default.
-                             Each takes 288 bytes (aarch64: 400) from the beginning */
+                             Each takes 232 bytes (aarch64: 360) from the beginning */
     uint32_t stack_bytes; /* to copy at each departure, at most SWITCH_STACK_BYTES_MAX; 0: none. A
                              thread that has moved takes a page */
-    uint32_t ring_bytes;  /* for messages, a power of two and at least a page; 0: the default */
+    /* Stacks are copied only by threads that leave their CPU so long before the next tick, or after
+     * the last one that was published; 0: by all. A copy costs about as much as all the rest. What
+     * is lost are stacks of threads that slept longer than this, and woke between a tick and the
+     * look: about the time until the look divided by this, and their messages still come. */
+    uint64_t stack_window_ns;
+    uint32_t ring_bytes; /* for messages, a power of two and at least a page; 0: the default */
     /* What libbpf and the kernel's verifier say, in pieces; NULL: nobody wants to know. */
     void (*log)(void *argument, const char *text);
     void *log_argument;

@@ -16,10 +16,9 @@ struct pt_regs {
     __s32 syscallno;
 } RELOCATED;
 
-static __always_inline void read_words(__u64 words[SWITCH_WORDS], const void *pt_regs)
+static __always_inline void read_words(__u64 words[SWITCH_WORDS], const struct pt_regs *registers)
 {
-    const struct pt_regs *registers = pt_regs;
-    bpf_probe_read_kernel(words, USER_WORDS * sizeof *words, pt_regs);
+    bpf_probe_read_kernel(words, USER_WORDS * sizeof *words, registers);
     words[USER_WORDS] = BPF_CORE_READ(registers, orig_x0);
     words[USER_WORDS + 1] = (__u64)(__s64)BPF_CORE_READ(registers, syscallno);
 }

@@ -1,4 +1,4 @@
-/* x86-64: the words are struct pt_regs (asm/ptrace.h). DWARF numbers as in
+/* x86-64: the words are struct pt_regs up to sp (asm/ptrace.h). DWARF numbers as in
  * observe/x86_64/registers.c. */
 #include "observe/bpf/departure.h"
 
@@ -25,10 +25,9 @@ enum {
     RIP,
     CS,
     FLAGS,
-    RSP,
-    SS
+    RSP
 };
-_Static_assert(SS == SWITCH_WORDS - 1, "struct pt_regs ends with ss");
+_Static_assert(RSP == SWITCH_WORDS - 1, "sp is the last word");
 
 #define USER_CS 0x33 /* of 64-bit code: __USER_CS in the kernel's asm/segment.h */
 #define RESULT 0     /* rax's DWARF number */

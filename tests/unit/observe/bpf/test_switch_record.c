@@ -382,6 +382,27 @@ static void test_a_short_sleep_at_a_tick_is_told_with_its_stack(void **state)
     }
 }
 
+static void test_stacks_are_copied_shortly_before_a_tick(void **state)
+{
+    (void)state;
+    const struct switch_options options = {.stack_bytes = 512, .stack_window_ns = MS};
+    struct world world = setup(&options, sleep_often);
+    /* The tick to come is far away when the child begins to sleep, and then another one is not. */
+    switch_record_publish_tick(world.record, 1, monotonic_ns() + 1000 * HANGS_NS);
+    assert_int_equal(switch_record_follow(world.record, world.pid), 0);
+    let_child(&world, 1);
+    sleep_through(&world, 1, 2, 2);
+    struct taken taken = drain(&world);
+    assert_int_equal(taken.count, 1);
+    assert_int_equal(taken.last.stack_bytes, 0);
+    /* It has begun to sleep after that one. */
+    sleep_through(&world, 2, 3, 3);
+    taken = drain(&world);
+    assert_int_equal(taken.count, 1);
+    assert_int_equal(taken.last.stack_bytes, 512);
+    teardown(&world);
+}
+
 static void test_one_message_for_several_ticks(void **state)
 {
     (void)state;
@@ -776,6 +797,7 @@ int main(void)
         cmocka_unit_test(test_registers_are_those_of_ptrace),
         cmocka_unit_test(test_a_thread_that_was_woken_has_moved),
         cmocka_unit_test(test_a_short_sleep_at_a_tick_is_told_with_its_stack),
+        cmocka_unit_test(test_stacks_are_copied_shortly_before_a_tick),
         cmocka_unit_test(test_one_message_for_several_ticks),
         cmocka_unit_test(test_a_sleep_without_a_tick_is_not_told),
         cmocka_unit_test(test_an_acknowledged_tick_is_not_told),
