@@ -30,7 +30,7 @@ import programs  # noqa: E402
 # Each is a module of bench/parts, with its TITLE, the TOOLS it runs beside fgprof-c, and report().
 PARTS = ["beside", "start", "pause", "wake", "threads", "churn", "unwind", "servers", "load",
          "cost", "names", "stacks", "steps", "page", "top", "truth", "owners", "labels", "heap",
-         "growth", "serve"]
+         "growth", "serve", "record"]
 
 # The Debian packages of programs that are measured beside fgprof-c or load what is sampled.
 PACKAGES = {
