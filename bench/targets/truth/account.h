@@ -25,7 +25,7 @@
 #include <unistd.h>
 
 #define ACCOUNTS_MAX 64
-#define FUNCTIONS_MAX 4
+#define FUNCTIONS_MAX 6
 /* Steps of compute() at a time, to learn how long one takes. */
 #define STEPS_TRIED 200000
 
@@ -95,12 +95,35 @@ static __attribute__((noinline)) void end_of(struct account *account, unsigned f
     pass(&spent->cpu_ns, &account->last.cpu_ns, thread_cpu_ns());
 }
 
+/* Never 0, from which no other number would follow. */
+static inline uint64_t random_seed(unsigned number)
+{
+    return 0x9e3779b97f4a7c15u * ((uint64_t)number + 1);
+}
+
+/* xorshift64*, by S. Vigna: "An experimental exploration of Marsaglia's xorshift generators"
+ * (2014). Returns a number from 0 to 1. */
+static inline double random_share(uint64_t *random)
+{
+    uint64_t state = *random;
+    state ^= state >> 12;
+    state ^= state << 25;
+    state ^= state >> 27;
+    *random = state;
+    return (double)((state * 0x2545f4914f6cdd1du) >> 11) / 9007199254740992.0;
+}
+
+static inline double chance(struct account *account)
+{
+    return random_share(&account->random);
+}
+
 /* Begins the account of the thread that runs. */
 static inline void begin(struct account *account)
 {
     char path[64];
     account->tid = gettid();
-    account->random = 0x9e3779b97f4a7c15u * (account->number + 1);
+    account->random = random_seed(account->number);
     pthread_setname_np(pthread_self(), account->thread);
     /* By default a sleep may take 50 us longer (PR_SET_TIMERSLACK, prctl(2)). */
     prctl(PR_SET_TIMERSLACK, 1);
@@ -110,18 +133,6 @@ static inline void begin(struct account *account)
     account->last.wall_ns = now_ns();
     account->last.cpu_ns = thread_cpu_ns();
     accounts_begun++;
-}
-
-/* xorshift64*, by S. Vigna: "An experimental exploration of Marsaglia's xorshift generators"
- * (2014). Returns a number from 0 to 1. */
-static inline double chance(struct account *account)
-{
-    uint64_t state = account->random;
-    state ^= state >> 12;
-    state ^= state << 25;
-    state ^= state >> 27;
-    account->random = state;
-    return (double)((state * 0x2545f4914f6cdd1du) >> 11) / 9007199254740992.0;
 }
 
 /* Computes without a call or a look at a clock. Each step needs the one before it. */
