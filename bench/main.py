@@ -15,6 +15,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 import traceback
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -29,8 +30,10 @@ import programs  # noqa: E402
 
 # Each is a module of bench/parts, with its TITLE, the TOOLS it runs beside fgprof-c, and report().
 PARTS = ["beside", "start", "pause", "wake", "threads", "churn", "unwind", "servers", "load",
-         "cost", "names", "stacks", "steps", "page", "top", "truth", "owners", "labels", "heap",
-         "growth", "serve", "record"]
+         "cost", "names", "stacks", "steps", "page", "top", "truth", "switches", "owners", "labels",
+         "heap", "growth", "serve", "record"]
+
+SEEDS = 1000000  # so many different ones; the one that is used is in the report
 
 # The Debian packages of programs that are measured beside fgprof-c or load what is sampled.
 PACKAGES = {
@@ -78,7 +81,14 @@ def parse():
     parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
     parser.add_argument("--quick", action="store_true", help="short runs: a smoke test")
     parser.add_argument("--only", action="append", default=[], metavar="PROGRAM",
-                        help="only this program of a part: stacks, steps, truth, unwind")
+                        help="only this program of a part: stacks, steps, truth, unwind, switches")
+    parser.add_argument("--seed", type=int, default=int(time.time()) % SEEDS, metavar="NUMBER",
+                        help=f"what durations are drawn from, below {SEEDS}: truth, switches")
+    parser.add_argument("--load", choices=["idle", "busy"],
+                        help="only on a machine that is idle, or busy: truth")
+    parser.add_argument("--resume", metavar="DIRECTORY",
+                        help="keep the figures of each run there, and measure only those that are "
+                        "not there yet, with the same --seed: truth, switches")
     parser.add_argument("--show", action="store_true",
                         help="print differences to standard error: stacks, steps")
     parser.add_argument("--other", metavar="PROGRAM",
@@ -96,7 +106,7 @@ def parse():
 def main():
     options = parse()
     world = programs.World(SOURCE, build(), options)
-    is_kept, failed = not options.quick and not options.only, False
+    is_kept, failed = not (options.quick or options.only or options.load), False
     try:
         for name in PARTS:
             if options.parts and name not in options.parts:

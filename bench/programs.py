@@ -42,6 +42,7 @@ class World:
         self.build = build
         self.options = options
         self.is_quick = options.quick
+        self.seed = options.seed
         self.fgprof = os.path.join(build, "fgprof-c")
         self.directory = tempfile.mkdtemp(prefix="fgprof-bench-")
         os.chmod(self.directory, 0o755)
@@ -62,6 +63,20 @@ class World:
     def chosen(self, names):
         """Those of a part's programs that are to be measured."""
         return [name for name in names if not self.options.only or name in self.options.only]
+
+    def resumed(self, name, measure):
+        """What `measure` returns, as JSON has it; with --resume, what it returned before if it was
+        asked then."""
+        if not self.options.resume:
+            return json.loads(json.dumps(measure()))
+        os.makedirs(self.options.resume, exist_ok=True)
+        path = os.path.join(self.options.resume, re.sub(r"[^\w.=-]+", "_", name) + ".json")
+        if not os.path.exists(path):
+            found = json.dumps(measure())
+            with open(path, "w") as file:
+                file.write(found)
+        with open(path) as file:
+            return json.load(file)
 
     def end_all(self):
         for process in reversed(self.started):

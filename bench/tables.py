@@ -30,6 +30,11 @@ def percent(share):
     return f"{100 * share:.{2 if abs(share) < 0.1 else 1}f} %"
 
 
+def points(share, write="{:.2f}"):
+    """Hundredths of the whole, as columns in % and errors in points have them."""
+    return write.format(100 * share)
+
+
 def count(number):
     return f"{number:,.0f}"
 
