@@ -41,10 +41,10 @@ class Fgprof:
                           "--state", "-f", "folded", "-o", path, timeout_s=seconds + TIMEOUT_S)
         require(usage)
         with open(path) as file:
-            return [self._sample(line) for line in file]
+            return [self.sample(line) for line in file]
 
     @staticmethod
-    def _sample(line):
+    def sample(line):
         """A line as "server;main;burst_60;[running] 123"."""
         stack, _, count = line.rpartition(" ")
         thread, *frames, state = stack.split(";")

@@ -67,7 +67,8 @@ def check_sums(first, last):
 
 def test_computing(world):
     for name, *arguments in (("bursts", "steady"), ("bursts", "mixed"), ("handover",), ("shares", "4"),
-                             ("shares", "40"), ("crowd", "4"), ("in_step", "999")):
+                             ("shares", "40"), ("crowd", "4"), ("in_step", "999"),
+                             ("requests", "1"), ("alike", "2")):
         first, last, ran_ns = watch(world, name, *arguments)
         check_sums(first, last)
         cpu_ns = total(last["threads"], "cpu_ns") - total(first["threads"], "cpu_ns")
@@ -83,6 +84,41 @@ def test_each_function_gets_its_own_time(world):
     wall_ns = each(first, last, "wall_ns")
     assert all(wall_ns[f"wait_{us}"] >= 1000 * us for us in (40, 120, 400)), wall_ns
     check_sums(first, last)
+
+
+def test_partners_end_waits_when_they_should(world):
+    for partner in "computes", "sleeps":
+        first, last, _ = watch(world, "partner", "eventfd", partner, "thread", "1", computes=False)
+        check_sums(first, last)
+        wall_ns = each(first, last, "wall_ns")
+        # A waiter that is late finds the next wait shorter.
+        for function, us in ("wait_0", 60), ("wait_1", 250), ("wait_2", 90):
+            assert wall_ns[function] >= 800 * us, (partner, wall_ns)
+        assert wall_ns["wait_1"] > max(wall_ns["wait_0"], wall_ns["wait_2"]), (partner, wall_ns)
+
+
+def test_durations_are_those_of_the_seed(world):
+    """Each way to end a wait works, from another process, too."""
+    found = {}
+    for seed in "1", "2":
+        first, last, _ = watch(world, "partner", "all", "sleeps", "process", "2", seed, computes=False)
+        check_sums(first, last)
+        found[seed] = each(first, last, "wall_ns")
+        assert len(found[seed]) == 6 and min(found[seed].values()) > 15_000, found
+    ratios = sorted(found["1"][name] / found["2"][name] for name in found["1"])
+    assert ratios[-1] / ratios[0] > 2, found
+
+
+def test_waiters_know_how_long_a_lock_made_them_wait(world):
+    for owner in "computes", "sleeps":
+        first, last, _ = watch(world, "contended", owner, "2", "1", computes=False)
+        check_sums(first, last)
+        for before, after in zip(first["threads"], last["threads"]):
+            spent = {key: after["functions"]["wait_for_lock"][key] -
+                     before["functions"]["wait_for_lock"][key] for key in ("wall_ns", "cpu_ns")}
+            # It comes at any moment, and half of the time the lock is held.
+            waited = (spent["wall_ns"] - spent["cpu_ns"]) / (last["ns"] - first["ns"])
+            assert 0.05 < waited < 0.8, (owner, waited, after)
 
 
 def test_a_woken_thread_knows_how_long_it_waited_for_a_cpu(world):

@@ -1,0 +1,82 @@
+/* Linked into a second fgprof-c, which bench/parts/switches.py runs: writes to the file
+ * $FGPROF_LOOK_LOG what each look saw, as none of the outputs has it. They carry the time of looks
+ * only to within a tick, and equal stacks that follow each other are one.
+ *
+ * The linker puts __wrap_count_book, by which the worker learns of each observation, and
+ * __wrap_clock_tick_ns before the functions of these names (ld's --wrap). The sampling thread does
+ * nothing more than without this.
+ *
+ * A line is one of
+ *   look TID EVIDENCE STATE TICK TICKS ASLEEP_TICKS MISSED_TICKS AT_NS ASLEEP_AT_NS
+ *   tick NUMBER NS
+ * where TICK is the number of the last tick that the look stands for, and NS is when it was due. */
+#include "base/clock.h"
+#include "sampler/clock.h"
+#include "worker/count.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+int __real_count_book(const struct counter *counter, const struct observation *observation,
+                      struct counted_thread *thread);
+int __wrap_count_book(const struct counter *counter, const struct observation *observation,
+                      struct counted_thread *thread);
+uint64_t __real_clock_tick_ns(const struct clock *clock, uint64_t period);
+uint64_t __wrap_clock_tick_ns(const struct clock *clock, uint64_t period);
+
+static const char *const evidence_names[] = {
+    [EVIDENCE_ASLEEP] = "asleep",   [EVIDENCE_STOPPED] = "stopped", [EVIDENCE_WAITING] = "waiting",
+    [EVIDENCE_SAMPLED] = "sampled", [EVIDENCE_UNMOVED] = "unmoved", [EVIDENCE_WOKEN] = "woken",
+    [EVIDENCE_ASSUMED] = "assumed", [EVIDENCE_GONE] = "gone",
+};
+static const char *const state_names[THREAD_STATE_COUNT] = {
+    [THREAD_UNKNOWN] = "unknown",
+    [THREAD_RUNNING] = "running",
+    [THREAD_RUNNABLE] = "runnable",
+    [THREAD_SLEEPING] = "sleeping",
+    [THREAD_UNINTERRUPTIBLE] = "uninterruptible",
+    [THREAD_STOPPED] = "stopped",
+};
+static FILE *file;
+static struct clock clock_seen;
+static uint64_t ticks_seen;
+
+__attribute__((constructor)) static void open_log(void)
+{
+    const char *path = getenv("FGPROF_LOOK_LOG");
+    file = path ? fopen(path, "we") : NULL;
+}
+
+/* By now it is known when the ticks were. */
+__attribute__((destructor)) static void close_log(void)
+{
+    if (!file)
+        return;
+    for (uint64_t i = 0; i < ticks_seen; i++)
+        fprintf(file, "tick %" PRIu64 " %" PRIu64 "\n", i + 1,
+                __real_clock_tick_ns(&clock_seen, i));
+    fclose(file);
+}
+
+int __wrap_count_book(const struct counter *counter, const struct observation *observation,
+                      struct counted_thread *thread)
+{
+    if (file && observation->evidence != EVIDENCE_SAMPLED)
+        fprintf(file,
+                "look %d %s %s %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64
+                "\n",
+                (int)observation->tid, evidence_names[observation->evidence],
+                state_names[observation->state], observation->tick, observation->ticks,
+                observation->asleep_ticks, observation->missed_ticks, observation->now.at_ns,
+                observation->asleep.at_ns);
+    return __real_count_book(counter, observation, thread);
+}
+
+/* The sampling thread asks for the next tick. Only it writes these. */
+uint64_t __wrap_clock_tick_ns(const struct clock *clock, uint64_t period)
+{
+    clock_seen = *clock;
+    ticks_seen = period;
+    return __real_clock_tick_ns(clock, period);
+}

@@ -1,0 +1,271 @@
+"""Each look of the profiler beside the kernel's own record of switches (bench/switch_log.py), which
+needs no target that keeps account of its time: so servers are judged, too."""
+
+import collections
+import contextlib
+import operator
+import os
+import time
+
+import programs
+import stacks  # of tests/matrix
+import switch_log
+import tables
+import watchers
+from parts import servers
+from parts.pause import two_cpus
+from parts.truth import runs
+from parts.truth.account import NOTHING, spent_in
+from parts.truth.redis import files_of
+from parts.truth.scenes import DEFAULT_RATE_HZ, SCENES
+from switch_log import ASLEEP
+
+TITLE = "Looks beside the kernel's record of switches"
+TOOLS = ("perf", "redis-server", "redis-benchmark", "postgres", "pgbench")
+RATE_HZ = DEFAULT_RATE_HZ
+SCENE_KEYS = ["turns", "turns-asleep", "drawn", "drawn-asleep", "requests", "waits"]
+SERVERS = {"redis": servers.Redis, "postgres": servers.Postgres}
+SECONDS = 20
+LEAST_SHARE = 0.005
+# Looks that say that the thread is asleep. The others say that it is awake, or nothing.
+ASLEEP_EVIDENCE = ("asleep", "unmoved")
+
+Look = collections.namedtuple("Look", "tid evidence state tick ticks asleep_ticks missed_ticks at_ns "
+                              "asleep_at_ns")
+# A tick of a thread whose look says nothing of use is lost. `shifts_ns` are from each tick to when
+# its look found the thread asleep.
+Verdict = collections.namedtuple("Verdict", "same other lost awake_right awake_wrong shifts_ns")
+# A place of waiting, and its shares of the time asleep.
+Place = collections.namedtuple("Place", "name truth shown")
+
+
+def read_looks(path):
+    """[Look, ...] and {number of a tick: when it was due}."""
+    looks, ticks = [], {}
+    with open(path) as file:
+        for line in file:
+            kind, *values = line.split()
+            if kind == "tick":
+                ticks[int(values[0])] = int(values[1])
+            else:
+                looks.append(Look(int(values[0]), values[1], values[2], *map(int, values[3:])))
+    return looks, ticks
+
+
+def seen_asleep(looks):
+    """{(tid, tick): when the look found it asleep}. A look also stands for the ticks before it that
+    had none."""
+    seen = {}
+    for look in looks:
+        if look.evidence == "asleep":
+            stands_for, at_ns = look.ticks, look.at_ns
+        elif look.asleep_at_ns:
+            stands_for, at_ns = look.asleep_ticks, look.asleep_at_ns
+        else:
+            continue
+        for tick in range(look.tick - stands_for + 1, look.tick + 1):
+            seen.setdefault((look.tid, tick), at_ns)
+    return seen
+
+
+def judge(log, looks, ticks, tids):
+    """What each tick of each thread became, by what was in force at the tick's own moment."""
+    seen, counts, shifts_ns = seen_asleep(looks), collections.Counter(), []
+    for tid in tids:
+        begin_ns, end_ns = log.bounds_ns(tid)
+        for tick, tick_ns in ticks.items():
+            if not begin_ns <= tick_ns < end_ns:
+                continue
+            state, departure = log.at(tid, tick_ns)
+            at_ns = seen.get((tid, tick))
+            if at_ns is None:
+                counts["lost" if state == ASLEEP else "awake_right"] += 1
+            elif state != ASLEEP:
+                counts["awake_wrong"] += 1
+            else:
+                shifts_ns.append(at_ns - tick_ns)
+                counts["same" if log.at(tid, at_ns) == (ASLEEP, departure) else "other"] += 1
+    return Verdict(*(counts[name] for name in Verdict._fields[:-1]), shifts_ns)
+
+
+def places_of(log, samples, tids, bounds_ns, name_of, is_same):
+    """[Place, ...], most first, and the number of samples. `name_of` takes a stack's functions."""
+    truth, shown = collections.Counter(), collections.Counter()
+    for counter in log.asleep_ns(*bounds_ns).values():
+        for functions, ns in counter.items():
+            truth[name_of(functions)] += ns
+    for sample in samples:
+        if sample.state == "asleep":
+            name = name_of(sample.functions)
+            name = next((known for known in truth if is_same(known, name)), name)
+            shown[name] += sample.count
+    all_ns, number = sum(truth.values()), sum(shown.values())
+    if not all_ns or not number:
+        raise watchers.Failed("nothing was asleep")
+    names = sorted({*truth, *shown}, key=lambda name: (-truth[name], name))
+    places = [Place(name, truth[name] / all_ns, shown[name] / number) for name in names]
+    return [place for place in places if max(place[1:]) >= LEAST_SHARE], number
+
+
+def tids_of(pids):
+    return [int(tid) for pid in pids for tid in os.listdir(f"/proc/{pid}/task")]
+
+
+def watch(world, pids, tids, seconds):
+    """The log of these threads, the profiler's looks, its ticks and its samples."""
+    recording, looks_path = world.path("switches.data"), world.path("looks")
+    samples_path = world.path("looks.folded")
+    perf = switch_log.record(world, tids, recording)
+    try:
+        usage = world.run("env", f"FGPROF_LOOK_LOG={looks_path}", world.program("looks"), "attach",
+                          "-p", ",".join(map(str, pids)), "-F", RATE_HZ, "-d", f"{seconds}s", "-t",
+                          "--state", "-f", "folded", "-o", samples_path, timeout_s=seconds + 60)
+    finally:
+        switch_log.stop(perf)
+    watchers.require(usage)
+    log = switch_log.Log(world, recording, tids)
+    os.unlink(recording)
+    looks, ticks = read_looks(looks_path)
+    with open(samples_path) as file:
+        samples = [watchers.Fgprof.sample(line) for line in file]
+    return log, looks, ticks, samples
+
+
+def result(name, load, log, looks, ticks, samples, tids, name_of, is_same, truth=None):
+    bounds_ns = (min(ticks.values()), max(ticks.values()))
+    places, number = places_of(log, samples, tids, bounds_ns, name_of, is_same)
+    verdict = judge(log, looks, ticks, tids)
+    return {"name": name, "load": load, "places": places, "samples": number, "verdict": verdict,
+            "account": truth, "is_lossy": log.is_lossy,
+            "switches": sum(map(len, log.departures.values())) / (bounds_ns[1] - bounds_ns[0]) * 1e9}
+
+
+def watch_scene(world, key, load):
+    """A target of bench/targets/truth, whose own account judges the log."""
+    scene = SCENES[key]
+    with runs.load(world, load), \
+            world.target("truth-" + scene.command[0], *runs.arguments_of(world, scene)) as target:
+        time.sleep(runs.SETTLE_S)
+        before = target.mark()
+        tids = [thread["tid"] for thread in before["threads"]
+                if thread["thread"] in scene.threads]
+        log, looks, ticks, samples = watch(world, [target.pid], tids, world.pick(SECONDS, 2))
+        after = target.mark()
+    spent = spent_in(before, after, scene.threads)
+
+    def name_of(functions):
+        return next((name for name in functions if name in spent), NOTHING)
+
+    samples = [sample for sample in samples if sample.thread in scene.threads]
+    off_ns = {name: totals["wall_ns"] - totals["cpu_ns"] for name, totals in spent.items()}
+    account = {name: ns / sum(off_ns.values()) for name, ns in off_ns.items()}
+    return result(key, load, log, looks, ticks, samples, tids, name_of, operator.eq, account)
+
+
+@contextlib.contextmanager
+def under_load(world, make):
+    """The ids of a server's processes while it is under load."""
+    server = make(world)
+    load = None
+    try:
+        load = server.load(world.pick(SECONDS, 2) + 10)
+        time.sleep(1)
+        yield server.pids()
+    finally:
+        if load:
+            load.end()
+        server.stop()
+
+
+def watch_server(world, key, load):
+    with runs.load(world, load), under_load(world, SERVERS[key]) as pids:
+        tids, files = tids_of(pids), files_of(pids[0])
+        log, looks, ticks, samples = watch(world, pids, tids, world.pick(SECONDS, 2))
+    aliases = stacks.Aliases(world.directory)
+
+    def name_of(functions):
+        return functions[0].split("@")[0] if functions else NOTHING
+
+    def is_same(one, other):
+        return one == other or aliases.are(one, other, files)
+
+    return result(key, load, log, looks, ticks, samples, tids, name_of, is_same)
+
+
+def agreement_of(verdict):
+    right = verdict.same + verdict.awake_right
+    return right / max(1, right + verdict.other + verdict.lost + verdict.awake_wrong)
+
+
+def agreement_row(found):
+    verdict = Verdict(*found["verdict"])
+    number = sum(verdict[:-1])
+    asleep = max(1, verdict.same + verdict.other + verdict.lost)
+    awake = max(1, verdict.awake_right + verdict.awake_wrong)
+    share = agreement_of(verdict)
+    shifts = sorted(verdict.shifts_ns) or [0]
+    return [found["name"], found["load"], tables.count(found["switches"]), tables.count(number),
+            f"{tables.points(share, '{:.1f}')} "
+            f"({tables.points((share * (1 - share) / max(1, number)) ** 0.5)})",
+            *(tables.points(count / asleep, "{:.1f}")
+              for count in (verdict.same, verdict.other, verdict.lost)),
+            tables.points(verdict.awake_wrong / awake, "{:.1f}"),
+            tables.duration(shifts[len(shifts) // 2] / 1e9),
+            tables.duration(shifts[len(shifts) * 9 // 10] / 1e9)]
+
+
+def places_rows(found):
+    for name, truth, shown in found["places"]:
+        deviation = (truth * (1 - truth) / found["samples"]) ** 0.5
+        account = (found["account"] or {}).get(name)
+        yield [found["name"], found["load"], name, tables.points(truth),
+               tables.points(account) if account is not None else "-", tables.points(shown),
+               tables.points(shown - truth, "{:+.2f}"), tables.points(deviation)]
+
+
+TEXT = """perf records each switch and each wake of the target's threads (tracepoints, filtered to
+them in the kernel), while fgprof-c watches them at {rate} Hz. At the moment at which each tick was
+due, the record says whether a thread was asleep, and in which departure from its CPU. Of the ticks
+that found it asleep, *same* are those whose look found it in that same sleep, *other* those whose look
+found it in a later one, and *lost* those whose look came to nothing: it was thrown away, or says that
+the thread was awake. *Taken for asleep* is the share of the ticks with the thread awake whose look
+found it asleep. *Agree* is the share of all ticks that became what was in force, with its standard
+deviation in brackets. *Later* is how long after the tick the look found the thread asleep.
+
+None of the outputs has the time of a look: timelines have the time of the look to within a tick, as
+what a thread ran and slept between two looks is put in a fixed order, and looks that find the same
+are merged. So the looks come from a build of fgprof-c that also logs them (`bench/look_log.c`).
+
+A server has no account of its own time. By the record it was asleep in these functions for these
+shares of its time asleep; of the targets of `bench/targets/truth` also *by account*, which includes
+the time for which it waited for a CPU. Durations are drawn from the seed {seed} (`--seed`).
+"""
+
+
+def all_found(world):
+    watched = [(key, watch_scene) for key in world.chosen(SCENE_KEYS)]
+    watched += [(key, watch_server) for key in world.chosen(SERVERS) if world.has(*SERVERS[key].tools)]
+    for key, function in watched:
+        for load in runs.loads_of(world):
+            programs.progress(f"  {key}, {load}")
+            try:
+                yield world.resumed(f"switches.{key}.{load}", lambda: function(world, key, load))
+            except watchers.Failed as error:
+                programs.progress(f"  {key}, {load}: {error}")
+
+
+def report(world):
+    if not world.has("perf"):
+        return "perf is not installed.\n"
+    with two_cpus():
+        found = list(all_found(world))
+    agreement = tables.table(
+        ["target", "machine", "switches/s", "ticks", "agree, % (sd)", "same, %", "other, %", "lost, %",
+         "taken for asleep, %", "later, median", "90 %"], map(agreement_row, found))
+    places = tables.table(
+        ["target", "machine", "asleep in", "record, %", "by account, %", "shown, %", "error, points",
+         "expected sd"], [row for one in found for row in places_rows(one)])
+    lossy = "".join(f"\nperf lost records of {one['name']}, {one['load']}.\n"
+                    for one in found if one["is_lossy"])
+    return (f"{TEXT.format(rate=RATE_HZ, seed=world.seed)}\n{agreement}{lossy}\n"
+            f"## Where threads wait\n\n{places}")

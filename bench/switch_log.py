@@ -1,0 +1,142 @@
+"""The kernel's records of when a process's threads left their CPU and came back, by perf.
+
+Tracepoints of all CPUs, filtered to these threads in the kernel, disturb them least: an event of
+each thread makes its switches dearer."""
+
+import bisect
+import collections
+import os
+import re
+import signal
+import time
+
+import programs
+import watchers
+
+# User frames of a departure: libc's, which has no frame pointers, and some of the program.
+FRAMES = 6
+READY_S = 20
+ENDS_S = 60
+RUNNING, RUNNABLE, ASLEEP = "running", "runnable", "asleep"
+
+# A time off the CPU. `woken_ns` is when it was woken, and `out_ns` if it only lost its CPU.
+# Functions are leaf first. An `in_ns` of None has not come back in the log.
+Departure = collections.namedtuple("Departure", "out_ns woken_ns in_ns functions")
+
+
+def _filters(tids):
+    switches = " || ".join(f"prev_pid == {tid} || next_pid == {tid}" for tid in tids)
+    return switches, " || ".join(f"pid == {tid}" for tid in tids)
+
+
+def record(world, tids, path):
+    """Starts perf. It records when this returns."""
+    switches, wakings = _filters(tids)
+    ready = world.path("switch-log-ready")
+    perf = programs.Measured(
+        world, "perf", "record", "-a", "-B", "-k", "CLOCK_MONOTONIC", "-m", "4M",
+        "-e", f"sched:sched_switch/call-graph=fp,max-stack={FRAMES}/", "--filter", switches,
+        "-e", "sched:sched_waking", "--filter", wakings, "--user-callchains", "-o", path,
+        "--", "sh", "-c", f"touch {ready}; exec sleep {ENDS_S + 60}")
+    end = time.monotonic() + READY_S
+    while not os.path.exists(ready):
+        if perf.process.poll() is not None or time.monotonic() > end:
+            perf.end()
+            raise watchers.Failed("perf does not record switches")
+        time.sleep(0.01)
+    os.unlink(ready)
+    return perf
+
+
+def stop(perf):
+    perf.signal(signal.SIGINT)
+    usage = perf.wait(ENDS_S)
+    if usage.timed_out:
+        raise watchers.Failed("perf does not end")
+
+
+_SWITCH = re.compile(r"\s(\d+)\.(\d{9}): sched:sched_switch: .*? prev_pid=(\d+) prev_prio=\d+ "
+                     r"prev_state=(\S+) ==> .*? next_pid=(\d+) ")
+_WAKING = re.compile(r"\s(\d+)\.(\d{9}): sched:sched_waking: .*? pid=(\d+) ")
+
+
+class Log:
+    """What the threads were doing at any time of the log."""
+
+    def __init__(self, world, path, tids):
+        self._open, self._woken = {}, {}
+        self.departures = {tid: [] for tid in tids}
+        self.is_lossy = False
+        usage = world.run("perf", "script", "-f", "--ns", "--no-inline", "-F",
+                          "tid,time,event,trace,ip,sym", "-i", path, keeps_stdout=True,
+                          timeout_s=watchers.TIMEOUT_S)
+        watchers.require(usage)
+        self.is_lossy = "lost" in usage.stderr.lower()
+        for paragraph in self._paragraphs(usage.stdout):
+            self._read(*paragraph)
+        for tid, departure in self._open.items():
+            self.departures[tid].append(departure)
+        self._outs = {tid: [departure.out_ns for departure in departures]
+                      for tid, departures in self.departures.items()}
+
+    @staticmethod
+    def _paragraphs(text):
+        """(heading, [function, ...]): a line as "1234 5.000000001: sched:sched_switch: ...", then
+        a line as "    55d0c0de1234 wait_60" for each frame."""
+        heading, functions = None, []
+        for line in text.splitlines():
+            if " sched:" in line:
+                if heading:
+                    yield heading, functions
+                heading, functions = line, []
+            elif line.strip():
+                functions.append(line.split(None, 1)[-1])
+        if heading:
+            yield heading, functions
+
+    def _read(self, heading, functions):
+        waking = _WAKING.search(heading)
+        if waking:
+            tid = int(waking[3])
+            departure = self._open.get(tid)
+            if departure and departure.woken_ns is None:
+                self._open[tid] = departure._replace(woken_ns=int(waking[1] + waking[2]))
+            return
+        switch = _SWITCH.search(heading)
+        if not switch:
+            return
+        ns, previous, following = int(switch[1] + switch[2]), int(switch[3]), int(switch[5])
+        if previous in self.departures:
+            is_asleep = not switch[4].startswith("R")
+            self._open[previous] = Departure(ns, None if is_asleep else ns, None, tuple(functions))
+        departure = self._open.pop(following, None) if following in self.departures else None
+        if departure:
+            woken_ns = ns if departure.woken_ns is None else departure.woken_ns
+            self.departures[following].append(departure._replace(woken_ns=woken_ns, in_ns=ns))
+
+    def bounds_ns(self, tid):
+        """The time of which everything is known."""
+        known = self.departures[tid]
+        return (known[0].out_ns, known[-1].out_ns) if known else (0, 0)
+
+    def at(self, tid, ns):
+        """(state, the number of the last departure) at a time."""
+        number = bisect.bisect_right(self._outs[tid], ns) - 1
+        departure = self.departures[tid][number]
+        if departure.in_ns is not None and departure.in_ns <= ns:
+            return RUNNING, number
+        if departure.woken_ns is not None and departure.woken_ns <= ns:
+            return RUNNABLE, number
+        return ASLEEP, number
+
+    def asleep_ns(self, begin_ns, end_ns):
+        """{tid: Counter of ns asleep by departure's functions} in a part of the log."""
+        spent = {}
+        for tid, departures in self.departures.items():
+            counter = spent[tid] = collections.Counter()
+            for departure in departures:
+                woken_ns = end_ns if departure.woken_ns is None else departure.woken_ns
+                ns = min(woken_ns, end_ns) - max(departure.out_ns, begin_ns)
+                if ns > 0:
+                    counter[departure.functions] += ns
+        return spent
