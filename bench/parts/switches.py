@@ -107,8 +107,14 @@ def places_of(log, samples, tids, bounds_ns, name_of, is_same):
     return [place for place in places if max(place[1:]) >= LEAST_SHARE], number
 
 
-def tids_of(pids):
-    return [int(tid) for pid in pids for tid in os.listdir(f"/proc/{pid}/task")]
+def threads_of(pids):
+    """{tid: name}"""
+    names = {}
+    for pid in pids:
+        for tid in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{tid}/comm") as file:
+                names[int(tid)] = file.read().rstrip("\n")
+    return names
 
 
 def watch(world, pids, tids, seconds):
@@ -179,8 +185,12 @@ def under_load(world, make):
 
 def watch_server(world, key, load):
     with runs.load(world, load), under_load(world, SERVERS[key]) as pids:
-        tids, files = tids_of(pids), files_of(pids[0])
-        log, looks, ticks, samples = watch(world, pids, tids, world.pick(SECONDS, 2))
+        threads, files = threads_of(pids), files_of(pids[0])
+        log, looks, ticks, samples = watch(world, pids, list(threads), world.pick(SECONDS, 2))
+    # Threads that slept all the time have no record.
+    tids = [tid for tid in threads if log.departures[tid]]
+    names = {threads[tid] for tid in tids}
+    samples = [sample for sample in samples if sample.thread in names]
     aliases = stacks.Aliases(world.directory)
 
     def name_of(functions):
@@ -203,6 +213,7 @@ def agreement_row(found):
     asleep = max(1, verdict.same + verdict.other + verdict.lost)
     awake = max(1, verdict.awake_right + verdict.awake_wrong)
     share = agreement_of(verdict)
+    found_asleep = max(1, verdict.same + verdict.other + verdict.awake_wrong)
     shifts = sorted(verdict.shifts_ns) or [0]
     return [found["name"], found["load"], tables.count(found["switches"]), tables.count(number),
             f"{tables.points(share, '{:.1f}')} "
@@ -210,6 +221,7 @@ def agreement_row(found):
             *(tables.points(count / asleep, "{:.1f}")
               for count in (verdict.same, verdict.other, verdict.lost)),
             tables.points(verdict.awake_wrong / awake, "{:.1f}"),
+            tables.points(verdict.same / found_asleep, "{:.1f}"),
             tables.duration(shifts[len(shifts) // 2] / 1e9),
             tables.duration(shifts[len(shifts) * 9 // 10] / 1e9)]
 
@@ -229,7 +241,8 @@ due, the record says whether a thread was asleep, and in which departure from it
 that found it asleep, *same* are those whose look found it in that same sleep, *other* those whose look
 found it in a later one, and *lost* those whose look came to nothing: it was thrown away, or says that
 the thread was awake. *Taken for asleep* is the share of the ticks with the thread awake whose look
-found it asleep. *Agree* is the share of all ticks that became what was in force, with its standard
+found it asleep. *True looks* are those that found a thread in the sleep that was in force at the tick,
+of all that found one asleep. *Agree* is the share of all ticks that became what was in force, with its standard
 deviation in brackets. *Later* is how long after the tick the look found the thread asleep.
 
 None of the outputs has the time of a look: timelines have the time of the look to within a tick, as
@@ -260,8 +273,8 @@ def report(world):
     with two_cpus():
         found = list(all_found(world))
     agreement = tables.table(
-        ["target", "machine", "switches/s", "ticks", "agree, % (sd)", "same, %", "other, %", "lost, %",
-         "taken for asleep, %", "later, median", "90 %"], map(agreement_row, found))
+        ["target", "machine", "switches/s", "ticks", "agree, % (sd)", "same, %", "other, %",
+         "lost, %", "taken for asleep, %", "true looks, %", "later, median", "90 %"], map(agreement_row, found))
     places = tables.table(
         ["target", "machine", "asleep in", "record, %", "by account, %", "shown, %", "error, points",
          "expected sd"], [row for one in found for row in places_rows(one)])
