@@ -257,7 +257,11 @@ the time for which it waited for a CPU. Durations are drawn from the seed {seed}
 
 def all_found(world):
     watched = [(key, watch_scene) for key in world.chosen(SCENE_KEYS)]
-    watched += [(key, watch_server) for key in world.chosen(SERVERS) if world.has(*SERVERS[key].tools)]
+    for key in world.chosen(SERVERS):
+        if world.has(*SERVERS[key].tools):
+            watched.append((key, watch_server))
+        else:
+            programs.progress(f"  {key}: skipped, as it is not installed")
     for key, function in watched:
         for load in runs.loads_of(world):
             programs.progress(f"  {key}, {load}")
@@ -274,7 +278,8 @@ def report(world):
         found = list(all_found(world))
     agreement = tables.table(
         ["target", "machine", "switches/s", "ticks", "agree, % (sd)", "same, %", "other, %",
-         "lost, %", "taken for asleep, %", "true looks, %", "later, median", "90 %"], map(agreement_row, found))
+         "lost, %", "taken for asleep, %", "true looks, %", "later, median", "90 %"],
+        map(agreement_row, found))
     places = tables.table(
         ["target", "machine", "asleep in", "record, %", "by account, %", "shown, %", "error, points",
          "expected sd"], [row for one in found for row in places_rows(one)])
