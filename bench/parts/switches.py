@@ -137,12 +137,12 @@ def watch(world, pids, tids, seconds):
     return log, looks, ticks, samples
 
 
-def result(name, load, log, looks, ticks, samples, tids, name_of, is_same, truth=None):
+def result(name, load, log, looks, ticks, samples, tids, name_of, is_same):
     bounds_ns = (min(ticks.values()), max(ticks.values()))
     places, number = places_of(log, samples, tids, bounds_ns, name_of, is_same)
     verdict = judge(log, looks, ticks, tids)
     return {"name": name, "load": load, "places": places, "samples": number, "verdict": verdict,
-            "account": truth, "is_lossy": log.is_lossy,
+            "account": None, "each_s": None, "is_lossy": log.is_lossy,
             "switches": sum(map(len, log.departures.values())) / (bounds_ns[1] - bounds_ns[0]) * 1e9}
 
 
@@ -165,7 +165,9 @@ def watch_scene(world, key, load):
     samples = [sample for sample in samples if sample.thread in scene.threads]
     off_ns = {name: totals["wall_ns"] - totals["cpu_ns"] for name, totals in spent.items()}
     account = {name: ns / sum(off_ns.values()) for name, ns in off_ns.items()}
-    return result(key, load, log, looks, ticks, samples, tids, name_of, operator.eq, account)
+    found = result(key, load, log, looks, ticks, samples, tids, name_of, operator.eq)
+    wall_ns, calls = (sum(totals[key] for totals in spent.values()) for key in ("wall_ns", "calls"))
+    return {**found, "account": account, "each_s": wall_ns / max(1, calls) / 1e9}
 
 
 @contextlib.contextmanager
@@ -215,7 +217,8 @@ def agreement_row(found):
     share = agreement_of(verdict)
     found_asleep = max(1, verdict.same + verdict.other + verdict.awake_wrong)
     shifts = sorted(verdict.shifts_ns) or [0]
-    return [found["name"], found["load"], tables.count(found["switches"]), tables.count(number),
+    return [found["name"], found["load"], tables.count(found["switches"]),
+            tables.duration(found["each_s"]) if found["each_s"] else "-", tables.count(number),
             f"{tables.points(share, '{:.1f}')} "
             f"({tables.points((share * (1 - share) / max(1, number)) ** 0.5)})",
             *(tables.points(count / asleep, "{:.1f}")
@@ -243,7 +246,8 @@ found it in a later one, and *lost* those whose look came to nothing: it was thr
 the thread was awake. *Taken for asleep* is the share of the ticks with the thread awake whose look
 found it asleep. *True looks* are those that found a thread in the sleep that was in force at the tick,
 of all that found one asleep. *Agree* is the share of all ticks that became what was in force, with its standard
-deviation in brackets. *Later* is how long after the tick the look found the thread asleep.
+deviation in brackets. *Later* is how long after the tick the look found the thread asleep. *Each call* is the mean of the
+target's functions: beside the same without perf (`scripts/bench truth`) it says what perf disturbs.
 
 None of the outputs has the time of a look: timelines have the time of the look to within a tick, as
 what a thread ran and slept between two looks is put in a fixed order, and looks that find the same
@@ -277,7 +281,7 @@ def report(world):
     with two_cpus():
         found = list(all_found(world))
     agreement = tables.table(
-        ["target", "machine", "switches/s", "ticks", "agree, % (sd)", "same, %", "other, %",
+        ["target", "machine", "switches/s", "each call", "ticks", "agree, % (sd)", "same, %", "other, %",
          "lost, %", "taken for asleep, %", "true looks, %", "later, median", "90 %"],
         map(agreement_row, found))
     places = tables.table(
