@@ -24,19 +24,21 @@ RUNNING, RUNNABLE, ASLEEP = "running", "runnable", "asleep"
 Departure = collections.namedtuple("Departure", "out_ns woken_ns in_ns functions")
 
 
-def _filters(tids):
-    switches = " || ".join(f"prev_pid == {tid} || next_pid == {tid}" for tid in tids)
-    return switches, " || ".join(f"pid == {tid}" for tid in tids)
+def _any_of(field, tids):
+    return " || ".join(f"{field} == {tid}" for tid in tids)
 
 
 def record(world, tids, path):
     """Starts perf. It records when this returns."""
-    switches, wakings = _filters(tids)
+    # Returns from an idle CPU have no call chain, and perf has no record of them if one is asked for.
     ready = world.path("switch-log-ready")
     perf = programs.Measured(
         world, "perf", "record", "-a", "-B", "-k", "CLOCK_MONOTONIC", "-m", "4M",
-        "-e", f"sched:sched_switch/call-graph=fp,max-stack={FRAMES}/", "--filter", switches,
-        "-e", "sched:sched_waking", "--filter", wakings, "--user-callchains", "-o", path,
+        "-e", f"sched:sched_switch/call-graph=fp,max-stack={FRAMES}/",
+        "--filter", _any_of("prev_pid", tids),
+        "-e", "sched:sched_switch/call-graph=no/", "--filter", _any_of("next_pid", tids),
+        "-e", "sched:sched_waking/call-graph=no/", "--filter", _any_of("pid", tids),
+        "--user-callchains", "-o", path,
         "--", "sh", "-c", f"touch {ready}; exec sleep {ENDS_S + 60}")
     end = time.monotonic() + READY_S
     while not os.path.exists(ready):
@@ -64,7 +66,8 @@ class Log:
     """What the threads were doing at any time of the log."""
 
     def __init__(self, world, path, tids):
-        self._open, self._woken = {}, {}
+        self._open = {}
+        self._leaves = self._lost_returns = 0
         self.departures = {tid: [] for tid in tids}
         self.is_lossy = False
         usage = world.run("perf", "script", "-f", "--ns", "--no-inline", "-F",
@@ -76,6 +79,7 @@ class Log:
             self._read(*paragraph)
         for tid, departure in self._open.items():
             self.departures[tid].append(departure)
+        self.unreturned = self._lost_returns / max(1, self._leaves)
         self._outs = {tid: [departure.out_ns for departure in departures]
                       for tid, departures in self.departures.items()}
 
@@ -108,6 +112,13 @@ class Log:
         ns, previous, following = int(switch[1] + switch[2]), int(switch[3]), int(switch[5])
         if previous in self.departures:
             is_asleep = not switch[4].startswith("R")
+            # A switch from one of the threads to another one is there twice.
+            known = self._open.get(previous)
+            if known and known.out_ns == ns:
+                functions = functions or list(known.functions)
+            else:
+                self._leaves += 1
+                self._lost_returns += known is not None
             self._open[previous] = Departure(ns, None if is_asleep else ns, None, tuple(functions))
         departure = self._open.pop(following, None) if following in self.departures else None
         if departure:
