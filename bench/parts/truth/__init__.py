@@ -19,14 +19,15 @@ end (`bench/targets/truth`), are watched in each way for some seconds at 20, 99 
 machine that is idle and on one whose CPUs are kept *busy* by two processes that compute. *Truth* is a
 function's share by that account, in the same run; *shown* is its share in the profile, with what it
 calls. The *expected sd* is the standard deviation that so many samples have by chance:
-sqrt(p(1-p)/n). *Each takes* is the mean by the clock from the end of the function before to its own.
+sqrt(p(1-p)/n), where n counts all ticks. Looks that come to nothing make it larger: by a tenth if
+one in six does. *Each takes* is the mean by the clock from the end of the function before to its own.
 perf sees what runs. offcputime sees each moment that does not, so there is no chance in it; but it
 starts later than the account. *Worst error* is that of the function which is judged worst, with the
 sd of its share in brackets. The sampler and the program share two CPUs, so the sampler's own work
 disturbs what it sees, as it would elsewhere. Durations that are drawn come from the seed {seed}
 (`--seed`).
 
-Of locks, the *truth* is how long their waiters slept for them, by the waiters' own clocks; *shown* is
+Of locks, *each wait* is the mean of all, also of those that find the lock free, and the *truth* is how long their waiters slept for them, by the waiters' own clocks; *shown* is
 what the mutex profile says of the owner. Both are seconds in a second.
 
 redis-server has no such account, so perf is the judge. Shown are the functions with the largest share

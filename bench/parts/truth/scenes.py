@@ -31,7 +31,7 @@ SCENES = {
         ("partner", "eventfd", "computes", "thread", 1), ["waiter"], ["wall"],
         {LOW_RATE_HZ: 40, DEFAULT_RATE_HZ: 100, RATE_HZ: 8}, 20, DEFAULT_RATE_HZ),
     "turns-asleep": Scene(
-        "The same, until a partner that sleeps ends them, 4 pairs",
+        "Waits of 60, 250 and 90 us by turns, until a partner that sleeps ends them, 4 pairs",
         ("partner", "eventfd", "sleeps", "thread", 4), ["waiter"], ["wall"],
         {LOW_RATE_HZ: 30, DEFAULT_RATE_HZ: 25, RATE_HZ: 5}, 10, DEFAULT_RATE_HZ),
     "drawn": Scene(
@@ -39,7 +39,7 @@ SCENES = {
         ("partner", "all", "computes", "process", 1, SEED), ["waiter"], ["wall"],
         {LOW_RATE_HZ: 40, DEFAULT_RATE_HZ: 45, RATE_HZ: 8}, 20, DEFAULT_RATE_HZ),
     "drawn-asleep": Scene(
-        "The same, for processes that sleep, 4 pairs",
+        "Waits of 20 us to 1 ms for other processes that sleep, one function for each way, 4 pairs",
         ("partner", "all", "sleeps", "process", 4, SEED), ["waiter"], ["wall"],
         {LOW_RATE_HZ: 30, DEFAULT_RATE_HZ: 25, RATE_HZ: 5}, 10, DEFAULT_RATE_HZ),
     "requests": Scene(
