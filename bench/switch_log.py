@@ -30,7 +30,7 @@ def _any_of(field, tids):
 
 def record(world, tids, path):
     """Starts perf. It records when this returns."""
-    # Returns from an idle CPU have no call chain, and perf has no record of them if one is asked for.
+    # Only those that leave have a call chain that is of use.
     ready = world.path("switch-log-ready")
     perf = programs.Measured(
         world, "perf", "record", "-a", "-B", "-k", "CLOCK_MONOTONIC", "-m", "4M",
@@ -67,7 +67,7 @@ class Log:
 
     def __init__(self, world, path, tids):
         self._open = {}
-        self._leaves = self._lost_returns = 0
+        self._leaves = self._lost_wakes = 0
         self.departures = {tid: [] for tid in tids}
         self.is_lossy = False
         usage = world.run("perf", "script", "-f", "--ns", "--no-inline", "-F",
@@ -79,7 +79,7 @@ class Log:
             self._read(*paragraph)
         for tid, departure in self._open.items():
             self.departures[tid].append(departure)
-        self.unreturned = self._lost_returns / max(1, self._leaves)
+        self.unwoken = self._lost_wakes / max(1, self._leaves)
         self._outs = {tid: [departure.out_ns for departure in departures]
                       for tid, departures in self.departures.items()}
 
@@ -112,18 +112,25 @@ class Log:
         ns, previous, following = int(switch[1] + switch[2]), int(switch[3]), int(switch[5])
         if previous in self.departures:
             is_asleep = not switch[4].startswith("R")
-            # A switch from one of the threads to another one is there twice.
             known = self._open.get(previous)
+            # A switch from one of the threads to another one is there twice.
             if known and known.out_ns == ns:
                 functions = functions or list(known.functions)
-            else:
-                self._leaves += 1
-                self._lost_returns += known is not None
+            elif known:
+                self._close(previous, known, ns)
             self._open[previous] = Departure(ns, None if is_asleep else ns, None, tuple(functions))
-        departure = self._open.pop(following, None) if following in self.departures else None
-        if departure:
+        departure = self._open.get(following)
+        if departure and departure.in_ns is None and departure.out_ns < ns:
             woken_ns = ns if departure.woken_ns is None else departure.woken_ns
-            self.departures[following].append(departure._replace(woken_ns=woken_ns, in_ns=ns))
+            self._open[following] = departure._replace(woken_ns=woken_ns, in_ns=ns)
+
+    def _close(self, tid, departure, ns):
+        """It has left again. perf lacks some returns from an idle CPU; when it was woken is
+        enough to tell sleep from the rest."""
+        self._leaves += 1
+        self._lost_wakes += departure.woken_ns is None
+        woken_ns = ns if departure.woken_ns is None else departure.woken_ns
+        self.departures[tid].append(departure._replace(woken_ns=woken_ns))
 
     def bounds_ns(self, tid):
         """The time of which everything is known."""

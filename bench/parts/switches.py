@@ -131,8 +131,8 @@ def watch(world, pids, tids, seconds):
     watchers.require(usage)
     log = switch_log.Log(world, recording, tids)
     os.unlink(recording)
-    if log.unreturned > LEAST_SHARE:
-        raise watchers.Failed(f"the record lacks {tables.percent(log.unreturned)} of the returns")
+    if log.unwoken > LEAST_SHARE:
+        raise watchers.Failed(f"the record lacks {tables.percent(log.unwoken)} of the wakes")
     looks, ticks = read_looks(looks_path)
     with open(samples_path) as file:
         samples = [watchers.Fgprof.sample(line) for line in file]
