@@ -367,6 +367,8 @@ int births_read(struct births *births, bool is_last)
 {
     births->until_ns = is_last ? UINT64_MAX : monotonic_ns() - KEPT_BACK_NS;
     drop_taken(births);
+    events_drop_replaced(&births->tasks);
+    events_drop_replaced(&births->stacks);
     int err = update_cpus(births);
     if (!err)
         err = note_heads(births);

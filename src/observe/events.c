@@ -94,36 +94,42 @@ void events_drop_all(struct events *events)
         events_drop(events, 0);
 }
 
-void events_reopen(struct events *events)
+/* What its ring holds is still read. */
+static void retire(struct event *event)
 {
-    struct event *old = events->items;
-    size_t count = events->count;
-    events->items = NULL;
-    events->count = events->capacity = 0;
-    for (size_t i = 0; i < count; i++) {
-        ring_close(&old[i].ring);
-        events_add(events, old[i].tid, old[i].cpu);
-    }
-    free(old);
-    events->cpus_read_ns = 0;
+    ioctl(event->ring.fd, PERF_EVENT_IOC_DISABLE, 0);
+    event->is_replaced = true;
 }
 
 void events_replace(struct events *events)
 {
     size_t count = events->count;
     for (size_t i = 0; i < count; i++) {
-        if (events->items[i].is_replaced ||
-            events_add(events, events->items[i].tid, events->items[i].cpu))
-            continue;
-        ioctl(events->items[i].ring.fd, PERF_EVENT_IOC_DISABLE, 0);
-        events->items[i].is_replaced = true;
+        const struct event *event = &events->items[i];
+        if (!event->is_replaced && events_add(events, event->tid, event->cpu) == 0)
+            retire(&events->items[i]);
     }
+}
+
+void events_reopen(struct events *events)
+{
+    size_t count = events->count;
+    events_replace(events);
+    for (size_t i = count; i-- > 0;) {
+        const struct event old = events->items[i];
+        if (old.is_replaced)
+            continue;
+        events_drop(events, i);
+        events_add(events, old.tid, old.cpu);
+    }
+    events->cpus_read_ns = 0;
 }
 
 void events_drop_replaced(struct events *events)
 {
+    struct record record;
     for (size_t i = events->count; i-- > 0;) {
-        if (events->items[i].is_replaced)
+        if (events->items[i].is_replaced && !ring_next(&events->items[i].ring, &record))
             events_drop(events, i);
     }
 }
@@ -165,19 +171,18 @@ static bool has_ended(struct event *event)
 
 /* A CPU that goes offline ends its event, also for the time when it is back. It may be back before
  * we see that it was gone: all CPUs but one go when the machine is suspended. */
-static void drop_ended(struct events *events)
+static void retire_ended(struct events *events)
 {
-    for (size_t i = events->count; i-- > 0;) {
-        if (!is_online(events, events->items[i].cpu))
-            events_drop(events, i);
+    for (size_t i = 0; i < events->count; i++) {
+        if (!events->items[i].is_replaced && !is_online(events, events->items[i].cpu))
+            retire(&events->items[i]);
     }
     for (size_t checks = 0; checks < CHECKS_EACH && checks < events->count; checks++) {
         if (events->next_check >= events->count)
             events->next_check = 0;
-        if (has_ended(&events->items[events->next_check]))
-            events_drop(events, events->next_check);
-        else
-            events->next_check++;
+        struct event *event = &events->items[events->next_check++];
+        if (has_ended(event))
+            retire(event);
     }
 }
 
@@ -200,7 +205,7 @@ int events_update_cpus(struct events *events)
     events->cpus_read_ns = monotonic_ns();
     if (err)
         return err;
-    drop_ended(events);
+    retire_ended(events);
     return add_cpus(events);
 }
 
@@ -210,11 +215,21 @@ int events_update_cpus_sometimes(struct events *events)
     return is_due ? events_update_cpus(events) : 0;
 }
 
+/* An event keeps the filter that it was opened with. */
+static int add_to_filter(struct events *events, pid_t process_id)
+{
+    bool has_grown;
+    int err = filter_add(events->filter, process_id, &has_grown);
+    if (has_grown)
+        events_reopen(events);
+    return err;
+}
+
 int events_follow(struct events *events, pid_t process_id)
 {
     if (array_reserve(&events->followed, &events->followed_capacity, events->followed_count + 1))
         return -ENOMEM;
-    int err = events->filter ? filter_add(events->filter, process_id) : 0;
+    int err = events->filter ? add_to_filter(events, process_id) : 0;
     for (size_t i = 0; i < events->count && !events->followed_count && !err; i++)
         err = enable(&events->items[i]);
     if (!err)
@@ -246,9 +261,12 @@ static void note_exec(struct events *events, const struct record *record)
     struct followed_process *followed = record_read(record, 0, &process_id, sizeof process_id)
                                             ? find_followed(events, (pid_t)process_id)
                                             : NULL;
-    if (followed && body_bytes >= sizeof at_ns &&
-        record_read(record, body_bytes - sizeof at_ns, &at_ns, sizeof at_ns))
-        followed->exec_ns = ring_time(record->ring, at_ns);
+    if (!followed || body_bytes < sizeof at_ns ||
+        !record_read(record, body_bytes - sizeof at_ns, &at_ns, sizeof at_ns))
+        return;
+    at_ns = ring_time(record->ring, at_ns);
+    if (at_ns > followed->exec_ns) /* another CPU's ring may have told of a later one already */
+        followed->exec_ns = at_ns;
 }
 
 /* A PERF_RECORD_LOST: uint64_t id, lost. */

@@ -17,6 +17,7 @@ struct event {
     pid_t tid;                       /* -1: a CPU's */
     uint64_t checked_ns, enabled_ns; /* a CPU's: how long it had sampled when it was last checked */
     unsigned samples;                /* kernel.c: taken since its period was set */
+    uint64_t next_ns;                /* kernel.c: the time of the next record; see collect */
     bool is_replaced;                /* it samples no more, but its ring may have samples */
 };
 
@@ -53,22 +54,24 @@ size_t events_cpu_ring_bytes(const struct events *events, size_t bytes);
 int events_add(struct events *events, pid_t tid, int cpu);
 void events_drop(struct events *events, size_t number);
 void events_drop_all(struct events *events);
-/* Opens all events again, as `attr` and the ring sizes are now. What fails is missing from then on;
- * events of CPUs come with the next events_update_cpus. */
-void events_reopen(struct events *events);
-
-/* The same without a gap: the old events stay until events_drop_replaced is called, when their
- * rings have been read. One that can't be replaced stays as it is. */
+/* Opens all events again, without a gap, as `attr` and the ring sizes are now. The old ones sample
+ * no more, and stay until events_drop_replaced finds that their rings have been read. One that
+ * can't be replaced stays as it is. */
 void events_replace(struct events *events);
 void events_drop_replaced(struct events *events);
+/* The same, but what can't be replaced is closed, with what its ring holds, and opened again. What
+ * fails is missing from then on; events of CPUs come with the next events_update_cpus. */
+void events_reopen(struct events *events);
 
-/* Gives each CPU that is online an event that works. Returns 0 or a negative errno. */
+/* Gives each CPU that is online an event that works. The event of a CPU that has gone offline stays
+ * until its ring has been read, as one that was replaced does. Returns 0 or a negative errno. */
 int events_update_cpus(struct events *events);
 /* The same, if the last time was a while ago. */
 int events_update_cpus_sometimes(struct events *events);
 
-/* Records of this process are of interest from now on, or no longer. Returns 0 or a negative errno:
- * it is not followed. */
+/* Records of this process are of interest from now on, or no longer. If the filter has no room for
+ * it, a larger one takes its place, by new events. Returns 0 or a negative errno: it is not
+ * followed. */
 int events_follow(struct events *events, pid_t process_id);
 void events_unfollow(struct events *events, pid_t process_id);
 bool events_are_of(const struct events *events, pid_t process_id);

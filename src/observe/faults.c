@@ -348,9 +348,10 @@ void faults_choose_fewer(struct faults *faults)
 /* ---- Of how many faults one is seen ---- */
 
 /* By page: the events of all CPUs change. Nothing is wrong if one does not, but what it costs. */
-static void set_period_of_cpus(const struct faults *faults)
+static void set_period_of_cpus(struct faults *faults)
 {
     uint64_t period = periods[faults->period];
+    faults->events.attr.sample_period = period; /* of those that are opened later */
     for (size_t i = 0; i < faults->events.count; i++)
         ioctl(faults->events.items[i].ring.fd, PERF_EVENT_IOC_PERIOD, &period);
 }
@@ -511,7 +512,6 @@ static void deepen(struct faults *faults)
     }
     set_tokens(faults);
     events->attr.sample_stack_user = (uint32_t)faults->stack_bytes;
-    events->attr.sample_period = periods[faults->period];
     events_replace(events);
 }
 
@@ -798,7 +798,10 @@ static int add_owner(struct faults *faults, const struct process *process)
 
 int faults_follow(struct faults *faults, const struct process *process)
 {
+    uint32_t capacity = faults->filter.capacity;
     int err = events_follow(&faults->events, process->pid);
+    if (faults->filter.capacity != capacity)
+        faults->ring_count = 0; /* the events are others now */
     if (err || faults->choice == FAULTS_BY_PAGE)
         return err;
     err = add_owner(faults, process);

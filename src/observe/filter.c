@@ -16,7 +16,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#define PROCESSES_MAX 4096
+#define PROCESSES_FIRST 4096 /* the map has room for; it grows */
 /* The inode of the first PID namespace (PROC_PID_INIT_INO, include/linux/proc_ns.h). */
 #define FIRST_PID_NAMESPACE 0xEFFFFFFCu
 #define CPUS_MAX 256 /* a power of two; CPUs beyond share what others have */
@@ -40,13 +40,13 @@ static bool is_first_pid_namespace(void)
     return stat("/proc/self/ns/pid", &namespace) == 0 && namespace.st_ino == FIRST_PID_NAMESPACE;
 }
 
-static int create_map(void)
+static int create_map(uint32_t capacity)
 {
     union bpf_attr attr = {
         .map_type = BPF_MAP_TYPE_HASH,
         .key_size = sizeof(uint32_t),
         .value_size = sizeof(uint8_t),
-        .max_entries = PROCESSES_MAX,
+        .max_entries = capacity,
     };
     return bpf(BPF_MAP_CREATE, &attr);
 }
@@ -300,21 +300,27 @@ static int load_program(const struct code *code)
     return bpf(BPF_PROG_LOAD, &attr);
 }
 
-static const struct filter no_filter = {.map_fd = -1, .program_fd = -1, .shared_fd = -1};
+static const struct filter no_filter = {
+    .map_fd = -1, .program_fd = -1, .shared_fd = -1, .capacity = PROCESSES_FIRST};
+
+static int load_for_processes(const struct filter *filter)
+{
+    struct code code = {0};
+    add_process_check(&code, filter->map_fd);
+    add_return(&code, 1);
+    return load_program(&code);
+}
 
 int filter_open(struct filter *ret_filter)
 {
     struct filter filter = no_filter;
-    struct code code = {0};
     *ret_filter = no_filter;
     if (!is_first_pid_namespace())
         return -ENOTSUP;
-    filter.map_fd = create_map();
+    filter.map_fd = create_map(filter.capacity);
     if (filter.map_fd < 0)
         return filter.map_fd;
-    add_process_check(&code, filter.map_fd);
-    add_return(&code, 1);
-    filter.program_fd = load_program(&code);
+    filter.program_fd = load_for_processes(&filter);
     if (filter.program_fd < 0) {
         int err = filter.program_fd;
         filter_close(&filter);
@@ -366,16 +372,17 @@ static int create_shared(struct filter *filter)
 }
 
 /* Loads the program, with as much of it as the filter says. */
-static int load_for_pages(uint64_t seed, const struct filter *filter)
+static int load_for_pages(const struct filter *filter)
 {
     struct stat namespace;
     struct code code = {0};
-    add_page_check(&code, seed, filter->shared_fd);
-    if (filter->is_exact && is_first_pid_namespace())
+    bool has_map = filter->map_fd >= 0;
+    add_page_check(&code, filter->seed, filter->shared_fd);
+    if (has_map && is_first_pid_namespace())
         add_process_check(&code, filter->map_fd);
-    else if (filter->is_exact && stat("/proc/self/ns/pid", &namespace) == 0)
+    else if (has_map && stat("/proc/self/ns/pid", &namespace) == 0)
         add_process_check_in(&code, filter->map_fd, &namespace);
-    else if (filter->is_exact)
+    else if (has_map)
         return -errno;
     if (filter->passed)
         add_note(&code, filter);
@@ -384,25 +391,25 @@ static int load_for_pages(uint64_t seed, const struct filter *filter)
     return load_program(&code);
 }
 
-static int open_for_pages(uint64_t seed, struct filter *filter)
+static int open_for_pages(struct filter *filter)
 {
     int err = create_shared(filter);
     if (err)
         return err;
-    filter->map_fd = create_map();
+    filter->map_fd = create_map(filter->capacity);
     if (filter->map_fd < 0)
         return filter->map_fd;
     filter->is_exact = true;
-    filter->program_fd = load_for_pages(seed, filter);
+    filter->program_fd = load_for_pages(filter);
     if (filter->program_fd < 0) {
         filter->passed = NULL;
-        filter->program_fd = load_for_pages(seed, filter);
+        filter->program_fd = load_for_pages(filter);
     }
     if (filter->program_fd < 0 && !is_first_pid_namespace()) {
         close(filter->map_fd);
         filter->map_fd = -1;
         filter->is_exact = false;
-        filter->program_fd = load_for_pages(seed, filter);
+        filter->program_fd = load_for_pages(filter);
     }
     return filter->program_fd < 0 ? filter->program_fd : 0;
 }
@@ -410,7 +417,8 @@ static int open_for_pages(uint64_t seed, struct filter *filter)
 int filter_open_for_pages(uint64_t seed, struct filter *ret_filter)
 {
     struct filter filter = no_filter;
-    int err = open_for_pages(seed, &filter);
+    filter.seed = seed;
+    int err = open_for_pages(&filter);
     if (err)
         filter_close(&filter);
     *ret_filter = filter;
@@ -451,14 +459,49 @@ int filter_apply(const struct filter *filter, int event_fd)
     return ioctl(event_fd, PERF_EVENT_IOC_SET_BPF, filter->program_fd) ? -errno : 0;
 }
 
-static int change(const struct filter *filter, int command, pid_t process_id)
+static int change(int map_fd, int command, uint32_t process_id)
 {
-    uint32_t key = (uint32_t)process_id;
     uint8_t value = 1;
-    union bpf_attr attr = {.map_fd = (uint32_t)filter->map_fd};
-    attr.key = (uint64_t)(uintptr_t)&key;
+    union bpf_attr attr = {.map_fd = (uint32_t)map_fd};
+    attr.key = (uint64_t)(uintptr_t)&process_id;
     attr.value = (uint64_t)(uintptr_t)&value;
     return bpf(command, &attr);
+}
+
+static int copy_map(int from_fd, int to_fd)
+{
+    uint32_t key, next;
+    union bpf_attr attr = {.map_fd = (uint32_t)from_fd};
+    attr.next_key = (uint64_t)(uintptr_t)&next;
+    int err = 0;
+    while (!err && bpf(BPF_MAP_GET_NEXT_KEY, &attr) >= 0) {
+        err = change(to_fd, BPF_MAP_UPDATE_ELEM, next);
+        key = next;
+        attr.key = (uint64_t)(uintptr_t)&key;
+    }
+    return err;
+}
+
+static int grow(struct filter *filter)
+{
+    struct filter larger = *filter;
+    larger.capacity *= 2;
+    larger.map_fd = create_map(larger.capacity);
+    if (larger.map_fd < 0)
+        return larger.map_fd;
+    int err = copy_map(filter->map_fd, larger.map_fd);
+    if (!err) {
+        larger.program_fd = filter->choices ? load_for_pages(&larger) : load_for_processes(&larger);
+        err = larger.program_fd < 0 ? larger.program_fd : 0;
+    }
+    if (err) {
+        close(larger.map_fd);
+        return err;
+    }
+    close(filter->program_fd);
+    close(filter->map_fd);
+    *filter = larger;
+    return 0;
 }
 
 /* The process's id as the program sees it. */
@@ -472,19 +515,25 @@ static pid_t seen_id(pid_t process_id)
     return is_other ? 0 : process_id;
 }
 
-int filter_add(struct filter *filter, pid_t process_id)
+int filter_add(struct filter *filter, pid_t process_id, bool *ret_has_grown)
 {
+    *ret_has_grown = false;
     if (filter->map_fd < 0)
         return 0;
     pid_t id = seen_id(process_id);
     filter->is_exact = filter->is_exact && id;
-    return change(filter, BPF_MAP_UPDATE_ELEM, id);
+    int err = change(filter->map_fd, BPF_MAP_UPDATE_ELEM, (uint32_t)id);
+    if (err != -E2BIG)
+        return err;
+    err = grow(filter);
+    *ret_has_grown = !err;
+    return err ? err : change(filter->map_fd, BPF_MAP_UPDATE_ELEM, (uint32_t)id);
 }
 
 void filter_remove(const struct filter *filter, pid_t process_id)
 {
     if (filter->map_fd >= 0)
-        change(filter, BPF_MAP_DELETE_ELEM, process_id);
+        change(filter->map_fd, BPF_MAP_DELETE_ELEM, (uint32_t)process_id);
 }
 
 void filter_close(struct filter *filter)

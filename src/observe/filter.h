@@ -45,6 +45,8 @@ struct page_levels {
 
 struct filter {
     int map_fd, program_fd; /* -1: there is none */
+    uint32_t capacity;      /* how many processes the map has room for */
+    uint64_t seed;          /* of the choice of pages */
     int shared_fd;
     volatile struct page_choice *choices;        /* of each group; NULL: all pages pass */
     const volatile struct passed_faults *passed; /* by CPU; NULL: they are not noted */
@@ -72,9 +74,11 @@ bool filter_find_fault(const struct filter *filter, int cpu, uint64_t address, u
 /* Applies the filter to an event. Returns 0 or a negative errno. */
 int filter_apply(const struct filter *filter, int event_fd);
 
-/* Lets samples of this process pass, or no longer. Returns 0, or a negative errno if it can't be
- * added: there are too many. */
-int filter_add(struct filter *filter, pid_t process_id);
+/* Lets samples of this process pass, or no longer. If there is no room for it, a larger map and a
+ * program that uses it take the place of the old ones, and *ret_has_grown is set: events to which
+ * the filter was applied before go on with the old ones, and have to be opened again. Returns 0 or
+ * a negative errno: the process was not added, and the filter is as it was. */
+int filter_add(struct filter *filter, pid_t process_id, bool *ret_has_grown);
 void filter_remove(const struct filter *filter, pid_t process_id);
 
 void filter_close(struct filter *filter);

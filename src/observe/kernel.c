@@ -24,10 +24,10 @@ struct kernel_source {
     struct events events; /* one a CPU, or one a thread */
     struct filter filter;
     bool has_filter;
-    size_t next; /* the event to collect from next */
     uint64_t periods_set;
     int refusal; /* a negative errno: why a thread's event could not be opened, the last time */
     uint64_t refused_ns;
+    int follow_refusal; /* the same of a process that could not be followed */
 };
 
 static struct kernel_source *kernel_of(const struct source *source)
@@ -167,33 +167,70 @@ static void vary_periods(struct kernel_source *kernel)
     }
 }
 
-/* Takes records from a ring up to its first sample of a process that is followed. */
-static enum taken take_from(struct kernel_source *kernel, struct ring *ring,
+#define NO_RECORD UINT64_MAX
+
+/* When a record was written. By sample_id_all, all but samples end with the time. */
+static uint64_t time_of(const struct record *record)
+{
+    size_t body_bytes = record->header.size - sizeof record->header;
+    size_t at = record->header.type == PERF_RECORD_SAMPLE ? offsetof(struct sample_head, at_ns)
+                                                          : body_bytes - sizeof(uint64_t);
+    uint64_t at_ns = 0;
+    record_read(record, at, &at_ns, sizeof at_ns);
+    return at_ns;
+}
+
+/* The event whose ring has the oldest record; NULL: no ring has any. A ring that was found empty is
+ * not looked at again until all are. */
+static struct event *find_oldest(struct kernel_source *kernel)
+{
+    struct event *oldest = NULL;
+    struct record record;
+    for (size_t i = 0; i < kernel->events.count; i++) {
+        struct event *event = &kernel->events.items[i];
+        if (!event->next_ns)
+            event->next_ns = ring_next(&event->ring, &record) ? time_of(&record) : NO_RECORD;
+        if (event->next_ns != NO_RECORD && (!oldest || event->next_ns < oldest->next_ns))
+            oldest = event;
+    }
+    return oldest;
+}
+
+static enum taken take_next(struct kernel_source *kernel, struct event *event,
                             struct observation *ret_observation)
 {
     struct record record;
-    while (ring_next(ring, &record)) {
-        enum taken taken = TAKEN_OTHER;
-        if (record.header.type == PERF_RECORD_SAMPLE)
-            taken = take_sample(kernel, &record, ret_observation);
-        else
-            events_note(&kernel->events, &record);
-        if (taken == TAKEN_NOTHING)
-            return TAKEN_NOTHING;
-        ring_skip(ring, &record);
-        if (taken == TAKEN_SAMPLE)
-            return TAKEN_SAMPLE;
-    }
-    return TAKEN_OTHER;
+    enum taken taken = TAKEN_OTHER;
+    event->next_ns = 0;
+    if (!ring_next(&event->ring, &record))
+        return TAKEN_OTHER;
+    if (record.header.type == PERF_RECORD_SAMPLE)
+        taken = take_sample(kernel, &record, ret_observation);
+    else
+        events_note(&kernel->events, &record);
+    if (taken != TAKEN_NOTHING)
+        ring_skip(&event->ring, &record);
+    return taken;
 }
 
+/* All has been collected, or there are no snapshots for the rest. */
+static void rest(struct kernel_source *kernel)
+{
+    for (size_t i = 0; i < kernel->events.count; i++)
+        kernel->events.items[i].next_ns = 0;
+    events_drop_replaced(&kernel->events);
+    vary_periods(kernel);
+}
+
+/* In the order of time, so that when snapshots are scarce no CPU is left out, and a thread's
+ * samples of several CPUs come as they were taken. */
 static bool collect(struct source *source, struct observation *ret_observation,
                     enum outcome *ret_outcome)
 {
     struct kernel_source *kernel = kernel_of(source);
-    for (; kernel->next < kernel->events.count; kernel->next++) {
-        struct event *event = &kernel->events.items[kernel->next];
-        enum taken taken = take_from(kernel, &event->ring, ret_observation);
+    struct event *event;
+    while ((event = find_oldest(kernel))) {
+        enum taken taken = take_next(kernel, event, ret_observation);
         if (taken == TAKEN_NOTHING)
             break;
         if (taken == TAKEN_SAMPLE) {
@@ -202,8 +239,7 @@ static bool collect(struct source *source, struct observation *ret_observation,
             return true;
         }
     }
-    kernel->next = 0;
-    vary_periods(kernel);
+    rest(kernel);
     return false;
 }
 
@@ -239,7 +275,7 @@ static enum outcome observe(struct source *source, const struct subject *subject
     struct kernel_source *kernel = kernel_of(source);
     (void)observation;
     if (subject->stack_limit > KERNEL_STACK_LIMIT_MAX || subject->other_stack.address ||
-        subject->asleep.pc)
+        subject->asleep.pc || !events_are_of(&kernel->events, subject->process_id))
         return OUTCOME_REFUSED;
     if (kernel->scope == KERNEL_SCOPE_CPUS || has_thread(kernel, subject->tid))
         return OUTCOME_PENDING;
@@ -251,9 +287,19 @@ enum kernel_scope kernel_scope(const struct source *source)
     return kernel_of(source)->scope;
 }
 
+/* Without a filter samples of all processes are copied, but none is missing. */
 int kernel_follow(struct source *source, pid_t process_id)
 {
-    return events_follow(&kernel_of(source)->events, process_id);
+    struct kernel_source *kernel = kernel_of(source);
+    int err = events_follow(&kernel->events, process_id);
+    if (err && kernel->has_filter) {
+        set_filter(kernel, false);
+        events_reopen(&kernel->events);
+        err = events_follow(&kernel->events, process_id);
+    }
+    if (err)
+        kernel->follow_refusal = err;
+    return err;
 }
 
 void kernel_unfollow(struct source *source, pid_t process_id)
@@ -295,9 +341,11 @@ int kernel_adjust(struct source *source, size_t stack_limit)
     return kernel->scope == KERNEL_SCOPE_CPUS ? events_update_cpus_sometimes(&kernel->events) : 0;
 }
 
-int kernel_refusal(const struct source *source, pid_t tid)
+int kernel_refusal(const struct source *source, pid_t process_id, pid_t tid)
 {
     const struct kernel_source *kernel = kernel_of(source);
+    if (!events_are_of(&kernel->events, process_id))
+        return kernel->follow_refusal;
     bool needs_none = kernel->scope == KERNEL_SCOPE_CPUS || has_thread(kernel, tid);
     return needs_none ? 0 : kernel->refusal;
 }

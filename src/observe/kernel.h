@@ -57,9 +57,9 @@ uint64_t kernel_exec_ns(const struct source *source, pid_t process_id);
  * online. Call it now and then. Returns 0 or a negative errno. */
 int kernel_adjust(struct source *source, size_t stack_limit);
 
-/* Why the thread has no event, though it should have one of its own: a negative errno. 0: it has
- * one, or needs none. */
-int kernel_refusal(const struct source *source, pid_t tid);
+/* Why the thread is not sampled: its process could not be followed, or it has no event, though it
+ * should have one of its own. A negative errno; 0: it is sampled. */
+int kernel_refusal(const struct source *source, pid_t process_id, pid_t tid);
 
 /* How many samples the kernel has dropped because nobody collected them in time. */
 uint64_t kernel_lost(const struct source *source);

@@ -43,13 +43,20 @@ static struct kernel_options options_for(const struct sampler *sampler)
     };
 }
 
-/* If a process can't be followed, the samples of its threads do not come, and they are stopped. */
+/* If a process can't be followed, its threads are stopped instead. */
+int kernel_samples_follow(struct sampler *sampler, pid_t process_id)
+{
+    struct source *source = sampler->kernel.source;
+    int err = source ? kernel_follow(source, process_id) : 0;
+    return err == -ENOMEM ? err : 0;
+}
+
 static int follow_all(struct sampler *sampler)
 {
     int err = 0;
-    for (size_t i = 0; i < sampler->process_count && err != -ENOMEM; i++)
-        err = kernel_follow(sampler->kernel.source, sampler->processes[i]->process.pid);
-    return err == -ENOMEM ? err : 0;
+    for (size_t i = 0; i < sampler->process_count && !err; i++)
+        err = kernel_samples_follow(sampler, sampler->processes[i]->process.pid);
+    return err;
 }
 
 int kernel_samples_begin(struct sampler *sampler)
@@ -67,12 +74,6 @@ int kernel_samples_begin(struct sampler *sampler)
     kernel->stack_limit = options.stack_limit;
     sampler->counts.has_thread_events = kernel_scope(kernel->source) == KERNEL_SCOPE_THREADS;
     return follow_all(sampler);
-}
-
-int kernel_samples_follow(struct sampler *sampler, pid_t process_id)
-{
-    struct source *source = sampler->kernel.source;
-    return source ? kernel_follow(source, process_id) : 0;
 }
 
 static bool may_sample(struct sampler *sampler, const struct sampled_process *process,
@@ -100,10 +101,11 @@ static bool await(struct sampler *sampler, const struct sampled_process *process
 }
 
 /* The thread will be stopped, though the kernel could sample it if there were an event. */
-static void note_gap(struct sampler *sampler, struct thread *thread)
+static void note_gap(struct sampler *sampler, const struct sampled_process *process,
+                     struct thread *thread)
 {
     struct source *source = sampler->kernel.source;
-    int err = source ? kernel_refusal(source, thread->tid) : 0;
+    int err = source ? kernel_refusal(source, process->process.pid, thread->tid) : 0;
     if (!err)
         return;
     sampler->counts.threads_without_event += !thread->kernel.lacks_event;
@@ -119,7 +121,7 @@ bool kernel_samples_cover(struct sampler *sampler, const struct sampled_process 
     if (sampler->options->is_dump)
         return await(sampler, process, thread);
     if (!may_sample(sampler, process, thread)) {
-        note_gap(sampler, thread);
+        note_gap(sampler, process, thread);
         return false;
     }
     /* The kernel samples only what runs. A thread that waits for a CPU all the time, or has hardly

@@ -476,6 +476,32 @@ static void test_another_profiler_changes_nothing(void **state)
     end();
 }
 
+#define PROCESSES_MANY 5000
+#define NO_PROCESS_FROM 5000000 /* above PID_MAX_LIMIT in the kernel's linux/threads.h */
+
+static void follow_many(void)
+{
+    for (pid_t pid = NO_PROCESS_FROM; pid < NO_PROCESS_FROM + PROCESSES_MANY; pid++) {
+        const struct process process = {.pid = pid, .proc_fd = -1};
+        assert_int_equal(faults_follow(world.faults, &process), 0);
+    }
+}
+
+static void test_very_many_processes(void **state)
+{
+    (void)state;
+    step_fn *const steps[] = {touch_few, NULL};
+    begin(steps);
+    if (is_by_page()) {
+        follow_many();
+        step();
+        if (world.level == 0)
+            assert_times(FEW, 1);
+        assert_int_equal(faults_lost(world.faults), 0);
+    }
+    end();
+}
+
 /* It must come last. */
 static void test_by_number(void **state)
 {
@@ -506,6 +532,7 @@ int main(void)
         cmocka_unit_test(test_faults_of_system_calls),
         cmocka_unit_test(test_stacks),
         cmocka_unit_test(test_another_profiler_changes_nothing),
+        cmocka_unit_test(test_very_many_processes),
         cmocka_unit_test(test_by_number),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,9 +2,11 @@
 #include "unit.h"
 #include "refuse_events.h"
 #include "base/clock.h"
+#include "observe/events.h"
 #include "observe/kernel.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -171,6 +173,212 @@ static void test_stack_sizes_follow_the_need(void **state)
     teardown(&world);
 }
 
+/* ---- CPUs ---- */
+
+/* Wrapped: which CPUs seem to be online, and how often that is looked. */
+int __real_cpus_read_online(struct cpus *cpus);
+int __wrap_cpus_read_online(struct cpus *cpus);
+int __wrap_events_update_cpus_sometimes(struct events *events);
+
+static int offline_cpu = -1;
+
+int __wrap_cpus_read_online(struct cpus *cpus)
+{
+    int err = __real_cpus_read_online(cpus);
+    size_t kept = 0;
+    for (size_t i = 0; i < cpus->count; i++) {
+        if (cpus->items[i] != offline_cpu)
+            cpus->items[kept++] = cpus->items[i];
+    }
+    cpus->count = kept;
+    return err;
+}
+
+int __wrap_events_update_cpus_sometimes(struct events *events)
+{
+    return events_update_cpus(events);
+}
+
+/* Two children, each on a CPU of its own, of which the first has the lower number. */
+struct pair {
+    struct world world;
+    pid_t pids[2];
+    int cpus[2];
+};
+
+static void pin(pid_t pid, int cpu)
+{
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(cpu, &set);
+    assert_int_equal(sched_setaffinity(pid, sizeof set, &set), 0);
+}
+
+static struct pair begin_pair(void)
+{
+    struct pair pair = {0};
+    cpu_set_t all;
+    int found = 0;
+    assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
+    for (int cpu = 0; cpu < CPU_SETSIZE && found < 2; cpu++) {
+        if (CPU_ISSET(cpu, &all))
+            pair.cpus[found++] = cpu;
+    }
+    if (found < 2)
+        skip();
+    pair.world = setup();
+    pair.pids[0] = pair.world.pid;
+    pair.pids[1] = start_child();
+    for (int i = 0; i < 2; i++) {
+        pin(pair.pids[i], pair.cpus[i]);
+        follow(&pair.world, pair.pids[i]);
+    }
+    if (kernel_scope(pair.world.source) != KERNEL_SCOPE_CPUS)
+        skip();
+    return pair;
+}
+
+static void end_pair(struct pair *pair)
+{
+    kill(pair->pids[1], SIGKILL);
+    waitpid(pair->pids[1], NULL, 0);
+    teardown(&pair->world);
+}
+
+/* Has a child compute for so long, and then stops it: its samples wait in the ring of its CPU. */
+static void compute_for(pid_t pid, uint64_t cpu_ns)
+{
+    clockid_t clock;
+    struct timespec begin, now;
+    assert_int_equal(clock_getcpuclockid(pid, &clock), 0);
+    assert_int_equal(clock_gettime(clock, &begin), 0);
+    assert_int_equal(kill(pid, SIGCONT), 0);
+    do {
+        sched_yield();
+        assert_int_equal(clock_gettime(clock, &now), 0);
+    } while ((uint64_t)(now.tv_sec - begin.tv_sec) * 1000000000u + (uint64_t)now.tv_nsec <
+             (uint64_t)begin.tv_nsec + cpu_ns);
+    assert_int_equal(kill(pid, SIGSTOP), 0);
+    assert_int_equal(waitpid(pid, NULL, WUNTRACED), pid);
+}
+
+/* Counts the samples that are there, of each child. */
+static void count_samples(const struct pair *pair, unsigned ret_counts[2])
+{
+    struct observation observation;
+    enum outcome outcome;
+    struct source *source = pair->world.source;
+    ret_counts[0] = ret_counts[1] = 0;
+    while (source->collect(source, &observation, &outcome)) {
+        ret_counts[observation.process_id == pair->pids[1]]++;
+        snapshots_give(pair->world.snapshots, observation.snapshot, false);
+    }
+}
+
+/* When the worker is behind, so that snapshots are scarce. */
+static void test_no_cpu_is_left_out(void **state)
+{
+    static const struct stack_place no_place = {0};
+    struct pair pair = begin_pair();
+    struct source *source = pair.world.source;
+    struct snapshot *taken[SNAPSHOTS_MAX];
+    struct observation observation;
+    enum outcome outcome;
+    unsigned counts[2] = {0}, before = 0;
+    uint64_t last_ns = 0;
+    (void)state;
+    for (int i = 0; i < 2; i++)
+        compute_for(pair.pids[i], 20 * PERIOD_NS);
+    count_samples(&pair, counts);
+    for (int i = 0; i < 4; i++)
+        compute_for(pair.pids[i % 2], 5 * PERIOD_NS);
+    for (unsigned i = 0; i < SNAPSHOTS_MAX - 1; i++)
+        assert_non_null(taken[i] = snapshots_take(pair.world.snapshots, STACK_BYTES, &no_place));
+    memset(counts, 0, sizeof counts);
+    while (source->collect(source, &observation, &outcome)) {
+        assert_true(observation.sampled_ns >= last_ns);
+        last_ns = observation.sampled_ns;
+        before += observation.process_id == pair.pids[0] && counts[1];
+        counts[observation.process_id == pair.pids[1]]++;
+        assert_false(source->collect(source, &observation, &outcome)); /* there is none left */
+        snapshots_give(pair.world.snapshots, observation.snapshot, false);
+    }
+    assert_true(counts[0] > 1 && counts[1] > 1);
+    assert_true(before > 0); /* one of the lower CPU that came after one of the higher */
+    for (unsigned i = 0; i < SNAPSHOTS_MAX - 1; i++)
+        snapshots_give(pair.world.snapshots, taken[i], false);
+    end_pair(&pair);
+}
+
+static void test_a_cpu_that_has_ended_is_read_and_comes_back(void **state)
+{
+    struct pair pair = begin_pair();
+    unsigned counts[2];
+    (void)state;
+    compute_for(pair.pids[1], 20 * PERIOD_NS);
+    kill(pair.pids[0], SIGSTOP);
+    offline_cpu = pair.cpus[1];
+    assert_int_equal(kernel_adjust(pair.world.source, STACK_BYTES), 0);
+    count_samples(&pair, counts);
+    assert_true(counts[1] > 0); /* what its ring held */
+    compute_for(pair.pids[1], 20 * PERIOD_NS);
+    count_samples(&pair, counts);
+    assert_int_equal(counts[1], 0);
+    offline_cpu = -1;
+    assert_int_equal(kernel_adjust(pair.world.source, STACK_BYTES), 0);
+    compute_for(pair.pids[1], 20 * PERIOD_NS);
+    count_samples(&pair, counts);
+    assert_true(counts[1] > 0);
+    end_pair(&pair);
+}
+
+/* What rings hold when larger ones take their place. */
+static void test_nothing_is_lost_when_events_are_replaced(void **state)
+{
+    struct pair pair = begin_pair();
+    unsigned counts[2];
+    (void)state;
+    compute_for(pair.pids[1], 20 * PERIOD_NS);
+    assert_int_equal(kernel_adjust(pair.world.source, 2 * STACK_BYTES), 0);
+    count_samples(&pair, counts);
+    assert_true(counts[1] > 0);
+    end_pair(&pair);
+}
+
+/* ---- Processes ---- */
+
+#define PROCESSES_MANY 10000
+#define NO_PROCESS_FROM 5000000 /* above PID_MAX_LIMIT in the kernel's linux/threads.h */
+
+static void test_very_many_processes(void **state)
+{
+    struct pair pair = begin_pair();
+    struct source *source = pair.world.source;
+    unsigned counts[2];
+    (void)state;
+    kernel_unfollow(source, pair.pids[1]);
+    compute_for(pair.pids[0], 20 * PERIOD_NS);
+    for (pid_t pid = NO_PROCESS_FROM; pid < NO_PROCESS_FROM + PROCESSES_MANY; pid++)
+        assert_int_equal(kernel_follow(source, pid), 0);
+    follow(&pair.world, pair.pids[1]);
+    count_samples(&pair, counts);
+    assert_true(counts[0] > 0); /* what rings held meanwhile */
+    for (int i = 0; i < 2; i++)
+        compute_for(pair.pids[i], 20 * PERIOD_NS);
+    count_samples(&pair, counts);
+    assert_true(counts[0] > 0 && counts[1] > 0);
+    end_pair(&pair);
+}
+
+static void test_a_process_that_is_not_followed_is_refused(void **state)
+{
+    (void)state;
+    struct world world = setup();
+    const struct subject subject = {.process_id = world.pid, .tid = world.pid};
+    assert_int_equal(world.source->observe(world.source, &subject, NULL), OUTCOME_REFUSED);
+    teardown(&world);
+}
+
 static void test_what_samples_cant_show_is_refused(void **state)
 {
     (void)state;
@@ -230,6 +438,11 @@ int main(void)
         cmocka_unit_test(test_samples_what_runs),
         cmocka_unit_test(test_other_processes_are_dropped),
         cmocka_unit_test(test_stack_sizes_follow_the_need),
+        cmocka_unit_test(test_no_cpu_is_left_out),
+        cmocka_unit_test(test_a_cpu_that_has_ended_is_read_and_comes_back),
+        cmocka_unit_test(test_nothing_is_lost_when_events_are_replaced),
+        cmocka_unit_test(test_very_many_processes),
+        cmocka_unit_test(test_a_process_that_is_not_followed_is_refused),
         cmocka_unit_test(test_what_samples_cant_show_is_refused),
         cmocka_unit_test(test_stack_sizes_follow_the_need_of_all_threads),
     };
