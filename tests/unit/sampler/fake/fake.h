@@ -1,0 +1,208 @@
+/* A world in which the sampler runs: processes and threads that a test scripts, sources that answer
+ * by what these do, a clock that moves only when the test lets it, and a worker that keeps what it
+ * is told. Functions that the sampler calls are wrapped (see CMakeLists.txt) and played here.
+ *
+ * The sampler runs in a thread of its own, but only while the test waits for it: fake_step lets it
+ * run from one wait to the next. So nothing depends on how fast anything is. */
+#ifndef FGPROF_TESTS_SAMPLER_FAKE_H
+#define FGPROF_TESTS_SAMPLER_FAKE_H
+
+#include "unit.h"
+#include "observe/births.h"
+#include "observe/faults.h"
+#include "sampler/sampler.h"
+#include "sampler/sampled.h"
+
+#include <pthread.h>
+#include <semaphore.h>
+
+#define FAKE_PERIOD_NS 10000000u
+#define FAKE_START_NS 1000000000000u
+#define FAKE_THREADS_MAX 400
+#define FAKE_PROCESSES_MAX 80
+#define FAKE_QUEUE_MAX 600
+#define FAKE_PROGRAMS_MAX 16
+
+/* What a thread does. */
+enum fake_doing {
+    FAKE_SLEEPS,  /* read as it is; unmoved until `switches` grows */
+    FAKE_SLIPS,   /* it sleeps, but moves before that is proven */
+    FAKE_RUNS,    /* on a CPU */
+    FAKE_WAITS,   /* for a CPU that it has lost */
+    FAKE_WOKEN,   /* where it slept, and waits for a CPU */
+    FAKE_REFUSES, /* it may not be looked at */
+    FAKE_GONE,    /* it exits, and is still listed */
+};
+
+struct fake_thread {
+    pid_t tid;
+    struct fake_process *process;
+    char name[THREAD_NAME_BYTES];
+    enum fake_doing doing;
+    struct activity activity; /* the kernel's account */
+    uint64_t pc, sp;          /* where it is */
+    long syscall_number;
+    bool is_over;          /* it moves as soon as that is proven */
+    bool has_call;         /* it waits for something that has an owner */
+    bool is_slow;          /* it was asked to stop, and does not get a CPU to do so */
+    bool is_refused_stop;  /* it can't be stopped */
+    bool is_group_stopped; /* a signal has stopped it, too */
+    uint64_t pause_ns;     /* a stop takes so long */
+    bool has_no_event;     /* the kernel can't sample it */
+    uint64_t start;        /* its first function */
+    /* What was asked: how often, and last. */
+    unsigned looks, stops, reads, forgotten;
+    struct subject look, stop;
+    bool is_armed; /* it has an event for its switches */
+    /* By the source of sleeping threads: */
+    bool was_copied;
+    uint64_t copied_switches;
+};
+
+struct fake_process {
+    pid_t pid;
+    struct fake_thread *threads[FAKE_THREADS_MAX];
+    size_t thread_count;
+    uint64_t cpu_ns;   /* of threads that are gone */
+    unsigned programs; /* how many it has executed */
+    uint64_t exec_ns;  /* when, as the kernel's events tell */
+    bool is_hidden;    /* its program can't be opened */
+    bool is_followed, is_samples_refused;
+};
+
+/* What the worker was told. */
+struct fake_told {
+    struct message message; /* of an observation: without its snapshot */
+    bool has_snapshot;
+    uint64_t pc;
+    size_t stack_capacity;
+    uint32_t program;             /* its number; UINT32_MAX: none */
+    struct awake_thread awake[8]; /* MESSAGE_TICK: the first of them */
+    char name[64];                /* of an object */
+};
+
+struct fake_sample {
+    pid_t process_id, tid;
+    uint64_t at_ns;
+};
+
+struct fake_news {
+    pid_t tid;
+    struct object_news news;
+    bool has_snapshot;
+};
+
+struct fake {
+    struct sampler sampler;
+    struct sampler_options options;
+    struct channel *channel;
+    uint64_t now_ns;
+    uint64_t look_ns; /* a look takes so long */
+    unsigned yields;  /* how often the sampler gave way */
+    struct fake_process processes[FAKE_PROCESSES_MAX];
+    size_t process_count;
+    struct fake_thread threads[FAKE_THREADS_MAX];
+    size_t thread_count;
+    struct relative born[8]; /* descendants that are found next */
+    size_t born_count;
+
+    /* The kernel's samples. */
+    int kernel_error, follow_error, arm_error; /* 0: permitted */
+    enum kernel_scope scope;
+    struct fake_sample samples[FAKE_QUEUE_MAX];
+    size_t sample_count;
+    uint64_t samples_lost;
+    size_t adjusted_stack_limit;
+    unsigned kernel_opened, unfollowed;
+    struct snapshots *snapshots;
+
+    /* Stops. */
+    struct fake_stop {
+        struct observation observation;
+        struct subject subject;
+        bool has_stopped;
+    } stops[STOPS_MAX];
+    size_t stop_count;
+    unsigned interrupts;
+    pid_t exited; /* the end of this process was seen */
+    int exit_status;
+
+    /* Births, page faults, objects. */
+    int births_error, stack_error, faults_error, agent_error;
+    bool has_births;
+    struct birth births[FAKE_QUEUE_MAX];
+    size_t birth_count, births_taken;
+    uint64_t births_lost;
+    struct fault faults[FAKE_QUEUE_MAX];
+    size_t fault_count, faults_taken;
+    uint64_t faults_lost;
+    unsigned fewer_pages;
+    struct page page; /* what is at every address; 0 bytes: an ordinary page */
+    uint64_t resident;
+    struct fake_news news[FAKE_QUEUE_MAX];
+    size_t news_count, news_taken;
+    struct object_source agent;
+    unsigned agents_opened, agents_closed, agents_refreshed;
+
+    /* The worker. */
+    bool is_absent; /* it does nothing */
+    struct fake_told *told;
+    size_t told_count, told_capacity, told_next;
+    struct snapshot *hoarded[SNAPSHOTS_MAX];
+    size_t hoarded_count;
+
+    /* The sampler's thread. */
+    pthread_t thread;
+    sem_t goes, waits;
+    uint64_t wait_until_ns;
+    bool is_running, has_ended;
+    int result;
+};
+
+extern struct fake *fake; /* the only one */
+
+/* To be a test's setup and teardown. The world is empty; running threads are to be stopped. */
+int fake_set_up(void **state);
+int fake_tear_down(void **state);
+
+struct fake_process *fake_process(pid_t pid); /* with no thread yet */
+struct fake_thread *fake_thread(struct fake_process *process, pid_t tid, enum fake_doing doing);
+void fake_thread_leaves(struct fake_thread *thread); /* the list */
+struct fake_thread *fake_find(pid_t tid);
+struct fake_process *fake_find_process(pid_t pid);
+
+/* Opens the sampler with all processes that there are, and starts it: it waits for a tick. */
+void fake_begin(void);
+/* Lets it run until it waits again. Returns false if it has ended. */
+bool fake_step(void);
+/* The same without letting time pass: it was woken. */
+void fake_wake(void);
+/* Lets it take so many ticks, and then wait. */
+void fake_ticks(unsigned count);
+/* Asks it to end, now, and waits until it has. */
+void fake_end(void);
+
+/* The next that the worker was told of this kind; NULL: there is none. */
+const struct fake_told *fake_next(enum message_kind kind);
+const struct observation *fake_next_of(pid_t tid);
+/* What was told so far is not returned any more. */
+void fake_forget_told(void);
+/* How many observations of the thread were told since, with this evidence. */
+unsigned fake_count(pid_t tid, enum evidence evidence);
+unsigned fake_count_news(enum object_kind kind, enum object_change change);
+
+/* The worker asks for something. */
+void fake_request(const struct request *request);
+void fake_request_of(pid_t tid, struct request request);
+
+/* The worker has all snapshots but so many, or gives them back. */
+void fake_hoard(size_t left);
+void fake_hoard_no_more(void);
+
+void fake_sample(pid_t process_id, pid_t tid, uint64_t at_ns);
+
+/* ---- For what is played ---- */
+extern struct source fake_asleep, fake_stopped, fake_kernel, fake_switches;
+void fake_wait(uint64_t until_ns);
+
+#endif

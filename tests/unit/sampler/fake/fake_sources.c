@@ -1,0 +1,410 @@
+/* The sources of observations. */
+#include "fake.h"
+#include "observe/asleep.h"
+#include "observe/call.h"
+
+#include <errno.h>
+
+#define STOP_NS 20000 /* so long it takes until a thread has stopped */
+
+static void set_place(struct observation *observation, const struct fake_thread *thread)
+{
+    struct snapshot *snapshot = observation->snapshot;
+    snapshot->registers = (struct registers){.interrupted_call = -1};
+    registers_set(&snapshot->registers, architecture.pc, thread->pc);
+    registers_set(&snapshot->registers, architecture.sp, thread->sp);
+    snapshot->stack.bytes = snapshot->other_stack.bytes = 0;
+}
+
+/* ---- Sleeping threads ---- */
+
+int __wrap_asleep_source_new(struct watches *watches, struct source **ret_source);
+
+static enum outcome read_sleeper(struct fake_thread *thread, const struct subject *subject,
+                                 struct observation *observation)
+{
+    bool has_moved = !thread->was_copied || thread->copied_switches != thread->activity.switches;
+    observation->state = THREAD_SLEEPING;
+    observation->call = thread->has_call ? (struct call_target){.kind = CALL_FUTEX} : subject->call;
+    observation->has_call = thread->has_call && (has_moved || subject->call.kind != CALL_OTHER);
+    if (!has_moved && !subject->wants_copy) {
+        observation->evidence = EVIDENCE_UNMOVED;
+        return OUTCOME_UNMOVED;
+    }
+    thread->was_copied = true;
+    thread->copied_switches = thread->activity.switches;
+    observation->is_over = thread->is_over;
+    observation->syscall_number = thread->syscall_number;
+    set_place(observation, thread);
+    return OUTCOME_OBSERVED;
+}
+
+static enum outcome observe_asleep(struct source *source, const struct subject *subject,
+                                   struct observation *observation)
+{
+    struct fake_thread *thread = fake_find(subject->tid);
+    (void)source;
+    thread->looks++;
+    thread->look = *subject;
+    fake->now_ns += fake->look_ns;
+    observation->evidence = EVIDENCE_ASLEEP;
+    observation->syscall_number = -1;
+    observation->now =
+        (struct reading){.at_ns = fake->now_ns, .has_activity = true, .activity = thread->activity};
+    switch (thread->doing) {
+    case FAKE_SLEEPS:
+        return read_sleeper(thread, subject, observation);
+    case FAKE_SLIPS:
+        set_place(observation, thread);
+        observation->syscall_number = thread->syscall_number;
+        observation->was_asleep = true;
+        thread->was_copied = false;
+        return OUTCOME_RUNNING;
+    case FAKE_WOKEN:
+        observation->evidence = EVIDENCE_WOKEN;
+        observation->state = THREAD_RUNNABLE;
+        return OUTCOME_WOKEN;
+    case FAKE_RUNS:
+    case FAKE_WAITS:
+        thread->was_copied = false;
+        return OUTCOME_RUNNING;
+    case FAKE_GONE:
+        return OUTCOME_GONE;
+    default:
+        return OUTCOME_REFUSED;
+    }
+}
+
+static void free_nothing(struct source *source)
+{
+    (void)source;
+}
+
+struct source fake_asleep = {.observe = observe_asleep, .free = free_nothing};
+
+int __wrap_asleep_source_new(struct watches *watches, struct source **ret_source)
+{
+    (void)watches;
+    *ret_source = &fake_asleep;
+    return 0;
+}
+
+/* ---- Stops ---- */
+
+int __wrap_stopped_source_new(struct watches *watches, struct source **ret_source);
+bool __wrap_stopped_has_room(const struct source *source);
+size_t __wrap_stopped_pending(const struct source *source);
+void __wrap_stopped_interrupt(struct source *source);
+size_t __wrap_stopped_let_go(struct source *source, uint64_t heard_ns);
+bool __wrap_stopped_awaits(const struct source *source, pid_t process_id);
+void __wrap_stopped_drop_dead_leader(struct source *source, pid_t process_id, int proc_fd);
+bool __wrap_stopped_next_exit(struct source *source, pid_t *ret_process_id, int *ret_status);
+void __wrap_stopped_give_up(struct source *source);
+
+static enum outcome observe_stopped(struct source *source, const struct subject *subject,
+                                    struct observation *observation)
+{
+    struct fake_thread *thread = fake_find(subject->tid);
+    (void)source;
+    thread->stops++;
+    thread->stop = *subject;
+    if (thread->doing == FAKE_GONE)
+        return OUTCOME_GONE;
+    if (thread->is_refused_stop)
+        return OUTCOME_REFUSED;
+    if (thread->doing == FAKE_SLEEPS && !subject->asleep.pc)
+        return OUTCOME_ASLEEP;
+    fake->stops[fake->stop_count++] =
+        (struct fake_stop){.observation = *observation, .subject = *subject};
+    return OUTCOME_PENDING;
+}
+
+size_t __wrap_stopped_let_go(struct source *source, uint64_t heard_ns)
+{
+    size_t over = 0;
+    (void)source, (void)heard_ns;
+    fake->now_ns += STOP_NS;
+    for (size_t i = 0; i < fake->stop_count; i++) {
+        struct fake_stop *stop = &fake->stops[i];
+        stop->has_stopped |= !fake_find(stop->subject.tid)->is_slow;
+        over += stop->has_stopped;
+    }
+    return over;
+}
+
+static bool collect_stopped(struct source *source, struct observation *ret_observation,
+                            enum outcome *ret_outcome)
+{
+    (void)source;
+    for (size_t i = 0; i < fake->stop_count; i++) {
+        struct fake_stop stop = fake->stops[i];
+        const struct fake_thread *thread = fake_find(stop.subject.tid);
+        if (!stop.has_stopped)
+            continue;
+        fake->stops[i] = fake->stops[--fake->stop_count];
+        *ret_outcome = thread->doing == FAKE_GONE ? OUTCOME_GONE : OUTCOME_OBSERVED;
+        stop.observation.evidence = EVIDENCE_STOPPED;
+        stop.observation.state = thread->is_group_stopped ? THREAD_STOPPED : THREAD_RUNNING;
+        stop.observation.syscall_number = -1;
+        stop.observation.asked = stop.subject.asleep;
+        stop.observation.pause_ns = thread->pause_ns;
+        stop.observation.now = (struct reading){
+            .at_ns = fake->now_ns, .has_activity = true, .activity = thread->activity};
+        set_place(&stop.observation, thread);
+        *ret_observation = stop.observation;
+        return true;
+    }
+    return false;
+}
+
+struct source fake_stopped = {
+    .observe = observe_stopped, .collect = collect_stopped, .free = free_nothing};
+
+int __wrap_stopped_source_new(struct watches *watches, struct source **ret_source)
+{
+    (void)watches;
+    *ret_source = &fake_stopped;
+    return 0;
+}
+
+bool __wrap_stopped_has_room(const struct source *source)
+{
+    (void)source;
+    return fake->stop_count < STOPS_MAX;
+}
+
+size_t __wrap_stopped_pending(const struct source *source)
+{
+    (void)source;
+    return fake->stop_count;
+}
+
+void __wrap_stopped_interrupt(struct source *source)
+{
+    (void)source;
+    fake->interrupts++;
+}
+
+bool __wrap_stopped_awaits(const struct source *source, pid_t process_id)
+{
+    (void)source;
+    for (size_t i = 0; i < fake->stop_count; i++) {
+        if (fake->stops[i].subject.process_id == process_id)
+            return true;
+    }
+    return false;
+}
+
+void __wrap_stopped_drop_dead_leader(struct source *source, pid_t process_id, int proc_fd)
+{
+    (void)source, (void)process_id, (void)proc_fd;
+}
+
+bool __wrap_stopped_next_exit(struct source *source, pid_t *ret_process_id, int *ret_status)
+{
+    (void)source;
+    *ret_process_id = fake->exited;
+    *ret_status = fake->exit_status;
+    fake->exited = 0;
+    return *ret_process_id != 0;
+}
+
+void __wrap_stopped_give_up(struct source *source)
+{
+    (void)source;
+}
+
+/* ---- The kernel's samples ---- */
+
+int __wrap_kernel_source_new(const struct kernel_options *options, struct source **ret_source);
+enum kernel_scope __wrap_kernel_scope(const struct source *source);
+int __wrap_kernel_follow(struct source *source, pid_t process_id);
+void __wrap_kernel_unfollow(struct source *source, pid_t process_id);
+void __wrap_kernel_forget(struct source *source, pid_t tid);
+uint64_t __wrap_kernel_exec_ns(const struct source *source, pid_t process_id);
+int __wrap_kernel_adjust(struct source *source, size_t stack_limit);
+int __wrap_kernel_refusal(const struct source *source, pid_t process_id, pid_t tid);
+uint64_t __wrap_kernel_lost(const struct source *source);
+
+static bool has_event(pid_t process_id, pid_t tid)
+{
+    const struct fake_process *process = fake_find_process(process_id);
+    const struct fake_thread *thread = fake_find(tid);
+    return process && process->is_followed && thread && !thread->has_no_event;
+}
+
+static enum outcome observe_by_kernel(struct source *source, const struct subject *subject,
+                                      struct observation *observation)
+{
+    (void)source, (void)observation;
+    return has_event(subject->process_id, subject->tid) &&
+                   subject->stack_limit <= KERNEL_STACK_LIMIT_MAX && !subject->other_stack.address
+               ? OUTCOME_PENDING
+               : OUTCOME_REFUSED;
+}
+
+/* A sample stays where it is until there is a snapshot for it. */
+static bool collect_samples(struct source *source, struct observation *ret_observation,
+                            enum outcome *ret_outcome)
+{
+    static const struct stack_place no_place = {0};
+    const struct fake_sample sample = fake->samples[0];
+    const struct fake_thread *thread = fake_find(sample.tid);
+    (void)source;
+    if (!fake->sample_count)
+        return false;
+    struct snapshot *snapshot = snapshots_take(fake->snapshots, STACK_LIMIT_FIRST, &no_place);
+    if (!snapshot)
+        return false;
+    memmove(fake->samples, fake->samples + 1, --fake->sample_count * sizeof *fake->samples);
+    *ret_observation = (struct observation){
+        .process_id = sample.process_id,
+        .tid = sample.tid,
+        .sampled_ns = sample.at_ns,
+        .evidence = EVIDENCE_SAMPLED,
+        .state = THREAD_RUNNING,
+        .syscall_number = -1,
+        .snapshot = snapshot,
+    };
+    if (thread)
+        set_place(ret_observation, thread);
+    *ret_outcome = OUTCOME_OBSERVED;
+    return true;
+}
+
+struct source fake_kernel = {
+    .observe = observe_by_kernel, .collect = collect_samples, .free = free_nothing};
+
+void fake_sample(pid_t process_id, pid_t tid, uint64_t at_ns)
+{
+    assert_true(fake->sample_count < FAKE_QUEUE_MAX);
+    fake->samples[fake->sample_count++] = (struct fake_sample){process_id, tid, at_ns};
+}
+
+int __wrap_kernel_source_new(const struct kernel_options *options, struct source **ret_source)
+{
+    fake->kernel_opened++;
+    fake->snapshots = options->snapshots;
+    if (!fake->kernel_error)
+        *ret_source = &fake_kernel;
+    return fake->kernel_error;
+}
+
+enum kernel_scope __wrap_kernel_scope(const struct source *source)
+{
+    (void)source;
+    return fake->scope;
+}
+
+int __wrap_kernel_follow(struct source *source, pid_t process_id)
+{
+    struct fake_process *process = fake_find_process(process_id);
+    (void)source;
+    if (process->is_samples_refused)
+        return -E2BIG;
+    process->is_followed = true;
+    return 0;
+}
+
+void __wrap_kernel_unfollow(struct source *source, pid_t process_id)
+{
+    (void)source;
+    fake->unfollowed++;
+    fake_find_process(process_id)->is_followed = false;
+}
+
+void __wrap_kernel_forget(struct source *source, pid_t tid)
+{
+    (void)source;
+    fake_find(tid)->forgotten++;
+}
+
+uint64_t __wrap_kernel_exec_ns(const struct source *source, pid_t process_id)
+{
+    (void)source;
+    return fake_find_process(process_id)->exec_ns;
+}
+
+int __wrap_kernel_adjust(struct source *source, size_t stack_limit)
+{
+    (void)source;
+    fake->adjusted_stack_limit = stack_limit;
+    return 0;
+}
+
+int __wrap_kernel_refusal(const struct source *source, pid_t process_id, pid_t tid)
+{
+    (void)source;
+    return has_event(process_id, tid) ? 0 : -EMFILE;
+}
+
+uint64_t __wrap_kernel_lost(const struct source *source)
+{
+    (void)source;
+    return fake->samples_lost;
+}
+
+/* ---- Switches ---- */
+
+int __wrap_switches_source_new(struct source **ret_source);
+int __wrap_switches_arm(struct source *source, uint32_t thread, pid_t tid);
+bool __wrap_switches_is_armed(const struct source *source, uint32_t thread);
+void __wrap_switches_complete(const struct source *source, uint32_t thread,
+                              struct registers *registers);
+void __wrap_switches_disarm(struct source *source, uint32_t thread);
+
+/* By their numbers: the threads that have an event. */
+static struct fake_thread *armed[FAKE_THREADS_MAX];
+
+static enum outcome observe_switches(struct source *source, const struct subject *subject,
+                                     struct observation *observation)
+{
+    const struct fake_thread *thread = fake_find(subject->tid);
+    (void)source;
+    if (!thread->is_armed)
+        return OUTCOME_REFUSED;
+    if (thread->doing != FAKE_WAITS)
+        return OUTCOME_RUNNING;
+    observation->evidence = EVIDENCE_WAITING;
+    observation->state = THREAD_RUNNABLE;
+    set_place(observation, thread);
+    return OUTCOME_OBSERVED;
+}
+
+struct source fake_switches = {.observe = observe_switches, .free = free_nothing};
+
+int __wrap_switches_source_new(struct source **ret_source)
+{
+    memset(armed, 0, sizeof armed);
+    *ret_source = &fake_switches;
+    return 0;
+}
+
+int __wrap_switches_arm(struct source *source, uint32_t thread, pid_t tid)
+{
+    (void)source;
+    if (fake->arm_error)
+        return fake->arm_error;
+    armed[thread] = fake_find(tid);
+    armed[thread]->is_armed = true;
+    return 0;
+}
+
+bool __wrap_switches_is_armed(const struct source *source, uint32_t thread)
+{
+    return source && armed[thread];
+}
+
+void __wrap_switches_complete(const struct source *source, uint32_t thread,
+                              struct registers *registers)
+{
+    (void)source, (void)thread, (void)registers;
+}
+
+void __wrap_switches_disarm(struct source *source, uint32_t thread)
+{
+    if (!source || !armed[thread])
+        return;
+    armed[thread]->is_armed = false;
+    armed[thread] = NULL;
+}

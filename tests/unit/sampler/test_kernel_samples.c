@@ -1,0 +1,356 @@
+/* Samples that the kernel takes of running threads: which are told, held or dropped, and which
+ * threads are stopped all the same. */
+#include "fake/fake.h"
+
+#include <errno.h>
+
+#define PID 100
+#define TID 101
+
+static struct fake_thread *begin_with(enum fake_doing doing)
+{
+    struct fake_process *process = fake_process(PID);
+    fake_thread(process, PID, FAKE_SLEEPS);
+    struct fake_thread *thread = fake_thread(process, TID, doing);
+    fake->options.capture = CAPTURE_AUTO;
+    fake->options.max_pause_percent = 100;
+    fake_begin();
+    return thread;
+}
+
+/* It has a CPU all the time, and is sampled or not. */
+static void run(struct fake_thread *thread, unsigned ticks, bool is_sampled)
+{
+    for (unsigned i = 0; i < ticks; i++) {
+        thread->activity.running_ns += FAKE_PERIOD_NS;
+        if (is_sampled)
+            fake_sample(PID, thread->tid, fake->now_ns + 1000);
+        fake_ticks(1);
+    }
+}
+
+static void test_a_runner_is_sampled_and_not_stopped(void **state)
+{
+    (void)state;
+    struct fake_thread *thread = begin_with(FAKE_RUNS);
+    run(thread, 20, true);
+    assert_int_equal(thread->stops, 0);
+    assert_int_equal(fake_count(TID, EVIDENCE_SAMPLED), 20);
+    const struct observation *told = fake_next_of(TID);
+    assert_int_equal(told->ticks, 1);
+    assert_int_equal(told->state, THREAD_RUNNING);
+    assert_int_equal(told->sampled_ns, FAKE_START_NS + 1000);
+    assert_true(fake->told[fake->told_next - 1].has_snapshot);
+    assert_int_equal(fake->sampler.counts.kernel_samples, 20);
+    assert_int_equal(fake->sampler.counts.threads_kernel_sampled, 1);
+    assert_true(fake->sampler.counts.has_kernel_samples);
+}
+
+/* Its time is told by looks that found it running. */
+static void test_samples_carry_the_account_of_the_last_look(void **state)
+{
+    (void)state;
+    struct fake_thread *thread = begin_with(FAKE_RUNS);
+    run(thread, 3, true);
+    fake_forget_told();
+    uint64_t running_ns = thread->activity.running_ns;
+    run(thread, 1, true);
+    const struct observation *told = fake_next_of(TID);
+    assert_true(told->now.has_activity);
+    assert_true(told->now.activity.running_ns >= running_ns);
+    fake_sample(PID, TID, fake->now_ns);
+    fake_sample(PID, TID, fake->now_ns + 1);
+    run(thread, 1, false);
+    assert_true(fake_next_of(TID)->now.at_ns > 0);
+    assert_int_equal(fake_next_of(TID)->now.at_ns, 0); /* that was told already */
+}
+
+/* The kernel samples only what has a CPU, and there shall be a stack of it. */
+static void test_one_that_gets_no_cpu_is_stopped_once(void **state)
+{
+    (void)state;
+    struct fake_thread *thread = begin_with(FAKE_RUNS);
+    fake_ticks(30); /* its running time does not grow */
+    assert_int_equal(thread->stops, 1);
+    assert_int_equal(fake->sampler.counts.threads_unsampled, 0);
+}
+
+static void test_one_that_runs_unsampled_for_long_is_stopped(void **state)
+{
+    (void)state;
+    struct fake_thread *thread = begin_with(FAKE_RUNS);
+    run(thread, 10, true);
+    run(thread, 50, false);
+    assert_int_equal(thread->stops, 0); /* it may be chance */
+    assert_int_equal(fake->sampler.counts.threads_unsampled, 0);
+    run(thread, 30, false);
+    assert_true(thread->stops > 5);
+    assert_int_equal(fake->sampler.counts.threads_unsampled, 1);
+    assert_int_equal(thread->forgotten, 1); /* so that it gets a new event */
+    unsigned stops = thread->stops;
+    run(thread, 10, true);
+    assert_in_range(thread->stops, stops, stops + 1);
+    assert_int_equal(fake->sampler.counts.threads_unsampled, 1);
+}
+
+static void test_a_sample_is_held_until_its_thread_is_listed(void **state)
+{
+    (void)state;
+    begin_with(FAKE_SLEEPS);
+    fake_ticks(3);
+    fake_forget_told();
+    fake_thread(fake_find_process(PID), TID + 1, FAKE_RUNS);
+    fake_sample(PID, TID + 1, fake->now_ns + 1);
+    fake_ticks(1);
+    assert_int_equal(fake_count(TID + 1, EVIDENCE_SAMPLED), 1);
+    assert_int_equal(fake->sampler.counts.kernel_samples_dropped, 0);
+}
+
+static void test_a_sample_of_a_thread_that_was_never_listed_is_dropped(void **state)
+{
+    (void)state;
+    begin_with(FAKE_SLEEPS);
+    fake_ticks(3);
+    fake_sample(PID, TID + 1, fake->now_ns + 1);
+    fake_sample(PID, TID, fake->now_ns + 1);
+    fake_ticks(1);
+    assert_int_equal(fake->sampler.counts.kernel_samples_dropped, 1);
+    assert_int_equal(fake_count(TID, EVIDENCE_SAMPLED), 1);
+    assert_int_equal(atomic_load(&fake->sampler.progress.samples_lost), 1);
+}
+
+/* More than can be held at a time. */
+static void test_many_samples_of_unknown_threads(void **state)
+{
+    (void)state;
+    begin_with(FAKE_SLEEPS);
+    fake_ticks(2);
+    for (pid_t i = 0; i < 100; i++)
+        fake_sample(PID, TID + 1 + i, fake->now_ns + 1);
+    fake_sample(PID, TID, fake->now_ns + 1);
+    fake_ticks(1);
+    assert_int_equal(fake->sampler.counts.kernel_samples_dropped, 100);
+    assert_int_equal(fake_count(TID, EVIDENCE_SAMPLED), 1);
+}
+
+static void test_samples_from_before_and_after_do_not_count(void **state)
+{
+    (void)state;
+    struct fake_thread *thread = begin_with(FAKE_RUNS);
+    fake_sample(PID, TID, FAKE_START_NS - 1);
+    run(thread, 2, false);
+    assert_int_equal(fake_count(TID, EVIDENCE_SAMPLED), 0);
+    fake->now_ns += 1000;
+    fake_sample(PID, TID, fake->now_ns - 1);
+    fake_sample(PID, TID, fake->now_ns + 1);
+    fake_end();
+    assert_int_equal(fake_count(TID, EVIDENCE_SAMPLED), 1);
+    assert_int_equal(fake->sampler.counts.kernel_samples_dropped, 0);
+}
+
+static void test_one_without_an_event_is_stopped_and_counted(void **state)
+{
+    (void)state;
+    struct fake_thread *thread = begin_with(FAKE_RUNS);
+    thread->has_no_event = true;
+    run(thread, 10, false);
+    assert_int_equal(thread->stops, 10);
+    assert_int_equal(fake->sampler.counts.threads_without_event, 1);
+    assert_int_equal(fake->sampler.counts.event_refusal, EMFILE);
+}
+
+/* The other processes are sampled as before, and this one is not left out. */
+static void test_a_process_that_can_t_be_followed_is_stopped_and_counted(void **state)
+{
+    (void)state;
+    struct fake_process *process = fake_process(PID);
+    struct fake_thread *thread = fake_thread(process, PID, FAKE_RUNS);
+    struct fake_process *other = fake_process(PID + 50);
+    struct fake_thread *refused = fake_thread(other, PID + 50, FAKE_RUNS);
+    other->is_samples_refused = true;
+    fake->options.capture = CAPTURE_AUTO;
+    fake->options.max_pause_percent = 100;
+    fake_begin();
+    for (unsigned i = 0; i < 10; i++) {
+        refused->activity.running_ns += FAKE_PERIOD_NS;
+        run(thread, 1, true);
+    }
+    assert_int_equal(fake_count(PID, EVIDENCE_SAMPLED), 10);
+    assert_int_equal(refused->stops, 10);
+    assert_int_equal(fake_count(PID + 50, EVIDENCE_STOPPED), 10);
+    assert_int_equal(fake->sampler.counts.threads_without_event, 1);
+}
+
+/* The same of one that is found later. */
+static void test_a_descendant_that_can_t_be_followed_is_sampled(void **state)
+{
+    (void)state;
+    fake->options.has_children = true;
+    begin_with(FAKE_SLEEPS);
+    fake_ticks(2);
+    struct fake_process *child = fake_process(PID + 50);
+    fake_thread(child, PID + 50, FAKE_SLEEPS);
+    child->is_samples_refused = true;
+    fake->born[fake->born_count++] = (struct relative){.pid = PID + 50, .unseen_ns = fake->now_ns};
+    fake_ticks(2);
+    assert_int_equal(fake->sampler.counts.processes_refused, 0);
+    assert_int_equal(fake_count(PID + 50, EVIDENCE_ASLEEP), 1);
+}
+
+static void test_without_snapshots_samples_wait(void **state)
+{
+    (void)state;
+    struct fake_thread *thread = begin_with(FAKE_RUNS);
+    run(thread, 2, true);
+    fake_forget_told();
+    fake_hoard(0);
+    run(thread, 5, true);
+    assert_int_equal(fake_count(TID, EVIDENCE_SAMPLED), 0);
+    fake_hoard_no_more();
+    run(thread, 1, true);
+    assert_int_equal(fake_count(TID, EVIDENCE_SAMPLED), 6);
+    uint64_t last_ns = 0;
+    const struct observation *told;
+    while ((told = fake_next_of(TID))) {
+        assert_true(told->sampled_ns > last_ns);
+        last_ns = told->sampled_ns;
+    }
+}
+
+/* A sample belongs to the program that ran then. */
+static void test_an_exec_between_samples(void **state)
+{
+    (void)state;
+    struct fake_thread *thread = begin_with(FAKE_RUNS);
+    run(thread, 3, true);
+    fake_forget_told();
+    fake_sample(PID, TID, fake->now_ns + 1000);
+    fake_find_process(PID)->exec_ns = fake->now_ns + 2000;
+    fake_find_process(PID)->programs++;
+    fake_sample(PID, TID, fake->now_ns + 3000);
+    run(thread, 1, false);
+    const struct observation *told = fake_next_of(TID);
+    assert_non_null(told);
+    assert_int_equal(fake->told[fake->told_next - 1].program, 0);
+    assert_non_null(fake_next(MESSAGE_PROGRAM_ENDED));
+    told = fake_next_of(TID);
+    assert_non_null(told);
+    assert_int_equal(told->evidence, EVIDENCE_SAMPLED);
+    assert_int_equal(fake->told[fake->told_next - 1].program, 1);
+}
+
+static void test_what_the_kernel_lost_is_counted(void **state)
+{
+    (void)state;
+    struct fake_thread *thread = begin_with(FAKE_RUNS);
+    fake->samples_lost = 5;
+    run(thread, 1, true);
+    assert_int_equal(fake->sampler.counts.kernel_samples_lost, 5);
+    assert_int_equal(atomic_load(&fake->sampler.progress.samples_lost), 5);
+}
+
+static void test_without_permission_runners_are_stopped(void **state)
+{
+    (void)state;
+    fake->kernel_error = -EACCES;
+    struct fake_thread *thread = begin_with(FAKE_RUNS);
+    run(thread, 5, false);
+    assert_int_equal(thread->stops, 5);
+    assert_false(fake->sampler.counts.has_kernel_samples);
+    assert_int_equal(fake->sampler.counts.kernel_refusal, EACCES);
+}
+
+static void test_stacks_that_need_more_get_more(void **state)
+{
+    (void)state;
+    struct fake_thread *thread = begin_with(FAKE_RUNS);
+    run(thread, 2, true);
+    fake_request_of(TID, (struct request){.kind = REQUEST_STACK, .stack_limit = 40000});
+    run(thread, 3, true);
+    assert_int_equal(fake->adjusted_stack_limit, 40000);
+    fake_request_of(TID, (struct request){.kind = REQUEST_STACK, .stack_limit = 4096});
+    run(thread, 5, true);
+    assert_int_equal(fake->adjusted_stack_limit, 40000); /* it may be needed again soon */
+    run(thread, 250, true);
+    assert_int_equal(fake->adjusted_stack_limit, 4096);
+}
+
+/* It loses its CPU often, which samples do not show. */
+static void test_one_that_waits_for_a_cpu_is_seen_by_its_switches(void **state)
+{
+    (void)state;
+    struct fake_thread *thread = begin_with(FAKE_WAITS);
+    for (unsigned i = 0; i < 20; i++) {
+        thread->activity.waiting_ns += FAKE_PERIOD_NS / 2;
+        thread->activity.switches++;
+        run(thread, 1, true);
+    }
+    assert_true(thread->is_armed);
+    assert_true(fake_count(TID, EVIDENCE_WAITING) >= 5);
+    fake_forget_told();
+    thread->doing = FAKE_RUNS;
+    run(thread, 1, true);
+    assert_true(fake_next_of(TID)->waits_are_seen);
+}
+
+static void test_waits_that_can_t_be_seen_are_counted(void **state)
+{
+    (void)state;
+    fake->arm_error = -ENOSPC;
+    struct fake_thread *thread = begin_with(FAKE_WAITS);
+    for (unsigned i = 0; i < 40; i++) {
+        thread->activity.waiting_ns += FAKE_PERIOD_NS / 2;
+        thread->activity.switches++;
+        run(thread, 1, true);
+    }
+    assert_int_equal(fake->sampler.counts.threads_waits_unseen, 1);
+    assert_int_equal(fake->sampler.counts.waits_refusal, ENOSPC);
+}
+
+static void test_a_dump_waits_for_a_sample(void **state)
+{
+    (void)state;
+    struct fake_process *process = fake_process(PID);
+    fake->options.capture = CAPTURE_AUTO;
+    fake->options.is_dump = true;
+    struct fake_thread *sampled = fake_thread(process, PID, FAKE_RUNS);
+    struct fake_thread *unsampled = fake_thread(process, PID + 1, FAKE_RUNS);
+    fake_begin();
+    for (unsigned steps = 0; fake_step() && steps < 1000; steps++) {
+        if (steps == 2)
+            fake_sample(PID, PID, fake->now_ns);
+    }
+    assert_true(fake->has_ended);
+    assert_int_equal(sampled->stops, 0);
+    assert_int_equal(fake_count(PID, EVIDENCE_SAMPLED), 1);
+    assert_int_equal(unsampled->stops, 1);
+    assert_int_equal(fake_count(PID + 1, EVIDENCE_STOPPED), 1);
+}
+
+#define IN_WORLD(test) cmocka_unit_test_setup_teardown(test, fake_set_up, fake_tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        IN_WORLD(test_a_runner_is_sampled_and_not_stopped),
+        IN_WORLD(test_samples_carry_the_account_of_the_last_look),
+        IN_WORLD(test_one_that_gets_no_cpu_is_stopped_once),
+        IN_WORLD(test_one_that_runs_unsampled_for_long_is_stopped),
+        IN_WORLD(test_a_sample_is_held_until_its_thread_is_listed),
+        IN_WORLD(test_a_sample_of_a_thread_that_was_never_listed_is_dropped),
+        IN_WORLD(test_many_samples_of_unknown_threads),
+        IN_WORLD(test_samples_from_before_and_after_do_not_count),
+        IN_WORLD(test_one_without_an_event_is_stopped_and_counted),
+        IN_WORLD(test_a_process_that_can_t_be_followed_is_stopped_and_counted),
+        IN_WORLD(test_a_descendant_that_can_t_be_followed_is_sampled),
+        IN_WORLD(test_without_snapshots_samples_wait),
+        IN_WORLD(test_an_exec_between_samples),
+        IN_WORLD(test_what_the_kernel_lost_is_counted),
+        IN_WORLD(test_without_permission_runners_are_stopped),
+        IN_WORLD(test_stacks_that_need_more_get_more),
+        IN_WORLD(test_one_that_waits_for_a_cpu_is_seen_by_its_switches),
+        IN_WORLD(test_waits_that_can_t_be_seen_are_counted),
+        IN_WORLD(test_a_dump_waits_for_a_sample),
+    };
+    return cmocka_run_group_tests_name("kernel_samples", tests, NULL, NULL);
+}

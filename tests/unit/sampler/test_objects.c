@@ -1,0 +1,221 @@
+/* Objects that a source in the program tells of: when it is opened and asked, and what is passed
+ * on. */
+#include "fake/fake.h"
+
+#include <errno.h>
+
+#define PID 100
+
+static struct fake_process *begin(void)
+{
+    struct fake_process *process = fake_process(PID);
+    fake_thread(process, PID, FAKE_SLEEPS);
+    fake->options.objects.kinds[OBJECT_ALLOCATION] = true;
+    fake->options.objects.heap_rate = 1;
+    fake_begin();
+    fake_ticks(1);
+    fake_forget_told();
+    return process;
+}
+
+static void add_news(uint64_t key)
+{
+    fake->news[fake->news_count++] = (struct fake_news){
+        .tid = PID,
+        .has_snapshot = true,
+        .news = {.kind = OBJECT_ALLOCATION, .change = OBJECT_MADE, .key = key, .weight = 1},
+    };
+}
+
+static const struct object_counts *counts(void)
+{
+    return &fake->sampler.counts.objects[OBJECT_ALLOCATION];
+}
+
+static void test_news_are_passed_on_in_order(void **state)
+{
+    (void)state;
+    begin();
+    for (uint64_t key = 1; key <= 3; key++)
+        add_news(key);
+    fake_ticks(1);
+    for (uint64_t key = 1; key <= 3; key++) {
+        const struct fake_told *told = fake_next(MESSAGE_OBJECT);
+        assert_non_null(told);
+        assert_int_equal(told->message.object.news.key, key);
+        assert_int_equal(told->message.object.news.kind, OBJECT_ALLOCATION);
+        assert_int_equal(told->message.object.observation.process_id, PID);
+        assert_int_equal(told->message.object.observation.tid, PID);
+        assert_int_equal(told->program, 0);
+        assert_true(told->has_snapshot);
+    }
+    assert_int_equal(fake->agents_opened, 1);
+}
+
+static void test_without_snapshots_news_wait(void **state)
+{
+    (void)state;
+    begin();
+    fake_hoard(0);
+    add_news(1);
+    fake_ticks(3);
+    assert_int_equal(fake_count_news(OBJECT_ALLOCATION, OBJECT_MADE), 0);
+    fake_hoard_no_more();
+    fake_ticks(1);
+    assert_int_equal(fake_count_news(OBJECT_ALLOCATION, OBJECT_MADE), 1);
+}
+
+/* If more come than until the next tick can wait. */
+static void test_fast_news_are_asked_for_between_ticks(void **state)
+{
+    (void)state;
+    begin();
+    fake_ticks(1);
+    fake->agent.is_fast = true;
+    fake_ticks(1);
+    uint64_t ticks = fake->sampler.counts.ticks_taken;
+    add_news(1);
+    fake_step();
+    assert_int_equal(fake->sampler.counts.ticks_taken, ticks);
+    assert_int_equal(fake_count_news(OBJECT_ALLOCATION, OBJECT_MADE), 1);
+}
+
+/* The program may load it later. */
+static void test_a_source_that_comes_later(void **state)
+{
+    (void)state;
+    fake->agent_error = -ENOENT;
+    begin();
+    fake_ticks(20);
+    assert_int_equal(fake->agents_opened, 0);
+    fake->agent_error = 0;
+    fake_ticks(5);
+    assert_int_equal(fake->agents_opened, 1);
+    add_news(1);
+    fake_ticks(1);
+    assert_int_equal(fake_count_news(OBJECT_ALLOCATION, OBJECT_MADE), 1);
+}
+
+static void test_a_refusal_is_said(void **state)
+{
+    (void)state;
+    fake->agent_error = -EPROTO;
+    begin();
+    fake_ticks(20);
+    fake->agent_error = 0;
+    fake_ticks(20);
+    assert_int_equal(fake->agents_opened, 0); /* it will not be there later either */
+    fake_end();
+    assert_int_equal(counts()->refusal, EPROTO);
+    assert_false(counts()->has_source);
+}
+
+static void test_the_rest_is_told_when_the_program_ends(void **state)
+{
+    (void)state;
+    struct fake_process *process = begin();
+    add_news(1);
+    process->programs++;
+    fake_ticks(2);
+    const struct fake_told *told = fake_next(MESSAGE_OBJECT);
+    assert_int_equal(told->message.object.news.change, OBJECT_MADE);
+    assert_int_equal(told->program, 0);
+    assert_non_null(fake_next(MESSAGE_PROGRAM_ENDED));
+    told = fake_next(MESSAGE_OBJECT);
+    assert_int_equal(told->message.object.news.change, OBJECT_FORGOTTEN);
+    assert_int_equal(fake->agents_closed, 1);
+    assert_int_equal(fake->agents_opened, 2);
+    add_news(2);
+    fake_ticks(1);
+    told = fake_next(MESSAGE_OBJECT);
+    assert_int_equal(told->program, 1);
+    fake_end();
+    assert_int_equal(counts()->made_lost, 2 * 7); /* of both programs */
+    assert_int_equal(fake->agents_closed, 2);
+}
+
+static void test_what_a_process_leaves(void **state)
+{
+    (void)state;
+    struct fake_process *process = begin();
+    process->threads[0]->doing = FAKE_GONE;
+    while (fake_step()) {
+    }
+    assert_int_equal(fake_count_news(OBJECT_ALLOCATION, OBJECT_LEFT), 1);
+    assert_int_equal(fake_count_news(OBJECT_ALLOCATION, OBJECT_FORGOTTEN), 0);
+}
+
+/* In a recording without an end what is gone is not shown. */
+static void test_what_a_process_leaves_in_an_endless_recording(void **state)
+{
+    (void)state;
+    fake->options.moment_every_ns = 1000 * (uint64_t)FAKE_PERIOD_NS;
+    struct fake_process *process = begin();
+    process->threads[0]->doing = FAKE_GONE;
+    while (fake_step()) {
+    }
+    assert_int_equal(fake_count_news(OBJECT_ALLOCATION, OBJECT_LEFT), 0);
+    assert_int_equal(fake_count_news(OBJECT_ALLOCATION, OBJECT_FORGOTTEN), 1);
+}
+
+/* What can be learnt at any time is learnt then, and told before the copy. */
+static void test_a_copy(void **state)
+{
+    (void)state;
+    begin();
+    unsigned refreshed = fake->agents_refreshed;
+    atomic_store(&fake->sampler.progress.wants_copy, true);
+    fake_ticks(2);
+    assert_int_equal(fake->agents_refreshed, refreshed + 1);
+    assert_non_null(fake_next(MESSAGE_COPY));
+}
+
+static void test_a_copy_waits_for_what_is_left(void **state)
+{
+    (void)state;
+    begin();
+    fake_hoard(0);
+    add_news(1);
+    atomic_store(&fake->sampler.progress.wants_copy, true);
+    fake_ticks(3);
+    assert_null(fake_next(MESSAGE_COPY));
+    fake->told_next = 0;
+    fake_forget_told();
+    fake_hoard_no_more();
+    fake_ticks(1);
+    assert_non_null(fake_next(MESSAGE_OBJECT));
+    assert_non_null(fake_next(MESSAGE_COPY));
+}
+
+static void test_without_time_only_objects_are_told(void **state)
+{
+    (void)state;
+    fake->options.has_no_time = true;
+    begin();
+    add_news(1);
+    fake_ticks(5);
+    assert_int_equal(fake_find(PID)->looks, 0);
+    assert_null(fake_next_of(PID));
+    fake->told_next = 0;
+    assert_int_equal(fake_count_news(OBJECT_ALLOCATION, OBJECT_MADE), 1);
+}
+
+#define IN_WORLD(test) cmocka_unit_test_setup_teardown(test, fake_set_up, fake_tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        IN_WORLD(test_news_are_passed_on_in_order),
+        IN_WORLD(test_without_snapshots_news_wait),
+        IN_WORLD(test_fast_news_are_asked_for_between_ticks),
+        IN_WORLD(test_a_source_that_comes_later),
+        IN_WORLD(test_a_refusal_is_said),
+        IN_WORLD(test_the_rest_is_told_when_the_program_ends),
+        IN_WORLD(test_what_a_process_leaves),
+        IN_WORLD(test_what_a_process_leaves_in_an_endless_recording),
+        IN_WORLD(test_a_copy),
+        IN_WORLD(test_a_copy_waits_for_what_is_left),
+        IN_WORLD(test_without_time_only_objects_are_told),
+    };
+    return cmocka_run_group_tests_name("objects", tests, NULL, NULL);
+}

@@ -1,0 +1,243 @@
+/* Pages that became resident: what is told of each fault, and when. */
+#include "fake/fake.h"
+
+#include <errno.h>
+
+#define PID 100
+#define ADDRESS 0x7f0000001234u
+
+static struct fake_process *begin(void)
+{
+    struct fake_process *process = fake_process(PID);
+    fake_thread(process, PID, FAKE_SLEEPS);
+    fake->options.objects.kinds[OBJECT_PAGE] = true;
+    fake->resident = 1000000;
+    fake_begin();
+    fake_ticks(2);
+    fake_forget_told();
+    return process;
+}
+
+static void add_fault(pid_t process_id, uint64_t at_ns)
+{
+    fake->faults[fake->fault_count++] = (struct fault){
+        .process_id = process_id,
+        .tid = process_id,
+        .at_ns = at_ns,
+        .address = ADDRESS,
+        .weight = 4,
+        .level = 2,
+        .has_stack = true,
+    };
+}
+
+static const struct fake_told *next_news(enum object_change change)
+{
+    const struct fake_told *told = fake_next(MESSAGE_OBJECT);
+    while (told && told->message.object.news.change != change)
+        told = fake_next(MESSAGE_OBJECT);
+    return told;
+}
+
+static void test_a_fault_is_told_with_its_stack(void **state)
+{
+    (void)state;
+    begin();
+    uint64_t at_ns = fake->now_ns;
+    add_fault(PID, at_ns);
+    fake_ticks(1);
+    const struct fake_told *told = next_news(OBJECT_MADE);
+    assert_non_null(told);
+    const struct object_news *news = &told->message.object.news;
+    assert_int_equal(news->kind, OBJECT_PAGE);
+    assert_int_equal(news->key, (ADDRESS & ~(uint64_t)0xfff) | PAGE_SINGLE);
+    assert_int_equal(news->bytes, 4096);
+    assert_int_equal(news->weight, 4);
+    assert_int_equal(news->level, 2);
+    assert_true(told->has_snapshot);
+    assert_int_equal(told->pc, fake_find(PID)->pc);
+    assert_int_equal(told->message.object.observation.tid, PID);
+    assert_int_equal(told->message.object.observation.sampled_ns, at_ns);
+    assert_int_equal(told->program, 0);
+    assert_null(next_news(OBJECT_MADE));
+}
+
+static void test_a_fault_without_a_stack_is_told_all_the_same(void **state)
+{
+    (void)state;
+    begin();
+    add_fault(PID, fake->now_ns);
+    fake->faults[0].has_stack = false;
+    fake_ticks(1);
+    const struct fake_told *told = next_news(OBJECT_MADE);
+    assert_non_null(told);
+    assert_false(told->has_snapshot);
+}
+
+static void test_a_huge_page(void **state)
+{
+    (void)state;
+    begin();
+    fake->page = (struct page){PAGE_ANONYMOUS, 0x7f0000000000u, 2u << 20};
+    add_fault(PID, fake->now_ns);
+    fake_ticks(1);
+    const struct fake_told *told = next_news(OBJECT_MADE);
+    assert_int_equal(told->message.object.news.key, 0x7f0000000000u | PAGE_HUGE);
+    assert_int_equal(told->message.object.news.bytes, 2u << 20);
+}
+
+/* The page of zeros is no memory of the process. */
+static void test_a_page_of_zeros_is_told_as_gone(void **state)
+{
+    (void)state;
+    begin();
+    fake->page = (struct page){PAGE_ZEROS, ADDRESS & ~(uint64_t)0xfff, 4096};
+    add_fault(PID, fake->now_ns);
+    fake_ticks(1);
+    assert_int_equal(fake_count_news(OBJECT_PAGE, OBJECT_MADE), 0);
+    assert_int_equal(fake_count_news(OBJECT_PAGE, OBJECT_GONE), 1);
+}
+
+/* The kernel tells of a fault before it maps the page. */
+static void test_a_page_that_is_not_there_yet_is_waited_for(void **state)
+{
+    (void)state;
+    begin();
+    fake->page = (struct page){PAGE_ABSENT, ADDRESS & ~(uint64_t)0xfff, 4096};
+    add_fault(PID, fake->now_ns);
+    fake_ticks(3);
+    assert_int_equal(fake_count_news(OBJECT_PAGE, OBJECT_MADE), 0);
+    fake_ticks(5); /* it may come from a disk, and is checked later */
+    assert_int_equal(fake_count_news(OBJECT_PAGE, OBJECT_MADE), 1);
+}
+
+static void test_without_snapshots_faults_wait_in_order(void **state)
+{
+    (void)state;
+    begin();
+    fake_hoard(0);
+    for (unsigned i = 0; i < 3; i++)
+        add_fault(PID, fake->now_ns + i);
+    fake_ticks(3);
+    assert_int_equal(fake_count_news(OBJECT_PAGE, OBJECT_MADE), 0);
+    fake_hoard_no_more();
+    fake_ticks(1);
+    uint64_t last_ns = 0;
+    for (unsigned i = 0; i < 3; i++) {
+        const struct fake_told *told = next_news(OBJECT_MADE);
+        assert_non_null(told);
+        assert_true(told->message.object.observation.sampled_ns > last_ns);
+        last_ns = told->message.object.observation.sampled_ns;
+    }
+}
+
+/* What can't be told until the end is counted, by its weight. */
+static void test_faults_that_are_given_up_are_counted(void **state)
+{
+    (void)state;
+    begin();
+    fake_hoard(0);
+    add_fault(PID, fake->now_ns);
+    add_fault(PID, fake->now_ns);
+    fake->faults_lost = 5;
+    fake_end();
+    struct object_counts counts = {0};
+    counts = fake->sampler.counts.objects[OBJECT_PAGE];
+    assert_true(counts.has_source);
+    assert_int_equal(counts.made_lost, 2 * 4 + 5);
+    assert_int_equal(fake_count_news(OBJECT_PAGE, OBJECT_MADE), 0);
+}
+
+static void test_faults_of_a_program_that_is_gone_are_not_told(void **state)
+{
+    (void)state;
+    struct fake_process *process = begin();
+    add_fault(PID, fake->now_ns);
+    process->exec_ns = fake->now_ns + 1000;
+    process->programs++;
+    fake_ticks(2);
+    assert_int_equal(fake_count_news(OBJECT_PAGE, OBJECT_MADE), 0);
+    assert_int_equal(fake_count_news(OBJECT_PAGE, OBJECT_FORGOTTEN), 1);
+    uint64_t at_ns = fake->now_ns;
+    add_fault(PID, at_ns);
+    fake_ticks(1);
+    const struct fake_told *told = next_news(OBJECT_MADE);
+    assert_non_null(told);
+    assert_int_equal(told->program, 1);
+    assert_int_equal(told->message.object.observation.sampled_ns, at_ns);
+    assert_null(next_news(OBJECT_MADE));
+}
+
+static void test_pages_are_checked_each_tenth_of_a_second(void **state)
+{
+    (void)state;
+    begin();
+    fake_ticks(50);
+    assert_in_range(fake_count_news(OBJECT_PAGE, OBJECT_CHECKED), 4, 6);
+    const struct fake_told *told = next_news(OBJECT_CHECKED);
+    assert_false(told->message.object.news.check.is_due);
+    assert_int_equal(told->message.object.news.check.seed, 1);
+    assert_int_equal(told->message.object.news.check.levels.of[0], 1);
+    fake_forget_told();
+    fake_end();
+    unsigned due = 0;
+    while ((told = next_news(OBJECT_CHECKED)))
+        due += told->message.object.news.check.is_due;
+    assert_true(due >= 1);
+}
+
+static void test_fewer_pages_are_chosen_if_the_worker_asks(void **state)
+{
+    (void)state;
+    begin();
+    const struct request request = {.kind = REQUEST_FEWER_PAGES};
+    fake_request(&request);
+    fake_wake();
+    assert_int_equal(fake->fewer_pages, 1);
+}
+
+static void test_resident_memory(void **state)
+{
+    (void)state;
+    begin();
+    fake->resident = 3000000;
+    fake_ticks(30);
+    fake_end();
+    const struct object_counts *counts = &fake->sampler.counts.objects[OBJECT_PAGE];
+    assert_int_equal(counts->resident_before, 1000000);
+    assert_int_equal(counts->resident, 3000000);
+}
+
+static void test_a_refusal_is_said(void **state)
+{
+    (void)state;
+    fake->faults_error = -EACCES;
+    begin();
+    add_fault(PID, fake->now_ns);
+    fake_ticks(2);
+    assert_int_equal(fake_count_news(OBJECT_PAGE, OBJECT_MADE), 0);
+    fake_end();
+    assert_false(fake->sampler.counts.objects[OBJECT_PAGE].has_source);
+    assert_int_equal(fake->sampler.counts.objects[OBJECT_PAGE].refusal, EACCES);
+}
+
+#define IN_WORLD(test) cmocka_unit_test_setup_teardown(test, fake_set_up, fake_tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        IN_WORLD(test_a_fault_is_told_with_its_stack),
+        IN_WORLD(test_a_fault_without_a_stack_is_told_all_the_same),
+        IN_WORLD(test_a_huge_page),
+        IN_WORLD(test_a_page_of_zeros_is_told_as_gone),
+        IN_WORLD(test_a_page_that_is_not_there_yet_is_waited_for),
+        IN_WORLD(test_without_snapshots_faults_wait_in_order),
+        IN_WORLD(test_faults_that_are_given_up_are_counted),
+        IN_WORLD(test_faults_of_a_program_that_is_gone_are_not_told),
+        IN_WORLD(test_pages_are_checked_each_tenth_of_a_second),
+        IN_WORLD(test_fewer_pages_are_chosen_if_the_worker_asks),
+        IN_WORLD(test_resident_memory),
+        IN_WORLD(test_a_refusal_is_said),
+    };
+    return cmocka_run_group_tests_name("page_faults", tests, NULL, NULL);
+}

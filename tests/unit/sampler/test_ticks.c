@@ -1,0 +1,365 @@
+/* Ticks: which threads each looks at, and what is told when threads, processes or the recording
+ * end. */
+#include "fake/fake.h"
+
+#include <errno.h>
+
+#define PID 100
+#define MANY 60
+#define LOOK_NS 300000u /* so that a tick has no time for all of them */
+
+static struct fake_process *begin_with(unsigned threads, enum fake_doing doing)
+{
+    struct fake_process *process = fake_process(PID);
+    for (unsigned i = 0; i < threads; i++)
+        fake_thread(process, PID + (pid_t)i, doing);
+    fake_begin();
+    return process;
+}
+
+static void test_each_tick_looks_at_each_thread(void **state)
+{
+    (void)state;
+    begin_with(5, FAKE_SLEEPS);
+    for (unsigned tick = 1; tick <= 10; tick++) {
+        fake_ticks(1);
+        for (pid_t tid = PID; tid < PID + 5; tid++)
+            assert_int_equal(fake_find(tid)->looks, tick);
+    }
+    assert_int_equal(fake->sampler.counts.ticks_taken, 10);
+    assert_int_equal(fake->sampler.counts.ticks_planned, 10);
+}
+
+static void test_a_tick_goes_on_where_the_one_before_stopped(void **state)
+{
+    unsigned looks[MANY] = {0};
+    (void)state;
+    begin_with(MANY, FAKE_SLEEPS);
+    fake->look_ns = LOOK_NS;
+    fake_ticks(1);
+    assert_true(fake_find(PID)->looks == 1);
+    assert_int_equal(fake_find(PID + MANY - 1)->looks, 0);
+    for (unsigned i = 0; i < MANY; i++)
+        looks[i] = fake_find(PID + (pid_t)i)->looks;
+    for (unsigned tick = 0; tick < 40; tick++) {
+        unsigned least = UINT32_MAX, most = 0, all = 0;
+        uint64_t taken = fake->sampler.counts.ticks_taken;
+        fake_ticks(1); /* or two, if these are close together */
+        for (unsigned i = 0; i < MANY; i++) {
+            unsigned now = fake_find(PID + (pid_t)i)->looks;
+            least = now < least ? now : least;
+            most = now > most ? now : most;
+            all += now - looks[i];
+            looks[i] = now;
+        }
+        assert_true(most - least <= 1);
+        taken = fake->sampler.counts.ticks_taken - taken;
+        assert_in_range(all, 3 * taken, 12 * taken); /* of a fifth of the period each */
+    }
+}
+
+/* What a thread was not looked at for is counted with its next look. */
+static void test_ticks_without_a_look_are_counted_with_the_next(void **state)
+{
+    uint64_t ticks = 0;
+    const struct observation *told;
+    (void)state;
+    begin_with(MANY, FAKE_RUNS);
+    fake->options.max_pause_percent = 100;
+    fake->look_ns = LOOK_NS;
+    fake_ticks(60);
+    while ((told = fake_next_of(PID + MANY / 2)))
+        ticks += told->ticks;
+    assert_in_range(ticks, 45, 60);
+}
+
+static void test_a_worker_that_is_behind_defers_looks(void **state)
+{
+    (void)state;
+    struct fake_process *process = begin_with(5, FAKE_SLEEPS);
+    fake_ticks(1);
+    fake_forget_told();
+    fake_hoard(0);
+    for (unsigned i = 0; i < 5; i++)
+        process->threads[i]->activity.switches++;
+    uint64_t deferred = fake->sampler.counts.observations_put_off;
+    fake_ticks(1);
+    /* The sampler had one snapshot at most. */
+    unsigned told = fake_count(PID, EVIDENCE_ASLEEP);
+    assert_true(told <= 1);
+    assert_true(fake->sampler.counts.observations_put_off - deferred >= 4);
+    fake_ticks(2);
+    fake_hoard_no_more();
+    fake_ticks(1);
+    for (pid_t tid = PID; tid < PID + 5; tid++)
+        assert_int_equal(fake_count(tid, EVIDENCE_ASLEEP), 1);
+    const struct observation *last = fake_next_of(PID + 4);
+    assert_int_equal(last->ticks, 4); /* it stands for all */
+}
+
+static void test_late_ticks_are_planned_and_counted(void **state)
+{
+    (void)state;
+    begin_with(2, FAKE_SLEEPS);
+    fake_ticks(3);
+    fake_forget_told();
+    fake_find(PID)->activity.switches++;
+    fake->now_ns += 5 * FAKE_PERIOD_NS;
+    fake_ticks(1);
+    assert_int_equal(fake->sampler.counts.ticks_taken, 4);
+    assert_in_range(fake->sampler.counts.ticks_planned, 8, 9);
+    const struct observation *told = fake_next_of(PID);
+    assert_non_null(told);
+    assert_in_range(told->ticks, 5, 6);
+}
+
+static void test_threads_come_and_go(void **state)
+{
+    (void)state;
+    struct fake_process *process = begin_with(2, FAKE_SLEEPS);
+    fake_ticks(3);
+    fake_forget_told();
+    uint64_t before_ns = fake->now_ns;
+    struct fake_thread *late = fake_thread(process, PID + 7, FAKE_SLEEPS);
+    fake_ticks(1);
+    const struct observation *told = fake_next_of(PID + 7);
+    assert_non_null(told);
+    assert_true(told->begins && told->begin.has_activity);
+    assert_int_equal(told->begin.activity.running_ns, 0);
+    assert_in_range(told->begin.at_ns, FAKE_START_NS, before_ns);
+    assert_true(told->now.at_ns > told->begin.at_ns);
+    fake_thread_leaves(late);
+    fake_ticks(1);
+    assert_int_equal(fake_count(PID + 7, EVIDENCE_GONE), 1);
+    told = fake_next_of(PID + 7);
+    assert_true(told->now.at_ns >= before_ns && told->now.at_ns <= fake->now_ns);
+    assert_false(told->is_at_end);
+    fake_ticks(3);
+    fake_end();
+    assert_int_equal(fake_count(PID + 7, EVIDENCE_GONE), 0);
+    assert_int_equal(fake->sampler.counts.threads_seen, 3);
+}
+
+static void test_a_thread_with_another_name_is_told(void **state)
+{
+    (void)state;
+    begin_with(1, FAKE_SLEEPS);
+    fake_ticks(2);
+    fake_forget_told();
+    strcpy(fake_find(PID)->name, "renamed");
+    fake_find(PID)->activity.running_ns++; /* it takes time to change it */
+    fake_ticks(5);
+    const struct observation *told = fake_next_of(PID);
+    assert_non_null(told);
+    assert_true(told->has_name);
+    assert_string_equal(told->name, "renamed");
+}
+
+static void test_the_end_of_a_process(void **state)
+{
+    (void)state;
+    struct fake_process *process = begin_with(2, FAKE_SLEEPS);
+    struct fake_process *other = fake_process(PID + 50);
+    fake_thread(other, PID + 50, FAKE_SLEEPS);
+    assert_int_equal(sampled_add(&fake->sampler, PID + 50), 0);
+    fake_ticks(3);
+    fake_forget_told();
+    for (unsigned i = 0; i < 2; i++)
+        process->threads[i]->doing = FAKE_GONE; /* its first thread stays a zombie */
+    fake_ticks(2);
+    assert_int_equal(fake_count(PID, EVIDENCE_GONE), 1);
+    assert_int_equal(fake_count(PID + 1, EVIDENCE_GONE), 1);
+    size_t from = fake->told_next;
+    const struct fake_told *ended = fake_next(MESSAGE_PROGRAM_ENDED);
+    assert_non_null(ended);
+    assert_null(fake_next(MESSAGE_PROGRAM_ENDED)); /* the other one goes on */
+    fake->told_next = from;
+    const struct fake_told *tick = fake_next(MESSAGE_TICK);
+    while (tick && !tick->message.tick.end_ns)
+        tick = fake_next(MESSAGE_TICK);
+    assert_non_null(tick);
+    assert_int_equal(tick->message.tick.process, 0);
+    assert_false(fake->has_ended);
+    other->threads[0]->doing = FAKE_GONE;
+    while (fake_step()) {
+    }
+    assert_int_equal(fake->result, 0);
+    assert_non_null(fake_next(MESSAGE_END));
+}
+
+static void test_the_end_of_the_recording(void **state)
+{
+    (void)state;
+    begin_with(3, FAKE_SLEEPS);
+    fake_ticks(5);
+    fake_forget_told();
+    fake->now_ns += 3000000;
+    fake_end();
+    uint64_t end_ns = fake->sampler.clock.end_ns;
+    for (pid_t tid = PID; tid < PID + 3; tid++)
+        assert_int_equal(fake_count(tid, EVIDENCE_GONE), 1);
+    size_t from = fake->told_next;
+    const struct observation *told = fake_next_of(PID);
+    while (told->evidence != EVIDENCE_GONE)
+        told = fake_next_of(PID);
+    assert_int_equal(told->now.at_ns, end_ns);
+    assert_true(told->is_at_end && told->is_certain && told->never_moved);
+    fake->told_next = from;
+    assert_non_null(fake_next(MESSAGE_PROGRAM_ENDED));
+    assert_int_equal(fake->told[fake->told_count - 1].message.kind, MESSAGE_END);
+}
+
+static void test_one_that_moved_is_no_idle_one(void **state)
+{
+    (void)state;
+    begin_with(1, FAKE_SLEEPS);
+    fake_ticks(2);
+    fake_find(PID)->activity.switches++;
+    fake_ticks(2);
+    fake_forget_told();
+    fake_end();
+    const struct observation *told = fake_next_of(PID);
+    while (told->evidence != EVIDENCE_GONE)
+        told = fake_next_of(PID);
+    assert_false(told->never_moved);
+}
+
+static void test_the_duration(void **state)
+{
+    (void)state;
+    fake->options.duration_ns = 10 * FAKE_PERIOD_NS;
+    begin_with(1, FAKE_SLEEPS);
+    while (fake_step()) {
+    }
+    assert_int_equal(fake->result, 0);
+    assert_int_equal(fake->sampler.counts.ticks_taken, 10);
+    assert_int_equal(fake->sampler.clock.end_ns, FAKE_START_NS + 10 * FAKE_PERIOD_NS);
+}
+
+static void test_descendants_are_taken_in(void **state)
+{
+    (void)state;
+    fake->options.has_children = true;
+    begin_with(1, FAKE_SLEEPS);
+    fake_ticks(2);
+    fake_forget_told();
+    struct fake_process *child = fake_process(PID + 50);
+    fake_thread(child, PID + 50, FAKE_SLEEPS);
+    fake->born[0] = (struct relative){.pid = PID + 50, .unseen_ns = fake->now_ns};
+    fake->born[1] = (struct relative){.pid = PID + 60}; /* gone already */
+    fake->born_count = 2;
+    fake_ticks(1);
+    const struct fake_told *process = fake_next(MESSAGE_PROCESS);
+    assert_non_null(process);
+    assert_int_equal(process->message.process.pid, PID + 50);
+    assert_int_equal(process->message.process.number, 1);
+    assert_string_equal(process->message.process.name, "thread-150");
+    const struct observation *told = fake_next_of(PID + 50);
+    assert_non_null(told);
+    assert_int_equal(told->process, 1);
+    assert_int_equal(fake->sampler.counts.processes_refused, 0);
+    child->threads[0]->doing = FAKE_GONE;
+    fake_ticks(2);
+    assert_int_equal(fake_count(PID + 50, EVIDENCE_GONE), 1);
+    fake_thread_leaves(child->threads[0]);
+    fake_ticks(2);
+}
+
+/* All sleepers are told of before a copy is made. */
+static void test_a_copy(void **state)
+{
+    (void)state;
+    begin_with(3, FAKE_SLEEPS);
+    fake_ticks(40);
+    fake_forget_told();
+    atomic_store(&fake->sampler.progress.wants_copy, true);
+    fake_ticks(2);
+    const struct fake_told *copy = fake_next(MESSAGE_COPY);
+    assert_non_null(copy);
+    size_t until = fake->told_next;
+    assert_false(atomic_load(&fake->sampler.progress.wants_copy));
+    for (pid_t tid = PID; tid < PID + 3; tid++) {
+        unsigned seen = 0;
+        for (size_t i = 0; i < until; i++) {
+            const struct observation *told = &fake->told[i].message.observation;
+            seen += fake->told[i].message.kind == MESSAGE_OBSERVATION && told->tid == tid &&
+                    told->now.at_ns > fake->now_ns - 3 * FAKE_PERIOD_NS;
+        }
+        assert_true(seen > 0);
+    }
+    fake_ticks(5);
+    assert_null(fake_next(MESSAGE_COPY));
+}
+
+static void test_moments(void **state)
+{
+    (void)state;
+    unsigned count = 0;
+    fake->options.moment_every_ns = 20 * FAKE_PERIOD_NS;
+    begin_with(2, FAKE_SLEEPS);
+    fake_ticks(105);
+    while (fake_next(MESSAGE_MOMENT))
+        count++;
+    assert_in_range(count, 4, 6);
+}
+
+static void test_a_dump_takes_each_thread_once(void **state)
+{
+    (void)state;
+    struct fake_process *process = fake_process(PID);
+    fake->options.is_dump = true;
+    fake_thread(process, PID, FAKE_SLEEPS);
+    fake_thread(process, PID + 1, FAKE_RUNS);
+    fake_thread(process, PID + 2, FAKE_REFUSES);
+    fake_begin();
+    while (fake_step()) {
+    }
+    assert_int_equal(fake->result, 0);
+    assert_int_equal(fake_count(PID, EVIDENCE_ASLEEP), 1);
+    assert_int_equal(fake_count(PID + 1, EVIDENCE_STOPPED), 1);
+    assert_int_equal(fake_count(PID + 2, EVIDENCE_GONE), 1);
+    assert_int_equal(fake_find(PID + 1)->stops, 1);
+    assert_null(fake_next(MESSAGE_TICK));
+}
+
+static void test_only_chosen_threads_are_looked_at(void **state)
+{
+    (void)state;
+    struct fake_process *process = fake_process(PID);
+    fake_thread(process, PID, FAKE_SLEEPS);
+    fake_thread(process, PID + 1, FAKE_SLEEPS);
+    assert_int_equal(thread_choice_set_name(&fake->options.choice, "-101$"), 0);
+    fake_begin();
+    fake_ticks(5);
+    assert_int_equal(fake_find(PID)->looks, 0);
+    assert_int_equal(fake_find(PID + 1)->looks, 5);
+    assert_null(fake_next_of(PID));
+    assert_int_equal(fake->sampler.counts.threads_seen, 2);
+    assert_int_equal(fake->sampler.counts.threads_chosen, 1);
+    thread_choice_free(&fake->options.choice);
+}
+
+#define IN_WORLD(test) cmocka_unit_test_setup_teardown(test, fake_set_up, fake_tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        IN_WORLD(test_each_tick_looks_at_each_thread),
+        IN_WORLD(test_a_tick_goes_on_where_the_one_before_stopped),
+        IN_WORLD(test_ticks_without_a_look_are_counted_with_the_next),
+        IN_WORLD(test_a_worker_that_is_behind_defers_looks),
+        IN_WORLD(test_late_ticks_are_planned_and_counted),
+        IN_WORLD(test_threads_come_and_go),
+        IN_WORLD(test_a_thread_with_another_name_is_told),
+        IN_WORLD(test_the_end_of_a_process),
+        IN_WORLD(test_the_end_of_the_recording),
+        IN_WORLD(test_one_that_moved_is_no_idle_one),
+        IN_WORLD(test_the_duration),
+        IN_WORLD(test_descendants_are_taken_in),
+        IN_WORLD(test_a_copy),
+        IN_WORLD(test_moments),
+        IN_WORLD(test_a_dump_takes_each_thread_once),
+        IN_WORLD(test_only_chosen_threads_are_looked_at),
+    };
+    return cmocka_run_group_tests_name("ticks", tests, NULL, NULL);
+}
