@@ -1,6 +1,6 @@
 /* The functions of fgprof.h for profiles: what was found. */
 #include "base/array.h"
-#include "kept/file.h"
+#include "recording/recording.h"
 #include "output/output.h"
 #include "profile/function_times.h"
 #include "profile/kind.h"
@@ -352,12 +352,12 @@ int fgprof_profile_write(const fgprof_profile *profile, enum fgprof_format forma
 
 int fgprof_profile_read(const char *path, fgprof_profile **ret_profile)
 {
-    return kept_file_read(path, ret_profile);
+    return recording_read(path, ret_profile);
 }
 
 int fgprof_recording_version(const char *path, unsigned *ret_version)
 {
-    return kept_file_version(path, ret_version);
+    return recording_read_version(path, ret_version);
 }
 
 int fgprof_profile_write_difference(const fgprof_profile *before, const fgprof_profile *after,

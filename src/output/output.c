@@ -1,5 +1,5 @@
 #include "output/output.h"
-#include "kept/write.h"
+#include "recording/recording.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@ static void write_raw(const struct fgprof_profile *profile, const struct profile
                       struct sink *sink)
 {
     (void)view;
-    kept_write(profile, sink);
+    recording_write(profile, sink);
 }
 
 static const struct {

@@ -2,7 +2,7 @@
  * of time and one of objects. What is read is written in all formats, and again as a recording,
  * which is read alike. */
 #include "input.h"
-#include "kept/read.h"
+#include "recording/recording.h"
 #include "output/output.h"
 
 #include <errno.h>
@@ -72,7 +72,7 @@ static void read_as(uint8_t version, const uint8_t *data, size_t bytes)
     memcpy(file, begin, sizeof begin);
     if (bytes)
         memcpy(file + sizeof begin, data, bytes);
-    int err = kept_parse(file, sizeof begin + bytes, &profile);
+    int err = recording_parse(file, sizeof begin + bytes, &profile);
     free(file);
     must(err == 0 || err == -EBADMSG);
     if (err)

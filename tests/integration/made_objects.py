@@ -1,11 +1,11 @@
-"""Recordings changed as files: their sections (src/kept/write.c describes the format). Time becomes
+"""Recordings changed as files: their sections (src/recording/write.c describes the format). Time becomes
 objects, of the same stacks, whose code is there for the judges to read."""
 
 import gzip
 
 HEAP, ALLOCS, GROWTH, THREADCREATE, CUSTOM = range(5, 10)  # enum fgprof_kind
 
-# The numbers of sections (src/kept/columns.c).
+# The numbers of sections (src/recording/columns.c).
 STRINGS, COUNT = 1, 38
 KIND, NAME, RATE = 160, 161, 162
 BYTES, MADE, GONE = 170, 171, 172

@@ -1,24 +1,24 @@
-/* A profile's tables by columns, for what keeps a whole profile: its own files (kept/write.c,
- * kept/read.c).
+/* A profile's tables by columns, for what keeps a whole profile: its own files (recording/write.c,
+ * recording/read.c).
  *
  * A column is one field of all rows of a table. Its number is never given to another column, so
  * that a program knows which of a file's columns it knows. What is added to a profile's rows is
  * added here, as optional: older files have 0 for it. */
-#ifndef FGPROF_KEPT_COLUMNS_H
-#define FGPROF_KEPT_COLUMNS_H
+#ifndef FGPROF_RECORDING_COLUMNS_H
+#define FGPROF_RECORDING_COLUMNS_H
 
 #include "profile/profile.h"
 
 /* A file begins with this, then its version in 4 bytes. */
-#define KEPT_MAGIC "fgprof-c"
-#define KEPT_MAGIC_BYTES 8
-#define KEPT_HEAD_BYTES (KEPT_MAGIC_BYTES + 4) /* including the version */
+#define RECORDING_MAGIC "fgprof-c"
+#define RECORDING_MAGIC_BYTES 8
+#define RECORDING_HEAD_BYTES (RECORDING_MAGIC_BYTES + 4) /* including the version */
 
 /* Time has the first version, so that programs that know no other still read it. They would take
  * objects for time of which there is none, so those have a version that is refused. */
-#define KEPT_VERSION_TIME 1
-#define KEPT_VERSION_OBJECTS 2
-_Static_assert(KEPT_VERSION_OBJECTS == FGPROF_RECORDING_VERSION, "the latest");
+#define RECORDING_VERSION_TIME 1
+#define RECORDING_VERSION_OBJECTS 2
+_Static_assert(RECORDING_VERSION_OBJECTS == FGPROF_RECORDING_VERSION, "the latest");
 
 enum profile_table {
     TABLE_RECORDING, /* one row: the profile itself */

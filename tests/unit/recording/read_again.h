@@ -1,12 +1,12 @@
-#ifndef FGPROF_TESTS_KEPT_KEPT_H
-#define FGPROF_TESTS_KEPT_KEPT_H
+#ifndef FGPROF_TESTS_RECORDING_READ_AGAIN_H
+#define FGPROF_TESTS_RECORDING_READ_AGAIN_H
 
 #include "make_profile.h"
 
 #include <stdio.h>
 
 /* What is read of the profile once it is kept. */
-static inline struct fgprof_profile *kept(struct fgprof_profile *profile)
+static inline struct fgprof_profile *read_again(struct fgprof_profile *profile)
 {
     struct fgprof_profile *again;
     size_t length;

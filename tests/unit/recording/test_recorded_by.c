@@ -1,6 +1,6 @@
-#include "kept.h"
-#include "kept/read.h"
-#include "kept/columns.h"
+#include "read_again.h"
+#include "recording/recording.h"
+#include "recording/columns.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@ static void test_the_command_is_kept(void **state)
     assert_int_equal(fgprof_profile_set_command(profile, RECORDED), 0);
     assert_string_equal(profile_recorded_by(profile), RECORDED);
     for (int i = 0; i < 3; i++) { /* a copy of a copy is by the same command */
-        profile = kept(profile);
+        profile = read_again(profile);
         assert_string_equal(profile_recorded_by(profile), RECORDED);
         assert_int_equal(fgprof_profile_set_command(profile, CONVERTED), 0);
     }
@@ -37,7 +37,7 @@ static void test_a_file_without_it(void **state)
     for (int i = 0; i < 2; i++) {
         assert_int_equal(fgprof_profile_set_command(profile, CONVERTED), 0);
         assert_string_equal(profile_recorded_by(profile), "");
-        profile = kept(profile);
+        profile = read_again(profile);
     }
     fgprof_profile_free(profile);
 }
@@ -82,7 +82,7 @@ static void test_damaged_commands(void **state)
     fgprof_profile_free(profile);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         memcpy(file + length, cases[i].bytes, sizeof cases[i].bytes);
-        int err = kept_parse(file, length + cases[i].length, &again);
+        int err = recording_parse(file, length + cases[i].length, &again);
         assert_int_equal(err, cases[i].result);
         if (err)
             continue;

@@ -1,6 +1,6 @@
 #include "make_objects.h"
-#include "kept/columns.h"
-#include "kept/read.h"
+#include "recording/columns.h"
+#include "recording/recording.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -134,16 +134,16 @@ static void test_the_version_tells_objects(void **state)
     for (uint32_t i = 0; i < 2; i++) {
         size_t length;
         unsigned char *file = inflated(profiles[i], &length);
-        assert_int_equal(file[KEPT_MAGIC_BYTES], i ? 1 : 2);
-        assert_int_equal(kept_parse(file, length, &again), 0);
+        assert_int_equal(file[RECORDING_MAGIC_BYTES], i ? 1 : 2);
+        assert_int_equal(recording_parse(file, length, &again), 0);
         fgprof_profile_free(again);
         /* The other version does not go with what is there, and there is no third. */
-        file[KEPT_MAGIC_BYTES] = i ? 2 : 1;
-        assert_int_equal(kept_parse(file, length, &again), -EBADMSG);
-        file[KEPT_MAGIC_BYTES] = 0;
-        assert_int_equal(kept_parse(file, length, &again), -EBADMSG);
-        file[KEPT_MAGIC_BYTES] = 3;
-        assert_int_equal(kept_parse(file, length, &again), -EPROTONOSUPPORT);
+        file[RECORDING_MAGIC_BYTES] = i ? 2 : 1;
+        assert_int_equal(recording_parse(file, length, &again), -EBADMSG);
+        file[RECORDING_MAGIC_BYTES] = 0;
+        assert_int_equal(recording_parse(file, length, &again), -EBADMSG);
+        file[RECORDING_MAGIC_BYTES] = 3;
+        assert_int_equal(recording_parse(file, length, &again), -EPROTONOSUPPORT);
         free(file);
         fgprof_profile_free(profiles[i]);
     }

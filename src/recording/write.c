@@ -1,18 +1,18 @@
-/* A recording as it is, to be read again (kept/read.c): all samples, whatever the view.
+/* A recording as it is, to be read again (recording/read.c): all samples, whatever the view.
  *
  * The file is gzipped (RFC 1952), which adds a checksum of the whole. It has "fgprof-c", the
  * version in 4 bytes, little-endian, then sections: number, length in bytes, and that many bytes.
  * The section COLUMN_STRINGS has the strings, in order, each as its length and its bytes.
  * COLUMN_RECORDED_BY has the bytes of the command line that recorded it, and COLUMN_REASON those of
  * the reason for which it was written, if that is known. The others are the columns of
- * kept/columns.h, with a number for each row; an optional one is left out if it has nothing but
- * zeros, as it reads the same, and another tells how many rows there are. Numbers are LEB128 (DWARF
- * 5, 7.6).
+ * recording/columns.h, with a number for each row; an optional one is left out if it has nothing
+ * but zeros, as it reads the same, and another tells how many rows there are. Numbers are LEB128
+ * (DWARF 5, 7.6).
  *
  * A program skips sections that it does not know, so what is new is a new section. The version
  * grows only if what is left without the new sections would be wrong: version 2 is of objects. */
-#include "kept/write.h"
-#include "kept/columns.h"
+#include "recording/recording.h"
+#include "recording/columns.h"
 #include "base/protobuf.h"
 
 #include <string.h>
@@ -86,12 +86,12 @@ static void put_text(struct sink *sink, unsigned number, const char *text,
     put_section(sink, number, contents);
 }
 
-void kept_write(const struct fgprof_profile *profile, struct sink *sink)
+void recording_write(const struct fgprof_profile *profile, struct sink *sink)
 {
-    const unsigned char version[KEPT_HEAD_BYTES - KEPT_MAGIC_BYTES] = {
-        profile_is_of_objects(profile) ? KEPT_VERSION_OBJECTS : KEPT_VERSION_TIME};
+    const unsigned char version[RECORDING_HEAD_BYTES - RECORDING_MAGIC_BYTES] = {
+        profile_is_of_objects(profile) ? RECORDING_VERSION_OBJECTS : RECORDING_VERSION_TIME};
     struct protobuf contents = {0};
-    sink_write(sink, KEPT_MAGIC, KEPT_MAGIC_BYTES);
+    sink_write(sink, RECORDING_MAGIC, RECORDING_MAGIC_BYTES);
     sink_write(sink, version, sizeof version);
     put_strings(sink, &profile->strings, &contents);
     put_columns(sink, profile, &contents);

@@ -1,6 +1,6 @@
 #include "make_profile.h"
-#include "kept/read.h"
-#include "kept/columns.h"
+#include "recording/recording.h"
+#include "recording/columns.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -418,7 +418,7 @@ static void damage_contents(unsigned char *bytes, size_t length)
         for (unsigned value = 0; value < 256; value += value < 4 ? 1 : 63) {
             unsigned char before = bytes[i];
             bytes[i] = (unsigned char)value;
-            int err = kept_parse(bytes, length, &again);
+            int err = recording_parse(bytes, length, &again);
             bytes[i] = before;
             refused += err != 0;
             if (err)
@@ -448,7 +448,7 @@ static void test_damaged_contents(void **state)
     for (size_t cut = 0; cut < length; cut++) {
         unsigned char *part = malloc(cut + !cut);
         memcpy(part, bytes, cut);
-        assert_int_equal(kept_parse(part, cut, &again), cut < 12 ? -EILSEQ : -EBADMSG);
+        assert_int_equal(recording_parse(part, cut, &again), cut < 12 ? -EILSEQ : -EBADMSG);
         free(part);
     }
     free(bytes);
@@ -464,21 +464,21 @@ static void test_other_versions_and_sections(void **state)
     char *file = written(profile, FGPROF_RAW, &length);
     unsigned char *bytes = inflated(file, length, &length);
     bytes[8] = FGPROF_RECORDING_VERSION + 1;
-    assert_int_equal(kept_parse(bytes, length, &again), -EPROTONOSUPPORT);
+    assert_int_equal(recording_parse(bytes, length, &again), -EPROTONOSUPPORT);
     bytes[8] = 0;
-    assert_int_equal(kept_parse(bytes, length, &again), -EBADMSG);
+    assert_int_equal(recording_parse(bytes, length, &again), -EBADMSG);
     bytes[8] = 1;
     /* Sections of later programs: of a number that may become a column, and of a large one. */
     static const unsigned char unknown[] = {127, 3, 1, 2, 3, 0xff, 0xff, 0x7f, 1, 9};
     memcpy(bytes + length, unknown, sizeof unknown);
-    assert_int_equal(kept_parse(bytes, length + sizeof unknown, &again), 0);
+    assert_int_equal(recording_parse(bytes, length + sizeof unknown, &again), 0);
     assert_equal_output(profile, again);
     fgprof_profile_free(again);
     bytes[length + 1] = 100; /* longer than the file */
-    assert_int_equal(kept_parse(bytes, length + sizeof unknown, &again), -EBADMSG);
+    assert_int_equal(recording_parse(bytes, length + sizeof unknown, &again), -EBADMSG);
     bytes[length] = 35; /* one that is there already */
     bytes[length + 1] = 3;
-    assert_int_equal(kept_parse(bytes, length + sizeof unknown, &again), -EBADMSG);
+    assert_int_equal(recording_parse(bytes, length + sizeof unknown, &again), -EBADMSG);
     free(bytes);
     free(file);
     fgprof_profile_free(profile);
@@ -549,7 +549,7 @@ static void test_a_file_that_grows_too_much(void **state)
     struct sink *sink = malloc(sizeof *sink);
     assert_non_null(sink);
     sink_open(sink, fd, true);
-    sink_write(sink, KEPT_MAGIC "\1\0\0\0", 12);
+    sink_write(sink, RECORDING_MAGIC "\1\0\0\0", 12);
     for (size_t i = 0; i < PARTS; i++)
         sink_write(sink, zeros, sizeof zeros);
     assert_int_equal(sink_close(sink), 0);
@@ -588,5 +588,5 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_a_border_of_parts_anywhere),
         cmocka_unit_test(test_a_file_that_grows_too_much),
     };
-    return cmocka_run_group_tests_name("kept", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("recording", tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-#include "kept.h"
+#include "read_again.h"
 
 #define REASON "thread \"io\" in </script>\x1b[2J for 0.3 s"
 
@@ -18,7 +18,7 @@ static void test_it_is_kept_and_shown(void **state)
     assert_null(fgprof_profile_reason(profile));
     assert_int_equal(fgprof_profile_set_reason(profile, REASON), 0);
     for (int i = 0; i < 2; i++) { /* a copy of a copy was written for the same reason */
-        profile = kept(profile);
+        profile = read_again(profile);
         assert_string_equal(fgprof_profile_reason(profile), REASON);
     }
     assert_has(profile, FGPROF_REPORT,
@@ -49,11 +49,11 @@ static void test_without_a_reason(void **state)
         assert_lacks(profile, FGPROF_REPORT, "reason");
         assert_has(profile, FGPROF_REPORT_JSON, "\"reason\":\"\"");
         assert_lacks(profile, FGPROF_TEXT, "reason");
-        profile = kept(profile);
+        profile = read_again(profile);
         /* An empty one is none, once it is kept. */
         assert_int_equal(fgprof_profile_set_reason(profile, i ? NULL : ""), 0);
         if (!i)
-            profile = kept(profile);
+            profile = read_again(profile);
     }
     fgprof_profile_free(profile);
 }

@@ -1,4 +1,4 @@
-#include "kept/columns.h"
+#include "recording/columns.h"
 #include "base/array.h"
 
 #include <errno.h>
