@@ -1,6 +1,5 @@
 #include "unwind/rule.h"
-
-#include <dwarf.h>
+#include "elf/dwarf.h"
 
 /* The value of an expression, as far as it is known before the registers are: a constant; register
  * + offset; or what is in memory there, + another offset. */

@@ -49,7 +49,6 @@ PACKAGES = {
     "libcurl4": "/usr/lib/*/libcurl.so.4",
     "libdebuginfod1": "/usr/lib/*/libdebuginfod.so.1",
     "libdevel-nytprof-perl": "/usr/share/perl5/*/*/flamegraph.pl",
-    "libdw-dev": "/usr/include/elfutils/libdw.h",
     "libelf-dev": "/usr/include/libelf.h",
     "libiberty-dev": "/usr/include/libiberty/demangle.h",
     "libjemalloc2": "/usr/lib/*/libjemalloc.so.2",

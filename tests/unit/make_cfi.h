@@ -5,8 +5,7 @@
 #include "unit.h"
 #include "elf/elf_file.h"
 #include "unwind/cfi/cfi.h"
-
-#include <dwarf.h>
+#include "elf/dwarf.h"
 
 /* A module of one segment: code first, then its sections. */
 #define MADE_ADDRESS 0x200000u

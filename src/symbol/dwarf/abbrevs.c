@@ -1,9 +1,9 @@
 #include "symbol/dwarf/abbrevs.h"
+#include "elf/dwarf.h"
 #include "base/array.h"
 #include "base/bytes.h"
 #include "base/upper_bound.h"
 
-#include <dwarf.h>
 #include <errno.h>
 #include <stdlib.h>
 

@@ -1,6 +1,5 @@
 #include "symbol/dwarf/info.h"
-
-#include <dwarf.h>
+#include "elf/dwarf.h"
 
 #define ENTRY_BYTES_FIRST 512u
 #define ENTRY_BYTES_MAX (1u << 20)

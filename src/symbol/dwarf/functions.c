@@ -1,8 +1,8 @@
 #include "symbol/dwarf/functions.h"
+#include "elf/dwarf.h"
 #include "base/array.h"
 #include "base/upper_bound.h"
 
-#include <dwarf.h>
 #include <errno.h>
 #include <stdlib.h>
 

@@ -1,9 +1,9 @@
 #include "symbol/dwarf/lines.h"
 #include "symbol/dwarf/ranges.h"
+#include "elf/dwarf.h"
 #include "base/array.h"
 #include "base/upper_bound.h"
 
-#include <dwarf.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 #include "symbol/dwarf/ranges.h"
+#include "elf/dwarf.h"
 #include "base/array.h"
 
-#include <dwarf.h>
 #include <errno.h>
 #include <stdlib.h>
 

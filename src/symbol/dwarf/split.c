@@ -1,7 +1,7 @@
 #include "symbol/dwarf/split.h"
+#include "elf/dwarf.h"
 #include "base/regular_file.h"
 
-#include <dwarf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

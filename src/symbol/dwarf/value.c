@@ -1,7 +1,6 @@
 /* The forms of attributes' values (DWARF 5, 7.5.6), and what the values stand for. */
 #include "symbol/dwarf/info.h"
-
-#include <dwarf.h>
+#include "elf/dwarf.h"
 
 int form_bytes(const struct unit *unit, unsigned form)
 {

@@ -1,7 +1,6 @@
 /* Checks the expressions of call frame information before others evaluate them. */
 #include "unwind/cfi/cfi.h"
-
-#include <dwarf.h>
+#include "elf/dwarf.h"
 
 /* Skips the operands of an operation (DWARF 5, 7.7.1). Returns false for one that may not come to
  * an end, that may fault (the least number divided by -1), or that is unknown. */

@@ -1,7 +1,6 @@
 /* Runs the programs of call frame information up to the row of an address. */
 #include "unwind/cfi/cfi.h"
-
-#include <dwarf.h>
+#include "elf/dwarf.h"
 
 /* Compilers nest them one deep. */
 #define REMEMBERED_MAX 8
