@@ -24,24 +24,22 @@ void sink_open(struct sink *sink, int fd, bool is_gzip)
     }
 }
 
-static void write_all(struct sink *sink, const unsigned char *data, size_t bytes)
+int write_all(int fd, const void *data, size_t bytes)
 {
-    while (bytes && !sink->error) {
-        ssize_t put = write(sink->fd, data, bytes);
-        if (put < 0 && errno == EINTR)
-            continue;
-        if (put < 0 && errno == EAGAIN) {
-            struct pollfd writable = {.fd = sink->fd, .events = POLLOUT};
-            poll(&writable, 1, -1);
-            continue;
+    const char *at = data;
+    while (bytes) {
+        ssize_t written = write(fd, at, bytes);
+        if (written < 0 && errno == EAGAIN) {
+            struct pollfd room = {.fd = fd, .events = POLLOUT};
+            poll(&room, 1, -1);
+        } else if (written < 0 && errno != EINTR) {
+            return -errno;
+        } else if (written > 0) {
+            at += written;
+            bytes -= (size_t)written;
         }
-        if (put < 0) {
-            sink->error = -errno;
-            return;
-        }
-        data += put;
-        bytes -= (size_t)put;
     }
+    return 0;
 }
 
 static void deflate_all(struct sink *sink, const unsigned char *data, size_t bytes, int flush)
@@ -53,7 +51,7 @@ static void deflate_all(struct sink *sink, const unsigned char *data, size_t byt
         sink->deflater.next_out = out;
         sink->deflater.avail_out = sizeof out;
         deflate(&sink->deflater, flush);
-        write_all(sink, out, sizeof out - sink->deflater.avail_out);
+        sink->error = write_all(sink->fd, out, sizeof out - sink->deflater.avail_out);
     } while (!sink->deflater.avail_out && !sink->error);
 }
 
@@ -62,7 +60,7 @@ static void flush(struct sink *sink)
     if (sink->is_gzip)
         deflate_all(sink, sink->buffer, sink->used, Z_NO_FLUSH);
     else
-        write_all(sink, sink->buffer, sink->used);
+        sink->error = write_all(sink->fd, sink->buffer, sink->used);
     sink->used = 0;
 }
 
@@ -79,6 +77,14 @@ void sink_write(struct sink *sink, const void *data, size_t bytes)
         if (sink->used == sizeof sink->buffer)
             flush(sink);
     }
+}
+
+void sink_put(struct sink *sink, struct buffer *buffer)
+{
+    if (!sink->error)
+        sink->error = buffer->error;
+    sink_write(sink, buffer->bytes, buffer->length);
+    buffer_free(buffer);
 }
 
 void sink_print(struct sink *sink, const char *format, ...)

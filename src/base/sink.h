@@ -3,6 +3,8 @@
 #ifndef FGPROF_BASE_SINK_H
 #define FGPROF_BASE_SINK_H
 
+#include "base/buffer.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -19,9 +21,15 @@ struct sink {
 
 void sink_open(struct sink *sink, int fd, bool is_gzip);
 void sink_write(struct sink *sink, const void *data, size_t bytes);
+/* Writes the bytes, and frees them. Errors of both are in the sink. */
+void sink_put(struct sink *sink, struct buffer *buffer);
 void sink_print(struct sink *sink, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Writes what is left. Returns 0 or the first error. */
 int sink_close(struct sink *sink);
+
+/* Writes all of it, without a sink. Waits for a descriptor that does not block. Returns 0 or a
+ * negative errno. */
+int write_all(int fd, const void *data, size_t bytes);
 
 #endif

@@ -2,10 +2,23 @@
 #ifndef FGPROF_BASE_UTF8_H
 #define FGPROF_BASE_UTF8_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* How many bytes the character at `text` has, of `left` that there are; 0: it is none. What ends in
  * NUL may be taken to have 4. */
 size_t utf8_bytes(const unsigned char *text, size_t left);
+
+/* The same for text that ends in NUL, and 0 for a control character, NUL included. */
+size_t utf8_printable_bytes(const char *text);
+
+/* Whether the byte is not the first of a character. */
+static inline bool utf8_continues(char byte)
+{
+    return ((unsigned char)byte & 0xc0) == 0x80;
+}
+
+/* How many characters there are in the text. */
+size_t utf8_columns(const char *text, size_t bytes);
 
 #endif

@@ -1,6 +1,7 @@
 #include "jit/code.h"
 #include "base/array.h"
 #include "base/upper_bound.h"
+#include "base/utf8.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -31,8 +32,8 @@ static int intern(struct jit_code *code, const char *name, size_t bytes, uint32_
         return -ENOSPC;
     if (bytes > JIT_NAME_MAX) {
         bytes = JIT_NAME_MAX;
-        /* Cuts between characters (UTF-8). */
-        while (bytes > JIT_NAME_MAX - 4 && ((unsigned char)name[bytes] & 0xc0) == 0x80)
+        /* Cuts between characters. */
+        while (bytes > JIT_NAME_MAX - 4 && utf8_continues(name[bytes]))
             bytes--;
     }
     memcpy(text, name, bytes);

@@ -1,7 +1,7 @@
 #include "output/folded_lines.h"
 #include "output/frame.h"
 #include "output/state.h"
-#include "output/text_buffer.h"
+#include "output/name.h"
 #include "profile/objects.h"
 
 #include <errno.h>
@@ -11,86 +11,86 @@
 #include <string.h>
 
 /* A ';' in a frame would begin the next frame. */
-static void replace_separators(struct text_buffer *buffer, size_t from)
+static void replace_separators(struct buffer *buffer, size_t from)
 {
     for (size_t i = from; i < buffer->length; i++) {
-        if (buffer->text[i] == ';')
-            buffer->text[i] = ':';
+        if (buffer->bytes[i] == ';')
+            buffer->bytes[i] = ':';
     }
 }
 
 /* Marks lines as perf's stackcollapse does: _[i] inlined, _[j] generated. */
-static void append_line(struct text_buffer *buffer, const struct fgprof_profile *profile,
+static void append_line(struct buffer *buffer, const struct fgprof_profile *profile,
                         const struct profile_location *location, const struct profile_line *line)
 {
     const struct profile_function *function = &profile->functions[line->function];
-    text_append_name(buffer, strings_get(&profile->strings, function->name));
+    name_append(buffer, strings_get(&profile->strings, function->name));
     if (profile->folded_flags & FGPROF_FOLDED_LINES && function->file) {
         const char *file = strings_get(&profile->strings, function->file);
         char number[16];
         snprintf(number, sizeof number, ":%" PRIu32 ")", line->line);
-        text_append(buffer, " (");
-        text_append_name(buffer, basename(file));
-        text_append(buffer, number);
+        buffer_puts(buffer, " (");
+        name_append(buffer, basename(file));
+        buffer_puts(buffer, number);
     }
     if (line->is_inlined)
-        text_append(buffer, "_[i]");
+        buffer_puts(buffer, "_[i]");
     if (location->is_kernel)
-        text_append(buffer, "_[k]");
+        buffer_puts(buffer, "_[k]");
     if (location->jit_function_plus_1)
-        text_append(buffer, "_[j]");
+        buffer_puts(buffer, "_[j]");
 }
 
 /* Appends a frame and then the frames inlined in it: outermost first. */
-static void append_location(struct text_buffer *buffer, const struct fgprof_profile *profile,
+static void append_location(struct buffer *buffer, const struct fgprof_profile *profile,
                             const struct profile_location *location)
 {
     size_t from = buffer->length;
     if (!location->line_count) {
-        text_append(buffer, buffer->length ? ";" : "");
+        buffer_puts(buffer, buffer->length ? ";" : "");
         from = buffer->length;
         frame_append_unnamed(buffer, profile, location,
                              profile->folded_flags & FGPROF_FOLDED_LINES);
         replace_separators(buffer, from);
     }
     for (uint32_t i = location->line_count; i-- > 0;) {
-        text_append(buffer, buffer->length ? ";" : "");
+        buffer_puts(buffer, buffer->length ? ";" : "");
         from = buffer->length;
         append_line(buffer, profile, location, &profile->lines[location->first_line + i]);
         replace_separators(buffer, from);
     }
 }
 
-static void append_process(struct text_buffer *buffer, const struct fgprof_profile *profile,
+static void append_process(struct buffer *buffer, const struct fgprof_profile *profile,
                            const struct profile_sample *sample)
 {
     const struct profile_process *process = &profile->processes[sample->process];
     const char *name = strings_get(&profile->strings, process->name);
     char pid[16];
     snprintf(pid, sizeof pid, "/%" PRIu32, process->pid);
-    text_append_name(buffer, *name ? name : "[unnamed]");
-    text_append(buffer, pid);
+    name_append(buffer, *name ? name : "[unnamed]");
+    buffer_puts(buffer, pid);
     replace_separators(buffer, 0);
 }
 
-static void append_thread(struct text_buffer *buffer, const struct fgprof_profile *profile,
+static void append_thread(struct buffer *buffer, const struct fgprof_profile *profile,
                           const struct profile_sample *sample)
 {
     const char *name = strings_get(&profile->strings, sample->thread_name);
-    text_append(buffer, buffer->length ? ";" : "");
+    buffer_puts(buffer, buffer->length ? ";" : "");
     size_t from = buffer->length;
-    text_append_name(buffer, *name ? name : "[unnamed]");
+    name_append(buffer, *name ? name : "[unnamed]");
     if (sample->tid) {
         char tid[16];
         snprintf(tid, sizeof tid, "/%" PRIu32, sample->tid);
-        text_append(buffer, tid);
+        buffer_puts(buffer, tid);
     }
     replace_separators(buffer, from);
 }
 
 /* Frames for the labels that were asked for, in that order. A sample without one is at once below
  * the frame before. */
-static void append_root_labels(struct text_buffer *buffer, const struct fgprof_profile *profile,
+static void append_root_labels(struct buffer *buffer, const struct fgprof_profile *profile,
                                const struct profile_sample *sample)
 {
     for (size_t i = 0; i < profile->root_label_count; i++) {
@@ -98,9 +98,9 @@ static void append_root_labels(struct text_buffer *buffer, const struct fgprof_p
         for (uint32_t j = 0; (label = sample_label(profile, sample, j)); j++) {
             if (strcmp(strings_get(&profile->strings, label->key), profile->root_labels[i]) != 0)
                 continue;
-            text_append(buffer, buffer->length ? ";" : "");
+            buffer_puts(buffer, buffer->length ? ";" : "");
             size_t from = buffer->length;
-            text_append_name(buffer, strings_get(&profile->strings, label->value));
+            name_append(buffer, strings_get(&profile->strings, label->value));
             replace_separators(buffer, from);
         }
     }
@@ -108,13 +108,13 @@ static void append_root_labels(struct text_buffer *buffer, const struct fgprof_p
 
 /* A name like "step 12" at the end would be read as a count: flamegraph.pl takes the last number of
  * a line as the count, and what is left must not end in another. */
-static void hide_count(struct text_buffer *buffer)
+static void hide_count(struct buffer *buffer)
 {
     size_t at = buffer->length;
-    while (at && strchr("0123456789.", buffer->text[at - 1]))
+    while (at && strchr("0123456789.", buffer->bytes[at - 1]))
         at--;
-    if (at && at < buffer->length && strchr(" \t", buffer->text[at - 1]))
-        buffer->text[at - 1] = '_';
+    if (at && at < buffer->length && strchr(" \t", buffer->bytes[at - 1]))
+        buffer->bytes[at - 1] = '_';
 }
 
 /* Objects need not tell of a thread. */
@@ -126,7 +126,7 @@ static bool tells_thread(const struct fgprof_profile *profile, const struct prof
 
 static char *fold(const struct fgprof_profile *profile, const struct profile_sample *sample)
 {
-    struct text_buffer buffer = {0};
+    struct buffer buffer = {0};
     const struct profile_stack *stack = &profile->stacks[sample->stack];
     if (profile->folded_flags & FGPROF_FOLDED_PROCESSES)
         append_process(&buffer, profile, sample);
@@ -138,20 +138,20 @@ static char *fold(const struct fgprof_profile *profile, const struct profile_sam
         append_location(&buffer, profile, &profile->locations[location]);
     }
     if (!stack->depth)
-        text_append(&buffer, buffer.length ? ";[unknown]" : "[unknown]");
+        buffer_puts(&buffer, buffer.length ? ";[unknown]" : "[unknown]");
     if (profile->folded_flags & FGPROF_FOLDED_STATE && !sample_is_idle(sample) &&
         !profile_is_of_objects(profile)) {
         size_t from = buffer.length + 1;
-        text_append(&buffer, ";");
+        buffer_puts(&buffer, ";");
         state_append_frame(&buffer, profile, sample);
         replace_separators(&buffer, from);
     }
     hide_count(&buffer);
     if (buffer.error) {
-        text_free(&buffer);
+        buffer_free(&buffer);
         return NULL;
     }
-    return buffer.text;
+    return buffer.bytes;
 }
 
 static int compare(const void *a, const void *b)

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-void frame_append_unnamed(struct text_buffer *buffer, const struct fgprof_profile *profile,
+void frame_append_unnamed(struct buffer *buffer, const struct fgprof_profile *profile,
                           const struct profile_location *location, bool with_address)
 {
     const struct profile_mapping *mapping = NULL;
@@ -15,18 +15,18 @@ void frame_append_unnamed(struct text_buffer *buffer, const struct fgprof_profil
     bool is_special = path[0] == '[' && strcmp(path, "[anon]") != 0; /* [vdso], [heap] */
     with_address = with_address && mapping && mapping->has_bias;
     if (is_special) {
-        text_append_name(buffer, path);
+        name_append(buffer, path);
     } else if (!*file) {
-        text_append(buffer, "[unknown]");
+        buffer_puts(buffer, "[unknown]");
         return;
     } else {
-        text_append(buffer, with_address ? "" : "[");
-        text_append_name(buffer, file);
-        text_append(buffer, with_address ? "" : "]");
+        buffer_puts(buffer, with_address ? "" : "[");
+        name_append(buffer, file);
+        buffer_puts(buffer, with_address ? "" : "]");
     }
     if (with_address) {
         char address[32];
         snprintf(address, sizeof address, "+0x%" PRIx64, location->address - mapping->bias);
-        text_append(buffer, address);
+        buffer_puts(buffer, address);
     }
 }

@@ -2,31 +2,31 @@
 
 #include <inttypes.h>
 
-void json_append_string(struct text_buffer *buffer, const char *name)
+void json_append_string(struct buffer *buffer, const char *name)
 {
-    struct text_buffer shown = {0};
-    text_append_name(&shown, name);
+    struct buffer shown = {0};
+    name_append(&shown, name);
     if (shown.error)
         buffer->error = shown.error;
-    text_append(buffer, "\"");
+    buffer_puts(buffer, "\"");
     for (size_t i = 0; i < shown.length; i++) {
-        char c = shown.text[i];
+        char c = shown.bytes[i];
         if (c == '"' || c == '\\')
-            text_append(buffer, "\\");
+            buffer_puts(buffer, "\\");
         if (c == '<')
-            text_append(buffer, "\\u003c");
+            buffer_puts(buffer, "\\u003c");
         else
-            text_append_bytes(buffer, &c, 1);
+            buffer_write(buffer, &c, 1);
     }
-    text_append(buffer, "\"");
-    text_free(&shown);
+    buffer_puts(buffer, "\"");
+    buffer_free(&shown);
 }
 
 void json_string(struct sink *sink, const char *name)
 {
-    struct text_buffer text = {0};
+    struct buffer text = {0};
     json_append_string(&text, name);
-    text_put(sink, &text);
+    sink_put(sink, &text);
 }
 
 void json_key(struct sink *sink, const char *key, bool is_first)

@@ -2,13 +2,13 @@
 #ifndef FGPROF_OUTPUT_JSON_H
 #define FGPROF_OUTPUT_JSON_H
 
-#include "output/text_buffer.h"
+#include "output/name.h"
 #include "base/sink.h"
 
 /* Appends the name as a string with its quotes. Control characters and bytes that are not UTF-8
- * appear as text_append_name shows them, so that a name reads the same in every output. '<' is
+ * appear as name_append shows them, so that a name reads the same in every output. '<' is
  * escaped: no name can end the script of an HTML page around the JSON, or begin a comment there. */
-void json_append_string(struct text_buffer *buffer, const char *name);
+void json_append_string(struct buffer *buffer, const char *name);
 
 /* Writes the name in the same way. */
 void json_string(struct sink *sink, const char *name);

@@ -9,7 +9,7 @@
  * may be 0. "heapprofile" and "growthz" are not scaled; of the latter pprof reads what is in use
  * alone. */
 #include "output/memory_text.h"
-#include "output/text_buffer.h"
+#include "output/name.h"
 #include "profile/objects.h"
 
 #include <inttypes.h>
@@ -90,11 +90,11 @@ void memory_text_map(struct sink *sink, const struct fgprof_profile *profile)
         const char *path = strings_get(&profile->strings, mapping->path);
         if (*path != '/')
             continue;
-        struct text_buffer line = {0};
-        text_print(&line, "%" PRIx64 "-%" PRIx64 " r-xp %08" PRIx64 " 00:00 0 ", mapping->start,
-                   mapping->limit, mapping->offset);
-        text_append_name(&line, path);
-        text_append(&line, "\n");
-        text_put(sink, &line);
+        struct buffer line = {0};
+        buffer_print(&line, "%" PRIx64 "-%" PRIx64 " r-xp %08" PRIx64 " 00:00 0 ", mapping->start,
+                     mapping->limit, mapping->offset);
+        name_append(&line, path);
+        buffer_puts(&line, "\n");
+        sink_put(sink, &line);
     }
 }

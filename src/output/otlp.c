@@ -6,7 +6,7 @@
  * value, and stands for "none". Only rows that are used are written: each is given its number when
  * it is used first. So the profiles come first, and the dictionary at the end. */
 #include "output/output.h"
-#include "output/text_buffer.h"
+#include "output/name.h"
 #include "base/array.h"
 #include "base/protobuf.h"
 #include "profile/kind.h"
@@ -163,8 +163,8 @@ struct otlp {
     struct type types[TYPES_MAX];
     struct profile_view views[TYPES_MAX]; /* the samples of all processes, by type */
     size_t type_count;
-    struct protobuf out;
-    struct text_buffer clean;
+    struct buffer out;
+    struct buffer clean;
     struct used mappings, locations, functions, stacks, strings;
     struct attribute *attributes; /* number 1 and so on */
     size_t attribute_count, attribute_capacity;
@@ -231,12 +231,12 @@ static uint32_t attribute_number(struct otlp *otlp, enum word key, bool is_numbe
     return found + 1;
 }
 
-/* Names are data of the target: see text_append_name. */
+/* Names are data of the target: see name_append. */
 static void put_text(struct otlp *otlp, unsigned field, const char *text)
 {
     otlp->clean.length = 0;
-    text_append_name(&otlp->clean, text);
-    protobuf_bytes(&otlp->out, field, otlp->clean.text, otlp->clean.length);
+    name_append(&otlp->clean, text);
+    protobuf_bytes(&otlp->out, field, otlp->clean.bytes, otlp->clean.length);
 }
 
 static void put_text_value(struct otlp *otlp, unsigned field, const char *text)
@@ -313,7 +313,7 @@ static uint64_t value_of(const struct otlp *otlp, const struct type *type,
 static void put_sample(struct otlp *otlp, const struct type *type,
                        const struct profile_sample *sample)
 {
-    struct protobuf *out = &otlp->out;
+    struct buffer *out = &otlp->out;
     uint64_t value = value_of(otlp, type, sample);
     if (!value)
         return;
@@ -361,7 +361,7 @@ static void put_profile(struct otlp *otlp, uint32_t process, uint32_t pid, size_
     const struct fgprof_profile *profile = otlp->profile;
     const struct type *type = &otlp->types[number];
     const struct profile_view *view = &otlp->views[number];
-    struct protobuf *out = &otlp->out;
+    struct buffer *out = &otlp->out;
     size_t begin = protobuf_begin(out, SCOPE_PROFILES_PROFILE);
     put_value_type(otlp, PROFILE_SAMPLE_TYPE, type->type, type->unit);
     for (size_t i = 0; i < view->sample_count; i++) {
@@ -637,6 +637,6 @@ void output_otlp(const struct fgprof_profile *profile, const struct profile_view
     used_free(&otlp.strings);
     free(otlp.attributes);
     index_free(&otlp.attribute_index);
-    text_free(&otlp.clean);
-    protobuf_free(&otlp.out);
+    buffer_free(&otlp.clean);
+    buffer_free(&otlp.out);
 }

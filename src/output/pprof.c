@@ -6,7 +6,7 @@
  * them. Profiles of objects have the types of profile/objects.h. */
 #include "output/output.h"
 #include "output/state.h"
-#include "output/text_buffer.h"
+#include "output/name.h"
 #include "base/protobuf.h"
 #include "profile/kind.h"
 #include "profile/objects.h"
@@ -111,8 +111,8 @@ static uint64_t word(const struct fgprof_profile *profile, unsigned number)
     return profile->strings.count + number;
 }
 
-static void put_value_type(struct protobuf *out, const struct fgprof_profile *profile,
-                           unsigned field, unsigned type, unsigned unit)
+static void put_value_type(struct buffer *out, const struct fgprof_profile *profile, unsigned field,
+                           unsigned type, unsigned unit)
 {
     size_t begin = protobuf_begin(out, field);
     protobuf_number(out, VALUE_TYPE_TYPE, word(profile, type));
@@ -192,7 +192,7 @@ static size_t values_of(const struct fgprof_profile *profile, const struct profi
     return count;
 }
 
-static void put_label(struct protobuf *out, const struct fgprof_profile *profile, enum word key,
+static void put_label(struct buffer *out, const struct fgprof_profile *profile, enum word key,
                       unsigned field, uint64_t value)
 {
     if (!value)
@@ -204,7 +204,7 @@ static void put_label(struct protobuf *out, const struct fgprof_profile *profile
 }
 
 /* As in Go's heap profile: pprof tells objects by it. */
-static void put_object_bytes(struct protobuf *out, const struct fgprof_profile *profile,
+static void put_object_bytes(struct buffer *out, const struct fgprof_profile *profile,
                              uint64_t object_bytes)
 {
     if (!object_bytes)
@@ -240,24 +240,24 @@ static bool has_comment(const struct fgprof_profile *profile, enum comment comme
     }
 }
 
-static void append_comment(struct text_buffer *buffer, const struct fgprof_profile *profile,
+static void append_comment(struct buffer *buffer, const struct fgprof_profile *profile,
                            enum comment comment)
 {
     char note[OBJECTS_NOTE_BYTES];
     switch (comment) {
     case COMMENT_COMMAND:
-        text_append_name(buffer, profile_recorded_by(profile));
+        name_append(buffer, profile_recorded_by(profile));
         break;
     case COMMENT_CONTENTIONS:
-        text_append(buffer, profile_contentions_note(profile));
+        buffer_puts(buffer, profile_contentions_note(profile));
         break;
     case COMMENT_OBJECTS:
         objects_note(profile, note);
-        text_append(buffer, note);
+        buffer_puts(buffer, note);
         break;
     default:
-        text_append(buffer, "reason: ");
-        text_append_name(buffer, profile->reason);
+        buffer_puts(buffer, "reason: ");
+        name_append(buffer, profile->reason);
     }
 }
 
@@ -283,7 +283,7 @@ static uint64_t server_string(const struct fgprof_profile *profile, size_t numbe
 enum { SERVER_PROCESS, SERVER_PID, SERVER_PIDS };
 static const char *const server_words[SERVER_PIDS] = {"process_executable_name", "process_pid"};
 
-static void put_server_label(struct protobuf *out, uint64_t key, uint64_t value)
+static void put_server_label(struct buffer *out, uint64_t key, uint64_t value)
 {
     size_t begin = protobuf_begin(out, SAMPLE_LABEL);
     protobuf_number(out, LABEL_KEY, key);
@@ -291,7 +291,7 @@ static void put_server_label(struct protobuf *out, uint64_t key, uint64_t value)
     protobuf_end(out, begin);
 }
 
-static void put_process(struct protobuf *out, const struct fgprof_profile *profile, uint32_t number)
+static void put_process(struct buffer *out, const struct fgprof_profile *profile, uint32_t number)
 {
     const struct profile_process *process = &profile->processes[number];
     if (!profile->times) {
@@ -304,7 +304,7 @@ static void put_process(struct protobuf *out, const struct fgprof_profile *profi
                      server_string(profile, SERVER_PIDS + number));
 }
 
-static void put_own_label(struct protobuf *out, const struct profile_label *label)
+static void put_own_label(struct buffer *out, const struct profile_label *label)
 {
     size_t begin = protobuf_begin(out, SAMPLE_LABEL);
     protobuf_number(out, LABEL_KEY, label->key);
@@ -312,7 +312,7 @@ static void put_own_label(struct protobuf *out, const struct profile_label *labe
     protobuf_end(out, begin);
 }
 
-static void put_sample(struct protobuf *out, const struct fgprof_profile *profile,
+static void put_sample(struct buffer *out, const struct fgprof_profile *profile,
                        const struct profile_sample *sample)
 {
     const struct profile_stack *stack = &profile->stacks[sample->stack];
@@ -352,7 +352,7 @@ static void put_sample(struct protobuf *out, const struct fgprof_profile *profil
     protobuf_end(out, begin);
 }
 
-static void put_mapping(struct protobuf *out, const struct profile_mapping *mapping, size_t number)
+static void put_mapping(struct buffer *out, const struct profile_mapping *mapping, size_t number)
 {
     size_t begin = protobuf_begin(out, PROFILE_MAPPING);
     protobuf_number(out, MAPPING_ID, number + 1);
@@ -368,7 +368,7 @@ static void put_mapping(struct protobuf *out, const struct profile_mapping *mapp
     protobuf_end(out, begin);
 }
 
-static void put_location(struct protobuf *out, const struct fgprof_profile *profile, size_t number)
+static void put_location(struct buffer *out, const struct fgprof_profile *profile, size_t number)
 {
     const struct profile_location *location = &profile->locations[number];
     size_t begin = protobuf_begin(out, PROFILE_LOCATION);
@@ -386,8 +386,7 @@ static void put_location(struct protobuf *out, const struct fgprof_profile *prof
     protobuf_end(out, begin);
 }
 
-static void put_function(struct protobuf *out, const struct profile_function *function,
-                         size_t number)
+static void put_function(struct buffer *out, const struct profile_function *function, size_t number)
 {
     size_t begin = protobuf_begin(out, PROFILE_FUNCTION);
     protobuf_number(out, FUNCTION_ID, number + 1);
@@ -397,14 +396,14 @@ static void put_function(struct protobuf *out, const struct profile_function *fu
     protobuf_end(out, begin);
 }
 
-static void put_clean(struct protobuf *out, const char *text, struct text_buffer *clean)
+static void put_clean(struct buffer *out, const char *text, struct buffer *clean)
 {
     clean->length = 0;
-    text_append_name(clean, text);
-    protobuf_bytes(out, PROFILE_STRING_TABLE, clean->text, clean->length);
+    name_append(clean, text);
+    protobuf_bytes(out, PROFILE_STRING_TABLE, clean->bytes, clean->length);
 }
 
-static void put_server_strings(struct protobuf *out, const struct fgprof_profile *profile)
+static void put_server_strings(struct buffer *out, const struct fgprof_profile *profile)
 {
     char pid[16];
     for (size_t i = 0; i < SERVER_PIDS; i++)
@@ -415,8 +414,8 @@ static void put_server_strings(struct protobuf *out, const struct fgprof_profile
     }
 }
 
-static void put_object_words(struct protobuf *out, const struct fgprof_profile *profile,
-                             struct text_buffer *clean)
+static void put_object_words(struct buffer *out, const struct fgprof_profile *profile,
+                             struct buffer *clean)
 {
     struct object_type types[OBJECT_TYPES_MAX];
     size_t count = objects_types(profile, types);
@@ -426,9 +425,9 @@ static void put_object_words(struct protobuf *out, const struct fgprof_profile *
         put_clean(out, types[i].name, clean);
 }
 
-static void put_strings(struct protobuf *out, const struct fgprof_profile *profile)
+static void put_strings(struct buffer *out, const struct fgprof_profile *profile)
 {
-    struct text_buffer clean = {0};
+    struct buffer clean = {0};
     for (size_t i = 0; i < profile->strings.count; i++)
         put_clean(out, profile->strings.items[i], &clean);
     for (size_t i = 0; i < WORD_STATES; i++)
@@ -442,17 +441,17 @@ static void put_strings(struct protobuf *out, const struct fgprof_profile *profi
             continue;
         clean.length = 0;
         append_comment(&clean, profile, (enum comment)i);
-        protobuf_bytes(out, PROFILE_STRING_TABLE, clean.text, clean.length);
+        protobuf_bytes(out, PROFILE_STRING_TABLE, clean.bytes, clean.length);
     }
     if (profile->times)
         put_server_strings(out, profile);
     if (clean.error)
         out->error = clean.error;
-    text_free(&clean);
+    buffer_free(&clean);
 }
 
 /* Hands over what is there, so that at most one message is in memory. */
-static void drain(struct protobuf *out, struct sink *sink)
+static void drain(struct buffer *out, struct sink *sink)
 {
     if (out->error && !sink->error)
         sink->error = out->error;
@@ -460,7 +459,7 @@ static void drain(struct protobuf *out, struct sink *sink)
     out->length = 0;
 }
 
-static void put_sample_types(struct protobuf *out, const struct fgprof_profile *profile)
+static void put_sample_types(struct buffer *out, const struct fgprof_profile *profile)
 {
     const struct profile_sample none = {0};
     struct value values[VALUES_MAX];
@@ -479,7 +478,7 @@ static unsigned first_type(const struct fgprof_profile *profile)
 }
 
 /* What is counted one by one has a period of 1. */
-static void put_period(struct protobuf *out, const struct fgprof_profile *profile)
+static void put_period(struct buffer *out, const struct fgprof_profile *profile)
 {
     bool is_counted = profile->is_of_threads || profile_is_of_contentions(profile) ||
                       profile_is_of_objects(profile);
@@ -507,7 +506,7 @@ static unsigned default_type(const struct fgprof_profile *profile)
                                                 : WORD_TIME;
 }
 
-static void put_comments(struct protobuf *out, const struct fgprof_profile *profile)
+static void put_comments(struct buffer *out, const struct fgprof_profile *profile)
 {
     for (int i = 0; i < COMMENT_COUNT; i++) {
         if (has_comment(profile, (enum comment)i))
@@ -517,7 +516,7 @@ static void put_comments(struct protobuf *out, const struct fgprof_profile *prof
         protobuf_number(out, PROFILE_COMMENT, profile->deadlocks[i]);
 }
 
-static void put_samples(struct protobuf *out, const struct fgprof_profile *profile,
+static void put_samples(struct buffer *out, const struct fgprof_profile *profile,
                         const struct profile_view *view, struct sink *sink)
 {
     for (size_t i = 0; i < view->sample_count; i++) {
@@ -527,7 +526,7 @@ static void put_samples(struct protobuf *out, const struct fgprof_profile *profi
 }
 
 /* For servers, to which each label makes another series. */
-static void put_samples_without_labels(struct protobuf *out, const struct fgprof_profile *profile,
+static void put_samples_without_labels(struct buffer *out, const struct fgprof_profile *profile,
                                        struct sink *sink)
 {
     struct profile_view view;
@@ -543,7 +542,7 @@ static void put_samples_without_labels(struct protobuf *out, const struct fgprof
 void output_pprof(const struct fgprof_profile *profile, const struct profile_view *view,
                   struct sink *sink)
 {
-    struct protobuf out = {0};
+    struct buffer out = {0};
     put_sample_types(&out, profile);
     if (profile->times)
         put_samples_without_labels(&out, profile, sink);
@@ -565,5 +564,5 @@ void output_pprof(const struct fgprof_profile *profile, const struct profile_vie
     put_comments(&out, profile);
     protobuf_number(&out, PROFILE_DEFAULT_SAMPLE_TYPE, word(profile, default_type(profile)));
     drain(&out, sink);
-    protobuf_free(&out);
+    buffer_free(&out);
 }

@@ -35,7 +35,7 @@ struct speedscope {
     size_t number_count, number_capacity;
     struct shown_stack *stacks; /* by the profile's stack number */
     uint32_t *states;           /* by sample number: the frame of the sample's state */
-    struct text_buffer text;
+    struct buffer text;
 };
 
 static bool is_same_frame(const void *owner, uint32_t item, const void *key)
@@ -71,8 +71,8 @@ static int add_text_frame(struct speedscope *speedscope, uint32_t *ret_number)
 {
     int err = speedscope->text.error;
     if (!err)
-        err = add_frame(speedscope, speedscope->text.text, "", 0, ret_number);
-    text_free(&speedscope->text);
+        err = add_frame(speedscope, speedscope->text.bytes, "", 0, ret_number);
+    buffer_free(&speedscope->text);
     return err;
 }
 
@@ -122,7 +122,7 @@ static int add_stacks(struct speedscope *speedscope)
                 speedscope,
                 &profile->locations[profile->stack_locations[stack->first_location + j]]);
         if (!err && !stack->depth) {
-            text_append(&speedscope->text, "[unknown]");
+            buffer_puts(&speedscope->text, "[unknown]");
             uint32_t number;
             err = add_text_frame(speedscope, &number);
             if (!err)

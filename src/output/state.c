@@ -25,36 +25,36 @@ static bool is_named(const struct profile_wait *wait, const char *call)
 }
 
 /* "mutex g_lock", "mutex in net::Connection". An address is that of one run, and left out. */
-static void append_resource(struct text_buffer *buffer, const char *resource)
+static void append_resource(struct buffer *buffer, const char *resource)
 {
     const char *address = NULL;
     for (const char *at = resource; (at = strstr(at, " 0x")); at++)
         address = at;
     char *name = address ? strndup(resource, (size_t)(address - resource)) : strdup(resource);
     if (name)
-        text_append_name(buffer, name);
+        name_append(buffer, name);
     else
         buffer->error = -ENOMEM;
     free(name);
 }
 
-void state_append_frame(struct text_buffer *buffer, const struct fgprof_profile *profile,
+void state_append_frame(struct buffer *buffer, const struct fgprof_profile *profile,
                         const struct profile_sample *sample)
 {
     const char *call = strings_get(&profile->strings, sample->syscall_name);
     const char *channel = strings_get(&profile->strings, sample->wait_channel);
     const struct profile_wait *wait = sample_wait(profile, sample);
-    text_append(buffer, "[");
+    buffer_puts(buffer, "[");
     if (sample->state == THREAD_SLEEPING && is_named(wait, call)) {
         append_resource(buffer, strings_get(&profile->strings, wait->resource));
     } else if (sample->state == THREAD_SLEEPING && *call) {
-        text_append_name(buffer, call);
+        name_append(buffer, call);
     } else {
-        text_append(buffer, state_name(sample->state));
+        buffer_puts(buffer, state_name(sample->state));
         if (sample->state == THREAD_UNINTERRUPTIBLE && (*channel || *call)) {
-            text_append(buffer, ": ");
-            text_append_name(buffer, *channel ? channel : call);
+            buffer_puts(buffer, ": ");
+            name_append(buffer, *channel ? channel : call);
         }
     }
-    text_append(buffer, "]");
+    buffer_puts(buffer, "]");
 }

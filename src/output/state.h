@@ -2,7 +2,7 @@
 #ifndef FGPROF_OUTPUT_STATE_H
 #define FGPROF_OUTPUT_STATE_H
 
-#include "output/text_buffer.h"
+#include "output/name.h"
 #include "profile/profile.h"
 
 /* "running", "runnable", "sleeping", "uninterruptible", "stopped" or "unknown". Static. */
@@ -12,7 +12,7 @@ const char *state_name(uint32_t state);
  * thread this is what it waits for, like "[mutex g_lock]", or if that is not known the call that it
  * sleeps in, like "[read]"; for an uninterruptible one the wait
  * channel, or else the call, like "[uninterruptible: io_schedule]". */
-void state_append_frame(struct text_buffer *buffer, const struct fgprof_profile *profile,
+void state_append_frame(struct buffer *buffer, const struct fgprof_profile *profile,
                         const struct profile_sample *sample);
 
 #endif

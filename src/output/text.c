@@ -7,6 +7,7 @@
 #include "output/state.h"
 #include "profile/kind.h"
 #include "profile/objects.h"
+#include "base/utf8.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -33,50 +34,50 @@ struct row {
 };
 
 /* Appends a string as Go's %q writes it. */
-static void append_quoted(struct text_buffer *buffer, const char *text)
+static void append_quoted(struct buffer *buffer, const char *text)
 {
-    text_append(buffer, "\"");
+    buffer_puts(buffer, "\"");
     while (*text) {
         size_t plain = strcspn(text, "\"\\");
         char *part = strndup(text, plain);
         if (part)
-            text_append_name(buffer, part);
+            name_append(buffer, part);
         else
             buffer->error = -ENOMEM;
         free(part);
         text += plain;
         if (*text) {
-            text_append(buffer, "\\");
-            text_append_bytes(buffer, text++, 1);
+            buffer_puts(buffer, "\\");
+            buffer_write(buffer, text++, 1);
         }
     }
-    text_append(buffer, "\"");
+    buffer_puts(buffer, "\"");
 }
 
 /* Cuts the text between characters (UTF-8). */
-static void cut(struct text_buffer *text, size_t length)
+static void cut(struct buffer *text, size_t length)
 {
     if (text->length <= length)
         return;
-    while (length && (text->text[length] & 0xc0) == 0x80)
+    while (length && utf8_continues(text->bytes[length]))
         length--;
     text->length = length;
-    text_append(text, "...");
+    buffer_puts(text, "...");
 }
 
-static void append_label(struct text_buffer *buffer, const char *key, const char *value)
+static void append_label(struct buffer *buffer, const char *key, const char *value)
 {
-    struct text_buffer shown = {0};
-    text_append(buffer, buffer->length && buffer->text[buffer->length - 1] == '{' ? "" : ", ");
+    struct buffer shown = {0};
+    buffer_puts(buffer, buffer->length && buffer->bytes[buffer->length - 1] == '{' ? "" : ", ");
     append_quoted(buffer, key);
-    text_append(buffer, ":");
-    text_append(&shown, value);
+    buffer_puts(buffer, ":");
+    buffer_puts(&shown, value);
     cut(&shown, LABEL_MAX);
     if (shown.error)
         buffer->error = shown.error;
     else
-        append_quoted(buffer, shown.text);
-    text_free(&shown);
+        append_quoted(buffer, shown.bytes);
+    buffer_free(&shown);
 }
 
 #define OWN_LABELS_MAX 10
@@ -128,7 +129,7 @@ static size_t own_labels(const struct fgprof_profile *profile, const struct prof
 }
 
 /* Appends the labels sorted by key, as Go writes them; nothing if there are none. */
-static void append_labels(struct text_buffer *buffer, const struct fgprof_profile *profile,
+static void append_labels(struct buffer *buffer, const struct fgprof_profile *profile,
                           const struct profile_sample *sample)
 {
     const struct profile_label *label;
@@ -146,16 +147,16 @@ static void append_labels(struct text_buffer *buffer, const struct fgprof_profil
         labels[count++] = (struct text_label){strings_get(&profile->strings, label->key),
                                               strings_get(&profile->strings, label->value)};
     qsort(labels, count, sizeof *labels, compare_labels);
-    text_append(buffer, count ? "# labels: {" : "");
+    buffer_puts(buffer, count ? "# labels: {" : "");
     for (size_t i = 0; i < count; i++)
         append_label(buffer, labels[i].key, labels[i].value);
-    text_append(buffer, count ? "}\n" : "");
+    buffer_puts(buffer, count ? "}\n" : "");
     free(labels);
 }
 
 /* pprof subtracts one from every address, so each is written as the address after its instruction.
  * A note has no address, nor has a kernel function: it becomes 0 in pprof. */
-void text_append_addresses(struct text_buffer *buffer, const struct fgprof_profile *profile,
+void text_append_addresses(struct buffer *buffer, const struct fgprof_profile *profile,
                            const struct profile_stack *stack)
 {
     char word[32];
@@ -164,22 +165,22 @@ void text_append_addresses(struct text_buffer *buffer, const struct fgprof_profi
         uint32_t number = profile->stack_locations[stack->first_location + i];
         const struct profile_location *location = &profile->locations[number];
         snprintf(word, sizeof word, " 0x%" PRIx64, location->address + 1);
-        text_append(buffer, word);
+        buffer_puts(buffer, word);
     }
 }
 
 static char *key_of(const struct fgprof_profile *profile, const struct profile_sample *sample)
 {
-    struct text_buffer buffer = {0};
-    text_append(&buffer, "@");
+    struct buffer buffer = {0};
+    buffer_puts(&buffer, "@");
     text_append_addresses(&buffer, profile, &profile->stacks[sample->stack]);
-    text_append(&buffer, "\n");
+    buffer_puts(&buffer, "\n");
     append_labels(&buffer, profile, sample);
     if (buffer.error) {
-        text_free(&buffer);
+        buffer_free(&buffer);
         return NULL;
     }
-    return buffer.text;
+    return buffer.bytes;
 }
 
 static int compare(const void *a, const void *b)
@@ -193,20 +194,20 @@ static int compare(const void *a, const void *b)
 static int make_row(const struct fgprof_profile *profile, const struct profile_location *location,
                     const struct profile_line *line, struct row *ret_row)
 {
-    struct text_buffer cells[3] = {0};
+    struct buffer cells[3] = {0};
     char number[40];
     bool has_address = !location->is_note && !location->is_kernel;
     snprintf(number, sizeof number, "0x%" PRIx64, location->address + (has_address ? 0 : 1));
-    text_append(&cells[0], number);
+    buffer_puts(&cells[0], number);
     if (line) {
         const struct profile_function *function = &profile->functions[line->function];
-        text_append_name(&cells[1], strings_get(&profile->strings, function->name));
+        name_append(&cells[1], strings_get(&profile->strings, function->name));
         snprintf(number, sizeof number, "+0x%" PRIx64, location->function_offset);
-        text_append(&cells[1], has_address ? number : "");
+        buffer_puts(&cells[1], has_address ? number : "");
         if (function->file) {
-            text_append_name(&cells[2], strings_get(&profile->strings, function->file));
+            name_append(&cells[2], strings_get(&profile->strings, function->file));
             snprintf(number, sizeof number, ":%" PRIu32, line->line);
-            text_append(&cells[2], number);
+            buffer_puts(&cells[2], number);
         }
     } else {
         frame_append_unnamed(&cells[1], profile, location, true);
@@ -214,7 +215,7 @@ static int make_row(const struct fgprof_profile *profile, const struct profile_l
     int err = 0;
     for (size_t i = 0; i < 3; i++) {
         cut(&cells[i], CELL_MAX); /* three of them must fit in a line */
-        ret_row->cells[i] = cells[i].text;
+        ret_row->cells[i] = cells[i].bytes;
         err = err ? err : cells[i].error;
     }
     return err;
@@ -231,15 +232,6 @@ static size_t rows_of(const struct fgprof_profile *profile, const struct profile
     return rows;
 }
 
-/* The width as Go's text/tabwriter counts it: in code points. */
-static size_t width_of(const char *text)
-{
-    size_t width = 0;
-    for (; *text; text++)
-        width += (*text & 0xc0) != 0x80;
-    return width;
-}
-
 /* A column extends over the neighbouring rows that have the cell and one after it (Go's
  * text/tabwriter): sets the width of `column` in each of them, padding included. */
 static void measure(struct row *rows, size_t count, size_t column)
@@ -247,7 +239,8 @@ static void measure(struct row *rows, size_t count, size_t column)
     for (size_t first = 0, end; first<count; first = end> first ? end : first + 1) {
         size_t width = 0;
         for (end = first; end < count && rows[end].cells[column + 1]; end++) {
-            size_t cell = width_of(rows[end].cells[column]) + 1;
+            size_t cell =
+                utf8_columns(rows[end].cells[column], strlen(rows[end].cells[column])) + 1;
             width = cell > width ? cell : width;
         }
         for (size_t i = first; i < end; i++)
@@ -265,7 +258,7 @@ static void put_rows(struct sink *sink, struct row *rows, size_t count)
         size_t column = 0;
         for (; column < 2 && row->cells[column + 1]; column++) {
             sink_write(sink, row->cells[column], strlen(row->cells[column]));
-            size_t used = width_of(row->cells[column]);
+            size_t used = utf8_columns(row->cells[column], strlen(row->cells[column]));
             for (; used < row->widths[column]; used = (used / TAB_WIDTH + 1) * TAB_WIDTH)
                 sink_write(sink, "\t", 1);
         }
@@ -306,15 +299,15 @@ void text_put_stack(struct sink *sink, const struct fgprof_profile *profile,
  * any. */
 static void put_kind(struct sink *sink, const struct fgprof_profile *profile)
 {
-    struct text_buffer name = {0};
-    text_append_name(&name, profile_is_of_objects(profile)     ? objects_kind_name(profile)
-                            : profile->kind == FGPROF_KIND_CPU ? "cpu"
-                                                               : "wallclock");
+    struct buffer name = {0};
+    name_append(&name, profile_is_of_objects(profile)     ? objects_kind_name(profile)
+                       : profile->kind == FGPROF_KIND_CPU ? "cpu"
+                                                          : "wallclock");
     for (size_t i = 0; i < name.length; i++) {
-        if (name.text[i] == ' ')
-            name.text[i] = '_';
+        if (name.bytes[i] == ' ')
+            name.bytes[i] = '_';
     }
-    text_put(sink, &name);
+    sink_put(sink, &name);
 }
 
 /* Of contentions it is that of Go's writeProfileInternal (runtime/pprof/pprof.go); pprof's
@@ -336,11 +329,11 @@ static void put_head(struct sink *sink, const struct fgprof_profile *profile,
 /* pprof's readers skip lines that begin so. */
 static void put_comment(struct sink *sink, const char *before, const char *text)
 {
-    struct text_buffer line = {0};
-    text_print(&line, "# %s", before);
-    text_append_name(&line, text);
-    text_append(&line, "\n");
-    text_put(sink, &line);
+    struct buffer line = {0};
+    buffer_print(&line, "# %s", before);
+    name_append(&line, text);
+    buffer_puts(&line, "\n");
+    sink_put(sink, &line);
 }
 
 static void put_comments(struct sink *sink, const struct fgprof_profile *profile)

@@ -2,12 +2,12 @@
 #ifndef FGPROF_OUTPUT_TEXT_H
 #define FGPROF_OUTPUT_TEXT_H
 
-#include "output/text_buffer.h"
+#include "output/name.h"
 #include "base/sink.h"
 #include "profile/profile.h"
 
 /* Appends " 0x1 0x2", the addresses of the stack, as many as fit into a line that pprof reads. */
-void text_append_addresses(struct text_buffer *buffer, const struct fgprof_profile *profile,
+void text_append_addresses(struct buffer *buffer, const struct fgprof_profile *profile,
                            const struct profile_stack *stack);
 
 /* Writes a row "#\tADDRESS\tFUNCTION+OFFSET\tFILE:LINE" for each frame, in columns. */

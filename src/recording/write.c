@@ -17,9 +17,9 @@
 
 #include <string.h>
 
-static void put_section(struct sink *sink, unsigned number, struct protobuf *contents)
+static void put_section(struct sink *sink, unsigned number, struct buffer *contents)
 {
-    struct protobuf head = {0};
+    struct buffer head = {0};
     protobuf_varint(&head, number);
     protobuf_varint(&head, contents->length);
     int err = contents->error ? contents->error : head.error;
@@ -28,15 +28,15 @@ static void put_section(struct sink *sink, unsigned number, struct protobuf *con
     sink_write(sink, head.bytes, head.length);
     sink_write(sink, contents->bytes, contents->length);
     contents->length = 0;
-    protobuf_free(&head);
+    buffer_free(&head);
 }
 
-static void put_strings(struct sink *sink, const struct strings *strings, struct protobuf *contents)
+static void put_strings(struct sink *sink, const struct strings *strings, struct buffer *contents)
 {
     for (size_t i = 0; i < strings->count; i++) {
         const char *text = strings->items[i];
         protobuf_varint(contents, strlen(text));
-        protobuf_append(contents, text, strlen(text));
+        buffer_write(contents, text, strlen(text));
     }
     put_section(sink, COLUMN_STRINGS, contents);
 }
@@ -45,7 +45,7 @@ static void put_strings(struct sink *sink, const struct strings *strings, struct
  */
 static bool put_column(struct sink *sink, const struct fgprof_profile *profile,
                        const struct profile_column *column, bool tells_rows,
-                       struct protobuf *contents)
+                       struct buffer *contents)
 {
     size_t rows = profile_rows(profile, column->table);
     bool is_wanted = !column->is_optional || (tells_rows && rows);
@@ -62,7 +62,7 @@ static bool put_column(struct sink *sink, const struct fgprof_profile *profile,
 
 /* A table has as many rows as its columns: one of a table of zeros tells them. */
 static void put_columns(struct sink *sink, const struct fgprof_profile *profile,
-                        struct protobuf *contents)
+                        struct buffer *contents)
 {
     bool is_told[TABLE_COUNT] = {0};
     size_t count = profile_column_count();
@@ -77,12 +77,11 @@ static void put_columns(struct sink *sink, const struct fgprof_profile *profile,
     }
 }
 
-static void put_text(struct sink *sink, unsigned number, const char *text,
-                     struct protobuf *contents)
+static void put_text(struct sink *sink, unsigned number, const char *text, struct buffer *contents)
 {
     if (!text || !*text)
         return;
-    protobuf_append(contents, text, strlen(text));
+    buffer_write(contents, text, strlen(text));
     put_section(sink, number, contents);
 }
 
@@ -90,12 +89,12 @@ void recording_write(const struct fgprof_profile *profile, struct sink *sink)
 {
     const unsigned char version[RECORDING_HEAD_BYTES - RECORDING_MAGIC_BYTES] = {
         profile_is_of_objects(profile) ? RECORDING_VERSION_OBJECTS : RECORDING_VERSION_TIME};
-    struct protobuf contents = {0};
+    struct buffer contents = {0};
     sink_write(sink, RECORDING_MAGIC, RECORDING_MAGIC_BYTES);
     sink_write(sink, version, sizeof version);
     put_strings(sink, &profile->strings, &contents);
     put_columns(sink, profile, &contents);
     put_text(sink, COLUMN_RECORDED_BY, profile_recorded_by(profile), &contents);
     put_text(sink, COLUMN_REASON, profile->reason, &contents);
-    protobuf_free(&contents);
+    buffer_free(&contents);
 }

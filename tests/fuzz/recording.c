@@ -22,7 +22,7 @@ static size_t frames_of(const struct fgprof_profile *profile)
     return frames;
 }
 
-static void write_all(struct fgprof_profile *profile, int fd)
+static void write_formats(struct fgprof_profile *profile, int fd)
 {
     fgprof_profile_set_folded_flags(profile, 15);
     fgprof_profile_set_threads(profile, FGPROF_THREADS_BY_NAME);
@@ -80,7 +80,7 @@ static void read_as(uint8_t version, const uint8_t *data, size_t bytes)
     int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
     must(nowhere >= 0);
     if (frames_of(profile) <= FRAMES_MAX) {
-        write_all(profile, nowhere);
+        write_formats(profile, nowhere);
         subtract(profile, nowhere);
     }
     read_again(profile);

@@ -1,5 +1,5 @@
 #include "cli/push/body.h"
-#include "cli/push/memory.h"
+#include "base/protobuf.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -64,8 +64,43 @@ static int set_attributes(const struct pushed *pushed, fgprof_profile *profile)
     return err;
 }
 
+/* Appends the file's bytes. */
+static int add_file(struct buffer *buffer, int fd)
+{
+    off_t length = lseek(fd, 0, SEEK_END);
+    if (length < 0)
+        return -errno;
+    int err = buffer_reserve(buffer, (size_t)length);
+    for (off_t at = 0; at < length && !err;) {
+        ssize_t got = pread(fd, buffer->bytes + buffer->length, (size_t)(length - at), at);
+        if (got <= 0)
+            return got < 0 ? -errno : -EIO;
+        buffer->length += (size_t)got;
+        at += got;
+    }
+    return err;
+}
+
+/* Appends the profile in this format. */
+static void add_profile(struct buffer *buffer, const fgprof_profile *profile,
+                        enum fgprof_format format)
+{
+    if (buffer->error)
+        return;
+    int fd = memfd_create("profile", MFD_CLOEXEC);
+    if (fd < 0) {
+        buffer->error = -errno;
+        return;
+    }
+    int err = fgprof_profile_write(profile, format, fd);
+    if (!err)
+        err = add_file(buffer, fd);
+    buffer->error = err;
+    close(fd);
+}
+
 /* Adds the profile as one of this kind, without leaving it changed for the next. */
-static void add_kind(struct memory *memory, const struct pushed *pushed, unsigned kind,
+static void add_kind(struct buffer *buffer, const struct pushed *pushed, unsigned kind,
                      enum fgprof_format format)
 {
     fgprof_profile *profile = pushed->profile, *made = NULL;
@@ -81,9 +116,9 @@ static void add_kind(struct memory *memory, const struct pushed *pushed, unsigne
     if (!err)
         err = fgprof_profile_set_times(profile, kinds[kind].times);
     if (!err)
-        memory_add_profile(memory, profile, format);
-    else
-        memory->error = err;
+        add_profile(buffer, profile, format);
+    else if (!buffer->error)
+        buffer->error = err;
     fgprof_profile_free(made);
 }
 
@@ -99,14 +134,12 @@ enum {
     RAW_SAMPLE_ID = 2,
 };
 
-static void add_pair(struct memory *series, const char *name, const char *value)
+static void add_pair(struct buffer *series, const char *name, const char *value)
 {
-    struct memory pair = {0};
-    memory_add_text(&pair, LABEL_PAIR_NAME, name);
-    memory_add_text(&pair, LABEL_PAIR_VALUE, value);
-    memory_add_field(series, SERIES_LABELS, pair.bytes, pair.length);
-    series->error = series->error ? series->error : pair.error;
-    free(pair.bytes);
+    size_t pair = protobuf_begin(series, SERIES_LABELS);
+    protobuf_string(series, LABEL_PAIR_NAME, name);
+    protobuf_string(series, LABEL_PAIR_VALUE, value);
+    protobuf_end(series, pair);
 }
 
 /* "host.name" as Prometheus would have it: "host_name". */
@@ -131,45 +164,42 @@ static void make_id(char text[37])
 
 /* `__delta__` says that the values do not add up those of the profile before
  * (pkg/phlaredb/head.go). */
-static void add_series(struct memory *request, const struct pushed *pushed, unsigned kind)
+static void add_series(struct buffer *request, const struct pushed *pushed, unsigned kind)
 {
-    struct memory series = {0}, sample = {0}, profile = {0};
     char name[LABEL_TEXT_BYTES], id[37];
-    add_pair(&series, "__name__", kinds[kind].name);
-    add_pair(&series, "__delta__", "false");
-    add_pair(&series, "pyroscope_spy", SPY);
+    size_t series = protobuf_begin(request, PUSH_REQUEST_SERIES);
+    add_pair(request, "__name__", kinds[kind].name);
+    add_pair(request, "__delta__", "false");
+    add_pair(request, "pyroscope_spy", SPY);
     for (size_t i = 0; i < pushed->labels->count; i++) {
         underscored(pushed->labels->items[i].name, name, sizeof name);
-        add_pair(&series, name, pushed->labels->items[i].value);
+        add_pair(request, name, pushed->labels->items[i].value);
     }
-    add_kind(&profile, pushed, kind, FGPROF_PPROF);
-    memory_add_field(&sample, RAW_SAMPLE_PROFILE, profile.bytes, profile.length);
+    size_t sample = protobuf_begin(request, SERIES_SAMPLES);
+    size_t profile = protobuf_begin(request, RAW_SAMPLE_PROFILE);
+    add_kind(request, pushed, kind, FGPROF_PPROF);
+    protobuf_end(request, profile);
     make_id(id);
-    memory_add_text(&sample, RAW_SAMPLE_ID, id);
-    memory_add_field(&series, SERIES_SAMPLES, sample.bytes, sample.length);
-    memory_add_field(request, PUSH_REQUEST_SERIES, series.bytes, series.length);
-    int err = profile.error ? profile.error : sample.error ? sample.error : series.error;
-    request->error = request->error ? request->error : err;
-    free(profile.bytes);
-    free(sample.bytes);
-    free(series.bytes);
+    protobuf_string(request, RAW_SAMPLE_ID, id);
+    protobuf_end(request, sample);
+    protobuf_end(request, series);
 }
 
-static int add_body(struct bodies *bodies, struct memory *memory, const char *type)
+static int add_body(struct bodies *bodies, struct buffer *buffer, const char *type)
 {
-    if (memory->error) {
-        free(memory->bytes);
-        return memory->error;
+    if (buffer->error) {
+        free(buffer->bytes);
+        return buffer->error;
     }
     bodies->items[bodies->count++] =
-        (struct body){.bytes = memory->bytes, .length = memory->length, .type = type};
+        (struct body){.bytes = buffer->bytes, .length = buffer->length, .type = type};
     return 0;
 }
 
 /* A request with a series for each kind, by the Connect protocol (connectrpc.com/docs/protocol). */
 static int make_push(const struct pushed *pushed, struct bodies *bodies)
 {
-    struct memory request = {0};
+    struct buffer request = {0};
     for (unsigned kind = 0; kind < PUSH_KIND_COUNT && !request.error; kind++) {
         if (is_wanted(pushed, kind))
             add_series(&request, pushed, kind);
@@ -178,24 +208,24 @@ static int make_push(const struct pushed *pushed, struct bodies *bodies)
 }
 
 /* Appends text to a query, percent-encoded (RFC 3986). */
-static void add_encoded(struct memory *query, const char *text)
+static void add_encoded(struct buffer *query, const char *text)
 {
     for (; *text; text++) {
         bool is_plain = (*text >= 'a' && *text <= 'z') || (*text >= 'A' && *text <= 'Z') ||
                         (*text >= '0' && *text <= '9') || strchr("-._~", *text);
         if (is_plain)
-            memory_add(query, text, 1);
+            buffer_write(query, text, 1);
         else
-            memory_print(query, "%%%02X", (unsigned char)*text);
+            buffer_print(query, "%%%02X", (unsigned char)*text);
     }
 }
 
 /* "service{host_name=h,region=eu}", without what would end a name or value there
  * (api/model/labelset). */
-static void add_name(struct memory *query, const struct labels *labels)
+static void add_name(struct buffer *query, const struct labels *labels)
 {
-    struct memory name = {0};
-    memory_print(&name, "%s{", labels->service);
+    struct buffer name = {0};
+    buffer_print(&name, "%s{", labels->service);
     for (char *at = name.bytes; at && at < name.bytes + name.length - 1; at++) {
         bool is_allowed = (*at >= 'a' && *at <= 'z') || (*at >= 'A' && *at <= 'Z') ||
                           (*at >= '0' && *at <= '9') || strchr("-._/", *at);
@@ -207,12 +237,12 @@ static void add_name(struct memory *query, const struct labels *labels)
         if (labels->items[i].value == labels->service)
             continue;
         underscored(labels->items[i].name, key, sizeof key);
-        memory_print(&name, "%s%s=", is_first ? "" : ",", key);
+        buffer_print(&name, "%s%s=", is_first ? "" : ",", key);
         is_first = false;
         for (const char *at = labels->items[i].value; *at; at++)
-            memory_add(&name, strchr(",{}=", *at) ? "_" : at, 1);
+            buffer_write(&name, strchr(",{}=", *at) ? "_" : at, 1);
     }
-    memory_add(&name, "}", 2);
+    buffer_puts(&name, "}");
     if (!name.error)
         add_encoded(query, name.bytes);
     query->error = query->error ? query->error : name.error;
@@ -221,29 +251,28 @@ static void add_name(struct memory *query, const struct labels *labels)
 
 /* The server takes contentions for those of a mutex profile, unless it is told otherwise. It reads
  * only parts with a file name (pkg/og/convert/pprof). */
-static void add_form(struct memory *form, const struct memory *profile)
+static void add_form(struct buffer *form, const struct buffer *profile)
 {
-    memory_print(form, "--" BODY_BOUNDARY "\r\nContent-Disposition: form-data; name=\"profile\"; "
-                       "filename=\"profile.pprof\"\r\n\r\n");
-    memory_add(form, profile->bytes, profile->length);
-    memory_print(form, "\r\n--" BODY_BOUNDARY "\r\nContent-Disposition: form-data; "
-                       "name=\"sample_type_config\"; filename=\"sample_type_config.json\"\r\n\r\n"
-                       "{\"contentions\":{\"display-name\":\"block_count\",\"units\":"
-                       "\"lock_samples\"},\"delay\":{\"display-name\":\"block_duration\","
-                       "\"units\":\"lock_nanoseconds\"}}\r\n--" BODY_BOUNDARY "--\r\n");
+    buffer_puts(form, "--" BODY_BOUNDARY "\r\nContent-Disposition: form-data; name=\"profile\"; "
+                      "filename=\"profile.pprof\"\r\n\r\n");
+    buffer_write(form, profile->bytes, profile->length);
+    buffer_puts(form, "\r\n--" BODY_BOUNDARY "\r\nContent-Disposition: form-data; "
+                      "name=\"sample_type_config\"; filename=\"sample_type_config.json\"\r\n\r\n"
+                      "{\"contentions\":{\"display-name\":\"block_count\",\"units\":"
+                      "\"lock_samples\"},\"delay\":{\"display-name\":\"block_duration\","
+                      "\"units\":\"lock_nanoseconds\"}}\r\n--" BODY_BOUNDARY "--\r\n");
 }
 
 /* The body is the profile itself. With format=pprof the server takes even a form for a profile, so
  * that a form must come without it (pkg/ingester/pyroscope/ingest_handler.go). */
 static int make_ingest(const struct pushed *pushed, unsigned kind, struct bodies *bodies)
 {
-    struct memory profile = {0}, form = {0}, query = {0};
+    struct buffer profile = {0}, form = {0}, query = {0};
     bool is_form = kind == PUSH_BLOCK;
-    memory_print(&query, "name=");
+    buffer_puts(&query, "name=");
     add_name(&query, pushed->labels);
-    memory_print(&query, "&from=%jd&until=%jd&spyName=" SPY "%s", (intmax_t)pushed->from,
+    buffer_print(&query, "&from=%jd&until=%jd&spyName=" SPY "%s", (intmax_t)pushed->from,
                  (intmax_t)pushed->until, is_form ? "" : "&format=pprof");
-    memory_add(&query, "", 1);
     add_kind(&profile, pushed, kind, FGPROF_PPROF);
     if (is_form && !profile.error)
         add_form(&form, &profile);
@@ -270,9 +299,9 @@ static int make_ingests(const struct pushed *pushed, struct bodies *bodies)
     return err;
 }
 
-static int add_otlp(struct memory *memory, struct bodies *bodies)
+static int add_otlp(struct buffer *buffer, struct bodies *bodies)
 {
-    int err = add_body(bodies, memory, BODY_OTLP);
+    int err = add_body(bodies, buffer, BODY_OTLP);
     if (!err)
         bodies->items[bodies->count - 1].is_gzip = true;
     return err;
@@ -281,7 +310,7 @@ static int add_otlp(struct memory *memory, struct bodies *bodies)
 /* All times are in one request, as they share their stacks; others in one each. */
 static int make_otlp(const struct pushed *pushed, struct bodies *bodies)
 {
-    struct memory all = {0};
+    struct buffer all = {0};
     unsigned times = 0;
     for (unsigned kind = PUSH_WALL; kind <= PUSH_OFF_CPU; kind++)
         times |= is_wanted(pushed, kind) ? kinds[kind].times : 0;
@@ -291,12 +320,12 @@ static int make_otlp(const struct pushed *pushed, struct bodies *bodies)
         if (!err)
             err = fgprof_profile_set_times(pushed->profile, times);
         if (!err) {
-            memory_add_profile(&all, pushed->profile, FGPROF_OTLP);
+            add_profile(&all, pushed->profile, FGPROF_OTLP);
             err = add_otlp(&all, bodies);
         }
     }
     for (unsigned kind = PUSH_MUTEX; kind < PUSH_KIND_COUNT && !err; kind++) {
-        struct memory one = {0};
+        struct buffer one = {0};
         if (!is_wanted(pushed, kind))
             continue;
         add_kind(&one, pushed, kind, FGPROF_OTLP);

@@ -1,44 +1,70 @@
 #include "cli/push/labels.h"
+#include "base/utf8.h"
 
+#include <ctype.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-/* The length of the UTF-8 sequence at `s` (RFC 3629), 0 if there is none or if it is a control
- * character. */
-static size_t sequence(const unsigned char *s)
+#define CGROUP_BYTES_MAX 65536
+
+static bool is_hex(char letter)
 {
-    if (s[0] < 0x20 || s[0] == 0x7f)
-        return 0;
-    if (s[0] < 0x80)
-        return 1;
-    if (s[0] < 0xc2 || s[0] > 0xf4)
-        return 0;
-    size_t length = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
-    for (size_t i = 1; i < length; i++) {
-        if ((s[i] & 0xc0) != 0x80)
-            return 0;
+    return (letter >= '0' && letter <= '9') || (letter >= 'a' && letter <= 'f');
+}
+
+bool container_id_in(const char *cgroup, char ret_id[CONTAINER_ID_LENGTH + 1])
+{
+    bool is_found = false;
+    for (const char *at = cgroup; *at;) {
+        size_t length = 0;
+        while (isalnum((unsigned char)at[length]) || at[length] == '_')
+            length++;
+        size_t digits = 0;
+        while (digits < length && is_hex(at[digits]))
+            digits++;
+        if (length == CONTAINER_ID_LENGTH && digits == length) {
+            memcpy(ret_id, at, length);
+            ret_id[length] = '\0';
+            is_found = true;
+        }
+        at += length ? length : 1;
     }
-    bool is_bad = (s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) ||
-                  (s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f) ||
-                  (s[0] == 0xc2 && s[1] < 0xa0);
-    return is_bad ? 0 : length;
+    return is_found;
+}
+
+/* The id of the container that the process is in. */
+static bool container_id_of(pid_t pid, char ret_id[CONTAINER_ID_LENGTH + 1])
+{
+    char path[32], text[CGROUP_BYTES_MAX];
+    size_t length = 0;
+    ssize_t got = 0;
+    snprintf(path, sizeof path, "/proc/%d/cgroup", (int)pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    while (length + 1 < sizeof text &&
+           (got = read(fd, text + length, sizeof text - 1 - length)) > 0)
+        length += (size_t)got;
+    close(fd);
+    text[length] = '\0';
+    return container_id_in(text, ret_id);
 }
 
 void label_clean(const char *text, char *to, size_t to_bytes)
 {
-    const unsigned char *s = (const unsigned char *)text;
     size_t used = 0;
-    while (*s) {
-        size_t length = sequence(s);
+    while (*text) {
+        size_t length = utf8_printable_bytes(text);
         if (used + (length ? length : 1) >= to_bytes)
             break;
         if (length)
-            memcpy(to + used, s, length);
+            memcpy(to + used, text, length);
         else
             to[used] = '?';
         used += length ? length : 1;
-        s += length ? length : 1;
+        text += length ? length : 1;
     }
     to[used] = '\0';
 }

@@ -3,10 +3,11 @@
 #define FGPROF_CLI_PUSH_LABELS_H
 
 #include "cli/options/push.h"
-#include "cli/push/container.h"
 
+#include <stdbool.h>
 #include <sys/types.h>
 
+#define CONTAINER_ID_LENGTH 64
 #define LABEL_TEXT_BYTES 256 /* of a name of a process or a host */
 
 struct label {
@@ -29,5 +30,13 @@ void labels_make(const struct push_options *options, pid_t pid, const char *name
 
 /* Copies text so that it is valid UTF-8 without control characters: other bytes become '?'. */
 void label_clean(const char *text, char *to, size_t to_bytes);
+
+/* Finds the id of a container in the text of /proc/PID/cgroup, which need not be trusted: the last
+ * 64 hexadecimal digits that stand alone, as Docker, containerd, CRI-O and Podman have them in the
+ * names of their cgroups, such as
+ *   0::/system.slice/docker-<id>.scope
+ *   4:memory:/kubepods/burstable/pod<uid>/<id>
+ * Returns false if there is none. */
+bool container_id_in(const char *cgroup, char ret_id[CONTAINER_ID_LENGTH + 1]);
 
 #endif

@@ -1,6 +1,6 @@
 #include "cli/push/partial.h"
-
-#include <stdbool.h>
+#include "base/bytes.h"
+#include "base/protobuf.h"
 
 /* collector/profiles/v1development/profiles_service.proto */
 enum {
@@ -9,72 +9,51 @@ enum {
     PARTIAL_ERROR_MESSAGE = 2,
 };
 
-/* Wire types (protobuf.dev/programming-guides/encoding). */
-enum { VARINT = 0, FIXED64 = 1, BYTES = 2, FIXED32 = 5 };
-
-struct message {
-    const unsigned char *at, *end;
-};
-
 struct field {
-    uint64_t number, type;
-    uint64_t value;         /* a VARINT's */
-    struct message content; /* of BYTES */
+    uint64_t number;
+    unsigned type;
+    uint64_t value;       /* a PROTOBUF_VARINT's */
+    struct bytes content; /* of PROTOBUF_BYTES */
 };
-
-static bool read_varint(struct message *message, uint64_t *ret_value)
-{
-    uint64_t value = 0;
-    for (unsigned shift = 0; shift < 64 && message->at < message->end; shift += 7) {
-        unsigned char byte = *message->at++;
-        value |= (uint64_t)(byte & 0x7f) << shift;
-        if (byte < 0x80) {
-            *ret_value = value;
-            return true;
-        }
-    }
-    return false;
-}
 
 /* Takes the next field. Returns false at the end, and if there is none to be read. */
-static bool next_field(struct message *message, struct field *field)
+static bool next_field(struct bytes *message, struct field *field)
 {
-    uint64_t tag, bytes = 0;
-    if (!read_varint(message, &tag))
+    if (!bytes_left(message))
         return false;
+    uint64_t tag = bytes_uleb(message), length = 0;
     *field = (struct field){.number = tag >> 3, .type = tag & 7};
     switch (field->type) {
-    case VARINT:
-        return read_varint(message, &field->value);
-    case FIXED64:
-        bytes = 8;
+    case PROTOBUF_VARINT:
+        field->value = bytes_uleb(message);
         break;
-    case FIXED32:
-        bytes = 4;
+    case PROTOBUF_FIXED64:
+        length = 8;
         break;
-    case BYTES:
-        if (!read_varint(message, &bytes))
-            return false;
+    case PROTOBUF_FIXED32:
+        length = 4;
+        break;
+    case PROTOBUF_BYTES:
+        length = bytes_uleb(message);
         break;
     default:
         return false;
     }
-    if (bytes > (uint64_t)(message->end - message->at))
-        return false;
-    field->content = (struct message){message->at, message->at + bytes};
-    message->at += bytes;
-    return true;
+    field->content.at = message->at;
+    bytes_skip(message, length);
+    field->content.end = message->at;
+    return !message->failed;
 }
 
-static void read_partial(struct message message, struct partial_success *partial)
+static void read_partial(struct bytes message, struct partial_success *partial)
 {
     struct field field;
     while (next_field(&message, &field)) {
-        if (field.number == PARTIAL_REJECTED_PROFILES && field.type == VARINT)
+        if (field.number == PARTIAL_REJECTED_PROFILES && field.type == PROTOBUF_VARINT)
             partial->rejected = field.value <= INT64_MAX ? field.value : 0;
-        if (field.number == PARTIAL_ERROR_MESSAGE && field.type == BYTES) {
+        if (field.number == PARTIAL_ERROR_MESSAGE && field.type == PROTOBUF_BYTES) {
             partial->message = (const char *)field.content.at;
-            partial->message_bytes = (size_t)(field.content.end - field.content.at);
+            partial->message_bytes = bytes_left(&field.content);
         }
     }
 }
@@ -82,11 +61,11 @@ static void read_partial(struct message message, struct partial_success *partial
 void partial_success_read(const void *answer, size_t bytes, struct partial_success *ret_partial)
 {
     const unsigned char *begin = answer;
-    struct message response = {begin, begin + bytes};
+    struct bytes response = {.at = begin, .end = begin + bytes};
     struct field field;
     *ret_partial = (struct partial_success){0};
     while (next_field(&response, &field)) {
-        if (field.number == RESPONSE_PARTIAL_SUCCESS && field.type == BYTES)
+        if (field.number == RESPONSE_PARTIAL_SUCCESS && field.type == PROTOBUF_BYTES)
             read_partial(field.content, ret_partial);
     }
 }

@@ -1,5 +1,5 @@
 #include "cli/push/post.h"
-#include "cli/clock.h"
+#include "base/clock.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -106,7 +106,7 @@ static int on_progress(void *context, int64_t to_get, int64_t got, int64_t to_se
 {
     const struct post *post = context;
     (void)to_get, (void)got, (void)to_send, (void)sent;
-    return now_ns() >= atomic_load(post->deadline_ns);
+    return monotonic_ns() >= atomic_load(post->deadline_ns);
 }
 
 /* NULL if memory is short: without one of them the request would be another. */

@@ -1,5 +1,5 @@
 #include "cli/push/push.h"
-#include "cli/clock.h"
+#include "base/clock.h"
 #include "cli/push/post.h"
 #include "cli/push/sender.h"
 
@@ -76,14 +76,14 @@ static void push_all(struct pusher *pusher, fgprof_recorder *recorder)
     struct labels labels;
     labels_make(pusher->options, session->targets.pids[0], session->name,
                 session->targets.count > 1 || session->options->has_children, &labels);
-    uint64_t from_ns = clock_ns(CLOCK_REALTIME);
+    uint64_t from_ns = wall_ns();
     do {
         fgprof_profile *profile;
-        uint64_t passed_ns = clock_ns(CLOCK_REALTIME) % pusher->every_ns;
+        uint64_t passed_ns = wall_ns() % pusher->every_ns;
         waited = session_wait(pusher->session, pusher->every_ns - passed_ns, -1);
         if (waited == SESSION_ENDED)
             session_wait_for_end(pusher->session);
-        uint64_t until_ns = clock_ns(CLOCK_REALTIME);
+        uint64_t until_ns = wall_ns();
         int err = fgprof_recorder_profile_next(recorder, &moment, &profile);
         if (err) {
             say_failure(pusher, err);
@@ -141,7 +141,7 @@ static int start_threads(struct pusher *pusher)
 
 static void stop_senders(struct pusher *pusher)
 {
-    uint64_t deadline_ns = now_ns() + END_WAIT_NS;
+    uint64_t deadline_ns = monotonic_ns() + END_WAIT_NS;
     spool_end(&pusher->spool);
     for (size_t i = 0; i < pusher->sender_count; i++)
         atomic_store(&pusher->senders[i].deadline_ns, deadline_ns);

@@ -1,5 +1,5 @@
 #include "cli/push/spool_file.h"
-#include "cli/write_all.h"
+#include "base/sink.h"
 
 #include <errno.h>
 #include <fcntl.h>

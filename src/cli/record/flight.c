@@ -1,5 +1,5 @@
 #include "cli/record/flight.h"
-#include "cli/clock.h"
+#include "base/clock.h"
 #include "cli/record/shell.h"
 
 #include <errno.h>
@@ -167,7 +167,7 @@ static void judge_all(struct flight *flight, const struct evidence *evidence, bo
 static void judge(struct flight *flight, struct evidence *evidence)
 {
     size_t count = flight->options->trigger_count;
-    bool may_fire = now_ns() >= flight->not_before_ns;
+    bool may_fire = monotonic_ns() >= flight->not_before_ns;
     bool *fires = calloc(count + 1, sizeof *fires);
     char *reason = NULL;
     evidence->command = may_fire ? ask_shell : NULL;
@@ -181,7 +181,8 @@ static void judge(struct flight *flight, struct evidence *evidence)
             if (fires[i])
                 judge_tell(&flight->judges[i]);
         }
-        flight->not_before_ns = now_ns() + (ok || cooldown_ns < RETRY_NS ? cooldown_ns : RETRY_NS);
+        flight->not_before_ns =
+            monotonic_ns() + (ok || cooldown_ns < RETRY_NS ? cooldown_ns : RETRY_NS);
     }
     free(reason);
     free(fires);
@@ -215,13 +216,13 @@ static fgprof_profile *recent_profile(const struct flight *flight, fgprof_record
     fgprof_profile *profile = NULL;
     uint64_t late_ns = 0;
     for (unsigned i = 0; i < 2; i++) {
-        uint64_t begin_ns = now_ns();
+        uint64_t begin_ns = monotonic_ns();
         fgprof_profile_free(profile);
         if (fgprof_recorder_profile_last(
                 recorder, longest_ns(flight) + unseen_ns(flight, begin_ns) + SLACK_NS + late_ns,
                 &profile))
             return NULL;
-        late_ns = now_ns() - begin_ns;
+        late_ns = monotonic_ns() - begin_ns;
         if (late_ns < SLACK_NS)
             break;
     }
@@ -234,7 +235,7 @@ static void poll_recorder(struct flight *flight, fgprof_recorder *recorder, uint
     fgprof_profile *profile = NULL;
     if (needs(flight, is_of_profile))
         profile = recent_profile(flight, recorder);
-    uint64_t since_ns = unseen_ns(flight, now_ns());
+    uint64_t since_ns = unseen_ns(flight, monotonic_ns());
     if (needs(flight, is_of_rates))
         find_rates(flight, recorder);
     if (profile || !needs(flight, is_of_profile))
@@ -253,7 +254,7 @@ static void poll_recorder(struct flight *flight, fgprof_recorder *recorder, uint
 static uint64_t note_session(struct flight *flight)
 {
     struct session *session = flight->session;
-    uint64_t at_ns = now_ns();
+    uint64_t at_ns = monotonic_ns();
     pthread_mutex_lock(&session->lock);
     unsigned long number = session->number;
     pthread_mutex_unlock(&session->lock);

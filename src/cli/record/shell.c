@@ -1,5 +1,5 @@
 #include "cli/record/shell.h"
-#include "cli/clock.h"
+#include "base/clock.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -65,7 +65,7 @@ static int start(const char *command, pid_t *ret_pid)
 static bool wait_for_end(pid_t pid, int pidfd, int stop_fd, int *ret_status)
 {
     struct pollfd waits[] = {{.fd = stop_fd, .events = POLLIN}, {.fd = pidfd, .events = POLLIN}};
-    for (uint64_t end_ns = now_ns() + LIMIT_NS, now; (now = now_ns()) < end_ns;) {
+    for (uint64_t end_ns = monotonic_ns() + LIMIT_NS, now; (now = monotonic_ns()) < end_ns;) {
         int left_ms = (int)((end_ns - now) / 1000000) + 1;
         if (pidfd < 0 && left_ms > STEP_MS)
             left_ms = STEP_MS;

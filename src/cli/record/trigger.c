@@ -1,5 +1,6 @@
 #include "cli/record/trigger.h"
 #include "cli/options/duration.h"
+#include "base/utf8.h"
 
 #include <errno.h>
 #include <regex.h>
@@ -23,9 +24,7 @@ struct parser {
 /* Says what should be at `at`. Returns -EINVAL. */
 static int fail(struct parser *parser, const char *at, const char *wanted)
 {
-    parser->error->character = 1;
-    for (const char *c = parser->text; c < at; c++)
-        parser->error->character += ((unsigned char)*c & 0xc0) != 0x80; /* UTF-8 */
+    parser->error->character = 1 + utf8_columns(parser->text, (size_t)(at - parser->text));
     snprintf(parser->error->wanted, sizeof parser->error->wanted, "%s", wanted);
     return -EINVAL;
 }

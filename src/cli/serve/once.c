@@ -2,7 +2,7 @@
 #include "cli/commands.h"
 #include "cli/options/parse.h"
 #include "cli/serve/request.h"
-#include "cli/write_all.h"
+#include "base/sink.h"
 
 #include <errno.h>
 #include <microhttpd.h>

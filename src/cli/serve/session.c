@@ -1,5 +1,5 @@
 #include "cli/serve/session.h"
-#include "cli/clock.h"
+#include "base/clock.h"
 #include "cli/commands.h"
 #include "cli/new_recorder.h"
 #include "cli/targets.h"
@@ -148,8 +148,8 @@ enum session_wait session_wait(struct session *session, uint64_t wait_ns, int cl
         [CLIENT] = {.fd = client_fd, .events = POLLRDHUP},
         [ENDED] = {.fd = session->ended_fd, .events = POLLIN},
     };
-    uint64_t end_ns = now_ns() + wait_ns;
-    for (uint64_t now = now_ns(); now < end_ns; now = now_ns()) {
+    uint64_t end_ns = monotonic_ns() + wait_ns;
+    for (uint64_t now = monotonic_ns(); now < end_ns; now = monotonic_ns()) {
         uint64_t left_ms = (end_ns - now + 999999) / 1000000;
         if (poll(waits, sizeof waits / sizeof *waits, (int)left_ms) < 0 && errno != EINTR)
             break;
@@ -206,7 +206,8 @@ static bool must_stop(struct session *session)
 static void pause_for(struct session *session, uint64_t wait_ns)
 {
     const struct timespec pause = {.tv_nsec = LOOKS_FOR_PROCESSES_EVERY_NS};
-    for (uint64_t end_ns = now_ns() + wait_ns; now_ns() < end_ns && !must_stop(session);)
+    for (uint64_t end_ns = monotonic_ns() + wait_ns;
+         monotonic_ns() < end_ns && !must_stop(session);)
         nanosleep(&pause, NULL);
 }
 

@@ -1,6 +1,7 @@
 #include "cli/top/keys.h"
 #include "cli/options/formats.h"
 #include "cli/output_file.h"
+#include "base/utf8.h"
 
 #include <curses.h>
 #include <stdio.h>
@@ -79,8 +80,8 @@ static void answer_prompt(const struct top_keys *keys, struct top_screen *screen
         else if (*screen->input)
             write_profile(screen);
     } else if ((key == KEY_BACKSPACE || key == 127 || key == '\b') && length) {
-        /* Delete all bytes of a character: those after the first are 10xxxxxx. */
-        while (--length && ((unsigned char)screen->input[length] & 0xc0) == 0x80) {
+        /* Delete all bytes of a character. */
+        while (--length && utf8_continues(screen->input[length])) {
         }
         screen->input[length] = '\0';
     } else if (key >= ' ' && key < 256 && key != 127 && length + 1 < sizeof screen->input) {

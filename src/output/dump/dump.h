@@ -2,7 +2,7 @@
 #ifndef FGPROF_OUTPUT_DUMP_DUMP_H
 #define FGPROF_OUTPUT_DUMP_DUMP_H
 
-#include "output/text_buffer.h"
+#include "output/name.h"
 #include "base/sink.h"
 #include "profile/dump.h"
 
@@ -18,12 +18,12 @@ const char *dump_thread_name(const struct fgprof_dump *dump, const struct dump_t
 
 /* Appends what the thread is doing, like "running" or "futex 0x7f01a0, mutex, owner 1235
  * \"name\"", and whether it was paused for its stack. */
-void dump_append_state(struct text_buffer *buffer, const struct fgprof_dump *dump,
+void dump_append_state(struct buffer *buffer, const struct fgprof_dump *dump,
                        const struct dump_thread *thread);
 
 /* Appends where the thread comes from, like "made by main/1235 in start_pool" or "began in worker",
  * after `before`; nothing if that is not known, or if its stack shows where it began. */
-void dump_append_birth(struct text_buffer *buffer, const struct fgprof_dump *dump,
+void dump_append_birth(struct buffer *buffer, const struct fgprof_dump *dump,
                        const struct dump_thread *thread, const char *before);
 
 /* Writes a paragraph for each deadlock. */

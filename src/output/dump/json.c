@@ -7,35 +7,35 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-static void append_string(struct text_buffer *buffer, const char *key, const char *value)
+static void append_string(struct buffer *buffer, const char *key, const char *value)
 {
-    text_append(buffer, ",\"");
-    text_append(buffer, key);
-    text_append(buffer, "\":");
+    buffer_puts(buffer, ",\"");
+    buffer_puts(buffer, key);
+    buffer_puts(buffer, "\":");
     json_append_string(buffer, value);
 }
 
-static void append_number(struct text_buffer *buffer, const char *key, uint64_t value)
+static void append_number(struct buffer *buffer, const char *key, uint64_t value)
 {
     char text[64];
     snprintf(text, sizeof text, ",\"%s\":%" PRIu64, key, value);
-    text_append(buffer, text);
+    buffer_puts(buffer, text);
 }
 
-static void append_address(struct text_buffer *buffer, const char *key, uint64_t value)
+static void append_address(struct buffer *buffer, const char *key, uint64_t value)
 {
     char text[64];
     snprintf(text, sizeof text, ",\"%s\":\"0x%" PRIx64 "\"", key, value);
-    text_append(buffer, text);
+    buffer_puts(buffer, text);
 }
 
-static void append_frame(struct text_buffer *buffer, const struct fgprof_profile *profile,
+static void append_frame(struct buffer *buffer, const struct fgprof_profile *profile,
                          const struct profile_location *location, const struct profile_line *line)
 {
     const struct strings *strings = &profile->strings;
     size_t begin = buffer->length;
     if (location->is_kernel)
-        text_append(buffer, ",\"kernel\":true");
+        buffer_puts(buffer, ",\"kernel\":true");
     else if (!location->is_note)
         append_address(buffer, "address", location->address);
     if (location->mapping != PROFILE_NO_MAPPING) {
@@ -53,34 +53,34 @@ static void append_frame(struct text_buffer *buffer, const struct fgprof_profile
         if (line->line)
             append_number(buffer, "line", line->line);
         if (line->is_inlined)
-            text_append(buffer, ",\"inlined\":true");
+            buffer_puts(buffer, ",\"inlined\":true");
         else if (!location->is_note && !location->is_kernel)
             append_number(buffer, "offset", location->function_offset);
     }
     if (!buffer->error && buffer->length > begin)
-        buffer->text[begin] = '{';
+        buffer->bytes[begin] = '{';
     else
-        text_append(buffer, "{");
-    text_append(buffer, "}");
+        buffer_puts(buffer, "{");
+    buffer_puts(buffer, "}");
 }
 
-static void append_frames(struct text_buffer *buffer, const struct fgprof_profile *profile,
+static void append_frames(struct buffer *buffer, const struct fgprof_profile *profile,
                           const struct profile_stack *stack)
 {
     const char *separator = "";
-    text_append(buffer, ",\"frames\":[");
+    buffer_puts(buffer, ",\"frames\":[");
     for (size_t i = 0; i < stack->depth; i++) {
         const struct profile_location *location =
             &profile->locations[profile->stack_locations[stack->first_location + i]];
         uint32_t lines = location->line_count;
         for (uint32_t j = 0; j < (lines ? lines : 1); j++) {
-            text_append(buffer, separator);
+            buffer_puts(buffer, separator);
             append_frame(buffer, profile, location,
                          lines ? &profile->lines[location->first_line + j] : NULL);
             separator = ",";
         }
     }
-    text_append(buffer, "]");
+    buffer_puts(buffer, "]");
 }
 
 static const char *evidence_name(enum evidence evidence)
@@ -99,7 +99,7 @@ static const char *evidence_name(enum evidence evidence)
     }
 }
 
-static void append_futex(struct text_buffer *buffer, const struct fgprof_dump *dump,
+static void append_futex(struct buffer *buffer, const struct fgprof_dump *dump,
                          const struct dump_thread *thread)
 {
     append_address(buffer, "futex", thread->facts->target.address);
@@ -112,12 +112,12 @@ static void append_futex(struct text_buffer *buffer, const struct fgprof_dump *d
     if (thread->lock.readers)
         append_number(buffer, "readers", thread->lock.readers);
     if (thread->facts->target.has_timeout)
-        text_append(buffer, ",\"timeout\":true");
+        buffer_puts(buffer, ",\"timeout\":true");
 }
 
 /* The process that must act for the wait to end; a thread of it is told beside it if it is known.
  */
-static void append_owner_process(struct text_buffer *buffer, const struct dump_thread *thread)
+static void append_owner_process(struct buffer *buffer, const struct dump_thread *thread)
 {
     const struct wait_facts *facts = thread->facts;
     if (!thread->owner_process)
@@ -127,7 +127,7 @@ static void append_owner_process(struct text_buffer *buffer, const struct dump_t
         append_string(buffer, "owner_process_name", facts->owner_name);
 }
 
-static void append_resource(struct text_buffer *buffer, const struct dump_thread *thread)
+static void append_resource(struct buffer *buffer, const struct dump_thread *thread)
 {
     const struct wait_facts *facts = thread->facts;
     char name[RESOURCE_NAME_BYTES];
@@ -138,7 +138,7 @@ static void append_resource(struct text_buffer *buffer, const struct dump_thread
     append_string(buffer, "resource_name", name);
 }
 
-static void append_wait(struct text_buffer *buffer, const struct fgprof_dump *dump,
+static void append_wait(struct buffer *buffer, const struct fgprof_dump *dump,
                         const struct dump_thread *thread)
 {
     const struct wait_facts *facts = thread->facts;
@@ -162,7 +162,7 @@ static void append_wait(struct text_buffer *buffer, const struct fgprof_dump *du
 }
 
 /* Also if the stack shows it. */
-static void append_birth(struct text_buffer *buffer, const struct fgprof_profile *profile,
+static void append_birth(struct buffer *buffer, const struct fgprof_profile *profile,
                          const struct dump_thread *thread)
 {
     const struct profile_birth *birth = birth_of(profile, (uint32_t)thread->facts->tid);
@@ -175,7 +175,7 @@ static void append_birth(struct text_buffer *buffer, const struct fgprof_profile
                       strings_get(&profile->strings, birth->function));
 }
 
-static void append_thread(struct text_buffer *buffer, const struct fgprof_dump *dump,
+static void append_thread(struct buffer *buffer, const struct fgprof_dump *dump,
                           const struct dump_thread *thread)
 {
     const struct fgprof_profile *profile = dump->profile;
@@ -184,7 +184,7 @@ static void append_thread(struct text_buffer *buffer, const struct fgprof_dump *
     char head[64];
     snprintf(head, sizeof head, "{\"pid\":%d,\"tid\":%d", thread->facts->process_id,
              thread->facts->tid);
-    text_append(buffer, head);
+    buffer_puts(buffer, head);
     append_string(buffer, "name", dump_thread_name(dump, thread));
     append_string(buffer, "state", state_name(sample->state));
     if (evidence)
@@ -198,7 +198,7 @@ static void append_thread(struct text_buffer *buffer, const struct fgprof_dump *
         append_number(buffer, "deadlock", thread->deadlock);
     append_birth(buffer, profile, thread);
     append_frames(buffer, profile, &profile->stacks[sample->stack]);
-    text_append(buffer, "}");
+    buffer_puts(buffer, "}");
 }
 
 /* Writes each deadlock as the ids of its threads, in the order in which they wait for each
@@ -222,10 +222,10 @@ void output_dump_json(const struct fgprof_dump *dump, struct sink *sink)
 {
     sink_print(sink, "{\"threads\":[");
     for (size_t i = 0; i < dump->thread_count && !sink->error; i++) {
-        struct text_buffer buffer = {0};
-        text_append(&buffer, i ? ",\n" : "\n");
+        struct buffer buffer = {0};
+        buffer_puts(&buffer, i ? ",\n" : "\n");
         append_thread(&buffer, dump, &dump->threads[i]);
-        text_put(sink, &buffer);
+        sink_put(sink, &buffer);
     }
     sink_print(sink, "],\n");
     put_deadlocks(sink, dump);

@@ -14,35 +14,35 @@ const char *dump_thread_name(const struct fgprof_dump *dump, const struct dump_t
 }
 
 /* For short texts of our own. */
-static void append_format(struct text_buffer *buffer, const char *format, ...)
+static void append_format(struct buffer *buffer, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-static void append_format(struct text_buffer *buffer, const char *format, ...)
+static void append_format(struct buffer *buffer, const char *format, ...)
 {
     char text[96];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    text_append(buffer, text);
+    buffer_puts(buffer, text);
 }
 
-static void append_thread(struct text_buffer *buffer, const struct fgprof_dump *dump,
+static void append_thread(struct buffer *buffer, const struct fgprof_dump *dump,
                           const struct dump_thread *thread)
 {
     append_format(buffer, "%d \"", thread->facts->tid);
-    text_append_name(buffer, dump_thread_name(dump, thread));
-    text_append(buffer, "\"");
+    name_append(buffer, dump_thread_name(dump, thread));
+    buffer_puts(buffer, "\"");
 }
 
-static void append_owner(struct text_buffer *buffer, const struct fgprof_dump *dump,
+static void append_owner(struct buffer *buffer, const struct fgprof_dump *dump,
                          const struct dump_thread *thread)
 {
     const struct lock *lock = &thread->lock;
     if (thread->owner != DUMP_NOBODY) {
-        text_append(buffer, lock->kind == RESOURCE_THREAD ? ": " : ", owner ");
+        buffer_puts(buffer, lock->kind == RESOURCE_THREAD ? ": " : ", owner ");
         append_thread(buffer, dump, &dump->threads[thread->owner]);
         if (&dump->threads[thread->owner] == thread)
-            text_append(buffer, " itself");
+            buffer_puts(buffer, " itself");
     } else if (thread->is_owner_gone) {
         append_format(buffer, ", owner %" PRIu32 " (no longer a thread of the process)",
                       lock->owner);
@@ -54,51 +54,51 @@ static void append_owner(struct text_buffer *buffer, const struct fgprof_dump *d
                       lock->readers == 1 ? "" : "s");
 }
 
-static void append_futex(struct text_buffer *buffer, const struct fgprof_dump *dump,
+static void append_futex(struct buffer *buffer, const struct fgprof_dump *dump,
                          const struct dump_thread *thread)
 {
     append_format(buffer, " 0x%" PRIx64, thread->facts->target.address);
     if (thread->lock.kind != RESOURCE_FUTEX) {
-        text_append(buffer, ", ");
-        text_append(buffer, resource_kind_name(thread->lock.kind));
+        buffer_puts(buffer, ", ");
+        buffer_puts(buffer, resource_kind_name(thread->lock.kind));
     }
     append_owner(buffer, dump, thread);
     if (thread->facts->target.has_timeout)
-        text_append(buffer, ", with a timeout");
+        buffer_puts(buffer, ", with a timeout");
 }
 
 /* Like: process 1234 "name"; nothing if it is not known. */
-static void append_process(struct text_buffer *buffer, const char *before,
+static void append_process(struct buffer *buffer, const char *before,
                            const struct wait_facts *facts)
 {
     if (!facts->owner_process)
         return;
-    text_append(buffer, before);
+    buffer_puts(buffer, before);
     if (facts->owner_process == facts->process_id) {
-        text_append(buffer, "its own process");
+        buffer_puts(buffer, "its own process");
         return;
     }
     append_format(buffer, "process %d", facts->owner_process);
     if (!*facts->owner_name)
         return;
-    text_append(buffer, " \"");
-    text_append_name(buffer, facts->owner_name);
-    text_append(buffer, "\"");
+    buffer_puts(buffer, " \"");
+    name_append(buffer, facts->owner_name);
+    buffer_puts(buffer, "\"");
 }
 
-static void append_name(struct text_buffer *buffer, const char *name)
+static void append_name(struct buffer *buffer, const char *name)
 {
     if (!name)
         return;
-    text_append(buffer, " ");
-    text_append_name(buffer, name);
+    buffer_puts(buffer, " ");
+    name_append(buffer, name);
 }
 
-static void append_polled(struct text_buffer *buffer, const struct wait_facts *facts)
+static void append_polled(struct buffer *buffer, const struct wait_facts *facts)
 {
     uint64_t count = facts->target.count;
     if (!count) {
-        text_append(buffer, " of no fd"); /* a sleep, or all of its entries are ignored */
+        buffer_puts(buffer, " of no fd"); /* a sleep, or all of its entries are ignored */
     } else if (facts->target.kind != CALL_EPOLL) {
         if (count > 1 && facts->has_fd)
             append_format(buffer, " and %" PRIu64 " more", count - 1);
@@ -110,7 +110,7 @@ static void append_polled(struct text_buffer *buffer, const struct wait_facts *f
     }
 }
 
-static void append_file(struct text_buffer *buffer, const struct wait_facts *facts)
+static void append_file(struct buffer *buffer, const struct wait_facts *facts)
 {
     enum call_kind kind = facts->target.kind;
     if (facts->has_fd)
@@ -123,7 +123,7 @@ static void append_file(struct text_buffer *buffer, const struct wait_facts *fac
                    facts);
 }
 
-static void append_wait(struct text_buffer *buffer, const struct fgprof_dump *dump,
+static void append_wait(struct buffer *buffer, const struct fgprof_dump *dump,
                         const struct dump_thread *thread)
 {
     const struct wait_facts *facts = thread->facts;
@@ -149,28 +149,28 @@ static void append_wait(struct text_buffer *buffer, const struct fgprof_dump *du
     }
 }
 
-void dump_append_state(struct text_buffer *buffer, const struct fgprof_dump *dump,
+void dump_append_state(struct buffer *buffer, const struct fgprof_dump *dump,
                        const struct dump_thread *thread)
 {
     const struct profile_sample *sample = thread->sample;
     const char *call = strings_get(&dump->profile->strings, sample->syscall_name);
     const char *channel = strings_get(&dump->profile->strings, sample->wait_channel);
     if (sample->state == THREAD_SLEEPING && *call) {
-        text_append(buffer, call);
+        buffer_puts(buffer, call);
     } else {
-        text_append(buffer, state_name(sample->state));
+        buffer_puts(buffer, state_name(sample->state));
         if (thread_state_waits((enum thread_state)sample->state) && *call) {
-            text_append(buffer, " in ");
-            text_append(buffer, call);
+            buffer_puts(buffer, " in ");
+            buffer_puts(buffer, call);
         }
         if (*channel) {
-            text_append(buffer, " at ");
-            text_append_name(buffer, channel);
+            buffer_puts(buffer, " at ");
+            name_append(buffer, channel);
         }
     }
     append_wait(buffer, dump, thread);
     if (thread->facts->evidence == EVIDENCE_STOPPED && sample->state != THREAD_STOPPED)
-        text_append(buffer, ", paused");
+        buffer_puts(buffer, ", paused");
 }
 
 static bool shows_function(const struct fgprof_profile *profile, const struct profile_stack *stack,
@@ -189,7 +189,7 @@ static bool shows_function(const struct fgprof_profile *profile, const struct pr
     return false;
 }
 
-void dump_append_birth(struct text_buffer *buffer, const struct fgprof_dump *dump,
+void dump_append_birth(struct buffer *buffer, const struct fgprof_dump *dump,
                        const struct dump_thread *thread, const char *before)
 {
     const struct fgprof_profile *profile = dump->profile;
@@ -200,41 +200,41 @@ void dump_append_birth(struct text_buffer *buffer, const struct fgprof_dump *dum
     const char *function = strings_get(&profile->strings, birth->function);
     if (!*maker && shows_function(profile, &profile->stacks[thread->sample->stack], function))
         return;
-    text_append(buffer, before);
+    buffer_puts(buffer, before);
     if (*maker) {
-        text_append(buffer, "made by ");
-        text_append_name(buffer, maker);
+        buffer_puts(buffer, "made by ");
+        name_append(buffer, maker);
     }
     if (*function) {
-        text_append(buffer, *maker ? " in " : "began in ");
-        text_append_name(buffer, function);
+        buffer_puts(buffer, *maker ? " in " : "began in ");
+        name_append(buffer, function);
     }
 }
 
-static void append_link(struct text_buffer *buffer, const struct fgprof_dump *dump,
+static void append_link(struct buffer *buffer, const struct fgprof_dump *dump,
                         const struct dump_thread *thread)
 {
     const struct dump_thread *owner = &dump->threads[thread->owner];
-    text_append(buffer, "\tthread ");
+    buffer_puts(buffer, "\tthread ");
     append_thread(buffer, dump, thread);
     append_format(buffer, " waits for %s 0x%" PRIx64, resource_kind_name(thread->lock.kind),
                   thread->facts->target.address);
-    text_append(buffer, owner == thread                        ? ", which it holds itself"
+    buffer_puts(buffer, owner == thread                        ? ", which it holds itself"
                         : thread->lock.kind == RESOURCE_THREAD ? ", "
                                                                : ", held by ");
     if (owner != thread)
         append_thread(buffer, dump, owner);
-    text_append(buffer, "\n");
+    buffer_puts(buffer, "\n");
 }
 
 static void put_deadlock(struct sink *sink, const struct fgprof_dump *dump, size_t number,
                          const char *prefix)
 {
     const struct dump_thread *first = dump_first_of_deadlock(dump, number), *thread = first;
-    struct text_buffer links = {0};
+    struct buffer links = {0};
     size_t members = 0;
     do {
-        text_append(&links, prefix);
+        buffer_puts(&links, prefix);
         append_link(&links, dump, thread);
         thread = &dump->threads[thread->owner];
         members++;
@@ -243,7 +243,7 @@ static void put_deadlock(struct sink *sink, const struct fgprof_dump *dump, size
         sink_print(sink, "%sdeadlock: a thread waits for itself\n", prefix);
     else
         sink_print(sink, "%sdeadlock: %zu threads wait for each other\n", prefix, members);
-    text_put(sink, &links);
+    sink_put(sink, &links);
 }
 
 void dump_put_deadlocks(struct sink *sink, const struct fgprof_dump *dump, const char *prefix)

@@ -13,31 +13,31 @@
 
 #define THREADS_NAMED_MAX 100 /* of the threads with the same stack */
 
-static void append_line(struct text_buffer *buffer, const struct fgprof_profile *profile,
+static void append_line(struct buffer *buffer, const struct fgprof_profile *profile,
                         const struct profile_location *location, const struct profile_line *line)
 {
     const struct profile_function *function = &profile->functions[line->function];
     char number[48];
-    text_append_name(buffer, strings_get(&profile->strings, function->name));
+    name_append(buffer, strings_get(&profile->strings, function->name));
     if (location->is_note || location->is_kernel) {
-        text_append(buffer, location->is_kernel ? "\n\t[kernel]\n" : "\n");
+        buffer_puts(buffer, location->is_kernel ? "\n\t[kernel]\n" : "\n");
         return;
     }
-    text_append(buffer, "\n\t");
+    buffer_puts(buffer, "\n\t");
     if (function->file) {
-        text_append_name(buffer, strings_get(&profile->strings, function->file));
+        name_append(buffer, strings_get(&profile->strings, function->file));
         snprintf(number, sizeof number, ":%" PRIu32, line->line);
-        text_append(buffer, line->line ? number : "");
+        buffer_puts(buffer, line->line ? number : "");
     } else if (location->mapping != PROFILE_NO_MAPPING) {
-        text_append_name(buffer,
-                         strings_get(&profile->strings, profile->mappings[location->mapping].path));
+        name_append(buffer,
+                    strings_get(&profile->strings, profile->mappings[location->mapping].path));
     }
     snprintf(number, sizeof number, " +0x%" PRIx64, location->function_offset);
-    text_append(buffer, line->is_inlined ? " [inlined]" : number);
-    text_append(buffer, "\n");
+    buffer_puts(buffer, line->is_inlined ? " [inlined]" : number);
+    buffer_puts(buffer, "\n");
 }
 
-static void append_frames(struct text_buffer *buffer, const struct fgprof_profile *profile,
+static void append_frames(struct buffer *buffer, const struct fgprof_profile *profile,
                           const struct profile_stack *stack)
 {
     for (size_t i = 0; i < stack->depth; i++) {
@@ -50,34 +50,34 @@ static void append_frames(struct text_buffer *buffer, const struct fgprof_profil
         char address[32];
         frame_append_unnamed(buffer, profile, location, true);
         snprintf(address, sizeof address, "\n\t0x%" PRIx64 "\n", location->address);
-        text_append(buffer, address);
+        buffer_puts(buffer, address);
     }
 }
 
 /* Like: thread 7 "worker" [futex] */
-static void append_thread(struct text_buffer *buffer, const struct fgprof_dump *dump,
+static void append_thread(struct buffer *buffer, const struct fgprof_dump *dump,
                           const struct dump_thread *thread)
 {
     char tid[32];
     snprintf(tid, sizeof tid, "thread %d \"", thread->facts->tid);
-    text_append(buffer, tid);
-    text_append_name(buffer, dump_thread_name(dump, thread));
-    text_append(buffer, "\" [");
+    buffer_puts(buffer, tid);
+    name_append(buffer, dump_thread_name(dump, thread));
+    buffer_puts(buffer, "\" [");
     dump_append_state(buffer, dump, thread);
-    text_append(buffer, "]");
+    buffer_puts(buffer, "]");
 }
 
 static void put_thread(struct sink *sink, const struct fgprof_dump *dump,
                        const struct dump_thread *thread)
 {
-    struct text_buffer buffer = {0};
+    struct buffer buffer = {0};
     append_thread(&buffer, dump, thread);
-    text_append(&buffer, ":\n");
+    buffer_puts(&buffer, ":\n");
     append_frames(&buffer, dump->profile, &dump->profile->stacks[thread->sample->stack]);
     size_t end = buffer.length;
     dump_append_birth(&buffer, dump, thread, "");
-    text_append(&buffer, buffer.length > end ? "\n\n" : "\n");
-    text_put(sink, &buffer);
+    buffer_puts(&buffer, buffer.length > end ? "\n\n" : "\n");
+    sink_put(sink, &buffer);
 }
 
 void output_dump_text(const struct fgprof_dump *dump, struct sink *sink)
@@ -140,23 +140,23 @@ static void put_group(struct sink *sink, const struct fgprof_dump *dump,
                       const struct dump_thread **members, const struct group *group)
 {
     const struct profile_stack *stack = &dump->profile->stacks[group->stack];
-    struct text_buffer buffer = {0};
+    struct buffer buffer = {0};
     char text[48];
     snprintf(text, sizeof text, "%zu @", group->count);
-    text_append(&buffer, text);
+    buffer_puts(&buffer, text);
     text_append_addresses(&buffer, dump->profile, stack);
-    text_append(&buffer, "\n");
+    buffer_puts(&buffer, "\n");
     for (size_t i = 0; i < group->count && i < THREADS_NAMED_MAX; i++) {
-        text_append(&buffer, "# ");
+        buffer_puts(&buffer, "# ");
         append_thread(&buffer, dump, members[group->first + i]);
         dump_append_birth(&buffer, dump, members[group->first + i], ", ");
-        text_append(&buffer, "\n");
+        buffer_puts(&buffer, "\n");
     }
     if (group->count > THREADS_NAMED_MAX) {
         snprintf(text, sizeof text, "# and %zu more\n", group->count - THREADS_NAMED_MAX);
-        text_append(&buffer, text);
+        buffer_puts(&buffer, text);
     }
-    text_put(sink, &buffer);
+    sink_put(sink, &buffer);
     text_put_stack(sink, dump->profile, stack);
     sink_print(sink, "\n");
 }

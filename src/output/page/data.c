@@ -96,11 +96,11 @@ static void write_location(const struct fgprof_profile *profile,
                    line->line);
     }
     if (!location->line_count) {
-        struct text_buffer name = {0};
+        struct buffer name = {0};
         frame_append_unnamed(&name, profile, location, false);
         sink_write(sink, ",", 1);
-        json_string(sink, name.text ? name.text : "");
-        text_free(&name);
+        json_string(sink, name.bytes ? name.bytes : "");
+        buffer_free(&name);
     }
     sink_write(sink, "]", 1);
 }

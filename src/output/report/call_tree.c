@@ -1,5 +1,6 @@
 #include "output/report/call_tree.h"
 #include "base/array.h"
+#include "base/utf8.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -77,18 +78,18 @@ int call_tree_path(const struct call_tree *tree, uint32_t node, uint32_t **ret_l
     return 0;
 }
 
-static void append_label(struct text_buffer *buffer, const struct labels *labels, uint32_t label)
+static void append_label(struct buffer *buffer, const struct labels *labels, uint32_t label)
 {
-    text_append_short_name(buffer, label_text(labels, label), NAME_COLUMNS);
+    name_append_short(buffer, label_text(labels, label), NAME_COLUMNS);
 }
 
 /* How many columns the label takes. */
 static size_t columns_of(const struct labels *labels, uint32_t label)
 {
-    struct text_buffer text = {0};
+    struct buffer text = {0};
     append_label(&text, labels, label);
-    size_t columns = text_columns(text.text, text.length);
-    text_free(&text);
+    size_t columns = utf8_columns(text.bytes, text.length);
+    buffer_free(&text);
     return columns;
 }
 
@@ -114,7 +115,7 @@ static bool all_fit(const struct labels *labels, const uint32_t *path, size_t de
     return used <= CALL_TREE_PATH_COLUMNS;
 }
 
-void call_tree_append_path(struct text_buffer *buffer, const struct call_tree *tree, uint32_t node,
+void call_tree_append_path(struct buffer *buffer, const struct call_tree *tree, uint32_t node,
                            const struct labels *labels)
 {
     uint32_t *path;
@@ -131,10 +132,10 @@ void call_tree_append_path(struct text_buffer *buffer, const struct call_tree *t
     for (size_t i = first; i < depth; i++) {
         if (i > first && i < depth - last) {
             if (i == first + 1)
-                text_append(buffer, OMISSION);
+                buffer_puts(buffer, OMISSION);
             continue;
         }
-        text_append(buffer, i > first ? SEPARATOR : "");
+        buffer_puts(buffer, i > first ? SEPARATOR : "");
         append_label(buffer, labels, path[i]);
     }
     free(path);

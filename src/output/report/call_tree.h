@@ -4,7 +4,7 @@
 #ifndef FGPROF_OUTPUT_REPORT_CALL_TREE_H
 #define FGPROF_OUTPUT_REPORT_CALL_TREE_H
 
-#include "output/text_buffer.h"
+#include "output/name.h"
 #include "output/report/labels.h"
 
 #define CALL_TREE_ROOT UINT32_MAX /* the caller of outermost functions */
@@ -34,7 +34,7 @@ int call_tree_path(const struct call_tree *tree, uint32_t node, uint32_t **ret_l
  * at the most. The functions that start every thread are left out; long names and long ways lose
  * their middle. */
 #define CALL_TREE_PATH_COLUMNS 80
-void call_tree_append_path(struct text_buffer *buffer, const struct call_tree *tree, uint32_t node,
+void call_tree_append_path(struct buffer *buffer, const struct call_tree *tree, uint32_t node,
                            const struct labels *labels);
 
 #endif

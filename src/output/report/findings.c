@@ -30,7 +30,7 @@ struct finding {
     bool is_first;
     bool is_of_machine; /* of no thread's doing: it comes behind those that are */
     uint32_t function;
-    struct text_buffer text, detail;
+    struct buffer text, detail;
 };
 
 static void add_row(struct report *report, size_t at, const struct finding *finding)
@@ -38,7 +38,7 @@ static void add_row(struct report *report, size_t at, const struct finding *find
     struct report_finding *rows = report->findings;
     memmove(&rows[at + 1], &rows[at], (report->finding_count - at) * sizeof *rows);
     rows[at] = (struct report_finding){finding->kind, finding->time_ns, finding->function,
-                                       finding->text.text, finding->detail.text};
+                                       finding->text.bytes, finding->detail.bytes};
     report->finding_count++;
 }
 
@@ -49,8 +49,8 @@ static int add(struct report *report, struct finding *finding)
     size_t at = report->finding_count;
     int err = finding->text.error ? finding->text.error : finding->detail.error;
     if (err || at == REPORT_FINDINGS_MAX) {
-        text_free(&finding->text);
-        text_free(&finding->detail);
+        buffer_free(&finding->text);
+        buffer_free(&finding->detail);
         return err;
     }
     if (finding->is_first)
@@ -108,17 +108,17 @@ static int add_saturated(struct report *report, uint32_t example, size_t count, 
     const struct report_use *longest = longest_run(report, example);
     uint64_t elapsed_ns = report->profile->summary.elapsed_ns;
     struct finding finding = {.kind = "saturated_thread", .time_ns = time_ns};
-    text_append(&finding.text, "thread ");
+    buffer_puts(&finding.text, "thread ");
     report_append_thread(&finding.text, report, thread);
-    text_print(&finding.text, " keeps a CPU busy: %.1f %% running, %.1f %% waiting for a CPU",
-               report_percent(times->state_ns[FGPROF_STATE_RUNNING], elapsed_ns),
-               report_percent(times->state_ns[FGPROF_STATE_RUNNABLE], elapsed_ns));
+    buffer_print(&finding.text, " keeps a CPU busy: %.1f %% running, %.1f %% waiting for a CPU",
+                 report_percent(times->state_ns[FGPROF_STATE_RUNNING], elapsed_ns),
+                 report_percent(times->state_ns[FGPROF_STATE_RUNNABLE], elapsed_ns));
     if (count > 1)
-        text_print(&finding.text, "; so do %zu more of that name", count - 1);
+        buffer_print(&finding.text, "; so do %zu more of that name", count - 1);
     if (longest) {
         finding.function = leaf_of(report, REPORT_RUNNING, longest->node);
-        text_print(&finding.detail, "%.1f %% of its running time: ",
-                   report_percent(longest->time_ns, times->state_ns[FGPROF_STATE_RUNNING]));
+        buffer_print(&finding.detail, "%.1f %% of its running time: ",
+                     report_percent(longest->time_ns, times->state_ns[FGPROF_STATE_RUNNING]));
         report_append_path(&finding.detail, report, REPORT_RUNNING, longest->node);
     }
     return add(report, &finding);
@@ -265,18 +265,19 @@ static int add_lock(struct report *report, const struct lock *lock, uint64_t *ti
     struct report_use most;
     const char *user = label_text(&report->labels, lock->longest->function);
     find_user_without_lock(report, lock, times, &most);
-    text_print(&finding.text, "%zu %s %.2f s for a lock that ", lock->threads,
-               lock->threads == 1 ? "thread waits" : "threads wait", report_seconds(lock->time_ns));
-    text_append_short_name(&finding.text, user, REPORT_FILE_COLUMNS);
-    text_append(&finding.text, " takes");
+    buffer_print(&finding.text, "%zu %s %.2f s for a lock that ", lock->threads,
+                 lock->threads == 1 ? "thread waits" : "threads wait",
+                 report_seconds(lock->time_ns));
+    name_append_short(&finding.text, user, REPORT_FILE_COLUMNS);
+    buffer_puts(&finding.text, " takes");
     if (report->process_count > 1) {
-        text_append(&finding.text, ", in ");
+        buffer_puts(&finding.text, ", in ");
         report_append_process(&finding.text, report, lock->longest->process);
     }
     if (is_worth_it(report, most.time_ns)) {
         finding.function = leaf_of(report, (enum report_activity)most.activity, most.node);
-        text_print(&finding.detail,
-                   "outside that wait it spends %.2f s in: ", report_seconds(most.time_ns));
+        buffer_print(&finding.detail,
+                     "outside that wait it spends %.2f s in: ", report_seconds(most.time_ns));
         report_append_path(&finding.detail, report, (enum report_activity)most.activity, most.node);
     } else {
         report_append_path(&finding.detail, report, REPORT_WAITING, lock->longest->node);
@@ -347,26 +348,26 @@ static int add_path(struct report *report, enum report_activity activity,
                               .time_ns = node->self_ns,
                               .function = node->label};
     report_append_path(&finding.detail, report, activity, row->node);
-    if (finding.detail.text && is_said(report, finding.detail.text)) {
-        text_free(&finding.detail);
+    if (finding.detail.bytes && is_said(report, finding.detail.bytes)) {
+        buffer_free(&finding.detail);
         return 0;
     }
     if (row->threads > 1)
-        text_print(&finding.text, "%zu threads, most of all ", row->threads);
+        buffer_print(&finding.text, "%zu threads, most of all ", row->threads);
     else
-        text_append(&finding.text, "thread ");
+        buffer_puts(&finding.text, "thread ");
     report_append_thread(&finding.text, report, &report->threads[row->thread]);
-    text_print(&finding.text, "%s %.2f s",
-               activity == REPORT_RUNNING ? row->threads > 1 ? ", run" : " runs"
-               : row->threads > 1         ? ", wait"
-                                          : " waits",
-               report_seconds(node->self_ns));
+    buffer_print(&finding.text, "%s %.2f s",
+                 activity == REPORT_RUNNING ? row->threads > 1 ? ", run" : " runs"
+                 : row->threads > 1         ? ", wait"
+                                            : " waits",
+                 report_seconds(node->self_ns));
     if (row->call) {
-        text_append(&finding.text, " in ");
-        text_append_short_name(&finding.text, label_text(&report->labels, row->call),
-                               REPORT_NAME_COLUMNS);
+        buffer_puts(&finding.text, " in ");
+        name_append_short(&finding.text, label_text(&report->labels, row->call),
+                          REPORT_NAME_COLUMNS);
     }
-    text_append(&finding.text, " here:");
+    buffer_puts(&finding.text, " here:");
     return add(report, &finding);
 }
 
@@ -400,11 +401,11 @@ static int find_cpu_shortage(struct report *report)
     if (!paths->count || report_percent(waited_ns, elapsed_ns) < CPU_SHORTAGE_PERCENT ||
         report_percent(waited_ns, wanted_cpu_ns(&report->times)) < CPU_SHORTAGE_PERCENT)
         return 0;
-    text_print(&finding.text,
-               "more threads want a CPU than there are: %.2f s waiting for one, %.2f s running",
-               report_seconds(waited_ns),
-               report_seconds(report->times.state_ns[FGPROF_STATE_RUNNING]));
-    text_append(&finding.detail, "most of that wait: ");
+    buffer_print(&finding.text,
+                 "more threads want a CPU than there are: %.2f s waiting for one, %.2f s running",
+                 report_seconds(waited_ns),
+                 report_seconds(report->times.state_ns[FGPROF_STATE_RUNNING]));
+    buffer_puts(&finding.detail, "most of that wait: ");
     report_append_path(&finding.detail, report, REPORT_RUNNABLE, paths->rows[0].node);
     return add(report, &finding);
 }
@@ -416,12 +417,11 @@ static int find_cut_stacks(struct report *report)
     struct finding finding = {.kind = "cut_stacks", .is_of_machine = true};
     if (share < CUT_PERCENT)
         return 0;
-    text_print(&finding.text, "%.1f %% of samples have a cut stack: callers are missing", share);
+    buffer_print(&finding.text, "%.1f %% of samples have a cut stack: callers are missing", share);
     if (report->cut_note) {
-        text_append(&finding.detail, "most begin with ");
-        text_append_short_name(&finding.detail,
-                               strings_get(&report->profile->strings, report->cut_note),
-                               REPORT_FILE_COLUMNS);
+        buffer_puts(&finding.detail, "most begin with ");
+        name_append_short(&finding.detail, strings_get(&report->profile->strings, report->cut_note),
+                          REPORT_FILE_COLUMNS);
     }
     return add(report, &finding);
 }
@@ -437,12 +437,12 @@ static int find_unnamed_frames(struct report *report)
     for (size_t i = 1; i < report->module_count; i++)
         worst = report->modules[i].samples_unnamed > worst->samples_unnamed ? &report->modules[i]
                                                                             : worst;
-    text_print(&finding.text, "%.1f %% of samples have a frame without a name (often just one)",
-               share);
+    buffer_print(&finding.text, "%.1f %% of samples have a frame without a name (often just one)",
+                 share);
     if (worst->samples_unnamed) {
-        text_append(&finding.detail, "most in ");
-        text_append_short_name(&finding.detail, strings_get(&report->profile->strings, worst->path),
-                               REPORT_FILE_COLUMNS);
+        buffer_puts(&finding.detail, "most in ");
+        name_append_short(&finding.detail, strings_get(&report->profile->strings, worst->path),
+                          REPORT_FILE_COLUMNS);
     }
     return add(report, &finding);
 }
@@ -454,9 +454,9 @@ static int find_early_end(struct report *report)
     if (!error)
         return 0;
     /* A recording may have any number there. */
-    text_print(&finding.text, "sampling ended early, after %.2f s: %s",
-               report_seconds(report->profile->summary.elapsed_ns),
-               strerror(error > -INT_MAX ? abs(error) : INT_MAX));
+    buffer_print(&finding.text, "sampling ended early, after %.2f s: %s",
+                 report_seconds(report->profile->summary.elapsed_ns),
+                 strerror(error > -INT_MAX ? abs(error) : INT_MAX));
     return add(report, &finding);
 }
 
@@ -467,10 +467,11 @@ static int find_late_ticks(struct report *report)
     struct finding finding = {.kind = "late_ticks", .is_of_machine = true};
     if (share < LATE_PERCENT)
         return 0;
-    text_print(&finding.text,
-               "%.1f %% of ticks were late, so that the profile is coarse: a lower rate (-F) or a "
-               "less busy machine helps",
-               share);
+    buffer_print(
+        &finding.text,
+        "%.1f %% of ticks were late, so that the profile is coarse: a lower rate (-F) or a "
+        "less busy machine helps",
+        share);
     return add(report, &finding);
 }
 
@@ -480,10 +481,10 @@ static int find_unreadable(struct report *report)
     struct finding finding = {.kind = "unreadable_modules", .is_of_machine = true};
     if (!profile->unreadable_count)
         return 0;
-    text_print(&finding.text, "%zu %s could not be read, such as ", profile->unreadable_count,
-               profile->unreadable_count == 1 ? "module" : "modules");
-    text_append_short_name(&finding.text, strings_get(&profile->strings, profile->unreadable[0]),
-                           REPORT_FILE_COLUMNS);
+    buffer_print(&finding.text, "%zu %s could not be read, such as ", profile->unreadable_count,
+                 profile->unreadable_count == 1 ? "module" : "modules");
+    name_append_short(&finding.text, strings_get(&profile->strings, profile->unreadable[0]),
+                      REPORT_FILE_COLUMNS);
     return add(report, &finding);
 }
 
@@ -494,10 +495,10 @@ static int find_deadlocks(struct report *report)
     struct finding finding = {.kind = "deadlock", .is_first = true};
     if (!profile->deadlock_count)
         return 0;
-    text_append_short_name(&finding.text, strings_get(&profile->strings, profile->deadlocks[0]),
-                           DEADLOCK_COLUMNS);
+    name_append_short(&finding.text, strings_get(&profile->strings, profile->deadlocks[0]),
+                      DEADLOCK_COLUMNS);
     if (profile->summary.deadlocks > 1)
-        text_print(&finding.detail, "and %" PRIu64 " more", profile->summary.deadlocks - 1);
+        buffer_print(&finding.detail, "and %" PRIu64 " more", profile->summary.deadlocks - 1);
     return add(report, &finding);
 }
 

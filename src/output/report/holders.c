@@ -123,18 +123,18 @@ static int count_samples(struct search *search)
 static int find_path(const struct search *search, uint32_t holder, bool is_owners, char **ret_path)
 {
     const struct place *most = NULL;
-    struct text_buffer path = {0};
+    struct buffer path = {0};
     for (size_t i = 0; i < search->place_count; i++) {
         const struct place *place = &search->places[i];
         if (place->holder == holder && place->is_owners == is_owners &&
             (!most || place->time_ns > most->time_ns))
             most = place;
     }
-    text_append(&path, "");
+    buffer_puts(&path, "");
     if (most)
         call_tree_append_path(&path, &search->trees[is_owners], most->node,
                               &search->report->labels);
-    *ret_path = path.text;
+    *ret_path = path.bytes;
     return path.error;
 }
 

@@ -19,13 +19,13 @@
 void report_json_string(struct sink *sink, const char *key, const char *text, size_t columns,
                         bool is_first)
 {
-    struct text_buffer shown = {0};
-    text_append_short_name(&shown, text, columns);
+    struct buffer shown = {0};
+    name_append_short(&shown, text, columns);
     if (shown.error && !sink->error)
         sink->error = shown.error;
     json_key(sink, key, is_first);
-    json_string(sink, shown.text ? shown.text : "");
-    text_free(&shown);
+    json_string(sink, shown.bytes ? shown.bytes : "");
+    buffer_free(&shown);
 }
 
 static void put_array_item(struct sink *sink, size_t number)
@@ -135,11 +135,11 @@ void report_json_frames(struct sink *sink, const struct call_tree *tree,
     for (size_t i = 0; i < depth; i++) {
         if (omitted && i == FRAMES_ROOT)
             i += omitted;
-        struct text_buffer name = {0};
-        text_append_short_name(&name, label_text(labels, path[i]), NAME_COLUMNS);
+        struct buffer name = {0};
+        name_append_short(&name, label_text(labels, path[i]), NAME_COLUMNS);
         put_array_item(sink, i);
-        json_string(sink, name.text ? name.text : "");
-        text_free(&name);
+        json_string(sink, name.bytes ? name.bytes : "");
+        buffer_free(&name);
     }
     sink_print(sink, "]");
     json_number(sink, "frames_omitted", omitted, false);

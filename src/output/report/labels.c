@@ -107,12 +107,12 @@ int label_add(struct labels *labels, const char *text, uint32_t *ret_label)
 }
 
 /* Adds the text as a label, and frees it. */
-static int add_text(struct labels *labels, struct text_buffer *text, uint32_t *ret_label)
+static int add_text(struct labels *labels, struct buffer *text, uint32_t *ret_label)
 {
     int err = text->error;
     if (!err)
-        err = label_add(labels, text->text ? text->text : "", ret_label);
-    text_free(text);
+        err = label_add(labels, text->bytes ? text->bytes : "", ret_label);
+    buffer_free(text);
     return err;
 }
 
@@ -122,10 +122,10 @@ static int label_of_line(struct labels *labels, const struct fgprof_profile *pro
                          uint32_t *ret_label)
 {
     if (!labels->of_line[line]) {
-        struct text_buffer text = {0};
+        struct buffer text = {0};
         uint32_t function = profile->lines[line].function;
-        text_append(&text, strings_get(&profile->strings, profile->functions[function].name));
-        text_append(&text, location->is_kernel             ? "_[k]"
+        buffer_puts(&text, strings_get(&profile->strings, profile->functions[function].name));
+        buffer_puts(&text, location->is_kernel             ? "_[k]"
                            : location->jit_function_plus_1 ? "_[j]"
                                                            : "");
         int err = add_text(labels, &text, ret_label);
@@ -141,7 +141,7 @@ static int label_of_location(struct labels *labels, const struct fgprof_profile 
                              uint32_t number, uint32_t *ret_label)
 {
     if (!labels->of_location[number]) {
-        struct text_buffer text = {0};
+        struct buffer text = {0};
         frame_append_unnamed(&text, profile, &profile->locations[number], false);
         int err = add_text(labels, &text, ret_label);
         if (err)

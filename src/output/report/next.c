@@ -35,34 +35,34 @@ static const struct suggestion *choose(const struct report *report)
 }
 
 /* A name that begins with '-' would be an option. */
-void report_append_file(struct text_buffer *buffer, const char *path)
+void report_append_file(struct buffer *buffer, const char *path)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                                 "-_./,:=+@%";
     bool is_plain = strspn(path, plain) == strlen(path);
-    text_append(buffer, is_plain ? "" : "'");
-    text_append(buffer, *path == '-' ? "./" : "");
+    buffer_puts(buffer, is_plain ? "" : "'");
+    buffer_puts(buffer, *path == '-' ? "./" : "");
     for (const char *c = path; *c; c++) {
         if (*c == '\'')
-            text_append(buffer, "'\\''");
+            buffer_puts(buffer, "'\\''");
         else
-            text_append_bytes(buffer, c, 1);
+            buffer_write(buffer, c, 1);
     }
-    text_append(buffer, is_plain ? "" : "'");
+    buffer_puts(buffer, is_plain ? "" : "'");
 }
 
-static void append_pids(struct text_buffer *buffer, const struct fgprof_profile *profile)
+static void append_pids(struct buffer *buffer, const struct fgprof_profile *profile)
 {
-    text_append(buffer, profile->process_count ? "" : " -p PID");
+    buffer_puts(buffer, profile->process_count ? "" : " -p PID");
     for (size_t i = 0; i < profile->process_count && i < PIDS_MAX; i++)
-        text_print(buffer, "%s%" PRIu32, i ? "," : " -p ", profile->processes[i].pid);
+        buffer_print(buffer, "%s%" PRIu32, i ? "," : " -p ", profile->processes[i].pid);
 }
 
-static void append_options(struct text_buffer *buffer, const struct suggestion *chosen)
+static void append_options(struct buffer *buffer, const struct suggestion *chosen)
 {
     if (chosen->options)
-        text_print(buffer, " %s", chosen->options);
-    text_print(buffer, " -o %s", chosen->output);
+        buffer_print(buffer, " %s", chosen->options);
+    buffer_print(buffer, " -o %s", chosen->output);
 }
 
 int report_choose_next(struct report *report)
@@ -71,28 +71,28 @@ int report_choose_next(struct report *report)
     const struct suggestion *chosen = choose(report);
     static const char run[] = "fgprof-c run ";
     bool was_run = strncmp(profile_recorded_by(profile), run, strlen(run)) == 0;
-    struct text_buffer line = {0};
+    struct buffer line = {0};
     report->next_why = chosen->why;
     if (chosen->is_dump && !was_run) {
         report->next_why = "which thread holds the lock, if the process still runs";
-        text_append(&line, "fgprof-c dump");
+        buffer_puts(&line, "fgprof-c dump");
         append_pids(&line, profile);
     } else if (profile->read_from) {
-        text_append(&line, "fgprof-c convert ");
+        buffer_puts(&line, "fgprof-c convert ");
         report_append_file(&line, profile->read_from);
         append_options(&line, chosen);
     } else if (was_run) {
-        text_append(&line, "fgprof-c run");
+        buffer_puts(&line, "fgprof-c run");
         append_options(&line, chosen);
-        text_append(&line, " -- CMD [ARG...]");
+        buffer_puts(&line, " -- CMD [ARG...]");
     } else {
-        text_append(&line, "fgprof-c attach");
+        buffer_puts(&line, "fgprof-c attach");
         append_pids(&line, profile);
-        text_append(&line, " -d 30s");
+        buffer_puts(&line, " -d 30s");
         append_options(&line, chosen);
     }
     if (line.error)
-        text_free(&line);
-    report->next = line.text;
-    return line.text ? 0 : -ENOMEM;
+        buffer_free(&line);
+    report->next = line.bytes;
+    return line.bytes ? 0 : -ENOMEM;
 }

@@ -6,6 +6,7 @@
 #include "output/report/call_tree.h"
 #include "profile/objects.h"
 #include "profile/view.h"
+#include "base/sink.h"
 
 #define OBJECTS_ROWS_MAX 10
 

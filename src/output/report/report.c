@@ -153,14 +153,14 @@ static bool is_idle(const struct making *making, const struct profile_sample *sa
 static int label_of_call(struct report *report, const struct profile_sample *sample,
                          uint32_t *ret_label)
 {
-    struct text_buffer frame = {0};
+    struct buffer frame = {0};
     state_append_frame(&frame, report->profile, sample);
     int err = frame.error;
     if (!err) {
-        frame.text[frame.length - 1] = '\0'; /* the frame is in brackets */
-        err = label_add(&report->labels, frame.text + 1, ret_label);
+        frame.bytes[frame.length - 1] = '\0'; /* the frame is in brackets */
+        err = label_add(&report->labels, frame.bytes + 1, ret_label);
     }
-    text_free(&frame);
+    buffer_free(&frame);
     return err;
 }
 
@@ -356,35 +356,34 @@ static void report_free(struct report *report)
     free(report->next);
 }
 
-void report_append_process(struct text_buffer *buffer, const struct report *report,
-                           uint32_t process)
+void report_append_process(struct buffer *buffer, const struct report *report, uint32_t process)
 {
     if (process >= report->profile->process_count) {
-        text_append(buffer, "[unnamed]");
+        buffer_puts(buffer, "[unnamed]");
         return;
     }
     const struct profile_process *row = &report->profile->processes[process];
     const char *name = strings_get(&report->profile->strings, row->name);
-    text_append_short_name(buffer, *name ? name : "[unnamed]", REPORT_NAME_COLUMNS);
-    text_print(buffer, "/%" PRIu32, row->pid);
+    name_append_short(buffer, *name ? name : "[unnamed]", REPORT_NAME_COLUMNS);
+    buffer_print(buffer, "/%" PRIu32, row->pid);
 }
 
-void report_append_thread(struct text_buffer *buffer, const struct report *report,
+void report_append_thread(struct buffer *buffer, const struct report *report,
                           const struct report_thread *thread)
 {
-    text_append(buffer, "\"");
-    text_append_short_name(buffer, strings_get(&report->profile->strings, thread->name),
-                           REPORT_NAME_COLUMNS);
-    text_append(buffer, "\"");
+    buffer_puts(buffer, "\"");
+    name_append_short(buffer, strings_get(&report->profile->strings, thread->name),
+                      REPORT_NAME_COLUMNS);
+    buffer_puts(buffer, "\"");
     if (thread->tid)
-        text_print(buffer, "/%" PRIu32, thread->tid);
+        buffer_print(buffer, "/%" PRIu32, thread->tid);
     if (report->process_count > 1) {
-        text_append(buffer, " of ");
+        buffer_puts(buffer, " of ");
         report_append_process(buffer, report, thread->process);
     }
 }
 
-void report_append_path(struct text_buffer *buffer, const struct report *report,
+void report_append_path(struct buffer *buffer, const struct report *report,
                         enum report_activity activity, uint32_t node)
 {
     call_tree_append_path(buffer, &report->trees[activity], node, &report->labels);

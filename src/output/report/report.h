@@ -13,6 +13,7 @@
 
 #include "output/report/call_tree.h"
 #include "profile/view.h"
+#include "base/sink.h"
 
 /* What threads do, each with a call tree of its own. */
 enum report_activity {
@@ -161,13 +162,12 @@ static inline double report_rate_hz(const struct fgprof_profile *profile)
 
 /* Appends a process as "name/12" and a thread as "name"/13, with its process if there are several.
  */
-void report_append_process(struct text_buffer *buffer, const struct report *report,
-                           uint32_t process);
-void report_append_thread(struct text_buffer *buffer, const struct report *report,
+void report_append_process(struct buffer *buffer, const struct report *report, uint32_t process);
+void report_append_thread(struct buffer *buffer, const struct report *report,
                           const struct report_thread *thread);
 
 /* Appends the way to a node: see call_tree_append_path. */
-void report_append_path(struct text_buffer *buffer, const struct report *report,
+void report_append_path(struct buffer *buffer, const struct report *report,
                         enum report_activity activity, uint32_t node);
 
 /* The part of elapsed time in which from `first` to `last` threads of a process ran, in percent. */
@@ -185,7 +185,7 @@ static inline bool report_is_idle(const struct report_thread *thread)
 size_t report_busiest(const struct report *report, uint32_t *ret_threads, size_t max);
 
 /* Appends a file's name as a shell takes it. */
-void report_append_file(struct text_buffer *buffer, const char *path);
+void report_append_file(struct buffer *buffer, const char *path);
 
 /* Writes a member of an object: a text of up to so many columns. */
 void report_json_string(struct sink *sink, const char *key, const char *text, size_t columns,

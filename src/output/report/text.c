@@ -1,5 +1,6 @@
 /* The report as text: at most 100 lines, without colours. */
 #include "output/report/report.h"
+#include "base/utf8.h"
 
 #include <inttypes.h>
 #include <stdint.h>
@@ -9,111 +10,110 @@
 #define CALL_COLUMNS 24
 #define ROW_COLUMNS 56 /* of a thread or process, with what stands before it */
 
-static void append_number(struct text_buffer *buffer, uint64_t number, const char *one,
+static void append_number(struct buffer *buffer, uint64_t number, const char *one,
                           const char *several)
 {
-    text_print(buffer, "%" PRIu64 " %s", number, number == 1 ? one : several);
+    buffer_print(buffer, "%" PRIu64 " %s", number, number == 1 ? one : several);
 }
 
-static void append_capture(struct text_buffer *buffer, const struct fgprof_summary *summary)
+static void append_capture(struct buffer *buffer, const struct fgprof_summary *summary)
 {
-    text_append(buffer, "  running threads: ");
+    buffer_puts(buffer, "  running threads: ");
     if (summary->kernel_samples)
         append_number(buffer, summary->kernel_samples, "sample by the kernel",
                       "samples by the kernel");
     if (summary->pauses) {
-        text_append(buffer, summary->kernel_samples ? ", " : "");
+        buffer_puts(buffer, summary->kernel_samples ? ", " : "");
         append_number(buffer, summary->pauses, "pause", "pauses");
-        text_print(buffer, " of %.0f us (median), %.0f us at most",
-                   (double)summary->pause_median_ns / 1e3, (double)summary->pause_max_ns / 1e3);
+        buffer_print(buffer, " of %.0f us (median), %.0f us at most",
+                     (double)summary->pause_median_ns / 1e3, (double)summary->pause_max_ns / 1e3);
     }
     if (!summary->kernel_samples && !summary->pauses)
-        text_append(buffer, "none was found");
+        buffer_puts(buffer, "none was found");
     if (summary->kernel_refusal)
-        text_append(buffer, "; the kernel may not sample them, so short bursts are not exact");
-    text_append(buffer, "\n");
+        buffer_puts(buffer, "; the kernel may not sample them, so short bursts are not exact");
+    buffer_puts(buffer, "\n");
 }
 
-static void append_processes(struct text_buffer *buffer, const struct report *report)
+static void append_processes(struct buffer *buffer, const struct report *report)
 {
     enum { NAMED_MAX = 3 };
     size_t count = report->profile->process_count;
     if (count > 1)
-        text_print(buffer, "%zu processes: ", count);
+        buffer_print(buffer, "%zu processes: ", count);
     for (size_t i = 0; i < count && i < NAMED_MAX; i++) {
-        text_append(buffer, i ? ", " : "");
+        buffer_puts(buffer, i ? ", " : "");
         report_append_process(buffer, report, (uint32_t)i);
     }
-    text_append(buffer, count > NAMED_MAX ? " ..." : count ? "" : "no process");
+    buffer_puts(buffer, count > NAMED_MAX ? " ..." : count ? "" : "no process");
 }
 
-static void append_head(struct text_buffer *buffer, const struct report *report)
+static void append_head(struct buffer *buffer, const struct report *report)
 {
     static const char *const kept[] = {"", ", only time on a CPU", ", only time off the CPU"};
     const struct fgprof_profile *profile = report->profile;
     const struct fgprof_summary *summary = &profile->summary;
     const char *command = profile_recorded_by(profile);
-    text_append(buffer, "fgprof-c report: ");
+    buffer_puts(buffer, "fgprof-c report: ");
     append_processes(buffer, report);
-    text_print(buffer, "; %.2f s, ", report_seconds(summary->elapsed_ns));
+    buffer_print(buffer, "; %.2f s, ", report_seconds(summary->elapsed_ns));
     append_number(buffer, summary->threads_seen, "thread", "threads");
-    text_print(buffer, "%s\n  recorded by: ", kept[profile->kept]);
-    text_append_short_name(buffer, *command ? command : "not known", COMMAND_COLUMNS);
+    buffer_print(buffer, "%s\n  recorded by: ", kept[profile->kept]);
+    name_append_short(buffer, *command ? command : "not known", COMMAND_COLUMNS);
     if (profile->reason) {
-        text_append(buffer, "\n  reason: ");
-        text_append_short_name(buffer, profile->reason, REASON_COLUMNS);
+        buffer_puts(buffer, "\n  reason: ");
+        name_append_short(buffer, profile->reason, REASON_COLUMNS);
     }
-    text_print(buffer, "\n  %.0f Hz: ", report_rate_hz(profile));
+    buffer_print(buffer, "\n  %.0f Hz: ", report_rate_hz(profile));
     append_number(buffer, summary->ticks_planned, "tick", "ticks");
-    text_print(buffer, ", %.1f %% late; ",
-               report_percent(summary->ticks_late, summary->ticks_planned));
+    buffer_print(buffer, ", %.1f %% late; ",
+                 report_percent(summary->ticks_late, summary->ticks_planned));
     append_number(buffer, summary->samples, "sample", "samples");
-    text_print(buffer, ": %.1f %% cut, %.1f %% with an unnamed frame, %.1f %% assumed\n",
-               report_percent(summary->samples_cut, summary->samples),
-               report_percent(summary->samples_unnamed, summary->samples),
-               report_percent(summary->samples_assumed, summary->samples));
+    buffer_print(buffer, ": %.1f %% cut, %.1f %% with an unnamed frame, %.1f %% assumed\n",
+                 report_percent(summary->samples_cut, summary->samples),
+                 report_percent(summary->samples_unnamed, summary->samples),
+                 report_percent(summary->samples_assumed, summary->samples));
     append_capture(buffer, summary);
 }
 
-static void append_findings(struct text_buffer *buffer, const struct report *report)
+static void append_findings(struct buffer *buffer, const struct report *report)
 {
     const char *none = report->trees[REPORT_IDLE].total_ns ? " nothing stands out; see what is idle"
                                                            : " nothing stands out";
-    text_print(buffer, "\nWorth a look:%s\n", report->finding_count ? "" : none);
+    buffer_print(buffer, "\nWorth a look:%s\n", report->finding_count ? "" : none);
     for (size_t i = 0; i < report->finding_count; i++) {
-        text_print(buffer, "%3zu. %s\n", i + 1, report->findings[i].text);
+        buffer_print(buffer, "%3zu. %s\n", i + 1, report->findings[i].text);
         if (report->findings[i].detail)
-            text_print(buffer, "     %s\n", report->findings[i].detail);
+            buffer_print(buffer, "     %s\n", report->findings[i].detail);
     }
 }
 
-static void append_holders(struct text_buffer *buffer, const struct report *report)
+static void append_holders(struct buffer *buffer, const struct report *report)
 {
     const struct strings *strings = &report->profile->strings;
     if (!report->hold_count)
         return;
-    text_print(buffer, "\nWho holds it up: %.2f s of waits for an owner that is known\n",
-               report_seconds(report->held_ns));
+    buffer_print(buffer, "\nWho holds it up: %.2f s of waits for an owner that is known\n",
+                 report_seconds(report->held_ns));
     for (size_t i = 0; i < report->hold_count; i++) {
         const struct report_hold *hold = &report->holds[i];
-        text_print(buffer, "%8.2f s  ", report_seconds(hold->time_ns));
-        text_append_short_name(buffer, strings_get(strings, hold->resource), REPORT_FILE_COLUMNS);
+        buffer_print(buffer, "%8.2f s  ", report_seconds(hold->time_ns));
+        name_append_short(buffer, strings_get(strings, hold->resource), REPORT_FILE_COLUMNS);
         if (hold->is_for_threads) {
-            text_append(buffer, ", of thread \"");
-            text_append_short_name(buffer, strings_get(strings, hold->owner_name),
-                                   REPORT_NAME_COLUMNS);
-            text_append(buffer, "\"");
+            buffer_puts(buffer, ", of thread \"");
+            name_append_short(buffer, strings_get(strings, hold->owner_name), REPORT_NAME_COLUMNS);
+            buffer_puts(buffer, "\"");
         }
         const char *unknown = hold->is_for_threads ? "not sampled then" : "place not known";
-        text_print(buffer, "\n     it was in: %s\n     they wait in: %s\n",
-                   *hold->owner_path ? hold->owner_path : unknown, hold->waiter_path);
+        buffer_print(buffer, "\n     it was in: %s\n     they wait in: %s\n",
+                     *hold->owner_path ? hold->owner_path : unknown, hold->waiter_path);
     }
     if (report->holds_left_out)
-        text_print(buffer, "  and %zu more\n", report->holds_left_out);
+        buffer_print(buffer, "  and %zu more\n", report->holds_left_out);
 }
 
 /* The columns and a line for each path, and how many more there are. */
-static void append_paths(struct text_buffer *buffer, const struct report *report,
+static void append_paths(struct buffer *buffer, const struct report *report,
                          enum report_activity activity, size_t max)
 {
     const struct report_paths *paths = &report->paths[activity];
@@ -123,132 +123,131 @@ static void append_paths(struct text_buffer *buffer, const struct report *report
     bool has_calls = activity != REPORT_RUNNING;
     if (!shown)
         return;
-    text_print(buffer, "    SELF s   TOTAL s  THREADS  %s",
-               activity == REPORT_IDLE ? "UNMOVED  " : "");
+    buffer_print(buffer, "    SELF s   TOTAL s  THREADS  %s",
+                 activity == REPORT_IDLE ? "UNMOVED  " : "");
     if (has_calls)
-        text_print(buffer, "%-*s", CALL_COLUMNS + 2,
-                   activity == REPORT_ELAPSED ? "STATE OR CALL" : "CALL");
-    text_append(buffer, "PATH\n");
+        buffer_print(buffer, "%-*s", CALL_COLUMNS + 2,
+                     activity == REPORT_ELAPSED ? "STATE OR CALL" : "CALL");
+    buffer_puts(buffer, "PATH\n");
     for (size_t i = 0; i < shown; i++) {
         const struct report_path *row = &paths->rows[i];
         const struct call_node *node = &tree->nodes[row->node];
-        text_print(buffer, "%10.2f %9.2f %8zu  ", report_seconds(node->self_ns),
-                   report_seconds(node->total_ns), row->threads);
+        buffer_print(buffer, "%10.2f %9.2f %8zu  ", report_seconds(node->self_ns),
+                     report_seconds(node->total_ns), row->threads);
         if (activity == REPORT_IDLE)
-            text_print(buffer, "%7zu  ", row->unmoved);
+            buffer_print(buffer, "%7zu  ", row->unmoved);
         if (has_calls) {
             size_t from = buffer->length;
-            text_append_short_name(buffer, label_text(&report->labels, row->call), CALL_COLUMNS);
+            name_append_short(buffer, label_text(&report->labels, row->call), CALL_COLUMNS);
             size_t used = buffer->error ? CALL_COLUMNS
-                                        : text_columns(buffer->text + from, buffer->length - from);
-            text_print(buffer, "%*s", CALL_COLUMNS + 2 - (int)used, "");
+                                        : utf8_columns(buffer->bytes + from, buffer->length - from);
+            buffer_print(buffer, "%*s", CALL_COLUMNS + 2 - (int)used, "");
         }
         report_append_path(buffer, report, activity, row->node);
-        text_append(buffer, "\n");
+        buffer_puts(buffer, "\n");
     }
     if (left_out)
-        text_print(buffer, "  and %zu more\n", left_out);
+        buffer_print(buffer, "  and %zu more\n", left_out);
 }
 
-static void append_thread_time(struct text_buffer *buffer, const struct report *report,
+static void append_thread_time(struct buffer *buffer, const struct report *report,
                                enum report_activity activity, const char *title, size_t max)
 {
-    text_print(buffer, "\n%s: %.2f s of thread time\n", title,
-               report_seconds(report->trees[activity].total_ns));
+    buffer_print(buffer, "\n%s: %.2f s of thread time\n", title,
+                 report_seconds(report->trees[activity].total_ns));
     append_paths(buffer, report, activity, max);
 }
 
-static void append_elapsed(struct text_buffer *buffer, const struct report *report)
+static void append_elapsed(struct buffer *buffer, const struct report *report)
 {
     const struct fgprof_profile *profile = report->profile;
     uint64_t used_ns = report->trees[REPORT_ELAPSED].total_ns;
     if (!profile->has_elapsed)
         return;
-    text_print(buffer, "\nWhere time went: %.2f s elapsed",
-               report_seconds(used_ns + report->elapsed_idle_ns));
+    buffer_print(buffer, "\nWhere time went: %.2f s elapsed",
+                 report_seconds(used_ns + report->elapsed_idle_ns));
     if (profile->process_count > 1)
-        text_print(buffer, " in %zu processes", profile->process_count);
-    text_print(buffer, ", %.2f s of it idle", report_seconds(report->elapsed_idle_ns));
+        buffer_print(buffer, " in %zu processes", profile->process_count);
+    buffer_print(buffer, ", %.2f s of it idle", report_seconds(report->elapsed_idle_ns));
     if (profile->parallel_count)
-        text_print(buffer,
-                   "; threads running at once: 0 for %.1f %%, 1 for %.1f %%, more for %.1f %%",
-                   report_parallel_percent(report, 0, 0), report_parallel_percent(report, 1, 1),
-                   report_parallel_percent(report, 2, SIZE_MAX));
-    text_append(buffer, "\n");
+        buffer_print(buffer,
+                     "; threads running at once: 0 for %.1f %%, 1 for %.1f %%, more for %.1f %%",
+                     report_parallel_percent(report, 0, 0), report_parallel_percent(report, 1, 1),
+                     report_parallel_percent(report, 2, SIZE_MAX));
+    buffer_puts(buffer, "\n");
     append_paths(buffer, report, REPORT_ELAPSED, REPORT_PATHS_MAX);
 }
 
 /* Pads the line that begins at `from`, and appends the times in seconds. */
-static void append_times(struct text_buffer *buffer, size_t from, const struct report_times *times)
+static void append_times(struct buffer *buffer, size_t from, const struct report_times *times)
 {
-    size_t used = buffer->error ? 0 : text_columns(buffer->text + from, buffer->length - from);
+    size_t used = buffer->error ? 0 : utf8_columns(buffer->bytes + from, buffer->length - from);
     uint64_t waiting_ns = times->state_ns[FGPROF_STATE_WAITING] - times->idle_ns;
     uint64_t other_ns =
         times->state_ns[FGPROF_STATE_STOPPED] + times->state_ns[FGPROF_STATE_UNKNOWN];
-    text_print(buffer, "%*s %9.2f %9.2f %9.2f %9.2f %9.2f\n",
-               used < ROW_COLUMNS ? (int)(ROW_COLUMNS - used) : 0, "",
-               report_seconds(times->state_ns[FGPROF_STATE_RUNNING]),
-               report_seconds(times->state_ns[FGPROF_STATE_RUNNABLE]), report_seconds(waiting_ns),
-               report_seconds(times->idle_ns), report_seconds(other_ns));
+    buffer_print(buffer, "%*s %9.2f %9.2f %9.2f %9.2f %9.2f\n",
+                 used < ROW_COLUMNS ? (int)(ROW_COLUMNS - used) : 0, "",
+                 report_seconds(times->state_ns[FGPROF_STATE_RUNNING]),
+                 report_seconds(times->state_ns[FGPROF_STATE_RUNNABLE]), report_seconds(waiting_ns),
+                 report_seconds(times->idle_ns), report_seconds(other_ns));
 }
 
-static void append_threads(struct text_buffer *buffer, const struct report *report)
+static void append_threads(struct buffer *buffer, const struct report *report)
 {
     uint32_t busiest[REPORT_THREADS_MAX];
     size_t count = report_busiest(report, busiest, REPORT_THREADS_MAX), from;
 
-    text_print(buffer, "\n%-*s%10s%10s%10s%10s%10s\n", ROW_COLUMNS, "Thread time in seconds",
-               "RUNNING", "FOR A CPU", "WAITING", "IDLE", "OTHER");
+    buffer_print(buffer, "\n%-*s%10s%10s%10s%10s%10s\n", ROW_COLUMNS, "Thread time in seconds",
+                 "RUNNING", "FOR A CPU", "WAITING", "IDLE", "OTHER");
     for (size_t i = 0; i < report->profile->process_count && i < REPORT_PROCESSES_MAX; i++) {
         from = buffer->length;
-        text_append(buffer, "  ");
+        buffer_puts(buffer, "  ");
         report_append_process(buffer, report, (uint32_t)i);
-        text_append(buffer, ", ");
+        buffer_puts(buffer, ", ");
         append_number(buffer, report->processes[i].threads, "thread", "threads");
         append_times(buffer, from, &report->processes[i].times);
     }
     if (report->profile->process_count > REPORT_PROCESSES_MAX)
-        text_print(buffer, "  and %zu more processes\n",
-                   report->profile->process_count - REPORT_PROCESSES_MAX);
+        buffer_print(buffer, "  and %zu more processes\n",
+                     report->profile->process_count - REPORT_PROCESSES_MAX);
     for (size_t i = 0; i < count; i++) {
         const struct report_thread *thread = &report->threads[busiest[i]];
         from = buffer->length;
-        text_append(buffer, "    ");
+        buffer_puts(buffer, "    ");
         report_append_thread(buffer, report, thread);
         append_times(buffer, from, &thread->times);
     }
     if (report->thread_count - report->idle_threads > count)
-        text_print(buffer, "    and %zu more\n",
-                   report->thread_count - report->idle_threads - count);
+        buffer_print(buffer, "    and %zu more\n",
+                     report->thread_count - report->idle_threads - count);
 }
 
-static void append_modules(struct text_buffer *buffer, const struct report *report)
+static void append_modules(struct buffer *buffer, const struct report *report)
 {
     const struct strings *strings = &report->profile->strings;
     if (!report->module_count)
         return;
-    text_append(buffer,
+    buffer_puts(buffer,
                 "\nSymbols that would help (Debian: PACKAGE-dbg or PACKAGE-dbgsym, see dpkg -S "
                 "FILE; or record with --debuginfod):\n");
     for (size_t i = 0; i < report->module_count; i++) {
         const struct report_module *row = &report->modules[i];
-        text_append(buffer, "  ");
-        text_append_short_name(buffer, strings_get(strings, row->path), REPORT_FILE_COLUMNS);
-        text_print(buffer, ": %" PRIu64 " cut, %" PRIu64 " unnamed", row->samples_cut,
-                   row->samples_unnamed);
+        buffer_puts(buffer, "  ");
+        name_append_short(buffer, strings_get(strings, row->path), REPORT_FILE_COLUMNS);
+        buffer_print(buffer, ": %" PRIu64 " cut, %" PRIu64 " unnamed", row->samples_cut,
+                     row->samples_unnamed);
         if (row->build_id) {
-            text_append(buffer, ", build id ");
-            text_append_short_name(buffer, strings_get(strings, row->build_id),
-                                   REPORT_NAME_COLUMNS * 2);
+            buffer_puts(buffer, ", build id ");
+            name_append_short(buffer, strings_get(strings, row->build_id), REPORT_NAME_COLUMNS * 2);
         }
-        text_append(buffer, "\n");
+        buffer_puts(buffer, "\n");
     }
     if (report->modules_left_out)
-        text_print(buffer, "  and %zu more\n", report->modules_left_out);
+        buffer_print(buffer, "  and %zu more\n", report->modules_left_out);
 }
 
 /* Shows up to `max` paths of threads' time on a CPU, and in waits. */
-static void append_all(struct text_buffer *buffer, const struct report *report, size_t max)
+static void append_all(struct buffer *buffer, const struct report *report, size_t max)
 {
     append_head(buffer, report);
     append_findings(buffer, report);
@@ -260,29 +259,29 @@ static void append_all(struct text_buffer *buffer, const struct report *report, 
         append_thread_time(buffer, report, REPORT_IDLE, "Idle", REPORT_IDLE_MAX);
     append_threads(buffer, report);
     append_modules(buffer, report);
-    text_append(buffer, "\nNext, ");
-    text_append(buffer, report->next_why);
-    text_append(buffer, ":\n  ");
-    text_append_name(buffer, report->next);
-    text_append(buffer, "\n");
+    buffer_puts(buffer, "\nNext, ");
+    buffer_puts(buffer, report->next_why);
+    buffer_puts(buffer, ":\n  ");
+    name_append(buffer, report->next);
+    buffer_puts(buffer, "\n");
 }
 
-static size_t lines_of(const struct text_buffer *buffer)
+static size_t lines_of(const struct buffer *buffer)
 {
     size_t lines = 0;
     for (size_t i = 0; i < buffer->length; i++)
-        lines += buffer->text[i] == '\n';
+        lines += buffer->bytes[i] == '\n';
     return lines;
 }
 
 void report_text(const struct report *report, struct sink *sink)
 {
-    struct text_buffer buffer = {0};
+    struct buffer buffer = {0};
     size_t max = REPORT_PATHS_MAX;
     append_all(&buffer, report, max);
     while (lines_of(&buffer) > REPORT_LINES_MAX && max > REPORT_PATHS_MIN) {
         buffer.length = 0;
         append_all(&buffer, report, --max);
     }
-    text_put(sink, &buffer);
+    sink_put(sink, &buffer);
 }

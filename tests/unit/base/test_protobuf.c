@@ -1,13 +1,13 @@
 #include "unit.h"
 #include "base/protobuf.h"
 
-static void assert_bytes(struct protobuf *message, const void *expected, size_t length)
+static void assert_bytes(struct buffer *message, const void *expected, size_t length)
 {
     assert_int_equal(message->error, 0);
     assert_int_equal(message->length, length);
     if (length)
         assert_memory_equal(message->bytes, expected, length);
-    protobuf_free(message);
+    buffer_free(message);
     assert_null(message->bytes);
     assert_int_equal(message->length, 0);
 }
@@ -37,7 +37,7 @@ static void test_varints(void **state)
         {UINT64_MAX, "\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 10},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        struct protobuf message = {0};
+        struct buffer message = {0};
         protobuf_varint(&message, rows[i].value);
         assert_bytes(&message, rows[i].bytes, rows[i].length);
     }
@@ -46,7 +46,7 @@ static void test_varints(void **state)
 static void test_numbers(void **state)
 {
     (void)state;
-    struct protobuf message = {0};
+    struct buffer message = {0};
     protobuf_number(&message, 1, 150);
     protobuf_number(&message, 2, 0); /* the default is not written */
     protobuf_number(&message, 15, 1);
@@ -57,7 +57,7 @@ static void test_numbers(void **state)
 static void test_strings_and_bytes(void **state)
 {
     (void)state;
-    struct protobuf message = {0};
+    struct buffer message = {0};
     protobuf_string(&message, 2, "testing");
     protobuf_string(&message, 6, "");
     protobuf_bytes(&message, 3, "a\0b", 3);
@@ -73,7 +73,7 @@ static void test_string_whose_length_has_two_bytes(void **state)
     memset(text, 'x', 128);
     text[128] = '\0';
     memset(expected + 3, 'x', 128);
-    struct protobuf message = {0};
+    struct buffer message = {0};
     protobuf_string(&message, 1, text);
     assert_bytes(&message, expected, sizeof expected);
 }
@@ -81,7 +81,7 @@ static void test_string_whose_length_has_two_bytes(void **state)
 static void test_packed(void **state)
 {
     (void)state;
-    struct protobuf message = {0};
+    struct buffer message = {0};
     /* The example of the encoding's description. */
     size_t begin = protobuf_begin(&message, 6);
     protobuf_varint(&message, 3);
@@ -95,7 +95,7 @@ static void test_packed(void **state)
 static void test_packed_zeros_are_written(void **state)
 {
     (void)state;
-    struct protobuf message = {0};
+    struct buffer message = {0};
     size_t begin = protobuf_begin(&message, 2);
     protobuf_varint(&message, 0);
     protobuf_varint(&message, 5);
@@ -106,7 +106,7 @@ static void test_packed_zeros_are_written(void **state)
 static void test_nested(void **state)
 {
     (void)state;
-    struct protobuf message = {0};
+    struct buffer message = {0};
     protobuf_number(&message, 1, 9);
     size_t outer = protobuf_begin(&message, 3);
     protobuf_number(&message, 1, 1);
@@ -122,7 +122,7 @@ static void test_nested(void **state)
 static void test_empty_nested(void **state)
 {
     (void)state;
-    struct protobuf message = {0};
+    struct buffer message = {0};
     size_t begin = protobuf_begin(&message, 1);
     protobuf_end(&message, begin);
     ASSERT_BYTES(&message, "\x0a\x00");
@@ -135,7 +135,7 @@ static void test_nested_at_the_boundaries_of_the_length(void **state)
     static const size_t lengths[] = {126, 127, 128, 129, 16382, 16383, 16384, 16385, 2097152};
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
         size_t length = lengths[i];
-        struct protobuf message = {0}, expected = {0};
+        struct buffer message = {0}, expected = {0};
         protobuf_varint(&message, 7);
         size_t outer = protobuf_begin(&message, 1);
         size_t inner = protobuf_begin(&message, 2);
@@ -156,14 +156,14 @@ static void test_nested_at_the_boundaries_of_the_length(void **state)
         protobuf_varint(&expected, 8);
 
         assert_bytes(&message, expected.bytes, expected.length);
-        protobuf_free(&expected);
+        buffer_free(&expected);
     }
 }
 
 static void test_fixed64(void **state)
 {
     (void)state;
-    struct protobuf message = {0};
+    struct buffer message = {0};
     protobuf_fixed64(&message, 3, 0);
     assert_int_equal(message.length, 0);
     protobuf_fixed64(&message, 3, 0x1122334455667788);
@@ -173,7 +173,7 @@ static void test_fixed64(void **state)
 static void test_an_error_stays(void **state)
 {
     (void)state;
-    struct protobuf message = {0};
+    struct buffer message = {0};
     protobuf_number(&message, 1, 1);
     size_t begin = protobuf_begin(&message, 2);
     size_t length = message.length;
@@ -183,7 +183,7 @@ static void test_an_error_stays(void **state)
     protobuf_end(&message, begin);
     assert_int_equal(message.error, -12);
     assert_int_equal(message.length, length);
-    protobuf_free(&message);
+    buffer_free(&message);
 }
 
 int main(void)

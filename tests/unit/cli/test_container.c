@@ -1,5 +1,5 @@
 #include "unit.h"
-#include "cli/push/container.h"
+#include "cli/push/labels.h"
 
 #define ID "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 #define OTHER "ffff456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"

@@ -75,7 +75,7 @@ static void test_keys_are_read_and_read_again_when_there_are_more(void **state)
 }
 
 /* A message with one attribute of that name, whose value is a string. */
-static void put_attribute(struct protobuf *message, const char *key, const char *value)
+static void put_attribute(struct buffer *message, const char *key, const char *value)
 {
     size_t attribute = protobuf_begin(message, 2);
     protobuf_string(message, 1, key);
@@ -97,15 +97,16 @@ static void test_only_known_forms_are_read(void **state)
                 {"go_pprof_labels_v1", false},
                 {"", false}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        struct protobuf message = {0};
+        struct buffer message = {0};
         struct process_context context = {0};
         put_attribute(&message, "other", "tls_v1");
         put_attribute(&message, "threadlocal.schema_version", rows[i].version);
         protobuf_number(&message, 9, 77); /* a field of a later version */
-        assert_int_equal(process_context_parse(&context, message.bytes, message.length), 0);
+        assert_int_equal(process_context_parse(&context, (uint8_t *)message.bytes, message.length),
+                         0);
         assert_int_equal(context.is_known_schema, rows[i].is_known);
         assert_int_equal(context.key_count, 0);
-        protobuf_free(&message);
+        buffer_free(&message);
     }
 }
 

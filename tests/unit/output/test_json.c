@@ -3,13 +3,13 @@
 
 static void assert_string(const char *name, const char *expected)
 {
-    struct text_buffer buffer = {0};
-    text_append(&buffer, "[");
+    struct buffer buffer = {0};
+    buffer_puts(&buffer, "[");
     json_append_string(&buffer, name);
-    text_append(&buffer, "]");
+    buffer_puts(&buffer, "]");
     assert_int_equal(buffer.error, 0);
-    assert_string_equal(buffer.text, expected);
-    text_free(&buffer);
+    assert_string_equal(buffer.bytes, expected);
+    buffer_free(&buffer);
 }
 
 static void test_names_are_quoted(void **state)
@@ -36,7 +36,7 @@ static void test_no_name_ends_a_script(void **state)
     assert_string("std::vector<int>", "[\"std::vector\\u003cint>\"]");
 }
 
-/* As text_append_name: what a reader of JSON shows for it is backslash, x, and the byte. */
+/* As name_append: what a reader of JSON shows for it is backslash, x, and the byte. */
 static void test_what_is_not_printable_is_shown(void **state)
 {
     (void)state;
@@ -49,13 +49,13 @@ static void test_what_is_not_printable_is_shown(void **state)
 static void test_an_error_stays(void **state)
 {
     (void)state;
-    struct text_buffer buffer = {0};
-    text_append(&buffer, "a");
+    struct buffer buffer = {0};
+    buffer_puts(&buffer, "a");
     buffer.error = -12;
     json_append_string(&buffer, "b");
-    assert_string_equal(buffer.text, "a");
+    assert_string_equal(buffer.bytes, "a");
     assert_int_equal(buffer.error, -12);
-    text_free(&buffer);
+    buffer_free(&buffer);
 }
 
 int main(void)

@@ -62,9 +62,7 @@ static void test_damaged_commands(void **state)
         size_t length;
         int result;
     } cases[] = {
-        {{COLUMN_RECORDED_BY, 3, 'a', ' ', 0xff},
-         5,
-         0}, /* text_append_name shows what is no text */
+        {{COLUMN_RECORDED_BY, 3, 'a', ' ', 0xff}, 5, 0}, /* name_append shows what is no text */
         {{COLUMN_RECORDED_BY, 0}, 2, 0},
         {{COLUMN_RECORDED_BY, 3, 'a', '\0', 'b'}, 5, -EBADMSG},
         {{COLUMN_RECORDED_BY, 4, 'a', 'b', 'c'}, 5, -EBADMSG},

@@ -1,20 +1,21 @@
 #include "unit.h"
-#include "output/text_buffer.h"
+#include "output/name.h"
+#include "base/utf8.h"
 
 static void assert_name(const char *name, const char *expected)
 {
-    struct text_buffer buffer = {0};
-    text_append(&buffer, "<");
-    text_append_name(&buffer, name);
-    text_append(&buffer, ">");
+    struct buffer buffer = {0};
+    buffer_puts(&buffer, "<");
+    name_append(&buffer, name);
+    buffer_puts(&buffer, ">");
     assert_int_equal(buffer.error, 0);
     assert_int_equal(buffer.length, strlen(expected) + 2);
-    assert_int_equal(strlen(buffer.text), buffer.length);
-    assert_int_equal(buffer.text[0], '<');
-    assert_int_equal(buffer.text[buffer.length - 1], '>');
-    buffer.text[buffer.length - 1] = '\0';
-    assert_string_equal(buffer.text + 1, expected);
-    text_free(&buffer);
+    assert_int_equal(strlen(buffer.bytes), buffer.length);
+    assert_int_equal(buffer.bytes[0], '<');
+    assert_int_equal(buffer.bytes[buffer.length - 1], '>');
+    buffer.bytes[buffer.length - 1] = '\0';
+    assert_string_equal(buffer.bytes + 1, expected);
+    buffer_free(&buffer);
 }
 
 static void test_printable_names_stay(void **state)
@@ -92,53 +93,53 @@ static void test_a_sequence_cut_off_by_the_end(void **state)
 static void test_appending_grows_and_ends_with_nul(void **state)
 {
     (void)state;
-    struct text_buffer buffer = {0};
+    struct buffer buffer = {0};
     for (size_t i = 0; i < 10000; i++) {
-        text_append(&buffer, "abc");
+        buffer_puts(&buffer, "abc");
         assert_int_equal(buffer.length, 3 * (i + 1));
-        assert_int_equal(buffer.text[buffer.length], '\0');
+        assert_int_equal(buffer.bytes[buffer.length], '\0');
     }
     for (size_t i = 0; i < buffer.length; i++)
-        assert_int_equal(buffer.text[i], "abc"[i % 3]);
-    text_free(&buffer);
-    assert_null(buffer.text);
+        assert_int_equal(buffer.bytes[i], "abc"[i % 3]);
+    buffer_free(&buffer);
+    assert_null(buffer.bytes);
     assert_int_equal(buffer.length, 0);
 }
 
 static void test_appending_bytes_takes_no_more_than_asked(void **state)
 {
     (void)state;
-    struct text_buffer buffer = {0};
-    text_append_bytes(&buffer, "abcdef", 2);
-    assert_string_equal(buffer.text, "ab");
-    text_append_bytes(&buffer, "xyz", 0);
-    assert_string_equal(buffer.text, "ab");
-    text_append(&buffer, "");
+    struct buffer buffer = {0};
+    buffer_write(&buffer, "abcdef", 2);
+    assert_string_equal(buffer.bytes, "ab");
+    buffer_write(&buffer, "xyz", 0);
+    assert_string_equal(buffer.bytes, "ab");
+    buffer_puts(&buffer, "");
     assert_int_equal(buffer.length, 2);
-    text_free(&buffer);
+    buffer_free(&buffer);
 }
 
 static void test_nothing_is_appended_after_an_error(void **state)
 {
     (void)state;
-    struct text_buffer buffer = {0};
-    text_append(&buffer, "ab");
+    struct buffer buffer = {0};
+    buffer_puts(&buffer, "ab");
     buffer.error = -12;
-    text_append(&buffer, "cd");
-    text_append_name(&buffer, "e\nf");
-    assert_string_equal(buffer.text, "ab");
+    buffer_puts(&buffer, "cd");
+    name_append(&buffer, "e\nf");
+    assert_string_equal(buffer.bytes, "ab");
     assert_int_equal(buffer.error, -12);
-    text_free(&buffer);
+    buffer_free(&buffer);
 }
 
 static void assert_short(const char *name, size_t columns, const char *expected)
 {
-    struct text_buffer buffer = {0};
-    text_append(&buffer, "<");
-    text_append_short_name(&buffer, name, columns);
+    struct buffer buffer = {0};
+    buffer_puts(&buffer, "<");
+    name_append_short(&buffer, name, columns);
     assert_int_equal(buffer.error, 0);
-    assert_string_equal(buffer.text + 1, expected);
-    text_free(&buffer);
+    assert_string_equal(buffer.bytes + 1, expected);
+    buffer_free(&buffer);
 }
 
 /* What a character takes is a column, however many bytes it has; an escaped one takes four. */
@@ -159,12 +160,12 @@ static void test_long_names_lose_their_middle(void **state)
 static void test_printing(void **state)
 {
     (void)state;
-    struct text_buffer buffer = {0};
-    text_print(&buffer, "%d-", 7);
-    text_print(&buffer, "%5s|", "ab");
-    assert_string_equal(buffer.text, "7-   ab|");
-    assert_int_equal(text_columns(buffer.text, buffer.length), 8);
-    text_free(&buffer);
+    struct buffer buffer = {0};
+    buffer_print(&buffer, "%d-", 7);
+    buffer_print(&buffer, "%5s|", "ab");
+    assert_string_equal(buffer.bytes, "7-   ab|");
+    assert_int_equal(utf8_columns(buffer.bytes, buffer.length), 8);
+    buffer_free(&buffer);
 }
 
 int main(void)
