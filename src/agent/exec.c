@@ -1,4 +1,4 @@
-#include "agent/exec.h"
+#include "agent/hook.h"
 
 #include <dlfcn.h>
 #include <errno.h>

@@ -3,7 +3,10 @@
 #ifndef FGPROF_AGENT_HOOK_H
 #define FGPROF_AGENT_HOOK_H
 
+#include "agent/provider.h"
+
 #include <stddef.h>
+#include <stdint.h>
 
 struct hook {
     const char *name;
@@ -20,5 +23,20 @@ struct hooks {
     {                                                                                              \
         rows, sizeof(rows) / sizeof *(rows)                                                        \
     }
+
+/* Those of malloc.c, mmap.c and threads.c, which start.c puts in place. */
+extern const struct hooks malloc_hooks, mmap_hooks, thread_hooks;
+
+/* Mappings that code of this range makes are not counted. */
+void mmap_leave_out(uint64_t start, uint64_t limit);
+
+/* Hooks what else the provider of malloc has: operator new and delete of C++ that do not go through
+ * its malloc, and functions of its own. `handle` as dlsym takes it. */
+void operators_patch(const struct provider *provider, void *handle);
+
+/* The program may end by executing another one, as scripts do that start a server: the agent goes
+ * along. From now on what this process executes has this file in LD_PRELOAD, before other entries.
+ * Programs that its children execute are without it. */
+void exec_go_along(const char *path);
 
 #endif

@@ -5,7 +5,7 @@
  * Names are as the Itanium C++ ABI mangles them. All take a size or an object first, and then up to
  * two words: an alignment, a size, or a reference to std::nothrow. jemalloc's functions are alike.
  */
-#include "agent/operators.h"
+#include "agent/hook.h"
 #include "agent/objects.h"
 #include "agent/patch.h"
 

@@ -1,20 +1,16 @@
 /* How the agent begins: with the first call of any of its functions, which may be the dynamic
  * linker's, long before constructors run; and again as a constructor, when libraries can be used.
  */
-#include "agent/exec.h"
-#include "agent/malloc.h"
-#include "agent/mmap.h"
+#include "agent/hook.h"
 #include "agent/modules.h"
 #include "agent/next.h"
 #include "agent/objects.h"
-#include "agent/operators.h"
 #include "agent/patch.h"
 #include "agent/provider.h"
 #include "agent/segment.h"
 #include "agent/settings.h"
 #include "agent/symbols.h"
 #include "agent/this_thread.h"
-#include "agent/threads.h"
 
 #include <dlfcn.h>
 #include <errno.h>

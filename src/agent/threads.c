@@ -1,5 +1,5 @@
 /* The functions that make threads, in place of libc's: for AGENT_WANTS_THREADS. */
-#include "agent/threads.h"
+#include "agent/hook.h"
 #include "agent/capture.h"
 #include "agent/export.h"
 #include "agent/next.h"

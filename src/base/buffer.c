@@ -31,17 +31,16 @@ void buffer_puts(struct buffer *buffer, const char *text)
 
 void buffer_print(struct buffer *buffer, const char *format, ...)
 {
-    char *text;
     va_list arguments;
     va_start(arguments, format);
-    int length = vasprintf(&text, format, arguments);
+    int length = vsnprintf(NULL, 0, format, arguments);
     va_end(arguments);
-    if (length < 0) {
-        buffer->error = buffer->error ? buffer->error : -ENOMEM;
+    if (buffer_reserve(buffer, (size_t)length))
         return;
-    }
-    buffer_write(buffer, text, (size_t)length);
-    free(text);
+    va_start(arguments, format);
+    vsnprintf(buffer->bytes + buffer->length, (size_t)length + 1, format, arguments);
+    va_end(arguments);
+    buffer->length += (size_t)length;
 }
 
 void buffer_free(struct buffer *buffer)

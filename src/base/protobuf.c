@@ -68,3 +68,31 @@ void protobuf_end(struct buffer *message, size_t begin)
     memmove(message->bytes + begin + length_bytes, message->bytes + begin, content_bytes);
     memcpy(message->bytes + begin, length, length_bytes);
 }
+
+bool protobuf_next(struct bytes *message, struct protobuf_field *ret_field)
+{
+    if (!bytes_left(message))
+        return false;
+    uint64_t tag = bytes_uleb(message), length = 0;
+    *ret_field = (struct protobuf_field){.number = tag >> 3, .type = tag & 7};
+    switch (ret_field->type) {
+    case PROTOBUF_VARINT:
+        ret_field->value = bytes_uleb(message);
+        break;
+    case PROTOBUF_FIXED64:
+        length = 8;
+        break;
+    case PROTOBUF_FIXED32:
+        length = 4;
+        break;
+    case PROTOBUF_BYTES:
+        length = bytes_uleb(message);
+        break;
+    default:
+        message->failed = true;
+    }
+    ret_field->content.at = message->at;
+    bytes_skip(message, length);
+    ret_field->content.end = message->at;
+    return !message->failed;
+}

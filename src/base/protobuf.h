@@ -4,6 +4,7 @@
 #define FGPROF_BASE_PROTOBUF_H
 
 #include "base/buffer.h"
+#include "base/bytes.h"
 
 #include <stdint.h>
 
@@ -26,5 +27,16 @@ void protobuf_string(struct buffer *message, unsigned field, const char *text);
  * calls. A nested message goes between them in the same way. */
 size_t protobuf_begin(struct buffer *message, unsigned field);
 void protobuf_end(struct buffer *message, size_t begin);
+
+struct protobuf_field {
+    uint64_t number;
+    unsigned type;
+    uint64_t value;       /* of PROTOBUF_VARINT */
+    struct bytes content; /* of the other types */
+};
+
+/* Takes the next field of a message, which may be anything. Returns false at the end, or if the
+ * message is damaged, which sets message->failed. */
+bool protobuf_next(struct bytes *message, struct protobuf_field *ret_field);
 
 #endif

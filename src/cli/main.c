@@ -1,11 +1,164 @@
 /* fgprof-c: samples the stacks of all threads of running processes, on and off the CPU. */
 #include "cli/commands.h"
-#include "cli/help.h"
 #include "cli/options/parse.h"
+#include "cli/options/formats.h"
+#include "cli/options/table.h"
+#include "cli/options/options.h"
 
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+
+#define WIDTH 80
+#define HELP_COLUMN 24   /* where an option's text begins, unless its name is too long */
+#define FORMATS_COLUMN 2 /* where the formats begin: they take two lines */
+
+/* The text around the options. The options themselves are in options/table.c. */
+static const struct {
+    const char *usage, *examples, *about, *status;
+} texts[COMMAND_COUNT] = {
+    [COMMAND_ATTACH] =
+        {"attach -p PID[,PID...] [options]",
+         "  fgprof-c attach -p \"$(pgrep -o redis)\" -d 30s -o wall.html   # a flame graph\n"
+         "  fgprof-c attach -p 1234 -d 30s --off-cpu -o waits.html       # why it waits\n"
+         "  fgprof-c attach -p 1234 -d 30s -t | flamegraph.pl >wall.svg  # by thread\n",
+         "Samples all threads until TIME has passed, the processes have exited, or Ctrl-C.\n",
+         "Exit status: 0 the profile was written, 1 it was not, 2 bad command line.\n"},
+    [COMMAND_RUN] =
+        {"run [options] -- CMD [ARG...]",
+         "  fgprof-c run -o wall.html -- ./cmd arg           # a flame graph\n"
+         "  fgprof-c run -o wall.speedscope.json -- ./cmd    # what it did when\n"
+         "  fgprof-c run --children -o make.html -- make     # and all it starts\n",
+         "Starts CMD and samples all its threads until it exits, or for TIME. Then it\n"
+         "writes the profile and waits for CMD to exit. CMD has this terminal's stdin,\n"
+         "stdout and stderr. If the profile goes to stdout, CMD's stdout goes to stderr.\n",
+         "Exit status: CMD's, or 128+N if signal N ended it; 125 the profiler failed or\n"
+         "its command line is wrong, 126 CMD can't be executed, 127 CMD was not found.\n"},
+    [COMMAND_TOP] =
+        {"top -p PID[,PID...] [options]",
+         "  fgprof-c top -p 1234                          # a running process\n"
+         "  fgprof-c top --pgrep '^postgres$' --children  # all processes with that name\n"
+         "  fgprof-c top -p 1234 --thread '^io-'          # some of its threads\n",
+         "Shows live which functions threads spend their time in, running and waiting, in\n"
+         "the last second and since the start. 100 % is one thread all the time: four\n"
+         "waiting threads make 400 %.\n"
+         "\n"
+         "Keys: s t n sort by self, total, name (again: last second or since the start);\n"
+         "T lists threads, Enter shows the marked thread's functions, Esc those of all;\n"
+         "W lists what threads wait for, how many do, and which thread has it; / filters;\n"
+         "x hides idle threads; i shows time on a CPU only; arrows, PgUp, PgDn, Home and\n"
+         "End scroll; space holds the view; r counts from now; w writes the profile to a\n"
+         "file; h shows help; q quits.\n",
+         "Exit status: 0 the view was shown, 1 it could not be, 2 bad command line.\n"},
+    [COMMAND_SERVE] =
+        {"serve -p PID[,PID...] [options]",
+         "  fgprof-c serve -p 1234                             # then open 127.0.0.1:6060\n"
+         "  fgprof-c serve --pgrep '^redis' --wait -F 19       # also after a restart\n"
+         "  go tool pprof http://127.0.0.1:6060/debug/fgprof?seconds=10\n",
+         "Samples all threads and serves profiles over HTTP, at the paths of Go's\n"
+         "programs: /debug/fgprof?seconds=N, or last=60s for the time before;\n"
+         "/debug/pprof/; /metrics; / for a browser. Ends with the processes, or Ctrl-C.\n",
+         "Exit status: 0 it served until the end, 1 it could not, 2 bad command line.\n"},
+    [COMMAND_RECORD] =
+        {"record -p PID[,PID...] -o DIR [options]",
+         "  fgprof-c record -p 1234 -o /var/tmp/stalls --trigger 'any blocked 2s'\n"
+         "  fgprof-c record --pgrep '^redis' --wait --keep 5m -o DIR --trigger exit\n"
+         "  kill -USR1 RECORDER_PID                       # write what is kept now\n",
+         "Samples all threads and keeps the last minute. Writes it to a file in DIR on\n"
+         "SIGUSR1, and when a trigger fires: 'thread NAME in FUNCTION for TIME', 'any\n"
+         "blocked TIME', 'runnable N%', 'cpu above N%', 'cpu below N%', 'deadlock', 'exit'\n"
+         "or 'command CMD', joined by 'and'. It ends when the processes have exited, or\n"
+         "with Ctrl-C.\n",
+         "Exit status: 0 it recorded until the end, 1 it could not, 2 bad command line.\n"},
+    [COMMAND_DUMP] =
+        {"dump -p PID[,PID...] [options]",
+         "  fgprof-c dump -p 1234                 # where is each thread, and why?\n"
+         "  fgprof-c dump -p 1234 --group | less  # the same for a thousand threads\n"
+         "  fgprof-c dump -p 1234 --json          # for other programs\n",
+         "Shows each thread's stack once, the system call it waits in, and what it waits\n"
+         "for: a mutex and its owner, a file, a socket or a time. Threads that wait for\n"
+         "each other's mutexes are shown first, as a deadlock. Sleeping threads are not\n"
+         "stopped.\n",
+         "Exit status: 0 the dump was written, 1 it was not, 2 bad command line.\n"},
+    [COMMAND_CONVERT] =
+        {"convert FILE.fgprof [options]",
+         "  fgprof-c convert kept.fgprof -o wall.html             # a flame graph\n"
+         "  fgprof-c convert kept.fgprof --off-cpu -o wait.pb.gz  # for go tool pprof\n"
+         "  fgprof-c convert kept.fgprof -t | flamegraph.pl >wall.svg\n",
+         "Writes a recording, such as attach -o kept.fgprof makes, in another format, as\n"
+         "attach or run would have written it with these options.\n",
+         "Exit status: 0 the file was written, 1 it was not, 2 bad command line.\n"},
+    [COMMAND_DIFF] =
+        {"diff BEFORE.fgprof AFTER.fgprof [options]",
+         "  fgprof-c diff -n before.fgprof after.fgprof -o diff.html  # a page\n"
+         "  fgprof-c diff -n before.fgprof after.fgprof | flamegraph.pl >diff.svg\n"
+         "  fgprof-c diff --on-cpu before.fgprof after.fgprof -o diff.folded\n",
+         "Writes how two recordings differ: as a page that shows what grew in red and what\n"
+         "shrank in blue, or as stacks, each with its samples in BEFORE and in AFTER, for\n"
+         "flamegraph.pl.\n",
+         "Exit status: 0 the file was written, 1 it was not, 2 bad command line.\n"},
+    [COMMAND_REPORT] =
+        {"report FILE.fgprof [options]",
+         "  fgprof-c report kept.fgprof                      # what to look at first\n"
+         "  fgprof-c report --json kept.fgprof -o kept.json  # for other programs\n",
+         "Sums up a recording, such as attach -o kept.fgprof makes, in at most 100 lines:\n"
+         "how good it is, what is worth a look, where time went on a CPU and in waits,\n"
+         "what is idle, and which command shows more. attach -f report writes it at once.\n",
+         "Exit status: 0 the report was written, 1 it was not, 2 bad command line.\n"},
+};
+
+static const char *const headings[OPTION_GROUP_COUNT] = {
+    [OPTIONS_WHICH] = "Which processes and threads:",
+    [OPTIONS_WHEN] = "How it samples:",
+    [OPTIONS_SHOWN] = "What is shown:",
+    [OPTIONS_OUTPUT] = "Output:",
+};
+
+/* Prints a name such as "-d, --duration TIME". Returns how many characters were printed. */
+static int print_name(const struct cli_option *option)
+{
+    int count = option->letter ? printf("-%c, --%s", option->letter, option->name)
+                               : printf("    --%s", option->name);
+    if (option->value)
+        count += printf("%s%s", option->value[0] == '[' ? "" : " ", option->value);
+    return count;
+}
+
+/* Prints the option together with the options that share its help text. */
+static void print_option(const struct cli_option *option)
+{
+    const struct cli_option *end = option_table + option_count, *next = option + 1;
+    int column = printf("  ");
+    column += print_name(option);
+    for (; next < end && !next->help; next++)
+        column += printf(", --%s", next->name);
+    int pad = column + 2 <= HELP_COLUMN ? HELP_COLUMN - column : 2;
+    for (const char *line = option->help; line; pad = HELP_COLUMN) {
+        const char *rest = strchr(line, '\n');
+        printf("%*s%.*s\n", pad, "", rest ? (int)(rest - line) : (int)strlen(line), line);
+        line = rest ? rest + 1 : NULL;
+    }
+    if (strcmp(option->name, "format") == 0 && !option_is_of(option, COMMAND_DIFF))
+        formats_print(FORMATS_COLUMN, WIDTH);
+}
+
+/* Prints the command's --help text. */
+static void help(enum cli_command command)
+{
+    printf("usage: fgprof-c %s\n\n%s\n%s\n", texts[command].usage, texts[command].examples,
+           texts[command].about);
+    enum option_group group = OPTION_GROUP_COUNT;
+    for (size_t i = 0; i < option_count; i++) {
+        const struct cli_option *option = &option_table[i];
+        if (!option->help || !option_is_of(option, command))
+            continue;
+        if (option->group != group)
+            puts(headings[option->group]);
+        group = option->group;
+        print_option(option);
+    }
+    printf("  -h, --help            show this help\n%s", texts[command].status);
+}
 
 static const struct {
     const char *name;

@@ -5,6 +5,9 @@
 
 #include "cli/options/options.h"
 
+/* Makes a recorder with these options. On failure, prints the reason on stderr and returns NULL. */
+fgprof_recorder *new_recorder(const struct cli_options *options, const fgprof_options *library);
+
 struct output_file;
 
 /* Records, and writes to `file`, which is open. It may commit the file. Returns the command's exit

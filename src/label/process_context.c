@@ -1,11 +1,44 @@
 #include "label/process_context.h"
-#include "base/bytes.h"
+#include "base/protobuf.h"
 #include "proc/maps.h"
 #include "proc/memory.h"
+#include "base/utf8.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+void context_attributes_find(const struct thread_context *context,
+                             struct context_attribute attributes[ATTRIBUTE_KEYS_MAX])
+{
+    memset(attributes, 0, ATTRIBUTE_KEYS_MAX * sizeof *attributes);
+    for (size_t at = CONTEXT_HEAD_BYTES; at + 2 <= context->bytes;) {
+        unsigned char key = context->record[at];
+        size_t bytes = context->record[at + 1];
+        if (bytes > context->bytes - at - 2)
+            return;
+        attributes[key] = (struct context_attribute){&context->record[at + 2], bytes, true};
+        at += 2 + bytes;
+    }
+}
+
+bool context_attribute_text(const struct context_attribute *attribute,
+                            char ret_text[ATTRIBUTE_TEXT_BYTES])
+{
+    if (!attribute->bytes || attribute->bytes >= ATTRIBUTE_TEXT_BYTES)
+        return false;
+    for (size_t at = 0; at < attribute->bytes;) {
+        size_t bytes = utf8_bytes(&attribute->value[at], attribute->bytes - at);
+        if (!bytes)
+            return false;
+        memcpy(&ret_text[at], &attribute->value[at], bytes);
+        if (bytes == 1 && (attribute->value[at] < ' ' || attribute->value[at] == 0x7f))
+            ret_text[at] = ' ';
+        at += bytes;
+    }
+    ret_text[attribute->bytes] = '\0';
+    return true;
+}
 
 #define SIGNATURE "OTEL_CTX"
 #define SIGNATURE_BYTES 8
@@ -31,9 +64,6 @@ enum {
     ANY_VALUE_ARRAY = 5,
     ARRAY_VALUES = 1,
 };
-
-/* Wire types (protobuf.dev/programming-guides/encoding). */
-enum { WIRE_VARINT = 0, WIRE_8_BYTES = 1, WIRE_BYTES = 2, WIRE_4_BYTES = 5 };
 
 static bool read_header(pid_t tid, uint64_t address, struct header *ret_header)
 {
@@ -66,34 +96,16 @@ static int look_at_mapping(void *context, const struct maps_entry *entry)
     return 1;
 }
 
-/* The next field of a message; a field that is not of bytes is skipped. Returns false at the end,
- * or if the message is damaged, which sets message->failed. */
-static bool next_bytes(struct bytes *message, unsigned *ret_number, struct bytes *ret_value)
+/* Finds the next field of this number that has bytes. Returns false at the end, or if the message
+ * is damaged. */
+static bool next_bytes(struct bytes *message, unsigned number, struct bytes *ret_value)
 {
-    while (bytes_left(message)) {
-        uint64_t tag = bytes_uleb(message), length;
-        switch (tag & 7) {
-        case WIRE_VARINT:
-            bytes_uleb(message);
-            break;
-        case WIRE_8_BYTES:
-            bytes_skip(message, 8);
-            break;
-        case WIRE_4_BYTES:
-            bytes_skip(message, 4);
-            break;
-        case WIRE_BYTES:
-            length = bytes_uleb(message);
-            *ret_value = (struct bytes){.at = message->at};
-            bytes_skip(message, length);
-            ret_value->end = message->at;
-            *ret_number = tag >> 3 > UINT32_MAX ? 0 : (unsigned)(tag >> 3);
-            return !message->failed;
-        default:
-            message->failed = true;
-        }
-        if (message->failed)
-            return false;
+    struct protobuf_field field;
+    while (protobuf_next(message, &field)) {
+        if (field.number != number || field.type != PROTOBUF_BYTES)
+            continue;
+        *ret_value = field.content;
+        return true;
     }
     return false;
 }
@@ -104,17 +116,11 @@ static bool is_text(const struct bytes *bytes, const char *text)
 }
 
 /* The last field of that number, as for one that is not repeated. */
-static bool last_field(struct bytes message, unsigned wanted, struct bytes *ret_value)
+static bool last_field(struct bytes message, unsigned number, struct bytes *ret_value)
 {
-    struct bytes value;
-    unsigned number;
     bool is_found = false;
-    while (next_bytes(&message, &number, &value)) {
-        if (number != wanted)
-            continue;
-        *ret_value = value;
+    while (next_bytes(&message, number, ret_value))
         is_found = true;
-    }
     return is_found;
 }
 
@@ -128,11 +134,8 @@ static void drop_keys(struct process_context *context)
 static int take_keys(struct process_context *context, struct bytes array)
 {
     struct bytes value, text;
-    unsigned number;
     drop_keys(context);
-    while (context->key_count < CONTEXT_KEYS_MAX && next_bytes(&array, &number, &value)) {
-        if (number != ARRAY_VALUES)
-            continue;
+    while (context->key_count < CONTEXT_KEYS_MAX && next_bytes(&array, ARRAY_VALUES, &value)) {
         if (!last_field(value, ANY_VALUE_STRING, &text))
             text = (struct bytes){0};
         char *key = text.at ? strndup((const char *)text.at, bytes_left(&text)) : strdup("");
@@ -163,14 +166,11 @@ static int take_attribute(struct process_context *context, struct bytes attribut
 int process_context_parse(struct process_context *context, const uint8_t *message, size_t bytes)
 {
     struct bytes left = {.at = message, .end = message + bytes}, value;
-    unsigned number;
     int err = 0;
     drop_keys(context);
     context->is_known_schema = false;
-    while (!err && next_bytes(&left, &number, &value)) {
-        if (number == PROCESS_CONTEXT_ATTRIBUTES)
-            err = take_attribute(context, value);
-    }
+    while (!err && next_bytes(&left, PROCESS_CONTEXT_ATTRIBUTES, &value))
+        err = take_attribute(context, value);
     if (!err && left.failed)
         err = -EBADMSG;
     if (err) {

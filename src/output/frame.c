@@ -25,8 +25,6 @@ void frame_append_unnamed(struct buffer *buffer, const struct fgprof_profile *pr
         buffer_puts(buffer, with_address ? "" : "]");
     }
     if (with_address) {
-        char address[32];
-        snprintf(address, sizeof address, "+0x%" PRIx64, location->address - mapping->bias);
-        buffer_puts(buffer, address);
+        buffer_print(buffer, "+0x%" PRIx64, location->address - mapping->bias);
     }
 }

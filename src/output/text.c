@@ -2,18 +2,121 @@
  * debug=1 and pprof's parseGoCount (profile/legacy_profile.go) reads it. */
 #include "output/text.h"
 #include "output/frame.h"
-#include "output/memory_text.h"
 #include "output/output.h"
 #include "output/state.h"
 #include "profile/kind.h"
 #include "profile/objects.h"
 #include "base/utf8.h"
+#include "output/name.h"
+#include "base/sink.h"
+#include "profile/view.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* What profiles of memory have in place of counts, and a map for all readers of profiles of
+ * objects. The format is that of the heap profiles of gperftools and Go (runtime/pprof/pprof.go,
+ * writeHeapInternal), as pprof's parseHeap (profile/legacy_profile.go) and google-pprof's
+ * ReadHeapProfile read it. A line has "OBJECTS: BYTES [OBJECTS: BYTES] @ ADDRESSES": what is in
+ * use, then all that was made.
+ *
+ * The head ends in what the values are. "heap_v2/RATE": they are of objects that were seen, and the
+ * reader scales them, as it does with those of Go, whose head ends in "heap/" and twice the rate.
+ * google-pprof takes that for a sampling of another kind, and divides by the objects in use, which
+ * may be 0. "heapprofile" and "growthz" are not scaled; of the latter pprof reads what is in use
+ * alone. */
+
+/* Whether the profile's text is that of memory: of allocations, or of pages. */
+static bool memory_text_is_for(const struct fgprof_profile *profile)
+{
+    return objects_are_of_heap(profile) || profile->kind == FGPROF_KIND_GROWTH;
+}
+
+/* Readers take no negative numbers for these. */
+static uint64_t not_negative(uint64_t value)
+{
+    return value <= INT64_MAX ? value : 0;
+}
+
+/* The first line. */
+static void memory_text_head(struct sink *sink, const struct fgprof_profile *profile,
+                             const struct profile_view *view)
+{
+    struct profile_sample sum = {0};
+    uint64_t made_bytes = 0, used_bytes = 0;
+    for (size_t i = 0; i < view->sample_count; i++) {
+        const struct profile_sample *sample = &view->samples[i];
+        sum.made += sample->made;
+        sum.gone += sample->gone;
+        made_bytes += sample->made * sample->object_bytes;
+        used_bytes += (sample->made - sample->gone) * sample->object_bytes;
+    }
+    uint64_t made = not_negative(sum.made), used = not_negative(sum.made - sum.gone);
+    made_bytes = not_negative(made_bytes);
+    used_bytes = not_negative(used_bytes);
+    /* pprof takes equal pairs for a profile of what is in use alone, as Go says where it does the
+     * same. */
+    if (objects_are_of_heap(profile) && used_bytes == made_bytes)
+        made_bytes++;
+    sink_print(sink, "heap profile: %" PRIu64 ": %" PRIu64 " [%" PRIu64 ": %" PRIu64 "] @ ", used,
+               used_bytes, made, made_bytes);
+    if (profile->kind == FGPROF_KIND_GROWTH)
+        sink_print(sink, "growthz\n");
+    else if (profile->objects.rate > 1)
+        sink_print(sink, "heap_v2/%" PRIu64 "\n", profile->objects.rate);
+    else
+        sink_print(sink, "heapprofile\n");
+}
+
+/* What a stack's line has before its addresses. */
+static void memory_text_values(struct sink *sink, const struct profile_sample *sample)
+{
+    uint64_t used = sample->made - sample->gone;
+    sink_print(sink, "%" PRId64 ": %" PRId64 " [%" PRIu64 ": %" PRIu64 "] ", (int64_t)used,
+               (int64_t)(used * sample->object_bytes), not_negative(sample->made),
+               not_negative(sample->made * sample->object_bytes));
+}
+
+static void put_number(struct sink *sink, const char *name, uint64_t value)
+{
+    if (value)
+        sink_print(sink, "# %s = %" PRIu64 "\n", name, value);
+}
+
+/* By the names that Go has for the same. */
+/* What is known of the process's memory, as comments. */
+static void memory_text_comments(struct sink *sink, const struct fgprof_profile *profile)
+{
+    const struct profile_objects *objects = &profile->objects;
+    if (objects->heap_arena || objects->heap_mmap)
+        sink_print(sink, "# mallinfo2\n");
+    put_number(sink, "HeapSys", objects->heap_arena + objects->heap_mmap);
+    put_number(sink, "HeapAlloc", objects->heap_used + objects->heap_mmap);
+    put_number(sink, "HeapIdle", objects->heap_free);
+    put_number(sink, "MaxRSS", objects->resident_peak);
+}
+
+/* As in /proc/PID/maps. Readers take a path up to a space. */
+/* Where files were mapped; readers expect nothing after that. */
+static void memory_text_map(struct sink *sink, const struct fgprof_profile *profile)
+{
+    sink_print(sink, "--- Memory map: ---\n");
+    for (size_t i = 0; i < profile->mapping_count; i++) {
+        const struct profile_mapping *mapping = &profile->mappings[i];
+        const char *path = strings_get(&profile->strings, mapping->path);
+        if (*path != '/')
+            continue;
+        struct buffer line = {0};
+        buffer_print(&line, "%" PRIx64 "-%" PRIx64 " r-xp %08" PRIx64 " 00:00 0 ", mapping->start,
+                     mapping->limit, mapping->offset);
+        name_append(&line, path);
+        buffer_puts(&line, "\n");
+        sink_put(sink, &line);
+    }
+}
 
 /* pprof's scanner rejects lines of 64 KiB (bufio.MaxScanTokenSize). */
 #define ADDRESS_LINE_MAX 65000
@@ -159,13 +262,11 @@ static void append_labels(struct buffer *buffer, const struct fgprof_profile *pr
 void text_append_addresses(struct buffer *buffer, const struct fgprof_profile *profile,
                            const struct profile_stack *stack)
 {
-    char word[32];
     size_t begin = buffer->length;
     for (size_t i = 0; i < stack->depth && buffer->length - begin < ADDRESS_LINE_MAX; i++) {
         uint32_t number = profile->stack_locations[stack->first_location + i];
         const struct profile_location *location = &profile->locations[number];
-        snprintf(word, sizeof word, " 0x%" PRIx64, location->address + 1);
-        buffer_puts(buffer, word);
+        buffer_print(buffer, " 0x%" PRIx64, location->address + 1);
     }
 }
 
@@ -195,19 +296,16 @@ static int make_row(const struct fgprof_profile *profile, const struct profile_l
                     const struct profile_line *line, struct row *ret_row)
 {
     struct buffer cells[3] = {0};
-    char number[40];
     bool has_address = !location->is_note && !location->is_kernel;
-    snprintf(number, sizeof number, "0x%" PRIx64, location->address + (has_address ? 0 : 1));
-    buffer_puts(&cells[0], number);
+    buffer_print(&cells[0], "0x%" PRIx64, location->address + (has_address ? 0 : 1));
     if (line) {
         const struct profile_function *function = &profile->functions[line->function];
         name_append(&cells[1], strings_get(&profile->strings, function->name));
-        snprintf(number, sizeof number, "+0x%" PRIx64, location->function_offset);
-        buffer_puts(&cells[1], has_address ? number : "");
+        if (has_address)
+            buffer_print(&cells[1], "+0x%" PRIx64, location->function_offset);
         if (function->file) {
             name_append(&cells[2], strings_get(&profile->strings, function->file));
-            snprintf(number, sizeof number, ":%" PRIu32, line->line);
-            buffer_puts(&cells[2], number);
+            buffer_print(&cells[2], ":%" PRIu32, line->line);
         }
     } else {
         frame_append_unnamed(&cells[1], profile, location, true);

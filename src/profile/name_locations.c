@@ -1,11 +1,32 @@
 #include "profile/name_locations.h"
-#include "profile/trampoline.h"
 #include "base/array.h"
 #include "symbol/names/demangle.h"
 #include "symbol/names/shown_names.h"
+#include "unwind/signal_frame.h"
+#include "profile/profile.h"
+#include "elf/module.h"
 
 #include <errno.h>
 #include <stdlib.h>
+
+/* Whether the code that a signal handler returns to is at this one of the module's own addresses.
+ * Most builds of libc have no symbol for it. Nothing calls it: if a stack leads through it, the
+ * kernel put the handler there. */
+static bool trampoline_is_at(struct module *module, uint64_t address)
+{
+    uint8_t code[SIGNAL_RETURN_BYTES];
+    return module_read(module, address, code, sizeof code) && signal_return_is_at(code);
+}
+
+/* Names the location "<signal handler called>", as gdb does. `symbol` is its name in the symbol
+ * table, or "". Returns 0 or -ENOMEM. */
+static int trampoline_name(struct fgprof_profile *profile, uint32_t location, const char *symbol)
+{
+    struct profile_line line = {0};
+    /* pprof removes what is in <> from a name that equals its symbol. */
+    int err = profile_add_function(profile, "<signal handler called>", symbol, "", &line.function);
+    return err ? err : profile_set_lines(profile, location, &line, 1);
+}
 
 struct location_naming {
     struct fgprof_profile *profile;

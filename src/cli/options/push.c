@@ -1,5 +1,4 @@
 #include "cli/options/push.h"
-#include "cli/options/duration.h"
 #include "cli/options/values.h"
 
 #include <stdio.h>

@@ -1,5 +1,4 @@
 #include "cli/options/table.h"
-#include "cli/options/duration.h"
 #include "cli/options/formats.h"
 #include "cli/options/values.h"
 #include "cli/record/trigger.h"

@@ -1,12 +1,28 @@
-/* HTTP by libcurl, which is loaded when it is needed first. */
+/* Requests over HTTP, with credentials, by libcurl, which is loaded when it is needed first. */
 #ifndef FGPROF_CLI_PUSH_POST_H
 #define FGPROF_CLI_PUSH_POST_H
 
-#include "cli/push/credentials.h"
+#include "cli/options/push.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+#define CREDENTIAL_BYTES 8192
+
+/* What proves to a server who pushes: a token, or a user and a password; and headers, which may
+ * name a tenant or hold a key. Never on the command line, which others can read. */
+struct credentials {
+    char header[CREDENTIAL_BYTES + 32]; /* "Authorization: Bearer ..."; "": none */
+    char password[CREDENTIAL_BYTES];    /* "USER:PASSWORD"; "": none */
+    char others[CREDENTIAL_BYTES + 1];  /* each "NAME: VALUE", with its NUL; "" ends them */
+};
+
+/* Reads them from the files that are given, which may be replaced any time, or else from the
+ * environment. Returns NULL, or says what is wrong. The caller forgets them after use. */
+const char *credentials_read(const struct push_options *options,
+                             struct credentials *ret_credentials);
+void credentials_forget(struct credentials *credentials);
 
 /* Loads the library, before any thread is started. Returns false if it is not there. */
 bool post_load(void);

@@ -1,5 +1,5 @@
 #include "cli/record/trigger.h"
-#include "cli/options/duration.h"
+#include "cli/options/values.h"
 #include "base/utf8.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 #include "cli/serve/listen.h"
-#include "cli/options/duration.h"
+#include "cli/options/values.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -15,7 +15,7 @@
 #define BACKLOG 128
 #define PORT_MAX 65535
 
-static bool complain(const char *address, const char *why)
+static bool complain_of(const char *address, const char *why)
 {
     fprintf(stderr, "fgprof-c: can't listen at %s: %s\n", address, why);
     return false;
@@ -40,7 +40,7 @@ static bool open_unix(const char *address, const char *path, struct listener *li
 {
     struct sockaddr_un name = {.sun_family = AF_UNIX};
     if (!*path || strlen(path) >= sizeof name.sun_path)
-        return complain(address, "give a path of at most 107 bytes");
+        return complain_of(address, "give a path of at most 107 bytes");
     strcpy(name.sun_path, path);
     if (is_left_behind(&name))
         unlink(path);
@@ -63,7 +63,7 @@ static bool open_unix(const char *address, const char *path, struct listener *li
     }
     if (fd >= 0)
         close(fd);
-    return complain(address, strerror(error));
+    return complain_of(address, strerror(error));
 }
 
 static bool is_loopback_v4(const struct in_addr *address)
@@ -149,19 +149,19 @@ static bool open_inet(const char *address, bool allows_remote, struct listener *
     const char *port;
     uint64_t number;
     if (!split(address, listener, &port))
-        return complain(address, "give HOST:PORT, [IPV6]:PORT or unix:PATH");
+        return complain_of(address, "give HOST:PORT, [IPV6]:PORT or unix:PATH");
     if (!number_parse(port, 0, PORT_MAX, &number))
-        return complain(address, "the port is a number, 0 to 65535");
+        return complain_of(address, "the port is a number, 0 to 65535");
     int failure = getaddrinfo(listener->host, port, &hints, &found);
     if (failure)
-        return complain(address, gai_strerror(failure));
+        return complain_of(address, gai_strerror(failure));
     int err = bind_first(found, allows_remote, listener);
     freeaddrinfo(found);
     if (err == -EACCES && !allows_remote)
-        return complain(address, "others could reach it, without a password: give a loopback "
-                                 "address or unix:PATH, or --allow-remote");
+        return complain_of(address, "others could reach it, without a password: give a loopback "
+                                    "address or unix:PATH, or --allow-remote");
     if (err)
-        return complain(address, strerror(-err));
+        return complain_of(address, strerror(-err));
     show(listener);
     return true;
 }

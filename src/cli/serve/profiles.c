@@ -1,6 +1,6 @@
 /* Profiles: of the seconds to come, of the last ones, and of all since the start. */
 #include "cli/serve/request.h"
-#include "cli/options/duration.h"
+#include "cli/options/values.h"
 
 #include <errno.h>
 #include <inttypes.h>

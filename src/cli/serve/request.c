@@ -1,5 +1,5 @@
 #include "cli/serve/request.h"
-#include "cli/options/duration.h"
+#include "cli/options/values.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 #include "cli/serve/session.h"
 #include "base/clock.h"
 #include "cli/commands.h"
-#include "cli/new_recorder.h"
+#include "cli/to_output.h"
 #include "cli/targets.h"
 
 #include <errno.h>

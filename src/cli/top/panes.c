@@ -1,13 +1,82 @@
 /* The tables: functions, threads, waits. */
-#include "cli/top/columns.h"
 #include "cli/top/screen.h"
 #include "cli/top/states.h"
 #include "cli/top/text.h"
 
 #include <curses.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define TOP_COLUMNS_MAX 8
+
+/* The columns of a table: which ones fit into the window, and where they are. */
+struct top_column {
+    const char *title;
+    int columns;    /* its width; 0: the width that the others leave */
+    int shown_from; /* shown in windows of at least this width */
+    bool is_number; /* aligned to the right */
+};
+
+struct top_layout {
+    const struct top_column *table;
+    size_t count;
+    int at[TOP_COLUMNS_MAX], columns[TOP_COLUMNS_MAX]; /* 0 columns: not shown */
+};
+
+static struct top_layout top_lay_out(const struct top_column *table, size_t count)
+{
+    struct top_layout layout = {.table = table, .count = count};
+    int left = COLS - 1, x = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (COLS >= table[i].shown_from && table[i].columns)
+            left -= table[i].columns + 1;
+    }
+    for (size_t i = 0; i < count; i++) {
+        int columns = table[i].columns ? table[i].columns : left;
+        if (COLS < table[i].shown_from || columns <= 0 || x + columns >= COLS)
+            continue;
+        layout.at[i] = x;
+        layout.columns[i] = columns;
+        x += columns + 1;
+    }
+    return layout;
+}
+
+/* Moves the cursor to the cell. Returns whether the cell is shown. */
+static bool go_to_cell(const struct top_layout *layout, int y, size_t column)
+{
+    return layout->columns[column] && move(y, layout->at[column]) == OK;
+}
+
+/* `sorted`: the column that the rows are sorted by. */
+static void put_titles(const struct top_layout *layout, int y, size_t sorted)
+{
+    for (size_t i = 0; i < layout->count; i++) {
+        const struct top_column *column = &layout->table[i];
+        attr_t look = i == sorted ? A_BOLD | A_REVERSE : A_BOLD;
+        if (!go_to_cell(layout, y, i))
+            continue;
+        attron(look);
+        put_format(column->is_number ? "%*s" : "%-*s", layout->columns[i], column->title);
+        attroff(look);
+    }
+}
+
+static void put_cell(const struct top_layout *layout, int y, size_t column, const char *text)
+{
+    if (go_to_cell(layout, y, column))
+        put_text(text, layout->columns[column]);
+}
+
+static void put_number(const struct top_layout *layout, int y, size_t column, int digits,
+                       double number)
+{
+    if (go_to_cell(layout, y, column))
+        put_format("%*.*f", layout->columns[column], digits, number);
+}
 
 #define ALWAYS 0
 #define NEVER 9999

@@ -2,7 +2,6 @@
 #ifndef FGPROF_CLI_TOP_SCREEN_H
 #define FGPROF_CLI_TOP_SCREEN_H
 
-#include "cli/top/filter.h"
 #include "cli/top/table.h"
 
 #include <sys/types.h>

@@ -2,8 +2,26 @@
 #ifndef FGPROF_CLI_TOP_TABLE_H
 #define FGPROF_CLI_TOP_TABLE_H
 
-#include "cli/top/filter.h"
 #include "cli/top/view.h"
+
+#include <regex.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+/* The filter for rows: a regular expression, or plain text if it is not a valid one. */
+struct top_filter {
+    char text[256]; /* "": no filter, all rows match */
+    regex_t regex;
+    bool is_regex;
+};
+
+/* Replaces the filter. If `text` is not a regular expression, as "operator[", it is searched as
+ * plain text, and the reason is put into `why`; else `why` is "". */
+void top_filter_set(struct top_filter *filter, const char *text, char *why, size_t why_bytes);
+void top_filter_free(struct top_filter *filter);
+
+/* `text`: NULL means "". */
+bool top_filter_matches(const struct top_filter *filter, const char *text);
 
 enum top_sort { TOP_BY_SELF, TOP_BY_TOTAL, TOP_BY_NAME };
 

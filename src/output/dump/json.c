@@ -17,16 +17,12 @@ static void append_string(struct buffer *buffer, const char *key, const char *va
 
 static void append_number(struct buffer *buffer, const char *key, uint64_t value)
 {
-    char text[64];
-    snprintf(text, sizeof text, ",\"%s\":%" PRIu64, key, value);
-    buffer_puts(buffer, text);
+    buffer_print(buffer, ",\"%s\":%" PRIu64, key, value);
 }
 
 static void append_address(struct buffer *buffer, const char *key, uint64_t value)
 {
-    char text[64];
-    snprintf(text, sizeof text, ",\"%s\":\"0x%" PRIx64 "\"", key, value);
-    buffer_puts(buffer, text);
+    buffer_print(buffer, ",\"%s\":\"0x%" PRIx64 "\"", key, value);
 }
 
 static void append_frame(struct buffer *buffer, const struct fgprof_profile *profile,
@@ -181,10 +177,7 @@ static void append_thread(struct buffer *buffer, const struct fgprof_dump *dump,
     const struct fgprof_profile *profile = dump->profile;
     const struct profile_sample *sample = thread->sample;
     const char *evidence = evidence_name(thread->facts->evidence);
-    char head[64];
-    snprintf(head, sizeof head, "{\"pid\":%d,\"tid\":%d", thread->facts->process_id,
-             thread->facts->tid);
-    buffer_puts(buffer, head);
+    buffer_print(buffer, "{\"pid\":%d,\"tid\":%d", thread->facts->process_id, thread->facts->tid);
     append_string(buffer, "name", dump_thread_name(dump, thread));
     append_string(buffer, "state", state_name(sample->state));
     if (evidence)

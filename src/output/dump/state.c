@@ -4,7 +4,6 @@
 #include "profile/births.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,23 +12,10 @@ const char *dump_thread_name(const struct fgprof_dump *dump, const struct dump_t
     return strings_get(&dump->profile->strings, thread->sample->thread_name);
 }
 
-/* For short texts of our own. */
-static void append_format(struct buffer *buffer, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-static void append_format(struct buffer *buffer, const char *format, ...)
-{
-    char text[96];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
-    buffer_puts(buffer, text);
-}
-
 static void append_thread(struct buffer *buffer, const struct fgprof_dump *dump,
                           const struct dump_thread *thread)
 {
-    append_format(buffer, "%d \"", thread->facts->tid);
+    buffer_print(buffer, "%d \"", thread->facts->tid);
     name_append(buffer, dump_thread_name(dump, thread));
     buffer_puts(buffer, "\"");
 }
@@ -44,20 +30,20 @@ static void append_owner(struct buffer *buffer, const struct fgprof_dump *dump,
         if (&dump->threads[thread->owner] == thread)
             buffer_puts(buffer, " itself");
     } else if (thread->is_owner_gone) {
-        append_format(buffer, ", owner %" PRIu32 " (no longer a thread of the process)",
-                      lock->owner);
+        buffer_print(buffer, ", owner %" PRIu32 " (no longer a thread of the process)",
+                     lock->owner);
     } else if (lock->owner && lock->is_shared) {
-        append_format(buffer, ", shared between processes, owner %" PRIu32, lock->owner);
+        buffer_print(buffer, ", shared between processes, owner %" PRIu32, lock->owner);
     }
     if (lock->readers)
-        append_format(buffer, ", held by %" PRIu32 " reader%s", lock->readers,
-                      lock->readers == 1 ? "" : "s");
+        buffer_print(buffer, ", held by %" PRIu32 " reader%s", lock->readers,
+                     lock->readers == 1 ? "" : "s");
 }
 
 static void append_futex(struct buffer *buffer, const struct fgprof_dump *dump,
                          const struct dump_thread *thread)
 {
-    append_format(buffer, " 0x%" PRIx64, thread->facts->target.address);
+    buffer_print(buffer, " 0x%" PRIx64, thread->facts->target.address);
     if (thread->lock.kind != RESOURCE_FUTEX) {
         buffer_puts(buffer, ", ");
         buffer_puts(buffer, resource_kind_name(thread->lock.kind));
@@ -78,7 +64,7 @@ static void append_process(struct buffer *buffer, const char *before,
         buffer_puts(buffer, "its own process");
         return;
     }
-    append_format(buffer, "process %d", facts->owner_process);
+    buffer_print(buffer, "process %d", facts->owner_process);
     if (!*facts->owner_name)
         return;
     buffer_puts(buffer, " \"");
@@ -101,12 +87,12 @@ static void append_polled(struct buffer *buffer, const struct wait_facts *facts)
         buffer_puts(buffer, " of no fd"); /* a sleep, or all of its entries are ignored */
     } else if (facts->target.kind != CALL_EPOLL) {
         if (count > 1 && facts->has_fd)
-            append_format(buffer, " and %" PRIu64 " more", count - 1);
+            buffer_print(buffer, " and %" PRIu64 " more", count - 1);
     } else if (facts->polled_file) {
-        append_format(buffer, " of fd %d", facts->polled_fd);
+        buffer_print(buffer, " of fd %d", facts->polled_fd);
         append_name(buffer, facts->polled_file);
     } else {
-        append_format(buffer, " of %" PRIu64 " fd%s", count, count == 1 ? "" : "s");
+        buffer_print(buffer, " of %" PRIu64 " fd%s", count, count == 1 ? "" : "s");
     }
 }
 
@@ -114,7 +100,7 @@ static void append_file(struct buffer *buffer, const struct wait_facts *facts)
 {
     enum call_kind kind = facts->target.kind;
     if (facts->has_fd)
-        append_format(buffer, " fd %d", facts->fd);
+        buffer_print(buffer, " fd %d", facts->fd);
     append_name(buffer, facts->file);
     if (kind != CALL_FILE && (kind != CALL_EPOLL || facts->file))
         append_polled(buffer, facts);
@@ -139,7 +125,7 @@ static void append_wait(struct buffer *buffer, const struct fgprof_dump *dump,
         return;
     case CALL_SLEEP:
         if (facts->sleep_ns)
-            append_format(buffer, " of %.9g s", (double)facts->sleep_ns / 1e9);
+            buffer_print(buffer, " of %.9g s", (double)facts->sleep_ns / 1e9);
         return;
     case CALL_PROCESS:
         append_process(buffer, " for ", facts);
@@ -217,8 +203,8 @@ static void append_link(struct buffer *buffer, const struct fgprof_dump *dump,
     const struct dump_thread *owner = &dump->threads[thread->owner];
     buffer_puts(buffer, "\tthread ");
     append_thread(buffer, dump, thread);
-    append_format(buffer, " waits for %s 0x%" PRIx64, resource_kind_name(thread->lock.kind),
-                  thread->facts->target.address);
+    buffer_print(buffer, " waits for %s 0x%" PRIx64, resource_kind_name(thread->lock.kind),
+                 thread->facts->target.address);
     buffer_puts(buffer, owner == thread                        ? ", which it holds itself"
                         : thread->lock.kind == RESOURCE_THREAD ? ", "
                                                                : ", held by ");

@@ -17,7 +17,6 @@ static void append_line(struct buffer *buffer, const struct fgprof_profile *prof
                         const struct profile_location *location, const struct profile_line *line)
 {
     const struct profile_function *function = &profile->functions[line->function];
-    char number[48];
     name_append(buffer, strings_get(&profile->strings, function->name));
     if (location->is_note || location->is_kernel) {
         buffer_puts(buffer, location->is_kernel ? "\n\t[kernel]\n" : "\n");
@@ -26,15 +25,16 @@ static void append_line(struct buffer *buffer, const struct fgprof_profile *prof
     buffer_puts(buffer, "\n\t");
     if (function->file) {
         name_append(buffer, strings_get(&profile->strings, function->file));
-        snprintf(number, sizeof number, ":%" PRIu32, line->line);
-        buffer_puts(buffer, line->line ? number : "");
+        if (line->line)
+            buffer_print(buffer, ":%" PRIu32, line->line);
     } else if (location->mapping != PROFILE_NO_MAPPING) {
         name_append(buffer,
                     strings_get(&profile->strings, profile->mappings[location->mapping].path));
     }
-    snprintf(number, sizeof number, " +0x%" PRIx64, location->function_offset);
-    buffer_puts(buffer, line->is_inlined ? " [inlined]" : number);
-    buffer_puts(buffer, "\n");
+    if (line->is_inlined)
+        buffer_puts(buffer, " [inlined]\n");
+    else
+        buffer_print(buffer, " +0x%" PRIx64 "\n", location->function_offset);
 }
 
 static void append_frames(struct buffer *buffer, const struct fgprof_profile *profile,
@@ -47,10 +47,8 @@ static void append_frames(struct buffer *buffer, const struct fgprof_profile *pr
             append_line(buffer, profile, location, &profile->lines[location->first_line + j]);
         if (location->line_count)
             continue;
-        char address[32];
         frame_append_unnamed(buffer, profile, location, true);
-        snprintf(address, sizeof address, "\n\t0x%" PRIx64 "\n", location->address);
-        buffer_puts(buffer, address);
+        buffer_print(buffer, "\n\t0x%" PRIx64 "\n", location->address);
     }
 }
 
@@ -58,9 +56,7 @@ static void append_frames(struct buffer *buffer, const struct fgprof_profile *pr
 static void append_thread(struct buffer *buffer, const struct fgprof_dump *dump,
                           const struct dump_thread *thread)
 {
-    char tid[32];
-    snprintf(tid, sizeof tid, "thread %d \"", thread->facts->tid);
-    buffer_puts(buffer, tid);
+    buffer_print(buffer, "thread %d \"", thread->facts->tid);
     name_append(buffer, dump_thread_name(dump, thread));
     buffer_puts(buffer, "\" [");
     dump_append_state(buffer, dump, thread);
@@ -141,9 +137,7 @@ static void put_group(struct sink *sink, const struct fgprof_dump *dump,
 {
     const struct profile_stack *stack = &dump->profile->stacks[group->stack];
     struct buffer buffer = {0};
-    char text[48];
-    snprintf(text, sizeof text, "%zu @", group->count);
-    buffer_puts(&buffer, text);
+    buffer_print(&buffer, "%zu @", group->count);
     text_append_addresses(&buffer, dump->profile, stack);
     buffer_puts(&buffer, "\n");
     for (size_t i = 0; i < group->count && i < THREADS_NAMED_MAX; i++) {
@@ -153,8 +147,7 @@ static void put_group(struct sink *sink, const struct fgprof_dump *dump,
         buffer_puts(&buffer, "\n");
     }
     if (group->count > THREADS_NAMED_MAX) {
-        snprintf(text, sizeof text, "# and %zu more\n", group->count - THREADS_NAMED_MAX);
-        buffer_puts(&buffer, text);
+        buffer_print(&buffer, "# and %zu more\n", group->count - THREADS_NAMED_MAX);
     }
     sink_put(sink, &buffer);
     text_put_stack(sink, dump->profile, stack);

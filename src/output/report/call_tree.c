@@ -1,10 +1,220 @@
 #include "output/report/call_tree.h"
 #include "base/array.h"
 #include "base/utf8.h"
+#include "output/frame.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* As glibc (csu/, nptl/, sysdeps/), musl and libstdc++ call them. */
+static const char *const starts[] = {
+    "_start",
+    "__libc_start_main",
+    "__libc_start_call_main",
+    "call_init",
+    "clone",
+    "__clone",
+    "clone3",
+    "__clone3",
+    "__GI___clone",
+    "__GI___clone3",
+    "start_thread",
+    "thread_start",
+    "execute_native_thread_routine",
+};
+
+/* Parts of the names of functions in which threads wait for a lock: of glibc and musl, of Rust's
+ * std and parking_lot, of absl. Condition variables are not locks, but take theirs again. */
+static const char *const locks[] = {
+    "pthread_mutex_lock",          "pthread_mutex_timedlock",
+    "pthread_mutex_clocklock",     "pthread_mutex_cond_lock",
+    "pthread_rwlock_rdlock",       "pthread_rwlock_wrlock",
+    "pthread_rwlock_timedrd",      "pthread_rwlock_timedwr",
+    "pthread_rwlock_clock",        "lll_lock_wait",
+    "Mutex::lock_contended",       "RwLock::read_contended",
+    "RwLock::write_contended",     "RawMutex::lock_slow",
+    "RawRwLock::lock_shared_slow", "RawRwLock::lock_exclusive_slow",
+    "absl::Mutex::LockSlow",       "absl::Mutex::Lock",
+};
+
+/* Beginnings of the names of functions that call those for others. */
+static const char *const wrappers[] = {
+    "__gthread",
+    "std::mutex",
+    "std::timed_mutex",
+    "std::recursive_mutex",
+    "std::shared_mutex",
+    "std::__shared_",
+    "std::shared_lock",
+    "std::lock",
+    "std::scoped_lock",
+    "std::unique_lock",
+    "std::sync::",
+    "std::sys::",
+    "parking_lot",
+    "lock_api::",
+    "absl::MutexLock",
+    "absl::ReaderMutexLock",
+    "absl::WriterMutexLock",
+};
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+static unsigned roles_of(const char *text)
+{
+    unsigned roles = 0;
+    for (size_t i = 0; i < COUNT(starts); i++)
+        roles |= strcmp(text, starts[i]) == 0 ? LABEL_START : 0u;
+    if (strncmp(text, "__libc_start_main", strlen("__libc_start_main")) == 0)
+        roles |= LABEL_START; /* with "_impl" or a version behind it */
+    for (size_t i = 0; i < COUNT(locks); i++)
+        roles |= strstr(text, locks[i]) ? LABEL_LOCK : 0u;
+    for (size_t i = 0; i < COUNT(wrappers); i++)
+        roles |= strncmp(text, wrappers[i], strlen(wrappers[i])) == 0 ? LABEL_WRAPPER : 0u;
+    return roles;
+}
+
+int labels_init(struct labels *labels, const struct fgprof_profile *profile)
+{
+    *labels = (struct labels){
+        .of_line = calloc(profile->line_count + 1, sizeof *labels->of_line),
+        .of_location = calloc(profile->location_count + 1, sizeof *labels->of_location),
+    };
+    if (!labels->of_line || !labels->of_location || strings_init(&labels->texts) ||
+        array_reserve(&labels->roles, &labels->role_capacity, 1))
+        return -ENOMEM;
+    labels->roles[0] = 0; /* of "" */
+    return 0;
+}
+
+void labels_free(struct labels *labels)
+{
+    strings_free(&labels->texts);
+    free(labels->roles);
+    free(labels->of_line);
+    free(labels->of_location);
+}
+
+int label_add(struct labels *labels, const char *text, uint32_t *ret_label)
+{
+    size_t known = labels->texts.count;
+    if (array_reserve(&labels->roles, &labels->role_capacity, known + 1) ||
+        strings_intern(&labels->texts, text, ret_label))
+        return -ENOMEM;
+    if (labels->texts.count > known)
+        labels->roles[*ret_label] = (unsigned char)roles_of(text);
+    return 0;
+}
+
+/* Adds the text as a label, and frees it. */
+static int add_text(struct labels *labels, struct buffer *text, uint32_t *ret_label)
+{
+    int err = text->error;
+    if (!err)
+        err = label_add(labels, text->bytes ? text->bytes : "", ret_label);
+    buffer_free(text);
+    return err;
+}
+
+/* Marks the kernel's functions and generated ones as folded stacks do. */
+static int label_of_line(struct labels *labels, const struct fgprof_profile *profile,
+                         const struct profile_location *location, uint32_t line,
+                         uint32_t *ret_label)
+{
+    if (!labels->of_line[line]) {
+        struct buffer text = {0};
+        uint32_t function = profile->lines[line].function;
+        buffer_puts(&text, strings_get(&profile->strings, profile->functions[function].name));
+        buffer_puts(&text, location->is_kernel             ? "_[k]"
+                           : location->jit_function_plus_1 ? "_[j]"
+                                                           : "");
+        int err = add_text(labels, &text, ret_label);
+        if (err)
+            return err;
+        labels->of_line[line] = *ret_label + 1;
+    }
+    *ret_label = labels->of_line[line] - 1;
+    return 0;
+}
+
+static int label_of_location(struct labels *labels, const struct fgprof_profile *profile,
+                             uint32_t number, uint32_t *ret_label)
+{
+    if (!labels->of_location[number]) {
+        struct buffer text = {0};
+        frame_append_unnamed(&text, profile, &profile->locations[number], false);
+        int err = add_text(labels, &text, ret_label);
+        if (err)
+            return err;
+        labels->of_location[number] = *ret_label + 1;
+    }
+    *ret_label = labels->of_location[number] - 1;
+    return 0;
+}
+
+static int append(struct labelled_stack *labelled, uint32_t label)
+{
+    if (array_reserve(&labelled->labels, &labelled->capacity, labelled->depth + 1))
+        return -ENOMEM;
+    labelled->labels[labelled->depth++] = label;
+    return 0;
+}
+
+/* Appends a location's frames, outermost first. */
+static int append_location(struct labels *labels, const struct fgprof_profile *profile,
+                           uint32_t number, struct labelled_stack *labelled)
+{
+    const struct profile_location *location = &profile->locations[number];
+    uint32_t label;
+    int err = 0;
+    if (!location->line_count) {
+        err = label_of_location(labels, profile, number, &label);
+        return err ? err : append(labelled, label);
+    }
+    for (uint32_t i = location->line_count; i-- > 0 && !err;) {
+        err = label_of_line(labels, profile, location, location->first_line + i, &label);
+        if (!err)
+            err = append(labelled, label);
+    }
+    return err;
+}
+
+static bool is_in_c_library(const struct fgprof_profile *profile,
+                            const struct profile_location *location)
+{
+    static const char *const names[] = {"libc.so.", "libc-2.", "libpthread", "ld-musl-"};
+    if (location->mapping == PROFILE_NO_MAPPING)
+        return false;
+    const char *path = strings_get(&profile->strings, profile->mappings[location->mapping].path);
+    for (size_t i = 0; i < COUNT(names); i++) {
+        if (strncmp(basename(path), names[i], strlen(names[i])) == 0)
+            return true;
+    }
+    return false;
+}
+
+int labels_of_stack(struct labels *labels, const struct fgprof_profile *profile,
+                    const struct profile_stack *stack, struct labelled_stack *labelled)
+{
+    const uint32_t *locations = &profile->stack_locations[stack->first_location];
+    int err = 0;
+    bool is_in_library = false;
+    labelled->depth = 0;
+    for (size_t i = stack->depth; i-- > 0 && !err;) {
+        bool was_in_library = is_in_library;
+        is_in_library = is_in_c_library(profile, &profile->locations[locations[i]]);
+        if (is_in_library && !was_in_library)
+            labelled->library_call = labelled->depth;
+        err = append_location(labels, profile, locations[i], labelled);
+    }
+    uint32_t unknown;
+    if (!err && !stack->depth)
+        err = label_add(labels, "[unknown]", &unknown) ? -ENOMEM : append(labelled, unknown);
+    if (!is_in_library)
+        labelled->library_call = labelled->depth;
+    return err;
+}
 
 #define SEPARATOR " > "
 #define SEPARATOR_COLUMNS 3

@@ -1,8 +1,164 @@
 #include "symbol/dwarf/symbols.h"
 #include "symbol/debug_file.h"
+#include "symbol/dwarf/ranges.h"
+#include "elf/dwarf.h"
+#include "base/array.h"
+#include "base/upper_bound.h"
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CHAIN_MAX 16 /* a longer one is a circle */
+#define KEPT_BYTES_MAX ((size_t)32 << 20)
+
+static void names_free(struct names *names)
+{
+    for (size_t i = 0; i < names->count; i++)
+        free(names->items[i].name);
+    free(names->items);
+    index_free(&names->index);
+    *names = (struct names){0};
+}
+
+/* Frees memory if there are very many names. */
+static void names_forget_many(struct names *names)
+{
+    if (names->bytes > KEPT_BYTES_MAX)
+        names_free(names);
+}
+
+static bool holds(const struct unit *unit, const struct debug_info *info, uint64_t at)
+{
+    return unit->info == info && at >= unit->first_die && at < unit->end;
+}
+
+static void take(char **name, const struct unit *unit, const struct value *value)
+{
+    const char *text = !*name && value->form ? value_string(unit, value) : NULL;
+    if (text)
+        *name = strdup(text);
+}
+
+static char *find(struct names *names, const struct unit *home, uint64_t at)
+{
+    struct unit unit = *home;
+    struct debug_info *info = home->info;
+    char *linkage_name = NULL, *name = NULL;
+    for (int i = 0; i < CHAIN_MAX && !linkage_name; i++) {
+        struct die die;
+        if (!holds(&unit, info, at)) {
+            if (!holds(&names->other, info, at) && unit_read_around(info, at, &names->other))
+                break;
+            unit = names->other;
+        }
+        if (!die_read_at(&unit, at, &die))
+            break;
+        take(&linkage_name, &unit, &die.linkage_name);
+        take(&name, &unit, &die.name);
+        const struct value *next = die.origin.form ? &die.origin : &die.specification;
+        if (!value_reference(&unit, next, &info, &at))
+            break;
+    }
+    if (!linkage_name)
+        return name;
+    free(name);
+    return linkage_name;
+}
+
+static bool is_known(const void *owner, uint32_t item, const void *key)
+{
+    const struct known_name *known = &((const struct names *)owner)->items[item];
+    const struct known_name *sought = key;
+    return known->info == sought->info && known->die == sought->die;
+}
+
+/* The linker name, or else the source name, of the entry at `die` of `unit`: its own, or the name
+ * of the abstract function or declaration that it refers to. NULL: there is none, or no memory.
+ * Valid until names_forget_many. */
+static const char *names_get(struct names *names, const struct unit *unit, uint64_t die)
+{
+    struct known_name name = {.info = unit->info, .die = die};
+    uint64_t hash = hash_bytes(&die, sizeof die, (uintptr_t)unit->info);
+    uint32_t number = index_find(&names->index, hash, is_known, names, &name);
+    if (number != INDEX_NONE)
+        return names->items[number].name;
+    if (array_reserve(&names->items, &names->capacity, names->count + 1) ||
+        index_add(&names->index, hash, (uint32_t)names->count))
+        return NULL;
+    name.name = find(names, unit, die);
+    names->bytes += sizeof name + (name.name ? strlen(name.name) : 0);
+    names->items[names->count++] = name;
+    return name.name;
+}
+
+static int add_ranges(struct units *units, uint64_t unit, const struct code_ranges *ranges)
+{
+    if (array_reserve(&units->ranges, &units->capacity, units->count + ranges->count))
+        return -ENOMEM;
+    for (size_t i = 0; i < ranges->count; i++) {
+        units->ranges[units->count++] = (struct unit_range){
+            .start = ranges->items[i].start, .end = ranges->items[i].end, .unit = unit};
+    }
+    return 0;
+}
+
+static int compare(const void *a, const void *b)
+{
+    const struct unit_range *left = a, *right = b;
+    if (left->start != right->start)
+        return left->start < right->start ? -1 : 1;
+    return (left->unit < right->unit) - (left->unit > right->unit);
+}
+
+/* Lists the units of `info`, reading only the root entry of each. Returns 0 or -ENOMEM. What can't
+ * be read is left out. */
+static int units_read(struct units *units, struct debug_info *info)
+{
+    struct code_ranges ranges = {0};
+    *units = (struct units){0};
+    int err = debug_info_list_units(info);
+    for (size_t i = 0; i < info->unit_count && !err; i++) {
+        struct unit unit;
+        struct die root;
+        if (unit_read(info, info->units[i], &unit) ||
+            (unit.type != DW_UT_compile && unit.type != DW_UT_skeleton) ||
+            unit_read_root(&unit, &root))
+            continue;
+        err = ranges_read(&ranges, &unit, &root);
+        if (!err)
+            err = add_ranges(units, unit.at, &ranges);
+    }
+    ranges_free(&ranges);
+    if (units->count)
+        qsort(units->ranges, units->count, sizeof *units->ranges, compare);
+    uint64_t reach = 0;
+    for (size_t i = 0; i < units->count; i++) {
+        if (units->ranges[i].end > reach)
+            reach = units->ranges[i].end;
+        units->ranges[i].reach = reach;
+    }
+    return err;
+}
+
+static bool units_find(const struct units *units, uint64_t address, uint64_t *ret_unit)
+{
+    size_t after = UPPER_BOUND(units->ranges, units->count, start, address);
+    for (; after && units->ranges[after - 1].reach > address; after--) {
+        if (units->ranges[after - 1].end > address) {
+            *ret_unit = units->ranges[after - 1].unit;
+            return true;
+        }
+    }
+    return false;
+}
+
+static void units_free(struct units *units)
+{
+    free(units->ranges);
+    *units = (struct units){0};
+}
 
 #define NO_UNIT UINT64_MAX
 

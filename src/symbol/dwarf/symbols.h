@@ -3,13 +3,41 @@
 #ifndef FGPROF_SYMBOL_DWARF_SYMBOLS_H
 #define FGPROF_SYMBOL_DWARF_SYMBOLS_H
 
+#include "symbol/dwarf/info.h"
+#include "base/index.h"
 #include "symbol/dwarf/functions.h"
 #include "symbol/dwarf/lines.h"
-#include "symbol/dwarf/names.h"
 #include "symbol/dwarf/split.h"
-#include "symbol/dwarf/units.h"
 #include "symbol/symbol.h"
 #include "elf/module.h"
+
+/* The names of functions by their entries in the debug information. */
+struct known_name {
+    const struct debug_info *info;
+    uint64_t die;
+    char *name; /* NULL: no name */
+};
+
+struct names {
+    struct known_name *items;
+    size_t count, capacity;
+    size_t bytes;
+    struct index index;
+    struct unit other; /* the last unit that another one referred to */
+};
+
+/* Which unit of the debug information holds an address: by the units' own ranges, as clang leaves
+ * .debug_aranges out. */
+struct unit_range {
+    uint64_t start, end;
+    uint64_t reach; /* the largest end up to here */
+    uint64_t unit;  /* where in .debug_info */
+};
+
+struct units {
+    struct unit_range *ranges; /* by start */
+    size_t count, capacity;
+};
 
 struct debug_symbols { /* zeros: there is no debug information */
     struct debug_info *info;

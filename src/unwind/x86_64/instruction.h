@@ -20,4 +20,9 @@ static inline bool instruction_at(const ZydisDecoder *decoder, struct module *mo
                                                         ret_operands));
 }
 
+static inline bool is_register(const ZydisDecodedOperand *operand, ZydisRegister number)
+{
+    return operand->type == ZYDIS_OPERAND_TYPE_REGISTER && operand->reg.value == number;
+}
+
 #endif

@@ -1,6 +1,6 @@
 /* Follows the stack pointer through a function's instructions, with the Zydis disassembler. */
 #include "unwind/code/prologue.h"
-#include "unwind/x86_64/operand.h"
+#include "unwind/x86_64/instruction.h"
 
 struct tracking {
     bool has_frame_pointer; /* it has been set */

@@ -1,5 +1,5 @@
 #include "unit.h"
-#include "cli/options/duration.h"
+#include "cli/options/values.h"
 
 #define SECOND 1000000000ull
 

@@ -1,5 +1,5 @@
 #include "unit.h"
-#include "label/context_attributes.h"
+#include "label/process_context.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* Copies of a recording that goes on, and what they have since a moment. */
 #include "unit.h"
 #include "recorder/copy.h"
-#include "recorder/moment.h"
+#include "recorder/moments.h"
 
 struct world {
     struct results results;
