@@ -84,6 +84,33 @@ int index_add(struct index *index, uint64_t hash, uint32_t item)
     return 0;
 }
 
+struct keyed_items {
+    const unsigned char *items;
+    size_t item_bytes, key_bytes;
+};
+
+static bool has_key(const void *owner, uint32_t item, const void *key)
+{
+    const struct keyed_items *keyed = owner;
+    return memcmp(keyed->items + item * keyed->item_bytes, key, keyed->key_bytes) == 0;
+}
+
+int index_intern(struct index *index, size_t key_bytes, const void *item, void *items,
+                 size_t item_bytes, size_t *count, uint32_t *ret_number)
+{
+    const struct keyed_items keyed = {items, item_bytes, key_bytes};
+    uint64_t hash = hash_bytes(item, key_bytes, 0);
+    *ret_number = index_find(index, hash, has_key, &keyed, item);
+    if (*ret_number != INDEX_NONE)
+        return 0;
+    if (index_add(index, hash, (uint32_t)*count))
+        return -ENOMEM;
+    *ret_number = (uint32_t)*count;
+    memcpy((unsigned char *)items + *count * item_bytes, item, item_bytes);
+    ++*count;
+    return 0;
+}
+
 void index_clear(struct index *index)
 {
     if (index->slot_count)

@@ -6,6 +6,8 @@
 #ifndef FGPROF_BASE_INDEX_H
 #define FGPROF_BASE_INDEX_H
 
+#include "base/array.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -32,6 +34,16 @@ uint32_t index_find(const struct index *index, uint64_t hash, index_equal_fn *eq
 
 /* Adds an item that is known to be absent. Returns 0 or -ENOMEM. */
 int index_add(struct index *index, uint64_t hash, uint32_t item);
+
+/* Finds the item that begins with the same `key_bytes` bytes as `item`, without padding, or appends
+ * `item` to *items, an array of *count with room for *capacity (base/array.h). Sets *ret_number.
+ * Evaluates to 0 or -ENOMEM. The arguments are evaluated more than once. */
+#define INDEX_INTERN(index, key_bytes, item, items, count, capacity, ret_number)                   \
+    (array_reserve(items, capacity, *(count) + 1)                                                  \
+         ? -ENOMEM                                                                                 \
+         : index_intern(index, key_bytes, item, *(items), sizeof **(items), count, ret_number))
+int index_intern(struct index *index, size_t key_bytes, const void *item, void *items,
+                 size_t item_bytes, size_t *count, uint32_t *ret_number);
 
 /* Removes all items, but keeps the memory: as many can be added again without allocating. */
 void index_clear(struct index *index);

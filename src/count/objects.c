@@ -10,25 +10,12 @@
 #define EXACT_ROWS_MAX 65536
 #define DIGITS 7
 
-static bool is_same_maker(const void *owner, uint32_t item, const void *key)
-{
-    const struct objects *objects = owner;
-    return memcmp(&objects->makers[item].maker, key, sizeof(struct object_maker)) == 0;
-}
-
 static int intern_maker(struct objects *objects, const struct object_maker *maker,
                         uint32_t *ret_maker)
 {
-    uint64_t hash = hash_bytes(maker, sizeof *maker, 0);
-    *ret_maker = index_find(&objects->maker_index, hash, is_same_maker, objects, maker);
-    if (*ret_maker != INDEX_NONE)
-        return 0;
-    if (array_reserve(&objects->makers, &objects->maker_capacity, objects->maker_count + 1) ||
-        index_add(&objects->maker_index, hash, (uint32_t)objects->maker_count))
-        return -ENOMEM;
-    *ret_maker = (uint32_t)objects->maker_count;
-    objects->makers[objects->maker_count++] = (struct counted_maker){.maker = *maker};
-    return 0;
+    const struct counted_maker row = {.maker = *maker};
+    return INDEX_INTERN(&objects->maker_index, sizeof *maker, &row, &objects->makers,
+                        &objects->maker_count, &objects->maker_capacity, ret_maker);
 }
 
 static size_t slot_of(const struct objects *objects, uint32_t process, uint32_t kind, uint64_t key)

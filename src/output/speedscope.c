@@ -38,14 +38,6 @@ struct speedscope {
     struct buffer text;
 };
 
-static bool is_same_frame(const void *owner, uint32_t item, const void *key)
-{
-    const struct speedscope *speedscope = owner;
-    const struct shown_frame *known = &speedscope->frames[item], *sought = key;
-    return known->name == sought->name && known->file == sought->file &&
-           known->line == sought->line;
-}
-
 static int add_frame(struct speedscope *speedscope, const char *name, const char *file,
                      uint32_t line, uint32_t *ret_number)
 {
@@ -53,17 +45,8 @@ static int add_frame(struct speedscope *speedscope, const char *name, const char
     if (strings_intern(&speedscope->strings, name, &frame.name) ||
         strings_intern(&speedscope->strings, file, &frame.file))
         return -ENOMEM;
-    uint64_t hash = hash_bytes(&frame, sizeof frame, 0);
-    *ret_number = index_find(&speedscope->frame_index, hash, is_same_frame, speedscope, &frame);
-    if (*ret_number != INDEX_NONE)
-        return 0;
-    if (array_reserve(&speedscope->frames, &speedscope->frame_capacity,
-                      speedscope->frame_count + 1) ||
-        index_add(&speedscope->frame_index, hash, (uint32_t)speedscope->frame_count))
-        return -ENOMEM;
-    *ret_number = (uint32_t)speedscope->frame_count;
-    speedscope->frames[speedscope->frame_count++] = frame;
-    return 0;
+    return INDEX_INTERN(&speedscope->frame_index, sizeof frame, &frame, &speedscope->frames,
+                        &speedscope->frame_count, &speedscope->frame_capacity, ret_number);
 }
 
 /* Makes a frame of what was appended to the buffer. */

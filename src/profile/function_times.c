@@ -23,27 +23,12 @@ struct functions {
     uint32_t *of_line;
 };
 
-static bool is_same_function(const void *owner, uint32_t item, const void *key)
-{
-    const struct functions *functions = owner;
-    const struct function_key *known = &functions->keys[item], *sought = key;
-    return known->name == sought->name && known->module == sought->module;
-}
-
 static int number_function(struct functions *functions, uint32_t name, uint32_t module,
                            uint32_t *ret_number)
 {
-    struct function_key key = {name, module};
-    uint64_t hash = hash_bytes(&key, sizeof key, 0);
-    *ret_number = index_find(&functions->index, hash, is_same_function, functions, &key);
-    if (*ret_number != INDEX_NONE)
-        return 0;
-    if (array_reserve(&functions->keys, &functions->capacity, functions->count + 1) ||
-        index_add(&functions->index, hash, (uint32_t)functions->count))
-        return -ENOMEM;
-    *ret_number = (uint32_t)functions->count;
-    functions->keys[functions->count++] = key;
-    return 0;
+    const struct function_key key = {name, module};
+    return INDEX_INTERN(&functions->index, sizeof key, &key, &functions->keys, &functions->count,
+                        &functions->capacity, ret_number);
 }
 
 static int number_location(const struct fgprof_profile *profile, uint32_t number,
@@ -171,15 +156,6 @@ struct activities {
     struct index index;
 };
 
-static bool is_same_activity(const void *owner, uint32_t item, const void *key)
-{
-    const struct activities *activities = owner;
-    const struct activity_key *known = &activities->keys[item], *sought = key;
-    return known->tid == sought->tid && known->thread_name == sought->thread_name &&
-           known->state == sought->state && known->syscall_name == sought->syscall_name &&
-           known->function == sought->function;
-}
-
 /* The caller has made room for one row per sample. */
 static int add_activity(const struct fgprof_profile *profile, const struct functions *functions,
                         const struct profile_sample *sample, struct activities *activities)
@@ -194,13 +170,12 @@ static int add_activity(const struct fgprof_profile *profile, const struct funct
                                      profile->stack_locations[stack->first_location], &count);
         function = functions->keys[key.function];
     }
-    uint64_t hash = hash_bytes(&key, sizeof key, 0);
-    uint32_t number = index_find(&activities->index, hash, is_same_activity, activities, &key);
-    if (number == INDEX_NONE) {
-        number = (uint32_t)activities->count;
-        if (index_add(&activities->index, hash, number))
-            return -ENOMEM;
-        activities->keys[number] = key;
+    size_t known = activities->count;
+    uint32_t number;
+    if (index_intern(&activities->index, sizeof key, &key, activities->keys, sizeof key,
+                     &activities->count, &number))
+        return -ENOMEM;
+    if (number == known)
         activities->rows[number] = (struct fgprof_activity){
             .tid = (pid_t)sample->tid,
             .thread_name = strings_get(&profile->strings, sample->thread_name),
@@ -209,8 +184,6 @@ static int add_activity(const struct fgprof_profile *profile, const struct funct
             .function = name_of(profile, &function),
             .module = strings_get(&profile->strings, function.module),
         };
-        activities->count++;
-    }
     activities->rows[number].time_ns += sample->time_ns;
     return 0;
 }
@@ -257,12 +230,6 @@ struct wait_times {
     struct index index;
 };
 
-static bool is_same_wait(const void *owner, uint32_t item, const void *key)
-{
-    return memcmp(&((const struct wait_times *)owner)->keys[item], key, sizeof(struct wait_key)) ==
-           0;
-}
-
 /* The caller has made room for one row per sample. */
 static int add_wait(const struct fgprof_profile *profile, const struct profile_sample *sample,
                     struct wait_times *times)
@@ -271,13 +238,12 @@ static int add_wait(const struct fgprof_profile *profile, const struct profile_s
     bool has_owner = wait->owner_process != PROFILE_NO_OWNER;
     const struct wait_key key = {sample->process, sample->tid, sample->thread_name, wait->resource,
                                  has_owner ? wait->owner_name : NO_NAME};
-    uint64_t hash = hash_bytes(&key, sizeof key, 0);
-    uint32_t number = index_find(&times->index, hash, is_same_wait, times, &key);
-    if (number == INDEX_NONE) {
-        number = (uint32_t)times->count;
-        if (index_add(&times->index, hash, number))
-            return -ENOMEM;
-        times->keys[number] = key;
+    size_t known = times->count;
+    uint32_t number;
+    if (index_intern(&times->index, sizeof key, &key, times->keys, sizeof key, &times->count,
+                     &number))
+        return -ENOMEM;
+    if (number == known) {
         times->rows[number] = (struct fgprof_wait){
             .tid = (pid_t)sample->tid,
             .thread_name = strings_get(&profile->strings, sample->thread_name),
@@ -286,7 +252,6 @@ static int add_wait(const struct fgprof_profile *profile, const struct profile_s
         };
         if (sample->process < profile->process_count)
             times->rows[number].pid = (pid_t)profile->processes[sample->process].pid;
-        times->count++;
     }
     times->rows[number].time_ns += sample->time_ns;
     return 0;

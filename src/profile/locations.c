@@ -5,12 +5,6 @@
 #include <errno.h>
 #include <string.h>
 
-static bool is_same_function(const void *owner, uint32_t item, const void *key)
-{
-    const struct fgprof_profile *profile = owner;
-    return memcmp(&profile->functions[item], key, sizeof *profile->functions) == 0;
-}
-
 int profile_add_function(struct fgprof_profile *profile, const char *name, const char *system_name,
                          const char *file, uint32_t *ret_function)
 {
@@ -19,18 +13,8 @@ int profile_add_function(struct fgprof_profile *profile, const char *name, const
         strings_intern(&profile->strings, system_name, &function.system_name) ||
         strings_intern(&profile->strings, file, &function.file))
         return -ENOMEM;
-    uint64_t hash = hash_bytes(&function, sizeof function, 0);
-    *ret_function =
-        index_find(&profile->function_index, hash, is_same_function, profile, &function);
-    if (*ret_function != INDEX_NONE)
-        return 0;
-    if (array_reserve(&profile->functions, &profile->function_capacity,
-                      profile->function_count + 1) ||
-        index_add(&profile->function_index, hash, (uint32_t)profile->function_count))
-        return -ENOMEM;
-    *ret_function = (uint32_t)profile->function_count;
-    profile->functions[profile->function_count++] = function;
-    return 0;
+    return INDEX_INTERN(&profile->function_index, sizeof function, &function, &profile->functions,
+                        &profile->function_count, &profile->function_capacity, ret_function);
 }
 
 int profile_add_mapping(struct fgprof_profile *profile, const struct profile_mapping *mapping,

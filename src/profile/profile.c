@@ -217,26 +217,14 @@ int profile_add_label(struct fgprof_profile *profile, const char *key, const cha
     return 0;
 }
 
-static bool is_same_wait(const void *owner, uint32_t item, const void *key)
-{
-    const struct fgprof_profile *profile = owner;
-    return memcmp(&profile->waits[item], key, offsetof(struct profile_wait, label)) == 0;
-}
-
+/* The label of a new row is the row itself. */
 static int intern_wait(struct fgprof_profile *profile, const struct profile_wait *wait,
                        uint32_t *ret_wait)
 {
-    uint64_t hash = hash_bytes(wait, offsetof(struct profile_wait, label), 0);
-    *ret_wait = index_find(&profile->wait_index, hash, is_same_wait, profile, wait);
-    if (*ret_wait != INDEX_NONE)
-        return 0;
-    if (array_reserve(&profile->waits, &profile->wait_capacity, profile->wait_count + 1) ||
-        index_add(&profile->wait_index, hash, (uint32_t)profile->wait_count))
-        return -ENOMEM;
-    *ret_wait = (uint32_t)profile->wait_count;
-    profile->waits[profile->wait_count] = *wait;
-    profile->waits[profile->wait_count++].label = *ret_wait;
-    return 0;
+    struct profile_wait row = *wait;
+    row.label = (uint32_t)profile->wait_count;
+    return INDEX_INTERN(&profile->wait_index, offsetof(struct profile_wait, label), &row,
+                        &profile->waits, &profile->wait_count, &profile->wait_capacity, ret_wait);
 }
 
 int profile_add_wait(struct fgprof_profile *profile, const struct profile_wait *wait,

@@ -222,31 +222,12 @@ int labels_of_stack(struct labels *labels, const struct fgprof_profile *profile,
 #define OMISSION_COLUMNS 6
 #define NAME_COLUMNS 34 /* of one function's name: two and what is between them always fit */
 
-struct node_key {
-    uint32_t caller, label;
-};
-
-static bool is_same_node(const void *owner, uint32_t item, const void *key)
-{
-    const struct call_tree *tree = owner;
-    const struct node_key *sought = key;
-    return tree->nodes[item].caller == sought->caller && tree->nodes[item].label == sought->label;
-}
-
 /* Finds the node, or adds it. */
 static int get_node(struct call_tree *tree, uint32_t caller, uint32_t label, uint32_t *ret_node)
 {
-    struct node_key key = {caller, label};
-    uint64_t hash = hash_bytes(&key, sizeof key, 0);
-    *ret_node = index_find(&tree->index, hash, is_same_node, tree, &key);
-    if (*ret_node != INDEX_NONE)
-        return 0;
-    if (array_reserve(&tree->nodes, &tree->capacity, tree->count + 1) ||
-        index_add(&tree->index, hash, (uint32_t)tree->count))
-        return -ENOMEM;
-    *ret_node = (uint32_t)tree->count;
-    tree->nodes[tree->count++] = (struct call_node){.caller = caller, .label = label};
-    return 0;
+    const struct call_node node = {.caller = caller, .label = label};
+    return INDEX_INTERN(&tree->index, offsetof(struct call_node, self_ns), &node, &tree->nodes,
+                        &tree->count, &tree->capacity, ret_node);
 }
 
 int call_tree_add(struct call_tree *tree, const uint32_t *labels, size_t depth, uint64_t time_ns,

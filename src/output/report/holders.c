@@ -17,7 +17,7 @@ struct holder {
 /* Where a holder or its waiters were, as a node of one of the two trees. */
 struct place {
     uint32_t holder, node;
-    bool is_owners;
+    uint64_t is_owners; /* not its waiters */
     uint64_t time_ns;
 };
 
@@ -33,13 +33,6 @@ struct search {
     struct index place_index;
 };
 
-static bool is_same_holder(const void *owner, uint32_t item, const void *key)
-{
-    const struct holder *known = &((const struct search *)owner)->holders[item], *sought = key;
-    return known->resource == sought->resource && known->process == sought->process &&
-           known->name == sought->name;
-}
-
 static int count_holder(struct search *search, const struct profile_wait *wait, uint64_t time_ns,
                         uint32_t *ret_holder)
 {
@@ -49,25 +42,12 @@ static int count_holder(struct search *search, const struct profile_wait *wait, 
         .name = wait->owner_name,
         .is_for_threads = profile_wait_is_for_threads(search->report->profile, wait),
     };
-    const uint32_t hashed[] = {holder.resource, holder.process, holder.name};
-    uint64_t hash = hash_bytes(hashed, sizeof hashed, 0);
-    *ret_holder = index_find(&search->holder_index, hash, is_same_holder, search, &holder);
-    if (*ret_holder == INDEX_NONE) {
-        if (array_reserve(&search->holders, &search->holder_capacity, search->holder_count + 1) ||
-            index_add(&search->holder_index, hash, (uint32_t)search->holder_count))
-            return -ENOMEM;
-        *ret_holder = (uint32_t)search->holder_count;
-        search->holders[search->holder_count++] = holder;
-    }
-    search->holders[*ret_holder].time_ns += time_ns;
-    return 0;
-}
-
-static bool is_same_place(const void *owner, uint32_t item, const void *key)
-{
-    const struct place *known = &((const struct search *)owner)->places[item], *sought = key;
-    return known->holder == sought->holder && known->node == sought->node &&
-           known->is_owners == sought->is_owners;
+    int err =
+        INDEX_INTERN(&search->holder_index, offsetof(struct holder, is_for_threads), &holder,
+                     &search->holders, &search->holder_count, &search->holder_capacity, ret_holder);
+    if (!err)
+        search->holders[*ret_holder].time_ns += time_ns;
+    return err;
 }
 
 /* Where the C library waits does not matter: the stack counts down to its call. */
@@ -85,18 +65,12 @@ static int count_place(struct search *search, uint32_t holder, bool is_owners, u
             call_tree_add(&search->trees[is_owners], labelled->labels, depth, time_ns, &place.node);
     if (err)
         return err;
-    const uint32_t hashed[] = {holder, place.node, is_owners};
-    uint64_t hash = hash_bytes(hashed, sizeof hashed, 0);
-    uint32_t found = index_find(&search->place_index, hash, is_same_place, search, &place);
-    if (found == INDEX_NONE) {
-        if (array_reserve(&search->places, &search->place_capacity, search->place_count + 1) ||
-            index_add(&search->place_index, hash, (uint32_t)search->place_count))
-            return -ENOMEM;
-        found = (uint32_t)search->place_count;
-        search->places[search->place_count++] = place;
-    }
-    search->places[found].time_ns += time_ns;
-    return 0;
+    uint32_t number;
+    err = INDEX_INTERN(&search->place_index, offsetof(struct place, time_ns), &place,
+                       &search->places, &search->place_count, &search->place_capacity, &number);
+    if (!err)
+        search->places[number].time_ns += time_ns;
+    return err;
 }
 
 static int count_samples(struct search *search)

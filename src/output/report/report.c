@@ -164,27 +164,16 @@ static int label_of_call(struct report *report, const struct profile_sample *sam
     return err;
 }
 
-static bool is_same_use(const void *owner, uint32_t item, const void *key)
-{
-    const struct report_use *known = &((const struct report *)owner)->uses[item], *sought = key;
-    return known->activity == sought->activity && known->node == sought->node &&
-           known->thread == sought->thread && known->call == sought->call;
-}
-
 static int add_use(struct report *report, const struct report_use *use)
 {
-    uint32_t hashed[] = {use->activity, use->node, use->thread, use->call};
-    uint64_t hash = hash_bytes(hashed, sizeof hashed, 0);
-    uint32_t found = index_find(&report->use_index, hash, is_same_use, report, use);
-    if (found != INDEX_NONE) {
-        report->uses[found].time_ns += use->time_ns;
-        return 0;
-    }
-    if (array_reserve(&report->uses, &report->use_capacity, report->use_count + 1) ||
-        index_add(&report->use_index, hash, (uint32_t)report->use_count))
-        return -ENOMEM;
-    report->uses[report->use_count++] = *use;
-    return 0;
+    struct report_use row = *use;
+    uint32_t number;
+    row.time_ns = 0;
+    int err = INDEX_INTERN(&report->use_index, offsetof(struct report_use, time_ns), &row,
+                           &report->uses, &report->use_count, &report->use_capacity, &number);
+    if (!err)
+        report->uses[number].time_ns += use->time_ns;
+    return err;
 }
 
 /* Adds time that the sample's thread spent at the end of the first `depth` of its labels. */

@@ -142,9 +142,34 @@ static void test_hash_spreads_over_the_slots(void **state)
     assert_in_range(empty, 1350, 1650);
 }
 
+static void test_items_are_interned(void **state)
+{
+    (void)state;
+    struct row {
+        uint32_t key[2];
+        uint64_t count;
+    } *rows = NULL;
+    struct index index = {0};
+    size_t count = 0, capacity = 0;
+    for (uint32_t i = 0; i < 300; i++) {
+        const struct row row = {{i % 100, 7}, i};
+        uint32_t number;
+        assert_int_equal(
+            INDEX_INTERN(&index, sizeof row.key, &row, &rows, &count, &capacity, &number), 0);
+        assert_int_equal(number, i % 100);
+    }
+    assert_int_equal(count, 100);
+    /* The first of equal ones stays. */
+    for (uint32_t i = 0; i < 100; i++)
+        assert_int_equal(rows[i].count, i);
+    index_free(&index);
+    free(rows);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_items_are_interned),
         cmocka_unit_test(test_items_can_be_removed),
         cmocka_unit_test(test_finds_all_of_many),
         cmocka_unit_test(test_equal_hashes_are_told_apart_by_the_items),
