@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -87,19 +86,24 @@ void sink_put(struct sink *sink, struct buffer *buffer)
     buffer_free(buffer);
 }
 
-void sink_print(struct sink *sink, const char *format, ...)
+void sink_vprint(struct sink *sink, const char *format, va_list arguments)
 {
     char *text;
-    va_list arguments;
-    va_start(arguments, format);
     int length = vasprintf(&text, format, arguments);
-    va_end(arguments);
     if (length < 0) {
         sink->error = sink->error ? sink->error : -ENOMEM;
         return;
     }
     sink_write(sink, text, (size_t)length);
     free(text);
+}
+
+void sink_print(struct sink *sink, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    sink_vprint(sink, format, arguments);
+    va_end(arguments);
 }
 
 int sink_close(struct sink *sink)

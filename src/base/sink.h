@@ -5,6 +5,7 @@
 
 #include "base/buffer.h"
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -24,6 +25,8 @@ void sink_write(struct sink *sink, const void *data, size_t bytes);
 /* Writes the bytes, and frees them. Errors of both are in the sink. */
 void sink_put(struct sink *sink, struct buffer *buffer);
 void sink_print(struct sink *sink, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void sink_vprint(struct sink *sink, const char *format, va_list arguments)
+    __attribute__((format(printf, 2, 0)));
 
 /* Writes what is left. Returns 0 or the first error. */
 int sink_close(struct sink *sink);

@@ -1,4 +1,5 @@
 #include "output/json.h"
+#include "output/name.h"
 
 #include <inttypes.h>
 
@@ -22,20 +23,51 @@ void json_append_string(struct buffer *buffer, const char *name)
     buffer_free(&shown);
 }
 
-void json_string(struct sink *sink, const char *name)
+static void put_comma_and_key(struct json *json, const char *key)
+{
+    if (json->has_item)
+        sink_write(json->sink, ",", 1);
+    json->has_item = true;
+    if (key)
+        sink_print(json->sink, "\"%s\":", key);
+}
+
+void json_begin(struct json *json, const char *key, char bracket)
+{
+    put_comma_and_key(json, key);
+    sink_write(json->sink, &bracket, 1);
+    json->has_item = false;
+}
+
+void json_end(struct json *json, char bracket)
+{
+    sink_write(json->sink, &bracket, 1);
+    json->has_item = true;
+}
+
+void json_number(struct json *json, const char *key, uint64_t number)
+{
+    json_print(json, key, "%" PRIu64, number);
+}
+
+void json_bool(struct json *json, const char *key, bool is_true)
+{
+    json_print(json, key, "%s", is_true ? "true" : "false");
+}
+
+void json_string(struct json *json, const char *key, const char *name)
 {
     struct buffer text = {0};
+    put_comma_and_key(json, key);
     json_append_string(&text, name);
-    sink_put(sink, &text);
+    sink_put(json->sink, &text);
 }
 
-void json_key(struct sink *sink, const char *key, bool is_first)
+void json_print(struct json *json, const char *key, const char *format, ...)
 {
-    sink_print(sink, "%s\"%s\":", is_first ? "" : ",", key);
-}
-
-void json_number(struct sink *sink, const char *key, uint64_t number, bool is_first)
-{
-    json_key(sink, key, is_first);
-    sink_print(sink, "%" PRIu64, number);
+    va_list arguments;
+    put_comma_and_key(json, key);
+    va_start(arguments, format);
+    sink_vprint(json->sink, format, arguments);
+    va_end(arguments);
 }

@@ -122,6 +122,13 @@ static int add_stacks(struct speedscope *speedscope)
     return err;
 }
 
+static void put_string(struct sink *sink, const char *text)
+{
+    struct buffer string = {0};
+    json_append_string(&string, text);
+    sink_put(sink, &string);
+}
+
 static void write_frames(const struct speedscope *speedscope, struct sink *sink)
 {
     sink_print(sink, "\"shared\":{\"frames\":[");
@@ -129,10 +136,10 @@ static void write_frames(const struct speedscope *speedscope, struct sink *sink)
         const struct shown_frame *frame = &speedscope->frames[i];
         const char *file = strings_get(&speedscope->strings, frame->file);
         sink_print(sink, "%s\n{\"name\":", i ? "," : "");
-        json_string(sink, strings_get(&speedscope->strings, frame->name));
+        put_string(sink, strings_get(&speedscope->strings, frame->name));
         if (*file) {
             sink_print(sink, ",\"file\":");
-            json_string(sink, file);
+            put_string(sink, file);
         }
         if (frame->line)
             sink_print(sink, ",\"line\":%" PRIu32, frame->line);
@@ -164,7 +171,7 @@ static void write_thread_name(const struct fgprof_profile *profile,
         sink->error = sink->error ? sink->error : -ENOMEM;
         return;
     }
-    json_string(sink, text);
+    put_string(sink, text);
     free(text);
 }
 

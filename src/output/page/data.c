@@ -63,174 +63,163 @@ static bool *used_strings(const struct fgprof_profile *profile, const struct pro
 }
 
 static void write_strings(const struct fgprof_profile *profile, const struct profile_view *view,
-                          struct sink *sink)
+                          struct json *json)
 {
     bool *used = used_strings(profile, view);
     if (!used) {
-        sink->error = sink->error ? sink->error : -ENOMEM;
+        json->sink->error = json->sink->error ? json->sink->error : -ENOMEM;
         return;
     }
-    json_key(sink, "strings", false);
+    json_begin(json, "strings", '[');
     for (size_t i = 0; i < profile->strings.count; i++) {
-        sink_write(sink, i ? "," : "[", 1);
         if (used[i])
-            json_string(sink, strings_get(&profile->strings, (uint32_t)i));
+            json_string(json, NULL, strings_get(&profile->strings, (uint32_t)i));
         else
-            sink_write(sink, "0", 1);
+            json_number(json, NULL, 0);
     }
-    sink_write(sink, "]", 1);
+    json_end(json, ']');
     free(used);
 }
 
 static void write_location(const struct fgprof_profile *profile,
-                           const struct profile_location *location, struct sink *sink)
+                           const struct profile_location *location, struct json *json)
 {
     unsigned flags = (location->is_kernel ? FLAG_KERNEL : 0u) |
                      (location->jit_function_plus_1 ? FLAG_JIT : 0u) |
                      (location->is_note ? FLAG_NOTE : 0u);
-    sink_print(sink, "[%" PRIu32 ",%u", module_of(profile, location), flags);
+    json_begin(json, NULL, '[');
+    json_number(json, NULL, module_of(profile, location));
+    json_number(json, NULL, flags);
     for (uint32_t i = 0; i < location->line_count; i++) {
         const struct profile_line *line = &profile->lines[location->first_line + i];
         const struct profile_function *function = &profile->functions[line->function];
-        sink_print(sink, ",%" PRIu32 ",%" PRIu32 ",%" PRIu32, function->name, function->file,
-                   line->line);
+        json_number(json, NULL, function->name);
+        json_number(json, NULL, function->file);
+        json_number(json, NULL, line->line);
     }
     if (!location->line_count) {
         struct buffer name = {0};
         frame_append_unnamed(&name, profile, location, false);
-        sink_write(sink, ",", 1);
-        json_string(sink, name.bytes ? name.bytes : "");
+        json_string(json, NULL, name.bytes ? name.bytes : "");
         buffer_free(&name);
     }
-    sink_write(sink, "]", 1);
+    json_end(json, ']');
 }
 
-static void write_locations(const struct fgprof_profile *profile, struct sink *sink)
+static void write_locations(const struct fgprof_profile *profile, struct json *json)
 {
-    json_key(sink, "locations", false);
-    sink_write(sink, "[", 1);
-    for (size_t i = 0; i < profile->location_count; i++) {
-        sink_write(sink, ",", i > 0);
-        write_location(profile, &profile->locations[i], sink);
-    }
-    sink_write(sink, "]", 1);
+    json_begin(json, "locations", '[');
+    for (size_t i = 0; i < profile->location_count; i++)
+        write_location(profile, &profile->locations[i], json);
+    json_end(json, ']');
 }
 
-static void write_stacks(const struct fgprof_profile *profile, struct sink *sink)
+static void write_stacks(const struct fgprof_profile *profile, struct json *json)
 {
-    json_key(sink, "stacks", false);
-    sink_write(sink, "[", 1);
+    json_begin(json, "stacks", '[');
     for (size_t i = 0; i < profile->stack_count; i++) {
         const struct profile_stack *stack = &profile->stacks[i];
-        sink_write(sink, ",[", i > 0 ? 2 : 0);
-        sink_write(sink, "[", i == 0);
+        json_begin(json, NULL, '[');
         for (size_t j = 0; j < stack->depth; j++)
-            sink_print(sink, "%s%" PRIu32, j ? "," : "",
-                       profile->stack_locations[stack->first_location + j]);
-        sink_write(sink, "]", 1);
+            json_number(json, NULL, profile->stack_locations[stack->first_location + j]);
+        json_end(json, ']');
     }
-    sink_write(sink, "]", 1);
+    json_end(json, ']');
 }
 
 static void write_values(const struct fgprof_profile *profile, const struct profile_sample *sample,
-                         struct sink *sink)
+                         struct json *json)
 {
     struct object_type types[OBJECT_TYPES_MAX];
     size_t count = objects_types(profile, types);
     for (size_t i = 0; i < count; i++)
-        sink_print(sink, ",%" PRId64, objects_value(profile, sample, types[i].measure));
+        json_print(json, NULL, "%" PRId64, objects_value(profile, sample, types[i].measure));
 }
 
 static void write_samples(const struct fgprof_profile *profile, const struct profile_view *view,
-                          struct sink *sink)
+                          struct json *json)
 {
-    json_key(sink, "samples", false);
-    sink_write(sink, "[", 1);
+    bool is_of_objects = profile_is_of_objects(profile);
+    json_begin(json, "samples", '[');
     for (size_t i = 0; i < view->sample_count; i++) {
         const struct profile_sample *sample = &view->samples[i];
-        sink_print(sink,
-                   "%s%" PRIu32 ",%" PRIu32 ",%" PRIu32 ",%" PRIu32 ",%" PRIu32 ",%" PRIu32
+        json_begin(json, NULL, '[');
+        json_print(json, NULL,
+                   "%" PRIu32 ",%" PRIu32 ",%" PRIu32 ",%" PRIu32 ",%" PRIu32 ",%" PRIu32
                    ",%" PRIu64 ",%" PRIu64 ",%" PRIu32,
-                   i ? ",[" : "[", sample->stack, sample->thread_name, sample->tid, sample->state,
+                   sample->stack, sample->thread_name, sample->tid, sample->state,
                    sample->syscall_name, sample->wait_channel, sample->count, sample->time_ns,
                    sample->process);
-        bool is_of_objects = profile_is_of_objects(profile);
         if (profile->has_elapsed || profile->label_set_count || is_of_objects)
-            sink_print(sink, ",%" PRIu64, sample->elapsed_ns);
+            json_number(json, NULL, sample->elapsed_ns);
         if (profile->label_set_count || is_of_objects)
-            sink_print(sink, ",%" PRIu32, sample->label_set_plus_1);
+            json_number(json, NULL, sample->label_set_plus_1);
         if (is_of_objects)
-            write_values(profile, sample, sink);
-        sink_write(sink, "]", 1);
+            write_values(profile, sample, json);
+        json_end(json, ']');
     }
-    sink_write(sink, "]", 1);
+    json_end(json, ']');
 }
 
-static void write_labels(const struct fgprof_profile *profile, struct sink *sink)
+static void write_labels(const struct fgprof_profile *profile, struct json *json)
 {
     if (!profile->label_set_count)
         return;
-    json_key(sink, "labels", false);
+    json_begin(json, "labels", '[');
     for (size_t i = 0; i < profile->label_set_count; i++) {
         const struct profile_label_set *set = &profile->label_sets[i];
-        sink_print(sink, "%s", i ? ",[" : "[[");
+        json_begin(json, NULL, '[');
         for (uint32_t j = 0; j < set->label_count; j++) {
             const struct profile_label *label = &profile->labels[set->first_label + j];
-            sink_print(sink, "%s%" PRIu32 ",%" PRIu32, j ? "," : "", label->key, label->value);
+            json_number(json, NULL, label->key);
+            json_number(json, NULL, label->value);
         }
-        sink_write(sink, "]", 1);
+        json_end(json, ']');
     }
-    sink_write(sink, "]", 1);
+    json_end(json, ']');
 }
 
-static void write_births(const struct fgprof_profile *profile, struct sink *sink)
+static void write_births(const struct fgprof_profile *profile, struct json *json)
 {
     if (!profile->birth_count || profile->threads == FGPROF_THREADS_BY_NAME)
         return;
-    json_key(sink, "births", false);
+    json_begin(json, "births", '[');
     for (size_t i = 0; i < profile->birth_count; i++) {
         const struct profile_birth *birth = &profile->births[i];
-        sink_print(sink, "%s[%" PRIu32 ",%" PRIu32 ",%" PRIu32 "]", i ? "," : "[", birth->tid,
-                   birth->maker, birth->function);
+        json_print(json, NULL, "[%" PRIu32 ",%" PRIu32 ",%" PRIu32 "]", birth->tid, birth->maker,
+                   birth->function);
     }
-    sink_write(sink, "]", 1);
+    json_end(json, ']');
 }
 
-static void write_elapsed(const struct fgprof_profile *profile, struct sink *sink)
+static void write_elapsed(const struct fgprof_profile *profile, struct json *json)
 {
-    bool is_first_shown = profile->folded_flags & FGPROF_FOLDED_ELAPSED;
-    json_key(sink, "has_elapsed", false);
-    sink_print(sink, "%s", profile->has_elapsed ? "true" : "false");
-    json_key(sink, "shows_elapsed", false);
-    sink_print(sink, "%s", is_first_shown ? "true" : "false");
-    json_key(sink, "parallel", false);
-    sink_write(sink, "[", 1);
+    json_bool(json, "has_elapsed", profile->has_elapsed);
+    json_bool(json, "shows_elapsed", profile->folded_flags & FGPROF_FOLDED_ELAPSED);
+    json_begin(json, "parallel", '[');
     for (size_t i = 0; i < profile->parallel_count; i++)
-        sink_print(sink, "%s%" PRIu64, i ? "," : "", profile->parallel_ns[i]);
-    sink_write(sink, "]", 1);
+        json_number(json, NULL, profile->parallel_ns[i]);
+    json_end(json, ']');
 }
 
-static void write_processes(const struct fgprof_profile *profile, struct sink *sink)
+static void write_processes(const struct fgprof_profile *profile, struct json *json)
 {
-    json_key(sink, "processes", false);
-    sink_write(sink, "[", 1);
+    json_begin(json, "processes", '[');
     for (size_t i = 0; i < profile->process_count; i++)
-        sink_print(sink, "%s[%" PRIu32 ",%" PRIu32 "]", i ? "," : "", profile->processes[i].pid,
+        json_print(json, NULL, "[%" PRIu32 ",%" PRIu32 "]", profile->processes[i].pid,
                    profile->processes[i].name);
-    sink_write(sink, "]", 1);
+    json_end(json, ']');
 }
 
-static void write_states(struct sink *sink)
+static void write_states(struct json *json)
 {
-    json_key(sink, "states", false);
-    for (uint32_t i = 0; i < THREAD_STATE_COUNT; i++) {
-        sink_write(sink, i ? "," : "[", 1);
-        json_string(sink, state_name(i));
-    }
-    sink_write(sink, "]", 1);
+    json_begin(json, "states", '[');
+    for (uint32_t i = 0; i < THREAD_STATE_COUNT; i++)
+        json_string(json, NULL, state_name(i));
+    json_end(json, ']');
 }
 
-static void write_summary(const struct fgprof_profile *profile, struct sink *sink)
+static void write_summary(const struct fgprof_profile *profile, struct json *json)
 {
     const struct fgprof_summary *summary = &profile->summary;
     const struct {
@@ -256,30 +245,26 @@ static void write_summary(const struct fgprof_profile *profile, struct sink *sin
         {"pause_p99_ns", summary->pause_p99_ns},
         {"pause_max_ns", summary->pause_max_ns},
     };
-    json_key(sink, "summary", false);
-    sink_write(sink, "{", 1);
+    json_begin(json, "summary", '{');
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        json_number(sink, numbers[i].key, numbers[i].number, i == 0);
-    sink_write(sink, "}", 1);
-    json_key(sink, "kept", false);
-    json_string(sink, profile_kept_name(profile));
+        json_number(json, numbers[i].key, numbers[i].number);
+    json_end(json, '}');
+    json_string(json, "kept", profile_kept_name(profile));
 }
 
 /* Left out if there are none. */
-static void write_deadlocks(const struct fgprof_profile *profile, struct sink *sink)
+static void write_deadlocks(const struct fgprof_profile *profile, struct json *json)
 {
     if (!profile->deadlock_count)
         return;
-    json_key(sink, "deadlocks", false);
-    for (size_t i = 0; i < profile->deadlock_count; i++) {
-        sink_write(sink, i ? "," : "[", 1);
-        json_string(sink, strings_get(&profile->strings, profile->deadlocks[i]));
-    }
-    sink_write(sink, "]", 1);
+    json_begin(json, "deadlocks", '[');
+    for (size_t i = 0; i < profile->deadlock_count; i++)
+        json_string(json, NULL, strings_get(&profile->strings, profile->deadlocks[i]));
+    json_end(json, ']');
 }
 
 static void write_objects(const struct fgprof_profile *profile, const struct profile_view *view,
-                          struct sink *sink)
+                          struct json *json)
 {
     const struct profile_objects *objects = &profile->objects;
     struct object_type types[OBJECT_TYPES_MAX];
@@ -287,77 +272,74 @@ static void write_objects(const struct fgprof_profile *profile, const struct pro
     uint64_t seen = 0;
     for (size_t i = 0; i < view->sample_count; i++)
         seen += view->samples[i].made;
-    json_key(sink, "objects", false);
-    sink_write(sink, "{", 1);
-    json_key(sink, "kind", true);
-    json_string(sink, objects_kind_name(profile));
-    json_key(sink, "types", false);
+    json_begin(json, "objects", '{');
+    json_string(json, "kind", objects_kind_name(profile));
+    json_begin(json, "types", '[');
     for (size_t i = 0; i < count; i++) {
-        sink_print(sink, i ? ",[" : "[[");
-        json_string(sink, types[i].name);
-        sink_print(sink, ",\"%s\"]", types[i].unit);
+        json_begin(json, NULL, '[');
+        json_string(json, NULL, types[i].name);
+        json_string(json, NULL, types[i].unit);
+        json_end(json, ']');
     }
-    sink_write(sink, "]", 1);
-    json_number(sink, "shown", objects_main_type(profile), false);
-    json_number(sink, "rate", objects->rate, false);
-    json_number(sink, "seen", seen, false);
-    json_number(sink, "made_lost", objects->made_lost, false);
-    json_number(sink, "gone_lost", objects->gone_lost, false);
-    json_number(sink, "resident_peak", objects->resident_peak, false);
-    json_number(sink, "heap_arena", objects->heap_arena, false);
-    json_number(sink, "heap_mmap", objects->heap_mmap, false);
-    json_number(sink, "heap_used", objects->heap_used, false);
-    json_number(sink, "heap_free", objects->heap_free, false);
-    json_number(sink, "allocator_is_own", profile->summary.allocator_is_own, false);
-    sink_write(sink, "}", 1);
+    json_end(json, ']');
+    json_number(json, "shown", objects_main_type(profile));
+    json_number(json, "rate", objects->rate);
+    json_number(json, "seen", seen);
+    json_number(json, "made_lost", objects->made_lost);
+    json_number(json, "gone_lost", objects->gone_lost);
+    json_number(json, "resident_peak", objects->resident_peak);
+    json_number(json, "heap_arena", objects->heap_arena);
+    json_number(json, "heap_mmap", objects->heap_mmap);
+    json_number(json, "heap_used", objects->heap_used);
+    json_number(json, "heap_free", objects->heap_free);
+    json_number(json, "allocator_is_own", profile->summary.allocator_is_own);
+    json_end(json, '}');
 }
 
-static void write_reason(const struct fgprof_profile *profile, struct sink *sink)
+static void write_reason(const struct fgprof_profile *profile, struct json *json)
 {
     if (!profile->reason)
         return;
-    json_key(sink, "reason", false);
-    json_string(sink, profile->reason);
+    json_string(json, "reason", profile->reason);
 }
 
 void page_data(const struct fgprof_profile *profile, const struct profile_view *view,
-               struct sink *sink)
+               struct json *json)
 {
-    json_number(sink, "version", 1, true);
-    json_key(sink, "command", false);
-    json_string(sink, profile->command ? profile->command : "");
-    json_key(sink, "recorded_by", false);
-    json_string(sink, profile_recorded_by(profile));
-    json_number(sink, "start_time_ns", profile->start_time_ns, false);
-    json_number(sink, "elapsed_ns", profile->summary.elapsed_ns, false);
-    json_number(sink, "period_ns", profile->period_ns, false);
-    write_summary(profile, sink);
-    write_deadlocks(profile, sink);
-    write_reason(profile, sink);
+    json_number(json, "version", 1);
+    json_string(json, "command", profile->command ? profile->command : "");
+    json_string(json, "recorded_by", profile_recorded_by(profile));
+    json_number(json, "start_time_ns", profile->start_time_ns);
+    json_number(json, "elapsed_ns", profile->summary.elapsed_ns);
+    json_number(json, "period_ns", profile->period_ns);
+    write_summary(profile, json);
+    write_deadlocks(profile, json);
+    write_reason(profile, json);
     if (profile_is_of_objects(profile))
-        write_objects(profile, view, sink);
-    write_elapsed(profile, sink);
-    write_states(sink);
-    write_processes(profile, sink);
-    write_strings(profile, view, sink);
-    write_locations(profile, sink);
-    write_stacks(profile, sink);
-    write_labels(profile, sink);
-    write_births(profile, sink);
-    write_samples(profile, view, sink);
+        write_objects(profile, view, json);
+    write_elapsed(profile, json);
+    write_states(json);
+    write_processes(profile, json);
+    write_strings(profile, view, json);
+    write_locations(profile, json);
+    write_stacks(profile, json);
+    write_labels(profile, json);
+    write_births(profile, json);
+    write_samples(profile, view, json);
 }
 
 static void write_wait(const struct fgprof_profile *profile, const struct profile_wait *wait,
-                       struct sink *sink)
+                       struct json *json)
 {
     bool tells_threads = profile->threads != FGPROF_THREADS_BY_NAME;
-    sink_print(sink, "[%" PRIu32 ",%" PRIu32, wait->kind, wait->resource);
+    json_begin(json, NULL, '[');
+    json_print(json, NULL, "%" PRIu32 ",%" PRIu32, wait->kind, wait->resource);
     if (wait->owner_process != PROFILE_NO_OWNER)
-        sink_print(sink, ",%" PRIu32 ",%" PRIu32 ",%" PRIu32 ",%" PRIu32 ",%" PRIu32,
+        json_print(json, NULL, "%" PRIu32 ",%" PRIu32 ",%" PRIu32 ",%" PRIu32 ",%" PRIu32,
                    wait->owner_process, wait->owner_name, tells_threads ? wait->owner_tid : 0,
                    wait->owner_stack == PROFILE_NO_STACK ? 0 : wait->owner_stack + 1,
                    wait->owner_wait_plus_1);
-    sink_write(sink, "]", 1);
+    json_end(json, ']');
 }
 
 /* What threads waited for. "waits" has rows of
@@ -366,23 +348,19 @@ static void write_wait(const struct fgprof_profile *profile, const struct profil
  * with 0 for what is not known. "sample_waits" has for each sample the number + 1 of its row; 0:
  * its thread waited for nothing, or that is not known. */
 void page_waits(const struct fgprof_profile *profile, const struct profile_view *view,
-                struct sink *sink)
+                struct json *json)
 {
     bool has_waits = false;
     for (size_t i = 0; i < view->sample_count && !has_waits; i++)
         has_waits = view->samples[i].wait_plus_1;
     if (!has_waits)
         return;
-    json_key(sink, "waits", false);
-    sink_write(sink, "[", 1);
-    for (size_t i = 0; i < profile->wait_count; i++) {
-        sink_write(sink, ",", i > 0);
-        write_wait(profile, &profile->waits[i], sink);
-    }
-    sink_write(sink, "]", 1);
-    json_key(sink, "sample_waits", false);
-    sink_write(sink, "[", 1);
+    json_begin(json, "waits", '[');
+    for (size_t i = 0; i < profile->wait_count; i++)
+        write_wait(profile, &profile->waits[i], json);
+    json_end(json, ']');
+    json_begin(json, "sample_waits", '[');
     for (size_t i = 0; i < view->sample_count; i++)
-        sink_print(sink, "%s%" PRIu32, i ? "," : "", view->samples[i].wait_plus_1);
-    sink_write(sink, "]", 1);
+        json_number(json, NULL, view->samples[i].wait_plus_1);
+    json_end(json, ']');
 }

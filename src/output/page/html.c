@@ -56,8 +56,9 @@ void output_html(const struct fgprof_profile *profile, const struct profile_view
     if (!can_show(profile, sink))
         return;
     const char *html = begin_page(sink);
-    page_data(profile, view, sink);
-    page_waits(profile, view, sink);
+    struct json json = {.sink = sink};
+    page_data(profile, view, &json);
+    page_waits(profile, view, &json);
     end_page(sink, html);
 }
 
@@ -67,12 +68,11 @@ void output_html_difference(const struct profile_pair *pair, bool is_normalized,
     if (!can_show(pair->before, sink) || !can_show(pair->after, sink))
         return;
     const char *html = begin_page(sink);
-    page_data(pair->after, &pair->view_after, sink);
-    json_key(sink, "is_normalized", false);
-    sink_print(sink, "%s", is_normalized ? "true" : "false");
-    json_key(sink, "before", false);
-    sink_write(sink, "{", 1);
-    page_data(pair->before, &pair->view_before, sink);
-    sink_write(sink, "}", 1);
+    struct json json = {.sink = sink};
+    page_data(pair->after, &pair->view_after, &json);
+    json_bool(&json, "is_normalized", is_normalized);
+    json_begin(&json, "before", '{');
+    page_data(pair->before, &pair->view_before, &json);
+    json_end(&json, '}');
     end_page(sink, html);
 }

@@ -16,21 +16,14 @@
 #define FRAMES_ROOT 8
 #define FRAMES_LEAF 24
 
-void report_json_string(struct sink *sink, const char *key, const char *text, size_t columns,
-                        bool is_first)
+void report_json_string(struct json *json, const char *key, const char *text, size_t columns)
 {
     struct buffer shown = {0};
     name_append_short(&shown, text, columns);
-    if (shown.error && !sink->error)
-        sink->error = shown.error;
-    json_key(sink, key, is_first);
-    json_string(sink, shown.bytes ? shown.bytes : "");
+    if (shown.error && !json->sink->error)
+        json->sink->error = shown.error;
+    json_string(json, key, shown.bytes ? shown.bytes : "");
     buffer_free(&shown);
-}
-
-static void put_array_item(struct sink *sink, size_t number)
-{
-    sink_write(sink, ",", number > 0);
 }
 
 struct number {
@@ -38,17 +31,15 @@ struct number {
     uint64_t value;
 };
 
-static void put_numbers(struct sink *sink, const struct number *numbers, size_t count,
-                        bool is_first)
+static void put_numbers(struct json *json, const struct number *numbers, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        json_number(sink, numbers[i].key, numbers[i].value, is_first && i == 0);
+        json_number(json, numbers[i].key, numbers[i].value);
 }
 
-#define PUT_NUMBERS(sink, numbers, is_first)                                                       \
-    put_numbers(sink, numbers, sizeof(numbers) / sizeof *(numbers), is_first)
+#define PUT_NUMBERS(json, numbers) put_numbers(json, numbers, sizeof(numbers) / sizeof *(numbers))
 
-static void put_recording(struct sink *sink, const struct report *report)
+static void put_recording(struct json *json, const struct report *report)
 {
     const struct fgprof_profile *profile = report->profile;
     const struct fgprof_summary *summary = &profile->summary;
@@ -78,14 +69,13 @@ static void put_recording(struct sink *sink, const struct report *report)
         {"error", summary->error < 0 ? (uint64_t) - (int64_t)summary->error : 0},
 
     };
-    report_json_string(sink, "command", profile_recorded_by(profile), COMMAND_COLUMNS, true);
-    PUT_NUMBERS(sink, numbers, false);
-    report_json_string(sink, "reason", profile->reason ? profile->reason : "", COMMAND_COLUMNS,
-                       false);
-    report_json_string(sink, "kept", profile_kept_name(profile), NAME_COLUMNS, false);
+    report_json_string(json, "command", profile_recorded_by(profile), COMMAND_COLUMNS);
+    PUT_NUMBERS(json, numbers);
+    report_json_string(json, "reason", profile->reason ? profile->reason : "", COMMAND_COLUMNS);
+    report_json_string(json, "kept", profile_kept_name(profile), NAME_COLUMNS);
 }
 
-static void put_times(struct sink *sink, const struct report_times *times)
+static void put_times(struct json *json, const struct report_times *times)
 {
     const struct number numbers[] = {
         {"running_ns", times->state_ns[FGPROF_STATE_RUNNING]},
@@ -95,206 +85,184 @@ static void put_times(struct sink *sink, const struct report_times *times)
         {"stopped_ns", times->state_ns[FGPROF_STATE_STOPPED]},
         {"unknown_ns", times->state_ns[FGPROF_STATE_UNKNOWN]},
     };
-    PUT_NUMBERS(sink, numbers, false);
+    PUT_NUMBERS(json, numbers);
 }
 
-static void put_findings(struct sink *sink, const struct report *report)
+static void put_findings(struct json *json, const struct report *report)
 {
-    json_key(sink, "findings", false);
-    sink_print(sink, "[");
+    json_begin(json, "findings", '[');
     for (size_t i = 0; i < report->finding_count; i++) {
         const struct report_finding *finding = &report->findings[i];
-        put_array_item(sink, i);
-        sink_print(sink, "{");
-        report_json_string(sink, "kind", finding->kind, NAME_COLUMNS, true);
-        json_number(sink, "time_ns", finding->time_ns, false);
-        report_json_string(sink, "function", label_text(&report->labels, finding->function),
-                           NAME_COLUMNS, false);
-        json_key(sink, "text", false);
-        json_string(sink, finding->text);
-        json_key(sink, "detail", false);
-        json_string(sink, finding->detail ? finding->detail : "");
-        sink_print(sink, "}");
+        json_begin(json, NULL, '{');
+        report_json_string(json, "kind", finding->kind, NAME_COLUMNS);
+        json_number(json, "time_ns", finding->time_ns);
+        report_json_string(json, "function", label_text(&report->labels, finding->function),
+                           NAME_COLUMNS);
+        json_string(json, "text", finding->text);
+        json_string(json, "detail", finding->detail ? finding->detail : "");
+        json_end(json, '}');
     }
-    sink_print(sink, "]");
+    json_end(json, ']');
 }
 
-void report_json_frames(struct sink *sink, const struct call_tree *tree,
+void report_json_frames(struct json *json, const struct call_tree *tree,
                         const struct labels *labels, uint32_t node)
 {
     uint32_t *path;
     size_t depth, omitted = 0;
     if (call_tree_path(tree, node, &path, &depth)) {
-        sink->error = sink->error ? sink->error : -ENOMEM;
+        json->sink->error = json->sink->error ? json->sink->error : -ENOMEM;
         return;
     }
     if (depth > FRAMES_ROOT + FRAMES_LEAF)
         omitted = depth - FRAMES_ROOT - FRAMES_LEAF;
-    json_key(sink, "frames", false);
-    sink_print(sink, "[");
+    json_begin(json, "frames", '[');
     for (size_t i = 0; i < depth; i++) {
         if (omitted && i == FRAMES_ROOT)
             i += omitted;
-        struct buffer name = {0};
-        name_append_short(&name, label_text(labels, path[i]), NAME_COLUMNS);
-        put_array_item(sink, i);
-        json_string(sink, name.bytes ? name.bytes : "");
-        buffer_free(&name);
+        report_json_string(json, NULL, label_text(labels, path[i]), NAME_COLUMNS);
     }
-    sink_print(sink, "]");
-    json_number(sink, "frames_omitted", omitted, false);
+    json_end(json, ']');
+    json_number(json, "frames_omitted", omitted);
     free(path);
 }
 
-static void put_thread_ids(struct sink *sink, const struct report *report,
-                           const struct report_thread *thread, bool is_first)
+static void put_thread_ids(struct json *json, const struct report *report,
+                           const struct report_thread *thread)
 {
     const struct fgprof_profile *profile = report->profile;
-    json_number(sink, "pid", profile->process_count ? profile->processes[thread->process].pid : 0,
-                is_first);
-    json_number(sink, "tid", thread->tid, false);
+    json_number(json, "pid", profile->process_count ? profile->processes[thread->process].pid : 0);
+    json_number(json, "tid", thread->tid);
 }
 
-static void put_paths(struct sink *sink, const struct report *report, enum report_activity activity,
+static void put_paths(struct json *json, const struct report *report, enum report_activity activity,
                       const char *key, size_t max)
 {
     const struct report_paths *paths = &report->paths[activity];
     const struct call_tree *tree = &report->trees[activity];
     size_t shown = paths->count < max ? paths->count : max;
-    json_key(sink, key, false);
-    sink_print(sink, "{");
-    json_number(sink, "total_ns", tree->total_ns, true);
+    json_begin(json, key, '{');
+    json_number(json, "total_ns", tree->total_ns);
     if (activity == REPORT_ELAPSED)
-        json_number(sink, "idle_ns", report->elapsed_idle_ns, false);
-    json_number(sink, "paths_left_out", paths->count + paths->left_out - shown, false);
-    json_key(sink, "paths", false);
-    sink_print(sink, "[");
+        json_number(json, "idle_ns", report->elapsed_idle_ns);
+    json_number(json, "paths_left_out", paths->count + paths->left_out - shown);
+    json_begin(json, "paths", '[');
     for (size_t i = 0; i < shown; i++) {
         const struct report_path *row = &paths->rows[i];
-        put_array_item(sink, i);
-        sink_print(sink, "{");
-        json_number(sink, "self_ns", tree->nodes[row->node].self_ns, true);
-        json_number(sink, "total_ns", tree->nodes[row->node].total_ns, false);
-        json_number(sink, "threads", row->threads, false);
-        json_number(sink, "threads_never_moved", row->unmoved, false);
-        put_thread_ids(sink, report, &report->threads[row->thread], false);
-        report_json_string(sink, "call", label_text(&report->labels, row->call), NAME_COLUMNS,
-                           false);
-        report_json_frames(sink, tree, &report->labels, row->node);
-        sink_print(sink, "}");
+        json_begin(json, NULL, '{');
+        json_number(json, "self_ns", tree->nodes[row->node].self_ns);
+        json_number(json, "total_ns", tree->nodes[row->node].total_ns);
+        json_number(json, "threads", row->threads);
+        json_number(json, "threads_never_moved", row->unmoved);
+        put_thread_ids(json, report, &report->threads[row->thread]);
+        report_json_string(json, "call", label_text(&report->labels, row->call), NAME_COLUMNS);
+        report_json_frames(json, tree, &report->labels, row->node);
+        json_end(json, '}');
     }
-    sink_print(sink, "]}");
+    json_end(json, ']');
+    json_end(json, '}');
 }
 
-static void put_holders(struct sink *sink, const struct report *report)
+static void put_holders(struct json *json, const struct report *report)
 {
     const struct strings *strings = &report->profile->strings;
-    json_number(sink, "held_ns", report->held_ns, false);
-    json_key(sink, "holders", false);
-    sink_print(sink, "[");
+    json_number(json, "held_ns", report->held_ns);
+    json_begin(json, "holders", '[');
     for (size_t i = 0; i < report->hold_count; i++) {
         const struct report_hold *hold = &report->holds[i];
-        put_array_item(sink, i);
-        sink_print(sink, "{");
-        report_json_string(sink, "resource", strings_get(strings, hold->resource), NAME_COLUMNS,
-                           true);
-        report_json_string(sink, "owner", strings_get(strings, hold->owner_name), NAME_COLUMNS,
-                           false);
-        json_number(sink, "time_ns", hold->time_ns, false);
-        json_key(sink, "owner_path", false);
-        json_string(sink, hold->owner_path);
-        json_key(sink, "waiter_path", false);
-        json_string(sink, hold->waiter_path);
-        sink_print(sink, "}");
+        json_begin(json, NULL, '{');
+        report_json_string(json, "resource", strings_get(strings, hold->resource), NAME_COLUMNS);
+        report_json_string(json, "owner", strings_get(strings, hold->owner_name), NAME_COLUMNS);
+        json_number(json, "time_ns", hold->time_ns);
+        json_string(json, "owner_path", hold->owner_path);
+        json_string(json, "waiter_path", hold->waiter_path);
+        json_end(json, '}');
     }
-    sink_print(sink, "]");
+    json_end(json, ']');
 }
 
 /* By the number of threads, from 0. */
-static void put_parallelism(struct sink *sink, const struct fgprof_profile *profile)
+static void put_parallelism(struct json *json, const struct fgprof_profile *profile)
 {
-    json_key(sink, "running_at_once_ns", false);
-    sink_print(sink, "[");
+    json_begin(json, "running_at_once_ns", '[');
     for (size_t i = 0; i < profile->parallel_count; i++)
-        sink_print(sink, "%s%" PRIu64, i ? "," : "", profile->parallel_ns[i]);
-    sink_print(sink, "]");
+        json_number(json, NULL, profile->parallel_ns[i]);
+    json_end(json, ']');
 }
 
-static void put_processes(struct sink *sink, const struct report *report)
+static void put_processes(struct json *json, const struct report *report)
 {
     const struct fgprof_profile *profile = report->profile;
-    json_key(sink, "processes", false);
-    sink_print(sink, "[");
+    json_begin(json, "processes", '[');
     for (size_t i = 0; i < profile->process_count && i < REPORT_PROCESSES_MAX; i++) {
-        put_array_item(sink, i);
-        sink_print(sink, "{");
-        json_number(sink, "pid", profile->processes[i].pid, true);
-        report_json_string(sink, "name", strings_get(&profile->strings, profile->processes[i].name),
-                           NAME_COLUMNS, false);
-        json_number(sink, "threads", report->processes[i].threads, false);
-        put_times(sink, &report->processes[i].times);
-        sink_print(sink, "}");
+        json_begin(json, NULL, '{');
+        json_number(json, "pid", profile->processes[i].pid);
+        report_json_string(json, "name", strings_get(&profile->strings, profile->processes[i].name),
+                           NAME_COLUMNS);
+        json_number(json, "threads", report->processes[i].threads);
+        put_times(json, &report->processes[i].times);
+        json_end(json, '}');
     }
-    sink_print(sink, "]");
+    json_end(json, ']');
 }
 
-static void put_threads(struct sink *sink, const struct report *report)
+static void put_threads(struct json *json, const struct report *report)
 {
     const struct fgprof_profile *profile = report->profile;
     uint32_t busiest[REPORT_THREADS_MAX];
     size_t count = report_busiest(report, busiest, REPORT_THREADS_MAX);
-    json_number(sink, "threads_idle", report->idle_threads, false);
-    json_key(sink, "threads", false);
-    sink_print(sink, "[");
+    json_number(json, "threads_idle", report->idle_threads);
+    json_begin(json, "threads", '[');
     for (size_t i = 0; i < count; i++) {
         const struct report_thread *thread = &report->threads[busiest[i]];
-        put_array_item(sink, i);
-        sink_print(sink, "{");
-        put_thread_ids(sink, report, thread, true);
-        report_json_string(sink, "name", strings_get(&profile->strings, thread->name), NAME_COLUMNS,
-                           false);
-        put_times(sink, &thread->times);
-        sink_print(sink, "}");
+        json_begin(json, NULL, '{');
+        put_thread_ids(json, report, thread);
+        report_json_string(json, "name", strings_get(&profile->strings, thread->name),
+                           NAME_COLUMNS);
+        put_times(json, &thread->times);
+        json_end(json, '}');
     }
-    sink_print(sink, "]");
+    json_end(json, ']');
 }
 
-static void put_modules(struct sink *sink, const struct report *report)
+static void put_modules(struct json *json, const struct report *report)
 {
     const struct strings *strings = &report->profile->strings;
-    json_key(sink, "symbols_wanted", false);
-    sink_print(sink, "[");
+    json_begin(json, "symbols_wanted", '[');
     for (size_t i = 0; i < report->module_count; i++) {
         const struct report_module *row = &report->modules[i];
-        put_array_item(sink, i);
-        sink_print(sink, "{");
-        report_json_string(sink, "path", strings_get(strings, row->path), NAME_COLUMNS, true);
-        report_json_string(sink, "build_id", strings_get(strings, row->build_id), NAME_COLUMNS,
-                           false);
-        json_number(sink, "samples_cut", row->samples_cut, false);
-        json_number(sink, "samples_unnamed", row->samples_unnamed, false);
-        sink_print(sink, "}");
+        json_begin(json, NULL, '{');
+        report_json_string(json, "path", strings_get(strings, row->path), NAME_COLUMNS);
+        report_json_string(json, "build_id", strings_get(strings, row->build_id), NAME_COLUMNS);
+        json_number(json, "samples_cut", row->samples_cut);
+        json_number(json, "samples_unnamed", row->samples_unnamed);
+        json_end(json, '}');
     }
-    sink_print(sink, "]");
+    json_end(json, ']');
 }
 
 void report_json(const struct report *report, struct sink *sink)
 {
-    sink_print(sink, "{\"version\":%d,\"recording\":{", VERSION);
-    put_recording(sink, report);
-    sink_print(sink, "}");
-    put_findings(sink, report);
-    put_holders(sink, report);
-    put_paths(sink, report, REPORT_ELAPSED, "elapsed", REPORT_PATHS_MAX);
-    put_parallelism(sink, report->profile);
-    put_paths(sink, report, REPORT_RUNNING, "on_cpu", REPORT_PATHS_MAX);
-    put_paths(sink, report, REPORT_WAITING, "waiting", REPORT_PATHS_MAX);
-    put_paths(sink, report, REPORT_IDLE, "idle", REPORT_IDLE_MAX);
-    put_processes(sink, report);
-    put_threads(sink, report);
-    put_modules(sink, report);
-    sink_print(sink, ",\"next\":{\"command\":");
-    json_string(sink, report->next);
-    report_json_string(sink, "why", report->next_why, NAME_COLUMNS, false);
-    sink_print(sink, "}}\n");
+    struct json json = {.sink = sink};
+    json_begin(&json, NULL, '{');
+    json_number(&json, "version", VERSION);
+    json_begin(&json, "recording", '{');
+    put_recording(&json, report);
+    json_end(&json, '}');
+    put_findings(&json, report);
+    put_holders(&json, report);
+    put_paths(&json, report, REPORT_ELAPSED, "elapsed", REPORT_PATHS_MAX);
+    put_parallelism(&json, report->profile);
+    put_paths(&json, report, REPORT_RUNNING, "on_cpu", REPORT_PATHS_MAX);
+    put_paths(&json, report, REPORT_WAITING, "waiting", REPORT_PATHS_MAX);
+    put_paths(&json, report, REPORT_IDLE, "idle", REPORT_IDLE_MAX);
+    put_processes(&json, report);
+    put_threads(&json, report);
+    put_modules(&json, report);
+    json_begin(&json, "next", '{');
+    json_string(&json, "command", report->next);
+    report_json_string(&json, "why", report->next_why, NAME_COLUMNS);
+    json_end(&json, '}');
+    json_end(&json, '}');
+    sink_write(sink, "\n", 1);
 }

@@ -17,103 +17,96 @@ static const char *const measures[OBJECT_MEASURES] = {
     [BYTES_IN_USE] = "bytes_in_use",
 };
 
-static void put_amounts(struct sink *sink, const double amounts[OBJECT_MEASURES])
+static void put_amounts(struct json *json, const double amounts[OBJECT_MEASURES])
 {
     for (int i = 0; i < OBJECT_MEASURES; i++) {
-        json_key(sink, measures[i], i == 0);
-        sink_print(sink, "%.0f", amounts[i]);
+        json_print(json, measures[i], "%.0f", amounts[i]);
     }
 }
 
-static void put_recording(struct sink *sink, const struct fgprof_profile *profile)
+static void put_recording(struct json *json, const struct fgprof_profile *profile)
 {
     const struct profile_objects *objects = &profile->objects;
-    json_key(sink, "recording", false);
-    sink_print(sink, "{");
-    report_json_string(sink, "command", profile_recorded_by(profile), COMMAND_COLUMNS, true);
-    report_json_string(sink, "reason", profile->reason ? profile->reason : "", COMMAND_COLUMNS,
-                       false);
-    json_number(sink, "start_time_ns", profile->start_time_ns, false);
-    json_number(sink, "elapsed_ns", profile->summary.elapsed_ns, false);
-    json_number(sink, "rate", objects->rate, false);
-    json_number(sink, "made_lost", objects->made_lost, false);
-    json_number(sink, "gone_lost", objects->gone_lost, false);
-    json_number(sink, "resident_peak", objects->resident_peak, false);
-    json_number(sink, "heap_arena", objects->heap_arena, false);
-    json_number(sink, "heap_mmap", objects->heap_mmap, false);
-    json_number(sink, "heap_used", objects->heap_used, false);
-    json_number(sink, "heap_free", objects->heap_free, false);
-    json_key(sink, "allocator_is_own", false);
-    sink_print(sink, profile->summary.allocator_is_own ? "true" : "false");
-    sink_print(sink, "}");
+    json_begin(json, "recording", '{');
+    report_json_string(json, "command", profile_recorded_by(profile), COMMAND_COLUMNS);
+    report_json_string(json, "reason", profile->reason ? profile->reason : "", COMMAND_COLUMNS);
+    json_number(json, "start_time_ns", profile->start_time_ns);
+    json_number(json, "elapsed_ns", profile->summary.elapsed_ns);
+    json_number(json, "rate", objects->rate);
+    json_number(json, "made_lost", objects->made_lost);
+    json_number(json, "gone_lost", objects->gone_lost);
+    json_number(json, "resident_peak", objects->resident_peak);
+    json_number(json, "heap_arena", objects->heap_arena);
+    json_number(json, "heap_mmap", objects->heap_mmap);
+    json_number(json, "heap_used", objects->heap_used);
+    json_number(json, "heap_free", objects->heap_free);
+    json_bool(json, "allocator_is_own", profile->summary.allocator_is_own);
+    json_end(json, '}');
 }
 
-static void put_stacks(struct sink *sink, const struct objects_report *report, const char *key,
+static void put_stacks(struct json *json, const struct objects_report *report, const char *key,
                        enum object_measure measure, bool is_least)
 {
     struct object_rows rows = objects_top_stacks(report, measure, is_least);
-    json_key(sink, key, false);
-    sink_print(sink, "{");
-    json_number(sink, "left_out", rows.left_out, true);
-    json_key(sink, "stacks", false);
+    json_begin(json, key, '{');
+    json_number(json, "left_out", rows.left_out);
+    json_begin(json, "stacks", '[');
     for (size_t i = 0; i < rows.count; i++) {
         const struct object_sums *sums = &report->stacks[rows.rows[i]];
-        sink_print(sink, i ? ",{" : "[{");
-        put_amounts(sink, sums->own);
-        report_json_string(sink, "thread",
-                           strings_get(&report->profile->strings, sums->thread_name), NAME_COLUMNS,
-                           false);
-        report_json_frames(sink, &report->tree, &report->labels, rows.rows[i]);
-        sink_print(sink, "}");
+        json_begin(json, NULL, '{');
+        put_amounts(json, sums->own);
+        report_json_string(json, "thread",
+                           strings_get(&report->profile->strings, sums->thread_name), NAME_COLUMNS);
+        report_json_frames(json, &report->tree, &report->labels, rows.rows[i]);
+        json_end(json, '}');
     }
-    sink_print(sink, rows.count ? "]}" : "[]}");
+    json_end(json, ']');
+    json_end(json, '}');
 }
 
-static void put_functions(struct sink *sink, const struct objects_report *report,
+static void put_functions(struct json *json, const struct objects_report *report,
                           enum object_measure measure)
 {
     struct object_rows rows = objects_top_functions(report, measure);
-    json_key(sink, "functions", false);
-    sink_print(sink, "[");
+    json_begin(json, "functions", '[');
     for (size_t i = 0; i < rows.count; i++) {
         const struct object_sums *sums = &report->functions[rows.rows[i]];
-        sink_print(sink, i ? ",{" : "{");
-        report_json_string(sink, "name", label_text(&report->labels, rows.rows[i]), NAME_COLUMNS,
-                           true);
-        json_key(sink, "own", false);
-        sink_print(sink, "{");
-        put_amounts(sink, sums->own);
-        sink_print(sink, "}");
-        json_key(sink, "total", false);
-        sink_print(sink, "{");
-        put_amounts(sink, sums->total);
-        sink_print(sink, "}}");
+        json_begin(json, NULL, '{');
+        report_json_string(json, "name", label_text(&report->labels, rows.rows[i]), NAME_COLUMNS);
+        json_begin(json, "own", '{');
+        put_amounts(json, sums->own);
+        json_end(json, '}');
+        json_begin(json, "total", '{');
+        put_amounts(json, sums->total);
+        json_end(json, '}');
+        json_end(json, '}');
     }
-    sink_print(sink, "]");
+    json_end(json, ']');
 }
 
 void report_objects_json(const struct objects_report *report, struct sink *sink)
 {
     const struct fgprof_profile *profile = report->profile;
+    struct json json = {.sink = sink};
     struct object_type types[OBJECT_TYPES_MAX];
     objects_types(profile, types);
     enum object_measure measure = types[objects_main_type(profile)].measure;
-    sink_print(sink, "{\"version\":%d", VERSION);
-    report_json_string(sink, "kind", objects_kind_name(profile), NAME_COLUMNS, false);
-    json_key(sink, "is_difference", false);
-    sink_print(sink, profile->is_difference ? "true" : "false");
-    put_recording(sink, profile);
-    json_number(sink, "seen", report->seen, false);
-    json_number(sink, "seen_cut", report->seen_cut, false);
-    json_number(sink, "seen_unnamed", report->seen_unnamed, false);
-    json_key(sink, "all", false);
-    sink_print(sink, "{");
-    put_amounts(sink, report->all.own);
-    sink_print(sink, "}");
-    put_stacks(sink, report, "most", measure, false);
-    put_stacks(sink, report, "least", measure, true);
+    json_begin(&json, NULL, '{');
+    json_number(&json, "version", VERSION);
+    report_json_string(&json, "kind", objects_kind_name(profile), NAME_COLUMNS);
+    json_bool(&json, "is_difference", profile->is_difference);
+    put_recording(&json, profile);
+    json_number(&json, "seen", report->seen);
+    json_number(&json, "seen_cut", report->seen_cut);
+    json_number(&json, "seen_unnamed", report->seen_unnamed);
+    json_begin(&json, "all", '{');
+    put_amounts(&json, report->all.own);
+    json_end(&json, '}');
+    put_stacks(&json, report, "most", measure, false);
+    put_stacks(&json, report, "least", measure, true);
     if (objects_are_of_heap(profile))
-        put_stacks(sink, report, "most_made", BYTES_MADE, false);
-    put_functions(sink, report, measure);
-    sink_print(sink, "}\n");
+        put_stacks(&json, report, "most_made", BYTES_MADE, false);
+    put_functions(&json, report, measure);
+    json_end(&json, '}');
+    sink_write(sink, "\n", 1);
 }

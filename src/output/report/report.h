@@ -13,7 +13,7 @@
 
 #include "output/report/call_tree.h"
 #include "profile/view.h"
-#include "base/sink.h"
+#include "output/json.h"
 
 /* What threads do, each with a call tree of its own. */
 enum report_activity {
@@ -188,11 +188,10 @@ size_t report_busiest(const struct report *report, uint32_t *ret_threads, size_t
 void report_append_file(struct buffer *buffer, const char *path);
 
 /* Writes a member of an object: a text of up to so many columns. */
-void report_json_string(struct sink *sink, const char *key, const char *text, size_t columns,
-                        bool is_first);
+void report_json_string(struct json *json, const char *key, const char *text, size_t columns);
 /* Writes the members "frames", the functions on the way to a node, root first, and
  * "frames_omitted". */
-void report_json_frames(struct sink *sink, const struct call_tree *tree,
+void report_json_frames(struct json *json, const struct call_tree *tree,
                         const struct labels *labels, uint32_t node);
 
 /* Fill the sink with the report. */

@@ -183,5 +183,5 @@ int main(void)
         cmocka_unit_test(test_long_names_lose_their_middle),
         cmocka_unit_test(test_printing),
     };
-    return cmocka_run_group_tests_name("text_buffer", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("name", tests, NULL, NULL);
 }
