@@ -9,7 +9,6 @@
 #include "output/name.h"
 #include "base/array.h"
 #include "base/protobuf.h"
-#include "profile/kind.h"
 #include "profile/objects.h"
 
 #include <errno.h>

@@ -591,18 +591,35 @@ static void trim_allocators(struct naming *naming)
     }
 }
 
+/* Makes the profile and what is needed to fill it. Call end() whatever it returns. */
+static int begin(struct naming *naming)
+{
+    int err = profile_new(&naming->profile);
+    if (!err)
+        err = allocate(naming);
+    return err ? err : add_main_mapping(naming);
+}
+
+/* Finishes the profile, or frees it if there was an error, which it returns. */
+static int end(struct naming *naming, int err, struct fgprof_profile **ret_profile)
+{
+    release(naming);
+    if (err) {
+        profile_free(naming->profile);
+        return err;
+    }
+    profile_finish(naming->profile);
+    *ret_profile = naming->profile;
+    return 0;
+}
+
 /* *ret_skips: see find_allocators. If it is NULL, `skips` are left out, if that is not NULL. */
 static int name_chosen(const struct counted *counted, const struct chosen_objects *chosen,
                        const struct name_sources *sources, const uint32_t *skips,
                        uint32_t **ret_skips, struct fgprof_profile **ret_profile)
 {
     struct naming naming = {.counted = counted, .names = sources->names, .skips = skips};
-    int err = profile_new(&naming.profile);
-    if (err)
-        return err;
-    err = allocate(&naming);
-    if (!err)
-        err = add_main_mapping(&naming);
+    int err = begin(&naming);
     if (!err)
         err = add_makers(&naming, chosen);
     if (!err)
@@ -613,14 +630,7 @@ static int name_chosen(const struct counted *counted, const struct chosen_object
         err = find_allocators(&naming, ret_skips);
     if (!err && chosen->are_allocations)
         trim_allocators(&naming);
-    release(&naming);
-    if (err) {
-        profile_free(naming.profile);
-        return err;
-    }
-    profile_finish(naming.profile);
-    *ret_profile = naming.profile;
-    return 0;
+    return end(&naming, err, ret_profile);
 }
 
 int name_objects(const struct counted *counted, const struct chosen_objects *chosen,
@@ -645,12 +655,7 @@ int name_profile(const struct counted *counted, const struct name_sources *sourc
 {
     struct naming naming = {.counted = counted, .names = sources->names};
     const struct timeline *timeline = counted->timeline;
-    int err = profile_new(&naming.profile);
-    if (err)
-        return err;
-    err = allocate(&naming);
-    if (!err)
-        err = add_main_mapping(&naming);
+    int err = begin(&naming);
     if (!err)
         err = add_samples(&naming);
     if (!err)
@@ -663,12 +668,5 @@ int name_profile(const struct counted *counted, const struct name_sources *sourc
         err = add_deadlocks(&naming);
     if (!err && timeline && timeline->is_wanted)
         err = profile_set_timelines(naming.profile, timeline, naming.samples, counted->strings);
-    release(&naming);
-    if (err) {
-        profile_free(naming.profile);
-        return err;
-    }
-    profile_finish(naming.profile);
-    *ret_profile = naming.profile;
-    return 0;
+    return end(&naming, err, ret_profile);
 }

@@ -1,5 +1,4 @@
 #include "profile/function_times.h"
-#include "base/array.h"
 #include "proc/tids.h"
 
 #include <errno.h>

@@ -156,7 +156,9 @@ int makers_keep_start(struct fgprof_profile *profile, uint32_t *stack)
     return first ? replace(profile, start, depth - start, stack) : 0;
 }
 
-uint32_t makers_main_location(const struct fgprof_profile *profile, uint32_t stack)
+/* The location that says most of all to a reader: the nearest to the leaf that is not of a library.
+ * The stack may not be empty. */
+static uint32_t makers_main_location(const struct fgprof_profile *profile, uint32_t stack)
 {
     const uint32_t *locations = locations_of(profile, stack);
     size_t depth = profile->stacks[stack].depth;

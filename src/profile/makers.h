@@ -13,10 +13,6 @@ int makers_drop_calls(struct fgprof_profile *profile, uint32_t *stack);
  * Returns 0 or -ENOMEM. */
 int makers_keep_start(struct fgprof_profile *profile, uint32_t *stack);
 
-/* The location that says most of all to a reader: the nearest to the leaf that is not of a library.
- * The stack may not be empty. */
-uint32_t makers_main_location(const struct fgprof_profile *profile, uint32_t stack);
-
 /* The function there, "" if it has no name. The stack may be empty. */
 const char *makers_main_function(const struct fgprof_profile *profile, uint32_t stack);
 

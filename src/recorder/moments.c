@@ -81,12 +81,14 @@ uint64_t moment_at_ns(const struct moment *moment)
     return moment->at_ns;
 }
 
-uint32_t moment_epoch(const struct moment *moment)
+/* Samples that were counted since have a later one (count/stack_table.h). */
+static uint32_t moment_epoch(const struct moment *moment)
 {
     return moment->epoch;
 }
 
-size_t moment_bytes(const struct moment *moment)
+/* How much memory it takes. */
+static size_t moment_bytes(const struct moment *moment)
 {
     return sizeof *moment + moment->sample_count * sizeof *moment->samples +
            moment->process_count * sizeof *moment->idle_ticks;

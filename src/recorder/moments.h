@@ -22,12 +22,6 @@ void moment_free(struct moment *moment);
 uint64_t moment_at_ns(const struct moment *moment);
 uint64_t moment_ticks_planned(const struct moment *moment);
 
-/* Samples that were counted since have a later one (count/stack_table.h). */
-uint32_t moment_epoch(const struct moment *moment);
-
-/* How much memory it takes. */
-size_t moment_bytes(const struct moment *moment);
-
 /* Leaves in the results, or a copy, what was counted after the moment. Threads and processes, and
  * how they could be sampled, stay those of the whole recording, and so do deadlocks, which last. */
 void moment_subtract(const struct moment *moment, struct results *results,

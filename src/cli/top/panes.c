@@ -141,7 +141,8 @@ static uint64_t elapsed_of(const struct top_view *view)
     return view ? view->summary.elapsed_ns : 0;
 }
 
-double top_percent(const struct top_screen *screen, uint64_t ns)
+/* A time as a share of the last second of one thread, in percent. */
+static double top_percent(const struct top_screen *screen, uint64_t ns)
 {
     uint64_t recent_ns = elapsed_of(screen->now) - elapsed_of(screen->before);
     return recent_ns ? 100 * (double)ns / (double)recent_ns : 0;

@@ -45,7 +45,4 @@ void top_draw_help(struct top_screen *screen, int y);
 /* Limits scrolling to the rows that exist. Returns the first row to show. */
 size_t top_first_row(struct top_screen *screen, size_t row_count);
 
-/* A time as a share of the last second of one thread, in percent. */
-double top_percent(const struct top_screen *screen, uint64_t ns);
-
 #endif

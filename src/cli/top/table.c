@@ -25,7 +25,8 @@ void top_filter_set(struct top_filter *filter, const char *text, char *why, size
         regerror(err, &filter->regex, why, why_bytes);
 }
 
-bool top_filter_matches(const struct top_filter *filter, const char *text)
+/* `text`: NULL means "". */
+static bool top_filter_matches(const struct top_filter *filter, const char *text)
 {
     text = text ? text : "";
     if (filter->is_regex)

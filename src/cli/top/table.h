@@ -20,9 +20,6 @@ struct top_filter {
 void top_filter_set(struct top_filter *filter, const char *text, char *why, size_t why_bytes);
 void top_filter_free(struct top_filter *filter);
 
-/* `text`: NULL means "". */
-bool top_filter_matches(const struct top_filter *filter, const char *text);
-
 enum top_sort { TOP_BY_SELF, TOP_BY_TOTAL, TOP_BY_NAME };
 
 struct top_order {

@@ -1,7 +1,6 @@
 /* The resources that cost most waiting time, with the thread that had each, and where that thread
  * and its waiters mostly were. */
 #include "output/report/report.h"
-#include "base/array.h"
 #include "profile/kind.h"
 
 #include <errno.h>

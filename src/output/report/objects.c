@@ -1,5 +1,4 @@
 #include "output/report/objects.h"
-#include "output/output.h"
 #include "base/array.h"
 
 #include <errno.h>

@@ -1,6 +1,5 @@
 /* The modules whose symbols would name frames or complete stacks, and why stacks are cut. */
 #include "output/report/report.h"
-#include "base/array.h"
 
 #include <errno.h>
 #include <stdlib.h>
