@@ -37,7 +37,6 @@ const volatile __u64 stack_window_ns = 0; /* before a tick, in which stacks are 
 
 __u64 followed[SWITCH_ID_WORDS];
 struct switch_tick ticks[SWITCH_TICKS];
-__u64 next_tick_ns; /* the last of them */
 struct switch_births births;
 struct switch_cpu cpus[SWITCH_CPUS];
 struct switch_failures failures;
@@ -237,13 +236,28 @@ static __always_inline void copy_stack(struct thread_with_stack *thread, __u64 s
     thread->message.stack_bytes = bytes;
 }
 
+/* Whether a tick comes within the window. If the reader is so late that none is known to come, one
+ * may come at any time. */
+static __always_inline bool is_before_tick(__u64 out_ns)
+{
+    bool is_soon = false, is_later = false;
+#pragma unroll
+    for (__u32 i = 0; i < SWITCH_TICKS; i++) {
+        const volatile struct switch_tick *tick = &ticks[i];
+        __u64 at_ns = tick->at_ns;
+        is_later |= at_ns >= out_ns;
+        is_soon |= at_ns >= out_ns && at_ns - out_ns <= stack_window_ns;
+    }
+    return is_soon || !is_later;
+}
+
 /* A thread that leaves long before the next tick is back by then, or sleeps so long that it hardly
  * wakes just between the tick and the look. */
 static __always_inline void keep_stack(struct thread_with_stack *thread,
                                        const struct switch_departure *departure)
 {
     thread->message.stack_bytes = 0;
-    if (!stack_window_ns || next_tick_ns <= departure->out_ns + stack_window_ns)
+    if (!stack_window_ns || is_before_tick(departure->out_ns))
         copy_stack(thread, departure->words[WORD_SP], departure->number);
 }
 

@@ -349,7 +349,6 @@ void switch_record_publish_tick(struct switch_record *record, uint64_t number, u
     __atomic_store_n(&tick->number, SWITCH_NO_TICK, __ATOMIC_SEQ_CST);
     __atomic_store_n(&tick->at_ns, kernel_ns, __ATOMIC_SEQ_CST);
     __atomic_store_n(&tick->number, number, __ATOMIC_SEQ_CST);
-    __atomic_store_n(&record->programs->bss->next_tick_ns, kernel_ns, __ATOMIC_SEQ_CST);
 }
 
 /* ---- Threads ---- */

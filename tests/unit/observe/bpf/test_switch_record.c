@@ -382,24 +382,42 @@ static void test_a_short_sleep_at_a_tick_is_told_with_its_stack(void **state)
     }
 }
 
+static void check_stack_bytes(const struct world *world, unsigned argument, uint64_t tick,
+                              size_t bytes)
+{
+    sleep_through(world, argument, tick, tick);
+    struct taken taken = drain(world);
+    assert_int_equal(taken.count, 1);
+    assert_int_equal(taken.last.stack_bytes, bytes);
+}
+
 static void test_stacks_are_copied_shortly_before_a_tick(void **state)
 {
     (void)state;
-    const struct switch_options options = {.stack_bytes = 512, .stack_window_ns = MS};
+    const struct switch_options options = {.stack_bytes = 512, .stack_window_ns = HANGS_NS};
     struct world world = setup(&options, sleep_often);
-    /* The tick to come is far away when the child begins to sleep, and then another one is not. */
-    switch_record_publish_tick(world.record, 1, monotonic_ns() + 1000 * HANGS_NS);
+    uint64_t far_ns = monotonic_ns() + 1000 * HANGS_NS;
+    /* The tick to come is far away when the child begins to sleep for one byte, and for two. */
+    switch_record_publish_tick(world.record, 1, far_ns);
     assert_int_equal(switch_record_follow(world.record, world.pid), 0);
     let_child(&world, 1);
-    sleep_through(&world, 1, 2, 2);
-    struct taken taken = drain(&world);
-    assert_int_equal(taken.count, 1);
-    assert_int_equal(taken.last.stack_bytes, 0);
-    /* It has begun to sleep after that one. */
-    sleep_through(&world, 2, 3, 3);
-    taken = drain(&world);
-    assert_int_equal(taken.count, 1);
-    assert_int_equal(taken.last.stack_bytes, 512);
+    check_stack_bytes(&world, 1, 2, 0);
+    /* Another one comes soon when it sleeps for three, and further ones are known. */
+    switch_record_publish_tick(world.record, 3, monotonic_ns() + HANGS_NS / 2);
+    switch_record_publish_tick(world.record, 4, far_ns);
+    check_stack_bytes(&world, 2, 5, 0);
+    check_stack_bytes(&world, 3, 6, 512);
+    teardown(&world);
+}
+
+static void test_stacks_are_copied_if_no_tick_is_known(void **state)
+{
+    (void)state;
+    const struct switch_options options = {.stack_bytes = 512, .stack_window_ns = 1};
+    struct world world = setup_followed(&options, sleep_often);
+    check_stack_bytes(&world, 1, 2, 512);
+    /* The reader is late: that tick is over. */
+    check_stack_bytes(&world, 2, 3, 512);
     teardown(&world);
 }
 
@@ -798,6 +816,7 @@ int main(void)
         cmocka_unit_test(test_a_thread_that_was_woken_has_moved),
         cmocka_unit_test(test_a_short_sleep_at_a_tick_is_told_with_its_stack),
         cmocka_unit_test(test_stacks_are_copied_shortly_before_a_tick),
+        cmocka_unit_test(test_stacks_are_copied_if_no_tick_is_known),
         cmocka_unit_test(test_one_message_for_several_ticks),
         cmocka_unit_test(test_a_sleep_without_a_tick_is_not_told),
         cmocka_unit_test(test_an_acknowledged_tick_is_not_told),
