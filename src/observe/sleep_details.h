@@ -1,0 +1,25 @@
+/* What is read of a sleeping thread beside its stack: where it waits in the kernel, what it waits
+ * for, the kernel's stack, and what the thread says of its work. */
+#ifndef FGPROF_OBSERVE_SLEEP_DETAILS_H
+#define FGPROF_OBSERVE_SLEEP_DETAILS_H
+
+#include "observe/source.h"
+#include "observe/watch.h"
+
+/* Reads these into the observation, whose state, system call and registers are set. Returns 0 or
+ * -ENOMEM. */
+int sleep_details_read(const struct subject *subject, const struct watch_place *place,
+                       struct watch *watch, struct observation *observation);
+
+/* Leaves them out: the thread moved while they were read, so they may be of another wait. */
+void sleep_details_drop(const struct subject *subject, struct observation *observation);
+
+/* Reads what tells what the thread waits for, in the call that is noted. */
+void sleep_details_read_call(const struct subject *subject, struct observation *observation);
+
+/* Reads, now and then, which part of the switches of a thread that waits for others were waits. One
+ * that never moves has none to tell apart. */
+void sleep_details_read_preemptions(const struct watch_place *place, struct watch *watch,
+                                    struct observation *observation);
+
+#endif
