@@ -74,6 +74,10 @@ struct observation {
                               observation does */
     bool waits_are_seen;   /* EVIDENCE_SAMPLED: its waits for a CPU are observed, too */
     uint64_t sampled_ns;   /* EVIDENCE_SAMPLED: when the kernel took the sample */
+    /* By the kernel's record of switches: */
+    uint64_t departed_ns; /* when it left its CPU, where it was found; 0: not known */
+    uint64_t woken_ns;    /* since when it waits for a CPU again; 0: it does not, or not known */
+    uint64_t returned_ns; /* when it was back on a CPU; 0: it is not */
 
     /* Its state, and how that is known. */
     enum evidence evidence;

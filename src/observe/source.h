@@ -1,6 +1,7 @@
 /* A way to observe threads. The sampler asks the best one that is permitted.
  *
- * asleep.c reads a sleeping thread from /proc, with proof that it did not move; stopped.c stops a
+ * off_cpu.c knows from the kernel's record of switches where a thread was at a tick; asleep.c reads
+ * from /proc where a sleeping thread is now, with proof that it did not move; stopped.c stops a
  * running one with ptrace. To add a way is to add a file. What sources keep for a thread they keep
  * among themselves, by the thread's number. */
 #ifndef FGPROF_OBSERVE_SOURCE_H
@@ -14,7 +15,7 @@ enum outcome {
     OUTCOME_WOKEN,   /* the same, but it has been woken since, and waits for a CPU */
     OUTCOME_RUNNING, /* it runs, so this source can't observe it */
     OUTCOME_ASLEEP,  /* it sleeps, so this source can't observe it */
-    OUTCOME_PENDING, /* `collect` will return it */
+    OUTCOME_PENDING, /* `collect` will return it, or has lost it */
     OUTCOME_GONE,    /* it has exited, or is about to */
     OUTCOME_REFUSED, /* it may not be observed, at all or for now */
 };
@@ -23,7 +24,8 @@ enum outcome {
 struct subject {
     uint32_t thread; /* its number in the recording */
     pid_t process_id, tid;
-    int proc_fd;                           /* /proc/PID of the process */
+    uint64_t tick, tick_ns; /* off_cpu.c: the tick that it is observed for, and when that was */
+    int proc_fd;            /* /proc/PID of the process */
     const struct stack_areas *stack_areas; /* of the process; must live as long as anything is
                                               pending */
     size_t stack_limit;                    /* how many bytes of its stack to copy at most */

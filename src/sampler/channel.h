@@ -29,6 +29,10 @@ struct sampling_counts {
     bool has_kernel_samples;         /* the kernel samples running threads, */
     bool has_thread_events;          /* with an event for each thread */
     int kernel_refusal;              /* an errno: why it does not; 0: it was not asked to */
+    bool has_switch_record;          /* the kernel records where threads leave their CPUs */
+    int record_refusal;              /* an errno: why it does not; 0: it was not asked to */
+    uint64_t recorded_samples;       /* ticks at which threads were where only the record tells */
+    uint64_t recorded_lost;          /* the same, but the record could not tell, or not in time */
     uint64_t kernel_samples;         /* of these: */
     uint64_t kernel_samples_lost;    /* dropped by the kernel, not collected in time */
     uint64_t kernel_samples_dropped; /* of threads that were gone before they were listed */

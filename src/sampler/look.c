@@ -6,6 +6,7 @@
 #include "sampler/missed.h"
 #include "sampler/movement.h"
 #include "sampler/naming.h"
+#include "sampler/off_cpu_samples.h"
 #include "sampler/schedule.h"
 #include "sampler/stir.h"
 #include "sampler/subject.h"
@@ -92,17 +93,26 @@ static int take_unmoved(struct sampler *sampler, struct sampled_process *process
     return tell_unmoved(sampler, process, thread, observation);
 }
 
-static int take_observed(struct sampler *sampler, struct sampled_process *process,
-                         struct thread *thread, struct observation *observation)
+/* Returns false if the process runs another program now: this would be that one's stack with the
+ * maps of the one before. The next round has both right. */
+static bool accept_copy(struct sampled_process *process, struct thread *thread,
+                        const struct observation *observation)
 {
-    /* This would be another program's stack with this one's maps: the next round has both right. */
     if (!process->program || !program_is_current(process->program)) {
         process->program_checked_ns = 0;
         threads_forget_sleep(&process->threads, thread);
-        return 0;
+        return false;
     }
     look_note_alive(thread);
     thread->call = (struct thread_call){.target = observation->call};
+    return true;
+}
+
+static int take_observed(struct sampler *sampler, struct sampled_process *process,
+                         struct thread *thread, struct observation *observation)
+{
+    if (!accept_copy(process, thread, observation))
+        return 0;
     if (observation->evidence == EVIDENCE_ASLEEP)
         waiting_complete(sampler, thread, &observation->now, &observation->snapshot->registers);
     sampler->spare = NULL;
@@ -146,26 +156,75 @@ static void note_files(struct sampler *sampler, const struct thread *thread)
         sampler->counts.lacks_files = true;
 }
 
-static int look_now(struct sampler *sampler, struct sampled_process *process, struct thread *thread,
-                    uint64_t last_look_tick)
+/* A look begins at this tick. Returns the tick of the look before. */
+static uint64_t begin_look(struct sampler *sampler, struct sampled_process *process,
+                           struct thread *thread, uint64_t tick, struct observation *observation,
+                           enum outcome outcome)
 {
-    const struct subject subject = subject_of(sampler, process, thread);
-    struct observation observation = {.snapshot = sampler->spare, .served = thread->wants.served};
-    struct reading *now = &observation.now;
-    uint64_t since_tick = thread->schedule.asleep_since_tick;
-    snapshot_forget_context(sampler->spare);
-    enum outcome outcome = sampler->asleep->observe(sampler->asleep, &subject, &observation);
-    clip(&sampler->clock, now);
+    uint64_t last_look_tick = schedule_look(&thread->schedule, tick);
+    clip(&sampler->clock, &observation->now);
     if (outcome != OUTCOME_GONE) {
         note_files(sampler, thread);
         note_first_look(sampler, process, thread);
     }
-    stir_note_look(process, thread, now, last_look_tick);
-    movement_note_look(&thread->movement, outcome, &observation);
-    if (observation.was_asleep)
-        missed_note(&thread->missed, &observation, thread->schedule.look_ticks);
+    stir_note_look(process, thread, &observation->now, last_look_tick);
+    movement_note_look(&thread->movement, outcome, observation);
+    return last_look_tick;
+}
+
+/* The tick that what a look finds is counted from. The first look stands for its own tick; one that
+ * is repeated, for those that it stood for before. */
+static uint64_t known_tick(const struct thread_schedule *schedule, uint64_t tick)
+{
+    if (!schedule->looked_tick)
+        return tick - 1;
+    return schedule->looked_tick < tick ? schedule->looked_tick : tick - schedule->look_ticks;
+}
+
+/* The record knows where it was off its CPU, and since when. */
+static int take_off_cpu(struct sampler *sampler, struct sampled_process *process,
+                        struct thread *thread, uint64_t tick, enum outcome outcome,
+                        struct observation *observation)
+{
+    struct thread_schedule *schedule = &thread->schedule;
+    uint64_t since_tick = schedule->asleep_since_tick;
+    const struct off_cpu_ticks ticks =
+        off_cpu_ticks_since(&sampler->clock, known_tick(schedule, tick), tick, observation);
+    begin_look(sampler, process, thread, tick, observation, outcome);
+    thread->is_awake = ticks.runnable > 0;
+    schedule->look_ticks = ticks.asleep;
+    if (outcome == OUTCOME_UNMOVED)
+        return take_unmoved(sampler, process, thread, observation);
+    if (outcome == OUTCOME_WOKEN) {
+        schedule->proven = observation->now;
+        schedule->proven.at_ns = observation->woken_ns;
+        schedule->proven_ticks += ticks.asleep;
+        schedule->look_ticks = ticks.runnable;
+    }
+    schedule->is_asleep = false;
+    schedule->next_look_tick = 0;
+    if (thread->movement.has_moved || outcome != OUTCOME_OBSERVED)
+        since_tick = tick;
+    schedule->asleep_since_tick = since_tick;
+    if (outcome == OUTCOME_WOKEN)
+        return tell_woken(sampler, process, thread, observation);
+    if (!accept_copy(process, thread, observation))
+        return 0;
+    sampler->spare = NULL;
+    return off_cpu_samples_tell(sampler, process, thread, observation, ticks);
+}
+
+static int take_found(struct sampler *sampler, struct sampled_process *process,
+                      struct thread *thread, uint64_t tick, enum outcome outcome,
+                      struct observation *observation)
+{
+    const struct reading *now = &observation->now;
+    uint64_t since_tick = thread->schedule.asleep_since_tick;
+    uint64_t last_look_tick = begin_look(sampler, process, thread, tick, observation, outcome);
+    if (observation->was_asleep)
+        missed_note(&thread->missed, observation, thread->schedule.look_ticks);
     if (outcome == OUTCOME_OBSERVED)
-        observation.missed_ticks = missed_take(&thread->missed, &observation);
+        observation->missed_ticks = missed_take(&thread->missed, observation);
     bool has_moved = outcome == OUTCOME_OBSERVED || outcome == OUTCOME_RUNNING;
     if (outcome != OUTCOME_REFUSED)
         thread->is_awake = outcome == OUTCOME_RUNNING || outcome == OUTCOME_WOKEN;
@@ -179,14 +238,14 @@ static int look_now(struct sampler *sampler, struct sampled_process *process, st
         thread->schedule.asleep_since_tick = since_tick;
     switch (outcome) {
     case OUTCOME_UNMOVED:
-        return take_unmoved(sampler, process, thread, &observation);
+        return take_unmoved(sampler, process, thread, observation);
     case OUTCOME_WOKEN:
-        return tell_woken(sampler, process, thread, &observation);
+        return tell_woken(sampler, process, thread, observation);
     case OUTCOME_OBSERVED:
-        return take_observed(sampler, process, thread, &observation);
+        return take_observed(sampler, process, thread, observation);
     case OUTCOME_RUNNING:
-        if (waiting_observe(sampler, process, thread, now, &observation))
-            return take_observed(sampler, process, thread, &observation);
+        if (waiting_observe(sampler, process, thread, now, observation))
+            return take_observed(sampler, process, thread, observation);
         take_running(sampler, process, thread, now);
         return 0;
     case OUTCOME_GONE:
@@ -194,6 +253,25 @@ static int look_now(struct sampler *sampler, struct sampled_process *process, st
     default:
         return tell_assumed(sampler, process, thread);
     }
+}
+
+static int look_now(struct sampler *sampler, struct sampled_process *process, struct thread *thread,
+                    uint64_t tick)
+{
+    struct observation observation = {.snapshot = sampler->spare, .served = thread->wants.served};
+    enum outcome outcome;
+    int err;
+    snapshot_forget_context(sampler->spare);
+    if (off_cpu_samples_observe(sampler, process, thread, tick, &observation, &outcome, &err)) {
+        if (err || outcome == OUTCOME_PENDING)
+            return err;
+        if (observation.departed_ns)
+            return take_off_cpu(sampler, process, thread, tick, outcome, &observation);
+    } else {
+        const struct subject subject = subject_of(sampler, process, thread);
+        outcome = sampler->asleep->observe(sampler->asleep, &subject, &observation);
+    }
+    return take_found(sampler, process, thread, tick, outcome, &observation);
 }
 
 int look_at(struct sampler *sampler, struct sampled_process *process, struct thread *thread,
@@ -204,5 +282,5 @@ int look_at(struct sampler *sampler, struct sampled_process *process, struct thr
         return err;
     if (!spare_for(sampler, &thread->wants))
         return -EAGAIN;
-    return look_now(sampler, process, thread, schedule_look(&thread->schedule, tick));
+    return look_now(sampler, process, thread, tick);
 }

@@ -7,6 +7,7 @@
 #include "sampler/look.h"
 #include "sampler/makers.h"
 #include "sampler/objects.h"
+#include "sampler/off_cpu_samples.h"
 #include "sampler/page_faults.h"
 #include "sampler/sampled.h"
 #include "sampler/requests.h"
@@ -161,6 +162,7 @@ static int end_process(struct sampler *sampler, struct sampled_process *process)
     const struct reading until = {.at_ns = listing_gone_ns(sampler, process)};
     int err = 0;
     process->has_exited = true;
+    off_cpu_samples_unfollow(sampler, process); /* its id may be used again */
     for (size_t i = 0; i < process->threads.count && !err; i++) {
         struct thread *thread = &process->threads.items[i];
         err = tell_gone(sampler, process, thread, &until, false);
@@ -227,7 +229,9 @@ static int begin_round_of(struct sampler *sampler, struct sampled_process *proce
 int rounds_begin(struct sampler *sampler)
 {
     stops_note_exits(sampler);
-    int err = kernel_samples_take(sampler, false);
+    int err = off_cpu_samples_take(sampler);
+    if (!err)
+        err = kernel_samples_take(sampler, false);
     sampler->has_fast_objects = false;
     if (++sampler->first_process >= sampler->process_count)
         sampler->first_process = 0;

@@ -6,6 +6,7 @@
 #include "sampler/makers.h"
 #include "sampler/naming.h"
 #include "sampler/objects.h"
+#include "sampler/off_cpu_samples.h"
 #include "sampler/page_faults.h"
 #include "sampler/tell.h"
 
@@ -45,6 +46,8 @@ static int add(struct sampler *sampler, pid_t pid, struct sampled_process **ret_
     err = tell_process(sampler, process);
     if (!err)
         err = kernel_samples_follow(sampler, pid);
+    if (!err)
+        off_cpu_samples_follow(sampler, process);
     if (!err)
         err = makers_follow(sampler, pid);
     if (!err)
@@ -104,6 +107,8 @@ int sampled_update_program(struct sampler *sampler, struct sampled_process *proc
     }
     if (!err && process->programs_before)
         err = objects_forget_program(sampler, process);
+    if (process->programs_before)
+        off_cpu_samples_follow(sampler, process); /* who may read it may have changed */
     sampler->counts.lacks_files = sampler->counts.lacks_files || err == -EMFILE || err == -ENFILE;
     for (size_t i = 0; i < process->threads.count; i++) {
         struct watch *watch = watches_get(&sampler->watches, process->threads.items[i].number);
@@ -217,6 +222,7 @@ void sampled_drop_exited(struct sampler *sampler)
         }
         if (sampler->kernel.source)
             kernel_unfollow(sampler->kernel.source, process->process.pid);
+        off_cpu_samples_unfollow(sampler, process);
         for (size_t j = 0; j < process->threads.count; j++) {
             watches_forget(&sampler->watches, process->threads.items[j].number);
             numbers_take_back(&sampler->numbers, process->threads.items[j].number);

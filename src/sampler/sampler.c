@@ -3,6 +3,7 @@
 #include "observe/asleep.h"
 #include "sampler/kernel_samples.h"
 #include "sampler/makers.h"
+#include "sampler/off_cpu_samples.h"
 #include "sampler/page_faults.h"
 #include "sampler/sampled.h"
 #include "sampler/rounds.h"
@@ -67,6 +68,8 @@ int sampler_prepare(struct sampler *sampler)
 {
     bool is_needed = !sampler->options->is_dump && !sampler->options->has_no_time;
     int err = is_needed ? kernel_samples_begin(sampler) : 0;
+    if (!err)
+        err = off_cpu_samples_begin(sampler);
     return err ? err : makers_begin(sampler);
 }
 
@@ -75,6 +78,7 @@ void sampler_free(struct sampler *sampler)
     kernel_samples_end(sampler);
     makers_end(sampler);
     page_faults_end(sampler);
+    off_cpu_samples_end(sampler);
     sampled_free(sampler);
     numbers_free(&sampler->numbers);
     if (sampler->asleep)
@@ -237,6 +241,7 @@ static int await_tick(struct sampler *sampler, struct loop *loop)
         int err = end_sweep(sampler, loop);
         if (err)
             return err;
+        off_cpu_samples_publish(sampler);
         uint64_t tick_ns = next_tick_ns(sampler, loop), end_ns = over_ns(sampler);
         wait_until(sampler, loop, tick_ns < end_ns ? tick_ns : end_ns);
         if (atomic_load(&sampler->is_to_stop))
@@ -335,6 +340,7 @@ int sampler_run(struct sampler *sampler)
     sampler->clock.end_ns = monotonic_ns();
     int finish_err = err ? 0 : rounds_finish(sampler);
     kernel_samples_end(sampler);
+    off_cpu_samples_end(sampler);
     makers_end(sampler);
     page_faults_end(sampler);
     stopped_give_up(sampler->stopped);

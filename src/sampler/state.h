@@ -48,6 +48,14 @@ struct kernel_samples {
     uint64_t adjusted_ns;
 };
 
+/* off_cpu_samples.c: where threads were off their CPU. */
+struct off_cpu_samples {
+    struct switch_record *record; /* NULL: there is none */
+    struct source *source;
+    bool was_begun;          /* the record was opened, or refused */
+    uint64_t published_tick; /* the last one */
+};
+
 /* makers.c: who made which thread. */
 struct makers {
     struct births *births; /* NULL: the kernel does not tell */
@@ -73,6 +81,7 @@ struct sampler {
     struct watches watches;
     struct source *asleep, *stopped, *switches;
     struct kernel_samples kernel;
+    struct off_cpu_samples off_cpu;
     struct makers makers;
     struct page_faults page_faults;
     struct numbers numbers;

@@ -141,7 +141,8 @@ int tell_sampled(struct sampler *sampler, struct sampled_process *process, struc
     observation->now = is_news(&thread->wants.look, thread) ? thread->wants.look : none;
     observation->ticks = 1;
     thread->wants.is_dumped = true;
-    observation->waits_are_seen = switches_is_armed(sampler->switches, thread->number);
+    observation->waits_are_seen =
+        sampler->off_cpu.record || switches_is_armed(sampler->switches, thread->number);
     observation->served = thread->wants.served;
     return send(sampler, process, thread, observation);
 }

@@ -18,7 +18,7 @@ static bool has_times(const struct reading *now)
 
 static bool may_have_event(const struct sampler *sampler, const struct reading *now)
 {
-    return sampler->kernel.source && has_times(now);
+    return sampler->kernel.source && !sampler->off_cpu.record && has_times(now);
 }
 
 /* Gives the thread an event. If it gets none, its waits for a CPU, if it waits much, are not seen.
@@ -37,7 +37,7 @@ static void arm(struct sampler *sampler, struct thread *thread, bool waits)
 static void decide(struct sampler *sampler, struct thread *thread)
 {
     struct thread_waiting *waiting = &thread->waiting;
-    if (!sampler->kernel.source)
+    if (!sampler->kernel.source || sampler->off_cpu.record)
         return;
     if (waiting->switches_often)
         switches_disarm(sampler->switches, thread->number);
@@ -79,7 +79,7 @@ bool waiting_observe(struct sampler *sampler, const struct sampled_process *proc
 void waiting_need_registers(struct sampler *sampler, struct thread *thread)
 {
     thread->waiting.needs_registers = true;
-    if (sampler->kernel.source && !thread->waiting.switches_often)
+    if (sampler->kernel.source && !sampler->off_cpu.record && !thread->waiting.switches_often)
         arm(sampler, thread, false);
 }
 

@@ -1,0 +1,279 @@
+#include "sampler/off_cpu_samples.h"
+#include "observe/off_cpu.h"
+#include "proc/procfs.h"
+#include "sampler/kernel_samples.h"
+#include "sampler/listing.h"
+#include "sampler/place.h"
+#include "sampler/subject.h"
+#include "sampler/tell.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+/* So many ticks are published beyond those that are due: the thread that takes them may be late. */
+#define TICKS_AHEAD 2
+/* Far longer than it takes from a tick to the last look: a thread that left its CPU earlier and
+ * still sleeps at the tick mostly sleeps at the look, too, and its stack is read then. */
+#define STACK_WINDOW_NS 2000000
+
+/* ---- Begin and end ---- */
+
+static int open_record(struct sampler *sampler)
+{
+    struct off_cpu_samples *samples = &sampler->off_cpu;
+    const struct switch_options options = {.stack_bytes = SWITCH_STACK_BYTES_MAX,
+                                           .stack_window_ns = STACK_WINDOW_NS};
+    int err = switch_record_open(&options, &samples->record);
+    if (err)
+        return err;
+    const struct off_cpu_options source = {samples->record, &sampler->watches,
+                                           channel_snapshots(sampler->channel)};
+    return off_cpu_source_new(&source, &samples->source);
+}
+
+int off_cpu_samples_begin(struct sampler *sampler)
+{
+    const struct sampler_options *options = sampler->options;
+    if (options->capture == CAPTURE_PTRACE || options->is_dump || options->has_no_time ||
+        sampler->off_cpu.was_begun)
+        return 0;
+    sampler->off_cpu.was_begun = true;
+    int err = open_record(sampler);
+    sampler->counts.record_refusal = -err;
+    sampler->counts.has_switch_record = !err;
+    if (err) {
+        off_cpu_samples_end(sampler);
+        return err == -ENOMEM ? err : 0;
+    }
+    for (size_t i = 0; i < sampler->process_count; i++)
+        off_cpu_samples_follow(sampler, sampler->processes[i]);
+    return 0;
+}
+
+void off_cpu_samples_end(struct sampler *sampler)
+{
+    struct off_cpu_samples *samples = &sampler->off_cpu;
+    if (samples->source)
+        samples->source->free(samples->source);
+    switch_record_free(samples->record);
+    samples->source = NULL;
+    samples->record = NULL;
+}
+
+/* The file has registers of its own, and so is for those who may trace the thread (proc(5)). */
+static bool may_read_registers(const struct sampled_process *process)
+{
+    int fd = openat(process->process.proc_fd, "syscall", O_RDONLY | O_CLOEXEC);
+    char byte;
+    bool may_read = fd >= 0 && pread(fd, &byte, sizeof byte, 0) >= 0;
+    if (fd >= 0)
+        close(fd);
+    return may_read;
+}
+
+void off_cpu_samples_follow(struct sampler *sampler, const struct sampled_process *process)
+{
+    struct switch_record *record = sampler->off_cpu.record;
+    if (!record)
+        return;
+    if (may_read_registers(process))
+        switch_record_follow(record, process->process.pid);
+    else
+        switch_record_unfollow(record, process->process.pid);
+}
+
+void off_cpu_samples_unfollow(struct sampler *sampler, const struct sampled_process *process)
+{
+    if (sampler->off_cpu.record)
+        switch_record_unfollow(sampler->off_cpu.record, process->process.pid);
+}
+
+void off_cpu_samples_publish(struct sampler *sampler)
+{
+    struct off_cpu_samples *samples = &sampler->off_cpu;
+    const struct clock *clock = &sampler->clock;
+    if (!samples->record)
+        return;
+    uint64_t until_tick = clock_tick_at(clock, clock_now_ns(clock)) + TICKS_AHEAD;
+    if (samples->published_tick + SWITCH_TICKS < until_tick)
+        samples->published_tick = until_tick - SWITCH_TICKS;
+    while (samples->published_tick < until_tick) {
+        uint64_t tick = ++samples->published_tick;
+        switch_record_publish_tick(samples->record, tick, clock_tick_ns(clock, tick - 1));
+    }
+}
+
+/* ---- For which ticks ---- */
+
+static uint64_t within(uint64_t low, uint64_t value, uint64_t high)
+{
+    return value < low ? low : value < high ? value : high;
+}
+
+struct off_cpu_ticks off_cpu_ticks_since(const struct clock *clock, uint64_t known_tick,
+                                         uint64_t tick, const struct observation *observation)
+{
+    uint64_t departed_tick = clock_tick_at(clock, observation->departed_ns);
+    uint64_t since_tick = within(known_tick, departed_tick, tick), woken_tick = tick;
+    if (observation->woken_ns)
+        woken_tick = within(since_tick, clock_tick_at(clock, observation->woken_ns), tick);
+    return (struct off_cpu_ticks){woken_tick - since_tick, tick - woken_tick};
+}
+
+/* ---- What the record tells of ---- */
+
+static enum place find_place(struct sampler *sampler, const struct observation *observation,
+                             struct sampled_process **ret_process, struct thread **ret_thread)
+{
+    struct sampled_process *process = sampler_process(sampler, observation->process_id);
+    struct thread *thread = process ? threads_find(&process->threads, observation->tid) : NULL;
+    *ret_process = process;
+    *ret_thread = thread;
+    if (!thread || !thread_is_counted(thread) || !process->program)
+        return PLACE_NOWHERE;
+    uint64_t exec_ns =
+        sampler->kernel.source ? kernel_exec_ns(sampler->kernel.source, process->process.pid) : 0;
+    return place_in_program(process, exec_ns, observation->departed_ns);
+}
+
+/* The last observation found it where it was off its CPU: it is told until when. */
+static int tell_same(struct sampler *sampler, struct sampled_process *process,
+                     struct thread *thread, struct observation *observation,
+                     const struct watch *watch, struct off_cpu_ticks ticks)
+{
+    struct thread_schedule *schedule = &thread->schedule;
+    uint64_t until_ns = observation->woken_ns ? observation->woken_ns : observation->returned_ns;
+    snapshots_give(channel_snapshots(sampler->channel), observation->snapshot, false);
+    observation->snapshot = NULL;
+    schedule->proven = (struct reading){
+        .at_ns = until_ns, .has_activity = watch->has_activity, .activity = watch->activity};
+    schedule->proven_ticks += ticks.asleep;
+    schedule->look_ticks = ticks.runnable;
+    observation->evidence = ticks.runnable ? EVIDENCE_WOKEN : EVIDENCE_UNMOVED;
+    observation->state = ticks.runnable ? THREAD_RUNNABLE : THREAD_SLEEPING;
+    if (!ticks.runnable)
+        return tell_unmoved(sampler, process, thread, observation);
+    observation->now = tell_read(sampler, process, thread);
+    return tell_woken(sampler, process, thread, observation);
+}
+
+int off_cpu_samples_tell(struct sampler *sampler, struct sampled_process *process,
+                         struct thread *thread, struct observation *observation,
+                         struct off_cpu_ticks ticks)
+{
+    struct thread_schedule *schedule = &thread->schedule;
+    uint64_t tick = schedule->looked_tick;
+    schedule->look_ticks = ticks.asleep ? ticks.asleep : ticks.runnable;
+    if (!ticks.asleep) {
+        struct watch *watch = watches_get(&sampler->watches, thread->number);
+        observation->evidence = EVIDENCE_WAITING;
+        observation->state = THREAD_RUNNABLE;
+        if (watch)
+            watch->departed_ns = 0; /* the worker has not seen it asleep there */
+    }
+    schedule->looked_tick = ticks.asleep ? tick - ticks.runnable : tick;
+    struct observation woken = *observation;
+    int err = tell_observed(sampler, process, thread, observation);
+    schedule->looked_tick = tick;
+    if (err || !ticks.asleep || !ticks.runnable)
+        return err;
+    schedule->look_ticks = ticks.runnable;
+    woken.evidence = EVIDENCE_WOKEN;
+    woken.state = THREAD_RUNNABLE;
+    woken.has_call = woken.has_preemptions = false;
+    return tell_woken(sampler, process, thread, &woken);
+}
+
+/* What a thread says of its work is read late: it may have gone on to other work. */
+static void read_context(struct sampler *sampler, const struct sampled_process *process,
+                         const struct thread *thread, struct observation *observation)
+{
+    struct watch *watch = watches_get(&sampler->watches, thread->number);
+    struct thread_context *context =
+        process->context.kind == CONTEXT_NOWHERE ? NULL : snapshot_context(observation->snapshot);
+    if (!context || !watch)
+        return;
+    const struct context_thread place = {thread->tid, &watch->thread_pointer};
+    thread_context_read_running(&place, &process->context, context);
+    context->may_be_later = true;
+}
+
+static int tell_new(struct sampler *sampler, struct sampled_process *process, struct thread *thread,
+                    struct observation *observation, struct off_cpu_ticks ticks)
+{
+    off_cpu_make_room(sampler->off_cpu.source, thread->wants.stack_limit);
+    off_cpu_complete_stack(observation, &process->areas);
+    read_context(sampler, process, thread, observation);
+    observation->now = tell_read(sampler, process, thread);
+    observation->served = thread->wants.served;
+    return off_cpu_samples_tell(sampler, process, thread, observation, ticks);
+}
+
+/* Takes a departure that was over before we looked, as a look at the last tick that it spans. */
+static int take(struct sampler *sampler, struct observation *observation)
+{
+    struct sampled_process *process;
+    struct thread *thread;
+    enum place place = find_place(sampler, observation, &process, &thread);
+    struct off_cpu_ticks ticks = {0};
+    if (place == PLACE_HERE)
+        ticks = off_cpu_ticks_since(&sampler->clock, thread->schedule.looked_tick,
+                                    observation->tick, observation);
+    if (!ticks.asleep && !ticks.runnable) {
+        snapshots_give(channel_snapshots(sampler->channel), observation->snapshot, false);
+        return 0;
+    }
+    struct watch *watch = watches_get(&sampler->watches, thread->number);
+    struct thread_schedule *schedule = &thread->schedule;
+    bool is_same = watch && watch->departed_ns == observation->departed_ns && !thread->wants.copy;
+    listing_read_begin(sampler, process, thread);
+    schedule->looked_tick = observation->tick;
+    schedule->asleep_since_tick = observation->tick;
+    thread->movement.has_moved = true;
+    thread->is_awake = ticks.runnable > 0;
+    sampler->counts.recorded_samples += ticks.asleep + ticks.runnable;
+    int err = is_same ? tell_same(sampler, process, thread, observation, watch, ticks)
+                      : tell_new(sampler, process, thread, observation, ticks);
+    threads_forget_sleep(&process->threads, thread);
+    if (watch)
+        watch->departed_ns = 0;
+    return err;
+}
+
+int off_cpu_samples_take(struct sampler *sampler)
+{
+    struct source *source = sampler->off_cpu.source;
+    struct observation observation;
+    enum outcome outcome;
+    int err = 0;
+    while (source && !err && source->collect(source, &observation, &outcome))
+        err = take(sampler, &observation);
+    if (source)
+        sampler->counts.recorded_lost =
+            off_cpu_lost(source) + switch_record_counters(sampler->off_cpu.record).lost_messages;
+    return err;
+}
+
+/* ---- What is still there ---- */
+
+bool off_cpu_samples_observe(struct sampler *sampler, struct sampled_process *process,
+                             struct thread *thread, uint64_t tick, struct observation *observation,
+                             enum outcome *ret_outcome, int *ret_err)
+{
+    struct source *source = sampler->off_cpu.source;
+    struct subject subject = subject_of(sampler, process, thread);
+    *ret_err = 0;
+    if (!source || !tick)
+        return false;
+    subject.tick = tick < sampler->off_cpu.published_tick ? tick : sampler->off_cpu.published_tick;
+    subject.tick_ns = clock_tick_ns(&sampler->clock, subject.tick - 1);
+    *ret_outcome = source->observe(source, &subject, observation);
+    if (*ret_outcome != OUTCOME_PENDING)
+        return *ret_outcome != OUTCOME_REFUSED;
+    *ret_err = off_cpu_samples_take(sampler);
+    observation->departed_ns = 0;
+    if (thread->schedule.looked_tick < tick)
+        *ret_outcome = OUTCOME_RUNNING;
+    return true;
+}

@@ -1,0 +1,45 @@
+/* Where threads were off their CPU at a tick, by the kernel's record of switches, if there is one.
+ *
+ * Ticks are published before they come. A thread that left its CPU before a tick and is back when
+ * we look is told of by the record; these are taken first. The others are looked at as ever, but
+ * each look answers for the moment of the tick. */
+#ifndef FGPROF_SAMPLER_OFF_CPU_SAMPLES_H
+#define FGPROF_SAMPLER_OFF_CPU_SAMPLES_H
+
+#include "sampler/state.h"
+
+/* Opens the record if that is wanted and permitted. Returns 0 or -ENOMEM. */
+int off_cpu_samples_begin(struct sampler *sampler);
+void off_cpu_samples_end(struct sampler *sampler);
+
+/* Records the process's switches if we may read its threads' registers: that is checked here, each
+ * time it executes a program, as the kernel does not. */
+void off_cpu_samples_follow(struct sampler *sampler, const struct sampled_process *process);
+void off_cpu_samples_unfollow(struct sampler *sampler, const struct sampled_process *process);
+
+/* Publishes the ticks that come next. */
+void off_cpu_samples_publish(struct sampler *sampler);
+
+/* Takes what the record tells of. Returns 0 or -ENOMEM. */
+int off_cpu_samples_take(struct sampler *sampler);
+
+/* Observes the thread for the tick. Returns false if the record does not know where it was then.
+ * *ret_outcome is OUTCOME_PENDING if what the record told has already been taken. */
+bool off_cpu_samples_observe(struct sampler *sampler, struct sampled_process *process,
+                             struct thread *thread, uint64_t tick, struct observation *observation,
+                             enum outcome *ret_outcome, int *ret_err);
+
+/* A look's ticks since the one before: those at which it still slept where the record has it, and
+ * those at which it waited for a CPU there. */
+struct off_cpu_ticks {
+    uint64_t asleep, runnable;
+};
+struct off_cpu_ticks off_cpu_ticks_since(const struct clock *clock, uint64_t known_tick,
+                                         uint64_t tick, const struct observation *observation);
+
+/* Sends an observation by the record, which has a copy, for these ticks. */
+int off_cpu_samples_tell(struct sampler *sampler, struct sampled_process *process,
+                         struct thread *thread, struct observation *observation,
+                         struct off_cpu_ticks ticks);
+
+#endif
