@@ -476,6 +476,11 @@ struct fgprof_summary {
     uint64_t objects_rate; /* of allocations: see fgprof_options_set_heap; 0: all were seen */
     /* Estimates for all objects, not only those that were seen: how large they were, and are. */
     uint64_t objects_bytes, objects_bytes_in_use;
+    /* Where threads were off their CPU at a tick: */
+    bool has_switch_record; /* the kernel recorded it; false: they were looked at after the tick */
+    int record_refusal;     /* an errno: why it did not; 0: it was not tried */
+    uint64_t recorded_samples; /* of waits that were over when their thread was looked at */
+    uint64_t recorded_lost;    /* of such waits, that could not be counted where they were */
 };
 
 /* Fills the caller's struct. `bytes` is its size, sizeof *ret_summary: see "Compatibility". */

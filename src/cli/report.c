@@ -313,6 +313,24 @@ static void summarize_events(const struct fgprof_summary *summary)
         summary->waits_refusal);
 }
 
+/* What tells where threads were at the ticks. */
+static void summarize_sources(const struct fgprof_summary *summary)
+{
+    fprintf(stderr, "  captured by %s and %s\n",
+            summary->has_switch_record ? "switch record" : "looks at /proc",
+            summary->has_kernel_samples ? "kernel samples" : "stops");
+    if (summary->recorded_lost)
+        fprintf(stderr, "  %" PRIu64 " %s too fast to be counted where %s\n",
+                summary->recorded_lost, summary->recorded_lost == 1 ? "wait came" : "waits came",
+                summary->recorded_lost == 1 ? "it was" : "they were");
+    if (summary->record_refusal)
+        fprintf(stderr,
+                "  the kernel may not record switches (%s), so threads were looked at after the "
+                "tick: waits of less than some 300 us are shown too short beside longer ones%s\n",
+                strerror(summary->record_refusal),
+                summary->record_refusal == EPERM ? "; CAP_BPF and CAP_PERFMON would help" : "");
+}
+
 /* How running threads were observed, and what that cost them. */
 static void summarize_capture(const struct cli_options *options,
                               const struct fgprof_summary *summary)
@@ -462,6 +480,7 @@ static void summarize(const struct cli_options *options, const fgprof_profile *p
     summarize_states(summary);
     summarize_parallelism(profile);
     summarize_exceptions(profile, summary);
+    summarize_sources(summary);
     summarize_capture(options, summary);
     summarize_labels(summary);
 }

@@ -148,6 +148,8 @@ static void subtract_sampling(const struct moment *moment, struct sampling_count
     counts->samples_assumed -= before->samples_assumed;
     counts->samples_thinned -= before->samples_thinned;
     counts->observations_put_off -= before->observations_put_off;
+    counts->recorded_samples -= before->recorded_samples;
+    counts->recorded_lost -= before->recorded_lost;
     counts->kernel_samples -= before->kernel_samples;
     counts->kernel_samples_lost -= before->kernel_samples_lost;
     counts->kernel_samples_dropped -= before->kernel_samples_dropped;

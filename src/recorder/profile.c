@@ -43,6 +43,10 @@ static void summarize_sampling(const struct clock *clock, const struct recorded 
     summary->lacks_files = counts->lacks_files;
     summary->has_kernel_samples = counts->has_kernel_samples;
     summary->has_thread_events = counts->has_thread_events;
+    summary->has_switch_record = counts->has_switch_record;
+    summary->record_refusal = counts->record_refusal;
+    summary->recorded_samples = counts->recorded_samples;
+    summary->recorded_lost = counts->recorded_lost;
     summary->kernel_refusal = counts->kernel_refusal;
     summary->kernel_samples = counts->kernel_samples;
     summary->kernel_samples_lost = counts->kernel_samples_lost;

@@ -64,6 +64,9 @@ static void put_recording(struct json *json, const struct report *report)
         {"pauses", summary->pauses},
         {"pause_median_ns", summary->pause_median_ns},
         {"pause_max_ns", summary->pause_max_ns},
+        {"recorded_samples", summary->recorded_samples},
+        {"recorded_lost", summary->recorded_lost},
+        {"record_refusal", summary->record_refusal > 0 ? (uint64_t)summary->record_refusal : 0},
         {"kernel_refusal", summary->kernel_refusal > 0 ? (uint64_t)summary->kernel_refusal : 0},
 
         {"error", summary->error < 0 ? (uint64_t) - (int64_t)summary->error : 0},
