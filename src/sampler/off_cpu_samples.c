@@ -230,7 +230,9 @@ static int take(struct sampler *sampler, struct observation *observation)
     listing_read_begin(sampler, process, thread);
     schedule->looked_tick = observation->tick;
     schedule->asleep_since_tick = observation->tick;
-    thread->movement.has_moved = true;
+    /* Where a stop has woken it, it may be for long, and has not moved on its own. */
+    if (!sleep_place_has(&thread->movement.woken_at, &observation->snapshot->registers))
+        thread->movement.has_moved = true;
     thread->is_awake = ticks.runnable > 0;
     sampler->counts.recorded_samples += ticks.asleep + ticks.runnable;
     int err = is_same ? tell_same(sampler, process, thread, observation, watch, ticks)

@@ -20,6 +20,7 @@ NUMBER_AT, FIRST_AT, SECOND_AT = 0, 16, 24
 # perf_event_open(attr, pid, ...); ptrace(request, ...).
 PERF_EVENT_OPEN = {"x86_64": 298, "aarch64": 241}
 PTRACE = {"x86_64": 101, "aarch64": 117}
+BPF = {"x86_64": 321, "aarch64": 280}
 PTRACE_SEIZE = 0x4206
 
 
@@ -50,6 +51,11 @@ def only_threads():
     refuse_events(errno.EACCES, only_of_cpus=True)
 
 
+def refuse_record():
+    """For preexec_fn: there is no record of switches then."""
+    refuse(BPF, SECCOMP_RET_ERRNO | errno.EPERM)
+
+
 def die_of_events():
     """Makes the calling process die if it opens a perf event."""
     refuse(PERF_EVENT_OPEN, SECCOMP_RET_KILL_PROCESS)
@@ -77,12 +83,23 @@ def check_pauses(stderr, threads):
     assert pauses(stderr) <= threads, stderr
 
 
+def need_record(world):
+    """Skips the test where the kernel does not permit a record of switches."""
+    need_kernel_samples(world)
+    done = world.fgprof("run", "-o", "/dev/null", "--", "true")
+    if "may not record switches" in done.stderr:
+        raise Skip("the kernel does not permit BPF programs that trace")
+
+
 def test_the_frame_pointer_of_a_sleeper(world):
-    """It is in the record of the thread's last switch: no stop is safe in epoll_wait."""
+    """It is in the record of the thread's last switch, by BPF or by an event: no stop is safe in
+    epoll_wait."""
     need_kernel_samples(world)
     with world.running("epoll_loop", 60) as target:
         stopped = folded(world.attach(target, "--state", "--capture=ptrace").stdout)
-        stacks = folded(world.attach(target, "--state", "--capture=kernel", duration="4s").stdout)
+        by_event = folded(world.attach(target, "--state", "--capture=kernel", duration="4s",
+                                       preexec_fn=refuse_record).stdout)
+        by_record = world.attach(target, "--state", "--capture=kernel")
 
     def share_whole(of):
         asleep = {stack: count for stack, count in of.items() if stack[-1] == "[epoll_wait]"}
@@ -90,7 +107,26 @@ def test_the_frame_pointer_of_a_sleeper(world):
                    if has(stack, "main", "wait_on")) / sum(asleep.values())
     # One that falls asleep when it is to be stopped has all its registers.
     assert any("frame pointer not known" in stack[0] for stack in stopped), stopped
-    assert share_whole(stacks) > 2 * share_whole(stopped), (stopped, stacks)
+    assert share_whole(by_event) > 2 * share_whole(stopped), (stopped, by_event)
+    if "captured by switch record" in by_record.stderr:
+        assert share_whole(folded(by_record.stdout)) > 0.95, by_record
+
+
+def test_the_summary_says_what_captured(world):
+    need_record(world)
+    with world.running("epoll_loop", 60) as target:
+        for options, captured in (((), "switch record and kernel samples"),
+                                  (("--capture=kernel",), "switch record and kernel samples"),
+                                  (("--capture=ptrace",), "looks at /proc and stops")):
+            done = world.attach(target, *options, duration="500ms")
+            assert f"\n  captured by {captured}\n" in done.stderr, (options, done.stderr)
+            assert "may not record switches" not in done.stderr, done.stderr
+        done = world.attach(target, "--state", duration="1s", preexec_fn=refuse_record)
+    assert "\n  captured by looks at /proc and kernel samples\n" in done.stderr, done.stderr
+    assert re.search(r"\n  the kernel may not record switches \(Operation not permitted\), so threads were looked "
+                     r"at after the tick: .*; CAP_BPF and CAP_PERFMON would help\n", done.stderr), done.stderr
+    asleep = sum(count for stack, count in folded(done.stdout).items() if stack[-1] == "[epoll_wait]")
+    assert asleep > 0, done.stdout
 
 
 def test_running_threads_are_not_paused(world):
