@@ -1,11 +1,12 @@
 """The programs of bench/targets/truth, which judge profiles: they must know where their time goes."""
 
+import collections
 import json
 import os
 import subprocess
 
 from harness import alone, folded, ready, users_build, wait_for
-from test_capture import need_kernel_samples, only_threads
+from test_capture import need_kernel_samples, need_record, only_threads
 
 CPU_NS = 200_000_000
 CALLS = 100
@@ -205,3 +206,39 @@ def test_waits_for_a_cpu_are_shown_where_they_are(world):
     # Long sleeps are mostly known from the tick before.
     true_short = delays["wait_short"] / woken_ns
     assert abs(waits["wait_short"] / shown - true_short) < 0.1, (waits, delays)
+
+
+def check_shares(first, last, stacks, allowed):
+    """The functions' shares of the time are those of their own clock, within `allowed` and three
+    standard deviations of chance."""
+    spent, counts = collections.Counter(), collections.Counter()
+    for before, after in zip(first["threads"], last["threads"]):
+        for name, totals in after["functions"].items():
+            spent[name] += totals["wall_ns"] - before["functions"][name]["wall_ns"]
+    for name in spent:
+        counts[name] = count(stacks, name)
+    samples, off = sum(counts.values()), {}
+    assert samples > 500, stacks
+    for name, ns in spent.items():
+        true = ns / sum(spent.values())
+        deviation = (true * (1 - true) / samples) ** 0.5
+        off[name] = counts[name] / samples - true, 3 * deviation + allowed
+    assert all(abs(error) <= most for error, most in off.values()), (off, spent, counts)
+
+
+@alone
+@users_build
+def test_short_waits_have_their_share_at_the_default_rate(world):
+    """Waits of 60, 250 and 90 us by turns that another thread ends, and of 20 us to 1 ms, several of
+    them in the same call. Each look comes later than its tick, when the short ones are over."""
+    need_record(world)
+    program = os.path.join(world.build, "bench/bench-truth-partner")
+    for seconds, *arguments in ((15, "eventfd", "computes", "thread", 1),
+                                (8, "eventfd", "sleeps", "thread", 4),
+                                (8, "all", "sleeps", "thread", 4, 78)):
+        with ready(program, *arguments, stdin=subprocess.PIPE) as target:
+            first = mark(target)
+            done = world.attach(target, "-F", 99, "--thread", "waiter", duration=f"{seconds}s")
+            last = mark(target)
+        check_sums(first, last)
+        check_shares(first, last, folded(done.stdout), allowed=0.01)
