@@ -4,6 +4,7 @@
 #include "base/bell.h"
 #include "base/clock.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <sched.h>
 #include <stdio.h>
@@ -100,6 +101,8 @@ static void take_observation(struct fake_told *told, struct observation *observa
         return;
     told->pc = registers_pc(&snapshot->registers);
     told->stack_capacity = snapshot->stack.capacity;
+    told->stack_bytes = snapshot->stack.bytes;
+    told->stack_byte = told->stack_bytes ? snapshot->stack.memory[0] : 0;
     snapshots_give(channel_snapshots(fake->channel), snapshot, true);
     observation->snapshot = NULL;
 }
@@ -314,6 +317,7 @@ int fake_set_up(void **state)
         .max_pause_percent = 1,
     };
     fake->scope = KERNEL_SCOPE_CPUS;
+    fake->record_error = -EPERM;
     assert_int_equal(channel_new(&fake->channel), 0);
     assert_int_equal(sem_init(&fake->goes, 0, 0), 0);
     assert_int_equal(sem_init(&fake->waits, 0, 0), 0);

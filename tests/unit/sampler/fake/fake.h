@@ -9,6 +9,7 @@
 
 #include "unit.h"
 #include "observe/births.h"
+#include "observe/bpf/switch_record.h"
 #include "observe/faults.h"
 #include "sampler/sampler.h"
 #include "sampler/sampled.h"
@@ -22,6 +23,9 @@
 #define FAKE_PROCESSES_MAX 80
 #define FAKE_QUEUE_MAX 600
 #define FAKE_PROGRAMS_MAX 16
+#define FAKE_DEPARTURES_MAX 256
+#define FAKE_RECORDED_TICKS 1024
+#define FAKE_STACK_BYTE 0x5a /* fills the stack that a departure has */
 
 /* What a thread does. */
 enum fake_doing {
@@ -57,6 +61,13 @@ struct fake_thread {
     /* By the source of sleeping threads: */
     bool was_copied;
     uint64_t copied_switches;
+    /* By the record of switches: what it does and will do, in this order. What has happened by now
+     * is in its slot, or in a message. */
+    struct departure departures[FAKE_DEPARTURES_MAX];
+    size_t departure_count;
+    size_t departures_told; /* of so many it is known whether there is a message */
+    uint64_t acknowledged_tick;
+    unsigned slips; /* it moves before its next proofs */
 };
 
 struct fake_process {
@@ -68,6 +79,8 @@ struct fake_process {
     uint64_t exec_ns;  /* when, as the kernel's events tell */
     bool is_hidden;    /* its program can't be opened */
     bool is_followed, is_samples_refused;
+    bool is_recorded;         /* its switches are */
+    const char *syscall_file; /* what its file "syscall" is; NULL: it can't be opened */
 };
 
 /* What the worker was told. */
@@ -75,7 +88,8 @@ struct fake_told {
     struct message message; /* of an observation: without its snapshot */
     bool has_snapshot;
     uint64_t pc;
-    size_t stack_capacity;
+    size_t stack_capacity, stack_bytes;
+    unsigned char stack_byte;     /* the first of the stack */
     uint32_t program;             /* its number; UINT32_MAX: none */
     struct awake_thread awake[8]; /* MESSAGE_TICK: the first of them */
     char name[64];                /* of an object */
@@ -115,6 +129,14 @@ struct fake {
     size_t adjusted_stack_limit;
     unsigned kernel_opened, unfollowed;
     struct snapshots *snapshots;
+
+    /* The record of switches. */
+    int record_error; /* 0: permitted. It is not from the beginning */
+    unsigned records_opened, records_freed;
+    uint64_t recorded_ticks[FAKE_RECORDED_TICKS]; /* by their numbers: when they are */
+    uint64_t last_recorded_tick;
+    uint64_t messages_lost;
+    bool holds_messages; /* they come later */
 
     /* Stops. */
     struct fake_stop {
@@ -200,6 +222,11 @@ void fake_hoard(size_t left);
 void fake_hoard_no_more(void);
 
 void fake_sample(pid_t process_id, pid_t tid, uint64_t at_ns);
+
+/* The thread leaves its CPU then, to sleep or, if `state` is THREAD_RUNNABLE, since it has to; it
+ * is woken, and back on a CPU. 0: it is not. */
+struct departure *fake_departs(struct fake_thread *thread, enum thread_state state, uint64_t out_ns,
+                               uint64_t runnable_ns, uint64_t in_ns);
 
 /* ---- For what is played ---- */
 extern struct source fake_asleep, fake_stopped, fake_kernel, fake_switches;

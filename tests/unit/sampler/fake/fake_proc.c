@@ -1,17 +1,21 @@
 /* What the kernel says of processes. */
 #include "fake.h"
+#include "proc/memory.h"
 
 #include <errno.h>
 #include <stdio.h>
 
 #define FIRST_PC 0x401000u
 #define FIRST_SP 0x7ffff000u
+/* Stands for the descriptor of a process's folder in /proc; AT_FDCWD is among the others. */
+#define FAKE_PROC_FD(PID) (-1000 - (PID))
 
 struct fake_process *fake_process(pid_t pid)
 {
     assert_true(fake->process_count < FAKE_PROCESSES_MAX);
     struct fake_process *process = &fake->processes[fake->process_count++];
     process->pid = pid;
+    process->syscall_file = "/dev/zero";
     return process;
 }
 
@@ -95,13 +99,16 @@ void __wrap_program_keep_maps(const struct program *program);
 int __wrap_stack_areas_read(struct stack_areas *areas, int maps_fd);
 int __wrap_watch_read_activity(const struct watch_place *place, struct watch *watch,
                                struct activity *ret_activity);
+int __wrap_openat(int folder, const char *path, int flags, ...);
+size_t __wrap_memory_read(pid_t tid, uint64_t address, void *buffer, size_t bytes);
+int __wrap_memory_read_many(pid_t tid, struct memory_range *ranges, size_t count);
 int __wrap_descendants_add(struct descendants *descendants, pid_t pid);
 int __wrap_descendants_look(struct descendants *descendants, uint64_t now_ns);
 void __wrap_descendants_free(struct descendants *descendants);
 
 int __wrap_process_open(pid_t pid, struct process *ret_process)
 {
-    *ret_process = (struct process){.pid = pid, .proc_fd = -1};
+    *ret_process = (struct process){.pid = pid, .proc_fd = FAKE_PROC_FD(pid)};
     return fake_find_process(pid) ? 0 : -ESRCH;
 }
 
@@ -228,6 +235,32 @@ int __wrap_watch_read_activity(const struct watch_place *place, struct watch *wa
         return -ESRCH;
     thread->reads++;
     *ret_activity = thread->activity;
+    return 0;
+}
+
+/* No process has any other file. */
+int __wrap_openat(int folder, const char *path, int flags, ...)
+{
+    const struct fake_process *process = fake_find_process(FAKE_PROC_FD(0) - folder);
+    if (!process || strcmp(path, "syscall") != 0 || !process->syscall_file) {
+        errno = process ? EACCES : ENOENT;
+        return -1;
+    }
+    return open(process->syscall_file, flags);
+}
+
+/* Nothing is there. */
+size_t __wrap_memory_read(pid_t tid, uint64_t address, void *buffer, size_t bytes)
+{
+    (void)tid, (void)address, (void)buffer, (void)bytes;
+    return 0;
+}
+
+int __wrap_memory_read_many(pid_t tid, struct memory_range *ranges, size_t count)
+{
+    (void)tid;
+    for (size_t i = 0; i < count; i++)
+        ranges[i].got = 0;
     return 0;
 }
 

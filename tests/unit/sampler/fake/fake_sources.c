@@ -1,7 +1,6 @@
 /* The sources of observations. */
 #include "fake.h"
 #include "observe/asleep.h"
-#include "observe/bpf/switch_record.h"
 #include "observe/call.h"
 
 #include <errno.h>
@@ -343,18 +342,6 @@ uint64_t __wrap_kernel_lost(const struct source *source)
 {
     (void)source;
     return fake->samples_lost;
-}
-
-/* ---- The record of switches: it is not permitted ---- */
-
-int __wrap_switch_record_open(const struct switch_options *options,
-                              struct switch_record **ret_record);
-
-int __wrap_switch_record_open(const struct switch_options *options,
-                              struct switch_record **ret_record)
-{
-    (void)options, (void)ret_record;
-    return -EPERM;
 }
 
 /* ---- Switches ---- */

@@ -1,0 +1,197 @@
+/* The record of switches (observe/bpf/switch_record.h): as the kernel would keep it, of departures
+ * that the test scripts. */
+#include "fake.h"
+
+#include <errno.h>
+
+/* Nothing is known of it but its address. */
+static char the_record;
+
+int __wrap_switch_record_open(const struct switch_options *options,
+                              struct switch_record **ret_record);
+void __wrap_switch_record_free(struct switch_record *record);
+int __wrap_switch_record_follow(struct switch_record *record, pid_t process_id);
+void __wrap_switch_record_unfollow(struct switch_record *record, pid_t process_id);
+void __wrap_switch_record_publish_tick(struct switch_record *record, uint64_t number,
+                                       uint64_t at_ns);
+int __wrap_switch_record_read(struct switch_record *record, pid_t tid, struct slot_view *ret_view);
+bool __wrap_switch_record_is_unmoved(const struct switch_record *record,
+                                     const struct slot_view *view);
+void __wrap_switch_record_acknowledge(struct switch_record *record, const struct slot_view *view,
+                                      uint64_t tick);
+int __wrap_switch_record_drain(struct switch_record *record, switch_take_fn *take, void *argument);
+struct switch_counters __wrap_switch_record_counters(const struct switch_record *record);
+
+struct departure *fake_departs(struct fake_thread *thread, enum thread_state state, uint64_t out_ns,
+                               uint64_t runnable_ns, uint64_t in_ns)
+{
+    assert_true(thread->departure_count < FAKE_DEPARTURES_MAX);
+    struct departure *departure = &thread->departures[thread->departure_count++];
+    *departure = (struct departure){
+        .tid = thread->tid,
+        .process_id = thread->process->pid,
+        .number = thread->departure_count,
+        .out_ns = out_ns,
+        .runnable_ns = state == THREAD_RUNNABLE ? out_ns : runnable_ns,
+        .in_ns = in_ns,
+        .state = state,
+        .syscall_number = state == THREAD_RUNNABLE ? -1 : thread->syscall_number,
+        .registers = {.interrupted_call = -1},
+    };
+    registers_set(&departure->registers, architecture.pc, thread->pc);
+    registers_set(&departure->registers, architecture.sp, thread->sp);
+    return departure;
+}
+
+int __wrap_switch_record_open(const struct switch_options *options,
+                              struct switch_record **ret_record)
+{
+    (void)options;
+    fake->records_opened++;
+    if (!fake->record_error)
+        *ret_record = (struct switch_record *)&the_record;
+    return fake->record_error;
+}
+
+void __wrap_switch_record_free(struct switch_record *record)
+{
+    fake->records_freed += record != NULL;
+}
+
+int __wrap_switch_record_follow(struct switch_record *record, pid_t process_id)
+{
+    (void)record;
+    fake_find_process(process_id)->is_recorded = true;
+    return 0;
+}
+
+void __wrap_switch_record_unfollow(struct switch_record *record, pid_t process_id)
+{
+    (void)record;
+    fake_find_process(process_id)->is_recorded = false;
+}
+
+void __wrap_switch_record_publish_tick(struct switch_record *record, uint64_t number,
+                                       uint64_t at_ns)
+{
+    (void)record;
+    assert_true(number < FAKE_RECORDED_TICKS);
+    assert_int_equal(number, fake->last_recorded_tick + 1);
+    assert_true(at_ns >= fake->now_ns || number == 1);
+    fake->recorded_ticks[number] = at_ns;
+    fake->last_recorded_tick = number;
+}
+
+/* Its last departure by now; NULL: none yet. */
+static const struct departure *last_departure(const struct fake_thread *thread)
+{
+    const struct departure *last = NULL;
+    for (size_t i = 0; i < thread->departure_count; i++) {
+        if (thread->departures[i].out_ns <= fake->now_ns)
+            last = &thread->departures[i];
+    }
+    return last;
+}
+
+static uint64_t by_now(uint64_t at_ns)
+{
+    return at_ns <= fake->now_ns ? at_ns : 0;
+}
+
+int __wrap_switch_record_read(struct switch_record *record, pid_t tid, struct slot_view *ret_view)
+{
+    const struct fake_thread *thread = fake_find(tid);
+    (void)record;
+    const struct departure *departure =
+        thread && thread->process->is_recorded ? last_departure(thread) : NULL;
+    if (!departure)
+        return -ENOENT;
+    *ret_view = (struct slot_view){.departure = *departure};
+    ret_view->departure.runnable_ns = by_now(departure->runnable_ns);
+    ret_view->departure.in_ns = by_now(departure->in_ns);
+    return 0;
+}
+
+/* A thread that slips is back on a CPU now. */
+bool __wrap_switch_record_is_unmoved(const struct switch_record *record,
+                                     const struct slot_view *view)
+{
+    struct fake_thread *thread = fake_find(view->departure.tid);
+    (void)record;
+    if (!thread->slips)
+        return true;
+    thread->slips--;
+    for (size_t i = 0; i < thread->departure_count; i++) {
+        struct departure *departure = &thread->departures[i];
+        if (departure->number == view->departure.number) {
+            departure->runnable_ns = departure->in_ns = ++fake->now_ns;
+            return false;
+        }
+    }
+    return false;
+}
+
+void __wrap_switch_record_acknowledge(struct switch_record *record, const struct slot_view *view,
+                                      uint64_t tick)
+{
+    (void)record;
+    fake_find(view->departure.tid)->acknowledged_tick = tick;
+}
+
+/* Which ticks a departure spanned that were published and not acknowledged. */
+static bool find_ticks(const struct fake_thread *thread, const struct departure *departure,
+                       struct past_departure *past)
+{
+    past->first_tick = 0;
+    for (uint64_t tick = thread->acknowledged_tick + 1; tick <= fake->last_recorded_tick; tick++) {
+        uint64_t at_ns = fake->recorded_ticks[tick];
+        if (at_ns < departure->out_ns || at_ns >= departure->in_ns)
+            continue;
+        past->first_tick = past->first_tick ? past->first_tick : tick;
+        past->last_tick = tick;
+    }
+    return past->first_tick != 0;
+}
+
+/* The thread whose next departure was over first, if that is by now. */
+static struct fake_thread *first_over(void)
+{
+    struct fake_thread *first = NULL;
+    uint64_t first_ns = UINT64_MAX;
+    for (size_t i = 0; i < fake->thread_count; i++) {
+        struct fake_thread *thread = &fake->threads[i];
+        if (thread->departures_told == thread->departure_count)
+            continue;
+        uint64_t in_ns = thread->departures[thread->departures_told].in_ns;
+        if (in_ns && in_ns <= fake->now_ns && in_ns < first_ns) {
+            first = thread;
+            first_ns = in_ns;
+        }
+    }
+    return first;
+}
+
+int __wrap_switch_record_drain(struct switch_record *record, switch_take_fn *take, void *argument)
+{
+    static unsigned char stack[64];
+    struct fake_thread *thread;
+    int count = 0, err = 0;
+    (void)record;
+    memset(stack, FAKE_STACK_BYTE, sizeof stack);
+    while (!err && !fake->holds_messages && (thread = first_over())) {
+        const struct departure *departure = &thread->departures[thread->departures_told++];
+        struct past_departure past = {
+            .departure = *departure, .stack = stack, .stack_bytes = sizeof stack};
+        if (!thread->process->is_recorded || !find_ticks(thread, departure, &past))
+            continue;
+        err = take(argument, &past);
+        count++;
+    }
+    return err ? err : count;
+}
+
+struct switch_counters __wrap_switch_record_counters(const struct switch_record *record)
+{
+    (void)record;
+    return (struct switch_counters){.lost_messages = fake->messages_lost};
+}

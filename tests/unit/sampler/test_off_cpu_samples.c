@@ -1,0 +1,745 @@
+/* What becomes of a thread's ticks off its CPU, as the kernel's record of switches has them: each
+ * is told once, for what the thread was doing at that moment. */
+#include "fake/fake.h"
+#include "base/random.h"
+#include "sampler/off_cpu_samples.h"
+
+#include <errno.h>
+
+#define PID 100
+#define TID 101
+#define LATE_NS 20000u /* so long after a tick a look comes */
+
+static uint64_t tick_ns(uint64_t tick)
+{
+    return clock_tick_ns(&fake->sampler.clock, tick - 1);
+}
+
+/* Takes ticks up to this one, with the last look this long after it. */
+static void take_tick(uint64_t tick, uint64_t late_ns)
+{
+    assert_true(tick_ns(tick) + late_ns >= fake->now_ns);
+    fake->now_ns = tick_ns(tick) + late_ns;
+    fake_ticks(1);
+}
+
+static void take_ticks(uint64_t from, uint64_t to)
+{
+    for (uint64_t tick = from; tick <= to; tick++)
+        take_tick(tick, LATE_NS);
+}
+
+/* It is known to have run since before the beginning. The source of sleeping threads, if it is
+ * asked, finds it running. */
+static struct fake_thread *add_runner(struct fake_process *process, pid_t tid)
+{
+    struct fake_thread *thread = fake_thread(process, tid, FAKE_RUNS);
+    fake_departs(thread, THREAD_SLEEPING, FAKE_START_NS - 300, FAKE_START_NS - 200,
+                 FAKE_START_NS - 100);
+    return thread;
+}
+
+/* Two ticks are over, at which it ran. */
+static struct fake_thread *begin_with_runner(void)
+{
+    struct fake_process *process = fake_process(PID);
+    fake_thread(process, PID, FAKE_SLEEPS);
+    struct fake_thread *thread = add_runner(process, TID);
+    fake->options.capture = CAPTURE_AUTO;
+    fake->options.max_pause_percent = 100;
+    fake->record_error = 0;
+    fake_begin();
+    take_ticks(1, 2);
+    fake_forget_told();
+    return thread;
+}
+
+static bool tells_of_time_off(enum evidence evidence)
+{
+    return evidence == EVIDENCE_ASLEEP || evidence == EVIDENCE_WAITING ||
+           evidence == EVIDENCE_WOKEN || evidence == EVIDENCE_UNMOVED;
+}
+
+/* The next of the thread that tells of time off its CPU. */
+static const struct observation *next_off(pid_t tid)
+{
+    const struct observation *told;
+    while ((told = fake_next_of(tid)) && !tells_of_time_off(told->evidence)) {
+    }
+    return told;
+}
+
+static bool has_snapshot(void)
+{
+    return fake->told[fake->told_next - 1].has_snapshot;
+}
+
+/* None is lost: all that the sampler does not hold can be taken. */
+static void expect_all_snapshots(void)
+{
+    fake_hoard(0);
+    assert_int_equal(fake->hoarded_count + (fake->sampler.spare != NULL), SNAPSHOTS_MAX);
+    fake_hoard_no_more();
+}
+
+/* ---- For which ticks ---- */
+
+static const struct clock ticking = {.start_ns = FAKE_START_NS, .period_ns = 1000000, .seed = 5};
+
+/* A moment in the middle between two ticks. */
+static uint64_t after(uint64_t tick)
+{
+    uint64_t before_ns = clock_tick_ns(&ticking, tick - 1);
+    return before_ns + (clock_tick_ns(&ticking, tick) - before_ns) / 2;
+}
+
+static void expect_ticks(uint64_t known_tick, uint64_t tick, uint64_t departed_ns,
+                         uint64_t woken_ns, uint64_t asleep, uint64_t runnable)
+{
+    const struct observation observation = {.departed_ns = departed_ns, .woken_ns = woken_ns};
+    const struct off_cpu_ticks ticks =
+        off_cpu_ticks_since(&ticking, known_tick, tick, &observation);
+    assert_int_equal(ticks.asleep, asleep);
+    assert_int_equal(ticks.runnable, runnable);
+}
+
+static void test_ticks_of_a_sleeper(void **state)
+{
+    (void)state;
+    expect_ticks(3, 6, after(3), 0, 3, 0);
+    expect_ticks(2, 6, after(3), 0, 3, 0); /* it ran at tick 3 */
+    expect_ticks(4, 6, after(2), 0, 2, 0); /* those up to tick 4 are told */
+    expect_ticks(0, 6, FAKE_START_NS - 1, 0, 6, 0);
+    expect_ticks(5, 6, after(6), 0, 0, 0); /* it left after the tick */
+}
+
+static void test_ticks_of_one_that_was_woken(void **state)
+{
+    (void)state;
+    expect_ticks(3, 6, after(3), after(4), 1, 2);
+    expect_ticks(3, 6, after(3), after(3) + 1, 0, 3);
+    expect_ticks(2, 6, after(3), after(4), 1, 2);
+    expect_ticks(4, 6, after(2), after(5), 1, 1);
+    expect_ticks(4, 6, after(2), after(3), 0, 2); /* it was known to be runnable */
+    expect_ticks(4, 6, after(2), after(6), 2, 0);
+    expect_ticks(4, 6, after(2), after(9), 2, 0);
+}
+
+static void test_ticks_of_one_that_was_preempted(void **state)
+{
+    (void)state;
+    expect_ticks(3, 6, after(3), after(3), 0, 3);
+    expect_ticks(4, 6, after(2), after(2), 0, 2);
+}
+
+/* ---- Over before the look ---- */
+
+static void test_a_sleep_that_is_over_is_told_for_its_tick(void **state)
+{
+    (void)state;
+    struct fake_thread *thread = begin_with_runner();
+    unsigned looks = thread->looks, stops = thread->stops;
+    fake_departs(thread, THREAD_UNINTERRUPTIBLE, tick_ns(3) - 1000, tick_ns(3) + 100,
+                 tick_ns(3) + 200);
+    take_tick(3, LATE_NS);
+    const struct observation *told = next_off(TID);
+    assert_non_null(told);
+    assert_int_equal(told->evidence, EVIDENCE_ASLEEP);
+    assert_int_equal(told->state, THREAD_UNINTERRUPTIBLE);
+    assert_int_equal(told->tick, 3);
+    assert_int_equal(told->ticks, 1);
+    assert_int_equal(told->syscall_number, thread->syscall_number);
+    assert_int_equal(told->departed_ns, tick_ns(3) - 1000);
+    assert_int_equal(told->returned_ns, tick_ns(3) + 200);
+    assert_true(told->is_over);
+    assert_true(told->now.has_activity);
+    const struct fake_told *copy = &fake->told[fake->told_next - 1];
+    assert_true(copy->has_snapshot);
+    assert_int_equal(copy->pc, thread->pc);
+    assert_true(copy->stack_bytes > 0);
+    assert_int_equal(copy->stack_byte, FAKE_STACK_BYTE);
+    assert_null(next_off(TID));
+    assert_int_equal(fake->sampler.counts.recorded_samples, 1);
+    assert_int_equal(thread->looks, looks); /* that tick is settled */
+    assert_int_equal(thread->stops, stops);
+    expect_all_snapshots();
+}
+
+static void test_a_sleep_over_several_ticks(void **state)
+{
+    (void)state;
+    struct fake_thread *thread = begin_with_runner();
+    fake_departs(thread, THREAD_SLEEPING, tick_ns(3) - 1000, tick_ns(4) + 100, tick_ns(4) + 200);
+    take_tick(4, LATE_NS);
+    const struct observation *told = next_off(TID);
+    assert_int_equal(told->evidence, EVIDENCE_ASLEEP);
+    assert_int_equal(told->tick, 4);
+    assert_int_equal(told->ticks, 2);
+    assert_null(next_off(TID));
+}
+
+/* It is told as two things, each for its own tick. */
+static void test_a_sleep_and_the_wait_after_it(void **state)
+{
+    (void)state;
+    struct fake_thread *thread = begin_with_runner();
+    fake_departs(thread, THREAD_SLEEPING, tick_ns(3) - 1000, tick_ns(4) - 100, tick_ns(4) + 200);
+    take_tick(4, LATE_NS);
+    const struct observation *told = next_off(TID);
+    assert_int_equal(told->evidence, EVIDENCE_ASLEEP);
+    assert_int_equal(told->tick, 3);
+    assert_int_equal(told->ticks, 1);
+    assert_true(has_snapshot());
+    told = next_off(TID);
+    assert_int_equal(told->evidence, EVIDENCE_WOKEN);
+    assert_int_equal(told->state, THREAD_RUNNABLE);
+    assert_int_equal(told->tick, 4);
+    assert_int_equal(told->ticks, 1);
+    assert_false(has_snapshot());
+    assert_null(next_off(TID));
+    assert_int_equal(fake->sampler.counts.recorded_samples, 2);
+    expect_all_snapshots();
+}
+
+static void test_two_departures_between_looks(void **state)
+{
+    (void)state;
+    struct fake_thread *thread = begin_with_runner();
+    fake_departs(thread, THREAD_SLEEPING, tick_ns(3) - 1000, tick_ns(3) + 100, tick_ns(3) + 200);
+    thread->pc++;
+    fake_departs(thread, THREAD_SLEEPING, tick_ns(4) - 1000, tick_ns(4) + 100, tick_ns(4) + 200);
+    take_tick(4, LATE_NS);
+    for (uint64_t tick = 3; tick <= 4; tick++) {
+        const struct observation *told = next_off(TID);
+        assert_non_null(told);
+        assert_int_equal(told->tick, tick);
+        assert_int_equal(told->ticks, 1);
+        assert_int_equal(fake->told[fake->told_next - 1].pc, thread->pc - (tick == 3));
+    }
+    assert_null(next_off(TID));
+}
+
+static void test_a_wait_for_a_cpu_that_is_over(void **state)
+{
+    (void)state;
+    struct fake_thread *thread = begin_with_runner();
+    fake_departs(thread, THREAD_RUNNABLE, tick_ns(3) - 1000, 0, tick_ns(3) + 200);
+    take_tick(3, LATE_NS);
+    const struct observation *told = next_off(TID);
+    assert_int_equal(told->evidence, EVIDENCE_WAITING);
+    assert_int_equal(told->state, THREAD_RUNNABLE);
+    assert_int_equal(told->tick, 3);
+    assert_int_equal(told->ticks, 1);
+    assert_true(has_snapshot());
+    assert_null(next_off(TID));
+}
+
+/* ---- Still there ---- */
+
+static void test_a_sleeper_is_looked_at(void **state)
+{
+    (void)state;
+    struct fake_thread *thread = begin_with_runner();
+    unsigned looks = thread->looks;
+    fake_departs(thread, THREAD_SLEEPING, tick_ns(3) - 1000, 0, 0);
+    take_ticks(3, 4);
+    const struct observation *told = next_off(TID);
+    assert_int_equal(told->evidence, EVIDENCE_ASLEEP);
+    assert_int_equal(told->state, THREAD_SLEEPING);
+    assert_int_equal(told->ticks, 1);
+    assert_int_equal(told->departed_ns, tick_ns(3) - 1000);
+    assert_int_equal(told->woken_ns, 0);
+    assert_false(told->is_over);
+    assert_true(has_snapshot());
+    assert_int_equal(fake_count(TID, EVIDENCE_ASLEEP), 0); /* once */
+    assert_int_equal(thread->acknowledged_tick, 4);
+    assert_int_equal(thread->looks, looks); /* by the record alone */
+    assert_int_equal(fake->sampler.counts.recorded_samples, 0);
+}
+
+static void test_one_that_waits_for_a_cpu_is_looked_at(void **state)
+{
+    (void)state;
+    struct fake_thread *thread = begin_with_runner();
+    fake_departs(thread, THREAD_RUNNABLE, tick_ns(3) - 1000, 0, 0);
+    take_ticks(3, 4);
+    for (uint64_t tick = 3; tick <= 4; tick++) {
+        const struct observation *told = next_off(TID);
+        assert_non_null(told);
+        assert_int_equal(told->evidence, EVIDENCE_WAITING);
+        assert_int_equal(told->state, THREAD_RUNNABLE);
+        assert_int_equal(told->tick, tick);
+        assert_int_equal(told->ticks, 1);
+        assert_true(has_snapshot());
+    }
+}
+
+/* The record says what it was doing at the tick, and that was to run. */
+static void test_running_at_the_tick_and_asleep_at_the_look(void **state)
+{
+    (void)state;
+    struct fake_thread *thread = begin_with_runner();
+    fake_departs(thread, THREAD_SLEEPING, tick_ns(3) + 1000, 0, 0);
+    take_tick(3, LATE_NS);
+    assert_null(next_off(TID));
+    take_tick(4, LATE_NS);
+    const struct observation *told = next_off(TID);
+    assert_int_equal(told->evidence, EVIDENCE_ASLEEP);
+    assert_int_equal(told->tick, 4);
+    assert_int_equal(told->ticks, 1);
+}
+
+static void test_asleep_at_the_tick_and_woken_at_the_look(void **state)
+{
+    (void)state;
+    struct fake_thread *thread = begin_with_runner();
+    fake_departs(thread, THREAD_SLEEPING, tick_ns(3) - 1000, tick_ns(3) + 1000, 0);
+    take_tick(3, LATE_NS);
+    const struct observation *told = next_off(TID);
+    assert_int_equal(told->evidence, EVIDENCE_ASLEEP);
+    assert_int_equal(told->state, THREAD_SLEEPING);
+    assert_int_equal(told->ticks, 1);
+    assert_null(next_off(TID));
+    take_tick(4, LATE_NS);
+    told = next_off(TID);
+    assert_int_equal(told->evidence, EVIDENCE_WOKEN);
+    assert_int_equal(told->ticks, 1);
+    assert_int_equal(told->asleep_ticks, 0);
+}
+
+static void test_moved_during_the_copy(void **state)
+{
+    (void)state;
+    struct fake_thread *thread = begin_with_runner();
+    fake_departs(thread, THREAD_SLEEPING, tick_ns(3) - 1000, 0, 0);
+    thread->slips = 1;
+    take_tick(3, LATE_NS);
+    const struct observation *told = next_off(TID);
+    assert_int_equal(told->evidence, EVIDENCE_ASLEEP);
+    assert_true(told->is_over);
+    assert_int_equal(told->tick, 3);
+    assert_int_equal(told->ticks, 1);
+    assert_null(next_off(TID));
+    assert_int_equal(fake->sampler.counts.recorded_samples, 1);
+    expect_all_snapshots();
+}
+
+/* ---- Seen asleep before ---- */
+
+/* Its sleep was copied at tick 3, and it slept on at tick 4. */
+static struct departure *begin_with_sleeper(void)
+{
+    struct fake_thread *thread = begin_with_runner();
+    struct departure *departure = fake_departs(thread, THREAD_SLEEPING, tick_ns(3) - 1000, 0, 0);
+    take_ticks(3, 4);
+    assert_int_equal(fake_count(TID, EVIDENCE_ASLEEP), 1);
+    assert_int_equal(fake_count(TID, EVIDENCE_UNMOVED), 0);
+    fake_forget_told();
+    return departure;
+}
+
+static void test_a_sleep_that_goes_on_is_not_copied_again(void **state)
+{
+    (void)state;
+    struct departure *departure = begin_with_sleeper();
+    departure->runnable_ns = tick_ns(5) + 100;
+    departure->in_ns = tick_ns(5) + 200;
+    take_tick(5, LATE_NS);
+    const struct observation *told = next_off(TID);
+    assert_non_null(told);
+    assert_int_equal(told->evidence, EVIDENCE_UNMOVED);
+    assert_int_equal(told->state, THREAD_SLEEPING);
+    assert_int_equal(told->asleep_ticks, 2);
+    assert_int_equal(told->asleep.at_ns, tick_ns(5) + 100);
+    assert_false(has_snapshot());
+    assert_null(next_off(TID));
+    expect_all_snapshots();
+}
+
+static void test_ticks_after_it_was_woken_are_runnable(void **state)
+{
+    (void)state;
+    struct departure *departure = begin_with_sleeper();
+    departure->runnable_ns = tick_ns(6) - 100;
+    departure->in_ns = tick_ns(6) + 200;
+    take_tick(6, LATE_NS);
+    const struct observation *told = next_off(TID);
+    assert_non_null(told);
+    assert_int_equal(told->evidence, EVIDENCE_WOKEN);
+    assert_int_equal(told->state, THREAD_RUNNABLE);
+    assert_int_equal(told->tick, 6);
+    assert_int_equal(told->ticks, 1);
+    assert_int_equal(told->asleep_ticks, 2); /* 4 and 5 */
+    assert_int_equal(told->asleep.at_ns, tick_ns(6) - 100);
+    assert_false(has_snapshot());
+    assert_null(next_off(TID));
+    expect_all_snapshots();
+}
+
+/* The same, but it still waits for a CPU when it is looked at. */
+static void test_woken_and_still_there(void **state)
+{
+    (void)state;
+    struct departure *departure = begin_with_sleeper();
+    departure->runnable_ns = tick_ns(6) - 100;
+    take_tick(6, LATE_NS);
+    const struct observation *told = next_off(TID);
+    assert_non_null(told);
+    assert_int_equal(told->evidence, EVIDENCE_WOKEN);
+    assert_int_equal(told->ticks, 1);
+    assert_int_equal(told->asleep_ticks, 2);
+    assert_int_equal(told->asleep.at_ns, tick_ns(6) - 100);
+    departure->in_ns = tick_ns(7) + 100; /* and at the next tick */
+    take_tick(7, LATE_NS);
+    told = next_off(TID);
+    assert_non_null(told);
+    assert_int_equal(told->tick, 7);
+    assert_int_equal(told->ticks, 1);
+    assert_int_equal(told->state, THREAD_RUNNABLE);
+    assert_int_equal(told->asleep_ticks, 0);
+    assert_null(next_off(TID));
+}
+
+static void test_the_sleep_after_it_is_another(void **state)
+{
+    (void)state;
+    struct departure *departure = begin_with_sleeper();
+    departure->runnable_ns = tick_ns(4) + LATE_NS + 100;
+    departure->in_ns = tick_ns(4) + LATE_NS + 200;
+    fake_departs(fake_find(TID), THREAD_SLEEPING, tick_ns(4) + LATE_NS + 300, 0, 0);
+    take_tick(5, LATE_NS);
+    const struct observation *told = next_off(TID);
+    assert_int_equal(told->evidence, EVIDENCE_ASLEEP);
+    assert_int_equal(told->ticks, 1);
+    assert_int_equal(told->asleep_ticks, 1);
+    assert_true(has_snapshot());
+}
+
+/* ---- Dropped ---- */
+
+/* It moved just when its tick was acknowledged. */
+static void test_a_message_for_a_tick_that_was_looked_at(void **state)
+{
+    (void)state;
+    struct departure *departure = begin_with_sleeper();
+    fake_find(TID)->acknowledged_tick = 3;
+    departure->runnable_ns = departure->in_ns = tick_ns(4) + LATE_NS + 100;
+    take_tick(5, LATE_NS);
+    assert_null(next_off(TID));
+    assert_int_equal(fake->sampler.counts.recorded_samples, 0);
+    expect_all_snapshots();
+}
+
+static void test_a_thread_that_is_not_known_yet(void **state)
+{
+    (void)state;
+    begin_with_runner();
+    struct fake_thread *thread = add_runner(fake_find_process(PID), TID + 1);
+    fake_departs(thread, THREAD_SLEEPING, tick_ns(3) - 1000, tick_ns(3) + 100, tick_ns(3) + 200);
+    take_tick(3, LATE_NS);
+    assert_null(next_off(TID + 1));
+    assert_int_equal(fake->sampler.counts.recorded_samples, 0);
+    fake_forget_told();
+    fake_departs(thread, THREAD_SLEEPING, tick_ns(4) - 1000, tick_ns(4) + 100, tick_ns(4) + 200);
+    take_tick(4, LATE_NS);
+    assert_int_equal(fake_count(TID + 1, EVIDENCE_ASLEEP), 1);
+    expect_all_snapshots();
+}
+
+static void test_a_thread_that_is_not_wanted(void **state)
+{
+    (void)state;
+    assert_int_equal(thread_choice_add_tid(&fake->options.choice, PID), 0);
+    struct fake_thread *thread = begin_with_runner();
+    fake_departs(thread, THREAD_SLEEPING, tick_ns(3) - 1000, tick_ns(3) + 100, tick_ns(3) + 200);
+    take_tick(3, LATE_NS);
+    assert_null(fake_next_of(TID));
+    assert_int_equal(fake->sampler.counts.recorded_samples, 0);
+    expect_all_snapshots();
+    fake_end();
+    thread_choice_free(&fake->options.choice);
+}
+
+static void test_lost_messages_are_counted(void **state)
+{
+    (void)state;
+    struct fake_thread *thread = begin_with_runner();
+    fake->messages_lost = 3;
+    fake_departs(thread, THREAD_SLEEPING, tick_ns(3) - 1000, tick_ns(3) + 100, tick_ns(3) + 200);
+    fake_hoard(0);
+    take_tick(3, LATE_NS);
+    assert_int_equal(fake->sampler.counts.recorded_lost, 4); /* and one without a snapshot */
+}
+
+/* ---- All together ---- */
+
+#define SUM_THREADS 6
+#define SUM_TICKS 100
+#define SUM_SEED 77
+
+struct sums {
+    uint64_t running, asleep, runnable;
+};
+
+static uint32_t below(uint32_t limit)
+{
+    static uint64_t count;
+    return random_below(limit, SUM_SEED, count++);
+}
+
+static uint64_t some_time(void)
+{
+    return below(4) ? 1000 + below(FAKE_PERIOD_NS / 4) : below(4 * FAKE_PERIOD_NS);
+}
+
+/* Departures of all kinds, one after the other. */
+static void script(struct fake_thread *thread, uint64_t from_ns, uint64_t to_ns)
+{
+    for (uint64_t at_ns = from_ns; thread->departure_count < FAKE_DEPARTURES_MAX;) {
+        uint64_t out_ns = at_ns + some_time();
+        bool sleeps = below(3);
+        uint64_t woken_ns = sleeps ? out_ns + some_time() : out_ns;
+        at_ns = woken_ns + (below(2) ? 500 : some_time());
+        if (at_ns > to_ns)
+            return;
+        thread->pc++;
+        fake_departs(thread, sleeps ? THREAD_SLEEPING : THREAD_RUNNABLE, out_ns, woken_ns, at_ns);
+    }
+}
+
+static enum thread_state state_at(const struct fake_thread *thread, uint64_t at_ns)
+{
+    for (size_t i = 0; i < thread->departure_count; i++) {
+        const struct departure *departure = &thread->departures[i];
+        if (departure->out_ns <= at_ns && departure->in_ns > at_ns)
+            return departure->runnable_ns <= at_ns ? THREAD_RUNNABLE : THREAD_SLEEPING;
+    }
+    return THREAD_RUNNING;
+}
+
+static struct sums sums_told(pid_t tid)
+{
+    struct sums sums = {0};
+    const struct observation *told;
+    fake->told_next = 0;
+    while ((told = fake_next_of(tid))) {
+        sums.asleep += told->asleep_ticks;
+        if (told->evidence == EVIDENCE_SAMPLED || told->evidence == EVIDENCE_STOPPED)
+            sums.running += told->ticks;
+        else if (told->evidence == EVIDENCE_ASLEEP)
+            sums.asleep += told->ticks;
+        else if (told->evidence == EVIDENCE_WAITING || told->evidence == EVIDENCE_WOKEN)
+            sums.runnable += told->ticks;
+        else
+            assert_int_equal(told->evidence, EVIDENCE_UNMOVED);
+    }
+    return sums;
+}
+
+/* The kernel samples what runs at a tick. */
+static void play_tick(uint64_t tick, struct sums *sums)
+{
+    for (int i = 0; i < SUM_THREADS; i++) {
+        struct fake_thread *thread = fake_find(TID + i);
+        enum thread_state thread_state = state_at(thread, tick_ns(tick));
+        sums[i].asleep += thread_state == THREAD_SLEEPING;
+        sums[i].runnable += thread_state == THREAD_RUNNABLE;
+        sums[i].running += thread_state == THREAD_RUNNING;
+        if (thread_state != THREAD_RUNNING)
+            continue;
+        thread->activity.running_ns += FAKE_PERIOD_NS;
+        fake_sample(PID, thread->tid, tick_ns(tick));
+    }
+}
+
+/* Each tick of each thread is told once, however late looks are: often two ticks at a time. */
+static void test_ticks_add_up(void **state)
+{
+    (void)state;
+    struct sums sums[SUM_THREADS] = {0}, all = {0};
+    struct fake_process *process = fake_process(PID);
+    for (int i = 0; i < SUM_THREADS; i++)
+        add_runner(process, TID + i);
+    fake->options.capture = CAPTURE_AUTO;
+    fake->record_error = 0;
+    fake_begin();
+    for (int i = 0; i < SUM_THREADS; i++)
+        script(fake_find(TID + i), tick_ns(2) + LATE_NS, tick_ns(SUM_TICKS - 1));
+    for (uint64_t tick = 1; tick <= SUM_TICKS;) {
+        uint64_t late_ns = tick > 2 ? below(FAKE_PERIOD_NS * 2 / 3) : 0;
+        uint64_t look_ns = tick_ns(tick) + late_ns, due = tick;
+        while (due < SUM_TICKS && tick_ns(due + 1) <= look_ns)
+            due++;
+        if (due == SUM_TICKS)
+            look_ns = tick_ns(due);
+        for (; tick <= due; tick++)
+            play_tick(tick, sums);
+        if (look_ns > fake->now_ns)
+            fake->now_ns = look_ns;
+        fake_ticks(1);
+    }
+    for (int i = 0; i < SUM_THREADS; i++) {
+        const struct sums told = sums_told(TID + i);
+        assert_int_equal(fake_find(TID + i)->stops, 0);
+        assert_int_equal(told.asleep, sums[i].asleep);
+        assert_int_equal(told.runnable, sums[i].runnable);
+        assert_int_equal(told.running, sums[i].running);
+        all.asleep += told.asleep;
+        all.runnable += told.runnable;
+        all.running += told.running;
+    }
+    assert_int_equal(all.asleep + all.runnable + all.running, SUM_THREADS * SUM_TICKS);
+    assert_true(all.asleep > 50 && all.runnable > 50 && all.running > 50);
+    assert_true(fake->sampler.counts.recorded_samples > 20);
+    assert_int_equal(fake->sampler.counts.recorded_lost, 0);
+    expect_all_snapshots();
+}
+
+/* ---- Permission ---- */
+
+static void execute(const char *syscall_file)
+{
+    struct fake_process *process = fake_find_process(PID);
+    process->programs++;
+    process->exec_ns = fake->now_ns;
+    process->syscall_file = syscall_file;
+    fake_ticks(2);
+}
+
+/* A program that we may not trace may have been executed (set-user-ID). */
+static void test_only_what_may_be_traced_is_recorded(void **state)
+{
+    (void)state;
+    begin_with_runner();
+    const struct fake_process *process = fake_find_process(PID);
+    assert_true(process->is_recorded);
+    execute(NULL);
+    assert_false(process->is_recorded);
+    execute("/dev/zero");
+    assert_true(process->is_recorded);
+    execute("/proc/self/mem"); /* can be opened, but not read: nothing is at 0 */
+    assert_false(process->is_recorded);
+}
+
+static void test_not_recorded_from_the_beginning(void **state)
+{
+    (void)state;
+    struct fake_process *process = fake_process(PID);
+    fake_thread(process, PID, FAKE_SLEEPS);
+    process->syscall_file = NULL;
+    fake->options.capture = CAPTURE_AUTO;
+    fake->record_error = 0;
+    fake_begin();
+    assert_int_equal(fake->records_opened, 1);
+    assert_false(process->is_recorded);
+}
+
+static void expect_no_record(void)
+{
+    fake->record_error = 0;
+    fake_thread(fake_process(PID), PID, FAKE_SLEEPS);
+    fake_begin();
+    fake_end();
+    assert_int_equal(fake->records_opened, 0);
+    assert_int_equal(fake->sampler.counts.record_refusal, 0);
+    assert_false(fake->sampler.counts.has_switch_record);
+}
+
+static void test_no_record_if_threads_are_stopped(void **state)
+{
+    (void)state;
+    fake->options.capture = CAPTURE_PTRACE;
+    expect_no_record();
+}
+
+static void test_no_record_for_a_dump(void **state)
+{
+    (void)state;
+    fake->options.capture = CAPTURE_AUTO;
+    fake->options.is_dump = true;
+    expect_no_record();
+}
+
+static void test_no_record_without_time(void **state)
+{
+    (void)state;
+    fake->options.capture = CAPTURE_AUTO;
+    fake->options.has_no_time = true;
+    expect_no_record();
+}
+
+static void test_a_record_that_is_refused(void **state)
+{
+    (void)state;
+    fake_thread(fake_process(PID), PID, FAKE_SLEEPS);
+    fake->options.capture = CAPTURE_AUTO;
+    fake->record_error = -ENOTSUP;
+    fake_begin();
+    fake_ticks(3);
+    assert_int_equal(fake->records_opened, 1);
+    assert_int_equal(fake->sampler.counts.record_refusal, ENOTSUP);
+    assert_false(fake->sampler.counts.has_switch_record);
+    assert_int_equal(fake->last_recorded_tick, 0);
+    assert_int_equal(fake_count(PID, EVIDENCE_ASLEEP), 1);
+}
+
+static void test_a_record_is_closed_at_the_end(void **state)
+{
+    (void)state;
+    begin_with_runner();
+    assert_true(fake->sampler.counts.has_switch_record);
+    assert_int_equal(fake->sampler.counts.record_refusal, 0);
+    fake_end();
+    assert_int_equal(fake->records_freed, 1);
+}
+
+static void test_ticks_are_published_before_they_come(void **state)
+{
+    (void)state;
+    begin_with_runner();
+    for (unsigned i = 0; i < 20; i++) {
+        fake_ticks(1);
+        uint64_t tick = clock_tick_at(&fake->sampler.clock, fake->now_ns);
+        assert_true(fake->last_recorded_tick > tick);
+        assert_int_equal(fake->recorded_ticks[tick + 1], tick_ns(tick + 1));
+    }
+}
+
+#define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, fake_set_up, fake_tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_ticks_of_a_sleeper),
+        cmocka_unit_test(test_ticks_of_one_that_was_woken),
+        cmocka_unit_test(test_ticks_of_one_that_was_preempted),
+        TEST(test_a_sleep_that_is_over_is_told_for_its_tick),
+        TEST(test_a_sleep_over_several_ticks),
+        TEST(test_a_sleep_and_the_wait_after_it),
+        TEST(test_two_departures_between_looks),
+        TEST(test_a_wait_for_a_cpu_that_is_over),
+        TEST(test_a_sleeper_is_looked_at),
+        TEST(test_one_that_waits_for_a_cpu_is_looked_at),
+        TEST(test_running_at_the_tick_and_asleep_at_the_look),
+        TEST(test_asleep_at_the_tick_and_woken_at_the_look),
+        TEST(test_moved_during_the_copy),
+        TEST(test_a_sleep_that_goes_on_is_not_copied_again),
+        TEST(test_ticks_after_it_was_woken_are_runnable),
+        TEST(test_woken_and_still_there),
+        TEST(test_the_sleep_after_it_is_another),
+        TEST(test_a_message_for_a_tick_that_was_looked_at),
+        TEST(test_a_thread_that_is_not_known_yet),
+        TEST(test_a_thread_that_is_not_wanted),
+        TEST(test_lost_messages_are_counted),
+        TEST(test_ticks_add_up),
+        TEST(test_only_what_may_be_traced_is_recorded),
+        TEST(test_not_recorded_from_the_beginning),
+        TEST(test_no_record_if_threads_are_stopped),
+        TEST(test_no_record_for_a_dump),
+        TEST(test_no_record_without_time),
+        TEST(test_a_record_that_is_refused),
+        TEST(test_a_record_is_closed_at_the_end),
+        TEST(test_ticks_are_published_before_they_come),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
