@@ -114,6 +114,8 @@ static uint64_t within(uint64_t low, uint64_t value, uint64_t high)
 struct off_cpu_ticks off_cpu_ticks_since(const struct clock *clock, uint64_t known_tick,
                                          uint64_t tick, const struct observation *observation)
 {
+    if (tick <= known_tick)
+        return (struct off_cpu_ticks){0};
     uint64_t departed_tick = clock_tick_at(clock, observation->departed_ns);
     uint64_t since_tick = within(known_tick, departed_tick, tick), woken_tick = tick;
     if (observation->woken_ns)

@@ -132,6 +132,16 @@ static void test_ticks_of_one_that_was_preempted(void **state)
     expect_ticks(4, 6, after(2), after(2), 0, 2);
 }
 
+static void test_no_ticks_that_were_told_already(void **state)
+{
+    (void)state;
+    expect_ticks(6, 6, after(3), 0, 0, 0);
+    expect_ticks(6, 6, after(3), after(4), 0, 0);
+    expect_ticks(8, 6, after(3), 0, 0, 0);
+    expect_ticks(8, 6, after(3), after(5), 0, 0);
+    expect_ticks(8, 6, after(3), after(7), 0, 0);
+}
+
 /* ---- Over before the look ---- */
 
 static void test_a_sleep_that_is_over_is_told_for_its_tick(void **state)
@@ -430,6 +440,21 @@ static void test_a_message_for_a_tick_that_was_looked_at(void **state)
     expect_all_snapshots();
 }
 
+/* It ran at a later tick, and was looked at then. */
+static void test_a_message_from_before_the_last_look(void **state)
+{
+    (void)state;
+    struct fake_thread *thread = begin_with_runner();
+    fake_departs(thread, THREAD_SLEEPING, tick_ns(3) - 1000, tick_ns(3) + 100, tick_ns(3) + 200);
+    fake->holds_messages = true;
+    take_tick(4, LATE_NS);
+    fake->holds_messages = false;
+    take_tick(5, LATE_NS);
+    assert_null(next_off(TID));
+    assert_int_equal(fake->sampler.counts.recorded_samples, 0);
+    expect_all_snapshots();
+}
+
 static void test_a_thread_that_is_not_known_yet(void **state)
 {
     (void)state;
@@ -713,6 +738,7 @@ int main(void)
         cmocka_unit_test(test_ticks_of_a_sleeper),
         cmocka_unit_test(test_ticks_of_one_that_was_woken),
         cmocka_unit_test(test_ticks_of_one_that_was_preempted),
+        cmocka_unit_test(test_no_ticks_that_were_told_already),
         TEST(test_a_sleep_that_is_over_is_told_for_its_tick),
         TEST(test_a_sleep_over_several_ticks),
         TEST(test_a_sleep_and_the_wait_after_it),
@@ -728,6 +754,7 @@ int main(void)
         TEST(test_woken_and_still_there),
         TEST(test_the_sleep_after_it_is_another),
         TEST(test_a_message_for_a_tick_that_was_looked_at),
+        TEST(test_a_message_from_before_the_last_look),
         TEST(test_a_thread_that_is_not_known_yet),
         TEST(test_a_thread_that_is_not_wanted),
         TEST(test_lost_messages_are_counted),
