@@ -111,15 +111,22 @@ static uint64_t within(uint64_t low, uint64_t value, uint64_t high)
     return value < low ? low : value < high ? value : high;
 }
 
+/* How many ticks came before that moment. One that comes right then is not among them: for the
+ * record, a thread that leaves its CPU at the moment of a tick is off it at that tick. */
+static uint64_t ticks_before(const struct clock *clock, uint64_t at_ns)
+{
+    return at_ns ? clock_tick_at(clock, at_ns - 1) : 0;
+}
+
 struct off_cpu_ticks off_cpu_ticks_since(const struct clock *clock, uint64_t known_tick,
                                          uint64_t tick, const struct observation *observation)
 {
     if (tick <= known_tick)
         return (struct off_cpu_ticks){0};
-    uint64_t departed_tick = clock_tick_at(clock, observation->departed_ns);
+    uint64_t departed_tick = ticks_before(clock, observation->departed_ns);
     uint64_t since_tick = within(known_tick, departed_tick, tick), woken_tick = tick;
     if (observation->woken_ns)
-        woken_tick = within(since_tick, clock_tick_at(clock, observation->woken_ns), tick);
+        woken_tick = within(since_tick, ticks_before(clock, observation->woken_ns), tick);
     return (struct off_cpu_ticks){woken_tick - since_tick, tick - woken_tick};
 }
 

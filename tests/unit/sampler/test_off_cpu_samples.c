@@ -142,6 +142,17 @@ static void test_no_ticks_that_were_told_already(void **state)
     expect_ticks(8, 6, after(3), after(7), 0, 0);
 }
 
+/* A thread that leaves its CPU at the moment of a tick is off it at that tick, for the record. */
+static void test_ticks_at_the_very_moment(void **state)
+{
+    (void)state;
+    uint64_t at_ns = clock_tick_ns(&ticking, 4); /* tick 5 */
+    expect_ticks(4, 5, at_ns, 0, 1, 0);
+    expect_ticks(4, 5, at_ns, at_ns, 0, 1);
+    expect_ticks(4, 5, after(4), at_ns, 0, 1);
+    expect_ticks(3, 5, at_ns + 1, 0, 0, 0);
+}
+
 /* ---- Over before the look ---- */
 
 static void test_a_sleep_that_is_over_is_told_for_its_tick(void **state)
@@ -739,6 +750,7 @@ int main(void)
         cmocka_unit_test(test_ticks_of_one_that_was_woken),
         cmocka_unit_test(test_ticks_of_one_that_was_preempted),
         cmocka_unit_test(test_no_ticks_that_were_told_already),
+        cmocka_unit_test(test_ticks_at_the_very_moment),
         TEST(test_a_sleep_that_is_over_is_told_for_its_tick),
         TEST(test_a_sleep_over_several_ticks),
         TEST(test_a_sleep_and_the_wait_after_it),
