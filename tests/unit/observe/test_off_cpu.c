@@ -444,6 +444,19 @@ static void test_collects_them_one_by_one(void **state)
     assert_false(collect(world));
 }
 
+/* Takes all snapshots there are left, and gives them back. */
+static size_t count_snapshots(struct world *world)
+{
+    static const struct stack_place none = {0};
+    static struct snapshot *all[SNAPSHOTS_MAX];
+    size_t count = 0;
+    while (count < SNAPSHOTS_MAX && (all[count] = snapshots_take(world->snapshots, 64, &none)))
+        count++;
+    for (size_t i = 0; i < count; i++)
+        snapshots_give(world->snapshots, all[i], false);
+    return count;
+}
+
 static void test_without_registers_it_is_lost(void **state)
 {
     struct world *world = *state;
@@ -451,7 +464,9 @@ static void test_without_registers_it_is_lost(void **state)
     add_past(THREAD_SLEEPING);
     assert_true(collect(world)); /* the next one */
     assert_int_equal(off_cpu_lost(world->source), 1);
+    assert_int_equal(count_snapshots(world), SNAPSHOTS_MAX - 1);
     give_back(world);
+    assert_int_equal(count_snapshots(world), SNAPSHOTS_MAX);
 }
 
 static void test_without_a_snapshot_it_is_lost(void **state)
@@ -459,20 +474,14 @@ static void test_without_a_snapshot_it_is_lost(void **state)
     static const struct stack_place none = {0};
     static struct snapshot *all[SNAPSHOTS_MAX];
     struct world *world = *state;
-    size_t count = 0;
-    while (count < SNAPSHOTS_MAX && (all[count] = snapshots_take(world->snapshots, 64, &none)))
-        count++;
+    for (size_t i = 0; i < SNAPSHOTS_MAX; i++)
+        assert_non_null(all[i] = snapshots_take(world->snapshots, 64, &none));
     add_past(THREAD_SLEEPING);
     add_past(THREAD_SLEEPING);
     assert_false(collect(world));
     assert_int_equal(off_cpu_lost(world->source), 2);
-    while (count)
-        snapshots_give(world->snapshots, all[--count], false);
-    /* Those that had no registers have kept none. */
     for (size_t i = 0; i < SNAPSHOTS_MAX; i++)
-        assert_non_null(all[count++] = snapshots_take(world->snapshots, 64, &none));
-    while (count)
-        snapshots_give(world->snapshots, all[--count], false);
+        snapshots_give(world->snapshots, all[i], false);
 }
 
 /* What is not in the message is read now, up to the end of the stack. */

@@ -345,6 +345,69 @@ static void test_moved_during_the_copy(void **state)
     expect_all_snapshots();
 }
 
+/* At the tick it waited for a CPU, and it is among the threads that were awake then. */
+static void test_awake_if_it_was_runnable(void **state)
+{
+    (void)state;
+    struct fake_thread *thread = begin_with_runner();
+    fake_departs(thread, THREAD_SLEEPING, tick_ns(3) - 1000, tick_ns(3) - 500, 0);
+    thread->slips = 1;
+    take_tick(3, LATE_NS);
+    const struct fake_told *told = fake_next(MESSAGE_TICK);
+    assert_non_null(told);
+    assert_int_equal(told->message.tick.thread_count, 1);
+    assert_int_equal(told->awake[0].tid, TID);
+}
+
+static void test_awake_if_it_waits_for_a_cpu(void **state)
+{
+    (void)state;
+    struct fake_thread *thread = begin_with_runner();
+    fake_departs(thread, THREAD_RUNNABLE, tick_ns(3) - 1000, 0, 0);
+    take_tick(3, LATE_NS);
+    const struct fake_told *told = fake_next(MESSAGE_TICK);
+    assert_non_null(told);
+    assert_int_equal(told->message.tick.thread_count, 1);
+    assert_int_equal(told->awake[0].tid, TID);
+}
+
+/* As ever: the ticks before it are not known to be the thread's. */
+static void test_the_first_look_stands_for_its_tick(void **state)
+{
+    (void)state;
+    struct fake_thread *thread = fake_thread(fake_process(PID), PID, FAKE_RUNS);
+    fake_departs(thread, THREAD_SLEEPING, FAKE_START_NS - 100, 0, 0);
+    fake->options.capture = CAPTURE_AUTO;
+    fake->record_error = 0;
+    fake_begin();
+    take_tick(2, LATE_NS);
+    const struct observation *told = next_off(PID);
+    assert_non_null(told);
+    assert_int_equal(told->evidence, EVIDENCE_ASLEEP);
+    assert_int_equal(told->ticks, 1);
+}
+
+/* It slept whenever it was looked at, but the record has seen it move. */
+static void test_one_that_moved_between_looks_has_moved(void **state)
+{
+    (void)state;
+    struct fake_thread *thread = fake_thread(fake_process(PID), PID, FAKE_RUNS);
+    struct departure *departure = fake_departs(thread, THREAD_SLEEPING, FAKE_START_NS - 100, 0, 0);
+    fake->options.capture = CAPTURE_AUTO;
+    fake->record_error = 0;
+    fake_begin();
+    take_ticks(1, 2);
+    departure->runnable_ns = departure->in_ns = tick_ns(3) + 100;
+    fake_departs(thread, THREAD_SLEEPING, tick_ns(3) + 200, 0, 0);
+    take_ticks(3, 4);
+    fake_end();
+    const struct observation *told;
+    while ((told = fake_next_of(PID)) && told->evidence != EVIDENCE_GONE) {
+    }
+    assert_non_null(told);
+    assert_false(told->never_moved);
+}
+
 /* ---- Seen asleep before ---- */
 
 /* Its sleep was copied at tick 3, and it slept on at tick 4. */
@@ -370,8 +433,10 @@ static void test_a_sleep_that_goes_on_is_not_copied_again(void **state)
     assert_non_null(told);
     assert_int_equal(told->evidence, EVIDENCE_UNMOVED);
     assert_int_equal(told->state, THREAD_SLEEPING);
+    assert_int_equal(told->ticks, 0);
     assert_int_equal(told->asleep_ticks, 2);
     assert_int_equal(told->asleep.at_ns, tick_ns(5) + 100);
+    assert_int_equal(told->now.at_ns, tick_ns(5) + 100); /* it may have run since */
     assert_false(has_snapshot());
     assert_null(next_off(TID));
     expect_all_snapshots();
@@ -434,6 +499,30 @@ static void test_the_sleep_after_it_is_another(void **state)
     assert_int_equal(told->ticks, 1);
     assert_int_equal(told->asleep_ticks, 1);
     assert_true(has_snapshot());
+}
+
+/* One that sleeps for long is not looked at in each tick, but is again once it has moved. */
+static void test_looks_after_a_long_sleep(void **state)
+{
+    (void)state;
+    struct departure *departure = begin_with_sleeper();
+    struct fake_thread *thread = fake_find(TID);
+    take_ticks(5, 203);
+    assert_true(thread->acknowledged_tick < 203); /* its turn is later */
+    fake_forget_told();
+    departure->runnable_ns = tick_ns(204) + 100;
+    departure->in_ns = tick_ns(204) + 200;
+    take_tick(204, LATE_NS);
+    const struct observation *told = next_off(TID);
+    assert_non_null(told);
+    assert_int_equal(told->tick, 204);
+    fake_departs(thread, THREAD_SLEEPING, tick_ns(205) - 1000, 0, 0);
+    take_tick(205, LATE_NS);
+    told = next_off(TID);
+    assert_non_null(told);
+    assert_int_equal(told->evidence, EVIDENCE_ASLEEP);
+    assert_int_equal(told->tick, 205);
+    assert_int_equal(told->ticks, 1);
 }
 
 /* ---- Dropped ---- */
@@ -761,10 +850,15 @@ int main(void)
         TEST(test_running_at_the_tick_and_asleep_at_the_look),
         TEST(test_asleep_at_the_tick_and_woken_at_the_look),
         TEST(test_moved_during_the_copy),
+        TEST(test_awake_if_it_was_runnable),
+        TEST(test_awake_if_it_waits_for_a_cpu),
+        TEST(test_the_first_look_stands_for_its_tick),
+        TEST(test_one_that_moved_between_looks_has_moved),
         TEST(test_a_sleep_that_goes_on_is_not_copied_again),
         TEST(test_ticks_after_it_was_woken_are_runnable),
         TEST(test_woken_and_still_there),
         TEST(test_the_sleep_after_it_is_another),
+        TEST(test_looks_after_a_long_sleep),
         TEST(test_a_message_for_a_tick_that_was_looked_at),
         TEST(test_a_message_from_before_the_last_look),
         TEST(test_a_thread_that_is_not_known_yet),

@@ -124,7 +124,9 @@ bool __wrap_switch_record_is_unmoved(const struct switch_record *record,
     for (size_t i = 0; i < thread->departure_count; i++) {
         struct departure *departure = &thread->departures[i];
         if (departure->number == view->departure.number) {
-            departure->runnable_ns = departure->in_ns = ++fake->now_ns;
+            departure->in_ns = ++fake->now_ns;
+            if (!departure->runnable_ns)
+                departure->runnable_ns = fake->now_ns;
             return false;
         }
     }
