@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct go_names {
     struct pclntab table;
@@ -40,6 +41,21 @@ static const char *keep(struct go_names *names, const char *string)
     return strings_intern(&names->strings, string, &id) ? NULL : strings_get(&names->strings, id);
 }
 
+/* Replaces the type arguments of a generic function by "...". Go 1.19 does it when it links;
+ * Go 1.26 leaves them in the table, and its runtime does it for the traces and profiles that it
+ * writes (funcNameForPrint of runtime/traceback.go). No type has a shorter name than `int`, so that
+ * the dots fit. */
+static void hide_type_arguments(char name[PCLNTAB_STRING_MAX])
+{
+    static const char hidden[] = "[...]";
+    char *first = strchr(name, '['), *last = strrchr(name, ']');
+    size_t hidden_bytes = sizeof hidden - 1;
+    if (!first || !last || last < first || (size_t)(last + 1 - first) < hidden_bytes)
+        return;
+    memmove(first + hidden_bytes, last + 1, strlen(last + 1) + 1);
+    memcpy(first, hidden, hidden_bytes);
+}
+
 /* Adds the function with that name, at the line of `address`. */
 static bool add_line(struct go_names *names, const struct pclntab_function *function, uint32_t name,
                      uint64_t address, struct symbol *symbol)
@@ -47,6 +63,7 @@ static bool add_line(struct go_names *names, const struct pclntab_function *func
     char string[PCLNTAB_STRING_MAX];
     if (!pclntab_name(&names->table, name, string))
         return false;
+    hide_type_arguments(string);
     struct symbol_line *line = &symbol->lines[symbol->line_count];
     *line = (struct symbol_line){0};
     line->name = keep(names, string);

@@ -106,6 +106,33 @@ static void test_without_inlined_functions(void **state)
     close_names();
 }
 
+/* As Go's own traces and profiles name them, whichever version of Go linked the program. */
+static void test_generic_functions(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *in_table, *shown;
+    } cases[] = {
+        {"main.F[...]", "main.F[...]"},
+        {"main.F[go.shape.uint64]", "main.F[...]"},
+        {"main.(*List[go.shape.[]uint8,go.shape.int]).Add", "main.(*List[...]).Add"},
+        {"main.F[go.shape.struct { X []int }].func1", "main.F[...].func1"},
+        {"main.F[T]", "main.F[T]"},
+        {"main.F[", "main.F["},
+        {"main.F]go.shape.int[", "main.F]go.shape.int["},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct made_function function = {
+            .name = cases[i].in_table, .code_bytes = 0x40, .lines = {10, 12}};
+        struct symbol symbol;
+        make_go(&made, PCLNTAB_1_20, &function, 1);
+        assert_int_equal(go_names_open(&made.module, &names), 0);
+        assert_true(go_names_find(names, MADE_GO_CODE, &symbol));
+        assert_string_equal(symbol.lines[0].name, cases[i].shown);
+        close_names();
+    }
+}
+
 static void test_no_program_of_go(void **state)
 {
     (void)state;
@@ -124,6 +151,7 @@ int main(void)
         cmocka_unit_test(test_inlined_functions_in_a_circle),
         cmocka_unit_test(test_foreign_code),
         cmocka_unit_test(test_without_inlined_functions),
+        cmocka_unit_test(test_generic_functions),
         cmocka_unit_test(test_no_program_of_go),
     };
     return cmocka_run_group_tests_name("go_names", tests, NULL, NULL);
