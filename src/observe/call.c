@@ -221,6 +221,19 @@ static unsigned futex_ranges(const struct call_target *target, struct call_memor
     return 2;
 }
 
+bool call_note_futex(const struct call_target *target, const void *words, bool has_before,
+                     struct call_memory *memory)
+{
+    struct memory_range ranges[CALL_RANGES_MAX];
+    *memory = (struct call_memory){0};
+    if (target->kind != CALL_FUTEX || futex_ranges(target, memory, ranges) != 2)
+        return false;
+    memcpy(memory->words, words, sizeof memory->words);
+    memory->got[0] = (uint16_t)ranges[0].bytes;
+    memory->got[1] = has_before ? (uint16_t)ranges[1].bytes : 0;
+    return true;
+}
+
 size_t call_futex_words_before(const struct call_target *target, const struct call_memory *memory)
 {
     /* If fewer bytes could be read, those next to the futex are missing. */

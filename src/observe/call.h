@@ -78,6 +78,11 @@ unsigned call_ranges(const struct call_target *target, struct call_memory *memor
                      struct memory_range ret_ranges[CALL_RANGES_MAX]);
 void call_note_read(struct call_memory *memory, const struct memory_range *ranges, unsigned count);
 
+/* Notes the memory of a CALL_FUTEX that somebody else has read: FUTEX_WORDS words, or if not
+ * `has_before`, only those from the futex on are known. Returns false if the call has none. */
+bool call_note_futex(const struct call_target *target, const void *words, bool has_before,
+                     struct call_memory *memory);
+
 /* How many words before the futex of a CALL_FUTEX were read, all of them next to it. */
 size_t call_futex_words_before(const struct call_target *target, const struct call_memory *memory);
 

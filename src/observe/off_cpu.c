@@ -156,6 +156,33 @@ static void copy_departure(const struct past_departure *past, struct snapshot *s
     snapshot_forget_context(snapshot);
 }
 
+_Static_assert(SWITCH_FUTEX_BYTES_BEFORE == FUTEX_WORDS_BEFORE * sizeof(uint32_t) &&
+                   SWITCH_FUTEX_BYTES == FUTEX_WORDS * sizeof(uint32_t),
+               "the record has all memory of a futex that is read elsewhere");
+
+/* What it waited for, as far as that is known: other memory than a futex's may have changed. */
+static void note_call(const struct past_departure *past, struct observation *observation)
+{
+    struct call_target *call = &observation->call;
+    *call =
+        call_target_of(past->departure.syscall_number, past->departure.registers.call_arguments);
+    switch (call->kind) {
+    case CALL_FUTEX:
+        observation->has_call =
+            past->futex &&
+            call_note_futex(call, past->futex, past->has_futex_before, &observation->call_memory);
+        return;
+    case CALL_EPOLL:
+    case CALL_PROCESS:
+    case CALL_SEMAPHORES:
+    case CALL_MESSAGES:
+        observation->has_call = true;
+        return;
+    default:
+        return;
+    }
+}
+
 /* Takes one, and stops. */
 static int take(void *argument, const struct past_departure *past)
 {
@@ -185,8 +212,8 @@ static int take(void *argument, const struct past_departure *past)
         .is_over = true,
         .snapshot = snapshot,
     };
-    collection->observation->call =
-        call_target_of(departure->syscall_number, snapshot->registers.call_arguments);
+    if (thread_state_waits(departure->state))
+        note_call(past, collection->observation);
     return -ECANCELED;
 }
 

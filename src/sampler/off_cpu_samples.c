@@ -208,9 +208,20 @@ static void read_context(struct sampler *sampler, const struct sampled_process *
     context->may_be_later = true;
 }
 
+/* Which file a descriptor is of seldom changes while a thread waits on it. */
+static void read_link(const struct sampled_process *process, struct observation *observation)
+{
+    if (observation->call.kind != CALL_FILE)
+        return;
+    call_read_link(&observation->call, process->process.proc_fd, &observation->call_memory);
+    observation->has_call = true;
+}
+
 static int tell_new(struct sampler *sampler, struct sampled_process *process, struct thread *thread,
                     struct observation *observation, struct off_cpu_ticks ticks)
 {
+    thread->call = (struct thread_call){0};
+    read_link(process, observation);
     off_cpu_make_room(sampler->off_cpu.source, thread->wants.stack_limit);
     off_cpu_complete_stack(observation, &process->areas);
     read_context(sampler, process, thread, observation);

@@ -76,5 +76,9 @@ bool past_departure_read(const void *data, size_t bytes, const struct clock_offs
     ret_past->generation = message.generation;
     ret_past->stack = (const unsigned char *)data + sizeof message;
     ret_past->stack_bytes = message.stack_bytes;
+    ret_past->futex = message.futex_bytes
+                          ? (const unsigned char *)data + offsetof(struct switch_message, futex)
+                          : NULL;
+    ret_past->has_futex_before = message.futex_bytes == SWITCH_FUTEX_BYTES;
     return true;
 }

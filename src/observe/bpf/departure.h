@@ -49,6 +49,10 @@ struct past_departure {
     uint32_t slot, generation;      /* as in struct slot_view */
     const unsigned char *stack;     /* what was at the stack pointer then */
     size_t stack_bytes;
+    /* The memory of the futex that it waited for, from SWITCH_FUTEX_BYTES_BEFORE before it on;
+     * NULL: none. `has_futex_before`: what is before the futex is known, too. */
+    const unsigned char *futex;
+    bool has_futex_before;
 };
 
 /* Reads a message. The stack stays where it is. Returns false if the message is not whole. */

@@ -13,7 +13,12 @@
 #endif
 
 /* With what is stored beside it, a thread's copy takes one page. */
-#define SWITCH_STACK_BYTES_MAX 3584u
+#define SWITCH_STACK_BYTES_MAX 3328u
+
+/* The memory of a futex: so much before it and from it on. A lock's owner is there. */
+#define SWITCH_FUTEX_BYTES_BEFORE 160u
+#define SWITCH_FUTEX_BYTES_FROM 64u
+#define SWITCH_FUTEX_BYTES (SWITCH_FUTEX_BYTES_BEFORE + SWITCH_FUTEX_BYTES_FROM)
 
 #define SWITCH_SLOTS_MAX 65536u /* struct switch_births has 16 bits for a slot */
 
@@ -56,8 +61,10 @@ struct switch_message {
                                     the thread was off its CPU for */
     __u32 slot, generation;
     __u32 stack_bytes; /* that follow: what was at the stack pointer */
-    __u32 unused;
+    __u32 futex_bytes; /* of a thread that waits for a futex, as it was when it left: all of
+                          `futex`, or the last SWITCH_FUTEX_BYTES_FROM; 0: none */
     struct switch_departure departure;
+    unsigned char futex[SWITCH_FUTEX_BYTES];
 };
 
 /* A power of two. The reader may be so many ticks late, less the one to come. */

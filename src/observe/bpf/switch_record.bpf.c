@@ -251,14 +251,31 @@ static __always_inline bool is_before_tick(__u64 out_ns)
     return is_soon || !is_later;
 }
 
+/* Who holds a lock is known only while somebody waits for it. */
+static __always_inline void copy_futex(struct switch_message *message,
+                                       const struct switch_departure *departure)
+{
+    __u64 address = departure->words[WORD_FIRST_ARGUMENT];
+    if (!departure->state || departure->words[WORD_CALL] != FUTEX_CALL)
+        return;
+    if (!bpf_probe_read_user(message->futex, SWITCH_FUTEX_BYTES,
+                             (const void *)(address - SWITCH_FUTEX_BYTES_BEFORE)))
+        message->futex_bytes = SWITCH_FUTEX_BYTES;
+    else if (!bpf_probe_read_user(message->futex + SWITCH_FUTEX_BYTES_BEFORE,
+                                  SWITCH_FUTEX_BYTES_FROM, (const void *)address))
+        message->futex_bytes = SWITCH_FUTEX_BYTES_FROM;
+}
+
 /* A thread that leaves long before the next tick is back by then, or sleeps so long that it hardly
  * wakes just between the tick and the look. */
 static __always_inline void keep_stack(struct thread_with_stack *thread,
                                        const struct switch_departure *departure)
 {
-    thread->message.stack_bytes = 0;
-    if (!stack_window_ns || is_before_tick(departure->out_ns))
-        copy_stack(thread, departure->words[WORD_SP], departure->number);
+    thread->message.stack_bytes = thread->message.futex_bytes = 0;
+    if (stack_window_ns && !is_before_tick(departure->out_ns))
+        return;
+    copy_stack(thread, departure->words[WORD_SP], departure->number);
+    copy_futex(&thread->message, departure);
 }
 
 /* Threads of the kernel, and those that only work for a process there, have no user registers. */
@@ -360,7 +377,7 @@ static __always_inline void send_alone(const struct thread *thread, const struct
     message->first_tick = first;
     message->last_tick = last;
     message->stack_bytes = 0;
-    message->unused = 0;
+    message->futex_bytes = 0;
     bpf_ringbuf_submit(message, BPF_RB_NO_WAKEUP);
 }
 

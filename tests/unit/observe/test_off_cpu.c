@@ -4,6 +4,7 @@
 #include "observe/off_cpu.h"
 
 #include <errno.h>
+#include <linux/futex.h>
 #include <sys/syscall.h>
 
 #define STACK_BYTES 512u
@@ -426,6 +427,41 @@ static void test_collects_a_departure(void **state)
     assert_int_equal(off_cpu_lost(world->source), 0);
 }
 
+static void wait_for_futex(struct past_departure *past, const void *memory, bool has_before)
+{
+    struct departure *departure = &past->departure;
+    departure->syscall_number = SYS_futex;
+    departure->registers.call_arguments[0] = (uintptr_t)sleepers_stack + 512;
+    departure->registers.call_arguments[1] = FUTEX_WAIT;
+    past->futex = memory;
+    past->has_futex_before = has_before;
+}
+
+static void test_collects_the_memory_of_a_futex(void **state)
+{
+    struct world *world = *state;
+    uint32_t words[FUTEX_WORDS];
+    for (unsigned i = 0; i < FUTEX_WORDS; i++)
+        words[i] = i * 3;
+    wait_for_futex(add_past(THREAD_SLEEPING), words, true);
+    wait_for_futex(add_past(THREAD_SLEEPING), words, false);
+    wait_for_futex(add_past(THREAD_SLEEPING), NULL, false);
+    for (unsigned i = 0; i < 2; i++) {
+        assert_true(collect(world));
+        assert_int_equal(world->seen.call.kind, CALL_FUTEX);
+        assert_true(world->seen.has_call);
+        assert_int_equal(world->seen.call_memory.words[FUTEX_WORDS_BEFORE],
+                         words[FUTEX_WORDS_BEFORE]);
+        assert_int_equal(call_futex_words_before(&world->seen.call, &world->seen.call_memory),
+                         i ? 0 : FUTEX_WORDS_BEFORE);
+        give_back(world);
+    }
+    /* Without the memory it is not known who holds the lock. */
+    assert_true(collect(world));
+    assert_false(world->seen.has_call);
+    give_back(world);
+}
+
 static void test_collects_them_one_by_one(void **state)
 {
     struct world *world = *state;
@@ -532,6 +568,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_moved_while_details_are_read, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_gone, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_collects_a_departure, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_collects_the_memory_of_a_futex, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_collects_them_one_by_one, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_without_registers_it_is_lost, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_without_a_snapshot_it_is_lost, set_up, tear_down),

@@ -9,6 +9,9 @@
 #include <bpf/bpf_helpers.h>
 
 #define WORD_SP 31
+#define WORD_FIRST_ARGUMENT 34 /* x0 as it was at the call */
+#define WORD_CALL 35
+#define FUTEX_CALL 98
 #define USER_WORDS 34 /* struct user_pt_regs (asm/ptrace.h), with which struct pt_regs begins */
 
 struct pt_regs {

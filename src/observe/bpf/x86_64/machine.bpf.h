@@ -7,7 +7,10 @@
 
 #include <bpf/bpf_helpers.h>
 
+#define WORD_FIRST_ARGUMENT 14
+#define WORD_CALL 15
 #define WORD_SP 19
+#define FUTEX_CALL 202
 
 struct pt_regs {
     unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, cs,

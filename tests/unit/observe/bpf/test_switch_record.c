@@ -5,6 +5,7 @@
 #include "observe/bpf/switch_record.h"
 
 #include <errno.h>
+#include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -33,6 +34,7 @@ struct world {
 static struct shared {
     _Atomic pid_t tids[16];
     atomic_uint ready, ended;
+    _Alignas(1024) unsigned char memory[1024];
 } * shared;
 
 typedef void child_fn(int from_test);
@@ -159,6 +161,18 @@ static void sleep_often(int fd)
 {
     for (unsigned i = 1; i <= READ_BYTES_MAX; i++)
         sleep_deep(fd, i);
+}
+
+#define FUTEX_OFFSET 256u
+
+/* Each time it has read a byte, it waits for a futex for a moment. */
+static void wait_for_futexes(int fd)
+{
+    static const struct timespec moment = {0, 20000000};
+    uint32_t *word = (uint32_t *)(shared->memory + FUTEX_OFFSET);
+    char byte;
+    while (read(fd, &byte, 1) == 1)
+        syscall(SYS_futex, word, FUTEX_WAIT, *word, &moment, NULL, 0);
 }
 
 static void read_bytes(int fd)
@@ -299,6 +313,8 @@ struct taken {
     unsigned count;
     struct past_departure last;
     unsigned char stack[SWITCH_STACK_BYTES_MAX];
+    bool has_futex;
+    unsigned char futex[SWITCH_FUTEX_BYTES];
 };
 
 static int take(void *argument, const struct past_departure *past)
@@ -308,6 +324,9 @@ static int take(void *argument, const struct past_departure *past)
     taken->last = *past;
     assert_true(past->stack_bytes <= sizeof taken->stack);
     memcpy(taken->stack, past->stack, past->stack_bytes);
+    taken->has_futex = past->futex != NULL;
+    if (past->futex)
+        memcpy(taken->futex, past->futex, sizeof taken->futex);
     return 0;
 }
 
@@ -380,6 +399,30 @@ static void test_a_short_sleep_at_a_tick_is_told_with_its_stack(void **state)
         assert_int_equal(drain(&world).count, 0);
         teardown(&world);
     }
+}
+
+static void test_a_wait_for_a_futex_is_told_with_its_memory(void **state)
+{
+    (void)state;
+    const struct switch_options options = {.stack_bytes = 512};
+    struct world world = setup_followed(&options, wait_for_futexes);
+    uint64_t tick = 0, until_ns = monotonic_ns() + HANGS_NS;
+    struct taken taken = {0};
+    for (size_t i = 0; i < sizeof shared->memory; i++)
+        shared->memory[i] = (unsigned char)(i * 7);
+    while (!taken.count || taken.last.departure.syscall_number != SYS_futex) {
+        assert_true(monotonic_ns() < until_ns);
+        switch_record_publish_tick(world.record, ++tick, monotonic_ns() + 5 * MS);
+        let_child(&world, 1);
+        await_time(monotonic_ns() + 6 * MS);
+        taken = drain(&world);
+    }
+    assert_true(taken.has_futex && taken.last.has_futex_before);
+    assert_int_equal(taken.last.departure.registers.call_arguments[0],
+                     (uintptr_t)shared->memory + FUTEX_OFFSET);
+    assert_memory_equal(taken.futex, shared->memory + FUTEX_OFFSET - SWITCH_FUTEX_BYTES_BEFORE,
+                        SWITCH_FUTEX_BYTES);
+    teardown(&world);
 }
 
 static void check_stack_bytes(const struct world *world, unsigned argument, uint64_t tick,
@@ -817,6 +860,7 @@ int main(void)
         cmocka_unit_test(test_a_short_sleep_at_a_tick_is_told_with_its_stack),
         cmocka_unit_test(test_stacks_are_copied_shortly_before_a_tick),
         cmocka_unit_test(test_stacks_are_copied_if_no_tick_is_known),
+        cmocka_unit_test(test_a_wait_for_a_futex_is_told_with_its_memory),
         cmocka_unit_test(test_one_message_for_several_ticks),
         cmocka_unit_test(test_a_sleep_without_a_tick_is_not_told),
         cmocka_unit_test(test_an_acknowledged_tick_is_not_told),
