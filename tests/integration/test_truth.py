@@ -5,7 +5,7 @@ import json
 import os
 import subprocess
 
-from harness import alone, folded, ready, users_build, wait_for
+from harness import alone, folded, ready, ticks_planned, users_build, wait_for
 from test_capture import need_kernel_samples, need_record, only_threads
 
 CPU_NS = 200_000_000
@@ -242,3 +242,28 @@ def test_short_waits_have_their_share_at_the_default_rate(world):
             last = mark(target)
         check_sums(first, last)
         check_shares(first, last, folded(done.stdout), allowed=0.01)
+
+
+@alone
+@users_build
+def test_owners_of_short_waits_get_their_credit(world):
+    """Locks that are held for 50 us to 1 ms: most waits for them are over before the look."""
+    need_record(world)
+    program, path = os.path.join(world.build, "bench/bench-truth-contended"), world.path("locks.fgprof")
+    with ready(program, "sleeps", 4, 4242, stdin=subprocess.PIPE) as target:
+        first = mark(target)
+        done = world.attach(target, "-F", 99, "-o", path, duration="15s")
+        last = mark(target)
+    credit = collections.Counter()
+    converted = world.fgprof("convert", path, "--kind=mutex", "-t", "-f", "folded").stdout
+    for stack, samples in folded(converted).items():
+        credit[stack[0].split("/")[0]] += samples
+    ticks = ticks_planned(done.stderr)
+    for number, (before, after) in enumerate(zip(first["threads"], last["threads"])):
+        spent = {key: value - before["functions"]["wait_for_lock"][key]
+                 for key, value in after["functions"]["wait_for_lock"].items()}
+        asleep_ns = spent["wall_ns"] - spent["cpu_ns"] - spent["delay_ns"]
+        true = asleep_ns / (last["ns"] - first["ns"])
+        deviation = (true * (1 - true) / ticks) ** 0.5
+        shown = credit[f"owner-{number}"] / ticks
+        assert abs(shown - true) < 3 * deviation + 0.03 * true, (number, true, shown, credit)
