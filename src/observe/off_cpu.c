@@ -232,7 +232,7 @@ void off_cpu_complete_stack(struct observation *observation, const struct stack_
     uint64_t size = stack->end_is_known ? stack->end - stack->address : 0;
     if (size > stack->capacity)
         size = stack->capacity;
-    if (stack->bytes < size)
+    if (stack->bytes && stack->bytes < size)
         stack->bytes += memory_read(observation->tid, stack->address + stack->bytes,
                                     stack->memory + stack->bytes, size - stack->bytes);
 }

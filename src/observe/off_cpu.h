@@ -35,9 +35,9 @@ void off_cpu_make_room(struct source *source, size_t stack_limit);
 /* How many observations were lost since there was no snapshot for them. */
 uint64_t off_cpu_lost(const struct source *source);
 
-/* Completes a stack that was collected, of which the record has the top, or nothing if the thread
- * slept for long: the rest is read now. The thread has moved since, but only for as long as we are
- * late, and what it returns to is further up the stack. `areas`: its process's. */
+/* Completes a stack that was collected, of which the record has the top: the rest is read now. The
+ * thread has moved since, but only for as long as we are late, and what it returns to is further up
+ * the stack. `areas`: its process's. */
 void off_cpu_complete_stack(struct observation *observation, const struct stack_areas *areas);
 
 #endif

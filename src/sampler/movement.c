@@ -7,9 +7,10 @@ void movement_note_look(struct thread_movement *movement, enum outcome outcome,
                         const struct observation *observation)
 {
     bool was_woken = movement->woken_at.pc != 0;
-    if (outcome == OUTCOME_UNMOVED || (was_woken && outcome != OUTCOME_OBSERVED))
+    bool is_asleep = outcome == OUTCOME_OBSERVED && observation->evidence == EVIDENCE_ASLEEP;
+    if (outcome == OUTCOME_UNMOVED || (was_woken && !is_asleep))
         return;
-    if (outcome != OUTCOME_OBSERVED) {
+    if (!is_asleep) {
         movement->has_moved = true;
         return;
     }
@@ -20,6 +21,14 @@ void movement_note_look(struct thread_movement *movement, enum outcome outcome,
     movement->has_moved = movement->has_moved || has_moved;
     movement->first_switches = switches;
     movement->woken_at.pc = 0;
+}
+
+void movement_note_departure(struct thread_movement *movement,
+                             const struct observation *observation)
+{
+    bool is_on_its_way = observation->evidence == EVIDENCE_WAITING ||
+                         sleep_place_has(&movement->woken_at, &observation->snapshot->registers);
+    movement->has_moved = movement->has_moved || !movement->woken_at.pc || !is_on_its_way;
 }
 
 void movement_note_stop(struct thread_movement *movement, const struct observation *observation)

@@ -9,6 +9,11 @@
 void movement_note_look(struct thread_movement *movement, enum outcome outcome,
                         const struct observation *observation);
 
+/* Call it for a time off the CPU that is over: the thread was asleep there, or only waited for a
+ * CPU. */
+void movement_note_departure(struct thread_movement *movement,
+                             const struct observation *observation);
+
 /* Call it after a stop of a running thread, or of a sleeping one; `asked` tells which. */
 void movement_note_stop(struct thread_movement *movement, const struct observation *observation);
 

@@ -3,6 +3,7 @@
 #include "proc/procfs.h"
 #include "sampler/kernel_samples.h"
 #include "sampler/listing.h"
+#include "sampler/movement.h"
 #include "sampler/place.h"
 #include "sampler/subject.h"
 #include "sampler/tell.h"
@@ -13,9 +14,10 @@
 
 /* So many ticks are published beyond those that are due: the thread that takes them may be late. */
 #define TICKS_AHEAD 2
-/* Far longer than it takes from a tick to the last look: a thread that left its CPU earlier and
- * still sleeps at the tick mostly sleeps at the look, too, and its stack is read then. */
-#define STACK_WINDOW_NS 2000000
+/* Stacks are kept of threads that leave their CPU within this part of a period before a tick. One
+ * that left earlier and still sleeps at the tick mostly sleeps at the look, too, and its stack is
+ * read then. If it does not, and the tick before has not found it there, it has no stack. */
+#define STACK_WINDOW_PART 2
 
 /* ---- Begin and end ---- */
 
@@ -23,7 +25,8 @@ static int open_record(struct sampler *sampler)
 {
     struct off_cpu_samples *samples = &sampler->off_cpu;
     const struct switch_options options = {.stack_bytes = SWITCH_STACK_BYTES_MAX,
-                                           .stack_window_ns = STACK_WINDOW_NS};
+                                           .stack_window_ns =
+                                               sampler->clock.period_ns / STACK_WINDOW_PART};
     int err = switch_record_open(&options, &samples->record);
     if (err)
         return err;
@@ -139,7 +142,8 @@ static enum place find_place(struct sampler *sampler, const struct observation *
     struct thread *thread = process ? threads_find(&process->threads, observation->tid) : NULL;
     *ret_process = process;
     *ret_thread = thread;
-    if (!thread || !thread_is_counted(thread) || !process->program)
+    /* One that is being stopped moves by our doing. */
+    if (!thread || !thread_is_counted(thread) || !process->program || thread->wants.is_stopping)
         return PLACE_NOWHERE;
     uint64_t exec_ns =
         sampler->kernel.source ? kernel_exec_ns(sampler->kernel.source, process->process.pid) : 0;
@@ -159,6 +163,7 @@ static int tell_same(struct sampler *sampler, struct sampled_process *process,
         .at_ns = until_ns, .has_activity = watch->has_activity, .activity = watch->activity};
     schedule->proven_ticks += ticks.asleep;
     schedule->look_ticks = ticks.runnable;
+    sampler->counts.recorded_samples += ticks.asleep + ticks.runnable;
     observation->evidence = ticks.runnable ? EVIDENCE_WOKEN : EVIDENCE_UNMOVED;
     observation->state = ticks.runnable ? THREAD_RUNNABLE : THREAD_SLEEPING;
     if (!ticks.runnable)
@@ -220,8 +225,14 @@ static void read_link(const struct sampled_process *process, struct observation 
 static int tell_new(struct sampler *sampler, struct sampled_process *process, struct thread *thread,
                     struct observation *observation, struct off_cpu_ticks ticks)
 {
+    if (!observation->snapshot->stack.bytes) {
+        snapshots_give(channel_snapshots(sampler->channel), observation->snapshot, false);
+        sampler->off_cpu.without_stack += ticks.asleep + ticks.runnable;
+        return 0;
+    }
     thread->call = (struct thread_call){0};
     read_link(process, observation);
+    sampler->counts.recorded_samples += ticks.asleep + ticks.runnable;
     off_cpu_make_room(sampler->off_cpu.source, thread->wants.stack_limit);
     off_cpu_complete_stack(observation, &process->areas);
     read_context(sampler, process, thread, observation);
@@ -250,11 +261,8 @@ static int take(struct sampler *sampler, struct observation *observation)
     listing_read_begin(sampler, process, thread);
     schedule->looked_tick = observation->tick;
     schedule->asleep_since_tick = observation->tick;
-    /* Where a stop has woken it, it may be for long, and has not moved on its own. */
-    if (!sleep_place_has(&thread->movement.woken_at, &observation->snapshot->registers))
-        thread->movement.has_moved = true;
+    movement_note_departure(&thread->movement, observation);
     thread->is_awake = ticks.runnable > 0;
-    sampler->counts.recorded_samples += ticks.asleep + ticks.runnable;
     int err = is_same ? tell_same(sampler, process, thread, observation, watch, ticks)
                       : tell_new(sampler, process, thread, observation, ticks);
     threads_forget_sleep(&process->threads, thread);
@@ -273,7 +281,8 @@ int off_cpu_samples_take(struct sampler *sampler)
         err = take(sampler, &observation);
     if (source)
         sampler->counts.recorded_lost =
-            off_cpu_lost(source) + switch_record_counters(sampler->off_cpu.record).lost_messages;
+            off_cpu_lost(source) + sampler->off_cpu.without_stack +
+            switch_record_counters(sampler->off_cpu.record).lost_messages;
     return err;
 }
 

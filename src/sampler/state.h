@@ -54,6 +54,7 @@ struct off_cpu_samples {
     struct source *source;
     bool was_begun;          /* the record was opened, or refused */
     uint64_t published_tick; /* the last one */
+    uint64_t without_stack;  /* ticks that the record told of, too late for a stack */
 };
 
 /* makers.c: who made which thread. */
