@@ -97,7 +97,7 @@ _fgprof_c()
         --push-every | --push-kinds | --push-spool-size | --tag | --service) return ;;
     esac
     case $before in
-    --capture | --capture=) COMPREPLY=($(compgen -W "auto kernel ptrace" -- "$word")); return ;;
+    --capture | --capture=) COMPREPLY=($(compgen -W "auto kernel ptrace record" -- "$word")); return ;;
     --threads=) COMPREPLY=($(compgen -W "tid" -- "$word")); return ;;
     *=) return ;;
     esac

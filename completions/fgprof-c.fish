@@ -59,7 +59,7 @@ $o "attach run top" -s d -l duration -x -d "End after this time: 30s, 1.5m, 2h, 
 $o "attach run top serve record" -s F -l rate -x -d "Ticks per second, 1 to 1000"
 $o "attach run top serve record" -l seed -x -d "Ticks at the same random moments as before"
 $o "attach run top serve record" -l trace-ids -d "Trace and span ids as labels"
-$o "attach run top serve record dump" -l capture -x -a "auto kernel ptrace" -d "How running threads are observed"
+$o "attach run top serve record dump" -l capture -x -a "auto kernel ptrace record" -d "How running threads are observed"
 $o "attach run top serve record" -l max-pause -x -d "Limit pauses to this percentage of a thread's running time"
 
 $o "diff" -s f -l format -x -a "folded html" -d "Output format"

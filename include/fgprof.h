@@ -70,6 +70,8 @@ enum fgprof_capture {
     FGPROF_CAPTURE_AUTO,   /* sampled by the kernel if that is permitted, else stopped */
     FGPROF_CAPTURE_KERNEL, /* sampled by the kernel (perf_event_open(2)), without any pause */
     FGPROF_CAPTURE_PTRACE, /* stopped for a moment (ptrace(2)) */
+    FGPROF_CAPTURE_RECORD, /* as FGPROF_CAPTURE_AUTO; and the kernel records where threads are off
+                              their CPU (bpf(2)), if that is permitted */
 };
 
 /* What a profile is about. */

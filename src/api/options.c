@@ -75,13 +75,14 @@ int fgprof_options_set_max_pause(fgprof_options *options, double percent)
 
 _Static_assert((int)CAPTURE_AUTO == FGPROF_CAPTURE_AUTO &&
                    (int)CAPTURE_KERNEL == FGPROF_CAPTURE_KERNEL &&
-                   (int)CAPTURE_PTRACE == FGPROF_CAPTURE_PTRACE,
+                   (int)CAPTURE_PTRACE == FGPROF_CAPTURE_PTRACE &&
+                   (int)CAPTURE_RECORD == FGPROF_CAPTURE_RECORD,
                "the sampler's ways to capture are those of fgprof.h");
 
 int fgprof_options_set_capture(fgprof_options *options, enum fgprof_capture capture)
 {
     if (capture != FGPROF_CAPTURE_AUTO && capture != FGPROF_CAPTURE_KERNEL &&
-        capture != FGPROF_CAPTURE_PTRACE)
+        capture != FGPROF_CAPTURE_PTRACE && capture != FGPROF_CAPTURE_RECORD)
         return -EINVAL;
     options->sampler.capture = (enum capture)capture;
     return 0;

@@ -38,7 +38,7 @@ static int open_record(struct sampler *sampler)
 int off_cpu_samples_begin(struct sampler *sampler)
 {
     const struct sampler_options *options = sampler->options;
-    if (options->capture == CAPTURE_PTRACE || options->is_dump || options->has_no_time ||
+    if (options->capture != CAPTURE_RECORD || options->is_dump || options->has_no_time ||
         sampler->off_cpu.was_begun)
         return 0;
     sampler->off_cpu.was_begun = true;

@@ -86,7 +86,7 @@ def check_pauses(stderr, threads):
 def need_record(world):
     """Skips the test where the kernel does not permit a record of switches."""
     need_kernel_samples(world)
-    done = world.fgprof("run", "-o", "/dev/null", "--", "true")
+    done = world.fgprof("run", "--capture=record", "-o", "/dev/null", "--", "true")
     if "may not record switches" in done.stderr:
         raise Skip("the kernel does not permit BPF programs that trace")
 
@@ -97,9 +97,8 @@ def test_the_frame_pointer_of_a_sleeper(world):
     need_kernel_samples(world)
     with world.running("epoll_loop", 60) as target:
         stopped = folded(world.attach(target, "--state", "--capture=ptrace").stdout)
-        by_event = folded(world.attach(target, "--state", "--capture=kernel", duration="4s",
-                                       preexec_fn=refuse_record).stdout)
-        by_record = world.attach(target, "--state", "--capture=kernel")
+        by_event = folded(world.attach(target, "--state", "--capture=kernel", duration="4s").stdout)
+        by_record = world.attach(target, "--state", "--capture=record")
 
     def share_whole(of):
         asleep = {stack: count for stack, count in of.items() if stack[-1] == "[epoll_wait]"}
@@ -115,13 +114,13 @@ def test_the_frame_pointer_of_a_sleeper(world):
 def test_the_summary_says_what_captured(world):
     need_record(world)
     with world.running("epoll_loop", 60) as target:
-        for options, captured in (((), "switch record and kernel samples"),
-                                  (("--capture=kernel",), "switch record and kernel samples"),
-                                  (("--capture=ptrace",), "looks at /proc and stops")):
-            done = world.attach(target, *options, duration="500ms")
-            assert f"\n  captured by {captured}\n" in done.stderr, (options, done.stderr)
+        for way, captured in (("auto", "looks at /proc and kernel samples"),
+                              ("record", "switch record and kernel samples"),
+                              ("ptrace", "looks at /proc and stops")):
+            done = world.attach(target, "--capture=" + way, duration="500ms")
+            assert f"\n  captured by {captured}\n" in done.stderr, (way, done.stderr)
             assert "may not record switches" not in done.stderr, done.stderr
-        done = world.attach(target, "--state", duration="1s", preexec_fn=refuse_record)
+        done = world.attach(target, "--state", "--capture=record", duration="1s", preexec_fn=refuse_record)
     assert "\n  captured by looks at /proc and kernel samples\n" in done.stderr, done.stderr
     assert re.search(r"\n  the kernel may not record switches \(Operation not permitted\), so threads were looked "
                      r"at after the tick: .*; CAP_BPF and CAP_PERFMON would help\n", done.stderr), done.stderr
@@ -188,7 +187,7 @@ def test_threads_have_events_where_cpus_may_have_none(world):
 
 def test_an_unknown_way_is_an_error(world):
     done = world.fgprof("attach", "--capture=magic", "-p", os.getpid())
-    assert done.returncode == 2 and "give auto, kernel or ptrace" in done.stderr, done.stderr
+    assert done.returncode == 2 and "give auto, kernel, ptrace or record" in done.stderr, done.stderr
 
 
 @users_build

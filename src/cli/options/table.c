@@ -96,10 +96,11 @@ static bool set_capture(struct cli_options *options, const char *value)
         [FGPROF_CAPTURE_AUTO] = "auto",
         [FGPROF_CAPTURE_KERNEL] = "kernel",
         [FGPROF_CAPTURE_PTRACE] = "ptrace",
+        [FGPROF_CAPTURE_RECORD] = "record",
     };
     int capture = find_word(value, names, sizeof names / sizeof *names);
     if (capture < 0)
-        return complain("way to capture", value, "give auto, kernel or ptrace");
+        return complain("way to capture", value, "give auto, kernel, ptrace or record");
     options->capture = (enum fgprof_capture)capture;
     return true;
 }
