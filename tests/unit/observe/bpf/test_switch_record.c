@@ -535,7 +535,7 @@ static void test_a_running_thread_is_not_told(void **state)
     (void)state;
     const struct switch_options options = {.stack_bytes = 512};
     struct world world = setup_followed(&options, compute);
-    uint64_t until_ns = monotonic_ns() + HANGS_NS;
+    uint64_t until_ns = monotonic_ns() + HANGS_NS, ticks_ns[SWITCH_TICKS] = {0};
     unsigned ran = 0;
     await_count(&shared->ready, 1);
     await_time(monotonic_ns() + MS);
@@ -543,6 +543,7 @@ static void test_a_running_thread_is_not_told(void **state)
     for (uint64_t tick = 1; ran == 0; tick++) {
         uint64_t at_ns = monotonic_ns() + MS;
         assert_true(at_ns < until_ns);
+        ticks_ns[tick % SWITCH_TICKS] = at_ns;
         switch_record_publish_tick(world.record, tick, at_ns);
         await_time(at_ns + MS);
         struct taken taken = drain(&world);
@@ -554,7 +555,9 @@ static void test_a_running_thread_is_not_told(void **state)
             continue;
         assert_int_equal(taken.last.departure.state, THREAD_RUNNABLE);
         assert_int_equal(taken.last.departure.runnable_ns, taken.last.departure.out_ns);
-        assert_true(taken.last.departure.out_ns <= at_ns && at_ns < taken.last.departure.in_ns);
+        /* It may have lost its CPU at a tick before, too, and for as long. */
+        uint64_t off_ns = ticks_ns[taken.last.last_tick % SWITCH_TICKS];
+        assert_true(taken.last.departure.out_ns <= off_ns && off_ns < taken.last.departure.in_ns);
     }
     teardown(&world);
 }
@@ -620,10 +623,12 @@ static void test_threads_without_a_slot_are_counted(void **state)
     teardown(&world);
 }
 
+#define SLOTS 1024u /* far fewer than threads are born */
+
 static void test_threads_that_end_give_their_slots_back(void **state)
 {
     (void)state;
-    const struct switch_options options = {.stack_bytes = 1024, .threads_max = 64};
+    const struct switch_options options = {.stack_bytes = 1024, .threads_max = SLOTS};
     struct world world = setup_followed(&options, bear_threads);
     struct slot_view view;
     await_count(&shared->ended, 1);
@@ -631,8 +636,8 @@ static void test_threads_that_end_give_their_slots_back(void **state)
     struct switch_counters counters = switch_record_counters(world.record);
     assert_int_equal(counters.without_slot, 0);
     assert_true(counters.switches >= BIRTHS);
-    /* Each is joined slightly before it leaves its CPU for the last time. */
-    assert_in_range(counters.slots_used, 2, 2 * BIRTHS_AT_ONCE + 1);
+    /* Each is joined before it leaves its CPU for the last time, long before on a busy machine. */
+    assert_in_range(counters.slots_used, 2, SLOTS);
     teardown(&world);
 }
 
