@@ -87,6 +87,7 @@ def test_each_function_gets_its_own_time(world):
     check_sums(first, last)
 
 
+@alone
 def test_partners_end_waits_when_they_should(world):
     for partner in "computes", "sleeps":
         first, last, _ = watch(world, "partner", "eventfd", partner, "thread", "1", computes=False)
@@ -98,6 +99,7 @@ def test_partners_end_waits_when_they_should(world):
         assert wall_ns["wait_1"] > max(wall_ns["wait_0"], wall_ns["wait_2"]), (partner, wall_ns)
 
 
+@alone
 def test_durations_are_those_of_the_seed(world):
     """Each way to end a wait works, from another process, too."""
     found = {}
@@ -110,6 +112,7 @@ def test_durations_are_those_of_the_seed(world):
     assert ratios[-1] / ratios[0] > 2, found
 
 
+@alone
 def test_waiters_know_how_long_a_lock_made_them_wait(world):
     for owner in "computes", "sleeps":
         first, last, _ = watch(world, "contended", owner, "2", "1", computes=False)
