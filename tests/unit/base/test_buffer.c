@@ -42,7 +42,8 @@ static void test_the_first_error_stays(void **state)
     assert_int_equal(buffer_reserve(&buffer, 1), -EIO);
     assert_int_equal(buffer.length, 0);
     buffer_free(&buffer);
-    assert_int_equal(buffer_reserve(&buffer, SIZE_MAX / 2), -ENOMEM);
+    /* So much that it is not even asked for: the sanitizers end a program that asks. */
+    assert_int_equal(buffer_reserve(&buffer, SIZE_MAX - 16), -ENOMEM);
     buffer_free(&buffer);
 }
 
