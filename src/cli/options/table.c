@@ -439,7 +439,7 @@ const struct cli_option option_table[] = {
     {"max-pause", 0, "PCT", SAMPLING, OPTIONS_WHEN, set_max_pause, 0,
      "limit pauses to PCT % of running time (default 2)"},
     {"capture", 0, "WAY", LOOKING, OPTIONS_WHEN, set_capture, 0,
-     "for running threads: kernel, ptrace, auto (default)"},
+     "kernel, ptrace, auto (default), record (waits, too)"},
     {"keep", 0, "TIME", BIT(SERVE), OPTIONS_WHEN, set_keep, 0,
      "forget what is older, and over N MiB (64)"},
     {"keep-memory", 0, "N", BIT(SERVE), OPTIONS_WHEN, set_keep_memory, 0, NULL},
