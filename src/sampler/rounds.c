@@ -65,8 +65,11 @@ static int look_at_thread(struct sampler *sampler, struct sampled_process *proce
         return tell_assumed(sampler, process, thread);
     listing_read_begin(sampler, process, thread);
     int err = look_at(sampler, process, thread, tick);
-    while (err == -EAGAIN && sampler->clock.end_ns) {
-        channel_await_worker(sampler->channel);
+    bool is_settled = !sampler->clock.end_ns;
+    while (err == -EAGAIN && !is_settled) {
+        is_settled = channel_is_settled(sampler->channel); /* waiting longer would not help */
+        if (!is_settled)
+            channel_await_worker(sampler->channel);
         err = look_at(sampler, process, thread, tick);
     }
     return err;
