@@ -9,15 +9,9 @@
 
 struct off_cpu_source {
     struct source source;
-    struct off_cpu_options options;
-    size_t stack_limit; /* of snapshots that are collected */
-    uint64_t lost;
+    struct switch_record *record;
+    struct watches *watches;
 };
-
-static struct off_cpu_source *off_cpu_of(const struct source *source)
-{
-    return (struct off_cpu_source *)source;
-}
 
 /* Reads the kernel's account of the thread. Returns false if it is gone. */
 static bool read_activity(const struct subject *subject, const struct watches *watches,
@@ -45,10 +39,10 @@ static enum outcome stay(const struct off_cpu_source *off_cpu, const struct subj
     if (!is_woken && subject->wants_call) {
         observation->call = subject->call;
         sleep_details_read_call(subject, observation);
-        if (!switch_record_is_unmoved(off_cpu->options.record, view))
+        if (!switch_record_is_unmoved(off_cpu->record, view))
             observation->has_call = false;
     }
-    switch_record_acknowledge(off_cpu->options.record, view, subject->tick);
+    switch_record_acknowledge(off_cpu->record, view, subject->tick);
     return is_woken ? OUTCOME_WOKEN : OUTCOME_UNMOVED;
 }
 
@@ -58,11 +52,11 @@ static int read_details(const struct off_cpu_source *off_cpu, const struct subje
                         struct observation *observation)
 {
     const struct watch_place place = {subject->proc_fd, subject->tid,
-                                      off_cpu->options.watches->keep_fds_below};
+                                      off_cpu->watches->keep_fds_below};
     int err = sleep_details_read(subject, &place, watch, observation);
     if (!err)
         sleep_details_read_preemptions(&place, watch, observation);
-    if (err || switch_record_is_unmoved(off_cpu->options.record, view))
+    if (err || switch_record_is_unmoved(off_cpu->record, view))
         return err;
     sleep_details_drop(subject, observation);
     observation->is_over = true;
@@ -77,11 +71,11 @@ static enum outcome copy(const struct off_cpu_source *off_cpu, const struct subj
     const struct departure *departure = &view->departure;
     struct snapshot *snapshot = observation->snapshot;
     snapshot->registers = departure->registers;
-    if (!read_activity(subject, off_cpu->options.watches, watch, observation))
+    if (!read_activity(subject, off_cpu->watches, watch, observation))
         return OUTCOME_GONE;
     snapshot_copy_stacks(snapshot, subject->tid, subject->stack_areas, subject->stack_limit,
                          &subject->other_stack);
-    if (!switch_record_is_unmoved(off_cpu->options.record, view))
+    if (!switch_record_is_unmoved(off_cpu->record, view))
         return OUTCOME_PENDING;
     observation->state = departure->state;
     observation->evidence =
@@ -93,7 +87,7 @@ static enum outcome copy(const struct off_cpu_source *off_cpu, const struct subj
     if (read_details(off_cpu, subject, watch, view, observation))
         return OUTCOME_REFUSED;
     watch->was_read = true;
-    switch_record_acknowledge(off_cpu->options.record, view, subject->tick);
+    switch_record_acknowledge(off_cpu->record, view, subject->tick);
     return OUTCOME_OBSERVED;
 }
 
@@ -106,13 +100,14 @@ static bool is_known_at(const struct departure *departure, uint64_t at_ns)
 static enum outcome observe(struct source *source, const struct subject *subject,
                             struct observation *observation)
 {
-    const struct off_cpu_source *off_cpu = off_cpu_of(source);
-    struct watch *watch = watches_get(off_cpu->options.watches, subject->thread);
+    const struct off_cpu_source *off_cpu = (const struct off_cpu_source *)source;
+    struct watch *watch = watches_get(off_cpu->watches, subject->thread);
     struct slot_view view;
     const struct departure *departure = &view.departure;
-    if (!watch || switch_record_read(off_cpu->options.record, subject->tid, &view) ||
+    if (!watch || switch_record_read(off_cpu->record, subject->tid, &view) ||
         departure->process_id != subject->process_id || !is_known_at(departure, subject->tick_ns))
         return OUTCOME_REFUSED;
+    switch_record_want_stack(off_cpu->record, view.slot, view.generation, subject->stack_limit);
     observation->syscall_number = -1;
     observation->wait_channel[0] = '\0';
     watch->is_asleep = false; /* as far as asleep.c knows */
@@ -127,7 +122,7 @@ static enum outcome observe(struct source *source, const struct subject *subject
     watch->departed_ns = 0;
     if (is_off)
         return copy(off_cpu, subject, watch, &view, observation);
-    if (!read_activity(subject, off_cpu->options.watches, watch, observation))
+    if (!read_activity(subject, off_cpu->watches, watch, observation))
         return OUTCOME_GONE;
     bool has_moved = departure->out_ns > subject->tick_ns || departure->in_ns > subject->tick_ns;
     return has_moved ? OUTCOME_PENDING : OUTCOME_RUNNING;
@@ -135,25 +130,15 @@ static enum outcome observe(struct source *source, const struct subject *subject
 
 /* ---- What is over ---- */
 
-/* One observation, while it is collected. */
-struct collection {
-    struct off_cpu_source *off_cpu;
-    struct observation *observation;
-};
-
-static void copy_departure(const struct past_departure *past, struct snapshot *snapshot)
+static void copy_top(const struct past_departure *past, struct snapshot *snapshot)
 {
     struct stack_copy *stack = &snapshot->stack;
     snapshot->registers = past->departure.registers;
     stack->address = registers_sp(&snapshot->registers);
     stack->bytes = past->stack_bytes < stack->capacity ? past->stack_bytes : stack->capacity;
     memcpy(stack->memory, past->stack, stack->bytes);
-    stack->end = stack->address + stack->bytes;
-    stack->end_is_known = false;
-    snapshot->other_stack.bytes = 0;
     if (snapshot->kernel_stack)
         snapshot->kernel_stack[0] = '\0';
-    snapshot_forget_context(snapshot);
 }
 
 _Static_assert(SWITCH_FUTEX_BYTES_BEFORE == FUTEX_WORDS_BEFORE * sizeof(uint32_t) &&
@@ -183,70 +168,20 @@ static void note_call(const struct past_departure *past, struct observation *obs
     }
 }
 
-/* Takes one, and stops. */
-static int take(void *argument, const struct past_departure *past)
+void off_cpu_read_past(const struct past_departure *past, const struct subject *subject,
+                       struct observation *observation)
 {
-    static const struct stack_place no_other = {0};
-    const struct collection *collection = argument;
-    struct off_cpu_source *off_cpu = collection->off_cpu;
     const struct departure *departure = &past->departure;
-    struct snapshot *snapshot =
-        snapshots_take(off_cpu->options.snapshots, off_cpu->stack_limit, &no_other);
-    if (!snapshot || !departure->registers.known) {
-        off_cpu->lost++;
-        if (snapshot)
-            snapshots_give(off_cpu->options.snapshots, snapshot, false);
-        return 0;
-    }
-    copy_departure(past, snapshot);
-    *collection->observation = (struct observation){
-        .process_id = departure->process_id,
-        .tid = departure->tid,
-        .tick = past->last_tick,
-        .evidence = departure->state == THREAD_RUNNABLE ? EVIDENCE_WAITING : EVIDENCE_ASLEEP,
-        .state = departure->state,
-        .syscall_number = departure->syscall_number,
-        .departed_ns = departure->out_ns,
-        .woken_ns = departure->runnable_ns,
-        .returned_ns = departure->in_ns,
-        .is_over = true,
-        .snapshot = snapshot,
-    };
+    struct snapshot *snapshot = observation->snapshot;
+    copy_top(past, snapshot);
+    snapshot_copy_rest(snapshot, subject->tid, subject->stack_areas, subject->stack_limit,
+                       &subject->other_stack);
+    observation->evidence =
+        departure->state == THREAD_RUNNABLE ? EVIDENCE_WAITING : EVIDENCE_ASLEEP;
+    observation->state = departure->state;
+    observation->syscall_number = departure->syscall_number;
     if (thread_state_waits(departure->state))
-        note_call(past, collection->observation);
-    return -ECANCELED;
-}
-
-static bool collect(struct source *source, struct observation *ret_observation,
-                    enum outcome *ret_outcome)
-{
-    struct collection collection = {off_cpu_of(source), ret_observation};
-    *ret_outcome = OUTCOME_OBSERVED;
-    return switch_record_drain(collection.off_cpu->options.record, take, &collection) == -ECANCELED;
-}
-
-void off_cpu_complete_stack(struct observation *observation, const struct stack_areas *areas)
-{
-    struct stack_copy *stack = &observation->snapshot->stack;
-    snapshot_end_stack(observation->snapshot, areas);
-    uint64_t size = stack->end_is_known ? stack->end - stack->address : 0;
-    if (size > stack->capacity)
-        size = stack->capacity;
-    if (stack->bytes && stack->bytes < size)
-        stack->bytes += memory_read(observation->tid, stack->address + stack->bytes,
-                                    stack->memory + stack->bytes, size - stack->bytes);
-}
-
-void off_cpu_make_room(struct source *source, size_t stack_limit)
-{
-    struct off_cpu_source *off_cpu = off_cpu_of(source);
-    if (stack_limit > off_cpu->stack_limit)
-        off_cpu->stack_limit = stack_limit;
-}
-
-uint64_t off_cpu_lost(const struct source *source)
-{
-    return off_cpu_of(source)->lost;
+        note_call(past, observation);
 }
 
 static void free_off_cpu(struct source *source)
@@ -254,14 +189,17 @@ static void free_off_cpu(struct source *source)
     free(source);
 }
 
-int off_cpu_source_new(const struct off_cpu_options *options, struct source **ret_source)
+int off_cpu_source_new(struct switch_record *record, struct watches *watches,
+                       struct source **ret_source)
 {
     struct off_cpu_source *off_cpu = calloc(1, sizeof *off_cpu);
     if (!off_cpu)
         return -ENOMEM;
-    off_cpu->source = (struct source){.observe = observe, .collect = collect, .free = free_off_cpu};
-    off_cpu->options = *options;
-    off_cpu->stack_limit = SWITCH_STACK_BYTES_MAX;
+    *off_cpu = (struct off_cpu_source){
+        .source = {.observe = observe, .free = free_off_cpu},
+        .record = record,
+        .watches = watches,
+    };
     *ret_source = &off_cpu->source;
     return 0;
 }

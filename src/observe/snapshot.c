@@ -47,30 +47,43 @@ struct thread_context *snapshot_context(struct snapshot *snapshot)
     return snapshot->context;
 }
 
-static void copy_stack(struct stack_copy *copy, pid_t tid, uint64_t address, uint64_t end,
-                       size_t limit)
+/* Copies up to `end`, but no more than `limit` bytes in all, behind what was copied before. */
+static void copy_rest(struct stack_copy *copy, pid_t tid, uint64_t end, size_t limit)
 {
-    uint64_t room = end - address;
-    copy->address = address;
+    uint64_t room = end - copy->address, bytes = room < limit ? room : limit;
     copy->end = end;
-    copy->bytes = memory_read(tid, address, copy->memory, room < limit ? room : limit);
+    if (copy->bytes >= bytes)
+        copy->bytes = bytes;
+    else
+        copy->bytes += memory_read(tid, copy->address + copy->bytes, copy->memory + copy->bytes,
+                                   bytes - copy->bytes);
+}
+
+void snapshot_copy_rest(struct snapshot *snapshot, pid_t tid, const struct stack_areas *areas,
+                        size_t stack_limit, const struct stack_place *other)
+{
+    struct stack_copy *stack = &snapshot->stack, *other_stack = &snapshot->other_stack;
+    uint64_t end = stack_areas_end(areas, stack->address);
+    stack->end_is_known = end != 0;
+    if (!end && stack->bytes)
+        end = stack->address + stack->bytes;
+    else if (!end)
+        end = stack->address - stack->address % STACK_PAGE_BYTES + STACK_PAGE_BYTES;
+    copy_rest(stack, tid, end, stack_limit);
+    other_stack->bytes = 0;
+    other_stack->address = other->address;
+    end = other->address ? stack_areas_end(areas, other->address) : 0;
+    other_stack->end_is_known = end != 0;
+    if (end)
+        copy_rest(other_stack, tid, end, other->bytes);
 }
 
 void snapshot_copy_stacks(struct snapshot *snapshot, pid_t tid, const struct stack_areas *areas,
                           size_t stack_limit, const struct stack_place *other)
 {
-    struct stack_copy *stack = &snapshot->stack, *other_stack = &snapshot->other_stack;
-    uint64_t sp = registers_sp(&snapshot->registers);
-    uint64_t end = stack_areas_end(areas, sp);
-    stack->end_is_known = end != 0;
-    if (!end)
-        end = sp - sp % STACK_PAGE_BYTES + STACK_PAGE_BYTES;
-    copy_stack(stack, tid, sp, end, stack_limit);
-    other_stack->bytes = 0;
-    end = other->address ? stack_areas_end(areas, other->address) : 0;
-    other_stack->end_is_known = end != 0;
-    if (end)
-        copy_stack(other_stack, tid, other->address, end, other->bytes);
+    snapshot->stack.address = registers_sp(&snapshot->registers);
+    snapshot->stack.bytes = 0;
+    snapshot_copy_rest(snapshot, tid, areas, stack_limit, other);
 }
 
 void snapshot_end_stack(struct snapshot *snapshot, const struct stack_areas *areas)

@@ -44,6 +44,10 @@ bool snapshot_make_room(struct snapshot *snapshot, size_t stack_limit,
 void snapshot_copy_stacks(struct snapshot *snapshot, pid_t tid, const struct stack_areas *areas,
                           size_t stack_limit, const struct stack_place *other);
 
+/* The same for a snapshot that has the top of the stack already: copies the rest. */
+void snapshot_copy_rest(struct snapshot *snapshot, pid_t tid, const struct stack_areas *areas,
+                        size_t stack_limit, const struct stack_place *other);
+
 /* The same for a snapshot whose stack was copied without knowing the mappings: leaves out what is
  * behind the end of the stack's mapping, if that is known. */
 void snapshot_end_stack(struct snapshot *snapshot, const struct stack_areas *areas);

@@ -23,11 +23,10 @@ void movement_note_look(struct thread_movement *movement, enum outcome outcome,
     movement->woken_at.pc = 0;
 }
 
-void movement_note_departure(struct thread_movement *movement,
-                             const struct observation *observation)
+void movement_note_departure(struct thread_movement *movement, const struct departure *departure)
 {
-    bool is_on_its_way = observation->evidence == EVIDENCE_WAITING ||
-                         sleep_place_has(&movement->woken_at, &observation->snapshot->registers);
+    bool is_on_its_way = departure->state == THREAD_RUNNABLE ||
+                         sleep_place_has(&movement->woken_at, &departure->registers);
     movement->has_moved = movement->has_moved || !movement->woken_at.pc || !is_on_its_way;
 }
 

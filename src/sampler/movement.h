@@ -2,6 +2,7 @@
 #ifndef FGPROF_SAMPLER_MOVEMENT_H
 #define FGPROF_SAMPLER_MOVEMENT_H
 
+#include "observe/bpf/departure.h"
 #include "observe/source.h"
 #include "sampler/threads.h"
 
@@ -11,8 +12,7 @@ void movement_note_look(struct thread_movement *movement, enum outcome outcome,
 
 /* Call it for a time off the CPU that is over: the thread was asleep there, or only waited for a
  * CPU. */
-void movement_note_departure(struct thread_movement *movement,
-                             const struct observation *observation);
+void movement_note_departure(struct thread_movement *movement, const struct departure *departure);
 
 /* Call it after a stop of a running thread, or of a sleeping one; `asked` tells which. */
 void movement_note_stop(struct thread_movement *movement, const struct observation *observation);

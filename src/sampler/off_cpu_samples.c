@@ -14,25 +14,27 @@
 
 /* So many ticks are published beyond those that are due: the thread that takes them may be late. */
 #define TICKS_AHEAD 2
-/* Stacks are kept of threads that leave their CPU within this part of a period before a tick. One
- * that left earlier and still sleeps at the tick mostly sleeps at the look, too, and its stack is
- * read then. If it does not, and the tick before has not found it there, it has no stack. */
+/* Stacks are kept of threads that leave their CPU within this part of a period before a tick, or
+ * have not left it for so long. One that left earlier and still sleeps at the tick mostly sleeps at
+ * the look, too, and its stack is read then. */
 #define STACK_WINDOW_PART 2
+#define STACK_PAUSE_NS 500000u
+#define STACK_BYTES_FIRST 4096u /* until it is known how much a thread needs */
 
 /* ---- Begin and end ---- */
 
 static int open_record(struct sampler *sampler)
 {
     struct off_cpu_samples *samples = &sampler->off_cpu;
-    const struct switch_options options = {.stack_bytes = SWITCH_STACK_BYTES_MAX,
-                                           .stack_window_ns =
-                                               sampler->clock.period_ns / STACK_WINDOW_PART};
+    const struct switch_options options = {
+        .stack_bytes = STACK_BYTES_FIRST,
+        .stack_window_ns = sampler->clock.period_ns / STACK_WINDOW_PART,
+        .stack_pause_ns = STACK_PAUSE_NS,
+    };
     int err = switch_record_open(&options, &samples->record);
-    if (err)
-        return err;
-    const struct off_cpu_options source = {samples->record, &sampler->watches,
-                                           channel_snapshots(sampler->channel)};
-    return off_cpu_source_new(&source, &samples->source);
+    if (!err)
+        err = off_cpu_source_new(samples->record, &sampler->watches, &samples->source);
+    return err;
 }
 
 int off_cpu_samples_begin(struct sampler *sampler)
@@ -135,11 +137,11 @@ struct off_cpu_ticks off_cpu_ticks_since(const struct clock *clock, uint64_t kno
 
 /* ---- What the record tells of ---- */
 
-static enum place find_place(struct sampler *sampler, const struct observation *observation,
+static enum place find_place(struct sampler *sampler, const struct departure *departure,
                              struct sampled_process **ret_process, struct thread **ret_thread)
 {
-    struct sampled_process *process = sampler_process(sampler, observation->process_id);
-    struct thread *thread = process ? threads_find(&process->threads, observation->tid) : NULL;
+    struct sampled_process *process = sampler_process(sampler, departure->process_id);
+    struct thread *thread = process ? threads_find(&process->threads, departure->tid) : NULL;
     *ret_process = process;
     *ret_thread = thread;
     /* One that is being stopped moves by our doing. */
@@ -147,7 +149,7 @@ static enum place find_place(struct sampler *sampler, const struct observation *
         return PLACE_NOWHERE;
     uint64_t exec_ns =
         sampler->kernel.source ? kernel_exec_ns(sampler->kernel.source, process->process.pid) : 0;
-    return place_in_program(process, exec_ns, observation->departed_ns);
+    return place_in_program(process, exec_ns, departure->out_ns);
 }
 
 /* The last observation found it where it was off its CPU: it is told until when. */
@@ -157,8 +159,6 @@ static int tell_same(struct sampler *sampler, struct sampled_process *process,
 {
     struct thread_schedule *schedule = &thread->schedule;
     uint64_t until_ns = observation->woken_ns ? observation->woken_ns : observation->returned_ns;
-    snapshots_give(channel_snapshots(sampler->channel), observation->snapshot, false);
-    observation->snapshot = NULL;
     schedule->proven = (struct reading){
         .at_ns = until_ns, .has_activity = watch->has_activity, .activity = watch->activity};
     schedule->proven_ticks += ticks.asleep;
@@ -223,18 +223,23 @@ static void read_link(const struct sampled_process *process, struct observation 
 }
 
 static int tell_new(struct sampler *sampler, struct sampled_process *process, struct thread *thread,
-                    struct observation *observation, struct off_cpu_ticks ticks)
+                    const struct past_departure *past, struct observation *observation,
+                    struct off_cpu_ticks ticks)
 {
-    if (!observation->snapshot->stack.bytes) {
-        snapshots_give(channel_snapshots(sampler->channel), observation->snapshot, false);
+    const struct subject subject = subject_of(sampler, process, thread);
+    switch_record_want_stack(sampler->off_cpu.record, past->slot, past->generation,
+                             subject.stack_limit);
+    if (past->stack_bytes && past->departure.registers.known)
+        observation->snapshot = snapshots_take(channel_snapshots(sampler->channel),
+                                               subject.stack_limit, &subject.other_stack);
+    if (!observation->snapshot) {
         sampler->off_cpu.without_stack += ticks.asleep + ticks.runnable;
         return 0;
     }
+    off_cpu_read_past(past, &subject, observation);
     thread->call = (struct thread_call){0};
     read_link(process, observation);
     sampler->counts.recorded_samples += ticks.asleep + ticks.runnable;
-    off_cpu_make_room(sampler->off_cpu.source, thread->wants.stack_limit);
-    off_cpu_complete_stack(observation, &process->areas);
     read_context(sampler, process, thread, observation);
     observation->now = tell_read(sampler, process, thread);
     observation->served = thread->wants.served;
@@ -242,29 +247,33 @@ static int tell_new(struct sampler *sampler, struct sampled_process *process, st
 }
 
 /* Takes a departure that was over before we looked, as a look at the last tick that it spans. */
-static int take(struct sampler *sampler, struct observation *observation)
+static int take(void *argument, const struct past_departure *past)
 {
+    struct sampler *sampler = argument;
+    const struct departure *departure = &past->departure;
+    struct observation observation = {
+        .departed_ns = departure->out_ns,
+        .woken_ns = departure->runnable_ns,
+        .returned_ns = departure->in_ns,
+        .is_over = true,
+    };
     struct sampled_process *process;
     struct thread *thread;
-    enum place place = find_place(sampler, observation, &process, &thread);
-    struct off_cpu_ticks ticks = {0};
-    if (place == PLACE_HERE)
-        ticks = off_cpu_ticks_since(&sampler->clock, thread->schedule.looked_tick,
-                                    observation->tick, observation);
-    if (!ticks.asleep && !ticks.runnable) {
-        snapshots_give(channel_snapshots(sampler->channel), observation->snapshot, false);
+    if (find_place(sampler, departure, &process, &thread) != PLACE_HERE)
         return 0;
-    }
-    struct watch *watch = watches_get(&sampler->watches, thread->number);
     struct thread_schedule *schedule = &thread->schedule;
-    bool is_same = watch && watch->departed_ns == observation->departed_ns && !thread->wants.copy;
+    const struct off_cpu_ticks ticks = off_cpu_ticks_since(
+        &sampler->clock, schedule->looked_tick, past->last_tick, &observation);
+    if (!ticks.asleep && !ticks.runnable)
+        return 0;
+    struct watch *watch = watches_get(&sampler->watches, thread->number);
+    bool is_same = watch && watch->departed_ns == departure->out_ns && !thread->wants.copy;
     listing_read_begin(sampler, process, thread);
-    schedule->looked_tick = observation->tick;
-    schedule->asleep_since_tick = observation->tick;
-    movement_note_departure(&thread->movement, observation);
+    schedule->looked_tick = schedule->asleep_since_tick = past->last_tick;
+    movement_note_departure(&thread->movement, departure);
     thread->is_awake = ticks.runnable > 0;
-    int err = is_same ? tell_same(sampler, process, thread, observation, watch, ticks)
-                      : tell_new(sampler, process, thread, observation, ticks);
+    int err = is_same ? tell_same(sampler, process, thread, &observation, watch, ticks)
+                      : tell_new(sampler, process, thread, past, &observation, ticks);
     threads_forget_sleep(&process->threads, thread);
     if (watch)
         watch->departed_ns = 0;
@@ -273,17 +282,13 @@ static int take(struct sampler *sampler, struct observation *observation)
 
 int off_cpu_samples_take(struct sampler *sampler)
 {
-    struct source *source = sampler->off_cpu.source;
-    struct observation observation;
-    enum outcome outcome;
-    int err = 0;
-    while (source && !err && source->collect(source, &observation, &outcome))
-        err = take(sampler, &observation);
-    if (source)
-        sampler->counts.recorded_lost =
-            off_cpu_lost(source) + sampler->off_cpu.without_stack +
-            switch_record_counters(sampler->off_cpu.record).lost_messages;
-    return err;
+    struct off_cpu_samples *samples = &sampler->off_cpu;
+    if (!samples->record)
+        return 0;
+    int err = switch_record_drain(samples->record, take, sampler);
+    sampler->counts.recorded_lost =
+        samples->without_stack + switch_record_counters(samples->record).lost_messages;
+    return err < 0 ? err : 0;
 }
 
 /* ---- What is still there ---- */

@@ -12,8 +12,8 @@
 #define SWITCH_WORDS 20
 #endif
 
-/* With what is stored beside it, a thread's copy takes one page. */
-#define SWITCH_STACK_BYTES_MAX 3328u
+/* With what is stored beside it, a thread's copy takes two pages. */
+#define SWITCH_STACK_BYTES_MAX 7424u
 
 /* The memory of a futex: so much before it and from it on. A lock's owner is there. */
 #define SWITCH_FUTEX_BYTES_BEFORE 160u
@@ -46,6 +46,8 @@ struct switch_slot {
     __u32 sequence;   /* odd while a departure is written; another one after each switch */
     __u32 generation; /* another one whenever the slot is given to a thread, or given back */
     __u64 looked;     /* by the reader: a tick's number + 1, see switch_record_acknowledge */
+    __u32 wanted_bytes; /* by the reader: of the stack; 0: as much as by default */
+    __u32 unused;
     struct switch_departure departure;
 };
 

@@ -27,11 +27,13 @@ char licence[] SEC("license") = "Dual MIT/GPL";
 /* ---- Set before the program is loaded ---- */
 
 const volatile __u32 slots_max = 1;
-const volatile __u32 stack_bytes = 0;   /* to copy at a departure, at most SWITCH_STACK_BYTES_MAX */
+const volatile __u32 stack_bytes = 0;   /* to copy at a departure, unless the reader wants another
+                                           number; 0: no stacks are copied */
 const volatile bool has_prev_state = 0; /* sched_switch has the state as fourth argument: 5.18 */
 const volatile bool allocates_at_switch = 1; /* else a thread's storage is made when it is woken */
 
 const volatile __u64 stack_window_ns = 0; /* before a tick, in which stacks are copied; 0: always */
+const volatile __u64 stack_pause_ns = 0;  /* since the last copy, after which one is made anyway */
 
 /* ---- Shared with the loader ---- */
 
@@ -81,6 +83,7 @@ struct {
 struct thread_with_stack {
     struct thread thread;
     __u64 unreadable;              /* where the stack was last seen to end; 0: nowhere */
+    __u64 copied_ns;               /* when its stack was last copied */
     struct switch_message message; /* has only its stack's size until it is to be sent */
     unsigned char stack[SWITCH_STACK_BYTES_MAX];
 };
@@ -178,6 +181,7 @@ static struct switch_slot *assign_slot(struct thread *thread)
         return NULL;
     slot->generation = switch_generation_after(slot->generation);
     slot->looked = 0;
+    slot->wanted_bytes = 0;
     slot->departure.number = 0;
     slot->departure.tid = 0;
     thread->slot = number;
@@ -211,29 +215,39 @@ static __always_inline __u64 storage_flags(void)
 }
 
 /* How much there is to copy, as far as is known: each 64th departure tries the rest again. */
-static __always_inline __u64 bytes_before_end(const struct thread_with_stack *thread, __u64 sp,
-                                              __u64 number)
+static __always_inline __u64 bytes_before_end(const struct thread_with_stack *thread,
+                                              const struct switch_slot *slot)
 {
+    __u64 sp = slot->departure.words[WORD_SP], wanted = slot->wanted_bytes ?: stack_bytes;
     __u64 bytes = thread->unreadable - sp;
-    return number % 64 && thread->unreadable > sp && bytes < stack_bytes ? bytes : stack_bytes;
+    return slot->departure.number % 64 && thread->unreadable > sp && bytes < wanted ? bytes
+                                                                                    : wanted;
 }
 
-/* A copy fails as a whole if a part of it can't be read. It is of two pages at most, so it is then
- * tried up to the end of the first one. */
-static __always_inline void copy_stack(struct thread_with_stack *thread, __u64 sp, __u64 number)
+/* A copy fails as a whole if a part of it can't be read. Returns how much to try next: without the
+ * last page; 0: no more. */
+static __always_inline __u64 try_copy(struct thread_with_stack *thread, __u64 sp, __u64 bytes)
 {
-    __u64 bytes = bytes_before_end(thread, sp, number);
-    if (bytes > SWITCH_STACK_BYTES_MAX)
-        return;
-    if (bpf_probe_read_user(thread->stack, bytes, (const void *)sp)) {
-        bytes = 4096 - sp % 4096;
-        thread->unreadable = sp + bytes;
-        barrier_var(bytes); /* else the compiler compares sp, and the verifier sees no bound */
-        if (bytes > SWITCH_STACK_BYTES_MAX ||
-            bpf_probe_read_user(thread->stack, bytes, (const void *)sp))
-            bytes = 0;
+    if (!bytes || bytes > SWITCH_STACK_BYTES_MAX)
+        return 0;
+    if (!bpf_probe_read_user(thread->stack, bytes, (const void *)sp)) {
+        thread->message.stack_bytes = bytes;
+        return 0;
     }
-    thread->message.stack_bytes = bytes;
+    thread->unreadable = (sp + bytes - 1) & -4096ull;
+    bytes = thread->unreadable > sp ? thread->unreadable - sp : 0;
+    barrier_var(bytes); /* else the compiler compares sp, and the verifier sees no bound */
+    return bytes;
+}
+
+/* A stack that is copied is in three pages at most. */
+static __always_inline void copy_stack(struct thread_with_stack *thread,
+                                       const struct switch_slot *slot)
+{
+    __u64 sp = slot->departure.words[WORD_SP], bytes = bytes_before_end(thread, slot);
+    bytes = try_copy(thread, sp, bytes);
+    bytes = try_copy(thread, sp, bytes);
+    try_copy(thread, sp, bytes);
 }
 
 /* Whether a tick comes within the window. If the reader is so late that none is known to come, one
@@ -266,16 +280,19 @@ static __always_inline void copy_futex(struct switch_message *message,
         message->futex_bytes = SWITCH_FUTEX_BYTES_FROM;
 }
 
-/* A thread that leaves long before the next tick is back by then, or sleeps so long that it hardly
- * wakes just between the tick and the look. */
+/* A thread that leaves long before the next tick is mostly back by then. If it sleeps on, it hardly
+ * wakes just between the tick and the look; and then it leaves so seldom that this was not soon
+ * after its last copy. */
 static __always_inline void keep_stack(struct thread_with_stack *thread,
-                                       const struct switch_departure *departure)
+                                       const struct switch_slot *slot)
 {
+    __u64 out_ns = slot->departure.out_ns;
     thread->message.stack_bytes = thread->message.futex_bytes = 0;
-    if (stack_window_ns && !is_before_tick(departure->out_ns))
+    if (stack_window_ns && out_ns - thread->copied_ns < stack_pause_ns && !is_before_tick(out_ns))
         return;
-    copy_stack(thread, departure->words[WORD_SP], departure->number);
-    copy_futex(&thread->message, departure);
+    thread->copied_ns = out_ns;
+    copy_stack(thread, slot);
+    copy_futex(&thread->message, &slot->departure);
 }
 
 /* Threads of the kernel, and those that only work for a process there, have no user registers. */
@@ -330,7 +347,7 @@ static __always_inline void depart(struct task_struct *task, __u32 process_id, _
     read_words(departure->words, (const struct pt_regs *)bpf_task_pt_regs(task));
     step_sequence(&slot->sequence, 1);
     if (stack_bytes)
-        keep_stack(with_stack_of(thread), departure);
+        keep_stack(with_stack_of(thread), slot);
 }
 
 /* ---- Returns ---- */

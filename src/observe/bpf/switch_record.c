@@ -131,6 +131,7 @@ static int configure(struct switch_record *record, const struct switch_options *
     programs->rodata->slots_max = record->slots_max;
     programs->rodata->stack_bytes = options->stack_bytes;
     programs->rodata->stack_window_ns = options->stack_window_ns;
+    programs->rodata->stack_pause_ns = options->stack_pause_ns;
     programs->rodata->has_prev_state = abilities->has_prev_state;
     programs->rodata->allocates_at_switch = allocates_at_switch;
     for (unsigned i = 0; i < SWITCH_TICKS; i++)
@@ -456,6 +457,16 @@ void switch_record_acknowledge(struct switch_record *record, const struct slot_v
 {
     if (switch_record_is_unmoved(record, view))
         __atomic_store_n(&record->slots[view->slot].looked, tick + 1, __ATOMIC_RELEASE);
+}
+
+void switch_record_want_stack(const struct switch_record *record, uint32_t slot,
+                              uint32_t generation, size_t bytes)
+{
+    struct switch_slot *wanted = &record->slots[slot];
+    uint32_t bytes32 = bytes < SWITCH_STACK_BYTES_MAX ? (uint32_t)bytes : SWITCH_STACK_BYTES_MAX;
+    if (__atomic_load_n(&wanted->generation, __ATOMIC_ACQUIRE) == generation &&
+        __atomic_load_n(&wanted->wanted_bytes, __ATOMIC_RELAXED) != bytes32)
+        __atomic_store_n(&wanted->wanted_bytes, bytes32, __ATOMIC_RELAXED);
 }
 
 /* ---- Messages ---- */

@@ -28,13 +28,14 @@
 struct switch_options {
     uint32_t threads_max; /* that have a slot at a time, at most SWITCH_SLOTS_MAX; 0: the default.
                              Each takes 232 bytes (aarch64: 360) from the beginning */
-    uint32_t stack_bytes; /* to copy at each departure, at most SWITCH_STACK_BYTES_MAX; 0: none. A
-                             thread that has moved takes a page */
+    uint32_t stack_bytes; /* to copy at each departure, at most SWITCH_STACK_BYTES_MAX, unless
+                             switch_record_want_stack says otherwise; 0: none. A thread that has
+                             moved takes two pages then */
     /* Stacks are copied only by threads that leave their CPU so long before the next tick, or after
-     * the last one that was published; 0: by all. A copy costs about as much as all the rest. What
-     * is lost are stacks of threads that slept longer than this, and woke between a tick and the
-     * look: about the time until the look divided by this, and their messages still come. */
-    uint64_t stack_window_ns;
+     * the last one that was published; 0: by all. A copy costs about as much as all the rest.
+     * Threads whose last copy is `stack_pause_ns` old are copied anyway: they may sleep on until
+     * after the tick. */
+    uint64_t stack_window_ns, stack_pause_ns;
     uint32_t ring_bytes; /* for messages, a power of two and at least a page; 0: the default */
     /* What libbpf and the kernel's verifier say, in pieces; NULL: nobody wants to know. */
     void (*log)(void *argument, const char *text);
@@ -83,6 +84,11 @@ bool switch_record_is_unmoved(const struct switch_record *record, const struct s
  * still come, if the thread moves at this moment.) */
 void switch_record_acknowledge(struct switch_record *record, const struct slot_view *view,
                                uint64_t tick);
+
+/* How much of the thread's stack is copied at its next departures, if any is. For the thread that
+ * has this slot in this generation. */
+void switch_record_want_stack(const struct switch_record *record, uint32_t slot,
+                              uint32_t generation, size_t bytes);
 
 /* Takes the messages out, oldest first. `take` returns 0, or a negative errno to stop behind this
  * message, which is then returned. What it is given is valid until it returns. Returns how many

@@ -23,15 +23,15 @@ static struct {
     int proofs_left; /* so often it says that the thread has not moved */
     uint64_t acknowledged_tick;
     unsigned acknowledged;
-    struct past_departure past[4];
-    size_t past_count, past_taken;
+    size_t wanted_bytes;
 } record;
 
 int __wrap_switch_record_read(struct switch_record *own, pid_t tid, struct slot_view *ret_view);
 bool __wrap_switch_record_is_unmoved(const struct switch_record *own, const struct slot_view *view);
 void __wrap_switch_record_acknowledge(struct switch_record *own, const struct slot_view *view,
                                       uint64_t tick);
-int __wrap_switch_record_drain(struct switch_record *own, switch_take_fn *take, void *argument);
+void __wrap_switch_record_want_stack(const struct switch_record *own, uint32_t slot,
+                                     uint32_t generation, size_t bytes);
 
 int __wrap_switch_record_read(struct switch_record *own, pid_t tid, struct slot_view *ret_view)
 {
@@ -58,23 +58,16 @@ void __wrap_switch_record_acknowledge(struct switch_record *own, const struct sl
     record.acknowledged_tick = tick;
 }
 
-int __wrap_switch_record_drain(struct switch_record *own, switch_take_fn *take, void *argument)
+void __wrap_switch_record_want_stack(const struct switch_record *own, uint32_t slot,
+                                     uint32_t generation, size_t bytes)
 {
-    int count = 0;
-    (void)own;
-    while (record.past_taken < record.past_count) {
-        int err = take(argument, &record.past[record.past_taken++]);
-        if (err)
-            return err;
-        count++;
-    }
-    return count;
+    (void)own, (void)slot, (void)generation;
+    record.wanted_bytes = bytes;
 }
 
 struct world {
     struct stack_areas areas;
     struct watches watches;
-    struct snapshots *snapshots;
     struct snapshot snapshot;
     struct observation seen;
     struct subject subject;
@@ -120,9 +113,7 @@ static int set_up(void **state)
     };
     assert_true(world->subject.proc_fd >= 0);
     assert_true(snapshot_make_room(&world->snapshot, STACK_BYTES, &none));
-    assert_int_equal(snapshots_new(&world->snapshots), 0);
-    const struct off_cpu_options options = {NULL, &world->watches, world->snapshots};
-    assert_int_equal(off_cpu_source_new(&options, &world->source), 0);
+    assert_int_equal(off_cpu_source_new(NULL, &world->watches, &world->source), 0);
     for (size_t i = 0; i < sizeof sleepers_stack; i++)
         sleepers_stack[i] = (unsigned char)(i * 7);
     return 0;
@@ -132,7 +123,6 @@ static int tear_down(void **state)
 {
     struct world *world = *state;
     world->source->free(world->source);
-    snapshots_free(world->snapshots);
     snapshot_clear(&world->snapshot);
     watches_free(&world->watches);
     close(world->subject.proc_fd);
@@ -176,6 +166,7 @@ static void test_a_sleeper_is_copied(void **state)
     assert_memory_equal(stack->memory, sleepers_stack + 64, STACK_BYTES);
     assert_int_equal(record.acknowledged, 1);
     assert_int_equal(record.acknowledged_tick, TICK);
+    assert_int_equal(record.wanted_bytes, STACK_BYTES);
 }
 
 static void test_what_the_record_does_not_know_is_refused(void **state)
@@ -367,64 +358,58 @@ static void test_gone(void **state)
 
 /* ---- What is over ---- */
 
-static struct past_departure *add_past(enum thread_state thread_state)
+#define TOP_BYTES 100u
+
+static struct past_departure past_of(enum thread_state thread_state)
 {
-    struct past_departure *past = &record.past[record.past_count++];
-    *past = (struct past_departure){
+    struct past_departure past = {
         .departure = record.departure,
         .first_tick = TICK - 2,
         .last_tick = TICK,
         .stack = sleepers_stack + 64,
-        .stack_bytes = 100,
+        .stack_bytes = TOP_BYTES,
     };
-    past->departure.state = thread_state;
-    past->departure.runnable_ns = TICK_NS + 10;
-    past->departure.in_ns = TICK_NS + 20;
+    past.departure.state = thread_state;
+    past.departure.runnable_ns = TICK_NS + 10;
+    past.departure.in_ns = TICK_NS + 20;
     return past;
 }
 
-static bool collect(struct world *world)
+static void read_past(struct world *world, const struct past_departure *past)
 {
-    enum outcome outcome = OUTCOME_GONE;
-    bool has_one = world->source->collect(world->source, &world->seen, &outcome);
-    assert_true(!has_one || outcome == OUTCOME_OBSERVED);
-    return has_one;
+    world->seen = (struct observation){.snapshot = &world->snapshot};
+    off_cpu_read_past(past, &world->subject, &world->seen);
 }
 
-static void give_back(struct world *world)
-{
-    snapshots_give(world->snapshots, world->seen.snapshot, false);
-}
-
-static void test_collects_a_departure(void **state)
+static void test_a_departure_that_is_over(void **state)
 {
     struct world *world = *state;
-    add_past(THREAD_SLEEPING);
-    assert_true(collect(world));
-    const struct snapshot *snapshot = world->seen.snapshot;
-    assert_int_equal(world->seen.process_id, getpid());
-    assert_int_equal(world->seen.tid, gettid());
-    assert_int_equal(world->seen.tick, TICK);
+    const struct past_departure past = past_of(THREAD_UNINTERRUPTIBLE);
+    const struct snapshot *snapshot = &world->snapshot;
+    read_past(world, &past);
     assert_int_equal(world->seen.evidence, EVIDENCE_ASLEEP);
-    assert_int_equal(world->seen.state, THREAD_SLEEPING);
+    assert_int_equal(world->seen.state, THREAD_UNINTERRUPTIBLE);
     assert_int_equal(world->seen.syscall_number, SYS_read);
-    assert_int_equal(world->seen.departed_ns, TICK_NS - 1000);
-    assert_int_equal(world->seen.woken_ns, TICK_NS + 10);
-    assert_int_equal(world->seen.returned_ns, TICK_NS + 20);
-    assert_true(world->seen.is_over);
     assert_false(world->seen.has_call);
     assert_int_equal(world->seen.call.kind, CALL_FILE);
-    assert_int_equal(world->seen.now.at_ns, 0);
-    assert_null(world->seen.program);
     assert_int_equal(registers_pc(&snapshot->registers), PC);
     assert_int_equal(snapshot->stack.address, (uintptr_t)sleepers_stack + 64);
-    assert_int_equal(snapshot->stack.bytes, 100);
-    assert_int_equal(snapshot->stack.end, (uintptr_t)sleepers_stack + 164);
+    assert_int_equal(snapshot->stack.bytes, TOP_BYTES);
+    assert_int_equal(snapshot->stack.end, (uintptr_t)sleepers_stack + 64 + TOP_BYTES);
     assert_false(snapshot->stack.end_is_known);
-    assert_memory_equal(snapshot->stack.memory, sleepers_stack + 64, 100);
-    give_back(world);
-    assert_false(collect(world));
-    assert_int_equal(off_cpu_lost(world->source), 0);
+    assert_memory_equal(snapshot->stack.memory, sleepers_stack + 64, TOP_BYTES);
+}
+
+static void test_a_wait_for_a_cpu_that_is_over(void **state)
+{
+    struct world *world = *state;
+    struct past_departure past = past_of(THREAD_RUNNABLE);
+    past.departure.syscall_number = -1;
+    read_past(world, &past);
+    assert_int_equal(world->seen.evidence, EVIDENCE_WAITING);
+    assert_int_equal(world->seen.state, THREAD_RUNNABLE);
+    assert_int_equal(world->seen.syscall_number, -1);
+    assert_false(world->seen.has_call);
 }
 
 static void wait_for_futex(struct past_departure *past, const void *memory, bool has_before)
@@ -437,113 +422,73 @@ static void wait_for_futex(struct past_departure *past, const void *memory, bool
     past->has_futex_before = has_before;
 }
 
-static void test_collects_the_memory_of_a_futex(void **state)
+static void test_the_memory_of_a_futex(void **state)
 {
     struct world *world = *state;
+    struct past_departure past = past_of(THREAD_SLEEPING);
     uint32_t words[FUTEX_WORDS];
     for (unsigned i = 0; i < FUTEX_WORDS; i++)
         words[i] = i * 3;
-    wait_for_futex(add_past(THREAD_SLEEPING), words, true);
-    wait_for_futex(add_past(THREAD_SLEEPING), words, false);
-    wait_for_futex(add_past(THREAD_SLEEPING), NULL, false);
-    for (unsigned i = 0; i < 2; i++) {
-        assert_true(collect(world));
+    for (unsigned has_before = 0; has_before < 2; has_before++) {
+        wait_for_futex(&past, words, has_before);
+        read_past(world, &past);
         assert_int_equal(world->seen.call.kind, CALL_FUTEX);
         assert_true(world->seen.has_call);
         assert_int_equal(world->seen.call_memory.words[FUTEX_WORDS_BEFORE],
                          words[FUTEX_WORDS_BEFORE]);
         assert_int_equal(call_futex_words_before(&world->seen.call, &world->seen.call_memory),
-                         i ? 0 : FUTEX_WORDS_BEFORE);
-        give_back(world);
+                         has_before ? FUTEX_WORDS_BEFORE : 0);
     }
     /* Without the memory it is not known who holds the lock. */
-    assert_true(collect(world));
+    wait_for_futex(&past, NULL, false);
+    read_past(world, &past);
     assert_false(world->seen.has_call);
-    give_back(world);
 }
 
-static void test_collects_them_one_by_one(void **state)
+static void read_areas(struct stack_areas *areas)
 {
-    struct world *world = *state;
-    add_past(THREAD_UNINTERRUPTIBLE);
-    add_past(THREAD_RUNNABLE)->departure.syscall_number = -1;
-    assert_true(collect(world));
-    assert_int_equal(record.past_taken, 1);
-    assert_int_equal(world->seen.evidence, EVIDENCE_ASLEEP);
-    assert_int_equal(world->seen.state, THREAD_UNINTERRUPTIBLE);
-    give_back(world);
-    assert_true(collect(world));
-    assert_int_equal(world->seen.evidence, EVIDENCE_WAITING);
-    assert_int_equal(world->seen.state, THREAD_RUNNABLE);
-    assert_int_equal(world->seen.syscall_number, -1);
-    give_back(world);
-    assert_false(collect(world));
-}
-
-/* Takes all snapshots there are left, and gives them back. */
-static size_t count_snapshots(struct world *world)
-{
-    static const struct stack_place none = {0};
-    static struct snapshot *all[SNAPSHOTS_MAX];
-    size_t count = 0;
-    while (count < SNAPSHOTS_MAX && (all[count] = snapshots_take(world->snapshots, 64, &none)))
-        count++;
-    for (size_t i = 0; i < count; i++)
-        snapshots_give(world->snapshots, all[i], false);
-    return count;
-}
-
-static void test_without_registers_it_is_lost(void **state)
-{
-    struct world *world = *state;
-    add_past(THREAD_SLEEPING)->departure.registers.known = 0;
-    add_past(THREAD_SLEEPING);
-    assert_true(collect(world)); /* the next one */
-    assert_int_equal(off_cpu_lost(world->source), 1);
-    assert_int_equal(count_snapshots(world), SNAPSHOTS_MAX - 1);
-    give_back(world);
-    assert_int_equal(count_snapshots(world), SNAPSHOTS_MAX);
-}
-
-static void test_without_a_snapshot_it_is_lost(void **state)
-{
-    static const struct stack_place none = {0};
-    static struct snapshot *all[SNAPSHOTS_MAX];
-    struct world *world = *state;
-    for (size_t i = 0; i < SNAPSHOTS_MAX; i++)
-        assert_non_null(all[i] = snapshots_take(world->snapshots, 64, &none));
-    add_past(THREAD_SLEEPING);
-    add_past(THREAD_SLEEPING);
-    assert_false(collect(world));
-    assert_int_equal(off_cpu_lost(world->source), 2);
-    for (size_t i = 0; i < SNAPSHOTS_MAX; i++)
-        snapshots_give(world->snapshots, all[i], false);
-}
-
-/* What is not in the message is read now, up to the end of the stack. */
-static void test_completes_a_stack(void **state)
-{
-    struct world *world = *state;
-    struct stack_areas areas = {0};
-    add_past(THREAD_SLEEPING);
-    off_cpu_make_room(world->source, 2 * SWITCH_STACK_BYTES_MAX);
-    assert_true(collect(world));
-    const struct stack_copy *stack = &world->seen.snapshot->stack;
-    assert_int_equal(stack->capacity, 2 * SWITCH_STACK_BYTES_MAX);
-    off_cpu_complete_stack(&world->seen, &areas); /* without knowing where it ends */
-    assert_int_equal(stack->bytes, 100);
     int maps_fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
-    assert_int_equal(stack_areas_read(&areas, maps_fd), 0);
+    assert_int_equal(stack_areas_read(areas, maps_fd), 0);
     close(maps_fd);
-    sleepers_stack[64] ^= 1;  /* has changed since; the copy has it as it was */
-    sleepers_stack[164] ^= 1; /* was not copied */
-    off_cpu_complete_stack(&world->seen, &areas);
+}
+
+/* What the record does not have is read now, up to the end of the stack or the limit. */
+static void test_the_rest_of_a_stack_is_read_now(void **state)
+{
+    struct world *world = *state;
+    const struct stack_copy *stack = &world->snapshot.stack;
+    unsigned char top[TOP_BYTES];
+    struct past_departure past = past_of(THREAD_SLEEPING);
+    memcpy(top, sleepers_stack + 64, TOP_BYTES);
+    top[0] ^= 1; /* has changed since */
+    past.stack = top;
+    read_areas(&world->areas);
+    read_past(world, &past);
     assert_true(stack->end_is_known);
-    assert_true(stack->bytes >= sizeof sleepers_stack - 64);
+    assert_int_equal(stack->bytes, STACK_BYTES);
     assert_int_equal(stack->memory[0], sleepers_stack[64] ^ 1);
-    assert_memory_equal(stack->memory + 1, sleepers_stack + 65, sizeof sleepers_stack - 65);
-    stack_areas_free(&areas);
-    give_back(world);
+    assert_memory_equal(stack->memory + 1, sleepers_stack + 65, STACK_BYTES - 1);
+    world->subject.stack_limit = TOP_BYTES / 2;
+    read_past(world, &past);
+    assert_int_equal(stack->bytes, TOP_BYTES / 2);
+    stack_areas_free(&world->areas);
+}
+
+/* A stack that goes on in another mapping, as that of a signal handler does. */
+static void test_the_other_stack_is_read_now(void **state)
+{
+    const unsigned char elsewhere[] = "the stack that it has left";
+    struct world *world = *state;
+    const struct stack_copy *other = &world->snapshot.other_stack;
+    const struct stack_place place = {(uintptr_t)elsewhere, sizeof elsewhere};
+    const struct past_departure past = past_of(THREAD_SLEEPING);
+    assert_true(snapshot_make_room(&world->snapshot, STACK_BYTES, &place));
+    world->subject.other_stack = place;
+    read_areas(&world->areas);
+    read_past(world, &past);
+    assert_int_equal(other->bytes, sizeof elsewhere);
+    assert_memory_equal(other->memory, elsewhere, sizeof elsewhere);
+    stack_areas_free(&world->areas);
 }
 
 int main(void)
@@ -567,12 +512,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_moved_before_the_copy_is_proven, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_moved_while_details_are_read, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_gone, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_collects_a_departure, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_collects_the_memory_of_a_futex, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_collects_them_one_by_one, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_without_registers_it_is_lost, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_without_a_snapshot_it_is_lost, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_completes_a_stack, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_departure_that_is_over, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_wait_for_a_cpu_that_is_over, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_the_memory_of_a_futex, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_the_rest_of_a_stack_is_read_now, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_the_other_stack_is_read_now, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

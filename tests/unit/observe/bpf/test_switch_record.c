@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "observe/bpf/switch_record.h"
 
+#include <alloca.h>
 #include <errno.h>
 #include <linux/futex.h>
 #include <pthread.h>
@@ -200,6 +201,42 @@ static void *sleep_in_thread(void *argument)
     return NULL;
 }
 
+#define SMALL_STACK_BYTES (64u << 10)
+
+/* Sleeps in read for 1 byte, then for 2, and so on, each time 1,000 bytes deeper. */
+static void *sleep_ever_deeper(void *argument)
+{
+    static char buffer[READ_BYTES_MAX];
+    shared->tids[0] = (pid_t)syscall(SYS_gettid);
+    atomic_store(&shared->ready, 1);
+    for (unsigned i = 1; i < 8; i++) {
+        volatile char *deep = alloca(1000);
+        deep[0] = 1;
+        if (read(many_fd, buffer, i) != (ssize_t)i)
+            _exit(1);
+    }
+    return argument;
+}
+
+/* Nothing is mapped behind the thread's stack. Its end is told to the test. */
+static void sleep_near_the_end(int fd)
+{
+    pthread_attr_t attributes;
+    pthread_t thread;
+    char *stack = mmap(NULL, 2 * SMALL_STACK_BYTES, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    uint64_t end = (uintptr_t)stack + SMALL_STACK_BYTES;
+    many_fd = fd;
+    memcpy(shared->memory, &end, sizeof end);
+    if (stack == MAP_FAILED || munmap(stack + SMALL_STACK_BYTES, SMALL_STACK_BYTES) ||
+        pthread_attr_init(&attributes) ||
+        pthread_attr_setstack(&attributes, stack, SMALL_STACK_BYTES) ||
+        pthread_create(&thread, &attributes, sleep_ever_deeper, NULL))
+        _exit(1);
+    for (;;)
+        pause();
+}
+
 static void have_ten_threads(int fd)
 {
     pthread_t threads[10];
@@ -338,12 +375,13 @@ static struct taken drain(const struct world *world)
     return taken;
 }
 
-/* The child sleeps for `argument` bytes at these ticks, and then for the next. */
-static struct slot_view sleep_through(const struct world *world, unsigned argument,
-                                      uint64_t first_tick, uint64_t last_tick)
+/* The thread sleeps for `argument` bytes at these ticks, and then for the next. */
+static struct slot_view thread_sleeps_through(const struct world *world, pid_t tid,
+                                              unsigned argument, uint64_t first_tick,
+                                              uint64_t last_tick)
 {
     struct slot_view view, after;
-    await_sleep(world, world->pid, SYS_read, argument, &view);
+    await_sleep(world, tid, SYS_read, argument, &view);
     for (uint64_t tick = first_tick; tick <= last_tick; tick++) {
         uint64_t at_ns = monotonic_ns() + MS;
         switch_record_publish_tick(world->record, tick, at_ns);
@@ -351,8 +389,14 @@ static struct slot_view sleep_through(const struct world *world, unsigned argume
     }
     assert_true(switch_record_is_unmoved(world->record, &view));
     let_child(world, argument);
-    await_sleep(world, world->pid, SYS_read, argument + 1, &after);
+    await_sleep(world, tid, SYS_read, argument + 1, &after);
     return view;
+}
+
+static struct slot_view sleep_through(const struct world *world, unsigned argument,
+                                      uint64_t first_tick, uint64_t last_tick)
+{
+    return thread_sleeps_through(world, world->pid, argument, first_tick, last_tick);
 }
 
 static void read_memory(pid_t pid, uint64_t address, unsigned char *buffer, size_t bytes)
@@ -437,7 +481,8 @@ static void check_stack_bytes(const struct world *world, unsigned argument, uint
 static void test_stacks_are_copied_shortly_before_a_tick(void **state)
 {
     (void)state;
-    const struct switch_options options = {.stack_bytes = 512, .stack_window_ns = HANGS_NS};
+    const struct switch_options options = {
+        .stack_bytes = 512, .stack_window_ns = HANGS_NS, .stack_pause_ns = UINT64_MAX};
     struct world world = setup(&options, sleep_often);
     uint64_t far_ns = monotonic_ns() + 1000 * HANGS_NS;
     /* The tick to come is far away when the child begins to sleep for one byte, and for two. */
@@ -453,10 +498,65 @@ static void test_stacks_are_copied_shortly_before_a_tick(void **state)
     teardown(&world);
 }
 
+/* A thread that has not left its CPU for long may sleep on until after a tick. */
+static void test_stacks_are_copied_after_a_pause(void **state)
+{
+    (void)state;
+    const struct switch_options options = {
+        .stack_bytes = 512, .stack_window_ns = 1, .stack_pause_ns = HANGS_NS};
+    struct world world = setup(&options, sleep_often);
+    switch_record_publish_tick(world.record, 1, monotonic_ns() + 1000 * HANGS_NS);
+    assert_int_equal(switch_record_follow(world.record, world.pid), 0);
+    let_child(&world, 1);
+    check_stack_bytes(&world, 1, 2, 512); /* its first departure */
+    check_stack_bytes(&world, 2, 3, 0);
+    teardown(&world);
+}
+
+static void test_the_reader_says_how_much_of_a_stack_it_wants(void **state)
+{
+    (void)state;
+    const struct switch_options options = {.stack_bytes = 512};
+    struct world world = setup_followed(&options, sleep_often);
+    sleep_through(&world, 1, 1, 1);
+    struct taken taken = drain(&world);
+    static const size_t sizes[] = {64, 4000, SWITCH_STACK_BYTES_MAX + 1};
+    for (unsigned i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        size_t bytes = sizes[i] < SWITCH_STACK_BYTES_MAX ? sizes[i] : SWITCH_STACK_BYTES_MAX;
+        switch_record_want_stack(world.record, taken.last.slot, taken.last.generation + 2, 128);
+        switch_record_want_stack(world.record, taken.last.slot, taken.last.generation, sizes[i]);
+        sleep_through(&world, 2 + 2 * i, 2 + 2 * i, 2 + 2 * i); /* it had left before */
+        drain(&world);
+        check_stack_bytes(&world, 3 + 2 * i, 3 + 2 * i, bytes);
+    }
+    teardown(&world);
+}
+
+/* Memory behind the end can't be read, nor is it needed. */
+static void test_a_stack_is_copied_up_to_its_end(void **state)
+{
+    (void)state;
+    const struct switch_options options = {.stack_bytes = SWITCH_STACK_BYTES_MAX};
+    struct world world = setup_followed(&options, sleep_near_the_end);
+    uint64_t end;
+    await_count(&shared->ready, 1);
+    memcpy(&end, shared->memory, sizeof end);
+    for (unsigned i = 1; i < 7; i++) {
+        struct slot_view view = thread_sleeps_through(&world, shared->tids[0], i, i, i);
+        struct taken taken = drain(&world);
+        uint64_t bytes = end - registers_sp(&view.departure.registers);
+        assert_int_equal(taken.count, 1);
+        assert_int_equal(taken.last.stack_bytes,
+                         bytes < SWITCH_STACK_BYTES_MAX ? bytes : SWITCH_STACK_BYTES_MAX);
+    }
+    teardown(&world);
+}
+
 static void test_stacks_are_copied_if_no_tick_is_known(void **state)
 {
     (void)state;
-    const struct switch_options options = {.stack_bytes = 512, .stack_window_ns = 1};
+    const struct switch_options options = {
+        .stack_bytes = 512, .stack_window_ns = 1, .stack_pause_ns = UINT64_MAX};
     struct world world = setup_followed(&options, sleep_often);
     check_stack_bytes(&world, 1, 2, 512);
     /* The reader is late: that tick is over. */
@@ -565,7 +665,7 @@ static void test_a_running_thread_is_not_told(void **state)
 static void test_messages_that_do_not_fit_are_counted(void **state)
 {
     (void)state;
-    const struct switch_options options = {.stack_bytes = SWITCH_STACK_BYTES_MAX,
+    const struct switch_options options = {.stack_bytes = 3000,
                                            .ring_bytes = 4096};
     struct world world = setup_followed(&options, sleep_often);
     sleep_through(&world, 1, 1, 1);
@@ -864,6 +964,9 @@ int main(void)
         cmocka_unit_test(test_a_thread_that_was_woken_has_moved),
         cmocka_unit_test(test_a_short_sleep_at_a_tick_is_told_with_its_stack),
         cmocka_unit_test(test_stacks_are_copied_shortly_before_a_tick),
+        cmocka_unit_test(test_stacks_are_copied_after_a_pause),
+        cmocka_unit_test(test_the_reader_says_how_much_of_a_stack_it_wants),
+        cmocka_unit_test(test_a_stack_is_copied_up_to_its_end),
         cmocka_unit_test(test_stacks_are_copied_if_no_tick_is_known),
         cmocka_unit_test(test_a_wait_for_a_futex_is_told_with_its_memory),
         cmocka_unit_test(test_one_message_for_several_ticks),

@@ -19,6 +19,8 @@ bool __wrap_switch_record_is_unmoved(const struct switch_record *record,
                                      const struct slot_view *view);
 void __wrap_switch_record_acknowledge(struct switch_record *record, const struct slot_view *view,
                                       uint64_t tick);
+void __wrap_switch_record_want_stack(const struct switch_record *record, uint32_t slot,
+                                     uint32_t generation, size_t bytes);
 int __wrap_switch_record_drain(struct switch_record *record, switch_take_fn *take, void *argument);
 struct switch_counters __wrap_switch_record_counters(const struct switch_record *record);
 
@@ -138,6 +140,14 @@ void __wrap_switch_record_acknowledge(struct switch_record *record, const struct
 {
     (void)record;
     fake_find(view->departure.tid)->acknowledged_tick = tick;
+}
+
+/* Of each thread, the record has a stack of a few bytes. */
+void __wrap_switch_record_want_stack(const struct switch_record *record, uint32_t slot,
+                                     uint32_t generation, size_t bytes)
+{
+    (void)record, (void)slot, (void)generation;
+    assert_true(bytes > 0);
 }
 
 /* Which ticks a departure spanned that were published and not acknowledged. */
