@@ -40,7 +40,7 @@ static int open_record(struct sampler *sampler)
 int off_cpu_samples_begin(struct sampler *sampler)
 {
     const struct sampler_options *options = sampler->options;
-    if (options->capture != CAPTURE_RECORD || options->is_dump || options->has_no_time ||
+    if (options->capture == CAPTURE_PTRACE || options->is_dump || options->has_no_time ||
         sampler->off_cpu.was_begun)
         return 0;
     sampler->off_cpu.was_begun = true;
@@ -49,7 +49,7 @@ int off_cpu_samples_begin(struct sampler *sampler)
     sampler->counts.has_switch_record = !err;
     if (err) {
         off_cpu_samples_end(sampler);
-        return err == -ENOMEM ? err : 0;
+        return err == -ENOMEM || options->capture == CAPTURE_RECORD ? err : 0;
     }
     for (size_t i = 0; i < sampler->process_count; i++)
         off_cpu_samples_follow(sampler, sampler->processes[i]);

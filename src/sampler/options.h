@@ -11,8 +11,8 @@
 enum capture {
     CAPTURE_AUTO,   /* sampled by the kernel if that is permitted, else stopped */
     CAPTURE_KERNEL, /* sampled by the kernel; an error if that is not permitted */
-    CAPTURE_PTRACE, /* stopped */
-    CAPTURE_RECORD, /* as CAPTURE_AUTO; and the kernel records where threads are off their CPU */
+    CAPTURE_PTRACE, /* stopped; nor are switches recorded */
+    CAPTURE_RECORD, /* as CAPTURE_AUTO; an error if the kernel may not record switches */
 };
 
 struct sampler_options {

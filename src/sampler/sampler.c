@@ -60,6 +60,8 @@ int sampler_init(struct sampler *sampler, const struct sampler_options *options,
     /* A refusal is told before anything is sampled, or spawned. */
     if (!err && options->capture == CAPTURE_KERNEL)
         err = kernel_samples_begin(sampler);
+    if (!err && options->capture == CAPTURE_RECORD)
+        err = off_cpu_samples_begin(sampler);
     /* A program's first moments count. */
     return err ? err : page_faults_begin(sampler);
 }

@@ -19,7 +19,7 @@ from harness import (HANGS_S, RATE, Skip, alone, by_root, children_of, context_s
                      late_share, need, pauses, ready, running_s, status, switches_in, thread_named, threads_of,
                      ticks_planned, users_build, wait_for, wait_for_ticks, wait_until_asleep,
                      wait_until_sampled, wait_until_sampling)
-from test_capture import in_spin, need_kernel_samples, only_threads, refuse_events
+from test_capture import in_spin, need_kernel_samples, only_threads, refuse_events, refuse_record
 from test_containers import INSIDE, ROOTLESS, check_possible, command, container, inside, tree
 from test_extremes import transfers
 from test_lifecycle import SLEEPERS, check_outcomes
@@ -344,6 +344,11 @@ def limited(files, before=lambda: None):
     return limit
 
 
+def only_threads_and_no_record():
+    only_threads()
+    refuse_record()
+
+
 def number_in(pattern, stderr):
     match = re.search(pattern, stderr)
     assert match, (pattern, stderr)
@@ -354,7 +359,7 @@ def test_too_few_files_for_the_events_of_all_threads(world):
     """Some threads have events, the others are stopped. Both is said, and the profile is whole."""
     need_kernel_samples(world)
     with world.running("workers", 60, 30, 1) as target:
-        done = world.attach(target, "--threads=tid", preexec_fn=limited(128, only_threads))
+        done = world.attach(target, "--threads=tid", preexec_fn=limited(128, only_threads_and_no_record))
     help_of_limit = re.escape(" (Too many open files); a higher limit of open files (ulimit -n) would help")
     with_event = number_in(r"  (\d+) threads were sampled by the kernel", done.stderr)
     without = number_in(r"  (\d+) threads were stopped while they ran, as there could be no events for "
@@ -373,7 +378,7 @@ def test_too_few_files_for_events_of_switches(world):
     """The events of CPUs have no more than they need, and modules can still be opened."""
     need_kernel_samples(world)
     with world.running("spinners", 60, 3) as target:
-        done = world.attach(target, preexec_fn=limited(40))
+        done = world.attach(target, preexec_fn=limited(40, refuse_record))
     assert kernel_samples(done.stderr) and "could not be read" not in done.stderr, done.stderr
     assert number_in(r"  (\d+) threads' waits for a CPU are counted where they ran, as there could be no "
                      r"events for them \(Too many open files\)", done.stderr) >= 2, done.stderr
@@ -425,7 +430,7 @@ def test_the_machine_has_too_many_files_open(world):
 def test_more_threads_than_may_have_events_of_switches(world):
     need_kernel_samples(world)
     with world.running("workers", 60, 80, 0) as target:
-        done = world.attach(target, "--capture=kernel", duration="2s")
+        done = world.attach(target, "--capture=kernel", duration="2s", preexec_fn=refuse_record)
     assert 0 < number_in(r"  (\d+) threads?' waits for a CPU are counted where they ran, as there could be "
                          r"no events for them \(as many have one as may\)\n", done.stderr) <= 16, done.stderr
     assert in_spin(done.stdout) > 0

@@ -86,7 +86,7 @@ def check_pauses(stderr, threads):
 def need_record(world):
     """Skips the test where the kernel does not permit a record of switches."""
     need_kernel_samples(world)
-    done = world.fgprof("run", "--capture=record", "-o", "/dev/null", "--", "true")
+    done = world.fgprof("run", "-o", "/dev/null", "--", "true")
     if "may not record switches" in done.stderr:
         raise Skip("the kernel does not permit BPF programs that trace")
 
@@ -97,8 +97,9 @@ def test_the_frame_pointer_of_a_sleeper(world):
     need_kernel_samples(world)
     with world.running("epoll_loop", 60) as target:
         stopped = folded(world.attach(target, "--state", "--capture=ptrace").stdout)
-        by_event = folded(world.attach(target, "--state", "--capture=kernel", duration="4s").stdout)
-        by_record = world.attach(target, "--state", "--capture=record")
+        by_event = folded(world.attach(target, "--state", "--capture=kernel", duration="4s",
+                                       preexec_fn=refuse_record).stdout)
+        by_record = world.attach(target, "--state", "--capture=kernel")
 
     def share_whole(of):
         asleep = {stack: count for stack, count in of.items() if stack[-1] == "[epoll_wait]"}
@@ -114,13 +115,19 @@ def test_the_frame_pointer_of_a_sleeper(world):
 def test_the_summary_says_what_captured(world):
     need_record(world)
     with world.running("epoll_loop", 60) as target:
-        for way, captured in (("auto", "looks at /proc and kernel samples"),
-                              ("record", "switch record and kernel samples"),
-                              ("ptrace", "looks at /proc and stops")):
-            done = world.attach(target, "--capture=" + way, duration="500ms")
-            assert f"\n  captured by {captured}\n" in done.stderr, (way, done.stderr)
+        for options, captured in (((), "switch record and kernel samples"),
+                                  (("--capture=kernel",), "switch record and kernel samples"),
+                                  (("--capture=record",), "switch record and kernel samples"),
+                                  (("--capture=ptrace",), "looks at /proc and stops")):
+            done = world.attach(target, *options, duration="500ms")
+            assert f"\n  captured by {captured}\n" in done.stderr, (options, done.stderr)
             assert "may not record switches" not in done.stderr, done.stderr
-        done = world.attach(target, "--state", "--capture=record", duration="1s", preexec_fn=refuse_record)
+        demanded = world.fgprof("attach", "-p", target.pid, "-d", "1s", "--capture=record",
+                                preexec_fn=refuse_record)
+        done = world.attach(target, "--state", duration="1s", preexec_fn=refuse_record)
+    assert demanded.returncode == 1 and demanded.stderr == (
+        "fgprof-c: the kernel may not record switches (Operation not permitted): run with CAP_BPF and CAP_PERFMON "
+        "on Linux 5.15 or later, or without --capture=record\n"), demanded
     assert "\n  captured by looks at /proc and kernel samples\n" in done.stderr, done.stderr
     assert re.search(r"\n  the kernel may not record switches \(Operation not permitted\), so threads were looked "
                      r"at after the tick: .*; CAP_BPF and CAP_PERFMON would help\n", done.stderr), done.stderr

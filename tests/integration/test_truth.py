@@ -241,7 +241,7 @@ def test_short_waits_have_their_share_at_the_default_rate(world):
                                 (8, "all", "sleeps", "thread", 4, 78)):
         with ready(program, *arguments, stdin=subprocess.PIPE) as target:
             first = mark(target)
-            done = world.attach(target, "-F", 99, "--capture=record", "--thread", "waiter", duration=f"{seconds}s")
+            done = world.attach(target, "-F", 99, "--thread", "waiter", duration=f"{seconds}s")
             last = mark(target)
         check_sums(first, last)
         check_shares(first, last, folded(done.stdout), allowed=0.01)
@@ -255,7 +255,7 @@ def test_owners_of_short_waits_get_their_credit(world):
     program, path = os.path.join(world.build, "bench/bench-truth-contended"), world.path("locks.fgprof")
     with ready(program, "sleeps", 4, 4242, stdin=subprocess.PIPE) as target:
         first = mark(target)
-        done = world.attach(target, "-F", 99, "--capture=record", "-o", path, duration="15s")
+        done = world.attach(target, "-F", 99, "-o", path, duration="15s")
         last = mark(target)
     credit = collections.Counter()
     converted = world.fgprof("convert", path, "--kind=mutex", "-t", "-f", "folded").stdout

@@ -45,7 +45,7 @@ static struct fake_thread *begin_with_runner(void)
     struct fake_process *process = fake_process(PID);
     fake_thread(process, PID, FAKE_SLEEPS);
     struct fake_thread *thread = add_runner(process, TID);
-    fake->options.capture = CAPTURE_RECORD;
+    fake->options.capture = CAPTURE_AUTO;
     fake->options.max_pause_percent = 100;
     fake->record_error = 0;
     fake_begin();
@@ -377,7 +377,7 @@ static void test_the_first_look_stands_for_its_tick(void **state)
     (void)state;
     struct fake_thread *thread = fake_thread(fake_process(PID), PID, FAKE_RUNS);
     fake_departs(thread, THREAD_SLEEPING, FAKE_START_NS - 100, 0, 0);
-    fake->options.capture = CAPTURE_RECORD;
+    fake->options.capture = CAPTURE_AUTO;
     fake->record_error = 0;
     fake_begin();
     take_tick(2, LATE_NS);
@@ -393,7 +393,7 @@ static void test_one_that_moved_between_looks_has_moved(void **state)
     (void)state;
     struct fake_thread *thread = fake_thread(fake_process(PID), PID, FAKE_RUNS);
     struct departure *departure = fake_departs(thread, THREAD_SLEEPING, FAKE_START_NS - 100, 0, 0);
-    fake->options.capture = CAPTURE_RECORD;
+    fake->options.capture = CAPTURE_AUTO;
     fake->record_error = 0;
     fake_begin();
     take_ticks(1, 2);
@@ -685,7 +685,7 @@ static void test_ticks_add_up(void **state)
     struct fake_process *process = fake_process(PID);
     for (int i = 0; i < SUM_THREADS; i++)
         add_runner(process, TID + i);
-    fake->options.capture = CAPTURE_RECORD;
+    fake->options.capture = CAPTURE_AUTO;
     fake->record_error = 0;
     fake_begin();
     for (int i = 0; i < SUM_THREADS; i++)
@@ -752,7 +752,7 @@ static void test_not_recorded_from_the_beginning(void **state)
     struct fake_process *process = fake_process(PID);
     fake_thread(process, PID, FAKE_SLEEPS);
     process->syscall_file = NULL;
-    fake->options.capture = CAPTURE_RECORD;
+    fake->options.capture = CAPTURE_AUTO;
     fake->record_error = 0;
     fake_begin();
     assert_int_equal(fake->records_opened, 1);
@@ -780,7 +780,7 @@ static void test_no_record_if_threads_are_stopped(void **state)
 static void test_no_record_for_a_dump(void **state)
 {
     (void)state;
-    fake->options.capture = CAPTURE_RECORD;
+    fake->options.capture = CAPTURE_AUTO;
     fake->options.is_dump = true;
     expect_no_record();
 }
@@ -788,7 +788,7 @@ static void test_no_record_for_a_dump(void **state)
 static void test_no_record_without_time(void **state)
 {
     (void)state;
-    fake->options.capture = CAPTURE_RECORD;
+    fake->options.capture = CAPTURE_AUTO;
     fake->options.has_no_time = true;
     expect_no_record();
 }
@@ -797,7 +797,7 @@ static void test_a_record_that_is_refused(void **state)
 {
     (void)state;
     fake_thread(fake_process(PID), PID, FAKE_SLEEPS);
-    fake->options.capture = CAPTURE_RECORD;
+    fake->options.capture = CAPTURE_AUTO;
     fake->record_error = -ENOTSUP;
     fake_begin();
     fake_ticks(3);
