@@ -13,6 +13,15 @@ struct off_cpu_source {
     struct watches *watches;
 };
 
+void off_cpu_want_stack(struct switch_record *record, uint32_t slot, uint32_t generation,
+                        const struct subject *subject)
+{
+    size_t bytes = subject->stack_limit;
+    switch_record_want_stack(record, slot, generation,
+                             bytes > OFF_CPU_STACK_BYTES_MIN ? bytes : OFF_CPU_STACK_BYTES_MIN,
+                             subject->leaves_stack);
+}
+
 /* Reads the kernel's account of the thread. Returns false if it is gone. */
 static bool read_activity(const struct subject *subject, const struct watches *watches,
                           struct watch *watch, struct observation *observation)
@@ -107,7 +116,7 @@ static enum outcome observe(struct source *source, const struct subject *subject
     if (!watch || switch_record_read(off_cpu->record, subject->tid, &view) ||
         departure->process_id != subject->process_id || !is_known_at(departure, subject->tick_ns))
         return OUTCOME_REFUSED;
-    switch_record_want_stack(off_cpu->record, view.slot, view.generation, subject->stack_limit);
+    off_cpu_want_stack(off_cpu->record, view.slot, view.generation, subject);
     observation->syscall_number = -1;
     observation->wait_channel[0] = '\0';
     watch->is_asleep = false; /* as far as asleep.c knows */
@@ -136,7 +145,12 @@ static void copy_top(const struct past_departure *past, struct snapshot *snapsho
     snapshot->registers = past->departure.registers;
     stack->address = registers_sp(&snapshot->registers);
     stack->bytes = past->stack_bytes < stack->capacity ? past->stack_bytes : stack->capacity;
+    stack->old_bytes = stack->bytes;
     memcpy(stack->memory, past->stack, stack->bytes);
+    stack = &snapshot->other_stack;
+    stack->address = past->other_address;
+    stack->bytes = past->other_bytes < stack->capacity ? past->other_bytes : stack->capacity;
+    memcpy(stack->memory, past->other_stack, stack->bytes);
     if (snapshot->kernel_stack)
         snapshot->kernel_stack[0] = '\0';
 }
@@ -168,14 +182,22 @@ static void note_call(const struct past_departure *past, struct observation *obs
     }
 }
 
+struct stack_place off_cpu_other_stack(const struct past_departure *past,
+                                       const struct subject *subject)
+{
+    if (past->other_bytes)
+        return (struct stack_place){past->other_address, past->other_bytes};
+    return past->has_one_stack ? subject->other_stack : (struct stack_place){0};
+}
+
 void off_cpu_read_past(const struct past_departure *past, const struct subject *subject,
                        struct observation *observation)
 {
     const struct departure *departure = &past->departure;
     struct snapshot *snapshot = observation->snapshot;
+    const struct stack_place other = off_cpu_other_stack(past, subject);
     copy_top(past, snapshot);
-    snapshot_copy_rest(snapshot, subject->tid, subject->stack_areas, subject->stack_limit,
-                       &subject->other_stack);
+    snapshot_copy_rest(snapshot, subject->tid, subject->stack_areas, subject->stack_limit, &other);
     observation->evidence =
         departure->state == THREAD_RUNNABLE ? EVIDENCE_WAITING : EVIDENCE_ASLEEP;
     observation->state = departure->state;

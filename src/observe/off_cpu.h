@@ -20,6 +20,16 @@
 int off_cpu_source_new(struct switch_record *record, struct watches *watches,
                        struct source **ret_source);
 
+/* Tells the record how much of the thread's stacks it is to keep, next time. */
+#define OFF_CPU_STACK_BYTES_MIN 4096u
+void off_cpu_want_stack(struct switch_record *record, uint32_t slot, uint32_t generation,
+                        const struct subject *subject);
+
+/* Which part of the stack that the thread has left is wanted: what the record has of it, as it may
+ * be another one by now; or else, as C does not keep frame pointers, the usual one. */
+struct stack_place off_cpu_other_stack(const struct past_departure *past,
+                                       const struct subject *subject);
+
 /* Fills in the thread's state, its call, registers and stacks as they were at a departure that is
  * over. The snapshot must have room for the stacks wanted. What the record does not have of them is
  * read now. The thread has moved since, but only for as long as we are late, and what it returns to

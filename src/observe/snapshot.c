@@ -70,19 +70,22 @@ void snapshot_copy_rest(struct snapshot *snapshot, pid_t tid, const struct stack
     else if (!end)
         end = stack->address - stack->address % STACK_PAGE_BYTES + STACK_PAGE_BYTES;
     copy_rest(stack, tid, end, stack_limit);
-    other_stack->bytes = 0;
+    if (other_stack->address != other->address)
+        other_stack->bytes = 0;
     other_stack->address = other->address;
     end = other->address ? stack_areas_end(areas, other->address) : 0;
     other_stack->end_is_known = end != 0;
     if (end)
         copy_rest(other_stack, tid, end, other->bytes);
+    else
+        other_stack->bytes = 0;
 }
 
 void snapshot_copy_stacks(struct snapshot *snapshot, pid_t tid, const struct stack_areas *areas,
                           size_t stack_limit, const struct stack_place *other)
 {
     snapshot->stack.address = registers_sp(&snapshot->registers);
-    snapshot->stack.bytes = 0;
+    snapshot->stack.bytes = snapshot->other_stack.bytes = 0;
     snapshot_copy_rest(snapshot, tid, areas, stack_limit, other);
 }
 

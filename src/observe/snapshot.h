@@ -10,6 +10,8 @@ struct stack_copy {
     uint64_t address; /* of memory[0] */
     unsigned char *memory;
     size_t bytes;      /* how many were copied */
+    size_t old_bytes;  /* by off_cpu.c: how many of these are from when the thread left its CPU; the
+                          others were read when it had moved */
     size_t capacity;   /* how many fit */
     uint64_t end;      /* of the mapping that it is in */
     bool end_is_known; /* false: only its page was copied, and `end` is where the page ends */
@@ -44,7 +46,7 @@ bool snapshot_make_room(struct snapshot *snapshot, size_t stack_limit,
 void snapshot_copy_stacks(struct snapshot *snapshot, pid_t tid, const struct stack_areas *areas,
                           size_t stack_limit, const struct stack_place *other);
 
-/* The same for a snapshot that has the top of the stack already: copies the rest. */
+/* The same for a snapshot that has the top of the stacks already: copies the rest. */
 void snapshot_copy_rest(struct snapshot *snapshot, pid_t tid, const struct stack_areas *areas,
                         size_t stack_limit, const struct stack_place *other);
 

@@ -30,6 +30,7 @@ struct subject {
                                               pending */
     size_t stack_limit;                    /* how many bytes of its stack to copy at most */
     struct stack_place other_stack;        /* to be copied too */
+    bool leaves_stack;                     /* the process's threads go from one stack to another */
     bool wants_kernel_stack;               /* of a sleeping thread */
     bool wants_copy;                       /* even if it has not moved since its last observation */
     bool waits_for_cpu;                    /* it often does: if it has not moved, it is looked

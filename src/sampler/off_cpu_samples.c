@@ -19,7 +19,9 @@
  * the look, too, and its stack is read then. */
 #define STACK_WINDOW_PART 2
 #define STACK_PAUSE_NS 500000u
-#define STACK_BYTES_FIRST 4096u /* until it is known how much a thread needs */
+/* A stack of what is over can't be asked for again, so it is read further than is usually needed.
+ */
+#define PAST_STACK_BYTES (32u << 10)
 
 /* ---- Begin and end ---- */
 
@@ -27,7 +29,7 @@ static int open_record(struct sampler *sampler)
 {
     struct off_cpu_samples *samples = &sampler->off_cpu;
     const struct switch_options options = {
-        .stack_bytes = STACK_BYTES_FIRST,
+        .stack_bytes = OFF_CPU_STACK_BYTES_MIN,
         .stack_window_ns = sampler->clock.period_ns / STACK_WINDOW_PART,
         .stack_pause_ns = STACK_PAUSE_NS,
     };
@@ -226,12 +228,14 @@ static int tell_new(struct sampler *sampler, struct sampled_process *process, st
                     const struct past_departure *past, struct observation *observation,
                     struct off_cpu_ticks ticks)
 {
-    const struct subject subject = subject_of(sampler, process, thread);
-    switch_record_want_stack(sampler->off_cpu.record, past->slot, past->generation,
-                             subject.stack_limit);
+    struct subject subject = subject_of(sampler, process, thread);
+    off_cpu_want_stack(sampler->off_cpu.record, past->slot, past->generation, &subject);
+    if (subject.stack_limit < PAST_STACK_BYTES)
+        subject.stack_limit = PAST_STACK_BYTES;
+    const struct stack_place other = off_cpu_other_stack(past, &subject);
     if (past->stack_bytes && past->departure.registers.known)
-        observation->snapshot = snapshots_take(channel_snapshots(sampler->channel),
-                                               subject.stack_limit, &subject.other_stack);
+        observation->snapshot =
+            snapshots_take(channel_snapshots(sampler->channel), subject.stack_limit, &other);
     if (!observation->snapshot) {
         sampler->off_cpu.without_stack += ticks.asleep + ticks.runnable;
         return 0;
@@ -262,8 +266,8 @@ static int take(void *argument, const struct past_departure *past)
     if (find_place(sampler, departure, &process, &thread) != PLACE_HERE)
         return 0;
     struct thread_schedule *schedule = &thread->schedule;
-    const struct off_cpu_ticks ticks = off_cpu_ticks_since(
-        &sampler->clock, schedule->looked_tick, past->last_tick, &observation);
+    const struct off_cpu_ticks ticks =
+        off_cpu_ticks_since(&sampler->clock, schedule->looked_tick, past->last_tick, &observation);
     if (!ticks.asleep && !ticks.runnable)
         return 0;
     struct watch *watch = watches_get(&sampler->watches, thread->number);

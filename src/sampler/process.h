@@ -99,6 +99,7 @@ struct sampled_process {
     bool programs_before;         /* it ran another one before, while it was sampled */
     struct stack_areas areas;     /* of that program */
     struct context_place context; /* of the program's threads */
+    bool leaves_stack;            /* the program's threads go from one stack to another */
     bool is_in_a_hurry;           /* tell.c: all copies of its threads are */
     struct threads threads;
     struct listing listing;

@@ -107,6 +107,7 @@ static int serve(struct sampler *sampler, struct request *request)
     if (request->kind == REQUEST_STACK || request->kind == REQUEST_STACK_ANEW) {
         thread->wants.stack_limit = request->stack_limit;
         thread->wants.other_stack = request->other_stack;
+        numbered->process->leaves_stack |= request->other_stack.address != 0;
     }
     if (request->serial)
         thread->wants.served = request->serial;

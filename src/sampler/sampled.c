@@ -94,7 +94,7 @@ int sampled_update_program(struct sampler *sampler, struct sampled_process *proc
         return err;
     stack_areas_free(&process->areas);
     process->context = (struct context_place){0};
-    process->is_in_a_hurry = false;
+    process->leaves_stack = process->is_in_a_hurry = false;
     process->objects.hurried = 0;
     process->programs_before = process->program_opened_ns != 0;
     process->program_opened_ns = process->program_current_ns = monotonic_ns();

@@ -11,6 +11,7 @@ struct subject subject_of(const struct sampler *sampler, const struct sampled_pr
         .stack_areas = &process->areas,
         .stack_limit = thread->wants.stack_limit,
         .other_stack = thread->wants.other_stack,
+        .leaves_stack = process->leaves_stack,
         .wants_kernel_stack = sampler->options->has_kernel_stacks,
         .wants_copy = thread->wants.copy,
         .waits_for_cpu = thread->waiting.waits,

@@ -5,18 +5,28 @@
 /* Observations wait for the worker, and kernel samples for the next tick. */
 #define REPLACED_UNSEEN_NS 20000000
 
-/* The kernel's samples can't be completed: by the time that they are read the thread is elsewhere.
- * One may be older than the maps, of a library that is gone or from the middle of an execve; and a
- * signal handler with its own stack hides the stack that it left. Such a sample's time goes to the
- * thread's other samples. */
+/* A stack that was over before it was read: its thread may have left what was read then. */
+static bool is_mixed(const struct following *following)
+{
+    return following->observation->returned_ns && following->stack->cut != STACK_WHOLE &&
+           following->hints.stack_bytes_used > following->observation->snapshot->stack.old_bytes;
+}
+
+/* What the kernel sampled or recorded can't be completed: by the time that it is read the thread is
+ * elsewhere. It may be older than the maps, of a library that is gone or from the middle of an
+ * execve; and a signal handler with its own stack hides the stack that it left. Such a sample's
+ * time goes to the thread's other samples. */
 static bool is_partial_sample(const struct following *following)
 {
-    const struct registers *registers = &following->observation->snapshot->registers;
-    struct program_maps *maps = &following->program->maps;
+    const struct observation *observation = following->observation;
+    const struct snapshot *snapshot = observation->snapshot;
+    const struct program_maps *maps = &following->program->maps;
     uint64_t missing_address = following->hints.missing_address;
-    return following->observation->evidence == EVIDENCE_SAMPLED &&
-           (!space_find(maps->space, registers_pc(registers)) ||
-            (missing_address && stack_areas_find(&maps->areas, missing_address)));
+    if (observation->evidence != EVIDENCE_SAMPLED && !observation->returned_ns)
+        return false;
+    return is_mixed(following) || !space_find(maps->space, registers_pc(&snapshot->registers)) ||
+           (missing_address && stack_areas_find(&maps->areas, missing_address)) ||
+           (following->hints.needs_more_stack && !snapshot->stack.end_is_known);
 }
 
 /* It was made so long before other code was found where some had been that it may have led through

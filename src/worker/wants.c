@@ -31,6 +31,9 @@ static int tell(const struct following *following, enum request_kind kind)
 
 static int ask(struct following *following, enum request_kind kind)
 {
+    /* What the record told of is over: only later stacks can have what is lacking. */
+    if (following->observation->returned_ns)
+        return tell(following, REQUEST_STACK);
     following->is_asked = true;
     return tell(following, kind);
 }

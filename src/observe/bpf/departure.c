@@ -67,7 +67,9 @@ bool past_departure_read(const void *data, size_t bytes, const struct clock_offs
     if (bytes < sizeof message)
         return false;
     memcpy(&message, data, sizeof message);
-    if (message.stack_bytes > bytes - sizeof message || message.first_tick > message.last_tick)
+    size_t other_end = message.other_bytes ? SWITCH_OTHER_OFFSET + (size_t)message.other_bytes : 0;
+    bytes -= sizeof message;
+    if (message.stack_bytes > bytes || other_end > bytes || message.first_tick > message.last_tick)
         return false;
     departure_translate(&message.departure, offsets, &ret_past->departure);
     ret_past->first_tick = message.first_tick;
@@ -76,6 +78,10 @@ bool past_departure_read(const void *data, size_t bytes, const struct clock_offs
     ret_past->generation = message.generation;
     ret_past->stack = (const unsigned char *)data + sizeof message;
     ret_past->stack_bytes = message.stack_bytes;
+    ret_past->other_stack = ret_past->stack + SWITCH_OTHER_OFFSET;
+    ret_past->other_address = message.other_address;
+    ret_past->other_bytes = message.other_bytes;
+    ret_past->has_one_stack = message.has_one_stack;
     ret_past->futex = message.futex_bytes
                           ? (const unsigned char *)data + offsetof(struct switch_message, futex)
                           : NULL;

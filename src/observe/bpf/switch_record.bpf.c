@@ -181,7 +181,7 @@ static struct switch_slot *assign_slot(struct thread *thread)
         return NULL;
     slot->generation = switch_generation_after(slot->generation);
     slot->looked = 0;
-    slot->wanted_bytes = 0;
+    slot->wanted_bytes = slot->wants_other = 0;
     slot->departure.number = 0;
     slot->departure.tid = 0;
     thread->slot = number;
@@ -214,11 +214,20 @@ static __always_inline __u64 storage_flags(void)
     return allocates_at_switch ? BPF_LOCAL_STORAGE_GET_F_CREATE : 0;
 }
 
+/* Another stack is at least so far away; and it is found after so many frames, or not at all. */
+#define OTHER_DISTANCE_MIN (64u << 10)
+#define OTHER_FRAMES_MAX 24
+/* A function that was interrupted may have no frame pointer yet: its frame is below its caller's.
+ */
+#define OTHER_BYTES_BELOW 1024
+
 /* How much there is to copy, as far as is known: each 64th departure tries the rest again. */
 static __always_inline __u64 bytes_before_end(const struct thread_with_stack *thread,
                                               const struct switch_slot *slot)
 {
     __u64 sp = slot->departure.words[WORD_SP], wanted = slot->wanted_bytes ?: stack_bytes;
+    if (thread->message.other_bytes && wanted > SWITCH_OTHER_OFFSET)
+        wanted = SWITCH_OTHER_OFFSET;
     __u64 bytes = thread->unreadable - sp;
     return slot->departure.number % 64 && thread->unreadable > sp && bytes < wanted ? bytes
                                                                                     : wanted;
@@ -248,6 +257,41 @@ static __always_inline void copy_stack(struct thread_with_stack *thread,
     bytes = try_copy(thread, sp, bytes);
     bytes = try_copy(thread, sp, bytes);
     try_copy(thread, sp, bytes);
+}
+
+/* Follows the frame pointers to the first one that leads away from this stack; 0: none does. Code
+ * that goes from one stack to another keeps the frame pointer, as Go's does. */
+static __always_inline __u64 find_other(const struct switch_departure *departure)
+{
+    __u64 sp = departure->words[WORD_SP], at = departure->words[WORD_FP], next;
+#pragma unroll
+    for (int i = 0; i < OTHER_FRAMES_MAX; i++) {
+        if (at - sp >= OTHER_DISTANCE_MIN)
+            return at;
+        if (bpf_probe_read_user(&next, sizeof next, (const void *)at))
+            return 0;
+        at = next;
+    }
+    return 0;
+}
+
+static __always_inline void copy_other(struct thread_with_stack *thread,
+                                       const struct switch_departure *departure)
+{
+    __u64 address = find_other(departure), bytes = SWITCH_OTHER_BYTES;
+    void *copy = thread->stack + SWITCH_OTHER_OFFSET;
+    thread->message.has_one_stack = !address;
+    if (!address)
+        return;
+    address -= OTHER_BYTES_BELOW;
+    thread->message.other_address = address;
+    if (bpf_probe_read_user(copy, bytes, (const void *)address)) {
+        bytes = 4096 - address % 4096;
+        barrier_var(bytes);
+        if (bytes > SWITCH_OTHER_BYTES || bpf_probe_read_user(copy, bytes, (const void *)address))
+            return;
+    }
+    thread->message.other_bytes = bytes;
 }
 
 /* Whether a tick comes within the window. If the reader is so late that none is known to come, one
@@ -287,10 +331,13 @@ static __always_inline void keep_stack(struct thread_with_stack *thread,
                                        const struct switch_slot *slot)
 {
     __u64 out_ns = slot->departure.out_ns;
-    thread->message.stack_bytes = thread->message.futex_bytes = 0;
+    thread->message.stack_bytes = thread->message.other_bytes = thread->message.futex_bytes = 0;
+    thread->message.has_one_stack = 0;
     if (stack_window_ns && out_ns - thread->copied_ns < stack_pause_ns && !is_before_tick(out_ns))
         return;
     thread->copied_ns = out_ns;
+    if (slot->wants_other)
+        copy_other(thread, &slot->departure);
     copy_stack(thread, slot);
     copy_futex(&thread->message, &slot->departure);
 }
@@ -394,6 +441,8 @@ static __always_inline void send_alone(const struct thread *thread, const struct
     message->first_tick = first;
     message->last_tick = last;
     message->stack_bytes = 0;
+    message->other_bytes = 0;
+    message->has_one_stack = 0;
     message->futex_bytes = 0;
     bpf_ringbuf_submit(message, BPF_RB_NO_WAKEUP);
 }
@@ -403,6 +452,8 @@ static __always_inline void send_with_stack(struct thread_with_stack *with_stack
 {
     struct switch_message *message = &with_stack->message;
     __u64 bytes = message->stack_bytes;
+    if (message->other_bytes)
+        bytes = SWITCH_STACK_BYTES_MAX;
     fill_message(message, &with_stack->thread, slot);
     message->first_tick = first;
     message->last_tick = last;

@@ -459,14 +459,22 @@ void switch_record_acknowledge(struct switch_record *record, const struct slot_v
         __atomic_store_n(&record->slots[view->slot].looked, tick + 1, __ATOMIC_RELEASE);
 }
 
+/* Written only if it is another value: the kernel's side reads it at each switch. */
+static void want(uint32_t *wanted, uint32_t value)
+{
+    if (__atomic_load_n(wanted, __ATOMIC_RELAXED) != value)
+        __atomic_store_n(wanted, value, __ATOMIC_RELAXED);
+}
+
 void switch_record_want_stack(const struct switch_record *record, uint32_t slot,
-                              uint32_t generation, size_t bytes)
+                              uint32_t generation, size_t bytes, bool wants_other)
 {
     struct switch_slot *wanted = &record->slots[slot];
-    uint32_t bytes32 = bytes < SWITCH_STACK_BYTES_MAX ? (uint32_t)bytes : SWITCH_STACK_BYTES_MAX;
-    if (__atomic_load_n(&wanted->generation, __ATOMIC_ACQUIRE) == generation &&
-        __atomic_load_n(&wanted->wanted_bytes, __ATOMIC_RELAXED) != bytes32)
-        __atomic_store_n(&wanted->wanted_bytes, bytes32, __ATOMIC_RELAXED);
+    if (__atomic_load_n(&wanted->generation, __ATOMIC_ACQUIRE) != generation)
+        return;
+    want(&wanted->wanted_bytes,
+         bytes < SWITCH_STACK_BYTES_MAX ? (uint32_t)bytes : SWITCH_STACK_BYTES_MAX);
+    want(&wanted->wants_other, wants_other);
 }
 
 /* ---- Messages ---- */

@@ -31,7 +31,7 @@ bool __wrap_switch_record_is_unmoved(const struct switch_record *own, const stru
 void __wrap_switch_record_acknowledge(struct switch_record *own, const struct slot_view *view,
                                       uint64_t tick);
 void __wrap_switch_record_want_stack(const struct switch_record *own, uint32_t slot,
-                                     uint32_t generation, size_t bytes);
+                                     uint32_t generation, size_t bytes, bool wants_other);
 
 int __wrap_switch_record_read(struct switch_record *own, pid_t tid, struct slot_view *ret_view)
 {
@@ -59,9 +59,10 @@ void __wrap_switch_record_acknowledge(struct switch_record *own, const struct sl
 }
 
 void __wrap_switch_record_want_stack(const struct switch_record *own, uint32_t slot,
-                                     uint32_t generation, size_t bytes)
+                                     uint32_t generation, size_t bytes, bool wants_other)
 {
     (void)own, (void)slot, (void)generation;
+    assert_true(wants_other);
     record.wanted_bytes = bytes;
 }
 
@@ -110,6 +111,7 @@ static int set_up(void **state)
         .stack_areas = &world->areas,
         .stack_limit = STACK_BYTES,
         .wants_call = true,
+        .leaves_stack = true,
     };
     assert_true(world->subject.proc_fd >= 0);
     assert_true(snapshot_make_room(&world->snapshot, STACK_BYTES, &none));
@@ -166,7 +168,7 @@ static void test_a_sleeper_is_copied(void **state)
     assert_memory_equal(stack->memory, sleepers_stack + 64, STACK_BYTES);
     assert_int_equal(record.acknowledged, 1);
     assert_int_equal(record.acknowledged_tick, TICK);
-    assert_int_equal(record.wanted_bytes, STACK_BYTES);
+    assert_int_equal(record.wanted_bytes, OFF_CPU_STACK_BYTES_MIN);
 }
 
 static void test_what_the_record_does_not_know_is_refused(void **state)
@@ -466,6 +468,7 @@ static void test_the_rest_of_a_stack_is_read_now(void **state)
     read_past(world, &past);
     assert_true(stack->end_is_known);
     assert_int_equal(stack->bytes, STACK_BYTES);
+    assert_int_equal(stack->old_bytes, TOP_BYTES);
     assert_int_equal(stack->memory[0], sleepers_stack[64] ^ 1);
     assert_memory_equal(stack->memory + 1, sleepers_stack + 65, STACK_BYTES - 1);
     world->subject.stack_limit = TOP_BYTES / 2;
@@ -474,20 +477,36 @@ static void test_the_rest_of_a_stack_is_read_now(void **state)
     stack_areas_free(&world->areas);
 }
 
-/* A stack that goes on in another mapping, as that of a signal handler does. */
-static void test_the_other_stack_is_read_now(void **state)
+/* A stack that goes on in another mapping, as Go's do: the record has the top of that, too. */
+static void test_the_other_stack(void **state)
 {
     const unsigned char elsewhere[] = "the stack that it has left";
+    unsigned char top[8];
     struct world *world = *state;
     const struct stack_copy *other = &world->snapshot.other_stack;
-    const struct stack_place place = {(uintptr_t)elsewhere, sizeof elsewhere};
-    const struct past_departure past = past_of(THREAD_SLEEPING);
+    struct past_departure past = past_of(THREAD_SLEEPING);
+    assert_int_equal(off_cpu_other_stack(&past, &world->subject).address, 0);
+    memcpy(top, elsewhere, sizeof top);
+    top[0] = 'T'; /* has changed since */
+    past.other_stack = top;
+    past.other_address = (uintptr_t)elsewhere;
+    past.other_bytes = sizeof top;
+    const struct stack_place place = off_cpu_other_stack(&past, &world->subject);
+    assert_int_equal(place.address, (uintptr_t)elsewhere);
     assert_true(snapshot_make_room(&world->snapshot, STACK_BYTES, &place));
-    world->subject.other_stack = place;
     read_areas(&world->areas);
     read_past(world, &past);
-    assert_int_equal(other->bytes, sizeof elsewhere);
-    assert_memory_equal(other->memory, elsewhere, sizeof elsewhere);
+    assert_true(other->end_is_known);
+    assert_int_equal(other->bytes, sizeof top);
+    assert_memory_equal(other->memory, "The stac", sizeof top);
+    past.other_bytes = 0;
+    world->subject.other_stack = (struct stack_place){(uintptr_t)elsewhere + 4, 8};
+    read_past(world, &past);
+    assert_int_equal(other->bytes, 0); /* it may be on another one by now */
+    past.has_one_stack = true;
+    read_past(world, &past);
+    assert_int_equal(other->bytes, 8);
+    assert_memory_equal(other->memory, "stack th", 8);
     stack_areas_free(&world->areas);
 }
 
@@ -516,7 +535,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_wait_for_a_cpu_that_is_over, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_the_memory_of_a_futex, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_the_rest_of_a_stack_is_read_now, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_the_other_stack_is_read_now, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_the_other_stack, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,6 +8,7 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 
+#define WORD_FP 29
 #define WORD_SP 31
 #define WORD_FIRST_ARGUMENT 34 /* x0 as it was at the call */
 #define WORD_CALL 35

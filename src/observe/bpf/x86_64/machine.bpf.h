@@ -7,6 +7,7 @@
 
 #include <bpf/bpf_helpers.h>
 
+#define WORD_FP 4
 #define WORD_FIRST_ARGUMENT 14
 #define WORD_CALL 15
 #define WORD_SP 19
@@ -25,7 +26,7 @@ static __always_inline void read_words(__u64 words[SWITCH_WORDS], const struct p
     words[1] = registers->r14;
     words[2] = registers->r13;
     words[3] = registers->r12;
-    words[4] = registers->bp;
+    words[WORD_FP] = registers->bp;
     words[5] = registers->bx;
     words[6] = registers->r11;
     words[7] = registers->r10;

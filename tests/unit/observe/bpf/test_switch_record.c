@@ -35,7 +35,7 @@ struct world {
 static struct shared {
     _Atomic pid_t tids[16];
     atomic_uint ready, ended;
-    _Alignas(1024) unsigned char memory[1024];
+    _Alignas(2048) unsigned char memory[1024];
 } * shared;
 
 typedef void child_fn(int from_test);
@@ -201,6 +201,45 @@ static void *sleep_in_thread(void *argument)
     return NULL;
 }
 
+/* Reads with this frame pointer. */
+static long read_with(uint64_t frame_pointer, int fd, void *buffer, size_t bytes)
+{
+#ifdef __x86_64__
+    long result = SYS_read;
+    __asm__ volatile("push %%rbp; mov %[fp], %%rbp; syscall; pop %%rbp"
+                     : "+a"(result)
+                     : [fp] "r"(frame_pointer), "D"(fd), "S"(buffer), "d"(bytes)
+                     : "rcx", "r11", "memory");
+    return result;
+#else
+    register long result __asm__("x0") = fd;
+    register void *second __asm__("x1") = buffer;
+    register size_t third __asm__("x2") = bytes;
+    register long call __asm__("x8") = SYS_read;
+    __asm__ volatile("mov x9, x29; mov x29, %[fp]; svc #0; mov x29, x9"
+                     : "+r"(result)
+                     : [fp] "r"(frame_pointer), "r"(second), "r"(third), "r"(call)
+                     : "x9", "memory");
+    return result;
+#endif
+}
+
+/* Sleeps in read for 1 byte, then for 2, and so on. Its frame pointers lead away from its stack,
+ * first at once and then by way of the stack. */
+static void sleep_with_two_stacks(int fd)
+{
+    static char buffer[READ_BYTES_MAX];
+    uint64_t away = (uintptr_t)shared->memory, here[2] = {away, 0}, below[2] = {0};
+    below[0] = (uintptr_t)here;
+    shared->memory[0] = 0; /* the page is in its page table now */
+    for (unsigned i = 1; i <= READ_BYTES_MAX; i++) {
+        uint64_t first = i == 1 ? away : (uintptr_t)below;
+        __asm__ volatile("" : : "r"(here), "r"(below) : "memory");
+        if (read_with(first, fd, buffer, i) != (long)i)
+            _exit(1);
+    }
+}
+
 #define SMALL_STACK_BYTES (64u << 10)
 
 /* Sleeps in read for 1 byte, then for 2, and so on, each time 1,000 bytes deeper. */
@@ -349,7 +388,7 @@ static void test_a_thread_that_was_woken_has_moved(void **state)
 struct taken {
     unsigned count;
     struct past_departure last;
-    unsigned char stack[SWITCH_STACK_BYTES_MAX];
+    unsigned char stack[SWITCH_STACK_BYTES_MAX], other[SWITCH_OTHER_BYTES];
     bool has_futex;
     unsigned char futex[SWITCH_FUTEX_BYTES];
 };
@@ -361,6 +400,8 @@ static int take(void *argument, const struct past_departure *past)
     taken->last = *past;
     assert_true(past->stack_bytes <= sizeof taken->stack);
     memcpy(taken->stack, past->stack, past->stack_bytes);
+    assert_true(past->other_bytes <= sizeof taken->other);
+    memcpy(taken->other, past->other_stack, past->other_bytes);
     taken->has_futex = past->futex != NULL;
     if (past->futex)
         memcpy(taken->futex, past->futex, sizeof taken->futex);
@@ -523,11 +564,39 @@ static void test_the_reader_says_how_much_of_a_stack_it_wants(void **state)
     static const size_t sizes[] = {64, 4000, SWITCH_STACK_BYTES_MAX + 1};
     for (unsigned i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         size_t bytes = sizes[i] < SWITCH_STACK_BYTES_MAX ? sizes[i] : SWITCH_STACK_BYTES_MAX;
-        switch_record_want_stack(world.record, taken.last.slot, taken.last.generation + 2, 128);
-        switch_record_want_stack(world.record, taken.last.slot, taken.last.generation, sizes[i]);
+        switch_record_want_stack(world.record, taken.last.slot, taken.last.generation + 2, 128,
+                                 false);
+        switch_record_want_stack(world.record, taken.last.slot, taken.last.generation, sizes[i],
+                                 false);
         sleep_through(&world, 2 + 2 * i, 2 + 2 * i, 2 + 2 * i); /* it had left before */
         drain(&world);
         check_stack_bytes(&world, 3 + 2 * i, 3 + 2 * i, bytes);
+    }
+    teardown(&world);
+}
+
+static void test_the_stack_that_a_thread_has_left(void **state)
+{
+    (void)state;
+    const struct switch_options options = {.stack_bytes = SWITCH_STACK_BYTES_MAX};
+    struct world world = setup_followed(&options, sleep_with_two_stacks);
+    for (size_t i = 0; i < sizeof shared->memory; i++)
+        shared->memory[i] = (unsigned char)(i * 11);
+    struct slot_view view = sleep_through(&world, 1, 1, 1);
+    assert_int_equal(drain(&world).last.other_bytes, 0); /* it was not wanted */
+    for (unsigned i = 2; i < 6; i++) {
+        switch_record_want_stack(world.record, view.slot, view.generation, SWITCH_STACK_BYTES_MAX,
+                                 true);
+        sleep_through(&world, i, i, i);
+        struct taken taken = drain(&world);
+        if (i == 2)
+            continue; /* it had left before */
+        assert_int_equal(taken.count, 1);
+        assert_int_equal(taken.last.stack_bytes, SWITCH_OTHER_OFFSET);
+        assert_int_equal(taken.last.other_address, (uintptr_t)shared->memory - 1024);
+        assert_true(taken.last.other_bytes >= 1024 + sizeof shared->memory);
+        assert_memory_equal(taken.other + 1024, shared->memory, sizeof shared->memory);
+        assert_false(taken.last.has_one_stack);
     }
     teardown(&world);
 }
@@ -665,8 +734,7 @@ static void test_a_running_thread_is_not_told(void **state)
 static void test_messages_that_do_not_fit_are_counted(void **state)
 {
     (void)state;
-    const struct switch_options options = {.stack_bytes = 3000,
-                                           .ring_bytes = 4096};
+    const struct switch_options options = {.stack_bytes = 3000, .ring_bytes = 4096};
     struct world world = setup_followed(&options, sleep_often);
     sleep_through(&world, 1, 1, 1);
     sleep_through(&world, 2, 2, 2);
@@ -966,6 +1034,7 @@ int main(void)
         cmocka_unit_test(test_stacks_are_copied_shortly_before_a_tick),
         cmocka_unit_test(test_stacks_are_copied_after_a_pause),
         cmocka_unit_test(test_the_reader_says_how_much_of_a_stack_it_wants),
+        cmocka_unit_test(test_the_stack_that_a_thread_has_left),
         cmocka_unit_test(test_a_stack_is_copied_up_to_its_end),
         cmocka_unit_test(test_stacks_are_copied_if_no_tick_is_known),
         cmocka_unit_test(test_a_wait_for_a_futex_is_told_with_its_memory),

@@ -20,7 +20,7 @@ bool __wrap_switch_record_is_unmoved(const struct switch_record *record,
 void __wrap_switch_record_acknowledge(struct switch_record *record, const struct slot_view *view,
                                       uint64_t tick);
 void __wrap_switch_record_want_stack(const struct switch_record *record, uint32_t slot,
-                                     uint32_t generation, size_t bytes);
+                                     uint32_t generation, size_t bytes, bool wants_other);
 int __wrap_switch_record_drain(struct switch_record *record, switch_take_fn *take, void *argument);
 struct switch_counters __wrap_switch_record_counters(const struct switch_record *record);
 
@@ -144,9 +144,9 @@ void __wrap_switch_record_acknowledge(struct switch_record *record, const struct
 
 /* Of each thread, the record has a stack of a few bytes. */
 void __wrap_switch_record_want_stack(const struct switch_record *record, uint32_t slot,
-                                     uint32_t generation, size_t bytes)
+                                     uint32_t generation, size_t bytes, bool wants_other)
 {
-    (void)record, (void)slot, (void)generation;
+    (void)record, (void)slot, (void)generation, (void)wants_other;
     assert_true(bytes > 0);
 }
 
