@@ -65,8 +65,9 @@ enum fgprof_names {
     FGPROF_NAMES_RAW,  /* as the symbol table or the debug information has them: not demangled */
 };
 
-/* How threads that run are observed; and whether the kernel records where the others left their CPUs
- * (bpf(2)), so that it is known where they were at a tick. Else they are looked at after it. */
+/* How threads that run are observed; and whether the kernel records where the others left their
+ * CPUs (bpf(2)), so that it is known where they were at a tick. Else they are looked at after it.
+ */
 enum fgprof_capture {
     FGPROF_CAPTURE_AUTO,   /* sampled by the kernel if that is permitted, else stopped */
     FGPROF_CAPTURE_KERNEL, /* sampled by the kernel (perf_event_open(2)), without any pause */

@@ -23,8 +23,9 @@ fgprof_recorder *new_recorder(const struct cli_options *options, const fgprof_op
                         "CAP_PERFMON or kernel.perf_event_paranoid of at most 1, or without "
                         "--capture=kernel\n");
     else if (options->capture == FGPROF_CAPTURE_RECORD)
-        fprintf(stderr, "fgprof-c: the kernel may not record switches (%s): run with CAP_BPF and "
-                        "CAP_PERFMON on Linux 5.15 or later, or without --capture=record\n",
+        fprintf(stderr,
+                "fgprof-c: the kernel may not record switches (%s): run with CAP_BPF and "
+                "CAP_PERFMON on Linux 5.15 or later, or without --capture=record\n",
                 strerror(-err));
     else
         fprintf(stderr, "fgprof-c: can't start sampling: %s\n", strerror(-err));
