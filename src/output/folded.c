@@ -2,9 +2,9 @@
  * one line per stack, sorted bytewise. How two profiles differ is written as difffolded.pl writes
  * it: "root;caller;leaf COUNT1 COUNT2", with 0 for a stack that one of them lacks. */
 #include "output/output.h"
-#include "output/frame.h"
+#include "profile/frame.h"
 #include "output/state.h"
-#include "output/name.h"
+#include "base/name.h"
 #include "profile/objects.h"
 #include "profile/view.h"
 
@@ -35,12 +35,19 @@ static void replace_separators(struct buffer *buffer, size_t from)
 }
 
 /* Marks lines as perf's stackcollapse does: _[i] inlined, _[j] generated. */
-static void append_line(struct buffer *buffer, const struct fgprof_profile *profile,
-                        const struct profile_location *location, const struct profile_line *line)
+static void append_frame(struct buffer *buffer, const struct fgprof_profile *profile,
+                         const struct profile_frame *frame)
 {
+    const struct profile_location *location = frame->location;
+    const struct profile_line *line = frame->line;
+    bool has_lines = profile->folded_flags & FGPROF_FOLDED_LINES;
+    if (!line) {
+        frame_append_unnamed(buffer, profile, location, has_lines);
+        return;
+    }
     const struct profile_function *function = &profile->functions[line->function];
     name_append(buffer, strings_get(&profile->strings, function->name));
-    if (profile->folded_flags & FGPROF_FOLDED_LINES && function->file) {
+    if (has_lines && function->file) {
         const char *file = strings_get(&profile->strings, function->file);
         buffer_puts(buffer, " (");
         name_append(buffer, basename(file));
@@ -54,24 +61,19 @@ static void append_line(struct buffer *buffer, const struct fgprof_profile *prof
         buffer_puts(buffer, "_[j]");
 }
 
-/* Appends a frame and then the frames inlined in it: outermost first. */
-static void append_location(struct buffer *buffer, const struct fgprof_profile *profile,
-                            const struct profile_location *location)
+static void append_frames(struct buffer *buffer, const struct fgprof_profile *profile,
+                          const struct profile_stack *stack)
 {
-    size_t from = buffer->length;
-    if (!location->line_count) {
+    struct frame_walk walk = {0};
+    struct profile_frame frame;
+    while (frame_next_from_root(profile, stack, &walk, &frame)) {
         buffer_puts(buffer, buffer->length ? ";" : "");
-        from = buffer->length;
-        frame_append_unnamed(buffer, profile, location,
-                             profile->folded_flags & FGPROF_FOLDED_LINES);
+        size_t from = buffer->length;
+        append_frame(buffer, profile, &frame);
         replace_separators(buffer, from);
     }
-    for (uint32_t i = location->line_count; i-- > 0;) {
-        buffer_puts(buffer, buffer->length ? ";" : "");
-        from = buffer->length;
-        append_line(buffer, profile, location, &profile->lines[location->first_line + i]);
-        replace_separators(buffer, from);
-    }
+    if (!stack->depth)
+        buffer_puts(buffer, buffer->length ? ";[unknown]" : "[unknown]");
 }
 
 static void append_process(struct buffer *buffer, const struct fgprof_profile *profile,
@@ -141,12 +143,7 @@ static char *fold(const struct fgprof_profile *profile, const struct profile_sam
     append_root_labels(&buffer, profile, sample);
     if (profile->folded_flags & FGPROF_FOLDED_THREADS && tells_thread(profile, sample))
         append_thread(&buffer, profile, sample);
-    for (size_t i = stack->depth; i-- > 0;) {
-        uint32_t location = profile->stack_locations[stack->first_location + i];
-        append_location(&buffer, profile, &profile->locations[location]);
-    }
-    if (!stack->depth)
-        buffer_puts(&buffer, buffer.length ? ";[unknown]" : "[unknown]");
+    append_frames(&buffer, profile, stack);
     if (profile->folded_flags & FGPROF_FOLDED_STATE && !sample_is_idle(sample) &&
         !profile_is_of_objects(profile)) {
         size_t from = buffer.length + 1;

@@ -1,5 +1,5 @@
 #include "output/json.h"
-#include "output/name.h"
+#include "base/name.h"
 
 #include <inttypes.h>
 

@@ -6,7 +6,7 @@
  * value, and stands for "none". Only rows that are used are written: each is given its number when
  * it is used first. So the profiles come first, and the dictionary at the end. */
 #include "output/output.h"
-#include "output/name.h"
+#include "base/name.h"
 #include "base/array.h"
 #include "base/protobuf.h"
 #include "profile/objects.h"

@@ -6,7 +6,7 @@
  * them. Profiles of objects have the types of profile/objects.h. */
 #include "output/output.h"
 #include "output/state.h"
-#include "output/name.h"
+#include "base/name.h"
 #include "base/protobuf.h"
 #include "profile/kind.h"
 #include "profile/objects.h"

@@ -3,7 +3,7 @@
  * thread, with a stack and a weight for each run of its timeline. The format has no gaps: a run
  * that is left out has an empty stack. */
 #include "output/output.h"
-#include "output/frame.h"
+#include "profile/frame.h"
 #include "output/json.h"
 #include "output/state.h"
 #include "base/array.h"

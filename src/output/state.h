@@ -2,7 +2,7 @@
 #ifndef FGPROF_OUTPUT_STATE_H
 #define FGPROF_OUTPUT_STATE_H
 
-#include "output/name.h"
+#include "base/name.h"
 #include "profile/profile.h"
 
 /* "running", "runnable", "sleeping", "uninterruptible", "stopped" or "unknown". Static. */

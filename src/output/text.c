@@ -1,13 +1,13 @@
 /* Go's legacy profile text, as printCountProfile of its runtime/pprof/pprof.go writes it for
  * debug=1 and pprof's parseGoCount (profile/legacy_profile.go) reads it. */
 #include "output/text.h"
-#include "output/frame.h"
+#include "profile/frame.h"
 #include "output/output.h"
 #include "output/state.h"
 #include "profile/kind.h"
 #include "profile/objects.h"
 #include "base/utf8.h"
-#include "output/name.h"
+#include "base/name.h"
 #include "base/sink.h"
 #include "profile/view.h"
 
@@ -264,9 +264,7 @@ void text_append_addresses(struct buffer *buffer, const struct fgprof_profile *p
 {
     size_t begin = buffer->length;
     for (size_t i = 0; i < stack->depth && buffer->length - begin < ADDRESS_LINE_MAX; i++) {
-        uint32_t number = profile->stack_locations[stack->first_location + i];
-        const struct profile_location *location = &profile->locations[number];
-        buffer_print(buffer, " 0x%" PRIx64, location->address + 1);
+        buffer_print(buffer, " 0x%" PRIx64, stack_location(profile, stack, i)->address + 1);
     }
 }
 
@@ -292,9 +290,11 @@ static int compare(const void *a, const void *b)
     return strcmp(left->key, right->key);
 }
 
-static int make_row(const struct fgprof_profile *profile, const struct profile_location *location,
-                    const struct profile_line *line, struct row *ret_row)
+static int make_row(const struct fgprof_profile *profile, const struct profile_frame *frame,
+                    struct row *ret_row)
 {
+    const struct profile_location *location = frame->location;
+    const struct profile_line *line = frame->line;
     struct buffer cells[3] = {0};
     bool has_address = !location->is_note && !location->is_kernel;
     buffer_print(&cells[0], "0x%" PRIx64, location->address + (has_address ? 0 : 1));
@@ -321,12 +321,11 @@ static int make_row(const struct fgprof_profile *profile, const struct profile_l
 
 static size_t rows_of(const struct fgprof_profile *profile, const struct profile_stack *stack)
 {
+    struct frame_walk walk = {0};
+    struct profile_frame frame;
     size_t rows = 0;
-    for (size_t i = 0; i < stack->depth; i++) {
-        uint32_t number = profile->stack_locations[stack->first_location + i];
-        uint32_t lines = profile->locations[number].line_count;
-        rows += lines ? lines : 1;
-    }
+    while (frame_next_from_leaf(profile, stack, &walk, &frame))
+        rows++;
     return rows;
 }
 
@@ -368,21 +367,16 @@ static void put_rows(struct sink *sink, struct row *rows, size_t count)
 void text_put_stack(struct sink *sink, const struct fgprof_profile *profile,
                     const struct profile_stack *stack)
 {
-    size_t count = 0, capacity = rows_of(profile, stack);
-    struct row *rows = calloc(capacity + 1, sizeof *rows);
+    size_t count = 0;
+    struct row *rows = calloc(rows_of(profile, stack) + 1, sizeof *rows);
+    struct frame_walk walk = {0};
+    struct profile_frame frame;
     if (!rows)
         sink->error = -ENOMEM;
-    for (size_t i = 0; rows && i < stack->depth; i++) {
-        uint32_t number = profile->stack_locations[stack->first_location + i];
-        const struct profile_location *location = &profile->locations[number];
-        uint32_t lines = location->line_count;
-        for (uint32_t j = 0; j < (lines ? lines : 1); j++, count++) {
-            const struct profile_line *line =
-                lines ? &profile->lines[location->first_line + j] : NULL;
-            int err = make_row(profile, location, line, &rows[count]);
-            if (err)
-                sink->error = err;
-        }
+    while (rows && frame_next_from_leaf(profile, stack, &walk, &frame)) {
+        int err = make_row(profile, &frame, &rows[count++]);
+        if (err)
+            sink->error = err;
     }
     if (!sink->error)
         put_rows(sink, rows, count);

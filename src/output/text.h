@@ -2,7 +2,7 @@
 #ifndef FGPROF_OUTPUT_TEXT_H
 #define FGPROF_OUTPUT_TEXT_H
 
-#include "output/name.h"
+#include "base/name.h"
 #include "base/sink.h"
 #include "profile/profile.h"
 

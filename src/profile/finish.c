@@ -30,8 +30,7 @@ static void count_unnamed(struct fgprof_profile *profile)
     for (size_t i = 0; i < profile->sample_count; i++) {
         const struct profile_stack *stack = &profile->stacks[profile->samples[i].stack];
         for (size_t j = 0; j < stack->depth; j++) {
-            uint32_t location = profile->stack_locations[stack->first_location + j];
-            if (!profile->locations[location].line_count) {
+            if (!stack_location(profile, stack, j)->line_count) {
                 profile->summary.samples_unnamed +=
                     profile->samples[i].count + profile->samples[i].made;
                 break;

@@ -1,4 +1,5 @@
 #include "profile/function_times.h"
+#include "profile/frame.h"
 #include "proc/tids.h"
 
 #include <errno.h>
@@ -70,14 +71,11 @@ static int functions_number(const struct fgprof_profile *profile, struct functio
     return err;
 }
 
-/* The numbers of a location's functions, innermost first. */
-static const uint32_t *functions_at(const struct fgprof_profile *profile,
-                                    const struct functions *functions, uint32_t location,
-                                    size_t *ret_count)
+static uint32_t function_at(const struct fgprof_profile *profile, const struct functions *functions,
+                            const struct profile_frame *frame)
 {
-    const struct profile_location *at = &profile->locations[location];
-    *ret_count = at->line_count ? at->line_count : 1;
-    return at->line_count ? &functions->of_line[at->first_line] : &functions->of_location[location];
+    return frame->line ? functions->of_line[frame->line - profile->lines]
+                       : functions->of_location[frame->location - profile->locations];
 }
 
 /* `counted`: for each function, the last sample that it was counted for, + 1. */
@@ -85,20 +83,19 @@ static void add_sample(const struct fgprof_profile *profile, const struct functi
                        size_t sample_number, size_t *counted, struct fgprof_function *rows)
 {
     const struct profile_sample *sample = &profile->samples[sample_number];
-    const struct profile_stack *stack = &profile->stacks[sample->stack];
-    for (size_t i = 0; i < stack->depth; i++) {
-        uint32_t location = profile->stack_locations[stack->first_location + i];
-        size_t count;
-        const uint32_t *at = functions_at(profile, functions, location, &count);
-        if (i == 0)
-            rows[at[0]].self_ns += sample->time_ns;
-        for (size_t j = 0; j < count; j++) {
-            if (counted[at[j]] == sample_number + 1)
-                continue;
-            counted[at[j]] = sample_number + 1;
-            rows[at[j]].total_ns += sample->time_ns;
-            rows[at[j]].state_ns[sample_state(sample)] += sample->time_ns;
-        }
+    struct frame_walk walk = {0};
+    struct profile_frame frame;
+    for (bool is_leaf = true;
+         frame_next_from_leaf(profile, &profile->stacks[sample->stack], &walk, &frame);
+         is_leaf = false) {
+        uint32_t function = function_at(profile, functions, &frame);
+        if (is_leaf)
+            rows[function].self_ns += sample->time_ns;
+        if (counted[function] == sample_number + 1)
+            continue;
+        counted[function] = sample_number + 1;
+        rows[function].total_ns += sample->time_ns;
+        rows[function].state_ns[sample_state(sample)] += sample->time_ns;
     }
 }
 
@@ -159,14 +156,13 @@ struct activities {
 static int add_activity(const struct fgprof_profile *profile, const struct functions *functions,
                         const struct profile_sample *sample, struct activities *activities)
 {
-    const struct profile_stack *stack = &profile->stacks[sample->stack];
+    struct frame_walk walk = {0};
+    struct profile_frame leaf;
     struct activity_key key = {sample->tid, sample->thread_name, sample_state(sample),
                                sample->syscall_name, NO_NAME};
     struct function_key function = {NO_NAME, 0};
-    if (stack->depth) {
-        size_t count;
-        key.function = *functions_at(profile, functions,
-                                     profile->stack_locations[stack->first_location], &count);
+    if (frame_next_from_leaf(profile, &profile->stacks[sample->stack], &walk, &leaf)) {
+        key.function = function_at(profile, functions, &leaf);
         function = functions->keys[key.function];
     }
     size_t known = activities->count;

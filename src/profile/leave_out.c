@@ -1,27 +1,19 @@
 #include "profile/leave_out.h"
+#include "profile/frame.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-static bool location_has(const struct fgprof_profile *profile, uint32_t number,
-                         const char *function)
+static bool stack_has(const struct fgprof_profile *profile, const struct profile_stack *stack,
+                      const char *function)
 {
-    const struct profile_location *location = &profile->locations[number];
-    for (uint32_t i = 0; i < location->line_count; i++) {
-        uint32_t of_line = profile->lines[location->first_line + i].function;
-        uint32_t name = profile->functions[of_line].system_name;
-        if (strcmp(strings_get(&profile->strings, name), function) == 0)
-            return true;
-    }
-    return false;
-}
-
-static bool stack_has(const struct fgprof_profile *profile, uint32_t number, const char *function)
-{
-    const struct profile_stack *stack = &profile->stacks[number];
-    for (size_t i = 0; i < stack->depth; i++) {
-        if (location_has(profile, profile->stack_locations[stack->first_location + i], function))
+    struct frame_walk walk = {0};
+    struct profile_frame frame;
+    while (frame_next_from_leaf(profile, stack, &walk, &frame)) {
+        if (frame.line && strcmp(strings_get(&profile->strings,
+                                             profile->functions[frame.line->function].system_name),
+                                 function) == 0)
             return true;
     }
     return false;
@@ -33,7 +25,7 @@ int profile_leave_out(struct fgprof_profile *profile, const char *function)
     if (!numbers)
         return -ENOMEM;
     for (size_t i = 0; i < profile->sample_count; i++) {
-        if (stack_has(profile, profile->samples[i].stack, function)) {
+        if (stack_has(profile, &profile->stacks[profile->samples[i].stack], function)) {
             numbers[i] = PROFILE_NO_SAMPLE;
         } else {
             numbers[i] = kept;

@@ -233,8 +233,7 @@ size_t innermost_frames(const struct fgprof_profile *profile, uint32_t number,
     const struct profile_stack *stack = &profile->stacks[number];
     size_t count = 0;
     for (size_t i = 0; i < stack->depth; i++) {
-        const struct profile_location *location =
-            &profile->locations[profile->stack_locations[stack->first_location + i]];
+        const struct profile_location *location = stack_location(profile, stack, i);
         const char *path = "";
         if (location->mapping != PROFILE_NO_MAPPING)
             path = strings_get(&profile->strings, profile->mappings[location->mapping].path);

@@ -240,6 +240,13 @@ static inline bool profile_is_of_objects(const struct fgprof_profile *profile)
     return profile->kind >= FGPROF_KIND_HEAP;
 }
 
+/* The stack's location number `i`, counted from the leaf. */
+static inline const struct profile_location *
+stack_location(const struct fgprof_profile *profile, const struct profile_stack *stack, size_t i)
+{
+    return &profile->locations[profile->stack_locations[stack->first_location + i]];
+}
+
 /* How many waits it stands for. Old recordings only tell at how many ticks it was seen. */
 static inline uint64_t sample_contentions(const struct fgprof_profile *profile,
                                           const struct profile_sample *sample)

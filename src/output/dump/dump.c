@@ -1,8 +1,245 @@
+/* What a thread of a dump is doing, in words, and the formats of dumps. */
 #include "output/dump/dump.h"
+#include "output/state.h"
 #include "output/output.h"
+#include "profile/births.h"
+#include "profile/frame.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
+
+const char *dump_thread_name(const struct fgprof_dump *dump, const struct dump_thread *thread)
+{
+    return strings_get(&dump->profile->strings, thread->sample->thread_name);
+}
+
+static void append_thread(struct buffer *buffer, const struct fgprof_dump *dump,
+                          const struct dump_thread *thread)
+{
+    buffer_print(buffer, "%d \"", thread->facts->tid);
+    name_append(buffer, dump_thread_name(dump, thread));
+    buffer_puts(buffer, "\"");
+}
+
+static void append_owner(struct buffer *buffer, const struct fgprof_dump *dump,
+                         const struct dump_thread *thread)
+{
+    const struct lock *lock = &thread->lock;
+    if (thread->owner != DUMP_NOBODY) {
+        buffer_puts(buffer, lock->kind == RESOURCE_THREAD ? ": " : ", owner ");
+        append_thread(buffer, dump, &dump->threads[thread->owner]);
+        if (&dump->threads[thread->owner] == thread)
+            buffer_puts(buffer, " itself");
+    } else if (thread->is_owner_gone) {
+        buffer_print(buffer, ", owner %" PRIu32 " (no longer a thread of the process)",
+                     lock->owner);
+    } else if (lock->owner && lock->is_shared) {
+        buffer_print(buffer, ", shared between processes, owner %" PRIu32, lock->owner);
+    }
+    if (lock->readers)
+        buffer_print(buffer, ", held by %" PRIu32 " reader%s", lock->readers,
+                     lock->readers == 1 ? "" : "s");
+}
+
+static void append_futex(struct buffer *buffer, const struct fgprof_dump *dump,
+                         const struct dump_thread *thread)
+{
+    buffer_print(buffer, " 0x%" PRIx64, thread->facts->target.address);
+    if (thread->lock.kind != RESOURCE_FUTEX) {
+        buffer_puts(buffer, ", ");
+        buffer_puts(buffer, resource_kind_name(thread->lock.kind));
+    }
+    append_owner(buffer, dump, thread);
+    if (thread->facts->target.has_timeout)
+        buffer_puts(buffer, ", with a timeout");
+}
+
+/* Like: process 1234 "name"; nothing if it is not known. */
+static void append_process(struct buffer *buffer, const char *before,
+                           const struct wait_facts *facts)
+{
+    if (!facts->owner_process)
+        return;
+    buffer_puts(buffer, before);
+    if (facts->owner_process == facts->process_id) {
+        buffer_puts(buffer, "its own process");
+        return;
+    }
+    buffer_print(buffer, "process %d", facts->owner_process);
+    if (!*facts->owner_name)
+        return;
+    buffer_puts(buffer, " \"");
+    name_append(buffer, facts->owner_name);
+    buffer_puts(buffer, "\"");
+}
+
+static void append_name(struct buffer *buffer, const char *name)
+{
+    if (!name)
+        return;
+    buffer_puts(buffer, " ");
+    name_append(buffer, name);
+}
+
+static void append_polled(struct buffer *buffer, const struct wait_facts *facts)
+{
+    uint64_t count = facts->target.count;
+    if (!count) {
+        buffer_puts(buffer, " of no fd"); /* a sleep, or all of its entries are ignored */
+    } else if (facts->target.kind != CALL_EPOLL) {
+        if (count > 1 && facts->has_fd)
+            buffer_print(buffer, " and %" PRIu64 " more", count - 1);
+    } else if (facts->polled_file) {
+        buffer_print(buffer, " of fd %d", facts->polled_fd);
+        append_name(buffer, facts->polled_file);
+    } else {
+        buffer_print(buffer, " of %" PRIu64 " fd%s", count, count == 1 ? "" : "s");
+    }
+}
+
+static void append_file(struct buffer *buffer, const struct wait_facts *facts)
+{
+    enum call_kind kind = facts->target.kind;
+    if (facts->has_fd)
+        buffer_print(buffer, " fd %d", facts->fd);
+    append_name(buffer, facts->file);
+    if (kind != CALL_FILE && (kind != CALL_EPOLL || facts->file))
+        append_polled(buffer, facts);
+    append_process(buffer,
+                   facts->resource.kind == RESOURCE_FILE_LOCK ? ", held by " : ", other end in ",
+                   facts);
+}
+
+static void append_wait(struct buffer *buffer, const struct fgprof_dump *dump,
+                        const struct dump_thread *thread)
+{
+    const struct wait_facts *facts = thread->facts;
+    switch (facts->target.kind) {
+    case CALL_FUTEX:
+        append_futex(buffer, dump, thread);
+        return;
+    case CALL_FILE:
+    case CALL_EPOLL:
+    case CALL_POLL:
+    case CALL_SELECT:
+        append_file(buffer, facts);
+        return;
+    case CALL_SLEEP:
+        if (facts->sleep_ns)
+            buffer_print(buffer, " of %.9g s", (double)facts->sleep_ns / 1e9);
+        return;
+    case CALL_PROCESS:
+        append_process(buffer, " for ", facts);
+        return;
+    default:
+        return;
+    }
+}
+
+void dump_append_state(struct buffer *buffer, const struct fgprof_dump *dump,
+                       const struct dump_thread *thread)
+{
+    const struct profile_sample *sample = thread->sample;
+    const char *call = strings_get(&dump->profile->strings, sample->syscall_name);
+    const char *channel = strings_get(&dump->profile->strings, sample->wait_channel);
+    if (sample->state == THREAD_SLEEPING && *call) {
+        buffer_puts(buffer, call);
+    } else {
+        buffer_puts(buffer, state_name(sample->state));
+        if (thread_state_waits((enum thread_state)sample->state) && *call) {
+            buffer_puts(buffer, " in ");
+            buffer_puts(buffer, call);
+        }
+        if (*channel) {
+            buffer_puts(buffer, " at ");
+            name_append(buffer, channel);
+        }
+    }
+    append_wait(buffer, dump, thread);
+    if (thread->facts->evidence == EVIDENCE_STOPPED && sample->state != THREAD_STOPPED)
+        buffer_puts(buffer, ", paused");
+}
+
+static bool shows_function(const struct fgprof_profile *profile, const struct profile_stack *stack,
+                           const char *name)
+{
+    struct frame_walk walk = {0};
+    struct profile_frame frame;
+    while (frame_next_from_leaf(profile, stack, &walk, &frame)) {
+        if (frame.line &&
+            strcmp(strings_get(&profile->strings, profile->functions[frame.line->function].name),
+                   name) == 0)
+            return true;
+    }
+    return false;
+}
+
+void dump_append_birth(struct buffer *buffer, const struct fgprof_dump *dump,
+                       const struct dump_thread *thread, const char *before)
+{
+    const struct fgprof_profile *profile = dump->profile;
+    const struct profile_birth *birth = birth_of(profile, (uint32_t)thread->facts->tid);
+    if (!birth)
+        return;
+    const char *maker = strings_get(&profile->strings, birth->maker);
+    const char *function = strings_get(&profile->strings, birth->function);
+    if (!*maker && shows_function(profile, &profile->stacks[thread->sample->stack], function))
+        return;
+    buffer_puts(buffer, before);
+    if (*maker) {
+        buffer_puts(buffer, "made by ");
+        name_append(buffer, maker);
+    }
+    if (*function) {
+        buffer_puts(buffer, *maker ? " in " : "began in ");
+        name_append(buffer, function);
+    }
+}
+
+static void append_link(struct buffer *buffer, const struct fgprof_dump *dump,
+                        const struct dump_thread *thread)
+{
+    const struct dump_thread *owner = &dump->threads[thread->owner];
+    buffer_puts(buffer, "\tthread ");
+    append_thread(buffer, dump, thread);
+    buffer_print(buffer, " waits for %s 0x%" PRIx64, resource_kind_name(thread->lock.kind),
+                 thread->facts->target.address);
+    buffer_puts(buffer, owner == thread                        ? ", which it holds itself"
+                        : thread->lock.kind == RESOURCE_THREAD ? ", "
+                                                               : ", held by ");
+    if (owner != thread)
+        append_thread(buffer, dump, owner);
+    buffer_puts(buffer, "\n");
+}
+
+static void put_deadlock(struct sink *sink, const struct fgprof_dump *dump, size_t number,
+                         const char *prefix)
+{
+    const struct dump_thread *first = dump_first_of_deadlock(dump, number), *thread = first;
+    struct buffer links = {0};
+    size_t members = 0;
+    do {
+        buffer_puts(&links, prefix);
+        append_link(&links, dump, thread);
+        thread = &dump->threads[thread->owner];
+        members++;
+    } while (thread != first);
+    if (members == 1)
+        sink_print(sink, "%sdeadlock: a thread waits for itself\n", prefix);
+    else
+        sink_print(sink, "%sdeadlock: %zu threads wait for each other\n", prefix, members);
+    sink_put(sink, &links);
+}
+
+void dump_put_deadlocks(struct sink *sink, const struct fgprof_dump *dump, const char *prefix)
+{
+    for (size_t i = 1; i <= dump->deadlock_count && !sink->error; i++) {
+        put_deadlock(sink, dump, i, prefix);
+        sink_print(sink, "\n");
+    }
+}
 
 /* Threads of equal stack, name and state are one sample. */
 static int write_pprof(const struct fgprof_dump *dump, int fd)

@@ -2,7 +2,7 @@
 #ifndef FGPROF_OUTPUT_DUMP_DUMP_H
 #define FGPROF_OUTPUT_DUMP_DUMP_H
 
-#include "output/name.h"
+#include "base/name.h"
 #include "base/sink.h"
 #include "profile/dump.h"
 

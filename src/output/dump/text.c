@@ -2,7 +2,7 @@
  * (printed by its runtime, "goroutine 1 [chan receive]:"), and one for each distinct stack, as with
  * debug=1 (printCountProfile of its runtime/pprof/pprof.go). */
 #include "output/dump/dump.h"
-#include "output/frame.h"
+#include "profile/frame.h"
 #include "output/text.h"
 
 #include <errno.h>
@@ -40,15 +40,15 @@ static void append_line(struct buffer *buffer, const struct fgprof_profile *prof
 static void append_frames(struct buffer *buffer, const struct fgprof_profile *profile,
                           const struct profile_stack *stack)
 {
-    for (size_t i = 0; i < stack->depth; i++) {
-        const struct profile_location *location =
-            &profile->locations[profile->stack_locations[stack->first_location + i]];
-        for (uint32_t j = 0; j < location->line_count; j++)
-            append_line(buffer, profile, location, &profile->lines[location->first_line + j]);
-        if (location->line_count)
+    struct frame_walk walk = {0};
+    struct profile_frame frame;
+    while (frame_next_from_leaf(profile, stack, &walk, &frame)) {
+        if (frame.line) {
+            append_line(buffer, profile, frame.location, frame.line);
             continue;
-        frame_append_unnamed(buffer, profile, location, true);
-        buffer_print(buffer, "\n\t0x%" PRIx64 "\n", location->address);
+        }
+        frame_append_unnamed(buffer, profile, frame.location, true);
+        buffer_print(buffer, "\n\t0x%" PRIx64 "\n", frame.location->address);
     }
 }
 

@@ -16,7 +16,7 @@
  *   births     [tid, maker, function] of threads, as struct profile_birth; left out if there are
  *              none */
 #include "output/page/data.h"
-#include "output/frame.h"
+#include "profile/frame.h"
 #include "output/json.h"
 #include "output/state.h"
 #include "profile/objects.h"

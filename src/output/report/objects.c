@@ -61,7 +61,7 @@ static int add_functions(struct making *making, uint32_t number,
 static bool is_unnamed(const struct fgprof_profile *profile, const struct profile_stack *stack)
 {
     for (size_t i = 0; i < stack->depth; i++) {
-        if (!profile->locations[profile->stack_locations[stack->first_location + i]].line_count)
+        if (!stack_location(profile, stack, i)->line_count)
             return true;
     }
     return false;

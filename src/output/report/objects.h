@@ -3,7 +3,7 @@
 #ifndef FGPROF_OUTPUT_REPORT_OBJECTS_H
 #define FGPROF_OUTPUT_REPORT_OBJECTS_H
 
-#include "output/report/call_tree.h"
+#include "profile/call_tree.h"
 #include "profile/objects.h"
 #include "profile/view.h"
 #include "base/sink.h"

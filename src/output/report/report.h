@@ -11,7 +11,7 @@
 #ifndef FGPROF_OUTPUT_REPORT_REPORT_H
 #define FGPROF_OUTPUT_REPORT_REPORT_H
 
-#include "output/report/call_tree.h"
+#include "profile/call_tree.h"
 #include "profile/view.h"
 #include "output/json.h"
 

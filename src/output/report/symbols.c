@@ -41,8 +41,7 @@ static struct report_module *module_without_name(const struct fgprof_profile *pr
                                                  struct modules *modules)
 {
     for (size_t i = 0; i < stack->depth; i++) {
-        const struct profile_location *location =
-            &profile->locations[profile->stack_locations[stack->first_location + i]];
+        const struct profile_location *location = stack_location(profile, stack, i);
         if (!location->line_count && location->mapping != PROFILE_NO_MAPPING)
             return module_of(profile, location->mapping, modules);
     }

@@ -1,11 +1,10 @@
 /* Stacks as a tree of calls: a node is a place together with the way to it, as its label and its
  * caller's node. Its self time is what was spent at the place itself, its total time also what was
  * spent in all that it called. */
-#ifndef FGPROF_OUTPUT_REPORT_CALL_TREE_H
-#define FGPROF_OUTPUT_REPORT_CALL_TREE_H
+#ifndef FGPROF_PROFILE_CALL_TREE_H
+#define FGPROF_PROFILE_CALL_TREE_H
 
-#include "profile/profile.h"
-#include "output/name.h"
+#include "profile/frame.h"
 
 /* The frames of a profile's stacks by name. Frames that are called the same are the same here,
  * whatever their addresses: a label is the number of a name. */

@@ -1,4 +1,4 @@
-#include "output/name.h"
+#include "base/name.h"
 #include "base/utf8.h"
 
 void name_append(struct buffer *buffer, const char *name)

@@ -1,7 +1,6 @@
-#include "output/report/call_tree.h"
+#include "profile/call_tree.h"
 #include "base/array.h"
 #include "base/utf8.h"
-#include "output/frame.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -118,38 +117,29 @@ static int add_text(struct labels *labels, struct buffer *text, uint32_t *ret_la
 }
 
 /* Marks the kernel's functions and generated ones as folded stacks do. */
-static int label_of_line(struct labels *labels, const struct fgprof_profile *profile,
-                         const struct profile_location *location, uint32_t line,
-                         uint32_t *ret_label)
+static int label_of_frame(struct labels *labels, const struct fgprof_profile *profile,
+                          const struct profile_frame *frame, uint32_t *ret_label)
 {
-    if (!labels->of_line[line]) {
+    const struct profile_location *location = frame->location;
+    uint32_t *known = frame->line ? &labels->of_line[frame->line - profile->lines]
+                                  : &labels->of_location[location - profile->locations];
+    if (!*known) {
         struct buffer text = {0};
-        uint32_t function = profile->lines[line].function;
-        buffer_puts(&text, strings_get(&profile->strings, profile->functions[function].name));
-        buffer_puts(&text, location->is_kernel             ? "_[k]"
-                           : location->jit_function_plus_1 ? "_[j]"
-                                                           : "");
+        if (frame->line) {
+            uint32_t name = profile->functions[frame->line->function].name;
+            buffer_puts(&text, strings_get(&profile->strings, name));
+            buffer_puts(&text, location->is_kernel             ? "_[k]"
+                               : location->jit_function_plus_1 ? "_[j]"
+                                                               : "");
+        } else {
+            frame_append_unnamed(&text, profile, location, false);
+        }
         int err = add_text(labels, &text, ret_label);
         if (err)
             return err;
-        labels->of_line[line] = *ret_label + 1;
+        *known = *ret_label + 1;
     }
-    *ret_label = labels->of_line[line] - 1;
-    return 0;
-}
-
-static int label_of_location(struct labels *labels, const struct fgprof_profile *profile,
-                             uint32_t number, uint32_t *ret_label)
-{
-    if (!labels->of_location[number]) {
-        struct buffer text = {0};
-        frame_append_unnamed(&text, profile, &profile->locations[number], false);
-        int err = add_text(labels, &text, ret_label);
-        if (err)
-            return err;
-        labels->of_location[number] = *ret_label + 1;
-    }
-    *ret_label = labels->of_location[number] - 1;
+    *ret_label = *known - 1;
     return 0;
 }
 
@@ -159,25 +149,6 @@ static int append(struct labelled_stack *labelled, uint32_t label)
         return -ENOMEM;
     labelled->labels[labelled->depth++] = label;
     return 0;
-}
-
-/* Appends a location's frames, outermost first. */
-static int append_location(struct labels *labels, const struct fgprof_profile *profile,
-                           uint32_t number, struct labelled_stack *labelled)
-{
-    const struct profile_location *location = &profile->locations[number];
-    uint32_t label;
-    int err = 0;
-    if (!location->line_count) {
-        err = label_of_location(labels, profile, number, &label);
-        return err ? err : append(labelled, label);
-    }
-    for (uint32_t i = location->line_count; i-- > 0 && !err;) {
-        err = label_of_line(labels, profile, location, location->first_line + i, &label);
-        if (!err)
-            err = append(labelled, label);
-    }
-    return err;
 }
 
 static bool is_in_c_library(const struct fgprof_profile *profile,
@@ -197,20 +168,23 @@ static bool is_in_c_library(const struct fgprof_profile *profile,
 int labels_of_stack(struct labels *labels, const struct fgprof_profile *profile,
                     const struct profile_stack *stack, struct labelled_stack *labelled)
 {
-    const uint32_t *locations = &profile->stack_locations[stack->first_location];
+    struct frame_walk walk = {0};
+    struct profile_frame frame;
+    uint32_t label;
     int err = 0;
     bool is_in_library = false;
     labelled->depth = 0;
-    for (size_t i = stack->depth; i-- > 0 && !err;) {
+    while (!err && frame_next_from_root(profile, stack, &walk, &frame)) {
         bool was_in_library = is_in_library;
-        is_in_library = is_in_c_library(profile, &profile->locations[locations[i]]);
+        is_in_library = is_in_c_library(profile, frame.location);
         if (is_in_library && !was_in_library)
             labelled->library_call = labelled->depth;
-        err = append_location(labels, profile, locations[i], labelled);
+        err = label_of_frame(labels, profile, &frame, &label);
+        if (!err)
+            err = append(labelled, label);
     }
-    uint32_t unknown;
     if (!err && !stack->depth)
-        err = label_add(labels, "[unknown]", &unknown) ? -ENOMEM : append(labelled, unknown);
+        err = label_add(labels, "[unknown]", &label) ? -ENOMEM : append(labelled, label);
     if (!is_in_library)
         labelled->library_call = labelled->depth;
     return err;

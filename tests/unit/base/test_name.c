@@ -1,5 +1,5 @@
 #include "unit.h"
-#include "output/name.h"
+#include "base/name.h"
 #include "base/utf8.h"
 
 static void assert_name(const char *name, const char *expected)

@@ -1,6 +1,6 @@
 /* Names of a target, made fit for an output. */
-#ifndef FGPROF_OUTPUT_NAME_H
-#define FGPROF_OUTPUT_NAME_H
+#ifndef FGPROF_BASE_NAME_H
+#define FGPROF_BASE_NAME_H
 
 #include "base/buffer.h"
 
