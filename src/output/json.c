@@ -28,6 +28,9 @@ static void put_comma_and_key(struct json *json, const char *key)
     if (json->has_item)
         sink_write(json->sink, ",", 1);
     json->has_item = true;
+    if (json->is_on_new_line)
+        sink_write(json->sink, "\n", 1);
+    json->is_on_new_line = false;
     if (key)
         sink_print(json->sink, "\"%s\":", key);
 }
@@ -61,6 +64,11 @@ void json_string(struct json *json, const char *key, const char *name)
     put_comma_and_key(json, key);
     json_append_string(&text, name);
     sink_put(json->sink, &text);
+}
+
+void json_break_line(struct json *json)
+{
+    json->is_on_new_line = true;
 }
 
 void json_print(struct json *json, const char *key, const char *format, ...)

@@ -9,6 +9,7 @@
 struct json {
     struct sink *sink;
     bool has_item; /* in the innermost array or object */
+    bool is_on_new_line;
 };
 
 /* Each writes one value: in an object with its key, which is ours; in an array with NULL. */
@@ -17,6 +18,8 @@ void json_end(struct json *json, char bracket);
 void json_number(struct json *json, const char *key, uint64_t number);
 void json_bool(struct json *json, const char *key, bool is_true);
 void json_string(struct json *json, const char *key, const char *name);
+/* Begins a new line before the next value. */
+void json_break_line(struct json *json);
 /* What is in JSON already. */
 void json_print(struct json *json, const char *key, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

@@ -68,27 +68,41 @@ static int push(struct speedscope *speedscope, uint32_t number)
     return 0;
 }
 
-/* Adds a frame and then the frames inlined in it: outermost first. */
-static int push_location(struct speedscope *speedscope, const struct profile_location *location)
+static int add_named_frame(struct speedscope *speedscope, const struct profile_frame *frame,
+                           uint32_t *ret_number)
 {
     const struct fgprof_profile *profile = speedscope->profile;
     bool has_lines = profile->folded_flags & FGPROF_FOLDED_LINES;
+    if (!frame->line) {
+        frame_append_unnamed(&speedscope->text, profile, frame->location, has_lines);
+        return add_text_frame(speedscope, ret_number);
+    }
+    const struct profile_function *function = &profile->functions[frame->line->function];
+    return add_frame(speedscope, strings_get(&profile->strings, function->name),
+                     strings_get(&profile->strings, function->file),
+                     has_lines ? frame->line->line : 0, ret_number);
+}
+
+static int add_stack(struct speedscope *speedscope, const struct profile_stack *stack,
+                     struct shown_stack *shown)
+{
+    struct frame_walk walk = {0};
+    struct profile_frame frame;
     uint32_t number;
     int err = 0;
-    if (!location->line_count) {
-        frame_append_unnamed(&speedscope->text, profile, location, has_lines);
-        err = add_text_frame(speedscope, &number);
-        return err ? err : push(speedscope, number);
-    }
-    for (uint32_t i = location->line_count; i-- > 0 && !err;) {
-        const struct profile_line *line = &profile->lines[location->first_line + i];
-        const struct profile_function *function = &profile->functions[line->function];
-        err = add_frame(speedscope, strings_get(&profile->strings, function->name),
-                        strings_get(&profile->strings, function->file), has_lines ? line->line : 0,
-                        &number);
+    shown->first = speedscope->number_count;
+    while (!err && frame_next_from_root(speedscope->profile, stack, &walk, &frame)) {
+        err = add_named_frame(speedscope, &frame, &number);
         if (!err)
             err = push(speedscope, number);
     }
+    if (!err && !stack->depth) {
+        buffer_puts(&speedscope->text, "[unknown]");
+        err = add_text_frame(speedscope, &number);
+        if (!err)
+            err = push(speedscope, number);
+    }
+    shown->depth = speedscope->number_count - shown->first;
     return err;
 }
 
@@ -96,23 +110,8 @@ static int add_stacks(struct speedscope *speedscope)
 {
     const struct fgprof_profile *profile = speedscope->profile;
     int err = 0;
-    for (size_t i = 0; i < profile->stack_count && !err; i++) {
-        const struct profile_stack *stack = &profile->stacks[i];
-        struct shown_stack *shown = &speedscope->stacks[i];
-        shown->first = speedscope->number_count;
-        for (size_t j = stack->depth; j-- > 0 && !err;)
-            err = push_location(
-                speedscope,
-                &profile->locations[profile->stack_locations[stack->first_location + j]]);
-        if (!err && !stack->depth) {
-            buffer_puts(&speedscope->text, "[unknown]");
-            uint32_t number;
-            err = add_text_frame(speedscope, &number);
-            if (!err)
-                err = push(speedscope, number);
-        }
-        shown->depth = speedscope->number_count - shown->first;
-    }
+    for (size_t i = 0; i < profile->stack_count && !err; i++)
+        err = add_stack(speedscope, &profile->stacks[i], &speedscope->stacks[i]);
     for (size_t i = 0; i < profile->sample_count && !err; i++) {
         if (!(profile->folded_flags & FGPROF_FOLDED_STATE))
             break;
@@ -122,97 +121,105 @@ static int add_stacks(struct speedscope *speedscope)
     return err;
 }
 
-static void put_string(struct sink *sink, const char *text)
+static void write_frames(const struct speedscope *speedscope, struct json *json)
 {
-    struct buffer string = {0};
-    json_append_string(&string, text);
-    sink_put(sink, &string);
-}
-
-static void write_frames(const struct speedscope *speedscope, struct sink *sink)
-{
-    sink_print(sink, "\"shared\":{\"frames\":[");
+    json_break_line(json);
+    json_begin(json, "shared", '{');
+    json_begin(json, "frames", '[');
     for (size_t i = 0; i < speedscope->frame_count; i++) {
         const struct shown_frame *frame = &speedscope->frames[i];
         const char *file = strings_get(&speedscope->strings, frame->file);
-        sink_print(sink, "%s\n{\"name\":", i ? "," : "");
-        put_string(sink, strings_get(&speedscope->strings, frame->name));
-        if (*file) {
-            sink_print(sink, ",\"file\":");
-            put_string(sink, file);
-        }
+        json_break_line(json);
+        json_begin(json, NULL, '{');
+        json_string(json, "name", strings_get(&speedscope->strings, frame->name));
+        if (*file)
+            json_string(json, "file", file);
         if (frame->line)
-            sink_print(sink, ",\"line\":%" PRIu32, frame->line);
-        sink_print(sink, "}");
+            json_number(json, "line", frame->line);
+        json_end(json, '}');
     }
-    sink_print(sink, "\n]},\n");
+    sink_write(json->sink, "\n", 1);
+    json_end(json, ']');
+    json_end(json, '}');
 }
 
 static void write_stack(const struct speedscope *speedscope, const struct profile_run *run,
-                        struct sink *sink)
+                        struct json *json)
 {
     const struct fgprof_profile *profile = speedscope->profile;
     if (run->sample == PROFILE_NO_SAMPLE || !profile_keeps(profile, &profile->samples[run->sample]))
         return;
     const struct shown_stack *stack = &speedscope->stacks[profile->samples[run->sample].stack];
     for (size_t i = 0; i < stack->depth; i++)
-        sink_print(sink, "%s%" PRIu32, i ? "," : "", speedscope->numbers[stack->first + i]);
+        json_number(json, NULL, speedscope->numbers[stack->first + i]);
     if (profile->folded_flags & FGPROF_FOLDED_STATE)
-        sink_print(sink, ",%" PRIu32, speedscope->states[run->sample]);
+        json_number(json, NULL, speedscope->states[run->sample]);
 }
 
 static void write_thread_name(const struct fgprof_profile *profile,
-                              const struct profile_timeline *timeline, struct sink *sink)
+                              const struct profile_timeline *timeline, struct json *json)
 {
     const char *name = strings_get(&profile->strings, timeline->thread_name);
     char *text;
     if (asprintf(&text, "%s/%" PRIu32 "%s", *name ? name : "[unnamed]", timeline->tid,
                  timeline->lost_ns ? " (ends early: timelines were full)" : "") < 0) {
-        sink->error = sink->error ? sink->error : -ENOMEM;
+        json->sink->error = json->sink->error ? json->sink->error : -ENOMEM;
         return;
     }
-    put_string(sink, text);
+    json_string(json, "name", text);
     free(text);
 }
 
+/* `timeline`: NULL if no thread was sampled: speedscope can't open a file without a profile. */
 static void write_timeline(const struct speedscope *speedscope,
-                           const struct profile_timeline *timeline, struct sink *sink)
+                           const struct profile_timeline *timeline, struct json *json)
 {
-    const struct profile_run *runs = &speedscope->profile->runs[timeline->first_run];
-    uint64_t end_ns = timeline->begin_ns;
-    for (size_t i = 0; i < timeline->run_count; i++)
+    const struct profile_run *runs = NULL;
+    size_t count = timeline ? timeline->run_count : 0;
+    uint64_t begin_ns = timeline ? timeline->begin_ns : 0, end_ns = begin_ns;
+    if (timeline)
+        runs = &speedscope->profile->runs[timeline->first_run];
+    for (size_t i = 0; i < count; i++)
         end_ns += runs[i].time_ns;
-    sink_print(sink, "{\"type\":\"sampled\",\"name\":");
-    write_thread_name(speedscope->profile, timeline, sink);
-    sink_print(sink,
-               ",\"unit\":\"nanoseconds\",\"startValue\":%" PRIu64 ",\"endValue\":%" PRIu64
-               ",\n\"samples\":[",
-               timeline->begin_ns, end_ns);
-    for (size_t i = 0; i < timeline->run_count && !sink->error; i++) {
-        sink_print(sink, i ? ",[" : "[");
-        write_stack(speedscope, &runs[i], sink);
-        sink_print(sink, "]");
+    json_break_line(json);
+    json_begin(json, NULL, '{');
+    json_string(json, "type", "sampled");
+    if (timeline)
+        write_thread_name(speedscope->profile, timeline, json);
+    else
+        json_string(json, "name", "no thread was sampled");
+    json_string(json, "unit", "nanoseconds");
+    json_number(json, "startValue", begin_ns);
+    json_number(json, "endValue", end_ns);
+    if (timeline)
+        json_break_line(json);
+    json_begin(json, "samples", '[');
+    for (size_t i = 0; i < count && !json->sink->error; i++) {
+        json_begin(json, NULL, '[');
+        write_stack(speedscope, &runs[i], json);
+        json_end(json, ']');
     }
-    sink_print(sink, "],\n\"weights\":[");
-    for (size_t i = 0; i < timeline->run_count && !sink->error; i++)
-        sink_print(sink, "%s%" PRIu64, i ? "," : "", runs[i].time_ns);
-    sink_print(sink, "]}");
+    json_end(json, ']');
+    if (timeline)
+        json_break_line(json);
+    json_begin(json, "weights", '[');
+    for (size_t i = 0; i < count && !json->sink->error; i++)
+        json_number(json, NULL, runs[i].time_ns);
+    json_end(json, ']');
+    json_end(json, '}');
 }
 
-/* speedscope can't open a file without a profile. */
-static void write_timelines(const struct speedscope *speedscope, struct sink *sink)
+static void write_timelines(const struct speedscope *speedscope, struct json *json)
 {
     const struct fgprof_profile *profile = speedscope->profile;
-    sink_print(sink, "\"profiles\":[\n");
-    for (size_t i = 0; i < profile->timeline_count && !sink->error; i++) {
-        sink_print(sink, i ? ",\n" : "");
-        write_timeline(speedscope, &profile->timelines[i], sink);
-    }
+    json_break_line(json);
+    json_begin(json, "profiles", '[');
+    for (size_t i = 0; i < profile->timeline_count && !json->sink->error; i++)
+        write_timeline(speedscope, &profile->timelines[i], json);
     if (!profile->timeline_count)
-        sink_print(sink, "{\"type\":\"sampled\",\"name\":\"no thread was sampled\",\"unit\":"
-                         "\"nanoseconds\",\"startValue\":0,\"endValue\":0,\"samples\":[],"
-                         "\"weights\":[]}");
-    sink_print(sink, "\n]}\n");
+        write_timeline(speedscope, NULL, json);
+    sink_write(json->sink, "\n", 1);
+    json_end(json, ']');
 }
 
 /* Runs have the profile's samples, not the view's: a run that the view leaves out becomes a gap. */
@@ -221,6 +228,7 @@ void output_speedscope(const struct fgprof_profile *profile, const struct profil
 {
     (void)view;
     struct speedscope speedscope = {.profile = profile};
+    struct json json = {.sink = sink};
     if (!profile->has_timelines) {
         sink->error = -ENODATA;
         return;
@@ -230,13 +238,15 @@ void output_speedscope(const struct fgprof_profile *profile, const struct profil
     if (!speedscope.stacks || !speedscope.states || strings_init(&speedscope.strings) ||
         add_stacks(&speedscope))
         sink->error = -ENOMEM;
-    sink_print(sink,
-               "{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\n"
-               "\"exporter\":\"fgprof-c@%s\",\n",
-               fgprof_version());
+    json_begin(&json, NULL, '{');
+    json_string(&json, "$schema", "https://www.speedscope.app/file-format-schema.json");
+    json_break_line(&json);
+    json_print(&json, "exporter", "\"fgprof-c@%s\"", fgprof_version());
     if (!sink->error)
-        write_frames(&speedscope, sink);
-    write_timelines(&speedscope, sink);
+        write_frames(&speedscope, &json);
+    write_timelines(&speedscope, &json);
+    json_end(&json, '}');
+    sink_write(sink, "\n", 1);
     free(speedscope.stacks);
     free(speedscope.states);
     free(speedscope.frames);
