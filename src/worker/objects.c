@@ -28,11 +28,11 @@ static bool is_made(const struct object_news *news)
 }
 
 /* A stack can't be observed again: what it lacks, it lacks for good. */
-static int unwind_maker(const struct following_means *means, const struct message *message,
+static int unwind_maker(const struct unwind_means *means, const struct message *message,
                         struct program_tables *program, struct stack *stack, uint32_t *ret_space)
 {
     static const struct stack no_stack = {.cut = STACK_CUT_NOT_KEPT};
-    struct following following = {
+    struct unwind_step step = {
         .means = means,
         .observation = &message->object.observation,
         .program = program,
@@ -44,7 +44,7 @@ static int unwind_maker(const struct following_means *means, const struct messag
         stack->cut = no_stack.cut;
         return 0;
     }
-    int err = following_unwind(&following);
+    int err = unwind_step_run(&step);
     if (err)
         return err;
     *ret_space = program->maps.space->id;
@@ -73,7 +73,7 @@ static int start_stack(const struct object_news *news, const struct program_tabl
 
 /* The stack of who made the object, or of a thread that nobody saw being made. Of that one its
  * first frames are shown, so it must be whole. */
-static int find_stack(const struct following_means *means, const struct message *message,
+static int find_stack(const struct unwind_means *means, const struct message *message,
                       struct program_tables *program, struct stack *stack, uint32_t *ret_space)
 {
     const struct object_news *news = &message->object.news;
@@ -121,7 +121,7 @@ static int count_made_late(struct results *results, const struct object_maker *k
     return objects_move(&results->objects, key, maker);
 }
 
-static int count_made(const struct following_means *means, const struct message *message,
+static int count_made(const struct unwind_means *means, const struct message *message,
                       struct program_tables *program, struct stack *stack)
 {
     const struct object_news *news = &message->object.news;
@@ -168,7 +168,7 @@ static int count_named(struct results *results, const struct message *message)
 }
 
 /* A thread that is listed. Who saw it being made may not have known its id, and nobody its name. */
-static int count_there(const struct following_means *means, const struct message *message,
+static int count_there(const struct unwind_means *means, const struct message *message,
                        struct program_tables *program, struct stack *stack)
 {
     const struct object_news *news = &message->object.news;
@@ -187,7 +187,7 @@ static int count_there(const struct following_means *means, const struct message
     return err ? err : objects_move(objects, news->key, &maker);
 }
 
-int objects_take(const struct following_means *means, const struct message *message,
+int objects_take(const struct unwind_means *means, const struct message *message,
                  struct program_tables *program, struct stack *stack)
 {
     const struct object_news *news = &message->object.news;

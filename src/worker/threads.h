@@ -3,7 +3,7 @@
 #define FGPROF_WORKER_THREADS_H
 
 #include "worker/account.h"
-#include "worker/following.h"
+#include "worker/unwind_step.h"
 #include "worker/peer_waits.h"
 
 /* count.c: a stack that was found while more was asked for; counted if nothing better comes. */

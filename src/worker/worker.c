@@ -1,6 +1,6 @@
 #include "worker/worker.h"
 #include "worker/count.h"
-#include "worker/follow.h"
+#include "worker/unwind_step.h"
 #include "worker/forget.h"
 #include "worker/idle.h"
 #include "worker/objects.h"
@@ -18,7 +18,7 @@ struct worker {
     struct worker_options options;
     struct channel *channel;
     struct results *results;
-    struct following_means means;
+    struct unwind_means means;
     struct counter counter;
     struct counted_threads threads;
     struct owners owners;
@@ -52,7 +52,7 @@ int worker_new(const struct worker_options *options, struct channel *channel,
     };
     worker->owners.threads = &worker->threads;
     worker->owners.tells_threads_apart = options->tells_threads_apart;
-    worker->means = (struct following_means){
+    worker->means = (struct unwind_means){
         .channel = channel,
         .results = results,
         .max_depth = options->max_depth,
@@ -131,7 +131,7 @@ static int count_copy(struct worker *worker, const struct observation *observati
 {
     const struct counter *counter = &worker->counter;
     struct program_tables *program = NULL;
-    enum follow_result result;
+    enum unwind_result result;
     if (thread->account.is_dumped)
         return 0;
     int err = observation->program ? update_program(worker, observation, &program) : 0;
@@ -146,15 +146,16 @@ static int count_copy(struct worker *worker, const struct observation *observati
         return err;
     if (!program || !program->maps.space)
         return count_without_stack(counter, observation, thread);
-    err = follow(&worker->means, observation, program, &thread->unwinding, &worker->stack, &result);
+    err = unwind_observation(&worker->means, observation, program, &thread->unwinding,
+                             &worker->stack, &result);
     if (err)
         return err;
     switch (result) {
-    case FOLLOW_DONE:
+    case UNWIND_DONE:
         return count_stack(counter, observation, thread, program, &worker->stack);
-    case FOLLOW_ASKED:
+    case UNWIND_ASKED:
         return count_later(counter, observation, thread, program, &worker->stack);
-    case FOLLOW_GONE:
+    case UNWIND_GONE:
         return count_without_stack(counter, observation, thread);
     }
     return 0;

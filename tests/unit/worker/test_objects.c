@@ -7,7 +7,7 @@
 static int take_thread(struct world *world, enum object_change change, enum object_origin origin,
                        uint64_t key, char *name)
 {
-    struct following_means means = {
+    struct unwind_means means = {
         .results = &world->results, .max_depth = 10, .tells_threads_apart = true};
     struct stack stack = {0};
     struct message message = {.kind = MESSAGE_OBJECT};
@@ -26,7 +26,7 @@ static int take_thread(struct world *world, enum object_change change, enum obje
 static int take_news(struct world *world, enum object_change change, uint32_t process, uint64_t key,
                      uint64_t bytes)
 {
-    struct following_means means = {.results = &world->results, .max_depth = 10};
+    struct unwind_means means = {.results = &world->results, .max_depth = 10};
     struct stack stack = {0};
     struct message message = {.kind = MESSAGE_OBJECT};
     message.object.observation.process = process;

@@ -5,7 +5,7 @@
 
 #include "make_walk.h"
 #include "base/clock.h"
-#include "worker/follow.h"
+#include "worker/unwind_step.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -31,7 +31,7 @@ enum {
 static struct made_walk made;
 static struct results results;
 static struct channel *channel;
-static struct following_means means;
+static struct unwind_means means;
 static struct program program;
 static struct program_tables tables;
 static struct thread_unwinding threads[3];
@@ -54,7 +54,7 @@ static int set_up(void **state)
     made.words[0] = made.words[DEEP_WORD] = code_at(FIRST + 5);
     assert_int_equal(results_init(&results), 0);
     assert_int_equal(channel_new(&channel), 0);
-    means = (struct following_means){
+    means = (struct unwind_means){
         .channel = channel, .results = &results, .max_depth = 100, .may_stop_sleepers = true};
     assert_int_equal(unwinder_new(&means.unwinder), 0);
     program = (struct program){.number = 5, .proc_fd = -1, .mem_fd = -1};
@@ -103,11 +103,12 @@ static struct observation observe(uint32_t thread, uint64_t pc)
 
 static bool is_asked_for(const struct observation *observation)
 {
-    enum follow_result result;
+    enum unwind_result result;
     struct thread_unwinding *thread = &threads[observation->thread];
-    assert_int_equal(follow(&means, observation, &tables, thread, &made.stack, &result), 0);
-    assert_int_not_equal(result, FOLLOW_GONE);
-    return result == FOLLOW_ASKED;
+    assert_int_equal(unwind_observation(&means, observation, &tables, thread, &made.stack, &result),
+                     0);
+    assert_int_not_equal(result, UNWIND_GONE);
+    return result == UNWIND_ASKED;
 }
 
 static bool is_asked_at(uint32_t thread, uint64_t offset)
@@ -371,13 +372,15 @@ static void test_unknown_code_of_a_program_that_is_gone(void **state)
 {
     (void)state;
     const struct observation observation = observe(0, code_at(PLAIN + 4));
-    enum follow_result result;
+    enum unwind_result result;
     program.mem_fd = file_of_text("");
-    assert_int_equal(follow(&means, &observation, &tables, &threads[0], &made.stack, &result), 0);
-    assert_int_equal(result, FOLLOW_DONE);
+    assert_int_equal(
+        unwind_observation(&means, &observation, &tables, &threads[0], &made.stack, &result), 0);
+    assert_int_equal(result, UNWIND_DONE);
     made.words[0] = 0x1234567;
-    assert_int_equal(follow(&means, &observation, &tables, &threads[0], &made.stack, &result), 0);
-    assert_int_equal(result, FOLLOW_GONE);
+    assert_int_equal(
+        unwind_observation(&means, &observation, &tables, &threads[0], &made.stack, &result), 0);
+    assert_int_equal(result, UNWIND_GONE);
     close(program.mem_fd);
 }
 
@@ -600,7 +603,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_page_fault_is_followed_as_the_last_stop, set_up,
                                         tear_down),
     };
-    return cmocka_run_group_tests_name("follow", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("unwind_step", tests, NULL, NULL);
 }
 
 #else

@@ -1,6 +1,8 @@
-/* The work on one observation, from its snapshot to a stack: what the files that do it share. */
-#ifndef FGPROF_WORKER_FOLLOWING_H
-#define FGPROF_WORKER_FOLLOWING_H
+/* From an observation's snapshot to a stack. If the snapshot alone is not enough, these help: maps
+ * read anew, generated code, a frame pointer that is found, or a request for another
+ * observation. */
+#ifndef FGPROF_WORKER_UNWIND_STEP_H
+#define FGPROF_WORKER_UNWIND_STEP_H
 
 #include "sampler/channel.h"
 #include "unwind/unwind.h"
@@ -8,7 +10,7 @@
 
 /* What was learnt about a thread to unwind it. */
 struct thread_unwinding {
-    /* wants.c: how much of its stacks is copied, as the sampling thread was last told. */
+    /* How much of its stacks is copied, as the sampling thread was last told. */
     size_t stack_limit;             /* bytes */
     struct stack_place other_stack; /* where the stack goes on; address 0: it does not */
     unsigned roomy_samples;         /* samples in a row that needed much less: */
@@ -21,14 +23,14 @@ struct thread_unwinding {
     /* Rounds in a row in which another stack did not help, from about the same stack pointer: */
     unsigned other_misses;
     uint64_t other_from, other_tick; /* that stack pointer, and the last such round */
-    /* lost_registers.c: its registers at its last stop, which it does not show asleep. */
+    /* Its registers at its last stop, which it does not show asleep. */
     uint64_t stopped_sp, stopped_frame_pointer, stopped_base_pointer;
     bool wants_registers;  /* its frame pointer was not to be had otherwise */
     struct site_keys site; /* the site at which it is to be stopped, if any */
 };
 
 /* What all observations are unwound with. */
-struct following_means {
+struct unwind_means {
     struct unwinder *unwinder;
     struct channel *channel;
     struct results *results; /* its spaces and modules grow */
@@ -37,8 +39,8 @@ struct following_means {
     bool tells_threads_apart; /* that were made, by their ids */
 };
 
-struct following {
-    const struct following_means *means;
+struct unwind_step {
+    const struct unwind_means *means;
     const struct observation *observation;
     struct program_tables *program;
     struct thread_unwinding *thread;
@@ -50,16 +52,19 @@ struct following {
 
 /* Unwinds the snapshot, and again with maps read anew and code learnt as long as that helps.
  * Returns 0 or -ENOMEM. */
-int following_unwind(struct following *following);
+int unwind_step_run(struct unwind_step *step);
 
-/* Sends a request about the thread; the caller has filled in its kind and what goes with that.
- * Returns 0 or -ENOMEM. */
-int following_request(const struct following *following, struct request *request);
+enum unwind_result {
+    UNWIND_DONE,  /* count the stack */
+    UNWIND_ASKED, /* the thread is observed again, and this stack is counted only if that does not
+                     happen */
+    UNWIND_GONE,  /* it leads through unknown code, and its program has ended */
+};
 
-/* Whether the stack proves what led to it, such as a frame pointer that was found. */
-static inline bool following_is_proof(const struct following *following)
-{
-    return following->stack->cut == STACK_WHOLE || following->stack->cut == STACK_CUT_AT_MAX_DEPTH;
-}
+/* Unwinds the snapshot of `observation` into `stack`; the space of `program` is known. Returns 0 or
+ * -ENOMEM. */
+int unwind_observation(const struct unwind_means *means, const struct observation *observation,
+                       struct program_tables *program, struct thread_unwinding *thread,
+                       struct stack *stack, enum unwind_result *ret_result);
 
 #endif
