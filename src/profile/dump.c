@@ -99,7 +99,7 @@ static void find_resources(struct fgprof_dump *dump)
 }
 
 /* A wait with a timeout ends by itself. All other waits went on at the same moment, between the
- * last look at a stack and the first check that no thread had moved: so a thread in a circle stays
+ * last look at a stack and the first check that no thread had moved: so a thread in a cycle stays
  * there. */
 static int find_deadlocks(struct fgprof_dump *dump)
 {

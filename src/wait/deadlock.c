@@ -12,7 +12,7 @@ size_t deadlocks_find(const size_t *waits_for, size_t count, size_t *cycles)
             cycles[at] = walk;
             at = waits_for[at];
         }
-        /* The walk came back to a place where it had been: all from there on are the circle. */
+        /* The walk came back to a place where it had been: all from there on are the cycle. */
         if (at < count && cycles[at] == walk) {
             found++;
             for (; cycles[at] == walk; at = waits_for[at])

@@ -7,9 +7,38 @@
 #include "count/timeline.h"
 #include "observe/observation.h"
 #include "worker/results.h"
-#include "worker/sleeps.h"
 
-/* sharing.c: a wait of the thread that ticks found. */
+/* How often a thread has slept, by the kernel's count of how often it was given a CPU.
+ *
+ * A thread that is found asleep anew has slept once for each switch since the sleep that was found
+ * before, except that it was also preempted, and stopped by us. How often it was preempted is read
+ * only now and then: until then it is taken to be as large a part of the switches as before, and
+ * with the reading the difference is made up for. All these sleeps are counted where the thread is
+ * found, as nothing tells where the others were: those of unseen places count for places nearby. */
+
+/* Zeroed at first. */
+struct thread_sleeps {
+    bool is_known; /* a sleep was found: */
+    bool counts_ends;
+    bool has_preemptions;
+    uint64_t switches; /* the kernel's count at that sleep */
+    /* When preemptions were last read, or else at the first sleep that was found: */
+    uint64_t read_switches, read_preemptions;
+    double preempted_part; /* of the switches up to then */
+    double owed;           /* sleeps that were not counted by then; below 0: too many were */
+    /* Since then: */
+    uint64_t stops; /* switches that we made */
+    uint64_t counted;
+};
+
+/* Notes that the thread was stopped by us, if it was. */
+void sleeps_note_stop(struct thread_sleeps *sleeps, const struct observation *observation);
+
+/* The thread was found asleep. Returns how many sleeps that stands for: 0 if it is the one that was
+ * found before, else at least 1. */
+uint64_t sleeps_take(struct thread_sleeps *sleeps, const struct observation *observation);
+
+/* elapsed_ticks.c: a wait of the thread that ticks found. */
 struct thread_wait {
     bool is_open; /* it is not known to have ended; else it is none: */
     bool is_uninterruptible;
@@ -35,7 +64,7 @@ struct thread_account {
     bool sleeps_on;       /* it was asleep for that sample, and is not known to have moved since */
     bool is_woken;        /* it was, but has been woken, and is still there */
     uint64_t slept_ns;    /* when it was last seen asleep */
-    /* circles.c: the thread that it waits for since then. */
+    /* deadlock_detect.c: the thread that it waits for since then. */
     uint32_t owner_plus_1;  /* the number of the thread; 0: nobody is known */
     uint64_t owner_read_ns; /* CLOCK_MONOTONIC */
     bool owner_must_act;    /* the wait is for a lock or a thread: nobody else can end it */

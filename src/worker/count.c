@@ -1,7 +1,7 @@
 #include "worker/count.h"
 #include "base/array.h"
-#include "worker/circles.h"
-#include "worker/sharing.h"
+#include "worker/deadlock_detect.h"
+#include "worker/elapsed_ticks.h"
 
 #include <errno.h>
 #include <string.h>
@@ -72,7 +72,7 @@ static int count_asleep(const struct counter *counter, struct counted_thread *th
     enum account kind = ledger_account((enum thread_state)state);
     thread->account.last_sample = sample;
     ledger_note_sample(&thread->account.ledger, kind, sample);
-    sharing_place_wait(counter->results, thread, sample);
+    elapsed_ticks_place_wait(counter->results, thread, sample);
     stack_table_count_sleeps(&counter->results->stacks, sample, sleeps);
     return count_sample(counter, thread, kind, sample, ticks);
 }
@@ -141,7 +141,7 @@ static int count_wait(const struct counter *counter, const struct observation *o
         return owners_hold(counter->owners, &held);
     }
     thread->account.owner_plus_1 = 0;
-    sharing_end_chain(results, thread, observation->tick - ticks);
+    elapsed_ticks_end_chain(results, thread, observation->tick - ticks);
     if (observation->evidence == EVIDENCE_UNMOVED && !held.has_owner && is_futex &&
         had_owner(results, row))
         return 0;
@@ -183,9 +183,9 @@ static int note_chain(const struct counter *counter, const struct held_wait *hel
     uint32_t last = owners_end_of_chain(owners, held);
     const struct thread_account *end = &threads[last].account;
     bool goes_on = last != held->thread && end->wait.is_open && end->wait.chain;
-    return sharing_note_chain(counter->results, &threads[held->thread],
-                              goes_on ? end->wait.chain_sample : end->last_sample,
-                              owners->tick - held->ticks);
+    return elapsed_ticks_note_chain(counter->results, &threads[held->thread],
+                                    goes_on ? end->wait.chain_sample : end->last_sample,
+                                    owners->tick - held->ticks);
 }
 
 int count_held(const struct counter *counter)
@@ -202,7 +202,7 @@ int count_held(const struct counter *counter)
                                held->ticks + held->missed_ticks, held->sleeps);
     }
     for (size_t i = 0; i < owners->held_count && !err; i++) {
-        err = circles_note(owners, results, &owners->held[i]);
+        err = deadlock_detect(owners, results, &owners->held[i]);
         if (!err)
             err = note_chain(counter, &owners->held[i]);
     }
@@ -222,7 +222,7 @@ static int end_wait(const struct counter *counter, const struct observation *obs
     if (observation->evidence == EVIDENCE_STOPPED || observation->evidence == EVIDENCE_WAITING ||
         observation->evidence == EVIDENCE_WOKEN)
         tick -= observation->ticks;
-    return sharing_end_wait(counter->results, thread, tick);
+    return elapsed_ticks_end_wait(counter->results, thread, tick);
 }
 
 /* The thread was seen in a span, or in none. What is owed to its samples so far is of the span that
@@ -404,7 +404,7 @@ int count_stack(const struct counter *counter, const struct observation *observa
     if (err)
         return err;
     if (observation->evidence == EVIDENCE_ASLEEP && !counter->waits)
-        err = sharing_note_wait(counter->results, observation, thread, sample);
+        err = elapsed_ticks_note_wait(counter->results, observation, thread, sample);
     if (err)
         return err;
     note_seen(observation, account, sample);

@@ -59,7 +59,7 @@ int owners_hold(struct owners *owners, const struct held_wait *wait);
 int owners_resolve(struct owners *owners, struct results *results, uint64_t period_ns);
 void owners_drop(struct owners *owners);
 
-/* The thread that this one waits for, as circles_note noted it at its last wait, or NULL. */
+/* The thread that this one waits for, as deadlock_detect noted it at its last wait, or NULL. */
 struct counted_thread *owners_last_owner(const struct owners *owners,
                                          const struct counted_thread *thread);
 

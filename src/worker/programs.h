@@ -5,7 +5,7 @@
 #include "worker/generated.h"
 #include "worker/labels.h"
 #include "worker/maps.h"
-#include "worker/sites.h"
+#include "worker/frame_pointer_sites.h"
 
 struct program_tables {
     struct program_maps maps;

@@ -1,11 +1,11 @@
 #include "worker/worker.h"
 #include "worker/count.h"
 #include "worker/unwind_step.h"
-#include "worker/forget.h"
+#include "worker/compact.h"
 #include "worker/idle.h"
 #include "worker/objects.h"
 #include "worker/pages.h"
-#include "worker/sharing.h"
+#include "worker/elapsed_ticks.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -88,8 +88,8 @@ static int add_process(struct worker *worker, const struct message *message)
     uint32_t name, process;
     int err = strings_intern(&results->strings, message->process.name, &name);
     if (!err)
-        err = sharing_begin(results, message->process.pid, message->process.begin_ns,
-                            worker->options.period_ns);
+        err = elapsed_ticks_begin(results, message->process.pid, message->process.begin_ns,
+                                  worker->options.period_ns);
     return err ? err
                : stack_table_add_process(&results->stacks, message->process.pid, name, &process);
 }
@@ -257,13 +257,13 @@ static void begin_epoch(struct worker *worker)
     worker->results->stacks.epoch++;
 }
 
-static int forget_what_may_be(struct worker *worker, bool may_forget_samples)
+static int drop_what_is_old(struct worker *worker, bool may_forget_samples)
 {
     struct timeline *timeline = &worker->results->timeline;
     int err = timeline->is_ring ? timeline_forget(timeline, worker->moments.begin_ns) : 0;
     return err || !may_forget_samples
                ? err
-               : forget(worker->results, &worker->threads, &worker->owners, worker->moments.epoch);
+               : compact(worker->results, &worker->threads, &worker->owners, worker->moments.epoch);
 }
 
 static int note_moment(struct worker *worker, const struct sampling_state *state)
@@ -274,10 +274,10 @@ static int note_moment(struct worker *worker, const struct sampling_state *state
         return err;
     bool may_forget = worker->options.moment(context, worker->results, state, &worker->moments);
     begin_epoch(worker);
-    err = forget_what_may_be(worker, may_forget);
+    err = drop_what_is_old(worker, may_forget);
     while (!err && bytes_used(worker) > worker->options.bytes_max &&
            worker->options.crowded(context, &worker->moments))
-        err = forget_what_may_be(worker, true);
+        err = drop_what_is_old(worker, true);
     worker->noted_at_bytes = bytes_used(worker);
     worker->has_ordered_moment = false;
     return err;
@@ -309,7 +309,7 @@ static int count_tick(struct worker *worker, const struct message *message)
     int err = message->tick.number > worker->owners.tick ? count_held(&worker->counter) : 0;
     if (!err && worker->counter.spans.key)
         err = spans_place_waits(worker->results, &worker->threads, message->tick.process);
-    return err ? err : sharing_tick(worker->results, &worker->threads, message);
+    return err ? err : elapsed_ticks_take(worker->results, &worker->threads, message);
 }
 
 static int take(struct worker *worker, const struct message *message)

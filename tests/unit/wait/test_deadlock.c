@@ -14,7 +14,7 @@ static void test_none(void **state)
         assert_int_equal(cycles[i], 0);
 }
 
-/* 0 waits for one in the circle 3 4 1; 5 waits for itself, 6 for 5; 7 and 8 for each other. */
+/* 0 waits for one in the cycle 3 4 1; 5 waits for itself, 6 for 5; 7 and 8 for each other. */
 static void test_several(void **state)
 {
     (void)state;
@@ -25,7 +25,7 @@ static void test_several(void **state)
     assert_memory_equal(cycles, expected, sizeof expected);
 }
 
-static void test_a_circle_of_all(void **state)
+static void test_a_cycle_of_all(void **state)
 {
     (void)state;
     enum { COUNT = 1000 };
@@ -42,7 +42,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_none),
         cmocka_unit_test(test_several),
-        cmocka_unit_test(test_a_circle_of_all),
+        cmocka_unit_test(test_a_cycle_of_all),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

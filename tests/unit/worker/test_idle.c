@@ -1,7 +1,7 @@
 /* Threads that never moved are dropped, with all that was counted for them. */
 #include "unit.h"
 #include "worker/idle.h"
-#include "worker/sharing.h"
+#include "worker/elapsed_ticks.h"
 
 static struct results results;
 
@@ -9,7 +9,7 @@ static int set_up(void **state)
 {
     (void)state;
     int err = results_init(&results);
-    return err ? err : sharing_begin(&results, getpid(), 0, 10);
+    return err ? err : elapsed_ticks_begin(&results, getpid(), 0, 10);
 }
 
 static int tear_down(void **state)

@@ -1,6 +1,6 @@
 /* How many sleeps a look stands for. */
 #include "unit.h"
-#include "worker/sleeps.h"
+#include "worker/account.h"
 
 static struct thread_sleeps sleeps;
 

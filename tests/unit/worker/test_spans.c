@@ -1,6 +1,6 @@
 /* Samples that are set aside until their span is long. */
 #include "unit.h"
-#include "worker/sharing.h"
+#include "worker/elapsed_ticks.h"
 #include "worker/spans.h"
 
 static const struct span_options options = {"route", 100};
@@ -16,7 +16,7 @@ static int set_up(void **state)
     struct world *world = calloc(1, sizeof *world);
     *state = world;
     return !world || results_init(&world->results) ||
-           sharing_begin(&world->results, getpid(), 1, 1000000);
+           elapsed_ticks_begin(&world->results, getpid(), 1, 1000000);
 }
 
 static int tear_down(void **state)

@@ -1,5 +1,5 @@
 #include "unit.h"
-#include "worker/sites.h"
+#include "worker/frame_pointer_sites.h"
 
 static struct site_keys keys_of(pid_t tid, uint64_t pc, uint64_t sp, uint64_t *addresses,
                                 size_t depth)
@@ -71,5 +71,5 @@ int main(void)
         cmocka_unit_test(test_threads_share_a_key_and_have_their_own),
         cmocka_unit_test(test_many_sites),
     };
-    return cmocka_run_group_tests_name("sites", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("frame_pointer_sites", tests, NULL, NULL);
 }

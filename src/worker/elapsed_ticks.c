@@ -1,4 +1,4 @@
-#include "worker/sharing.h"
+#include "worker/elapsed_ticks.h"
 #include "base/array.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@ static unsigned cpus_of(pid_t pid)
     return (unsigned)(count > 0 ? count : sysconf(_SC_NPROCESSORS_ONLN));
 }
 
-int sharing_begin(struct results *results, pid_t pid, uint64_t begin_ns, uint64_t period_ns)
+int elapsed_ticks_begin(struct results *results, pid_t pid, uint64_t begin_ns, uint64_t period_ns)
 {
     size_t number = results->elapsed_count;
     if (array_reserve(&results->elapsed, &results->elapsed_capacity, number + 1))
@@ -34,13 +34,13 @@ static int end_waits(struct results *results, struct counted_threads *threads,
         struct counted_thread *thread = counted_threads_get(threads, awake->number, awake->tid);
         if (!thread)
             return -ENOMEM;
-        err = sharing_end_wait(results, thread, message->tick.number - message->tick.ticks);
+        err = elapsed_ticks_end_wait(results, thread, message->tick.number - message->tick.ticks);
     }
     return err;
 }
 
-int sharing_tick(struct results *results, struct counted_threads *threads,
-                 const struct message *message)
+int elapsed_ticks_take(struct results *results, struct counted_threads *threads,
+                       const struct message *message)
 {
     struct elapsed *process = &results->elapsed[message->tick.process];
     struct elapsed_instant instant = {0};
@@ -79,7 +79,8 @@ static int add_row(struct results *results, struct thread_wait *wait, uint64_t l
     return elapsed_add_wait(&results->elapsed[wait->process], &row, &wait->number);
 }
 
-void sharing_place_wait(struct results *results, struct counted_thread *thread, uint32_t sample)
+void elapsed_ticks_place_wait(struct results *results, struct counted_thread *thread,
+                              uint32_t sample)
 {
     struct thread_wait *wait = &thread->account.wait;
     wait->sample = sample;
@@ -87,16 +88,16 @@ void sharing_place_wait(struct results *results, struct counted_thread *thread, 
         elapsed_place_wait(&results->elapsed[wait->process], wait->number, sample);
 }
 
-int sharing_note_wait(struct results *results, const struct observation *observation,
-                      struct counted_thread *thread, uint32_t sample)
+int elapsed_ticks_note_wait(struct results *results, const struct observation *observation,
+                            struct counted_thread *thread, uint32_t sample)
 {
     struct thread_wait *wait = &thread->account.wait;
     if (is_same_wait(wait, observation)) {
-        sharing_place_wait(results, thread, sample);
+        elapsed_ticks_place_wait(results, thread, sample);
         return 0;
     }
     uint64_t known_tick = observation->tick - observation->ticks; /* it stands for those since */
-    int err = sharing_end_wait(results, thread, known_tick);
+    int err = elapsed_ticks_end_wait(results, thread, known_tick);
     if (err)
         return err;
     *wait = (struct thread_wait){
@@ -113,7 +114,8 @@ int sharing_note_wait(struct results *results, const struct observation *observa
     return add_row(results, wait, ELAPSED_OPEN);
 }
 
-void sharing_end_chain(struct results *results, struct counted_thread *thread, uint64_t known_tick)
+void elapsed_ticks_end_chain(struct results *results, struct counted_thread *thread,
+                             uint64_t known_tick)
 {
     struct thread_wait *wait = &thread->account.wait;
     if (wait->chain)
@@ -121,8 +123,8 @@ void sharing_end_chain(struct results *results, struct counted_thread *thread, u
     wait->chain = 0;
 }
 
-int sharing_note_chain(struct results *results, struct counted_thread *thread, uint32_t end_sample,
-                       uint64_t known_tick)
+int elapsed_ticks_note_chain(struct results *results, struct counted_thread *thread,
+                             uint32_t end_sample, uint64_t known_tick)
 {
     struct thread_wait *wait = &thread->account.wait;
     struct elapsed *process = &results->elapsed[wait->process];
@@ -130,7 +132,7 @@ int sharing_note_chain(struct results *results, struct counted_thread *thread, u
     if (!wait->is_open || wait->is_uninterruptible ||
         (wait->chain && wait->chain_sample == end_sample))
         return 0;
-    sharing_end_chain(results, thread, known_tick);
+    elapsed_ticks_end_chain(results, thread, known_tick);
     const struct elapsed_wait row = {
         .sample = end_sample,
         .first_tick = known_tick + 1,
@@ -141,7 +143,8 @@ int sharing_note_chain(struct results *results, struct counted_thread *thread, u
     return elapsed_add_wait(process, &row, &wait->chain);
 }
 
-int sharing_end_wait(struct results *results, struct counted_thread *thread, uint64_t last_tick)
+int elapsed_ticks_end_wait(struct results *results, struct counted_thread *thread,
+                           uint64_t last_tick)
 {
     struct thread_wait *wait = &thread->account.wait;
     if (!wait->is_open)
@@ -150,7 +153,7 @@ int sharing_end_wait(struct results *results, struct counted_thread *thread, uin
     wait->is_open = false;
     if (last_tick < wait->first_tick)
         last_tick = wait->first_tick;
-    sharing_end_chain(results, thread, last_tick);
+    elapsed_ticks_end_chain(results, thread, last_tick);
     if (wait->is_uninterruptible) {
         elapsed_end_wait(process, wait->number, last_tick);
         return 0;

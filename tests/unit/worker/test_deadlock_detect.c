@@ -1,6 +1,6 @@
 /* Deadlocks among threads of which only the owners and the times are given. */
 #include "owners_world.h"
-#include "worker/circles.h"
+#include "worker/deadlock_detect.h"
 
 /* It sleeps at an address of its own since it was first seen asleep at that time. */
 static struct counted_thread *asleep(struct world *world, uint32_t number, uint64_t since_ns)
@@ -22,7 +22,7 @@ static void waits_for_kind(struct world *world, uint32_t thread, uint32_t owner,
 {
     const struct held_wait wait = {
         .thread = thread, .owner = owner, .at_ns = at_ns, .wait.kind = kind};
-    assert_int_equal(circles_note(&world->owners, &world->results, &wait), 0);
+    assert_int_equal(deadlock_detect(&world->owners, &world->results, &wait), 0);
 }
 
 static void waits_for(struct world *world, uint32_t thread, uint32_t owner, uint64_t at_ns)
@@ -45,7 +45,7 @@ static void test_a_deadlock_is_told_once(void **state)
     for (uint64_t at_ns = 200; at_ns < 500; at_ns += 100) {
         waits_for(world, 0, 1, at_ns);
         waits_for(world, 1, 2, at_ns + 1);
-        waits_for(world, 3, 0, at_ns + 1); /* for one of the circle, which it is not in */
+        waits_for(world, 3, 0, at_ns + 1); /* for one of the cycle, which it is not in */
         waits_for(world, 2, 0, at_ns + 2);
         assert_int_equal(found(world), 1);
     }
@@ -114,7 +114,7 @@ static void test_a_thread_that_waits_for_itself(void **state)
 }
 
 /* One waits for data that the other may just have sent. */
-static void test_circles_that_are_no_deadlocks(void **state)
+static void test_cycles_that_are_no_deadlocks(void **state)
 {
     struct world *world = *state;
     asleep(world, 0, 100);
@@ -127,7 +127,7 @@ static void test_circles_that_are_no_deadlocks(void **state)
     assert_int_equal(found(world), 1);
 }
 
-static void test_very_long_circles_are_not_followed(void **state)
+static void test_very_long_cycles_are_not_followed(void **state)
 {
     struct world *world = *state;
     for (uint32_t length = DEADLOCK_THREADS_MAX; length <= DEADLOCK_THREADS_MAX + 1; length++) {
@@ -160,9 +160,9 @@ int main(void)
         TEST(test_waits_that_were_not_there_together),
         TEST(test_threads_that_have_moved),
         TEST(test_a_thread_that_waits_for_itself),
-        TEST(test_circles_that_are_no_deadlocks),
-        TEST(test_very_long_circles_are_not_followed),
+        TEST(test_cycles_that_are_no_deadlocks),
+        TEST(test_very_long_cycles_are_not_followed),
         TEST(test_rows_are_limited),
     };
-    return cmocka_run_group_tests_name("circles", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("cycles", tests, NULL, NULL);
 }

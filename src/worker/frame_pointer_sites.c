@@ -1,4 +1,4 @@
-#include "worker/sites.h"
+#include "worker/frame_pointer_sites.h"
 #include "base/array.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-#include "worker/forget.h"
+#include "worker/compact.h"
 
 #include <errno.h>
 
@@ -180,8 +180,8 @@ static int init_numbers(const struct results *results, struct numbers *numbers)
     return err ? err : renumber_init(&numbers->spaces, results->spaces.count);
 }
 
-int forget(struct results *results, struct counted_threads *threads, struct owners *owners,
-           uint32_t epoch)
+int compact(struct results *results, struct counted_threads *threads, struct owners *owners,
+            uint32_t epoch)
 {
     struct numbers numbers = {0};
     struct label_sets label_sets;

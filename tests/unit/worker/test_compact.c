@@ -2,7 +2,7 @@
  * does. */
 #include "owners_world.h"
 #include "base/array.h"
-#include "worker/forget.h"
+#include "worker/compact.h"
 
 /* A sample with a stack of its own. Its serial is its number. */
 static uint32_t add(struct world *world)
@@ -31,10 +31,10 @@ static void assert_is(const struct world *world, uint32_t sample, uint64_t seria
     assert_int_equal(table->addresses[stack->first_address], 0x1000 + serial);
 }
 
-static void forget_until_now(struct world *world)
+static void compact_until_now(struct world *world)
 {
     uint32_t epoch = world->results.stacks.epoch++;
-    assert_int_equal(forget(&world->results, &world->threads, &world->owners, epoch), 0);
+    assert_int_equal(compact(&world->results, &world->threads, &world->owners, epoch), 0);
 }
 
 static void test_what_was_counted_since_stays(void **state)
@@ -46,12 +46,12 @@ static void test_what_was_counted_since_stays(void **state)
     stack_table_count(table, 2, 1, 1, 1);
     table->epoch = 2;
     stack_table_count_waited(table, 5, 1);
-    assert_int_equal(forget(&world->results, &world->threads, &world->owners, 0), 0);
+    assert_int_equal(compact(&world->results, &world->threads, &world->owners, 0), 0);
     assert_int_equal(table->sample_count, 2);
     assert_int_equal(table->stack_count, 2);
     assert_is(world, 0, 2);
     assert_is(world, 1, 5);
-    assert_int_equal(forget(&world->results, &world->threads, &world->owners, 1), 0);
+    assert_int_equal(compact(&world->results, &world->threads, &world->owners, 1), 0);
     assert_int_equal(table->sample_count, 1);
     assert_is(world, 0, 5);
 }
@@ -82,7 +82,7 @@ static void test_what_threads_refer_to_stays(void **state)
         assert_int_equal(window_add(&first->ledger.windows[0], 23 + 2 * i, 1, 1), 0);
     struct thread_account *second = account(world, 1);
     second->last_sample = 29;
-    forget_until_now(world);
+    compact_until_now(world);
 
     /* And the first one, which is what is noted where nothing is. */
     assert_int_equal(world->results.stacks.sample_count, 16);
@@ -118,7 +118,7 @@ static void test_what_elapsed_time_and_timelines_refer_to_stays(void **state)
     timeline_want(&results->timeline, 10, 100, true);
     timeline_book(&results->timeline, &cursor, 7, 1000, booked_ns);
     timeline_give(&results->timeline, &cursor, 0, ACCOUNT_ASLEEP, 8);
-    forget_until_now(world);
+    compact_until_now(world);
     assert_int_equal(results->stacks.sample_count, 2);
     assert_is(world, results->elapsed[0].waits[0].sample, 3);
     assert_is(world, results->timeline.runs[0].sample, 8);
@@ -146,7 +146,7 @@ static void test_waits_and_deadlocks(void **state)
     assert_int_equal(stack_table_in_wait(table, 9, chain, &sample), 0);
     table->epoch++;
     stack_table_count(table, sample, 1, 1, 1);
-    assert_int_equal(forget(results, &world->threads, &world->owners, 0), 0);
+    assert_int_equal(compact(results, &world->threads, &world->owners, 0), 0);
 
     assert_int_equal(table->sample_count, 1);
     assert_int_equal(results->waits.count, 3);
@@ -203,7 +203,7 @@ static void test_label_sets_stay_with_their_samples(void **state)
     struct counted_thread *thread = &world->threads.items[0];
     thread->kept.labels.label_set_plus_1 = label_set(world, "/kept");
     set_samples(&thread->account, stays);
-    forget_until_now(world);
+    compact_until_now(world);
     assert_int_equal(results->label_sets.set_count, 2);
     assert_int_equal(results->stacks.sample_count, 1);
     const struct sample_labels *labels = &results->stacks.samples[0].labels;
@@ -254,7 +254,7 @@ static void test_mappings_stay_with_what_is_in_them(void **state)
     results->stacks.epoch++;
     stack_table_count(&results->stacks, samples[2], 1, 1, 1);
     set_samples(&thread->account, samples[2]);
-    assert_int_equal(forget(results, &world->threads, &world->owners, 0), 0);
+    assert_int_equal(compact(results, &world->threads, &world->owners, 0), 0);
     assert_int_equal(results->stacks.sample_count, 1);
     for (uint32_t i = 0; i < 5; i++)
         assert_int_equal(results->spaces.items[i]->mapping_count, i == 1 || i == 2 || i == 4);
@@ -271,7 +271,7 @@ static void test_what_is_known_of_stacks_moves_with_them(void **state)
     sites->count = 4;
     world->results.stacks.epoch++;
     stack_table_count(&world->results.stacks, 3, 1, 1, 1);
-    assert_int_equal(forget(&world->results, &world->threads, &world->owners, 0), 0);
+    assert_int_equal(compact(&world->results, &world->threads, &world->owners, 0), 0);
     assert_int_equal(sites->count, 1);
     assert_int_equal(sites->items[0].kind, RESOURCE_NOT_KNOWN + 3);
 }
@@ -286,8 +286,8 @@ static void test_what_made_objects_stays(void **state)
     const struct object_maker maker = {
         .process = 1, .bytes = 64, .stack = results->stacks.samples[3].stack};
     assert_int_equal(objects_made(&results->objects, &maker, 5, 1), 0);
-    forget_until_now(world);
-    forget_until_now(world);
+    compact_until_now(world);
+    compact_until_now(world);
     assert_int_equal(results->stacks.sample_count, 0);
     assert_int_equal(results->stacks.stack_count, 1);
     const struct counted_maker *row = &results->objects.makers[0];
@@ -312,5 +312,5 @@ int main(void)
         TEST(test_what_is_known_of_stacks_moves_with_them),
         TEST(test_what_made_objects_stays),
     };
-    return cmocka_run_group_tests_name("forget", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("compact", tests, NULL, NULL);
 }

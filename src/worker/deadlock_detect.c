@@ -1,6 +1,6 @@
-#include "worker/circles.h"
+#include "worker/deadlock_detect.h"
 
-struct circle {
+struct cycle {
     struct counted_thread *threads[DEADLOCK_THREADS_MAX];
     size_t count;
     uint64_t asleep_ns; /* when the last of them was first seen asleep */
@@ -10,31 +10,31 @@ struct circle {
 };
 
 /* Follows the owners until they come back to the first. Returns whether they do. */
-static bool follow(struct owners *owners, struct counted_thread *first, struct circle *circle)
+static bool follow(struct owners *owners, struct counted_thread *first, struct cycle *cycle)
 {
     struct counted_thread *thread = first;
-    *circle = (struct circle){.read_ns = UINT64_MAX, .is_deadlock = true};
+    *cycle = (struct cycle){.read_ns = UINT64_MAX, .is_deadlock = true};
     do {
         const struct thread_account *account = &thread->account;
-        if (circle->count == DEADLOCK_THREADS_MAX || thread->is_gone || !account->sleeps_on)
+        if (cycle->count == DEADLOCK_THREADS_MAX || thread->is_gone || !account->sleeps_on)
             return false;
-        circle->threads[circle->count++] = thread;
-        circle->is_known = circle->is_known || account->is_in_deadlock;
-        circle->is_deadlock = circle->is_deadlock && account->owner_must_act;
-        if (account->slept_ns > circle->asleep_ns)
-            circle->asleep_ns = account->slept_ns;
-        if (account->owner_read_ns < circle->read_ns)
-            circle->read_ns = account->owner_read_ns;
+        cycle->threads[cycle->count++] = thread;
+        cycle->is_known = cycle->is_known || account->is_in_deadlock;
+        cycle->is_deadlock = cycle->is_deadlock && account->owner_must_act;
+        if (account->slept_ns > cycle->asleep_ns)
+            cycle->asleep_ns = account->slept_ns;
+        if (account->owner_read_ns < cycle->read_ns)
+            cycle->read_ns = account->owner_read_ns;
         thread = owners_last_owner(owners, thread);
     } while (thread && thread != first);
     return thread != NULL;
 }
 
-static int add(struct results *results, const struct circle *circle)
+static int add(struct results *results, const struct cycle *cycle)
 {
     struct deadlock_thread rows[DEADLOCK_THREADS_MAX];
-    for (size_t i = 0; i < circle->count; i++) {
-        struct counted_thread *thread = circle->threads[i];
+    for (size_t i = 0; i < cycle->count; i++) {
+        struct counted_thread *thread = cycle->threads[i];
         const struct counted_sample *sample = &results->stacks.samples[thread->account.last_sample];
         rows[i] = (struct deadlock_thread){
             .tid = (uint32_t)thread->tid,
@@ -42,23 +42,23 @@ static int add(struct results *results, const struct circle *circle)
             .name = thread->name,
             .stack = sample->stack,
             .wait_plus_1 = sample->labels.wait_plus_1,
-            .since_ns = circle->asleep_ns,
+            .since_ns = cycle->asleep_ns,
         };
         thread->account.is_in_deadlock = true;
     }
-    return deadlocks_add(&results->deadlocks, rows, circle->count);
+    return deadlocks_add(&results->deadlocks, rows, cycle->count);
 }
 
-int circles_note(struct owners *owners, struct results *results, const struct held_wait *held)
+int deadlock_detect(struct owners *owners, struct results *results, const struct held_wait *held)
 {
     struct counted_thread *thread = &owners->threads->items[held->thread];
-    struct circle circle;
+    struct cycle cycle;
     thread->account.owner_plus_1 = held->owner + 1;
     thread->account.owner_read_ns = held->at_ns;
     thread->account.owner_must_act =
         resource_is_lock((enum resource_kind)held->wait.kind) || held->wait.kind == RESOURCE_THREAD;
-    if (!follow(owners, thread, &circle) || !circle.is_deadlock || circle.is_known ||
-        circle.read_ns < circle.asleep_ns)
+    if (!follow(owners, thread, &cycle) || !cycle.is_deadlock || cycle.is_known ||
+        cycle.read_ns < cycle.asleep_ns)
         return 0;
-    return add(results, &circle);
+    return add(results, &cycle);
 }

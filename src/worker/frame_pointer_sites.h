@@ -5,8 +5,8 @@
  * same, so usually the frame pointer is at the same distance from the stack pointer. One thread is
  * stopped once to learn it, and it is tried for all others there. If it is not right for a thread,
  * that thread gets a site of its own, with its id and sp. */
-#ifndef FGPROF_WORKER_SITES_H
-#define FGPROF_WORKER_SITES_H
+#ifndef FGPROF_WORKER_FRAME_POINTER_SITES_H
+#define FGPROF_WORKER_FRAME_POINTER_SITES_H
 
 #include "base/index.h"
 #include "observe/snapshot.h"

@@ -1,0 +1,16 @@
+/* Finds deadlocks while recording: threads that wait for each other in a cycle.
+ *
+ * A thread's owner is read at one moment, and that of the next thread at another: in between locks
+ * may have changed hands, so that a cycle may be made of waits that were never there together. It
+ * is a deadlock if each owner was read when all threads of the cycle were asleep already, and none
+ * has moved since: a sleeping thread releases nothing. */
+#ifndef FGPROF_WORKER_DEADLOCK_DETECT_H
+#define FGPROF_WORKER_DEADLOCK_DETECT_H
+
+#include "worker/owners.h"
+
+/* Notes which thread this one waits for, as it was read and is resolved by now, and adds a deadlock
+ * to the results if that closes a cycle which is not known yet. Returns 0 or -ENOMEM. */
+int deadlock_detect(struct owners *owners, struct results *results, const struct held_wait *held);
+
+#endif
