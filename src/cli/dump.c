@@ -1,7 +1,7 @@
 #include "cli/commands.h"
 #include "cli/output_file.h"
-#include "cli/targets.h"
-#include "cli/to_output.h"
+#include "cli/select_pids.h"
+#include "cli/run_recorder.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -25,7 +25,7 @@ static int dump(const struct cli_options *options, fgprof_recorder *recorder,
                 struct output_file *file)
 {
     fgprof_dump *dump;
-    if (!targets_attach(options, recorder))
+    if (!select_pids(options, recorder))
         return EXIT_NOT_WRITTEN;
     int err = fgprof_recorder_dump(recorder, &dump);
     if (err) {

@@ -1,9 +1,7 @@
 #include "cli/commands.h"
-#include "cli/interrupt.h"
 #include "cli/options/options.h"
-#include "cli/recorded.h"
+#include "cli/run_recorder.h"
 #include "cli/report.h"
-#include "cli/to_output.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -23,7 +21,7 @@ static int record_started(const struct cli_options *options, fgprof_recorder *re
                           struct output_file *file)
 {
     int wait_status;
-    fgprof_profile *profile = recorded_run(options, recorder);
+    fgprof_profile *profile = run_recorder(options, recorder);
     bool written = profile && report(options, profile, file);
     fgprof_profile_free(profile);
     int err = fgprof_recorder_wait(recorder, &wait_status);
@@ -43,12 +41,12 @@ static int start_and_record(const struct cli_options *options, fgprof_recorder *
     bool to_stdout = strcmp(options->output, "-") == 0;
     interrupt_forwards(recorder);
     /* Whether page faults may be seen does not depend on the command: it need not be started. */
-    if (options->kind == FGPROF_KIND_GROWTH && !recorded_check(options, recorder, 0))
+    if (options->kind == FGPROF_KIND_GROWTH && !check_objects(options, recorder, 0))
         return EXIT_SAMPLER_FAILED;
     int err =
         fgprof_recorder_spawn(recorder, options->command_argv, to_stdout ? STDERR_FILENO : -1);
     pid_t child = fgprof_recorder_child(recorder);
-    if (!err && recorded_check(options, recorder, child))
+    if (!err && check_objects(options, recorder, child))
         return record_started(options, recorder, file);
     if (child) {
         /* The command runs but may not be sampled, for example because it has more privileges. Do
@@ -60,7 +58,7 @@ static int start_and_record(const struct cli_options *options, fgprof_recorder *
         return EXIT_SAMPLER_FAILED;
     }
     if (err == -ELIBACC || err == -ELIBBAD) {
-        recorded_complain(options, err);
+        complain_of_spawn(options, err);
         return EXIT_SAMPLER_FAILED;
     }
     fprintf(stderr, "fgprof-c: %s: %s\n", options->command_argv[0], strerror(-err));

@@ -48,7 +48,7 @@ static void list_of(pid_t pid, struct listing *listing)
     }
 }
 
-int customs_list(const struct targets *targets, struct customs *ret_customs)
+int customs_list(const struct selected_pids *targets, struct customs *ret_customs)
 {
     struct listing listing = {0};
     for (size_t i = 0; i < targets->count && !listing.err; i++)
@@ -71,7 +71,7 @@ void customs_free(struct customs *customs)
 /* ---- One of them ---- */
 
 /* Whether any of the processes has it, even without values. */
-static int find(const struct targets *targets, const char *name)
+static int find(const struct selected_pids *targets, const char *name)
 {
     struct customs customs;
     int err = customs_list(targets, &customs), result = -ENOENT;
@@ -100,8 +100,8 @@ static int set_up(const struct cli_options *options, fgprof_options **ret_librar
     return 0;
 }
 
-static int read_with(fgprof_recorder *recorder, const struct targets *targets, const char *name,
-                     fgprof_profile **ret_profile)
+static int read_with(fgprof_recorder *recorder, const struct selected_pids *targets,
+                     const char *name, fgprof_profile **ret_profile)
 {
     fgprof_profile *of_time;
     int err = session_attach_again(targets, recorder);

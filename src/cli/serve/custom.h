@@ -2,7 +2,7 @@
 #ifndef FGPROF_CLI_SERVE_CUSTOM_H
 #define FGPROF_CLI_SERVE_CUSTOM_H
 
-#include "cli/targets.h"
+#include "cli/select_pids.h"
 
 #include <stdint.h>
 
@@ -18,7 +18,7 @@ struct customs {
 
 /* Lists them. Processes that have none, or can't be read, are left out. The caller frees what is
  * listed. Returns 0 or -ENOMEM. */
-int customs_list(const struct targets *targets, struct customs *ret_customs);
+int customs_list(const struct selected_pids *targets, struct customs *ret_customs);
 void customs_free(struct customs *customs);
 
 #endif

@@ -1,8 +1,8 @@
 #include "cli/serve/session.h"
 #include "base/clock.h"
 #include "cli/commands.h"
-#include "cli/to_output.h"
-#include "cli/targets.h"
+#include "cli/run_recorder.h"
+#include "cli/select_pids.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -101,7 +101,7 @@ static int attach(fgprof_recorder *recorder, pid_t pid)
     return err;
 }
 
-int session_attach_again(const struct targets *targets, fgprof_recorder *recorder)
+int session_attach_again(const struct selected_pids *targets, fgprof_recorder *recorder)
 {
     int result = -ESRCH;
     for (size_t i = 0; i < targets->count; i++) {
@@ -188,7 +188,7 @@ static void withdraw(struct session *session)
     while (session->users)
         pthread_cond_wait(&session->changed, &session->lock);
     free(session->targets.pids);
-    session->targets = (struct targets){0};
+    session->targets = (struct selected_pids){0};
     add_up(&session->before, &session->progress);
     session->progress = (struct fgprof_progress){0};
     pthread_mutex_unlock(&session->lock);
@@ -256,7 +256,7 @@ static int run(struct session *session, fgprof_recorder *recorder)
 static bool sample(struct session *session, const fgprof_options *library)
 {
     fgprof_recorder *recorder = new_recorder(session->options, library);
-    bool ok = recorder && targets_attach_listed(session->options, recorder, &session->targets);
+    bool ok = recorder && select_pids_listed(session->options, recorder, &session->targets);
     if (ok) {
         fgprof_process_name(session->targets.pids[0], session->name, sizeof session->name);
         begin(session, recorder);

@@ -4,7 +4,7 @@
 #define FGPROF_CLI_SERVE_SESSION_H
 
 #include "cli/options/options.h"
-#include "cli/targets.h"
+#include "cli/select_pids.h"
 
 #include <pthread.h>
 
@@ -36,7 +36,7 @@ struct session {
     unsigned users;             /* requests that use the recorder */
     int ended_fd;     /* an eventfd: readable once the recorder has ended, or the server ends */
     bool is_stopping; /* the server ends */
-    struct targets targets;                  /* the recorder's processes, */
+    struct selected_pids targets;            /* the recorder's processes, */
     char name[SESSION_NAME_BYTES];           /* and the name of the first */
     struct fgprof_progress progress, before; /* of the recorder; of those before it, in all */
 
@@ -71,7 +71,7 @@ void session_give_back(struct session *session);
 
 /* Adds the processes to another recorder. Those that have exited are left out. Returns 0, or -ESRCH
  * if there are no others. */
-int session_attach_again(const struct targets *targets, fgprof_recorder *recorder);
+int session_attach_again(const struct selected_pids *targets, fgprof_recorder *recorder);
 
 /* Writes which processes are sampled, while they are: "redis-server (1234) and 2 others". */
 void session_describe(const struct session *session, char text[SESSION_TEXT_BYTES]);

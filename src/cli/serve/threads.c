@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* A recorder of its own: a dump is one round. */
-static int take(const struct cli_options *options, const struct targets *targets,
+static int take(const struct cli_options *options, const struct selected_pids *targets,
                 fgprof_dump **ret_dump)
 {
     fgprof_recorder *recorder = NULL;

@@ -1,7 +1,6 @@
 /* The lines above the table: the process, its threads and their states, the cost of sampling. */
 #include "cli/top/screen.h"
 #include "cli/top/states.h"
-#include "cli/top/text.h"
 
 #include <curses.h>
 #include <inttypes.h>

@@ -1,7 +1,6 @@
 /* The tables: functions, threads, waits. */
 #include "cli/top/screen.h"
 #include "cli/top/states.h"
-#include "cli/top/text.h"
 
 #include <curses.h>
 #include <stdbool.h>

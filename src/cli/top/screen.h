@@ -45,4 +45,11 @@ void top_draw_help(struct top_screen *screen, int y);
 /* Limits scrolling to the rows that exist. Returns the first row to show. */
 size_t top_first_row(struct top_screen *screen, size_t row_count);
 
+/* Draws text from a sampled process in at most `columns`. Characters that are not printable are
+ * escaped, and longer text ends in "~". Returns how many columns were used. */
+int put_text(const char *text, int columns);
+
+/* printf within the line. Text that does not fit is cut. */
+void put_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
 #endif

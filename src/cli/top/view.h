@@ -4,6 +4,8 @@
 
 #include "fgprof.h"
 
+#include <pthread.h>
+
 /* Which samples the functions' times include. */
 struct top_choice {
     enum fgprof_kept kept;
@@ -38,5 +40,29 @@ void top_view_free(struct top_view *view);
 int top_compare_functions(const struct fgprof_function *left, const struct fgprof_function *right);
 int top_compare_activities(const struct fgprof_activity *left, const struct fgprof_activity *right);
 int top_compare_waits(const struct fgprof_wait *left, const struct fgprof_wait *right);
+
+/* Makes the views that `top` shows, about once a second, in a thread of its own. */
+struct top_source {
+    fgprof_recorder *recorder;
+    pthread_t thread;
+    uint64_t viewed_ns;    /* when the last view was made, since the start */
+    int wake_fd;           /* an eventfd: there is a new view */
+    pthread_mutex_t lock;  /* protects the fields below */
+    struct top_view *next; /* NULL: it was taken */
+    bool has_ended;
+    int error; /* why sampling failed: 0 or a negative errno */
+};
+
+/* Sets `options` to report progress to this source. */
+void top_source_enable(struct top_source *source, fgprof_options *options);
+
+/* Starts sampling. Returns 0 or a negative errno. */
+int top_source_start(struct top_source *source, fgprof_recorder *recorder);
+
+/* Takes the newest view, which the caller frees; NULL if there is no new one. */
+struct top_view *top_source_take(struct top_source *source, bool *ret_has_ended, int *ret_error);
+
+/* Ends sampling and waits for the end. */
+void top_source_stop(struct top_source *source);
 
 #endif

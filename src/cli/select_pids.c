@@ -1,4 +1,4 @@
-#include "cli/targets.h"
+#include "cli/select_pids.h"
 #include "cli/options/values.h"
 
 #include <errno.h>
@@ -34,7 +34,7 @@ static bool find_named(const char *pattern, pid_t **ret_pids, size_t *ret_count)
     return !err && *ret_count;
 }
 
-static bool has(const struct targets *targets, pid_t pid)
+static bool has(const struct selected_pids *targets, pid_t pid)
 {
     for (size_t i = 0; i < targets->count; i++) {
         if (targets->pids[i] == pid)
@@ -43,7 +43,7 @@ static bool has(const struct targets *targets, pid_t pid)
     return false;
 }
 
-static bool add(struct targets *targets, pid_t pid)
+static bool add(struct selected_pids *targets, pid_t pid)
 {
     pid_t *grown = reallocarray(targets->pids, targets->count + 1, sizeof *grown);
     if (!grown) {
@@ -57,7 +57,7 @@ static bool add(struct targets *targets, pid_t pid)
 
 /* Some processes with a matching name may belong to another user. The others are sampled. */
 static bool attach_named(const struct cli_options *options, fgprof_recorder *recorder,
-                         struct targets *targets)
+                         struct selected_pids *targets)
 {
     pid_t *pids = NULL;
     size_t count = 0;
@@ -71,7 +71,7 @@ static bool attach_named(const struct cli_options *options, fgprof_recorder *rec
 }
 
 static bool attach_processes(const struct cli_options *options, fgprof_recorder *recorder,
-                             struct targets *targets)
+                             struct selected_pids *targets)
 {
     for (size_t i = 0; i < options->pid_count; i++) {
         if (!attach(recorder, options->pids[i]) || !add(targets, options->pids[i]))
@@ -94,17 +94,17 @@ static bool check_threads(const struct cli_options *options, const fgprof_record
     return true;
 }
 
-bool targets_attach_listed(const struct cli_options *options, fgprof_recorder *recorder,
-                           struct targets *ret_targets)
+bool select_pids_listed(const struct cli_options *options, fgprof_recorder *recorder,
+                        struct selected_pids *ret_selected)
 {
-    *ret_targets = (struct targets){0};
-    return attach_processes(options, recorder, ret_targets) && check_threads(options, recorder);
+    *ret_selected = (struct selected_pids){0};
+    return attach_processes(options, recorder, ret_selected) && check_threads(options, recorder);
 }
 
-bool targets_attach(const struct cli_options *options, fgprof_recorder *recorder)
+bool select_pids(const struct cli_options *options, fgprof_recorder *recorder)
 {
-    struct targets targets;
-    bool ok = targets_attach_listed(options, recorder, &targets);
+    struct selected_pids targets;
+    bool ok = select_pids_listed(options, recorder, &targets);
     free(targets.pids);
     return ok;
 }

@@ -1,0 +1,217 @@
+#include "cli/run_recorder.h"
+#include "cli/escape.h"
+#include "cli/progress.h"
+#include "cli/output_file.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define WHY_BYTES 512
+#define START_MS_MAX 50
+
+static void complain_of_objects(const struct cli_options *options, pid_t pid, int err)
+{
+    char why[WHY_BYTES];
+    fgprof_explain_objects(pid, options->kind, err, why, sizeof why);
+    fprintf(stderr, "fgprof-c: %s\n", why);
+}
+
+void complain_of_spawn(const struct cli_options *options, int err)
+{
+    complain_of_objects(options, 0, err);
+}
+
+bool check_objects(const struct cli_options *options, fgprof_recorder *recorder, pid_t pid)
+{
+    if (!options_are_of_objects(options))
+        return true;
+    int err = fgprof_recorder_check_objects(recorder, options->kind);
+    /* A command that has just been started has the agent soon, if it can have one. */
+    bool is_started = options->command == COMMAND_RUN && options->kind != FGPROF_KIND_GROWTH;
+    for (unsigned ms = 0; is_started && err == -ENOENT && ms < START_MS_MAX; ms++) {
+        const struct timespec pause = {.tv_nsec = 1000000};
+        nanosleep(&pause, NULL);
+        err = fgprof_recorder_check_objects(recorder, options->kind);
+    }
+    if (is_started && err == -ENOENT)
+        return true;
+    if (err)
+        complain_of_objects(options, pid, err);
+    return !err;
+}
+
+struct search {
+    const char *name;
+    bool is_found;
+    FILE *others; /* their names, with commas before them */
+};
+
+static void look_at(const char *name, uint64_t values, void *context)
+{
+    struct search *search = context;
+    (void)values;
+    search->is_found |= strcmp(name, search->name) == 0;
+    fprintf(search->others, ", %s", name);
+}
+
+static void complain_of_name(const struct cli_options *options, const char *others)
+{
+    fputs("fgprof-c: bad kind of profile '", stderr);
+    print_escaped(options->custom);
+    if (*others)
+        fprintf(stderr, "': give " KINDS ", or one that the program keeps itself: %s\n",
+                others + 2);
+    else
+        fputs("': give " KINDS "; the program keeps none itself (fgprof_profiles.h)\n", stderr);
+}
+
+bool check_custom(const struct cli_options *options, const struct selected_pids *targets)
+{
+    char *others = NULL;
+    size_t bytes;
+    struct search search = {options->custom, false, open_memstream(&others, &bytes)};
+    int err = search.others ? 0 : -ENOMEM;
+    for (size_t i = 0; i < targets->count && options->custom && !err; i++) {
+        err = fgprof_list_custom(targets->pids[i], look_at, &search);
+        err = err == -ENOENT ? 0 : err;
+        if (err)
+            complain_of_objects(options, targets->pids[i], err);
+    }
+    if (search.others)
+        fclose(search.others);
+    if (!err && options->custom && !search.is_found)
+        complain_of_name(options, others);
+    free(others);
+    return !err && (!options->custom || search.is_found);
+}
+
+fgprof_profile *run_recorder(const struct cli_options *options, fgprof_recorder *recorder)
+{
+    fgprof_profile *profile, *objects = NULL;
+    int err = fgprof_recorder_run(recorder, &profile);
+    if (err) {
+        fprintf(stderr, "fgprof-c: sampling failed: %s\n", strerror(-err));
+        return NULL;
+    }
+    if (!options_are_of_objects(options))
+        return profile;
+    fgprof_profile_free(profile);
+    err = fgprof_recorder_objects(recorder, options->kind, options->custom, &objects);
+    if (!err)
+        return objects;
+    progress_clear(options);
+    complain_of_objects(options, 0, err);
+    return NULL;
+}
+
+static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+
+/* A signal handler gets no argument of ours, so this must be a global. */
+static fgprof_recorder *volatile current;
+
+static void stop(int number, siginfo_t *info, void *context)
+{
+    (void)info, (void)context;
+    /* Writing a large profile takes time. A second signal ends the program at once. */
+    static volatile sig_atomic_t asked;
+    if (asked++) {
+        signal(number, SIG_DFL);
+        raise(number);
+    }
+    fgprof_recorder_stop(current);
+}
+
+static void forward(int number, siginfo_t *info, void *context)
+{
+    (void)context;
+    int saved_errno = errno;
+    pid_t child = fgprof_recorder_child(current);
+    /* Ctrl-C at the terminal (SI_KERNEL) goes to the whole foreground process group. A hang-up goes
+     * to the session's leader alone. */
+    bool has_reached_it = number == SIGINT && info->si_code == SI_KERNEL;
+    if (!has_reached_it && child > 0)
+        kill(child, number);
+    errno = saved_errno;
+}
+
+static void handle(fgprof_recorder *recorder, void (*handler)(int, siginfo_t *, void *))
+{
+    struct sigaction action = {.sa_sigaction = handler, .sa_flags = SA_SIGINFO | SA_RESTART};
+    sigemptyset(&action.sa_mask);
+    current = recorder;
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
+        struct sigaction before;
+        /* nohup ignores SIGHUP, and shells make background jobs ignore SIGINT: leave that so. */
+        if (sigaction(signals[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+            sigaction(signals[i], &action, NULL);
+    }
+}
+
+void interrupt_stops(fgprof_recorder *recorder)
+{
+    handle(recorder, stop);
+    /* Ctrl-Z would also keep a thread stopped that is being sampled at that moment. */
+    signal(SIGTSTP, SIG_IGN);
+}
+
+void interrupt_forwards(fgprof_recorder *recorder)
+{
+    handle(recorder, forward);
+}
+
+fgprof_recorder *new_recorder(const struct cli_options *options, const fgprof_options *library)
+{
+    fgprof_recorder *recorder;
+    int err = fgprof_recorder_new(library, &recorder);
+    if (!err)
+        return recorder;
+    if (options->has_kernel_stacks && (err == -EACCES || err == -EPERM))
+        fprintf(stderr, "fgprof-c: not permitted to read the kernel's stacks: run as root with "
+                        "CAP_SYS_ADMIN, or without --kernel\n");
+    else if (options->has_kernel_stacks && err == -ENOENT)
+        fprintf(stderr, "fgprof-c: this kernel does not show its stacks (CONFIG_STACKTRACE): run "
+                        "without --kernel\n");
+    else if (options->capture == FGPROF_CAPTURE_KERNEL && (err == -EACCES || err == -EPERM))
+        fprintf(stderr, "fgprof-c: the kernel does not permit sampling running threads: run with "
+                        "CAP_PERFMON or kernel.perf_event_paranoid of at most 1, or without "
+                        "--capture=kernel\n");
+    else if (options->capture == FGPROF_CAPTURE_RECORD)
+        fprintf(stderr,
+                "fgprof-c: the kernel may not record switches (%s): run with CAP_BPF and "
+                "CAP_PERFMON on Linux 5.15 or later, or without --capture=record\n",
+                strerror(-err));
+    else
+        fprintf(stderr, "fgprof-c: can't start sampling: %s\n", strerror(-err));
+    return NULL;
+}
+
+int record_to_output(const struct cli_options *options, record_fn *record_to, int failed)
+{
+    int status = failed;
+    struct output_file file = {.fd = -1};
+    fgprof_recorder *recorder = NULL;
+    fgprof_options *library = options_for_library(options);
+    int err = output_file_open(&file, options->output);
+    if (err) {
+        fprintf(stderr, "fgprof-c: %s can't be written: %s\n", options->output, strerror(-err));
+    } else if (!library) {
+        fprintf(stderr, "fgprof-c: out of memory\n");
+    } else {
+        if (options->command != COMMAND_DUMP) /* a dump is one round */
+            progress_enable(options, library);
+        if (progress_enable_fetch(options, library))
+            recorder = new_recorder(options, library);
+        if (recorder)
+            status = record_to(options, recorder, &file);
+    }
+    output_file_abandon(&file);
+    fgprof_recorder_free(recorder);
+    fgprof_options_free(library);
+    return status;
+}

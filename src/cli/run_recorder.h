@@ -1,0 +1,46 @@
+/* What commands that record have in common: a recorder and an output file as the options say,
+ * signals while sampling, and the profile of the kind that is asked for. */
+#ifndef FGPROF_CLI_RUN_RECORDER_H
+#define FGPROF_CLI_RUN_RECORDER_H
+
+#include "cli/select_pids.h"
+
+/* Whether objects can be recorded of process `pid`, which was added, if the options ask for these;
+ * else true. If not, prints the reason. */
+bool check_objects(const struct cli_options *options, fgprof_recorder *recorder, pid_t pid);
+
+/* Whether one of the processes has the custom profile that the options ask for, if they do; else
+ * true. If not, prints the reason. */
+bool check_custom(const struct cli_options *options, const struct selected_pids *targets);
+
+/* Samples to the end. If that fails, or there are none of the objects that the options ask for,
+ * prints the reason and returns NULL. The caller frees the profile. */
+fgprof_profile *run_recorder(const struct cli_options *options, fgprof_recorder *recorder);
+
+/* Prints why objects can't be recorded of a command: an error of fgprof_recorder_spawn. */
+void complain_of_spawn(const struct cli_options *options, int err);
+
+/* From now on SIGINT, SIGTERM and SIGHUP end `recorder`'s sampling. */
+void interrupt_stops(fgprof_recorder *recorder);
+
+/* From now on they are meant for the command that `recorder` has started. A signal from the
+ * terminal has reached it already; a signal sent to this process is passed on. Sampling ends when
+ * the command exits. */
+void interrupt_forwards(fgprof_recorder *recorder);
+
+/* Makes a recorder with these options. On failure, prints the reason on stderr and returns NULL. */
+fgprof_recorder *new_recorder(const struct cli_options *options, const fgprof_options *library);
+
+struct output_file;
+
+/* Records, and writes to `file`, which is open. It may commit the file. Returns the command's exit
+ * status. */
+typedef int record_fn(const struct cli_options *options, fgprof_recorder *recorder,
+                      struct output_file *file);
+
+/* Opens a file and makes a recorder as the options say, calls `record_to`, and frees both. The file
+ * comes first, so that nothing is sampled in vain. If either can't be had, prints the reason on
+ * stderr and returns `failed`. */
+int record_to_output(const struct cli_options *options, record_fn *record_to, int failed);
+
+#endif
