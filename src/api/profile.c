@@ -4,7 +4,7 @@
 #include "output/output.h"
 #include "profile/function_times.h"
 #include "profile/kind.h"
-#include "profile/leave_out.h"
+#include "profile/view.h"
 #include "profile/objects.h"
 #include "profile/spans.h"
 #include "profile/subtract.h"

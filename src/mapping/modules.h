@@ -41,4 +41,15 @@ int module_twin(const struct module *module, struct module **ret_twin);
  */
 int module_compare(struct module *module, pid_t tid, uint64_t bias);
 
+struct maps_entry;
+
+/* Opens the file behind the mapping `entry` of thread `tid`, and no other file that now has its
+ * path. `proc_fd` is the process's directory in /proc. Returns a descriptor, or
+ *   -ENOENT  it has been deleted, and can't be reached otherwise
+ *   -ESTALE  another file is at its path
+ *   -ENXIO   it is not a regular file
+ *   -EMFILE  the open-file limit, less our reserve, is reached
+ * or another negative errno. */
+int mapped_file_open(int proc_fd, pid_t tid, const struct maps_entry *entry);
+
 #endif

@@ -31,4 +31,10 @@ void spaces_forget(struct spaces *spaces, const struct renumber *rows);
 
 void spaces_free(struct spaces *spaces);
 
+/* Copies the spaces with what is known of generated code so far, for another thread to read while
+ * the spaces change. The modules are not copied, and
+ * must outlive the copy. Returns 0 or -ENOMEM. */
+int spaces_copy(const struct spaces *spaces, struct spaces *ret_copy);
+void spaces_copy_free(struct spaces *copy);
+
 #endif

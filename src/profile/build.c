@@ -1,7 +1,6 @@
 #include "profile/build.h"
 #include "profile/allocators.h"
 #include "profile/makers.h"
-#include "profile/name_deadlocks.h"
 #include "profile/name_waits.h"
 #include "base/array.h"
 #include "observe/object_source.h"

@@ -3,6 +3,7 @@
 #define FGPROF_PROFILE_NAME_WAITS_H
 
 #include "count/waits.h"
+#include "count/deadlocks.h"
 #include "mapping/spaces.h"
 #include "profile/profile.h"
 #include "wait/lock.h"
@@ -27,5 +28,11 @@ int name_other_locks(struct fgprof_profile *profile);
 /* The innermost frames of a stack, with inlined ones and without the kernel's. Returns how many. */
 size_t innermost_frames(const struct fgprof_profile *profile, uint32_t stack,
                         struct lock_frame ret_frames[LOCK_FRAMES_MAX]);
+
+/* Once all waits have their names: adds a line for each deadlock. `waits` has the profile's number
+ * + 1 of each counted wait, or 0; the recording began at `begin_ns` (CLOCK_MONOTONIC). Returns 0 or
+ * -ENOMEM. */
+int name_deadlocks(struct fgprof_profile *profile, const struct deadlocks *deadlocks,
+                   uint64_t begin_ns, const struct named_rows *named, const uint32_t *waits);
 
 #endif

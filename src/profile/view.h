@@ -22,4 +22,8 @@ int profile_view_make_times(const struct fgprof_profile *profile, unsigned times
                             bool tells_threads, struct profile_view *ret_view);
 void profile_view_free(struct profile_view *view);
 
+/* Removes all samples with this function in their stack: its name is that in the symbol table. In
+ * timelines their threads are absent then. Returns 0 or -ENOMEM. */
+int profile_leave_out(struct fgprof_profile *profile, const char *function);
+
 #endif

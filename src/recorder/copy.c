@@ -1,6 +1,6 @@
 #include "recorder/copy.h"
 #include "base/array.h"
-#include "mapping/space_copy.h"
+#include "mapping/spaces.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,7 +1,6 @@
 #include "symbol/variables.h"
 #include "elf/object.h"
 #include "symbol/names/demangle.h"
-#include "symbol/names/fold_name.h"
 
 #include <errno.h>
 #include <fcntl.h>

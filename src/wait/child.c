@@ -1,5 +1,5 @@
 #include "wait/child.h"
-#include "wait/descriptor.h"
+#include "wait/open_files.h"
 #include "base/array.h"
 #include "proc/process.h"
 #include "proc/procfs.h"

@@ -1,6 +1,6 @@
 #include "worker/owners.h"
 #include "base/array.h"
-#include "wait/object.h"
+#include "wait/lock.h"
 
 #include <errno.h>
 #include <stdlib.h>

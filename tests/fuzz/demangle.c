@@ -1,7 +1,6 @@
 /* Names of functions as linkers see them, and as debug information has them. */
 #include "symbol/names/demangle.h"
 #include "input.h"
-#include "symbol/names/fold_name.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {

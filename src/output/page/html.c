@@ -3,12 +3,375 @@
  * canvas, never as HTML. */
 #include "output/json.h"
 #include "output/output.h"
-#include "output/page/data.h"
+#include "page.inc" /* page_html, page_css, page_js */
+#include "profile/frame.h"
+#include "output/state.h"
+#include "profile/objects.h"
+#include "profile/view.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "page.inc" /* page_html, page_css, page_js */
+/* The profile's tables, which refer to each other by number:
+ *   processes  [pid, name]
+ *   strings    each text once; 0 in place of one that nothing refers to
+ *   locations  [module, flags, function, file, line, ...]: the last three for each function that is
+ *              there, innermost first; if none is known, a text in place of them
+ *   stacks     [location, ...], leaf first
+ *   samples    [stack, thread name, tid, state, syscall, wait channel, count, time_ns, process,
+ *              elapsed_ns, labels, value, ...]: what follows the process only if the profile has
+ *              it; labels is the number of a row of `labels`, from 1 on, or 0 for none; the values
+ *              are an object's, one of each type
+ *   labels     [key, value, ...], sorted by key; left out if there are none
+ *   parallel   [ns, ...]: how long 0, 1, ... threads of a process ran at once; left out if that is
+ *              not known
+ *   objects    {kind, types, shown, ...}: of a profile of objects, the types [name, unit] and the
+ *              number of the one that is shown first; else left out
+ *   births     [tid, maker, function] of threads, as struct profile_birth; left out if there are
+ *              none */
+enum { FLAG_KERNEL = 1, FLAG_JIT = 2, FLAG_NOTE = 4 }; /* as in page/data.js */
+
+static uint32_t module_of(const struct fgprof_profile *profile,
+                          const struct profile_location *location)
+{
+    return location->mapping == PROFILE_NO_MAPPING ? 0 : profile->mappings[location->mapping].path;
+}
+
+/* Names as in the symbol table, build ids and so on are not shown, and would double the page. */
+static bool *used_strings(const struct fgprof_profile *profile, const struct profile_view *view)
+{
+    bool *used = calloc(profile->strings.count, sizeof *used);
+    if (!used)
+        return NULL;
+    for (size_t i = 0; i < profile->line_count; i++) {
+        const struct profile_function *function = &profile->functions[profile->lines[i].function];
+        used[function->name] = used[function->file] = true;
+    }
+    for (size_t i = 0; i < profile->location_count; i++)
+        used[module_of(profile, &profile->locations[i])] = true;
+    for (size_t i = 0; i < profile->process_count; i++)
+        used[profile->processes[i].name] = true;
+    for (size_t i = 0; i < view->sample_count; i++) {
+        const struct profile_sample *sample = &view->samples[i];
+        used[sample->thread_name] = used[sample->syscall_name] = used[sample->wait_channel] = true;
+    }
+    for (size_t i = 0; i < profile->birth_count; i++)
+        used[profile->births[i].maker] = used[profile->births[i].function] = true;
+    for (size_t i = 0; i < profile->label_count; i++)
+        used[profile->labels[i].key] = used[profile->labels[i].value] = true;
+    for (size_t i = 0; i < profile->wait_count; i++) {
+        const struct profile_wait *wait = &profile->waits[i];
+        used[wait->kind] = used[wait->resource] = used[wait->owner_name] = true;
+    }
+    return used;
+}
+
+static void write_strings(const struct fgprof_profile *profile, const struct profile_view *view,
+                          struct json *json)
+{
+    bool *used = used_strings(profile, view);
+    if (!used) {
+        json->sink->error = json->sink->error ? json->sink->error : -ENOMEM;
+        return;
+    }
+    json_begin(json, "strings", '[');
+    for (size_t i = 0; i < profile->strings.count; i++) {
+        if (used[i])
+            json_string(json, NULL, strings_get(&profile->strings, (uint32_t)i));
+        else
+            json_number(json, NULL, 0);
+    }
+    json_end(json, ']');
+    free(used);
+}
+
+static void write_location(const struct fgprof_profile *profile,
+                           const struct profile_location *location, struct json *json)
+{
+    unsigned flags = (location->is_kernel ? FLAG_KERNEL : 0u) |
+                     (location->jit_function_plus_1 ? FLAG_JIT : 0u) |
+                     (location->is_note ? FLAG_NOTE : 0u);
+    json_begin(json, NULL, '[');
+    json_number(json, NULL, module_of(profile, location));
+    json_number(json, NULL, flags);
+    for (uint32_t i = 0; i < location->line_count; i++) {
+        const struct profile_line *line = &profile->lines[location->first_line + i];
+        const struct profile_function *function = &profile->functions[line->function];
+        json_number(json, NULL, function->name);
+        json_number(json, NULL, function->file);
+        json_number(json, NULL, line->line);
+    }
+    if (!location->line_count) {
+        struct buffer name = {0};
+        frame_append_unnamed(&name, profile, location, false);
+        json_string(json, NULL, name.bytes ? name.bytes : "");
+        buffer_free(&name);
+    }
+    json_end(json, ']');
+}
+
+static void write_locations(const struct fgprof_profile *profile, struct json *json)
+{
+    json_begin(json, "locations", '[');
+    for (size_t i = 0; i < profile->location_count; i++)
+        write_location(profile, &profile->locations[i], json);
+    json_end(json, ']');
+}
+
+static void write_stacks(const struct fgprof_profile *profile, struct json *json)
+{
+    json_begin(json, "stacks", '[');
+    for (size_t i = 0; i < profile->stack_count; i++) {
+        const struct profile_stack *stack = &profile->stacks[i];
+        json_begin(json, NULL, '[');
+        for (size_t j = 0; j < stack->depth; j++)
+            json_number(json, NULL, profile->stack_locations[stack->first_location + j]);
+        json_end(json, ']');
+    }
+    json_end(json, ']');
+}
+
+static void write_values(const struct fgprof_profile *profile, const struct profile_sample *sample,
+                         struct json *json)
+{
+    struct object_type types[OBJECT_TYPES_MAX];
+    size_t count = objects_types(profile, types);
+    for (size_t i = 0; i < count; i++)
+        json_print(json, NULL, "%" PRId64, objects_value(profile, sample, types[i].measure));
+}
+
+static void write_samples(const struct fgprof_profile *profile, const struct profile_view *view,
+                          struct json *json)
+{
+    bool is_of_objects = profile_is_of_objects(profile);
+    json_begin(json, "samples", '[');
+    for (size_t i = 0; i < view->sample_count; i++) {
+        const struct profile_sample *sample = &view->samples[i];
+        json_begin(json, NULL, '[');
+        json_print(json, NULL,
+                   "%" PRIu32 ",%" PRIu32 ",%" PRIu32 ",%" PRIu32 ",%" PRIu32 ",%" PRIu32
+                   ",%" PRIu64 ",%" PRIu64 ",%" PRIu32,
+                   sample->stack, sample->thread_name, sample->tid, sample->state,
+                   sample->syscall_name, sample->wait_channel, sample->count, sample->time_ns,
+                   sample->process);
+        if (profile->has_elapsed || profile->label_set_count || is_of_objects)
+            json_number(json, NULL, sample->elapsed_ns);
+        if (profile->label_set_count || is_of_objects)
+            json_number(json, NULL, sample->label_set_plus_1);
+        if (is_of_objects)
+            write_values(profile, sample, json);
+        json_end(json, ']');
+    }
+    json_end(json, ']');
+}
+
+static void write_labels(const struct fgprof_profile *profile, struct json *json)
+{
+    if (!profile->label_set_count)
+        return;
+    json_begin(json, "labels", '[');
+    for (size_t i = 0; i < profile->label_set_count; i++) {
+        const struct profile_label_set *set = &profile->label_sets[i];
+        json_begin(json, NULL, '[');
+        for (uint32_t j = 0; j < set->label_count; j++) {
+            const struct profile_label *label = &profile->labels[set->first_label + j];
+            json_number(json, NULL, label->key);
+            json_number(json, NULL, label->value);
+        }
+        json_end(json, ']');
+    }
+    json_end(json, ']');
+}
+
+static void write_births(const struct fgprof_profile *profile, struct json *json)
+{
+    if (!profile->birth_count || profile->threads == FGPROF_THREADS_BY_NAME)
+        return;
+    json_begin(json, "births", '[');
+    for (size_t i = 0; i < profile->birth_count; i++) {
+        const struct profile_birth *birth = &profile->births[i];
+        json_print(json, NULL, "[%" PRIu32 ",%" PRIu32 ",%" PRIu32 "]", birth->tid, birth->maker,
+                   birth->function);
+    }
+    json_end(json, ']');
+}
+
+static void write_elapsed(const struct fgprof_profile *profile, struct json *json)
+{
+    json_bool(json, "has_elapsed", profile->has_elapsed);
+    json_bool(json, "shows_elapsed", profile->folded_flags & FGPROF_FOLDED_ELAPSED);
+    json_begin(json, "parallel", '[');
+    for (size_t i = 0; i < profile->parallel_count; i++)
+        json_number(json, NULL, profile->parallel_ns[i]);
+    json_end(json, ']');
+}
+
+static void write_processes(const struct fgprof_profile *profile, struct json *json)
+{
+    json_begin(json, "processes", '[');
+    for (size_t i = 0; i < profile->process_count; i++)
+        json_print(json, NULL, "[%" PRIu32 ",%" PRIu32 "]", profile->processes[i].pid,
+                   profile->processes[i].name);
+    json_end(json, ']');
+}
+
+static void write_states(struct json *json)
+{
+    json_begin(json, "states", '[');
+    for (uint32_t i = 0; i < THREAD_STATE_COUNT; i++)
+        json_string(json, NULL, state_name(i));
+    json_end(json, ']');
+}
+
+static void write_summary(const struct fgprof_profile *profile, struct json *json)
+{
+    const struct fgprof_summary *summary = &profile->summary;
+    const struct {
+        const char *key;
+        uint64_t number;
+    } numbers[] = {
+        {"ticks_planned", summary->ticks_planned},
+        {"ticks_taken", summary->ticks_taken},
+        {"ticks_late", summary->ticks_late},
+        {"threads_seen", summary->threads_seen},
+        {"samples", summary->samples},
+        {"samples_cut", summary->samples_cut},
+        {"samples_unnamed", summary->samples_unnamed},
+        {"samples_not_captured", summary->samples_not_captured},
+        {"samples_assumed", summary->samples_assumed},
+        {"samples_thinned", summary->samples_thinned},
+        {"observations_put_off", summary->observations_put_off},
+        {"kernel_samples", summary->kernel_samples},
+        {"threads_kernel_sampled", summary->threads_kernel_sampled},
+        {"modules_unreadable", summary->modules_unreadable},
+        {"pauses", summary->pauses},
+        {"pause_median_ns", summary->pause_median_ns},
+        {"pause_p99_ns", summary->pause_p99_ns},
+        {"pause_max_ns", summary->pause_max_ns},
+    };
+    json_begin(json, "summary", '{');
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        json_number(json, numbers[i].key, numbers[i].number);
+    json_end(json, '}');
+    json_string(json, "kept", profile_kept_name(profile));
+}
+
+/* Left out if there are none. */
+static void write_deadlocks(const struct fgprof_profile *profile, struct json *json)
+{
+    if (!profile->deadlock_count)
+        return;
+    json_begin(json, "deadlocks", '[');
+    for (size_t i = 0; i < profile->deadlock_count; i++)
+        json_string(json, NULL, strings_get(&profile->strings, profile->deadlocks[i]));
+    json_end(json, ']');
+}
+
+static void write_objects(const struct fgprof_profile *profile, const struct profile_view *view,
+                          struct json *json)
+{
+    const struct profile_objects *objects = &profile->objects;
+    struct object_type types[OBJECT_TYPES_MAX];
+    size_t count = objects_types(profile, types);
+    uint64_t seen = 0;
+    for (size_t i = 0; i < view->sample_count; i++)
+        seen += view->samples[i].made;
+    json_begin(json, "objects", '{');
+    json_string(json, "kind", objects_kind_name(profile));
+    json_begin(json, "types", '[');
+    for (size_t i = 0; i < count; i++) {
+        json_begin(json, NULL, '[');
+        json_string(json, NULL, types[i].name);
+        json_string(json, NULL, types[i].unit);
+        json_end(json, ']');
+    }
+    json_end(json, ']');
+    json_number(json, "shown", objects_main_type(profile));
+    json_number(json, "rate", objects->rate);
+    json_number(json, "seen", seen);
+    json_number(json, "made_lost", objects->made_lost);
+    json_number(json, "gone_lost", objects->gone_lost);
+    json_number(json, "resident_peak", objects->resident_peak);
+    json_number(json, "heap_arena", objects->heap_arena);
+    json_number(json, "heap_mmap", objects->heap_mmap);
+    json_number(json, "heap_used", objects->heap_used);
+    json_number(json, "heap_free", objects->heap_free);
+    json_number(json, "allocator_is_own", profile->summary.allocator_is_own);
+    json_end(json, '}');
+}
+
+static void write_reason(const struct fgprof_profile *profile, struct json *json)
+{
+    if (!profile->reason)
+        return;
+    json_string(json, "reason", profile->reason);
+}
+
+/* Writes all of the profile that the page shows as members of a JSON object, without the object's
+ * braces. They are described above, and data.js reads them. */
+static void page_data(const struct fgprof_profile *profile, const struct profile_view *view,
+                      struct json *json)
+{
+    json_number(json, "version", 1);
+    json_string(json, "command", profile->command ? profile->command : "");
+    json_string(json, "recorded_by", profile_recorded_by(profile));
+    json_number(json, "start_time_ns", profile->start_time_ns);
+    json_number(json, "elapsed_ns", profile->summary.elapsed_ns);
+    json_number(json, "period_ns", profile->period_ns);
+    write_summary(profile, json);
+    write_deadlocks(profile, json);
+    write_reason(profile, json);
+    if (profile_is_of_objects(profile))
+        write_objects(profile, view, json);
+    write_elapsed(profile, json);
+    write_states(json);
+    write_processes(profile, json);
+    write_strings(profile, view, json);
+    write_locations(profile, json);
+    write_stacks(profile, json);
+    write_labels(profile, json);
+    write_births(profile, json);
+    write_samples(profile, view, json);
+}
+
+static void write_wait(const struct fgprof_profile *profile, const struct profile_wait *wait,
+                       struct json *json)
+{
+    bool tells_threads = profile->threads != FGPROF_THREADS_BY_NAME;
+    json_begin(json, NULL, '[');
+    json_print(json, NULL, "%" PRIu32 ",%" PRIu32, wait->kind, wait->resource);
+    if (wait->owner_process != PROFILE_NO_OWNER)
+        json_print(json, NULL, "%" PRIu32 ",%" PRIu32 ",%" PRIu32 ",%" PRIu32 ",%" PRIu32,
+                   wait->owner_process, wait->owner_name, tells_threads ? wait->owner_tid : 0,
+                   wait->owner_stack == PROFILE_NO_STACK ? 0 : wait->owner_stack + 1,
+                   wait->owner_wait_plus_1);
+    json_end(json, ']');
+}
+
+/* What threads waited for. "waits" has rows of
+ *   kind, resource, and if there is an owner: its process, its name, its tid, its stack + 1, and
+ *   the number + 1 of the earlier row that says what it waited for itself
+ * with 0 for what is not known. "sample_waits" has for each sample the number + 1 of its row; 0:
+ * its thread waited for nothing, or that is not known. */
+static void page_waits(const struct fgprof_profile *profile, const struct profile_view *view,
+                       struct json *json)
+{
+    bool has_waits = false;
+    for (size_t i = 0; i < view->sample_count && !has_waits; i++)
+        has_waits = view->samples[i].wait_plus_1;
+    if (!has_waits)
+        return;
+    json_begin(json, "waits", '[');
+    for (size_t i = 0; i < profile->wait_count; i++)
+        write_wait(profile, &profile->waits[i], json);
+    json_end(json, ']');
+    json_begin(json, "sample_waits", '[');
+    for (size_t i = 0; i < view->sample_count; i++)
+        json_number(json, NULL, view->samples[i].wait_plus_1);
+    json_end(json, ']');
+}
 
 /* The places of the other parts in the page's HTML. */
 #define PLACE_OF_STYLE "/* page.css */"

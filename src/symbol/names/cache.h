@@ -7,7 +7,7 @@
 #define FGPROF_SYMBOL_NAMES_CACHE_H
 
 #include "symbol/names/shown_names.h"
-#include "symbol/open_modules.h"
+#include "symbol/symbols.h"
 #include "base/index.h"
 #include "base/strings.h"
 

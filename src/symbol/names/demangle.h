@@ -13,4 +13,10 @@
  * long to find, or too much room. The caller frees it. */
 char *demangle(const char *symbol, enum fgprof_names names);
 
+/* Removes the template arguments from a C++ function's source name, in place: changes
+ * "std::vector<int, std::allocator<int> >::push_back" to "std::vector::push_back". The '<' of
+ * operators stays ("operator<<"), and so does one that a name begins with ("<init>"). A name with
+ * unbalanced brackets stays as it is. Returns 0 or -ENOMEM. */
+int fold_name(char *name);
+
 #endif

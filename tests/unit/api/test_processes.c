@@ -71,5 +71,5 @@ int main(void)
         cmocka_unit_test(test_a_living_process_is_found_and_a_zombie_is_not),
         cmocka_unit_test(test_what_is_no_expression_is_refused),
     };
-    return cmocka_run_group_tests_name("find", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("processes", tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* The file behind a mapping, where another one is mapped by then: in this process. */
 #include "unit.h"
-#include "mapping/mapped_file.h"
+#include "mapping/modules.h"
 #include "proc/maps.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* Copies of this process's own address space. */
 #include "unit.h"
 #include "mapping/modules.h"
-#include "mapping/space_copy.h"
+#include "mapping/spaces.h"
 
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 /* Samples that are left out by a function in their stacks. */
 #include "make_profile.h"
-#include "profile/leave_out.h"
+#include "profile/view.h"
 
 static void test_samples_and_their_runs(void **state)
 {

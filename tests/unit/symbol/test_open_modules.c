@@ -1,7 +1,7 @@
 /* Which modules are kept open. */
 #include "unit.h"
 #include "elf/elf_file.h"
-#include "symbol/open_modules.h"
+#include "symbol/symbols.h"
 
 #include <errno.h>
 

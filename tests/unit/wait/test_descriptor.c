@@ -1,5 +1,5 @@
 #include "unit.h"
-#include "wait/descriptor.h"
+#include "wait/open_files.h"
 
 #include <errno.h>
 #include <stdio.h>

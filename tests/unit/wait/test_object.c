@@ -1,6 +1,6 @@
 /* Words before a lock that may lead to its object's class. */
 #include "unit.h"
-#include "wait/object.h"
+#include "wait/lock.h"
 
 #define LOCK 0x10800u
 #define POINTER 0x7000u

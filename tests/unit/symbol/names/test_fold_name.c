@@ -1,5 +1,5 @@
 #include "unit.h"
-#include "symbol/names/fold_name.h"
+#include "symbol/names/demangle.h"
 
 #include <stdio.h>
 
