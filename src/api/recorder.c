@@ -52,15 +52,15 @@ int fgprof_recorder_profile_so_far(fgprof_recorder *recorder, fgprof_profile **r
     return recorder_profile_since(recorder, NULL, ret_profile);
 }
 
-int fgprof_recorder_moment(fgprof_recorder *recorder, fgprof_moment **ret_moment)
+int fgprof_recorder_moment(fgprof_recorder *recorder, fgprof_moment **ret_checkpoint)
 {
-    return recorder_moment(recorder, ret_moment);
+    return recorder_checkpoint(recorder, ret_checkpoint);
 }
 
-int fgprof_recorder_profile_since(fgprof_recorder *recorder, const fgprof_moment *moment,
+int fgprof_recorder_profile_since(fgprof_recorder *recorder, const fgprof_moment *checkpoint,
                                   fgprof_profile **ret_profile)
 {
-    return recorder_profile_since(recorder, moment, ret_profile);
+    return recorder_profile_since(recorder, checkpoint, ret_profile);
 }
 
 int fgprof_recorder_profile_last(fgprof_recorder *recorder, uint64_t last_ns,
@@ -69,10 +69,10 @@ int fgprof_recorder_profile_last(fgprof_recorder *recorder, uint64_t last_ns,
     return recorder_profile_last(recorder, last_ns, ret_profile);
 }
 
-int fgprof_recorder_profile_next(fgprof_recorder *recorder, fgprof_moment **moment,
+int fgprof_recorder_profile_next(fgprof_recorder *recorder, fgprof_moment **checkpoint,
                                  fgprof_profile **ret_profile)
 {
-    return recorder_profile_next(recorder, moment, ret_profile);
+    return recorder_profile_next(recorder, checkpoint, ret_profile);
 }
 
 int fgprof_recorder_objects(fgprof_recorder *recorder, enum fgprof_kind kind, const char *name,
@@ -92,7 +92,7 @@ int fgprof_recorder_check_objects(fgprof_recorder *recorder, enum fgprof_kind ki
     return recorder_check_objects(recorder, kind);
 }
 
-void fgprof_moment_free(fgprof_moment *moment)
+void fgprof_moment_free(fgprof_moment *checkpoint)
 {
-    moments_drop(moment);
+    checkpoints_drop(checkpoint);
 }

@@ -180,16 +180,16 @@ static void drop_idle(const struct fgprof_recorder *recorder, struct results *re
         idle_drop(results, recorder->options.threads == FGPROF_THREADS_BY_ID);
 }
 
-/* What a profile is made of, in so far as it came after the moment; NULL: all of it. Returns when
- * it begins. */
+/* What a profile is made of, in so far as it came after the checkpoint; NULL: all of it. Returns
+ * when it begins. */
 static uint64_t leave_what_came_after(const struct fgprof_recorder *recorder,
-                                      const struct moment *moment, struct results *results,
+                                      const struct checkpoint *checkpoint, struct results *results,
                                       struct sampling_counts *counts)
 {
-    if (!moment)
+    if (!checkpoint)
         return recorder->sampler.clock.start_ns;
-    moment_subtract(moment, results, counts);
-    return moment_at_ns(moment);
+    checkpoint_subtract(checkpoint, results, counts);
+    return checkpoint_at_ns(checkpoint);
 }
 
 /* Timelines begin with the profile. */
@@ -202,27 +202,28 @@ static int cut_timelines(struct results *results, uint64_t begin_ns)
 }
 
 /* Under `recorder->naming`. */
-static int moment_of_copy(const struct fgprof_recorder *recorder, struct moment **ret_moment)
+static int checkpoint_of_copy(const struct fgprof_recorder *recorder,
+                              struct checkpoint **ret_checkpoint)
 {
     const struct copy *copy = &recorder->copy;
     const struct sampling_state state = {copy->counts, copy->until_ns};
     uint64_t planned =
         recorder_ticks_planned(&recorder->sampler.clock, &copy->counts, copy->until_ns);
-    return moment_take(&copy->results, &state, planned, ret_moment);
+    return checkpoint_take(&copy->results, &state, planned, ret_checkpoint);
 }
 
-int recorder_moment(struct fgprof_recorder *recorder, struct fgprof_moment **ret_moment)
+int recorder_checkpoint(struct fgprof_recorder *recorder, struct fgprof_moment **ret_checkpoint)
 {
-    struct moment *moment = NULL;
+    struct checkpoint *checkpoint = NULL;
     pthread_mutex_lock(&recorder->naming);
     int err = recorder_order_copy(recorder);
     if (!err)
-        err = moment_of_copy(recorder, &moment);
+        err = checkpoint_of_copy(recorder, &checkpoint);
     pthread_mutex_unlock(&recorder->naming);
     if (!err)
-        err = moments_hold(recorder->moments, moment, ret_moment);
+        err = checkpoints_hold(recorder->checkpoints, checkpoint, ret_checkpoint);
     if (err)
-        moment_free(moment);
+        checkpoint_free(checkpoint);
     return err;
 }
 
@@ -234,8 +235,8 @@ static int error_so_far(struct fgprof_recorder *recorder)
     return error;
 }
 
-/* Makes a profile of the copy, from a moment on as of moments_lock, or of the last `last_ns`, if
- * that is not 0. Under `recorder->naming`. */
+/* Makes a profile of the copy, from a checkpoint on as of checkpoints_lock, or of the last
+ * `last_ns`, if that is not 0. Under `recorder->naming`. */
 static int profile_copy(struct fgprof_recorder *recorder, const struct fgprof_moment *since,
                         uint64_t last_ns, fgprof_profile **ret_profile)
 {
@@ -247,15 +248,15 @@ static int profile_copy(struct fgprof_recorder *recorder, const struct fgprof_mo
         .error = error_so_far(recorder),
     };
     uint64_t begin_ns = last_ns && copy->until_ns > last_ns ? copy->until_ns - last_ns : 0;
-    const struct moment *moment = moments_lock(recorder->moments, since, begin_ns);
+    const struct checkpoint *checkpoint = checkpoints_lock(recorder->checkpoints, since, begin_ns);
     /* All that came before it was forgotten since the copy was made. */
-    if (moment && moment_at_ns(moment) > copy->until_ns) {
-        moments_unlock(recorder->moments);
+    if (checkpoint && checkpoint_at_ns(checkpoint) > copy->until_ns) {
+        checkpoints_unlock(recorder->checkpoints);
         return -EAGAIN;
     }
-    recorded.begin_ns = leave_what_came_after(recorder, moment, &copy->results, &copy->counts);
-    recorded.ticks_before = moment ? moment_ticks_planned(moment) : 0;
-    moments_unlock(recorder->moments);
+    recorded.begin_ns = leave_what_came_after(recorder, checkpoint, &copy->results, &copy->counts);
+    recorded.ticks_before = checkpoint ? checkpoint_ticks_planned(checkpoint) : 0;
+    checkpoints_unlock(recorder->checkpoints);
     int err = cut_timelines(&copy->results, recorded.begin_ns);
     if (err)
         return err;
@@ -263,26 +264,26 @@ static int profile_copy(struct fgprof_recorder *recorder, const struct fgprof_mo
     return make_profile(recorder, &recorded, ret_profile);
 }
 
-/* Under `recorder->naming`. *ret_next: the moment at which the profile ends. */
+/* Under `recorder->naming`. *ret_next: the checkpoint at which the profile ends. */
 static int profile_new_copy(struct fgprof_recorder *recorder, const struct fgprof_moment *since,
-                            uint64_t last_ns, struct moment **ret_next,
+                            uint64_t last_ns, struct checkpoint **ret_next,
                             fgprof_profile **ret_profile)
 {
-    struct moment *next = NULL;
+    struct checkpoint *next = NULL;
     int err = recorder_order_copy(recorder);
     if (!err && ret_next)
-        err = moment_of_copy(recorder, &next);
+        err = checkpoint_of_copy(recorder, &next);
     if (!err)
         err = profile_copy(recorder, since, last_ns, ret_profile);
     if (err)
-        moment_free(next);
+        checkpoint_free(next);
     else if (ret_next)
         *ret_next = next;
     return err;
 }
 
 static int profile_now(struct fgprof_recorder *recorder, const struct fgprof_moment *since,
-                       uint64_t last_ns, struct moment **ret_next, fgprof_profile **ret_profile)
+                       uint64_t last_ns, struct checkpoint **ret_next, fgprof_profile **ret_profile)
 {
     pthread_mutex_lock(&recorder->naming);
     int err = recorder->has_names ? 0 : name_cache_init(&recorder->names);
@@ -296,10 +297,10 @@ static int profile_now(struct fgprof_recorder *recorder, const struct fgprof_mom
     return err;
 }
 
-int recorder_profile_since(struct fgprof_recorder *recorder, const struct fgprof_moment *moment,
+int recorder_profile_since(struct fgprof_recorder *recorder, const struct fgprof_moment *checkpoint,
                            fgprof_profile **ret_profile)
 {
-    return profile_now(recorder, moment, 0, NULL, ret_profile);
+    return profile_now(recorder, checkpoint, 0, NULL, ret_profile);
 }
 
 int recorder_profile_last(struct fgprof_recorder *recorder, uint64_t last_ns,
@@ -308,23 +309,23 @@ int recorder_profile_last(struct fgprof_recorder *recorder, uint64_t last_ns,
     return profile_now(recorder, NULL, last_ns, NULL, ret_profile);
 }
 
-int recorder_profile_next(struct fgprof_recorder *recorder, struct fgprof_moment **moment,
+int recorder_profile_next(struct fgprof_recorder *recorder, struct fgprof_moment **checkpoint,
                           fgprof_profile **ret_profile)
 {
-    struct moment *end = NULL;
+    struct checkpoint *end = NULL;
     struct fgprof_moment *next;
     fgprof_profile *profile;
-    int err = profile_now(recorder, *moment, 0, &end, &profile);
+    int err = profile_now(recorder, *checkpoint, 0, &end, &profile);
     if (err)
         return err;
-    err = moments_hold(recorder->moments, end, &next);
+    err = checkpoints_hold(recorder->checkpoints, end, &next);
     if (err) {
-        moment_free(end);
+        checkpoint_free(end);
         profile_free(profile);
         return err;
     }
-    moments_drop(*moment);
-    *moment = next;
+    checkpoints_drop(*checkpoint);
+    *checkpoint = next;
     *ret_profile = profile;
     return 0;
 }

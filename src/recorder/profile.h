@@ -9,14 +9,14 @@
 int recorder_profile(struct fgprof_recorder *recorder, fgprof_profile **ret_profile);
 
 /* See fgprof_recorder_moment. */
-int recorder_moment(struct fgprof_recorder *recorder, struct fgprof_moment **ret_moment);
+int recorder_checkpoint(struct fgprof_recorder *recorder, struct fgprof_moment **ret_checkpoint);
 
 /* See fgprof_recorder_profile_since. NULL: since the start. */
-int recorder_profile_since(struct fgprof_recorder *recorder, const struct fgprof_moment *moment,
+int recorder_profile_since(struct fgprof_recorder *recorder, const struct fgprof_moment *checkpoint,
                            fgprof_profile **ret_profile);
 
 /* See fgprof_recorder_profile_next. */
-int recorder_profile_next(struct fgprof_recorder *recorder, struct fgprof_moment **moment,
+int recorder_profile_next(struct fgprof_recorder *recorder, struct fgprof_moment **checkpoint,
                           fgprof_profile **ret_profile);
 
 /* See fgprof_recorder_profile_last. */

@@ -15,9 +15,9 @@
 #define FDS_FOR_MODULES 256 /* of the limit of open files: not for the files of threads */
 #define FDS_PER_THREAD 3
 
-/* How many moments are kept of the time that is. */
-#define MOMENTS_KEPT 12
-#define MOMENTS_EVERY_MIN_NS 500000000u
+/* How many checkpoints are kept of the time that is. */
+#define CHECKPOINTS_KEPT 12
+#define CHECKPOINTS_EVERY_MIN_NS 500000000u
 /* How much of the memory is for timelines. */
 #define TIMELINE_PART 2
 #define KEEP_BYTES_DEFAULT (64u << 20)
@@ -37,20 +37,21 @@ static void init_timeline(struct fgprof_recorder *recorder, const struct fgprof_
 
 static void init_keeping(struct fgprof_options *options)
 {
-    uint64_t every_ns = options->keep_ns / MOMENTS_KEPT;
+    uint64_t every_ns = options->keep_ns / CHECKPOINTS_KEPT;
     if (!options->keep_bytes)
         options->keep_bytes = KEEP_BYTES_DEFAULT;
-    options->sampler.moment_every_ns = !options->keep_ns                 ? 0
-                                       : every_ns < MOMENTS_EVERY_MIN_NS ? MOMENTS_EVERY_MIN_NS
-                                                                         : every_ns;
+    options->sampler.moment_every_ns = !options->keep_ns ? 0
+                                       : every_ns < CHECKPOINTS_EVERY_MIN_NS
+                                           ? CHECKPOINTS_EVERY_MIN_NS
+                                           : every_ns;
 }
 
 static int init(struct fgprof_recorder *recorder, const struct fgprof_options *options)
 {
     int err = results_init(&recorder->results);
     if (!err)
-        err = moments_new(options->keep_ns, recorder->options.keep_bytes != SIZE_MAX,
-                          &recorder->moments);
+        err = checkpoints_new(options->keep_ns, recorder->options.keep_bytes != SIZE_MAX,
+                              &recorder->checkpoints);
     if (!err)
         err = channel_new(&recorder->channel);
     if (!err)
@@ -99,7 +100,7 @@ void recorder_free(struct fgprof_recorder *recorder)
     sampler_free(&recorder->sampler);
     channel_free(recorder->channel);
     copy_free(&recorder->copy);
-    moments_release(recorder->moments);
+    checkpoints_release(recorder->checkpoints);
     name_cache_free(&recorder->names);
     results_free(&recorder->results);
     thread_choice_free(&recorder->options.sampler.choice);
@@ -159,30 +160,31 @@ uint64_t recorder_ticks_planned(const struct clock *clock, const struct sampling
 }
 
 /* Runs in the worker's thread. If memory is short, profiles begin earlier than they could. */
-static bool keep_moment(void *context, const struct results *results,
-                        const struct sampling_state *state, struct worker_moments *ret_moments)
+static bool keep_checkpoint(void *context, const struct results *results,
+                            const struct sampling_state *state,
+                            struct worker_checkpoints *ret_checkpoints)
 {
     struct fgprof_recorder *recorder = context;
-    struct moment *moment;
+    struct checkpoint *checkpoint;
     uint64_t planned =
         recorder_ticks_planned(&recorder->sampler.clock, &state->counts, state->now_ns);
-    if (moment_take(results, state, planned, &moment) == 0 &&
-        moments_keep(recorder->moments, moment))
-        moment_free(moment);
-    return moments_need(recorder->moments, false, ret_moments);
+    if (checkpoint_take(results, state, planned, &checkpoint) == 0 &&
+        checkpoints_keep(recorder->checkpoints, checkpoint))
+        checkpoint_free(checkpoint);
+    return checkpoints_need(recorder->checkpoints, false, ret_checkpoints);
 }
 
 /* Runs in the worker's thread. */
-static bool keep_less(void *context, struct worker_moments *ret_moments)
+static bool keep_less(void *context, struct worker_checkpoints *ret_checkpoints)
 {
     struct fgprof_recorder *recorder = context;
-    bool is_less = moments_give_up(recorder->moments);
-    bool may = moments_need(recorder->moments, true, ret_moments);
+    bool is_less = checkpoints_give_up(recorder->checkpoints);
+    bool may = checkpoints_need(recorder->checkpoints, true, ret_checkpoints);
     return is_less && may;
 }
 
 /* Runs in the worker's thread. */
-static void order_moment(void *context)
+static void order_checkpoint(void *context)
 {
     struct fgprof_recorder *recorder = context;
     atomic_store(&recorder->sampler.progress.wants_moment, true);
@@ -324,9 +326,9 @@ int recorder_sample(struct fgprof_recorder *recorder)
         .tells_threads_apart = options->threads == FGPROF_THREADS_BY_ID || options->drops_idle,
         .waits = recorder->waits,
         .bytes_max = options->keep_bytes,
-        .moment = options->keep_ns ? keep_moment : NULL,
+        .checkpoint = options->keep_ns ? keep_checkpoint : NULL,
         .crowded = keep_less,
-        .order_moment = order_moment,
+        .order_checkpoint = order_checkpoint,
         .spans = {options->slow_key, options->slow_ns},
         .copy = make_copy,
         .failed = stop_sampling,

@@ -3,7 +3,7 @@
 #define FGPROF_RECORDER_RECORDER_H
 
 #include "recorder/copy.h"
-#include "recorder/moments.h"
+#include "recorder/checkpoints.h"
 #include "recorder/options.h"
 #include "sampler/sampler.h"
 #include "symbol/names/cache.h"
@@ -20,7 +20,7 @@ struct fgprof_recorder {
     struct results results;  /* belong to the worker while it runs */
     struct worker *worker;   /* NULL until the recorder runs */
     struct wait_list *waits; /* for a dump: what threads wait for; else NULL */
-    struct moments *moments;
+    struct checkpoints *checkpoints;
     int error; /* the first one that ended sampling early */
     bool has_run;
 

@@ -11,8 +11,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-/* How many moments are noted at least while as much is counted as there is room for. */
-#define MOMENTS_IN_FULL 12
+/* How many checkpoints are noted at least while as much is counted as there is room for. */
+#define CHECKPOINTS_IN_FULL 12
 
 struct worker {
     struct worker_options options;
@@ -25,9 +25,9 @@ struct worker {
     struct programs programs;
     struct page_checks page_checks;
     struct stack stack; /* room for the stack that is found */
-    struct worker_moments moments;
-    size_t noted_at_bytes; /* what was used when a moment was last noted */
-    bool has_ordered_moment;
+    struct worker_checkpoints checkpoints;
+    size_t noted_at_bytes; /* what was used when a checkpoint was last noted */
+    bool has_ordered_checkpoint;
     int error;                                   /* the first one */
     _Atomic uint64_t samples, stacks, deadlocks; /* may be read by other threads */
 };
@@ -246,7 +246,7 @@ static int close_windows(struct worker *worker)
 static size_t bytes_used(const struct worker *worker)
 {
     const struct results *results = worker->results;
-    return worker->moments.bytes + stack_table_bytes(&results->stacks) +
+    return worker->checkpoints.bytes + stack_table_bytes(&results->stacks) +
            results->waits.count * sizeof *results->waits.rows +
            results->timeline.run_count * sizeof *results->timeline.runs;
 }
@@ -260,39 +260,40 @@ static void begin_epoch(struct worker *worker)
 static int drop_what_is_old(struct worker *worker, bool may_forget_samples)
 {
     struct timeline *timeline = &worker->results->timeline;
-    int err = timeline->is_ring ? timeline_forget(timeline, worker->moments.begin_ns) : 0;
-    return err || !may_forget_samples
-               ? err
-               : compact(worker->results, &worker->threads, &worker->owners, worker->moments.epoch);
+    int err = timeline->is_ring ? timeline_forget(timeline, worker->checkpoints.begin_ns) : 0;
+    return err || !may_forget_samples ? err
+                                      : compact(worker->results, &worker->threads, &worker->owners,
+                                                worker->checkpoints.epoch);
 }
 
-static int note_moment(struct worker *worker, const struct sampling_state *state)
+static int note_checkpoint(struct worker *worker, const struct sampling_state *state)
 {
     void *context = worker->options.context;
     int err = close_windows(worker);
-    if (err || !worker->options.moment)
+    if (err || !worker->options.checkpoint)
         return err;
-    bool may_forget = worker->options.moment(context, worker->results, state, &worker->moments);
+    bool may_forget =
+        worker->options.checkpoint(context, worker->results, state, &worker->checkpoints);
     begin_epoch(worker);
     err = drop_what_is_old(worker, may_forget);
     while (!err && bytes_used(worker) > worker->options.bytes_max &&
-           worker->options.crowded(context, &worker->moments))
+           worker->options.crowded(context, &worker->checkpoints))
         err = drop_what_is_old(worker, true);
     worker->noted_at_bytes = bytes_used(worker);
-    worker->has_ordered_moment = false;
+    worker->has_ordered_checkpoint = false;
     return err;
 }
 
-/* Moments are noted more often while much is counted: if there is no room for all of the time that
- * is to be kept, profiles can still begin at one of several. */
+/* Checkpoints are noted more often while much is counted: if there is no room for all of the time
+ * that is to be kept, profiles can still begin at one of several. */
 static void check_bytes(struct worker *worker)
 {
-    size_t step = worker->options.bytes_max / MOMENTS_IN_FULL;
-    if (!worker->options.moment || worker->has_ordered_moment ||
+    size_t step = worker->options.bytes_max / CHECKPOINTS_IN_FULL;
+    if (!worker->options.checkpoint || worker->has_ordered_checkpoint ||
         bytes_used(worker) < worker->noted_at_bytes + step)
         return;
-    worker->has_ordered_moment = true;
-    worker->options.order_moment(worker->options.context);
+    worker->has_ordered_checkpoint = true;
+    worker->options.order_checkpoint(worker->options.context);
 }
 
 static int finish(struct worker *worker)
@@ -331,7 +332,7 @@ static int take(struct worker *worker, const struct message *message)
     case MESSAGE_COPY:
         return close_windows(worker);
     case MESSAGE_MOMENT:
-        return note_moment(worker, message->state);
+        return note_checkpoint(worker, message->state);
     case MESSAGE_END:
         return finish(worker);
     }

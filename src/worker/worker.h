@@ -12,8 +12,8 @@
 typedef void worker_copy_fn(void *context, const struct results *results,
                             const struct message *message);
 
-/* What is noted of earlier moments. */
-struct worker_moments {
+/* What is noted of earlier checkpoints. */
+struct worker_checkpoints {
     uint32_t epoch;    /* what was last counted then (count/stack_table.h), or before, and */
     uint64_t begin_ns; /* CLOCK_MONOTONIC: timelines before this, may be forgotten */
     size_t bytes;
@@ -21,15 +21,15 @@ struct worker_moments {
 
 /* Called in the worker's thread for MESSAGE_MOMENT, to note how much was counted. Returns whether
  * samples may be forgotten. */
-typedef bool worker_moment_fn(void *context, const struct results *results,
-                              const struct sampling_state *state,
-                              struct worker_moments *ret_moments);
+typedef bool worker_checkpoint_fn(void *context, const struct results *results,
+                                  const struct sampling_state *state,
+                                  struct worker_checkpoints *ret_checkpoints);
 
 /* Called in the worker's thread while there is too much: so that more may be forgotten, earlier
- * moments are given up. Returns whether there were any. */
-typedef bool worker_crowded_fn(void *context, struct worker_moments *ret_moments);
+ * checkpoints are given up. Returns whether there were any. */
+typedef bool worker_crowded_fn(void *context, struct worker_checkpoints *ret_checkpoints);
 
-/* Called in the worker's thread: a moment is to be noted soon. */
+/* Called in the worker's thread: a checkpoint is to be noted soon. */
 typedef void worker_order_fn(void *context);
 
 /* Called in the worker's thread at its first error: nothing more is counted. May be NULL. */
@@ -40,11 +40,11 @@ struct worker_options {
     size_t max_depth;         /* frames kept of a stack */
     bool tells_threads_apart; /* each thread has samples of its own; notes those that never moved */
     struct span_options spans;
-    struct wait_list *waits;  /* for a dump: receives what threads wait for; else NULL */
-    size_t bytes_max;         /* what stacks, timelines and moments may take; SIZE_MAX: no limit */
-    worker_moment_fn *moment; /* NULL: no moments are noted; then neither are needed: */
+    struct wait_list *waits; /* for a dump: receives what threads wait for; else NULL */
+    size_t bytes_max; /* what stacks, timelines and checkpoints may take; SIZE_MAX: no limit */
+    worker_checkpoint_fn *checkpoint; /* NULL: no checkpoints are noted; then neither are needed: */
     worker_crowded_fn *crowded;
-    worker_order_fn *order_moment;
+    worker_order_fn *order_checkpoint;
     worker_copy_fn *copy;
     worker_failed_fn *failed;
     void *context; /* of these functions */

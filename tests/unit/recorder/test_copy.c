@@ -1,7 +1,7 @@
-/* Copies of a recording that goes on, and what they have since a moment. */
+/* Copies of a recording that goes on, and what they have since a checkpoint. */
 #include "unit.h"
 #include "recorder/copy.h"
-#include "recorder/moments.h"
+#include "recorder/checkpoints.h"
 
 struct world {
     struct results results;
@@ -63,7 +63,7 @@ static const struct results *update(struct world *world)
     return &world->copy.results;
 }
 
-static void test_a_copy_is_of_its_moment(void **state)
+static void test_a_copy_is_of_its_checkpoint(void **state)
 {
     struct world *world = *state;
     uint32_t process = add_process(world, 7, "app");
@@ -130,11 +130,11 @@ static void test_an_update_adds_only_what_is_new(void **state)
     assert_int_equal(copy->strings.count, world->results.strings.count);
 }
 
-/* Two processes, of which the second comes after the moment. */
-static void test_what_came_after_a_moment(void **state)
+/* Two processes, of which the second comes after the checkpoint. */
+static void test_what_came_after_a_checkpoint(void **state)
 {
     struct world *world = *state;
-    struct moment *moment;
+    struct checkpoint *checkpoint;
     struct results *results = &world->results;
     struct elapsed processes[2] = {{.begin_ns = 5, .idle_ticks = 10, .pending = 2},
                                    {.begin_ns = 90}};
@@ -153,9 +153,9 @@ static void test_what_came_after_a_moment(void **state)
     world->state.counts.threads_seen = 2;
     world->state.now_ns = 77;
     update(world);
-    assert_int_equal(moment_take(&world->copy.results, &world->state, 9, &moment), 0);
-    assert_int_equal(moment_at_ns(moment), 77);
-    assert_int_equal(moment_ticks_planned(moment), 9);
+    assert_int_equal(checkpoint_take(&world->copy.results, &world->state, 9, &checkpoint), 0);
+    assert_int_equal(checkpoint_at_ns(checkpoint), 77);
+    assert_int_equal(checkpoint_ticks_planned(checkpoint), 9);
 
     stack_table_count(&results->stacks, grows, 5, 5000, 40);
     stack_table_take_sleeps(&results->stacks, stays, 2);
@@ -173,7 +173,7 @@ static void test_what_came_after_a_moment(void **state)
     world->state.counts.threads_seen = 3;
     world->state.now_ns = 100;
     const struct results *copy = update(world);
-    moment_subtract(moment, &world->copy.results, &world->copy.counts);
+    checkpoint_subtract(checkpoint, &world->copy.results, &world->copy.counts);
     const struct counted_sample *samples = copy->stacks.samples;
     assert_int_equal(samples[stays].count, 0);
     assert_int_equal(samples[stays].time_ns, 0);
@@ -198,7 +198,7 @@ static void test_what_came_after_a_moment(void **state)
     assert_int_equal(copy->stacks.samples[grows].count, 9);
     assert_int_equal(copy->elapsed[0].begin_ns, 5);
     assert_int_equal(world->copy.counts.ticks_taken, 20);
-    moment_free(moment);
+    checkpoint_free(checkpoint);
 }
 
 /* Numbers that label sets and their texts had before mean others then. */
@@ -233,12 +233,12 @@ static void test_what_was_forgotten_since(void **state)
     struct world *world = *state;
     struct results *results = &world->results;
     struct renumber rows, none;
-    struct moment *moment;
+    struct checkpoint *checkpoint;
     uint32_t process = add_process(world, 7, "app");
     count(world, 0x1000, 0x2000, "worker", process, 3);
     count(world, 0x3000, 0x2000, "worker", process, 4);
     update(world);
-    assert_int_equal(moment_take(results, &world->state, 0, &moment), 0);
+    assert_int_equal(checkpoint_take(results, &world->state, 0, &checkpoint), 0);
 
     assert_int_equal(renumber_init(&rows, 2), 0);
     assert_int_equal(renumber_init(&none, 0), 0);
@@ -255,10 +255,10 @@ static void test_what_was_forgotten_since(void **state)
     assert_int_equal(copy->stacks.addresses[stacks[0].first_address], 0x3000);
     assert_int_equal(copy->stacks.addresses[stacks[1].first_address], 0x1000);
     assert_int_equal(copy->stacks.samples[stays].count, 14);
-    moment_subtract(moment, &world->copy.results, &world->copy.counts);
+    checkpoint_subtract(checkpoint, &world->copy.results, &world->copy.counts);
     assert_int_equal(copy->stacks.samples[stays].count, 10);
     assert_int_equal(copy->stacks.samples[again].count, 20);
-    moment_free(moment);
+    checkpoint_free(checkpoint);
     renumber_free(&rows);
     renumber_free(&none);
 }
@@ -268,10 +268,10 @@ static void test_what_was_forgotten_since(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_WORLD(test_a_copy_is_of_its_moment),
+        IN_WORLD(test_a_copy_is_of_its_checkpoint),
         IN_WORLD(test_an_update_takes_over_what_changed),
         IN_WORLD(test_an_update_adds_only_what_is_new),
-        IN_WORLD(test_what_came_after_a_moment),
+        IN_WORLD(test_what_came_after_a_checkpoint),
         IN_WORLD(test_label_sets_that_are_left),
         IN_WORLD(test_what_was_forgotten_since),
     };

@@ -25,7 +25,7 @@ struct world {
     uint64_t last_ns;            /* of the profile that is made then: */
     fgprof_profile *last;
     bool wants_moment;
-    fgprof_moment *moment; /* taken at first */
+    fgprof_moment *checkpoint; /* taken at first */
     fgprof_profile *since;
     fgprof_profile *so_far;
     int error;
@@ -70,8 +70,9 @@ static void make_profiles(struct world *world)
         world->last = NULL;
         return;
     }
-    if (!world->error && world->moment)
-        world->error = fgprof_recorder_profile_since(world->recorder, world->moment, &world->since);
+    if (!world->error && world->checkpoint)
+        world->error =
+            fgprof_recorder_profile_since(world->recorder, world->checkpoint, &world->since);
     if (!world->error)
         world->error = fgprof_recorder_profile_so_far(world->recorder, &world->so_far);
     fgprof_recorder_stop(world->recorder);
@@ -82,8 +83,8 @@ static void on_progress(const struct fgprof_progress *progress, void *context)
     struct world *world = context;
     if (!progress->samples || world->error || world->last)
         return;
-    if (world->wants_moment && !world->moment)
-        world->error = fgprof_recorder_moment(world->recorder, &world->moment);
+    if (world->wants_moment && !world->checkpoint)
+        world->error = fgprof_recorder_moment(world->recorder, &world->checkpoint);
     world->times_less += progress->stacks < world->stacks;
     world->stacks = progress->stacks;
     world->elapsed_ns = progress->elapsed_ns;
@@ -112,7 +113,7 @@ static int tear_down(void **state)
     fgprof_profile_free(world->since);
     fgprof_profile_free(world->so_far);
     fgprof_recorder_free(world->recorder);
-    fgprof_moment_free(world->moment);
+    fgprof_moment_free(world->checkpoint);
     fgprof_options_free(world->options);
     free(world);
     return 0;
@@ -170,8 +171,8 @@ static void test_the_last_part_is_kept(void **state)
     fgprof_profile_free(at_end);
 }
 
-/* A moment that the caller holds is not forgotten. */
-static void test_a_moment_of_the_callers(void **state)
+/* A checkpoint that the caller holds is not forgotten. */
+static void test_a_checkpoint_of_the_callers(void **state)
 {
     struct world *world = *state;
     world->until_short = true;
@@ -197,7 +198,7 @@ static void test_memory_is_bounded(void **state)
     assert_int_equal(world->times_less, 2);
     assert_true(world->last->summary.elapsed_ns < world->elapsed_ns);
     assert_true(world->last->summary.elapsed_ns >= 1000 * MS);
-    /* What it had when it was asked for the moment is not all known any more. */
+    /* What it had when it was asked for the checkpoint is not all known any more. */
     assert_true(world->since->summary.elapsed_ns < world->elapsed_ns / 10 * 9);
     assert_adds_up(world->last);
     assert_adds_up(at_end);
@@ -234,7 +235,7 @@ static void test_what_can_be_kept(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_the_last_part_is_kept), TEST(test_a_moment_of_the_callers),
+        TEST(test_the_last_part_is_kept), TEST(test_a_checkpoint_of_the_callers),
         TEST(test_memory_is_bounded),     TEST(test_stacks_may_be_kept_in_any_case),
         TEST(test_what_can_be_kept),
     };

@@ -18,7 +18,7 @@ struct world {
     fgprof_options *options;
     fgprof_recorder *recorder;
     fgprof_profile *first, *second; /* so far */
-    fgprof_moment *moment;          /* between them */
+    fgprof_moment *checkpoint;      /* between them */
     int error;                      /* of any, once sampling had begun */
 };
 
@@ -86,7 +86,7 @@ static int tear_down(void **state)
     waitpid(world->child, NULL, 0);
     fgprof_profile_free(world->first);
     fgprof_profile_free(world->second);
-    fgprof_moment_free(world->moment);
+    fgprof_moment_free(world->checkpoint);
     fgprof_recorder_free(world->recorder);
     fgprof_options_free(world->options);
     free(world);
@@ -177,9 +177,9 @@ static void test_there_is_none_before_the_start(void **state)
 {
     struct world *world = *state;
     fgprof_profile *profile;
-    fgprof_moment *moment;
+    fgprof_moment *checkpoint;
     assert_int_equal(fgprof_recorder_profile_so_far(world->recorder, &profile), -ESRCH);
-    assert_int_equal(fgprof_recorder_moment(world->recorder, &moment), -ESRCH);
+    assert_int_equal(fgprof_recorder_moment(world->recorder, &checkpoint), -ESRCH);
 }
 
 /* Asks for a moment, for what came after it, and for the end. */
@@ -190,11 +190,11 @@ static void on_progress_since(const struct fgprof_progress *progress, void *cont
         return;
     if (!world->first)
         world->error = fgprof_recorder_profile_so_far(world->recorder, &world->first);
-    else if (!world->moment)
-        world->error = fgprof_recorder_moment(world->recorder, &world->moment);
+    else if (!world->checkpoint)
+        world->error = fgprof_recorder_moment(world->recorder, &world->checkpoint);
     else
         world->error =
-            fgprof_recorder_profile_since(world->recorder, world->moment, &world->second);
+            fgprof_recorder_profile_since(world->recorder, world->checkpoint, &world->second);
     if (world->error || world->second)
         fgprof_recorder_stop(world->recorder);
 }
@@ -221,7 +221,7 @@ static void on_progress_next(const struct fgprof_progress *progress, void *conte
     struct world *world = context;
     if (!progress->samples || world->error || world->second)
         return;
-    world->error = fgprof_recorder_profile_next(world->recorder, &world->moment,
+    world->error = fgprof_recorder_profile_next(world->recorder, &world->checkpoint,
                                                 world->first ? &world->second : &world->first);
     if (world->error || world->second)
         fgprof_recorder_stop(world->recorder);
@@ -277,7 +277,7 @@ static void check_since(const fgprof_profile *so_far, const fgprof_profile *sinc
     assert_int_equal(elapsed_ns, summary->elapsed_ns);
 }
 
-static void test_what_came_after_a_moment(void **state)
+static void test_what_came_after_a_checkpoint(void **state)
 {
     struct world *world = *state;
     fgprof_profile *last, *again;
@@ -286,7 +286,7 @@ static void test_what_came_after_a_moment(void **state)
     assert_non_null(world->second);
     check_since(world->first, world->second, last);
     /* The process may have ended before what was asked for. */
-    assert_int_equal(fgprof_recorder_profile_since(world->recorder, world->moment, &again), 0);
+    assert_int_equal(fgprof_recorder_profile_since(world->recorder, world->checkpoint, &again), 0);
     check_since(world->first, again, last);
     assert_true(time_in_pause(again) >= time_in_pause(world->second));
     fgprof_profile_free(again);
@@ -300,7 +300,7 @@ static void test_consecutive_parts(void **state)
     fgprof_profile *last, *third;
     assert_int_equal(fgprof_recorder_run(world->recorder, &last), 0);
     assert_int_equal(world->error, 0);
-    assert_int_equal(fgprof_recorder_profile_next(world->recorder, &world->moment, &third), 0);
+    assert_int_equal(fgprof_recorder_profile_next(world->recorder, &world->checkpoint, &third), 0);
     const fgprof_profile *const parts[] = {world->first, world->second, third};
     uint64_t elapsed_ns = 0, in_pause_ns = 0, ticks = 0, samples = 0;
     for (size_t i = 0; i < 3; i++) {
@@ -328,7 +328,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_threads_that_never_moved_are_marked, set_up_by_id,
                                         tear_down),
         cmocka_unit_test_setup_teardown(test_there_is_none_before_the_start, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_what_came_after_a_moment, set_up_since, tear_down),
+        cmocka_unit_test_setup_teardown(test_what_came_after_a_checkpoint, set_up_since, tear_down),
         cmocka_unit_test_setup_teardown(test_consecutive_parts, set_up_next, tear_down),
         cmocka_unit_test_setup_teardown(test_a_profile_at_the_very_end, set_up_at_the_end,
                                         tear_down),

@@ -367,7 +367,8 @@ static void test_time_is_divided_by_ticks(void **state)
     assert_int_equal(world->results.counts.owed_ns, 0);
 }
 
-/* The kernel's own samples come without figures of their moment: the next ones have their time. */
+/* The kernel's own samples come without figures of their moment: the next ones have their time.
+ */
 static void test_samples_without_a_reading(void **state)
 {
     static const struct reading none = {0};
