@@ -9,7 +9,6 @@
 
 #include "base/strings.h"
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

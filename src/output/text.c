@@ -7,8 +7,6 @@
 #include "profile/kind.h"
 #include "profile/objects.h"
 #include "base/utf8.h"
-#include "base/name.h"
-#include "base/sink.h"
 #include "profile/view.h"
 
 #include <errno.h>

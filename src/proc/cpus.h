@@ -2,7 +2,6 @@
 #ifndef FGPROF_PROC_CPUS_H
 #define FGPROF_PROC_CPUS_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
 /* CPU numbers, ascending. Starts zeroed. */

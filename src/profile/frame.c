@@ -1,7 +1,6 @@
 #include "profile/frame.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 static bool next(const struct fgprof_profile *profile, const struct profile_location *location,

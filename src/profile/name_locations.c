@@ -3,7 +3,6 @@
 #include "symbol/names/demangle.h"
 #include "symbol/names/shown_names.h"
 #include "unwind/signal_frame.h"
-#include "profile/profile.h"
 #include "elf/module.h"
 
 #include <errno.h>

@@ -11,7 +11,6 @@
 #include "worker/worker.h"
 
 #include <pthread.h>
-#include <stdatomic.h>
 
 struct fgprof_recorder {
     struct fgprof_options options;

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* The types of debuginfod_find_debuginfo(3). */
 typedef int progress_fn(void *client, long done, long all);

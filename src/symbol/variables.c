@@ -3,7 +3,6 @@
 #include "symbol/names/demangle.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 

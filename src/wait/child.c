@@ -4,7 +4,6 @@
 #include "proc/process.h"
 #include "proc/procfs.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

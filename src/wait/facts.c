@@ -5,7 +5,6 @@
 #include "observe/watch.h"
 #include "proc/tids.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>

@@ -3,7 +3,6 @@
 #define FGPROF_WAIT_RESOURCE_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 

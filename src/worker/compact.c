@@ -1,7 +1,5 @@
 #include "worker/compact.h"
 
-#include <errno.h>
-
 /* Which rows stay, and their new numbers. */
 struct numbers {
     struct renumber samples, waits, stacks, label_sets, spaces;

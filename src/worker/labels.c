@@ -1,7 +1,6 @@
 #include "worker/labels.h"
 #include "base/clock.h"
 #include "base/index.h"
-#include "label/process_context.h"
 #include "label/tls_variable.h"
 
 #include <errno.h>

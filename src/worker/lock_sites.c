@@ -4,7 +4,6 @@
 #include "symbol/symbol_table.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,5 @@
 #include "worker/spans.h"
 
-#include <errno.h>
-
 static uint64_t length_ns(const struct thread_span *span, uint64_t at_ns)
 {
     return at_ns > span->begin_ns ? at_ns - span->begin_ns : 0;

@@ -2,7 +2,6 @@
 #ifndef FGPROF_CLI_RECORD_TRIGGER_H
 #define FGPROF_CLI_RECORD_TRIGGER_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

@@ -3,7 +3,6 @@
 #include "cli/push/push.h"
 #include "cli/serve/request.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <time.h>
 

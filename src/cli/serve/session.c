@@ -2,7 +2,6 @@
 #include "base/clock.h"
 #include "cli/commands.h"
 #include "cli/run_recorder.h"
-#include "cli/select_pids.h"
 
 #include <errno.h>
 #include <poll.h>

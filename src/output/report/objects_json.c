@@ -3,8 +3,6 @@
 #include "output/json.h"
 #include "output/report/report.h"
 
-#include <inttypes.h>
-
 #define VERSION 1
 
 #define NAME_COLUMNS 120

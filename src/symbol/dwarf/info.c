@@ -2,7 +2,6 @@
 #include "elf/dwarf.h"
 #include "base/array.h"
 #include "base/upper_bound.h"
-#include "base/bytes.h"
 
 #include <errno.h>
 #include <stdlib.h>
