@@ -3,7 +3,6 @@
 #ifndef FGPROF_UNWIND_UNWIND_H
 #define FGPROF_UNWIND_UNWIND_H
 
-#include "unwind/hints.h"
 #include "unwind/stack.h"
 #include "mapping/space.h"
 #include "observe/snapshot.h"

@@ -2,7 +2,6 @@
 #ifndef FGPROF_UNWIND_WALK_H
 #define FGPROF_UNWIND_WALK_H
 
-#include "unwind/hints.h"
 #include "unwind/rule_tables.h"
 #include "unwind/stack.h"
 #include "mapping/space.h"

@@ -1,6 +1,6 @@
 /* Where code returns to, read from the instructions between a place in it and its returns: for code
  * of which not even the start is known. The build compiles one of x86_64/code_return.c and
- * aarch64/code_return.c. */
+ * aarch64/code.c. */
 #ifndef FGPROF_UNWIND_CODE_CODE_RETURN_H
 #define FGPROF_UNWIND_CODE_CODE_RETURN_H
 
