@@ -43,6 +43,24 @@ void buffer_print(struct buffer *buffer, const char *format, ...)
     buffer->length += (size_t)length;
 }
 
+void buffer_put_quoted(struct buffer *buffer, const char *word)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "-_./,:=+@%";
+    if (*word && strspn(word, plain) == strlen(word)) {
+        buffer_puts(buffer, word);
+        return;
+    }
+    buffer_puts(buffer, "'");
+    for (; *word; word++) {
+        if (*word == '\'')
+            buffer_puts(buffer, "'\\''");
+        else
+            buffer_write(buffer, word, 1);
+    }
+    buffer_puts(buffer, "'");
+}
+
 void buffer_free(struct buffer *buffer)
 {
     free(buffer->bytes);

@@ -18,6 +18,9 @@ void buffer_puts(struct buffer *buffer, const char *text);
 void buffer_print(struct buffer *buffer, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* Appends a word as a shell takes it: in single quotes if it needs any. */
+void buffer_put_quoted(struct buffer *buffer, const char *word);
+
 void buffer_free(struct buffer *buffer);
 
 #endif

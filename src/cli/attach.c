@@ -1,6 +1,6 @@
 #include "cli/commands.h"
 #include "cli/run_recorder.h"
-#include "cli/report.h"
+#include "cli/summary.h"
 #include "cli/select_pids.h"
 
 #include <stdlib.h>
@@ -16,7 +16,7 @@ static int record_attached(const struct cli_options *options, fgprof_recorder *r
         return EXIT_NOT_WRITTEN;
     interrupt_stops(recorder);
     fgprof_profile *profile = run_recorder(options, recorder);
-    bool written = profile && report(options, profile, file);
+    bool written = profile && write_and_summarize(options, profile, file);
     fgprof_profile_free(profile);
     return written ? EXIT_WRITTEN : EXIT_NOT_WRITTEN;
 }

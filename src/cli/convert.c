@@ -1,5 +1,128 @@
+#include "cli/convert.h"
 #include "cli/commands.h"
-#include "cli/render.h"
+#include "cli/output_file.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char *why_unread(int error)
+{
+    switch (error) {
+    case -ENOEXEC:
+        return "it is not a regular file";
+    case -EILSEQ:
+        return "it is not a recording of fgprof-c (make one with -o FILE.fgprof)";
+    case -EBADMSG:
+        return "it is damaged";
+    case -ENODATA:
+        return "it is cut short";
+    case -EFBIG:
+        return "it is too large: more than 256 MiB when decompressed";
+    default:
+        return strerror(-error);
+    }
+}
+
+static void complain_of_version(const char *path)
+{
+    unsigned version;
+    if (fgprof_recording_version(path, &version))
+        version = FGPROF_RECORDING_VERSION + 1;
+    fprintf(stderr,
+            "fgprof-c: %s can't be read: its format is version %u, and this program knows version "
+            "%u: use a newer fgprof-c\n",
+            path, version, FGPROF_RECORDING_VERSION);
+}
+
+static bool is_of_objects(const fgprof_profile *profile)
+{
+    return fgprof_profile_kind(profile) >= FGPROF_KIND_HEAP;
+}
+
+/* Why the profile can't be written as the options say; NULL: it can. */
+static const char *why_unfit(const struct cli_options *options, const fgprof_profile *profile)
+{
+    if (!is_of_objects(profile))
+        return NULL;
+    if (options->kept != FGPROF_KEPT_ALL)
+        return "--on-cpu and --off-cpu choose time";
+    if (options->shows_elapsed)
+        return "--elapsed is of time";
+    if (options->format == FGPROF_SPEEDSCOPE && options->command == COMMAND_CONVERT)
+        return "speedscope shows time: give -f folded, pprof, text or html";
+    return NULL;
+}
+
+/* Sets the profile to be written as the options say. If it can't, prints the reason. */
+static bool set_up(const struct cli_options *options, const char *path, fgprof_profile *profile)
+{
+    const char *unfit = why_unfit(options, profile);
+    if (unfit) {
+        fprintf(stderr, "fgprof-c: %s is a profile of objects and not of time: %s\n", path, unfit);
+        return false;
+    }
+    int err = options_for_profile(options, profile);
+    if (!err)
+        err = fgprof_profile_set_threads(profile, options_threads(options));
+    if (!err)
+        err = fgprof_profile_set_command(profile, options->command_line);
+    if (err == -EINVAL)
+        fprintf(stderr, "fgprof-c: %s is a profile of %s, which can't be made one of --kind %s\n",
+                path, is_of_objects(profile) ? "objects" : "time", kind_names[options->kind]);
+    else if (err)
+        fprintf(stderr, "fgprof-c: %s can't be read: %s\n", path, strerror(-err));
+    return !err;
+}
+
+fgprof_profile *convert_read(const struct cli_options *options, const char *path)
+{
+    fgprof_profile *profile;
+    int err = fgprof_profile_read(path, &profile);
+    if (err) {
+        if (err == -EPROTONOSUPPORT)
+            complain_of_version(path);
+        else
+            fprintf(stderr, "fgprof-c: %s can't be read: %s\n", path, why_unread(err));
+        return NULL;
+    }
+    if (!set_up(options, path, profile)) {
+        fgprof_profile_free(profile);
+        return NULL;
+    }
+    return profile;
+}
+
+int convert_write(const struct cli_options *options, convert_write_fn *write, void *context)
+{
+    struct output_file file;
+    int err = output_file_open(&file, options->output);
+    if (!err)
+        err = write(options, context, file.fd);
+    if (!err)
+        err = output_file_commit(&file);
+    if (err) {
+        if (err == -ENODATA && options->shows_elapsed)
+            fprintf(stderr,
+                    "fgprof-c: %s has no elapsed time: it was recorded by an older fgprof-c\n",
+                    options->command == COMMAND_DIFF ? "one of them" : options->inputs[0]);
+        else if (err == -ENODATA)
+            fprintf(stderr,
+                    "fgprof-c: %s has no timeline, which speedscope needs: record again with "
+                    "-o FILE.fgprof\n",
+                    options->inputs[0]);
+        else if (err == -EINVAL && options->command == COMMAND_DIFF)
+            fprintf(stderr,
+                    "fgprof-c: %s and %s can't be compared: they are of two kinds, or were sampled "
+                    "at two rates\n",
+                    options->inputs[0], options->inputs[1]);
+        else
+            fprintf(stderr, "fgprof-c: %s can't be written: %s\n",
+                    output_file_name(options->output), strerror(-err));
+        output_file_abandon(&file);
+    }
+    return err ? EXIT_NOT_WRITTEN : EXIT_WRITTEN;
+}
 
 static int write_profile(const struct cli_options *options, void *profile, int fd)
 {
@@ -9,9 +132,9 @@ static int write_profile(const struct cli_options *options, void *profile, int f
 int command_convert(const struct cli_options *options)
 {
     int status = EXIT_NOT_WRITTEN;
-    fgprof_profile *profile = render_read(options, options->inputs[0]);
+    fgprof_profile *profile = convert_read(options, options->inputs[0]);
     if (profile)
-        status = render_write(options, write_profile, profile);
+        status = convert_write(options, write_profile, profile);
     fgprof_profile_free(profile);
     return status;
 }

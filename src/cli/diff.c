@@ -1,5 +1,5 @@
 #include "cli/commands.h"
-#include "cli/render.h"
+#include "cli/convert.h"
 
 #include <stdio.h>
 
@@ -46,11 +46,11 @@ static int write_difference(const struct cli_options *options, void *context, in
 int command_diff(const struct cli_options *options)
 {
     int status = EXIT_NOT_WRITTEN;
-    struct two_profiles profiles = {render_read(options, options->inputs[0]), NULL};
+    struct two_profiles profiles = {convert_read(options, options->inputs[0]), NULL};
     if (profiles.before)
-        profiles.after = render_read(options, options->inputs[1]);
+        profiles.after = convert_read(options, options->inputs[1]);
     if (profiles.after && fit(options, &profiles))
-        status = render_write(options, write_difference, &profiles);
+        status = convert_write(options, write_difference, &profiles);
     fgprof_profile_free(profiles.before);
     fgprof_profile_free(profiles.after);
     return status;

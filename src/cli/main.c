@@ -1,6 +1,5 @@
 /* fgprof-c: samples the stacks of all threads of running processes, on and off the CPU. */
 #include "cli/commands.h"
-#include "cli/options/parse.h"
 #include "cli/options/formats.h"
 #include "cli/options/table.h"
 #include "cli/options/options.h"

@@ -1,7 +1,7 @@
 #include "cli/commands.h"
 #include "cli/options/options.h"
 #include "cli/run_recorder.h"
-#include "cli/report.h"
+#include "cli/summary.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@ static int record_started(const struct cli_options *options, fgprof_recorder *re
 {
     int wait_status;
     fgprof_profile *profile = run_recorder(options, recorder);
-    bool written = profile && report(options, profile, file);
+    bool written = profile && write_and_summarize(options, profile, file);
     fgprof_profile_free(profile);
     int err = fgprof_recorder_wait(recorder, &wait_status);
     return written && !err ? status_of(wait_status) : EXIT_SAMPLER_FAILED;

@@ -94,6 +94,12 @@ struct cli_options {
     char *command_line;  /* the whole command line, as typed in a shell */
 };
 
+enum parse_result { PARSE_OK, PARSE_HELP, PARSE_WRONG };
+
+/* parse.c: parses `argv`, whose first word is the command's name. Prints errors on stderr. */
+enum parse_result options_parse(int argc, char **argv, enum cli_command command,
+                                struct cli_options *ret_options);
+
 /* What --kind calls a kind, and messages a profile of it. */
 #define KINDS "wall, cpu, block, mutex, blame, heap, allocs, growth or threadcreate"
 #define KIND_NAMES (FGPROF_KIND_THREADCREATE + 1)

@@ -1,4 +1,5 @@
-#include "cli/options/parse.h"
+#include "cli/options/options.h"
+#include "base/buffer.h"
 #include "cli/options/formats.h"
 #include "cli/options/table.h"
 #include "cli/options/values.h"
@@ -290,50 +291,19 @@ static bool check_format(struct cli_options *options)
     return check_elapsed(options) && check_objects(options);
 }
 
-/* Whether a shell needs no quotes for the word. */
-static bool is_plain(const char *word)
-{
-    const char *plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                        "-_./,:=+@%";
-    return *word && strspn(word, plain) == strlen(word);
-}
-
-/* Writes the word in single quotes, where only a single quote is special. */
-static void write_quoted(FILE *text, const char *word)
-{
-    fputc('\'', text);
-    for (; *word; word++) {
-        if (*word == '\'')
-            fputs("'\\''", text);
-        else
-            fputc(*word, text);
-    }
-    fputc('\'', text);
-}
-
 /* "fgprof-c" and the words of `argv`, quoted for a shell if needed. The caller frees it. NULL if
  * memory is short. */
 static char *command_line_of(int argc, char **argv)
 {
-    char *line = NULL;
-    size_t bytes;
-    FILE *text = open_memstream(&line, &bytes);
-    if (!text)
-        return NULL;
-    fputs("fgprof-c", text);
+    struct buffer line = {0};
+    buffer_puts(&line, "fgprof-c");
     for (int i = 0; i < argc; i++) {
-        fputc(' ', text);
-        if (is_plain(argv[i]))
-            fputs(argv[i], text);
-        else
-            write_quoted(text, argv[i]);
+        buffer_puts(&line, " ");
+        buffer_put_quoted(&line, argv[i]);
     }
-    bool ok = !ferror(text);
-    if (fclose(text) != 0 || !ok) {
-        free(line);
-        return NULL;
-    }
-    return line;
+    if (line.error)
+        buffer_free(&line);
+    return line.bytes;
 }
 
 enum parse_result options_parse(int argc, char **argv, enum cli_command command,

@@ -1,6 +1,6 @@
 /* One request to a program that profiles itself, which hands it over by fgprof_http_handle. */
 #include "cli/commands.h"
-#include "cli/options/parse.h"
+#include "cli/options/options.h"
 #include "cli/serve/request.h"
 #include "base/sink.h"
 

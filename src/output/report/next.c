@@ -37,18 +37,13 @@ static const struct suggestion *choose(const struct report *report)
 /* A name that begins with '-' would be an option. */
 void report_append_file(struct buffer *buffer, const char *path)
 {
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                                "-_./,:=+@%";
-    bool is_plain = strspn(path, plain) == strlen(path);
-    buffer_puts(buffer, is_plain ? "" : "'");
-    buffer_puts(buffer, *path == '-' ? "./" : "");
-    for (const char *c = path; *c; c++) {
-        if (*c == '\'')
-            buffer_puts(buffer, "'\\''");
-        else
-            buffer_write(buffer, c, 1);
-    }
-    buffer_puts(buffer, is_plain ? "" : "'");
+    struct buffer file = {0};
+    buffer_print(&file, "%s%s", *path == '-' ? "./" : "", path);
+    if (file.error)
+        buffer->error = file.error;
+    else
+        buffer_put_quoted(buffer, file.bytes);
+    buffer_free(&file);
 }
 
 static void append_pids(struct buffer *buffer, const struct fgprof_profile *profile)

@@ -33,6 +33,23 @@ static void test_much_is_written(void **state)
     buffer_free(&buffer);
 }
 
+static void assert_quoted(const char *word, const char *expected)
+{
+    struct buffer buffer = {0};
+    buffer_put_quoted(&buffer, word);
+    assert_string_equal(buffer.bytes, expected);
+    buffer_free(&buffer);
+}
+
+static void test_words_for_a_shell(void **state)
+{
+    (void)state;
+    assert_quoted("/tmp/a-b_c.1,2:3=+@%", "/tmp/a-b_c.1,2:3=+@%");
+    assert_quoted("", "''");
+    assert_quoted("a b", "'a b'");
+    assert_quoted("$HOME's", "'$HOME'\\''s'");
+}
+
 static void test_the_first_error_stays(void **state)
 {
     (void)state;
@@ -52,6 +69,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_is_written),
         cmocka_unit_test(test_much_is_written),
+        cmocka_unit_test(test_words_for_a_shell),
         cmocka_unit_test(test_the_first_error_stays),
     };
     return cmocka_run_group_tests_name("buffer", tests, NULL, NULL);

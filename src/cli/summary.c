@@ -1,4 +1,4 @@
-#include "cli/report.h"
+#include "cli/summary.h"
 #include "cli/escape.h"
 #include "cli/output_file.h"
 #include "cli/progress.h"
@@ -485,7 +485,8 @@ static void summarize(const struct cli_options *options, const fgprof_profile *p
     summarize_labels(summary);
 }
 
-bool report(const struct cli_options *options, fgprof_profile *profile, struct output_file *file)
+bool write_and_summarize(const struct cli_options *options, fgprof_profile *profile,
+                         struct output_file *file)
 {
     progress_clear(options);
     int err = options_for_profile(options, profile);

@@ -1,6 +1,6 @@
 /* Writes a finished profile, and the summary on stderr. */
-#ifndef FGPROF_CLI_REPORT_H
-#define FGPROF_CLI_REPORT_H
+#ifndef FGPROF_CLI_SUMMARY_H
+#define FGPROF_CLI_SUMMARY_H
 
 #include "cli/options/options.h"
 
@@ -9,6 +9,7 @@ struct output_file;
 /* Writes `profile` to `file`, which is open, and commits or abandons the file. Prints the summary
  * unless -q was given, and errors in any case. Returns whether a profile of the whole time was
  * written. */
-bool report(const struct cli_options *options, fgprof_profile *profile, struct output_file *file);
+bool write_and_summarize(const struct cli_options *options, fgprof_profile *profile,
+                         struct output_file *file);
 
 #endif
