@@ -67,168 +67,80 @@ int fgprof_profile_parallelism(const fgprof_profile *profile, size_t threads, ui
     return 0;
 }
 
-struct fgprof_functions {
-    struct fgprof_function *rows;
-    size_t count;
-};
+/* ---- Tables that are made of a profile: each is counted, read row by row and freed ---- */
 
-struct fgprof_activities {
-    struct fgprof_activity *rows;
-    size_t count;
-};
+#define DEFINE_TABLE(name, row)                                                                    \
+    struct name {                                                                                  \
+        struct row *rows;                                                                          \
+        size_t count;                                                                              \
+    };                                                                                             \
+                                                                                                   \
+    /* Takes a table whose rows were made, or not. */                                              \
+    static int name##_give(struct name *table, int err, struct name **ret_table)                   \
+    {                                                                                              \
+        if (err)                                                                                   \
+            free(table);                                                                           \
+        else                                                                                       \
+            *ret_table = table;                                                                    \
+        return err;                                                                                \
+    }                                                                                              \
+                                                                                                   \
+    size_t name##_count(const struct name *table)                                                  \
+    {                                                                                              \
+        return table->count;                                                                       \
+    }                                                                                              \
+                                                                                                   \
+    int name##_get(const struct name *table, size_t number, struct row *ret_row, size_t bytes)     \
+    {                                                                                              \
+        if (number >= table->count)                                                                \
+            return -ERANGE;                                                                        \
+        sized_copy(ret_row, bytes, &table->rows[number], sizeof *table->rows);                     \
+        return 0;                                                                                  \
+    }                                                                                              \
+                                                                                                   \
+    void name##_free(struct name *table)                                                           \
+    {                                                                                              \
+        if (table)                                                                                 \
+            free(table->rows);                                                                     \
+        free(table);                                                                               \
+    }
+
+DEFINE_TABLE(fgprof_functions, fgprof_function)
+DEFINE_TABLE(fgprof_activities, fgprof_activity)
+DEFINE_TABLE(fgprof_waits, fgprof_wait)
+DEFINE_TABLE(fgprof_spans, fgprof_span)
 
 int fgprof_profile_functions(const fgprof_profile *profile, const pid_t *tids, size_t tid_count,
                              fgprof_functions **ret_functions)
 {
-    fgprof_functions *functions = calloc(1, sizeof *functions);
-    if (!functions)
-        return -ENOMEM;
-    int err = profile_functions(profile, tids, tid_count, &functions->rows, &functions->count);
-    if (err) {
-        free(functions);
-        return err;
-    }
-    *ret_functions = functions;
-    return 0;
-}
-
-size_t fgprof_functions_count(const fgprof_functions *functions)
-{
-    return functions->count;
-}
-
-int fgprof_functions_get(const fgprof_functions *functions, size_t number,
-                         struct fgprof_function *ret_row, size_t bytes)
-{
-    if (number >= functions->count)
-        return -ERANGE;
-    sized_copy(ret_row, bytes, &functions->rows[number], sizeof *functions->rows);
-    return 0;
-}
-
-void fgprof_functions_free(fgprof_functions *functions)
-{
-    if (functions)
-        free(functions->rows);
-    free(functions);
+    fgprof_functions *table = calloc(1, sizeof *table);
+    int err =
+        table ? profile_functions(profile, tids, tid_count, &table->rows, &table->count) : -ENOMEM;
+    return fgprof_functions_give(table, err, ret_functions);
 }
 
 int fgprof_profile_activities(const fgprof_profile *profile, fgprof_activities **ret_activities)
 {
-    fgprof_activities *activities = calloc(1, sizeof *activities);
-    if (!activities)
-        return -ENOMEM;
-    int err = profile_activities(profile, &activities->rows, &activities->count);
-    if (err) {
-        free(activities);
-        return err;
-    }
-    *ret_activities = activities;
-    return 0;
+    fgprof_activities *table = calloc(1, sizeof *table);
+    int err = table ? profile_activities(profile, &table->rows, &table->count) : -ENOMEM;
+    return fgprof_activities_give(table, err, ret_activities);
 }
-
-size_t fgprof_activities_count(const fgprof_activities *activities)
-{
-    return activities->count;
-}
-
-int fgprof_activities_get(const fgprof_activities *activities, size_t number,
-                          struct fgprof_activity *ret_row, size_t bytes)
-{
-    if (number >= activities->count)
-        return -ERANGE;
-    sized_copy(ret_row, bytes, &activities->rows[number], sizeof *activities->rows);
-    return 0;
-}
-
-void fgprof_activities_free(fgprof_activities *activities)
-{
-    if (activities)
-        free(activities->rows);
-    free(activities);
-}
-
-struct fgprof_waits {
-    struct fgprof_wait *rows;
-    size_t count;
-};
 
 int fgprof_profile_waits(const fgprof_profile *profile, fgprof_waits **ret_waits)
 {
-    fgprof_waits *waits = calloc(1, sizeof *waits);
-    if (!waits)
-        return -ENOMEM;
-    int err = profile_waits(profile, &waits->rows, &waits->count);
-    if (err) {
-        free(waits);
-        return err;
-    }
-    *ret_waits = waits;
-    return 0;
+    fgprof_waits *table = calloc(1, sizeof *table);
+    int err = table ? profile_waits(profile, &table->rows, &table->count) : -ENOMEM;
+    return fgprof_waits_give(table, err, ret_waits);
 }
-
-size_t fgprof_waits_count(const fgprof_waits *waits)
-{
-    return waits->count;
-}
-
-int fgprof_waits_get(const fgprof_waits *waits, size_t number, struct fgprof_wait *ret_row,
-                     size_t bytes)
-{
-    if (number >= waits->count)
-        return -ERANGE;
-    sized_copy(ret_row, bytes, &waits->rows[number], sizeof *waits->rows);
-    return 0;
-}
-
-void fgprof_waits_free(fgprof_waits *waits)
-{
-    if (waits)
-        free(waits->rows);
-    free(waits);
-}
-
-struct fgprof_spans {
-    struct fgprof_span *rows;
-    size_t count;
-};
 
 int fgprof_profile_spans(const fgprof_profile *profile, const struct fgprof_span_query *query,
                          size_t query_bytes, fgprof_spans **ret_spans)
 {
     struct fgprof_span_query known;
     sized_copy(&known, sizeof known, query, query_bytes);
-    fgprof_spans *spans = calloc(1, sizeof *spans);
-    if (!spans)
-        return -ENOMEM;
-    int err = profile_spans(profile, &known, &spans->rows, &spans->count);
-    if (err) {
-        free(spans);
-        return err;
-    }
-    *ret_spans = spans;
-    return 0;
-}
-
-size_t fgprof_spans_count(const fgprof_spans *spans)
-{
-    return spans->count;
-}
-
-int fgprof_spans_get(const fgprof_spans *spans, size_t number, struct fgprof_span *ret_row,
-                     size_t bytes)
-{
-    if (number >= spans->count)
-        return -ERANGE;
-    sized_copy(ret_row, bytes, &spans->rows[number], sizeof *spans->rows);
-    return 0;
-}
-
-void fgprof_spans_free(fgprof_spans *spans)
-{
-    if (spans)
-        free(spans->rows);
-    free(spans);
+    fgprof_spans *table = calloc(1, sizeof *table);
+    int err = table ? profile_spans(profile, &known, &table->rows, &table->count) : -ENOMEM;
+    return fgprof_spans_give(table, err, ret_spans);
 }
 
 int fgprof_profile_add_root_label(fgprof_profile *profile, const char *key)

@@ -1,10 +1,35 @@
 #include "profile/dump.h"
 #include "base/upper_bound.h"
 #include "profile/name_waits.h"
-#include "wait/deadlock.h"
 
 #include <errno.h>
 #include <stdlib.h>
+
+/* While this runs, a value of count + 1 or more tells which walk passed a thread. */
+size_t deadlocks_find(const size_t *waits_for, size_t count, size_t *cycles)
+{
+    size_t found = 0;
+    for (size_t i = 0; i < count; i++)
+        cycles[i] = 0;
+    for (size_t start = 0; start < count; start++) {
+        size_t walk = count + 1 + start, at = start;
+        while (at < count && !cycles[at]) {
+            cycles[at] = walk;
+            at = waits_for[at];
+        }
+        /* The walk came back to a place where it had been: all from there on are the cycle. */
+        if (at < count && cycles[at] == walk) {
+            found++;
+            for (; cycles[at] == walk; at = waits_for[at])
+                cycles[at] = found;
+        }
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (cycles[i] > count)
+            cycles[i] = 0;
+    }
+    return found;
+}
 
 struct sample_of_thread {
     uint32_t tid;
@@ -110,7 +135,7 @@ static int find_deadlocks(struct fgprof_dump *dump)
     for (size_t i = 0; i < count && !err; i++) {
         const struct dump_thread *thread = &dump->threads[i];
         bool may_end = thread->facts->target.has_timeout || thread->facts->has_gone_on;
-        waits_for[i] = may_end ? WAITS_FOR_NOBODY : thread->owner;
+        waits_for[i] = may_end ? DUMP_NOBODY : thread->owner;
     }
     if (!err)
         dump->deadlock_count = deadlocks_find(waits_for, count, cycles);

@@ -6,6 +6,9 @@
 #include "wait/facts.h"
 #include "wait/lock.h"
 
+#include <stddef.h>
+#include <stdint.h>
+
 struct dump_thread {
     const struct profile_sample *sample;
     const struct wait_facts *facts;
@@ -37,5 +40,11 @@ const struct dump_thread *dump_first_of_deadlock(const struct fgprof_dump *dump,
 
 /* Takes NULL. */
 void dump_free(struct fgprof_dump *dump);
+
+/* Finds threads that wait for each other in a cycle. waits_for[i] is the number of the thread that
+ * number i waits for, or DUMP_NOBODY: each waits for at most one. Sets cycles[i] to the number of
+ * the cycle that i is in, from 1, or to 0 if it is in none, even if it waits for one that is.
+ * Returns how many cycles there are. */
+size_t deadlocks_find(const size_t *waits_for, size_t count, size_t *cycles);
 
 #endif

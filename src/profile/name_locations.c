@@ -1,7 +1,6 @@
 #include "profile/name_locations.h"
 #include "base/array.h"
 #include "symbol/names/demangle.h"
-#include "symbol/names/shown_names.h"
 #include "unwind/signal_frame.h"
 #include "elf/module.h"
 

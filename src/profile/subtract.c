@@ -245,18 +245,11 @@ static int copy(const struct fgprof_profile *from, bool is_negated, struct index
                       copying.stacks && copying.label_sets
                   ? 0
                   : -ENOMEM;
-    if (!err)
-        err = copy_processes(&copying);
-    if (!err)
-        err = copy_functions(&copying);
-    if (!err)
-        err = copy_mappings(&copying);
-    if (!err)
-        err = copy_locations(&copying);
-    if (!err)
-        err = copy_stacks(&copying);
-    if (!err)
-        err = copy_label_sets(&copying);
+    static int (*const copiers[])(const struct copying *) = {copy_processes, copy_functions,
+                                                             copy_mappings,  copy_locations,
+                                                             copy_stacks,    copy_label_sets};
+    for (size_t i = 0; i < sizeof copiers / sizeof *copiers && !err; i++)
+        err = copiers[i](&copying);
     if (!err)
         err = copy_samples(&copying, is_negated);
     free(copying.processes);

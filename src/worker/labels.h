@@ -4,7 +4,7 @@
 
 #include "label/process_context.h"
 #include "sampler/channel.h"
-#include "worker/maps.h"
+#include "worker/program_maps.h"
 #include "worker/results.h"
 
 /* What the label of an observation says of the thread's span. */

@@ -2,9 +2,9 @@
 #ifndef FGPROF_WORKER_PROGRAMS_H
 #define FGPROF_WORKER_PROGRAMS_H
 
-#include "worker/generated.h"
+#include "worker/generated_code.h"
 #include "worker/labels.h"
-#include "worker/maps.h"
+#include "worker/program_maps.h"
 #include "worker/frame_pointer_sites.h"
 
 struct program_tables {

@@ -6,7 +6,7 @@
 #ifndef FGPROF_SYMBOL_NAMES_CACHE_H
 #define FGPROF_SYMBOL_NAMES_CACHE_H
 
-#include "symbol/names/shown_names.h"
+#include "symbol/names/demangle.h"
 #include "symbol/symbols.h"
 #include "base/index.h"
 #include "base/strings.h"

@@ -2,6 +2,7 @@
 #define FGPROF_SYMBOL_NAMES_DEMANGLE_H
 
 #include "fgprof.h"
+#include "base/strings.h"
 
 /* The name of a function to show for a linker symbol, or for its name in the debug information:
  *   FGPROF_NAMES_SHORT  C++ as pprof shows it: without parameters (but those of an enclosing
@@ -18,5 +19,19 @@ char *demangle(const char *symbol, enum fgprof_names names);
  * operators stays ("operator<<"), and so does one that a name begins with ("<init>"). A name with
  * unbalanced brackets stays as it is. Returns 0 or -ENOMEM. */
 int fold_name(char *name);
+
+/* Names to show, each computed once: many addresses have the same function, and demangling takes
+ * longer than everything else. */
+struct shown_names {
+    struct strings symbols;
+    char **shown; /* by the symbol's number; NULL: the symbol itself */
+    size_t count, capacity;
+};
+
+/* The name to show for a symbol (see demangle), which may be the symbol itself. NULL: no memory.
+ * Valid as long as `names`. */
+const char *shown_name(struct shown_names *names, const char *symbol, enum fgprof_names kind);
+
+void shown_names_free(struct shown_names *names);
 
 #endif

@@ -1,4 +1,4 @@
-#include "worker/generated.h"
+#include "worker/generated_code.h"
 #include "base/clock.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* What the worker knows of a program's mappings: the code, and where stacks end. */
-#ifndef FGPROF_WORKER_MAPS_H
-#define FGPROF_WORKER_MAPS_H
+#ifndef FGPROF_WORKER_PROGRAM_MAPS_H
+#define FGPROF_WORKER_PROGRAM_MAPS_H
 
 #include "base/throttle.h"
 #include "mapping/spaces.h"

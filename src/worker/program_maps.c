@@ -1,4 +1,4 @@
-#include "worker/maps.h"
+#include "worker/program_maps.h"
 #include "base/clock.h"
 
 #include <errno.h>

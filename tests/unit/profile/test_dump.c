@@ -1,7 +1,7 @@
 #include "unit.h"
-#include "wait/deadlock.h"
+#include "profile/dump.h"
 
-#define NOBODY WAITS_FOR_NOBODY
+#define NOBODY DUMP_NOBODY
 
 static void test_none(void **state)
 {

@@ -2,8 +2,8 @@
  * sampled.
  *
  * Nothing is read before a stack has an address in code that is in no file. */
-#ifndef FGPROF_WORKER_GENERATED_H
-#define FGPROF_WORKER_GENERATED_H
+#ifndef FGPROF_WORKER_GENERATED_CODE_H
+#define FGPROF_WORKER_GENERATED_CODE_H
 
 #include "base/throttle.h"
 #include "jit/files.h"
