@@ -1,4 +1,4 @@
-/* Starts the command that is to be sampled, and waits for its end. */
+/* The functions of fgprof.h that start a command and wait for it. */
 #include "recorder/recorder.h"
 #include "base/clock.h"
 #include "sampler/objects.h"
@@ -25,7 +25,7 @@
 
 extern char **environ;
 
-/* Beside us, as where it was built, or where libraries are installed. */
+/* Looks beside the program, then where libraries are installed. */
 static bool find_agent(char path[PATH_MAX])
 {
     static const char *const directories[] = {"", "/../lib", "/../" FGPROF_LIBRARIES};
@@ -40,7 +40,7 @@ static bool find_agent(char path[PATH_MAX])
            realpath(FGPROF_LIBRARIES_FULL "/" AGENT_FILE, path);
 }
 
-/* The agent is the first, so that it is asked before another allocator that is preloaded. */
+/* The agent comes first, so that it precedes other preloaded allocators. */
 static int make_variables(const char *path, const struct object_options *objects, bool has_children,
                           char *variables[VARIABLES_MAX])
 {
@@ -64,7 +64,6 @@ static int make_variables(const char *path, const struct object_options *objects
     return err;
 }
 
-/* Whether one of the variables stands in place of this one. */
 static bool is_replaced(const char *variable, char *const variables[VARIABLES_MAX])
 {
     for (size_t i = 0; i < VARIABLES_MAX; i++) {
@@ -75,7 +74,7 @@ static bool is_replaced(const char *variable, char *const variables[VARIABLES_MA
     return false;
 }
 
-/* The calling process's, with the variables, which it takes over. */
+/* Copies the calling process's environment and adds the variables, which it takes over. */
 static int copy_environment(char *variables[VARIABLES_MAX], char **environment)
 {
     size_t count = 0;
@@ -151,7 +150,6 @@ static int set_signals(posix_spawnattr_t *attributes, const sigset_t *mask)
     return err;
 }
 
-/* `environment` is the command's. */
 static int spawn(struct fgprof_recorder *recorder, char *const argv[], char **environment,
                  int stdout_fd)
 {
@@ -164,7 +162,7 @@ static int spawn(struct fgprof_recorder *recorder, char *const argv[], char **en
         posix_spawnattr_destroy(&attributes);
         return -ENOMEM;
     }
-    /* A signal handler must not ask for the command before its id is stored. */
+    /* A signal handler must not see the command before its id is stored. */
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -183,8 +181,8 @@ static int spawn(struct fgprof_recorder *recorder, char *const argv[], char **en
     return -err;
 }
 
-/* The agent is also for threads that the kernel does not tell of, as far as it can be had.
- * *ret_environment: NULL: the caller's. */
+/* Loads the agent if it is needed for objects, or, if it can be found, for threads that the kernel
+ * does not report. *ret_environment is NULL for the caller's. */
 static int make_environment(const struct fgprof_recorder *recorder, char ***ret_environment)
 {
     const struct sampler_options *options = &recorder->options.sampler;

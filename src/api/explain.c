@@ -31,7 +31,7 @@ static long status_number(pid_t pid, const char *key)
     return procfs_status_number(status, key);
 }
 
-/* Returns a setting of the kernel, none if it does not have that one. */
+/* Reads a setting of the kernel; `none` if the kernel lacks it. */
 static long setting_or(const char *path, long none)
 {
     char value[16];
@@ -63,7 +63,7 @@ static void explain_permission(pid_t pid, char *buffer, size_t buffer_bytes)
     }
 }
 
-/* It is another namespace's, or there is none at all. */
+/* /proc is missing, or another PID namespace's. */
 static void explain_proc(char *buffer, size_t buffer_bytes)
 {
     struct statfs status;
@@ -127,13 +127,13 @@ void fgprof_explain(pid_t pid, int error, char *buffer, size_t buffer_bytes)
     }
 }
 
-/* "%s" is the process, and another one our version. */
+/* The first "%s" is the process, a second one our version. */
 struct reason {
     int error; /* 0: the list ends */
     const char *text;
 };
 
-/* Of allocations, which the agent tells of. */
+/* For allocations, which the agent reports. */
 static const struct reason about_agent[] = {
     {-ENOENT,
      "%s has no agent, which sees allocations: start the program with `fgprof-c run --kind "
@@ -158,7 +158,7 @@ static const struct reason about_agent[] = {
     {0, NULL},
 };
 
-/* Of profiles that a program keeps itself. */
+/* For custom profiles. */
 static const struct reason about_custom[] = {
     {-ENOENT, "%s keeps no profiles itself (fgprof_profiles.h)"},
     {-EPROTONOSUPPORT, "the agent in %s is not of this version of fgprof-c (%s): use the "
@@ -167,7 +167,7 @@ static const struct reason about_custom[] = {
     {0, NULL},
 };
 
-/* Of page faults, which perf_event_open(2) tells. */
+/* For page faults, which perf_event_open(2) reports. */
 static const struct reason about_growth[] = {
     {-ENOSYS, "this kernel has no perf events, which tell where the memory of %s grows"},
     {-ENOENT, "this kernel's perf events do not tell page faults, so it is not known where the "

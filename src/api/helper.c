@@ -27,7 +27,7 @@ static void *wait_for_end(void *context)
     return NULL;
 }
 
-/* The thread that begins and ends it is in these functions then. */
+/* Leaves out the thread that starts and stops the profile. */
 static int leave_out_ours(fgprof_profile *profile)
 {
     int err = fgprof_profile_leave_out(profile, "fgprof_start");
@@ -43,7 +43,7 @@ static int write_profile(fgprof_profile *profile, enum fgprof_format format)
     return err;
 }
 
-/* Until the program says that this is the end, or ends itself. */
+/* Samples until the program asks for the end, or exits. */
 static int sample(fgprof_recorder *recorder, fgprof_profile **ret_profile)
 {
     pthread_t thread;
@@ -129,7 +129,6 @@ static int write_values(pid_t pid, const char *name, enum fgprof_format format)
     return err;
 }
 
-/* The words after the version. */
 static int serve(int argc, char **argv, fgprof_answer_fn *answer)
 {
     pid_t pid = (pid_t)atoi(argv[0]);
@@ -148,13 +147,13 @@ int fgprof_helper(int argc, char **argv, fgprof_answer_fn *answer)
     char byte;
     if (argc < 3)
         return -EINVAL;
-    /* Ctrl-C at the terminal is for the program, whose end is noticed. */
+    /* Ctrl-C at the terminal is for the program. */
     signal(SIGINT, SIG_IGN);
     signal(SIGQUIT, SIG_IGN);
     signal(SIGHUP, SIG_IGN);
     signal(SIGTSTP, SIG_IGN);
     signal(SIGTERM, SIG_IGN); /* as service managers send it to all processes of a service */
-    /* For the sampling thread alone, whichever thread runs. */
+    /* SIGCHLD is for the sampling thread alone. */
     sigset_t child;
     sigemptyset(&child);
     sigaddset(&child, SIGCHLD);

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* By what they are called in the symbol table. */
+/* Names in the symbol table. */
 static const char *const names[] = {
     /* C's, POSIX's and glibc's. */
     "aligned_alloc",
@@ -34,7 +34,7 @@ static const char *const names[] = {
     "tc_new_nothrow",
     "tc_newarray",
     "tc_newarray_nothrow",
-    /* What Rust puts before its allocator. */
+    /* Rust's shims around its allocator. */
     "__rdl_alloc",
     "__rdl_alloc_zeroed",
     "__rdl_realloc",
@@ -49,7 +49,7 @@ static const char *const names[] = {
 /* C++'s operator new and new[], as the Itanium C++ ABI mangles them, whatever else they take. */
 static const char *const operators[] = {"_Znwm", "_Znam"};
 
-/* What jemalloc, tcmalloc and mimalloc put before those names to call their own. */
+/* Prefixes of jemalloc, tcmalloc and mimalloc. */
 static const char *const prefixes[] = {"je_", "tc_", "mi_"};
 
 static bool is_named(const char *name)
@@ -76,8 +76,8 @@ static bool is_allocator(const char *name)
     return is_it;
 }
 
-/* How many of a location's innermost functions. Whoever calls such a function, inlined, is at the
- * same location. */
+/* Counts a location's innermost allocating functions. Their callers may be inlined at the same
+ * location. */
 static uint32_t count_lines(const struct fgprof_profile *profile, uint32_t number)
 {
     const struct profile_location *location = &profile->locations[number];

@@ -1,15 +1,15 @@
-/* Functions that only allocate memory for their callers: their frames say nothing of who wanted it.
- */
+/* Functions that only allocate memory for their callers: their frames do not show what the memory
+ * is for. */
 #ifndef FGPROF_PROFILE_ALLOCATORS_H
 #define FGPROF_PROFILE_ALLOCATORS_H
 
 #include "profile/profile.h"
 
-/* How many of a stack's first locations are in such functions, and in nothing else. At least one
- * location of the stack is left over. */
+/* Counts a stack's first locations that are only in such functions. At least one location
+ * remains. */
 uint32_t allocators_count_leading(const struct fgprof_profile *profile, uint32_t stack);
 
-/* Takes such functions away that are inlined in the stack's first location. */
+/* Removes such functions from the lines of the stack's first location. */
 void allocators_trim_first(struct fgprof_profile *profile, uint32_t stack);
 
 #endif

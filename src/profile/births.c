@@ -1,6 +1,6 @@
-/* A thread has a row among the makers of objects, with its id and that of the thread that made it.
- * The stacks of those rows are named in a profile of their own, as for FGPROF_KIND_THREADCREATE, so
- * that this one has no stacks without samples. */
+/* Each thread is a row among the makers of objects, with its id and that of its creator. The stacks
+ * of those rows are named in a separate profile, as for FGPROF_KIND_THREADCREATE, so that this
+ * profile gets no stacks without samples. */
 #include "profile/births.h"
 #include "profile/makers.h"
 #include "base/array.h"
@@ -69,7 +69,7 @@ static bool *find_wanted(const struct fgprof_profile *profile, const struct obje
     return wanted;
 }
 
-/* The thread that made another one, which is of the same process unless it is the first of its own.
+/* The creator of a thread, which is in the same process unless the thread is its process's first.
  * NULL: not known, as an id may be of another PID namespace. */
 static const struct object_maker *maker_of(const struct counted *counted,
                                            const struct known_threads *threads,
@@ -110,7 +110,6 @@ static int add_births(struct fgprof_profile *profile, const struct counted *coun
         const struct profile_sample *sample = &named->samples[i];
         const struct object_maker *maker = &threads->rows[find(threads, sample->tid)->row].maker;
         struct profile_birth birth = {.tid = sample->tid};
-        /* What a maker did later is not where it made the thread. */
         const char *function =
             maker->origin == ORIGIN_LATER ? "" : makers_main_function(named, sample->stack);
         if (name_maker(profile, counted, threads, maker, &birth.maker) ||

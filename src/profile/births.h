@@ -1,4 +1,4 @@
-/* Where a profile's threads come from: from what was counted of threads that were made. */
+/* Which thread created each thread of a profile, and in which function. */
 #ifndef FGPROF_PROFILE_BIRTHS_H
 #define FGPROF_PROFILE_BIRTHS_H
 

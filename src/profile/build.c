@@ -44,7 +44,7 @@ static const char *const notes[STACK_CUT_COUNT] = {
     [STACK_CUT_NOT_KEPT] = "[truncated: stack not kept]",
 };
 
-/* Over the first frame of the stack that made an object. */
+/* Notes above the leaf of a stack that made an object. */
 static const char *const origins[ORIGIN_COUNT] = {
     [ORIGIN_LATER] = "[creator seen later]",
     [ORIGIN_UNSEEN] = "[creator not seen]",
@@ -72,7 +72,7 @@ static int add_mapping(struct naming *naming, const struct mapping *mapping, uin
     return profile_add_mapping(naming->profile, &row, ret_mapping);
 }
 
-/* Finds the profile's mapping for one of the space, added at first use. */
+/* Finds the profile's mapping for one of the space, or adds it. */
 static int mapping_of(struct naming *naming, const struct space *space,
                       const struct mapping *mapping, uint32_t *ret_mapping)
 {
@@ -123,7 +123,7 @@ static int add_location(struct naming *naming, struct space *space, uint64_t add
     return unnamed_add(&naming->unnamed, mapping->module, address - mapping->bias, *ret_location);
 }
 
-/* Adds a note on why the stack ends, with its last frame's module if that is the reason. */
+/* Adds a note that says why the stack ends, and in which module if that matters. */
 static int add_note(struct naming *naming, const struct counted_stack *stack,
                     uint32_t *ret_location)
 {
@@ -145,7 +145,7 @@ static int add_note(struct naming *naming, const struct counted_stack *stack,
     return err;
 }
 
-/* `origin`: what is said over its first frame; NULL: nothing. */
+/* `origin`: a note above the leaf, or NULL. */
 static int add_stack(struct naming *naming, const struct counted_stack *stack, const char *origin,
                      uint32_t *ret_stack)
 {
@@ -182,7 +182,7 @@ static int name_syscall(struct naming *naming, int32_t number, uint32_t *ret_nam
     return strings_intern(&naming->profile->strings, name ? name : unnamed, ret_name);
 }
 
-/* Finds the profile's process, added at its first sample. */
+/* Finds the profile's process, or adds it. */
 static int process_of(struct naming *naming, uint32_t counted, uint32_t *ret_process)
 {
     uint32_t *known = &naming->processes[counted];
@@ -207,7 +207,7 @@ static size_t lines_of(const char *text)
     return lines;
 }
 
-/* Adds the location of the name that ends at the next line feed; *names moves past it. */
+/* Adds a location for the name up to the next line feed, and moves *names past it. */
 static int add_kernel_location(struct fgprof_profile *profile, const char **names,
                                uint32_t *ret_location)
 {
@@ -221,8 +221,8 @@ static int add_kernel_location(struct fgprof_profile *profile, const char **name
     return err;
 }
 
-/* Replaces *stack, a stack of the profile, by the one that continues from it in the kernel, through
- * the functions `names`, leaf first, each followed by a line feed. */
+/* Replaces *stack by the same stack with kernel frames on top: `names`, leaf first, each followed
+ * by a line feed. */
 static int add_kernel_frames(struct fgprof_profile *profile, const char *names, uint32_t *stack)
 {
     const struct profile_stack below = profile->stacks[*stack];
@@ -239,7 +239,7 @@ static int add_kernel_frames(struct fgprof_profile *profile, const char *names, 
     return err;
 }
 
-/* Finds the profile's label set, added at its first sample. */
+/* Finds the profile's label set, or adds it. */
 static int label_set_of(struct naming *naming, uint32_t counted_plus_1, uint32_t *ret_set_plus_1)
 {
     const struct label_sets *sets = naming->counted->label_sets;
@@ -289,8 +289,8 @@ static int add_sample(struct naming *naming, const struct counted_sample *counte
     return profile_add_sample(naming->profile, &sample, ret_sample);
 }
 
-/* With neither count nor time, what the sample stood for was given to others. One that is set aside
- * may be of a span that is too short. */
+/* A sample with neither count nor time gave its share to others. A sample that is set aside may
+ * belong to a span that is too short. */
 static bool is_counted(const struct naming *naming, const struct counted_sample *sample)
 {
     return !sample->labels.aside && (sample->count || sample->time_ns ||
@@ -303,8 +303,8 @@ static struct named_rows named_by(const struct naming *naming)
                                naming->processes};
 }
 
-/* Which rows of the other tables the samples need. A profile of the last seconds needs few of those
- * of a long recording. */
+/* Which rows of the other tables the samples need: few, if a profile covers the last seconds of a
+ * long recording. */
 struct needed {
     bool *waits, *stacks;
 };
@@ -332,8 +332,7 @@ static void find_needed(const struct naming *naming, struct needed *needed)
     }
 }
 
-/* Adds what the samples refer to: stacks, their processes, and what their threads waited for, whose
- * owners are of these processes. */
+/* Adds what the samples refer to: stacks, processes and waits. */
 static int add_needed(struct naming *naming, const struct needed *needed)
 {
     const struct counted *counted = naming->counted;
@@ -418,7 +417,7 @@ static int add_parallelism(struct fgprof_profile *profile, const struct parallel
     return 0;
 }
 
-/* Adds what no sample has of the processes' time. */
+/* Adds the elapsed time that belongs to no sample. */
 static int add_elapsed(struct naming *naming)
 {
     int err = 0;
@@ -477,7 +476,7 @@ static bool is_chosen(const struct naming *naming, const struct chosen_objects *
            (!chosen->name || strcmp(strings_get(strings, maker->name), chosen->name) == 0);
 }
 
-/* Finds the profile's stack of objects, added at its first maker. */
+/* Finds the profile's stack of objects, or adds it. */
 static int stack_of(struct naming *naming, const struct object_maker *maker, uint32_t *ret_stack)
 {
     const struct counted_stack *counted = &naming->counted->table->stacks[maker->stack];
@@ -515,7 +514,7 @@ static int add_makers(struct naming *naming, const struct chosen_objects *chosen
     return err;
 }
 
-/* Leaves what shows who made a thread, or where it began. */
+/* Keeps the frames that show where a thread was created, or began. */
 static int shorten(struct fgprof_profile *profile, const struct object_maker *maker,
                    uint32_t *stack)
 {
@@ -560,8 +559,7 @@ static int add_objects(struct naming *naming, const struct chosen_objects *chose
     return err;
 }
 
-/* Finds out which frames only allocate, by their names. *ret_skips: see struct naming; NULL if
- * there are none. */
+/* Finds the frames that only allocate. *ret_skips: see struct naming; NULL if there are none. */
 static int find_allocators(const struct naming *naming, uint32_t **ret_skips)
 {
     size_t stack_count = naming->counted->table->stack_count;
@@ -590,7 +588,7 @@ static void trim_allocators(struct naming *naming)
     }
 }
 
-/* Makes the profile and what is needed to fill it. Call end() whatever it returns. */
+/* Makes the profile and what is needed to fill it. Call end() also after an error. */
 static int begin(struct naming *naming)
 {
     int err = profile_new(&naming->profile);
@@ -612,7 +610,8 @@ static int end(struct naming *naming, int err, struct fgprof_profile **ret_profi
     return 0;
 }
 
-/* *ret_skips: see find_allocators. If it is NULL, `skips` are left out, if that is not NULL. */
+/* Finds allocating frames if `ret_skips` is not NULL; otherwise leaves out those in `skips`, if
+ * any. */
 static int name_chosen(const struct counted *counted, const struct chosen_objects *chosen,
                        const struct name_sources *sources, const uint32_t *skips,
                        uint32_t **ret_skips, struct fgprof_profile **ret_profile)

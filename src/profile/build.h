@@ -1,4 +1,4 @@
-/* Makes a finished profile from what was counted: each distinct address is named once. */
+/* Makes a finished profile from what was counted. Each distinct address is named once. */
 #ifndef FGPROF_PROFILE_BUILD_H
 #define FGPROF_PROFILE_BUILD_H
 
@@ -41,9 +41,9 @@ struct chosen_objects {
     bool are_allocations; /* first frames that only allocate for their callers are left out */
 };
 
-/* Makes a profile of objects: of `counted` only tables, spaces and strings are used. Its kind and
- * objects are the caller's to set, and so is the summary, but for what it says of stacks that are
- * cut, and of frames without a name. Returns 0 or -ENOMEM. */
+/* Makes a profile of objects from the tables, spaces and strings of `counted`. The caller sets its
+ * kind and objects, and the summary except for stacks that are cut and frames without a name.
+ * Returns 0 or -ENOMEM. */
 int name_objects(const struct counted *counted, const struct chosen_objects *chosen,
                  const struct name_sources *sources, struct fgprof_profile **ret_profile);
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* As glibc (csu/, nptl/, sysdeps/), musl and libstdc++ call them. */
+/* Names in glibc (csu/, nptl/, sysdeps/), musl and libstdc++. */
 static const char *const starts[] = {
     "_start",
     "__libc_start_main",
@@ -23,8 +23,8 @@ static const char *const starts[] = {
     "execute_native_thread_routine",
 };
 
-/* Parts of the names of functions in which threads wait for a lock: of glibc and musl, of Rust's
- * std and parking_lot, of absl. Condition variables are not locks, but take theirs again. */
+/* Parts of the names of functions that wait for a lock, in glibc, musl, Rust's std and parking_lot,
+ * and absl. Condition variables are not locks, but retake theirs. */
 static const char *const locks[] = {
     "pthread_mutex_lock",          "pthread_mutex_timedlock",
     "pthread_mutex_clocklock",     "pthread_mutex_cond_lock",
@@ -37,7 +37,7 @@ static const char *const locks[] = {
     "absl::Mutex::LockSlow",       "absl::Mutex::Lock",
 };
 
-/* Beginnings of the names of functions that call those for others. */
+/* Prefixes of functions that call those for others. */
 static const char *const wrappers[] = {
     "__gthread",
     "std::mutex",
@@ -196,7 +196,6 @@ int labels_of_stack(struct labels *labels, const struct fgprof_profile *profile,
 #define OMISSION_COLUMNS 6
 #define NAME_COLUMNS 34 /* of one function's name: two and what is between them always fit */
 
-/* Finds the node, or adds it. */
 static int get_node(struct call_tree *tree, uint32_t caller, uint32_t label, uint32_t *ret_node)
 {
     const struct call_node node = {.caller = caller, .label = label};
@@ -248,7 +247,6 @@ static void append_label(struct buffer *buffer, const struct labels *labels, uin
     name_append_short(buffer, label_text(labels, label), NAME_COLUMNS);
 }
 
-/* How many columns the label takes. */
 static size_t columns_of(const struct labels *labels, uint32_t label)
 {
     struct buffer text = {0};

@@ -1,13 +1,12 @@
-/* Stacks as a tree of calls: a node is a place together with the way to it, as its label and its
- * caller's node. Its self time is what was spent at the place itself, its total time also what was
- * spent in all that it called. */
+/* A call tree. A node is a function together with the path to it: its label and its caller's node.
+ * Its self time was spent in the function itself; its total time includes what it called. */
 #ifndef FGPROF_PROFILE_CALL_TREE_H
 #define FGPROF_PROFILE_CALL_TREE_H
 
 #include "profile/frame.h"
 
-/* The frames of a profile's stacks by name. Frames that are called the same are the same here,
- * whatever their addresses: a label is the number of a name. */
+/* Labels number the names of a profile's frames. Frames of equal name have the same label, whatever
+ * their addresses. */
 
 /* What a function is for. */
 enum label_role {
@@ -27,8 +26,8 @@ struct labels {
 struct labelled_stack {
     uint32_t *labels;
     size_t depth, capacity;
-    /* The number of the outermost of those frames at the leaf that are in the C library: what the
-     * program called. `depth` if the leaf is in none. */
+    /* The number of the frame in which the program calls the C library; `depth` if the leaf is not
+     * in it. */
     size_t library_call;
 };
 
@@ -36,7 +35,7 @@ struct labelled_stack {
 int labels_init(struct labels *labels, const struct fgprof_profile *profile);
 void labels_free(struct labels *labels);
 
-/* Finds the label for a text of ours, or adds it. Returns 0 or -ENOMEM. */
+/* Finds or adds the label for a text. Returns 0 or -ENOMEM. */
 int label_add(struct labels *labels, const char *text, uint32_t *ret_label);
 
 static inline const char *label_text(const struct labels *labels, uint32_t label)
@@ -49,7 +48,7 @@ static inline bool label_has_role(const struct labels *labels, uint32_t label, u
     return labels->roles[label] & roles;
 }
 
-/* Fills `labelled`, which is made of zeros at first and may be used again. Returns 0 or -ENOMEM. */
+/* Fills `labelled`, which starts zeroed and may be reused. Returns 0 or -ENOMEM. */
 int labels_of_stack(struct labels *labels, const struct fgprof_profile *profile,
                     const struct profile_stack *stack, struct labelled_stack *labelled);
 
@@ -67,18 +66,18 @@ struct call_tree {
     uint64_t total_ns;
 };
 
-/* Adds time that was spent at the end of the path `labels`, root first. Returns 0 or -ENOMEM. */
+/* Adds time spent at the end of the path `labels`, root first. Returns 0 or -ENOMEM. */
 int call_tree_add(struct call_tree *tree, const uint32_t *labels, size_t depth, uint64_t time_ns,
                   uint32_t *ret_node);
 void call_tree_free(struct call_tree *tree);
 
-/* The labels on the way to the node, root first. The caller frees them. Returns 0 or -ENOMEM. */
+/* The labels on the path to the node, root first. The caller frees them. Returns 0 or -ENOMEM. */
 int call_tree_path(const struct call_tree *tree, uint32_t node, uint32_t **ret_labels,
                    size_t *ret_depth);
 
-/* Appends the way to the node, like "main > serve > ... > read", in CALL_TREE_PATH_COLUMNS columns
- * at the most. The functions that start every thread are left out; long names and long ways lose
- * their middle. */
+/* Appends the path to the node, like "main > serve > ... > read", in at most CALL_TREE_PATH_COLUMNS
+ * columns. Functions that start every thread are left out; long names and long paths lose their
+ * middle. */
 #define CALL_TREE_PATH_COLUMNS 80
 void call_tree_append_path(struct buffer *buffer, const struct call_tree *tree, uint32_t node,
                            const struct labels *labels);

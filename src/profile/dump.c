@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* While this runs, a value of count + 1 or more tells which walk passed a thread. */
+/* During the search, a value above `count` is the number of the walk that passed the thread. */
 size_t deadlocks_find(const size_t *waits_for, size_t count, size_t *cycles)
 {
     size_t found = 0;
@@ -17,7 +17,7 @@ size_t deadlocks_find(const size_t *waits_for, size_t count, size_t *cycles)
             cycles[at] = walk;
             at = waits_for[at];
         }
-        /* The walk came back to a place where it had been: all from there on are the cycle. */
+        /* The walk has returned to a thread that it had passed: from there on, it is a cycle. */
         if (at < count && cycles[at] == walk) {
             found++;
             for (; cycles[at] == walk; at = waits_for[at])
@@ -42,7 +42,6 @@ static int compare_samples(const void *a, const void *b)
     return (left->tid > right->tid) - (left->tid < right->tid);
 }
 
-/* Gives each thread its sample. */
 static int add_threads(struct fgprof_dump *dump)
 {
     const struct fgprof_profile *profile = dump->profile;
@@ -67,7 +66,7 @@ static int add_threads(struct fgprof_dump *dump)
     return 0;
 }
 
-/* Within our own PID namespace an id tells a thread of any process. */
+/* In our own PID namespace, an id identifies a thread of any process. */
 static bool is_owner(const struct dump_thread *waiter, const struct wait_facts *other)
 {
     const struct wait_facts *facts = waiter->facts;
@@ -78,8 +77,8 @@ static bool is_owner(const struct dump_thread *waiter, const struct wait_facts *
             other->inner_tid == other->tid);
 }
 
-/* An owner is believed if it is a thread of the process. If a lock is shared between processes, the
- * owner may be another process's; glibc marks all robust locks so (nptl/pthread_mutex_init.c). */
+/* An owner must be a thread of the process, unless the lock is shared between processes. glibc
+ * marks all robust locks as shared (nptl/pthread_mutex_init.c). */
 static void find_owner(const struct fgprof_dump *dump, struct dump_thread *thread)
 {
     const struct wait_facts *facts = thread->facts;
@@ -123,8 +122,8 @@ static void find_resources(struct fgprof_dump *dump)
     }
 }
 
-/* A wait with a timeout ends by itself. All other waits went on at the same moment, between the
- * last look at a stack and the first check that no thread had moved: so a thread in a cycle stays
+/* A wait with a timeout ends by itself. All other waits were in progress at one moment, between the
+ * last capture of a stack and the first check that no thread had moved: a thread in a cycle stays
  * there. */
 static int find_deadlocks(struct fgprof_dump *dump)
 {

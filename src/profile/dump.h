@@ -31,7 +31,7 @@ struct fgprof_dump {
     size_t deadlock_count;
 };
 
-/* Puts the profile and the facts together once both are there. Returns 0 or -ENOMEM. */
+/* Joins the profile and the facts. Returns 0 or -ENOMEM. */
 int dump_complete(struct fgprof_dump *dump);
 
 /* The first thread of the deadlock with this number, from 1 to dump->deadlock_count; the others are

@@ -13,8 +13,8 @@ struct function_key {
     uint32_t module;
 };
 
-/* Every line of a location, and every location without lines, belongs to a function. Its number is
- * found once, so that summing is a walk over numbers. */
+/* Every line of a location, and every location without lines, belongs to a function. Functions are
+ * numbered once, so that summing compares numbers. */
 struct functions {
     struct function_key *keys;
     size_t count, capacity;
@@ -140,7 +140,7 @@ int profile_functions(const struct fgprof_profile *profile, const pid_t *tids, s
     return err;
 }
 
-/* The key of an activity's row, as numbers, so that it can be compared as bytes. */
+/* The key of an activity's row, compared as bytes. */
 struct activity_key {
     uint32_t tid, thread_name, state, syscall_name, function;
 };
@@ -213,7 +213,6 @@ int profile_activities(const struct fgprof_profile *profile, struct fgprof_activ
     return 0;
 }
 
-/* The key of a wait's row. */
 struct wait_key {
     uint32_t process, tid, thread_name, resource, owner; /* the owner's name, or NO_NAME */
 };

@@ -1,12 +1,11 @@
-/* Where the time went, by function, by thread and by what threads waited for: sums over a profile's
- * samples. */
+/* Sums over a profile's samples: by function, by thread and by what threads waited for. */
 #ifndef FGPROF_PROFILE_FUNCTION_TIMES_H
 #define FGPROF_PROFILE_FUNCTION_TIMES_H
 
 #include "profile/profile.h"
 
-/* Sum up the samples that are kept, as the functions of fgprof.h with the longer names do. The
- * caller frees the rows; their strings are the profile's. Return 0 or -ENOMEM. */
+/* See fgprof_profile_functions, _activities and _waits. The caller frees the rows; their strings
+ * are the profile's. Return 0 or -ENOMEM. */
 int profile_functions(const struct fgprof_profile *profile, const pid_t *tids, size_t tid_count,
                       struct fgprof_function **ret_rows, size_t *ret_count);
 int profile_activities(const struct fgprof_profile *profile, struct fgprof_activity **ret_rows,

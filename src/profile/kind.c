@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A chain of owners is shown this far. */
+/* The longest chain of owners that is shown. */
 #define CHAIN_MAX 64
 
 struct chained {
@@ -70,7 +70,7 @@ static int push_note(struct fgprof_profile *profile, struct chained *chained, co
     return err ? err : push(chained, note);
 }
 
-/* Where the owner was. A process with several threads is in no one place. */
+/* The owner's stack. A process with several threads has no single place. */
 static int push_place(struct fgprof_profile *profile, struct chained *chained,
                       const struct profile_wait *wait)
 {
@@ -110,7 +110,7 @@ static void give_to_owner(const struct profile_wait *wait, struct profile_sample
     sample->tid = wait->owner_tid;
 }
 
-/* Puts the waiter's stack on its owner's, that one's on the next owner's, and so on. */
+/* Puts the waiter's stack on its owner's, the owner's on the next owner's, and so on. */
 static int blame(struct fgprof_profile *profile, struct chained *chained,
                  struct profile_sample *sample)
 {
@@ -134,7 +134,7 @@ static int blame(struct fgprof_profile *profile, struct chained *chained,
                : profile_add_stack(profile, chained->locations, chained->count, &sample->stack);
 }
 
-/* The place of the one who holds the lock. */
+/* Moves the sample to the stack of the thread that holds the lock. */
 static int accuse(struct fgprof_profile *profile, struct chained *chained,
                   struct profile_sample *sample)
 {
@@ -146,7 +146,8 @@ static int accuse(struct fgprof_profile *profile, struct chained *chained,
                : profile_add_stack(profile, chained->locations, chained->count, &sample->stack);
 }
 
-/* Turns a sample of wall-clock time into one of the other kind. *ret_belongs: it has part in it. */
+/* Converts a sample of wall-clock time to the other kind. *ret_belongs: the other kind includes
+ * it. */
 static int convert(struct fgprof_profile *profile, enum fgprof_kind kind, struct chained *chained,
                    struct profile_sample *sample, bool *ret_belongs)
 {

@@ -15,10 +15,9 @@
 #define FDS_FOR_MODULES 256 /* of the limit of open files: not for the files of threads */
 #define FDS_PER_THREAD 3
 
-/* How many checkpoints are kept of the time that is. */
 #define CHECKPOINTS_KEPT 12
 #define CHECKPOINTS_EVERY_MIN_NS 500000000u
-/* How much of the memory is for timelines. */
+/* The part of the memory that timelines may take is 1 / TIMELINE_PART. */
 #define TIMELINE_PART 2
 #define KEEP_BYTES_DEFAULT (64u << 20)
 
@@ -26,7 +25,7 @@ static void init_timeline(struct fgprof_recorder *recorder, const struct fgprof_
 {
     size_t runs_max = TIMELINE_RUNS_MAX;
     bool is_ring = options->keep_ns;
-    /* Samples that are left out would be gaps in them. */
+    /* Timelines would have gaps. */
     if (options->slow_key)
         return;
     if (is_ring && options->keep_bytes / TIMELINE_PART / sizeof(struct timeline_run) < runs_max)
@@ -125,9 +124,9 @@ static int raise_file_limit(void)
     return files - FDS_FOR_MODULES;
 }
 
-/* A table of open files that several threads share grows in the time of an RCU grace period, some
- * 10 ms, each time that it doubles (expand_fdtable in the kernel's fs/file.c). For many threads it
- * gets its size before there are ticks that would be late. */
+/* When threads share a table of open files, each doubling of it waits for an RCU grace period, some
+ * 10 ms (expand_fdtable in the kernel's fs/file.c). It gets its size here, before there are ticks
+ * to delay. */
 static void make_room_for_files(const struct sampler *sampler)
 {
     size_t wanted = FDS_PER_THREAD * sampled_count_threads(sampler);
@@ -216,7 +215,7 @@ static void stop_sampling(void *context)
     sampler_stop(&recorder->sampler);
 }
 
-/* The first error stands. */
+/* Keeps the first error. */
 static void note_error(struct fgprof_recorder *recorder, int err)
 {
     pthread_mutex_lock(&recorder->lock);
@@ -247,8 +246,7 @@ static void *worker_main(void *context)
     return NULL;
 }
 
-/* Blocks all signals in the new thread: they are for the caller's threads, and none interrupts a
- * sample. */
+/* Blocks all signals in the new thread: they are for the caller's threads. */
 static int start_thread(struct fgprof_recorder *recorder, void *(*body)(void *),
                         pthread_t *ret_thread)
 {
@@ -277,8 +275,8 @@ static struct fgprof_progress progress_of(struct fgprof_recorder *recorder)
     };
 }
 
-/* Calls the progress callback from time to time until the worker has ended. This runs in the
- * caller's thread, so that a slow terminal costs no tick. */
+/* Calls the progress callback until the worker has ended. This runs in the caller's thread, so that
+ * a slow terminal delays no tick. */
 static void await_end(struct fgprof_recorder *recorder)
 {
     pthread_mutex_lock(&recorder->lock);

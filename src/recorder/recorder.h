@@ -47,12 +47,12 @@ void recorder_free(struct fgprof_recorder *recorder);
  * early, that is in recorder->error. */
 int recorder_sample(struct fgprof_recorder *recorder);
 
-/* How many ticks were due by then, if sampling went like that. */
+/* How many ticks were due by that time. */
 uint64_t recorder_ticks_planned(const struct clock *clock, const struct sampling_counts *counts,
                                 uint64_t until_ns);
 
-/* Brings recorder->copy up to date: by the worker, and waits for it, or after the end by itself.
- * The caller holds `recorder->naming`. Returns 0, -ESRCH if sampling has not begun, or -ENOMEM. */
+/* Updates recorder->copy: the worker does it while it runs. The caller holds `recorder->naming`.
+ * Returns 0, -ESRCH if sampling has not begun, or -ENOMEM. */
 int recorder_order_copy(struct fgprof_recorder *recorder);
 
 #endif

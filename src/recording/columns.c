@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <string.h>
 
-/* Where each table is in the profile. */
 static const struct {
     size_t items, count, capacity, row_bytes;
 } tables[TABLE_COUNT] = {
@@ -47,7 +46,7 @@ static const struct {
         number, TABLE_##table, FIELD(type, field), kind, TABLE_##of, false                         \
     }
 #define STRING(number, table, type, field) ROW(number, table, type, field, COLUMN_ROW, STRINGS)
-/* What recordings of older versions do not have. */
+/* Columns that recordings of older versions lack. */
 #define LATER_ROW(number, table, type, field, kind, of)                                            \
     {                                                                                              \
         number, TABLE_##table, FIELD(type, field), kind, TABLE_##of, true                          \
@@ -234,7 +233,6 @@ size_t profile_rows(const struct fgprof_profile *profile, enum profile_table tab
     return rows;
 }
 
-/* The table's first row. */
 static char *first_row(const struct fgprof_profile *profile, enum profile_table table)
 {
     char *row = (char *)profile;
@@ -248,7 +246,7 @@ int profile_make_rows(struct fgprof_profile *profile, enum profile_table table, 
     char *begin = (char *)profile;
     if (table == TABLE_RECORDING || !rows)
         return 0;
-    /* Copied as bytes: the pointer has the rows' own type. */
+    /* Copied as bytes, as the pointer has another type. */
     void *items;
     size_t capacity;
     memcpy(&items, begin + tables[table].items, sizeof items);

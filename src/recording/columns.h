@@ -1,21 +1,18 @@
-/* A profile's tables by columns, for what keeps a whole profile: its own files (recording/write.c,
- * recording/read.c).
- *
- * A column is one field of all rows of a table. Its number is never given to another column, so
- * that a program knows which of a file's columns it knows. What is added to a profile's rows is
- * added here, as optional: older files have 0 for it. */
+/* A profile's tables by columns, for recordings (write.c, read.c). A column is one field of all
+ * rows of a table. Its number is never reused, so that a program can tell which of a file's columns
+ * it knows. New fields of rows are added here as optional columns: older files have 0 for them. */
 #ifndef FGPROF_RECORDING_COLUMNS_H
 #define FGPROF_RECORDING_COLUMNS_H
 
 #include "profile/profile.h"
 
-/* A file begins with this, then its version in 4 bytes. */
+/* A file begins with this and its version in 4 bytes. */
 #define RECORDING_MAGIC "fgprof-c"
 #define RECORDING_MAGIC_BYTES 8
 #define RECORDING_HEAD_BYTES (RECORDING_MAGIC_BYTES + 4) /* including the version */
 
-/* Time has the first version, so that programs that know no other still read it. They would take
- * objects for time of which there is none, so those have a version that is refused. */
+/* Profiles of time keep the first version, which old programs read. They would misread profiles of
+ * objects, which therefore have a version that they refuse. */
 #define RECORDING_VERSION_TIME 1
 #define RECORDING_VERSION_OBJECTS 2
 _Static_assert(RECORDING_VERSION_OBJECTS == FGPROF_RECORDING_VERSION, "the latest");

@@ -19,7 +19,6 @@
 
 #define GZIP_WINDOW (15 + 16) /* the largest window; 16 asks for a gzip header (zlib.h) */
 
-/* The known sections, by number. */
 struct sections {
     struct bytes contents[COLUMN_NUMBER_MAX + 1];
     bool is_there[COLUMN_NUMBER_MAX + 1];
@@ -65,7 +64,7 @@ static int read_strings(struct strings *strings, struct bytes *contents)
             text[length] = '\0';
             err = strings_intern(strings, text, &id);
         }
-        /* Each string is there once, and "" is the first: its place is its number. */
+        /* Each string occurs once, "" first: its position is its number. */
         if (!err && id != i)
             err = -EBADMSG;
     }
@@ -73,7 +72,7 @@ static int read_strings(struct strings *strings, struct bytes *contents)
     return err;
 }
 
-/* "" if it is missing: it is not known, as in files of the first programs. */
+/* "" if the section is missing, as in files of the first programs. */
 static int read_text(const struct bytes *contents, char **ret_text)
 {
     size_t length = bytes_left(contents);
@@ -92,7 +91,6 @@ static size_t count_numbers(const struct bytes *contents)
     return count;
 }
 
-/* Makes as many rows in each table as its columns have. */
 static int make_tables(struct fgprof_profile *profile, const struct sections *sections)
 {
     size_t rows[TABLE_COUNT] = {[TABLE_RECORDING] = 1};
@@ -130,8 +128,8 @@ static int fill_column(struct fgprof_profile *profile, const struct profile_colu
     return contents->failed || bytes_left(contents) ? -EBADMSG : 0;
 }
 
-/* Takes a part of a table of `rows` rows off those that are `left`. Returns false if the part is
- * not within the table, or is more than is left. */
+/* Takes a part of a table of `rows` rows, of which `left` are not taken yet. Returns false if the
+ * part is not within the table, or larger than what is left. */
 static bool take_part(size_t *left, size_t rows, size_t first, size_t count)
 {
     if (count > *left || first > rows - count)
@@ -140,8 +138,8 @@ static bool take_part(size_t *left, size_t rows, size_t first, size_t count)
     return true;
 }
 
-/* Checks what a column alone does not show: rows that have a part of another table stay within it
- * and share none of it, so that together they are no more than that table. */
+/* Checks what spans columns: the parts of another table that rows refer to lie within it and
+ * together are no larger than it. */
 static bool parts_are_right(const struct fgprof_profile *profile)
 {
     size_t lines = profile->line_count, stack_locations = profile->stack_location_count,
@@ -164,7 +162,7 @@ static bool parts_are_right(const struct fgprof_profile *profile)
         const struct profile_label_set *set = &profile->label_sets[i];
         ok = take_part(&labels, profile->label_count, set->first_label, set->label_count);
     }
-    /* Chains of owners lead to earlier rows, and so end. */
+    /* Chains of owners lead to earlier rows, so that they end. */
     for (size_t i = 0; i < profile->wait_count && ok; i++)
         ok = profile->waits[i].owner_wait_plus_1 <= i;
     return ok && profile->summary.modules_unreadable == profile->unreadable_count;
@@ -241,7 +239,7 @@ static bool begins_well(const struct inflated *out)
     return !known || memcmp(out->bytes, RECORDING_MAGIC, known) == 0;
 }
 
-/* Inflates what `stream` has as its input. Returns 0, 1 if that was the end, or an error. */
+/* Inflates the input of `stream`. Returns 0, 1 at the end, or an error. */
 static int inflate_part(z_stream *stream, struct inflated *out)
 {
     for (;;) {
@@ -273,7 +271,7 @@ static bool is_gzip(const uint8_t *begin, size_t length)
     return memcmp(begin, magic, length < sizeof magic ? length : sizeof magic) == 0;
 }
 
-/* Inflates the file to its end, or until there is enough. */
+/* Inflates the file until there is enough. */
 static int inflate_file(int fd, z_stream *stream, size_t enough, struct inflated *out)
 {
     uint8_t part[65536];

@@ -8,8 +8,8 @@
 /* Writes all samples, whatever the view, without the gzip around them. Errors are in the sink. */
 void recording_write(const struct fgprof_profile *profile, struct sink *sink);
 
-/* The profile in these bytes, which are no longer compressed. Nothing can be added to it. Errors as
- * in fgprof_profile_read. */
+/* Makes a profile of the inflated bytes. Nothing can be added to it. Errors as in
+ * fgprof_profile_read. */
 int recording_parse(const uint8_t *data, size_t bytes, struct fgprof_profile **ret_profile);
 
 /* As fgprof_profile_read and fgprof_recording_version. */
