@@ -109,7 +109,6 @@ int stack_table_aside(struct stack_table *table, uint32_t sample, uint32_t aside
  * Returns false if there is none. */
 bool stack_table_take_aside(struct stack_table *table, uint32_t aside, uint32_t *ret_sample);
 
-/* Counts more for an existing sample. */
 void stack_table_count(struct stack_table *table, uint32_t sample, uint64_t count, uint64_t time_ns,
                        uint64_t part_ns);
 

@@ -97,8 +97,8 @@ static void append_thread(struct buffer *buffer, const struct fgprof_profile *pr
     replace_separators(buffer, from);
 }
 
-/* Frames for the labels that were asked for, in that order. A sample without one is at once below
- * the frame before. */
+/* Frames for the labels that were asked for, in that order. A label that the sample lacks has no
+ * frame. */
 static void append_root_labels(struct buffer *buffer, const struct fgprof_profile *profile,
                                const struct profile_sample *sample)
 {
@@ -115,8 +115,8 @@ static void append_root_labels(struct buffer *buffer, const struct fgprof_profil
     }
 }
 
-/* A name like "step 12" at the end would be read as a count: flamegraph.pl takes the last number of
- * a line as the count, and what is left must not end in another. */
+/* flamegraph.pl takes the last number of a line as the count, and the rest must not end in another
+ * number, as a name like "step 12" would. */
 static void hide_count(struct buffer *buffer)
 {
     size_t at = buffer->length;
@@ -126,7 +126,7 @@ static void hide_count(struct buffer *buffer)
         buffer->bytes[at - 1] = '_';
 }
 
-/* Objects need not tell of a thread. */
+/* Objects need not have a thread. */
 static bool tells_thread(const struct fgprof_profile *profile, const struct profile_sample *sample)
 {
     return profile_is_of_objects(profile) ? sample->thread_name || sample->tid
@@ -163,14 +163,14 @@ static int compare(const void *a, const void *b)
     return strcmp(((const struct folded_line *)a)->stack, ((const struct folded_line *)b)->stack);
 }
 
-/* Whether a line has anything to show. Differences of objects may be negative, as two's complement,
- * and flamegraph.pl knows no such counts. */
+/* Whether a line has a count. Differences of objects may be negative, as two's complement, which
+ * flamegraph.pl can't read. */
 static bool is_shown(const struct fgprof_profile *profile, uint64_t count)
 {
     return count && (!profile_is_of_objects(profile) || count <= INT64_MAX);
 }
 
-/* Merges equal ones of sorted lines into one with their sum, and drops those of nothing. */
+/* Merges equal lines, which are neighbours, and drops those without a count. */
 static size_t join_equal(const struct fgprof_profile *profile, struct folded_line *lines,
                          size_t count)
 {
@@ -190,8 +190,8 @@ static size_t join_equal(const struct fgprof_profile *profile, struct folded_lin
     return kept;
 }
 
-/* From nanoseconds to ticks. Their sum is rounded and not each line, so that lines of less than a
- * tick do not shorten the whole. */
+/* Converts nanoseconds to ticks. Rounds running sums, so that short lines do not shorten the
+ * total. */
 static void count_ticks(struct folded_lines *lines, uint64_t period_ns)
 {
     uint64_t sum_ns = period_ns / 2, ticks = 0;
@@ -276,14 +276,13 @@ static uint64_t total(const struct folded_lines *lines)
     return sum;
 }
 
-/* A file may have counts of any size. */
+/* Saturates, as a file may have counts of any size. */
 static uint64_t scaled(uint64_t count, double scale)
 {
     double wanted = (double)count * scale;
     return wanted < (double)UINT64_MAX ? (uint64_t)wanted : UINT64_MAX;
 }
 
-/* Both are sorted. */
 static void put_joined(struct sink *sink, const struct folded_lines *before,
                        const struct folded_lines *after, double scale)
 {

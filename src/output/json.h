@@ -5,14 +5,14 @@
 #include "base/buffer.h"
 #include "base/sink.h"
 
-/* Knows where a comma is needed. Errors are in the sink. */
+/* Places commas and line breaks. Errors are in the sink. */
 struct json {
     struct sink *sink;
     bool has_item; /* in the innermost array or object */
     bool is_on_new_line;
 };
 
-/* Each writes one value: in an object with its key, which is ours; in an array with NULL. */
+/* Each writes one value: in an object with its key, which is not escaped; in an array with NULL. */
 void json_begin(struct json *json, const char *key, char bracket);
 void json_end(struct json *json, char bracket);
 void json_number(struct json *json, const char *key, uint64_t number);
@@ -20,7 +20,7 @@ void json_bool(struct json *json, const char *key, bool is_true);
 void json_string(struct json *json, const char *key, const char *name);
 /* Begins a new line before the next value. */
 void json_break_line(struct json *json);
-/* What is in JSON already. */
+/* Writes a value that is JSON already. */
 void json_print(struct json *json, const char *key, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

@@ -100,7 +100,7 @@ enum word {
     WORD_BUILD_ID,
     WORD_BYTES,
     WORD_SPACE,
-    /* Types of values of objects, by their names. */
+    /* Types of values in profiles of objects: */
     WORD_ALLOC_OBJECTS,
     WORD_ALLOC_SPACE,
     WORD_INUSE_OBJECTS,
@@ -137,14 +137,14 @@ static const char *const words[WORDS] = {
     "custom",
 };
 
-/* A type of value, and the period that it was sampled with. */
+/* A type of value and its sampling period. */
 struct type {
     unsigned times; /* the samples that have part in it */
     enum word type, unit, period_type, period_unit;
 };
 #define TYPES_MAX OBJECT_TYPES_MAX
 
-/* Which rows of the profile's table are used, in the order of their new numbers, from 1 on. */
+/* The used rows of a table of the profile, in the order of their new numbers, from 1 on. */
 struct used {
     uint32_t *numbers; /* by row; 0: it is not used */
     uint32_t *rows;
@@ -192,7 +192,7 @@ static uint32_t number_of(struct used *used, uint32_t row)
     return used->numbers[row];
 }
 
-/* Row 0 of the profile's strings is "", and so is number 0. */
+/* Row 0 of both tables of strings is "". */
 static uint32_t string_number(struct otlp *otlp, uint32_t row)
 {
     return row ? number_of(&otlp->strings, row) : 0;
@@ -230,7 +230,7 @@ static uint32_t attribute_number(struct otlp *otlp, enum word key, bool is_numbe
     return found + 1;
 }
 
-/* Names are data of the target: see name_append. */
+/* Writes a name of the target: see name_append. */
 static void put_text(struct otlp *otlp, unsigned field, const char *text)
 {
     otlp->clean.length = 0;
@@ -336,7 +336,7 @@ static void put_sample(struct otlp *otlp, const struct type *type,
     protobuf_end(out, begin);
 }
 
-/* 16 bytes that are the same if it is sent again. */
+/* 16 bytes that stay the same if the profile is sent again. */
 static void put_profile_id(struct otlp *otlp, uint32_t pid, const struct type *type)
 {
     const struct fgprof_profile *profile = otlp->profile;
@@ -346,7 +346,7 @@ static void put_profile_id(struct otlp *otlp, uint32_t pid, const struct type *t
     protobuf_bytes(&otlp->out, PROFILE_ID, id, sizeof id);
 }
 
-/* What is counted one by one has a period of 1. */
+/* Counts have a period of 1. */
 static uint64_t period_of(const struct fgprof_profile *profile, const struct type *type)
 {
     if (type->period_unit == WORD_BYTES && profile->objects.rate)
@@ -354,7 +354,6 @@ static uint64_t period_of(const struct fgprof_profile *profile, const struct typ
     return type->period_unit == WORD_NANOSECONDS ? profile->period_ns : 1;
 }
 
-/* Of the process with this number. */
 static void put_profile(struct otlp *otlp, uint32_t process, uint32_t pid, size_t number)
 {
     const struct fgprof_profile *profile = otlp->profile;
@@ -384,7 +383,7 @@ static enum word word_of_type(const struct fgprof_profile *profile, const char *
     return WORD_CUSTOM;
 }
 
-/* In the order of the types of pprof. */
+/* In pprof's order. */
 static size_t types_of_objects(const struct fgprof_profile *profile, struct type types[TYPES_MAX])
 {
     struct object_type known[OBJECT_TYPES_MAX];
@@ -398,7 +397,8 @@ static size_t types_of_objects(const struct fgprof_profile *profile, struct type
     return count;
 }
 
-/* The period's type tells block from mutex profiles, whose values have the same types in Go. */
+/* The period's type distinguishes block from mutex profiles, whose values have equal types in
+ * Go. */
 static size_t types_of(const struct fgprof_profile *profile, struct type types[TYPES_MAX])
 {
     static const struct type times[] = {

@@ -63,7 +63,7 @@ static void write_pair(const struct profile_pair *pair, enum fgprof_format forma
         output_folded_difference(pair, is_normalized, sink);
 }
 
-/* Time and objects have nothing in common, nor have objects of two kinds. */
+/* Profiles of time and of objects can't be compared, nor those of different objects. */
 static bool can_compare(const struct fgprof_profile *before, const struct fgprof_profile *after)
 {
     if (!profile_is_of_objects(before) && !profile_is_of_objects(after))

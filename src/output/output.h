@@ -5,7 +5,7 @@
 #include "base/sink.h"
 #include "profile/view.h"
 
-/* Two profiles to compare, and what is compared of them. */
+/* Two profiles to compare, and their views. */
 struct profile_pair {
     const struct fgprof_profile *before, *after;
     struct profile_view view_before, view_after;

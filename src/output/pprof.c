@@ -93,7 +93,7 @@ enum word {
     WORD_CPU,
     WORD_WALL,
     WORD_STATES, /* the states' names from here on */
-    /* These only in a profile of objects: */
+    /* Only in profiles of objects: */
     WORD_BYTES = WORD_STATES + THREAD_STATE_COUNT,
     WORD_SPACE,
     WORD_OBJECT_TYPES, /* the names of its types from here on */
@@ -158,8 +158,7 @@ static size_t objects_of(const struct fgprof_profile *profile, const struct prof
     return count;
 }
 
-/* The types of Go's profiles of the same kind, and what the sample has of each. Returns how many.
- */
+/* The types of Go's profiles of the same kind, and the sample's values. Returns how many. */
 static size_t values_of(const struct fgprof_profile *profile, const struct profile_sample *sample,
                         struct value values[VALUES_MAX])
 {
@@ -202,7 +201,7 @@ static void put_label(struct buffer *out, const struct fgprof_profile *profile, 
     protobuf_end(out, begin);
 }
 
-/* As in Go's heap profile: pprof tells objects by it. */
+/* As in Go's heap profile: pprof distinguishes objects by size. */
 static void put_object_bytes(struct buffer *out, const struct fgprof_profile *profile,
                              uint64_t object_bytes)
 {
@@ -449,7 +448,7 @@ static void put_strings(struct buffer *out, const struct fgprof_profile *profile
     buffer_free(&clean);
 }
 
-/* Hands over what is there, so that at most one message is in memory. */
+/* Empties the buffer, so that at most one message is in memory. */
 static void drain(struct buffer *out, struct sink *sink)
 {
     if (out->error && !sink->error)
@@ -467,7 +466,7 @@ static void put_sample_types(struct buffer *out, const struct fgprof_profile *pr
         put_value_type(out, profile, PROFILE_SAMPLE_TYPE, values[i].type, values[i].unit);
 }
 
-/* The first type, of which the period is too. */
+/* The first type, which the period has, too. */
 static unsigned first_type(const struct fgprof_profile *profile)
 {
     const struct profile_sample none = {0};
@@ -476,7 +475,7 @@ static unsigned first_type(const struct fgprof_profile *profile)
     return values[0].type;
 }
 
-/* What is counted one by one has a period of 1. */
+/* Counts have a period of 1. */
 static void put_period(struct buffer *out, const struct fgprof_profile *profile)
 {
     bool is_counted = profile->is_of_threads || profile_is_of_contentions(profile) ||
@@ -524,7 +523,7 @@ static void put_samples(struct buffer *out, const struct fgprof_profile *profile
     }
 }
 
-/* For servers, to which each label makes another series. */
+/* For servers, which make a series of each label. */
 static void put_samples_without_labels(struct buffer *out, const struct fgprof_profile *profile,
                                        struct sink *sink)
 {

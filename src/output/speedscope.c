@@ -13,8 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* A row per function, or per line if lines are wanted: for speedscope frames are equal only if they
- * have the same number. */
+/* A row per function, or per line if lines are wanted: speedscope compares frames by number. */
 struct shown_frame {
     uint32_t name;
     uint32_t file;
@@ -49,7 +48,7 @@ static int add_frame(struct speedscope *speedscope, const char *name, const char
                         &speedscope->frame_count, &speedscope->frame_capacity, ret_number);
 }
 
-/* Makes a frame of what was appended to the buffer. */
+/* Makes a frame of the buffer's text. */
 static int add_text_frame(struct speedscope *speedscope, uint32_t *ret_number)
 {
     int err = speedscope->text.error;

@@ -18,13 +18,13 @@ const char *state_name(uint32_t state)
     return names[state];
 }
 
-/* Only locks and threads: a connection is another one in each run, so that its call says more. */
+/* Only locks and threads are named: connections differ in each run, so that the call says more. */
 static bool is_named(const struct profile_wait *wait, const char *call)
 {
     return wait && strcmp(call, "futex") == 0;
 }
 
-/* "mutex g_lock", "mutex in net::Connection". An address is that of one run, and left out. */
+/* "mutex g_lock", "mutex in net::Connection". Addresses, which differ in each run, are left out. */
 static void append_resource(struct buffer *buffer, const char *resource)
 {
     const char *address = NULL;

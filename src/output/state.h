@@ -1,4 +1,4 @@
-/* How the state of a sample's thread is written. */
+/* The state of a sample's thread in words. */
 #ifndef FGPROF_OUTPUT_STATE_H
 #define FGPROF_OUTPUT_STATE_H
 

@@ -33,7 +33,7 @@ static bool memory_text_is_for(const struct fgprof_profile *profile)
     return objects_are_of_heap(profile) || profile->kind == FGPROF_KIND_GROWTH;
 }
 
-/* Readers take no negative numbers for these. */
+/* Readers reject negative numbers here. */
 static uint64_t not_negative(uint64_t value)
 {
     return value <= INT64_MAX ? value : 0;
@@ -55,8 +55,7 @@ static void memory_text_head(struct sink *sink, const struct fgprof_profile *pro
     uint64_t made = not_negative(sum.made), used = not_negative(sum.made - sum.gone);
     made_bytes = not_negative(made_bytes);
     used_bytes = not_negative(used_bytes);
-    /* pprof takes equal pairs for a profile of what is in use alone, as Go says where it does the
-     * same. */
+    /* pprof takes equal pairs for a profile of what is in use alone; Go does the same. */
     if (objects_are_of_heap(profile) && used_bytes == made_bytes)
         made_bytes++;
     sink_print(sink, "heap profile: %" PRIu64 ": %" PRIu64 " [%" PRIu64 ": %" PRIu64 "] @ ", used,
@@ -69,7 +68,7 @@ static void memory_text_head(struct sink *sink, const struct fgprof_profile *pro
         sink_print(sink, "heapprofile\n");
 }
 
-/* What a stack's line has before its addresses. */
+/* The values of a stack's line, before its addresses. */
 static void memory_text_values(struct sink *sink, const struct profile_sample *sample)
 {
     uint64_t used = sample->made - sample->gone;
@@ -155,7 +154,7 @@ static void append_quoted(struct buffer *buffer, const char *text)
     buffer_puts(buffer, "\"");
 }
 
-/* Cuts the text between characters (UTF-8). */
+/* Cuts the text at a character's end (UTF-8). */
 static void cut(struct buffer *text, size_t length)
 {
     if (text->length <= length)
@@ -192,8 +191,8 @@ static int compare_labels(const void *a, const void *b)
     return strcmp(((const struct text_label *)a)->key, ((const struct text_label *)b)->key);
 }
 
-/* The labels that every profile has, at most OWN_LABELS_MAX. `tid` and `pid` have room for their
- * numbers. Returns how many. */
+/* The labels of every profile, at most OWN_LABELS_MAX. `tid` and `pid` have room for numbers.
+ * Returns how many. */
 static size_t own_labels(const struct fgprof_profile *profile, const struct profile_sample *sample,
                          char tid[16], char pid[16], struct text_label *ret_labels)
 {
@@ -255,8 +254,8 @@ static void append_labels(struct buffer *buffer, const struct fgprof_profile *pr
     free(labels);
 }
 
-/* pprof subtracts one from every address, so each is written as the address after its instruction.
- * A note has no address, nor has a kernel function: it becomes 0 in pprof. */
+/* pprof subtracts one from every address, so that each is written plus one. Notes and kernel
+ * functions have no address: theirs becomes 0 in pprof. */
 void text_append_addresses(struct buffer *buffer, const struct fgprof_profile *profile,
                            const struct profile_stack *stack)
 {
@@ -327,8 +326,8 @@ static size_t rows_of(const struct fgprof_profile *profile, const struct profile
     return rows;
 }
 
-/* A column extends over the neighbouring rows that have the cell and one after it (Go's
- * text/tabwriter): sets the width of `column` in each of them, padding included. */
+/* Sets the width of `column`, padding included. As in Go's text/tabwriter, a column extends over
+ * neighbouring rows that have the cell and one after it. */
 static void measure(struct row *rows, size_t count, size_t column)
 {
     for (size_t first = 0, end; first<count; first = end> first ? end : first + 1) {
@@ -385,8 +384,7 @@ void text_put_stack(struct sink *sink, const struct fgprof_profile *profile,
     free(rows);
 }
 
-/* The kind of a profile of counts. pprof expects a name without spaces, and a program may choose
- * any. */
+/* The kind of a profile of counts, without spaces, as pprof expects it. */
 static void put_kind(struct sink *sink, const struct fgprof_profile *profile)
 {
     struct buffer name = {0};
@@ -449,7 +447,7 @@ static void put_end(struct sink *sink, const struct fgprof_profile *profile)
         memory_text_map(sink, profile);
 }
 
-/* google-pprof divides by contentions, in the kind that it reads. */
+/* google-pprof divides by contentions. */
 static void put_values(struct sink *sink, const struct fgprof_profile *profile,
                        const struct text_sample *row)
 {
@@ -473,8 +471,8 @@ static int64_t rank_of(const struct fgprof_profile *profile, const struct profil
     return (int64_t)(profile_is_of_contentions(profile) ? sample->time_ns : sample->count);
 }
 
-/* A sample with less than a tick's time would show nothing, unless it shows the time. Allocations
- * that have gone are shown. A count can't be negative. */
+/* A sample of less than a tick has a line only if times are shown. Freed allocations are shown.
+ * Counts can't be negative. */
 static bool has_line(const struct fgprof_profile *profile, int64_t rank)
 {
     if (objects_are_of_heap(profile))

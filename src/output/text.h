@@ -1,4 +1,4 @@
-/* Parts of Go's legacy profile text, for all writers of it. */
+/* Parts of Go's legacy profile text. */
 #ifndef FGPROF_OUTPUT_TEXT_H
 #define FGPROF_OUTPUT_TEXT_H
 
@@ -6,7 +6,7 @@
 #include "base/sink.h"
 #include "profile/profile.h"
 
-/* Appends " 0x1 0x2", the addresses of the stack, as many as fit into a line that pprof reads. */
+/* Appends the addresses of the stack, " 0x1 0x2", as many as fit into a line that pprof reads. */
 void text_append_addresses(struct buffer *buffer, const struct fgprof_profile *profile,
                            const struct profile_stack *stack);
 

@@ -1,21 +1,19 @@
-/* Profiles of other kinds than wall-clock time, made from one of that kind. */
+/* Converts a profile of wall-clock time to other kinds. */
 #ifndef FGPROF_PROFILE_KIND_H
 #define FGPROF_PROFILE_KIND_H
 
 #include "profile/profile.h"
 
-/* Replaces the samples: see enum fgprof_kind. Timelines, which are of other samples, are dropped.
- * Returns 0 or -ENOMEM, and then the profile is as it was, but for rows that no sample refers to.
- */
+/* Replaces the samples (see enum fgprof_kind) and drops timelines. Returns 0 or -ENOMEM; then the
+ * samples are unchanged. */
 int profile_make_kind(struct fgprof_profile *profile, enum fgprof_kind kind);
 
-/* Whether it is about other threads of the program, as Go's block profile is: for a lock, or a
- * thread's end. Else its owner is a process, and its name says so. */
+/* Whether the wait is for another thread of the program, as in Go's block profile: for a lock, or a
+ * thread's end. Otherwise its owner is a process. */
 bool profile_wait_is_for_threads(const struct fgprof_profile *profile,
                                  const struct profile_wait *wait);
 
-/* How a profile of contentions came by its figures, as a sentence for users; NULL: it is of another
- * kind. */
+/* Explains the figures of a profile of contentions to users; NULL for other kinds. */
 const char *profile_contentions_note(const struct fgprof_profile *profile);
 
 #endif

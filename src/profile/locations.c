@@ -1,4 +1,4 @@
-/* What stacks lead through: locations, their functions and lines, and mappings. */
+/* The locations of stacks, with their mappings, functions and lines. */
 #include "profile/profile.h"
 #include "base/array.h"
 
@@ -146,8 +146,8 @@ int profile_set_lines(struct fgprof_profile *profile, uint32_t location,
     return 0;
 }
 
-/* pprof does not symbolize a mapping that claims to be symbolized, so each claim is made only if it
- * holds for all that was sampled there. */
+/* pprof does not symbolize a mapping that claims to be symbolized. So each claim must hold for all
+ * sampled locations of the mapping. */
 static void set_mapping_claims(struct fgprof_profile *profile)
 {
     for (size_t i = 0; i < profile->location_count; i++) {

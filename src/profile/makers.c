@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How near to the leaf the call is that makes a thread. */
+/* The call that creates a thread is among this many frames at the leaf. */
 #define CALLS_MAX 12
 
 static bool is_among(const char *text, const char *const *words, size_t count)
@@ -27,8 +27,8 @@ static bool begins_with_any(const char *text, const char *const *words, size_t c
 }
 #define COUNT_OF(array) (sizeof(array) / sizeof *(array))
 
-/* Functions that threads of any program begin with, and the standard libraries of C++, Rust and Go.
- */
+/* Whether the function starts threads in any program, or is from the standard library of C++, Rust
+ * or Go. */
 static bool is_name_of_library(const char *name)
 {
     static const char *const names[] = {
@@ -46,7 +46,7 @@ static bool is_name_of_library(const char *name)
            begins_with_any(name, beginnings, COUNT_OF(beginnings));
 }
 
-/* Inlined functions are known by names without their namespaces. */
+/* Inlined functions have names without namespaces. */
 static bool is_file_of_library(const char *file)
 {
     static const char *const beginnings[] = {"/usr/include/", "/usr/lib/", "/rustc/"};
@@ -61,7 +61,7 @@ static bool is_line_of_library(const struct fgprof_profile *profile,
            is_file_of_library(strings_get(&profile->strings, function->file));
 }
 
-/* The first mapping is the program's own. Of code without a name, only that is known. */
+/* The first mapping is the program's own. Code without a name is judged by its mapping. */
 static bool is_of_library(const struct fgprof_profile *profile, uint32_t number)
 {
     const struct profile_location *location = &profile->locations[number];
@@ -77,7 +77,7 @@ static const uint32_t *locations_of(const struct fgprof_profile *profile, uint32
     return &profile->stack_locations[profile->stacks[stack].first_location];
 }
 
-/* What the location is called by its caller. */
+/* The name of the outermost function at the location. */
 static const char *outer_name(const struct fgprof_profile *profile, uint32_t number)
 {
     const struct profile_location *location = &profile->locations[number];
@@ -94,7 +94,7 @@ static bool ends_with(const char *text, const char *end)
     return length >= end_length && strcmp(text + length - end_length, end) == 0;
 }
 
-/* Also libc's own names for it, and those of a sanitizer that is called before it. */
+/* Includes libc's internal names and the wrappers of sanitizers. */
 static bool makes_threads(const char *name)
 {
     return strcmp(name, "pthread_create") == 0 || strcmp(name, "thrd_create") == 0 ||
@@ -108,7 +108,7 @@ static bool is_system_call(const char *name)
     return is_among(name, names, COUNT_OF(names));
 }
 
-/* How many frames, from the leaf, belong to the call that made the thread. */
+/* Counts the frames at the leaf that belong to the call that created the thread. */
 static size_t count_calls(const struct fgprof_profile *profile, uint32_t stack)
 {
     const uint32_t *locations = locations_of(profile, stack);
@@ -121,7 +121,7 @@ static size_t count_calls(const struct fgprof_profile *profile, uint32_t stack)
     return calls;
 }
 
-/* Room for the locations must not be that of the profile, which grows. */
+/* Copies the locations, as the profile's own array may move. */
 static int replace(struct fgprof_profile *profile, size_t first, size_t depth, uint32_t *stack)
 {
     const struct profile_stack *whole = &profile->stacks[*stack];
@@ -151,13 +151,12 @@ int makers_keep_start(struct fgprof_profile *profile, uint32_t *stack)
         first--;
     for (start = first; start > 0 && is_of_library(profile, locations[start - 1]); start--)
         ;
-    /* All of it is of libraries: the first frame is where it began. */
+    /* If all frames are from libraries, keeps the first. */
     start = start ? start - 1 : first ? first - 1 : 0;
     return first ? replace(profile, start, depth - start, stack) : 0;
 }
 
-/* The location that says most of all to a reader: the nearest to the leaf that is not of a library.
- * The stack may not be empty. */
+/* The location nearest to the leaf that is not in a library. The stack must not be empty. */
 static uint32_t makers_main_location(const struct fgprof_profile *profile, uint32_t stack)
 {
     const uint32_t *locations = locations_of(profile, stack);
@@ -177,7 +176,7 @@ const char *makers_main_function(const struct fgprof_profile *profile, uint32_t 
         &profile->locations[makers_main_location(profile, stack)];
     if (location->is_note || !location->line_count)
         return "";
-    /* Of inlined calls, the innermost that is not of a library. */
+    /* The innermost inlined call that is not in a library. */
     const struct profile_line *line = &profile->lines[location->first_line];
     uint32_t left = location->line_count - 1;
     for (; left > 0 && is_line_of_library(profile, line); left--)

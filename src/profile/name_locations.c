@@ -7,9 +7,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* Whether the code that a signal handler returns to is at this one of the module's own addresses.
- * Most builds of libc have no symbol for it. Nothing calls it: if a stack leads through it, the
- * kernel put the handler there. */
+/* Whether signal handlers return to this address of the module. Most builds of libc have no symbol
+ * for it. Nothing calls it: if a stack leads through it, the kernel called the handler. */
 static bool trampoline_is_at(struct module *module, uint64_t address)
 {
     uint8_t code[SIGNAL_RETURN_BYTES];
@@ -108,7 +107,7 @@ static int look_up(struct location_naming *naming, const struct unnamed_location
     return err ? err : set_name(naming, unnamed->location, &symbol, is_trampoline);
 }
 
-/* Goes module by module, so that without a cache only one module's debug information is in
+/* Works module by module, so that without a cache only one module's debug information is in
  * memory. */
 int name_locations(struct fgprof_profile *profile, struct unnamed *unnamed,
                    const struct name_sources *sources)
@@ -131,9 +130,9 @@ int name_locations(struct fgprof_profile *profile, struct unnamed *unnamed,
     return err;
 }
 
-/* A mapping apart from that of generated code without names, so that it can claim to be symbolized.
- * pprof looks for no file if its name begins with a bracket (Mapping.Unsymbolizable of
- * google/pprof's profile/profile.go). */
+/* Generated code with names has its own mapping, so that it can claim to be symbolized. pprof looks
+ * for no file if its name begins with a bracket (Mapping.Unsymbolizable in google/pprof's
+ * profile/profile.go). */
 #define JIT_MAPPING "[jit]"
 
 static int add_jit_mapping(struct fgprof_profile *profile, const struct mapping *mapping,

@@ -1,5 +1,4 @@
-/* The names of a profile's locations: those in mapped files, and those in code that the process
- * generated, as the process itself reported them. */
+/* Names the locations of a profile, in mapped files and in generated code. */
 #ifndef FGPROF_PROFILE_NAME_LOCATIONS_H
 #define FGPROF_PROFILE_NAME_LOCATIONS_H
 
@@ -8,12 +7,11 @@
 #include "symbol/debug_fetch.h"
 #include "symbol/names/cache.h"
 
-/* How names are looked up. */
 struct name_sources {
     enum fgprof_names names;
     struct debug_fetch *fetch; /* see symbols_open */
-    /* Addresses that it has are not looked up, others are added; and another thread may be using
-     * the modules meanwhile. NULL: there is no cache, and no other thread is. */
+    /* Addresses in the cache are not looked up again. With a cache, another thread may be using the
+     * modules. NULL: no cache and no other thread. */
     struct name_cache *cache;
 };
 
@@ -34,12 +32,12 @@ int unnamed_add(struct unnamed *unnamed, struct module *module, uint64_t address
                 uint32_t location);
 void unnamed_free(struct unnamed *unnamed);
 
-/* Names the locations, and notes in the profile which modules could not be read. Sorts the
- * locations. Returns 0 or -ENOMEM. */
+/* Names the locations and adds unreadable modules to the profile. Sorts the locations. Returns 0 or
+ * -ENOMEM. */
 int name_locations(struct fgprof_profile *profile, struct unnamed *unnamed,
                    const struct name_sources *sources);
 
-/* Adds the location of an address that space->jit names. Returns 0 or -ENOMEM. */
+/* Adds a location in generated code. Returns 0 or -ENOMEM. */
 int name_jit_location(struct fgprof_profile *profile, enum fgprof_names names,
                       const struct space *space, const struct mapping *mapping, uint64_t address,
                       uint32_t *ret_location);

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Names of C++ classes, each looked for once: that reads all symbols of a file. */
+/* Names of C++ classes, each looked up once, as a lookup reads all symbols of a file. */
 struct class_key {
     const struct module *module;
     uint64_t vtable; /* the module's own address */
@@ -48,8 +48,8 @@ static int add_class(struct class_names *names, const struct class_key *key, uin
     return 0;
 }
 
-/* The class whose vtable that address of the process is, as its objects point to it: owned by
- * `names`, or NULL if no symbol says so. Returns 0 or -ENOMEM. */
+/* Finds the class with a vtable at this address. It belongs to `names`; NULL if no symbol tells.
+ * Returns 0 or -ENOMEM. */
 static int class_names_get(struct class_names *names, const struct space *space, uint64_t vtable,
                            const char **ret_name)
 {
@@ -84,7 +84,7 @@ struct naming {
     struct class_names classes;
 };
 
-/* The name of a variable: "g_lock", "g_table+0x28". Else its place in its file. */
+/* The name of a variable, "g_lock" or "g_table+0x28", else its address in its file. */
 static int name_variable(const struct mapping *mapping, uint64_t address,
                          char name[RESOURCE_NAME_BYTES])
 {
@@ -104,8 +104,8 @@ static int name_variable(const struct mapping *mapping, uint64_t address,
     return 0;
 }
 
-/* "mutex g_lock". In memory that is no file's a lock is named by its class, if it is part of an
- * object that tells it, and its address: "mutex in net::Connection 0x55d0c0", "mutex 0x55d0c0". */
+/* "mutex g_lock". A lock in anonymous memory is named by the class of its object, if known, and its
+ * address: "mutex in net::Connection 0x55d0c0", "mutex 0x55d0c0". */
 static int name_lock(struct naming *naming, const struct counted_wait *counted, uint32_t *ret_name)
 {
     const struct space *space = naming->named->spaces->items[counted->space];
@@ -128,8 +128,8 @@ static int name_lock(struct naming *naming, const struct counted_wait *counted, 
     return err;
 }
 
-/* What is not in memory has a name from the time when it was waited for. `owner` is the process
- * that has it, or has its other end, like "redis-server/123"; "": not known. */
+/* Resources outside memory were named while the thread waited. `owner` is the process that has the
+ * resource, or its other end, like "redis-server/123"; "": not known. */
 static int name_peer(struct fgprof_profile *profile, const struct counted_wait *counted,
                      const char *name, const char *owner, uint32_t *ret_name)
 {
@@ -164,14 +164,14 @@ static int name_resource(struct naming *naming, const struct counted_wait *count
     return strings_intern(&naming->profile->strings, name, ret_name);
 }
 
-/* Sets the owner. Its process is told as "redis-server/123"; "": it has none. */
+/* Sets the owner. *ret_process is its process, like "redis-server/123", or "". */
 static int name_owner(struct naming *naming, const struct counted_wait *counted,
                       struct profile_wait *wait, char **ret_process)
 {
     struct fgprof_profile *profile = naming->profile;
     const struct named_rows *named = naming->named;
     *ret_process = NULL;
-    /* A process without samples has none that could be the owner's. */
+    /* The owner's process has no samples. */
     if (counted->owner_process == WAIT_NO_OWNER || !named->processes_plus_1[counted->owner_process])
         return (*ret_process = strdup("")) ? 0 : -ENOMEM;
     wait->owner_process = named->processes_plus_1[counted->owner_process] - 1;
@@ -276,13 +276,13 @@ int name_other_locks(struct fgprof_profile *profile)
         if (site.kind != RESOURCE_FUTEX)
             err = rename_lock(profile, &profile->waits[sample->wait_plus_1 - 1], site.kind);
     }
-    /* The rows have changed under the index, which is not needed any more. */
+    /* The index is stale, and not needed any more. */
     index_free(&profile->wait_index);
     profile->wait_index = (struct index){0};
     return err;
 }
 
-/* What a recording says of one deadlock, and of all others like it. */
+/* What the lines about deadlocks are made of. */
 struct wording {
     const struct fgprof_profile *profile;
     const struct named_rows *named;
@@ -296,8 +296,7 @@ static void put_thread(const struct wording *wording, FILE *text,
     fprintf(text, "\"%s\" (%u)", strings_get(wording->named->strings, thread->name), thread->tid);
 }
 
-/* "waits for mutex g_lock of ", or "waits for the end of " of which the thread is all that there is
- * to name. */
+/* "waits for mutex g_lock of ", or "waits for the end of ". */
 static void put_wait(const struct wording *wording, FILE *text,
                      const struct deadlock_thread *thread)
 {
@@ -312,7 +311,6 @@ static void put_wait(const struct wording *wording, FILE *text,
                        : "a lock");
 }
 
-/* Of `count` threads. */
 static void put_deadlock(const struct wording *wording, FILE *text,
                          const struct deadlock_thread *threads, size_t count)
 {

@@ -1,4 +1,4 @@
-/* What threads waited for, by names. */
+/* Names what threads waited for. */
 #ifndef FGPROF_PROFILE_NAME_WAITS_H
 #define FGPROF_PROFILE_NAME_WAITS_H
 
@@ -8,7 +8,7 @@
 #include "profile/profile.h"
 #include "wait/lock.h"
 
-/* Numbers in the profile of what was counted. */
+/* The profile's numbers of counted rows. */
 struct named_rows {
     const struct strings *strings;    /* of the counted rows */
     const struct spaces *spaces;      /* theirs */
@@ -16,16 +16,17 @@ struct named_rows {
     const uint32_t *processes_plus_1; /* by that of a counted process; 0: it has no samples */
 };
 
-/* Adds the rows that `is_used` marks, with those that they lead to. *ret_waits, to be freed by the
- * caller, has the profile's number + 1 for each. Returns 0 or -ENOMEM. */
+/* Adds the rows that `is_used` marks and the rows that they refer to. *ret_waits has the profile's
+ * number + 1 of each; the caller frees it. Returns 0 or -ENOMEM. */
 int name_waits(struct fgprof_profile *profile, const struct waits *waits,
                const struct named_rows *named, const bool *is_used, uint32_t **ret_waits);
 
-/* Once all locations have names: tells by them of what kind the locks are that were not known while
- * sampling, those of other libraries than glibc. Returns 0 or -ENOMEM. */
+/* Once all locations have names: recognizes locks of libraries other than glibc by their functions.
+ * Returns 0 or -ENOMEM. */
 int name_other_locks(struct fgprof_profile *profile);
 
-/* The innermost frames of a stack, with inlined ones and without the kernel's. Returns how many. */
+/* Gets the innermost frames of a stack, inlined ones included, without the kernel's. Returns how
+ * many. */
 size_t innermost_frames(const struct fgprof_profile *profile, uint32_t stack,
                         struct lock_frame ret_frames[LOCK_FRAMES_MAX]);
 

@@ -48,7 +48,7 @@ size_t objects_types(const struct fgprof_profile *profile,
     return count;
 }
 
-/* As in Go it is the last, and of allocs the bytes of all that was made. */
+/* As in Go, the last type, or for allocs the bytes of all allocations. */
 unsigned objects_main_type(const struct fgprof_profile *profile)
 {
     struct object_type types[OBJECT_TYPES_MAX];
@@ -72,7 +72,7 @@ const char *objects_kind_name(const struct fgprof_profile *profile)
     }
 }
 
-/* With a rate of 1 every byte is looked at. What has no size is seen by other means. */
+/* With a rate of 1 every byte is sampled. Objects without a size are all seen. */
 double objects_scale(const struct fgprof_profile *profile, uint64_t object_bytes)
 {
     uint64_t rate = profile->objects.rate;
@@ -94,7 +94,7 @@ double objects_amount(const struct fgprof_profile *profile, const struct profile
     return amount(sample, measure) * objects_scale(profile, sample->object_bytes);
 }
 
-/* A file may say anything: what is too large is the largest. */
+/* Saturates, as a file may have any number. */
 int64_t objects_value(const struct fgprof_profile *profile, const struct profile_sample *sample,
                       enum object_measure measure)
 {

@@ -1,4 +1,4 @@
-/* What profiles of objects count: the types of their values, and how much of each a sample has. */
+/* The types of values in profiles of objects, and the values of samples. */
 #ifndef FGPROF_PROFILE_OBJECTS_H
 #define FGPROF_PROFILE_OBJECTS_H
 
@@ -11,7 +11,6 @@ enum object_measure {
     BYTES_IN_USE,
 };
 
-/* A type of value as pprof has it. */
 struct object_type {
     const char *name;
     const char *unit; /* "bytes" or "count" */
@@ -25,10 +24,9 @@ struct object_type {
 size_t objects_types(const struct fgprof_profile *profile,
                      struct object_type ret_types[OBJECT_TYPES_MAX]);
 
-/* The number of the type that is shown first. */
 unsigned objects_main_type(const struct fgprof_profile *profile);
 
-/* "heap" for example; of FGPROF_KIND_CUSTOM, what the program calls it. Lives as long as the
+/* For example "heap"; for FGPROF_KIND_CUSTOM, the program's own name. Lives as long as the
  * profile's strings. */
 const char *objects_kind_name(const struct fgprof_profile *profile);
 
@@ -38,10 +36,10 @@ static inline bool objects_are_of_heap(const struct fgprof_profile *profile)
     return profile->kind == FGPROF_KIND_HEAP || profile->kind == FGPROF_KIND_ALLOCS;
 }
 
-/* How many objects of this size there are for one that was seen: an estimate. */
+/* Estimates how many objects of this size there are for each one seen. */
 double objects_scale(const struct fgprof_profile *profile, uint64_t object_bytes);
 
-/* What the sample has, scaled to all objects. */
+/* The sample's value, scaled to all objects. */
 double objects_amount(const struct fgprof_profile *profile, const struct profile_sample *sample,
                       enum object_measure measure);
 
@@ -49,17 +47,17 @@ double objects_amount(const struct fgprof_profile *profile, const struct profile
 int64_t objects_value(const struct fgprof_profile *profile, const struct profile_sample *sample,
                       enum object_measure measure);
 
-/* What the sample has of the type that is shown first. */
+/* The sample's value of the type that is shown first. */
 int64_t objects_main_value(const struct fgprof_profile *profile,
                            const struct profile_sample *sample);
 
-/* Whether the sample has anything of one of the types. */
+/* Whether the sample has a value of any type. */
 bool objects_has_any(const struct fgprof_profile *profile, const struct profile_sample *sample);
 
 /* Fills in what the summary says of objects. */
 void objects_summarize(const struct fgprof_profile *profile, struct fgprof_summary *summary);
 
-/* What users need to know of what is missing. Returns false if nothing is. */
+/* Tells users what is missing. Returns false if nothing is. */
 #define OBJECTS_NOTE_BYTES 300
 bool objects_note(const struct fgprof_profile *profile, char ret_note[OBJECTS_NOTE_BYTES]);
 

@@ -42,8 +42,8 @@ struct profile_location {
     uint64_t function_offset;        /* of that address in its function */
     uint32_t mapping;                /* or PROFILE_NO_MAPPING */
     uint32_t first_line, line_count; /* in profile.lines; 0: no name */
-    /* For code that the process generated, the function that was there at the time, + 1: another
-     * may have been at the same address before. Else 0. */
+    /* For generated code, the function that was at the address at that time, + 1, as functions may
+     * replace each other. Else 0. */
     uint32_t jit_function_plus_1;
     bool has_debug_info; /* calls inlined here would be known */
     bool is_kernel;      /* a kernel function, whose address is not known */
@@ -62,7 +62,7 @@ struct profile_process {
 
 #define PROFILE_NO_STACK UINT32_MAX
 
-/* Something that threads wait for, in the hands of one thread at one place of its code. */
+/* Something that threads wait for, and its owner at one place of its code. */
 struct profile_wait {
     uint32_t kind;              /* "mutex", "pipe" ... */
     uint32_t resource;          /* which one: kind and name, as users see it */
@@ -92,13 +92,13 @@ struct profile_sample {
     uint64_t elapsed_ns; /* its part of its process's time */
     uint64_t sleeps;     /* that began there, an estimate; of a wait that saw several owners, with
                             the first of them */
-    /* In a profile of objects (profile_is_of_objects) a sample has the objects that its stack made,
-     * as they were seen, and not scaled. Its count and times are 0. */
+    /* In a profile of objects (profile_is_of_objects), the sampled objects that the stack made, not
+     * scaled. The count and times are 0. */
     uint64_t object_bytes; /* how large each is; 0: they have no size */
     uint64_t made, gone;   /* how many; those that are gone are among those that were made */
 };
 
-/* What threads said of their work, as a request's route: key and value. */
+/* A thread's label, such as the route of a request. */
 struct profile_label {
     uint32_t key, value;
 };
@@ -110,7 +110,7 @@ struct profile_label_set {
 
 #define PROFILE_NO_SAMPLE UINT32_MAX
 
-/* Time that a thread spends on a sample; PROFILE_NO_SAMPLE: it was absent. */
+/* Time that a thread spends in a sample; PROFILE_NO_SAMPLE: it was absent. */
 struct profile_run {
     uint32_t sample;
     uint64_t time_ns;
@@ -125,7 +125,7 @@ struct profile_timeline {
     size_t first_run, run_count; /* in profile.runs */
 };
 
-/* Where a thread comes from. */
+/* Which thread created a thread, and where. */
 struct profile_birth {
     uint32_t tid;
     uint32_t maker;    /* the thread that made it, like "name/123"; "": not known */
@@ -137,7 +137,7 @@ struct profile_attribute {
     uint32_t key, value;
 };
 
-/* A profile of objects: how they were counted, and of how much else is known. */
+/* A profile of objects: how they were sampled, and what else is known of memory. */
 struct profile_objects {
     uint32_t name; /* of FGPROF_KIND_CUSTOM, as the program calls it */
     uint64_t
@@ -146,8 +146,8 @@ struct profile_objects {
                  were seen */
     uint64_t made_lost, gone_lost; /* objects that were seen, and could not be told of */
     uint64_t resident_peak;        /* bytes, VmHWM; 0: not known */
-    /* Of glibc's malloc, bytes (mallinfo2(3)): from the kernel by brk and by mmap, in use, and
-     * free. All 0: not known. */
+    /* Bytes of glibc's malloc (mallinfo2(3)): from brk, from mmap, in use, and free. All 0: not
+     * known. */
     uint64_t heap_arena, heap_mmap, heap_used, heap_free;
 };
 
@@ -220,11 +220,11 @@ struct fgprof_profile {
     char *reason;      /* why it was written; NULL: not known */
 };
 
-/* The command line that recorded it, "" if that is not known. A profile that was not read from a
- * file is written by the command that recorded it. */
+/* The command line that recorded it; "" if not known. If it was not read from a file, that is the
+ * command that writes it. */
 const char *profile_recorded_by(const struct fgprof_profile *profile);
 
-/* The state that users are told: they need not know which kind of sleep it is. */
+/* The state as shown to users, who need not know the kind of sleep. */
 enum fgprof_state sample_state(const struct profile_sample *sample);
 
 /* Whether it has the types of Go's block and mutex profiles: contentions and delay. */
@@ -247,7 +247,7 @@ stack_location(const struct fgprof_profile *profile, const struct profile_stack 
     return &profile->locations[profile->stack_locations[stack->first_location + i]];
 }
 
-/* How many waits it stands for. Old recordings only tell at how many ticks it was seen. */
+/* How many waits it stands for. Old recordings only have the number of ticks. */
 static inline uint64_t sample_contentions(const struct fgprof_profile *profile,
                                           const struct profile_sample *sample)
 {
@@ -261,7 +261,6 @@ static inline const struct profile_wait *sample_wait(const struct fgprof_profile
     return sample->wait_plus_1 ? &profile->waits[sample->wait_plus_1 - 1] : NULL;
 }
 
-/* What was kept, as JSON has it. */
 static inline const char *profile_kept_name(const struct fgprof_profile *profile)
 {
     static const char *const names[] = {[FGPROF_KEPT_ALL] = "all",
@@ -275,14 +274,13 @@ static inline bool sample_is_on_cpu(const struct profile_sample *sample)
     return sample->state == THREAD_RUNNING;
 }
 
-/* Whether it stands for time of its process that no thread used. */
+/* Whether it is elapsed time of its process that no thread used. */
 static inline bool sample_is_idle(const struct profile_sample *sample)
 {
     return !sample->count && !sample->time_ns && !sample->thread_name && !sample->made &&
            !sample->gone;
 }
 
-/* Whether the sample is written. */
 static inline bool profile_keeps(const struct fgprof_profile *profile,
                                  const struct profile_sample *sample)
 {
@@ -299,7 +297,7 @@ sample_label(const struct fgprof_profile *profile, const struct profile_sample *
     return set && i < set->label_count ? &profile->labels[set->first_label + i] : NULL;
 }
 
-/* Whether samples tell their process even if that was not asked for. */
+/* Whether writers show the processes of samples, even if not asked to. */
 static inline bool profile_shows_processes(const struct fgprof_profile *profile)
 {
     return profile->process_count > 1 || profile->folded_flags & FGPROF_FOLDED_PROCESSES;
@@ -325,10 +323,10 @@ int profile_add_mapping(struct fgprof_profile *profile, const struct profile_map
 /* *ret_is_new: its lines must still be set, by profile_set_lines. */
 int profile_add_location(struct fgprof_profile *profile, uint64_t address, uint32_t mapping,
                          uint32_t *ret_location, bool *ret_is_new);
-/* A location for all of a kernel function, in the kernel's mapping. */
+/* A location for a kernel function as a whole, in the kernel's mapping. */
 int profile_add_kernel_function(struct fgprof_profile *profile, const char *name,
                                 uint32_t *ret_location);
-/* A location in generated code: `function` was there. */
+/* A location in the generated code of `function`. */
 int profile_add_jit_location(struct fgprof_profile *profile, uint64_t address, uint32_t mapping,
                              uint32_t function, uint32_t *ret_location, bool *ret_is_new);
 int profile_add_note(struct fgprof_profile *profile, const char *text, uint32_t *ret_location);
@@ -336,24 +334,24 @@ int profile_set_lines(struct fgprof_profile *profile, uint32_t location,
                       const struct profile_line *lines, size_t count);
 int profile_add_stack(struct fgprof_profile *profile, const uint32_t *locations, size_t depth,
                       uint32_t *ret_stack);
-/* `wait` without its label, which this sets. */
+/* Sets the label of `wait`. */
 int profile_add_wait(struct fgprof_profile *profile, const struct profile_wait *wait,
                      uint32_t *ret_wait);
 /* Adds a set of no labels in a new row, and a label to the last set. */
 int profile_add_label_set(struct fgprof_profile *profile, uint32_t *ret_set);
 int profile_add_label(struct fgprof_profile *profile, const char *key, const char *value);
-/* Notes that the module's file could not be read, once for each path. Returns 0 or -ENOMEM. */
+/* Adds an unreadable module, once for each path. Returns 0 or -ENOMEM. */
 int profile_add_unreadable(struct fgprof_profile *profile, const char *path, const char *why);
 /* Adds the counts to the sample with equal stack and labels. `ret_sample` may be NULL. */
 int profile_add_sample(struct fgprof_profile *profile, const struct profile_sample *sample,
                        uint32_t *ret_sample);
 
-/* Takes over what was kept while sampling. `samples` has the profile's number for each sample of
- * the stack table, or PROFILE_NO_SAMPLE; `strings` has the threads' names. Returns 0 or -ENOMEM. */
+/* Copies the timelines. `samples` has the profile's number for each sample of the stack table, or
+ * PROFILE_NO_SAMPLE; `strings` has the threads' names. Returns 0 or -ENOMEM. */
 int profile_set_timelines(struct fgprof_profile *profile, const struct timeline *timeline,
                           const uint32_t *samples, const struct strings *strings);
 
-/* Call it when all locations have names: sets what the mappings claim to have, and the summary's
+/* Once all locations have names: sets the mappings' has_* flags and the summary's
  * samples_unnamed. */
 void profile_finish(struct fgprof_profile *profile);
 

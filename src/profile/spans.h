@@ -1,4 +1,4 @@
-/* How long threads did the same thing without interruption, by their timelines. */
+/* Finds in timelines how long threads did the same thing without interruption. */
 #ifndef FGPROF_PROFILE_SPANS_H
 #define FGPROF_PROFILE_SPANS_H
 

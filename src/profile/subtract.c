@@ -1,6 +1,5 @@
-/* Both profiles are copied into a new one, where equal rows of their tables become one row: those
- * of the profile after as they are, and those of the one before with their counts negated. Each
- * table refers to tables that are copied before it. */
+/* Copies both profiles into a new one, in which equal rows become one row. The counts of the
+ * profile before are negated. Each table refers to tables that are copied before it. */
 #include "profile/subtract.h"
 #include "profile/objects.h"
 
@@ -8,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The new numbers of a profile's rows. */
 struct copying {
     const struct fgprof_profile *from;
     struct fgprof_profile *to;
@@ -271,7 +269,7 @@ static uint64_t more(uint64_t after, uint64_t before)
     return after > before ? after - before : 0;
 }
 
-/* What is known of the whole: of what was counted the difference, and else as it is after. */
+/* Sets the summary: differences of counts, and everything else as in the profile after. */
 static int set_facts(const struct fgprof_profile *after, const struct fgprof_profile *before,
                      struct fgprof_profile *difference)
 {

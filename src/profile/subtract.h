@@ -1,4 +1,4 @@
-/* What came and went between two profiles of objects. */
+/* The difference between two profiles of objects. */
 #ifndef FGPROF_PROFILE_SUBTRACT_H
 #define FGPROF_PROFILE_SUBTRACT_H
 

@@ -1,4 +1,4 @@
-/* Rearranges the runs of all threads, in the order in which they began, thread by thread. */
+/* Sorts the runs of all threads by thread. */
 #include "profile/profile.h"
 
 #include <errno.h>
@@ -25,8 +25,7 @@ static int set_threads(struct fgprof_profile *profile, const struct timeline *ti
     return 0;
 }
 
-/* Threads that are left out have no runs; this removes their rows too, and those of threads that
- * had ended before what is kept. */
+/* Removes the rows of threads without runs: those left out, or ended before what is kept. */
 static void remove_left_out(struct fgprof_profile *profile, const struct timeline *timeline)
 {
     size_t kept = 0;
@@ -38,7 +37,7 @@ static void remove_left_out(struct fgprof_profile *profile, const struct timelin
     profile->timeline_count = kept;
 }
 
-/* Samples that were told apart while sampling may now be one. */
+/* Joins neighbouring runs, as distinct samples may have become one. */
 static void add_run(struct fgprof_profile *profile, struct profile_timeline *row,
                     const struct profile_run *run)
 {
@@ -49,8 +48,7 @@ static void add_run(struct fgprof_profile *profile, struct profile_timeline *row
         runs[row->run_count++] = *run;
 }
 
-/* In the order in which the threads began; those that began together by their ids, so that the
- * first thread of a program comes first. */
+/* By begin, then by id, so that a program's first thread comes first. */
 static int compare_rows(const void *a, const void *b)
 {
     const struct profile_timeline *left = a, *right = b;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* This way the rule for equal samples is in one place. Only its samples are used. */
+/* Only its samples are used: profile_add_sample merges equal ones. */
 static int take_samples(struct fgprof_profile *merged, int err, struct profile_view *ret_view)
 {
     index_free(&merged->sample_index);
@@ -17,7 +17,7 @@ static int take_samples(struct fgprof_profile *merged, int err, struct profile_v
     return err;
 }
 
-/* Whether a writer shows the sample. Objects without a value of any type are not shown. */
+/* Whether writers show the sample. Objects without any value are not shown. */
 static bool is_shown(const struct fgprof_profile *profile, const struct profile_sample *sample)
 {
     return profile_keeps(profile, sample) &&
@@ -117,7 +117,7 @@ int profile_leave_out(struct fgprof_profile *profile, const char *function)
             profile->runs[i].sample = numbers[profile->runs[i].sample];
     }
     free(numbers);
-    /* The rows have changed under the index, which is not needed any more. */
+    /* The index is stale, and not needed any more. */
     index_free(&profile->sample_index);
     profile->sample_index = (struct index){0};
     return 0;

@@ -1,4 +1,4 @@
-/* Which samples of a profile are written, and which are merged. */
+/* Selects and merges the samples that are written. */
 #ifndef FGPROF_PROFILE_VIEW_H
 #define FGPROF_PROFILE_VIEW_H
 
@@ -9,21 +9,21 @@ struct profile_view {
     size_t sample_count;
 };
 
-/* The samples that the profile's `kept` keeps, in the profile's order; those that its `threads`
- * does not tell apart are merged, and so are those whose owners only were at different places,
- * unless `tells_places`. Returns 0 or -ENOMEM. */
+/* Makes a view of the samples that the profile's `kept` selects, in the profile's order. Merges
+ * samples of threads that its `threads` does not distinguish, and, unless `tells_places`, samples
+ * that differ only in where their owners were. Returns 0 or -ENOMEM. */
 int profile_view_make(const struct fgprof_profile *profile, bool tells_places,
                       struct profile_view *ret_view);
-/* The samples that have part in one of `times` (enum fgprof_times), as servers for continuous
- * profiling take them: merged unless they differ in process, stack or thread, and in whether they
- * ran if `times` tell that. Threads are told apart by nothing unless `tells_threads`. Returns 0 or
+/* Makes a view for servers of continuous profiling: the samples with any of `times` (enum
+ * fgprof_times), merged unless they differ in process, stack, thread, or in whether they ran if
+ * `times` distinguishes that. Threads are only distinguished if `tells_threads`. Returns 0 or
  * -ENOMEM. */
 int profile_view_make_times(const struct fgprof_profile *profile, unsigned times,
                             bool tells_threads, struct profile_view *ret_view);
 void profile_view_free(struct profile_view *view);
 
-/* Removes all samples with this function in their stack: its name is that in the symbol table. In
- * timelines their threads are absent then. Returns 0 or -ENOMEM. */
+/* Removes all samples with this function, by its symbol's name, in their stack. Timelines show
+ * their threads as absent. Returns 0 or -ENOMEM. */
 int profile_leave_out(struct fgprof_profile *profile, const char *function);
 
 #endif

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What changes of a sample. */
+/* The figures of a sample. */
 struct figures {
     uint64_t serial; /* which sample it is */
     uint32_t sleeps;
@@ -81,13 +81,12 @@ uint64_t checkpoint_at_ns(const struct checkpoint *checkpoint)
     return checkpoint->at_ns;
 }
 
-/* Samples that were counted since have a later one (count/stack_table.h). */
+/* Samples counted since then have a later epoch (count/stack_table.h). */
 static uint32_t checkpoint_epoch(const struct checkpoint *checkpoint)
 {
     return checkpoint->epoch;
 }
 
-/* How much memory it takes. */
 static size_t checkpoint_bytes(const struct checkpoint *checkpoint)
 {
     return sizeof *checkpoint + checkpoint->sample_count * sizeof *checkpoint->samples +
@@ -99,7 +98,7 @@ uint64_t checkpoint_ticks_planned(const struct checkpoint *checkpoint)
     return checkpoint->ticks_planned;
 }
 
-/* Some figures can be taken back: what was counted as a sleep, or as idle. */
+/* Subtracts, as sleeps and idle time may have been taken back since. */
 static uint64_t less(uint64_t all, uint64_t before)
 {
     return all > before ? all - before : 0;
@@ -185,8 +184,8 @@ void checkpoint_subtract(const struct checkpoint *checkpoint, struct results *re
     subtract_sampling(checkpoint, counts);
 }
 
-/* The last second stays: where its ticks belong is known only when it has passed
- * (count/elapsed.h), so the samples could not be forgotten anyway. */
+/* Samples of the last second could not be dropped anyway: its ticks are placed once it has passed
+ * (count/elapsed.h). */
 #define KEPT_MIN_NS 1000000000u
 
 struct checkpoints {
@@ -220,7 +219,7 @@ int checkpoints_new(uint64_t keep_ns, bool may_forget, struct checkpoints **ret_
     return 0;
 }
 
-/* Gives up the oldest `count` of those that are kept. */
+/* Drops the oldest `count` checkpoints. */
 static void give_up(struct checkpoints *checkpoints, size_t count)
 {
     for (size_t i = 0; i < count; i++)

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Appends the rows of a table that have not been copied yet. There is room for them. */
+/* Appends the rows that have not been copied yet. There is room for them. */
 static void append_rows(void *rows, size_t *count, const void *from, size_t from_count,
                         size_t row_bytes)
 {
@@ -74,7 +74,7 @@ static int copy_label_sets(struct label_sets *to, const struct label_sets *from)
     return copy_strings(&to->strings, &from->strings);
 }
 
-/* What the outcome is made of: ticks and waits that are not shared out yet are not. */
+/* Copies what profiles use: not the ticks and waits that are still open. */
 static int copy_elapsed(struct results *to, const struct results *from)
 {
     to->parallelism = from->parallelism;
@@ -101,7 +101,7 @@ static int copy_idle(struct results *to, const struct results *from)
     return 0;
 }
 
-/* Rows that do not change were given other numbers. */
+/* Forgets the copied rows, as their numbers have changed. */
 static void forget_rows(struct results *to)
 {
     to->stacks.address_count = to->stacks.stack_count = 0;

@@ -1,6 +1,6 @@
-/* A copy of what a running recording has found so far. The worker makes it between two messages,
- * and another thread names it. So the tables that samples go into need no lock, and slow
- * symbolization delays neither a tick nor the worker. */
+/* A copy of a running recording's results. The worker makes it between two messages, and another
+ * thread names it. So the tables need no lock, and slow symbolization delays neither a tick nor the
+ * worker. */
 #ifndef FGPROF_RECORDER_COPY_H
 #define FGPROF_RECORDER_COPY_H
 
@@ -14,9 +14,8 @@ struct copy {
     uint64_t until_ns; /* CLOCK_MONOTONIC: when it was asked for */
 };
 
-/* Brings the copy up to date, as of `state`. Of stacks and strings only new ones are copied, unless
- * some were forgotten. Timelines are copied if they are a ring, and so not too long. Returns 0 or
- * -ENOMEM. */
+/* Updates the copy, as of `state`. Copies only new stacks and strings, unless some were dropped.
+ * Copies timelines only if they are a ring, whose size is limited. Returns 0 or -ENOMEM. */
 int copy_update(struct copy *copy, const struct results *results,
                 const struct sampling_state *state);
 void copy_free(struct copy *copy);

@@ -8,10 +8,10 @@
 #include <errno.h>
 #include <string.h>
 
-/* Clocks that are not set drift apart by less. */
+/* Clocks that were not set drift by less than this. */
 #define CLOCK_STEP_NS 1000000000u
 
-/* What a profile is made from: the results, and how sampling went. */
+/* What a profile is made from. */
 struct recorded {
     const struct results *results;
     const struct sampling_counts *counts;
@@ -30,7 +30,7 @@ static void summarize_sampling(const struct clock *clock, const struct recorded 
     summary->ticks_planned =
         recorder_ticks_planned(clock, counts, recorded->until_ns) - recorded->ticks_before;
     summary->ticks_taken = counts->ticks_taken;
-    /* One that was due at the beginning may have been taken after it. */
+    /* A tick due before the beginning may have been taken after it. */
     if (summary->ticks_planned < summary->ticks_taken)
         summary->ticks_planned = summary->ticks_taken;
     summary->ticks_late = summary->ticks_planned - summary->ticks_taken;
@@ -97,7 +97,7 @@ static void summarize_idle(const struct results *results, struct fgprof_summary 
     summary->idle_ns = results->counts.idle_ns;
 }
 
-/* Threads of equal name that are not told apart may have moved or not. */
+/* Threads that are not distinguished share samples: some may have moved. */
 static void mark_idle(const struct results *results, struct fgprof_profile *profile)
 {
     for (size_t i = 0; i < profile->sample_count; i++)
@@ -117,8 +117,8 @@ static void sum_times(const struct fgprof_profile *profile, struct fgprof_summar
         *times[sample_state(&profile->samples[i])] += profile->samples[i].time_ns;
 }
 
-/* The wall-clock time of a moment, since 1970: as it was told when the recording began, unless the
- * clock has been set since, or the machine was suspended. */
+/* Converts to wall-clock time by the clock at the beginning, unless the clock has been set since,
+ * or the machine was suspended. */
 static uint64_t time_of(const struct clock *clock, uint64_t at_ns)
 {
     uint64_t told_ns = clock->start_time_ns + (at_ns - clock->start_ns);
@@ -180,8 +180,7 @@ static void drop_idle(const struct fgprof_recorder *recorder, struct results *re
         idle_drop(results, recorder->options.threads == FGPROF_THREADS_BY_ID);
 }
 
-/* What a profile is made of, in so far as it came after the checkpoint; NULL: all of it. Returns
- * when it begins. */
+/* Subtracts the checkpoint, if it is not NULL. Returns when the profile begins. */
 static uint64_t leave_what_came_after(const struct fgprof_recorder *recorder,
                                       const struct checkpoint *checkpoint, struct results *results,
                                       struct sampling_counts *counts)
@@ -235,8 +234,8 @@ static int error_so_far(struct fgprof_recorder *recorder)
     return error;
 }
 
-/* Makes a profile of the copy, from a checkpoint on as of checkpoints_lock, or of the last
- * `last_ns`, if that is not 0. Under `recorder->naming`. */
+/* Makes a profile of the copy since a checkpoint (see checkpoints_lock), or of the last `last_ns`
+ * if that is not 0. Under `recorder->naming`. */
 static int profile_copy(struct fgprof_recorder *recorder, const struct fgprof_moment *since,
                         uint64_t last_ns, fgprof_profile **ret_profile)
 {
@@ -249,7 +248,7 @@ static int profile_copy(struct fgprof_recorder *recorder, const struct fgprof_mo
     };
     uint64_t begin_ns = last_ns && copy->until_ns > last_ns ? copy->until_ns - last_ns : 0;
     const struct checkpoint *checkpoint = checkpoints_lock(recorder->checkpoints, since, begin_ns);
-    /* All that came before it was forgotten since the copy was made. */
+    /* Samples were dropped since the copy was made. */
     if (checkpoint && checkpoint_at_ns(checkpoint) > copy->until_ns) {
         checkpoints_unlock(recorder->checkpoints);
         return -EAGAIN;
@@ -348,7 +347,7 @@ int recorder_profile(struct fgprof_recorder *recorder, fgprof_profile **ret_prof
     return err;
 }
 
-/* What objects a kind of profile is of. Returns OBJECT_KIND_COUNT if it is of none. */
+/* The objects in a kind of profile; OBJECT_KIND_COUNT if it has none. */
 static enum object_kind objects_of(enum fgprof_kind kind)
 {
     switch (kind) {
@@ -366,7 +365,7 @@ static enum object_kind objects_of(enum fgprof_kind kind)
     }
 }
 
-/* What frames are like is in there already. */
+/* The figures about frames are set already. */
 static void summarize_objects(const struct results *results, const struct object_counts *counts,
                               struct fgprof_profile *profile)
 {
@@ -455,7 +454,7 @@ int recorder_check_objects(struct fgprof_recorder *recorder, enum fgprof_kind ki
                                            : -EINVAL;
 }
 
-/* Makes a copy, under `recorder->naming`, and looks whether there are such objects in it. */
+/* Makes a copy, under `recorder->naming`, and checks that it has such objects. */
 static int order_objects(struct fgprof_recorder *recorder, enum object_kind objects)
 {
     const struct object_counts *counts = &recorder->copy.counts.objects[objects];
@@ -482,7 +481,7 @@ int recorder_objects(struct fgprof_recorder *recorder, enum fgprof_kind kind, co
     return err;
 }
 
-/* Those that are there, or of kinds that show all that were made, all. */
+/* Counts the objects in use, or all objects for kinds that show all. */
 static uint64_t count_objects(const struct results *results, enum fgprof_kind kind,
                               const char *name)
 {

@@ -1,4 +1,4 @@
-/* Makes profiles of a recording: at its end, and while it goes on, of all of it or of its last
+/* Makes profiles of a recording, at its end or while it goes on, of all of it or of its last
  * part. */
 #ifndef FGPROF_RECORDER_PROFILE_H
 #define FGPROF_RECORDER_PROFILE_H

@@ -20,9 +20,9 @@ static bool has_times(const struct reading *reading)
     return reading->has_activity && !reading->activity.counts_ends;
 }
 
-/* Its part of the process's time is given for the time that it was awake. A wait for a CPU is told
- * when it has ended: the ledger has booked its beginning as sleep by then, and so books less of it,
- * but here all of it counts. */
+/* Gives the thread its part of the process's time for the time that it was awake. The kernel adds a
+ * wait for a CPU when it ends. The ledger may have booked its beginning as sleep by then; here all
+ * of it counts. */
 static void book_part(struct thread_account *account, const struct elapsed *process,
                       const struct reading *reading, const uint64_t booked_ns[ACCOUNT_COUNT])
 {
@@ -69,13 +69,13 @@ void account_book(struct thread_account *account, struct results *results, uint3
 
 void sleeps_note_stop(struct thread_sleeps *sleeps, const struct observation *observation)
 {
-    /* A thread that had gone to sleep was woken for the stop, too. */
+    /* If it had gone to sleep, the stop woke it, too. */
     if (observation->evidence == EVIDENCE_STOPPED)
         sleeps->stops += thread_state_waits(observation->state) ? 2 : 1;
 }
 
-/* Which part of the switches since the last reading were preemptions. The first one tells of all of
- * the thread's life. */
+/* The part of the switches since the last reading that were preemptions. The first reading covers
+ * the thread's whole life. */
 static double preempted_part(const struct thread_sleeps *sleeps,
                              const struct observation *observation)
 {
@@ -90,7 +90,7 @@ static double preempted_part(const struct thread_sleeps *sleeps,
     return preemptions < switches ? (double)preemptions / (double)switches : 1;
 }
 
-/* From here on, what the next look tells is counted anew. */
+/* Begins a new count from this reading. */
 static void start_anew(struct thread_sleeps *sleeps, const struct observation *observation,
                        double part, double owed)
 {
@@ -102,7 +102,7 @@ static void start_anew(struct thread_sleeps *sleeps, const struct observation *o
     sleeps->stops = sleeps->counted = 0;
 }
 
-/* Whether what was counted before says anything of this sleep. */
+/* Whether the counts continue those of the last sleep that was found. */
 static bool goes_on(const struct thread_sleeps *sleeps, const struct reading *now)
 {
     return sleeps->is_known && now->has_activity &&

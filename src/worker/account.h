@@ -1,4 +1,4 @@
-/* Booking: up to when a thread's time is known, and in what state it was seen then. */
+/* A thread's account: books its time by state, up to the last reading. */
 #ifndef FGPROF_WORKER_ACCOUNT_H
 #define FGPROF_WORKER_ACCOUNT_H
 
@@ -34,8 +34,8 @@ struct thread_sleeps {
 /* Notes that the thread was stopped by us, if it was. */
 void sleeps_note_stop(struct thread_sleeps *sleeps, const struct observation *observation);
 
-/* The thread was found asleep. Returns how many sleeps that stands for: 0 if it is the one that was
- * found before, else at least 1. */
+/* The thread was found asleep. Returns how many sleeps that stands for: 0 for the same sleep as
+ * before, else at least 1. */
 uint64_t sleeps_take(struct thread_sleeps *sleeps, const struct observation *observation);
 
 /* elapsed_ticks.c: a wait of the thread that ticks found. */
@@ -80,11 +80,11 @@ struct thread_account {
 /* Starts the thread's time at `begin`. */
 void account_begin(struct thread_account *account, const struct reading *begin);
 
-/* No more time is booked: what is left of the thread's part of the process's time is given. */
+/* Ends the account: gives the thread the rest of its part of the process's time. */
 void account_end(struct thread_account *account, const struct results *results, uint32_t process);
 
-/* Books the time up to a reading: by the kernel's count, or else to `kind`. `process`: the
- * thread's, by its number. */
+/* Books the time up to a reading: by the kernel's count, or else to `kind`. `process` is a
+ * number. */
 void account_book(struct thread_account *account, struct results *results, uint32_t process,
                   pid_t tid, const struct reading *reading, enum account kind);
 

@@ -5,7 +5,7 @@ struct numbers {
     struct renumber samples, waits, stacks, label_sets, spaces;
 };
 
-/* Does something with a sample's number, where it is noted. */
+/* Visits a stored sample number. */
 typedef void sample_fn(struct renumber *samples, uint32_t *sample);
 
 static void keep(struct renumber *samples, uint32_t *sample)
@@ -25,8 +25,7 @@ static void each_of_window(struct window *window, struct renumber *samples, samp
         visit(samples, &rows[i].sample);
 }
 
-/* Also those that mean nothing at the moment: each was a sample's number at some time, and stays
- * one. */
+/* Includes stale ones: each was a sample's number once, and stays one. */
 static void each_of_account(struct thread_account *account, struct renumber *samples,
                             sample_fn *visit)
 {
@@ -41,7 +40,7 @@ static void each_of_account(struct thread_account *account, struct renumber *sam
     visit(samples, &account->awake_sample);
 }
 
-/* But for those in the timeline. */
+/* Visits all stored sample numbers except those in the timeline. */
 static void each_sample(struct results *results, struct counted_threads *threads,
                         struct renumber *samples, sample_fn *visit)
 {
@@ -129,7 +128,7 @@ static void find_spaces(const struct results *results, const struct counted_thre
     }
 }
 
-/* What a thread's last copy had is of no use after its message. */
+/* The label set of a thread's last copy is not used after its message. */
 static void move_label_sets(struct counted_threads *threads, const struct renumber *label_sets)
 {
     for (size_t i = 0; i < threads->count; i++) {
@@ -148,7 +147,7 @@ static void move_deadlocks(struct deadlocks *deadlocks, const struct numbers *nu
     }
 }
 
-/* `label_sets` are those that stay. */
+/* `label_sets` replaces the present sets. */
 static void apply(struct results *results, struct counted_threads *threads, struct owners *owners,
                   struct numbers *numbers, const struct label_sets *label_sets)
 {

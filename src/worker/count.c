@@ -18,7 +18,6 @@ static void note_counted(struct result_counts *counts, const struct share *share
         counts->samples_not_captured += share->ticks;
 }
 
-/* Counts more for an existing sample. */
 static void count_again(const struct counter *counter, uint32_t sample, const struct share *share)
 {
     struct stack_table *stacks = &counter->results->stacks;
@@ -42,8 +41,7 @@ void count_close(const struct counter *counter, struct counted_thread *thread)
         close_window(counter, &thread->account.ledger, i);
 }
 
-/* Counts a sample that stands for so many ticks. In the timeline it has the time until now at once.
- */
+/* Counts a sample of `ticks` ticks. The timeline gives it the time until now immediately. */
 static int count_sample(const struct counter *counter, struct counted_thread *thread,
                         enum account kind, uint32_t sample, uint64_t ticks)
 {
@@ -63,8 +61,8 @@ static int count_sample(const struct counter *counter, struct counted_thread *th
     return 0;
 }
 
-/* Counts a sample of a thread that sleeps, and that it sleeps on, and the sleeps that began. Its
- * wait's elapsed time goes to the same sample as that of the thread. */
+/* Counts a sample of a sleeping thread and the sleeps that began. Its wait's elapsed time goes to
+ * the same sample. */
 static int count_asleep(const struct counter *counter, struct counted_thread *thread,
                         uint32_t sample, uint64_t ticks, uint64_t sleeps)
 {
@@ -77,8 +75,8 @@ static int count_asleep(const struct counter *counter, struct counted_thread *th
     return count_sample(counter, thread, kind, sample, ticks);
 }
 
-/* What nobody holds any more, a thread does not wait for: it has been woken, and is about to run.
- * The time until then is not one of sleep. */
+/* If nothing holds the lock any more, the thread has been woken and is about to run: it is no
+ * longer asleep. */
 static bool had_owner(const struct results *results, const struct counted_sample *sample)
 {
     uint32_t wait_plus_1 = sample->labels.wait_plus_1;
@@ -102,8 +100,8 @@ static void note_unowned(struct thread_account *account, uint32_t sample, uint64
     account->unowned_sleeps = sleeps;
 }
 
-/* The owner of a wait may be known only from a later look on: then the wait is taken back from
- * where it was counted without one. */
+/* An owner may become known only later: then the sleeps that were counted without one are taken
+ * back. */
 static uint64_t take_unowned(struct stack_table *stacks, struct thread_account *account,
                              uint64_t sleeps)
 {
@@ -115,7 +113,7 @@ static uint64_t take_unowned(struct stack_table *stacks, struct thread_account *
     return unowned;
 }
 
-/* Counts a sleeping thread's sample, now if nothing is known of an owner of what it waits for. */
+/* Counts a sleeping thread's sample; later, in count_held, if the wait has an owner. */
 static int count_wait(const struct counter *counter, const struct observation *observation,
                       struct counted_thread *thread, uint32_t sample, uint64_t ticks,
                       uint64_t sleeps)
@@ -157,8 +155,7 @@ static int count_wait(const struct counter *counter, const struct observation *o
     return count_asleep(counter, thread, sample, ticks + observation->missed_ticks, sleeps);
 }
 
-/* Counts ticks at which the thread slept on. If it is not known to have done so, its time stays
- * owed. */
+/* Counts ticks at which the thread slept on. If that is not certain, its time stays owed. */
 static int count_sleep(const struct counter *counter, const struct observation *observation,
                        struct counted_thread *thread)
 {
@@ -172,8 +169,8 @@ static int count_sleep(const struct counter *counter, const struct observation *
                         observation->asleep_ticks);
 }
 
-/* All threads whose waits are held have their samples. The last of them may itself wait for another
- * thread, as was seen in a round before. */
+/* All held waits have their samples by now. The thread at the end of the chain may itself wait for
+ * another one, as seen in an earlier round. */
 static int note_chain(const struct counter *counter, const struct held_wait *held)
 {
     struct owners *owners = counter->owners;
@@ -210,13 +207,13 @@ int count_held(const struct counter *counter)
     return err;
 }
 
-/* An observation of anything but the same sleep ends a wait: before the ticks for which it stands,
- * or at the last tick of which it tells. */
+/* Any observation but that of the same sleep ends a wait: before the ticks that it stands for, or
+ * at its last tick. */
 static int end_wait(const struct counter *counter, const struct observation *observation,
                     struct counted_thread *thread)
 {
     uint64_t tick = observation->tick;
-    /* A thread that never moved waits for longer than a second, for all that is known. */
+    /* A thread that never moved has waited for longer than a second. */
     if (counter->waits || (observation->evidence == EVIDENCE_GONE && observation->never_moved))
         return 0;
     if (observation->evidence == EVIDENCE_STOPPED || observation->evidence == EVIDENCE_WAITING ||
@@ -225,8 +222,7 @@ static int end_wait(const struct counter *counter, const struct observation *obs
     return elapsed_ticks_end_wait(counter->results, thread, tick);
 }
 
-/* The thread was seen in a span, or in none. What is owed to its samples so far is of the span that
- * it had. */
+/* The thread was seen in a span, or in none. What is owed so far belongs to its span before. */
 static int note_span(const struct counter *counter, const struct observation *observation,
                      struct counted_thread *thread, const struct span_sight *sight, uint64_t at_ns)
 {
@@ -265,8 +261,8 @@ int count_book(const struct counter *counter, const struct observation *observat
             return err;
         err = count_sleep(counter, observation, thread);
     }
-    /* Only the kernel's account tells what the thread did up to this look, before it was
-     * stopped. */
+    /* What the thread did up to this look, before it was stopped, is known only from the kernel's
+     * account. */
     if (look->at_ns && look->has_activity && !look->activity.counts_ends)
         account_book(account, counter->results, process, thread->tid, look, ACCOUNT_RUNNING);
     bool is_late =
@@ -309,7 +305,7 @@ static int label(const struct counter *counter, const struct observation *observ
     return 0;
 }
 
-/* For a dump: notes what is needed to find out what the counted thread waits for. */
+/* For a dump: collects the facts about what the thread waits for. */
 static int note_wait(const struct counter *counter, const struct observation *observation)
 {
     const struct program *program = observation->program;
@@ -331,7 +327,7 @@ static int note_wait(const struct counter *counter, const struct observation *ob
     return wait_list_add(counter->waits, &facts, observation->program);
 }
 
-/* Notes what the names of a new stack's addresses will need. */
+/* Keeps what is needed to name a new stack's addresses. */
 static int note_addresses(const struct observation *observation, struct program_tables *program,
                           const struct stack *stack)
 {
@@ -339,8 +335,8 @@ static int note_addresses(const struct observation *observation, struct program_
     return generated_note(&program->generated, program->maps.space, observation, stack);
 }
 
-/* A thread whose waits for a CPU are not observed has probably lost its CPU where the kernel
- * samples it: what it waited is counted there, in that state. */
+/* If waits for a CPU are not observed, a thread has probably lost its CPU near where the kernel
+ * samples it: its waits are counted there, as runnable. */
 static int give_wait_for_cpu(const struct counter *counter, const struct observation *observation,
                              struct counted_thread *thread, uint32_t running_sample)
 {
@@ -444,7 +440,7 @@ int count_later(const struct counter *counter, const struct observation *observa
                 const struct stack *stack)
 {
     struct kept_stack *kept = &thread->kept;
-    /* The thread's last sample will do. */
+    /* The thread's last sample serves instead. */
     if (ledger_has_sample(&thread->account.ledger))
         return 0;
     kept_stack_drop(kept);
@@ -501,7 +497,7 @@ int count_assumed(const struct counter *counter, const struct observation *obser
     int err = 0;
     if (counter->waits)
         return 0;
-    /* A look found it running, and it could not be stopped. */
+    /* It was found running, and could not be stopped. */
     if (observation->look.at_ns && owed_ns[ACCOUNT_RUNNING])
         err = count_kind_without_stack(counter, observation, thread, ACCOUNT_RUNNING, 1);
     if (!err && owed_ns[ACCOUNT_RUNNABLE])
@@ -510,8 +506,7 @@ int count_assumed(const struct counter *counter, const struct observation *obser
     return err;
 }
 
-/* Adds the first sample of a thread that has none: with the stack that was kept, or with no
- * stack. */
+/* Adds a first sample for a thread without samples: with the kept stack, or without a stack. */
 static int add_first_sample(const struct counter *counter, const struct observation *observation,
                             const struct counted_thread *thread, enum account *ret_kind,
                             uint32_t *ret_sample)
@@ -524,7 +519,7 @@ static int add_first_sample(const struct counter *counter, const struct observat
                            0, ret_sample);
 }
 
-/* Puts a thread that was there into a dump even if the dump has no stack of it. */
+/* Adds a thread that was there to the dump, even without a stack. */
 static int count_for_dump(const struct counter *counter, const struct observation *observation,
                           struct counted_thread *thread)
 {
@@ -538,8 +533,8 @@ static int count_for_dump(const struct counter *counter, const struct observatio
     return err ? err : count_sample(counter, thread, kind, sample, 1);
 }
 
-/* A thread that waits for a CPU is where it was last seen running, and vice versa: what it owes to
- * one state is counted at that place, in that state. */
+/* A thread that waits for a CPU is where it was last seen running, and vice versa: time owed to one
+ * state is counted at the other's place. */
 static int borrow_sample(struct stack_table *stacks, struct ledger *ledger, enum account kind,
                          enum account from)
 {
@@ -553,7 +548,7 @@ static int borrow_sample(struct stack_table *stacks, struct ledger *ledger, enum
     return err;
 }
 
-/* Finds a sample to settle what each account owes. */
+/* Finds a sample for what each account owes. */
 static int find_heirs(const struct counter *counter, const struct observation *observation,
                       struct counted_thread *thread)
 {

@@ -1,5 +1,5 @@
-/* Counting: collects a thread's samples, and gives them the time that is booked. All functions that
- * return anything return 0 or -ENOMEM. */
+/* Counts samples, and gives them the time that is booked. All functions that return anything return
+ * 0 or -ENOMEM. */
 #ifndef FGPROF_WORKER_COUNT_H
 #define FGPROF_WORKER_COUNT_H
 
@@ -18,12 +18,12 @@ struct counter {
     struct wait_list *waits; /* for a dump, in which each thread is counted once; else NULL */
 };
 
-/* Books the time that an observation tells of. If the thread slept on since its last sample, that
- * is another one. */
+/* Books the time up to the observation. If the thread has slept on since its last sample, counts
+ * another one. */
 int count_book(const struct counter *counter, const struct observation *observation,
                struct counted_thread *thread);
 
-/* Notes what the labels of a copied thread say of its span. */
+/* Updates the thread's span by its labels. */
 int count_span(const struct counter *counter, const struct observation *observation,
                struct counted_thread *thread, const struct span_sight *sight);
 
@@ -36,12 +36,12 @@ int count_stack(const struct counter *counter, const struct observation *observa
 int count_woken(const struct counter *counter, const struct observation *observation,
                 struct counted_thread *thread);
 
-/* The thread will be observed again: the stack is counted only if that comes to nothing. */
+/* The thread will be observed again: keeps the stack in case that fails. */
 int count_later(const struct counter *counter, const struct observation *observation,
                 struct counted_thread *thread, struct program_tables *program,
                 const struct stack *stack);
 
-/* The observation is of no use: its program is gone. */
+/* The observation can't be unwound, as its program is gone. */
 int count_without_stack(const struct counter *counter, const struct observation *observation,
                         struct counted_thread *thread);
 
@@ -55,11 +55,10 @@ int count_assumed(const struct counter *counter, const struct observation *obser
 int count_gone(const struct counter *counter, const struct observation *observation,
                struct counted_thread *thread);
 
-/* The round is over, or more than that: counts the waits that were held until all of it was seen.
- */
+/* The round is over: counts the waits that were held back until all threads were seen. */
 int count_held(const struct counter *counter);
 
-/* Gives the thread's samples all that is owed to them so far. */
+/* Gives the thread's samples all time that is owed so far. */
 void count_close(const struct counter *counter, struct counted_thread *thread);
 
 #endif

@@ -9,8 +9,8 @@
 
 #include "worker/owners.h"
 
-/* Notes which thread this one waits for, as it was read and is resolved by now, and adds a deadlock
- * to the results if that closes a cycle which is not known yet. Returns 0 or -ENOMEM. */
+/* Stores which thread this one waits for, and adds a deadlock to the results if that closes a new
+ * cycle. Returns 0 or -ENOMEM. */
 int deadlock_detect(struct owners *owners, struct results *results, const struct held_wait *held);
 
 #endif

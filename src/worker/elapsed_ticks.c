@@ -5,7 +5,7 @@
 #include <sched.h>
 #include <unistd.h>
 
-/* How many CPUs the process may use: what its first thread may. */
+/* How many CPUs the process's first thread may use. */
 static unsigned cpus_of(pid_t pid)
 {
     cpu_set_t cpus;
@@ -24,7 +24,7 @@ int elapsed_ticks_begin(struct results *results, pid_t pid, uint64_t begin_ns, u
     return 0;
 }
 
-/* The threads that the tick found awake do not wait any more. */
+/* Ends the waits of threads that the tick found awake. */
 static int end_waits(struct results *results, struct counted_threads *threads,
                      const struct message *message)
 {
@@ -108,7 +108,7 @@ int elapsed_ticks_note_wait(struct results *results, const struct observation *o
         .first_tick = known_tick + 1,
         .switches = observation->now.activity.switches,
     };
-    /* Each tick that finds it so is its own, however long it lasts. */
+    /* In uninterruptible sleep every tick belongs to the thread, however long it lasts. */
     if (!wait->is_uninterruptible)
         return 0;
     return add_row(results, wait, ELAPSED_OPEN);
@@ -128,7 +128,7 @@ int elapsed_ticks_note_chain(struct results *results, struct counted_thread *thr
 {
     struct thread_wait *wait = &thread->account.wait;
     struct elapsed *process = &results->elapsed[wait->process];
-    /* In uninterruptible sleep it is blocked already, where it is. */
+    /* In uninterruptible sleep it is blocked where it is. */
     if (!wait->is_open || wait->is_uninterruptible ||
         (wait->chain && wait->chain_sample == end_sample))
         return 0;

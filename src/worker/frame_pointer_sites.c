@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* A thread may have moved before it is stopped: then another one is tried. */
+/* A thread may move before it is stopped; then another one is tried. */
 #define SITE_STOPS_MAX 3
 
 struct site_keys sites_keys(pid_t tid, const struct snapshot *snapshot, const struct stack *stack)

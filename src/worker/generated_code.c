@@ -5,7 +5,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-/* Reading takes at most this part of the time, and at most this much at once: some milliseconds. */
+/* Reading takes at most this part of the time, and this much at once, some milliseconds. */
 #define READING_PART_OF_TIME 20
 #define TURN_BYTES (1u << 20)
 #define FUNCTION_BYTES_MAX 8192 /* of a function's code, to learn how it is unwound */
@@ -13,7 +13,7 @@
  * end; then the first code sampled at an address names everything sampled there. */
 #define REPLACEMENTS_MAX 1000
 
-/* Call it while the program lives: the owner still finds its files when it has ended. */
+/* To be called while the program lives; its files are still found later. */
 static void open_owner(struct generated_code *generated, const struct observation *observation)
 {
     if (!generated->has_owner)
@@ -38,7 +38,7 @@ int generated_note(struct generated_code *generated, struct space *space,
     return 0;
 }
 
-/* Reads the program's own memory: its process id might belong to another program by now. */
+/* Reads through the program, as its process id may belong to another one by now. */
 static size_t read_code(const struct program *program, uint64_t address, void *code, size_t bytes)
 {
     ssize_t got = pread(program->mem_fd, code, bytes, (off_t)address);
@@ -54,8 +54,7 @@ int generated_learn(const struct generated_code *generated, struct unwinder *unw
     uint32_t number = jit ? jit_code_find(&jit->code, address) : JIT_NO_SYMBOL;
     *ret_has_learnt = number != JIT_NO_SYMBOL || generated->reading.done_ns;
     if (number == JIT_NO_SYMBOL) {
-        /* If names have been looked for, it is noted as having none, so that it is not asked for
-         * again. */
+        /* Remembers failures, so that each address is looked up once. */
         return *ret_has_learnt ? unwinder_learn(unwinder, space, address, address, code, 0) : 0;
     }
     const struct jit_symbol *symbol = &jit->code.symbols[number];
@@ -100,7 +99,7 @@ static void open_dump(struct generated_code *generated, struct results *results,
     }
 }
 
-/* Opens the files that are not open yet and may exist by now. */
+/* Opens files that may exist by now. */
 static void open_files(struct generated_code *generated, struct results *results,
                        const struct space *space)
 {
@@ -121,7 +120,7 @@ static int read_files(struct generated_code *generated, struct jit_code *code, o
     return map_end < 0 ? map_end : dump_end < 0 ? dump_end : map_end && dump_end;
 }
 
-/* Puts what was read to use. */
+/* Takes in what was read. */
 static int take_in(struct generated_code *generated, struct results *results, struct space **space)
 {
     bool is_replaced;
@@ -143,13 +142,12 @@ int generated_update(struct generated_code *generated, struct unwinder *unwinder
         reading->done_ns >= observation->round_ns ||
         !throttle_allows(reading, now_ns, 0, READING_PART_OF_TIME))
         return 0;
-    /* CPU time: reading is not to blame for the time that others took. */
+    /* CPU time, as elapsed time would include other threads'. */
     uint64_t begin_ns = thread_cpu_ns();
     open_owner(generated, observation);
     open_files(generated, results, *space);
     bool has_news = jit_source_has_more(&generated->map) || jit_source_has_more(&generated->dump);
-    /* Code that was there before the files could be read to the end is not new: it is taken in once
-     * that is done. */
+    /* Code reported before the end of the files is reached is not new: it is taken in then. */
     int err = read_files(generated, &(*space)->jit->code, TURN_BYTES);
     if (err > 0)
         err = take_in(generated, results, space);

@@ -61,7 +61,7 @@ void idle_drop(struct results *results, bool keeps_ids)
         struct counted_sample *sample = &stacks->samples[i];
         if (idle_has(results, sample->labels.tid))
             drop(results, sample);
-        /* Samples that become equal are added up when they get their names. */
+        /* Samples that become equal are merged when they are named. */
         if (!keeps_ids)
             sample->labels.tid = 0;
     }

@@ -8,11 +8,11 @@
 #include <string.h>
 
 #define VARIABLE "otel_thread_ctx_v1"
-/* The modules are searched for the variable, and the process's context is read, no more often. */
+/* How often the modules are searched and the process's context is read, at most. */
 #define AGE_NS 200000000u
 #define PART_OF_TIME 100
 #define SEARCH_PART_OF_TIME 500
-/* What comes before a key that profiles have for something else. */
+/* Prefix of keys that profiles use themselves. */
 #define OWN_KEY_PREFIX "label."
 
 static int find_place(struct program_labels *labels, const struct program_maps *maps, pid_t tid)
@@ -26,7 +26,7 @@ static int find_place(struct program_labels *labels, const struct program_maps *
     struct context_place place = {0};
     int err = tls_variable_find(maps->space, tid, VARIABLE, &place);
     labels->searching = (struct throttle){now_ns, monotonic_ns() - now_ns};
-    /* A search that fails, as when the thread exits, says nothing about the place. */
+    /* A failed search, as of a thread that exits, proves nothing. */
     if (err && err != -ENOENT)
         return err == -ENOMEM ? err : 0;
     labels->mapping_count = maps->space->mapping_count;
@@ -75,7 +75,7 @@ int program_labels_update(struct program_labels *labels, const struct program_ma
     return channel_request(channel, &request);
 }
 
-/* pprof takes one value a key, and these are ours. */
+/* pprof takes one value for each key, and these are ours. */
 static bool is_own_key(const char *key)
 {
     static const char *const own[] = {"thread",       "tid",     "state", "syscall",
@@ -97,7 +97,7 @@ struct labels_text {
     char trace_id[2 * CONTEXT_TRACE_ID_BYTES + 1], span_id[2 * CONTEXT_SPAN_ID_BYTES + 1];
 };
 
-/* A key as users see it. Returns false if it is no text. */
+/* The key as shown to users. Returns false if it is not text. */
 static bool key_text(const char *name, char *ret_key)
 {
     char text[ATTRIBUTE_TEXT_BYTES];
@@ -122,7 +122,7 @@ static void add_label(struct labels_text *text, const char *key, const char *val
     text->labels[text->count++] = (struct label_text){key, value};
 }
 
-/* Adds an id in hex, unless it is 0, which says that there is none. */
+/* Adds an id in hex, unless it is 0 (none). */
 static void add_id(struct labels_text *text, const char *key, const unsigned char *id, size_t bytes,
                    char *room)
 {
@@ -145,7 +145,7 @@ static bool lacks_key(const struct process_context *context,
     return false;
 }
 
-/* Returns whether a value was left out because it is no text. */
+/* Returns whether a value was left out because it is not text. */
 static bool add_attributes(struct labels_text *text, const struct process_context *context,
                            const struct context_attribute *attributes)
 {
@@ -162,7 +162,7 @@ static bool add_attributes(struct labels_text *text, const struct process_contex
     return is_bad;
 }
 
-/* Spans are told apart by the whole value, also if it is one too many to be kept. */
+/* Spans are distinguished by the whole value, even one beyond the limits. */
 static uint64_t identity_of(const struct labels_text *text, const struct thread_context *context,
                             const char *key)
 {

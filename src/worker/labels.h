@@ -1,4 +1,4 @@
-/* The labels of a program's threads: where they are, and what they say. */
+/* Finds and reads the labels of a program's threads. */
 #ifndef FGPROF_WORKER_LABELS_H
 #define FGPROF_WORKER_LABELS_H
 
@@ -7,7 +7,7 @@
 #include "worker/program_maps.h"
 #include "worker/results.h"
 
-/* What the label of an observation says of the thread's span. */
+/* The thread's span by the label of an observation. */
 struct span_sight {
     bool is_known;     /* false: the labels could not be read, and the span goes on */
     uint64_t identity; /* of the value and the ids; 0: no span */

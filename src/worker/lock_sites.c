@@ -9,7 +9,7 @@
 
 #define NAME_BYTES 64
 
-/* The functions of a C library, or of a static program. */
+/* Symbols of a C library, or of a static program. */
 struct libc_names {
     const struct module *module;
     bool has_table;

@@ -1,5 +1,5 @@
-/* What stacks tell about the locks that their threads wait for: they are glibc's if the stack ends
- * in functions of glibc, whose names are looked up while sampling. */
+/* Recognizes glibc's locks by the functions of glibc at the end of stacks, whose names are looked
+ * up while sampling. */
 #ifndef FGPROF_WORKER_LOCK_SITES_H
 #define FGPROF_WORKER_LOCK_SITES_H
 
@@ -21,7 +21,7 @@ struct lock_sites {
 int lock_sites_get(struct lock_sites *sites, const struct results *results, uint32_t stack,
                    struct lock_site *ret_site);
 
-/* Stacks were forgotten, and the others have new numbers. */
+/* Stacks were dropped, and the others have new numbers. */
 void lock_sites_keep(struct lock_sites *sites, const struct renumber *stacks);
 
 void lock_sites_free(struct lock_sites *sites);

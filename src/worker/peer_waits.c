@@ -31,7 +31,6 @@
 #define NAMES_MAX 4096u
 #define EXACT_COUNT_MAX 8
 
-/* A question, and its answer. */
 struct peer_answer_row {
     struct resource link; /* what the descriptor is */
     uint32_t process;     /* which waits */
@@ -50,7 +49,7 @@ struct epoll_row {
 
 int peer_waits_begin(struct peer_waits *waits, struct program *program)
 {
-    /* Their first observations come in any order: that of a running thread comes late. */
+    /* First observations come in any order: those of running threads come late. */
     if (program->number < waits->seen_count && waits->are_seen[program->number])
         return 0;
     if (array_reserve(&waits->programs, &waits->program_capacity, waits->program_count + 1) ||
@@ -96,7 +95,7 @@ void peer_waits_free(struct peer_waits *waits)
     *waits = (struct peer_waits){0};
 }
 
-/* A sampled program of the process with this id; NULL: it has none. */
+/* A sampled program of this process, or NULL. */
 static const struct program *program_of_pid(const struct peer_waits *waits, pid_t process_id)
 {
     for (size_t i = 0; i < waits->program_count && process_id > 0; i++) {
@@ -118,8 +117,8 @@ bool peer_waits_is_single(const struct peer_waits *waits, uint32_t process)
     return false;
 }
 
-/* Whether what is known of a process's descriptors, or of the sockets, is to be read again for a
- * question that it does not answer (`lacks_something`), or because it is old. */
+/* Whether a list is to be read again, for a question that it does not answer (`lacks_something`),
+ * or because it is old. */
 static bool is_due(const struct throttle *throttle, uint64_t now_ns, bool lacks_something,
                    uint64_t age_ns)
 {
@@ -127,8 +126,8 @@ static bool is_due(const struct throttle *throttle, uint64_t now_ns, bool lacks_
            throttle_allows(throttle, now_ns, age_ns, LISTING_PART_OF_TIME);
 }
 
-/* Reads again what a question about the resource needs, if that is due. New sockets may be those of
- * new descriptors. */
+/* Rereads the lists that a question about the resource needs, if due. New descriptors may be new
+ * sockets. */
 static int list_again(struct peer_waits *waits, const struct resource *resource,
                       bool lacks_something)
 {
@@ -181,7 +180,6 @@ static struct peer_answer_row *find_answer(const struct peer_waits *waits,
     return item == INDEX_NONE ? NULL : &waits->answers[item];
 }
 
-/* Asks, and keeps the answer. */
 static int ask(struct peer_waits *waits, const struct waited_file *file,
                const struct peer_answer_row *question, struct peer_answer_row **ret_row)
 {
@@ -226,8 +224,8 @@ static int answer_of(struct peer_waits *waits, const struct waited_file *file,
         err = list_again(waits, resource, true);
         if (!err && !find_answer(waits, &question))
             err = ask(waits, file, &question, &row);
-        /* What was read since the wait began would tell, if it could: of some sockets nothing is
-         * told, as of netlink's to the kernel. */
+        /* Lists made since the wait began would have the answer. Some sockets are in none, such as
+         * netlink sockets to the kernel. */
         const struct throttle *reading =
             resource->kind == RESOURCE_SOCKET ? &waits->sockets : &waits->listing;
         if (!err && reading->done_ns > since_ns)
@@ -238,8 +236,8 @@ static int answer_of(struct peer_waits *waits, const struct waited_file *file,
     return err;
 }
 
-/* Reads the file locks again if that is due. *ret_is_news: they were read after the thread was seen
- * asleep; else they tell of an earlier wait. */
+/* Rereads the file locks if due. *ret_is_news: they were read after the thread was seen asleep, and
+ * not during an earlier wait. */
 static int read_locks(struct peer_waits *waits, uint64_t since_ns, bool *ret_is_news)
 {
     uint64_t now_ns = monotonic_ns();
@@ -269,7 +267,7 @@ static int set_name(struct peer_waits *waits, struct results *results, enum reso
     return err;
 }
 
-/* A descriptor that is waited on, as an observation tells of it. */
+/* The descriptor that the observed thread waits on. */
 static struct waited_file file_of(const struct observation *observation, int fd, enum file_use use,
                                   const char *link)
 {
@@ -288,7 +286,7 @@ static bool may_have_peer(const struct waited_file *file, const struct resource 
 {
     if (resource->kind != RESOURCE_FILE || file->use >= FILE_USE_FLOCK)
         return true;
-    /* It may be a FIFO: threads sleep interruptibly only in what is no ordinary file. */
+    /* It may be a FIFO: threads do not sleep interruptibly in ordinary files. */
     return *file->link == '/' && strncmp(file->link, "/dev/", 5) != 0 &&
            !file->is_uninterruptible && (file->use == FILE_USE_READ || file->use == FILE_USE_WRITE);
 }
@@ -346,7 +344,7 @@ static int find_file(struct peer_waits *waits, struct results *results,
     return set_name(waits, results, answer->resource.kind, text, &wait->wait);
 }
 
-/* Exactly if there are few: names that differ by a number are different resources. */
+/* Exact counts only if there are few, as names that differ by a number are different resources. */
 static int name_several(struct peer_waits *waits, struct results *results, uint64_t count,
                         struct counted_wait *wait)
 {
@@ -454,7 +452,7 @@ static pid_t find_child_id(struct peer_waits *waits, const struct observation *o
     if (!throttle_allows(&waits->children, now_ns, 0, CHILDREN_PART_OF_TIME))
         return 0;
     pid_t child = child_waited_for(observation->program->proc_fd, observation->tid, target);
-    /* It may be that of another wait. */
+    /* It may belong to another wait. */
     if (child && has_moved(observation))
         child = 0;
     waits->children.done_ns = monotonic_ns();

@@ -41,12 +41,12 @@ struct peer_waits {
     size_t name_count; /* added to the results' strings: data of the target, so it is limited */
 };
 
-/* A program is sampled from now on, or no longer. The first returns 0 or -ENOMEM. */
+/* Begin and end with the sampling of a program. The first returns 0 or -ENOMEM. */
 int peer_waits_begin(struct peer_waits *waits, struct program *program);
 void peer_waits_end(struct peer_waits *waits, uint32_t program);
 void peer_waits_free(struct peer_waits *waits);
 
-/* For a thread: the child that it was found to wait for, for as long as it sleeps on. */
+/* The child that a thread waits for, as long as it sleeps on. */
 struct waited_child {
     pid_t process_id; /* 0: none */
     uint64_t since_ns;

@@ -21,7 +21,7 @@ static int open_space(struct program_maps *maps, struct results *results,
     maps->spare_readings = SPARE_READINGS;
     int err = spaces_add(&results->spaces, &results->modules, program->process_id, program->proc_fd,
                          tid, program->maps_fd, &maps->space);
-    /* It has ended meanwhile: then by what its maps said before. */
+    /* It has ended: uses its maps as read before. */
     int kept_fd = program_kept_maps_fd(program);
     maps->kept_fd = err == -ESRCH ? kept_fd : 0;
     if (err == -ESRCH && kept_fd >= 0)

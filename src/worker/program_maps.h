@@ -23,8 +23,7 @@ struct program_maps {
 
 /* All of these functions read by an observation of the program. They return 0 or -ENOMEM. */
 
-/* Sets maps->space to the program's space if it is not set and can be, and keeps it from growing
- * old. */
+/* Sets or refreshes maps->space, if the program's maps can be read. */
 int program_maps_update(struct program_maps *maps, struct results *results,
                         const struct observation *observation);
 

@@ -21,8 +21,8 @@ const char *dump_thread_name(const struct fgprof_dump *dump, const struct dump_t
 void dump_append_state(struct buffer *buffer, const struct fgprof_dump *dump,
                        const struct dump_thread *thread);
 
-/* Appends where the thread comes from, like "made by main/1235 in start_pool" or "began in worker",
- * after `before`; nothing if that is not known, or if its stack shows where it began. */
+/* Appends `before` and the thread's creator or start, like "made by main/1235 in start_pool" or
+ * "began in worker"; nothing if that is not known, or if its stack shows where it began. */
 void dump_append_birth(struct buffer *buffer, const struct fgprof_dump *dump,
                        const struct dump_thread *thread, const char *before);
 

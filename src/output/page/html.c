@@ -258,7 +258,6 @@ static void write_summary(const struct fgprof_profile *profile, struct json *jso
     json_string(json, "kept", profile_kept_name(profile));
 }
 
-/* Left out if there are none. */
 static void write_deadlocks(const struct fgprof_profile *profile, struct json *json)
 {
     if (!profile->deadlock_count)
@@ -386,7 +385,7 @@ static const char *write_until(struct sink *sink, const char *html, const char *
     return end + strlen(place);
 }
 
-/* Begins the page, and returns the rest of its HTML, from the place of the data on. */
+/* Writes the page up to its data, and returns the rest of its HTML. */
 static const char *begin_page(struct sink *sink)
 {
     const char *html = write_until(sink, page_html, PLACE_OF_STYLE);
@@ -404,7 +403,8 @@ static void end_page(struct sink *sink, const char *html)
     sink_write(sink, html, strlen(html));
 }
 
-/* Whether the page can begin with what it is to show. If not, sets the sink's error. */
+/* Whether the profile has the elapsed time that the page is to show. If not, sets the sink's
+ * error. */
 static bool can_show(const struct fgprof_profile *profile, struct sink *sink)
 {
     bool can = profile->has_elapsed || !(profile->folded_flags & FGPROF_FOLDED_ELAPSED);
@@ -425,7 +425,7 @@ void output_html(const struct fgprof_profile *profile, const struct profile_view
     end_page(sink, html);
 }
 
-/* Writes the page of the profile after, with the one before as one more member of its data. */
+/* Writes the page of the profile after, whose data has the profile before as one more member. */
 void output_html_difference(const struct profile_pair *pair, bool is_normalized, struct sink *sink)
 {
     if (!can_show(pair->before, sink) || !can_show(pair->after, sink))

@@ -1,4 +1,4 @@
-/* What is worth a look: where time is lost, the most first, and what makes the recording poor. */
+/* The findings: where time is lost, the most first, and what makes the recording poor. */
 #include "output/report/report.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 
 #define DEADLOCK_COLUMNS 400
 
-/* How many there may be of each kind; of the seven others there is one each. */
+/* The most findings of each kind. There is one each of the seven other kinds. */
 #define SATURATED_MAX 2
 #define LOCKS_MAX 2
 #define RUNNING_MAX 1
@@ -42,8 +42,8 @@ static void add_row(struct report *report, size_t at, const struct finding *find
     report->finding_count++;
 }
 
-/* Takes the finding's texts. Findings about threads are added first, and stand first, the most time
- * first. There are never too many: see the numbers above. */
+/* Takes over the finding's texts. Findings about threads are added first and sorted by time. There
+ * are never too many: see the numbers above. */
 static int add(struct report *report, struct finding *finding)
 {
     size_t at = report->finding_count;
@@ -79,7 +79,7 @@ static uint64_t wanted_cpu_ns(const struct report_times *times)
     return times->state_ns[FGPROF_STATE_RUNNING] + times->state_ns[FGPROF_STATE_RUNNABLE];
 }
 
-/* Threads that are not told apart may be several. */
+/* A row may be several threads of equal name. */
 static bool is_saturated(const struct report *report, const struct report_thread *thread)
 {
     double elapsed_ns = (double)report->profile->summary.elapsed_ns;
@@ -88,7 +88,7 @@ static bool is_saturated(const struct report *report, const struct report_thread
            100 * (double)wanted_cpu_ns(&thread->times) > SATURATED_PERCENT * elapsed_ns;
 }
 
-/* The use of the thread's with the most running time, or NULL. */
+/* Where the thread ran most, or NULL. */
 static const struct report_use *longest_run(const struct report *report, uint32_t thread)
 {
     const struct report_use *found = NULL;
@@ -153,7 +153,7 @@ static int find_saturated(struct report *report)
 
 /* ---- Locks ---- */
 
-/* Waiting for a lock that one function takes. */
+/* Waits for a lock in one function. */
 struct lock_wait {
     uint32_t process, function, thread;
     uint32_t node; /* in the tree of waits */
@@ -166,7 +166,7 @@ struct lock {
     uint64_t time_ns;
 };
 
-/* The function that takes the lock, as a label. */
+/* The label of the function that takes the lock. */
 static uint32_t lock_user(const struct report *report, uint32_t node)
 {
     const struct call_node *nodes = report->trees[REPORT_WAITING].nodes;
@@ -191,7 +191,7 @@ static int compare_waits(const void *a, const void *b)
     return 0;
 }
 
-/* The caller frees them. NULL: no memory. */
+/* The caller frees the waits. NULL: no memory. */
 static struct lock_wait *collect_lock_waits(const struct report *report, size_t *ret_count)
 {
     struct lock_wait *waits = calloc(report->use_count + 1, sizeof *waits);
@@ -209,7 +209,7 @@ static struct lock_wait *collect_lock_waits(const struct report *report, size_t 
     return waits;
 }
 
-/* Sums up the waits from `waits` on that are for the same function's lock. Returns how many. */
+/* Sums up the first waits, which are for the same function's lock. Returns how many. */
 static size_t sum_lock(const struct lock_wait *waits, size_t count, struct lock *ret_lock)
 {
     *ret_lock = (struct lock){.longest = waits};
@@ -233,9 +233,8 @@ static bool is_below(const struct call_tree *tree, uint32_t node, uint32_t funct
     return false;
 }
 
-/* Where the function that takes the lock is otherwise: most of that time it has the lock. Sets the
- * use with the most time there; its time is that of all threads there. `times`: room for a number
- * for each node of the largest tree. */
+/* Finds where the function that takes the lock spends its other time, mostly with the lock: the use
+ * with the most time, summed over threads. `times`: room for each node of the largest tree. */
 static void find_user_without_lock(const struct report *report, const struct lock *lock,
                                    uint64_t *times, struct report_use *ret_most)
 {
@@ -323,7 +322,7 @@ static int find_locks(struct report *report)
 
 /* ---- The largest of the rest ---- */
 
-/* Whether a finding says the same already. */
+/* Whether a finding has this path already. */
 static bool is_said(const struct report *report, const char *path)
 {
     for (size_t i = 0; i < report->finding_count; i++) {
@@ -453,7 +452,7 @@ static int find_early_end(struct report *report)
     int error = report->profile->summary.error;
     if (!error)
         return 0;
-    /* A recording may have any number there. */
+    /* The error may be any number in a file. */
     buffer_print(&finding.text, "sampling ended early, after %.2f s: %s",
                  report_seconds(report->profile->summary.elapsed_ns),
                  strerror(error > -INT_MAX ? abs(error) : INT_MAX));
@@ -488,7 +487,7 @@ static int find_unreadable(struct report *report)
     return add(report, &finding);
 }
 
-/* Before all others. */
+/* Comes before all others. */
 static int find_deadlocks(struct report *report)
 {
     const struct fgprof_profile *profile = report->profile;

@@ -1,19 +1,19 @@
-/* The resources that cost most waiting time, with the thread that had each, and where that thread
- * and its waiters mostly were. */
+/* The resources that cost most waiting time, with their owners, and where owners and waiters mostly
+ * were. */
 #include "output/report/report.h"
 #include "profile/kind.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-/* A thread that has a resource, while others wait for it. */
+/* A thread that held a resource while others waited for it. */
 struct holder {
     uint32_t resource, process, name;
     bool is_for_threads;
     uint64_t time_ns;
 };
 
-/* Where a holder or its waiters were, as a node of one of the two trees. */
+/* A node where a holder or its waiters were. */
 struct place {
     uint32_t holder, node;
     uint64_t is_owners; /* not its waiters */
@@ -49,7 +49,7 @@ static int count_holder(struct search *search, const struct profile_wait *wait, 
     return err;
 }
 
-/* Where the C library waits does not matter: the stack counts down to its call. */
+/* Cuts the stack at its call of the C library, as the place within the library does not matter. */
 static int count_place(struct search *search, uint32_t holder, bool is_owners, uint32_t stack,
                        uint64_t time_ns)
 {
@@ -92,7 +92,7 @@ static int count_samples(struct search *search)
     return err;
 }
 
-/* The way to the place with the most time; "": none is known. */
+/* The path to the place with the most time; "": none is known. */
 static int find_path(const struct search *search, uint32_t holder, bool is_owners, char **ret_path)
 {
     const struct place *most = NULL;
@@ -111,8 +111,7 @@ static int find_path(const struct search *search, uint32_t holder, bool is_owner
     return path.error;
 }
 
-/* The next holder by time, the first of those with equal time, that the report does not have yet.
- */
+/* The holder with the most time of those not taken yet, the first of equals. */
 static uint32_t next_holder(const struct search *search, const bool *is_taken)
 {
     uint32_t found = INDEX_NONE;

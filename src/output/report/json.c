@@ -12,7 +12,7 @@
 #define NAME_COLUMNS 120
 #define COMMAND_COLUMNS 1000
 
-/* How many of a path's frames are written, at its root and at its leaf. */
+/* The most frames of a path that are written, at its root and at its leaf. */
 #define FRAMES_ROOT 8
 #define FRAMES_LEAF 24
 
@@ -184,7 +184,7 @@ static void put_holders(struct json *json, const struct report *report)
     json_end(json, ']');
 }
 
-/* By the number of threads, from 0. */
+/* By the number of running threads, from 0. */
 static void put_parallelism(struct json *json, const struct fgprof_profile *profile)
 {
     json_begin(json, "running_at_once_ns", '[');

@@ -7,8 +7,8 @@
 
 #define PIDS_MAX 8
 
-/* What shows more of a kind of finding: the options and the file that it makes. Or, of a process
- * that may still be there, a dump. */
+/* What to run for a kind of finding: options and the output file, or a dump if the process may
+ * still run. */
 static const struct suggestion {
     const char *kind, *options, *output, *why;
     bool is_dump;
@@ -20,7 +20,7 @@ static const struct suggestion {
     {"cpu_shortage", NULL, "wall.html", "a flame graph, coloured by what threads did", false},
 };
 
-/* For a recording that shows nothing to look at. */
+/* If there are no findings. */
 static const struct suggestion otherwise = {"", NULL, "wall.html",
                                             "a flame graph of everything, idle threads too", false};
 

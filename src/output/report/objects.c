@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is used while the report is made. */
 struct making {
     struct objects_report *report;
     struct labelled_stack labelled;
@@ -19,7 +18,7 @@ static void add(double sums[OBJECT_MEASURES], const double amounts[OBJECT_MEASUR
         sums[i] += amounts[i];
 }
 
-/* Makes room for so many rows, and fills what is new with zeros. */
+/* Makes room for `count` rows, and zeroes the new ones. */
 static int reserve_sums(struct object_sums **sums, size_t *capacity, size_t count)
 {
     size_t had = *capacity;
@@ -67,7 +66,7 @@ static bool is_unnamed(const struct fgprof_profile *profile, const struct profil
     return false;
 }
 
-/* A note in place of the frames at its root says why it ends there. */
+/* Whether a note at the root says why frames are missing. */
 static bool is_cut(const struct fgprof_profile *profile, const struct profile_stack *stack)
 {
     if (!stack->depth)
@@ -115,7 +114,7 @@ static int make(struct objects_report *report)
     return err;
 }
 
-/* Puts the row at its place, the most first, then in the order in which they were found. */
+/* Inserts the row by value, the largest first, equal ones in the order in which they were found. */
 static void place(struct object_rows *rows, double values[OBJECTS_ROWS_MAX], uint32_t row,
                   double value)
 {

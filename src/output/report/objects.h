@@ -1,5 +1,5 @@
-/* What a report of objects says, before it is text or JSON: the samples by stack and by function.
- * objects.c makes it, objects_text.c and objects_json.c write it. */
+/* The contents of a report of objects: sums by stack and by function. objects.c makes it,
+ * objects_text.c and objects_json.c write it. */
 #ifndef FGPROF_OUTPUT_REPORT_OBJECTS_H
 #define FGPROF_OUTPUT_REPORT_OBJECTS_H
 
@@ -12,7 +12,7 @@
 
 #define OBJECT_MEASURES (BYTES_IN_USE + 1)
 
-/* What a stack or a function has. */
+/* The sums of a stack or a function. */
 struct object_sums {
     double own[OBJECT_MEASURES];   /* by enum object_measure, of all objects: an estimate */
     double total[OBJECT_MEASURES]; /* of a function, with what it calls */
@@ -20,7 +20,7 @@ struct object_sums {
     bool has_other_names;
 };
 
-/* Those with the most of a measure, or with the least. */
+/* The rows with the most of a measure, or with the least. */
 struct object_rows {
     uint32_t rows[OBJECTS_ROWS_MAX]; /* nodes of the tree, or labels */
     size_t count, left_out;
@@ -36,15 +36,14 @@ struct objects_report {
     struct object_sums *functions; /* by label */
     size_t function_capacity;
     struct object_sums all;
-    /* Objects that were made and seen, not scaled; those with a stack that was cut, and those with
-     * a frame without a name. */
+    /* Sampled objects, not scaled; those with a cut stack; those with an unnamed frame. */
     uint64_t seen, seen_cut, seen_unnamed;
 };
 
-/* The stacks with the most, or if `is_least`, with less than nothing, the least first. */
+/* The stacks with the most, or if `is_least`, those below 0, the least first. */
 struct object_rows objects_top_stacks(const struct objects_report *report,
                                       enum object_measure measure, bool is_least);
-/* The functions with the most of their own; those that start threads are left out. */
+/* The functions with the most of their own, without those that start threads. */
 struct object_rows objects_top_functions(const struct objects_report *report,
                                          enum object_measure measure);
 
@@ -52,7 +51,7 @@ struct object_rows objects_top_functions(const struct objects_report *report,
 void report_objects(const struct fgprof_profile *profile, const struct profile_view *view,
                     bool is_json, struct sink *sink);
 
-/* The parts of that which write. */
+/* Write the report. */
 void report_objects_text(const struct objects_report *report, struct sink *sink);
 void report_objects_json(const struct objects_report *report, struct sink *sink);
 

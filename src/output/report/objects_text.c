@@ -10,8 +10,7 @@
 #define REASON_COLUMNS 200
 #define THREAD_COLUMNS 20
 
-/* Appends "1.5 MiB", at the right of `columns` if it is shorter. `sign` is "+", or "" if only a
- * minus is shown. */
+/* Appends "1.5 MiB", aligned right in `columns`. `sign` is "+", or "" to show only a minus. */
 static void append_bytes(struct buffer *buffer, double bytes, const char *sign, int columns)
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
@@ -46,7 +45,7 @@ static void append_value(struct buffer *buffer, const struct object_sums *sums,
         append_amount(buffer, sums->own[measure], sign, columns);
 }
 
-/* What stands before what grew in a difference. */
+/* The sign of growth: "+" in a difference. */
 static const char *sign_of(const struct objects_report *report)
 {
     return report->profile->is_difference ? "+" : "";
@@ -99,7 +98,7 @@ static void append_totals(struct buffer *buffer, const struct objects_report *re
     buffer_puts(buffer, "\n");
 }
 
-/* How the figures came about. */
+/* Explains how the figures were sampled. */
 static void append_seen(struct buffer *buffer, const struct objects_report *report)
 {
     const struct profile_objects *objects = &report->profile->objects;
@@ -226,7 +225,7 @@ static void append_columns(struct buffer *buffer, const struct objects_report *r
     }
 }
 
-/* A title and a line for each stack; nothing if there is none. */
+/* Appends a title and a line for each stack; nothing without stacks. */
 static void append_stacks(struct buffer *buffer, const struct objects_report *report,
                           const char *title, enum object_measure measure, bool is_least)
 {

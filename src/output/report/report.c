@@ -9,14 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A thread that waits for work for this share of its time or more is idle then. What it waits for a
- * CPU does not count: on a busy machine that is much of any thread's time. */
+/* A thread that waits for work for at least this share of its time is idle. Time waiting for a CPU
+ * does not count, as on a busy machine that is much of any thread's time. */
 #define IDLE_SHARE_PERCENT 90
 
 #define NO_LOCK UINT32_MAX
 
-/* Calls in which threads wait for work, or for a time. restart_syscall is what is left of a poll or
- * a nanosleep that was interrupted. */
+/* Calls in which threads wait for work or for a time. An interrupted poll or nanosleep becomes
+ * restart_syscall. */
 static const char *const calls_for_work[] = {
     "epoll_wait",   "epoll_pwait",     "epoll_pwait2",    "poll",       "ppoll",
     "select",       "pselect6",        "futex",           "futex_wait", "futex_waitv",
@@ -25,7 +25,7 @@ static const char *const calls_for_work[] = {
     "io_getevents", "io_pgetevents",   "io_uring_enter",
 };
 
-/* What is known of each sample, or each stack, while the report is made. */
+/* What is known of each sample and stack while the report is made. */
 struct making {
     struct report *report;
     uint32_t *thread_of;  /* by sample */
@@ -45,8 +45,8 @@ static bool waits_for_work(const struct fgprof_profile *profile,
     return false;
 }
 
-/* The outermost of the frames at the leaf that wait for a lock. What a thread does with a lock that
- * it has is below no such frame, so that only the last few frames count. */
+/* The outermost frame that waits for a lock, among the last few: a thread that has got the lock is
+ * no longer in such a frame. */
 static uint32_t find_lock_frame(const struct labels *labels, const struct labelled_stack *labelled)
 {
     enum { FRAMES_IN_A_LOCK = 16 };
@@ -58,7 +58,7 @@ static uint32_t find_lock_frame(const struct labels *labels, const struct labell
     return found;
 }
 
-/* Where in the C library a thread waits depends on the library's version, and does not matter. */
+/* Stacks of waits are cut in the C library, as the rest depends on the library's version. */
 static int look_at_stacks(struct making *making)
 {
     const struct fgprof_profile *profile = making->report->profile;
@@ -86,7 +86,6 @@ static bool is_same_thread(const void *owner, uint32_t item, const void *key)
            (known->tid || known->name == sought->name);
 }
 
-/* Finds the sample's thread, or adds it. */
 static int get_thread(struct report *report, const struct profile_sample *sample,
                       uint32_t *ret_thread)
 {
@@ -149,7 +148,7 @@ static bool is_idle(const struct making *making, const struct profile_sample *sa
             100 * (double)thread->for_work_ns >= IDLE_SHARE_PERCENT * (double)own_ns);
 }
 
-/* The call or function of the kernel that the thread waits in, as a label. */
+/* The label of the system call or kernel function in which the thread waits. */
 static int label_of_call(struct report *report, const struct profile_sample *sample,
                          uint32_t *ret_label)
 {
@@ -176,7 +175,7 @@ static int add_use(struct report *report, const struct report_use *use)
     return err;
 }
 
-/* Adds time that the sample's thread spent at the end of the first `depth` of its labels. */
+/* Adds time that the sample's thread spent at the end of its first `depth` labels. */
 static int add_time_there(struct making *making, struct report_use *use, size_t depth)
 {
     struct report *report = making->report;
@@ -217,8 +216,8 @@ static int add_sample(struct making *making, const struct profile_sample *sample
     return err ? err : add_time_there(making, &elapsed, depth);
 }
 
-/* Puts the node at its place in the rows, if it has one: the most self time first, then in the
- * order in which nodes were found. */
+/* Inserts the node into the rows, if it has self time, the most first, equal ones in the order in
+ * which they were found. */
 static void place_node(const struct call_tree *tree, uint32_t node, struct report_paths *paths)
 {
     size_t at = paths->count;
@@ -236,8 +235,8 @@ static void place_node(const struct call_tree *tree, uint32_t node, struct repor
     paths->count += !is_full;
 }
 
-/* Counts the row's threads and chooses its call and its thread. `seen`: for each thread, the last
- * row that it was counted for; this one is number `stamp`. */
+/* Counts the row's threads and chooses its call and thread. `seen`: for each thread, the number of
+ * the last row that counted it; this row is `stamp`. */
 static void look_at_row(const struct report *report, enum report_activity activity,
                         struct report_path *row, uint32_t *seen, uint32_t stamp)
 {
@@ -389,7 +388,6 @@ double report_parallel_percent(const struct report *report, size_t first, size_t
     return report_percent(part_ns, all_ns);
 }
 
-/* Whether the one thread comes before the other. */
 static bool is_busier(const struct report_times *one, const struct report_times *other)
 {
     const struct report_times *both[] = {one, other};

@@ -15,7 +15,7 @@
 #include "profile/view.h"
 #include "output/json.h"
 
-/* What threads do, each with a call tree of its own. */
+/* What threads do. Each activity has a call tree. */
 enum report_activity {
     REPORT_RUNNING,
     REPORT_RUNNABLE, /* waiting for a CPU */
@@ -25,7 +25,7 @@ enum report_activity {
     REPORT_ACTIVITY_COUNT
 };
 
-/* The report has so many lines at the most, and of each kind these. */
+/* The most lines in a report, and of each kind. */
 #define REPORT_LINES_MAX 100
 #define REPORT_FINDINGS_MAX 14
 #define REPORT_HOLDS_MAX 3
@@ -36,7 +36,7 @@ enum report_activity {
 #define REPORT_THREADS_MAX 6
 #define REPORT_MODULES_MAX 3
 
-/* Columns of names that stand in lines with others. */
+/* Columns of names within a line. */
 #define REPORT_NAME_COLUMNS 24
 #define REPORT_FILE_COLUMNS 60
 
@@ -46,7 +46,7 @@ struct report_times {
     uint64_t idle_ns; /* of FGPROF_STATE_WAITING */
 };
 
-/* A thread, or those of the same name if they are not told apart. */
+/* A thread, or all threads of a name if they are not distinguished. */
 struct report_thread {
     uint32_t process, name;
     uint32_t tid; /* 0: not told apart */
@@ -83,7 +83,7 @@ struct report_paths {
     size_t left_out; /* more such nodes */
 };
 
-/* A finding has one line of text, and most have one of detail: each in full, with names escaped and
+/* A finding has a line of text, and most have a line of detail. Names in them are escaped and
  * shortened. */
 struct report_finding {
     const char *kind;    /* a stable word. Static. */
@@ -92,7 +92,7 @@ struct report_finding {
     char *text, *detail; /* detail: NULL: none */
 };
 
-/* A thread that had what others waited for. */
+/* A thread that held what others waited for. */
 struct report_hold {
     uint32_t resource, owner_name;  /* strings of the profile */
     uint32_t process;               /* the owner's */
@@ -154,7 +154,6 @@ static inline double report_seconds(uint64_t ns)
     return (double)ns / 1e9;
 }
 
-/* The period's ticks in a second. */
 static inline double report_rate_hz(const struct fgprof_profile *profile)
 {
     return profile->period_ns ? 1e9 / (double)profile->period_ns : 0;
@@ -166,28 +165,28 @@ void report_append_process(struct buffer *buffer, const struct report *report, u
 void report_append_thread(struct buffer *buffer, const struct report *report,
                           const struct report_thread *thread);
 
-/* Appends the way to a node: see call_tree_append_path. */
+/* See call_tree_append_path. */
 void report_append_path(struct buffer *buffer, const struct report *report,
                         enum report_activity activity, uint32_t node);
 
-/* The part of elapsed time in which from `first` to `last` threads of a process ran, in percent. */
+/* The percentage of elapsed time in which `first` to `last` threads of a process ran. */
 double report_parallel_percent(const struct report *report, size_t first, size_t last);
 
-/* Whether the thread did nothing but wait idly. */
+/* Whether the thread only waited idly. */
 static inline bool report_is_idle(const struct report_thread *thread)
 {
     return thread->times.idle_ns == thread->times.all_ns;
 }
 
-/* The numbers of up to `max` threads that are not idle, those that want a CPU most first, then
- * those with the most time that is not idle. Returns how many there are. */
+/* Gets up to `max` threads that are not idle: those that want a CPU most, then those with the most
+ * busy time. Returns how many. */
 
 size_t report_busiest(const struct report *report, uint32_t *ret_threads, size_t max);
 
 /* Appends a file's name as a shell takes it. */
 void report_append_file(struct buffer *buffer, const char *path);
 
-/* Writes a member of an object: a text of up to so many columns. */
+/* Writes a member of an object: a text of at most `columns` columns. */
 void report_json_string(struct json *json, const char *key, const char *text, size_t columns);
 /* Writes the members "frames", the functions on the way to a node, root first, and
  * "frames_omitted". */
