@@ -1,11 +1,11 @@
-/* Deadlocks that were seen: threads that wait for each other in a cycle. */
+/* The deadlocks that were found: threads that wait for each other in a cycle. */
 #ifndef FGPROF_COUNT_DEADLOCKS_H
 #define FGPROF_COUNT_DEADLOCKS_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* A cycle has at most so many threads: longer chains of owners are not followed. */
+/* The most threads in a cycle: longer chains of owners are not followed. */
 #define DEADLOCK_THREADS_MAX 64
 #define DEADLOCKS_MAX 256
 

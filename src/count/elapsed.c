@@ -6,12 +6,11 @@
 #include <stdlib.h>
 
 #define SHORT_WAIT_NS 1000000000u
-/* How old a tick is when it is shared out: a wait that began at it is over by then, or is not
- * short, and that has been told. */
+/* How old a tick is when it is divided: by then a wait that began at it has been reported as ended,
+ * or is not short. */
 #define SHARED_AFTER_NS 1250000000u
-/* How much of a thread's account is remembered, in periods: many of the turns that threads take on
- * a CPU, so that their shares are steady, and little enough to follow a program from one phase to
- * the next. */
+/* How much of a thread's account is remembered, in periods: many turns on a CPU, so that shares are
+ * steady, but little enough to follow the phases of a program. */
 #define MEMORY_PERIODS 8
 
 void elapsed_begin(struct elapsed *process, uint64_t begin_ns, uint64_t period_ns, unsigned cpus)
@@ -30,7 +29,7 @@ void elapsed_free(struct elapsed *process)
     process->wait_count = process->wait_capacity = 0;
 }
 
-/* Which part of its awake time the thread ran, of late. */
+/* The part of its recent awake time that the thread ran. */
 static double running_part(const struct elapsed_thread *thread)
 {
     double awake_ns = thread->ran_ns + thread->waited_ns;
@@ -48,8 +47,8 @@ static void remember(const struct elapsed *process, struct elapsed_thread *threa
     }
 }
 
-/* Gives the thread what it has of the process's time by now, if `share` is its part of each instant
- * at which it was awake, on average. */
+/* Gives the thread its part of the process's time by now. `share` is its average part of an instant
+ * at which it was awake. */
 static void give_due(struct elapsed_thread *thread, double share, uint64_t *ret_running_ns,
                      uint64_t *ret_runnable_ns)
 {
@@ -100,7 +99,8 @@ void elapsed_add_awake(struct elapsed_instant *instant, const struct elapsed_thr
     instant->running += running_part(thread);
 }
 
-/* On how many CPUs the threads may run at once, and which part of the time each is theirs. */
+/* On how many CPUs the threads may run at once, and the part of the time that each CPU is
+ * theirs. */
 static size_t cpus_of(const struct elapsed *process, const struct elapsed_instant *instant,
                       double *ret_part)
 {
@@ -110,7 +110,7 @@ static size_t cpus_of(const struct elapsed *process, const struct elapsed_instan
     return cpus;
 }
 
-/* That none of the CPUs is theirs. */
+/* The chance that none of the CPUs is theirs. */
 static double chance_of_none(double of_cpu, size_t cpus)
 {
     double chance = 1;
@@ -128,7 +128,7 @@ void elapsed_share(const struct elapsed *process, const struct elapsed_instant *
     double nobody_runs = chance_of_none(of_cpu, cpus), part = running_part(thread);
     thread->of_running = running > 0 ? (1 - nobody_runs) / running : 0;
     thread->of_runnable = waiting > 0 ? nobody_runs / waiting : 0;
-    /* That it is alone needs no figures. */
+    /* A single thread needs no figures. */
     if (instant->threads == 1)
         thread->of_running = thread->of_runnable = 1;
     thread->own_ns += found_ns * (part * thread->of_running + (1 - part) * thread->of_runnable);
@@ -150,7 +150,7 @@ int elapsed_add_wait(struct elapsed *process, const struct elapsed_wait *wait, u
     return 0;
 }
 
-/* NULL: all of its ticks have been shared out. */
+/* Finds a wait; NULL if all of its ticks have been divided. */
 static struct elapsed_wait *find_wait(const struct elapsed *process, uint64_t number)
 {
     size_t after = UPPER_BOUND(process->waits, process->wait_count, number, number);
@@ -277,7 +277,7 @@ void parallelism_add(struct parallelism *parallelism, const struct elapsed *proc
     }
 }
 
-/* One process's time, and what is to be made of the table's figures so that they fill it. */
+/* One process's time, and the factors by which the table's figures fill it. */
 struct fit {
     uint64_t all_ns, awake_ns;
     double waited_ticks;    /* and idle ones */
@@ -298,7 +298,7 @@ static void make_fit(struct fit *fit, const struct elapsed *process, uint64_t un
         fit->of_ns = (double)(fit->all_ns - fit->awake_ns) / fit->waited_ticks;
 }
 
-/* Rounds sums and not parts, so that nothing is lost. */
+/* Rounds running sums, so that nothing is lost. */
 static uint64_t give(struct fit *fit, double part_ns)
 {
     fit->sum_ns += part_ns;
@@ -345,7 +345,7 @@ void parallelism_divide(const struct parallelism *parallelism, uint64_t all_ns, 
     double of_ns = ticks > 0 ? (double)fit.all_ns / ticks : 0;
     for (size_t i = 1; i <= PARALLELISM_MAX; i++)
         ret_ns[i] = give(&fit, parallelism->ticks[i] * of_ns);
-    /* No tick found any: it was one at a time. */
+    /* No tick found a thread: they ran one at a time. */
     ret_ns[1] += fit.all_ns - fit.given_ns;
     ret_ns[0] = all_ns - fit.all_ns;
 }

@@ -35,7 +35,7 @@
 #include "count/ledger.h"
 #include "count/stack_table.h"
 
-/* What is known of one thread. Zeroed at first. */
+/* One thread. Zeroed at first. */
 struct elapsed_thread {
     double ran_ns, waited_ns; /* for a CPU, of late: both are halved as they grow */
     double awake_ns;          /* how long it was awake in all, by its account; and by ticks: */
@@ -45,8 +45,8 @@ struct elapsed_thread {
     /* At the last tick that found it awake: which part of the instant belongs to a thread that ran,
      * and to one that waited for a CPU. */
     double of_running, of_runnable;
-    /* Its own while it ran, if that is more than it has been given: the kernel tells a wait for a
-     * CPU when it has ended, and so after what the thread ran before. */
+    /* What it is owed for running: the kernel adds a wait for a CPU when it ends, and so after what
+     * the thread ran before. */
     double unpaid_ns;
 };
 
@@ -56,7 +56,7 @@ struct elapsed_instant {
     double running; /* how many of them ran, on average: P */
 };
 
-/* A wait that ticks are shared among. */
+/* A wait that has a part in ticks. */
 struct elapsed_wait {
     uint64_t number; /* in the order in which they were added, from 1 */
     uint32_t sample; /* in the stack table */
@@ -83,7 +83,7 @@ struct elapsed {
     uint64_t awake_ticks, awake_instances; /* ticks that found threads awake, and how many in all */
 };
 
-/* How long how many threads ran at once in a process. Zeroed at first. */
+/* How long 0, 1, 2, ... threads of a process ran at once. Zeroed at first. */
 #define PARALLELISM_MAX 256 /* the last row is for this many or more */
 struct parallelism {
     double ticks[PARALLELISM_MAX + 1]; /* row 0 is not used: it is the rest */
@@ -92,44 +92,44 @@ struct parallelism {
 void elapsed_begin(struct elapsed *process, uint64_t begin_ns, uint64_t period_ns, unsigned cpus);
 void elapsed_free(struct elapsed *process);
 
-/* Takes in what a thread's account says of the time since the last call. *ret_running_ns and
- * *ret_runnable_ns: how much more of the process's time is the thread's own by now. */
+/* Takes in a thread's account since the last call. *ret_running_ns and *ret_runnable_ns: how much
+ * more of the process's time belongs to the thread now. */
 void elapsed_book(const struct elapsed *process, struct elapsed_thread *thread, uint64_t ran_ns,
                   uint64_t waited_ns, uint64_t *ret_running_ns, uint64_t *ret_runnable_ns);
 
-/* The thread is gone: the same for one that no tick ever found awake. It is taken to have been
- * awake together with others as threads of its process are on average. */
+/* The thread is gone: the same for a thread that no tick found awake. It is assumed to have been
+ * awake together with as many others as the process's threads on average. */
 void elapsed_book_rest(const struct elapsed *process, struct elapsed_thread *thread,
                        uint64_t *ret_running_ns, uint64_t *ret_runnable_ns);
 
-/* The part of its process's time that the thread has per time in an account, as at the last tick
- * that found it awake; for the account of its sleep, 1. */
+/* The thread's part of its process's time per time in an account, at the last tick that found it
+ * awake; 1 for its sleep. */
 double elapsed_part(const struct elapsed_thread *thread, enum account account);
 
-/* Adds a thread that a tick found awake. When all of them have been added, each is given its share;
- * the tick stands for `ticks` of them. */
+/* Add a thread that a tick found awake, and, once all were added, give it its share. The tick
+ * stands for `ticks` ticks. */
 void elapsed_add_awake(struct elapsed_instant *instant, const struct elapsed_thread *thread);
 void elapsed_share(const struct elapsed *process, const struct elapsed_instant *instant,
                    uint64_t ticks, struct elapsed_thread *thread);
 
-/* Tick number `tick` stands for `ticks` ticks and found these threads awake; `idle_ticks` before
- * those found none. Ticks come in order. Shares out those that are old enough among samples of
- * `table`. Returns 0 or -ENOMEM. */
+/* Tick number `tick` stands for `ticks` ticks and found these threads awake; the `idle_ticks`
+ * before found none. Ticks come in order. Divides old ticks among samples of `table`. Returns 0 or
+ * -ENOMEM. */
 int elapsed_pass(struct elapsed *process, struct stack_table *table, uint64_t tick,
                  uint64_t idle_ticks, uint64_t ticks, const struct elapsed_instant *instant);
 
-/* Adds a wait of a blocked thread that goes on, or one that has ended and was short, under the next
- * number. Returns 0 or -ENOMEM. */
+/* Adds an open wait of a blocked thread, or a short wait that has ended, under the next number.
+ * Returns 0 or -ENOMEM. */
 int elapsed_add_wait(struct elapsed *process, const struct elapsed_wait *wait,
                      uint64_t *ret_number);
 
-/* A wait that goes on is over: `last_tick` is its last. */
+/* Ends an open wait at `last_tick`. */
 void elapsed_end_wait(struct elapsed *process, uint64_t number, uint64_t last_tick);
 
-/* The wait belongs to this sample, as far as its ticks are not shared out yet. */
+/* Moves the wait's ticks that are not divided yet to this sample. */
 void elapsed_place_wait(struct elapsed *process, uint64_t number, uint32_t sample);
 
-/* Whether a wait that ticks found from the first to the last of these is a short one. */
+/* Whether a wait from the first to the last of these ticks is short. */
 bool elapsed_is_short(const struct elapsed *process, uint64_t first_tick, uint64_t last_tick);
 
 /* The process is no longer sampled: shares out all ticks that are left. */

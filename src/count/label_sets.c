@@ -20,7 +20,7 @@ static struct label_key *find_key(const struct label_sets *sets, uint32_t key)
     return NULL;
 }
 
-/* A key that is new and one too many is not interned: *ret_key is NULL. */
+/* *ret_key is NULL for a new key beyond the limit. */
 static int take_key(struct label_sets *sets, const char *text, struct label_key **ret_key)
 {
     uint32_t key;
@@ -40,8 +40,7 @@ static int take_key(struct label_sets *sets, const char *text, struct label_key 
     return 0;
 }
 
-/* A value that is new and one too many is not interned, but replaced. The one in its place is not
- * counted itself. */
+/* Replaces a new value beyond the limit by LABEL_OTHER, which is not counted. */
 static int take_value(struct label_sets *sets, const char *value, struct label_key *key,
                       struct label *label, bool *ret_is_limited)
 {
@@ -67,7 +66,7 @@ static int take_value(struct label_sets *sets, const char *value, struct label_k
     return 0;
 }
 
-/* Adds the label to `items`, unless its key is one too many. */
+/* Adds the label to `items`, unless its key is beyond the limit. */
 static int take_label(struct label_sets *sets, const struct label_text *text, struct label *items,
                       size_t *count, bool *ret_is_limited)
 {
@@ -178,7 +177,7 @@ static int add_again(const struct label_sets *from, const struct label_set *set,
     return label_sets_add(to, labels, set->count, &set_plus_1, &is_limited);
 }
 
-/* They are added in their order, so each gets the number that it has in `rows`. */
+/* Sets are added in order, so that each gets its number in `rows`. */
 int label_sets_keep(const struct label_sets *sets, const struct renumber *rows,
                     struct label_sets *ret_sets)
 {

@@ -59,7 +59,7 @@ int label_sets_add(struct label_sets *sets, const struct label_text *labels, siz
 /* The value of the key in a set; NULL: it has none. */
 const char *label_sets_value(const struct label_sets *sets, uint32_t set_plus_1, const char *key);
 
-/* Makes new sets, with only those that stay. Returns 0 or -ENOMEM. */
+/* Copies the sets that are kept. Returns 0 or -ENOMEM. */
 int label_sets_keep(const struct label_sets *sets, const struct renumber *rows,
                     struct label_sets *ret_sets);
 

@@ -14,8 +14,8 @@ enum account ledger_account(enum thread_state state)
     }
 }
 
-/* Moves what the kernel counted since `*known_ns` to the account, up to `*left_ns`. Any excess
- * stays for the next time: the two clocks are not read at the same moment. */
+/* Moves what the kernel counted since `*known_ns` to the account, up to `*left_ns`. The rest is
+ * left for the next time, as the two clocks are not read at the same moment. */
 static void book(uint64_t *known_ns, uint64_t now_ns, uint64_t *left_ns, uint64_t *owed_ns)
 {
     uint64_t counted_ns = now_ns > *known_ns ? now_ns - *known_ns : 0;
@@ -50,7 +50,7 @@ void ledger_book(struct ledger *ledger, uint64_t now_ns, const struct activity *
 {
     uint64_t left_ns = now_ns > ledger->booked_ns ? now_ns - ledger->booked_ns : 0;
     bool has_times = activity && !activity->counts_ends;
-    /* A smaller figure belongs to another thread: one that executed a program took over this id. */
+    /* A smaller figure is another thread's: a thread that called execve took over this id. */
     if (has_times &&
         (activity->running_ns < ledger->running_ns || activity->waiting_ns < ledger->waiting_ns))
         ledger->has_activity = false;
@@ -72,7 +72,7 @@ void ledger_book(struct ledger *ledger, uint64_t now_ns, const struct activity *
         ledger->booked_ns = now_ns;
 }
 
-/* Gives a part of what is owed to the account. */
+/* Gives a part of what the account owes. */
 static struct share give(struct ledger *ledger, enum account account, uint64_t time_ns,
                          uint64_t part_ns, uint64_t period_ns)
 {

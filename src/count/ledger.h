@@ -49,11 +49,10 @@ struct share {
 /* The account for samples in this state. */
 enum account ledger_account(enum thread_state state);
 
-/* Starts the accounts anew at `now_ns`, with the kernel's figures for that moment; NULL: not known.
- */
+/* Resets the accounts at `now_ns`, with the kernel's figures for that moment; NULL: not known. */
 void ledger_begin(struct ledger *ledger, uint64_t now_ns, const struct activity *activity);
 
-/* Forgets all samples that wait. */
+/* Frees the windows. */
 void ledger_free(struct ledger *ledger);
 
 /* Books the time up to `now_ns`. `activity` is NULL if it is not known or has no times. Without
@@ -67,7 +66,7 @@ void ledger_book(struct ledger *ledger, uint64_t now_ns, const struct activity *
 int ledger_add(struct ledger *ledger, enum account account, uint32_t sample, uint64_t ticks,
                double part);
 
-/* Whether the account's window should be closed; if not, that is left for later. */
+/* Whether the account's window should be closed now. */
 bool ledger_is_due(const struct ledger *ledger, enum account account);
 
 /* What a sample is given. Its ticks are the whole periods that its account has given so far, less
@@ -77,20 +76,20 @@ struct settlement {
     struct share share;
 };
 
-/* Gives the samples of the account's window all that is owed to the account. Returns how many they
- * are, 0 if they wait on. */
+/* Gives the samples of the account's window all that the account owes. Returns how many settlements
+ * there are, 0 if the window stays open. */
 unsigned ledger_close(struct ledger *ledger, enum account account, uint64_t period_ns,
                       struct settlement ret_settlements[WINDOW_ROWS_MAX]);
 
-/* Notes the sample that what is left of the account at a thread's end is for. */
+/* Sets the sample that gets the rest of the account at the thread's end. */
 void ledger_note_sample(struct ledger *ledger, enum account account, uint32_t sample);
 
 /* Whether any account has a sample. */
 bool ledger_has_sample(const struct ledger *ledger);
 bool ledger_owes(const struct ledger *ledger);
 
-/* The account whose last sample takes what is left of this one at a thread's end: a similar account
- * if possible. -1: none has a sample. */
+/* The account whose last sample gets the rest of this one at the thread's end: a similar account if
+ * possible. -1: none has a sample. */
 int ledger_heir(const struct ledger *ledger, enum account account);
 
 /* At a thread's end, when all windows are closed, gives what is still owed to the last sample of

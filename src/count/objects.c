@@ -6,7 +6,7 @@
 #include <string.h>
 
 #define SLOTS_FIRST 1024
-/* After so many rows sizes are rounded to this many binary digits. */
+/* Beyond this many rows, sizes are rounded to a few binary digits. */
 #define EXACT_ROWS_MAX 65536
 #define DIGITS 7
 
@@ -29,7 +29,7 @@ static size_t slot_after(const struct objects *objects, size_t slot)
     return (slot + 1) & (objects->slot_count - 1);
 }
 
-/* The object's slot, or the free one where it would be. There is a free one. */
+/* The object's slot, or the free slot for it, which there is. */
 static struct live_object *find(const struct objects *objects, uint32_t process, uint32_t kind,
                                 uint64_t key)
 {
@@ -42,7 +42,7 @@ static struct live_object *find(const struct objects *objects, uint32_t process,
     }
 }
 
-/* Makes room for another one: at most half of the slots are in use. */
+/* Makes room for another object: at most half of the slots are in use. */
 static int reserve(struct objects *objects)
 {
     if (objects->live_count * 2 < objects->slot_count)
@@ -210,8 +210,8 @@ void objects_leave_kept(struct objects *objects, uint32_t process, uint32_t kind
     }
 }
 
-/* When a slot is emptied, another object may move there: it is asked of next. One that moves from
- * the table's start to its end was asked of already, and is asked again. */
+/* Another object may move into an emptied slot: it is checked next. An object that moves from the
+ * table's start to its end is checked twice. */
 void objects_check(struct objects *objects, uint32_t process, uint32_t kind,
                    objects_is_there_fn *is_there, void *context)
 {
@@ -276,7 +276,7 @@ void objects_renumber_stacks(struct objects *objects, const struct renumber *sta
     for (size_t i = 0; i < objects->maker_count; i++) {
         struct object_maker *maker = &objects->makers[i].maker;
         maker->stack = renumber_of(stacks, maker->stack);
-        /* There is room: as many were in it before. */
+        /* There is room, as it had as many before. */
         index_add(&objects->maker_index, hash_bytes(maker, sizeof *maker, 0), (uint32_t)i);
     }
 }

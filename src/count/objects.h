@@ -12,7 +12,7 @@
 #include "base/index.h"
 #include "base/renumber.h"
 
-/* Whose objects they are. */
+/* What made objects, and which. */
 struct object_maker {
     uint32_t process; /* in stack_table.processes */
     uint32_t stack;   /* in stack_table.stacks */
@@ -38,7 +38,7 @@ struct live_object {
     uint32_t weight;
 };
 
-/* A copy of what is known of an object. */
+/* A copy of an object's row. */
 struct listed_object {
     uint64_t key, bytes;
     uint32_t weight;
@@ -55,8 +55,8 @@ struct objects {
     size_t live_count;
 };
 
-/* Counts an object, which stands for `weight`. If another of its process and kind has the key, that
- * one is gone. Returns 0 or -ENOMEM, and then nothing is counted. */
+/* Counts an object that stands for `weight`. Another object of its process and kind with the same
+ * key is gone. Returns 0 or -ENOMEM; then nothing is counted. */
 int objects_made(struct objects *objects, const struct object_maker *maker, uint64_t key,
                  uint32_t weight);
 
@@ -64,11 +64,10 @@ int objects_made(struct objects *objects, const struct object_maker *maker, uint
 const struct object_maker *objects_find(const struct objects *objects, uint32_t process,
                                         uint32_t kind, uint64_t key);
 
-/* Counts an object that is there for another maker instead. Returns 0 or -ENOMEM, and then nothing
- * has changed. */
+/* Moves an object to another maker. Returns 0 or -ENOMEM; then nothing has changed. */
 int objects_move(struct objects *objects, uint64_t key, const struct object_maker *maker);
 
-/* Gives an object that is there another key, which no other has. */
+/* Gives an object a new key, which no other has. */
 void objects_rekey(struct objects *objects, uint32_t process, uint32_t kind, uint64_t key,
                    uint64_t new_key);
 
@@ -78,25 +77,24 @@ void objects_gone(struct objects *objects, uint32_t process, uint32_t kind, uint
 /* All objects of the process and kind are gone. */
 void objects_forget(struct objects *objects, uint32_t process, uint32_t kind);
 
-/* No news of the process's objects of this kind will come: they stay counted as they are. */
+/* The process's objects of this kind stay counted as they are. */
 void objects_leave(struct objects *objects, uint32_t process, uint32_t kind);
 
-/* Keeps in mind how many objects of the process and kind are there now. */
+/* Stores how many objects of the process and kind there are now. */
 void objects_keep(struct objects *objects, uint32_t process, uint32_t kind);
 
-/* The same as objects_leave, but those stay counted that were there when that was last kept in
- * mind. */
+/* Like objects_leave, with the number of objects at the last objects_keep. */
 void objects_leave_kept(struct objects *objects, uint32_t process, uint32_t kind);
 
 /* Whether the object is still there. */
 typedef bool objects_is_there_fn(void *context, uint64_t key, uint64_t bytes);
 
-/* Asks of each object of the process and kind, and counts those as gone that are not there. */
+/* Checks each object of the process and kind, and removes those that are not there. */
 void objects_check(struct objects *objects, uint32_t process, uint32_t kind,
                    objects_is_there_fn *is_there, void *context);
 
-/* The object stands for `weight` from now on, if it is there. `level`: see struct listed_object; of
- * a new object it is 0. */
+/* Changes the weight of an object, if it is there. `level`: see struct listed_object; 0 for a new
+ * object. */
 void objects_weigh(struct objects *objects, uint32_t process, uint32_t kind, uint64_t key,
                    uint32_t weight, unsigned level);
 
@@ -105,7 +103,7 @@ void objects_weigh(struct objects *objects, uint32_t process, uint32_t kind, uin
 int objects_list(const struct objects *objects, uint32_t process, uint32_t kind,
                  struct listed_object **items, size_t *capacity, size_t *ret_count);
 
-/* The stacks have new numbers; none that a maker has is gone. */
+/* Renumbers stacks; those of makers were all kept. */
 void objects_renumber_stacks(struct objects *objects, const struct renumber *stacks);
 
 /* Copies the makers. `to` may hold an earlier copy. Returns 0 or -ENOMEM. */

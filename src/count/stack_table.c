@@ -50,7 +50,7 @@ int stack_table_add_stack(struct stack_table *table, uint32_t space, const struc
     return 0;
 }
 
-/* In a list, the row after its last one. */
+/* Ends a list. */
 #define LIST_END UINT32_MAX
 
 static bool is_listed(const struct counted_sample *sample)
@@ -71,7 +71,7 @@ static int reserve_list(struct stack_table *table, const struct counted_sample *
     return 0;
 }
 
-/* Notes that the sample was counted. */
+/* Gives the sample the present epoch. */
 static void touch(struct stack_table *table, uint32_t sample)
 {
     struct counted_sample *row = &table->samples[sample];
@@ -209,7 +209,7 @@ void stack_table_count_waited(struct stack_table *table, uint32_t sample, double
     touch(table, sample);
 }
 
-/* Stacks are in the order of their addresses. */
+/* Stacks and their addresses are in the same order. */
 static void move_stacks(struct stack_table *table, const struct renumber *rows)
 {
     size_t kept = 0, addresses = 0;
@@ -248,7 +248,7 @@ static void move_samples(struct stack_table *table, const struct renumber *stack
     table->sample_count = kept;
 }
 
-/* The rows that were in lists are so again. */
+/* Rebuilds the lists. */
 static void list_rows(struct stack_table *table)
 {
     for (size_t i = 0; i < table->aside_capacity; i++)
@@ -262,7 +262,7 @@ static void list_rows(struct stack_table *table)
     }
 }
 
-/* No more rows than there were: nothing is allocated. */
+/* Rebuilds the indexes without allocating, as there are no more rows than before. */
 static void index_rows(struct stack_table *table)
 {
     index_clear(&table->stack_index);

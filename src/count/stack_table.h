@@ -28,8 +28,8 @@ struct counted_stack {
     size_t depth;
 };
 
-/* What tells samples of one stack apart. All fields have 32 bits, so that labels can be compared as
- * bytes. */
+/* What distinguishes samples of one stack. All fields have 32 bits, so that labels can be compared
+ * as bytes. */
 struct sample_labels {
     uint32_t thread_name;   /* in the recording's strings */
     uint32_t tid;           /* 0: threads are not told apart */
@@ -112,7 +112,7 @@ bool stack_table_take_aside(struct stack_table *table, uint32_t aside, uint32_t 
 void stack_table_count(struct stack_table *table, uint32_t sample, uint64_t count, uint64_t time_ns,
                        uint64_t part_ns);
 
-/* Counts sleeps that began there, or takes back some that were counted. */
+/* Count sleeps that began there, or take some back. */
 void stack_table_count_sleeps(struct stack_table *table, uint32_t sample, uint64_t sleeps);
 void stack_table_take_sleeps(struct stack_table *table, uint32_t sample, uint64_t sleeps);
 
@@ -125,7 +125,6 @@ void stack_table_keep(struct stack_table *table, const struct renumber *stacks,
                       const struct renumber *samples, const struct renumber *waits,
                       const struct renumber *label_sets);
 
-/* How much memory its rows take. */
 size_t stack_table_bytes(const struct stack_table *table);
 
 void stack_table_free(struct stack_table *table);

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a single call adds at most: a run for each account, and an absence. */
+/* A call adds at most a run for each account and an absence. */
 #define ROOM_FOR_CALL (TIMELINE_ACCOUNTS + 1)
-/* Halves of the time that are forgotten to make room: more would be less than a nanosecond. */
+/* How often the time is halved to make room: after that it is less than a nanosecond. */
 #define HALVES_MAX 64
 
 void timeline_want(struct timeline *timeline, uint64_t period_ns, size_t runs_max, bool is_ring)
@@ -63,7 +63,7 @@ static bool begin_thread(struct timeline *timeline, struct timeline_cursor *curs
     return true;
 }
 
-/* Running out of memory ends the timeline as running out of runs does. */
+/* If memory is short, the timeline ends as if it were full. */
 static bool append(struct timeline *timeline, struct timeline_thread *thread,
                    const struct timeline_run *run)
 {
@@ -117,7 +117,7 @@ static void place_owed(struct timeline *timeline, struct timeline_thread *thread
     }
 }
 
-/* For what a call may add. If there is none, the timeline will be full. */
+/* Makes room for what a call may add, if possible. */
 static void make_room(struct timeline *timeline)
 {
     for (unsigned i = 0; i < HALVES_MAX && timeline->is_ring &&

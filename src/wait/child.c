@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* A file is read for each thread, and each may have children of its own. */
+/* The most threads whose children are read. */
 #define THREADS_MAX 256
 #define CHILDREN_MAX 1024
 

@@ -52,8 +52,8 @@ void wait_list_free(struct wait_list *list)
     *list = (struct wait_list){0};
 }
 
-/* The link tells what the descriptor is; nothing is opened. *ret_file is NULL if it can't be read.
- * Returns 0 or -ENOMEM. */
+/* Reads what the descriptor is from its link, without opening it. *ret_file is NULL if it can't be
+ * read. Returns 0 or -ENOMEM. */
 static int read_link(int proc_fd, int fd, char **ret_file)
 {
     char path[32], text[PATH_MAX];
@@ -193,7 +193,6 @@ int wait_list_read(struct wait_list *list)
     return err;
 }
 
-/* What wait_list_finish sorts. */
 struct entry {
     struct wait_facts facts;
     struct program *program;
@@ -224,7 +223,7 @@ static int sort(struct wait_list *list)
     return 0;
 }
 
-/* Notes which threads the process has now. */
+/* Lists the process's threads now. */
 static int list_threads(struct wait_list *list, pid_t process_id, int proc_fd)
 {
     struct wait_process item = {.process_id = process_id};
@@ -286,7 +285,7 @@ static void find_child(struct wait_facts *facts, int proc_fd)
                           : (struct resource){RESOURCE_PROCESS, facts->process_id, 0};
 }
 
-/* What it waits for, if it is not a futex. */
+/* Finds what the thread waits for, if it is not a futex. */
 static int find_resource(struct wait_facts *facts, int proc_fd, struct peers *peers)
 {
     const uint64_t id = (uint32_t)facts->target.fd;
@@ -328,7 +327,7 @@ struct members {
     const struct program *program; /* NULL: not known */
 };
 
-/* Sets *members to the process behind it, or to the first if it is zeroed. Returns false behind the
+/* Sets *members to the next process, or to the first if it is zeroed. Returns false after the
  * last. */
 static bool next_process(const struct wait_list *list, struct members *members)
 {
@@ -361,7 +360,7 @@ static int find_resources(struct wait_list *list)
     return err;
 }
 
-/* What was found out of a thread that has moved since may be of another wait. */
+/* Discards what was found of a thread that has moved since. */
 static void note_moved(struct wait_facts *facts, int proc_fd)
 {
     facts->has_gone_on = facts->has_arguments && has_moved(facts, proc_fd);

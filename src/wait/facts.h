@@ -47,8 +47,7 @@ struct wait_list {
     struct wait_facts *items;
     size_t count, capacity;
     size_t read_count; /* the first items, of which all has been read */
-    /* What each item's thread ran, as a reference; NULL: not known. wait_list_finish gives them
-     * up. */
+    /* A reference to each item's program; NULL: not known. wait_list_finish releases them. */
     struct program **programs;
     size_t program_capacity;
     struct wait_process *processes; /* from wait_list_finish on */

@@ -47,7 +47,7 @@ int file_locks_add_line(struct file_locks *locks, const char *line)
         locks->has_held = true;
         return 0;
     }
-    /* Its lock may be of a process that we don't see. */
+    /* The lock may be of a process in another namespace. */
     if (!locks->has_held || locks->held.inode != lock.inode || locks->held.major != lock.major ||
         locks->held.minor != lock.minor)
         return 0;

@@ -71,7 +71,7 @@ int descriptor_info_read(int proc_fd, int fd, struct descriptor_info *ret_info)
 #define FILES_MAX 262144 /* of all processes */
 #define TESTED_MAX 256   /* descriptors of one resource */
 
-/* Reads what the descriptor is. Returns false for what only its own process can have. */
+/* Reads what the descriptor is. Returns false if only its own process can have it. */
 static bool read_resource(int fds_fd, const char *name, struct resource *ret_resource)
 {
     char link[PATH_MAX];

@@ -1,7 +1,5 @@
-/* Which processes have a pipe, a socket or a file open: those of a few given processes.
- *
- * It is as old as its making, so it is made anew from time to time. Making it takes a system call
- * for each descriptor of the processes, and touches none of the files. */
+/* Which of some given processes have a pipe, a socket or a file open. The list is remade from time
+ * to time, which takes a system call for each descriptor and touches none of the files. */
 #ifndef FGPROF_WAIT_OPEN_FILES_H
 #define FGPROF_WAIT_OPEN_FILES_H
 
@@ -50,7 +48,8 @@ struct open_files {
     bool is_partial; /* a process had too many, or could not be looked at: no answer is certain */
 };
 
-/* Adds the descriptors of a process with the open directory /proc/PID. Returns 0 or -ENOMEM. */
+/* Adds the descriptors of a process, whose directory in /proc is `proc_fd`. Returns 0 or
+ * -ENOMEM. */
 int open_files_add(struct open_files *files, pid_t process_id, int proc_fd);
 
 /* To be called once all are added. */
@@ -60,11 +59,11 @@ void open_files_free(struct open_files *files);
 /* Whether any of the processes had it open. */
 bool open_files_have(const struct open_files *files, const struct resource *resource);
 
-/* Whether a descriptor counts. */
+/* Whether to count a descriptor. */
 typedef bool open_files_test(const struct descriptor_info *info);
 
-/* The process that has the resource open: the only one, or 0. A test that is not NULL is asked for
- * each of its descriptors, which takes some system calls for each. */
+/* The only process that has the resource open, or 0. `test`, which may be NULL, takes some system
+ * calls for each of the resource's descriptors. */
 pid_t open_files_process(const struct open_files *files, const struct resource *resource,
                          open_files_test *test);
 

@@ -118,7 +118,7 @@ static pid_t other_end_of_pipe(const struct peers *peers, const struct resource 
     }
 }
 
-/* Looks at the file without opening it, or asking a server that it may be on. */
+/* Reads the file's attributes without opening it or asking a remote server. */
 static bool look_at(const struct waited_file *file, struct statx *ret_status)
 {
     char path[32];

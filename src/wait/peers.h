@@ -58,7 +58,6 @@ struct peer_answer {
 void peers_forget_processes(struct peers *peers);
 void peers_forget_sockets(struct peers *peers);
 
-/* Reads the file locks anew. Returns 0 or -ENOMEM. */
 int peers_read_locks(struct peers *peers);
 
 /* Returns 0 or -ENOMEM. */

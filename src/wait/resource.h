@@ -53,7 +53,7 @@ bool resource_is_lock(enum resource_kind kind);
  * namespaces; so are anonymous inodes of a process that have the same descriptor. */
 struct resource resource_of_link(const char *link, pid_t process_id, int fd);
 
-/* Several descriptors of which `first` is the first; -1: not known. */
+/* `count` descriptors; `first` is the first of them, -1: not known. */
 struct resource resource_of_poll(pid_t process_id, uint64_t count, int first);
 
 #define RESOURCE_NAME_BYTES 512

@@ -18,7 +18,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-/* Read of one table: some hundred thousand sockets. Those beyond are not found. */
+/* At most this much of a table is read, some hundred thousand sockets. */
 #define TABLE_BYTES_MAX (64u << 20)
 #define LINE_BYTES 512
 #define ANSWER_BYTES 32768 /* the kernel's largest message of a dump */
@@ -256,7 +256,7 @@ bool sockets_take_answer(struct sockets *sockets, const void *bytes, size_t leng
     return true;
 }
 
-/* The tables in /proc don't tell it. */
+/* The tables in /proc lack the peers of Unix sockets. */
 static void ask_for_peers(struct sockets *sockets)
 {
     const struct timeval patience = {.tv_sec = 1};

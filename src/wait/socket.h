@@ -36,8 +36,8 @@ bool socket_parse_unix(const char *line, struct socket *ret_socket, const char *
 
 #define SOCKET_TEXT_BYTES 256
 
-/* What it is, like "tcp 127.0.0.1:80 -> 127.0.0.1:40322" or "unix stream /run/name". A path is data
- * of the target, unchanged. */
+/* Describes the socket, like "tcp 127.0.0.1:80 -> 127.0.0.1:40322" or "unix stream /run/name". A
+ * path is data of the target, unchanged. */
 void socket_text(const struct socket *socket, char ret_text[SOCKET_TEXT_BYTES]);
 enum resource_kind socket_resource_kind(const struct socket *socket);
 
@@ -55,14 +55,13 @@ struct sockets {
 int sockets_read(struct sockets *sockets, int proc_fd);
 void sockets_free(struct sockets *sockets);
 
-/* NULL if there is none. */
 const struct socket *sockets_find(const struct sockets *sockets, uint64_t inode);
 
 /* The socket at the other end of the connection, in the same namespace; NULL: not known. */
 const struct socket *sockets_peer(const struct sockets *sockets, const struct socket *socket);
 
-/* What all connections to the same service have in common: "tcp 127.0.0.1:6379" at both ends, "unix
- * stream /run/name". */
+/* The name of the connection's service, equal at both ends: "tcp 127.0.0.1:6379", "unix stream
+ * /run/name". */
 void sockets_service(const struct sockets *sockets, const struct socket *socket,
                      char ret_text[SOCKET_TEXT_BYTES]);
 
@@ -70,8 +69,8 @@ void sockets_service(const struct sockets *sockets, const struct socket *socket,
  * true if more of it follows. */
 bool sockets_take_answer(struct sockets *sockets, const void *bytes, size_t length);
 
-/* Adds a socket and a path, which may be NULL; both before sockets_finish, which makes the others
- * possible. Both return 0 or -ENOMEM. */
+/* Adds a socket and its path, which may be NULL. sockets_finish comes after all of them, and before
+ * all questions. Both return 0 or -ENOMEM. */
 int sockets_add(struct sockets *sockets, const struct socket *socket, const char *path);
 int sockets_finish(struct sockets *sockets);
 

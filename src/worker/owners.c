@@ -5,10 +5,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* A chain of owners is followed this far. */
+/* The longest chain of owners that is followed. */
 #define CHAIN_MAX 64
-/* The index keeps numbers of threads that are gone; with more than so many for each that is known
- * it is made anew. */
+/* The index keeps numbers of gone threads. It is rebuilt if it has more than this many for each
+ * live thread. */
 #define STALE_PART 4
 #define STALE_MIN 1024
 
@@ -45,7 +45,7 @@ static int index_threads(struct owners *owners)
     return err;
 }
 
-/* Counts a thread of the process, or counts it no longer. */
+/* Adds to the number of the process's threads, or subtracts from it. */
 static int count_thread(struct owners *owners, uint32_t process, uint32_t number, bool is_there)
 {
     if (array_reserve(&owners->processes, &owners->process_capacity, process + 1u))
@@ -57,7 +57,7 @@ static int count_thread(struct owners *owners, uint32_t process, uint32_t number
     return 0;
 }
 
-/* The process's thread, if it has only one; else INDEX_NONE. */
+/* The process's only thread; INDEX_NONE if it has several. */
 static uint32_t only_thread(const struct owners *owners, uint32_t process)
 {
     if (process >= owners->process_count)
@@ -98,7 +98,8 @@ static uint32_t find_in(const struct owners *owners, uint32_t process, uint32_t 
     return index_find(&owners->by_id, hash_of(&key), is_thread, owners, &key);
 }
 
-/* The owner of a lock that processes share may be in any of them, if only one has such a thread. */
+/* The owner of a lock shared between processes may be in any of them, if only one has such a
+ * thread. */
 static uint32_t find_owner(const struct owners *owners, const struct results *results,
                            uint32_t process, const struct lock *lock)
 {
@@ -144,9 +145,8 @@ static uint64_t find_vtable(const struct results *results, uint32_t space, const
     return 0;
 }
 
-/* Whether a thread that has the lock waits for it nevertheless. One that has moved since it was
- * seen asleep may have got it, and the kernel gives one with priority inheritance to a thread that
- * still sleeps. */
+/* Whether a thread that owns the lock does wait for it. It may have got the lock since it was seen
+ * asleep, and the kernel gives locks with priority inheritance to sleeping threads. */
 static bool waits_for_itself(const struct owners *owners, const struct observation *observation)
 {
     const struct thread_account *account = &owners->threads->items[observation->thread].account;
@@ -154,8 +154,8 @@ static bool waits_for_itself(const struct owners *owners, const struct observati
                                         account->owner_plus_1 == observation->thread + 1);
 }
 
-/* What is not a lock in memory. A wait whose owner is a thread is told at each look: that thread
- * may be elsewhere then. */
+/* Reads a wait that is not for a lock in memory. If a thread owns it, every observation asks again,
+ * as that thread may have moved. */
 static int read_peer(struct owners *owners, struct results *results,
                      const struct observation *observation, struct held_wait *ret_wait)
 {
@@ -238,8 +238,8 @@ static bool waits_in_turn(const struct owners *owners, const struct counted_thre
     return false;
 }
 
-/* Where the owner was at that time, as far as that is known. In a circle its wait is left out: that
- * leads to an earlier one of this very thread, and so each look would make a longer chain. */
+/* Finds where the owner was at that time. In a cycle its wait is left out: it would lead to an
+ * earlier wait of this thread, and each round would make a longer chain. */
 static void find_place(const struct owners *owners, const struct results *results,
                        const struct held_wait *held, uint64_t period_ns, struct counted_wait *wait)
 {
@@ -298,7 +298,7 @@ int owners_resolve(struct owners *owners, struct results *results, uint64_t peri
 uint32_t owners_end_of_chain(const struct owners *owners, const struct held_wait *held)
 {
     uint32_t process = owners->threads->items[held->thread].process, last = held->thread;
-    /* A circle of waits ends somewhere. */
+    /* Cycles of waits end at CHAIN_MAX. */
     for (unsigned i = 0; held && i < CHAIN_MAX; i++) {
         const struct counted_thread *owner = &owners->threads->items[held->owner];
         if (owner->process != process || owner->is_gone || !owner->account.sleeps_on)

@@ -9,7 +9,6 @@
 #include "worker/lock_sites.h"
 #include "worker/threads.h"
 
-/* A thread's wait at this tick. */
 struct held_wait {
     uint32_t thread; /* the number of the thread that waits, */
     uint32_t owner;  /* and that of the one it waits for, or WAIT_NO_OWNER */
@@ -42,29 +41,28 @@ struct owners {
     bool tells_threads_apart;
 };
 
-/* Notes which process the thread is of, and its id there. Returns 0 or -ENOMEM. */
+/* Stores the thread's process and its id there. Returns 0 or -ENOMEM. */
 int owners_note_thread(struct owners *owners, const struct observation *observation,
                        struct counted_thread *thread);
 
-/* Finds out what the thread waits for, by its stack and what its observation read: sets the wait,
- * whose kind is RESOURCE_NOT_KNOWN if nothing is known, and its owner. Returns 0 or -ENOMEM. */
+/* Finds what the thread waits for by its stack and its observation: sets the wait and its owner.
+ * Its kind is RESOURCE_NOT_KNOWN if nothing is known. Returns 0 or -ENOMEM. */
 int owners_read(struct owners *owners, struct results *results,
                 const struct observation *observation, uint32_t stack, struct held_wait *ret_wait);
 
 /* Holds a wait until the round is over. Returns 0 or -ENOMEM. */
 int owners_hold(struct owners *owners, const struct held_wait *wait);
 
-/* Finds the owners of the waits that are held. The caller takes them, and then calls owners_drop.
- * Returns 0 or -ENOMEM. */
+/* Finds the owners of held waits. The caller uses them and then calls owners_drop. Returns 0 or
+ * -ENOMEM. */
 int owners_resolve(struct owners *owners, struct results *results, uint64_t period_ns);
 void owners_drop(struct owners *owners);
 
-/* The thread that this one waits for, as deadlock_detect noted it at its last wait, or NULL. */
+/* The thread that this one waits for, as stored by deadlock_detect, or NULL. */
 struct counted_thread *owners_last_owner(const struct owners *owners,
                                          const struct counted_thread *thread);
 
-/* The end of the chain of a wait that is held, within its thread's process: the last thread that
- * sleeps, by its number. */
+/* The end of a held wait's chain within its process: the number of the last sleeping thread. */
 uint32_t owners_end_of_chain(const struct owners *owners, const struct held_wait *held);
 
 void owners_free(struct owners *owners);

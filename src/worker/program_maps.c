@@ -8,7 +8,7 @@
  * in one round. */
 #define SPARE_READINGS 8
 #define MAX_AGE_NS 1000000000u
-/* With very many threads, each with its own stack, maps has as many lines. */
+/* With very many threads, maps has a line for each stack. */
 #define PART_OF_TIME 100
 #define AREAS_PART_OF_TIME 20
 

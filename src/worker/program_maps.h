@@ -21,7 +21,7 @@ struct program_maps {
     struct throttle areas_reading;
 };
 
-/* All of these functions read by an observation of the program. They return 0 or -ENOMEM. */
+/* These functions return 0 or -ENOMEM. */
 
 /* Sets or refreshes maps->space, if the program's maps can be read. */
 int program_maps_update(struct program_maps *maps, struct results *results,

@@ -1,4 +1,4 @@
-/* The programs of the observations, by their numbers: what the worker knows of each. */
+/* What the worker knows of each program, by number. */
 #ifndef FGPROF_WORKER_PROGRAMS_H
 #define FGPROF_WORKER_PROGRAMS_H
 
@@ -25,8 +25,8 @@ struct programs {
 int programs_get(struct programs *programs, const struct program *program,
                  struct program_tables **ret_tables);
 
-/* No more observations of the program come: takes in the rest of what it wrote about its code, and
- * keeps of the program only what names need. Returns 0 or -ENOMEM. */
+/* Ends a program without further observations: takes in the rest of its files about generated code,
+ * and keeps only what names need. Returns 0 or -ENOMEM. */
 int programs_end(struct programs *programs, uint32_t number, struct results *results,
                  struct unwinder *unwinder);
 

@@ -1,5 +1,5 @@
-/* What a recording has found: the tables that observations are counted in. They belong to the
- * worker while it runs; afterwards, or as a copy, a profile is made of them. */
+/* The results of a recording: the tables in which observations are counted. The worker owns them
+ * while it runs. Profiles are made of them afterwards, or of a copy. */
 #ifndef FGPROF_WORKER_RESULTS_H
 #define FGPROF_WORKER_RESULTS_H
 
@@ -18,7 +18,6 @@
 
 #define NO_SPACE UINT32_MAX /* the space of a stack that was not captured */
 
-/* How counting went. */
 struct result_counts {
     uint64_t samples;                           /* weighted by ticks */
     uint64_t samples_cut, samples_not_captured; /* of the samples */

@@ -12,8 +12,8 @@ static void empty(struct counted_sample *row)
     row->waited_ticks = 0;
 }
 
-/* What comes for samples that the thread had in the span is for the rows that count, or for rows
- * that never do: the next span uses the same ones. */
+/* Redirects what is still owed to the span's samples to rows that count, or to rows that never do,
+ * as the next span reuses its rows. */
 static int point_elsewhere(struct stack_table *table, struct thread_account *account,
                            uint32_t aside, uint32_t to_aside)
 {
@@ -56,7 +56,6 @@ int spans_place_waits(struct results *results, const struct counted_threads *thr
     return err;
 }
 
-/* The same for the waits of one thread. */
 static int place_waits(struct results *results, const struct counted_thread *thread, uint32_t aside)
 {
     struct elapsed *process = &results->elapsed[thread->process];
@@ -70,8 +69,7 @@ static int place_waits(struct results *results, const struct counted_thread *thr
     return err;
 }
 
-/* Notes where the span's waits belong whose ticks are yet to be shared out. They are placed at the
- * next tick, all together. */
+/* Stores where the span's open waits belong. They are placed together at the next tick. */
 static int note_waits(struct results *results, struct counted_thread *thread, uint32_t aside,
                       uint32_t to_aside)
 {
@@ -91,7 +89,7 @@ static int move_owed(struct results *results, struct counted_thread *thread, uin
     return err ? err : note_waits(results, thread, aside, to_aside);
 }
 
-/* Adds the thread's rows that are set aside to those that count. */
+/* Adds the thread's rows that are set aside to the rows that count. */
 static int keep(struct results *results, struct counted_thread *thread, uint32_t aside)
 {
     struct stack_table *table = &results->stacks;
@@ -142,7 +140,7 @@ int spans_end(const struct span_options *options, struct results *results,
     return err ? err : place_waits(results, thread, number + 1);
 }
 
-/* Whether the thread was seen in the span that it has. */
+/* Whether the thread is still in its span. */
 static bool goes_on(const struct thread_span *span, const struct span_sight *sight)
 {
     return !sight->is_known ||

@@ -17,9 +17,8 @@ struct span_options {
     uint64_t min_ns; /* of a span that is kept */
 };
 
-/* The thread was seen at `at_ns`. Gives it a new span, or ends the one that it had: then what is
- * owed to its samples must have been given to them. `number` is the thread's. Returns 0 or -ENOMEM.
- */
+/* The thread was seen at `at_ns`: begins a new span, or ends its span, to whose samples nothing may
+ * be owed. `number` is the thread's. Returns 0 or -ENOMEM. */
 int spans_note(const struct span_options *options, struct results *results,
                struct counted_thread *thread, uint32_t number, const struct span_sight *sight,
                uint64_t at_ns);
@@ -32,8 +31,8 @@ bool spans_change(const struct span_options *options, const struct counted_threa
 int spans_end(const struct span_options *options, struct results *results,
               struct counted_thread *thread, uint32_t number);
 
-/* To be called before each tick of the process: its waits whose ticks are yet to be shared out
- * belong to spans that may have ended. Returns 0 or -ENOMEM. */
+/* To be called before each tick of the process: places open waits of spans that have ended. Returns
+ * 0 or -ENOMEM. */
 int spans_place_waits(struct results *results, const struct counted_threads *threads,
                       uint32_t process_number);
 

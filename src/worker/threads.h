@@ -1,4 +1,4 @@
-/* What the worker knows of each thread, by the thread's number in observations. */
+/* What the worker knows of each thread, by its number in observations. */
 #ifndef FGPROF_WORKER_THREADS_H
 #define FGPROF_WORKER_THREADS_H
 
@@ -53,8 +53,8 @@ struct counted_threads {
     size_t count, capacity;
 };
 
-/* The thread with this number, which is `tid`: if another thread had the number before, all that
- * was known of it is forgotten. Valid until the next call. NULL if memory is short. */
+/* The thread with this number and id. If another thread had the number before, resets it. Valid
+ * until the next call. NULL if memory is short. */
 struct counted_thread *counted_threads_get(struct counted_threads *threads, uint32_t number,
                                            pid_t tid);
 

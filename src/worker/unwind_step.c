@@ -34,7 +34,7 @@ static bool is_proof(const struct unwind_step *step)
     return step->stack->cut == STACK_WHOLE || step->stack->cut == STACK_CUT_AT_MAX_DEPTH;
 }
 
-/* Gets what the unwinder lacked, if it is here. *ret_has_more: unwinding may now get further. */
+/* Provides what the unwinder lacked, if possible. *ret_has_more: unwinding may get further now. */
 static int serve(struct unwind_step *step, bool *ret_has_more)
 {
     const struct unwind_means *means = step->means;
@@ -51,8 +51,8 @@ static int serve(struct unwind_step *step, bool *ret_has_more)
     return err;
 }
 
-/* This ends: maps are reread once or a few times, and each address of generated code is learnt
- * once. */
+/* The loop ends, as maps are reread a few times at most, and each address of generated code is
+ * learnt once. */
 int unwind_step_run(struct unwind_step *step)
 {
     const struct unwind_means *means = step->means;
@@ -79,8 +79,8 @@ int unwind_step_run(struct unwind_step *step)
  * with at most this part of it. */
 #define ROOMY_SAMPLES 16
 #define ROOMY_PART 4
-/* How much is copied of another stack, which the thread left in mid-use: what was called since then
- * is mostly gone, but by the next tick the thread may leave that stack deeper down. */
+/* How much is copied of another stack that the thread left in use. By the next tick it may leave
+ * that stack deeper down. */
 #define OTHER_STACK_BYTES (32u << 10)
 #define OTHER_STACK_BYTES_MAX (1u << 20)
 #define OTHER_STACK_BYTES_BELOW (4u << 10)
@@ -194,7 +194,7 @@ static void place_other_stack(struct stack_place *other, const struct stack_area
     uint64_t room = address > area->start ? address - area->start : 0;
     uint64_t start = address - (room < OTHER_STACK_BYTES_BELOW ? room : OTHER_STACK_BYTES_BELOW);
     uint64_t end = other->address + other->bytes;
-    /* The address was already asked for, after this copy was made. */
+    /* The address was requested after this copy was made. */
     if (other->address && address >= other->address && address < end)
         return;
     /* This is still the same stack, unless coroutines have theirs in one mapping. */
@@ -230,8 +230,7 @@ static int ask_for_missing(struct unwind_step *step)
     int err = 0;
     if (!hints->needs_more_stack && !hints->missing_address)
         return 0;
-    /* A copy that was made before the last request was served says nothing of whether that helps.
-     */
+    /* A copy made before the last request was served does not show whether it helps. */
     step->is_old = step->observation->served < step->thread->asked;
     step->is_asked = step->is_old;
     if (step->is_old || step->thread->tries >= TRIES_MAX)
@@ -245,8 +244,8 @@ static int ask_for_missing(struct unwind_step *step)
     return err;
 }
 
-/* Asks to copy twice what was needed: the thread may be deeper down next time. Sets *ret_is_news if
- * that differs much from what the sampling thread was last told. */
+/* Sets the limit to twice what was needed, as the next stack may be deeper. Sets *ret_is_news if
+ * the limit has changed much. */
 static void adjust_limit(struct thread_unwinding *thread, size_t used_bytes, bool *ret_is_news)
 {
     size_t wanted = used_bytes * 2, limit = thread->stack_limit;
@@ -288,13 +287,12 @@ static int adjust_stack_limits(const struct unwind_step *step)
     int err = 0;
     if (hints->needs_more_stack && step->observation->snapshot->stack.end_is_known)
         thread->is_endless = true;
-    /* What did not help this stack may help another. */
+    /* What failed for another stack may help the next one. */
     if (is_proof(step)) {
         thread->other_misses = 0;
         thread->is_endless = false;
     }
-    /* A stack that is cut because a register is missing does not tell how much is needed with
-     * it. */
+    /* A stack cut for want of a register does not show how much is needed with it. */
     if (step->stack->cut != STACK_CUT_NO_REGISTER)
         adjust_limit(thread, hints->stack_bytes_used, &is_news);
     adjust_other(thread, hints->used_other_stack, &is_news);
@@ -340,7 +338,7 @@ static bool is_site_known(const struct site *site)
     return site && site->is_known;
 }
 
-/* Finds the site, or adds it if it is not there. NULL if memory is short. */
+/* Finds or adds the site. NULL if memory is short. */
 static struct site *site_of(struct sites *sites, uint64_t key)
 {
     struct site *site = sites_find(sites, key);
@@ -377,14 +375,14 @@ static uint64_t key_to_ask_by(const struct unwind_step *step, const struct site_
                                                                           : keys->shared;
 }
 
-/* A thread stopped by a signal stays stopped, and no call of it is disturbed. */
+/* A thread stopped by a signal stays stopped, so that no call is disturbed. */
 static bool may_stop_asleep(const struct observation *observation)
 {
     return observation->state == THREAD_STOPPED ||
            registers_call_survives_stop(observation->syscall_number);
 }
 
-/* Asks to be told the thread's registers when it sleeps again. */
+/* Asks for the thread's registers when it sleeps again. */
 static int ask_for_registers(struct unwind_step *step)
 {
     struct request request = {.kind = REQUEST_REGISTERS};
@@ -394,7 +392,7 @@ static int ask_for_registers(struct unwind_step *step)
     return send_request(step, &request);
 }
 
-/* Asks to stop the thread, if that is allowed, to learn the frame pointer of its site. */
+/* Asks to stop the thread, if permitted, to learn the frame pointer of its site. */
 static int ask_for_stop(struct unwind_step *step, const struct site_keys *keys)
 {
     const struct observation *observation = step->observation;
@@ -403,7 +401,7 @@ static int ask_for_stop(struct unwind_step *step, const struct site_keys *keys)
     struct site *site = site_of(sites, key_to_ask_by(step, keys));
     if (!site)
         return -ENOMEM;
-    /* Another thread is to be stopped there: what that told is known in the next round. */
+    /* Another thread is to be stopped there; its result is known in the next round. */
     if (site->asked_ns >= observation->round_ns) {
         struct request request = {.kind = REQUEST_LATER};
         return send_request(step, &request);
@@ -529,8 +527,8 @@ static bool is_partial_sample(const struct unwind_step *step)
            (step->hints.needs_more_stack && !snapshot->stack.end_is_known);
 }
 
-/* It was made so long before other code was found where some had been that it may have led through
- * either. */
+/* Whether the observation is so much older than the replacement of code that it may be from either
+ * code. */
 static bool may_be_of_replaced_code(const struct unwind_step *step)
 {
     const struct observation *observation = step->observation;
@@ -578,7 +576,7 @@ int unwind_observation(const struct unwind_means *means, const struct observatio
         err = tell_of_replaced_code(&step);
     if (!step.is_old)
         thread->tries = step.is_asked ? thread->tries + 1 : 0;
-    /* What it has mapped since its maps were read will not be known any more. */
+    /* What was mapped since its maps were read can't be known any more. */
     bool is_gone = step.hints.has_unknown_address && !program_is_current(observation->program);
     bool is_for_others = is_partial_sample(&step) || may_be_of_replaced_code(&step);
     *ret_result = step.is_asked || is_for_others ? UNWIND_ASKED

@@ -8,9 +8,9 @@
 #include "unwind/unwind.h"
 #include "worker/programs.h"
 
-/* What was learnt about a thread to unwind it. */
+/* What was learnt about a thread for unwinding it. */
 struct thread_unwinding {
-    /* How much of its stacks is copied, as the sampling thread was last told. */
+    /* How much of its stacks the sampling thread copies: */
     size_t stack_limit;             /* bytes */
     struct stack_place other_stack; /* where the stack goes on; address 0: it does not */
     unsigned roomy_samples;         /* samples in a row that needed much less: */
@@ -50,8 +50,8 @@ struct unwind_step {
     bool is_asked; /* more was asked for: the thread is observed again, and this is not counted */
 };
 
-/* Unwinds the snapshot, and again with maps read anew and code learnt as long as that helps.
- * Returns 0 or -ENOMEM. */
+/* Unwinds the snapshot, and repeats that while rereading maps and learning code help. Returns 0 or
+ * -ENOMEM. */
 int unwind_step_run(struct unwind_step *step);
 
 enum unwind_result {

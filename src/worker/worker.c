@@ -11,7 +11,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-/* How many checkpoints are noted at least while as much is counted as there is room for. */
+/* At least this many checkpoints are taken while the memory fills. */
 #define CHECKPOINTS_IN_FULL 12
 
 struct worker {
@@ -107,7 +107,6 @@ static int take_name(struct results *results, const struct observation *observat
     return err;
 }
 
-/* Brings what is known of the program up to date. */
 static int update_program(struct worker *worker, const struct observation *observation,
                           struct program_tables **ret_program)
 {
@@ -170,7 +169,7 @@ static int count_object(struct worker *worker, const struct message *message)
     return err ? err : objects_take(&worker->means, message, program, &worker->stack);
 }
 
-/* What becomes of pages is known by looking at them. */
+/* Pages are counted by checks, too. */
 static int count_page(struct worker *worker, const struct message *message)
 {
     struct page_checks *checks = &worker->page_checks;
@@ -187,8 +186,7 @@ static int count_page(struct worker *worker, const struct message *message)
     }
 }
 
-/* Whether all observations of the round have come in which the waits were seen that are held. The
- * kernel's samples come at any time. */
+/* Whether the round of the held waits is complete. The kernel's samples come at any time. */
 static bool is_round_over(const struct worker *worker, const struct observation *observation)
 {
     return observation->evidence == EVIDENCE_GONE ||
@@ -234,7 +232,7 @@ static int count_observation(struct worker *worker, const struct observation *ob
     return 0;
 }
 
-/* So that what was counted is all that was booked for samples that are known. */
+/* Gives all booked time to the samples that are known. */
 static int close_windows(struct worker *worker)
 {
     int err = count_held(&worker->counter);
@@ -251,7 +249,7 @@ static size_t bytes_used(const struct worker *worker)
            results->timeline.run_count * sizeof *results->timeline.runs;
 }
 
-/* So that what is counted from now on can be told from what was. */
+/* Distinguishes what is counted from now on. */
 static void begin_epoch(struct worker *worker)
 {
     worker->results->stacks.epoch++;
@@ -284,8 +282,8 @@ static int note_checkpoint(struct worker *worker, const struct sampling_state *s
     return err;
 }
 
-/* Checkpoints are noted more often while much is counted: if there is no room for all of the time
- * that is to be kept, profiles can still begin at one of several. */
+/* Orders checkpoints more often while much is counted: if there is no room for all of the time to
+ * keep, profiles can still begin at one of several. */
 static void check_bytes(struct worker *worker)
 {
     size_t step = worker->options.bytes_max / CHECKPOINTS_IN_FULL;
@@ -304,7 +302,7 @@ static int finish(struct worker *worker)
     return count_err ? count_err : err ? err : wait_err;
 }
 
-/* What was waited for in the rounds before comes first: the tick may end these waits. */
+/* Counts the waits of earlier rounds first, as the tick may end them. */
 static int count_tick(struct worker *worker, const struct message *message)
 {
     int err = message->tick.number > worker->owners.tick ? count_held(&worker->counter) : 0;
@@ -346,7 +344,7 @@ static void release_observation(struct worker *worker, struct observation *obser
     observation_release(observation);
 }
 
-/* Gives back what came with a message, whether or not it was of use. */
+/* Releases what came with a message. */
 static void release(struct worker *worker, struct message *message)
 {
     if (message->kind == MESSAGE_OBSERVATION)
@@ -372,8 +370,7 @@ static void note_error(struct worker *worker, int err)
         worker->options.failed(worker->options.context);
 }
 
-/* While there is time, reads what threads of a dump wait for, since they still wait. A closed
- * channel counts as the end. */
+/* Between messages, reads what the threads of a dump wait for. A closed channel is the end. */
 static void receive(struct worker *worker, struct message *ret_message)
 {
     if (channel_receive(worker->channel, false, ret_message))
@@ -384,7 +381,7 @@ static void receive(struct worker *worker, struct message *ret_message)
         *ret_message = (struct message){.kind = MESSAGE_END};
 }
 
-/* Including those that have not been given their time yet. */
+/* Includes samples that are still owed their time. */
 static uint64_t samples_so_far(const struct worker *worker)
 {
     const struct result_counts *counts = &worker->results->counts;
@@ -400,7 +397,7 @@ int worker_run(struct worker *worker)
         receive(worker, &message);
         if (!worker->error)
             note_error(worker, take(worker, &message));
-        /* A requested copy is made in any case, of what was counted so far. */
+        /* A requested copy is made even after an error. */
         if (message.kind == MESSAGE_COPY && worker->options.copy) {
             worker->options.copy(worker->options.context, results, &message);
             begin_epoch(worker);

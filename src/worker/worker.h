@@ -12,24 +12,24 @@
 typedef void worker_copy_fn(void *context, const struct results *results,
                             const struct message *message);
 
-/* What is noted of earlier checkpoints. */
+/* What the kept checkpoints need. */
 struct worker_checkpoints {
     uint32_t epoch;    /* what was last counted then (count/stack_table.h), or before, and */
     uint64_t begin_ns; /* CLOCK_MONOTONIC: timelines before this, may be forgotten */
     size_t bytes;
 };
 
-/* Called in the worker's thread for MESSAGE_MOMENT, to note how much was counted. Returns whether
- * samples may be forgotten. */
+/* Called in the worker's thread for MESSAGE_MOMENT, to take a checkpoint. Returns whether samples
+ * may be dropped. */
 typedef bool worker_checkpoint_fn(void *context, const struct results *results,
                                   const struct sampling_state *state,
                                   struct worker_checkpoints *ret_checkpoints);
 
-/* Called in the worker's thread while there is too much: so that more may be forgotten, earlier
- * checkpoints are given up. Returns whether there were any. */
+/* Called in the worker's thread if memory is full: gives up earlier checkpoints. Returns whether
+ * there were any. */
 typedef bool worker_crowded_fn(void *context, struct worker_checkpoints *ret_checkpoints);
 
-/* Called in the worker's thread: a checkpoint is to be noted soon. */
+/* Called in the worker's thread to order a checkpoint soon. */
 typedef void worker_order_fn(void *context);
 
 /* Called in the worker's thread at its first error: nothing more is counted. May be NULL. */
@@ -61,7 +61,7 @@ void worker_free(struct worker *worker);
  * that it met; after an error it still takes and drops messages. */
 int worker_run(struct worker *worker);
 
-/* How much was counted so far; safe from any thread. */
+/* How much was counted so far. Safe from any thread. */
 uint64_t worker_samples(const struct worker *worker);
 uint64_t worker_stacks(const struct worker *worker);
 uint64_t worker_deadlocks(const struct worker *worker);
