@@ -229,13 +229,6 @@ int process_context_read(struct process_context *context, pid_t tid, int maps_fd
     return -EAGAIN;
 }
 
-bool process_context_is_old(const struct process_context *context, pid_t tid)
-{
-    struct header header;
-    return context->header && (!read_header(tid, context->header, &header) ||
-                               header.published_at != context->published_at);
-}
-
 void process_context_free(struct process_context *context)
 {
     drop_keys(context);

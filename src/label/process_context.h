@@ -48,9 +48,6 @@ struct process_context {
 int process_context_read(struct process_context *context, pid_t tid, int maps_fd,
                          bool *ret_changed);
 
-/* Whether it has changed since it was read. Cheap. */
-bool process_context_is_old(const struct process_context *context, pid_t tid);
-
 /* Reads version and keys from a ProcessContext message
  * (opentelemetry/proto/processcontext/v1development/process_context.proto). Returns 0, -EBADMSG or
  * -ENOMEM; the context is then without keys. */
