@@ -24,7 +24,6 @@
 #include <unistd.h>
 
 /* What the keys of `top` do. */
-
 struct top_keys {
     bool is_writing; /* the prompt asks for a file name; else for a filter */
     bool must_quit;
