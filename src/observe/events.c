@@ -1,9 +1,11 @@
 #include "observe/events.h"
 #include "base/array.h"
 #include "base/clock.h"
+#include "base/upper_bound.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -24,13 +26,18 @@ size_t events_ring_bytes(size_t bytes)
     return power;
 }
 
+/* The place behind that of the process, or where it would be. */
+static size_t place_behind(const struct events *events, pid_t process_id)
+{
+    return UPPER_BOUND(events->followed, events->followed_count, process_id, (uint32_t)process_id);
+}
+
+/* Each record of each process on the machine asks for it, where there is no filter. */
 static struct followed_process *find_followed(const struct events *events, pid_t process_id)
 {
-    for (size_t i = 0; i < events->followed_count; i++) {
-        if (events->followed[i].process_id == process_id)
-            return &events->followed[i];
-    }
-    return NULL;
+    size_t behind = place_behind(events, process_id);
+    struct followed_process *found = behind ? &events->followed[behind - 1] : NULL;
+    return found && found->process_id == (uint32_t)process_id ? found : NULL;
 }
 
 size_t events_cpu_ring_bytes(const struct events *events, size_t bytes)
@@ -232,9 +239,13 @@ int events_follow(struct events *events, pid_t process_id)
     int err = events->filter ? add_to_filter(events, process_id) : 0;
     for (size_t i = 0; i < events->count && !events->followed_count && !err; i++)
         err = enable(&events->items[i]);
-    if (!err)
-        events->followed[events->followed_count++] = (struct followed_process){process_id, 0};
-    return err;
+    if (err || find_followed(events, process_id))
+        return err;
+    struct followed_process *place = &events->followed[place_behind(events, process_id)];
+    memmove(place + 1, place,
+            (size_t)(events->followed + events->followed_count++ - place) * sizeof *place);
+    *place = (struct followed_process){.process_id = (uint32_t)process_id};
+    return 0;
 }
 
 void events_unfollow(struct events *events, pid_t process_id)
@@ -242,7 +253,8 @@ void events_unfollow(struct events *events, pid_t process_id)
     struct followed_process *followed = find_followed(events, process_id);
     if (!followed)
         return;
-    *followed = events->followed[--events->followed_count];
+    memmove(followed, followed + 1,
+            (size_t)(events->followed + --events->followed_count - followed) * sizeof *followed);
     if (events->filter)
         filter_remove(events->filter, process_id);
 }

@@ -22,7 +22,7 @@ struct event {
 };
 
 struct followed_process {
-    pid_t process_id;
+    uint32_t process_id;
     uint64_t exec_ns;
 };
 
@@ -37,8 +37,8 @@ struct events {
     size_t count, capacity;
     struct cpus cpus;
     uint64_t cpus_read_ns;
-    size_t next_check; /* the event to check next */
-    struct followed_process *followed;
+    size_t next_check;                 /* the event to check next */
+    struct followed_process *followed; /* by their ids, ascending */
     size_t followed_count, followed_capacity;
     uint64_t lost; /* samples that the kernel dropped because nobody collected them in time */
 };

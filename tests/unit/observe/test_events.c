@@ -1,0 +1,64 @@
+/* Which processes' records are of interest. */
+#include "unit.h"
+#include "base/clock.h"
+#include "observe/events.h"
+
+#define PROCESSES 20000
+#define ASKED 2000000u
+
+static int tear_down(void **state)
+{
+    events_free(*state);
+    return 0;
+}
+
+static int set_up(void **state)
+{
+    static struct events events;
+    events = (struct events){0};
+    *state = &events;
+    return 0;
+}
+
+/* Ids come in any order, and go. */
+static void test_processes_are_found_by_their_ids(void **state)
+{
+    struct events *events = *state;
+    static const pid_t ids[] = {500, 7, 900, 8, 4194304, 1};
+    size_t count = sizeof ids / sizeof *ids;
+    for (size_t i = 0; i < count; i++)
+        assert_int_equal(events_follow(events, ids[i]), 0);
+    assert_int_equal(events_follow(events, 900), 0); /* once */
+    assert_int_equal(events->followed_count, count);
+    for (size_t i = 0; i < count; i++) {
+        assert_true(events_are_of(events, ids[i]));
+        assert_false(events_are_of(events, ids[i] + 2));
+        events_unfollow(events, ids[i]);
+        events_unfollow(events, ids[i]);
+        assert_false(events_are_of(events, ids[i]));
+        assert_int_equal(events->followed_count, count - 1 - i);
+    }
+}
+
+/* A record of any process may ask, and there may be very many. */
+static void test_many_processes_cost_little(void **state)
+{
+    struct events *events = *state;
+    for (pid_t id = 1; id <= PROCESSES; id++)
+        assert_int_equal(events_follow(events, 2 * id), 0);
+    uint64_t begin_ns = thread_cpu_ns(), found = 0;
+    for (unsigned i = 0; i < ASKED; i++)
+        found += events_are_of(events, (pid_t)(i % (2 * PROCESSES) + 1));
+    uint64_t passed_ns = thread_cpu_ns() - begin_ns;
+    assert_int_equal(found, ASKED / 2);
+    assert_true(passed_ns < (uint64_t)ASKED * 1000); /* a search from one end takes 10 us */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_processes_are_found_by_their_ids, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_many_processes_cost_little, set_up, tear_down),
+    };
+    return cmocka_run_group_tests_name("events", tests, NULL, NULL);
+}
