@@ -30,6 +30,9 @@
 #define PEAK_EACH_NS 100000000u
 #define PEAK_PART_OF_TIME 1000
 #define ALIGNMENT 16u /* of records */
+/* So many records, or places where one might begin, are looked at in a turn: in some 0.2 ms. A ring
+ * has places for a million, and its program can fill it again at any time. */
+#define STEPS_MAX 16384u
 #define PATH "/memfd:" AGENT_MEMFD
 #define LINK PATH " (deleted)"
 /* No object is larger: an address space has fewer bytes. */
@@ -51,6 +54,8 @@ struct agent {
     uint64_t limit;      /* up to which they are being taken */
     uint64_t limited_ns; /* when that was set; 0: not yet */
     bool is_taking;      /* they are; false: all up to `limit` were */
+    bool is_skipping;    /* what is next is no record, but in the middle of one that is skipped */
+    unsigned steps;      /* how many are left of this turn: see STEPS_MAX */
     uint64_t stuck_ns;   /* since when the next record is not complete; 0: it is not so */
     uint64_t skipped;    /* how often records were, as one was never complete, or damaged */
     bool has_let_end;    /* the program may end */
@@ -271,13 +276,16 @@ static bool copy_head(const struct agent *agent, uint64_t position, struct agent
 static void skip_record(struct agent *agent)
 {
     struct agent_record record;
-    uint64_t position = agent->read + ALIGNMENT;
-    while (position < agent->limit &&
-           !(is_complete(agent, position) && copy_head(agent, position, &record)))
-        position += ALIGNMENT;
-    agent->read = position < agent->limit ? position : agent->limit;
-    agent->skipped++;
+    agent->skipped += !agent->is_skipping;
+    agent->read += agent->is_skipping ? 0 : ALIGNMENT;
     agent->stuck_ns = 0;
+    for (; agent->read < agent->limit && agent->steps; agent->steps--, agent->read += ALIGNMENT) {
+        if (is_complete(agent, agent->read) && copy_head(agent, agent->read, &record))
+            break;
+    }
+    agent->is_skipping = agent->read < agent->limit && !agent->steps;
+    if (agent->read > agent->limit)
+        agent->read = agent->limit;
 }
 
 /* The record that is next is not complete. Its thread is about to complete it, unless it was
@@ -319,22 +327,29 @@ static void pass(struct agent *agent)
     atomic_store_explicit(&agent->header->read, agent->read, memory_order_release);
 }
 
-/* Finds the next record. Returns false if there is none, or it is not complete yet. */
+/* Finds the next record. Returns false if there is none, it is not complete yet, or the turn is
+ * over. */
 static bool next_record(struct agent *agent, struct agent_record *ret_record)
 {
-    while (agent->read != agent->limit) {
-        if (!is_complete(agent, agent->read)) {
+    for (; agent->read != agent->limit && agent->steps; agent->steps--) {
+        if (agent->is_skipping) {
+            skip_record(agent);
+        } else if (!is_complete(agent, agent->read)) {
             if (!is_stuck(agent))
                 return false;
             skip_record(agent);
         } else if (!copy_head(agent, agent->read, ret_record)) {
             skip_record(agent);
         } else {
+            agent->steps--;
             agent->stuck_ns = 0;
             return true;
         }
         pass(agent);
+        if (!agent->steps)
+            break;
     }
+    agent->source.has_more = agent->read != agent->limit;
     return false;
 }
 
@@ -464,6 +479,8 @@ static bool collect(struct object_source *source, struct snapshots *snapshots, b
     }
     bool has_news = !agent->is_damaged && take(agent, snapshots, ret_observation, ret_news);
     agent->is_taking = has_news || source->has_more;
+    if (!has_news)
+        agent->steps = STEPS_MAX;
     if (!agent->is_taking)
         let_end(agent);
     return has_news;
@@ -579,6 +596,7 @@ int agent_source_new(const struct program *program, const struct object_options 
     agent->source = (struct object_source){.collect = collect, .count = count, .free = close_agent};
     agent->options = *options;
     agent->program = program;
+    agent->steps = STEPS_MAX;
     agent->fd = fd;
     read_program_name(agent);
     int err = open_agent(agent);

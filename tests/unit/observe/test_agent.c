@@ -399,6 +399,61 @@ static void test_a_record_that_lies_is_passed(void **state)
     }
 }
 
+/* The largest ring that there may be, with `written` at its end. */
+static struct agent_header *make_large_ring(struct world *world)
+{
+    const size_t ring_bytes = 16u << 20;
+    segment_free(&world->segment);
+    world->segment = segment_make(ring_bytes, F_SEAL_SHRINK);
+    open_source(world);
+    atomic_store(&world->segment.header->written, ring_bytes);
+    return world->segment.header;
+}
+
+/* How many turns it takes to look at all that is there. */
+static unsigned count_turns(struct world *world)
+{
+    unsigned turns = 1;
+    assert_false(collect(world));
+    for (; world->source->has_more && turns < 10000; turns++)
+        assert_false(collect(world));
+    return turns;
+}
+
+/* Nothing else is a record, in a million places where one might begin. */
+static void test_a_large_record_that_lies_takes_several_turns(void **state)
+{
+    struct world *world = *state;
+    struct agent_header *header = make_large_ring(world);
+    atomic_store(&segment_record(&world->segment, 0)->committed, 1);
+    assert_in_range(count_turns(world), 20, 1000);
+    assert_int_equal(atomic_load(&header->read), atomic_load(&header->written));
+    assert_int_equal(heap_counts(world).made_lost, 1);
+    atomic_fetch_add(&header->written, HEAD_BYTES);
+    struct agent_record *record = segment_record(&world->segment, 0);
+    record->bytes = HEAD_BYTES;
+    record->kind = AGENT_FREED;
+    record->object = 7;
+    atomic_store(&record->committed, (16u << 20) + 1);
+    assert_told(world, OBJECT_GONE, 7);
+}
+
+/* Records that nobody needs are looked at, too. */
+static void test_very_many_records_take_several_turns(void **state)
+{
+    struct world *world = *state;
+    struct agent_header *header = make_large_ring(world);
+    for (uint64_t position = 0; position < atomic_load(&header->written); position += 16) {
+        struct agent_record *record = segment_record(&world->segment, position);
+        record->bytes = 16;
+        record->kind = AGENT_PADDING;
+        atomic_store(&record->committed, position + 1);
+    }
+    assert_in_range(count_turns(world), 20, 1000);
+    assert_int_equal(atomic_load(&header->read), atomic_load(&header->written));
+    assert_int_equal(heap_counts(world).made_lost, 0);
+}
+
 static void test_a_header_that_lies_ends_it(void **state)
 {
     struct world *world = *state;
@@ -632,6 +687,8 @@ int main(void)
         TEST(a_record_that_stays_incomplete_is_passed),
         TEST(a_record_whose_thread_was_killed_is_passed),
         TEST(a_record_that_lies_is_passed),
+        TEST(a_large_record_that_lies_takes_several_turns),
+        TEST(very_many_records_take_several_turns),
         TEST(a_header_that_lies_ends_it),
         TEST(a_position_that_goes_back),
         TEST(a_position_between_records),
