@@ -3,8 +3,8 @@
 #include "base/clock.h"
 #include "sampler/objects.h"
 #include "base/own_directory.h"
-#include "observe/agent.h"
-#include "observe/object_source.h"
+#include "objects/agent.h"
+#include "objects/source.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 /* The functions of fgprof.h for processes and their names. */
 #include "fgprof.h"
-#include "observe/values.h"
+#include "objects/values.h"
 #include "proc/procfs.h"
 #include "base/array.h"
 

@@ -5,7 +5,7 @@
 #include "profile/makers.h"
 #include "base/array.h"
 #include "base/upper_bound.h"
-#include "observe/object_source.h"
+#include "objects/source.h"
 #include "proc/procfs.h"
 
 #include <errno.h>

@@ -3,7 +3,7 @@
 #include "profile/makers.h"
 #include "profile/name_waits.h"
 #include "base/array.h"
-#include "observe/object_source.h"
+#include "objects/source.h"
 #include "proc/syscall_names.h"
 
 #include <errno.h>

@@ -8,7 +8,7 @@
 #define FGPROF_SAMPLER_CHANNEL_H
 
 #include "base/histogram.h"
-#include "observe/object_source.h"
+#include "objects/source.h"
 #include "observe/observation.h"
 #include "observe/snapshots.h"
 

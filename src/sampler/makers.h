@@ -1,4 +1,4 @@
-/* Tells the worker who made which thread (OBJECT_THREAD of observe/object_source.h): births as the
+/* Tells the worker who made which thread (OBJECT_THREAD of objects/source.h): births as the
  * kernel tells them, and of the threads that are listed, those that nobody saw being made. */
 #ifndef FGPROF_SAMPLER_MAKERS_H
 #define FGPROF_SAMPLER_MAKERS_H

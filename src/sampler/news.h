@@ -1,4 +1,4 @@
-/* Sends the worker what is told of a process's objects (observe/object_source.h). */
+/* Sends the worker what is told of a process's objects (objects/source.h). */
 #ifndef FGPROF_SAMPLER_NEWS_H
 #define FGPROF_SAMPLER_NEWS_H
 

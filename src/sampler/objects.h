@@ -1,4 +1,4 @@
-/* Tells the worker of the processes' objects (observe/object_source.h). */
+/* Tells the worker of the processes' objects (objects/source.h). */
 #ifndef FGPROF_SAMPLER_OBJECTS_H
 #define FGPROF_SAMPLER_OBJECTS_H
 

@@ -2,7 +2,7 @@
 #ifndef FGPROF_SAMPLER_OPTIONS_H
 #define FGPROF_SAMPLER_OPTIONS_H
 
-#include "observe/object_source.h"
+#include "objects/source.h"
 #include "sampler/choice.h"
 
 #include <stdint.h>

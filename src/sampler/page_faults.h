@@ -1,5 +1,5 @@
 /* Tells the worker which pages of the processes became resident, by the threads that touched them
- * first (OBJECT_PAGE of observe/object_source.h), and has it check now and then which are still
+ * first (OBJECT_PAGE of objects/source.h), and has it check now and then which are still
  * there. */
 #ifndef FGPROF_SAMPLER_PAGE_FAULTS_H
 #define FGPROF_SAMPLER_PAGE_FAULTS_H

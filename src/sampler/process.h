@@ -3,7 +3,7 @@
 #define FGPROF_SAMPLER_PROCESS_H
 
 #include "base/throttle.h"
-#include "observe/object_source.h"
+#include "objects/source.h"
 #include "proc/pages.h"
 #include "proc/process.h"
 #include "proc/program.h"

@@ -3,8 +3,8 @@
 #define FGPROF_SAMPLER_STATE_H
 
 #include "base/throttle.h"
-#include "observe/births.h"
-#include "observe/faults.h"
+#include "objects/births.h"
+#include "objects/faults.h"
 #include "observe/kernel.h"
 #include "observe/stopped.h"
 #include "observe/switches.h"

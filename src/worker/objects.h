@@ -1,4 +1,4 @@
-/* Counts what the sampling thread tells of objects (observe/object_source.h). */
+/* Counts what the sampling thread tells of objects (objects/source.h). */
 #ifndef FGPROF_WORKER_OBJECTS_H
 #define FGPROF_WORKER_OBJECTS_H
 

@@ -1,4 +1,4 @@
-/* Which of the pages that were counted (OBJECT_PAGE of observe/object_source.h) are still resident.
+/* Which of the pages that were counted (OBJECT_PAGE of objects/source.h) are still resident.
  *
  * A page that is freed and then touched again is told anew, by its key; what goes for good must be
  * looked for.

@@ -1,7 +1,7 @@
 /* Custom profiles in the memory of a program that says anything of them: the numbers of the header,
  * names, and then pieces of any place of the slots. Read once, changed, and read again. */
 #include "input.h"
-#include "observe/values.h"
+#include "objects/values.h"
 
 #include <errno.h>
 #include <sys/mman.h>

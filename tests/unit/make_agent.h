@@ -1,10 +1,10 @@
 /* The memory of an agent, as if this program had one, and a program that is this process: what the
- * reader of observe/agent.h finds. */
+ * reader of objects/agent.h finds. */
 #ifndef FGPROF_TESTS_MAKE_AGENT_H
 #define FGPROF_TESTS_MAKE_AGENT_H
 
 #include "agent/format.h"
-#include "observe/agent.h"
+#include "objects/agent.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #include "make_profile.h"
 #include "count/deadlocks.h"
 #include "count/waits.h"
-#include "observe/object_source.h"
+#include "objects/source.h"
 #include "profile/births.h"
 #include "profile/makers.h"
 

@@ -8,9 +8,9 @@
 #define FGPROF_TESTS_SAMPLER_FAKE_H
 
 #include "unit.h"
-#include "observe/births.h"
+#include "objects/births.h"
 #include "observe/bpf/switch_record.h"
-#include "observe/faults.h"
+#include "objects/faults.h"
 #include "sampler/sampler.h"
 #include "sampler/sampled.h"
 

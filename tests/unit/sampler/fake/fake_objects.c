@@ -1,7 +1,7 @@
 /* The sources of events that are not time: births, page faults, the agent. */
 #include "fake.h"
-#include "observe/agent.h"
-#include "observe/values.h"
+#include "objects/agent.h"
+#include "objects/values.h"
 #include "proc/thread_start.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
-#include "observe/values.h"
-#include "observe/captured.h"
+#include "objects/values.h"
+#include "objects/captured.h"
 #include "proc/maps.h"
 
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* A way to learn of the objects of a process, which are what its code makes: memory that it
  * allocates or touches first, threads, or values of a profile of its own. Each source is of one
  * process, or program; to add one is to add a file. The sampling thread opens and asks it. */
-#ifndef FGPROF_OBSERVE_OBJECT_SOURCE_H
-#define FGPROF_OBSERVE_OBJECT_SOURCE_H
+#ifndef FGPROF_OBJECTS_SOURCE_H
+#define FGPROF_OBJECTS_SOURCE_H
 
 #include "observe/filter.h"
 #include "observe/observation.h"

@@ -1,8 +1,8 @@
-#include "observe/agent.h"
+#include "objects/agent.h"
 #include "agent/format.h"
 #include "base/clock.h"
 #include "base/throttle.h"
-#include "observe/captured.h"
+#include "objects/captured.h"
 #include "proc/maps.h"
 #include "proc/procfs.h"
 

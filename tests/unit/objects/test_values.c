@@ -2,7 +2,7 @@
  * and what is told again. */
 #include "fgprof_profiles.h"
 #include "unit.h"
-#include "observe/values.h"
+#include "objects/values.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -12,8 +12,8 @@
  * By number: each thread has events, and every so-manieth of its faults is told. It needs no
  * privilege, but it is not known what became of a page afterwards. By page, that is done too if
  * there are so many faults that even the program would take time. */
-#ifndef FGPROF_OBSERVE_FAULTS_H
-#define FGPROF_OBSERVE_FAULTS_H
+#ifndef FGPROF_OBJECTS_FAULTS_H
+#define FGPROF_OBJECTS_FAULTS_H
 
 #include "observe/filter.h"
 #include "observe/snapshot.h"

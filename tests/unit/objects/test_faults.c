@@ -1,8 +1,8 @@
 /* Page faults of a child that touches memory. Skipped if the kernel does not tell them. */
 #include "unit.h"
-#include "refuse_events.h"
+#include "observe/refuse_events.h"
 #include "base/clock.h"
-#include "observe/faults.h"
+#include "objects/faults.h"
 #include "observe/filter.h"
 #include "observe/snapshots.h"
 

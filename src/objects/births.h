@@ -8,8 +8,8 @@
  * The records of all CPUs are put in the order of time. A birth's record is written before its
  * sample, by the same thread, so a sample belongs to the last birth before it that its thread made.
  */
-#ifndef FGPROF_OBSERVE_BIRTHS_H
-#define FGPROF_OBSERVE_BIRTHS_H
+#ifndef FGPROF_OBJECTS_BIRTHS_H
+#define FGPROF_OBJECTS_BIRTHS_H
 
 #include "observe/snapshots.h"
 

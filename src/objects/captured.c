@@ -1,4 +1,4 @@
-#include "observe/captured.h"
+#include "objects/captured.h"
 
 void captured_fill(struct snapshot *snapshot, const uint64_t registers[AGENT_REGISTER_COUNT],
                    size_t stack_bytes, bool is_cut)

@@ -1,6 +1,6 @@
 /* Births of threads, of a child that makes them. Skipped if the kernel does not tell them. */
 #include "unit.h"
-#include "observe/births.h"
+#include "objects/births.h"
 #include "observe/events.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-#include "observe/births.h"
+#include "objects/births.h"
 #include "base/array.h"
 #include "base/clock.h"
 #include "base/upper_bound.h"

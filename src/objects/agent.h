@@ -1,9 +1,9 @@
 /* Reads what the agent in a program tells of its objects (agent/format.h). The memory is shared
  * with the program: nothing in it is trusted. */
-#ifndef FGPROF_OBSERVE_AGENT_H
-#define FGPROF_OBSERVE_AGENT_H
+#ifndef FGPROF_OBJECTS_AGENT_H
+#define FGPROF_OBJECTS_AGENT_H
 
-#include "observe/object_source.h"
+#include "objects/source.h"
 
 /* Finds the agent's memory, and turns the agent on. The program must outlive the source. See
  * object_open_fn. Errors:

@@ -4,11 +4,11 @@
  *
  * The source tells when it is asked to, by `refresh`: what is there then, but for what it has told
  * before, and what has gone since. An object's key is the place of its value in that memory. */
-#ifndef FGPROF_OBSERVE_VALUES_H
-#define FGPROF_OBSERVE_VALUES_H
+#ifndef FGPROF_OBJECTS_VALUES_H
+#define FGPROF_OBJECTS_VALUES_H
 
 #include "agent/values_format.h"
-#include "observe/object_source.h"
+#include "objects/source.h"
 
 /* Where they are: `fd` reads the program's memory by its addresses, as /proc/PID/mem does. */
 struct values_memory {

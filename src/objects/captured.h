@@ -1,7 +1,7 @@
 /* What the agent took of a thread, as a snapshot: AGENT_REGISTERS and the stack from its stack
  * pointer on (agent/format.h). */
-#ifndef FGPROF_OBSERVE_CAPTURED_H
-#define FGPROF_OBSERVE_CAPTURED_H
+#ifndef FGPROF_OBJECTS_CAPTURED_H
+#define FGPROF_OBJECTS_CAPTURED_H
 
 #include "agent/format.h"
 #include "observe/snapshot.h"

@@ -1,4 +1,4 @@
-#include "observe/faults.h"
+#include "objects/faults.h"
 #include "base/array.h"
 #include "base/clock.h"
 #include "observe/events.h"
