@@ -1,7 +1,6 @@
 /* The functions of fgprof.h that start a command and wait for it. */
 #include "recorder/recorder.h"
 #include "base/clock.h"
-#include "sampler/objects.h"
 #include "base/own_directory.h"
 #include "objects/agent.h"
 #include "objects/source.h"
@@ -186,7 +185,9 @@ static int spawn(struct fgprof_recorder *recorder, char *const argv[], char **en
 static int make_environment(const struct fgprof_recorder *recorder, char ***ret_environment)
 {
     const struct sampler_options *options = &recorder->options.sampler;
-    const struct object_options wanted = objects_of_agent(&recorder->sampler);
+    if (!recorder->sampler.collector)
+        return 0;
+    const struct object_options wanted = collector_agent_options(recorder->sampler.collector);
     if (!wanted.kinds[OBJECT_ALLOCATION] && !wanted.kinds[OBJECT_THREAD])
         return 0;
     int err = preload_environment(&wanted, options->has_children, ret_environment);

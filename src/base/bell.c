@@ -7,6 +7,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+/* A bell is rung for this many messages, or for one that is so old. */
+#define UNRUNG_MAX 64
+#define UNRUNG_NS 100000000
+
 void bell_ring(struct bell *bell)
 {
     int saved_errno = errno;
@@ -21,4 +25,24 @@ void bell_wait(struct bell *bell, uint32_t heard, uint64_t until_ns)
     /* With a bit set, the time is that of the clock, and not from now on. */
     syscall(SYS_futex, &bell->rings, FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG, heard,
             until_ns == UINT64_MAX ? NULL : &until, NULL, FUTEX_BITSET_MATCH_ANY);
+}
+
+void lazy_bell_ring(struct lazy_bell *lazy)
+{
+    if (!lazy->unrung)
+        return;
+    lazy->unrung = 0;
+    lazy->is_hurried = false;
+    lazy->rung_ns = monotonic_ns();
+    bell_ring(lazy->bell);
+}
+
+bool lazy_bell_ring_if_due(struct lazy_bell *lazy, uint64_t now_ns)
+{
+    bool is_due =
+        lazy->is_hurried || lazy->unrung >= UNRUNG_MAX || now_ns >= lazy->rung_ns + UNRUNG_NS;
+    if (!lazy->unrung || !is_due)
+        return false;
+    lazy_bell_ring(lazy);
+    return true;
 }

@@ -4,6 +4,8 @@
 #define FGPROF_BASE_BELL_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct bell {
@@ -22,5 +24,19 @@ static inline uint32_t bell_heard(struct bell *bell)
 /* Waits until there were more rings than `heard`, or until `until_ns` on CLOCK_MONOTONIC. May also
  * return early. */
 void bell_wait(struct bell *bell, uint32_t heard, uint64_t until_ns);
+
+/* A bell for one who takes messages. To wake it costs more than what it does with a message: while
+ * all CPUs are busy, it takes one from another thread. So it is rung for many messages, for one
+ * that is old, or for one that can't wait. Starts zeroed, but for the bell. */
+struct lazy_bell {
+    struct bell *bell;
+    size_t unrung;    /* messages since it was last rung */
+    bool is_hurried;  /* one of them can't wait */
+    uint64_t rung_ns; /* when it was */
+};
+
+void lazy_bell_ring(struct lazy_bell *lazy);
+/* Returns whether it rang. */
+bool lazy_bell_ring_if_due(struct lazy_bell *lazy, uint64_t now_ns);
 
 #endif

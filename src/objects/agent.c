@@ -382,6 +382,8 @@ static struct object_news news_of(const struct agent *agent, const struct agent_
     return (struct object_news){
         .kind = record->kind == AGENT_THREAD ? OBJECT_THREAD : OBJECT_ALLOCATION,
         .change = record->kind == AGENT_FREED ? OBJECT_GONE : OBJECT_MADE,
+        .tid = (pid_t)record->tid,
+        .at_ns = record->at_ns,
         .key = record->object,
         .bytes = record->kind == AGENT_THREAD ? 0 : record->object_bytes,
         .weight = 1,
@@ -414,8 +416,7 @@ static void let_end(struct agent *agent)
 }
 
 /* Takes the next record that is of use. Returns false if there is none, or no snapshot for it. */
-static bool take(struct agent *agent, struct snapshots *snapshots,
-                 struct observation *ret_observation, struct object_news *ret_news)
+static bool take(struct agent *agent, struct snapshots *snapshots, struct object_news *ret_news)
 {
     static const struct stack_place no_place = {0};
     struct agent_record record;
@@ -429,9 +430,8 @@ static bool take(struct agent *agent, struct snapshots *snapshots,
             return false;
         copy_stack(agent, &record, snapshot);
     }
-    *ret_observation = (struct observation){
-        .tid = (pid_t)record.tid, .sampled_ns = record.at_ns, .snapshot = snapshot};
     *ret_news = news_of(agent, &record);
+    ret_news->snapshot = snapshot;
     agent->read += record.bytes;
     pass(agent);
     return true;
@@ -460,16 +460,14 @@ static bool has_given_up(const struct agent *agent)
            atomic_load(&agent->header->epoch) == agent->epoch;
 }
 
-static bool collect(struct object_source *source, struct snapshots *snapshots, bool is_last,
-                    struct observation *ret_observation, struct object_news *ret_news)
+static bool collect(struct object_source *source, struct snapshots *snapshots,
+                    struct object_news *ret_news)
 {
     struct agent *agent = (struct agent *)source;
-    (void)is_last;
     source->has_more = false;
     if (!agent->is_taking && has_given_up(agent)) {
         begin_anew(agent);
         agent->is_taking = true; /* nothing, in this round */
-        *ret_observation = (struct observation){0};
         *ret_news = (struct object_news){.kind = OBJECT_ALLOCATION, .change = OBJECT_FORGOTTEN};
         return true;
     }
@@ -477,7 +475,7 @@ static bool collect(struct object_source *source, struct snapshots *snapshots, b
         read_resident_peak(agent);
         set_limit(agent);
     }
-    bool has_news = !agent->is_damaged && take(agent, snapshots, ret_observation, ret_news);
+    bool has_news = !agent->is_damaged && take(agent, snapshots, ret_news);
     agent->is_taking = has_news || source->has_more;
     if (!has_news)
         agent->steps = STEPS_MAX;

@@ -363,9 +363,9 @@ static int update_cpus(struct births *births)
     return err == -ENOMEM || tasks_err == -ENOMEM ? -ENOMEM : 0;
 }
 
-int births_read(struct births *births, bool is_last)
+int births_read(struct births *births)
 {
-    births->until_ns = is_last ? UINT64_MAX : monotonic_ns() - KEPT_BACK_NS;
+    births->until_ns = monotonic_ns() - KEPT_BACK_NS;
     drop_taken(births);
     events_drop_replaced(&births->tasks);
     events_drop_replaced(&births->stacks);
@@ -426,9 +426,11 @@ bool births_copy_stack(const struct births *births, struct snapshot *snapshot)
            record_read_snapshot(&record, snapshot);
 }
 
-bool births_is_settled(const struct births *births)
+uint64_t births_taken_ns(const struct births *births)
 {
-    return births->next == births->told_count;
+    bool is_left = births->next < births->told_count;
+    uint64_t next_ns = is_left ? births->told[births->next].at_ns : UINT64_MAX;
+    return next_ns < births->until_ns ? next_ns : births->until_ns;
 }
 
 bool births_has_end(const struct births *births, pid_t tid)

@@ -53,8 +53,8 @@ void births_unfollow(struct births *births, pid_t process_id);
 uint64_t births_exec_ns(const struct births *births, pid_t process_id);
 
 /* Takes in what the kernel has told since. What is quite new is kept back, as something older may
- * still come, unless `is_last`. Returns 0 or -ENOMEM. */
-int births_read(struct births *births, bool is_last);
+ * still come. Returns 0 or -ENOMEM. */
+int births_read(struct births *births);
 
 /* The next of the processes that are followed; NULL if there is none, or it is kept back, or its
  * stack may come with the next births_read. Valid until births_skip. */
@@ -65,8 +65,8 @@ void births_skip(struct births *births);
  * BIRTHS_STACK_BYTES. Returns false if it shows no 64-bit code. */
 bool births_copy_stack(const struct births *births, struct snapshot *snapshot);
 
-/* Whether all that was read was taken. */
-bool births_is_settled(const struct births *births);
+/* All that was before this was taken. */
+uint64_t births_taken_ns(const struct births *births);
 
 /* Whether the end of this thread is among what was read and not taken yet. */
 bool births_has_end(const struct births *births, pid_t tid);

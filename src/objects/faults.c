@@ -42,6 +42,8 @@ static const uint64_t faults_per_s[PAGE_GROUPS] = {
 /* How often, whether they are too few. */
 #define JUDGE_QUIET_NS 2000000000u
 #define NO_FAULT UINT64_MAX
+/* A record is in its ring this long after its time. */
+#define KEPT_BACK_NS 1000000u
 /* So much a fault's time may be before that at which the program in the kernel has seen it. */
 #define CLOCK_TOLERANCE_NS 20000000u
 
@@ -113,7 +115,7 @@ struct faults {
     /* Of how many faults one is seen: */
     size_t period, period_before; /* in `periods` */
     uint64_t period_changed_ns;
-    uint64_t judged_ns;
+    uint64_t judged_ns, read_ns; /* when that was last judged, and records last read */
     bool was_rough;
     uint64_t unknown;     /* faults of processes that are followed, of which is not known */
     size_t stack_bytes;   /* of a stack, that are told */
@@ -543,6 +545,7 @@ int faults_read(struct faults *faults)
     struct events *events = &faults->events;
     uint64_t now_ns = monotonic_ns();
     int err = 0;
+    faults->read_ns = now_ns;
     if (faults->choice == FAULTS_BY_PAGE) {
         err = events_update_cpus_sometimes(events);
         refill(faults, now_ns);
@@ -625,6 +628,14 @@ void faults_skip(struct faults *faults)
     state->lost = 0;
     ring_skip(ring, &record);
     find_next(faults, faults->current);
+}
+
+uint64_t faults_taken_ns(const struct faults *faults)
+{
+    size_t first;
+    uint64_t until_ns = faults->read_ns - KEPT_BACK_NS;
+    bool is_left = find_first(faults, &first) && faults->rings[first].next_ns < until_ns;
+    return is_left ? faults->rings[first].next_ns : until_ns;
 }
 
 uint64_t faults_exec_ns(const struct faults *faults, pid_t process_id)

@@ -62,6 +62,9 @@ size_t faults_stack_bytes(const struct faults *faults);
 
 void faults_skip(struct faults *faults);
 
+/* All that was before this was skipped. */
+uint64_t faults_taken_ns(const struct faults *faults);
+
 /* When the process last executed a program, as far as that was read; 0: it has not. */
 uint64_t faults_exec_ns(const struct faults *faults, pid_t process_id);
 

@@ -1,12 +1,15 @@
-/* A way to learn of the objects of a process, which are what its code makes: memory that it
- * allocates or touches first, threads, or values of a profile of its own. Each source is of one
- * process, or program; to add one is to add a file. The sampling thread opens and asks it. */
+/* What is told of objects, which are what a process's code makes: memory that it allocates or
+ * touches first, threads, or values of a profile of its own; and a way to learn of them in a
+ * program that tells itself: to add one is to add a file. The collector (objects/collector.h) opens
+ * and asks it. */
 #ifndef FGPROF_OBJECTS_SOURCE_H
 #define FGPROF_OBJECTS_SOURCE_H
 
 #include "observe/filter.h"
-#include "observe/observation.h"
 #include "observe/snapshots.h"
+#include "proc/program.h"
+
+#include <errno.h>
 
 enum object_kind {
     OBJECT_ALLOCATION, /* key: its address */
@@ -17,11 +20,11 @@ enum object_kind {
 };
 
 enum object_change {
-    OBJECT_MADE,  /* the observation is of the thread that made it; if another object of its kind
-                     has the key, that one is gone */
-    OBJECT_THERE, /* the same of a thread, unless it is known; the observation is of itself */
+    OBJECT_MADE,  /* the snapshot is of the thread that made it; if another object of its kind has
+                     the key, that one is gone */
+    OBJECT_THERE, /* the same of a thread, unless it is known; the snapshot is of itself */
     OBJECT_NAMED, /* `name` is its name from now on */
-    OBJECT_GONE,  /* the observation has no snapshot */
+    OBJECT_GONE,
     OBJECT_FORGOTTEN, /* the same for all of the process's objects of this kind */
     OBJECT_LEFT,      /* the process has ended: these stay as they are, and no news comes of them */
     OBJECT_CHECKED,   /* OBJECT_PAGE: it is to be checked which are resident; see `check` */
@@ -56,6 +59,12 @@ enum object_origin {
 struct object_news {
     enum object_kind kind;
     enum object_change change;
+    uint32_t process;          /* whose object it is: its number in the recording */
+    pid_t process_id, tid;     /* of the thread that made it; 0: not known */
+    struct program *program;   /* that this thread ran: a reference; NULL: not known */
+    struct snapshot *snapshot; /* of the thread; NULL: there is none */
+    uint64_t at_ns;            /* CLOCK_MONOTONIC: when it was made; 0: not known */
+    uint64_t told_ns;          /* when the sources were asked */
     uint64_t key;
     uint64_t
         other_key; /* OBJECT_THERE: that it may be known by; its key is the right one. 0: none */
@@ -94,24 +103,28 @@ struct object_options {
     bool has_mappings;  /* what the program maps itself is an allocation, too */
 };
 
+/* Why there is none of these objects, as a negative errno; 0: there is a source. */
+static inline int object_counts_refusal(const struct object_counts *counts)
+{
+    return counts->has_source ? 0 : counts->refusal ? -counts->refusal : -ENOENT;
+}
+
 struct object_source {
-    /* There is more to tell than there were snapshots for: collect and refresh set it. */
+    /* There is more to tell than there were snapshots or time for: collect and refresh set it. */
     bool has_more;
-    /* News come so fast that it is to be asked again soon, before the next tick: collect sets it.
-     */
+    /* News come so fast that it is to be asked again soon: collect sets it. */
     bool is_fast;
-    /* Takes the next news. Returns false if there is none now, or no snapshot for it. Of the
-     * observation it sets tid, snapshot, and sampled_ns if that is known; the rest is the
-     * caller's. `is_last`: a copy is to be made, or sampling ends, and what is only told on request
-     * is to be told. */
-    bool (*collect)(struct object_source *source, struct snapshots *snapshots, bool is_last,
-                    struct observation *ret_observation, struct object_news *ret_news);
+    /* Takes the next news. Returns false if there is none now, or no snapshot for it. It sets tid,
+     * snapshot, at_ns if that is known, and what says which object it is; the rest is the
+     * caller's. */
+    bool (*collect)(struct object_source *source, struct snapshots *snapshots,
+                    struct object_news *ret_news);
     /* Adds what this source knows to the counts of its kinds. */
     void (*count)(const struct object_source *source,
                   struct object_counts counts[OBJECT_KIND_COUNT]);
     void (*free)(struct object_source *source);
-    /* A copy is to be made, or sampling ends: what was not told before, and can be learnt at any
-     * time, is told next. NULL: there is nothing such. */
+    /* A copy is to be made, or the program has ended: what was not told before, and can be learnt
+     * at any time, is told next. NULL: there is nothing such. */
     void (*refresh)(struct object_source *source);
 };
 

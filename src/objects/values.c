@@ -235,13 +235,14 @@ static bool set_news(const struct values *values, uint32_t profile, struct objec
 }
 
 static enum told tell_value(struct values *values, const struct looked *looked,
-                            struct snapshots *snapshots, struct observation *ret_observation,
-                            struct object_news *ret_news)
+                            struct snapshots *snapshots, struct object_news *ret_news)
 {
     const struct values_slot *slot = &looked->slot;
     struct object_news news = {
         .kind = OBJECT_VALUE,
         .change = OBJECT_MADE,
+        .tid = (pid_t)slot->tid,
+        .snapshot = looked->snapshot,
         .weight = 1,
         .skip = slot->skip < UINT32_MAX ? slot->skip + 1 : UINT32_MAX, /* the agent's frame, too */
     };
@@ -249,13 +250,12 @@ static enum told tell_value(struct values *values, const struct looked *looked,
         snapshots_give(snapshots, looked->snapshot, false);
         return TOLD_LATER;
     }
-    *ret_observation = (struct observation){.tid = (pid_t)slot->tid, .snapshot = looked->snapshot};
     *ret_news = news;
     return TOLD_NEWS;
 }
 
 static enum told tell_slot(struct values *values, struct snapshots *snapshots,
-                           struct observation *ret_observation, struct object_news *ret_news)
+                           struct object_news *ret_news)
 {
     uint32_t room = values_class_stack_bytes(values->classes[values->slab]);
     uint32_t *seen = &values->seen[values->slab][values->slot];
@@ -271,7 +271,7 @@ static enum told tell_slot(struct values *values, struct snapshots *snapshots,
         values->source.has_more = false;
         return TOLD_NOTHING;
     case LOOK_VALUE:
-        told = tell_value(values, &looked, snapshots, ret_observation, ret_news);
+        told = tell_value(values, &looked, snapshots, ret_news);
         if (told == TOLD_LATER)
             return told;
         *seen = looked.sequence | IS_TOLD;
@@ -282,7 +282,6 @@ static enum told tell_slot(struct values *values, struct snapshots *snapshots,
     case LOOK_TORN: /* what was told is not there any more */
     case LOOK_FREE:
         *seen = look == LOOK_TORN ? 0 : looked.sequence;
-        *ret_observation = (struct observation){0};
         *ret_news = (struct object_news){.kind = OBJECT_VALUE, .change = OBJECT_GONE};
         told = was_told ? TOLD_NEWS : TOLD_NOTHING;
         break;
@@ -295,8 +294,7 @@ static enum told tell_slot(struct values *values, struct snapshots *snapshots,
 }
 
 /* Values that have no slot are told as one object, without a stack. */
-static enum told tell_profile(struct values *values, struct observation *ret_observation,
-                              struct object_news *ret_news)
+static enum told tell_profile(struct values *values, struct object_news *ret_news)
 {
     uint32_t number = values->profile;
     uint64_t count = values->header->profiles[number].without_slot;
@@ -314,32 +312,29 @@ static enum told tell_profile(struct values *values, struct observation *ret_obs
         return TOLD_LATER;
     values->without_slot[number] = count;
     values->profile++;
-    *ret_observation = (struct observation){0};
     *ret_news = news;
     return TOLD_NEWS;
 }
 
-static bool collect(struct object_source *source, struct snapshots *snapshots, bool is_last,
-                    struct observation *ret_observation, struct object_news *ret_news)
+static bool collect(struct object_source *source, struct snapshots *snapshots,
+                    struct object_news *ret_news)
 {
     struct values *values = (struct values *)source;
     const struct values_header *header = values->header;
     enum told told = TOLD_NOTHING;
-    (void)is_last;
     if (!values->is_begun) {
         values->is_begun = true;
-        *ret_observation = (struct observation){0};
         *ret_news = (struct object_news){.kind = OBJECT_VALUE, .change = OBJECT_FORGOTTEN};
         return true;
     }
     while (source->has_more && told == TOLD_NOTHING) {
         if (values->profile < header->profile_count) {
-            told = tell_profile(values, ret_observation, ret_news);
+            told = tell_profile(values, ret_news);
         } else if (values->slab == header->slab_count) {
             source->has_more = false;
         } else if (values->slot < header->slabs[values->slab].used &&
                    open_slab(values, values->slab)) {
-            told = tell_slot(values, snapshots, ret_observation, ret_news);
+            told = tell_slot(values, snapshots, ret_news);
         } else {
             values->slab++;
             values->slot = 0;

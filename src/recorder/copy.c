@@ -118,6 +118,7 @@ int copy_update(struct copy *copy, const struct results *results,
     copy->counts = state->counts;
     copy->until_ns = state->now_ns;
     to->counts = results->counts;
+    memcpy(to->object_counts, results->object_counts, sizeof to->object_counts);
     spaces_copy_free(&to->spaces);
     if (to->stacks.times_renumbered != results->stacks.times_renumbered)
         forget_rows(to);

@@ -428,7 +428,7 @@ static int make_objects(struct fgprof_recorder *recorder, enum fgprof_kind kind,
     int err = name_objects(&counted, &chosen, &sources, &profile);
     if (err)
         return err;
-    err = set_objects(profile, &copy->counts.objects[objects], chosen.name);
+    err = set_objects(profile, &copy->results.object_counts[objects], chosen.name);
     if (err) {
         profile_free(profile);
         return err;
@@ -437,7 +437,7 @@ static int make_objects(struct fgprof_recorder *recorder, enum fgprof_kind kind,
     profile->start_time_ns = time_of(clock, recorded.begin_ns);
     profile->period_ns = clock->period_ns;
     summarize_sampling(clock, &recorded, &profile->summary);
-    summarize_objects(recorded.results, &copy->counts.objects[objects], profile);
+    summarize_objects(recorded.results, &copy->results.object_counts[objects], profile);
     *ret_profile = profile;
     return 0;
 }
@@ -457,11 +457,8 @@ int recorder_check_objects(struct fgprof_recorder *recorder, enum fgprof_kind ki
 /* Makes a copy, under `recorder->naming`, and checks that it has such objects. */
 static int order_objects(struct fgprof_recorder *recorder, enum object_kind objects)
 {
-    const struct object_counts *counts = &recorder->copy.counts.objects[objects];
     int err = recorder_order_copy(recorder);
-    if (err || counts->has_source)
-        return err;
-    return counts->refusal ? -counts->refusal : -ENOENT;
+    return err ? err : object_counts_refusal(&recorder->copy.results.object_counts[objects]);
 }
 
 int recorder_objects(struct fgprof_recorder *recorder, enum fgprof_kind kind, const char *name,

@@ -235,6 +235,13 @@ static void *sampler_main(void *context)
     return NULL;
 }
 
+static void *collector_main(void *context)
+{
+    struct fgprof_recorder *recorder = context;
+    note_error(recorder, collector_run(recorder->sampler.collector));
+    return NULL;
+}
+
 static void *worker_main(void *context)
 {
     struct fgprof_recorder *recorder = context;
@@ -293,14 +300,35 @@ static void await_end(struct fgprof_recorder *recorder)
     pthread_mutex_unlock(&recorder->lock);
 }
 
+/* If there are objects to collect. */
+static int start_collector(struct fgprof_recorder *recorder, pthread_t *ret_thread)
+{
+    struct collector *collector = recorder->sampler.collector;
+    if (!collector)
+        return 0;
+    collector_start(collector, recorder->sampler.command.pid);
+    int err = start_thread(recorder, collector_main, ret_thread);
+    if (err)
+        news_queue_close(channel_news(recorder->channel));
+    return err;
+}
+
 static int sample_in_threads(struct fgprof_recorder *recorder)
 {
-    pthread_t sampler, worker;
+    struct collector *collector = recorder->sampler.collector;
+    pthread_t sampler, worker, collecting;
     int err = start_thread(recorder, worker_main, &worker);
     if (err)
         return err;
-    err = start_thread(recorder, sampler_main, &sampler);
+    err = start_collector(recorder, &collecting);
+    bool is_collecting = collector && !err;
+    if (!err)
+        err = start_thread(recorder, sampler_main, &sampler);
     if (err) {
+        if (is_collecting) {
+            collector_note(collector, (struct notice){.kind = NOTICE_END});
+            pthread_join(collecting, NULL);
+        }
         channel_close(recorder->channel);
         pthread_join(worker, NULL);
         return err;
@@ -310,6 +338,8 @@ static int sample_in_threads(struct fgprof_recorder *recorder)
     pthread_mutex_unlock(&recorder->lock);
     await_end(recorder);
     pthread_join(sampler, NULL);
+    if (is_collecting)
+        pthread_join(collecting, NULL);
     pthread_join(worker, NULL);
     return 0;
 }

@@ -9,21 +9,23 @@
 /* Of ticks, a large one of which takes kilobytes. */
 #define UNREAD_MAX 8192
 #define AWAIT_NS 1000000
-/* The worker is woken for this many messages, or for one that is so old. */
-#define UNRUNG_MAX 64
-#define UNRUNG_NS 100000000
 
 struct channel {
     struct snapshots *snapshots;
     struct queue *messages;
     struct queue *requests;
+    struct news_queue news;
     struct bell message_bell, request_bell; /* rung when a queue may have something */
+    struct lazy_bell lazy_bell;             /* the first of them, for the sampling thread */
     uint64_t sent;                          /* written by the sampling thread */
     _Atomic uint64_t done;                  /* how many of those the worker has finished */
-    size_t unrung;                          /* how many of those since the worker was last woken */
-    bool is_hurried;                        /* one of them can't wait */
-    uint64_t rung_ns;                       /* when the worker was last woken */
     atomic_bool is_closed;
+    /* The worker's: */
+    uint64_t taken, news_taken; /* how many messages it has received from each queue */
+    struct message held;        /* the next of the first one, if others come before it, */
+    struct news_message next;   /* and of the second one */
+    bool has_held, has_next;
+    bool was_news; /* the last that it received; `next` still says which */
 };
 
 int channel_new(struct channel **ret_channel)
@@ -31,11 +33,14 @@ int channel_new(struct channel **ret_channel)
     struct channel *channel = calloc(1, sizeof *channel);
     if (!channel)
         return -ENOMEM;
+    channel->lazy_bell.bell = &channel->message_bell;
     int err = snapshots_new(&channel->snapshots);
     if (!err)
         err = queue_new(sizeof(struct message), &channel->messages);
     if (!err)
         err = queue_new(sizeof(struct request), &channel->requests);
+    if (!err)
+        err = news_queue_init(&channel->news, &channel->message_bell);
     if (err) {
         channel_free(channel);
         return err;
@@ -44,20 +49,97 @@ int channel_new(struct channel **ret_channel)
     return 0;
 }
 
-static void drop(struct message *message)
+static void give_back(struct snapshots *snapshots, struct snapshot *snapshot)
 {
-    if (message->kind == MESSAGE_OBSERVATION)
-        observation_release(&message->observation);
-    else if (message->kind == MESSAGE_OBJECT) {
-        observation_release(&message->object.observation);
-        free(message->object.news.name);
-    } else if (message->kind == MESSAGE_PROGRAM_ENDED)
-        program_release(message->program);
-    else if (message->kind == MESSAGE_COPY || message->kind == MESSAGE_MOMENT)
-        free(message->state);
-    else if (message->kind == MESSAGE_TICK)
-        free(message->tick.threads);
+    if (snapshot)
+        snapshots_give(snapshots, snapshot, true);
 }
+
+void channel_release(struct channel *channel, struct message *message)
+{
+    switch (message->kind) {
+    case MESSAGE_OBSERVATION:
+        give_back(channel->snapshots, message->observation.snapshot);
+        observation_release(&message->observation);
+        break;
+    case MESSAGE_OBJECT:
+        give_back(channel->news.snapshots, message->object.snapshot);
+        program_release(message->object.program);
+        free(message->object.name);
+        break;
+    case MESSAGE_OBJECT_COUNTS:
+        free(message->object_counts);
+        break;
+    case MESSAGE_TICK:
+        free(message->tick.threads);
+        break;
+    case MESSAGE_PROGRAM_ENDED:
+        program_release(message->program);
+        break;
+    case MESSAGE_COPY:
+    case MESSAGE_MOMENT:
+        free(message->state);
+        break;
+    case MESSAGE_PROCESS:
+    case MESSAGE_END:
+        break;
+    }
+}
+
+/* ---- The order of messages ---- */
+
+static bool take_message(struct channel *channel, struct message *ret_message)
+{
+    if (!channel->has_held && !queue_take(channel->messages, ret_message))
+        return false;
+    if (channel->has_held)
+        *ret_message = channel->held;
+    channel->has_held = ret_message->after > channel->news_taken;
+    if (channel->has_held) {
+        channel->held = *ret_message;
+        return false;
+    }
+    channel->taken++;
+    channel->was_news = false;
+    return true;
+}
+
+static bool take_news(struct channel *channel, struct message *ret_message)
+{
+    struct news_message *next = &channel->next;
+    channel->has_next = channel->has_next || news_queue_take(&channel->news, next);
+    if (!channel->has_next || next->after > channel->taken)
+        return false;
+    channel->has_next = false;
+    channel->was_news = true;
+    channel->news_taken++;
+    switch (next->kind) {
+    case NEWS_OBJECT:
+        *ret_message = (struct message){.kind = MESSAGE_OBJECT, .object = next->object};
+        break;
+    case NEWS_PROGRAM_ENDED:
+        *ret_message = (struct message){.kind = MESSAGE_PROGRAM_ENDED, .program = next->program};
+        break;
+    case NEWS_COUNTS:
+        *ret_message =
+            (struct message){.kind = MESSAGE_OBJECT_COUNTS, .object_counts = next->counts};
+        break;
+    case NEWS_END:
+        *ret_message = (struct message){.kind = MESSAGE_END};
+        break;
+    }
+    return true;
+}
+
+/* From both queues by turns. */
+static bool take(struct channel *channel, struct message *ret_message)
+{
+    if (channel->was_news)
+        return take_message(channel, ret_message) || take_news(channel, ret_message);
+    return take_news(channel, ret_message) || take_message(channel, ret_message);
+}
+
+/* ---- The channel ---- */
 
 void channel_free(struct channel *channel)
 {
@@ -65,12 +147,17 @@ void channel_free(struct channel *channel)
     struct request request;
     if (!channel)
         return;
+    if (channel->has_held)
+        channel_release(channel, &channel->held);
+    if (channel->has_next)
+        news_queue_give_up(&channel->news, &channel->next);
     while (channel->messages && queue_take(channel->messages, &message))
-        drop(&message);
+        channel_release(channel, &message);
     while (channel->requests && queue_take(channel->requests, &request))
         stack_areas_free(&request.areas);
     queue_free(channel->messages);
     queue_free(channel->requests);
+    news_queue_free(&channel->news);
     snapshots_free(channel->snapshots);
     free(channel);
 }
@@ -80,39 +167,39 @@ struct snapshots *channel_snapshots(struct channel *channel)
     return channel->snapshots;
 }
 
+struct news_queue *channel_news(struct channel *channel)
+{
+    return &channel->news;
+}
+
 int channel_send(struct channel *channel, const struct message *message)
 {
     int err = queue_put(channel->messages, message);
     if (err)
         return err;
     channel->sent++;
-    channel->unrung++;
+    channel->lazy_bell.unrung++;
     return 0;
+}
+
+uint64_t channel_sent(const struct channel *channel)
+{
+    return channel->sent;
 }
 
 void channel_hurry(struct channel *channel)
 {
-    channel->is_hurried = true;
+    channel->lazy_bell.is_hurried = true;
 }
 
 void channel_ring(struct channel *channel)
 {
-    if (!channel->unrung)
-        return;
-    channel->unrung = 0;
-    channel->is_hurried = false;
-    channel->rung_ns = monotonic_ns();
-    bell_ring(&channel->message_bell);
+    lazy_bell_ring(&channel->lazy_bell);
 }
 
 bool channel_ring_if_due(struct channel *channel, uint64_t now_ns)
 {
-    bool is_due = channel->is_hurried || channel->unrung >= UNRUNG_MAX ||
-                  now_ns >= channel->rung_ns + UNRUNG_NS;
-    if (!channel->unrung || !is_due)
-        return false;
-    channel_ring(channel);
-    return true;
+    return lazy_bell_ring_if_due(&channel->lazy_bell, now_ns);
 }
 
 void channel_close(struct channel *channel)
@@ -162,17 +249,21 @@ bool channel_receive(struct channel *channel, bool may_wait, struct message *ret
 {
     for (;;) {
         uint32_t heard = bell_heard(&channel->message_bell);
-        if (queue_take(channel->messages, ret_message))
+        if (take(channel, ret_message))
             return true;
-        if (!may_wait || atomic_load(&channel->is_closed))
-            return may_wait && queue_take(channel->messages, ret_message);
+        bool is_closed = atomic_load(&channel->is_closed) && !atomic_load(&channel->news.is_open);
+        if (!may_wait || is_closed)
+            return may_wait && take(channel, ret_message);
         bell_wait(&channel->message_bell, heard, UINT64_MAX);
     }
 }
 
 void channel_done(struct channel *channel)
 {
-    atomic_fetch_add(&channel->done, 1);
+    if (channel->was_news)
+        news_queue_done(&channel->next);
+    else
+        atomic_fetch_add(&channel->done, 1);
 }
 
 int channel_request(struct channel *channel, const struct request *request)

@@ -1,14 +1,16 @@
-/* What the sampling thread and the worker tell each other.
+/* What the sampling thread and the worker tell each other, and the collector the worker.
  *
- * Messages go to the worker: observations, and what frames them. Requests come back: what a step of
- * the worker needed but lacked, served at the thread's next observation. Neither thread waits for
- * the other. Observations are bounded by their snapshots (observe/snapshots.h), other messages by
- * the number of threads that come and go, and by channel_is_behind. */
+ * Messages go to the worker: observations, and what frames them; and from the collector, news of
+ * objects, by a queue of its own (objects/news_queue.h). The worker takes from both by turns, but a
+ * message only after those of the other queue that it says come before it. Requests come back: what
+ * a step of the worker needed but lacked, served at the thread's next observation. Neither thread
+ * waits for the other. Observations are bounded by their snapshots (observe/snapshots.h), other
+ * messages by the number of threads that come and go, and by channel_is_behind. */
 #ifndef FGPROF_SAMPLER_CHANNEL_H
 #define FGPROF_SAMPLER_CHANNEL_H
 
 #include "base/histogram.h"
-#include "objects/source.h"
+#include "objects/news_queue.h"
 #include "observe/observation.h"
 #include "observe/snapshots.h"
 
@@ -42,7 +44,6 @@ struct sampling_counts {
     int event_refusal, waits_refusal;                  /* errnos: why */
     bool lacks_files;        /* too few descriptors: some files are reopened for each look */
     struct histogram pauses; /* of threads that were running */
-    struct object_counts objects[OBJECT_KIND_COUNT];
 };
 
 /* How many ticks there should have been by now, if `ticks` were due: at least those up to the last
@@ -67,8 +68,9 @@ enum message_kind {
     MESSAGE_PROCESS,       /* a process is sampled from now on */
     MESSAGE_OBSERVATION,   /* owned by the worker from now on */
     MESSAGE_OBJECT,        /* an object was made, or is gone */
+    MESSAGE_OBJECT_COUNTS, /* what is known of all sources of objects now */
     MESSAGE_TICK,          /* which of a process's threads a tick found awake */
-    MESSAGE_PROGRAM_ENDED, /* no more observations of it; holds its own reference */
+    MESSAGE_PROGRAM_ENDED, /* no more observations or objects of it; holds its own reference */
     MESSAGE_COPY,          /* asks for a copy of all that was counted so far */
     MESSAGE_MOMENT,        /* asks to note how much was counted so far */
     MESSAGE_END,           /* nothing follows */
@@ -76,6 +78,7 @@ enum message_kind {
 
 struct message {
     enum message_kind kind;
+    uint64_t after; /* so many messages of the collector come before it */
     union {
         struct {
             uint32_t number; /* in the order of these messages, from 0 */
@@ -84,10 +87,8 @@ struct message {
             char name[THREAD_NAME_BYTES];
         } process;
         struct observation observation;
-        struct {
-            struct observation observation; /* EVIDENCE_SAMPLED, of no thread of the recording */
-            struct object_news news;
-        } object;
+        struct object_news object;
+        struct object_counts *object_counts; /* by their kinds; the worker's to free */
         struct {
             uint32_t process;
             uint64_t number;              /* as in observations */
@@ -139,19 +140,22 @@ void channel_free(struct channel *channel);
 
 struct snapshots *channel_snapshots(struct channel *channel);
 
+/* The collector's queue to the worker. */
+struct news_queue *channel_news(struct channel *channel);
+
 /* For the sampling thread: sends a message; the worker wakes at channel_ring. Returns 0 or -ENOMEM,
  * and then the message is still the caller's. */
 int channel_send(struct channel *channel, const struct message *message);
 void channel_ring(struct channel *channel);
-/* Rings if the messages since the last ring are many or old, or channel_hurry was called for one of
- * them. Waking the worker costs more than what it does with a message: while all CPUs are busy, it
- * takes one from a sampled thread. Returns whether it rang. */
+/* How many were sent. */
+uint64_t channel_sent(const struct channel *channel);
+/* Rings if it is due (base/bell.h). Returns whether it rang. */
 bool channel_ring_if_due(struct channel *channel, uint64_t now_ns);
 /* A request that answers the last message may soon be too late. */
 void channel_hurry(struct channel *channel);
 /* Whether so many messages are unread that none should be sent that a later one can stand for. */
 bool channel_is_behind(const struct channel *channel);
-/* Nothing more is sent: the worker ends once it has taken what is there. */
+/* Nothing more is sent: the worker ends once it has taken what is there, also of the collector. */
 void channel_close(struct channel *channel);
 /* Takes a request. Returns false if there is none. */
 bool channel_next_request(struct channel *channel, struct request *ret_request);
@@ -172,6 +176,8 @@ bool channel_is_settled(struct channel *channel);
 bool channel_receive(struct channel *channel, bool may_wait, struct message *ret_message);
 /* The worker is done with the message that it received last. */
 void channel_done(struct channel *channel);
+/* Gives back what came with a message. */
+void channel_release(struct channel *channel, struct message *message);
 /* Returns 0 or -ENOMEM, and then the areas are still the caller's. */
 int channel_request(struct channel *channel, const struct request *request);
 

@@ -1,7 +1,6 @@
 #include "sampler/listing.h"
 #include "base/clock.h"
 #include "proc/procfs.h"
-#include "sampler/makers.h"
 #include "sampler/naming.h"
 #include "sampler/tell.h"
 
@@ -61,6 +60,20 @@ static uint64_t unseen_since_ns(const struct sampler *sampler,
     return born_ns < last_ns ? born_ns : last_ns;
 }
 
+/* The collector, if it tells who made which thread, also learns of those that nobody saw made. */
+static void note_thread(struct update *update, enum notice_kind kind, const struct thread *thread)
+{
+    const struct sampled_process *process = update->process;
+    if (!update->sampler->options->objects.kinds[OBJECT_THREAD])
+        return;
+    int err = tell_collector(update->sampler, (struct notice){.kind = kind,
+                                                              .process = process->objects,
+                                                              .tid = thread->tid,
+                                                              .is_old = !process->turns.round_ns});
+    if (err && !update->err)
+        update->err = err;
+}
+
 static void thread_appeared(void *context, struct thread *thread)
 {
     struct update *update = context;
@@ -72,7 +85,7 @@ static void thread_appeared(void *context, struct thread *thread)
     sampler->counts.threads_seen++;
     process->listing.changed_ns = process->listing.began_ns;
     thread->movement.has_moved = sampler->counts.ticks_taken > 0;
-    makers_note_listed(process, thread);
+    note_thread(update, NOTICE_THREAD, thread);
     naming_first(sampler, process, thread);
     if (thread->naming.is_unwanted)
         return;
@@ -150,10 +163,9 @@ static void thread_vanished(void *context, struct thread *thread)
     const struct reading until = {.at_ns = listing_gone_ns(sampler, update->process)};
     update->process->listing.changed_ns = update->process->listing.began_ns;
     int err = tell_gone(sampler, update->process, thread, &until, false);
-    if (!err)
-        err = makers_tell_gone(sampler, update->process, thread);
     if (err && !update->err)
         update->err = err;
+    note_thread(update, NOTICE_THREAD_GONE, thread);
     listing_close_events(sampler, thread);
     /* While it is being stopped, its number is still in use: stops.c takes it back. */
     if (thread->wants.is_stopping) {

@@ -3,16 +3,13 @@
 #define FGPROF_SAMPLER_PROCESS_H
 
 #include "base/throttle.h"
-#include "objects/source.h"
-#include "proc/pages.h"
+#include "objects/collector.h"
+#include "observe/place.h"
 #include "proc/process.h"
 #include "proc/program.h"
 #include "proc/stack_areas.h"
-#include "proc/thread_start.h"
 #include "sampler/channel.h"
 #include "sampler/threads.h"
-
-#define OBJECT_SOURCE_COUNT 2 /* see objects.c */
 
 /* listing.c: when its threads were listed. */
 struct listing {
@@ -56,34 +53,6 @@ struct awake {
     uint64_t idle_ticks; /* that found none, and are not told yet */
 };
 
-/* objects.c: where the objects of its program are told. */
-struct object_sources {
-    struct object_source *items[OBJECT_SOURCE_COUNT]; /* NULL: not open */
-    bool is_refused[OBJECT_SOURCE_COUNT];             /* it will not be there later either */
-    bool tell_threads;                                /* one that is open tells who makes threads */
-    struct throttle opening;                          /* the last time that they were looked for */
-    unsigned hurried; /* so many stacks of its program's objects the worker was to take at once */
-};
-
-/* makers.c: where its program has code. */
-struct process_makers {
-    struct code_ranges code;
-    uint32_t code_program_plus_1; /* the number of the program that they were read of */
-    struct throttle code_reading;
-};
-
-/* page_faults.c: its memory. */
-struct process_pages {
-    bool is_followed;
-    struct pages pages;
-    uint32_t program_plus_1;  /* the number of the program whose pages these are */
-    struct stack_areas areas; /* read again when something new is mapped */
-    struct throttle areas_reading;
-    uint64_t checked_ns; /* when its pages were last checked */
-    bool has_resident;   /* in bytes: when it was first looked at, last, and the most ever */
-    uint64_t resident_before, resident, resident_most;
-};
-
 struct sampled_process {
     struct process process;
     uint32_t number;    /* in the recording, from 0 */
@@ -91,12 +60,8 @@ struct sampled_process {
     bool is_followed;   /* a descendant of another one, not asked for by its id */
     bool has_exited;
     struct program *program; /* what it runs; NULL: it can't be looked at now */
-    uint64_t program_opened_ns;
-    /* It still ran after that: an execve(2) that was told before was its own, though it may have
-     * been told after the program was opened. */
-    uint64_t program_current_ns;
+    struct program_span span;
     uint64_t program_checked_ns;  /* 0: to be checked in the next round */
-    bool programs_before;         /* it ran another one before, while it was sampled */
     struct stack_areas areas;     /* of that program */
     struct context_place context; /* of the program's threads */
     bool leaves_stack;            /* the program's threads go from one stack to another */
@@ -106,9 +71,7 @@ struct sampled_process {
     struct stir stir;
     struct turns turns;
     struct awake awake;
-    struct object_sources objects;
-    struct process_makers makers;
-    struct process_pages pages;
+    struct object_process *objects; /* the collector's; NULL: none are wanted, or it has exited */
 };
 
 #endif

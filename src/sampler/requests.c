@@ -1,6 +1,7 @@
 #include "sampler/requests.h"
 #include "sampler/kernel_samples.h"
 #include "sampler/look.h"
+#include "sampler/tell.h"
 #include "sampler/waiting.h"
 
 #include <errno.h>
@@ -53,8 +54,7 @@ static bool serve_other(struct sampler *sampler, struct request *request)
             process->is_in_a_hurry = true;
         return true;
     case REQUEST_FEWER_PAGES:
-        if (sampler->page_faults.source)
-            faults_choose_fewer(sampler->page_faults.source);
+        tell_collector(sampler, (struct notice){.kind = NOTICE_FEWER_PAGES});
         return true;
     default:
         return false;

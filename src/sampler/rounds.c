@@ -5,10 +5,7 @@
 #include "sampler/kernel_samples.h"
 #include "sampler/listing.h"
 #include "sampler/look.h"
-#include "sampler/makers.h"
-#include "sampler/objects.h"
 #include "sampler/off_cpu_samples.h"
-#include "sampler/page_faults.h"
 #include "sampler/sampled.h"
 #include "sampler/requests.h"
 #include "sampler/stir.h"
@@ -176,7 +173,11 @@ static int end_process(struct sampler *sampler, struct sampled_process *process)
         err = awake_tell_end(sampler, process, until.at_ns);
     if (!err)
         err = tell_program_ended(sampler, process);
-    return err ? err : objects_leave_process(sampler, process);
+    if (!err)
+        err = tell_collector(sampler,
+                             (struct notice){.kind = NOTICE_GONE, .process = process->objects});
+    process->objects = NULL;
+    return err;
 }
 
 /* Whether all threads are due. */
@@ -205,9 +206,8 @@ static int begin_round_of(struct sampler *sampler, struct sampled_process *proce
         return err;
     if (!stopped_awaits(sampler->stopped, process->process.pid) && !has_live_thread(process))
         return end_process(sampler, process);
-    err = objects_tell(sampler, process, false);
-    if (err || sampler->options->has_no_time)
-        return err;
+    if (sampler->options->has_no_time)
+        return 0;
     if (all_are_due(process, clock_tick_at(&sampler->clock, turns->round_ns)))
         stir_need_not_read(process);
     else
@@ -235,15 +235,10 @@ int rounds_begin(struct sampler *sampler)
     int err = off_cpu_samples_take(sampler);
     if (!err)
         err = kernel_samples_take(sampler, false);
-    sampler->has_fast_objects = false;
     if (++sampler->first_process >= sampler->process_count)
         sampler->first_process = 0;
     for (size_t i = 0; i < sampler->process_count && !err; i++)
         err = begin_round_of(sampler, sampler->processes[i]);
-    if (!err)
-        err = makers_tell(sampler, false);
-    if (!err)
-        err = page_faults_tell(sampler, false);
     return err ? err : kernel_samples_take(sampler, true);
 }
 
@@ -252,38 +247,6 @@ void rounds_sweep(struct sampler *sampler)
     uint64_t tick = clock_tick_at(&sampler->clock, clock_now_ns(&sampler->clock));
     for (size_t i = 0; i < sampler->process_count; i++)
         stir_sweep(sampler->processes[i], tick);
-}
-
-int rounds_tell_fast_objects(struct sampler *sampler)
-{
-    int err = 0;
-    if (!sampler->has_fast_objects)
-        return 0;
-    sampler->has_fast_objects = false;
-    for (size_t i = 0; i < sampler->process_count && !err; i++)
-        err = objects_tell(sampler, sampler->processes[i], false);
-    return err;
-}
-
-int rounds_tell_objects(struct sampler *sampler)
-{
-    bool is_new = !sampler->tells_objects;
-    int err = 0;
-    sampler->tells_objects = false;
-    for (size_t i = 0; i < sampler->process_count && !err; i++) {
-        struct sampled_process *process = sampler->processes[i];
-        if (is_new)
-            objects_refresh(process);
-        err = objects_tell(sampler, process, true);
-        sampler->tells_objects |= objects_are_left(process);
-    }
-    if (!err)
-        err = makers_tell(sampler, true);
-    if (!err)
-        err = page_faults_tell(sampler, true);
-    channel_ring(sampler->channel);
-    objects_count(sampler);
-    return err;
 }
 
 bool rounds_have_looks_left(const struct sampler *sampler)
@@ -390,8 +353,6 @@ int rounds_finish(struct sampler *sampler)
         err = last_round(sampler);
     }
     stops_note_exits(sampler);
-    if (!err)
-        err = makers_tell(sampler, true);
     for (size_t i = 0; i < sampler->process_count && !err; i++)
         err = finish_process(sampler, sampler->processes[i]);
     return err;

@@ -15,13 +15,6 @@ int rounds_begin(struct sampler *sampler);
 /* Looks at all threads in the next rounds, even at those that have slept for long. */
 void rounds_sweep(struct sampler *sampler);
 
-/* Sends what is new of objects, if that can't wait until the next tick. */
-int rounds_tell_fast_objects(struct sampler *sampler);
-
-/* Sends all that is known of objects, for a copy, or as much of it as there are snapshots for: then
- * it sets sampler->tells_objects, and is to be called again soon. */
-int rounds_tell_objects(struct sampler *sampler);
-
 /* Whether the last round had no time for all threads that were due. */
 bool rounds_have_looks_left(const struct sampler *sampler);
 

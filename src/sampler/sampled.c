@@ -3,11 +3,8 @@
 #include "base/clock.h"
 #include "sampler/kernel_samples.h"
 #include "sampler/listing.h"
-#include "sampler/makers.h"
 #include "sampler/naming.h"
-#include "sampler/objects.h"
 #include "sampler/off_cpu_samples.h"
-#include "sampler/page_faults.h"
 #include "sampler/tell.h"
 
 #include <errno.h>
@@ -48,11 +45,8 @@ static int add(struct sampler *sampler, pid_t pid, struct sampled_process **ret_
         err = kernel_samples_follow(sampler, pid);
     if (!err)
         off_cpu_samples_follow(sampler, process);
-    if (!err)
-        err = makers_follow(sampler, pid);
-    if (!err)
-        err = page_faults_follow(sampler, process);
     if (err) {
+        tell_collector(sampler, (struct notice){NOTICE_GONE, .process = process->objects});
         close_process(process);
         return err;
     }
@@ -75,7 +69,7 @@ static bool may_have_changed(const struct sampler *sampler, const struct sampled
     if (!process->program || !kernel || kernel_scope(kernel) != KERNEL_SCOPE_CPUS ||
         sampler->options->is_dump)
         return true;
-    return kernel_exec_ns(kernel, process->process.pid) > process->program_current_ns ||
+    return kernel_exec_ns(kernel, process->process.pid) > process->span.current_ns ||
            now_ns - process->program_checked_ns >= PROGRAM_CHECKED_EACH_NS;
 }
 
@@ -86,7 +80,7 @@ int sampled_update_program(struct sampler *sampler, struct sampled_process *proc
         return 0;
     process->program_checked_ns = now_ns;
     if (process->program && program_is_current(process->program)) {
-        process->program_current_ns = now_ns;
+        process->span.current_ns = now_ns;
         return 0;
     }
     int err = tell_program_ended(sampler, process);
@@ -95,9 +89,8 @@ int sampled_update_program(struct sampler *sampler, struct sampled_process *proc
     stack_areas_free(&process->areas);
     process->context = (struct context_place){0};
     process->leaves_stack = process->is_in_a_hurry = false;
-    process->objects.hurried = 0;
-    process->programs_before = process->program_opened_ns != 0;
-    process->program_opened_ns = process->program_current_ns = monotonic_ns();
+    process->span.has_before = process->span.opened_ns != 0;
+    process->span.opened_ns = process->span.current_ns = monotonic_ns();
     err = program_open(&process->process, sampler->programs_begun, process->number,
                        &process->program);
     if (!err) {
@@ -105,9 +98,11 @@ int sampled_update_program(struct sampler *sampler, struct sampled_process *proc
         int kept_fd = process->program->first_maps_fd;
         err = stack_areas_read(&process->areas, kept_fd >= 0 ? kept_fd : process->program->maps_fd);
     }
-    if (!err && process->programs_before)
-        err = objects_forget_program(sampler, process);
-    if (process->programs_before)
+    if (!err)
+        err = tell_collector(sampler, (struct notice){.kind = NOTICE_PROGRAM,
+                                                      .process = process->objects,
+                                                      .program = program_hold(process->program)});
+    if (process->span.has_before)
         off_cpu_samples_follow(sampler, process); /* who may read it may have changed */
     sampler->counts.lacks_files = sampler->counts.lacks_files || err == -EMFILE || err == -ENFILE;
     for (size_t i = 0; i < process->threads.count; i++) {
@@ -126,17 +121,10 @@ int sampled_update_program(struct sampler *sampler, struct sampled_process *proc
 
 int sampled_try_objects(struct sampler *sampler, enum object_kind kind)
 {
-    const struct object_counts *counts = &sampler->counts.objects[kind];
     int err = 0;
-    for (size_t i = 0; i < sampler->process_count && !err; i++) {
+    for (size_t i = 0; i < sampler->process_count && !err; i++)
         err = sampled_update_program(sampler, sampler->processes[i]);
-        if (!err && sampler->processes[i]->program)
-            err = objects_open(sampler, sampler->processes[i]);
-    }
-    objects_count(sampler);
-    if (err || counts->has_source)
-        return err;
-    return counts->refusal ? -counts->refusal : -ENOENT;
+    return err ? err : collector_try(sampler->collector, kind);
 }
 
 size_t sampled_count_threads(const struct sampler *sampler)
@@ -228,8 +216,6 @@ void sampled_drop_exited(struct sampler *sampler)
             numbers_take_back(&sampler->numbers, process->threads.items[j].number);
         }
         tell_program_ended(sampler, process);
-        makers_forget_process(sampler, process);
-        page_faults_forget_process(sampler, process);
         close_process(process);
     }
     sampler->process_count = kept;
@@ -251,11 +237,8 @@ bool sampled_all_exited(const struct sampler *sampler)
 
 void sampled_free(struct sampler *sampler)
 {
-    for (size_t i = 0; i < sampler->process_count; i++) {
-        makers_forget_process(sampler, sampler->processes[i]);
-        page_faults_forget_process(sampler, sampler->processes[i]);
+    for (size_t i = 0; i < sampler->process_count; i++)
         close_process(sampler->processes[i]);
-    }
     free(sampler->processes);
     descendants_free(&sampler->descendants);
 }

@@ -2,12 +2,11 @@
 #include "base/clock.h"
 #include "observe/asleep.h"
 #include "sampler/kernel_samples.h"
-#include "sampler/makers.h"
 #include "sampler/off_cpu_samples.h"
-#include "sampler/page_faults.h"
 #include "sampler/sampled.h"
 #include "sampler/rounds.h"
 #include "sampler/stops.h"
+#include "sampler/tell.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -46,6 +45,21 @@ static uint64_t random_seed(void)
     return bytes == (ssize_t)sizeof seed ? seed : (uint32_t)wall_ns();
 }
 
+static int new_collector(struct sampler *sampler)
+{
+    const struct sampler_options *options = sampler->options;
+    const struct collector_options wanted = {.objects = options->objects,
+                                             .seed = sampler->clock.seed,
+                                             .has_children = options->has_children,
+                                             .is_dump = options->is_dump,
+                                             .is_endless = options->moment_every_ns};
+    bool are_wanted = false;
+    for (unsigned kind = 0; kind < OBJECT_KIND_COUNT; kind++)
+        are_wanted |= options->objects.kinds[kind];
+    return are_wanted ? collector_new(&wanted, channel_news(sampler->channel), &sampler->collector)
+                      : 0;
+}
+
 int sampler_init(struct sampler *sampler, const struct sampler_options *options,
                  struct channel *channel)
 {
@@ -62,8 +76,17 @@ int sampler_init(struct sampler *sampler, const struct sampler_options *options,
         err = kernel_samples_begin(sampler);
     if (!err && options->capture == CAPTURE_RECORD)
         err = off_cpu_samples_begin(sampler);
-    /* A program's first moments count. */
-    return err ? err : page_faults_begin(sampler);
+    return err ? err : new_collector(sampler);
+}
+
+static int renew_collector(struct sampler *sampler)
+{
+    collector_free(sampler->collector);
+    sampler->collector = NULL;
+    int err = new_collector(sampler);
+    for (size_t i = 0; i < sampler->process_count && !err; i++)
+        err = tell_collector_process(sampler, sampler->processes[i]);
+    return err;
 }
 
 int sampler_prepare(struct sampler *sampler)
@@ -72,14 +95,16 @@ int sampler_prepare(struct sampler *sampler)
     int err = is_needed ? kernel_samples_begin(sampler) : 0;
     if (!err)
         err = off_cpu_samples_begin(sampler);
-    return err ? err : makers_begin(sampler);
+    /* That it is a dump, which wants others, is known only now. */
+    if (!err && sampler->options->is_dump)
+        err = renew_collector(sampler);
+    return err || !sampler->collector ? err : collector_prepare(sampler->collector);
 }
 
 void sampler_free(struct sampler *sampler)
 {
     kernel_samples_end(sampler);
-    makers_end(sampler);
-    page_faults_end(sampler);
+    collector_free(sampler->collector);
     off_cpu_samples_end(sampler);
     sampled_free(sampler);
     numbers_free(&sampler->numbers);
@@ -158,7 +183,7 @@ static void wait_until(struct sampler *sampler, const struct loop *loop, uint64_
 {
     uint64_t begin_ns = monotonic_ns();
     bool is_pending = stops_are_pending(sampler), has_stopped = false;
-    bool is_soon = is_pending || sampler->tells_objects || sampler->has_fast_objects;
+    bool is_soon = is_pending || sampler->awaits_objects;
     if (is_soon && until_ns > begin_ns + ROUNDS_LOOK_PERIOD_NS)
         until_ns = begin_ns + ROUNDS_LOOK_PERIOD_NS;
     if (begin_ns >= until_ns)
@@ -176,10 +201,11 @@ static void wait_until(struct sampler *sampler, const struct loop *loop, uint64_
         sampler->stop_heard_ns = now_ns - HEARING_NS;
 }
 
-/* Sends a message with how sampling has gone so far. Returns 0 or -ENOMEM. */
-static int send_state(struct sampler *sampler, enum message_kind kind)
+/* Sends a message with how sampling has gone so far, behind so many of the collector's. Returns 0
+ * or -ENOMEM. */
+static int send_state(struct sampler *sampler, enum message_kind kind, uint64_t after)
 {
-    struct message message = {.kind = kind, .state = malloc(sizeof *message.state)};
+    struct message message = {.kind = kind, .after = after, .state = malloc(sizeof *message.state)};
     if (!message.state)
         return -ENOMEM;
     message.state->counts = sampler->counts;
@@ -197,6 +223,19 @@ static bool wants_moment(struct sampler *sampler, const struct loop *loop, uint6
            atomic_load(&sampler->progress.wants_moment);
 }
 
+/* Whether the collector has told all that is to be in a copy. It is asked to, if it was not yet. */
+static bool has_objects(struct sampler *sampler, uint64_t *ret_after, int *ret_err)
+{
+    *ret_after = 0;
+    *ret_err = 0;
+    if (!sampler->collector)
+        return true;
+    if (!sampler->awaits_objects)
+        *ret_err = tell_collector(sampler, (struct notice){.kind = NOTICE_COPY});
+    sampler->awaits_objects = !*ret_err && !collector_has_told(sampler->collector, ret_after);
+    return !*ret_err && !sampler->awaits_objects;
+}
+
 /* Asks the worker for the copy that another thread waits for, and to note a moment that is due,
  * after rounds that looked at all threads. No stop may be pending then, unless one always is.
  * Returns 0 or -ENOMEM. */
@@ -206,22 +245,20 @@ static int end_sweep(struct sampler *sampler, struct loop *loop)
     bool has_patience = now_ns - loop->sweep_ns <= SWEEP_PATIENCE_NS;
     bool is_unfinished = stops_are_pending(sampler) || rounds_have_looks_left(sampler);
     bool wants_copy = atomic_load(&sampler->progress.wants_copy);
+    uint64_t after = 0;
     int err = 0;
     if (!sampler->looks_at_all || (is_unfinished && has_patience))
         return 0;
-    if (wants_copy) {
-        err = rounds_tell_objects(sampler);
-        if (err || sampler->tells_objects)
-            return err;
-    }
+    if (wants_copy && !has_objects(sampler, &after, &err))
+        return err;
     sampler->looks_at_all = false;
     if (wants_moment(sampler, loop, now_ns)) {
         atomic_store(&sampler->progress.wants_moment, false);
         loop->next_moment_ns = now_ns + sampler->options->moment_every_ns;
-        err = send_state(sampler, MESSAGE_MOMENT);
+        err = send_state(sampler, MESSAGE_MOMENT, 0);
     }
     if (!err && wants_copy && atomic_exchange(&sampler->progress.wants_copy, false))
-        err = send_state(sampler, MESSAGE_COPY);
+        err = send_state(sampler, MESSAGE_COPY, after);
     return err;
 }
 
@@ -255,9 +292,7 @@ static int await_tick(struct sampler *sampler, struct loop *loop)
         }
         if (now_ns >= over_ns(sampler))
             return 0;
-        err = rounds_tell_fast_objects(sampler);
-        if (!err)
-            err = rounds_continue(sampler);
+        err = rounds_continue(sampler);
         if (err)
             return err;
     }
@@ -343,11 +378,10 @@ int sampler_run(struct sampler *sampler)
     int finish_err = err ? 0 : rounds_finish(sampler);
     kernel_samples_end(sampler);
     off_cpu_samples_end(sampler);
-    makers_end(sampler);
-    page_faults_end(sampler);
     stopped_give_up(sampler->stopped);
     const struct message message = {.kind = MESSAGE_END};
-    int send_err = channel_send(sampler->channel, &message);
+    tell_collector(sampler, (struct notice){.kind = NOTICE_END}); /* which tells the worker */
+    int send_err = sampler->collector ? 0 : channel_send(sampler->channel, &message);
     channel_close(sampler->channel);
     return err ? err : finish_err ? finish_err : send_err;
 }

@@ -3,8 +3,7 @@
 #define FGPROF_SAMPLER_STATE_H
 
 #include "base/throttle.h"
-#include "objects/births.h"
-#include "objects/faults.h"
+#include "objects/collector.h"
 #include "observe/kernel.h"
 #include "observe/stopped.h"
 #include "observe/switches.h"
@@ -57,24 +56,6 @@ struct off_cpu_samples {
     uint64_t without_stack;  /* ticks that the record told of, too late for a stack */
 };
 
-/* makers.c: who made which thread. */
-struct makers {
-    struct births *births; /* NULL: the kernel does not tell */
-    bool was_begun;        /* they were opened, or refused */
-    bool has_stacks;       /* of the threads that make others */
-    int refusal;           /* an errno: why births, or their stacks, are not seen; 0: they are */
-    uint64_t lost;         /* threads of processes that were gone before they were found */
-};
-
-/* page_faults.c: which pages became resident. */
-struct page_faults {
-    struct faults *source; /* NULL: they are not seen */
-    int refusal;           /* an errno: why; 0: they are seen, or not wanted */
-    /* When they are seen no more, and of processes that are gone: */
-    uint64_t lost, resident_before, resident;
-    bool sees_user_only;
-};
-
 struct sampler {
     const struct sampler_options *options;
     struct clock clock;
@@ -83,8 +64,7 @@ struct sampler {
     struct source *asleep, *stopped, *switches;
     struct kernel_samples kernel;
     struct off_cpu_samples off_cpu;
-    struct makers makers;
-    struct page_faults page_faults;
+    struct collector *collector; /* of objects; NULL: none are wanted */
     struct numbers numbers;
     struct sampled_process **processes;
     size_t process_count, process_capacity;
@@ -92,13 +72,10 @@ struct sampler {
     struct descendants descendants;           /* the processes whose descendants are followed */
     struct command command;
     struct sampling_counts counts;
-    struct object_counts ended_objects[OBJECT_KIND_COUNT]; /* of sources that are closed */
-    uint64_t objects_told;
-    bool has_fast_objects; /* some are to be asked for before the next tick */
-    bool tells_objects;    /* for a copy, and has more to tell than there were snapshots for */
     struct sampler_progress progress;
     struct thread_context context; /* room to read one into */
     struct snapshot *spare;        /* for the next look; NULL: none was taken */
+    bool awaits_objects;        /* for a copy: the collector tells the rest of what is before it */
     bool looks_at_all;          /* for a copy or a moment: all threads are looked at, and told of */
     uint64_t stop_heard_ns;     /* when a thread last stopped, judged by when we heard of it */
     struct throttle giving_way; /* its CPU, to threads that were woken there */

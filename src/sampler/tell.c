@@ -1,8 +1,5 @@
 #include "sampler/tell.h"
 #include "proc/procfs.h"
-#include "sampler/makers.h"
-#include "sampler/objects.h"
-#include "sampler/page_faults.h"
 
 #include <string.h>
 
@@ -201,17 +198,38 @@ int tell_gone(struct sampler *sampler, struct sampled_process *process, struct t
 
 int tell_program_ended(struct sampler *sampler, struct sampled_process *process)
 {
+    const struct message message = {.kind = MESSAGE_PROGRAM_ENDED, .program = process->program};
     if (!process->program)
         return 0;
-    int makers_err = makers_end_program(sampler, process);
-    int pages_err = page_faults_end_program(sampler, process);
-    int objects_err = objects_end(sampler, process);
-    const struct message message = {.kind = MESSAGE_PROGRAM_ENDED, .program = process->program};
-    int err = channel_send(sampler->channel, &message);
-    if (err)
-        program_release(process->program);
     process->program = NULL;
-    return err ? err : makers_err ? makers_err : pages_err ? pages_err : objects_err;
+    int err = process->objects ? 0 : channel_send(sampler->channel, &message);
+    if (err || process->objects)
+        program_release(message.program);
+    /* The collector has its own reference, and tells the worker when all is told of it. */
+    return err ? err
+               : tell_collector(sampler, (struct notice){.kind = NOTICE_PROGRAM_OVER,
+                                                         .process = process->objects});
+}
+
+int tell_collector(struct sampler *sampler, struct notice notice)
+{
+    bool is_of_process = notice.kind != NOTICE_COPY && notice.kind != NOTICE_FEWER_PAGES &&
+                         notice.kind != NOTICE_END;
+    if (!sampler->collector || (is_of_process && !notice.process)) {
+        program_release(notice.program);
+        return 0;
+    }
+    notice.after = channel_sent(sampler->channel);
+    return collector_note(sampler->collector, notice);
+}
+
+int tell_collector_process(struct sampler *sampler, struct sampled_process *process)
+{
+    process->objects = NULL;
+    return sampler->collector
+               ? collector_add(sampler->collector, &process->process, process->number,
+                               channel_sent(sampler->channel), &process->objects)
+               : 0;
 }
 
 int tell_process(struct sampler *sampler, struct sampled_process *process)
@@ -223,7 +241,8 @@ int tell_process(struct sampler *sampler, struct sampled_process *process)
         message.process.begin_ns = clock_now_ns(&sampler->clock);
     procfs_thread_name(process->process.proc_fd, process->process.pid, message.process.name);
     int err = channel_send(sampler->channel, &message);
-    if (!err)
-        process->number = sampler->processes_begun++;
-    return err;
+    if (err)
+        return err;
+    process->number = sampler->processes_begun++;
+    return tell_collector_process(sampler, process);
 }

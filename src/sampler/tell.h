@@ -36,6 +36,10 @@ int tell_gone(struct sampler *sampler, struct sampled_process *process, struct t
 /* The process no longer runs its program, and has none from now on. */
 int tell_program_ended(struct sampler *sampler, struct sampled_process *process);
 
+/* Tells the collector, if there is one, and if it knows the process. */
+int tell_collector(struct sampler *sampler, struct notice notice);
+int tell_collector_process(struct sampler *sampler, struct sampled_process *process);
+
 /* The process is sampled from now on: gives it its number. */
 int tell_process(struct sampler *sampler, struct sampled_process *process);
 

@@ -114,14 +114,6 @@ struct thread_running_context {
     uint64_t hash;     /* of the context */
 };
 
-/* makers.c: whether the worker knows who made it. */
-struct thread_birth {
-    bool is_told;
-    bool is_old;        /* it was there when the recording began */
-    uint64_t listed_ns; /* when it was first listed */
-    char name[16];      /* as it was told last */
-};
-
 struct thread {
     pid_t tid;
     pid_t inner_tid; /* in its own PID namespace; 0: not read yet, or not known */
@@ -137,7 +129,6 @@ struct thread {
     struct thread_kernel kernel;
     struct thread_waiting waiting;
     struct thread_running_context running;
-    struct thread_birth birth;
     bool was_stopped; /* while it ran, at any time */
     bool is_awake;    /* look.c: its last look found it running or waiting for a CPU */
 };

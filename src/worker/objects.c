@@ -5,6 +5,20 @@
 
 #include <string.h>
 
+struct observation objects_observation(const struct object_news *news)
+{
+    return (struct observation){
+        .process_id = news->process_id,
+        .tid = news->tid,
+        .program = news->program,
+        .process = news->process,
+        .round_ns = news->told_ns,
+        .sampled_ns = news->at_ns,
+        .evidence = EVIDENCE_SAMPLED,
+        .snapshot = news->snapshot,
+    };
+}
+
 /* Leaves out the frames of what only made the object for its caller: the agent's, and so many more.
  * At least one frame stays. */
 static void drop_makers_frames(struct stack *stack, const struct object_news *news)
@@ -28,13 +42,14 @@ static bool is_made(const struct object_news *news)
 }
 
 /* A stack can't be observed again: what it lacks, it lacks for good. */
-static int unwind_maker(const struct unwind_means *means, const struct message *message,
+static int unwind_maker(const struct unwind_means *means, const struct object_news *news,
                         struct program_tables *program, struct stack *stack, uint32_t *ret_space)
 {
     static const struct stack no_stack = {.cut = STACK_CUT_NOT_KEPT};
+    const struct observation observation = objects_observation(news);
     struct unwind_step step = {
         .means = means,
-        .observation = &message->object.observation,
+        .observation = &observation,
         .program = program,
         .stack = stack,
     };
@@ -48,10 +63,9 @@ static int unwind_maker(const struct unwind_means *means, const struct message *
     if (err)
         return err;
     *ret_space = program->maps.space->id;
-    drop_makers_frames(stack, &message->object.news);
+    drop_makers_frames(stack, news);
     space_note_sampled(program->maps.space, stack->addresses, stack->depth);
-    return generated_note(&program->generated, program->maps.space, &message->object.observation,
-                          stack);
+    return generated_note(&program->generated, program->maps.space, &observation, stack);
 }
 
 /* The stack is the function that the thread began with, if that is known. */
@@ -73,14 +87,13 @@ static int start_stack(const struct object_news *news, const struct program_tabl
 
 /* The stack of who made the object, or of a thread that nobody saw being made. Of that one its
  * first frames are shown, so it must be whole. */
-static int find_stack(const struct unwind_means *means, const struct message *message,
+static int find_stack(const struct unwind_means *means, const struct object_news *news,
                       struct program_tables *program, struct stack *stack, uint32_t *ret_space)
 {
-    const struct object_news *news = &message->object.news;
     bool is_makers = is_made(news);
-    if (!is_makers && !message->object.observation.snapshot)
+    if (!is_makers && !news->snapshot)
         return start_stack(news, program, stack, ret_space);
-    int err = unwind_maker(means, message, program, stack, ret_space);
+    int err = unwind_maker(means, news, program, stack, ret_space);
     if (err || is_makers || stack->cut == STACK_WHOLE)
         return err;
     return start_stack(news, program, stack, ret_space);
@@ -88,19 +101,18 @@ static int find_stack(const struct unwind_means *means, const struct message *me
 
 /* A thread begins with the name of the thread that made it; a process's first one, with that of the
  * process. */
-static uint32_t first_name(const struct results *results, const struct observation *observation)
+static uint32_t first_name(const struct results *results, const struct object_news *news)
 {
-    const struct object_maker *parent = objects_find(&results->objects, observation->process,
-                                                     OBJECT_THREAD, (uint64_t)observation->tid);
-    return parent ? parent->name : results->stacks.processes[observation->process].name;
+    const struct object_maker *parent =
+        objects_find(&results->objects, news->process, OBJECT_THREAD, (uint64_t)news->tid);
+    return parent ? parent->name : results->stacks.processes[news->process].name;
 }
 
-static int name_of(struct results *results, const struct message *message, uint32_t *ret_name)
+static int name_of(struct results *results, const struct object_news *news, uint32_t *ret_name)
 {
-    const struct object_news *news = &message->object.news;
     if (news->name || news->kind != OBJECT_THREAD)
         return strings_intern(&results->strings, news->name ? news->name : "", ret_name);
-    *ret_name = first_name(results, &message->object.observation);
+    *ret_name = first_name(results, news);
     return 0;
 }
 
@@ -121,27 +133,26 @@ static int count_made_late(struct results *results, const struct object_maker *k
     return objects_move(&results->objects, key, maker);
 }
 
-static int count_made(const struct unwind_means *means, const struct message *message,
+static int count_made(const struct unwind_means *means, const struct object_news *news,
                       struct program_tables *program, struct stack *stack)
 {
-    const struct object_news *news = &message->object.news;
     struct results *results = means->results;
     bool is_thread = news->kind == OBJECT_THREAD;
     bool has_ids = is_thread && means->tells_threads_apart;
     struct object_maker maker = {
-        .process = message->object.observation.process,
+        .process = news->process,
         .kind = (uint16_t)news->kind,
         .origin = (uint16_t)news->origin,
         .tid = has_ids ? tid_of(news->key) : 0,
-        .maker = has_ids && is_made(news) ? (uint32_t)message->object.observation.tid : 0,
+        .maker = has_ids && is_made(news) ? (uint32_t)news->tid : 0,
         .bytes = news->bytes,
     };
     uint32_t space;
-    int err = find_stack(means, message, program, stack, &space);
+    int err = find_stack(means, news, program, stack, &space);
     if (!err)
         err = stack_table_add_stack(&results->stacks, space, stack, &maker.stack);
     if (!err)
-        err = name_of(results, message, &maker.name);
+        err = name_of(results, news, &maker.name);
     if (err)
         return err;
     const struct object_maker *known =
@@ -155,11 +166,10 @@ static int count_made(const struct unwind_means *means, const struct message *me
 }
 
 /* A thread that has gone already is counted with the name that it had. */
-static int count_named(struct results *results, const struct message *message)
+static int count_named(struct results *results, const struct object_news *news)
 {
-    const struct object_news *news = &message->object.news;
-    const struct object_maker *known = objects_find(
-        &results->objects, message->object.observation.process, (uint32_t)news->kind, news->key);
+    const struct object_maker *known =
+        objects_find(&results->objects, news->process, (uint32_t)news->kind, news->key);
     if (!known)
         return 0;
     struct object_maker maker = *known;
@@ -168,18 +178,17 @@ static int count_named(struct results *results, const struct message *message)
 }
 
 /* A thread that is listed. Who saw it being made may not have known its id, and nobody its name. */
-static int count_there(const struct unwind_means *means, const struct message *message,
+static int count_there(const struct unwind_means *means, const struct object_news *news,
                        struct program_tables *program, struct stack *stack)
 {
-    const struct object_news *news = &message->object.news;
     struct objects *objects = &means->results->objects;
-    uint32_t process = message->object.observation.process, kind = (uint32_t)news->kind;
+    uint32_t process = news->process, kind = (uint32_t)news->kind;
     if (objects_find(objects, process, kind, news->key))
         return 0;
     const struct object_maker *known =
         news->other_key ? objects_find(objects, process, kind, news->other_key) : NULL;
     if (!known)
-        return count_made(means, message, program, stack);
+        return count_made(means, news, program, stack);
     struct object_maker maker = *known;
     maker.tid = means->tells_threads_apart ? tid_of(news->key) : 0;
     int err = strings_intern(&means->results->strings, news->name, &maker.name);
@@ -187,18 +196,17 @@ static int count_there(const struct unwind_means *means, const struct message *m
     return err ? err : objects_move(objects, news->key, &maker);
 }
 
-int objects_take(const struct unwind_means *means, const struct message *message,
+int objects_take(const struct unwind_means *means, const struct object_news *news,
                  struct program_tables *program, struct stack *stack)
 {
-    const struct object_news *news = &message->object.news;
-    uint32_t process = message->object.observation.process;
+    uint32_t process = news->process;
     switch (news->change) {
     case OBJECT_MADE:
-        return count_made(means, message, program, stack);
+        return count_made(means, news, program, stack);
     case OBJECT_THERE:
-        return count_there(means, message, program, stack);
+        return count_there(means, news, program, stack);
     case OBJECT_NAMED:
-        return count_named(means->results, message);
+        return count_named(means->results, news);
     case OBJECT_GONE:
         objects_gone(&means->results->objects, process, (uint32_t)news->kind, news->key);
         return 0;

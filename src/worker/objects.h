@@ -1,12 +1,15 @@
-/* Counts what the sampling thread tells of objects (objects/source.h). */
+/* Counts what the collector tells of objects (objects/source.h). */
 #ifndef FGPROF_WORKER_OBJECTS_H
 #define FGPROF_WORKER_OBJECTS_H
 
 #include "worker/unwind_step.h"
 
-/* Takes in a MESSAGE_OBJECT: unwinds the stack that made an object. `program` is the observation's,
+/* What is to be unwound: the thread that made an object, of no thread of the recording. */
+struct observation objects_observation(const struct object_news *news);
+
+/* Takes in a MESSAGE_OBJECT: unwinds the stack that made an object. `program` is that of the news,
  * and NULL only if there is no snapshot; `stack` is room. Returns 0 or -ENOMEM. */
-int objects_take(const struct unwind_means *means, const struct message *message,
+int objects_take(const struct unwind_means *means, const struct object_news *news,
                  struct program_tables *program, struct stack *stack);
 
 #endif

@@ -276,18 +276,17 @@ static int make_room_for(struct page_checks *checks, uint32_t process)
 }
 
 int pages_check(struct page_checks *checks, struct results *results, struct channel *channel,
-                const struct message *message)
+                const struct object_news *news)
 {
-    const struct observation *observation = &message->object.observation;
-    const struct page_check *how = &message->object.news.check;
-    struct check check = {checks, &results->objects, observation->process, how, {0}, 0};
+    const struct page_check *how = &news->check;
+    struct check check = {checks, &results->objects, news->process, how, {0}, 0};
     uint64_t now_ns = monotonic_ns();
     if (make_room_for(checks, check.process))
         return -ENOMEM;
     struct throttle *checked = &checks->processes[check.process].checked;
     if (!how->is_due && !throttle_allows(checked, now_ns, CHECK_EACH_NS, CHECK_PART_OF_TIME))
         return 0;
-    int err = check_process(&check, observation->program);
+    int err = check_process(&check, news->program);
     checks->processes[check.process].checked = (struct throttle){now_ns, monotonic_ns() - now_ns};
     if (err || results->objects.live_count < ROWS_MAX)
         return err;
@@ -304,9 +303,8 @@ void pages_forget(struct page_checks *checks, struct results *results, uint32_t 
 }
 
 /* What was told since the last check may be more, too. */
-int pages_leave(struct page_checks *checks, struct results *results, const struct message *message)
+int pages_leave(struct page_checks *checks, struct results *results, uint32_t process)
 {
-    uint32_t process = message->object.observation.process;
     struct check check = {checks, &results->objects, process, NULL, {0}, 0};
     int err = make_room_for(checks, process);
     if (!err)

@@ -32,13 +32,13 @@ struct page_checks {
 /* Takes in an OBJECT_CHECKED, unless it is not due and the last check was costly. Of a process that
  * has ended nothing is known any more. Returns 0 or -ENOMEM. */
 int pages_check(struct page_checks *checks, struct results *results, struct channel *channel,
-                const struct message *message);
+                const struct object_news *news);
 
 /* Takes in an OBJECT_FORGOTTEN: the process has executed another program. */
 void pages_forget(struct page_checks *checks, struct results *results, uint32_t process);
 
 /* Takes in an OBJECT_LEFT. Returns 0 or -ENOMEM. */
-int pages_leave(struct page_checks *checks, struct results *results, const struct message *message);
+int pages_leave(struct page_checks *checks, struct results *results, uint32_t process);
 
 /* Takes in more of an OBJECT_MADE, after the object was counted. */
 void pages_made(struct results *results, uint32_t process, const struct object_news *news);

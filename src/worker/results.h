@@ -12,6 +12,7 @@
 #include "count/timeline.h"
 #include "count/waits.h"
 #include "mapping/spaces.h"
+#include "objects/source.h"
 
 #include <stdint.h>
 #include <sys/types.h>
@@ -41,6 +42,7 @@ struct results {
     struct stack_table stacks;
     struct waits waits;
     struct objects objects;
+    struct object_counts object_counts[OBJECT_KIND_COUNT]; /* by the collector's last count */
     struct deadlocks deadlocks;
     struct label_sets label_sets;
     bool has_trace_ids;       /* they are labels, too */

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* At least this many checkpoints are taken while the memory fills. */
 #define CHECKPOINTS_IN_FULL 12
@@ -160,29 +161,29 @@ static int count_copy(struct worker *worker, const struct observation *observati
     return 0;
 }
 
-static int count_object(struct worker *worker, const struct message *message)
+static int count_object(struct worker *worker, const struct object_news *news)
 {
-    const struct observation *observation = &message->object.observation;
+    const struct observation observation = objects_observation(news);
     struct program_tables *program = NULL;
-    bool has_code = observation->snapshot || message->object.news.start;
-    int err = observation->program && has_code ? update_program(worker, observation, &program) : 0;
-    return err ? err : objects_take(&worker->means, message, program, &worker->stack);
+    bool has_code = news->snapshot || news->start;
+    int err = news->program && has_code ? update_program(worker, &observation, &program) : 0;
+    return err ? err : objects_take(&worker->means, news, program, &worker->stack);
 }
 
-/* Pages are counted by checks, too. */
-static int count_page(struct worker *worker, const struct message *message)
+/* What becomes of pages is known by looking at them. */
+static int count_page(struct worker *worker, const struct object_news *news)
 {
     struct page_checks *checks = &worker->page_checks;
-    switch (message->object.news.change) {
+    switch (news->change) {
     case OBJECT_CHECKED:
-        return pages_check(checks, worker->results, worker->channel, message);
+        return pages_check(checks, worker->results, worker->channel, news);
     case OBJECT_FORGOTTEN:
-        pages_forget(checks, worker->results, message->object.observation.process);
+        pages_forget(checks, worker->results, news->process);
         return 0;
     case OBJECT_LEFT:
-        return pages_leave(checks, worker->results, message);
+        return pages_leave(checks, worker->results, news->process);
     default:
-        return count_object(worker, message);
+        return count_object(worker, news);
     }
 }
 
@@ -319,8 +320,12 @@ static int take(struct worker *worker, const struct message *message)
     case MESSAGE_OBSERVATION:
         return count_observation(worker, &message->observation);
     case MESSAGE_OBJECT:
-        return message->object.news.kind == OBJECT_PAGE ? count_page(worker, message)
-                                                        : count_object(worker, message);
+        return message->object.kind == OBJECT_PAGE ? count_page(worker, &message->object)
+                                                   : count_object(worker, &message->object);
+    case MESSAGE_OBJECT_COUNTS:
+        memcpy(worker->results->object_counts, message->object_counts,
+               sizeof worker->results->object_counts);
+        return 0;
     case MESSAGE_TICK:
         return count_tick(worker, message);
     case MESSAGE_PROGRAM_ENDED:
@@ -335,30 +340,6 @@ static int take(struct worker *worker, const struct message *message)
         return finish(worker);
     }
     return 0;
-}
-
-static void release_observation(struct worker *worker, struct observation *observation)
-{
-    if (observation->snapshot)
-        snapshots_give(channel_snapshots(worker->channel), observation->snapshot, true);
-    observation_release(observation);
-}
-
-/* Releases what came with a message. */
-static void release(struct worker *worker, struct message *message)
-{
-    if (message->kind == MESSAGE_OBSERVATION)
-        release_observation(worker, &message->observation);
-    if (message->kind == MESSAGE_OBJECT) {
-        release_observation(worker, &message->object.observation);
-        free(message->object.news.name);
-    }
-    if (message->kind == MESSAGE_PROGRAM_ENDED)
-        program_release(message->program);
-    if (message->kind == MESSAGE_COPY || message->kind == MESSAGE_MOMENT)
-        free(message->state);
-    if (message->kind == MESSAGE_TICK)
-        free(message->tick.threads);
 }
 
 static void note_error(struct worker *worker, int err)
@@ -403,7 +384,7 @@ int worker_run(struct worker *worker)
             begin_epoch(worker);
         }
         check_bytes(worker);
-        release(worker, &message);
+        channel_release(worker->channel, &message);
         atomic_store_explicit(&worker->samples, samples_so_far(worker), memory_order_relaxed);
         atomic_store_explicit(&worker->stacks, results->stacks.stack_count, memory_order_relaxed);
         atomic_store_explicit(&worker->deadlocks, results->deadlocks.count, memory_order_relaxed);

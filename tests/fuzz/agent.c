@@ -77,19 +77,18 @@ static uint64_t take_records(struct input input, uint64_t position)
 
 static void read_all(struct object_source *source)
 {
-    struct observation observation;
     struct object_news news;
     unsigned count = 0;
-    while (source->collect(source, snapshots, false, &observation, &news)) {
+    while (source->collect(source, snapshots, &news)) {
         must(++count <= NEWS_MAX);
         must(news.kind == OBJECT_ALLOCATION || news.kind == OBJECT_THREAD);
         must(news.change == OBJECT_MADE || news.change == OBJECT_GONE);
         must(news.weight == 1 && !news.name);
-        const struct stack_copy *stack = observation.snapshot ? &observation.snapshot->stack : NULL;
+        const struct stack_copy *stack = news.snapshot ? &news.snapshot->stack : NULL;
         if (stack)
             must(stack->bytes <= AGENT_STACK_BYTES_MAX && stack->end >= stack->address);
         if (stack)
-            snapshots_give(snapshots, observation.snapshot, false);
+            snapshots_give(snapshots, news.snapshot, false);
     }
     must(!source->has_more);
 }

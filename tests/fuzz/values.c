@@ -67,18 +67,17 @@ static void take_slots(struct input *input)
 
 static void read_all(struct object_source *source)
 {
-    struct observation observation;
     struct object_news news;
-    while (source->collect(source, snapshots, true, &observation, &news)) {
+    while (source->collect(source, snapshots, &news)) {
         must(news.kind == OBJECT_VALUE);
         must(news.change != OBJECT_MADE || (news.name && news.weight));
         must(!news.name || !*news.name || values_name_is_valid(news.name));
         free(news.name);
-        const struct stack_copy *stack = observation.snapshot ? &observation.snapshot->stack : NULL;
+        const struct stack_copy *stack = news.snapshot ? &news.snapshot->stack : NULL;
         if (stack)
             must(stack->bytes <= AGENT_STACK_BYTES_MAX && stack->end >= stack->address);
         if (stack)
-            snapshots_give(snapshots, observation.snapshot, false);
+            snapshots_give(snapshots, news.snapshot, false);
     }
     must(!source->has_more);
 }

@@ -19,7 +19,6 @@ struct world {
     struct object_options options;
     struct snapshots *snapshots;
     struct object_source *source; /* NULL: not open */
-    struct observation observation;
     struct object_news news;
 };
 
@@ -107,10 +106,9 @@ static void append_free(struct world *world, uint64_t object)
 
 static bool collect(struct world *world)
 {
-    bool has_news = world->source->collect(world->source, world->snapshots, false,
-                                           &world->observation, &world->news);
-    if (has_news && world->observation.snapshot)
-        snapshots_give(world->snapshots, world->observation.snapshot, false);
+    bool has_news = world->source->collect(world->source, world->snapshots, &world->news);
+    if (has_news && world->news.snapshot)
+        snapshots_give(world->snapshots, world->news.snapshot, false);
     return has_news;
 }
 
@@ -154,9 +152,9 @@ static void test_an_allocation_and_its_end_are_told(void **state)
     assert_int_equal(world->news.code_start, 500);
     assert_int_equal(world->news.code_limit, 600);
     assert_null(world->news.name);
-    assert_int_equal(world->observation.tid, 77);
-    assert_int_equal(world->observation.sampled_ns, 99);
-    const struct snapshot *snapshot = world->observation.snapshot;
+    assert_int_equal(world->news.tid, 77);
+    assert_int_equal(world->news.at_ns, 99);
+    const struct snapshot *snapshot = world->news.snapshot;
     for (size_t i = 0; i < AGENT_REGISTER_COUNT; i++)
         assert_int_equal(snapshot->registers.values[numbers[i]], 1000 + i);
     assert_int_equal(snapshot->stack.address, registers_sp(&snapshot->registers));
@@ -164,7 +162,7 @@ static void test_an_allocation_and_its_end_are_told(void **state)
     assert_int_equal(snapshot->stack.memory[STACK_BYTES - 1], 5);
     assert_true(snapshot->stack.end > snapshot->stack.address + STACK_BYTES);
     assert_told(world, OBJECT_GONE, 5);
-    assert_null(world->observation.snapshot);
+    assert_null(world->news.snapshot);
     assert_false(collect(world));
     assert_int_equal(atomic_load(&header->read), atomic_load(&header->written));
 }
@@ -236,7 +234,7 @@ static void test_a_record_without_stack_at_the_end_of_the_memory(void **state)
     record->object = 3;
     complete(world, record);
     assert_told(world, OBJECT_MADE, 3);
-    assert_null(world->observation.snapshot);
+    assert_null(world->news.snapshot);
 }
 
 static void test_what_came_before_the_first_profiler_counts(void **state)

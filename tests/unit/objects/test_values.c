@@ -104,20 +104,19 @@ static void open_source(struct world *world)
 static void take_some(struct world *world, void (*check)(const struct snapshot *snapshot))
 {
     struct snapshot *held[SNAPSHOTS_MAX];
-    struct observation observation;
     struct object_news news;
     size_t count = 0;
-    while (world->source->collect(world->source, world->snapshots, true, &observation, &news)) {
+    while (world->source->collect(world->source, world->snapshots, &news)) {
         assert_int_equal(news.kind, OBJECT_VALUE);
         world->made += news.change == OBJECT_MADE;
         world->gone += news.change == OBJECT_GONE;
         world->forgotten += news.change == OBJECT_FORGOTTEN;
         if (news.change == OBJECT_MADE)
             assert_non_null(news.name);
-        if (observation.snapshot) {
-            held[count++] = observation.snapshot;
+        if (news.snapshot) {
+            held[count++] = news.snapshot;
             if (check)
-                check(observation.snapshot);
+                check(news.snapshot);
         }
         free(news.name);
         news.name = NULL;
@@ -240,30 +239,26 @@ static void test_values_are_told(void **state)
 {
     struct world *world = *state;
     struct object_news news;
-    struct observation observation;
     static const char *const names[] = {"files", "locks", "files"};
     uint64_t keys[3];
     open_source(world);
     assert_true(world->source->has_more);
-    assert_true(
-        world->source->collect(world->source, world->snapshots, false, &observation, &news));
+    assert_true(world->source->collect(world->source, world->snapshots, &news));
     assert_int_equal(news.change, OBJECT_FORGOTTEN); /* of an earlier program */
     for (unsigned i = 0; i < 3; i++) {
-        assert_true(
-            world->source->collect(world->source, world->snapshots, false, &observation, &news));
+        assert_true(world->source->collect(world->source, world->snapshots, &news));
         assert_int_equal(news.change, OBJECT_MADE);
         assert_int_equal(news.weight, 1);
         assert_int_equal(news.skip, i + 2); /* the agent's own frame, too */
         assert_int_equal(news.code_limit, 0);
         assert_string_equal(news.name, names[i]);
-        assert_int_equal(observation.tid, 77);
-        check_snapshot(observation.snapshot);
-        snapshots_give(world->snapshots, observation.snapshot, false);
+        assert_int_equal(news.tid, 77);
+        check_snapshot(news.snapshot);
+        snapshots_give(world->snapshots, news.snapshot, false);
         free(news.name);
         keys[i] = news.key;
     }
-    assert_false(
-        world->source->collect(world->source, world->snapshots, false, &observation, &news));
+    assert_false(world->source->collect(world->source, world->snapshots, &news));
     assert_false(world->source->has_more);
     assert_true(keys[0] != keys[1] && keys[1] != keys[2] && keys[0] != keys[2]);
 }

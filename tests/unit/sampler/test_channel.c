@@ -44,6 +44,90 @@ static void test_messages_come_in_order(void **state)
     assert_false(channel_receive(channel, false, &message));
 }
 
+static void put_news(uint64_t key, uint64_t after)
+{
+    const struct news_message message = {
+        .kind = NEWS_OBJECT, .after = after, .object = {.key = key}};
+    assert_int_equal(news_queue_put(channel_news(channel), &message), 0);
+}
+
+static void expect(enum message_kind kind, uint64_t number)
+{
+    struct message message;
+    assert_true(channel_receive(channel, false, &message));
+    assert_int_equal(message.kind, kind);
+    if (kind == MESSAGE_OBSERVATION)
+        assert_int_equal(message.observation.thread, number);
+    if (kind == MESSAGE_OBJECT)
+        assert_int_equal(message.object.key, number);
+    channel_release(channel, &message);
+    channel_done(channel);
+}
+
+/* Neither of the two that tell the worker holds up the other. */
+static void test_both_queues_are_taken_from_by_turns(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < 3; i++) {
+        send_observation(i);
+        put_news(i, 0);
+    }
+    for (uint32_t i = 0; i < 3; i++) {
+        expect(MESSAGE_OBJECT, i);
+        expect(MESSAGE_OBSERVATION, i);
+    }
+    assert_true(channel_is_settled(channel));
+}
+
+static void test_news_come_after_what_they_say(void **state)
+{
+    (void)state;
+    struct message message;
+    put_news(1, 2);
+    assert_false(channel_receive(channel, false, &message));
+    send_observation(1);
+    send_observation(2);
+    send_observation(3);
+    expect(MESSAGE_OBSERVATION, 1);
+    expect(MESSAGE_OBSERVATION, 2);
+    expect(MESSAGE_OBJECT, 1);
+    expect(MESSAGE_OBSERVATION, 3);
+}
+
+static void test_a_copy_comes_after_the_news_that_it_is_to_have(void **state)
+{
+    (void)state;
+    struct message message = {.kind = MESSAGE_COPY, .after = 2, .state = calloc(1, 1)};
+    assert_int_equal(channel_send(channel, &message), 0);
+    send_observation(1);
+    put_news(1, 0);
+    expect(MESSAGE_OBJECT, 1);
+    assert_false(channel_receive(channel, false, &message));
+    put_news(2, 0);
+    expect(MESSAGE_OBJECT, 2);
+    expect(MESSAGE_COPY, 0);
+    expect(MESSAGE_OBSERVATION, 1);
+}
+
+/* A process that has nothing in the queue finds room, however many there are. */
+static void test_the_share_of_a_process(void **state)
+{
+    (void)state;
+    atomic_size_t queued = 0;
+    struct message message;
+    const struct news_message news = {.kind = NEWS_OBJECT, .queued = &queued};
+    assert_true(news_queue_has_room(&queued, NEWS_BYTES_MAX, 1000000));
+    size_t put = 0;
+    for (; news_queue_has_room(&queued, 0, 4); put++)
+        assert_int_equal(news_queue_put(channel_news(channel), &news), 0);
+    assert_in_range(put * sizeof news, NEWS_BYTES_MAX / 4 - 2 * sizeof news, NEWS_BYTES_MAX / 4);
+    assert_true(news_queue_has_room(&queued, 0, 3));
+    assert_true(channel_receive(channel, false, &message));
+    assert_false(news_queue_has_room(&queued, 0, 4));
+    channel_done(channel); /* only now it is taken */
+    assert_true(news_queue_has_room(&queued, 0, 4));
+}
+
 static void test_requests_come_back_and_can_be_waited_for(void **state)
 {
     (void)state;
@@ -209,6 +293,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_messages_come_in_order, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_both_queues_are_taken_from_by_turns, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(test_news_come_after_what_they_say, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_copy_comes_after_the_news_that_it_is_to_have, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(test_the_share_of_a_process, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_requests_come_back_and_can_be_waited_for, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(test_it_is_settled_when_all_is_dealt_with, set_up,

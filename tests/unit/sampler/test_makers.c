@@ -37,7 +37,7 @@ static const struct fake_told *next_news(enum object_change change, pid_t tid)
 {
     const struct fake_told *told;
     while ((told = fake_next(MESSAGE_OBJECT))) {
-        const struct object_news *news = &told->message.object.news;
+        const struct object_news *news = &told->message.object;
         if (news->kind == OBJECT_THREAD && news->change == change && news->key == (uint64_t)tid)
             return told;
     }
@@ -54,9 +54,9 @@ static void test_a_birth_is_told_with_its_maker_s_stack(void **state)
     fake_ticks(1);
     const struct fake_told *told = next_news(OBJECT_MADE, TID + 1);
     assert_non_null(told);
-    assert_int_equal(told->message.object.news.origin, ORIGIN_SEEN);
-    assert_int_equal(told->message.object.news.weight, 1);
-    assert_int_equal(told->message.object.observation.tid, PID);
+    assert_int_equal(told->message.object.origin, ORIGIN_SEEN);
+    assert_int_equal(told->message.object.weight, 1);
+    assert_int_equal(told->message.object.tid, PID);
     assert_true(told->has_snapshot);
     assert_int_equal(told->pc, fake_find(PID)->pc);
     fake_ticks(30);
@@ -86,11 +86,11 @@ static void test_threads_that_were_there_before(void **state)
     begin();
     const struct fake_told *told = next_news(OBJECT_THERE, PID);
     assert_non_null(told);
-    assert_int_equal(told->message.object.news.origin, ORIGIN_MAIN);
+    assert_int_equal(told->message.object.origin, ORIGIN_MAIN);
     told = next_news(OBJECT_THERE, TID);
     assert_non_null(told);
-    assert_int_equal(told->message.object.news.origin, ORIGIN_BEFORE);
-    assert_int_equal(told->message.object.news.start, 0x4242);
+    assert_int_equal(told->message.object.origin, ORIGIN_BEFORE);
+    assert_int_equal(told->message.object.start, 0x4242);
     assert_string_equal(told->name, "thread-101");
     assert_true(told->has_snapshot); /* its own stack */
     assert_int_equal(told->pc, fake_find(TID)->pc);
@@ -109,7 +109,7 @@ static void test_a_thread_that_nobody_saw_being_made(void **state)
     fake_ticks(10);
     const struct fake_told *told = next_news(OBJECT_THERE, TID + 1);
     assert_non_null(told);
-    assert_int_equal(told->message.object.news.origin, ORIGIN_UNSEEN);
+    assert_int_equal(told->message.object.origin, ORIGIN_UNSEEN);
 }
 
 /* A look at it does not take away what the worker is told of its time. */
@@ -136,10 +136,10 @@ static void test_without_stacks_the_maker_is_looked_at(void **state)
     fake_ticks(1);
     const struct fake_told *told = next_news(OBJECT_MADE, TID + 1);
     assert_non_null(told);
-    assert_int_equal(told->message.object.news.origin, ORIGIN_LATER);
+    assert_int_equal(told->message.object.origin, ORIGIN_LATER);
     assert_int_equal(told->pc, fake_find(PID)->pc);
     fake_end();
-    assert_int_equal(fake->sampler.counts.objects[OBJECT_THREAD].refusal, EACCES);
+    assert_int_equal(fake->object_counts[OBJECT_THREAD].refusal, EACCES);
 }
 
 static void test_without_births_threads_are_listed(void **state)
@@ -161,7 +161,7 @@ static void test_without_births_threads_are_listed(void **state)
     fake_ticks(2);
     assert_non_null(next_news(OBJECT_GONE, TID + 1));
     fake_end();
-    assert_int_equal(fake->sampler.counts.objects[OBJECT_THREAD].refusal, EPERM);
+    assert_int_equal(fake->object_counts[OBJECT_THREAD].refusal, EPERM);
 }
 
 /* A process that is found late, or never. */
@@ -181,7 +181,7 @@ static void test_a_birth_in_a_process_that_is_not_known(void **state)
     assert_non_null(next_news(OBJECT_MADE, TID + 1));
     fake->births_lost = 2;
     fake_end();
-    assert_int_equal(fake->sampler.counts.objects[OBJECT_THREAD].made_lost, 3);
+    assert_int_equal(fake->object_counts[OBJECT_THREAD].made_lost, 3);
 }
 
 static void test_without_snapshots_births_wait(void **state)

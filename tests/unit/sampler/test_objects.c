@@ -29,7 +29,7 @@ static void add_news(uint64_t key)
 
 static const struct object_counts *counts(void)
 {
-    return &fake->sampler.counts.objects[OBJECT_ALLOCATION];
+    return &fake->object_counts[OBJECT_ALLOCATION];
 }
 
 static void test_news_are_passed_on_in_order(void **state)
@@ -42,10 +42,10 @@ static void test_news_are_passed_on_in_order(void **state)
     for (uint64_t key = 1; key <= 3; key++) {
         const struct fake_told *told = fake_next(MESSAGE_OBJECT);
         assert_non_null(told);
-        assert_int_equal(told->message.object.news.key, key);
-        assert_int_equal(told->message.object.news.kind, OBJECT_ALLOCATION);
-        assert_int_equal(told->message.object.observation.process_id, PID);
-        assert_int_equal(told->message.object.observation.tid, PID);
+        assert_int_equal(told->message.object.key, key);
+        assert_int_equal(told->message.object.kind, OBJECT_ALLOCATION);
+        assert_int_equal(told->message.object.process_id, PID);
+        assert_int_equal(told->message.object.tid, PID);
         assert_int_equal(told->program, 0);
         assert_true(told->has_snapshot);
     }
@@ -118,11 +118,11 @@ static void test_the_rest_is_told_when_the_program_ends(void **state)
     process->programs++;
     fake_ticks(2);
     const struct fake_told *told = fake_next(MESSAGE_OBJECT);
-    assert_int_equal(told->message.object.news.change, OBJECT_MADE);
+    assert_int_equal(told->message.object.change, OBJECT_MADE);
     assert_int_equal(told->program, 0);
     assert_non_null(fake_next(MESSAGE_PROGRAM_ENDED));
     told = fake_next(MESSAGE_OBJECT);
-    assert_int_equal(told->message.object.news.change, OBJECT_FORGOTTEN);
+    assert_int_equal(told->message.object.change, OBJECT_FORGOTTEN);
     assert_int_equal(fake->agents_closed, 1);
     assert_int_equal(fake->agents_opened, 2);
     add_news(2);
@@ -182,9 +182,43 @@ static void test_a_copy_waits_for_what_is_left(void **state)
     fake->told_next = 0;
     fake_forget_told();
     fake_hoard_no_more();
-    fake_ticks(1);
+    fake_ticks(2);
     assert_non_null(fake_next(MESSAGE_OBJECT));
     assert_non_null(fake_next(MESSAGE_COPY));
+}
+
+static void test_no_tick_waits_for_the_rest(void **state)
+{
+    (void)state;
+    struct fake_process *process = begin();
+    fake_hoard(0);
+    add_news(1);
+    process->programs++;
+    uint64_t begin_ns = fake->now_ns;
+    fake_ticks(2);
+    assert_true(fake->now_ns - begin_ns <= 3 * (uint64_t)FAKE_PERIOD_NS);
+    fake_forget_told();
+    fake_hoard_no_more();
+    fake_ticks(2);
+    assert_non_null(fake_next(MESSAGE_OBJECT)); /* before its program has ended */
+    assert_non_null(fake_next(MESSAGE_PROGRAM_ENDED));
+}
+
+/* A program can say that it has freed as much as it likes. A copy waits for all that it says. */
+static void test_what_can_be_queued_is_bounded(void **state)
+{
+    (void)state;
+    begin();
+    fake->frees_left = 200000;
+    fake->is_absent = true;
+    atomic_store(&fake->sampler.progress.wants_copy, true);
+    fake_ticks(20);
+    assert_true(fake->frees_left > 100000);
+    fake->is_absent = false;
+    fake_ticks(20);
+    assert_int_equal(fake->frees_left, 0);
+    assert_non_null(fake_next(MESSAGE_COPY));
+    assert_int_equal(fake_count_news(OBJECT_ALLOCATION, OBJECT_GONE), 0); /* all came before it */
 }
 
 static void test_without_time_only_objects_are_told(void **state)
@@ -215,6 +249,8 @@ int main(void)
         IN_WORLD(test_what_a_process_leaves_in_an_endless_recording),
         IN_WORLD(test_a_copy),
         IN_WORLD(test_a_copy_waits_for_what_is_left),
+        IN_WORLD(test_no_tick_waits_for_the_rest),
+        IN_WORLD(test_what_can_be_queued_is_bounded),
         IN_WORLD(test_without_time_only_objects_are_told),
     };
     return cmocka_run_group_tests_name("objects", tests, NULL, NULL);

@@ -78,7 +78,7 @@ static bool has_snapshot(void)
 static void expect_all_snapshots(void)
 {
     fake_hoard(0);
-    assert_int_equal(fake->hoarded_count + (fake->sampler.spare != NULL), SNAPSHOTS_MAX);
+    assert_int_equal(fake->hoards[0].count + (fake->sampler.spare != NULL), SNAPSHOTS_MAX);
     fake_hoard_no_more();
 }
 

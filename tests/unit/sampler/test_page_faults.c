@@ -34,7 +34,7 @@ static void add_fault(pid_t process_id, uint64_t at_ns)
 static const struct fake_told *next_news(enum object_change change)
 {
     const struct fake_told *told = fake_next(MESSAGE_OBJECT);
-    while (told && told->message.object.news.change != change)
+    while (told && told->message.object.change != change)
         told = fake_next(MESSAGE_OBJECT);
     return told;
 }
@@ -48,7 +48,7 @@ static void test_a_fault_is_told_with_its_stack(void **state)
     fake_ticks(1);
     const struct fake_told *told = next_news(OBJECT_MADE);
     assert_non_null(told);
-    const struct object_news *news = &told->message.object.news;
+    const struct object_news *news = &told->message.object;
     assert_int_equal(news->kind, OBJECT_PAGE);
     assert_int_equal(news->key, (ADDRESS & ~(uint64_t)0xfff) | PAGE_SINGLE);
     assert_int_equal(news->bytes, 4096);
@@ -56,8 +56,8 @@ static void test_a_fault_is_told_with_its_stack(void **state)
     assert_int_equal(news->level, 2);
     assert_true(told->has_snapshot);
     assert_int_equal(told->pc, fake_find(PID)->pc);
-    assert_int_equal(told->message.object.observation.tid, PID);
-    assert_int_equal(told->message.object.observation.sampled_ns, at_ns);
+    assert_int_equal(told->message.object.tid, PID);
+    assert_int_equal(told->message.object.at_ns, at_ns);
     assert_int_equal(told->program, 0);
     assert_null(next_news(OBJECT_MADE));
 }
@@ -82,8 +82,8 @@ static void test_a_huge_page(void **state)
     add_fault(PID, fake->now_ns);
     fake_ticks(1);
     const struct fake_told *told = next_news(OBJECT_MADE);
-    assert_int_equal(told->message.object.news.key, 0x7f0000000000u | PAGE_HUGE);
-    assert_int_equal(told->message.object.news.bytes, 2u << 20);
+    assert_int_equal(told->message.object.key, 0x7f0000000000u | PAGE_HUGE);
+    assert_int_equal(told->message.object.bytes, 2u << 20);
 }
 
 /* The page of zeros is no memory of the process. */
@@ -126,8 +126,8 @@ static void test_without_snapshots_faults_wait_in_order(void **state)
     for (unsigned i = 0; i < 3; i++) {
         const struct fake_told *told = next_news(OBJECT_MADE);
         assert_non_null(told);
-        assert_true(told->message.object.observation.sampled_ns > last_ns);
-        last_ns = told->message.object.observation.sampled_ns;
+        assert_true(told->message.object.at_ns > last_ns);
+        last_ns = told->message.object.at_ns;
     }
 }
 
@@ -142,7 +142,7 @@ static void test_faults_that_are_given_up_are_counted(void **state)
     fake->faults_lost = 5;
     fake_end();
     struct object_counts counts = {0};
-    counts = fake->sampler.counts.objects[OBJECT_PAGE];
+    counts = fake->object_counts[OBJECT_PAGE];
     assert_true(counts.has_source);
     assert_int_equal(counts.made_lost, 2 * 4 + 5);
     assert_int_equal(fake_count_news(OBJECT_PAGE, OBJECT_MADE), 0);
@@ -164,8 +164,67 @@ static void test_faults_of_a_program_that_is_gone_are_not_told(void **state)
     const struct fake_told *told = next_news(OBJECT_MADE);
     assert_non_null(told);
     assert_int_equal(told->program, 1);
-    assert_int_equal(told->message.object.observation.sampled_ns, at_ns);
+    assert_int_equal(told->message.object.at_ns, at_ns);
     assert_null(next_news(OBJECT_MADE));
+}
+
+/* They are told by the kernel before it is known what the process runs now. */
+static void test_the_first_faults_of_a_new_program_are_told(void **state)
+{
+    (void)state;
+    struct fake_process *process = begin();
+    process->exec_ns = fake->now_ns + 1000;
+    process->programs++;
+    add_fault(PID, process->exec_ns + 1000);
+    fake_ticks(5);
+    const struct fake_told *told = next_news(OBJECT_MADE);
+    assert_non_null(told);
+    assert_int_equal(told->program, 1);
+}
+
+/* What finds no room in time is lost and counted, and faults of other processes are told. */
+static void test_what_finds_no_room_holds_up_others_for_a_while(void **state)
+{
+    (void)state;
+    fake_thread(fake_process(PID + 1), PID + 1, FAKE_SLEEPS);
+    begin();
+    fake->is_absent = true;
+    for (unsigned i = 0; i < 520; i++)
+        add_fault(PID, fake->now_ns);
+    add_fault(PID + 1, fake->now_ns);
+    fake_ticks(200);
+    fake->is_absent = false;
+    fake_ticks(1);
+    unsigned told = 0, others = 0;
+    for (const struct fake_told *at; (at = next_news(OBJECT_MADE));) {
+        others += at->message.object.process_id == PID + 1;
+        told++;
+    }
+    assert_in_range(told, 450, 512);
+    assert_int_equal(others, 1);
+    fake_end();
+    assert_int_equal(fake->object_counts[OBJECT_PAGE].made_lost, (521 - told) * 4);
+}
+
+static void test_a_process_that_is_refused_refuses_no_other(void **state)
+{
+    (void)state;
+    fake->unfaultable = PID + 1;
+    fake_thread(fake_process(PID + 1), PID + 1, FAKE_SLEEPS);
+    begin();
+    fake_end();
+    assert_true(fake->object_counts[OBJECT_PAGE].has_source);
+    assert_int_equal(fake->object_counts[OBJECT_PAGE].refusal, 0);
+}
+
+static void test_if_all_processes_are_refused_that_is_said(void **state)
+{
+    (void)state;
+    fake->unfaultable = PID;
+    begin();
+    fake_end();
+    assert_false(fake->object_counts[OBJECT_PAGE].has_source);
+    assert_int_equal(fake->object_counts[OBJECT_PAGE].refusal, E2BIG);
 }
 
 static void test_pages_are_checked_each_tenth_of_a_second(void **state)
@@ -175,14 +234,14 @@ static void test_pages_are_checked_each_tenth_of_a_second(void **state)
     fake_ticks(50);
     assert_in_range(fake_count_news(OBJECT_PAGE, OBJECT_CHECKED), 4, 6);
     const struct fake_told *told = next_news(OBJECT_CHECKED);
-    assert_false(told->message.object.news.check.is_due);
-    assert_int_equal(told->message.object.news.check.seed, 1);
-    assert_int_equal(told->message.object.news.check.levels.of[0], 1);
+    assert_false(told->message.object.check.is_due);
+    assert_int_equal(told->message.object.check.seed, 1);
+    assert_int_equal(told->message.object.check.levels.of[0], 1);
     fake_forget_told();
     fake_end();
     unsigned due = 0;
     while ((told = next_news(OBJECT_CHECKED)))
-        due += told->message.object.news.check.is_due;
+        due += told->message.object.check.is_due;
     assert_true(due >= 1);
 }
 
@@ -203,7 +262,7 @@ static void test_resident_memory(void **state)
     fake->resident = 3000000;
     fake_ticks(30);
     fake_end();
-    const struct object_counts *counts = &fake->sampler.counts.objects[OBJECT_PAGE];
+    const struct object_counts *counts = &fake->object_counts[OBJECT_PAGE];
     assert_int_equal(counts->resident_before, 1000000);
     assert_int_equal(counts->resident, 3000000);
 }
@@ -217,8 +276,8 @@ static void test_a_refusal_is_said(void **state)
     fake_ticks(2);
     assert_int_equal(fake_count_news(OBJECT_PAGE, OBJECT_MADE), 0);
     fake_end();
-    assert_false(fake->sampler.counts.objects[OBJECT_PAGE].has_source);
-    assert_int_equal(fake->sampler.counts.objects[OBJECT_PAGE].refusal, EACCES);
+    assert_false(fake->object_counts[OBJECT_PAGE].has_source);
+    assert_int_equal(fake->object_counts[OBJECT_PAGE].refusal, EACCES);
 }
 
 #define IN_WORLD(test) cmocka_unit_test_setup_teardown(test, fake_set_up, fake_tear_down)
@@ -234,6 +293,10 @@ int main(void)
         IN_WORLD(test_without_snapshots_faults_wait_in_order),
         IN_WORLD(test_faults_that_are_given_up_are_counted),
         IN_WORLD(test_faults_of_a_program_that_is_gone_are_not_told),
+        IN_WORLD(test_the_first_faults_of_a_new_program_are_told),
+        IN_WORLD(test_what_finds_no_room_holds_up_others_for_a_while),
+        IN_WORLD(test_a_process_that_is_refused_refuses_no_other),
+        IN_WORLD(test_if_all_processes_are_refused_that_is_said),
         IN_WORLD(test_pages_are_checked_each_tenth_of_a_second),
         IN_WORLD(test_fewer_pages_are_chosen_if_the_worker_asks),
         IN_WORLD(test_resident_memory),

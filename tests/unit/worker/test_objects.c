@@ -10,15 +10,14 @@ static int take_thread(struct world *world, enum object_change change, enum obje
     struct unwind_means means = {
         .results = &world->results, .max_depth = 10, .tells_threads_apart = true};
     struct stack stack = {0};
-    struct message message = {.kind = MESSAGE_OBJECT};
-    message.object.observation.tid = MAKER;
-    message.object.news = (struct object_news){.kind = OBJECT_THREAD,
-                                               .change = change,
-                                               .origin = origin,
-                                               .key = key,
-                                               .weight = 1,
-                                               .name = name};
-    int err = objects_take(&means, &message, NULL, &stack);
+    const struct object_news news = {.tid = MAKER,
+                                     .kind = OBJECT_THREAD,
+                                     .change = change,
+                                     .origin = origin,
+                                     .key = key,
+                                     .weight = 1,
+                                     .name = name};
+    int err = objects_take(&means, &news, NULL, &stack);
     free(stack.addresses);
     return err;
 }
@@ -28,11 +27,13 @@ static int take_news(struct world *world, enum object_change change, uint32_t pr
 {
     struct unwind_means means = {.results = &world->results, .max_depth = 10};
     struct stack stack = {0};
-    struct message message = {.kind = MESSAGE_OBJECT};
-    message.object.observation.process = process;
-    message.object.news = (struct object_news){
-        .kind = OBJECT_ALLOCATION, .change = change, .key = key, .bytes = bytes, .weight = 1};
-    int err = objects_take(&means, &message, NULL, &stack);
+    const struct object_news news = {.process = process,
+                                     .kind = OBJECT_ALLOCATION,
+                                     .change = change,
+                                     .key = key,
+                                     .bytes = bytes,
+                                     .weight = 1};
+    int err = objects_take(&means, &news, NULL, &stack);
     free(stack.addresses);
     return err;
 }

@@ -89,13 +89,11 @@ static void keep(const struct message *message)
     fake->told[fake->told_count++] = (struct fake_told){.message = *message, .program = UINT32_MAX};
 }
 
-/* Gives back what the observation owns. */
-static void take_observation(struct fake_told *told, struct observation *observation)
+static void look_at(struct fake_told *told, const struct snapshot *snapshot,
+                    const struct program *program)
 {
-    struct snapshot *snapshot = observation->snapshot;
-    if (observation->program)
-        told->program = observation->program->number;
-    observation_release(observation);
+    if (program)
+        told->program = program->number;
     told->has_snapshot = snapshot != NULL;
     if (!snapshot)
         return;
@@ -103,41 +101,26 @@ static void take_observation(struct fake_told *told, struct observation *observa
     told->stack_capacity = snapshot->stack.capacity;
     told->stack_bytes = snapshot->stack.bytes;
     told->stack_byte = told->stack_bytes ? snapshot->stack.memory[0] : 0;
-    snapshots_give(channel_snapshots(fake->channel), snapshot, true);
-    observation->snapshot = NULL;
 }
 
+/* Keeps what is to be known of it, and gives it back. */
 static void take(struct fake_told *told)
 {
     struct message *message = &told->message;
-    switch (message->kind) {
-    case MESSAGE_OBSERVATION:
-        take_observation(told, &message->observation);
-        break;
-    case MESSAGE_OBJECT:
-        take_observation(told, &message->object.observation);
-        if (message->object.news.name)
-            snprintf(told->name, sizeof told->name, "%s", message->object.news.name);
-        free(message->object.news.name);
-        message->object.news.name = NULL;
-        break;
-    case MESSAGE_TICK:
-        for (size_t i = 0; i < message->tick.thread_count && i < 8; i++)
-            told->awake[i] = message->tick.threads[i];
-        free(message->tick.threads);
-        message->tick.threads = NULL;
-        break;
-    case MESSAGE_PROGRAM_ENDED:
+    if (message->kind == MESSAGE_OBSERVATION)
+        look_at(told, message->observation.snapshot, message->observation.program);
+    if (message->kind == MESSAGE_OBJECT)
+        look_at(told, message->object.snapshot, message->object.program);
+    if (message->kind == MESSAGE_OBJECT && message->object.name)
+        snprintf(told->name, sizeof told->name, "%s", message->object.name);
+    if (message->kind == MESSAGE_OBJECT_COUNTS)
+        memcpy(fake->object_counts, message->object_counts, sizeof fake->object_counts);
+    if (message->kind == MESSAGE_PROGRAM_ENDED)
         told->program = message->program->number;
-        program_release(message->program);
-        break;
-    case MESSAGE_COPY:
-    case MESSAGE_MOMENT:
-        free(message->state);
-        break;
-    default:
-        break;
-    }
+    for (size_t i = 0; message->kind == MESSAGE_TICK && i < message->tick.thread_count && i < 8;
+         i++)
+        told->awake[i] = message->tick.threads[i];
+    channel_release(fake->channel, message);
 }
 
 static void work(void)
@@ -191,8 +174,8 @@ unsigned fake_count_news(enum object_kind kind, enum object_change change)
     unsigned count = 0;
     for (size_t i = fake->told_next; i < fake->told_count; i++) {
         const struct message *message = &fake->told[i].message;
-        count += message->kind == MESSAGE_OBJECT && message->object.news.kind == kind &&
-                 message->object.news.change == change;
+        count += message->kind == MESSAGE_OBJECT && message->object.kind == kind &&
+                 message->object.change == change;
     }
     return count;
 }
@@ -217,22 +200,34 @@ void fake_request_of(pid_t tid, struct request request)
     fail();
 }
 
+static struct snapshots *pool(size_t number)
+{
+    return number ? channel_news(fake->channel)->snapshots : channel_snapshots(fake->channel);
+}
+
+static void give_back(size_t number, size_t count)
+{
+    struct fake_hoard *hoard = &fake->hoards[number];
+    while (count-- && hoard->count)
+        snapshots_give(pool(number), hoard->items[--hoard->count], false);
+}
+
 void fake_hoard(size_t left)
 {
     static const struct stack_place no_place = {0};
-    struct snapshots *snapshots = channel_snapshots(fake->channel);
     struct snapshot *snapshot;
-    while ((snapshot = snapshots_take(snapshots, STACK_LIMIT_FIRST, &no_place)))
-        fake->hoarded[fake->hoarded_count++] = snapshot;
-    while (left-- && fake->hoarded_count)
-        snapshots_give(snapshots, fake->hoarded[--fake->hoarded_count], false);
+    for (size_t i = 0; i < 2; i++) {
+        struct fake_hoard *hoard = &fake->hoards[i];
+        while ((snapshot = snapshots_take(pool(i), STACK_LIMIT_FIRST, &no_place)))
+            hoard->items[hoard->count++] = snapshot;
+        give_back(i, left);
+    }
 }
 
 void fake_hoard_no_more(void)
 {
-    while (fake->hoarded_count)
-        snapshots_give(channel_snapshots(fake->channel), fake->hoarded[--fake->hoarded_count],
-                       false);
+    for (size_t i = 0; i < 2; i++)
+        give_back(i, SNAPSHOTS_MAX);
 }
 
 /* ---- The sampler's thread ---- */
@@ -248,22 +243,43 @@ static void *run(void *context)
     return NULL;
 }
 
+static bool is_collecting(void)
+{
+    return fake->sampler.collector && !fake->collector_has_ended;
+}
+
+static void collect(void)
+{
+    if (!is_collecting())
+        return;
+    fake->collector_until_ns = collector_step(fake->sampler.collector);
+    fake->collector_has_ended = !fake->collector_until_ns;
+    work();
+}
+
 static void resume(void)
 {
     sem_post(&fake->goes);
     while (sem_wait(&fake->waits)) {
     }
     work();
+    collect();
 }
 
 bool fake_step(void)
 {
-    if (fake->has_ended)
+    bool is_collectors =
+        is_collecting() && (fake->has_ended || fake->collector_until_ns < fake->wait_until_ns);
+    uint64_t until_ns = is_collectors ? fake->collector_until_ns : fake->wait_until_ns;
+    if (fake->has_ended && !is_collectors)
         return false;
-    if (fake->wait_until_ns > fake->now_ns)
-        fake->now_ns = fake->wait_until_ns;
-    resume();
-    return !fake->has_ended;
+    if (until_ns > fake->now_ns)
+        fake->now_ns = until_ns;
+    if (is_collectors)
+        collect();
+    else
+        resume();
+    return !fake->has_ended || is_collecting();
 }
 
 void fake_wake(void)
@@ -281,6 +297,8 @@ void fake_begin(void)
     for (size_t i = 0; i < fake->process_count; i++)
         assert_int_equal(sampled_add(&fake->sampler, fake->processes[i].pid), 0);
     assert_int_equal(sampler_prepare(&fake->sampler), 0);
+    if (fake->sampler.collector)
+        collector_start(fake->sampler.collector, false);
     assert_int_equal(pthread_create(&fake->thread, NULL, run, fake), 0);
     fake->is_running = true;
     resume();

@@ -3,7 +3,8 @@
  * is told. Functions that the sampler calls are wrapped (see CMakeLists.txt) and played here.
  *
  * The sampler runs in a thread of its own, but only while the test waits for it: fake_step lets it
- * run from one wait to the next. So nothing depends on how fast anything is. */
+ * run from one wait to the next, or the collector, which one is due first. So nothing depends on
+ * how fast anything is. */
 #ifndef FGPROF_TESTS_SAMPLER_FAKE_H
 #define FGPROF_TESTS_SAMPLER_FAKE_H
 
@@ -11,7 +12,9 @@
 #include "objects/births.h"
 #include "observe/bpf/switch_record.h"
 #include "objects/faults.h"
+#include "proc/pages.h"
 #include "sampler/sampler.h"
+#include "objects/collector.h"
 #include "sampler/sampled.h"
 
 #include <pthread.h>
@@ -158,6 +161,8 @@ struct fake {
     struct fault faults[FAKE_QUEUE_MAX];
     size_t fault_count, faults_taken;
     uint64_t faults_lost;
+    pid_t unfaultable;   /* the faults of this process can't be followed */
+    unsigned frees_left; /* the agent tells of so many */
     unsigned fewer_pages;
     struct page page; /* what is at every address; 0 bytes: an ordinary page */
     uint64_t resident;
@@ -170,13 +175,17 @@ struct fake {
     bool is_absent; /* it does nothing */
     struct fake_told *told;
     size_t told_count, told_capacity, told_next;
-    struct snapshot *hoarded[SNAPSHOTS_MAX];
-    size_t hoarded_count;
+    struct fake_hoard {
+        struct snapshot *items[SNAPSHOTS_MAX];
+        size_t count;
+    } hoards[2]; /* of the sampler's and of the collector's */
+    struct object_counts object_counts[OBJECT_KIND_COUNT]; /* the last that it was told */
+    bool collector_has_ended;
 
     /* The sampler's thread. */
     pthread_t thread;
     sem_t goes, waits;
-    uint64_t wait_until_ns;
+    uint64_t wait_until_ns, collector_until_ns;
     bool is_running, has_ended;
     int result;
 };

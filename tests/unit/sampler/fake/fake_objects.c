@@ -24,7 +24,8 @@ void __wrap_births_free(struct births *births);
 int __wrap_births_follow(struct births *births, pid_t process_id);
 void __wrap_births_unfollow(struct births *births, pid_t process_id);
 uint64_t __wrap_births_exec_ns(const struct births *births, pid_t process_id);
-int __wrap_births_read(struct births *births, bool is_last);
+int __wrap_births_read(struct births *births);
+uint64_t __wrap_births_taken_ns(const struct births *births);
 const struct birth *__wrap_births_next(struct births *births);
 void __wrap_births_skip(struct births *births);
 bool __wrap_births_copy_stack(const struct births *births, struct snapshot *snapshot);
@@ -64,10 +65,16 @@ uint64_t __wrap_births_exec_ns(const struct births *births, pid_t process_id)
     return fake_find_process(process_id)->exec_ns;
 }
 
-int __wrap_births_read(struct births *births, bool is_last)
+int __wrap_births_read(struct births *births)
 {
-    (void)births, (void)is_last;
+    (void)births;
     return 0;
+}
+
+uint64_t __wrap_births_taken_ns(const struct births *births)
+{
+    const struct birth *birth = __wrap_births_next((struct births *)births);
+    return birth ? birth->at_ns : fake->now_ns;
 }
 
 const struct birth *__wrap_births_next(struct births *births)
@@ -139,6 +146,7 @@ bool __wrap_faults_copy_stack(struct faults *faults, struct snapshot *snapshot);
 size_t __wrap_faults_stack_bytes(const struct faults *faults);
 void __wrap_faults_skip(struct faults *faults);
 uint64_t __wrap_faults_exec_ns(const struct faults *faults, pid_t process_id);
+uint64_t __wrap_faults_taken_ns(const struct faults *faults);
 struct page_levels __wrap_faults_levels(const struct faults *faults);
 void __wrap_faults_choose_fewer(struct faults *faults);
 bool __wrap_faults_are_rough(const struct faults *faults);
@@ -166,8 +174,8 @@ enum faults_choice __wrap_faults_choice(const struct faults *faults)
 
 int __wrap_faults_follow(struct faults *faults, const struct process *process)
 {
-    (void)faults, (void)process;
-    return 0;
+    (void)faults;
+    return process->pid == fake->unfaultable ? -E2BIG : 0;
 }
 
 void __wrap_faults_unfollow(struct faults *faults, pid_t process_id)
@@ -210,6 +218,12 @@ uint64_t __wrap_faults_exec_ns(const struct faults *faults, pid_t process_id)
 {
     (void)faults;
     return fake_find_process(process_id)->exec_ns;
+}
+
+uint64_t __wrap_faults_taken_ns(const struct faults *faults)
+{
+    const struct fault *fault = __wrap_faults_next((struct faults *)faults);
+    return fault ? fault->at_ns : fake->now_ns;
 }
 
 struct page_levels __wrap_faults_levels(const struct faults *faults)
@@ -284,13 +298,18 @@ int __wrap_agent_source_new(const struct program *program, const struct object_o
 int __wrap_values_source_new(const struct program *program, const struct object_options *options,
                              struct object_source **ret_source);
 
-static bool collect(struct object_source *source, struct snapshots *snapshots, bool is_last,
-                    struct observation *ret_observation, struct object_news *ret_news)
+static bool collect(struct object_source *source, struct snapshots *snapshots,
+                    struct object_news *ret_news)
 {
     static const struct stack_place no_place = {0};
     const struct fake_news *news = &fake->news[fake->news_taken];
-    (void)is_last;
     source->has_more = false;
+    if (fake->frees_left) {
+        fake->frees_left--;
+        *ret_news =
+            (struct object_news){.kind = OBJECT_ALLOCATION, .change = OBJECT_GONE, .key = 1};
+        return true;
+    }
     if (fake->news_taken == fake->news_count)
         return false;
     struct snapshot *snapshot = NULL;
@@ -302,8 +321,9 @@ static bool collect(struct object_source *source, struct snapshots *snapshots, b
         set_place(snapshot, news->tid);
     }
     fake->news_taken++;
-    *ret_observation = (struct observation){.tid = news->tid, .snapshot = snapshot};
     *ret_news = news->news;
+    ret_news->tid = news->tid;
+    ret_news->snapshot = snapshot;
     return true;
 }
 

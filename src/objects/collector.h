@@ -1,0 +1,55 @@
+/* The collector: a thread of its own that learns of objects (objects/source.h) and tells the
+ * worker.
+ *
+ * The sampling thread only says what it finds of processes, by notices, and waits for nothing. What
+ * has to be in order with the collector's news is: each message says how many of the other thread's
+ * come before it (sampler/channel.h). */
+#ifndef FGPROF_OBJECTS_COLLECTOR_H
+#define FGPROF_OBJECTS_COLLECTOR_H
+
+#include "objects/news_queue.h"
+#include "objects/notice.h"
+#include "proc/process.h"
+
+struct collector;
+
+/* Begins to see page faults if they are wanted. Returns 0 or -ENOMEM. */
+int collector_new(const struct collector_options *options, struct news_queue *queue,
+                  struct collector **ret_collector);
+/* Its thread has ended. Accepts NULL. */
+void collector_free(struct collector *collector);
+
+/* Begins to see births, which may take some milliseconds. May be called again. Returns 0 or
+ * -ENOMEM. */
+int collector_prepare(struct collector *collector);
+
+/* What an agent is to tell: not of threads, if the kernel does. */
+struct object_options collector_agent_options(const struct collector *collector);
+
+/* Before it starts: whether objects of this kind can be told of one of the processes. Returns 0,
+ * -ENOMEM, or why not: see object_counts_refusal. */
+int collector_try(struct collector *collector, enum object_kind kind);
+
+/* A process that is followed, for its notices. Returns 0 or -ENOMEM. */
+int collector_add(struct collector *collector, const struct process *process, uint32_t number,
+                  uint64_t after, struct object_process **ret_process);
+
+/* Before the collector starts a notice is heeded at once, and then in its thread. Returns 0 or
+ * -ENOMEM. */
+int collector_note(struct collector *collector, struct notice notice);
+
+/* Whether all that was there when the last copy was ordered is told: then it sets *ret_sent to how
+ * many messages that took. */
+bool collector_has_told(const struct collector *collector, uint64_t *ret_sent);
+
+/* From now on it runs in a thread of its own, which is the next to call anything but the notices.
+ * `has_command`: the recording began with the process. */
+void collector_start(struct collector *collector, bool has_command);
+
+/* Asks all sources, without waiting for anything. Returns when to do it again; 0: it has ended. */
+uint64_t collector_step(struct collector *collector);
+
+/* Does it until the end. Returns 0, or why objects were no longer told. */
+int collector_run(struct collector *collector);
+
+#endif

@@ -1,0 +1,63 @@
+/* What the collector tells the worker: a queue between these two threads, and the snapshots that go
+ * with it.
+ *
+ * It is bounded in bytes, with the same share for each process. What finds no room stays where it
+ * was told, in a ring of the kernel's or of the program's, and is counted there if that is full.
+ */
+#ifndef FGPROF_OBJECTS_NEWS_QUEUE_H
+#define FGPROF_OBJECTS_NEWS_QUEUE_H
+
+#include "base/bell.h"
+#include "objects/source.h"
+
+#include <stdatomic.h>
+
+#define NEWS_BYTES_MAX (8u << 20) /* of all that is in the queue, with its snapshots */
+
+enum news_kind {
+    NEWS_OBJECT,        /* an object was made, or is gone */
+    NEWS_PROGRAM_ENDED, /* nothing more comes of it: neither here nor from the sampling thread */
+    NEWS_COUNTS,        /* what is known of all sources now */
+    NEWS_END,           /* nothing follows */
+};
+
+struct news_message {
+    enum news_kind kind;
+    uint64_t after;        /* so many messages of the sampling thread come before it */
+    atomic_size_t *queued; /* how much of its process's share is in use; NULL: of none */
+    size_t bytes;          /* how much of that this is */
+    union {
+        struct object_news object;    /* its name, snapshot and program are the receiver's */
+        struct program *program;      /* a reference, the receiver's */
+        struct object_counts *counts; /* OBJECT_KIND_COUNT of them, the receiver's to free */
+    };
+};
+
+struct news_queue {
+    struct queue *messages;
+    struct snapshots *snapshots; /* the collector takes them, and the worker gives them back */
+    struct lazy_bell bell;       /* the worker's */
+    uint64_t sent;               /* how many messages were put */
+    atomic_bool is_open;         /* there is a collector, which will send an end, or close it */
+};
+
+/* Rings the bell for what it holds. Returns 0 or -ENOMEM; it is to be freed in any case. */
+int news_queue_init(struct news_queue *queue, struct bell *bell);
+/* Both threads have ended. Gives up what was not taken. */
+void news_queue_free(struct news_queue *queue);
+
+/* For the collector. Whether there is room for news with so much stack, if this is in use of one of
+ * `shares` equal shares. There always is if nothing is. */
+bool news_queue_has_room(const atomic_size_t *queued, size_t stack_bytes, size_t shares);
+/* What the message owns is given away, also on error. Returns 0 or -ENOMEM. */
+int news_queue_put(struct news_queue *queue, const struct news_message *message);
+void news_queue_close(struct news_queue *queue);
+
+/* For the worker. Takes the next message. Returns false if there is none. */
+bool news_queue_take(struct news_queue *queue, struct news_message *ret_message);
+/* It has done with the message that it has taken. */
+void news_queue_done(const struct news_message *message);
+/* The same if both threads have ended: gives up what came with it. */
+void news_queue_give_up(struct news_queue *queue, const struct news_message *message);
+
+#endif

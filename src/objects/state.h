@@ -1,0 +1,160 @@
+/* What the collector works on, and what its parts share. */
+#ifndef FGPROF_OBJECTS_STATE_H
+#define FGPROF_OBJECTS_STATE_H
+
+#include "base/throttle.h"
+#include "objects/births.h"
+#include "objects/faults.h"
+#include "objects/news_queue.h"
+#include "objects/notice.h"
+#include "observe/place.h"
+#include "observe/source.h"
+#include "observe/watch.h"
+#include "proc/pages.h"
+#include "proc/stack_areas.h"
+#include "proc/thread_start.h"
+
+#define PROGRAM_SOURCES 2 /* see in_program.c */
+
+/* in_program.c: where the objects of a program are told. */
+struct program_sources {
+    struct object_source *items[PROGRAM_SOURCES]; /* NULL: not open */
+    bool is_refused[PROGRAM_SOURCES];             /* it will not be there later either */
+    bool tell_threads;                            /* one that is open tells who makes threads */
+    struct throttle opening;                      /* the last time that they were looked for */
+    uint64_t told_ns;                             /* all that was before this was told */
+};
+
+/* makers.c: a thread that was listed or born. */
+struct made_thread {
+    uint32_t tid;
+    bool is_told;
+    bool is_old;        /* it was there when the recording began */
+    uint64_t listed_ns; /* when it was first listed */
+    char name[16];      /* as it was told last */
+};
+
+struct process_makers {
+    struct made_thread *threads; /* by tid, ascending */
+    size_t count, capacity;
+    size_t untold; /* so many of them */
+    bool is_short; /* some could not be told when they were to be */
+    /* Where its program has code: */
+    struct code_ranges code;
+    bool has_code;
+    struct throttle code_reading;
+};
+
+/* page_faults.c: its memory. */
+struct process_pages {
+    bool is_followed;
+    bool is_open; /* its program's pages are: */
+    struct pages pages;
+    uint64_t checked_ns; /* when its pages were last checked */
+    bool has_resident;   /* in bytes: when it was first looked at, last, and the most ever */
+    uint64_t resident_before, resident, resident_most;
+};
+
+struct watched_program {
+    struct program *program; /* a reference */
+    uint64_t opened_ns;
+    uint64_t over_ns; /* when that was noticed; 0: it still runs */
+};
+
+struct object_process {
+    pid_t pid;
+    int proc_fd; /* /proc/PID, its own descriptor */
+    uint32_t number;
+    bool is_gone; /* no notice of it will come */
+    struct object_process *next_left;
+    atomic_size_t queued; /* of its share of the queue */
+    bool was_short;       /* in the last step it found no room, or no snapshot */
+    /* The first is the one whose objects are told; others have to wait until all is told of it. */
+    struct watched_program *programs;
+    size_t program_count, program_capacity;
+    /* Of that program: */
+    struct program_span span;
+    struct stack_areas areas;
+    struct throttle areas_reading;
+    unsigned hurried; /* so many stacks the worker was to take at once */
+    struct program_sources sources;
+    struct process_makers makers;
+    struct process_pages pages;
+};
+
+struct collected_process {
+    uint32_t pid;
+    struct object_process *process;
+};
+
+struct collector {
+    struct collector_options options;
+    struct news_queue *queue;
+    struct queue *notices;
+    struct bell bell; /* rung for notices */
+    bool is_running, has_command;
+    struct collected_process *processes; /* by pid, ascending */
+    size_t process_count, process_capacity;
+    struct object_process *left; /* a list: they are not followed any more */
+    uint64_t now_ns;             /* when this step began */
+    uint64_t after;              /* as in the last notice */
+    size_t shares;               /* of the queue: so many processes want one */
+    bool is_short; /* something had to stay, as there was no room or no snapshot for it */
+    bool is_fast;  /* something is to be asked for soon */
+    bool wants_fewer_pages;
+    bool is_copying;   /* for the copy that was ordered at this time: */
+    uint64_t copy_ns;  /* also of the last one */
+    struct notice end; /* once has_end says so */
+    atomic_bool has_end;
+    bool is_ending, has_ended;
+    int error; /* the first one: nothing more is told */
+    /* What other threads read: how many messages it took until what the last copy needs was told;
+     * UINT64_MAX: it is not. */
+    _Atomic uint64_t told;
+    /* in_program.c: of programs that have ended, and why there are no sources */
+    struct object_counts ended[OBJECT_KIND_COUNT];
+    int refusals[OBJECT_KIND_COUNT];
+    /* makers.c */
+    struct births *births; /* NULL: the kernel does not tell */
+    bool births_begun;     /* they were opened, or refused */
+    bool has_stacks;       /* of the threads that make others */
+    int births_refusal;    /* an errno: why births, or their stacks, are not seen; 0: they are */
+    uint64_t births_lost;  /* threads of processes that were gone before they were found, and what
+                              found no room */
+    struct source *asleep; /* to look at threads */
+    struct watches watches;
+    /* page_faults.c */
+    struct faults *faults;              /* NULL: they are not seen */
+    int faults_refusal;                 /* an errno: why; 0: they are seen, or not wanted */
+    int follow_refusal;                 /* the same of a process that can't be followed, */
+    size_t followed;                    /* and how many can */
+    uint64_t faults_lost;               /* that found no room */
+    uint64_t resident_before, resident; /* of processes that are gone */
+};
+
+/* One of the ways to learn of objects. Functions return 0 or -ENOMEM; some may be NULL. */
+struct object_way {
+    /* Begins to see them, if they are wanted and it is permitted: before any process is followed,
+     * and what takes long, when it is prepared. */
+    int (*begin)(struct collector *collector);
+    int (*prepare)(struct collector *collector);
+    int (*follow)(struct collector *collector, struct object_process *process);
+    /* A thread has come, or gone, by the process's list. */
+    int (*note_thread)(struct collector *collector, const struct notice *notice);
+    /* Opens what is there by now, and was not before. */
+    int (*open)(struct collector *collector);
+    /* What can be learnt at any time is told next. */
+    void (*refresh)(struct object_process *process);
+    /* Tells what is known by now, of all processes. */
+    int (*tell)(struct collector *collector);
+    /* All that came before this time was told, as far as it is of the process's program. */
+    uint64_t (*told_ns)(const struct collector *collector, const struct object_process *process);
+    /* All was told of its program, or has been waited for long enough. */
+    void (*end_program)(struct collector *collector, struct object_process *process);
+    void (*forget)(struct collector *collector, struct object_process *process);
+    void (*count)(const struct collector *collector, struct object_counts counts[]);
+    void (*end)(struct collector *collector);
+};
+extern const struct object_way way_in_program, way_makers, way_page_faults;
+
+#endif

@@ -1,0 +1,123 @@
+#include "objects/tell.h"
+#include "base/clock.h"
+#include "base/upper_bound.h"
+
+/* More stacks of a program hardly bring anything that is lacking. */
+#define HURRIED_MAX 64
+#define AREAS_EACH_NS 10000000u
+#define AREAS_PART_OF_TIME 100
+
+struct object_process *collector_process(const struct collector *collector, pid_t pid)
+{
+    size_t after = UPPER_BOUND(collector->processes, collector->process_count, pid, (uint32_t)pid);
+    const struct collected_process *found = after ? &collector->processes[after - 1] : NULL;
+    return found && found->pid == (uint32_t)pid ? found->process : NULL;
+}
+
+void object_read_areas(struct object_process *process, int maps_fd)
+{
+    uint64_t now_ns = monotonic_ns();
+    stack_areas_read(&process->areas, maps_fd);
+    process->areas_reading = (struct throttle){now_ns, monotonic_ns() - now_ns};
+}
+
+enum place object_place(struct object_process *process, uint64_t exec_ns, uint64_t at_ns)
+{
+    struct program_span *span = &process->span;
+    if (!process->program_count)
+        return PLACE_NOT_YET;
+    uint64_t now_ns = monotonic_ns();
+    if (exec_ns > span->current_ns && !process->programs[0].over_ns &&
+        program_is_current(process->programs[0].program))
+        span->current_ns = now_ns;
+    return place_in_span(span, exec_ns, at_ns);
+}
+
+const struct stack_area *object_area(struct object_process *process, uint64_t address)
+{
+    const struct stack_area *area = stack_areas_find(&process->areas, address);
+    if (area || !process->program_count ||
+        !throttle_allows(&process->areas_reading, monotonic_ns(), AREAS_EACH_NS,
+                         AREAS_PART_OF_TIME))
+        return area;
+    object_read_areas(process, process->programs[0].program->maps_fd);
+    return stack_areas_find(&process->areas, address);
+}
+
+void collector_share_out(struct collector *collector)
+{
+    size_t shares = 0;
+    for (size_t i = 0; i < collector->process_count; i++) {
+        struct object_process *process = collector->processes[i].process;
+        shares += process->was_short || atomic_load(&process->queued);
+        process->was_short = false;
+    }
+    collector->shares = shares ? shares : 1;
+    collector->is_short = false;
+}
+
+bool collector_has_room(struct collector *collector, struct object_process *process,
+                        size_t stack_bytes)
+{
+    bool has_room = news_queue_has_room(&process->queued, stack_bytes, collector->shares);
+    process->was_short |= !has_room;
+    collector->is_short |= !has_room;
+    return has_room;
+}
+
+struct snapshot *collector_take_snapshot(struct collector *collector,
+                                         struct object_process *process, size_t stack_bytes)
+{
+    static const struct stack_place no_place = {0};
+    if (!collector_has_room(collector, process, stack_bytes))
+        return NULL;
+    struct snapshot *snapshot = snapshots_take(collector->queue->snapshots, stack_bytes, &no_place);
+    process->was_short |= !snapshot;
+    collector->is_short |= !snapshot;
+    return snapshot;
+}
+
+void collector_give_snapshot(struct collector *collector, struct snapshot *snapshot)
+{
+    if (snapshot)
+        snapshots_give(collector->queue->snapshots, snapshot, false);
+}
+
+/* What is lacking for the first stacks of a program, as its libraries, is best read while it is
+ * still there. */
+static void hurry(struct collector *collector, struct object_process *process)
+{
+    if (process->hurried == HURRIED_MAX)
+        return;
+    process->hurried++;
+    collector->queue->bell.is_hurried = true;
+}
+
+int collector_tell(struct collector *collector, struct object_process *process,
+                   struct object_news *news)
+{
+    struct news_message message = {.kind = NEWS_OBJECT,
+                                   .after = collector->after,
+                                   .queued = &process->queued,
+                                   .object = *news};
+    message.object.process = process->number;
+    message.object.told_ns = collector->now_ns;
+    int err = news_queue_put(collector->queue, &message);
+    if (!err && news->snapshot)
+        hurry(collector, process);
+    return err;
+}
+
+int collector_tell_of_all(struct collector *collector, struct object_process *process,
+                          enum object_change change)
+{
+    int err = 0;
+    for (unsigned kind = 0; kind < OBJECT_KIND_COUNT && !err; kind++) {
+        struct object_news news = {.kind = kind, .change = change};
+        /* A thread's end is told, and one lives on when a program is executed. */
+        bool is_told = kind == OBJECT_THREAD && change == OBJECT_FORGOTTEN;
+        if (collector->options.objects.kinds[kind] && !is_told)
+            err = collector_tell(collector, process, &news);
+    }
+    return err;
+}
