@@ -1,0 +1,48 @@
+/* The kernel's functions by address, from /proc/kallsyms. Its lines are such as
+ *   ffffffff81000000 T _text
+ *   ffffffffc0201010 t ext4_readdir	[ext4]
+ * The second field is as in nm(1). Modules and BPF programs, whose module is "[bpf]", come after
+ * the kernel itself. */
+#ifndef FGPROF_PROC_KALLSYMS_H
+#define FGPROF_PROC_KALLSYMS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct kernel_symbol {
+    uint64_t address;
+    uint32_t name;   /* in kallsyms.names; KALLSYMS_NO_NAME: data, which ends the function before */
+    uint32_t module; /* 0: the kernel itself */
+};
+#define KALLSYMS_NO_NAME UINT32_MAX
+
+/* Zeroed: empty. */
+struct kallsyms {
+    struct kernel_symbol *symbols; /* by address, each address once */
+    size_t count, capacity;
+    char *names; /* each ends with NUL */
+    size_t names_bytes, names_capacity;
+};
+
+/* Whether /proc/kallsyms shows addresses: 0 if so, -EACCES if they are hidden (kptr_restrict in the
+ * kernel's Documentation/admin-guide/sysctl/kernel.rst), or another negative errno, such as -ENOENT
+ * if the kernel was built without symbols. */
+int kallsyms_check(void);
+
+/* Reads /proc/kallsyms in the place of what `kallsyms` holds. Returns 0 or a negative errno, as
+ * kallsyms_check does, or -ENOMEM; then `kallsyms` is as it was. */
+int kallsyms_read(struct kallsyms *kallsyms);
+
+/* Both, of an open file. Lines of any other form are left out, and so is what follows
+ * KALLSYMS_BYTES_MAX. */
+#define KALLSYMS_BYTES_MAX (64u << 20)
+int kallsyms_check_file(int fd);
+int kallsyms_read_file(int fd, struct kallsyms *kallsyms);
+
+/* The name of the function that the address is in, as the kernel itself would name it; NULL if it
+ * is in none. Valid until the next read. */
+const char *kallsyms_find(const struct kallsyms *kallsyms, uint64_t address);
+
+void kallsyms_free(struct kallsyms *kallsyms);
+
+#endif
