@@ -2,8 +2,10 @@
 #include "base/clock.h"
 #include "base/random.h"
 #include "observe/events.h"
+#include "proc/procfs.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
 
@@ -24,6 +26,7 @@ struct kernel_source {
     struct events events; /* one a CPU, or one a thread */
     struct filter filter;
     bool has_filter;
+    unsigned chain_limit; /* the most addresses in a kernel chain; 0: samples have none */
     uint64_t periods_set;
     int refusal; /* a negative errno: why a thread's event could not be opened, the last time */
     uint64_t refused_ns;
@@ -40,15 +43,28 @@ static size_t stack_bytes(const struct kernel_source *kernel)
     return kernel->events.attr.sample_stack_user;
 }
 
+/* The kernel opens no event that asks for longer chains than this setting. */
+static unsigned read_chain_limit(void)
+{
+    char text[32];
+    if (procfs_read(AT_FDCWD, "/proc/sys/kernel/perf_event_max_stack", text, sizeof text) <= 0)
+        return KERNEL_CHAIN_MAX;
+    unsigned long limit = strtoul(text, NULL, 10);
+    return limit < KERNEL_CHAIN_MAX ? (unsigned)limit : KERNEL_CHAIN_MAX;
+}
+
 /* A CPU's event is sampled at intervals of time unless the CPU is idle; a thread's event, at
  * intervals of its running time. */
 static struct perf_event_attr attributes_of(const struct kernel_source *kernel, size_t stack_bytes)
 {
+    uint64_t chain_type = kernel->chain_limit ? PERF_SAMPLE_CALLCHAIN : 0;
     return (struct perf_event_attr){
         .type = PERF_TYPE_SOFTWARE,
         .config = PERF_COUNT_SW_CPU_CLOCK,
         .sample_period = kernel->options.period_ns, /* this clock counts nanoseconds */
-        .sample_type = RING_SAMPLE_TYPE | PERF_SAMPLE_STACK_USER,
+        .sample_type = RING_SAMPLE_TYPE | chain_type | PERF_SAMPLE_STACK_USER,
+        .sample_max_stack = (uint16_t)kernel->chain_limit,
+        .exclude_callchain_user = 1,
         .sample_regs_user = registers_sample_mask,
         .sample_stack_user = (uint32_t)stack_bytes,
         .disabled = 1,
@@ -67,7 +83,8 @@ static void set_events(struct kernel_source *kernel, enum kernel_scope scope, si
                          : kernel->options.held_ns / kernel->options.period_ns + 1;
     kernel->scope = scope;
     events->attr = attributes_of(kernel, stack_bytes);
-    events->ring_bytes = events_ring_bytes(samples * (stack_bytes + RECORD_BYTES));
+    size_t record_bytes = stack_bytes + RECORD_BYTES + kernel->chain_limit * sizeof(uint64_t);
+    events->ring_bytes = events_ring_bytes(samples * record_bytes);
     events->ring_bytes_min = events_ring_bytes(2 * stack_bytes);
     if (scope == KERNEL_SCOPE_CPUS && events->ring_bytes > CPU_RING_BYTES_MAX)
         events->ring_bytes = CPU_RING_BYTES_MAX;
@@ -114,6 +131,15 @@ static int begin(struct kernel_source *kernel)
 
 enum taken { TAKEN_SAMPLE, TAKEN_OTHER, TAKEN_NOTHING };
 
+/* Reads what follows the time of a sample. */
+static bool read_sample(const struct kernel_source *kernel, const struct record *record,
+                        struct kernel_chain *chain, struct snapshot *snapshot)
+{
+    size_t at = offsetof(struct sample_head, abi);
+    return (!chain || record_read_kernel_chain(record, at, kernel->chain_limit, chain, &at)) &&
+           record_read_snapshot_at(record, at, snapshot);
+}
+
 /* Takes a sample, unless there is no snapshot for it: then it stays in the ring. */
 static enum taken take_sample(struct kernel_source *kernel, const struct record *record,
                               struct observation *ret_observation)
@@ -127,9 +153,11 @@ static enum taken take_sample(struct kernel_source *kernel, const struct record 
     struct snapshot *snapshot = snapshots_take(snapshots, stack_bytes(kernel), &no_place);
     if (!snapshot)
         return TAKEN_NOTHING;
-    if (!record_read_snapshot(record, snapshot)) {
+    struct kernel_chain *chain = kernel->chain_limit ? snapshot_kernel_chain(snapshot) : NULL;
+    bool lacks_memory = kernel->chain_limit && !chain;
+    if (lacks_memory || !read_sample(kernel, record, chain, snapshot)) {
         snapshots_give(snapshots, snapshot, false);
-        return TAKEN_OTHER;
+        return lacks_memory ? TAKEN_NOTHING : TAKEN_OTHER;
     }
     *ret_observation = (struct observation){
         .process_id = (pid_t)head.process_id,
@@ -372,6 +400,7 @@ int kernel_source_new(const struct kernel_options *options, struct source **ret_
         return -ENOMEM;
     kernel->source = (struct source){.observe = observe, .collect = collect, .free = free_kernel};
     kernel->options = *options;
+    kernel->chain_limit = options->has_kernel_chains ? read_chain_limit() : 0;
     set_events(kernel, KERNEL_SCOPE_CPUS, stack_bytes_for(options->stack_limit));
     int err = begin(kernel);
     if (err) {

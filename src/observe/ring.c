@@ -155,6 +155,32 @@ bool record_read_registers(const struct record *record, struct registers *ret_re
     return read_registers(record, offsetof(struct sample_head, abi), ret_registers, ret_end);
 }
 
+/* The chain: uint64_t count, and as many addresses. Numbers from PERF_CONTEXT_MAX on are marks that
+ * say whose code follows. */
+bool record_read_kernel_chain(const struct record *record, size_t at, unsigned limit,
+                              struct kernel_chain *chain, size_t *ret_end)
+{
+    uint64_t count, address;
+    size_t body_bytes = record->header.size - sizeof record->header;
+    bool is_kernel = false;
+    chain->count = 0;
+    if (!record_read(record, at, &count, sizeof count))
+        return false;
+    at += sizeof count;
+    if (count > (body_bytes - at) / sizeof address)
+        return false;
+    for (uint64_t i = 0; i < count; i++, at += sizeof address) {
+        record_read(record, at, &address, sizeof address);
+        if (address >= PERF_CONTEXT_MAX)
+            is_kernel = address == PERF_CONTEXT_KERNEL;
+        else if (is_kernel && chain->count < limit)
+            chain->addresses[chain->count++] = address;
+    }
+    chain->is_cut = chain->count == limit;
+    *ret_end = at;
+    return true;
+}
+
 /* The stack: uint64_t size, the memory, and uint64_t dyn_size, how much of it was copied. */
 static void read_stack(const struct record *record, size_t offset, struct snapshot *snapshot)
 {

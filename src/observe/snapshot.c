@@ -10,6 +10,7 @@ void snapshot_clear(struct snapshot *snapshot)
     free(snapshot->stack.memory);
     free(snapshot->other_stack.memory);
     free(snapshot->kernel_stack);
+    free(snapshot->kernel_chain.addresses);
     free(snapshot->context);
     *snapshot = (struct snapshot){0};
 }
@@ -34,10 +35,19 @@ bool snapshot_make_room(struct snapshot *snapshot, size_t stack_limit,
            make_room(&snapshot->other_stack, other->address ? other->bytes : 0);
 }
 
-void snapshot_forget_context(struct snapshot *snapshot)
+void snapshot_forget(struct snapshot *snapshot)
 {
     if (snapshot->context)
         snapshot->context->state = CONTEXT_NOT_READ;
+    snapshot->kernel_chain.count = 0;
+}
+
+struct kernel_chain *snapshot_kernel_chain(struct snapshot *snapshot)
+{
+    struct kernel_chain *chain = &snapshot->kernel_chain;
+    if (!chain->addresses)
+        chain->addresses = calloc(KERNEL_CHAIN_MAX, sizeof *chain->addresses);
+    return chain->addresses ? chain : NULL;
 }
 
 struct thread_context *snapshot_context(struct snapshot *snapshot)

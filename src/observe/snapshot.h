@@ -17,6 +17,17 @@ struct stack_copy {
     bool end_is_known; /* false: only its page was copied, and `end` is where the page ends */
 };
 
+/* The kernel code that a running thread was in, leaf first. All but the leaf are return addresses.
+ */
+struct kernel_chain {
+    uint64_t *addresses; /* NULL: none was ever read */
+    unsigned count;      /* 0: it was in its own code, or is not known */
+    bool is_cut;         /* there were more, or may have been, at the root */
+};
+/* As many as the kernel records unless it is told to record more or less (perf_event_max_stack in
+ * its Documentation/admin-guide/sysctl/kernel.rst). */
+#define KERNEL_CHAIN_MAX 127
+
 struct snapshot {
     struct registers registers;
     struct stack_copy stack;
@@ -24,7 +35,8 @@ struct snapshot {
      * run code that needs more room than a coroutine has. This is the stack that it left. */
     struct stack_copy other_stack;
     char *kernel_stack; /* of a sleeping thread, as made by kernel_stack_parse; NULL: never read */
-    struct thread_context *context; /* NULL: never read */
+    struct kernel_chain kernel_chain; /* of a running thread */
+    struct thread_context *context;   /* NULL: never read */
 };
 
 /* Where the other stack is, and how much of it to copy; address 0: there is none. */
@@ -54,8 +66,12 @@ void snapshot_copy_rest(struct snapshot *snapshot, pid_t tid, const struct stack
  * behind the end of the stack's mapping, if that is known. */
 void snapshot_end_stack(struct snapshot *snapshot, const struct stack_areas *areas);
 
-/* What a look before may have read of another thread is forgotten. */
-void snapshot_forget_context(struct snapshot *snapshot);
+/* What a look before may have read of another thread is forgotten: its context and its kernel
+ * chain. */
+void snapshot_forget(struct snapshot *snapshot);
+
+/* The kernel chain, to be read into, with room for KERNEL_CHAIN_MAX; NULL if memory is short. */
+struct kernel_chain *snapshot_kernel_chain(struct snapshot *snapshot);
 
 /* The context, to be read into; NULL if memory is short. */
 struct thread_context *snapshot_context(struct snapshot *snapshot);

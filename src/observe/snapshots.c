@@ -77,7 +77,7 @@ struct snapshot *snapshots_take(struct snapshots *snapshots, size_t stack_limit,
     if (!make_room(snapshots, snapshot, stack_limit, other))
         return NULL;
     snapshots->free_count--;
-    snapshot_forget_context(snapshot);
+    snapshot_forget(snapshot);
     return snapshot;
 }
 

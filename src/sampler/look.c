@@ -261,7 +261,7 @@ static int look_now(struct sampler *sampler, struct sampled_process *process, st
     struct observation observation = {.snapshot = sampler->spare, .served = thread->wants.served};
     enum outcome outcome;
     int err;
-    snapshot_forget_context(sampler->spare);
+    snapshot_forget(sampler->spare);
     if (off_cpu_samples_observe(sampler, process, thread, tick, &observation, &outcome, &err)) {
         if (err || outcome == OUTCOME_PENDING)
             return err;

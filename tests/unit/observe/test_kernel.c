@@ -34,8 +34,17 @@ __attribute__((noinline)) static void compute(void)
     }
 }
 
+/* Spends its time in the kernel. */
+static void read_zeroes(void)
+{
+    static char block[1 << 20];
+    int fd = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+    while (read(fd, block, sizeof block) == sizeof block) {
+    }
+}
+
 /* Its stack has more than the first events copy. */
-static pid_t start_child(void)
+static pid_t start_child_for(void work(void))
 {
     pid_t pid = fork();
     if (pid == 0) {
@@ -43,12 +52,18 @@ static pid_t start_child(void)
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         alarm(100);
         memset((char *)deep, 1, sizeof deep);
-        compute();
+        work();
+        _exit(1);
     }
     return pid;
 }
 
-static struct world setup(void)
+static pid_t start_child(void)
+{
+    return start_child_for(compute);
+}
+
+static struct world setup_with(bool has_kernel_chains, void work(void))
 {
     struct world world = {0};
     assert_int_equal(snapshots_new(&world.snapshots), 0);
@@ -56,6 +71,7 @@ static struct world setup(void)
         .period_ns = PERIOD_NS,
         .held_ns = HELD_NS,
         .stack_limit = STACK_BYTES,
+        .has_kernel_chains = has_kernel_chains,
         .snapshots = world.snapshots,
     };
     int err = kernel_source_new(&options, &world.source);
@@ -65,8 +81,13 @@ static struct world setup(void)
         snapshots_free(world.snapshots);
         skip();
     }
-    world.pid = start_child();
+    world.pid = start_child_for(work);
     return world;
+}
+
+static struct world setup(void)
+{
+    return setup_with(false, compute);
 }
 
 static void teardown(struct world *world)
@@ -133,6 +154,55 @@ static void test_samples_what_runs(void **state)
     collect(&world, is_whole, SAMPLES_WANTED);
     assert_true(in_compute > SAMPLES_WANTED / 2);
     teardown(&world);
+}
+
+/* ---- The kernel's part ---- */
+
+#define KERNEL_BEGIN ((uint64_t)1 << 63) /* on all architectures that we know */
+
+static int with_chain;
+static uint64_t roots[2]; /* where the first chain began, and how many did so */
+
+static void note_chain(const struct observation *observation)
+{
+    const struct kernel_chain *chain = &observation->snapshot->kernel_chain;
+    assert_true(observation->snapshot->stack.bytes > 0);
+    assert_true(registers_pc(&observation->snapshot->registers) < KERNEL_BEGIN);
+    assert_true(chain->count <= KERNEL_CHAIN_MAX);
+    assert_false(chain->is_cut);
+    for (unsigned i = 0; i < chain->count; i++)
+        assert_true(chain->addresses[i] >= KERNEL_BEGIN);
+    with_chain += chain->count > 0;
+    if (chain->count && !roots[0])
+        roots[0] = chain->addresses[chain->count - 1];
+    roots[1] += chain->count && chain->addresses[chain->count - 1] == roots[0];
+}
+
+static void count_chains(bool are_wanted, void work(void))
+{
+    struct world world = setup_with(are_wanted, work);
+    follow(&world, world.pid);
+    with_chain = 0;
+    roots[0] = roots[1] = 0;
+    collect(&world, note_chain, SAMPLES_WANTED);
+    teardown(&world);
+}
+
+static void test_kernel_chains_of_system_calls(void **state)
+{
+    (void)state;
+    count_chains(true, read_zeroes);
+    assert_true(with_chain > SAMPLES_WANTED / 2);
+    assert_true(roots[1] > SAMPLES_WANTED / 2); /* one system call, one way in */
+    count_chains(true, compute);
+    assert_true(with_chain < SAMPLES_WANTED / 2);
+}
+
+static void test_no_kernel_chains_unless_wanted(void **state)
+{
+    (void)state;
+    count_chains(false, read_zeroes);
+    assert_int_equal(with_chain, 0);
 }
 
 static void test_other_processes_are_dropped(void **state)
@@ -436,6 +506,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_samples_what_runs),
+        cmocka_unit_test(test_kernel_chains_of_system_calls),
+        cmocka_unit_test(test_no_kernel_chains_unless_wanted),
         cmocka_unit_test(test_other_processes_are_dropped),
         cmocka_unit_test(test_stack_sizes_follow_the_need),
         cmocka_unit_test(test_no_cpu_is_left_out),

@@ -123,6 +123,83 @@ static void test_damaged_sizes(void **state)
     free(fake.page);
 }
 
+/* A sample's record, whose chain begins at `words[0]`. */
+static struct record chain_record(struct fake *fake, const uint64_t *words, size_t count)
+{
+    struct record record;
+    setup(fake);
+    put_record(fake, PERF_RECORD_SAMPLE, (const char *)words, count * sizeof *words);
+    assert_true(ring_next(&fake->ring, &record));
+    return record;
+}
+
+static void test_kernel_chains(void **state)
+{
+    (void)state;
+    static const uint64_t in_kernel[] = {3, PERF_CONTEXT_KERNEL, 0x10, 0x11, 77};
+    static const uint64_t marked[] = {6,    PERF_CONTEXT_HV,   0x1, PERF_CONTEXT_KERNEL,
+                                      0x10, PERF_CONTEXT_USER, 0x2};
+    static const uint64_t unmarked[] = {1, 0x10};
+    static const uint64_t empty[] = {0, 77};
+    uint64_t addresses[KERNEL_CHAIN_MAX];
+    struct kernel_chain chain = {.addresses = addresses};
+    struct fake fake;
+    size_t end = 0;
+    struct record record = chain_record(&fake, in_kernel, 5);
+    assert_true(record_read_kernel_chain(&record, 0, KERNEL_CHAIN_MAX, &chain, &end));
+    assert_int_equal(end, 4 * sizeof(uint64_t));
+    assert_int_equal(chain.count, 2);
+    assert_int_equal(chain.addresses[0], 0x10);
+    assert_int_equal(chain.addresses[1], 0x11);
+    assert_false(chain.is_cut);
+    assert_true(record_read_kernel_chain(&record, 0, 2, &chain, &end));
+    assert_int_equal(chain.count, 2);
+    assert_true(chain.is_cut);
+    assert_true(record_read_kernel_chain(&record, 0, 1, &chain, &end));
+    assert_int_equal(chain.count, 1);
+    assert_int_equal(end, 4 * sizeof(uint64_t));
+    free(fake.page);
+    record = chain_record(&fake, marked, 7);
+    assert_true(record_read_kernel_chain(&record, 0, KERNEL_CHAIN_MAX, &chain, &end));
+    assert_int_equal(chain.count, 1);
+    assert_int_equal(chain.addresses[0], 0x10);
+    free(fake.page);
+    record = chain_record(&fake, unmarked, 2);
+    assert_true(record_read_kernel_chain(&record, 0, KERNEL_CHAIN_MAX, &chain, &end));
+    assert_int_equal(chain.count, 0);
+    free(fake.page);
+    record = chain_record(&fake, empty, 2);
+    assert_true(record_read_kernel_chain(&record, 0, KERNEL_CHAIN_MAX, &chain, &end));
+    assert_int_equal(chain.count, 0);
+    assert_false(chain.is_cut);
+    assert_int_equal(end, sizeof(uint64_t));
+    free(fake.page);
+}
+
+static void test_chains_longer_than_their_record(void **state)
+{
+    (void)state;
+    static const uint64_t counts[] = {
+        4, 5, UINT32_MAX, UINT64_MAX, UINT64_MAX / 8, UINT64_MAX / 8 + 1, UINT64_MAX / 8 + 2,
+    };
+    uint64_t addresses[KERNEL_CHAIN_MAX], words[] = {0, PERF_CONTEXT_KERNEL, 0x10, 0x11};
+    struct kernel_chain chain = {.addresses = addresses};
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        struct fake fake;
+        size_t end = 7;
+        words[0] = counts[i];
+        struct record record = chain_record(&fake, words, 4);
+        assert_false(record_read_kernel_chain(&record, 0, KERNEL_CHAIN_MAX, &chain, &end));
+        assert_int_equal(chain.count, 0);
+        assert_int_equal(end, 7);
+        /* Nor where the record has no room for the count. */
+        assert_false(record_read_kernel_chain(&record, 28, KERNEL_CHAIN_MAX, &chain, &end));
+        assert_false(record_read_kernel_chain(&record, 32, KERNEL_CHAIN_MAX, &chain, &end));
+        assert_false(record_read_kernel_chain(&record, SIZE_MAX, KERNEL_CHAIN_MAX, &chain, &end));
+        free(fake.page);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -130,6 +207,8 @@ int main(void)
         cmocka_unit_test(test_record_around_the_end),
         cmocka_unit_test(test_reads_nothing_behind_a_record),
         cmocka_unit_test(test_damaged_sizes),
+        cmocka_unit_test(test_kernel_chains),
+        cmocka_unit_test(test_chains_longer_than_their_record),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
