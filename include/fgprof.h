@@ -189,8 +189,9 @@ FGPROF_API int fgprof_options_add_thread_id(fgprof_options *options, pid_t tid);
  * to its end. Default: true. */
 FGPROF_API int fgprof_options_set_idle(fgprof_options *options, bool are_kept);
 
-/* Sets whether the stacks of sleeping threads continue in the kernel, down to the function that
- * they wait in. Default: false. fgprof_recorder_new fails without CAP_SYS_ADMIN. */
+/* Sets whether the stacks of threads continue in the kernel: of sleeping threads down to the
+ * function that they wait in, and of running threads, if the kernel samples them, down to the
+ * function that they run. Default: false. fgprof_recorder_new fails without CAP_SYS_ADMIN. */
 FGPROF_API int fgprof_options_set_kernel_stacks(fgprof_options *options, bool are_wanted);
 
 /* Sets whether to sample the descendants of the processes too, each as a process of its own, from
@@ -484,6 +485,9 @@ struct fgprof_summary {
     int record_refusal;     /* an errno: why it did not; 0: it was not tried */
     uint64_t recorded_samples; /* of waits that were over when their thread was looked at */
     uint64_t recorded_lost;    /* of such waits, that could not be counted where they were */
+    /* An errno: why the kernel's samples of running threads lack kernel functions, as EACCES if
+     * /proc/kallsyms hides where these are; 0: they have them, or none were wanted. */
+    uint64_t kernel_names_refusal;
 };
 
 /* Fills the caller's struct. `bytes` is its size, sizeof *ret_summary: see "Compatibility". */

@@ -331,6 +331,22 @@ static void summarize_sources(const struct fgprof_summary *summary)
                 summary->record_refusal == EPERM ? "; CAP_BPF and CAP_PERFMON would help" : "");
 }
 
+/* Why --kernel shows no kernel frames of running threads. */
+static void summarize_kernel_frames(const struct fgprof_summary *summary)
+{
+    int error = (int)summary->kernel_names_refusal;
+    if (!summary->kernel_samples)
+        fprintf(stderr, "  running threads have no kernel frames, because they were stopped\n");
+    else if (error == EACCES)
+        fprintf(stderr, "  running threads have no kernel frames, because /proc/kallsyms hides "
+                        "addresses; CAP_SYSLOG and kernel.kptr_restrict of at most 1 would help\n");
+    else if (error)
+        fprintf(stderr,
+                "  running threads have no kernel frames, because /proc/kallsyms can't be read "
+                "(%s)\n",
+                strerror(error));
+}
+
 /* How running threads were observed, and what that cost them. */
 static void summarize_capture(const struct cli_options *options,
                               const struct fgprof_summary *summary)
@@ -361,6 +377,8 @@ static void summarize_capture(const struct cli_options *options,
             "  the kernel may not sample running threads (%s), so they were stopped: where time "
             "goes in bursts of less than some 100 us is not exact%s\n",
             strerror(summary->kernel_refusal), remedy(summary->kernel_refusal));
+    if (options->has_kernel_stacks)
+        summarize_kernel_frames(summary);
 }
 
 /* Writes an amount of memory with a suitable unit. */

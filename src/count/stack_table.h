@@ -31,15 +31,15 @@ struct counted_stack {
 /* What distinguishes samples of one stack. All fields have 32 bits, so that labels can be compared
  * as bytes. */
 struct sample_labels {
-    uint32_t thread_name;   /* in the recording's strings */
-    uint32_t tid;           /* 0: threads are not told apart */
-    uint32_t state;         /* enum thread_state */
-    int32_t syscall_number; /* of the call that the thread waits in; -1: none */
-    uint32_t wait_channel;  /* in the recording's strings; "": not known */
-    uint32_t kernel_stack;  /* the kernel functions that it waits in, as from kernel_stack_parse, in
-                               the recording's strings; "": not known */
-    uint32_t process;       /* in stack_table.processes */
-    uint32_t wait_plus_1;   /* the row of struct waits that it waits for; 0: not known */
+    uint32_t thread_name;      /* in the recording's strings */
+    uint32_t tid;              /* 0: threads are not told apart */
+    uint32_t state;            /* enum thread_state */
+    int32_t syscall_number;    /* of the call that the thread waits in; -1: none */
+    uint32_t wait_channel;     /* in the recording's strings; "": not known */
+    uint32_t kernel_stack;     /* the kernel functions that it is in, as from kernel_stack_parse, in
+                                  the recording's strings; "": not known */
+    uint32_t process;          /* in stack_table.processes */
+    uint32_t wait_plus_1;      /* the row of struct waits that it waits for; 0: not known */
     uint32_t label_set_plus_1; /* in the recording's label sets; 0: it has no labels */
     uint32_t aside; /* it is not to be shown, at least not yet: see worker/spans.h; 0: it is */
 };

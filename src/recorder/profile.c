@@ -48,6 +48,7 @@ static void summarize_sampling(const struct clock *clock, const struct recorded 
     summary->recorded_samples = counts->recorded_samples;
     summary->recorded_lost = counts->recorded_lost;
     summary->kernel_refusal = counts->kernel_refusal;
+    summary->kernel_names_refusal = (uint64_t)counts->kernel_names_refusal;
     summary->kernel_samples = counts->kernel_samples;
     summary->kernel_samples_lost = counts->kernel_samples_lost;
     summary->kernel_samples_dropped = counts->kernel_samples_dropped;

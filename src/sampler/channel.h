@@ -31,6 +31,8 @@ struct sampling_counts {
     bool has_kernel_samples;         /* the kernel samples running threads, */
     bool has_thread_events;          /* with an event for each thread */
     int kernel_refusal;              /* an errno: why it does not; 0: it was not asked to */
+    int kernel_names_refusal;        /* an errno: why its samples lack the kernel's functions,
+                                        though these are wanted; 0: they do not */
     bool has_switch_record;          /* the kernel records where threads leave their CPUs */
     int record_refusal;              /* an errno: why it does not; 0: it was not asked to */
     uint64_t recorded_samples;       /* ticks at which threads were where only the record tells */

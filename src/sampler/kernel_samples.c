@@ -1,5 +1,6 @@
 #include "sampler/kernel_samples.h"
 #include "base/clock.h"
+#include "proc/kallsyms.h"
 #include "sampler/contexts.h"
 #include "sampler/listing.h"
 #include "sampler/place.h"
@@ -23,14 +24,24 @@
  * (sysctl_sched_base_slice in the kernel's kernel/sched/fair.c). */
 #define DUMP_PATIENCE_NS 10000000
 
-static struct kernel_options options_for(const struct sampler *sampler)
+/* Addresses of the kernel are of no use without its names. */
+static bool may_name_kernel(struct sampler *sampler)
 {
+    int err = sampler->options->has_kernel_stacks ? kallsyms_check() : 0;
+    sampler->counts.kernel_names_refusal = -err;
+    return sampler->options->has_kernel_stacks && !err;
+}
+
+static struct kernel_options options_for(struct sampler *sampler)
+{
+    bool has_chains = may_name_kernel(sampler);
     if (sampler->options->is_dump) {
         return (struct kernel_options){
             .period_ns = DUMP_PERIOD_NS,
             .seed = sampler->clock.seed,
             .held_ns = DUMP_HELD_NS,
             .stack_limit = KERNEL_STACK_LIMIT_MAX, /* no later sample makes up for a cut one */
+            .has_kernel_chains = has_chains,
             .snapshots = channel_snapshots(sampler->channel),
         };
     }
@@ -39,6 +50,7 @@ static struct kernel_options options_for(const struct sampler *sampler)
         .seed = sampler->clock.seed,
         .held_ns = HELD_NS,
         .stack_limit = STACK_LIMIT_FIRST,
+        .has_kernel_chains = has_chains,
         .snapshots = channel_snapshots(sampler->channel),
     };
 }
@@ -62,10 +74,10 @@ static int follow_all(struct sampler *sampler)
 int kernel_samples_begin(struct sampler *sampler)
 {
     struct kernel_samples *kernel = &sampler->kernel;
-    const struct kernel_options options = options_for(sampler);
     if (sampler->options->capture == CAPTURE_PTRACE || kernel->was_begun)
         return 0;
     kernel->was_begun = true;
+    const struct kernel_options options = options_for(sampler);
     int err = kernel_source_new(&options, &kernel->source);
     sampler->counts.kernel_refusal = -err;
     sampler->counts.has_kernel_samples = !err;

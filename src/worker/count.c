@@ -301,6 +301,10 @@ static int label(const struct counter *counter, const struct observation *observ
             strings_intern(strings, kernel_stack ? kernel_stack : "", &labels.kernel_stack))
             return -ENOMEM;
     }
+    if (observation->evidence == EVIDENCE_SAMPLED && state == THREAD_RUNNING &&
+        kernel_names_intern(counter->kernel_names, &observation->snapshot->kernel_chain,
+                            &counter->results->strings, &labels.kernel_stack))
+        return -ENOMEM;
     *ret_labels = labels;
     return 0;
 }

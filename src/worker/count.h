@@ -3,6 +3,7 @@
 #ifndef FGPROF_WORKER_COUNT_H
 #define FGPROF_WORKER_COUNT_H
 
+#include "worker/kernel_names.h"
 #include "worker/owners.h"
 #include "wait/facts.h"
 #include "worker/spans.h"
@@ -14,6 +15,7 @@ struct counter {
     bool tells_threads_apart;
     struct channel *channel; /* for requests */
     struct owners *owners;
+    struct kernel_names *kernel_names;
     struct span_options spans;
     struct wait_list *waits; /* for a dump, in which each thread is counted once; else NULL */
 };

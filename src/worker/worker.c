@@ -23,6 +23,7 @@ struct worker {
     struct counter counter;
     struct counted_threads threads;
     struct owners owners;
+    struct kernel_names kernel_names;
     struct programs programs;
     struct page_checks page_checks;
     struct stack stack; /* room for the stack that is found */
@@ -48,6 +49,7 @@ int worker_new(const struct worker_options *options, struct channel *channel,
         .tells_threads_apart = options->tells_threads_apart,
         .channel = channel,
         .owners = &worker->owners,
+        .kernel_names = &worker->kernel_names,
         .waits = options->waits,
         .spans = options->spans,
     };
@@ -77,6 +79,7 @@ void worker_free(struct worker *worker)
     programs_free(&worker->programs);
     page_checks_free(&worker->page_checks);
     owners_free(&worker->owners);
+    kernel_names_free(&worker->kernel_names);
     counted_threads_free(&worker->threads);
     unwinder_free(worker->means.unwinder);
     free(worker->stack.addresses);

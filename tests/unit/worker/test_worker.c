@@ -996,6 +996,33 @@ static void test_a_dump_has_each_thread_once(void **state)
     assert_int_equal(atomic_load(&world->program->references), 1);
 }
 
+/* With an address at which there is no function. */
+static void test_kernel_functions_of_running_threads(void **state)
+{
+    struct world *world = *state;
+    static const struct stack_place none = {0};
+    struct observation sampled = first(world, 0, at(10 * MS, 4 * MS));
+    ucontext_t context;
+    sampled.evidence = EVIDENCE_SAMPLED;
+    sampled.state = THREAD_RUNNING;
+    start(world);
+    struct snapshot *snapshot = snapshots_take(channel_snapshots(world->channel), 1 << 20, &none);
+    assert_non_null(snapshot);
+    assert_int_equal(getcontext(&context), 0);
+    set_registers(&snapshot->registers, &context);
+    snapshot_copy_stacks(snapshot, getpid(), &world->areas, 1 << 20, &none);
+    struct kernel_chain *chain = snapshot_kernel_chain(snapshot);
+    assert_non_null(chain);
+    chain->addresses[0] = 1;
+    chain->count = 1;
+    sampled.snapshot = snapshot;
+    tell(world, sampled);
+    end(world);
+    const struct sample_labels *labels = &world->results.stacks.samples[0].labels;
+    assert_int_equal(labels->state, THREAD_RUNNING);
+    assert_string_equal(strings_get(&world->results.strings, labels->kernel_stack), "[unknown]\n");
+}
+
 /* Also if the kernel's account says that it has waited for a CPU before. */
 static void test_a_dump_has_a_sampled_thread_once(void **state)
 {
@@ -1111,6 +1138,7 @@ int main(void)
         TEST(test_idle_threads_are_noted_if_threads_are_told_apart),
         TEST(test_idle_threads_are_not_noted_otherwise),
         TEST(test_a_dump_has_each_thread_once),
+        TEST(test_kernel_functions_of_running_threads),
         TEST(test_a_dump_has_a_sampled_thread_once),
         TEST(test_an_owner_that_waits_for_a_cpu),
         TEST(test_snapshots_come_back),

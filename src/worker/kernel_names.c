@@ -1,0 +1,97 @@
+#include "worker/kernel_names.h"
+#include "base/clock.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* Reading the symbols takes some 0.1 s. */
+#define READ_EACH_NS 10000000000u
+#define READ_PART_OF_TIME 1000
+
+#define NO_NAME "[unknown]"
+
+/* Reads the symbols if that is due. If it fails, names are lacking. Returns 0 or -ENOMEM. */
+static int read_symbols(struct kernel_names *names, bool *ret_was_read)
+{
+    uint64_t now_ns = monotonic_ns();
+    *ret_was_read = false;
+    if (!throttle_allows(&names->reading, now_ns, READ_EACH_NS, READ_PART_OF_TIME))
+        return 0;
+    int err = kallsyms_read(&names->kallsyms);
+    *ret_was_read = !err;
+    names->reading = (struct throttle){now_ns, monotonic_ns() - now_ns};
+    return err == -ENOMEM ? err : 0;
+}
+
+/* Returns 0 or -ENOMEM. */
+static int find_name(struct kernel_names *names, uint64_t address, const char **ret_name)
+{
+    bool was_read;
+    *ret_name = kallsyms_find(&names->kallsyms, address);
+    if (*ret_name)
+        return 0;
+    int err = read_symbols(names, &was_read);
+    if (!err && was_read)
+        *ret_name = kallsyms_find(&names->kallsyms, address);
+    if (!*ret_name)
+        *ret_name = NO_NAME;
+    return err;
+}
+
+/* Appends a line, unless then there were no room for NO_NAME. */
+static bool append(char *text, size_t *length, const char *name)
+{
+    size_t bytes = strlen(name);
+    if (*length + bytes + sizeof "\n" NO_NAME "\n" > KERNEL_STACK_BYTES)
+        return false;
+    memcpy(text + *length, name, bytes);
+    text[*length + bytes] = '\n';
+    *length += bytes + 1;
+    return true;
+}
+
+/* A caller is looked up at its call, as the kernel does (sprint_backtrace in kernel/kallsyms.c). */
+static int make_text(struct kernel_names *names, const struct kernel_chain *chain,
+                     char text[KERNEL_STACK_BYTES])
+{
+    size_t length = 0;
+    bool is_cut = chain->is_cut;
+    for (unsigned i = 0; i < chain->count; i++) {
+        const char *name;
+        int err = find_name(names, chain->addresses[i] - (i > 0), &name);
+        if (err)
+            return err;
+        if (!append(text, &length, name)) {
+            is_cut = true;
+            break;
+        }
+    }
+    strcpy(text + length, is_cut ? NO_NAME "\n" : "");
+    return 0;
+}
+
+int kernel_names_intern(struct kernel_names *names, const struct kernel_chain *chain,
+                        struct strings *strings, uint32_t *ret_stack)
+{
+    char text[KERNEL_STACK_BYTES];
+    size_t count_before = strings->count;
+    if (!chain->count) {
+        *ret_stack = 0;
+        return 0;
+    }
+    int err = make_text(names, chain, text);
+    if (err)
+        return err;
+    if (names->text_bytes >= KERNEL_NAMES_BYTES_MAX && !strings_find(strings, text, ret_stack))
+        strcpy(text, NO_NAME "\n");
+    err = strings_intern(strings, text, ret_stack);
+    if (!err && strings->count > count_before)
+        names->text_bytes += strlen(text);
+    return err;
+}
+
+void kernel_names_free(struct kernel_names *names)
+{
+    kallsyms_free(&names->kallsyms);
+    *names = (struct kernel_names){0};
+}

@@ -1,0 +1,31 @@
+/* Names the kernel's functions in the call chains of running threads, as /proc/PID/task/TID/stack
+ * names those of sleeping ones, so that both look alike. The kernel's symbols are read when the
+ * first chain comes, and again, but not often, when an address is in none of them: a module may
+ * have been loaded. */
+#ifndef FGPROF_WORKER_KERNEL_NAMES_H
+#define FGPROF_WORKER_KERNEL_NAMES_H
+
+#include "base/strings.h"
+#include "base/throttle.h"
+#include "observe/snapshot.h"
+#include "proc/kallsyms.h"
+#include "proc/kernel_stack.h"
+
+/* Starts zeroed: */
+struct kernel_names {
+    struct kallsyms kallsyms;
+    struct throttle reading;
+    size_t text_bytes; /* of distinct stacks */
+};
+
+/* Distinct stacks of running threads may take so much. Further ones are "[unknown]". */
+#define KERNEL_NAMES_BYTES_MAX (16u << 20)
+
+/* Interns the functions of the chain, in the form of kernel_stack_parse: "" for an empty one. A
+ * chain that is cut, or is too long as text, ends with "[unknown]". Returns 0 or -ENOMEM. */
+int kernel_names_intern(struct kernel_names *names, const struct kernel_chain *chain,
+                        struct strings *strings, uint32_t *ret_stack);
+
+void kernel_names_free(struct kernel_names *names);
+
+#endif

@@ -1,0 +1,142 @@
+/* Names of the kernel's functions in call chains, by symbols that the test has made. */
+#include "unit.h"
+#include "base/clock.h"
+#include "worker/kernel_names.h"
+
+#include <stdio.h>
+
+struct world {
+    struct kernel_names names;
+    struct strings strings;
+    uint64_t addresses[KERNEL_CHAIN_MAX];
+    struct kernel_chain chain;
+};
+
+static void setup(struct world *world, const char *symbols)
+{
+    int fd = file_of_text(symbols);
+    *world = (struct world){0};
+    world->chain.addresses = world->addresses;
+    assert_int_equal(strings_init(&world->strings), 0);
+    assert_int_equal(kallsyms_read_file(fd, &world->names.kallsyms), 0);
+    close(fd);
+    world->names.reading.done_ns = monotonic_ns(); /* those of this machine are not read */
+}
+
+static void teardown(struct world *world)
+{
+    kernel_names_free(&world->names);
+    strings_free(&world->strings);
+}
+
+static const char *name(struct world *world)
+{
+    uint32_t id;
+    assert_int_equal(kernel_names_intern(&world->names, &world->chain, &world->strings, &id), 0);
+    return strings_get(&world->strings, id);
+}
+
+static const char three[] = "1000 T entry\n"
+                            "1100 T do_it\n"
+                            "1200 T leaf\n"
+                            "1300 D data\n";
+
+/* A call may be a function's last instruction: then it returns to where the next one begins. */
+static void test_callers_are_looked_up_at_their_calls(void **state)
+{
+    (void)state;
+    struct world world;
+    setup(&world, three);
+    world.addresses[0] = 0x1200;
+    world.addresses[1] = 0x1200;
+    world.addresses[2] = 0x1010;
+    world.chain.count = 3;
+    assert_string_equal(name(&world), "leaf\ndo_it\nentry\n");
+    teardown(&world);
+}
+
+static void test_unknown_places_and_cut_chains(void **state)
+{
+    (void)state;
+    struct world world;
+    setup(&world, three);
+    assert_string_equal(name(&world), "");
+    world.addresses[0] = 0x1310;
+    world.addresses[1] = 0x1110;
+    world.chain.count = 2;
+    assert_string_equal(name(&world), "[unknown]\ndo_it\n");
+    world.chain.is_cut = true;
+    assert_string_equal(name(&world), "[unknown]\ndo_it\n[unknown]\n");
+    teardown(&world);
+}
+
+static void test_long_names(void **state)
+{
+    (void)state;
+    struct world world;
+    char symbols[600] = "1000 T ";
+    memset(symbols + strlen(symbols), 'x', 500);
+    strcat(symbols, "\n1100 D end\n");
+    setup(&world, symbols);
+    world.chain.count = KERNEL_CHAIN_MAX;
+    for (size_t i = 0; i < KERNEL_CHAIN_MAX; i++)
+        world.addresses[i] = 0x1010;
+    const char *text = name(&world);
+    assert_int_equal(strlen(text) % 501, strlen("[unknown]\n"));
+    assert_in_range(strlen(text), KERNEL_STACK_BYTES - 600, KERNEL_STACK_BYTES - 1);
+    assert_string_equal(text + strlen(text) - 10, "[unknown]\n");
+    teardown(&world);
+}
+
+static void test_distinct_stacks_are_bounded(void **state)
+{
+    (void)state;
+    struct world world;
+    setup(&world, three);
+    world.addresses[0] = 0x1200;
+    world.addresses[1] = 0x1010;
+    world.chain.count = 1;
+    assert_string_equal(name(&world), "leaf\n");
+    assert_int_equal(world.names.text_bytes, 5);
+    assert_string_equal(name(&world), "leaf\n");
+    assert_int_equal(world.names.text_bytes, 5);
+    world.names.text_bytes = KERNEL_NAMES_BYTES_MAX;
+    assert_string_equal(name(&world), "leaf\n");
+    world.chain.count = 2;
+    assert_string_equal(name(&world), "[unknown]\n");
+    teardown(&world);
+}
+
+/* This machine's own, if it shows them. */
+static void test_symbols_are_read_once_they_are_needed(void **state)
+{
+    (void)state;
+    struct world world;
+    setup(&world, three);
+    if (kallsyms_check() != 0)
+        skip();
+    world.addresses[0] = 0x1310;
+    world.chain.count = 1;
+    assert_string_equal(name(&world), "[unknown]\n");
+    assert_int_equal(world.names.kallsyms.count, 4);
+    world.names.reading.done_ns = 0;
+    assert_string_equal(name(&world), "[unknown]\n");
+    size_t count = world.names.kallsyms.count;
+    assert_true(count > 1000);
+    uint64_t read_ns = world.names.reading.done_ns;
+    assert_string_equal(name(&world), "[unknown]\n");
+    assert_int_equal(world.names.reading.done_ns, read_ns);
+    teardown(&world);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_callers_are_looked_up_at_their_calls),
+        cmocka_unit_test(test_unknown_places_and_cut_chains),
+        cmocka_unit_test(test_long_names),
+        cmocka_unit_test(test_distinct_stacks_are_bounded),
+        cmocka_unit_test(test_symbols_are_read_once_they_are_needed),
+    };
+    return cmocka_run_group_tests_name("kernel_names", tests, NULL, NULL);
+}
