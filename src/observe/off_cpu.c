@@ -139,18 +139,19 @@ static enum outcome observe(struct source *source, const struct subject *subject
 
 /* ---- What is over ---- */
 
+static void fill(struct stack_copy *copy, uint64_t address, const void *memory, size_t bytes)
+{
+    copy->address = address;
+    copy->bytes = copy->old_bytes = bytes < copy->capacity ? bytes : copy->capacity;
+    if (copy->bytes)
+        memcpy(copy->memory, memory, copy->bytes);
+}
+
 static void copy_top(const struct past_departure *past, struct snapshot *snapshot)
 {
-    struct stack_copy *stack = &snapshot->stack;
     snapshot->registers = past->departure.registers;
-    stack->address = registers_sp(&snapshot->registers);
-    stack->bytes = past->stack_bytes < stack->capacity ? past->stack_bytes : stack->capacity;
-    stack->old_bytes = stack->bytes;
-    memcpy(stack->memory, past->stack, stack->bytes);
-    stack = &snapshot->other_stack;
-    stack->address = past->other_address;
-    stack->bytes = past->other_bytes < stack->capacity ? past->other_bytes : stack->capacity;
-    memcpy(stack->memory, past->other_stack, stack->bytes);
+    fill(&snapshot->stack, registers_sp(&snapshot->registers), past->stack, past->stack_bytes);
+    fill(&snapshot->other_stack, past->other_address, past->other_stack, past->other_bytes);
     if (snapshot->kernel_stack)
         snapshot->kernel_stack[0] = '\0';
 }
