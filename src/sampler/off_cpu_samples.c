@@ -10,6 +10,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 /* So many ticks are published beyond those that are due: the thread that takes them may be late. */
@@ -25,17 +30,79 @@
 
 /* ---- Begin and end ---- */
 
-static int open_record(struct sampler *sampler)
+/* Opening takes some 100 ms: what the kernel's types are is read, and programs are checked. Samples
+ * are taken meanwhile, without a record. */
+struct record_opening {
+    pthread_t thread;
+    struct switch_options options;
+    struct switch_record *record;
+    int err;
+    atomic_bool is_done;
+};
+
+static struct switch_options record_options(const struct sampler *sampler)
 {
-    struct off_cpu_samples *samples = &sampler->off_cpu;
-    const struct switch_options options = {
+    return (struct switch_options){
         .stack_bytes = OFF_CPU_STACK_BYTES_MIN,
         .stack_window_ns = sampler->clock.period_ns / STACK_WINDOW_PART,
         .stack_pause_ns = STACK_PAUSE_NS,
     };
-    int err = switch_record_open(&options, &samples->record);
+}
+
+static void *open_record(void *argument)
+{
+    struct record_opening *opening = argument;
+    prctl(PR_SET_NAME, "fgprof-bpf");
+    opening->err = switch_record_open(&opening->options, &opening->record);
+    atomic_store(&opening->is_done, true);
+    return NULL;
+}
+
+/* Takes the record into use, or notes why there is none. Returns 0 or -ENOMEM; and if a record is
+ * demanded, also why there is none. */
+static int use_record(struct sampler *sampler, struct switch_record *record, int err)
+{
+    struct off_cpu_samples *samples = &sampler->off_cpu;
+    samples->record = record;
     if (!err)
-        err = off_cpu_source_new(samples->record, &sampler->watches, &samples->source);
+        err = off_cpu_source_new(record, &sampler->watches, &samples->source);
+    sampler->counts.record_refusal = -err;
+    sampler->counts.has_switch_record = !err;
+    if (err) {
+        off_cpu_samples_end(sampler);
+        return err == -ENOMEM || sampler->options->capture == CAPTURE_RECORD ? err : 0;
+    }
+    for (size_t i = 0; i < sampler->process_count; i++)
+        off_cpu_samples_follow(sampler, sampler->processes[i]);
+    return 0;
+}
+
+static int start_opening(struct sampler *sampler)
+{
+    sigset_t all, before;
+    struct record_opening *opening = calloc(1, sizeof *opening);
+    if (!opening)
+        return -ENOMEM;
+    opening->options = record_options(sampler);
+    sigfillset(&all); /* they are for the caller's threads */
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int err = pthread_create(&opening->thread, NULL, open_record, opening);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (err) {
+        free(opening);
+        return -err;
+    }
+    sampler->off_cpu.opening = opening;
+    return 0;
+}
+
+static int end_opening(struct sampler *sampler)
+{
+    struct record_opening *opening = sampler->off_cpu.opening;
+    pthread_join(opening->thread, NULL);
+    sampler->off_cpu.opening = NULL;
+    int err = use_record(sampler, opening->record, opening->err);
+    free(opening);
     return err;
 }
 
@@ -46,21 +113,19 @@ int off_cpu_samples_begin(struct sampler *sampler)
         sampler->off_cpu.was_begun)
         return 0;
     sampler->off_cpu.was_begun = true;
-    int err = open_record(sampler);
-    sampler->counts.record_refusal = -err;
-    sampler->counts.has_switch_record = !err;
-    if (err) {
-        off_cpu_samples_end(sampler);
-        return err == -ENOMEM || options->capture == CAPTURE_RECORD ? err : 0;
-    }
-    for (size_t i = 0; i < sampler->process_count; i++)
-        off_cpu_samples_follow(sampler, sampler->processes[i]);
-    return 0;
+    if (options->capture != CAPTURE_RECORD && start_opening(sampler) == 0)
+        return 0;
+    const struct switch_options record = record_options(sampler);
+    struct switch_record *opened = NULL;
+    int err = switch_record_open(&record, &opened);
+    return use_record(sampler, opened, err);
 }
 
 void off_cpu_samples_end(struct sampler *sampler)
 {
     struct off_cpu_samples *samples = &sampler->off_cpu;
+    if (samples->opening)
+        end_opening(sampler);
     if (samples->source)
         samples->source->free(samples->source);
     switch_record_free(samples->record);
@@ -96,12 +161,14 @@ void off_cpu_samples_unfollow(struct sampler *sampler, const struct sampled_proc
         switch_record_unfollow(sampler->off_cpu.record, process->process.pid);
 }
 
-void off_cpu_samples_publish(struct sampler *sampler)
+int off_cpu_samples_publish(struct sampler *sampler)
 {
     struct off_cpu_samples *samples = &sampler->off_cpu;
     const struct clock *clock = &sampler->clock;
-    if (!samples->record)
-        return;
+    bool is_opened = samples->opening && atomic_load(&samples->opening->is_done);
+    int err = is_opened ? end_opening(sampler) : 0;
+    if (err || !samples->record)
+        return err;
     uint64_t until_tick = clock_tick_at(clock, clock_now_ns(clock)) + TICKS_AHEAD;
     if (samples->published_tick + SWITCH_TICKS < until_tick)
         samples->published_tick = until_tick - SWITCH_TICKS;
@@ -109,6 +176,7 @@ void off_cpu_samples_publish(struct sampler *sampler)
         uint64_t tick = ++samples->published_tick;
         switch_record_publish_tick(samples->record, tick, clock_tick_ns(clock, tick - 1));
     }
+    return 0;
 }
 
 /* ---- For which ticks ---- */
@@ -185,6 +253,7 @@ int off_cpu_samples_tell(struct sampler *sampler, struct sampled_process *proces
         struct watch *watch = watches_get(&sampler->watches, thread->number);
         observation->evidence = EVIDENCE_WAITING;
         observation->state = THREAD_RUNNABLE;
+        observation->has_call = false;
         if (watch)
             watch->departed_ns = 0; /* the worker has not seen it asleep there */
     }

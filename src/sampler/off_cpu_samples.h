@@ -8,7 +8,8 @@
 
 #include "sampler/state.h"
 
-/* Opens the record if that is wanted and permitted. Returns 0 or -ENOMEM. */
+/* Opens the record if that is wanted and permitted: in a thread of its own, unless it is demanded.
+ * Returns 0 or -ENOMEM; and if a record is demanded, also why there is none. */
 int off_cpu_samples_begin(struct sampler *sampler);
 void off_cpu_samples_end(struct sampler *sampler);
 
@@ -17,8 +18,8 @@ void off_cpu_samples_end(struct sampler *sampler);
 void off_cpu_samples_follow(struct sampler *sampler, const struct sampled_process *process);
 void off_cpu_samples_unfollow(struct sampler *sampler, const struct sampled_process *process);
 
-/* Publishes the ticks that come next. */
-void off_cpu_samples_publish(struct sampler *sampler);
+/* Publishes the ticks that come next, if there is a record by now. Returns 0 or -ENOMEM. */
+int off_cpu_samples_publish(struct sampler *sampler);
 
 /* Takes what the record tells of. Returns 0 or -ENOMEM. */
 int off_cpu_samples_take(struct sampler *sampler);

@@ -280,7 +280,9 @@ static int await_tick(struct sampler *sampler, struct loop *loop)
         int err = end_sweep(sampler, loop);
         if (err)
             return err;
-        off_cpu_samples_publish(sampler);
+        err = off_cpu_samples_publish(sampler);
+        if (err)
+            return err;
         uint64_t tick_ns = next_tick_ns(sampler, loop), end_ns = over_ns(sampler);
         wait_until(sampler, loop, tick_ns < end_ns ? tick_ns : end_ns);
         if (atomic_load(&sampler->is_to_stop))

@@ -48,8 +48,10 @@ struct kernel_samples {
 };
 
 /* off_cpu_samples.c: where threads were off their CPU. */
+struct record_opening;
 struct off_cpu_samples {
-    struct switch_record *record; /* NULL: there is none */
+    struct record_opening *opening; /* NULL: it is not being opened */
+    struct switch_record *record;   /* NULL: there is none */
     struct source *source;
     bool was_begun;          /* the record was opened, or refused */
     uint64_t published_tick; /* the last one */

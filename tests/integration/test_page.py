@@ -126,7 +126,8 @@ def check_waits(page):
     assert not page.browser.run("return document.querySelector('#functions').checkVisibility()")
     rows = {row[3]: row for row in page.browser.run(WAITS)}
     first, second = rows["g_first"], rows["g_second"]
-    assert first[2] == "3" and first[4] == "mutex" and second[2] == "1", rows
+    # The holder waits for it, too, for moments.
+    assert first[2] in ("3", "4") and first[4] == "mutex" and second[2] == "1", rows
     assert re.fullmatch(r"holder\s*(9\d\.\d|100\.0) %", first[5]), rows
     assert second[5].startswith("middle"), rows
     assert seconds(first[1]) > seconds(second[1]) > 0, rows

@@ -45,7 +45,7 @@ static struct fake_thread *begin_with_runner(void)
     struct fake_process *process = fake_process(PID);
     fake_thread(process, PID, FAKE_SLEEPS);
     struct fake_thread *thread = add_runner(process, TID);
-    fake->options.capture = CAPTURE_AUTO;
+    fake->options.capture = CAPTURE_RECORD;
     fake->options.max_pause_percent = 100;
     fake->record_error = 0;
     fake_begin();
@@ -377,7 +377,7 @@ static void test_the_first_look_stands_for_its_tick(void **state)
     (void)state;
     struct fake_thread *thread = fake_thread(fake_process(PID), PID, FAKE_RUNS);
     fake_departs(thread, THREAD_SLEEPING, FAKE_START_NS - 100, 0, 0);
-    fake->options.capture = CAPTURE_AUTO;
+    fake->options.capture = CAPTURE_RECORD;
     fake->record_error = 0;
     fake_begin();
     take_tick(2, LATE_NS);
@@ -393,7 +393,7 @@ static void test_one_that_moved_between_looks_has_moved(void **state)
     (void)state;
     struct fake_thread *thread = fake_thread(fake_process(PID), PID, FAKE_RUNS);
     struct departure *departure = fake_departs(thread, THREAD_SLEEPING, FAKE_START_NS - 100, 0, 0);
-    fake->options.capture = CAPTURE_AUTO;
+    fake->options.capture = CAPTURE_RECORD;
     fake->record_error = 0;
     fake_begin();
     take_ticks(1, 2);
@@ -685,7 +685,7 @@ static void test_ticks_add_up(void **state)
     struct fake_process *process = fake_process(PID);
     for (int i = 0; i < SUM_THREADS; i++)
         add_runner(process, TID + i);
-    fake->options.capture = CAPTURE_AUTO;
+    fake->options.capture = CAPTURE_RECORD;
     fake->record_error = 0;
     fake_begin();
     for (int i = 0; i < SUM_THREADS; i++)
@@ -752,7 +752,7 @@ static void test_not_recorded_from_the_beginning(void **state)
     struct fake_process *process = fake_process(PID);
     fake_thread(process, PID, FAKE_SLEEPS);
     process->syscall_file = NULL;
-    fake->options.capture = CAPTURE_AUTO;
+    fake->options.capture = CAPTURE_RECORD;
     fake->record_error = 0;
     fake_begin();
     assert_int_equal(fake->records_opened, 1);
@@ -801,11 +801,35 @@ static void test_a_record_that_is_refused(void **state)
     fake->record_error = -ENOTSUP;
     fake_begin();
     fake_ticks(3);
+    fake_end();
     assert_int_equal(fake->records_opened, 1);
     assert_int_equal(fake->sampler.counts.record_refusal, ENOTSUP);
     assert_false(fake->sampler.counts.has_switch_record);
     assert_int_equal(fake->last_recorded_tick, 0);
     assert_int_equal(fake_count(PID, EVIDENCE_ASLEEP), 1);
+}
+
+/* Ticks come while it is being opened, and are published from then on. */
+static void test_a_record_is_opened_meanwhile(void **state)
+{
+    const struct timespec moment = {.tv_nsec = 1000000};
+    (void)state;
+    struct fake_process *process = fake_process(PID);
+    fake_thread(process, PID, FAKE_SLEEPS);
+    fake->options.capture = CAPTURE_AUTO;
+    fake->record_error = 0;
+    fake_begin();
+    fake_ticks(1);
+    for (unsigned i = 0; i < 10000 && !fake->last_recorded_tick; i++) {
+        nanosleep(&moment, NULL); /* the thread that opens it is a real one */
+        if (fake->records_opened)
+            fake_ticks(1);
+    }
+    assert_true(process->is_recorded);
+    assert_true(fake->last_recorded_tick > atomic_load(&fake->sampler.progress.ticks));
+    fake_end();
+    assert_true(fake->sampler.counts.has_switch_record);
+    assert_int_equal(fake->records_freed, 1);
 }
 
 static void test_a_record_is_closed_at_the_end(void **state)
@@ -871,6 +895,7 @@ int main(void)
         TEST(test_no_record_for_a_dump),
         TEST(test_no_record_without_time),
         TEST(test_a_record_that_is_refused),
+        TEST(test_a_record_is_opened_meanwhile),
         TEST(test_a_record_is_closed_at_the_end),
         TEST(test_ticks_are_published_before_they_come),
     };

@@ -135,7 +135,7 @@ struct fake {
 
     /* The record of switches. */
     int record_error; /* 0: permitted. It is not from the beginning */
-    unsigned records_opened, records_freed;
+    _Atomic unsigned records_opened, records_freed;
     uint64_t recorded_ticks[FAKE_RECORDED_TICKS]; /* by their numbers: when they are */
     uint64_t last_recorded_tick;
     uint64_t messages_lost;
