@@ -26,7 +26,10 @@
 #define DEEP_BYTES 16384 /* of stack, so that there is enough to copy */
 #define SETTLE_US 20000
 #define TICK_US 10000
-#define WINDOW_NS 2000000
+/* As in sampler/off_cpu_samples.c. */
+#define WINDOW_NS 5000000
+#define PAUSE_NS 500000
+#define STACK_BYTES 4096
 
 struct shared {
     _Atomic uint64_t trips;
@@ -93,8 +96,8 @@ struct recorder {
 static int start_record(uint32_t stack_bytes, uint64_t window_ns, pid_t followed,
                         struct recorder *recorder)
 {
-    const struct switch_options options = {.stack_bytes = stack_bytes,
-                                           .stack_window_ns = window_ns};
+    const struct switch_options options = {
+        .stack_bytes = stack_bytes, .stack_window_ns = window_ns, .stack_pause_ns = PAUSE_NS};
     int err = switch_record_open(&options, &recorder->record);
     if (!err && followed)
         err = switch_record_follow(recorder->record, followed);
@@ -110,7 +113,7 @@ static int record_nothing(pid_t pid, struct recorder *recorder)
 static int record_others(pid_t pid, struct recorder *recorder)
 {
     (void)pid;
-    return start_record(SWITCH_STACK_BYTES_MAX, 0, 0, recorder);
+    return start_record(STACK_BYTES, 0, 0, recorder);
 }
 
 static int record_registers(pid_t pid, struct recorder *recorder)
@@ -123,14 +126,14 @@ static int record_1_kib(pid_t pid, struct recorder *recorder)
     return start_record(1024, 0, pid, recorder);
 }
 
-static int record_most(pid_t pid, struct recorder *recorder)
+static int record_4_kib(pid_t pid, struct recorder *recorder)
 {
-    return start_record(SWITCH_STACK_BYTES_MAX, 0, pid, recorder);
+    return start_record(STACK_BYTES, 0, pid, recorder);
 }
 
 static int record_before_ticks(pid_t pid, struct recorder *recorder)
 {
-    return start_record(SWITCH_STACK_BYTES_MAX, WINDOW_NS, pid, recorder);
+    return start_record(STACK_BYTES, WINDOW_NS, pid, recorder);
 }
 
 static int record_events(pid_t pid, struct recorder *recorder)
@@ -150,8 +153,8 @@ static const struct way {
     {"other processes", record_others},
     {"registers", record_registers},
     {"registers, 1 KiB of stack", record_1_kib},
-    {"registers, 3.5 KiB of stack", record_most},
-    {"the same, in the last 2 ms before a tick", record_before_ticks},
+    {"registers, 4 KiB of stack", record_4_kib},
+    {"as used: 4 KiB, in the last 5 ms before a tick", record_before_ticks},
     {"perf events", record_events},
 };
 #define WAYS (sizeof ways / sizeof *ways)
