@@ -46,15 +46,20 @@ PACKAGES = {
 }
 
 
-def build():
-    directory = os.path.join(SOURCE, "build-bench")
-    programs.progress("building in build-bench")
+def build(name="build-bench", target="bench", without=""):
+    directory = os.path.join(SOURCE, name)
+    programs.progress(f"building in {name}")
     for command in (["cmake", "-S", SOURCE, "-B", directory, "-DCMAKE_BUILD_TYPE=Release",
-                     "-DBUILD_TESTING=OFF"],
-                    ["cmake", "--build", directory, "--target", "bench", "--parallel",
+                     "-DBUILD_TESTING=OFF", f"-DFGPROF_WITHOUT={without}"],
+                    ["cmake", "--build", directory, "--target", target, "--parallel",
                      str(os.cpu_count())]):
         subprocess.run(command, stdout=subprocess.DEVNULL, check=True, timeout=1200)
     return directory
+
+
+def build_without(correction):
+    """The path of a program that lacks one of the corrections (FGPROF_WITHOUT in CMakeLists.txt)."""
+    return os.path.join(build(f"build-bench-without-{correction}", "fgprof-c", correction), "fgprof-c")
 
 
 def measure(world, name, is_kept):
@@ -94,6 +99,9 @@ def parse():
     parser.add_argument("--other", metavar="PROGRAM",
                         help="another build of fgprof-c, measured by turns with this one: "
                         "start, truth")
+    parser.add_argument("--without", metavar="CORRECTION",
+                        help="the same, a build that lacks one correction (FGPROF_WITHOUT in "
+                        "CMakeLists.txt): truth")
     parser.add_argument("--d3", metavar="DIRECTORY",
                         help="where npm has installed d3 and d3-flame-graph: page")
     options = parser.parse_args()
@@ -105,8 +113,10 @@ def parse():
 
 def main():
     options = parse()
+    if options.without:
+        options.other = build_without(options.without)
     world = programs.World(SOURCE, build(), options)
-    is_kept, failed = not (options.quick or options.only or options.load), False
+    is_kept, failed = not (options.quick or options.only or options.load or options.without), False
     try:
         for name in PARTS:
             if options.parts and name not in options.parts:

@@ -117,7 +117,8 @@ def own(world):
         ways += [Fgprof(f"--capture={capture}", world.fgprof, f"--capture={capture}")
                  for capture in ("kernel", "ptrace")]
     if world.options.other:
-        ways.append(Fgprof("the other", world.options.other))
+        name = f"without {world.options.without}" if world.options.without else "the other"
+        ways.append(Fgprof(name, world.options.other))
     return ways
 
 

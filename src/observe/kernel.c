@@ -189,6 +189,9 @@ static void vary_period(struct kernel_source *kernel, struct event *event)
 
 static void vary_periods(struct kernel_source *kernel)
 {
+#ifdef FGPROF_WITHOUT_VARIED_PERIODS
+    return;
+#endif
     for (size_t i = 0; i < kernel->events.count; i++) {
         if (kernel->events.items[i].samples >= SAMPLES_A_PERIOD)
             vary_period(kernel, &kernel->events.items[i]);

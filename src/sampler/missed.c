@@ -22,6 +22,9 @@ static struct missed_sleep *find(struct thread_missed *missed,
 void missed_note(struct thread_missed *missed, const struct observation *observation,
                  uint64_t ticks)
 {
+#ifdef FGPROF_WITHOUT_MISSED_SLEEPS
+    return;
+#endif
     const struct registers *registers = &observation->snapshot->registers;
     struct missed_sleep *sleep = find(missed, observation);
     if (!sleep) {

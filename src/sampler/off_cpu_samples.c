@@ -109,6 +109,9 @@ static int end_opening(struct sampler *sampler)
 int off_cpu_samples_begin(struct sampler *sampler)
 {
     const struct sampler_options *options = sampler->options;
+#ifdef FGPROF_WITHOUT_RECORD
+    return 0;
+#endif
     if (options->capture == CAPTURE_PTRACE || options->is_dump || options->has_no_time ||
         sampler->off_cpu.was_begun)
         return 0;

@@ -18,6 +18,9 @@ static bool has_times(const struct reading *now)
 
 static bool may_have_event(const struct sampler *sampler, const struct reading *now)
 {
+#ifdef FGPROF_WITHOUT_SWITCH_EVENTS
+    return false;
+#endif
     return sampler->kernel.source && !sampler->off_cpu.record && has_times(now);
 }
 
@@ -25,6 +28,9 @@ static bool may_have_event(const struct sampler *sampler, const struct reading *
  */
 static void arm(struct sampler *sampler, struct thread *thread, bool waits)
 {
+#ifdef FGPROF_WITHOUT_SWITCH_EVENTS
+    return;
+#endif
     int err = switches_arm(sampler->switches, thread->number, thread->tid);
     bool has_ended = err == -ESRCH || err == -ENODEV;
     if (!err || has_ended || !waits)

@@ -4,6 +4,7 @@ import ast
 import contextlib
 import fcntl
 import glob
+import json
 import os
 import pty
 import re
@@ -390,6 +391,22 @@ def test_a_read_only_checkout(world):
 
 
 @users_build
+def test_a_correction_that_there_is_not_can_not_be_left_out(world):
+    """Else a bench would compare two builds that are the same."""
+    need("cmake")
+    configure = ["cmake", "-S", world.source, "-B", world.path("build"), "-DBUILD_TESTING=OFF"]
+    done = subprocess.run([*configure, "-DFGPROF_WITHOUT=everything"], stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=HANGS_S)
+    assert done.returncode != 0 and "There is no correction 'everything'" in done.stdout, done.stdout
+    done = subprocess.run([*configure, "-DFGPROF_WITHOUT=record;yield", "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON"],
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          timeout=HANGS_S)
+    with open(world.path("build/compile_commands.json")) as file:
+        commands = [entry["command"] for entry in json.load(file)]
+    assert done.returncode == 0, done.stdout
+    assert all("-DFGPROF_WITHOUT_RECORD -DFGPROF_WITHOUT_YIELD" in command for command in commands)
+
+
 def test_the_demo_without_proc(world):
     prefix = mount_namespace("umount -l /proc")
     done = subprocess.run([*prefix, world.source + "/scripts/demo", world.path("no-proc")],
