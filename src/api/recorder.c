@@ -1,7 +1,7 @@
 /* The functions of fgprof.h for recorders: they choose processes and sample them. */
 #include "recorder/profile.h"
 #include "proc/kernel_stack.h"
-#include "sampler/sampled.h"
+#include "sampler/processes.h"
 
 #include <errno.h>
 
@@ -18,7 +18,7 @@ void fgprof_recorder_free(fgprof_recorder *recorder)
 
 int fgprof_recorder_attach(fgprof_recorder *recorder, pid_t pid)
 {
-    return sampled_add(&recorder->sampler, pid);
+    return processes_add(&recorder->sampler, pid);
 }
 
 bool fgprof_recorder_has_thread(const fgprof_recorder *recorder, pid_t tid)

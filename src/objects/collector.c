@@ -4,7 +4,7 @@
 #include "base/queue.h"
 #include "base/upper_bound.h"
 #include "objects/tell.h"
-#include "observe/asleep.h"
+#include "observe/proc_source.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -418,7 +418,7 @@ int collector_new(const struct collector_options *options, struct news_queue *qu
     collector->queue = queue;
     int err = queue_new(sizeof(struct notice), &collector->notices);
     if (!err)
-        err = asleep_source_new(&collector->watches, &collector->asleep);
+        err = proc_source_new(&collector->watches, &collector->asleep);
     for (size_t i = 0; i < WAYS && !err; i++)
         err = ways[i]->begin ? ways[i]->begin(collector) : 0;
     if (err) {

@@ -16,8 +16,8 @@ struct event {
     int cpu;                         /* -1: a thread's */
     pid_t tid;                       /* -1: a CPU's */
     uint64_t checked_ns, enabled_ns; /* a CPU's: how long it had sampled when it was last checked */
-    unsigned samples;                /* kernel.c: taken since its period was set */
-    uint64_t next_ns;                /* kernel.c: the time of the next record; see collect */
+    unsigned samples;                /* perf_source.c: taken since its period was set */
+    uint64_t next_ns;                /* perf_source.c: the time of the next record; see collect */
     bool is_replaced;                /* it samples no more, but its ring may have samples */
 };
 

@@ -62,7 +62,7 @@ struct observation {
     uint64_t ticks; /* for how many ticks it stands: those since the look before, if there was
                        none at some of them */
     uint64_t missed_ticks; /* EVIDENCE_ASLEEP: ticks before at which it slept in the same place, but
-                              moved before that was proven: see sampler/missed.h */
+                              moved before that was proven: see sampler/missed_sleeps.h */
     uint64_t round_ns;     /* CLOCK_MONOTONIC: when the round that looked at it began */
     bool begins;           /* the thread's time is counted from `begin` on */
     struct reading begin;  /* only at_ns if the activity at that time is unknown */

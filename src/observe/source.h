@@ -1,9 +1,9 @@
 /* A way to observe threads. The sampler asks the best one that is permitted.
  *
- * off_cpu.c knows from the kernel's record of switches where a thread was at a tick; asleep.c reads
- * from /proc where a sleeping thread is now, with proof that it did not move; stopped.c stops a
- * running one with ptrace. To add a way is to add a file. What sources keep for a thread they keep
- * among themselves, by the thread's number. */
+ * record_source.c knows from the kernel's record of switches where a thread was at a tick;
+ * proc_source.c reads from /proc where a sleeping thread is now, with proof that it did not move;
+ * ptrace_source.c stops a running one with ptrace. To add a way is to add a file. What sources keep
+ * for a thread they keep among themselves, by the thread's number. */
 #ifndef FGPROF_OBSERVE_SOURCE_H
 #define FGPROF_OBSERVE_SOURCE_H
 
@@ -24,8 +24,9 @@ enum outcome {
 struct subject {
     uint32_t thread; /* its number in the recording */
     pid_t process_id, tid;
-    uint64_t tick, tick_ns; /* off_cpu.c: the tick that it is observed for, and when that was */
-    int proc_fd;            /* /proc/PID of the process */
+    uint64_t tick,
+        tick_ns; /* record_source.c: the tick that it is observed for, and when that was */
+    int proc_fd; /* /proc/PID of the process */
     const struct stack_areas *stack_areas; /* of the process; must live as long as anything is
                                               pending */
     size_t stack_limit;                    /* how many bytes of its stack to copy at most */

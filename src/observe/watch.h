@@ -16,8 +16,8 @@ struct watch {
     uint64_t preemptions_read_ns;     /* CLOCK_MONOTONIC; 0: they were not read */
     bool is_asleep;                   /* the last snapshot found it asleep, with this count: */
     uint64_t switches;
-    /* off_cpu.c: the last snapshot was of its time off the CPU since then; 0: it was not. And what
-     * the kernel's account of it said, which stays the same as long. */
+    /* record_source.c: the last snapshot was of its time off the CPU since then; 0: it was not. And
+     * what the kernel's account of it said, which stays the same as long. */
     uint64_t departed_ns;
     bool has_activity;
     struct activity activity;

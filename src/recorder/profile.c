@@ -2,7 +2,7 @@
 #include "base/clock.h"
 #include "profile/births.h"
 #include "profile/build.h"
-#include "sampler/sampled.h"
+#include "sampler/processes.h"
 #include "worker/idle.h"
 
 #include <errno.h>
@@ -451,7 +451,7 @@ static bool are_recorded(const struct fgprof_recorder *recorder, enum object_kin
 int recorder_check_objects(struct fgprof_recorder *recorder, enum fgprof_kind kind)
 {
     enum object_kind objects = objects_of(kind);
-    return are_recorded(recorder, objects) ? sampled_try_objects(&recorder->sampler, objects)
+    return are_recorded(recorder, objects) ? processes_try_objects(&recorder->sampler, objects)
                                            : -EINVAL;
 }
 

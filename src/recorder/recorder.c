@@ -1,6 +1,6 @@
 #include "recorder/recorder.h"
 #include "base/clock.h"
-#include "sampler/sampled.h"
+#include "sampler/processes.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -129,7 +129,7 @@ static int raise_file_limit(void)
  * to delay. */
 static void make_room_for_files(const struct sampler *sampler)
 {
-    size_t wanted = FDS_PER_THREAD * sampled_count_threads(sampler);
+    size_t wanted = FDS_PER_THREAD * processes_count_threads(sampler);
     int most = sampler->watches.keep_fds_below;
     if (wanted < FDS_FOR_MODULES || most <= 0)
         return;

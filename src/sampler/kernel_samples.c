@@ -1,7 +1,7 @@
 #include "sampler/kernel_samples.h"
 #include "base/clock.h"
 #include "proc/kallsyms.h"
-#include "sampler/contexts.h"
+#include "sampler/otel_context.h"
 #include "sampler/listing.h"
 #include "sampler/place.h"
 #include "sampler/subject.h"
@@ -32,20 +32,20 @@ static bool may_name_kernel(struct sampler *sampler)
     return sampler->options->has_kernel_stacks && !err;
 }
 
-static struct kernel_options options_for(struct sampler *sampler)
+static struct perf_source_options options_for(struct sampler *sampler)
 {
     bool has_chains = may_name_kernel(sampler);
     if (sampler->options->is_dump) {
-        return (struct kernel_options){
+        return (struct perf_source_options){
             .period_ns = DUMP_PERIOD_NS,
             .seed = sampler->clock.seed,
             .held_ns = DUMP_HELD_NS,
-            .stack_limit = KERNEL_STACK_LIMIT_MAX, /* no later sample makes up for a cut one */
+            .stack_limit = PERF_STACK_LIMIT_MAX, /* no later sample makes up for a cut one */
             .has_kernel_chains = has_chains,
             .snapshots = channel_snapshots(sampler->channel),
         };
     }
-    return (struct kernel_options){
+    return (struct perf_source_options){
         .period_ns = sampler->clock.period_ns,
         .seed = sampler->clock.seed,
         .held_ns = HELD_NS,
@@ -59,7 +59,7 @@ static struct kernel_options options_for(struct sampler *sampler)
 int kernel_samples_follow(struct sampler *sampler, pid_t process_id)
 {
     struct source *source = sampler->kernel.source;
-    int err = source ? kernel_follow(source, process_id) : 0;
+    int err = source ? perf_source_follow(source, process_id) : 0;
     return err == -ENOMEM ? err : 0;
 }
 
@@ -77,14 +77,14 @@ int kernel_samples_begin(struct sampler *sampler)
     if (sampler->options->capture == CAPTURE_PTRACE || kernel->was_begun)
         return 0;
     kernel->was_begun = true;
-    const struct kernel_options options = options_for(sampler);
-    int err = kernel_source_new(&options, &kernel->source);
+    const struct perf_source_options options = options_for(sampler);
+    int err = perf_source_new(&options, &kernel->source);
     sampler->counts.kernel_refusal = -err;
     sampler->counts.has_kernel_samples = !err;
     if (err)
         return sampler->options->capture == CAPTURE_KERNEL || err == -ENOMEM ? err : 0;
     kernel->stack_limit = options.stack_limit;
-    sampler->counts.has_thread_events = kernel_scope(kernel->source) == KERNEL_SCOPE_THREADS;
+    sampler->counts.has_thread_events = perf_source_scope(kernel->source) == PERF_SCOPE_THREADS;
     return follow_all(sampler);
 }
 
@@ -117,7 +117,7 @@ static void note_gap(struct sampler *sampler, const struct sampled_process *proc
                      struct thread *thread)
 {
     struct source *source = sampler->kernel.source;
-    int err = source ? kernel_refusal(source, process->process.pid, thread->tid) : 0;
+    int err = source ? perf_source_refusal(source, process->process.pid, thread->tid) : 0;
     if (!err)
         return;
     sampler->counts.threads_without_event += !thread->kernel.lacks_event;
@@ -150,7 +150,7 @@ bool kernel_samples_cover(struct sampler *sampler, const struct sampled_process 
         return true;
     /* An event of its own may have ended: another thread executed a program and got this id. */
     if (!own->was_renewed)
-        kernel_forget(sampler->kernel.source, thread->tid);
+        perf_source_forget(sampler->kernel.source, thread->tid);
     own->was_renewed = true;
     sampler->counts.threads_unsampled += !own->was_unsampled;
     own->was_unsampled = true;
@@ -187,7 +187,7 @@ static enum place find_place(struct sampler *sampler, const struct observation *
         return PLACE_NOT_YET;
     if (!thread_is_counted(thread) || !may_sample(sampler, process, thread))
         return PLACE_NOWHERE;
-    uint64_t exec_ns = kernel_exec_ns(sampler->kernel.source, process->process.pid);
+    uint64_t exec_ns = perf_source_exec_ns(sampler->kernel.source, process->process.pid);
     return place_in_program(process, exec_ns, observation->sampled_ns);
 }
 
@@ -222,7 +222,7 @@ static bool place(struct sampler *sampler, struct observation *observation, bool
     }
     snapshot_end_stack(observation->snapshot, &process->areas);
     note(sampler, thread);
-    contexts_read_sampled(sampler, process, thread, observation);
+    otel_context_read_sampled(sampler, process, thread, observation);
     listing_read_begin(sampler, process, thread);
     *ret_err = tell_sampled(sampler, process, thread, observation);
     return true;
@@ -250,18 +250,18 @@ static int adjust(struct sampler *sampler)
     struct kernel_samples *kernel = &sampler->kernel;
     uint64_t now_ns = monotonic_ns();
     bool is_more = kernel->wanted_stack_limit > kernel->stack_limit &&
-                   kernel->stack_limit < KERNEL_STACK_LIMIT_MAX;
+                   kernel->stack_limit < PERF_STACK_LIMIT_MAX;
     if (!is_more && now_ns - kernel->adjusted_ns < ADJUST_EACH_NS)
         return 0;
     bool is_less = kernel->wanted_stack_limit &&
                    kernel->wanted_stack_limit <= kernel->stack_limit / ROOMY_PART;
     if (is_more || is_less)
         kernel->stack_limit = kernel->wanted_stack_limit;
-    if (kernel->stack_limit > KERNEL_STACK_LIMIT_MAX)
-        kernel->stack_limit = KERNEL_STACK_LIMIT_MAX;
+    if (kernel->stack_limit > PERF_STACK_LIMIT_MAX)
+        kernel->stack_limit = PERF_STACK_LIMIT_MAX;
     kernel->wanted_stack_limit = 0;
     kernel->adjusted_ns = now_ns;
-    int err = kernel_adjust(kernel->source, kernel->stack_limit);
+    int err = perf_source_adjust(kernel->source, kernel->stack_limit);
     return err == -ENOMEM ? err : 0;
 }
 
@@ -278,7 +278,7 @@ int kernel_samples_take(struct sampler *sampler, bool is_listed)
         if (!place(sampler, &observation, is_listed || !has_room, &err))
             kernel->held[kernel->held_count++] = observation;
     }
-    sampler->counts.kernel_samples_lost = kernel_lost(kernel->source);
+    sampler->counts.kernel_samples_lost = perf_source_lost(kernel->source);
     return err || !is_listed || sampler->options->is_dump ? err : adjust(sampler);
 }
 

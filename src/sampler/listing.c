@@ -152,7 +152,7 @@ void listing_read_begins(struct sampler *sampler, struct sampled_process *proces
 void listing_close_events(struct sampler *sampler, const struct thread *thread)
 {
     if (sampler->kernel.source)
-        kernel_forget(sampler->kernel.source, thread->tid);
+        perf_source_forget(sampler->kernel.source, thread->tid);
     switches_disarm(sampler->switches, thread->number);
 }
 
@@ -186,11 +186,12 @@ static bool is_due(const struct sampled_process *process, const struct sampler_o
         return true;
     /* If one thread goes while another comes, their number stays the same. That is expected if
      * threads have come or gone lately. Otherwise it is noticed when the missing thread is looked
-     * at: soon, as the process has stirred. Threads that are not wanted are not looked at, and
+     * at: soon, as a thread has run unseen. Threads that are not wanted are not looked at, and
      * without time none is. */
     if (now_ns - listing->changed_ns < MAX_AGE_NS)
         return throttle_allows(&listing->listed, now_ns, 0, PART_OF_TIME);
-    bool may_be_missed = !thread_choice_is_all(&options->choice) && process->stir.has_stirred;
+    bool may_be_missed =
+        !thread_choice_is_all(&options->choice) && process->activity_check.has_run_unseen;
     return (may_be_missed || options->has_no_time) &&
            throttle_allows(&listing->listed, now_ns, MAX_AGE_NS, PART_OF_TIME);
 }

@@ -1,14 +1,14 @@
 #include "sampler/look.h"
 #include "base/clock.h"
-#include "sampler/contexts.h"
+#include "sampler/otel_context.h"
 #include "sampler/kernel_samples.h"
 #include "sampler/listing.h"
-#include "sampler/missed.h"
+#include "sampler/missed_sleeps.h"
 #include "sampler/movement.h"
 #include "sampler/naming.h"
 #include "sampler/off_cpu_samples.h"
 #include "sampler/schedule.h"
-#include "sampler/stir.h"
+#include "sampler/activity_check.h"
 #include "sampler/subject.h"
 #include "sampler/tell.h"
 #include "sampler/waiting.h"
@@ -130,7 +130,7 @@ static void take_running(struct sampler *sampler, struct sampled_process *proces
     thread->wants.look_awake_ns = sampler->clock.awake_ns;
     thread->wants.look_tick = thread->schedule.looked_tick;
     thread->wants.asleep.pc = 0;
-    contexts_note_running(sampler, process, thread, now);
+    otel_context_note_running(sampler, process, thread, now);
     if (kernel_samples_cover(sampler, process, thread, has_times ? running_ns : 0))
         return;
     if (pause_budget_allows(&thread->pause_budget, running_ns,
@@ -167,7 +167,7 @@ static uint64_t begin_look(struct sampler *sampler, struct sampled_process *proc
         note_files(sampler, thread);
         note_first_look(sampler, process, thread);
     }
-    stir_note_look(process, thread, &observation->now, last_look_tick);
+    activity_check_note_look(process, thread, &observation->now, last_look_tick);
     movement_note_look(&thread->movement, outcome, observation);
     return last_look_tick;
 }
@@ -222,9 +222,9 @@ static int take_found(struct sampler *sampler, struct sampled_process *process,
     uint64_t since_tick = thread->schedule.asleep_since_tick;
     uint64_t last_look_tick = begin_look(sampler, process, thread, tick, observation, outcome);
     if (observation->was_asleep)
-        missed_note(&thread->missed, observation, thread->schedule.look_ticks);
+        missed_sleeps_note(&thread->missed_sleeps, observation, thread->schedule.look_ticks);
     if (outcome == OUTCOME_OBSERVED)
-        observation->missed_ticks = missed_take(&thread->missed, observation);
+        observation->missed_ticks = missed_sleeps_take(&thread->missed_sleeps, observation);
     bool has_moved = outcome == OUTCOME_OBSERVED || outcome == OUTCOME_RUNNING;
     if (outcome != OUTCOME_REFUSED)
         thread->is_awake = outcome == OUTCOME_RUNNING || outcome == OUTCOME_WOKEN;
@@ -232,7 +232,7 @@ static int take_found(struct sampler *sampler, struct sampled_process *process,
         waiting_note_look(sampler, thread, now);
     if (has_moved || outcome == OUTCOME_WOKEN)
         sampler->counts.samples_assumed +=
-            schedule_moved(&thread->schedule, last_look_tick, &process->stir.rest);
+            schedule_moved(&thread->schedule, last_look_tick, &process->activity_check.rest);
     /* It was copied again, or for the first time, and has slept since its begin was read. */
     if (outcome == OUTCOME_OBSERVED && !thread->movement.has_moved)
         thread->schedule.asleep_since_tick = since_tick;

@@ -75,7 +75,7 @@ static int read_name(struct sampler *sampler, struct sampled_process *process,
     struct thread_naming *naming = &thread->naming;
     char name[THREAD_NAME_BYTES];
     int err = 0;
-    naming->read_cpu_ns = process->stir.cpu_ns;
+    naming->read_cpu_ns = process->activity_check.cpu_ns;
     if (!procfs_thread_name(process->process.proc_fd, thread->tid, name) ||
         strcmp(name, naming->name) == 0)
         return 0;
@@ -100,8 +100,8 @@ static int read_name(struct sampler *sampler, struct sampled_process *process,
 static bool may_have_changed(const struct sampled_process *process,
                              const struct thread_naming *naming)
 {
-    uint64_t cpu_ns = process->stir.cpu_ns;
-    return !naming->next_tick || process->stir.has_stirred || cpu_ns == UINT64_MAX ||
+    uint64_t cpu_ns = process->activity_check.cpu_ns;
+    return !naming->next_tick || process->activity_check.has_run_unseen || cpu_ns == UINT64_MAX ||
            cpu_ns != naming->read_cpu_ns;
 }
 

@@ -1,5 +1,5 @@
 #include "sampler/off_cpu_samples.h"
-#include "observe/off_cpu.h"
+#include "observe/record_source.h"
 #include "proc/procfs.h"
 #include "sampler/kernel_samples.h"
 #include "sampler/listing.h"
@@ -43,7 +43,7 @@ struct record_opening {
 static struct switch_options record_options(const struct sampler *sampler)
 {
     return (struct switch_options){
-        .stack_bytes = OFF_CPU_STACK_BYTES_MIN,
+        .stack_bytes = RECORD_STACK_BYTES_MIN,
         .stack_window_ns = sampler->clock.period_ns / STACK_WINDOW_PART,
         .stack_pause_ns = STACK_PAUSE_NS,
     };
@@ -65,7 +65,7 @@ static int use_record(struct sampler *sampler, struct switch_record *record, int
     struct off_cpu_samples *samples = &sampler->off_cpu;
     samples->record = record;
     if (!err)
-        err = off_cpu_source_new(record, &sampler->watches, &samples->source);
+        err = record_source_new(record, &sampler->watches, &samples->source);
     sampler->counts.record_refusal = -err;
     sampler->counts.has_switch_record = !err;
     if (err) {
@@ -220,8 +220,9 @@ static enum place find_place(struct sampler *sampler, const struct departure *de
     /* One that is being stopped moves by our doing. */
     if (!thread || !thread_is_counted(thread) || !process->program || thread->wants.is_stopping)
         return PLACE_NOWHERE;
-    uint64_t exec_ns =
-        sampler->kernel.source ? kernel_exec_ns(sampler->kernel.source, process->process.pid) : 0;
+    uint64_t exec_ns = sampler->kernel.source
+                           ? perf_source_exec_ns(sampler->kernel.source, process->process.pid)
+                           : 0;
     return place_in_program(process, exec_ns, departure->out_ns);
 }
 
@@ -301,10 +302,10 @@ static int tell_new(struct sampler *sampler, struct sampled_process *process, st
                     struct off_cpu_ticks ticks)
 {
     struct subject subject = subject_of(sampler, process, thread);
-    off_cpu_want_stack(sampler->off_cpu.record, past->slot, past->generation, &subject);
+    record_source_want_stack(sampler->off_cpu.record, past->slot, past->generation, &subject);
     if (subject.stack_limit < PAST_STACK_BYTES)
         subject.stack_limit = PAST_STACK_BYTES;
-    const struct stack_place other = off_cpu_other_stack(past, &subject);
+    const struct stack_place other = record_source_other_stack(past, &subject);
     if (past->stack_bytes && past->departure.registers.known)
         observation->snapshot =
             snapshots_take(channel_snapshots(sampler->channel), subject.stack_limit, &other);
@@ -312,7 +313,7 @@ static int tell_new(struct sampler *sampler, struct sampled_process *process, st
         sampler->off_cpu.without_stack += ticks.asleep + ticks.runnable;
         return 0;
     }
-    off_cpu_read_past(past, &subject, observation);
+    record_source_read_past(past, &subject, observation);
     thread->call = (struct thread_call){0};
     read_link(process, observation);
     sampler->counts.recorded_samples += ticks.asleep + ticks.runnable;

@@ -22,14 +22,14 @@ struct listing {
     pid_t next_begin_tid;   /* the first of them */
 };
 
-/* stir.c: whether its threads have run unseen. */
-struct stir {
+/* activity_check.c: whether its threads have run unseen. */
+struct activity_check {
     struct throttle reading; /* of the process's CPU time */
     bool is_read;            /* in this round: */
     uint64_t cpu_ns;         /* what that was; UINT64_MAX: it can't be read */
     uint64_t settled_tick;   /* all CPU time was accounted for then */
     uint64_t seen_ns;        /* how much is accounted for, then and by looks since */
-    bool has_stirred;        /* it was more */
+    bool has_run_unseen;     /* it was more */
     struct moment rest;      /* when it last was not */
     bool is_sweeping;        /* a sweep is under way: */
     uint64_t began_tick;     /* it, or the last, began */
@@ -68,7 +68,7 @@ struct sampled_process {
     bool is_in_a_hurry;           /* tell.c: all copies of its threads are */
     struct threads threads;
     struct listing listing;
-    struct stir stir;
+    struct activity_check activity_check;
     struct turns turns;
     struct awake awake;
     struct object_process *objects; /* the collector's; NULL: none are wanted, or it has exited */

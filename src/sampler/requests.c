@@ -76,7 +76,7 @@ static int observe_anew(struct sampler *sampler, struct sampled_process *process
         /* Its next sample will do. */
         if (kernel_samples_cover(sampler, process, thread, thread->kernel.running_ns))
             return 0;
-        /* Its time is known up to that look; stopped.c checks whether it still runs. */
+        /* Its time is known up to that look; ptrace_source.c checks whether it still runs. */
         look_ask_for_stop(process, thread);
         return 0;
     }

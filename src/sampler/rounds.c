@@ -1,14 +1,14 @@
 #include "sampler/rounds.h"
 #include "base/clock.h"
 #include "sampler/awake.h"
-#include "sampler/giving_way.h"
+#include "sampler/yield.h"
 #include "sampler/kernel_samples.h"
 #include "sampler/listing.h"
 #include "sampler/look.h"
 #include "sampler/off_cpu_samples.h"
-#include "sampler/sampled.h"
+#include "sampler/processes.h"
 #include "sampler/requests.h"
-#include "sampler/stir.h"
+#include "sampler/activity_check.h"
 #include "sampler/stops.h"
 #include "sampler/tell.h"
 
@@ -43,7 +43,7 @@ static bool is_due(const struct sampled_process *process, const struct thread *t
                    uint64_t tick)
 {
     const struct thread_schedule *schedule = &thread->schedule;
-    bool has_turn = tick >= schedule->next_look_tick || stir_wants_look(process, thread);
+    bool has_turn = tick >= schedule->next_look_tick || activity_check_wants_look(process, thread);
     return has_turn && tick > schedule->looked_tick && !thread->wants.is_stopping &&
            !thread->wants.stop && !thread->life.lacks_begin;
 }
@@ -86,14 +86,14 @@ struct looks {
 };
 
 /* Lets threads run that wait for this CPU. Returns the time. */
-static uint64_t give_way(struct sampler *sampler)
+static uint64_t yield_cpu(struct sampler *sampler)
 {
     uint64_t now_ns = monotonic_ns();
-    if (!giving_way_is_due(&sampler->giving_way, now_ns))
+    if (!yield_is_due(&sampler->yielding, now_ns))
         return now_ns;
     sched_yield();
     uint64_t end_ns = monotonic_ns();
-    giving_way_note(&sampler->giving_way, now_ns, end_ns);
+    yield_note(&sampler->yielding, now_ns, end_ns);
     return end_ns;
 }
 
@@ -109,7 +109,7 @@ static int look_if_due(struct sampler *sampler, struct sampled_process *process,
         return 0;
     }
     if (++looks->count % LOOKS_BETWEEN_CLOCK == 0 && !sampler->clock.end_ns &&
-        give_way(sampler) >= looks->until_ns) {
+        yield_cpu(sampler) >= looks->until_ns) {
         turns->next_look_tid = thread->tid;
         turns->has_looks_left = looks->is_over = true;
         return 0;
@@ -136,7 +136,7 @@ static int look_at_all(struct sampler *sampler, struct sampled_process *process)
         .until_ns = looks_until_ns(sampler, process),
     };
     size_t place = threads_place_from(threads, turns->next_look_tid);
-    bool asks_all = clock->end_ns || process->stir.is_sweeping;
+    bool asks_all = clock->end_ns || process->activity_check.is_sweeping;
     int err = 0;
     awake_begin(process);
     turns->has_looks_left = process->listing.lacks_begins;
@@ -198,20 +198,21 @@ static int begin_round_of(struct sampler *sampler, struct sampled_process *proce
         return 0;
     turns->last_round_ns = turns->round_ns;
     turns->round_ns = monotonic_ns();
-    stopped_drop_dead_leader(sampler->stopped, process->process.pid, process->process.proc_fd);
+    ptrace_source_drop_dead_leader(sampler->stopped, process->process.pid,
+                                   process->process.proc_fd);
     int err = sampler_lists_threads(sampler->options) ? listing_update(sampler, process) : 0;
     if (!err)
-        err = sampled_update_program(sampler, process);
+        err = processes_update_program(sampler, process);
     if (err)
         return err;
-    if (!stopped_awaits(sampler->stopped, process->process.pid) && !has_live_thread(process))
+    if (!ptrace_source_awaits(sampler->stopped, process->process.pid) && !has_live_thread(process))
         return end_process(sampler, process);
     if (sampler->options->has_no_time)
         return 0;
     if (all_are_due(process, clock_tick_at(&sampler->clock, turns->round_ns)))
-        stir_need_not_read(process);
+        activity_check_need_not_read(process);
     else
-        stir_read(process);
+        activity_check_read(process);
     if (!sampler->clock.end_ns)
         listing_read_begins(sampler, process, looks_until_ns(sampler, process));
     err = look_at_all(sampler, process);
@@ -225,7 +226,7 @@ static int begin_round_of(struct sampler *sampler, struct sampled_process *proce
             err = look_at_all(sampler, process);
     }
     uint64_t tick = clock_tick_at(&sampler->clock, turns->round_ns);
-    stir_judge(process, tick, !turns->has_looks_left);
+    activity_check_judge(process, tick, !turns->has_looks_left);
     return err ? err : awake_tell(sampler, process, tick);
 }
 
@@ -246,7 +247,7 @@ void rounds_sweep(struct sampler *sampler)
 {
     uint64_t tick = clock_tick_at(&sampler->clock, clock_now_ns(&sampler->clock));
     for (size_t i = 0; i < sampler->process_count; i++)
-        stir_sweep(sampler->processes[i], tick);
+        activity_check_sweep(sampler->processes[i], tick);
 }
 
 bool rounds_have_looks_left(const struct sampler *sampler)
@@ -289,7 +290,7 @@ static int settle(struct sampler *sampler)
 {
     bool is_dump = sampler->options->is_dump;
     int looks_max = is_dump ? DUMP_LOOKS : FINISH_LOOKS, err = 0;
-    size_t pending = stopped_pending(sampler->stopped);
+    size_t pending = ptrace_source_pending(sampler->stopped);
     for (int looks = 0; !err; looks++) {
         bool has_stops = pending > 0 && looks < looks_max;
         if (!has_stops && !sampler->kernel.is_awaited && channel_is_settled(sampler->channel))
@@ -298,9 +299,9 @@ static int settle(struct sampler *sampler)
         err = take_awaited(sampler);
         if (!err)
             err = rounds_continue(sampler);
-        if (is_dump && stopped_pending(sampler->stopped) < pending)
+        if (is_dump && ptrace_source_pending(sampler->stopped) < pending)
             looks = 0;
-        pending = stopped_pending(sampler->stopped);
+        pending = ptrace_source_pending(sampler->stopped);
     }
     return err;
 }

@@ -1,9 +1,9 @@
 #include "sampler/sampler.h"
 #include "base/clock.h"
-#include "observe/asleep.h"
+#include "observe/proc_source.h"
 #include "sampler/kernel_samples.h"
 #include "sampler/off_cpu_samples.h"
-#include "sampler/sampled.h"
+#include "sampler/processes.h"
 #include "sampler/rounds.h"
 #include "sampler/stops.h"
 #include "sampler/tell.h"
@@ -66,9 +66,9 @@ int sampler_init(struct sampler *sampler, const struct sampler_options *options,
     *sampler = (struct sampler){.options = options, .channel = channel};
     sampler->clock.period_ns = options->period_ns;
     sampler->clock.seed = options->has_seed ? options->seed : random_seed();
-    int err = asleep_source_new(&sampler->watches, &sampler->asleep);
+    int err = proc_source_new(&sampler->watches, &sampler->asleep);
     if (!err)
-        err = stopped_source_new(&sampler->watches, &sampler->stopped);
+        err = ptrace_source_new(&sampler->watches, &sampler->stopped);
     if (!err)
         err = switches_source_new(&sampler->switches);
     /* A refusal is told before anything is sampled, or spawned. */
@@ -106,7 +106,7 @@ void sampler_free(struct sampler *sampler)
     kernel_samples_end(sampler);
     collector_free(sampler->collector);
     off_cpu_samples_end(sampler);
-    sampled_free(sampler);
+    processes_free(sampler);
     numbers_free(&sampler->numbers);
     if (sampler->asleep)
         sampler->asleep->free(sampler->asleep);
@@ -330,12 +330,12 @@ static int take_tick(struct sampler *sampler, struct loop *loop)
     /* First let go of threads that have stopped meanwhile. */
     int err = rounds_continue(sampler);
     if (!err)
-        err = sampled_find(sampler);
+        err = processes_find(sampler);
     if (!err)
         err = rounds_begin(sampler);
     if (!err)
         err = rounds_continue(sampler);
-    sampled_drop_exited(sampler);
+    processes_drop_exited(sampler);
     uint64_t end_ns = monotonic_ns();
     if (loop->has_long_rounds)
         loop->rest_until_ns = end_ns + REST_FACTOR * (thread_cpu_ns() - begin_cpu_ns);
@@ -349,7 +349,7 @@ static int sample_until_end(struct sampler *sampler, struct loop *loop)
     /* A dump opens its own events, if it needs any. */
     if (sampler->options->is_dump)
         kernel_samples_end(sampler);
-    int err = sampled_start(sampler);
+    int err = processes_start(sampler);
     channel_ring(sampler->channel);
     /* A dump takes nothing but the round at the end. */
     if (sampler->options->is_dump)
@@ -359,7 +359,7 @@ static int sample_until_end(struct sampler *sampler, struct loop *loop)
         if (ticked <= 0)
             return ticked;
         err = take_tick(sampler, loop);
-        if (!err && sampled_all_exited(sampler))
+        if (!err && processes_all_exited(sampler))
             return 0;
     }
     return err;
@@ -380,7 +380,7 @@ int sampler_run(struct sampler *sampler)
     int finish_err = err ? 0 : rounds_finish(sampler);
     kernel_samples_end(sampler);
     off_cpu_samples_end(sampler);
-    stopped_give_up(sampler->stopped);
+    ptrace_source_give_up(sampler->stopped);
     const struct message message = {.kind = MESSAGE_END};
     tell_collector(sampler, (struct notice){.kind = NOTICE_END}); /* which tells the worker */
     int send_err = sampler->collector ? 0 : channel_send(sampler->channel, &message);

@@ -10,7 +10,8 @@ uint64_t schedule_look(struct thread_schedule *schedule, uint64_t tick);
 /* A look has proved that the thread slept on. That proves all ticks since the last look, so the
  * next one may be after 1/32 of its sleep: if it moves after all, the unknown time is a small part
  * of that. Very many threads take turns: then it may be after as long as it has slept, at most. A
- * thread is looked at earlier if its process stirs (sampler/stir.h). */
+ * thread is looked at earlier if a thread of its process has run unseen (sampler/activity_check.h).
+ */
 void schedule_unmoved(struct thread_schedule *schedule, const struct reading *proven, pid_t tid,
                       size_t thread_count);
 

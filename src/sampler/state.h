@@ -4,8 +4,8 @@
 
 #include "base/throttle.h"
 #include "objects/collector.h"
-#include "observe/kernel.h"
-#include "observe/stopped.h"
+#include "observe/perf_source.h"
+#include "observe/ptrace_source.h"
 #include "observe/switches.h"
 #include "observe/watch.h"
 #include "proc/descendants.h"
@@ -77,13 +77,13 @@ struct sampler {
     struct sampler_progress progress;
     struct thread_context context; /* room to read one into */
     struct snapshot *spare;        /* for the next look; NULL: none was taken */
-    bool awaits_objects;        /* for a copy: the collector tells the rest of what is before it */
-    bool looks_at_all;          /* for a copy or a moment: all threads are looked at, and told of */
-    uint64_t stop_heard_ns;     /* when a thread last stopped, judged by when we heard of it */
-    struct throttle giving_way; /* its CPU, to threads that were woken there */
-    size_t first_process;       /* the process whose threads are stopped first in this round */
-    uint32_t heard;             /* of the channel, before requests were last taken */
-    atomic_bool is_to_stop;     /* sampling is to end */
+    bool awaits_objects;      /* for a copy: the collector tells the rest of what is before it */
+    bool looks_at_all;        /* for a copy or a moment: all threads are looked at, and told of */
+    uint64_t stop_heard_ns;   /* when a thread last stopped, judged by when we heard of it */
+    struct throttle yielding; /* its CPU, to threads that were woken there */
+    size_t first_process;     /* the process whose threads are stopped first in this round */
+    uint32_t heard;           /* of the channel, before requests were last taken */
+    atomic_bool is_to_stop;   /* sampling is to end */
 };
 
 /* The process with this id; NULL: it is not sampled. */

@@ -11,7 +11,7 @@
 
 bool stops_are_pending(const struct sampler *sampler)
 {
-    return stopped_pending(sampler->stopped) > 0;
+    return ptrace_source_pending(sampler->stopped) > 0;
 }
 
 /* When a stopped thread was seen: at the look that found it running, or at the beginning of a later
@@ -75,7 +75,7 @@ static int begin_stops_of(struct sampler *sampler, struct sampled_process *proce
 {
     struct turns *turns = &process->turns;
     int err = 0;
-    while (turns->stops_left && stopped_has_room(sampler->stopped) && !err) {
+    while (turns->stops_left && ptrace_source_has_room(sampler->stopped) && !err) {
         struct thread *thread = next_to_stop(process);
         if (!thread) {
             turns->stops_left = 0; /* those threads have gone */
@@ -92,11 +92,11 @@ static int begin_stops_of(struct sampler *sampler, struct sampled_process *proce
 /* Sets *ret_has_begun to whether any thread was asked to stop. */
 static int begin_stops(struct sampler *sampler, bool *ret_has_begun)
 {
-    size_t count = sampler->process_count, before = stopped_pending(sampler->stopped);
+    size_t count = sampler->process_count, before = ptrace_source_pending(sampler->stopped);
     int err = 0;
     for (size_t i = 0; i < count && !err; i++)
         err = begin_stops_of(sampler, sampler->processes[(sampler->first_process + i) % count]);
-    *ret_has_begun = stopped_pending(sampler->stopped) > before;
+    *ret_has_begun = ptrace_source_pending(sampler->stopped) > before;
     return err;
 }
 
@@ -150,7 +150,7 @@ void stops_note_exits(struct sampler *sampler)
     struct command *command = &sampler->command;
     pid_t pid;
     int status;
-    while (stopped_next_exit(sampler->stopped, &pid, &status)) {
+    while (ptrace_source_next_exit(sampler->stopped, &pid, &status)) {
         if (pid != command->pid)
             continue;
         command->status = status;
@@ -178,8 +178,8 @@ int stops_continue(struct sampler *sampler)
         err = begin_stops(sampler, &has_begun);
         if (err || !stops_are_pending(sampler))
             break;
-        stopped_interrupt(sampler->stopped);
-        bool has_come = stopped_let_go(sampler->stopped, sampler->stop_heard_ns) > 0;
+        ptrace_source_interrupt(sampler->stopped);
+        bool has_come = ptrace_source_let_go(sampler->stopped, sampler->stop_heard_ns) > 0;
         if (has_come)
             err = take_all(sampler);
         uint64_t now_ns = monotonic_ns();

@@ -42,7 +42,7 @@ struct thread_schedule {
     uint64_t look_ticks; /* for how many ticks the last look stands: those since the one before */
     bool is_asleep;      /* the last look found it where the one before did */
     uint64_t asleep_since_tick;
-    uint64_t ran_ns;       /* stir.c: how long it had run in all at its last look */
+    uint64_t ran_ns;       /* activity_check.c: how long it had run in all at its last look */
     struct reading proven; /* the last time that it is known to have slept on */
     uint64_t proven_ticks; /* at how many ticks it did, that are not told yet */
 };
@@ -53,9 +53,9 @@ struct thread_call {
     bool is_wanted; /* what it waits for has an owner, which may change: read at each look */
 };
 
-/* missed.c: where it slept when looks at it were not proven, the last places. */
+/* missed_sleeps.c: where it slept when looks at it were not proven, the last places. */
 #define MISSED_PLACES 2
-struct thread_missed {
+struct thread_missed_sleeps {
     struct missed_sleep {
         struct sleep_place place;
         uint32_t ticks; /* 0: none */
@@ -107,7 +107,7 @@ struct thread_waiting {
     bool is_unseen;        /* it has no event, though it waits much, and is counted as such */
 };
 
-/* contexts.c: its context when a look last found it running. */
+/* otel_context.c: its context when a look last found it running. */
 struct thread_running_context {
     uint64_t at_ns;    /* 0: not known */
     uint64_t switches; /* how often it had been given a CPU */
@@ -122,7 +122,7 @@ struct thread {
     struct thread_naming naming;
     struct thread_schedule schedule;
     struct thread_call call;
-    struct thread_missed missed;
+    struct thread_missed_sleeps missed_sleeps;
     struct thread_movement movement;
     struct thread_wants wants;
     struct pause_budget pause_budget;

@@ -11,8 +11,8 @@
 #include "base/clock.h"
 #include "mapping/modules.h"
 #include "mapping/spaces.h"
-#include "observe/asleep.h"
-#include "observe/stopped.h"
+#include "observe/proc_source.h"
+#include "observe/ptrace_source.h"
 #include "proc/process.h"
 #include "unwind/walk.h"
 
@@ -69,12 +69,12 @@ static void take(struct context *context, pid_t tid)
     if (outcome == OUTCOME_RUNNING) {
         subject.look = observation.now;
         outcome = context->stopped->observe(context->stopped, &subject, &observation);
-        stopped_interrupt(context->stopped);
+        ptrace_source_interrupt(context->stopped);
     }
     while (outcome == OUTCOME_PENDING) {
         struct timespec nap = {0, 10000};
         nanosleep(&nap, NULL);
-        if (stopped_let_go(context->stopped, 0))
+        if (ptrace_source_let_go(context->stopped, 0))
             context->stopped->collect(context->stopped, &observation, &outcome);
     }
     watches_forget(&context->watches, 0); /* the next is another thread */
@@ -191,9 +191,9 @@ static int prepare(struct context *context, pid_t pid, size_t wanted)
     context->snapshots = calloc(wanted + 1, sizeof *context->snapshots);
     if (!context->snapshots)
         return -ENOMEM;
-    int err = asleep_source_new(&context->watches, &context->asleep);
+    int err = proc_source_new(&context->watches, &context->asleep);
     if (!err)
-        err = stopped_source_new(&context->watches, &context->stopped);
+        err = ptrace_source_new(&context->watches, &context->stopped);
     if (!err)
         err = process_open(pid, &context->process);
     if (err)

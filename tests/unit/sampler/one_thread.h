@@ -35,7 +35,7 @@ static inline struct one_thread *one_thread_new(pid_t pid)
     assert_true(world->process.process.proc_fd >= 0);
     world->process.threads =
         (struct threads){.items = &world->thread, .count = 1, .due_ticks = &world->due_tick};
-    world->process.stir.cpu_ns = UINT64_MAX; /* unknown */
+    world->process.activity_check.cpu_ns = UINT64_MAX; /* unknown */
     world->thread.tid = pid;
     return world;
 }

@@ -149,7 +149,8 @@ static void test_the_same_number_is_listed_only_after_a_change(void **state)
     struct world *world = *state;
     let_time_pass(world);
     assert_false(is_listed(world));
-    world->process.stir.has_stirred = true; /* then a thread that has gone is looked at soon, */
+    world->process.activity_check.has_run_unseen =
+        true; /* then a thread that has gone is looked at soon, */
     assert_false(is_listed(world));
     world->process.listing.is_wanted = true; /* and found missing */
     assert_true(is_listed(world));
@@ -168,7 +169,7 @@ static void test_threads_that_are_not_looked_at_are_listed(void **state)
     assert_int_equal(thread_choice_set_name(&world->options.choice, "none"), 0);
     let_time_pass(world);
     assert_false(is_listed(world));
-    world->process.stir.has_stirred = true;
+    world->process.activity_check.has_run_unseen = true;
     assert_true(is_listed(world));
 }
 

@@ -107,7 +107,7 @@ static void test_a_gap_in_a_long_sleep_is_assumed(void **state)
         fake_ticks(1);
         ticks++;
     }
-    assert_in_range(ticks, 1, 3); /* as its process has stirred */
+    assert_in_range(ticks, 1, 3); /* as a thread has run unseen */
     assert_int_equal(thread->looks, looks + 1);
     assert_true(fake->sampler.counts.samples_assumed - assumed < 3);
     const struct observation *moved = fake_next_of(TID);

@@ -65,7 +65,7 @@ static void test_a_process_at_rest_keeps_its_names(void **state)
 {
     struct one_thread *world = *state;
     struct thread_naming *naming = &world->thread.naming;
-    world->process.stir.cpu_ns = 5000;
+    world->process.activity_check.cpu_ns = 5000;
     first(world);
     again(world, 0);
     prctl(PR_SET_NAME, "second");
@@ -73,7 +73,7 @@ static void test_a_process_at_rest_keeps_its_names(void **state)
     again(world, due_tick);
     assert_string_equal(naming->name, "first");
     assert_true(naming->next_tick > due_tick);
-    world->process.stir.cpu_ns = 5001;
+    world->process.activity_check.cpu_ns = 5001;
     again(world, naming->next_tick);
     assert_string_equal(naming->name, "second");
 }

@@ -161,7 +161,7 @@ static void test_the_end_of_a_process(void **state)
     struct fake_process *process = begin_with(2, FAKE_SLEEPS);
     struct fake_process *other = fake_process(PID + 50);
     fake_thread(other, PID + 50, FAKE_SLEEPS);
-    assert_int_equal(sampled_add(&fake->sampler, PID + 50), 0);
+    assert_int_equal(processes_add(&fake->sampler, PID + 50), 0);
     fake_ticks(3);
     fake_forget_told();
     for (unsigned i = 0; i < 2; i++)

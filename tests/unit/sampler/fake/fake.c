@@ -295,7 +295,7 @@ void fake_begin(void)
     fake->sampler.watches.keep_fds_below = 1000;
     fake->sampler.clock.start_ns = fake->now_ns;
     for (size_t i = 0; i < fake->process_count; i++)
-        assert_int_equal(sampled_add(&fake->sampler, fake->processes[i].pid), 0);
+        assert_int_equal(processes_add(&fake->sampler, fake->processes[i].pid), 0);
     assert_int_equal(sampler_prepare(&fake->sampler), 0);
     if (fake->sampler.collector)
         collector_start(fake->sampler.collector, false);
@@ -334,7 +334,7 @@ int fake_set_up(void **state)
         .seed = 1,
         .max_pause_percent = 1,
     };
-    fake->scope = KERNEL_SCOPE_CPUS;
+    fake->scope = PERF_SCOPE_CPUS;
     fake->record_error = -EPERM;
     assert_int_equal(channel_new(&fake->channel), 0);
     assert_int_equal(sem_init(&fake->goes, 0, 0), 0);

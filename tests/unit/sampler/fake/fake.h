@@ -15,7 +15,7 @@
 #include "proc/pages.h"
 #include "sampler/sampler.h"
 #include "objects/collector.h"
-#include "sampler/sampled.h"
+#include "sampler/processes.h"
 
 #include <pthread.h>
 #include <semaphore.h>
@@ -125,7 +125,7 @@ struct fake {
 
     /* The kernel's samples. */
     int kernel_error, follow_error, arm_error; /* 0: permitted */
-    enum kernel_scope scope;
+    enum perf_scope scope;
     struct fake_sample samples[FAKE_QUEUE_MAX];
     size_t sample_count;
     uint64_t samples_lost;

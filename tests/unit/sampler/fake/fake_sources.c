@@ -1,6 +1,6 @@
 /* The sources of observations. */
 #include "fake.h"
-#include "observe/asleep.h"
+#include "observe/proc_source.h"
 #include "observe/call.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@ static void set_place(struct observation *observation, const struct fake_thread 
 
 /* ---- Sleeping threads ---- */
 
-int __wrap_asleep_source_new(struct watches *watches, struct source **ret_source);
+int __wrap_proc_source_new(struct watches *watches, struct source **ret_source);
 
 static enum outcome read_sleeper(struct fake_thread *thread, const struct subject *subject,
                                  struct observation *observation)
@@ -82,7 +82,7 @@ static void free_nothing(struct source *source)
 
 struct source fake_asleep = {.observe = observe_asleep, .free = free_nothing};
 
-int __wrap_asleep_source_new(struct watches *watches, struct source **ret_source)
+int __wrap_proc_source_new(struct watches *watches, struct source **ret_source)
 {
     (void)watches;
     *ret_source = &fake_asleep;
@@ -91,15 +91,15 @@ int __wrap_asleep_source_new(struct watches *watches, struct source **ret_source
 
 /* ---- Stops ---- */
 
-int __wrap_stopped_source_new(struct watches *watches, struct source **ret_source);
-bool __wrap_stopped_has_room(const struct source *source);
-size_t __wrap_stopped_pending(const struct source *source);
-void __wrap_stopped_interrupt(struct source *source);
-size_t __wrap_stopped_let_go(struct source *source, uint64_t heard_ns);
-bool __wrap_stopped_awaits(const struct source *source, pid_t process_id);
-void __wrap_stopped_drop_dead_leader(struct source *source, pid_t process_id, int proc_fd);
-bool __wrap_stopped_next_exit(struct source *source, pid_t *ret_process_id, int *ret_status);
-void __wrap_stopped_give_up(struct source *source);
+int __wrap_ptrace_source_new(struct watches *watches, struct source **ret_source);
+bool __wrap_ptrace_source_has_room(const struct source *source);
+size_t __wrap_ptrace_source_pending(const struct source *source);
+void __wrap_ptrace_source_interrupt(struct source *source);
+size_t __wrap_ptrace_source_let_go(struct source *source, uint64_t heard_ns);
+bool __wrap_ptrace_source_awaits(const struct source *source, pid_t process_id);
+void __wrap_ptrace_source_drop_dead_leader(struct source *source, pid_t process_id, int proc_fd);
+bool __wrap_ptrace_source_next_exit(struct source *source, pid_t *ret_process_id, int *ret_status);
+void __wrap_ptrace_source_give_up(struct source *source);
 
 static enum outcome observe_stopped(struct source *source, const struct subject *subject,
                                     struct observation *observation)
@@ -119,7 +119,7 @@ static enum outcome observe_stopped(struct source *source, const struct subject 
     return OUTCOME_PENDING;
 }
 
-size_t __wrap_stopped_let_go(struct source *source, uint64_t heard_ns)
+size_t __wrap_ptrace_source_let_go(struct source *source, uint64_t heard_ns)
 {
     size_t over = 0;
     (void)source, (void)heard_ns;
@@ -160,32 +160,32 @@ static bool collect_stopped(struct source *source, struct observation *ret_obser
 struct source fake_stopped = {
     .observe = observe_stopped, .collect = collect_stopped, .free = free_nothing};
 
-int __wrap_stopped_source_new(struct watches *watches, struct source **ret_source)
+int __wrap_ptrace_source_new(struct watches *watches, struct source **ret_source)
 {
     (void)watches;
     *ret_source = &fake_stopped;
     return 0;
 }
 
-bool __wrap_stopped_has_room(const struct source *source)
+bool __wrap_ptrace_source_has_room(const struct source *source)
 {
     (void)source;
     return fake->stop_count < STOPS_MAX;
 }
 
-size_t __wrap_stopped_pending(const struct source *source)
+size_t __wrap_ptrace_source_pending(const struct source *source)
 {
     (void)source;
     return fake->stop_count;
 }
 
-void __wrap_stopped_interrupt(struct source *source)
+void __wrap_ptrace_source_interrupt(struct source *source)
 {
     (void)source;
     fake->interrupts++;
 }
 
-bool __wrap_stopped_awaits(const struct source *source, pid_t process_id)
+bool __wrap_ptrace_source_awaits(const struct source *source, pid_t process_id)
 {
     (void)source;
     for (size_t i = 0; i < fake->stop_count; i++) {
@@ -195,12 +195,12 @@ bool __wrap_stopped_awaits(const struct source *source, pid_t process_id)
     return false;
 }
 
-void __wrap_stopped_drop_dead_leader(struct source *source, pid_t process_id, int proc_fd)
+void __wrap_ptrace_source_drop_dead_leader(struct source *source, pid_t process_id, int proc_fd)
 {
     (void)source, (void)process_id, (void)proc_fd;
 }
 
-bool __wrap_stopped_next_exit(struct source *source, pid_t *ret_process_id, int *ret_status)
+bool __wrap_ptrace_source_next_exit(struct source *source, pid_t *ret_process_id, int *ret_status)
 {
     (void)source;
     *ret_process_id = fake->exited;
@@ -209,22 +209,22 @@ bool __wrap_stopped_next_exit(struct source *source, pid_t *ret_process_id, int 
     return *ret_process_id != 0;
 }
 
-void __wrap_stopped_give_up(struct source *source)
+void __wrap_ptrace_source_give_up(struct source *source)
 {
     (void)source;
 }
 
 /* ---- The kernel's samples ---- */
 
-int __wrap_kernel_source_new(const struct kernel_options *options, struct source **ret_source);
-enum kernel_scope __wrap_kernel_scope(const struct source *source);
-int __wrap_kernel_follow(struct source *source, pid_t process_id);
-void __wrap_kernel_unfollow(struct source *source, pid_t process_id);
-void __wrap_kernel_forget(struct source *source, pid_t tid);
-uint64_t __wrap_kernel_exec_ns(const struct source *source, pid_t process_id);
-int __wrap_kernel_adjust(struct source *source, size_t stack_limit);
-int __wrap_kernel_refusal(const struct source *source, pid_t process_id, pid_t tid);
-uint64_t __wrap_kernel_lost(const struct source *source);
+int __wrap_perf_source_new(const struct perf_source_options *options, struct source **ret_source);
+enum perf_scope __wrap_perf_source_scope(const struct source *source);
+int __wrap_perf_source_follow(struct source *source, pid_t process_id);
+void __wrap_perf_source_unfollow(struct source *source, pid_t process_id);
+void __wrap_perf_source_forget(struct source *source, pid_t tid);
+uint64_t __wrap_perf_source_exec_ns(const struct source *source, pid_t process_id);
+int __wrap_perf_source_adjust(struct source *source, size_t stack_limit);
+int __wrap_perf_source_refusal(const struct source *source, pid_t process_id, pid_t tid);
+uint64_t __wrap_perf_source_lost(const struct source *source);
 
 static bool has_event(pid_t process_id, pid_t tid)
 {
@@ -238,7 +238,7 @@ static enum outcome observe_by_kernel(struct source *source, const struct subjec
 {
     (void)source, (void)observation;
     return has_event(subject->process_id, subject->tid) &&
-                   subject->stack_limit <= KERNEL_STACK_LIMIT_MAX && !subject->other_stack.address
+                   subject->stack_limit <= PERF_STACK_LIMIT_MAX && !subject->other_stack.address
                ? OUTCOME_PENDING
                : OUTCOME_REFUSED;
 }
@@ -281,7 +281,7 @@ void fake_sample(pid_t process_id, pid_t tid, uint64_t at_ns)
     fake->samples[fake->sample_count++] = (struct fake_sample){process_id, tid, at_ns};
 }
 
-int __wrap_kernel_source_new(const struct kernel_options *options, struct source **ret_source)
+int __wrap_perf_source_new(const struct perf_source_options *options, struct source **ret_source)
 {
     fake->kernel_opened++;
     fake->snapshots = options->snapshots;
@@ -290,13 +290,13 @@ int __wrap_kernel_source_new(const struct kernel_options *options, struct source
     return fake->kernel_error;
 }
 
-enum kernel_scope __wrap_kernel_scope(const struct source *source)
+enum perf_scope __wrap_perf_source_scope(const struct source *source)
 {
     (void)source;
     return fake->scope;
 }
 
-int __wrap_kernel_follow(struct source *source, pid_t process_id)
+int __wrap_perf_source_follow(struct source *source, pid_t process_id)
 {
     struct fake_process *process = fake_find_process(process_id);
     (void)source;
@@ -306,39 +306,39 @@ int __wrap_kernel_follow(struct source *source, pid_t process_id)
     return 0;
 }
 
-void __wrap_kernel_unfollow(struct source *source, pid_t process_id)
+void __wrap_perf_source_unfollow(struct source *source, pid_t process_id)
 {
     (void)source;
     fake->unfollowed++;
     fake_find_process(process_id)->is_followed = false;
 }
 
-void __wrap_kernel_forget(struct source *source, pid_t tid)
+void __wrap_perf_source_forget(struct source *source, pid_t tid)
 {
     (void)source;
     fake_find(tid)->forgotten++;
 }
 
-uint64_t __wrap_kernel_exec_ns(const struct source *source, pid_t process_id)
+uint64_t __wrap_perf_source_exec_ns(const struct source *source, pid_t process_id)
 {
     (void)source;
     return fake_find_process(process_id)->exec_ns;
 }
 
-int __wrap_kernel_adjust(struct source *source, size_t stack_limit)
+int __wrap_perf_source_adjust(struct source *source, size_t stack_limit)
 {
     (void)source;
     fake->adjusted_stack_limit = stack_limit;
     return 0;
 }
 
-int __wrap_kernel_refusal(const struct source *source, pid_t process_id, pid_t tid)
+int __wrap_perf_source_refusal(const struct source *source, pid_t process_id, pid_t tid)
 {
     (void)source;
     return has_event(process_id, tid) ? 0 : -EMFILE;
 }
 
-uint64_t __wrap_kernel_lost(const struct source *source)
+uint64_t __wrap_perf_source_lost(const struct source *source)
 {
     (void)source;
     return fake->samples_lost;

@@ -3,7 +3,7 @@
 #include "refuse_events.h"
 #include "base/clock.h"
 #include "observe/events.h"
-#include "observe/kernel.h"
+#include "observe/perf_source.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -67,14 +67,14 @@ static struct world setup_with(bool has_kernel_chains, void work(void))
 {
     struct world world = {0};
     assert_int_equal(snapshots_new(&world.snapshots), 0);
-    const struct kernel_options options = {
+    const struct perf_source_options options = {
         .period_ns = PERIOD_NS,
         .held_ns = HELD_NS,
         .stack_limit = STACK_BYTES,
         .has_kernel_chains = has_kernel_chains,
         .snapshots = world.snapshots,
     };
-    int err = kernel_source_new(&options, &world.source);
+    int err = perf_source_new(&options, &world.source);
     if (err) {
         /* -ENOSYS: a kernel without perf events */
         assert_true(err == -EACCES || err == -EPERM || err == -ENOSYS || err == -ENOENT);
@@ -101,7 +101,7 @@ static void teardown(struct world *world)
 static void follow(const struct world *world, pid_t pid)
 {
     const struct subject subject = {.process_id = pid, .tid = pid, .stack_limit = STACK_BYTES};
-    assert_int_equal(kernel_follow(world->source, pid), 0);
+    assert_int_equal(perf_source_follow(world->source, pid), 0);
     assert_int_equal(world->source->observe(world->source, &subject, NULL), OUTCOME_PENDING);
 }
 
@@ -215,7 +215,7 @@ static void test_other_processes_are_dropped(void **state)
     /* `collect` checks whose samples they are; the other one computes beside it. */
     follow(&world, world.pid);
     collect(&world, is_whole, SAMPLES_WANTED);
-    kernel_unfollow(world.source, world.pid);
+    perf_source_unfollow(world.source, world.pid);
     while (world.source->collect(world.source, &observation, &outcome))
         fail();
     kill(other, SIGKILL);
@@ -236,7 +236,7 @@ static void test_stack_sizes_follow_the_need(void **state)
     (void)state;
     struct world world = setup();
     follow(&world, world.pid);
-    assert_int_equal(kernel_adjust(world.source, 2048), 0);
+    assert_int_equal(perf_source_adjust(world.source, 2048), 0);
     most_bytes = 0;
     collect(&world, note_bytes, SAMPLES_WANTED);
     assert_in_range(most_bytes, 1, 2048);
@@ -303,7 +303,7 @@ static struct pair begin_pair(void)
         pin(pair.pids[i], pair.cpus[i]);
         follow(&pair.world, pair.pids[i]);
     }
-    if (kernel_scope(pair.world.source) != KERNEL_SCOPE_CPUS)
+    if (perf_source_scope(pair.world.source) != PERF_SCOPE_CPUS)
         skip();
     return pair;
 }
@@ -388,14 +388,14 @@ static void test_a_cpu_that_has_ended_is_read_and_comes_back(void **state)
     compute_for(pair.pids[1], 20 * PERIOD_NS);
     kill(pair.pids[0], SIGSTOP);
     offline_cpu = pair.cpus[1];
-    assert_int_equal(kernel_adjust(pair.world.source, STACK_BYTES), 0);
+    assert_int_equal(perf_source_adjust(pair.world.source, STACK_BYTES), 0);
     count_samples(&pair, counts);
     assert_true(counts[1] > 0); /* what its ring held */
     compute_for(pair.pids[1], 20 * PERIOD_NS);
     count_samples(&pair, counts);
     assert_int_equal(counts[1], 0);
     offline_cpu = -1;
-    assert_int_equal(kernel_adjust(pair.world.source, STACK_BYTES), 0);
+    assert_int_equal(perf_source_adjust(pair.world.source, STACK_BYTES), 0);
     compute_for(pair.pids[1], 20 * PERIOD_NS);
     count_samples(&pair, counts);
     assert_true(counts[1] > 0);
@@ -409,7 +409,7 @@ static void test_nothing_is_lost_when_events_are_replaced(void **state)
     unsigned counts[2];
     (void)state;
     compute_for(pair.pids[1], 20 * PERIOD_NS);
-    assert_int_equal(kernel_adjust(pair.world.source, 2 * STACK_BYTES), 0);
+    assert_int_equal(perf_source_adjust(pair.world.source, 2 * STACK_BYTES), 0);
     count_samples(&pair, counts);
     assert_true(counts[1] > 0);
     end_pair(&pair);
@@ -426,10 +426,10 @@ static void test_very_many_processes(void **state)
     struct source *source = pair.world.source;
     unsigned counts[2];
     (void)state;
-    kernel_unfollow(source, pair.pids[1]);
+    perf_source_unfollow(source, pair.pids[1]);
     compute_for(pair.pids[0], 20 * PERIOD_NS);
     for (pid_t pid = NO_PROCESS_FROM; pid < NO_PROCESS_FROM + PROCESSES_MANY; pid++)
-        assert_int_equal(kernel_follow(source, pid), 0);
+        assert_int_equal(perf_source_follow(source, pid), 0);
     follow(&pair.world, pair.pids[1]);
     count_samples(&pair, counts);
     assert_true(counts[0] > 0); /* what rings held meanwhile */
@@ -455,10 +455,10 @@ static void test_what_samples_cant_show_is_refused(void **state)
     struct world world = setup();
     struct subject subject = {.process_id = world.pid, .tid = world.pid};
     struct source *source = world.source;
-    assert_int_equal(kernel_follow(source, world.pid), 0);
-    subject.stack_limit = KERNEL_STACK_LIMIT_MAX;
+    assert_int_equal(perf_source_follow(source, world.pid), 0);
+    subject.stack_limit = PERF_STACK_LIMIT_MAX;
     assert_int_equal(source->observe(source, &subject, NULL), OUTCOME_PENDING);
-    subject.stack_limit = KERNEL_STACK_LIMIT_MAX + 1;
+    subject.stack_limit = PERF_STACK_LIMIT_MAX + 1;
     assert_int_equal(source->observe(source, &subject, NULL), OUTCOME_REFUSED);
     subject.stack_limit = STACK_BYTES;
     subject.other_stack = (struct stack_place){4096, 4096};
@@ -479,12 +479,12 @@ static void test_stack_sizes_follow_the_need_of_all_threads(void **state)
     enum outcome outcome;
     refuse_events_of_cpus();
     struct world world = setup();
-    assert_int_equal(kernel_scope(world.source), KERNEL_SCOPE_THREADS);
+    assert_int_equal(perf_source_scope(world.source), PERF_SCOPE_THREADS);
     for (size_t i = 0; i < CHILDREN; i++) {
         pids[i] = start_child();
         follow(&world, pids[i]);
     }
-    assert_int_equal(kernel_adjust(world.source, 2 * STACK_BYTES), 0);
+    assert_int_equal(perf_source_adjust(world.source, 2 * STACK_BYTES), 0);
     uint64_t until_ns = monotonic_ns() + HANGS_NS;
     for (size_t all = 0; all < CHILDREN && monotonic_ns() < until_ns;) {
         while (world.source->collect(world.source, &observation, &outcome)) {

@@ -1,4 +1,4 @@
-#include "sampler/sampled.h"
+#include "sampler/processes.h"
 #include "base/array.h"
 #include "base/clock.h"
 #include "sampler/kernel_samples.h"
@@ -55,7 +55,7 @@ static int add(struct sampler *sampler, pid_t pid, struct sampled_process **ret_
     return 0;
 }
 
-int sampled_add(struct sampler *sampler, pid_t pid)
+int processes_add(struct sampler *sampler, pid_t pid)
 {
     struct sampled_process *process;
     return sampler_process(sampler, pid) ? -EEXIST : add(sampler, pid, &process);
@@ -66,14 +66,14 @@ static bool may_have_changed(const struct sampler *sampler, const struct sampled
                              uint64_t now_ns)
 {
     const struct source *kernel = sampler->kernel.source;
-    if (!process->program || !kernel || kernel_scope(kernel) != KERNEL_SCOPE_CPUS ||
+    if (!process->program || !kernel || perf_source_scope(kernel) != PERF_SCOPE_CPUS ||
         sampler->options->is_dump)
         return true;
-    return kernel_exec_ns(kernel, process->process.pid) > process->span.current_ns ||
+    return perf_source_exec_ns(kernel, process->process.pid) > process->span.current_ns ||
            now_ns - process->program_checked_ns >= PROGRAM_CHECKED_EACH_NS;
 }
 
-int sampled_update_program(struct sampler *sampler, struct sampled_process *process)
+int processes_update_program(struct sampler *sampler, struct sampled_process *process)
 {
     uint64_t now_ns = monotonic_ns();
     if (!may_have_changed(sampler, process, now_ns))
@@ -119,15 +119,15 @@ int sampled_update_program(struct sampler *sampler, struct sampled_process *proc
     return err == -ENOMEM ? err : 0;
 }
 
-int sampled_try_objects(struct sampler *sampler, enum object_kind kind)
+int processes_try_objects(struct sampler *sampler, enum object_kind kind)
 {
     int err = 0;
     for (size_t i = 0; i < sampler->process_count && !err; i++)
-        err = sampled_update_program(sampler, sampler->processes[i]);
+        err = processes_update_program(sampler, sampler->processes[i]);
     return err ? err : collector_try(sampler->collector, kind);
 }
 
-size_t sampled_count_threads(const struct sampler *sampler)
+size_t processes_count_threads(const struct sampler *sampler)
 {
     size_t count = 0;
     for (size_t i = 0; i < sampler->process_count; i++)
@@ -142,7 +142,7 @@ static int start(struct sampler *sampler, struct sampled_process *process)
         return err;
     listing_read_begins(sampler, process, monotonic_ns() + BEGINS_AT_START_NS);
     process->turns.last_round_ns = process->turns.round_ns = sampler->clock.start_ns;
-    return sampled_update_program(sampler, process);
+    return processes_update_program(sampler, process);
 }
 
 /* Takes in the threads of a process that was born while recording. It also represents processes
@@ -180,7 +180,7 @@ static int look_for_descendants(struct sampler *sampler, bool is_start)
     return err;
 }
 
-int sampled_start(struct sampler *sampler)
+int processes_start(struct sampler *sampler)
 {
     int err = 0;
     for (size_t i = 0; i < sampler->process_count && !err; i++)
@@ -192,24 +192,24 @@ int sampled_start(struct sampler *sampler)
     return err ? err : look_for_descendants(sampler, true);
 }
 
-int sampled_find(struct sampler *sampler)
+int processes_find(struct sampler *sampler)
 {
     return sampler->options->has_children ? look_for_descendants(sampler, false) : 0;
 }
 
-void sampled_drop_exited(struct sampler *sampler)
+void processes_drop_exited(struct sampler *sampler)
 {
     size_t kept = 0;
     for (size_t i = 0; i < sampler->process_count; i++) {
         struct sampled_process *process = sampler->processes[i];
         bool is_gone = process->is_followed && process->has_exited &&
-                       !stopped_awaits(sampler->stopped, process->process.pid);
+                       !ptrace_source_awaits(sampler->stopped, process->process.pid);
         if (!is_gone) {
             sampler->processes[kept++] = process;
             continue;
         }
         if (sampler->kernel.source)
-            kernel_unfollow(sampler->kernel.source, process->process.pid);
+            perf_source_unfollow(sampler->kernel.source, process->process.pid);
         off_cpu_samples_unfollow(sampler, process);
         for (size_t j = 0; j < process->threads.count; j++) {
             watches_forget(&sampler->watches, process->threads.items[j].number);
@@ -221,7 +221,7 @@ void sampled_drop_exited(struct sampler *sampler)
     sampler->process_count = kept;
 }
 
-bool sampled_all_exited(const struct sampler *sampler)
+bool processes_all_exited(const struct sampler *sampler)
 {
     for (size_t i = 0; i < sampler->process_count; i++) {
         const struct sampled_process *process = sampler->processes[i];
@@ -235,7 +235,7 @@ bool sampled_all_exited(const struct sampler *sampler)
     return true;
 }
 
-void sampled_free(struct sampler *sampler)
+void processes_free(struct sampler *sampler)
 {
     for (size_t i = 0; i < sampler->process_count; i++)
         close_process(sampler->processes[i]);

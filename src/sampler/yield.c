@@ -1,4 +1,4 @@
-#include "sampler/giving_way.h"
+#include "sampler/yield.h"
 
 /* How long a thread that was woken may wait for a round, about. */
 #define EACH_NS 40000u
@@ -7,7 +7,7 @@
 /* What takes longer may take this part of all time. */
 #define PART_OF_TIME 100
 
-bool giving_way_is_due(const struct throttle *given, uint64_t now_ns)
+bool yield_is_due(const struct throttle *given, uint64_t now_ns)
 {
 #ifdef FGPROF_WITHOUT_YIELD
     return false;
@@ -15,7 +15,7 @@ bool giving_way_is_due(const struct throttle *given, uint64_t now_ns)
     return throttle_allows(given, now_ns, EACH_NS, PART_OF_TIME);
 }
 
-void giving_way_note(struct throttle *given, uint64_t begin_ns, uint64_t end_ns)
+void yield_note(struct throttle *given, uint64_t begin_ns, uint64_t end_ns)
 {
     uint64_t took_ns = end_ns - begin_ns;
     *given = (struct throttle){end_ns, took_ns < SHORT_NS ? 0 : took_ns};

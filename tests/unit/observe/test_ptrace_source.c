@@ -1,7 +1,7 @@
 /* Stops of a child's threads: one that computes, and one that sleeps. */
 #include "unit.h"
 #include "base/clock.h"
-#include "observe/stopped.h"
+#include "observe/ptrace_source.h"
 #include "proc/process.h"
 
 #include <signal.h>
@@ -66,7 +66,7 @@ static struct world *start(void body(void))
     }
     world->watches.keep_fds_below = 1000;
     assert_int_equal(process_open(world->pid, &world->process), 0);
-    assert_int_equal(stopped_source_new(&world->watches, &world->source), 0);
+    assert_int_equal(ptrace_source_new(&world->watches, &world->source), 0);
     for (int i = 0; i < 2; i++)
         assert_true(snapshot_make_room(&world->snapshots[i], STACK_BYTES, &none));
     world->subject = (struct subject){
@@ -84,7 +84,7 @@ static void finish(struct world *world)
     kill(world->pid, SIGKILL);
     if (!world->is_reaped)
         assert_int_equal(waitpid(world->pid, NULL, 0), world->pid);
-    stopped_give_up(world->source);
+    ptrace_source_give_up(world->source);
     world->source->free(world->source);
     process_close(&world->process);
     watches_free(&world->watches);
@@ -104,8 +104,8 @@ static enum outcome await(struct world *world, struct observation *ret_seen)
 {
     struct timespec soon = {0, 100000};
     enum outcome outcome;
-    stopped_interrupt(world->source);
-    while (!stopped_let_go(world->source, 0))
+    ptrace_source_interrupt(world->source);
+    while (!ptrace_source_let_go(world->source, 0))
         nanosleep(&soon, NULL);
     assert_true(world->source->collect(world->source, ret_seen, &outcome));
     assert_false(world->source->collect(world->source, ret_seen, &outcome));
@@ -120,15 +120,15 @@ static void test_a_running_thread(void **state)
     wait_for_letter(world, 'R');
     assert_int_equal(world->source->observe(world->source, &world->subject, &seen),
                      OUTCOME_PENDING);
-    assert_true(stopped_awaits(world->source, world->pid));
+    assert_true(ptrace_source_awaits(world->source, world->pid));
     assert_int_equal(await(world, &seen), OUTCOME_OBSERVED);
     assert_int_equal(seen.evidence, EVIDENCE_STOPPED);
     assert_true(seen.state == THREAD_RUNNING || seen.state == THREAD_RUNNABLE);
     assert_true(seen.pause_ns > 0 && seen.now.has_activity);
     assert_true(registers_has(&seen.snapshot->registers, architecture.frame_pointer));
     assert_true(seen.snapshot->stack.bytes > 0);
-    assert_int_equal(stopped_pending(world->source), 0);
-    assert_false(stopped_awaits(world->source, world->pid));
+    assert_int_equal(ptrace_source_pending(world->source), 0);
+    assert_false(ptrace_source_awaits(world->source, world->pid));
     wait_for_letter(world, 'R'); /* it runs on */
     finish(world);
 }
@@ -140,7 +140,7 @@ static void test_a_sleeping_thread_is_not_stopped(void **state)
     struct observation seen = empty(world);
     wait_for_letter(world, 'S');
     assert_int_equal(world->source->observe(world->source, &world->subject, &seen), OUTCOME_ASLEEP);
-    assert_int_equal(stopped_pending(world->source), 0);
+    assert_int_equal(ptrace_source_pending(world->source), 0);
     finish(world);
 }
 
@@ -188,10 +188,10 @@ static void test_an_end_that_was_seen(void **state)
     kill(world->pid, SIGKILL);
     wait_for_letter(world, 'Z');
     assert_int_equal(await(world, &seen), OUTCOME_GONE);
-    assert_true(stopped_next_exit(world->source, &pid, &status));
+    assert_true(ptrace_source_next_exit(world->source, &pid, &status));
     assert_int_equal(pid, world->pid);
     assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
-    assert_false(stopped_next_exit(world->source, &pid, &status));
+    assert_false(ptrace_source_next_exit(world->source, &pid, &status));
     world->is_reaped = true;
     finish(world);
 }

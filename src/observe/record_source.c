@@ -1,4 +1,4 @@
-#include "observe/off_cpu.h"
+#include "observe/record_source.h"
 #include "base/clock.h"
 #include "observe/sleep_details.h"
 #include "proc/memory.h"
@@ -7,18 +7,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct off_cpu_source {
+struct record_source {
     struct source source;
     struct switch_record *record;
     struct watches *watches;
 };
 
-void off_cpu_want_stack(struct switch_record *record, uint32_t slot, uint32_t generation,
-                        const struct subject *subject)
+void record_source_want_stack(struct switch_record *record, uint32_t slot, uint32_t generation,
+                              const struct subject *subject)
 {
     size_t bytes = subject->stack_limit;
     switch_record_want_stack(record, slot, generation,
-                             bytes > OFF_CPU_STACK_BYTES_MIN ? bytes : OFF_CPU_STACK_BYTES_MIN,
+                             bytes > RECORD_STACK_BYTES_MIN ? bytes : RECORD_STACK_BYTES_MIN,
                              subject->leaves_stack);
 }
 
@@ -34,7 +34,7 @@ static bool read_activity(const struct subject *subject, const struct watches *w
 }
 
 /* It has not moved since the snapshot before. */
-static enum outcome stay(const struct off_cpu_source *off_cpu, const struct subject *subject,
+static enum outcome stay(const struct record_source *off_cpu, const struct subject *subject,
                          const struct watch *watch, const struct slot_view *view,
                          struct observation *observation)
 {
@@ -56,7 +56,7 @@ static enum outcome stay(const struct off_cpu_source *off_cpu, const struct subj
 }
 
 /* Returns 0 or -ENOMEM. */
-static int read_details(const struct off_cpu_source *off_cpu, const struct subject *subject,
+static int read_details(const struct record_source *off_cpu, const struct subject *subject,
                         struct watch *watch, const struct slot_view *view,
                         struct observation *observation)
 {
@@ -73,7 +73,7 @@ static int read_details(const struct off_cpu_source *off_cpu, const struct subje
 }
 
 /* Copies a thread that is still off its CPU. */
-static enum outcome copy(const struct off_cpu_source *off_cpu, const struct subject *subject,
+static enum outcome copy(const struct record_source *off_cpu, const struct subject *subject,
                          struct watch *watch, const struct slot_view *view,
                          struct observation *observation)
 {
@@ -109,17 +109,17 @@ static bool is_known_at(const struct departure *departure, uint64_t at_ns)
 static enum outcome observe(struct source *source, const struct subject *subject,
                             struct observation *observation)
 {
-    const struct off_cpu_source *off_cpu = (const struct off_cpu_source *)source;
+    const struct record_source *off_cpu = (const struct record_source *)source;
     struct watch *watch = watches_get(off_cpu->watches, subject->thread);
     struct slot_view view;
     const struct departure *departure = &view.departure;
     if (!watch || switch_record_read(off_cpu->record, subject->tid, &view) ||
         departure->process_id != subject->process_id || !is_known_at(departure, subject->tick_ns))
         return OUTCOME_REFUSED;
-    off_cpu_want_stack(off_cpu->record, view.slot, view.generation, subject);
+    record_source_want_stack(off_cpu->record, view.slot, view.generation, subject);
     observation->syscall_number = -1;
     observation->wait_channel[0] = '\0';
-    watch->is_asleep = false; /* as far as asleep.c knows */
+    watch->is_asleep = false; /* as far as proc_source.c knows */
     bool is_off = !departure->in_ns && departure->out_ns <= subject->tick_ns;
     if (is_off) {
         bool is_same = !subject->wants_copy && watch->departed_ns == departure->out_ns;
@@ -183,20 +183,20 @@ static void note_call(const struct past_departure *past, struct observation *obs
     }
 }
 
-struct stack_place off_cpu_other_stack(const struct past_departure *past,
-                                       const struct subject *subject)
+struct stack_place record_source_other_stack(const struct past_departure *past,
+                                             const struct subject *subject)
 {
     if (past->other_bytes)
         return (struct stack_place){past->other_address, past->other_bytes};
     return past->has_one_stack ? subject->other_stack : (struct stack_place){0};
 }
 
-void off_cpu_read_past(const struct past_departure *past, const struct subject *subject,
-                       struct observation *observation)
+void record_source_read_past(const struct past_departure *past, const struct subject *subject,
+                             struct observation *observation)
 {
     const struct departure *departure = &past->departure;
     struct snapshot *snapshot = observation->snapshot;
-    const struct stack_place other = off_cpu_other_stack(past, subject);
+    const struct stack_place other = record_source_other_stack(past, subject);
     copy_top(past, snapshot);
     snapshot_copy_rest(snapshot, subject->tid, subject->stack_areas, subject->stack_limit, &other);
     observation->evidence =
@@ -212,13 +212,13 @@ static void free_off_cpu(struct source *source)
     free(source);
 }
 
-int off_cpu_source_new(struct switch_record *record, struct watches *watches,
-                       struct source **ret_source)
+int record_source_new(struct switch_record *record, struct watches *watches,
+                      struct source **ret_source)
 {
-    struct off_cpu_source *off_cpu = calloc(1, sizeof *off_cpu);
+    struct record_source *off_cpu = calloc(1, sizeof *off_cpu);
     if (!off_cpu)
         return -ENOMEM;
-    *off_cpu = (struct off_cpu_source){
+    *off_cpu = (struct record_source){
         .source = {.observe = observe, .free = free_off_cpu},
         .record = record,
         .watches = watches,

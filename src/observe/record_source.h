@@ -5,8 +5,8 @@
  * record has the answer however late we come, with all registers. A thread that is still where it
  * was at the tick is read now, and the record proves that it did not move meanwhile. Of one that
  * has moved since, the record has the top of its stack as it was. */
-#ifndef FGPROF_OBSERVE_OFF_CPU_H
-#define FGPROF_OBSERVE_OFF_CPU_H
+#ifndef FGPROF_OBSERVE_RECORD_SOURCE_H
+#define FGPROF_OBSERVE_RECORD_SOURCE_H
 
 #include "observe/bpf/switch_record.h"
 #include "observe/source.h"
@@ -17,24 +17,24 @@
  * OUTCOME_UNMOVED or OUTCOME_WOKEN; OUTCOME_RUNNING for one that was on a CPU at the tick; or
  * OUTCOME_PENDING for one that has moved since: if it was off its CPU at the tick, the record has a
  * message. Both arguments must outlive the source. Returns 0 or -ENOMEM. */
-int off_cpu_source_new(struct switch_record *record, struct watches *watches,
-                       struct source **ret_source);
+int record_source_new(struct switch_record *record, struct watches *watches,
+                      struct source **ret_source);
 
 /* Tells the record how much of the thread's stacks it is to keep, next time. */
-#define OFF_CPU_STACK_BYTES_MIN 4096u
-void off_cpu_want_stack(struct switch_record *record, uint32_t slot, uint32_t generation,
-                        const struct subject *subject);
+#define RECORD_STACK_BYTES_MIN 4096u
+void record_source_want_stack(struct switch_record *record, uint32_t slot, uint32_t generation,
+                              const struct subject *subject);
 
 /* Which part of the stack that the thread has left is wanted: what the record has of it, as it may
  * be another one by now; or else, as C does not keep frame pointers, the usual one. */
-struct stack_place off_cpu_other_stack(const struct past_departure *past,
-                                       const struct subject *subject);
+struct stack_place record_source_other_stack(const struct past_departure *past,
+                                             const struct subject *subject);
 
 /* Fills in the thread's state, its call, registers and stacks as they were at a departure that is
  * over. The snapshot must have room for the stacks wanted. What the record does not have of them is
  * read now. The thread has moved since, but only for as long as we are late, and what it returns to
  * is further up the stack. */
-void off_cpu_read_past(const struct past_departure *past, const struct subject *subject,
-                       struct observation *observation);
+void record_source_read_past(const struct past_departure *past, const struct subject *subject,
+                             struct observation *observation);
 
 #endif

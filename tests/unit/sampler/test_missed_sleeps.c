@@ -1,6 +1,6 @@
 /* Sleeps that were over before a look at them was proven. */
 #include "unit.h"
-#include "sampler/missed.h"
+#include "sampler/missed_sleeps.h"
 
 static struct snapshot snapshot;
 
@@ -13,24 +13,25 @@ static struct observation seen(long syscall_number, uint64_t pc, uint64_t sp)
     return observation;
 }
 
-static void note(struct thread_missed *missed, long syscall_number, uint64_t pc, uint64_t sp,
+static void note(struct thread_missed_sleeps *missed, long syscall_number, uint64_t pc, uint64_t sp,
                  uint64_t ticks)
 {
     const struct observation observation = seen(syscall_number, pc, sp);
-    missed_note(missed, &observation, ticks);
+    missed_sleeps_note(missed, &observation, ticks);
 }
 
-static uint64_t take(struct thread_missed *missed, long syscall_number, uint64_t pc, uint64_t sp)
+static uint64_t take(struct thread_missed_sleeps *missed, long syscall_number, uint64_t pc,
+                     uint64_t sp)
 {
     struct observation observation = seen(syscall_number, pc, sp);
     observation.is_over = true;
-    return missed_take(missed, &observation);
+    return missed_sleeps_take(missed, &observation);
 }
 
 static void test_they_count_once_for_the_same_place(void **state)
 {
     (void)state;
-    struct thread_missed missed = {0};
+    struct thread_missed_sleeps missed = {0};
     assert_int_equal(take(&missed, 1, 0x10, 0x20), 0);
     note(&missed, 1, 0x10, 0x20, 1);
     note(&missed, 1, 0x10, 0x20, 2);
@@ -45,17 +46,17 @@ static void test_they_count_once_for_the_same_place(void **state)
 static void test_they_do_not_count_for_one_that_sleeps_on(void **state)
 {
     (void)state;
-    struct thread_missed missed = {0};
+    struct thread_missed_sleeps missed = {0};
     note(&missed, 1, 0x10, 0x20, 1);
     const struct observation goes_on = seen(1, 0x10, 0x20);
-    assert_int_equal(missed_take(&missed, &goes_on), 0);
+    assert_int_equal(missed_sleeps_take(&missed, &goes_on), 0);
     assert_int_equal(take(&missed, 1, 0x10, 0x20), 1);
 }
 
 static void test_the_last_places_are_known(void **state)
 {
     (void)state;
-    struct thread_missed missed = {0};
+    struct thread_missed_sleeps missed = {0};
     for (uint64_t i = 0; i < MISSED_PLACES + 1; i++)
         note(&missed, 1, 0x10 + i, 0x20, 1 + i);
     assert_int_equal(take(&missed, 1, 0x10, 0x20), 0);
@@ -66,7 +67,7 @@ static void test_the_last_places_are_known(void **state)
 static void test_they_are_limited(void **state)
 {
     (void)state;
-    struct thread_missed missed = {0};
+    struct thread_missed_sleeps missed = {0};
     note(&missed, 1, 0x10, 0x20, UINT64_MAX);
     for (unsigned i = 0; i < 1000; i++)
         note(&missed, 1, 0x10, 0x20, 1);

@@ -4,17 +4,17 @@
  * meanwhile waits for its end. That costs the thread time, and a look that finds it awake says that
  * it was awake at the tick, where it slept: threads that sleep for a few tenths of a millisecond
  * were found awake three to four times as often as they are. */
-#ifndef FGPROF_SAMPLER_GIVING_WAY_H
-#define FGPROF_SAMPLER_GIVING_WAY_H
+#ifndef FGPROF_SAMPLER_YIELD_H
+#define FGPROF_SAMPLER_YIELD_H
 
 #include "base/throttle.h"
 
 /* Whether others have waited long enough for the sampler's CPU. `given`: when it was last given up,
  * by CLOCK_MONOTONIC. */
-bool giving_way_is_due(const struct throttle *given, uint64_t now_ns);
+bool yield_is_due(const struct throttle *given, uint64_t now_ns);
 
 /* The sampler gave way from `begin_ns` to `end_ns`. If a thread that computes took the CPU, that
  * lasts for a whole time slice and makes the round late, so it is not done again for long. */
-void giving_way_note(struct throttle *given, uint64_t begin_ns, uint64_t end_ns);
+void yield_note(struct throttle *given, uint64_t begin_ns, uint64_t end_ns);
 
 #endif

@@ -1,7 +1,8 @@
-/* Whether a process has stirred. The process is a child that computes when it is told to. */
+/* Whether a thread of a process has run unseen. The process is a child that computes when it is
+ * told to. */
 #include "unit.h"
 #include "base/clock.h"
-#include "sampler/stir.h"
+#include "sampler/activity_check.h"
 
 #include <limits.h>
 #include <signal.h>
@@ -49,9 +50,9 @@ static void let_compute(struct world *world)
 
 static void end_round(struct world *world, uint64_t tick)
 {
-    world->process.stir.reading = (struct throttle){0};
-    stir_read(&world->process);
-    stir_judge(&world->process, tick, true);
+    world->process.activity_check.reading = (struct throttle){0};
+    activity_check_read(&world->process);
+    activity_check_judge(&world->process, tick, true);
 }
 
 static struct reading look(const struct world *world)
@@ -68,7 +69,7 @@ static void note_look(struct world *world, uint64_t tick)
     const struct reading now = look(world);
     uint64_t last_look_tick = world->thread.schedule.looked_tick;
     world->thread.schedule.looked_tick = tick;
-    stir_note_look(&world->process, &world->thread, &now, last_look_tick);
+    activity_check_note_look(&world->process, &world->thread, &now, last_look_tick);
 }
 
 /* The first sweep begins with the first round and has come to its end at tick 2. */
@@ -89,13 +90,14 @@ static int set_up(void **state)
     world->process.threads.count = 1;
     let_compute(world);
     end_round(world, 1);
-    assert_true(world->process.stir.is_sweeping);
+    assert_true(world->process.activity_check.is_sweeping);
     note_look(world, 2);
     end_round(world, 2);
-    assert_false(world->process.stir.is_sweeping || world->process.stir.has_stirred);
+    assert_false(world->process.activity_check.is_sweeping ||
+                 world->process.activity_check.has_run_unseen);
     end_round(world, 3);
-    assert_int_equal(world->process.stir.rest.tick, 3);
-    world->process.stir.sweep_began_ns = 0; /* long ago */
+    assert_int_equal(world->process.activity_check.rest.tick, 3);
+    world->process.activity_check.sweep_began_ns = 0; /* long ago */
     return 0;
 }
 
@@ -113,13 +115,13 @@ static int tear_down(void **state)
     return 0;
 }
 
-static void test_a_process_at_rest_does_not_stir(void **state)
+static void test_in_a_process_at_rest_none_has_run(void **state)
 {
     struct world *world = *state;
     for (uint64_t tick = 4; tick < 20; tick++) {
         end_round(world, tick);
-        assert_false(world->process.stir.has_stirred);
-        assert_false(stir_wants_look(&world->process, &world->thread));
+        assert_false(world->process.activity_check.has_run_unseen);
+        assert_false(activity_check_wants_look(&world->process, &world->thread));
     }
 }
 
@@ -128,10 +130,11 @@ static void test_what_ran_unseen_begins_a_sweep(void **state)
     struct world *world = *state;
     let_compute(world);
     end_round(world, 4);
-    assert_true(world->process.stir.has_stirred && world->process.stir.is_sweeping);
-    assert_true(stir_wants_look(&world->process, &world->thread));
+    assert_true(world->process.activity_check.has_run_unseen &&
+                world->process.activity_check.is_sweeping);
+    assert_true(activity_check_wants_look(&world->process, &world->thread));
     note_look(world, 5);
-    assert_false(stir_wants_look(&world->process, &world->thread));
+    assert_false(activity_check_wants_look(&world->process, &world->thread));
 }
 
 static void test_what_looks_account_for_does_not(void **state)
@@ -141,85 +144,85 @@ static void test_what_looks_account_for_does_not(void **state)
         let_compute(world);
         note_look(world, tick);
         end_round(world, tick);
-        assert_false(world->process.stir.has_stirred);
+        assert_false(world->process.activity_check.has_run_unseen);
     }
 }
 
 static void test_a_sweep_ends_when_all_are_listed_and_looked_at(void **state)
 {
     struct world *world = *state;
-    struct stir *stir = &world->process.stir;
+    struct activity_check *check = &world->process.activity_check;
     let_compute(world);
     end_round(world, 4);
     world->process.listing.is_wanted = true; /* a thread was missing: another may have come */
-    stir_judge(&world->process, 5, true);
-    assert_true(stir->is_sweeping);
+    activity_check_judge(&world->process, 5, true);
+    assert_true(check->is_sweeping);
     world->process.listing.is_wanted = false;
-    stir_judge(&world->process, 6, false);
-    assert_true(stir->is_sweeping); /* there was no time for some threads */
-    stir_judge(&world->process, 7, true);
-    assert_false(stir->is_sweeping || stir->has_stirred);
+    activity_check_judge(&world->process, 6, false);
+    assert_true(check->is_sweeping); /* there was no time for some threads */
+    activity_check_judge(&world->process, 7, true);
+    assert_false(check->is_sweeping || check->has_run_unseen);
     /* What was used by threads that have gone, too, is behind it. */
     end_round(world, 8);
-    assert_false(stir->has_stirred);
+    assert_false(check->has_run_unseen);
 }
 
 static void test_a_sweep_leaves_out_what_the_last_one_saw(void **state)
 {
     struct world *world = *state;
-    struct stir *stir = &world->process.stir;
+    struct activity_check *check = &world->process.activity_check;
     let_compute(world);
     end_round(world, 4);
-    assert_int_equal(stir->sweep_tick, 4);
-    end_round(world, 5); /* nothing was noted: it has stirred again since that ended */
+    assert_int_equal(check->sweep_tick, 4);
+    end_round(world, 5); /* nothing was noted: one has run again since that ended */
     let_compute(world);
-    stir->sweep_began_ns = 0;
+    check->sweep_began_ns = 0;
     end_round(world, 8);
-    assert_true(stir->is_sweeping);
-    assert_int_equal(stir->sweep_tick, 4);
+    assert_true(check->is_sweeping);
+    assert_int_equal(check->sweep_tick, 4);
     end_round(world, 9);
     end_round(world, 10);
-    assert_int_equal(stir->rest.tick, 10);
+    assert_int_equal(check->rest.tick, 10);
     let_compute(world);
-    stir->sweep_began_ns = 0;
+    check->sweep_began_ns = 0;
     end_round(world, 11);
-    assert_int_equal(stir->rest.tick, 10);
-    assert_int_equal(stir->sweep_tick, 11); /* it had rested */
+    assert_int_equal(check->rest.tick, 10);
+    assert_int_equal(check->sweep_tick, 11); /* it had rested */
 }
 
 static void test_sweeps_of_many_threads_are_seldom(void **state)
 {
     struct world *world = *state;
-    struct stir *stir = &world->process.stir;
+    struct activity_check *check = &world->process.activity_check;
     world->process.threads.count = 1000000;
-    stir->sweep_began_ns = monotonic_ns() - 1000000000u;
+    check->sweep_began_ns = monotonic_ns() - 1000000000u;
     let_compute(world);
     end_round(world, 4);
-    assert_true(stir->has_stirred && !stir->is_sweeping);
-    stir->sweep_began_ns = 0;
+    assert_true(check->has_run_unseen && !check->is_sweeping);
+    check->sweep_began_ns = 0;
     end_round(world, 5);
-    assert_true(stir->is_sweeping);
+    assert_true(check->is_sweeping);
 }
 
-static void test_without_the_sum_it_may_always_have_stirred(void **state)
+static void test_without_the_sum_any_may_have_run(void **state)
 {
     struct world *world = *state;
     world->process.process.cpu_clock = INT_MAX; /* is none */
     end_round(world, 4);
-    assert_true(world->process.stir.has_stirred);
+    assert_true(world->process.activity_check.has_run_unseen);
 }
 
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(test_a_process_at_rest_does_not_stir),
+        TEST(test_in_a_process_at_rest_none_has_run),
         TEST(test_what_ran_unseen_begins_a_sweep),
         TEST(test_what_looks_account_for_does_not),
         TEST(test_a_sweep_ends_when_all_are_listed_and_looked_at),
         TEST(test_a_sweep_leaves_out_what_the_last_one_saw),
         TEST(test_sweeps_of_many_threads_are_seldom),
-        TEST(test_without_the_sum_it_may_always_have_stirred),
+        TEST(test_without_the_sum_any_may_have_run),
     };
-    return cmocka_run_group_tests_name("stir", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("activity_check", tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 /* Observations of sleeping threads, from a directory made to look like /proc/PID: its thread has
  * our id and "sleeps" with a buffer of ours for its stack. */
 #include "unit.h"
-#include "observe/asleep.h"
+#include "observe/proc_source.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -91,7 +91,7 @@ static int set_up(void **state)
     fake->watches.keep_fds_below = 1000;
     static const struct stack_place none = {0};
     assert_true(snapshot_make_room(&fake->snapshot, STACK_BYTES, &none));
-    assert_int_equal(asleep_source_new(&fake->watches, &fake->source), 0);
+    assert_int_equal(proc_source_new(&fake->watches, &fake->source), 0);
     assert_true(fake->subject.proc_fd >= 0);
     assert_int_equal(mkdirat(fake->subject.proc_fd, "task", 0700), 0);
     snprintf(task, sizeof task, "task/%d", gettid());

@@ -8,17 +8,17 @@
  * are switched, and sees threads as soon as they are born. Samples of other processes are dropped,
  * in the kernel if possible. Otherwise there is one event for each thread that was found running.
  */
-#ifndef FGPROF_OBSERVE_KERNEL_H
-#define FGPROF_OBSERVE_KERNEL_H
+#ifndef FGPROF_OBSERVE_PERF_SOURCE_H
+#define FGPROF_OBSERVE_PERF_SOURCE_H
 
 #include "observe/snapshots.h"
 #include "observe/source.h"
 
 /* The most of a stack that a sample holds: all of a sample is at most 65,528 bytes (struct
  * perf_event_header). */
-#define KERNEL_STACK_LIMIT_MAX (63u << 10)
+#define PERF_STACK_LIMIT_MAX (63u << 10)
 
-struct kernel_options {
+struct perf_source_options {
     uint64_t period_ns;          /* the mean CPU time between two samples, below 2^32 */
     uint64_t seed;               /* decides how long each time is */
     uint64_t held_ns;            /* a CPU's ring has room for the samples of this time */
@@ -27,9 +27,9 @@ struct kernel_options {
     struct snapshots *snapshots; /* samples are put in these; must outlive the source */
 };
 
-enum kernel_scope {
-    KERNEL_SCOPE_CPUS,    /* events for each CPU: all running threads are sampled */
-    KERNEL_SCOPE_THREADS, /* an event for each thread for which `observe` was called */
+enum perf_scope {
+    PERF_SCOPE_CPUS,    /* events for each CPU: all running threads are sampled */
+    PERF_SCOPE_THREADS, /* an event for each thread for which `observe` was called */
 };
 
 /* Nothing is sampled yet: see kernel_follow. The source's `observe` returns OUTCOME_PENDING for a
@@ -38,31 +38,31 @@ enum kernel_scope {
  * thread number, process number or program yet, and `now` says nothing.
  *
  * Returns 0, -EACCES or -EPERM if sampling is not permitted at all, or another negative errno. */
-int kernel_source_new(const struct kernel_options *options, struct source **ret_source);
+int perf_source_new(const struct perf_source_options *options, struct source **ret_source);
 
-enum kernel_scope kernel_scope(const struct source *source);
+enum perf_scope perf_source_scope(const struct source *source);
 
 /* Samples of this process are collected from now on, or no longer. The first call begins to sample.
  * Returns 0 or a negative errno: the process is not sampled. */
-int kernel_follow(struct source *source, pid_t process_id);
-void kernel_unfollow(struct source *source, pid_t process_id);
+int perf_source_follow(struct source *source, pid_t process_id);
+void perf_source_unfollow(struct source *source, pid_t process_id);
 
-/* In KERNEL_SCOPE_THREADS: the thread is gone. */
-void kernel_forget(struct source *source, pid_t tid);
+/* In PERF_SCOPE_THREADS: the thread is gone. */
+void perf_source_forget(struct source *source, pid_t tid);
 
 /* When the process last executed a program, as far as records that were collected tell; 0: it has
  * not. */
-uint64_t kernel_exec_ns(const struct source *source, pid_t process_id);
+uint64_t perf_source_exec_ns(const struct source *source, pid_t process_id);
 
 /* Has samples hold this much of stacks from now on. Also begins to sample CPUs that have come
  * online. Call it now and then. Returns 0 or a negative errno. */
-int kernel_adjust(struct source *source, size_t stack_limit);
+int perf_source_adjust(struct source *source, size_t stack_limit);
 
 /* Why the thread is not sampled: its process could not be followed, or it has no event, though it
  * should have one of its own. A negative errno; 0: it is sampled. */
-int kernel_refusal(const struct source *source, pid_t process_id, pid_t tid);
+int perf_source_refusal(const struct source *source, pid_t process_id, pid_t tid);
 
 /* How many samples the kernel has dropped because nobody collected them in time. */
-uint64_t kernel_lost(const struct source *source);
+uint64_t perf_source_lost(const struct source *source);
 
 #endif

@@ -1,4 +1,4 @@
-#include "observe/kernel.h"
+#include "observe/perf_source.h"
 #include "base/clock.h"
 #include "base/random.h"
 #include "observe/events.h"
@@ -19,10 +19,10 @@
 /* A CPU is interrupted to set its period, so that is not done after each sample. */
 #define SAMPLES_A_PERIOD 4
 
-struct kernel_source {
+struct perf_source {
     struct source source;
-    struct kernel_options options;
-    enum kernel_scope scope;
+    struct perf_source_options options;
+    enum perf_scope scope;
     struct events events; /* one a CPU, or one a thread */
     struct filter filter;
     bool has_filter;
@@ -33,12 +33,12 @@ struct kernel_source {
     int follow_refusal; /* the same of a process that could not be followed */
 };
 
-static struct kernel_source *kernel_of(const struct source *source)
+static struct perf_source *perf_source_of(const struct source *source)
 {
-    return (struct kernel_source *)source;
+    return (struct perf_source *)source;
 }
 
-static size_t stack_bytes(const struct kernel_source *kernel)
+static size_t stack_bytes(const struct perf_source *kernel)
 {
     return kernel->events.attr.sample_stack_user;
 }
@@ -55,7 +55,7 @@ static unsigned read_chain_limit(void)
 
 /* A CPU's event is sampled at intervals of time unless the CPU is idle; a thread's event, at
  * intervals of its running time. */
-static struct perf_event_attr attributes_of(const struct kernel_source *kernel, size_t stack_bytes)
+static struct perf_event_attr attributes_of(const struct perf_source *kernel, size_t stack_bytes)
 {
     uint64_t chain_type = kernel->chain_limit ? PERF_SAMPLE_CALLCHAIN : 0;
     return (struct perf_event_attr){
@@ -75,10 +75,10 @@ static struct perf_event_attr attributes_of(const struct kernel_source *kernel, 
 }
 
 /* Sets how events are opened from now on. */
-static void set_events(struct kernel_source *kernel, enum kernel_scope scope, size_t stack_bytes)
+static void set_events(struct perf_source *kernel, enum perf_scope scope, size_t stack_bytes)
 {
     struct events *events = &kernel->events;
-    size_t samples = scope == KERNEL_SCOPE_THREADS
+    size_t samples = scope == PERF_SCOPE_THREADS
                          ? THREAD_RING_SAMPLES
                          : kernel->options.held_ns / kernel->options.period_ns + 1;
     kernel->scope = scope;
@@ -86,20 +86,20 @@ static void set_events(struct kernel_source *kernel, enum kernel_scope scope, si
     size_t record_bytes = stack_bytes + RECORD_BYTES + kernel->chain_limit * sizeof(uint64_t);
     events->ring_bytes = events_ring_bytes(samples * record_bytes);
     events->ring_bytes_min = events_ring_bytes(2 * stack_bytes);
-    if (scope == KERNEL_SCOPE_CPUS && events->ring_bytes > CPU_RING_BYTES_MAX)
+    if (scope == PERF_SCOPE_CPUS && events->ring_bytes > CPU_RING_BYTES_MAX)
         events->ring_bytes = CPU_RING_BYTES_MAX;
 }
 
 /* Whether threads of our own may be sampled, as any other's of the same user. */
-static int try_thread_scope(struct kernel_source *kernel)
+static int try_thread_scope(struct perf_source *kernel)
 {
-    set_events(kernel, KERNEL_SCOPE_THREADS, stack_bytes(kernel));
+    set_events(kernel, PERF_SCOPE_THREADS, stack_bytes(kernel));
     int err = events_add(&kernel->events, 0, -1);
     events_drop_all(&kernel->events);
     return err;
 }
 
-static void set_filter(struct kernel_source *kernel, bool has_filter)
+static void set_filter(struct perf_source *kernel, bool has_filter)
 {
     if (kernel->has_filter && !has_filter)
         filter_close(&kernel->filter);
@@ -107,7 +107,7 @@ static void set_filter(struct kernel_source *kernel, bool has_filter)
     kernel->events.filter = has_filter ? &kernel->filter : NULL;
 }
 
-static int try_cpu_scope(struct kernel_source *kernel)
+static int try_cpu_scope(struct perf_source *kernel)
 {
     struct events *events = &kernel->events;
     set_filter(kernel, filter_open(&kernel->filter) == 0);
@@ -123,7 +123,7 @@ static int try_cpu_scope(struct kernel_source *kernel)
     return err ? err : -ENODEV;
 }
 
-static int begin(struct kernel_source *kernel)
+static int begin(struct perf_source *kernel)
 {
     int err = try_cpu_scope(kernel);
     return err == -EACCES || err == -EPERM ? try_thread_scope(kernel) : err;
@@ -132,7 +132,7 @@ static int begin(struct kernel_source *kernel)
 enum taken { TAKEN_SAMPLE, TAKEN_OTHER, TAKEN_NOTHING };
 
 /* Reads what follows the time of a sample. */
-static bool read_sample(const struct kernel_source *kernel, const struct record *record,
+static bool read_sample(const struct perf_source *kernel, const struct record *record,
                         struct kernel_chain *chain, struct snapshot *snapshot)
 {
     size_t at = offsetof(struct sample_head, abi);
@@ -141,7 +141,7 @@ static bool read_sample(const struct kernel_source *kernel, const struct record 
 }
 
 /* Takes a sample, unless there is no snapshot for it: then it stays in the ring. */
-static enum taken take_sample(struct kernel_source *kernel, const struct record *record,
+static enum taken take_sample(struct perf_source *kernel, const struct record *record,
                               struct observation *ret_observation)
 {
     static const struct stack_place no_place = {0};
@@ -177,9 +177,9 @@ static enum taken take_sample(struct kernel_source *kernel, const struct record 
  *
  * The interval that is under way begins anew by that (perf_event_period in the kernel's
  * kernel/events/core.c). A third of one is lost, in the mean, so all are shorter. */
-static void vary_period(struct kernel_source *kernel, struct event *event)
+static void vary_period(struct perf_source *kernel, struct event *event)
 {
-    const struct kernel_options *options = &kernel->options;
+    const struct perf_source_options *options = &kernel->options;
     uint64_t mean_ns = options->period_ns * 3 * SAMPLES_A_PERIOD / (3 * SAMPLES_A_PERIOD + 1);
     uint64_t period_ns =
         mean_ns / 2 + random_below((uint32_t)mean_ns, options->seed, kernel->periods_set++);
@@ -187,7 +187,7 @@ static void vary_period(struct kernel_source *kernel, struct event *event)
     event->samples = 0;
 }
 
-static void vary_periods(struct kernel_source *kernel)
+static void vary_periods(struct perf_source *kernel)
 {
 #ifdef FGPROF_WITHOUT_VARIED_PERIODS
     return;
@@ -213,7 +213,7 @@ static uint64_t time_of(const struct record *record)
 
 /* The event whose ring has the oldest record; NULL: no ring has any. A ring that was found empty is
  * not looked at again until all are. */
-static struct event *find_oldest(struct kernel_source *kernel)
+static struct event *find_oldest(struct perf_source *kernel)
 {
     struct event *oldest = NULL;
     struct record record;
@@ -227,7 +227,7 @@ static struct event *find_oldest(struct kernel_source *kernel)
     return oldest;
 }
 
-static enum taken take_next(struct kernel_source *kernel, struct event *event,
+static enum taken take_next(struct perf_source *kernel, struct event *event,
                             struct observation *ret_observation)
 {
     struct record record;
@@ -245,7 +245,7 @@ static enum taken take_next(struct kernel_source *kernel, struct event *event,
 }
 
 /* All has been collected, or there are no snapshots for the rest. */
-static void rest(struct kernel_source *kernel)
+static void rest(struct perf_source *kernel)
 {
     for (size_t i = 0; i < kernel->events.count; i++)
         kernel->events.items[i].next_ns = 0;
@@ -258,7 +258,7 @@ static void rest(struct kernel_source *kernel)
 static bool collect(struct source *source, struct observation *ret_observation,
                     enum outcome *ret_outcome)
 {
-    struct kernel_source *kernel = kernel_of(source);
+    struct perf_source *kernel = perf_source_of(source);
     struct event *event;
     while ((event = find_oldest(kernel))) {
         enum taken taken = take_next(kernel, event, ret_observation);
@@ -274,7 +274,7 @@ static bool collect(struct source *source, struct observation *ret_observation,
     return false;
 }
 
-static bool has_thread(const struct kernel_source *kernel, pid_t tid)
+static bool has_thread(const struct perf_source *kernel, pid_t tid)
 {
     for (size_t i = 0; i < kernel->events.count; i++) {
         if (kernel->events.items[i].tid == tid)
@@ -283,7 +283,7 @@ static bool has_thread(const struct kernel_source *kernel, pid_t tid)
     return false;
 }
 
-static enum outcome add_thread(struct kernel_source *kernel, pid_t tid)
+static enum outcome add_thread(struct perf_source *kernel, pid_t tid)
 {
     uint64_t now_ns = monotonic_ns();
     if (kernel->refusal && now_ns - kernel->refused_ns < REFUSAL_HOLDS_NS)
@@ -303,25 +303,25 @@ static enum outcome add_thread(struct kernel_source *kernel, pid_t tid)
 static enum outcome observe(struct source *source, const struct subject *subject,
                             struct observation *observation)
 {
-    struct kernel_source *kernel = kernel_of(source);
+    struct perf_source *kernel = perf_source_of(source);
     (void)observation;
-    if (subject->stack_limit > KERNEL_STACK_LIMIT_MAX || subject->other_stack.address ||
+    if (subject->stack_limit > PERF_STACK_LIMIT_MAX || subject->other_stack.address ||
         subject->asleep.pc || !events_are_of(&kernel->events, subject->process_id))
         return OUTCOME_REFUSED;
-    if (kernel->scope == KERNEL_SCOPE_CPUS || has_thread(kernel, subject->tid))
+    if (kernel->scope == PERF_SCOPE_CPUS || has_thread(kernel, subject->tid))
         return OUTCOME_PENDING;
     return add_thread(kernel, subject->tid);
 }
 
-enum kernel_scope kernel_scope(const struct source *source)
+enum perf_scope perf_source_scope(const struct source *source)
 {
-    return kernel_of(source)->scope;
+    return perf_source_of(source)->scope;
 }
 
 /* Without a filter samples of all processes are copied, but none is missing. */
-int kernel_follow(struct source *source, pid_t process_id)
+int perf_source_follow(struct source *source, pid_t process_id)
 {
-    struct kernel_source *kernel = kernel_of(source);
+    struct perf_source *kernel = perf_source_of(source);
     int err = events_follow(&kernel->events, process_id);
     if (err && kernel->has_filter) {
         set_filter(kernel, false);
@@ -333,78 +333,78 @@ int kernel_follow(struct source *source, pid_t process_id)
     return err;
 }
 
-void kernel_unfollow(struct source *source, pid_t process_id)
+void perf_source_unfollow(struct source *source, pid_t process_id)
 {
-    events_unfollow(&kernel_of(source)->events, process_id);
+    events_unfollow(&perf_source_of(source)->events, process_id);
 }
 
-void kernel_forget(struct source *source, pid_t tid)
+void perf_source_forget(struct source *source, pid_t tid)
 {
-    struct events *events = &kernel_of(source)->events;
+    struct events *events = &perf_source_of(source)->events;
     for (size_t i = events->count; i-- > 0;) {
         if (events->items[i].tid == tid)
             events_drop(events, i);
     }
 }
 
-uint64_t kernel_exec_ns(const struct source *source, pid_t process_id)
+uint64_t perf_source_exec_ns(const struct source *source, pid_t process_id)
 {
-    return events_exec_ns(&kernel_of(source)->events, process_id);
+    return events_exec_ns(&perf_source_of(source)->events, process_id);
 }
 
 /* Within what the kernel takes: a multiple of 8. */
 static size_t stack_bytes_for(size_t stack_limit)
 {
     size_t bytes = stack_limit < STACK_LIMIT_MIN ? STACK_LIMIT_MIN : stack_limit;
-    return (bytes < KERNEL_STACK_LIMIT_MAX ? bytes : KERNEL_STACK_LIMIT_MAX) & ~(size_t)7;
+    return (bytes < PERF_STACK_LIMIT_MAX ? bytes : PERF_STACK_LIMIT_MAX) & ~(size_t)7;
 }
 
 /* Events can't be changed, so all are replaced. If that fails for one, it is tried again by the
  * next kernel_adjust or `observe`. */
-int kernel_adjust(struct source *source, size_t stack_limit)
+int perf_source_adjust(struct source *source, size_t stack_limit)
 {
-    struct kernel_source *kernel = kernel_of(source);
+    struct perf_source *kernel = perf_source_of(source);
     size_t wanted_bytes = stack_bytes_for(stack_limit);
     if (wanted_bytes != stack_bytes(kernel)) {
         set_events(kernel, kernel->scope, wanted_bytes);
         events_reopen(&kernel->events);
     }
-    return kernel->scope == KERNEL_SCOPE_CPUS ? events_update_cpus_sometimes(&kernel->events) : 0;
+    return kernel->scope == PERF_SCOPE_CPUS ? events_update_cpus_sometimes(&kernel->events) : 0;
 }
 
-int kernel_refusal(const struct source *source, pid_t process_id, pid_t tid)
+int perf_source_refusal(const struct source *source, pid_t process_id, pid_t tid)
 {
-    const struct kernel_source *kernel = kernel_of(source);
+    const struct perf_source *kernel = perf_source_of(source);
     if (!events_are_of(&kernel->events, process_id))
         return kernel->follow_refusal;
-    bool needs_none = kernel->scope == KERNEL_SCOPE_CPUS || has_thread(kernel, tid);
+    bool needs_none = kernel->scope == PERF_SCOPE_CPUS || has_thread(kernel, tid);
     return needs_none ? 0 : kernel->refusal;
 }
 
-uint64_t kernel_lost(const struct source *source)
+uint64_t perf_source_lost(const struct source *source)
 {
-    return kernel_of(source)->events.lost;
+    return perf_source_of(source)->events.lost;
 }
 
 static void free_kernel(struct source *source)
 {
     if (!source)
         return;
-    struct kernel_source *kernel = kernel_of(source);
+    struct perf_source *kernel = perf_source_of(source);
     events_free(&kernel->events);
     set_filter(kernel, false);
     free(kernel);
 }
 
-int kernel_source_new(const struct kernel_options *options, struct source **ret_source)
+int perf_source_new(const struct perf_source_options *options, struct source **ret_source)
 {
-    struct kernel_source *kernel = calloc(1, sizeof *kernel);
+    struct perf_source *kernel = calloc(1, sizeof *kernel);
     if (!kernel)
         return -ENOMEM;
     kernel->source = (struct source){.observe = observe, .collect = collect, .free = free_kernel};
     kernel->options = *options;
     kernel->chain_limit = options->has_kernel_chains ? read_chain_limit() : 0;
-    set_events(kernel, KERNEL_SCOPE_CPUS, stack_bytes_for(options->stack_limit));
+    set_events(kernel, PERF_SCOPE_CPUS, stack_bytes_for(options->stack_limit));
     int err = begin(kernel);
     if (err) {
         free_kernel(&kernel->source);

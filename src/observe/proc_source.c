@@ -5,7 +5,7 @@
  * proves that it did not move meanwhile; as long as that count stays the same, the thread is where
  * it was. If the kernel does not keep that count, the count of how often it lost a CPU serves,
  * together with the thread being seen blocked. */
-#include "observe/asleep.h"
+#include "observe/proc_source.h"
 #include "base/clock.h"
 #include "observe/sleep_details.h"
 
@@ -169,7 +169,7 @@ static void free_asleep(struct source *source)
     free(source);
 }
 
-int asleep_source_new(struct watches *watches, struct source **ret_source)
+int proc_source_new(struct watches *watches, struct source **ret_source)
 {
     struct asleep_source *asleep = calloc(1, sizeof *asleep);
     if (!asleep)

@@ -1,5 +1,5 @@
 #include "unit.h"
-#include "sampler/giving_way.h"
+#include "sampler/yield.h"
 
 #define MS_NS UINT64_C(1000000)
 
@@ -7,12 +7,12 @@
 static void test_a_round_gives_way_often(void **state)
 {
     (void)state;
-    struct throttle giving_way = {0};
+    struct throttle yielding = {0};
     unsigned times = 0;
     for (uint64_t now_ns = MS_NS; now_ns < 2 * MS_NS; now_ns += 1000) {
-        if (!giving_way_is_due(&giving_way, now_ns))
+        if (!yield_is_due(&yielding, now_ns))
             continue;
-        giving_way_note(&giving_way, now_ns, now_ns + 10000);
+        yield_note(&yielding, now_ns, now_ns + 10000);
         now_ns += 10000;
         times++;
     }
@@ -23,12 +23,12 @@ static void test_a_round_gives_way_often(void **state)
 static void test_computing_threads_do_not_make_rounds_late(void **state)
 {
     (void)state;
-    struct throttle giving_way = {0};
+    struct throttle yielding = {0};
     uint64_t given_ns = 0, all_ns = 10000 * MS_NS;
     for (uint64_t now_ns = 1; now_ns < all_ns; now_ns += MS_NS / 10) {
-        if (!giving_way_is_due(&giving_way, now_ns))
+        if (!yield_is_due(&yielding, now_ns))
             continue;
-        giving_way_note(&giving_way, now_ns, now_ns + 3 * MS_NS);
+        yield_note(&yielding, now_ns, now_ns + 3 * MS_NS);
         now_ns += 3 * MS_NS;
         given_ns += 3 * MS_NS;
     }

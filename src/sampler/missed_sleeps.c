@@ -1,4 +1,4 @@
-#include "sampler/missed.h"
+#include "sampler/missed_sleeps.h"
 
 /* A place that is hardly ever proven does not outweigh all others when it is. */
 #define TICKS_MAX 16u
@@ -9,7 +9,7 @@ static bool is_at(const struct missed_sleep *sleep, const struct observation *ob
            sleep->place.syscall_number == observation->syscall_number;
 }
 
-static struct missed_sleep *find(struct thread_missed *missed,
+static struct missed_sleep *find(struct thread_missed_sleeps *missed,
                                  const struct observation *observation)
 {
     for (unsigned i = 0; i < MISSED_PLACES; i++) {
@@ -19,8 +19,8 @@ static struct missed_sleep *find(struct thread_missed *missed,
     return NULL;
 }
 
-void missed_note(struct thread_missed *missed, const struct observation *observation,
-                 uint64_t ticks)
+void missed_sleeps_note(struct thread_missed_sleeps *missed, const struct observation *observation,
+                        uint64_t ticks)
 {
 #ifdef FGPROF_WITHOUT_MISSED_SLEEPS
     return;
@@ -40,7 +40,8 @@ void missed_note(struct thread_missed *missed, const struct observation *observa
         sleep->ticks = TICKS_MAX;
 }
 
-uint64_t missed_take(struct thread_missed *missed, const struct observation *observation)
+uint64_t missed_sleeps_take(struct thread_missed_sleeps *missed,
+                            const struct observation *observation)
 {
     struct missed_sleep *sleep = observation->is_over ? find(missed, observation) : NULL;
     uint64_t ticks = sleep ? sleep->ticks : 0;

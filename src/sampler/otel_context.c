@@ -1,4 +1,4 @@
-#include "sampler/contexts.h"
+#include "sampler/otel_context.h"
 #include "base/index.h"
 #include "sampler/tell.h"
 
@@ -8,8 +8,8 @@ static uint64_t hash_of(const struct thread_context *context)
                       context->state);
 }
 
-void contexts_note_running(struct sampler *sampler, const struct sampled_process *process,
-                           struct thread *thread, const struct reading *look)
+void otel_context_note_running(struct sampler *sampler, const struct sampled_process *process,
+                               struct thread *thread, const struct reading *look)
 {
     struct watch *watch = watches_get(&sampler->watches, thread->number);
     thread->running.at_ns = 0;
@@ -21,8 +21,8 @@ void contexts_note_running(struct sampler *sampler, const struct sampled_process
                                                       hash_of(&sampler->context)};
 }
 
-void contexts_read_sampled(struct sampler *sampler, const struct sampled_process *process,
-                           struct thread *thread, struct observation *observation)
+void otel_context_read_sampled(struct sampler *sampler, const struct sampled_process *process,
+                               struct thread *thread, struct observation *observation)
 {
     const struct thread_running_context *before = &thread->running;
     struct watch *watch = watches_get(&sampler->watches, thread->number);

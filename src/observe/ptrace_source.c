@@ -1,4 +1,4 @@
-#include "observe/stopped.h"
+#include "observe/ptrace_source.h"
 #include "base/array.h"
 #include "base/clock.h"
 #include "observe/reaper.h"
@@ -106,7 +106,7 @@ static enum outcome begin_stop(struct source *source, const struct subject *subj
     return err == -ESRCH || has_exited(subject) ? OUTCOME_GONE : OUTCOME_REFUSED;
 }
 
-void stopped_interrupt(struct source *source)
+void ptrace_source_interrupt(struct source *source)
 {
     struct stopped_source *stopped = stopped_of(source);
     /* From here on they wait for us, so we must not wait for others. */
@@ -198,7 +198,7 @@ static void try_to_copy(struct stopped_source *stopped, struct pending *item)
                              : OUTCOME_OBSERVED);
 }
 
-size_t stopped_let_go(struct source *source, uint64_t heard_ns)
+size_t ptrace_source_let_go(struct source *source, uint64_t heard_ns)
 {
     struct stopped_source *stopped = stopped_of(source);
     size_t over = 0;
@@ -271,17 +271,17 @@ static bool collect(struct source *source, struct observation *ret_observation,
     return false;
 }
 
-bool stopped_has_room(const struct source *source)
+bool ptrace_source_has_room(const struct source *source)
 {
     return stopped_of(source)->count < STOPS_MAX;
 }
 
-size_t stopped_pending(const struct source *source)
+size_t ptrace_source_pending(const struct source *source)
 {
     return stopped_of(source)->count;
 }
 
-bool stopped_awaits(const struct source *source, pid_t process_id)
+bool ptrace_source_awaits(const struct source *source, pid_t process_id)
 {
     const struct stopped_source *stopped = stopped_of(source);
     for (size_t i = 0; i < stopped->count; i++) {
@@ -295,7 +295,7 @@ bool stopped_awaits(const struct source *source, pid_t process_id)
     return false;
 }
 
-void stopped_drop_dead_leader(struct source *source, pid_t process_id, int proc_fd)
+void ptrace_source_drop_dead_leader(struct source *source, pid_t process_id, int proc_fd)
 {
     struct stopped_source *stopped = stopped_of(source);
     for (size_t i = 0; i < stopped->count; i++) {
@@ -319,7 +319,7 @@ static void await_dying(struct stopped_source *stopped)
     }
 }
 
-bool stopped_next_exit(struct source *source, pid_t *ret_process_id, int *ret_status)
+bool ptrace_source_next_exit(struct source *source, pid_t *ret_process_id, int *ret_status)
 {
     struct stopped_source *stopped = stopped_of(source);
     await_dying(stopped);
@@ -331,7 +331,7 @@ bool stopped_next_exit(struct source *source, pid_t *ret_process_id, int *ret_st
     return true;
 }
 
-void stopped_give_up(struct source *source)
+void ptrace_source_give_up(struct source *source)
 {
     reaper_forget_all(stopped_of(source)->reaper);
 }
@@ -347,7 +347,7 @@ static void free_stopped(struct source *source)
     free(stopped);
 }
 
-int stopped_source_new(struct watches *watches, struct source **ret_source)
+int ptrace_source_new(struct watches *watches, struct source **ret_source)
 {
     struct stopped_source *stopped = calloc(1, sizeof *stopped);
     if (!stopped)

@@ -1,7 +1,7 @@
 /* Where a thread was at a tick, by a record of switches that the test plays. The thread is the
  * test's own, with a buffer for its stack. */
 #include "unit.h"
-#include "observe/off_cpu.h"
+#include "observe/record_source.h"
 
 #include <errno.h>
 #include <linux/futex.h>
@@ -115,7 +115,7 @@ static int set_up(void **state)
     };
     assert_true(world->subject.proc_fd >= 0);
     assert_true(snapshot_make_room(&world->snapshot, STACK_BYTES, &none));
-    assert_int_equal(off_cpu_source_new(NULL, &world->watches, &world->source), 0);
+    assert_int_equal(record_source_new(NULL, &world->watches, &world->source), 0);
     for (size_t i = 0; i < sizeof sleepers_stack; i++)
         sleepers_stack[i] = (unsigned char)(i * 7);
     return 0;
@@ -168,7 +168,7 @@ static void test_a_sleeper_is_copied(void **state)
     assert_memory_equal(stack->memory, sleepers_stack + 64, STACK_BYTES);
     assert_int_equal(record.acknowledged, 1);
     assert_int_equal(record.acknowledged_tick, TICK);
-    assert_int_equal(record.wanted_bytes, OFF_CPU_STACK_BYTES_MIN);
+    assert_int_equal(record.wanted_bytes, RECORD_STACK_BYTES_MIN);
 }
 
 static void test_what_the_record_does_not_know_is_refused(void **state)
@@ -380,7 +380,7 @@ static struct past_departure past_of(enum thread_state thread_state)
 static void read_past(struct world *world, const struct past_departure *past)
 {
     world->seen = (struct observation){.snapshot = &world->snapshot};
-    off_cpu_read_past(past, &world->subject, &world->seen);
+    record_source_read_past(past, &world->subject, &world->seen);
 }
 
 static void test_a_departure_that_is_over(void **state)
@@ -485,13 +485,13 @@ static void test_the_other_stack(void **state)
     struct world *world = *state;
     const struct stack_copy *other = &world->snapshot.other_stack;
     struct past_departure past = past_of(THREAD_SLEEPING);
-    assert_int_equal(off_cpu_other_stack(&past, &world->subject).address, 0);
+    assert_int_equal(record_source_other_stack(&past, &world->subject).address, 0);
     memcpy(top, elsewhere, sizeof top);
     top[0] = 'T'; /* has changed since */
     past.other_stack = top;
     past.other_address = (uintptr_t)elsewhere;
     past.other_bytes = sizeof top;
-    const struct stack_place place = off_cpu_other_stack(&past, &world->subject);
+    const struct stack_place place = record_source_other_stack(&past, &world->subject);
     assert_int_equal(place.address, (uintptr_t)elsewhere);
     assert_true(snapshot_make_room(&world->snapshot, STACK_BYTES, &place));
     read_areas(&world->areas);
