@@ -232,8 +232,9 @@ def test_threads_that_are_gone_when_they_are_looked_at(world):
     unseen = late_share(done.stderr)
     assert 0.5 - unseen < found_s / lived_s < 1.6 + unseen, (found_s, done)
     assert gone_s < 0.9 * found_s, (gone_s, found_s, done)
-    # If the machine stalls, they live for longer and can be read.
-    assert gone_s > 0.15 * found_s or lived_s > births * 0.0008, (gone_s, found_s, done)
+    # If the machine stalls, they live for longer and can be read. The record of switches knows of many that
+    # slept at a tick.
+    assert gone_s > 0.04 * found_s or lived_s > births * 0.0008, (gone_s, found_s, done)
 
 
 def test_fewer_files_than_threads(world):

@@ -62,6 +62,26 @@ static void test_a_stop_in_its_sleep_is_no_move(void **state)
     assert_true(movement.has_moved);
 }
 
+/* The record tells where it was at a tick: in our stop, and then waiting for a CPU. */
+static void test_it_is_not_back_while_it_is_stopped(void **state)
+{
+    (void)state;
+    struct thread_movement movement = unmoved();
+    struct observation stop = seen(5, 0x400, 0x7000), look;
+    stop.asked = (struct sleep_place){.pc = 0x400, .sp = 0x7000};
+    movement_note_stop(&movement, &stop);
+    look = seen(6, 0x400, 0x7000);
+    look.state = THREAD_STOPPED;
+    movement_note_look(&movement, OUTCOME_OBSERVED, &look);
+    look.state = THREAD_SLEEPING;
+    look.woken_ns = 1;
+    movement_note_look(&movement, OUTCOME_OBSERVED, &look);
+    look = seen(8, 0x400, 0x7000);
+    movement_note_look(&movement, OUTCOME_OBSERVED, &look); /* back in its sleep */
+    assert_false(movement.has_moved);
+    assert_int_equal(movement.first_switches, 8);
+}
+
 static void test_it_had_gone_on_when_it_was_stopped(void **state)
 {
     (void)state;
@@ -91,6 +111,7 @@ int main(void)
         cmocka_unit_test(test_asleep_at_the_same_count),
         cmocka_unit_test(test_any_other_outcome_is_a_move),
         cmocka_unit_test(test_a_stop_in_its_sleep_is_no_move),
+        cmocka_unit_test(test_it_is_not_back_while_it_is_stopped),
         cmocka_unit_test(test_it_had_gone_on_when_it_was_stopped),
         cmocka_unit_test(test_it_sleeps_elsewhere_after_the_stop),
     };
