@@ -153,9 +153,7 @@ int elapsed_add_wait(struct elapsed *process, const struct elapsed_wait *wait, u
 /* Finds a wait; NULL if all of its ticks have been divided. */
 static struct elapsed_wait *find_wait(const struct elapsed *process, uint64_t number)
 {
-    size_t after = UPPER_BOUND(process->waits, process->wait_count, number, number);
-    bool is_there = after > 0 && process->waits[after - 1].number == number;
-    return is_there ? &process->waits[after - 1] : NULL;
+    return FIND_SORTED(process->waits, process->wait_count, number, number);
 }
 
 void elapsed_end_wait(struct elapsed *process, uint64_t number, uint64_t last_tick)

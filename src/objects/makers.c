@@ -72,16 +72,9 @@ static int send_name(struct collector *collector, struct object_process *process
 
 /* ---- The threads that are known ---- */
 
-static size_t place_behind(const struct process_makers *own, pid_t tid)
-{
-    return UPPER_BOUND(own->threads, own->count, tid, (uint32_t)tid);
-}
-
 static struct made_thread *find_thread(const struct process_makers *own, pid_t tid)
 {
-    size_t behind = place_behind(own, tid);
-    struct made_thread *found = behind ? &own->threads[behind - 1] : NULL;
-    return found && found->tid == (uint32_t)tid ? found : NULL;
+    return FIND_SORTED(own->threads, own->count, tid, (uint32_t)tid);
 }
 
 /* The thread, which is added if it is not known. NULL: there is no memory. */
@@ -90,7 +83,8 @@ static struct made_thread *add_thread(struct process_makers *own, pid_t tid)
     struct made_thread *found = find_thread(own, tid);
     if (found || array_reserve(&own->threads, &own->capacity, own->count + 1))
         return found;
-    struct made_thread *place = &own->threads[place_behind(own, tid)];
+    struct made_thread *place =
+        &own->threads[UPPER_BOUND(own->threads, own->count, tid, (uint32_t)tid)];
     memmove(place + 1, place, (size_t)(own->threads + own->count++ - place) * sizeof *place);
     *place = (struct made_thread){.tid = (uint32_t)tid, .listed_ns = monotonic_ns()};
     own->untold++;

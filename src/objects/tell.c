@@ -9,9 +9,9 @@
 
 struct object_process *collector_process(const struct collector *collector, pid_t pid)
 {
-    size_t after = UPPER_BOUND(collector->processes, collector->process_count, pid, (uint32_t)pid);
-    const struct collected_process *found = after ? &collector->processes[after - 1] : NULL;
-    return found && found->pid == (uint32_t)pid ? found->process : NULL;
+    const struct collected_process *found =
+        FIND_SORTED(collector->processes, collector->process_count, pid, (uint32_t)pid);
+    return found ? found->process : NULL;
 }
 
 void object_read_areas(struct object_process *process, int maps_fd)

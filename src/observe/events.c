@@ -26,18 +26,10 @@ size_t events_ring_bytes(size_t bytes)
     return power;
 }
 
-/* The place behind that of the process, or where it would be. */
-static size_t place_behind(const struct events *events, pid_t process_id)
-{
-    return UPPER_BOUND(events->followed, events->followed_count, process_id, (uint32_t)process_id);
-}
-
-/* Each record of each process on the machine asks for it, where there is no filter. */
+/* Called for each record of each process on the machine if there is no filter. */
 static struct followed_process *find_followed(const struct events *events, pid_t process_id)
 {
-    size_t behind = place_behind(events, process_id);
-    struct followed_process *found = behind ? &events->followed[behind - 1] : NULL;
-    return found && found->process_id == (uint32_t)process_id ? found : NULL;
+    return FIND_SORTED(events->followed, events->followed_count, process_id, (uint32_t)process_id);
 }
 
 size_t events_cpu_ring_bytes(const struct events *events, size_t bytes)
@@ -241,7 +233,8 @@ int events_follow(struct events *events, pid_t process_id)
         err = enable(&events->items[i]);
     if (err || find_followed(events, process_id))
         return err;
-    struct followed_process *place = &events->followed[place_behind(events, process_id)];
+    struct followed_process *place = &events->followed[UPPER_BOUND(
+        events->followed, events->followed_count, process_id, (uint32_t)process_id)];
     memmove(place + 1, place,
             (size_t)(events->followed + events->followed_count++ - place) * sizeof *place);
     *place = (struct followed_process){.process_id = (uint32_t)process_id};

@@ -51,9 +51,7 @@ static int find_threads(struct known_threads *threads, const struct objects *obj
 /* The last thread that had the id; NULL: none is known. */
 static const struct known_thread *find(const struct known_threads *threads, uint32_t tid)
 {
-    size_t after = UPPER_BOUND(threads->items, threads->count, tid, tid);
-    bool is_known = after && threads->items[after - 1].tid == tid;
-    return is_known ? &threads->items[after - 1] : NULL;
+    return FIND_SORTED(threads->items, threads->count, tid, tid);
 }
 
 /* Marks the rows of the threads that have samples. */
@@ -146,7 +144,5 @@ int name_births(struct fgprof_profile *profile, const struct counted *counted,
 
 const struct profile_birth *birth_of(const struct fgprof_profile *profile, uint32_t tid)
 {
-    size_t after = UPPER_BOUND(profile->births, profile->birth_count, tid, tid);
-    bool is_known = after && profile->births[after - 1].tid == tid;
-    return is_known ? &profile->births[after - 1] : NULL;
+    return FIND_SORTED(profile->births, profile->birth_count, tid, tid);
 }

@@ -57,10 +57,11 @@ static int add_threads(struct fgprof_dump *dump)
     qsort(samples, count, sizeof *samples, compare_samples);
     for (size_t i = 0; i < dump->waits.count; i++) {
         const struct wait_facts *facts = &dump->waits.items[i];
-        size_t after = UPPER_BOUND(samples, count, tid, (uint32_t)facts->tid);
-        if (after && samples[after - 1].tid == (uint32_t)facts->tid)
-            dump->threads[dump->thread_count++] = (struct dump_thread){
-                .sample = samples[after - 1].sample, .facts = facts, .owner = DUMP_NOBODY};
+        const struct sample_of_thread *found =
+            FIND_SORTED(samples, count, tid, (uint32_t)facts->tid);
+        if (found)
+            dump->threads[dump->thread_count++] =
+                (struct dump_thread){.sample = found->sample, .facts = facts, .owner = DUMP_NOBODY};
     }
     free(samples);
     return 0;

@@ -180,9 +180,7 @@ void sockets_free(struct sockets *sockets)
 
 const struct socket *sockets_find(const struct sockets *sockets, uint64_t inode)
 {
-    size_t after = UPPER_BOUND(sockets->items, sockets->count, inode, inode);
-    bool is_there = inode && after && sockets->items[after - 1].inode == inode;
-    return is_there ? &sockets->items[after - 1] : NULL;
+    return inode ? FIND_SORTED(sockets->items, sockets->count, inode, inode) : NULL;
 }
 
 /* Whether item number `item` is at the other end of the socket `key`. */

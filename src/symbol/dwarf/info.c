@@ -87,8 +87,7 @@ const struct abbrev *abbrevs_find(const struct abbrevs *abbrevs, uint64_t code)
     /* Producers number them from 1. */
     if (code - 1 < abbrevs->count && abbrevs->items[code - 1].code == code)
         return &abbrevs->items[code - 1];
-    size_t after = UPPER_BOUND(abbrevs->items, abbrevs->count, code, code);
-    return after && abbrevs->items[after - 1].code == code ? &abbrevs->items[after - 1] : NULL;
+    return FIND_SORTED(abbrevs->items, abbrevs->count, code, code);
 }
 
 #define HEADER_BYTES_MAX 48u

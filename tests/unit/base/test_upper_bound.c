@@ -30,6 +30,22 @@ static void test_places(void **state)
     assert_int_equal(UPPER_BOUND(items, 5, number, (uint64_t)1 << 32), 5);
 }
 
+static void test_finds_the_last_that_is_equal(void **state)
+{
+    (void)state;
+    static const struct item items[] = {{0, 10, 15}, {1, 20, 20}, {2, 20, 30}, {4, 50, UINT64_MAX}};
+    assert_ptr_equal(FIND_SORTED(items, 4, start, 10), &items[0]);
+    assert_ptr_equal(FIND_SORTED(items, 4, start, 20), &items[2]);
+    assert_ptr_equal(FIND_SORTED(items, 4, end, UINT64_MAX), &items[3]);
+    assert_null(FIND_SORTED(items, 4, start, 0));
+    assert_null(FIND_SORTED(items, 4, start, 21));
+    assert_null(FIND_SORTED(items, 4, start, 51));
+    assert_ptr_equal(FIND_SORTED(items, 4, number, 4), &items[3]);
+    assert_null(FIND_SORTED(items, 4, number, 3));
+    assert_null(FIND_SORTED(items, 4, number, (uint64_t)1 << 32));
+    assert_null(FIND_SORTED(items, 0, number, 0));
+}
+
 static void test_empty(void **state)
 {
     (void)state;
@@ -59,6 +75,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_places),
+        cmocka_unit_test(test_finds_the_last_that_is_equal),
         cmocka_unit_test(test_empty),
         cmocka_unit_test(test_every_count),
     };
