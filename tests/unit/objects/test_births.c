@@ -1,5 +1,6 @@
 /* Births of threads, of a child that makes them. Skipped if the kernel does not tell them. */
 #include "unit.h"
+#include "offline_cpu.h"
 #include "objects/births.h"
 #include "observe/events.h"
 
@@ -17,30 +18,6 @@ struct world {
     int orders, answers; /* pipes: the child makes a thread for each byte, and answers */
     int cpu;             /* that it is pinned to */
 };
-
-/* Wrapped: which CPUs seem to be online, and how often that is looked. */
-int __real_cpus_read_online(struct cpus *cpus);
-int __wrap_cpus_read_online(struct cpus *cpus);
-int __wrap_events_update_cpus_sometimes(struct events *events);
-
-static int offline_cpu = -1;
-
-int __wrap_cpus_read_online(struct cpus *cpus)
-{
-    int err = __real_cpus_read_online(cpus);
-    size_t kept = 0;
-    for (size_t i = 0; i < cpus->count; i++) {
-        if (cpus->items[i] != offline_cpu)
-            cpus->items[kept++] = cpus->items[i];
-    }
-    cpus->count = kept;
-    return err;
-}
-
-int __wrap_events_update_cpus_sometimes(struct events *events)
-{
-    return events_update_cpus(events);
-}
 
 static void *end_at_once(void *context)
 {

@@ -1,5 +1,6 @@
 /* Samples by the kernel, of a child that computes. Skipped if the kernel does not permit them. */
 #include "unit.h"
+#include "offline_cpu.h"
 #include "refuse_events.h"
 #include "base/clock.h"
 #include "observe/events.h"
@@ -244,30 +245,6 @@ static void test_stack_sizes_follow_the_need(void **state)
 }
 
 /* ---- CPUs ---- */
-
-/* Wrapped: which CPUs seem to be online, and how often that is looked. */
-int __real_cpus_read_online(struct cpus *cpus);
-int __wrap_cpus_read_online(struct cpus *cpus);
-int __wrap_events_update_cpus_sometimes(struct events *events);
-
-static int offline_cpu = -1;
-
-int __wrap_cpus_read_online(struct cpus *cpus)
-{
-    int err = __real_cpus_read_online(cpus);
-    size_t kept = 0;
-    for (size_t i = 0; i < cpus->count; i++) {
-        if (cpus->items[i] != offline_cpu)
-            cpus->items[kept++] = cpus->items[i];
-    }
-    cpus->count = kept;
-    return err;
-}
-
-int __wrap_events_update_cpus_sometimes(struct events *events)
-{
-    return events_update_cpus(events);
-}
 
 /* Two children, each on a CPU of its own, of which the first has the lower number. */
 struct pair {
