@@ -34,7 +34,7 @@ static bool read_activity(const struct subject *subject, const struct watches *w
 }
 
 /* It has not moved since the snapshot before. */
-static enum outcome stay(const struct record_source *off_cpu, const struct subject *subject,
+static enum outcome stay(const struct record_source *own, const struct subject *subject,
                          const struct watch *watch, const struct slot_view *view,
                          struct observation *observation)
 {
@@ -48,24 +48,23 @@ static enum outcome stay(const struct record_source *off_cpu, const struct subje
     if (!is_woken && subject->wants_call) {
         observation->call = subject->call;
         sleep_details_read_call(subject, observation);
-        if (!switch_record_is_unmoved(off_cpu->record, view))
+        if (!switch_record_is_unmoved(own->record, view))
             observation->has_call = false;
     }
-    switch_record_acknowledge(off_cpu->record, view, subject->tick);
+    switch_record_acknowledge(own->record, view, subject->tick);
     return is_woken ? OUTCOME_WOKEN : OUTCOME_UNMOVED;
 }
 
 /* Returns 0 or -ENOMEM. */
-static int read_details(const struct record_source *off_cpu, const struct subject *subject,
+static int read_details(const struct record_source *own, const struct subject *subject,
                         struct watch *watch, const struct slot_view *view,
                         struct observation *observation)
 {
-    const struct watch_place place = {subject->proc_fd, subject->tid,
-                                      off_cpu->watches->keep_fds_below};
+    const struct watch_place place = {subject->proc_fd, subject->tid, own->watches->keep_fds_below};
     int err = sleep_details_read(subject, &place, watch, observation);
     if (!err)
         sleep_details_read_preemptions(&place, watch, observation);
-    if (err || switch_record_is_unmoved(off_cpu->record, view))
+    if (err || switch_record_is_unmoved(own->record, view))
         return err;
     sleep_details_drop(subject, observation);
     observation->is_over = true;
@@ -73,18 +72,18 @@ static int read_details(const struct record_source *off_cpu, const struct subjec
 }
 
 /* Copies a thread that is still off its CPU. */
-static enum outcome copy(const struct record_source *off_cpu, const struct subject *subject,
+static enum outcome copy(const struct record_source *own, const struct subject *subject,
                          struct watch *watch, const struct slot_view *view,
                          struct observation *observation)
 {
     const struct departure *departure = &view->departure;
     struct snapshot *snapshot = observation->snapshot;
     snapshot->registers = departure->registers;
-    if (!read_activity(subject, off_cpu->watches, watch, observation))
+    if (!read_activity(subject, own->watches, watch, observation))
         return OUTCOME_GONE;
     snapshot_copy_stacks(snapshot, subject->tid, subject->stack_areas, subject->stack_limit,
                          &subject->other_stack);
-    if (!switch_record_is_unmoved(off_cpu->record, view))
+    if (!switch_record_is_unmoved(own->record, view))
         return OUTCOME_PENDING;
     observation->state = departure->state;
     observation->evidence =
@@ -93,10 +92,10 @@ static enum outcome copy(const struct record_source *off_cpu, const struct subje
     watch->departed_ns = departure->out_ns;
     watch->has_activity = observation->now.has_activity;
     watch->activity = observation->now.activity;
-    if (read_details(off_cpu, subject, watch, view, observation))
+    if (read_details(own, subject, watch, view, observation))
         return OUTCOME_REFUSED;
     watch->was_read = true;
-    switch_record_acknowledge(off_cpu->record, view, subject->tick);
+    switch_record_acknowledge(own->record, view, subject->tick);
     return OUTCOME_OBSERVED;
 }
 
@@ -109,14 +108,14 @@ static bool is_known_at(const struct departure *departure, uint64_t at_ns)
 static enum outcome observe(struct source *source, const struct subject *subject,
                             struct observation *observation)
 {
-    const struct record_source *off_cpu = (const struct record_source *)source;
-    struct watch *watch = watches_get(off_cpu->watches, subject->thread);
+    const struct record_source *own = (const struct record_source *)source;
+    struct watch *watch = watches_get(own->watches, subject->thread);
     struct slot_view view;
     const struct departure *departure = &view.departure;
-    if (!watch || switch_record_read(off_cpu->record, subject->tid, &view) ||
+    if (!watch || switch_record_read(own->record, subject->tid, &view) ||
         departure->process_id != subject->process_id || !is_known_at(departure, subject->tick_ns))
         return OUTCOME_REFUSED;
-    record_source_want_stack(off_cpu->record, view.slot, view.generation, subject);
+    record_source_want_stack(own->record, view.slot, view.generation, subject);
     observation->syscall_number = -1;
     observation->wait_channel[0] = '\0';
     watch->is_asleep = false; /* as far as proc_source.c knows */
@@ -126,12 +125,12 @@ static enum outcome observe(struct source *source, const struct subject *subject
         observation->departed_ns = departure->out_ns;
         observation->woken_ns = departure->runnable_ns;
         if (is_same)
-            return stay(off_cpu, subject, watch, &view, observation);
+            return stay(own, subject, watch, &view, observation);
     }
     watch->departed_ns = 0;
     if (is_off)
-        return copy(off_cpu, subject, watch, &view, observation);
-    if (!read_activity(subject, off_cpu->watches, watch, observation))
+        return copy(own, subject, watch, &view, observation);
+    if (!read_activity(subject, own->watches, watch, observation))
         return OUTCOME_GONE;
     bool has_moved = departure->out_ns > subject->tick_ns || departure->in_ns > subject->tick_ns;
     return has_moved ? OUTCOME_PENDING : OUTCOME_RUNNING;
@@ -207,7 +206,7 @@ void record_source_read_past(const struct past_departure *past, const struct sub
         note_call(past, observation);
 }
 
-static void free_off_cpu(struct source *source)
+static void free_source(struct source *source)
 {
     free(source);
 }
@@ -215,14 +214,14 @@ static void free_off_cpu(struct source *source)
 int record_source_new(struct switch_record *record, struct watches *watches,
                       struct source **ret_source)
 {
-    struct record_source *off_cpu = calloc(1, sizeof *off_cpu);
-    if (!off_cpu)
+    struct record_source *own = calloc(1, sizeof *own);
+    if (!own)
         return -ENOMEM;
-    *off_cpu = (struct record_source){
-        .source = {.observe = observe, .free = free_off_cpu},
+    *own = (struct record_source){
+        .source = {.observe = observe, .free = free_source},
         .record = record,
         .watches = watches,
     };
-    *ret_source = &off_cpu->source;
+    *ret_source = &own->source;
     return 0;
 }
