@@ -1,10 +1,10 @@
 #include "observe/reaper.h"
 #include "base/array.h"
+#include "base/background_thread.h"
 #include "base/clock.h"
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
@@ -73,7 +73,6 @@ static void *reaper_main(void *context)
 int reaper_new(struct reaper **ret_reaper)
 {
     struct reaper *reaper = calloc(1, sizeof *reaper);
-    sigset_t all, before;
     pthread_condattr_t attributes;
     if (!reaper)
         return -ENOMEM;
@@ -82,15 +81,12 @@ int reaper_new(struct reaper **ret_reaper)
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&reaper->changed, &attributes);
     pthread_condattr_destroy(&attributes);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int err = pthread_create(&reaper->thread, NULL, reaper_main, reaper);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    int err = background_thread_start(reaper_main, reaper, &reaper->thread);
     if (err) {
         pthread_cond_destroy(&reaper->changed);
         pthread_mutex_destroy(&reaper->lock);
         free(reaper);
-        return -err;
+        return err;
     }
     *ret_reaper = reaper;
     return 0;

@@ -1,4 +1,5 @@
 #include "recorder/recorder.h"
+#include "base/background_thread.h"
 #include "base/clock.h"
 #include "sampler/processes.h"
 
@@ -253,18 +254,6 @@ static void *worker_main(void *context)
     return NULL;
 }
 
-/* Blocks all signals in the new thread: they are for the caller's threads. */
-static int start_thread(struct fgprof_recorder *recorder, void *(*body)(void *),
-                        pthread_t *ret_thread)
-{
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int err = pthread_create(ret_thread, NULL, body, recorder);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return -err;
-}
-
 static struct fgprof_progress progress_of(struct fgprof_recorder *recorder)
 {
     struct sampler_progress *progress = &recorder->sampler.progress;
@@ -307,7 +296,7 @@ static int start_collector(struct fgprof_recorder *recorder, pthread_t *ret_thre
     if (!collector)
         return 0;
     collector_start(collector, recorder->sampler.command.pid);
-    int err = start_thread(recorder, collector_main, ret_thread);
+    int err = background_thread_start(collector_main, recorder, ret_thread);
     if (err)
         news_queue_close(channel_news(recorder->channel));
     return err;
@@ -317,13 +306,13 @@ static int sample_in_threads(struct fgprof_recorder *recorder)
 {
     struct collector *collector = recorder->sampler.collector;
     pthread_t sampler, worker, collecting;
-    int err = start_thread(recorder, worker_main, &worker);
+    int err = background_thread_start(worker_main, recorder, &worker);
     if (err)
         return err;
     err = start_collector(recorder, &collecting);
     bool is_collecting = collector && !err;
     if (!err)
-        err = start_thread(recorder, sampler_main, &sampler);
+        err = background_thread_start(sampler_main, recorder, &sampler);
     if (err) {
         if (is_collecting) {
             collector_note(collector, (struct notice){.kind = NOTICE_END});

@@ -1,4 +1,5 @@
 #include "sampler/off_cpu_samples.h"
+#include "base/background_thread.h"
 #include "observe/record_source.h"
 #include "proc/procfs.h"
 #include "sampler/kernel_samples.h"
@@ -11,7 +12,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
@@ -39,15 +39,6 @@ struct record_opening {
     int err;
     atomic_bool is_done;
 };
-
-static struct switch_options record_options(const struct sampler *sampler)
-{
-    return (struct switch_options){
-        .stack_bytes = RECORD_STACK_BYTES_MIN,
-        .stack_window_ns = sampler->clock.period_ns / STACK_WINDOW_PART,
-        .stack_pause_ns = STACK_PAUSE_NS,
-    };
-}
 
 static void *open_record(void *argument)
 {
@@ -79,18 +70,18 @@ static int use_record(struct sampler *sampler, struct switch_record *record, int
 
 static int start_opening(struct sampler *sampler)
 {
-    sigset_t all, before;
     struct record_opening *opening = calloc(1, sizeof *opening);
     if (!opening)
         return -ENOMEM;
-    opening->options = record_options(sampler);
-    sigfillset(&all); /* they are for the caller's threads */
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int err = pthread_create(&opening->thread, NULL, open_record, opening);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    opening->options = (struct switch_options){
+        .stack_bytes = RECORD_STACK_BYTES_MIN,
+        .stack_window_ns = sampler->clock.period_ns / STACK_WINDOW_PART,
+        .stack_pause_ns = STACK_PAUSE_NS,
+    };
+    int err = background_thread_start(open_record, opening, &opening->thread);
     if (err) {
         free(opening);
-        return -err;
+        return use_record(sampler, NULL, err);
     }
     sampler->off_cpu.opening = opening;
     return 0;
@@ -99,6 +90,8 @@ static int start_opening(struct sampler *sampler)
 static int end_opening(struct sampler *sampler)
 {
     struct record_opening *opening = sampler->off_cpu.opening;
+    if (!opening)
+        return 0;
     pthread_join(opening->thread, NULL);
     sampler->off_cpu.opening = NULL;
     int err = use_record(sampler, opening->record, opening->err);
@@ -116,19 +109,15 @@ int off_cpu_samples_begin(struct sampler *sampler)
         sampler->off_cpu.was_begun)
         return 0;
     sampler->off_cpu.was_begun = true;
-    if (options->capture != CAPTURE_RECORD && start_opening(sampler) == 0)
-        return 0;
-    const struct switch_options record = record_options(sampler);
-    struct switch_record *opened = NULL;
-    int err = switch_record_open(&record, &opened);
-    return use_record(sampler, opened, err);
+    int err = start_opening(sampler);
+    /* A refusal is told before anything is sampled. */
+    return err || options->capture != CAPTURE_RECORD ? err : end_opening(sampler);
 }
 
 void off_cpu_samples_end(struct sampler *sampler)
 {
     struct off_cpu_samples *samples = &sampler->off_cpu;
-    if (samples->opening)
-        end_opening(sampler);
+    end_opening(sampler);
     if (samples->source)
         samples->source->free(samples->source);
     switch_record_free(samples->record);

@@ -1,7 +1,7 @@
 #include "cli/top/view.h"
+#include "base/background_thread.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -258,22 +258,18 @@ static void *run(void *context)
 
 int top_source_start(struct top_source *source, fgprof_recorder *recorder)
 {
-    sigset_t all, before;
     source->recorder = recorder;
     source->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (source->wake_fd < 0)
         return -errno;
     pthread_mutex_init(&source->lock, NULL);
     /* The thread that has the terminal handles signals. */
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int err = pthread_create(&source->thread, NULL, run, source);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    int err = background_thread_start(run, source, &source->thread);
     if (err) {
         pthread_mutex_destroy(&source->lock);
         close(source->wake_fd);
     }
-    return -err;
+    return err;
 }
 
 struct top_view *top_source_take(struct top_source *source, bool *ret_has_ended, int *ret_error)

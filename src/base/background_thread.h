@@ -1,0 +1,11 @@
+/* Threads of our own, beside those of the program that we are part of. */
+#ifndef FGPROF_BASE_BACKGROUND_THREAD_H
+#define FGPROF_BASE_BACKGROUND_THREAD_H
+
+#include <pthread.h>
+
+/* Starts a thread in which all signals are blocked: they are for the caller's threads. Returns 0 or
+ * a negative errno. */
+int background_thread_start(void *(*run)(void *), void *argument, pthread_t *ret_thread);
+
+#endif
