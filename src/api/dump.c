@@ -21,7 +21,7 @@ int fgprof_recorder_dump(fgprof_recorder *recorder, fgprof_dump **ret_dump)
     if (!err)
         err = dump->profile->summary.error;
     if (!err) {
-        /* Without stacks of where threads began, which are counted too. */
+        /* Leaves out the stacks of where threads began, which are counted, too. */
         dump->profile->summary.stacks = dump->profile->stack_count;
         err = dump_complete(dump);
     }

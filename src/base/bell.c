@@ -7,7 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* A bell is rung for this many messages, or for one that is so old. */
+/* The bell is rung for this many messages, or for one of this age. */
 #define UNRUNG_MAX 64
 #define UNRUNG_NS 100000000
 

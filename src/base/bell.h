@@ -25,9 +25,9 @@ static inline uint32_t bell_heard(struct bell *bell)
  * return early. */
 void bell_wait(struct bell *bell, uint32_t heard, uint64_t until_ns);
 
-/* A bell for one who takes messages. To wake it costs more than what it does with a message: while
- * all CPUs are busy, it takes one from another thread. So it is rung for many messages, for one
- * that is old, or for one that can't wait. Starts zeroed, but for the bell. */
+/* A bell for a thread that takes messages. Waking it costs more than handling a message, and if all
+ * CPUs are busy it takes one from another thread. So it is rung for many messages, for an old one,
+ * or for one that can't wait. All but the bell starts zeroed. */
 struct lazy_bell {
     struct bell *bell;
     size_t unrung;    /* messages since it was last rung */

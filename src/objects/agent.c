@@ -30,8 +30,8 @@
 #define PEAK_EACH_NS 100000000u
 #define PEAK_PART_OF_TIME 1000
 #define ALIGNMENT 16u /* of records */
-/* So many records, or places where one might begin, are looked at in a turn: in some 0.2 ms. A ring
- * has places for a million, and its program can fill it again at any time. */
+/* The most records, or places where one might begin, that a turn looks at: some 0.2 ms. A ring has
+ * a million such places, and its program can refill it at any time. */
 #define STEPS_MAX 16384u
 #define PATH "/memfd:" AGENT_MEMFD
 #define LINK PATH " (deleted)"
@@ -54,7 +54,7 @@ struct agent {
     uint64_t limit;      /* up to which they are being taken */
     uint64_t limited_ns; /* when that was set; 0: not yet */
     bool is_taking;      /* they are; false: all up to `limit` were */
-    bool is_skipping;    /* what is next is no record, but in the middle of one that is skipped */
+    bool is_skipping;    /* the next place is inside a record that is being skipped */
     unsigned steps;      /* how many are left of this turn: see STEPS_MAX */
     uint64_t stuck_ns;   /* since when the next record is not complete; 0: it is not so */
     uint64_t skipped;    /* how often records were, as one was never complete, or damaged */

@@ -52,8 +52,8 @@ void births_unfollow(struct births *births, pid_t process_id);
 /* When the process last executed a program, as far as was read; 0: it has not. */
 uint64_t births_exec_ns(const struct births *births, pid_t process_id);
 
-/* Takes in what the kernel has told since. What is quite new is kept back, as something older may
- * still come. Returns 0 or -ENOMEM. */
+/* Reads the kernel's records. Very new ones are kept back, as older ones may still come. Returns 0
+ * or -ENOMEM. */
 int births_read(struct births *births);
 
 /* The next of the processes that are followed; NULL if there is none, or it is kept back, or its
@@ -65,7 +65,7 @@ void births_skip(struct births *births);
  * BIRTHS_STACK_BYTES. Returns false if it shows no 64-bit code. */
 bool births_copy_stack(const struct births *births, struct snapshot *snapshot);
 
-/* All that was before this was taken. */
+/* All records before this time have been taken. */
 uint64_t births_taken_ns(const struct births *births);
 
 /* Whether the end of this thread is among what was read and not taken yet. */

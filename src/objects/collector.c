@@ -14,7 +14,7 @@
 
 #define STEP_NS 10000000u
 #define STEP_SOON_NS 1000000u
-/* News that were just being written when a program was found to be over come within this. */
+/* News that were being written when the program ended arrive within this time. */
 #define SETTLE_NS 1000000u
 
 static const struct object_way *const ways[] = {&way_in_program, &way_makers, &way_page_faults};
@@ -22,21 +22,21 @@ static const struct object_way *const ways[] = {&way_in_program, &way_makers, &w
 
 /* ---- Processes ---- */
 
-/* It is freed once it is gone, and the worker has all news of it, which say how much of its share
- * they take. */
+/* The process is freed once it is gone and the worker has taken all news of it, which point to its
+ * share of the queue. */
 static void leave(struct collector *collector, struct object_process *process)
 {
     process->next_left = collector->left;
     collector->left = process;
 }
 
-/* An id may be used again before all is told of the process that had it. */
+/* An id may be reused before everything about its first process has been reported. */
 static int follow(struct collector *collector, struct object_process *process)
 {
     int err = 0;
     if (array_reserve(&collector->processes, &collector->process_capacity,
                       collector->process_count + 1)) {
-        leave(collector, process); /* it is still given notices */
+        leave(collector, process); /* notices about it still come */
         return -ENOMEM;
     }
     struct collected_process *place = &collector->processes[UPPER_BOUND(
@@ -97,7 +97,7 @@ static int begin_program(struct collector *collector, struct object_process *pro
     process->hurried = 0;
     process->sources.opening = (struct throttle){0};
     object_read_areas(process, kept_fd >= 0 ? kept_fd : own->program->maps_fd);
-    /* All that the one before has made is gone. */
+    /* Everything that the previous program made is gone. */
     return process->span.has_before ? collector_tell_of_all(collector, process, OBJECT_FORGOTTEN)
                                     : 0;
 }
@@ -168,7 +168,7 @@ static void order_copy(struct collector *collector, uint64_t at_ns)
         refresh(collector->processes[i].process);
 }
 
-/* The last program is over. All that is told of it is told before the next one's. */
+/* The last program has ended. Its news are sent before those of the next program. */
 static void end_last_program(struct object_process *process, uint64_t at_ns)
 {
     struct watched_program *last =
@@ -251,8 +251,8 @@ bool collector_has_told(const struct collector *collector, uint64_t *ret_sent)
 
 /* ---- Steps ---- */
 
-/* Whether all was told of the process that came before this time. That ends: each way gives up what
- * it can't tell within a second, and the worker takes what is told. */
+/* Whether all news of the process from before this time have been sent. That does not take for
+ * ever: each way gives up what it can't send within a second, and the worker takes what is sent. */
 static bool has_told(const struct collector *collector, const struct object_process *process,
                      uint64_t before_ns)
 {
@@ -296,7 +296,8 @@ static int end_processes(struct collector *collector)
             i++;
             continue;
         }
-        /* What it never gave back is shown as in use, if the recording is not of what is there. */
+        /* Unless the recording shows only what is there now, what the process never freed is shown
+         * as in use. */
         err = collector_tell_of_all(collector, process,
                                     collector->options.is_endless ? OBJECT_FORGOTTEN : OBJECT_LEFT);
         drop_process(collector, i);
@@ -370,7 +371,7 @@ static uint64_t next_step_ns(const struct collector *collector)
 uint64_t collector_step(struct collector *collector)
 {
     struct notice notice;
-    bool has_end = atomic_load(&collector->has_end); /* what came before it is there */
+    bool has_end = atomic_load(&collector->has_end); /* earlier notices are already in the queue */
     collector->now_ns = monotonic_ns();
     while (queue_take(collector->notices, &notice))
         note_error(collector, heed(collector, &notice));
@@ -386,7 +387,7 @@ uint64_t collector_step(struct collector *collector)
     free_left(collector);
     if (collector->is_ending)
         note_error(collector, finish(collector));
-    /* If anything is lacking, the worker has it. */
+    /* If room or snapshots are lacking, the worker holds them. */
     if (collector->is_short)
         lazy_bell_ring(&collector->queue->bell);
     lazy_bell_ring_if_due(&collector->queue->bell, collector->now_ns);
@@ -466,7 +467,7 @@ void collector_free(struct collector *collector)
     struct notice notice;
     if (!collector)
         return;
-    /* A notice may be of a process that was never heard of, which then is among these. */
+    /* A notice may introduce a process, which is then among those below. */
     while (collector->notices && queue_take(collector->notices, &notice))
         heed(collector, &notice);
     while (collector->process_count) {

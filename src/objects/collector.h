@@ -23,23 +23,23 @@ void collector_free(struct collector *collector);
  * -ENOMEM. */
 int collector_prepare(struct collector *collector);
 
-/* What an agent is to tell: not of threads, if the kernel does. */
+/* What an agent is to report: not threads, if the kernel reports them. */
 struct object_options collector_agent_options(const struct collector *collector);
 
-/* Before it starts: whether objects of this kind can be told of one of the processes. Returns 0,
- * -ENOMEM, or why not: see object_counts_refusal. */
+/* To be called before it starts: whether objects of this kind can be seen in any of the processes.
+ * Returns 0, -ENOMEM, or the reason: see object_counts_refusal. */
 int collector_try(struct collector *collector, enum object_kind kind);
 
 /* A process that is followed, for its notices. Returns 0 or -ENOMEM. */
 int collector_add(struct collector *collector, const struct process *process, uint32_t number,
                   uint64_t after, struct object_process **ret_process);
 
-/* Before the collector starts a notice is heeded at once, and then in its thread. Returns 0 or
- * -ENOMEM. */
+/* Handles the notice at once if the collector has not started, and later in its thread if it has.
+ * Returns 0 or -ENOMEM. */
 int collector_note(struct collector *collector, struct notice notice);
 
-/* Whether all that was there when the last copy was ordered is told: then it sets *ret_sent to how
- * many messages that took. */
+/* Whether all news from before the last copy was ordered have been sent. If so, sets *ret_sent to
+ * the number of messages sent by then. */
 bool collector_has_told(const struct collector *collector, uint64_t *ret_sent);
 
 /* From now on it runs in a thread of its own, which is the next to call anything but the notices.
@@ -49,7 +49,7 @@ void collector_start(struct collector *collector, bool has_command);
 /* Asks all sources, without waiting for anything. Returns when to do it again; 0: it has ended. */
 uint64_t collector_step(struct collector *collector);
 
-/* Does it until the end. Returns 0, or why objects were no longer told. */
+/* Repeats that until the end. Returns 0, or the error that stopped it from reporting objects. */
 int collector_run(struct collector *collector);
 
 #endif

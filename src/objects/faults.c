@@ -42,7 +42,7 @@ static const uint64_t faults_per_s[PAGE_GROUPS] = {
 /* How often, whether they are too few. */
 #define JUDGE_QUIET_NS 2000000000u
 #define NO_FAULT UINT64_MAX
-/* A record is in its ring this long after its time. */
+/* By this time after a fault its record is in the ring. */
 #define KEPT_BACK_NS 1000000u
 /* So much a fault's time may be before that at which the program in the kernel has seen it. */
 #define CLOCK_TOLERANCE_NS 20000000u

@@ -6,10 +6,10 @@
  *
  * By page: each CPU has an event, and a program in the kernel lets those faults pass that are of
  * some pages, chosen by their address (observe/filter.h). All faults of such a page are told, so
- * that of memory that is freed and used again it is known who touched it last. How many pages are
+ * if memory is freed and used again it is known which thread touched it last. How many pages are
  * chosen follows the rate of faults; those that are chosen of fewer are also chosen of more.
  *
- * By number: each thread has events, and every so-manieth of its faults is told. It needs no
+ * By number: each thread has events, and one of so many of its faults is told. It needs no
  * privilege, but it is not known what became of a page afterwards. By page, that is done too if
  * there are so many faults that even the program would take time. */
 #ifndef FGPROF_OBJECTS_FAULTS_H
@@ -62,7 +62,7 @@ size_t faults_stack_bytes(const struct faults *faults);
 
 void faults_skip(struct faults *faults);
 
-/* All that was before this was skipped. */
+/* All records before this time have been taken. */
 uint64_t faults_taken_ns(const struct faults *faults);
 
 /* When the process last executed a program, as far as that was read; 0: it has not. */

@@ -89,7 +89,7 @@ static int open_places(struct collector *collector)
     int err = 0;
     for (size_t i = 0; i < collector->process_count && !err; i++) {
         struct object_process *process = collector->processes[i].process;
-        /* A recording may end before it was looked for anything. */
+        /* A recording may end before the first search for sources. */
         bool is_new = !process->sources.opening.done_ns;
         if (object_program(process) && (is_new || !object_program_over_ns(process)))
             err = open_all(collector, process);
@@ -99,7 +99,7 @@ static int open_places(struct collector *collector)
 
 /* ---- Telling ---- */
 
-/* Tells what a source has, as far as there is room. A program can say more than is sampled. */
+/* Sends what a source has, as far as there is room. A program may report more than is sampled. */
 static int tell_source(struct collector *collector, struct object_process *process,
                        struct object_source *source, bool *ret_is_left)
 {

@@ -1,5 +1,5 @@
-/* Who made which thread (OBJECT_THREAD of objects/source.h): births as the kernel tells them, and
- * of the threads that are listed, those that nobody saw being made. */
+/* Which thread made which (OBJECT_THREAD of objects/source.h): births that the kernel reports, and
+ * listed threads whose birth was not seen. */
 #include "base/array.h"
 #include "base/clock.h"
 #include "base/upper_bound.h"
@@ -11,11 +11,11 @@
 
 /* How long a birth waits until its process is found, or the program that it runs. */
 #define HELD_NS 100000000u
-/* How long a thread that is listed waits for those who saw it being made. */
+/* How long a listed thread waits for a report of its birth. */
 #define PATIENCE_NS 100000000u
 /* How long a new thread's name is read again and again: it gets one soon, or never. */
 #define YOUNG_NS 1000000000u
-/* So many threads that nobody saw being made are looked at in a step: this takes a millisecond. */
+/* The most threads whose birth was not seen that a step looks at: this takes a millisecond. */
 #define LOOKS_EACH 64
 /* How long a birth waits for room: about as long as the kernel has room for more of them. */
 #define ROOM_PATIENCE_NS 1000000000u
@@ -47,7 +47,7 @@ static int prepare(struct collector *collector)
     return err;
 }
 
-/* Tells news of a thread of `process`. */
+/* Sends news of a thread of `process`. */
 static int send(struct collector *collector, struct object_process *process,
                 struct object_news *news)
 {
@@ -116,7 +116,7 @@ static int note_thread(struct collector *collector, const struct notice *notice)
         return thread ? 0 : -ENOMEM;
     }
     drop_thread(&process->makers, notice->tid);
-    /* If the kernel tells of its end, that is told after its name. */
+    /* If the kernel reports its end, that is sent after its name. */
     return collector->births ? 0 : send_change(collector, process, notice->tid, OBJECT_GONE);
 }
 
@@ -162,14 +162,14 @@ static bool look_at(struct collector *collector, const struct object_process *pr
         .stack_limit = BIRTHS_STACK_BYTES,
         .wants_copy = true,
     };
-    watches_forget(&collector->watches, subject.thread); /* that was another one */
+    watches_forget(&collector->watches, subject.thread); /* that is another thread */
     return collector->asleep->observe(collector->asleep, &subject, &observation) ==
            OUTCOME_OBSERVED;
 }
 
 /* ---- Births ---- */
 
-/* Whether the program was started with the agent, which will tell who makes its threads. */
+/* Whether the program was started with the agent, which will report which thread makes which. */
 static bool may_tell_soon(const struct collector *collector, const struct object_process *process)
 {
     return !collector->has_stacks && collector->has_command && !process->sources.tell_threads &&
@@ -189,7 +189,7 @@ static bool copy_stack(struct collector *collector, const struct birth *birth,
     return true;
 }
 
-/* Why a birth, and those after it, are not told yet; 0: it was told. */
+/* Why this birth and later ones have to wait; 0: it was sent. */
 enum { WAITS = 1 };
 
 static int tell_made(struct collector *collector, const struct birth *birth,
@@ -235,7 +235,7 @@ static int tell_ended(struct collector *collector, const struct birth *birth,
     return send_change(collector, process, birth->tid, OBJECT_GONE);
 }
 
-/* It was made by a process that is followed, and is found soon, unless it is gone. */
+/* Its maker's process is followed, so it will be found soon unless it is gone. */
 static int await_process(struct collector *collector, const struct birth *birth, bool may_wait)
 {
     struct births *births = collector->births;
@@ -301,7 +301,7 @@ static enum object_origin origin_of(const struct collector *collector,
     return is_older(collector, thread) ? ORIGIN_BEFORE : ORIGIN_UNSEEN;
 }
 
-/* Whether others may still tell who made it. */
+/* Whether a report of its birth may still come. */
 static bool may_be_seen(const struct collector *collector, const struct object_process *process,
                         const struct made_thread *thread)
 {
@@ -362,7 +362,7 @@ static int tell_new_name(struct collector *collector, struct object_process *pro
     return send_name(collector, process, (pid_t)thread->tid, thread->name);
 }
 
-/* The rest of very many threads is told in later steps. */
+/* If there are very many threads, later steps send the rest. */
 static int tell_process(struct collector *collector, struct object_process *process)
 {
     struct process_makers *own = &process->makers;
@@ -399,7 +399,7 @@ static int tell(struct collector *collector)
     return err;
 }
 
-/* What waits after the process has executed another program is not of this one. */
+/* What still waits after an execve does not belong to this program. */
 static uint64_t told_ns(const struct collector *collector, const struct object_process *process)
 {
     struct births *births = collector->births;
@@ -411,7 +411,7 @@ static uint64_t told_ns(const struct collector *collector, const struct object_p
     return exec_ns > process->span.opened_ns && taken_ns >= exec_ns ? UINT64_MAX : taken_ns;
 }
 
-/* Where the next one has code is not known. */
+/* Where the next program has code is not known yet. */
 static void end_program(struct collector *collector, struct object_process *process)
 {
     (void)collector;

@@ -16,14 +16,14 @@
 
 enum news_kind {
     NEWS_OBJECT,        /* an object was made, or is gone */
-    NEWS_PROGRAM_ENDED, /* nothing more comes of it: neither here nor from the sampling thread */
+    NEWS_PROGRAM_ENDED, /* no more news of the program come, here or from the sampling thread */
     NEWS_COUNTS,        /* what is known of all sources now */
     NEWS_END,           /* nothing follows */
 };
 
 struct news_message {
     enum news_kind kind;
-    uint64_t after;        /* so many messages of the sampling thread come before it */
+    uint64_t after;        /* the number of the sampling thread's messages that come before it */
     atomic_size_t *queued; /* how much of its process's share is in use; NULL: of none */
     size_t bytes;          /* how much of that this is */
     union {
@@ -46,16 +46,16 @@ int news_queue_init(struct news_queue *queue, struct bell *bell);
 /* Both threads have ended. Gives up what was not taken. */
 void news_queue_free(struct news_queue *queue);
 
-/* For the collector. Whether there is room for news with so much stack, if this is in use of one of
- * `shares` equal shares. There always is if nothing is. */
+/* For the collector: whether a process that uses `queued` bytes of its share, one of `shares` equal
+ * ones, has room for news with this much stack. There always is room if it uses nothing. */
 bool news_queue_has_room(const atomic_size_t *queued, size_t stack_bytes, size_t shares);
-/* What the message owns is given away, also on error. Returns 0 or -ENOMEM. */
+/* Takes over what the message owns, also on error. Returns 0 or -ENOMEM. */
 int news_queue_put(struct news_queue *queue, const struct news_message *message);
 void news_queue_close(struct news_queue *queue);
 
 /* For the worker. Takes the next message. Returns false if there is none. */
 bool news_queue_take(struct news_queue *queue, struct news_message *ret_message);
-/* It has done with the message that it has taken. */
+/* The worker has finished the message that it took last. */
 void news_queue_done(const struct news_message *message);
 /* The same if both threads have ended: gives up what came with it. */
 void news_queue_give_up(struct news_queue *queue, const struct news_message *message);

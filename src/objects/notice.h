@@ -8,8 +8,8 @@ struct collector_options {
     struct object_options objects;
     uint64_t seed;     /* of the choice of pages */
     bool has_children; /* of processes that are followed are followed, too */
-    bool is_dump;      /* only threads that are there are told */
-    bool is_endless;   /* what processes that have ended have left is not shown */
+    bool is_dump;      /* only threads that exist now are reported */
+    bool is_endless;   /* what ended processes never freed is not shown */
 };
 
 /* A process, as the collector knows it. It is freed some time after NOTICE_GONE. */
@@ -19,7 +19,8 @@ enum notice_kind {
     NOTICE_PROCESS,      /* it is followed from now on */
     NOTICE_GONE,         /* it has ended, and before that its program */
     NOTICE_PROGRAM,      /* it runs this program */
-    NOTICE_PROGRAM_OVER, /* no longer: it executes another one, has ended, or the recording does */
+    NOTICE_PROGRAM_OVER, /* the program is over: another one is executed, or the process or the
+                            recording ends */
     NOTICE_THREAD,       /* it has this thread */
     NOTICE_THREAD_GONE,
     NOTICE_COPY,        /* a copy is to be made: see collector_has_told */
@@ -34,7 +35,8 @@ struct notice {
     pid_t tid;
     bool is_old;    /* NOTICE_THREAD: it was there when the recording began */
     uint64_t at_ns; /* collector_note sets it */
-    uint64_t after; /* so many messages of the sampling thread to the worker come before it */
+    uint64_t
+        after; /* the number of the sampling thread's messages to the worker that come before it */
 };
 
 #endif

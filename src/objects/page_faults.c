@@ -128,11 +128,11 @@ static int send_gone(struct collector *collector, struct object_process *process
     return send(collector, process, &news);
 }
 
-/* Why a fault, and those after it, are not told yet. */
+/* Why this fault and later ones have to wait. */
 enum { WAITS = 1 };
 
-/* What is absent may still come, as from a disk: it is told, and checked later. Returns WAITS, 0,
- * or -ENOMEM. */
+/* A page that is absent may still come, for example from a disk: it is sent, and checked later.
+ * Returns WAITS, 0, or -ENOMEM. */
 static int tell_fault(struct collector *collector, struct object_process *process,
                       const struct fault *fault, uint64_t age_ns)
 {
@@ -173,7 +173,7 @@ static enum place find_place(const struct collector *collector, struct object_pr
     return object_place(process, exec_ns, fault->at_ns);
 }
 
-/* Tells faults in their order, up to one that has to wait. */
+/* Sends faults in order, up to the first that has to wait. */
 static int tell_faults(struct collector *collector)
 {
     struct faults *faults = collector->faults;
@@ -194,7 +194,7 @@ static int tell_faults(struct collector *collector)
     return err < 0 ? err : 0;
 }
 
-/* A check that is due at any cost, once for each copy, and when the program is over. */
+/* This check is made at any cost: once for each copy, and at the program's end. */
 static bool is_due(const struct collector *collector, const struct object_process *process)
 {
     uint64_t checked_ns = process->pages.checked_ns, over_ns = object_program_over_ns(process);
@@ -231,7 +231,7 @@ static int tell(struct collector *collector)
     return err;
 }
 
-/* Faults of a program that was followed by another one are not told. */
+/* Faults of a program that another one has replaced are not sent. */
 static uint64_t told_ns(const struct collector *collector, const struct object_process *process)
 {
     bool was_followed = object_program_over_ns(process) && process->program_count > 1;

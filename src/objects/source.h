@@ -46,13 +46,13 @@ struct page_check {
     bool is_due;               /* at any cost, as a copy is to be made */
 };
 
-/* How it is known who made an object. */
+/* How an object's maker is known. */
 enum object_origin {
     ORIGIN_SEEN,   /* the stack is that which made it */
     ORIGIN_LATER,  /* the stack is where the thread was that made it, soon after */
     ORIGIN_UNSEEN, /* nobody saw it; the stack is that of the object, a thread, itself */
     ORIGIN_BEFORE, /* the same, as it was there before the recording */
-    ORIGIN_MAIN,   /* it is a process's first thread, and nobody saw who made that */
+    ORIGIN_MAIN,   /* it is a process's first thread, whose birth was not seen */
     ORIGIN_COUNT
 };
 
@@ -110,9 +110,9 @@ static inline int object_counts_refusal(const struct object_counts *counts)
 }
 
 struct object_source {
-    /* There is more to tell than there were snapshots or time for: collect and refresh set it. */
+    /* Set by collect and refresh if there is more than there were snapshots or time for. */
     bool has_more;
-    /* News come so fast that it is to be asked again soon: collect sets it. */
+    /* Set by collect if news come so fast that the source should be asked again soon. */
     bool is_fast;
     /* Takes the next news. Returns false if there is none now, or no snapshot for it. It sets tid,
      * snapshot, at_ns if that is known, and what says which object it is; the rest is the
@@ -123,8 +123,8 @@ struct object_source {
     void (*count)(const struct object_source *source,
                   struct object_counts counts[OBJECT_KIND_COUNT]);
     void (*free)(struct object_source *source);
-    /* A copy is to be made, or the program has ended: what was not told before, and can be learnt
-     * at any time, is told next. NULL: there is nothing such. */
+    /* A copy is to be made, or the program has ended: what can be learnt at any time and was not
+     * sent yet is collected next. NULL: there is no such thing. */
     void (*refresh)(struct object_source *source);
 };
 

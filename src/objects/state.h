@@ -20,9 +20,9 @@
 struct program_sources {
     struct object_source *items[PROGRAM_SOURCES]; /* NULL: not open */
     bool is_refused[PROGRAM_SOURCES];             /* it will not be there later either */
-    bool tell_threads;                            /* one that is open tells who makes threads */
+    bool tell_threads;                            /* an open one reports which thread makes which */
     struct throttle opening;                      /* the last time that they were looked for */
-    uint64_t told_ns;                             /* all that was before this was told */
+    uint64_t told_ns;                             /* all news before this time were sent */
 };
 
 /* makers.c: a thread that was listed or born. */
@@ -38,7 +38,7 @@ struct process_makers {
     struct made_thread *threads; /* by tid, ascending */
     size_t count, capacity;
     size_t untold; /* so many of them */
-    bool is_short; /* some could not be told when they were to be */
+    bool is_short; /* some had to wait for room */
     /* Where its program has code: */
     struct code_ranges code;
     bool has_code;
@@ -65,18 +65,18 @@ struct object_process {
     pid_t pid;
     int proc_fd; /* /proc/PID, its own descriptor */
     uint32_t number;
-    bool is_gone; /* no notice of it will come */
+    bool is_gone; /* no more notices about it will come */
     struct object_process *next_left;
-    atomic_size_t queued; /* of its share of the queue */
+    atomic_size_t queued; /* bytes of its share of the queue in use */
     bool was_short;       /* in the last step it found no room, or no snapshot */
-    /* The first is the one whose objects are told; others have to wait until all is told of it. */
+    /* Objects of the first one are sent; the others wait until that is complete. */
     struct watched_program *programs;
     size_t program_count, program_capacity;
     /* Of that program: */
     struct program_span span;
     struct stack_areas areas;
     struct throttle areas_reading;
-    unsigned hurried; /* so many stacks the worker was to take at once */
+    unsigned hurried; /* how many stacks the worker was asked to take at once */
     struct program_sources sources;
     struct process_makers makers;
     struct process_pages pages;
@@ -95,21 +95,21 @@ struct collector {
     bool is_running, has_command;
     struct collected_process *processes; /* by pid, ascending */
     size_t process_count, process_capacity;
-    struct object_process *left; /* a list: they are not followed any more */
+    struct object_process *left; /* a list of processes that are no longer followed */
     uint64_t now_ns;             /* when this step began */
     uint64_t after;              /* as in the last notice */
-    size_t shares;               /* of the queue: so many processes want one */
-    bool is_short; /* something had to stay, as there was no room or no snapshot for it */
-    bool is_fast;  /* something is to be asked for soon */
+    size_t shares;               /* how many processes share the queue */
+    bool is_short;               /* something had to wait for room or a snapshot */
+    bool is_fast;                /* something is to be asked for soon */
     bool wants_fewer_pages;
     bool is_copying;   /* for the copy that was ordered at this time: */
     uint64_t copy_ns;  /* also of the last one */
     struct notice end; /* once has_end says so */
     atomic_bool has_end;
     bool is_ending, has_ended;
-    int error; /* the first one: nothing more is told */
-    /* What other threads read: how many messages it took until what the last copy needs was told;
-     * UINT64_MAX: it is not. */
+    int error; /* the first error; nothing is sent after it */
+    /* Read by other threads: how many messages were sent when all that the last copy needs had been
+     * sent; UINT64_MAX: not yet. */
     _Atomic uint64_t told;
     /* in_program.c: of programs that have ended, and why there are no sources */
     struct object_counts ended[OBJECT_KIND_COUNT];
@@ -119,37 +119,37 @@ struct collector {
     bool births_begun;     /* they were opened, or refused */
     bool has_stacks;       /* of the threads that make others */
     int births_refusal;    /* an errno: why births, or their stacks, are not seen; 0: they are */
-    uint64_t births_lost;  /* threads of processes that were gone before they were found, and what
-                              found no room */
+    uint64_t births_lost; /* births of processes that were gone too soon, and births for which there
+                             was no room */
     struct source *asleep; /* to look at threads */
     struct watches watches;
     /* page_faults.c */
     struct faults *faults;              /* NULL: they are not seen */
     int faults_refusal;                 /* an errno: why; 0: they are seen, or not wanted */
-    int follow_refusal;                 /* the same of a process that can't be followed, */
+    int follow_refusal;                 /* the same for a process that can't be followed, */
     size_t followed;                    /* and how many can */
-    uint64_t faults_lost;               /* that found no room */
+    uint64_t faults_lost;               /* faults for which there was no room */
     uint64_t resident_before, resident; /* of processes that are gone */
 };
 
-/* One of the ways to learn of objects. Functions return 0 or -ENOMEM; some may be NULL. */
+/* A way to learn of objects. Functions return 0 or -ENOMEM; some may be NULL. */
 struct object_way {
     /* Begins to see them, if they are wanted and it is permitted: before any process is followed,
      * and what takes long, when it is prepared. */
     int (*begin)(struct collector *collector);
     int (*prepare)(struct collector *collector);
     int (*follow)(struct collector *collector, struct object_process *process);
-    /* A thread has come, or gone, by the process's list. */
+    /* A thread has appeared in the process's list, or left it. */
     int (*note_thread)(struct collector *collector, const struct notice *notice);
     /* Opens what is there by now, and was not before. */
     int (*open)(struct collector *collector);
-    /* What can be learnt at any time is told next. */
+    /* What can be learnt at any time is to be sent next. */
     void (*refresh)(struct object_process *process);
-    /* Tells what is known by now, of all processes. */
+    /* Sends what is known by now about all processes. */
     int (*tell)(struct collector *collector);
-    /* All that came before this time was told, as far as it is of the process's program. */
+    /* Everything before this time about the process's program has been sent. */
     uint64_t (*told_ns)(const struct collector *collector, const struct object_process *process);
-    /* All was told of its program, or has been waited for long enough. */
+    /* Everything about its program has been sent, or was waited for long enough. */
     void (*end_program)(struct collector *collector, struct object_process *process);
     void (*forget)(struct collector *collector, struct object_process *process);
     void (*count)(const struct collector *collector, struct object_counts counts[]);

@@ -2,7 +2,7 @@
 #include "base/clock.h"
 #include "base/upper_bound.h"
 
-/* More stacks of a program hardly bring anything that is lacking. */
+/* Further stacks of a program hardly need anything new. */
 #define HURRIED_MAX 64
 #define AREAS_EACH_NS 10000000u
 #define AREAS_PART_OF_TIME 100
@@ -83,8 +83,8 @@ void collector_give_snapshot(struct collector *collector, struct snapshot *snaps
         snapshots_give(collector->queue->snapshots, snapshot, false);
 }
 
-/* What is lacking for the first stacks of a program, as its libraries, is best read while it is
- * still there. */
+/* What the first stacks of a program need, such as its libraries, is best read while the program
+ * still runs. */
 static void hurry(struct collector *collector, struct object_process *process)
 {
     if (process->hurried == HURRIED_MAX)

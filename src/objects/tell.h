@@ -1,4 +1,4 @@
-/* Tells the worker what the ways of the collector learn, and in which program that was. */
+/* Sends the worker what the collector's ways learn, with the program that it belongs to. */
 #ifndef FGPROF_OBJECTS_TELL_H
 #define FGPROF_OBJECTS_TELL_H
 
@@ -19,7 +19,7 @@ static inline uint64_t object_program_over_ns(const struct object_process *proce
     return process->program_count ? process->programs[0].over_ns : 0;
 }
 
-/* Whether what is not told now never will be, or too late. */
+/* Whether what is not sent now never will be, or too late. */
 static inline bool is_urgent(const struct collector *collector,
                              const struct object_process *process)
 {
@@ -32,8 +32,8 @@ enum place object_place(struct object_process *process, uint64_t exec_ns, uint64
 /* The mapping that holds the address; NULL: none that is known. */
 const struct stack_area *object_area(struct object_process *process, uint64_t address);
 
-/* A step begins: the queue is shared by the processes that have something in it, or found no room
- * in the last one. */
+/* Called at the beginning of a step: shares the queue among the processes that have something in
+ * it, or found no room in the last step. */
 void collector_share_out(struct collector *collector);
 
 /* Whether there is room for news of the process, and a snapshot with so much stack. If there is
@@ -44,12 +44,12 @@ struct snapshot *collector_take_snapshot(struct collector *collector,
                                          struct object_process *process, size_t stack_bytes);
 void collector_give_snapshot(struct collector *collector, struct snapshot *snapshot);
 
-/* Tells news of an object of the process. Its name, its snapshot and its reference to a program are
- * given away. Returns 0 or -ENOMEM. */
+/* Sends news of an object of the process, and takes over its name, its snapshot and its reference
+ * to a program. Returns 0 or -ENOMEM. */
 int collector_tell(struct collector *collector, struct object_process *process,
                    struct object_news *news);
 
-/* The same of all kinds that are wanted: what was made is gone, or is left. */
+/* The same for all kinds that are wanted: what was made is gone, or is left. */
 int collector_tell_of_all(struct collector *collector, struct object_process *process,
                           enum object_change change);
 

@@ -23,7 +23,7 @@ struct perf_source_options {
     uint64_t seed;               /* decides how long each time is */
     uint64_t held_ns;            /* a CPU's ring has room for the samples of this time */
     size_t stack_limit;          /* bytes of stack to sample at first */
-    bool has_kernel_chains;      /* samples have the kernel's call chain, too */
+    bool has_kernel_chains;      /* samples include the kernel's call chain */
     struct snapshots *snapshots; /* samples are put in these; must outlive the source */
 };
 

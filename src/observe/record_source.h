@@ -20,13 +20,13 @@
 int record_source_new(struct switch_record *record, struct watches *watches,
                       struct source **ret_source);
 
-/* Tells the record how much of the thread's stacks it is to keep, next time. */
+/* Tells the record how much of the thread's stacks to keep from now on. */
 #define RECORD_STACK_BYTES_MIN 4096u
 void record_source_want_stack(struct switch_record *record, uint32_t slot, uint32_t generation,
                               const struct subject *subject);
 
-/* Which part of the stack that the thread has left is wanted: what the record has of it, as it may
- * be another one by now; or else, as C does not keep frame pointers, the usual one. */
+/* The part of the stack that the thread has left: what the record has of it. If frame pointers lead
+ * to none, as in C code without them, the place that was asked for last. */
 struct stack_place record_source_other_stack(const struct past_departure *past,
                                              const struct subject *subject);
 

@@ -86,10 +86,10 @@ static inline uint64_t ring_time(const struct ring *ring, uint64_t record_ns)
 bool record_read_registers(const struct record *record, struct registers *ret_registers,
                            size_t *ret_end);
 
-/* Reads the call chain of a sample that has PERF_SAMPLE_CALLCHAIN, which is `at` bytes behind the
- * record's header: of what it says, the kernel's own code, up to `limit` addresses, for which there
- * must be room. A chain that has as many is taken to be cut. Sets *ret_end to where what comes
- * behind the chain begins. Returns false if the record is shorter than it says. */
+/* Reads the call chain of a sample with PERF_SAMPLE_CALLCHAIN, which begins `at` bytes behind the
+ * record's header. Keeps the addresses of the kernel's own code, up to `limit`, for which there
+ * must be room; a chain with that many is taken to be cut. Sets *ret_end to the chain's end.
+ * Returns false if the record is shorter than the chain claims. */
 bool record_read_kernel_chain(const struct record *record, size_t at, unsigned limit,
                               struct kernel_chain *chain, size_t *ret_end);
 

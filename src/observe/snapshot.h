@@ -10,8 +10,8 @@ struct stack_copy {
     uint64_t address; /* of memory[0] */
     unsigned char *memory;
     size_t bytes;      /* how many were copied */
-    size_t old_bytes;  /* by record_source.c: how many of these are from when the thread left its
-                          CPU; the  others were read when it had moved */
+    size_t old_bytes;  /* record_source.c: how many of these are from the moment at which the thread
+                          left its CPU; the others were read after it had moved */
     size_t capacity;   /* how many fit */
     uint64_t end;      /* of the mapping that it is in */
     bool end_is_known; /* false: only its page was copied, and `end` is where the page ends */
@@ -21,7 +21,7 @@ struct stack_copy {
  */
 struct kernel_chain {
     uint64_t *addresses; /* NULL: none was ever read */
-    unsigned count;      /* 0: it was in its own code, or is not known */
+    unsigned count;      /* 0: it was in its own code, or this is not known */
     bool is_cut;         /* there were more, or may have been, at the root */
 };
 /* As many as the kernel records unless it is told to record more or less (perf_event_max_stack in
@@ -58,7 +58,7 @@ bool snapshot_make_room(struct snapshot *snapshot, size_t stack_limit,
 void snapshot_copy_stacks(struct snapshot *snapshot, pid_t tid, const struct stack_areas *areas,
                           size_t stack_limit, const struct stack_place *other);
 
-/* The same for a snapshot that has the top of the stacks already: copies the rest. */
+/* The same for a snapshot that already has the top of the stacks: copies the rest. */
 void snapshot_copy_rest(struct snapshot *snapshot, pid_t tid, const struct stack_areas *areas,
                         size_t stack_limit, const struct stack_place *other);
 
@@ -66,7 +66,7 @@ void snapshot_copy_rest(struct snapshot *snapshot, pid_t tid, const struct stack
  * behind the end of the stack's mapping, if that is known. */
 void snapshot_end_stack(struct snapshot *snapshot, const struct stack_areas *areas);
 
-/* What a look before may have read of another thread is forgotten: its context and its kernel
+/* Forgets what an earlier look may have read of another thread: the context and the kernel
  * chain. */
 void snapshot_forget(struct snapshot *snapshot);
 

@@ -29,8 +29,8 @@ struct kallsyms {
  * if the kernel was built without symbols. */
 int kallsyms_check(void);
 
-/* Reads /proc/kallsyms in the place of what `kallsyms` holds. Returns 0 or a negative errno, as
- * kallsyms_check does, or -ENOMEM; then `kallsyms` is as it was. */
+/* Replaces what `kallsyms` holds by what /proc/kallsyms has now. Returns 0, -ENOMEM or what
+ * kallsyms_check returns; on error `kallsyms` is unchanged. */
 int kallsyms_read(struct kallsyms *kallsyms);
 
 /* Both, of an open file. Lines of any other form are left out, and so is what follows

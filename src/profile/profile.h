@@ -224,7 +224,7 @@ struct fgprof_profile {
  * command that writes it. */
 const char *profile_recorded_by(const struct fgprof_profile *profile);
 
-/* The state as shown to users, who need not know the kind of sleep. */
+/* The state as shown to users, without the kind of sleep. */
 enum fgprof_state sample_state(const struct profile_sample *sample);
 
 /* Whether it has the types of Go's block and mutex profiles: contentions and delay. */

@@ -25,20 +25,20 @@ struct sampling_counts {
     uint64_t threads_seen, threads_chosen; /* of those that were seen */
     uint64_t processes_refused;            /* descendants that could not be sampled */
     uint64_t samples_thinned;              /* looks at running threads that were spared a stop */
-    uint64_t samples_assumed;        /* ticks between two looks at a sleeper that then had moved,
-                                        and before its account was first read */
-    uint64_t observations_put_off;   /* made later because the worker was behind */
-    bool has_kernel_samples;         /* the kernel samples running threads, */
-    bool has_thread_events;          /* with an event for each thread */
-    int kernel_refusal;              /* an errno: why it does not; 0: it was not asked to */
-    int kernel_names_refusal;        /* an errno: why its samples lack the kernel's functions,
-                                        though these are wanted; 0: they do not */
-    bool has_switch_record;          /* the kernel records where threads leave their CPUs */
-    int record_refusal;              /* an errno: why it does not; 0: it was not asked to */
-    uint64_t recorded_samples;       /* ticks at which threads were where only the record tells */
-    uint64_t recorded_lost;          /* the same, but the record could not tell, or not in time */
-    uint64_t kernel_samples;         /* of these: */
-    uint64_t kernel_samples_lost;    /* dropped by the kernel, not collected in time */
+    uint64_t samples_assumed;      /* ticks between two looks at a sleeper that then had moved,
+                                      and before its account was first read */
+    uint64_t observations_put_off; /* made later because the worker was behind */
+    bool has_kernel_samples;       /* the kernel samples running threads, */
+    bool has_thread_events;        /* with an event for each thread */
+    int kernel_refusal;            /* an errno: why it does not; 0: it was not asked to */
+    int kernel_names_refusal;     /* an errno: why samples lack kernel functions that are wanted; 0:
+                                     they have them */
+    bool has_switch_record;       /* the kernel records where threads leave their CPUs */
+    int record_refusal;           /* an errno: why it does not; 0: it was not asked to */
+    uint64_t recorded_samples;    /* ticks at which threads were where only the record tells */
+    uint64_t recorded_lost;       /* the same, but the record could not tell, or not in time */
+    uint64_t kernel_samples;      /* of these: */
+    uint64_t kernel_samples_lost; /* dropped by the kernel, not collected in time */
     uint64_t kernel_samples_dropped; /* of threads that were gone before they were listed */
     uint64_t threads_kernel_sampled, threads_stopped;  /* while they ran, at any time */
     uint64_t threads_without_event, threads_unsampled; /* stopped while they ran, instead */
@@ -72,7 +72,8 @@ enum message_kind {
     MESSAGE_OBJECT,        /* an object was made, or is gone */
     MESSAGE_OBJECT_COUNTS, /* what is known of all sources of objects now */
     MESSAGE_TICK,          /* which of a process's threads a tick found awake */
-    MESSAGE_PROGRAM_ENDED, /* no more observations or objects of it; holds its own reference */
+    MESSAGE_PROGRAM_ENDED, /* no more observations or objects of this program; holds its own
+                              reference */
     MESSAGE_COPY,          /* asks for a copy of all that was counted so far */
     MESSAGE_MOMENT,        /* asks to note how much was counted so far */
     MESSAGE_END,           /* nothing follows */
@@ -80,7 +81,7 @@ enum message_kind {
 
 struct message {
     enum message_kind kind;
-    uint64_t after; /* so many messages of the collector come before it */
+    uint64_t after; /* the number of the collector's messages that come before it */
     union {
         struct {
             uint32_t number; /* in the order of these messages, from 0 */
@@ -157,7 +158,8 @@ bool channel_ring_if_due(struct channel *channel, uint64_t now_ns);
 void channel_hurry(struct channel *channel);
 /* Whether so many messages are unread that none should be sent that a later one can stand for. */
 bool channel_is_behind(const struct channel *channel);
-/* Nothing more is sent: the worker ends once it has taken what is there, also of the collector. */
+/* Nothing more is sent: the worker ends once it has taken all messages, the collector's
+ * included. */
 void channel_close(struct channel *channel);
 /* Takes a request. Returns false if there is none. */
 bool channel_next_request(struct channel *channel, struct request *ret_request);

@@ -1,4 +1,4 @@
-/* Takes in what the kernel has sampled (observe/perf_source.h). */
+/* Takes the kernel's samples (observe/perf_source.h). */
 #ifndef FGPROF_SAMPLER_KERNEL_SAMPLES_H
 #define FGPROF_SAMPLER_KERNEL_SAMPLES_H
 

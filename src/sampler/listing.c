@@ -60,7 +60,8 @@ static uint64_t unseen_since_ns(const struct sampler *sampler,
     return born_ns < last_ns ? born_ns : last_ns;
 }
 
-/* The collector, if it tells who made which thread, also learns of those that nobody saw made. */
+/* If the collector reports which thread made which, it is also told of threads whose birth was not
+ * seen. */
 static void note_thread(struct update *update, enum notice_kind kind, const struct thread *thread)
 {
     const struct sampled_process *process = update->process;

@@ -8,7 +8,7 @@ void movement_note_look(struct thread_movement *movement, enum outcome outcome,
 {
     bool was_woken = movement->woken_at.pc != 0;
     bool is_asleep = outcome == OUTCOME_OBSERVED && observation->evidence == EVIDENCE_ASLEEP;
-    /* It may still be where it was stopped, or wait there for a CPU. */
+    /* The thread may still be in our stop, or wait for a CPU there. */
     bool is_back = is_asleep && observation->state != THREAD_STOPPED && !observation->woken_ns;
     if (outcome == OUTCOME_UNMOVED || (was_woken && !is_back))
         return;

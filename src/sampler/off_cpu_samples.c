@@ -19,19 +19,19 @@
 
 /* So many ticks are published beyond those that are due: the thread that takes them may be late. */
 #define TICKS_AHEAD 2
-/* Stacks are kept of threads that leave their CPU within this part of a period before a tick, or
- * have not left it for so long. One that left earlier and still sleeps at the tick mostly sleeps at
- * the look, too, and its stack is read then. */
+/* The record keeps the stack of a thread that leaves its CPU within this part of a period before a
+ * tick, or that has not left it for STACK_PAUSE_NS. A thread that left earlier and still sleeps at
+ * the tick mostly sleeps at the look, too, and its stack is read then. */
 #define STACK_WINDOW_PART 2
 #define STACK_PAUSE_NS 500000u
-/* A stack of what is over can't be asked for again, so it is read further than is usually needed.
- */
+/* The stack of a wait that is over can't be requested again, so more of it is read than is usually
+ * needed. */
 #define PAST_STACK_BYTES (32u << 10)
 
 /* ---- Begin and end ---- */
 
-/* Opening takes some 100 ms: what the kernel's types are is read, and programs are checked. Samples
- * are taken meanwhile, without a record. */
+/* Opening takes some 100 ms: the kernel's types are read and its verifier checks the programs.
+ * Samples are taken meanwhile, without a record. */
 struct record_opening {
     pthread_t thread;
     struct switch_options options;
@@ -49,8 +49,8 @@ static void *open_record(void *argument)
     return NULL;
 }
 
-/* Takes the record into use, or notes why there is none. Returns 0 or -ENOMEM; and if a record is
- * demanded, also why there is none. */
+/* Starts to use the record, or notes why there is none. Returns 0 or -ENOMEM; if a record is
+ * demanded, also the error for which there is none. */
 static int use_record(struct sampler *sampler, struct switch_record *record, int err)
 {
     struct off_cpu_samples *samples = &sampler->off_cpu;
@@ -206,7 +206,7 @@ static enum place find_place(struct sampler *sampler, const struct departure *de
     struct thread *thread = process ? threads_find(&process->threads, departure->tid) : NULL;
     *ret_process = process;
     *ret_thread = thread;
-    /* One that is being stopped moves by our doing. */
+    /* A thread that is being stopped moves because of us. */
     if (!thread || !thread_is_counted(thread) || !process->program || thread->wants.is_stopping)
         return PLACE_NOWHERE;
     uint64_t exec_ns = sampler->kernel.source

@@ -8,8 +8,8 @@
 
 #include "sampler/state.h"
 
-/* Opens the record if that is wanted and permitted: in a thread of its own, unless it is demanded.
- * Returns 0 or -ENOMEM; and if a record is demanded, also why there is none. */
+/* Opens the record in a thread of its own if it is wanted. If it is demanded, waits until it is
+ * open. Returns 0 or -ENOMEM; if a record is demanded, also the error for which there is none. */
 int off_cpu_samples_begin(struct sampler *sampler);
 void off_cpu_samples_end(struct sampler *sampler);
 

@@ -11,7 +11,7 @@
 enum capture {
     CAPTURE_AUTO,   /* sampled by the kernel if that is permitted, else stopped */
     CAPTURE_KERNEL, /* sampled by the kernel; an error if that is not permitted */
-    CAPTURE_PTRACE, /* stopped; nor are switches recorded */
+    CAPTURE_PTRACE, /* stopped; switches are not recorded */
     CAPTURE_RECORD, /* as CAPTURE_AUTO; an error if the kernel may not record switches */
 };
 

@@ -95,7 +95,7 @@ int sampler_prepare(struct sampler *sampler)
     int err = is_needed ? kernel_samples_begin(sampler) : 0;
     if (!err)
         err = off_cpu_samples_begin(sampler);
-    /* That it is a dump, which wants others, is known only now. */
+    /* Only now it is known to be a dump, which wants other options. */
     if (!err && sampler->options->is_dump)
         err = renew_collector(sampler);
     return err || !sampler->collector ? err : collector_prepare(sampler->collector);
@@ -201,8 +201,8 @@ static void wait_until(struct sampler *sampler, const struct loop *loop, uint64_
         sampler->stop_heard_ns = now_ns - HEARING_NS;
 }
 
-/* Sends a message with how sampling has gone so far, behind so many of the collector's. Returns 0
- * or -ENOMEM. */
+/* Sends a message that says how sampling has gone so far, to be taken after this many of the
+ * collector's. Returns 0 or -ENOMEM. */
 static int send_state(struct sampler *sampler, enum message_kind kind, uint64_t after)
 {
     struct message message = {.kind = kind, .after = after, .state = malloc(sizeof *message.state)};
@@ -223,7 +223,8 @@ static bool wants_moment(struct sampler *sampler, const struct loop *loop, uint6
            atomic_load(&sampler->progress.wants_moment);
 }
 
-/* Whether the collector has told all that is to be in a copy. It is asked to, if it was not yet. */
+/* Whether the collector has sent all that belongs in a copy. Asks it to, if that was not done
+ * yet. */
 static bool has_objects(struct sampler *sampler, uint64_t *ret_after, int *ret_err)
 {
     *ret_after = 0;

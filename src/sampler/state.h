@@ -55,7 +55,7 @@ struct off_cpu_samples {
     struct source *source;
     bool was_begun;          /* the record was opened, or refused */
     uint64_t published_tick; /* the last one */
-    uint64_t without_stack;  /* ticks that the record told of, too late for a stack */
+    uint64_t without_stack;  /* ticks that were recorded without a usable stack */
 };
 
 struct sampler {
@@ -77,7 +77,7 @@ struct sampler {
     struct sampler_progress progress;
     struct thread_context context; /* room to read one into */
     struct snapshot *spare;        /* for the next look; NULL: none was taken */
-    bool awaits_objects;      /* for a copy: the collector tells the rest of what is before it */
+    bool awaits_objects;           /* a copy waits for the collector to send what comes before it */
     bool looks_at_all;        /* for a copy or a moment: all threads are looked at, and told of */
     uint64_t stop_heard_ns;   /* when a thread last stopped, judged by when we heard of it */
     struct throttle yielding; /* its CPU, to threads that were woken there */

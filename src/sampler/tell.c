@@ -205,7 +205,8 @@ int tell_program_ended(struct sampler *sampler, struct sampled_process *process)
     int err = process->objects ? 0 : channel_send(sampler->channel, &message);
     if (err || process->objects)
         program_release(message.program);
-    /* The collector has its own reference, and tells the worker when all is told of it. */
+    /* The collector has its own reference, and tells the worker when it has sent everything about
+     * the program. */
     return err ? err
                : tell_collector(sampler, (struct notice){.kind = NOTICE_PROGRAM_OVER,
                                                          .process = process->objects});

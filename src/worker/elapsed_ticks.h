@@ -14,8 +14,8 @@ int elapsed_ticks_begin(struct results *results, pid_t pid, uint64_t begin_ns, u
 int elapsed_ticks_take(struct results *results, struct counted_threads *threads,
                        const struct message *message);
 
-/* The thread was seen asleep, in `sample`. If it has slept on since the last time, it is the same
- * wait. Returns 0 or -ENOMEM. */
+/* The thread was seen asleep, and counted in `sample`. If it has slept on since the last call, this
+ * is the same wait. Returns 0 or -ENOMEM. */
 int elapsed_ticks_note_wait(struct results *results, const struct observation *observation,
                             struct counted_thread *thread, uint32_t sample);
 

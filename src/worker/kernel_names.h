@@ -18,7 +18,7 @@ struct kernel_names {
     size_t text_bytes; /* of distinct stacks */
 };
 
-/* Distinct stacks of running threads may take so much. Further ones are "[unknown]". */
+/* The memory for distinct stacks of running threads. Further ones are "[unknown]". */
 #define KERNEL_NAMES_BYTES_MAX (16u << 20)
 
 /* Interns the functions of the chain, in the form of kernel_stack_parse: "" for an empty one. A

@@ -1,10 +1,11 @@
-/* Counts what the collector tells of objects (objects/source.h). */
+/* Counts what the collector reports about objects (objects/source.h). */
 #ifndef FGPROF_WORKER_OBJECTS_H
 #define FGPROF_WORKER_OBJECTS_H
 
 #include "worker/unwind_step.h"
 
-/* What is to be unwound: the thread that made an object, of no thread of the recording. */
+/* The observation to unwind for an object: of the thread that made it, which need not be one of the
+ * recording. */
 struct observation objects_observation(const struct object_news *news);
 
 /* Takes in a MESSAGE_OBJECT: unwinds the stack that made an object. `program` is that of the news,

@@ -42,7 +42,7 @@ struct results {
     struct stack_table stacks;
     struct waits waits;
     struct objects objects;
-    struct object_counts object_counts[OBJECT_KIND_COUNT]; /* by the collector's last count */
+    struct object_counts object_counts[OBJECT_KIND_COUNT]; /* as of the collector's last count */
     struct deadlocks deadlocks;
     struct label_sets label_sets;
     bool has_trace_ids;       /* they are labels, too */

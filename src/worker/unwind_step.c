@@ -98,7 +98,7 @@ static int send_limits(const struct unwind_step *step, enum request_kind kind)
 
 static int ask(struct unwind_step *step, enum request_kind kind)
 {
-    /* What the record told of is over: only later stacks can have what is lacking. */
+    /* A recorded wait is over: only later stacks can contain what this one lacks. */
     if (step->observation->returned_ns)
         return send_limits(step, REQUEST_STACK);
     step->is_asked = true;
@@ -503,7 +503,7 @@ static int learn_from_stop(const struct unwind_step *step)
 /* Observations wait for the worker, and kernel samples for the next tick. */
 #define REPLACED_UNSEEN_NS 20000000
 
-/* A stack that was over before it was read: its thread may have left what was read then. */
+/* Part of the stack was read after its thread had moved on, and may belong to another call. */
 static bool is_mixed(const struct unwind_step *step)
 {
     return step->observation->returned_ns && step->stack->cut != STACK_WHOLE &&

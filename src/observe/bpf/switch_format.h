@@ -14,8 +14,8 @@
 
 /* With what is stored beside it, a thread's copy takes two pages. */
 #define SWITCH_STACK_BYTES_MAX 7424u
-/* A thread that goes from one stack to another has so much of the one that it left, at this place
- * among the bytes; of the one that it is on, there is less. */
+/* If a thread went from one stack to another, so much of the stack that it left is kept, at this
+ * offset among the bytes. Less is kept of its present one then. */
 #define SWITCH_OTHER_BYTES 4096u
 #define SWITCH_OTHER_OFFSET (SWITCH_STACK_BYTES_MAX - SWITCH_OTHER_BYTES)
 
@@ -50,9 +50,9 @@ struct switch_slot {
     __u32 sequence;   /* odd while a departure is written; another one after each switch */
     __u32 generation; /* another one whenever the slot is given to a thread, or given back */
     __u64 looked;     /* by the reader: a tick's number + 1, see switch_record_acknowledge */
-    /* By the reader: how much of the stack; 0: as much as by default. */
+    /* Written by the reader: how much of the stack to keep; 0: the default. */
     __u32 wanted_bytes;
-    __u32 wants_other; /* the stack that the thread left is wanted, too */
+    __u32 wants_other; /* also keep the stack that the thread has left */
     struct switch_departure departure;
 };
 
@@ -68,12 +68,11 @@ struct switch_message {
                                     the thread was off its CPU for */
     __u32 slot, generation;
     __u32 stack_bytes; /* that follow: what was at the stack pointer */
-    __u32 other_bytes; /* what was at other_address: at SWITCH_OTHER_OFFSET of what follows */
+    __u32 other_bytes; /* of the other stack, at SWITCH_OTHER_OFFSET of what follows */
     __u64 other_address;
     __u32 futex_bytes;   /* of a thread that waits for a futex, as it was when it left: all of
                             `futex`, or the last SWITCH_FUTEX_BYTES_FROM; 0: none */
-    __u32 has_one_stack; /* the stack that the thread had left was wanted, but there is none, as far
-                            as frame pointers tell */
+    __u32 has_one_stack; /* the other stack was wanted, but frame pointers lead to none */
     struct switch_departure departure;
     unsigned char futex[SWITCH_FUTEX_BYTES];
 };

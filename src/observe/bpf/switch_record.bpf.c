@@ -309,7 +309,7 @@ static __always_inline bool is_before_tick(__u64 out_ns)
     return is_soon || !is_later;
 }
 
-/* Who holds a lock is known only while somebody waits for it. */
+/* A lock's owner is in its memory only while a thread waits for it. */
 static __always_inline void copy_futex(struct switch_message *message,
                                        const struct switch_departure *departure)
 {

@@ -459,7 +459,7 @@ void switch_record_acknowledge(struct switch_record *record, const struct slot_v
         __atomic_store_n(&record->slots[view->slot].looked, tick + 1, __ATOMIC_RELEASE);
 }
 
-/* Written only if it is another value: the kernel's side reads it at each switch. */
+/* Writes only a new value, as the kernel's side reads it at each switch. */
 static void want(uint32_t *wanted, uint32_t value)
 {
     if (__atomic_load_n(wanted, __ATOMIC_RELAXED) != value)

@@ -85,9 +85,9 @@ bool switch_record_is_unmoved(const struct switch_record *record, const struct s
 void switch_record_acknowledge(struct switch_record *record, const struct slot_view *view,
                                uint64_t tick);
 
-/* How much of the thread's stack is copied at its next departures, if any is; and whether what its
- * frame pointers lead to on another stack is, too. For the thread that has this slot in this
- * generation. */
+/* Sets how much of a thread's stack is copied at its next departures, if any is, and whether the
+ * stack that its frame pointers lead to is copied, too. The thread is the one with this slot in
+ * this generation. */
 void switch_record_want_stack(const struct switch_record *record, uint32_t slot,
                               uint32_t generation, size_t bytes, bool wants_other);
 
