@@ -13,7 +13,6 @@ import argparse
 import importlib
 import os
 import signal
-import subprocess
 import sys
 import time
 import traceback
@@ -30,8 +29,8 @@ import programs  # noqa: E402
 
 # Each is a module of bench/parts, with its TITLE, the TOOLS it runs beside fgprof-c, and report().
 PARTS = ["beside", "start", "pause", "wake", "threads", "churn", "unwind", "servers", "load",
-         "cost", "names", "stacks", "steps", "page", "top", "truth", "switches", "owners", "labels",
-         "heap", "growth", "serve", "record"]
+         "cost", "names", "stacks", "steps", "page", "top", "truth", "corrections", "switches",
+         "owners", "labels", "heap", "growth", "serve", "record"]
 
 SEEDS = 1000000  # so many different ones; the one that is used is in the report
 
@@ -44,22 +43,6 @@ PACKAGES = {
     "nginx": "nginx-light", "wrk": "wrk",
     "postgres": "postgresql", "pgbench": "postgresql-contrib", "mariadbd": "mariadb-server",
 }
-
-
-def build(name="build-bench", target="bench", without=""):
-    directory = os.path.join(SOURCE, name)
-    programs.progress(f"building in {name}")
-    for command in (["cmake", "-S", SOURCE, "-B", directory, "-DCMAKE_BUILD_TYPE=Release",
-                     "-DBUILD_TESTING=OFF", f"-DFGPROF_WITHOUT={without}"],
-                    ["cmake", "--build", directory, "--target", target, "--parallel",
-                     str(os.cpu_count())]):
-        subprocess.run(command, stdout=subprocess.DEVNULL, check=True, timeout=1200)
-    return directory
-
-
-def build_without(correction):
-    """The path of a program that lacks one of the corrections (FGPROF_WITHOUT in CMakeLists.txt)."""
-    return os.path.join(build(f"build-bench-without-{correction}", "fgprof-c", correction), "fgprof-c")
 
 
 def measure(world, name, is_kept):
@@ -86,14 +69,15 @@ def parse():
     parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
     parser.add_argument("--quick", action="store_true", help="short runs: a smoke test")
     parser.add_argument("--only", action="append", default=[], metavar="PROGRAM",
-                        help="only this program of a part: stacks, steps, truth, unwind, switches")
+                        help="only this program of a part: stacks, steps, truth, corrections, "
+                        "unwind, switches")
     parser.add_argument("--seed", type=int, default=int(time.time()) % SEEDS, metavar="NUMBER",
                         help=f"what durations are drawn from, below {SEEDS}: truth, switches")
     parser.add_argument("--load", choices=["idle", "busy"],
-                        help="only on a machine that is idle, or busy: truth")
+                        help="only on a machine that is idle, or busy: truth, corrections")
     parser.add_argument("--resume", metavar="DIRECTORY",
                         help="keep the figures of each run there, and measure only those that are "
-                        "not there yet, with the same --seed: truth, switches")
+                        "not there yet, with the same --seed: truth, corrections, switches")
     parser.add_argument("--show", action="store_true",
                         help="print differences to standard error: stacks, steps")
     parser.add_argument("--other", metavar="PROGRAM",
@@ -114,8 +98,8 @@ def parse():
 def main():
     options = parse()
     if options.without:
-        options.other = build_without(options.without)
-    world = programs.World(SOURCE, build(), options)
+        options.other = programs.build_without(SOURCE, options.without)
+    world = programs.World(SOURCE, programs.build(SOURCE), options)
     is_kept, failed = not (options.quick or options.only or options.load or options.without), False
     try:
         for name in PARTS:

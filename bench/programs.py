@@ -34,6 +34,24 @@ def progress(text):
     print(f"bench: {text}", file=sys.stderr, flush=True)
 
 
+def build(source, name="build-bench", target="bench", without=""):
+    """Builds a target in a directory of the source tree, which is returned."""
+    directory = os.path.join(source, name)
+    progress(f"building in {name}")
+    for command in (["cmake", "-S", source, "-B", directory, "-DCMAKE_BUILD_TYPE=Release",
+                     "-DBUILD_TESTING=OFF", f"-DFGPROF_WITHOUT={without}"],
+                    ["cmake", "--build", directory, "--target", target, "--parallel",
+                     str(os.cpu_count())]):
+        subprocess.run(command, stdout=subprocess.DEVNULL, check=True, timeout=1200)
+    return directory
+
+
+def build_without(source, *corrections):
+    """The path of a program that lacks these corrections (FGPROF_WITHOUT in CMakeLists.txt)."""
+    name = "-".join(["build-bench-without", *corrections])
+    return os.path.join(build(source, name, "fgprof-c", ";".join(corrections)), "fgprof-c")
+
+
 class World:
     """The programs that were built, a directory for files, and all that was started."""
 
