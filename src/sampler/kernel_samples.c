@@ -165,7 +165,7 @@ static enum place place_in_dump(const struct sampled_process *process, const str
     const struct thread_wants *wants = &thread->wants;
     uint64_t awaited_ns = thread->kernel.awaited_ns;
     bool is_awaited = awaited_ns && sampled_ns >= awaited_ns && thread_is_counted(thread) &&
-                      !wants->is_dumped && !wants->stop && !wants->is_stopping;
+                      !wants->is_dumped && !thread_is_in_a_stop(thread);
     return is_awaited && process->program && program_is_current(process->program) ? PLACE_HERE
                                                                                   : PLACE_NOWHERE;
 }

@@ -88,13 +88,14 @@ static void thread_appeared(void *context, struct thread *thread)
     thread->movement.has_moved = sampler->counts.ticks_taken > 0;
     note_thread(update, NOTICE_THREAD, thread);
     naming_first(sampler, process, thread);
-    if (thread->naming.is_unwanted)
+    if (thread->phase == PHASE_UNWANTED)
         return;
     struct reading begin = {.has_activity = true}; /* at its birth everything was 0 */
     if (!process->turns.round_ns) {
         begin = (struct reading){.at_ns = sampler->clock.start_ns};
-        thread->life.lacks_begin = process->listing.lacks_begins = true;
+        process->listing.lacks_begins = true;
     } else {
+        thread_note(thread, EVENT_BEGIN_READ);
         thread->life.is_new = true;
         begin.at_ns = unseen_since_ns(sampler, process, thread->tid);
     }
@@ -119,8 +120,8 @@ static struct reading read_begin(struct sampler *sampler, const struct sampled_p
 void listing_read_begin(struct sampler *sampler, const struct sampled_process *process,
                         struct thread *thread)
 {
-    bool lacks_begin = thread->life.lacks_begin && !thread->life.is_told;
-    thread->life.lacks_begin = false;
+    bool lacks_begin = thread->phase == PHASE_LISTED && !thread->life.is_told;
+    thread_note(thread, EVENT_BEGIN_READ);
     if (!lacks_begin)
         return;
     const struct reading begin = read_begin(sampler, process, thread);
@@ -139,7 +140,7 @@ void listing_read_begins(struct sampler *sampler, struct sampled_process *proces
     for (place = threads_place_from(threads, listing->next_begin_tid); place < threads->count;
          place++) {
         struct thread *thread = &threads->items[place];
-        if (!thread->life.lacks_begin)
+        if (thread->phase != PHASE_LISTED)
             continue;
         if (++reads % READS_BETWEEN_CLOCK == 0 && monotonic_ns() >= until_ns) {
             listing->next_begin_tid = thread->tid;
@@ -169,7 +170,7 @@ static void thread_vanished(void *context, struct thread *thread)
     note_thread(update, NOTICE_THREAD_GONE, thread);
     listing_close_events(sampler, thread);
     /* While it is being stopped, its number is still in use: stops.c takes it back. */
-    if (thread->wants.is_stopping) {
+    if (thread->phase == PHASE_STOPPING) {
         numbers_withhold(&sampler->numbers, thread->number);
         return;
     }

@@ -37,8 +37,8 @@ static struct snapshot *spare_for(struct sampler *sampler, const struct thread_w
 
 void look_ask_for_stop(struct sampled_process *process, struct thread *thread)
 {
-    process->turns.stops_left += !thread->wants.stop;
-    thread->wants.stop = true;
+    process->turns.stops_left += !thread_is_in_a_stop(thread);
+    thread_note(thread, EVENT_STOP_WANTED);
 }
 
 int look_note_gone(struct sampler *sampler, struct sampled_process *process, struct thread *thread,
@@ -83,7 +83,7 @@ static int take_unmoved(struct sampler *sampler, struct sampled_process *process
                         struct thread *thread, struct observation *observation)
 {
     const struct reading *now = &observation->now;
-    schedule_unmoved(&thread->schedule, now, thread->tid, process->threads.count);
+    schedule_unmoved(thread, now, process->threads.count);
     uint64_t all_ns = process->threads.count * (1000000000u / UNMOVED_TOLD_PER_S);
     uint64_t each_ns = all_ns > UNMOVED_TOLD_EACH_NS ? all_ns : UNMOVED_TOLD_EACH_NS;
     bool is_old = now->at_ns >= thread->life.told_ns + each_ns;
@@ -201,7 +201,7 @@ static int take_off_cpu(struct sampler *sampler, struct sampled_process *process
         schedule->proven_ticks += ticks.asleep;
         schedule->look_ticks = ticks.runnable;
     }
-    schedule->is_asleep = false;
+    thread_note(thread, EVENT_MOVED);
     schedule->next_look_tick = 0;
     if (thread->movement.has_moved || outcome != OUTCOME_OBSERVED)
         since_tick = tick;
@@ -232,7 +232,7 @@ static int take_found(struct sampler *sampler, struct sampled_process *process,
         waiting_note_look(sampler, thread, now);
     if (has_moved || outcome == OUTCOME_WOKEN)
         sampler->counts.samples_assumed +=
-            schedule_moved(&thread->schedule, last_look_tick, &process->activity_check.rest);
+            schedule_moved(thread, last_look_tick, &process->activity_check.rest);
     /* It was copied again, or for the first time, and has slept since its begin was read. */
     if (outcome == OUTCOME_OBSERVED && !thread->movement.has_moved)
         thread->schedule.asleep_since_tick = since_tick;
@@ -278,7 +278,7 @@ int look_at(struct sampler *sampler, struct sampled_process *process, struct thr
             uint64_t tick)
 {
     int err = naming_again(sampler, process, thread, tick);
-    if (err || thread->naming.is_unwanted)
+    if (err || thread->phase == PHASE_UNWANTED)
         return err;
     if (!spare_for(sampler, &thread->wants))
         return -EAGAIN;

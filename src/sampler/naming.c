@@ -28,10 +28,11 @@ static uint64_t next_tick(const struct sampler *sampler, const struct sampled_pr
     return tick + wait - (tick + (uint64_t)thread->tid) % wait;
 }
 
-static void note_chosen(struct sampler *sampler, struct thread_naming *naming)
+static void note_chosen(struct sampler *sampler, struct thread *thread)
 {
-    sampler->counts.threads_chosen += !naming->is_unwanted && !naming->was_chosen;
-    naming->was_chosen = naming->was_chosen || !naming->is_unwanted;
+    bool is_chosen = thread->phase != PHASE_UNWANTED;
+    sampler->counts.threads_chosen += is_chosen && !thread->naming.was_chosen;
+    thread->naming.was_chosen = thread->naming.was_chosen || is_chosen;
 }
 
 void naming_first(struct sampler *sampler, struct sampled_process *process, struct thread *thread)
@@ -42,9 +43,9 @@ void naming_first(struct sampler *sampler, struct sampled_process *process, stru
     if (choice->name_regex)
         procfs_thread_name(process->process.proc_fd, thread->tid, naming->name);
     naming->has_news = true;
-    naming->is_unwanted =
-        sampler->options->has_no_time || !thread_choice_has(choice, thread->tid, naming->name);
-    note_chosen(sampler, naming);
+    if (sampler->options->has_no_time || !thread_choice_has(choice, thread->tid, naming->name))
+        thread_note(thread, EVENT_NAME_UNWANTED);
+    note_chosen(sampler, thread);
 }
 
 /* Ends the thread's time under its old name. */
@@ -53,8 +54,7 @@ static int stop_counting(struct sampler *sampler, struct sampled_process *proces
 {
     const struct reading until = tell_read(sampler, process, thread);
     int err = tell_gone(sampler, process, thread, &until, false);
-    thread->naming.is_unwanted = true;
-    thread->wants.stop = false;
+    thread_note(thread, EVENT_NAME_UNWANTED);
     watches_forget(&sampler->watches, thread->number);
     return err;
 }
@@ -63,7 +63,7 @@ static void start_counting(struct sampler *sampler, struct sampled_process *proc
                            struct thread *thread)
 {
     const struct reading begin = tell_read(sampler, process, thread);
-    thread->naming.is_unwanted = false;
+    thread_note(thread, EVENT_NAME_WANTED);
     thread->movement.has_moved = true; /* a running thread changes names, mostly its own */
     threads_forget_sleep(&process->threads, thread);
     tell_begin(thread, &begin);
@@ -83,15 +83,15 @@ static int read_name(struct sampler *sampler, struct sampled_process *process,
     bool is_wanted = thread_choice_has(&sampler->options->choice, thread->tid, name);
     if (!is_first)
         naming->named_tick = clock_tick_at(&sampler->clock, clock_now_ns(&sampler->clock));
-    if (!is_wanted && !naming->is_unwanted)
+    if (!is_wanted && thread->phase != PHASE_UNWANTED)
         err = stop_counting(sampler, process, thread);
     memcpy(naming->name, name, sizeof naming->name);
     naming->has_news = true;
-    if (is_wanted && naming->is_unwanted)
+    if (is_wanted && thread->phase == PHASE_UNWANTED)
         start_counting(sampler, process, thread);
     /* With another name its stack makes another sample. */
     threads_forget_sleep(&process->threads, thread);
-    note_chosen(sampler, naming);
+    note_chosen(sampler, thread);
     return err;
 }
 
@@ -111,12 +111,12 @@ int naming_again(struct sampler *sampler, struct sampled_process *process, struc
     struct thread_naming *naming = &thread->naming;
     bool has_choice = sampler->options->choice.name_regex != NULL;
     int err = 0;
-    if (tick >= naming->next_tick && (!naming->is_unwanted || has_choice)) {
+    if (tick >= naming->next_tick && (thread->phase != PHASE_UNWANTED || has_choice)) {
         if (may_have_changed(process, naming))
             err = read_name(sampler, process, thread);
         naming->next_tick = next_tick(sampler, process, thread, tick);
     }
-    if (naming->is_unwanted) {
+    if (thread->phase == PHASE_UNWANTED) {
         thread->schedule.looked_tick = tick;
         thread->schedule.next_look_tick = has_choice ? naming->next_tick : UINT64_MAX;
     }

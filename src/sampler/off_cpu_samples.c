@@ -207,7 +207,8 @@ static enum place find_place(struct sampler *sampler, const struct departure *de
     *ret_process = process;
     *ret_thread = thread;
     /* A thread that is being stopped moves because of us. */
-    if (!thread || !thread_is_counted(thread) || !process->program || thread->wants.is_stopping)
+    if (!thread || !thread_is_counted(thread) || !process->program ||
+        thread->phase == PHASE_STOPPING)
         return PLACE_NOWHERE;
     uint64_t exec_ns = sampler->kernel.source
                            ? perf_source_exec_ns(sampler->kernel.source, process->process.pid)

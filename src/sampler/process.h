@@ -42,7 +42,7 @@ struct turns {
     uint64_t round_ns, last_round_ns; /* when this round began, and the one before it */
     pid_t next_look_tid, next_stop_tid;
     bool has_looks_left; /* this round did not come to all threads that were due */
-    size_t stops_left;   /* threads with wants.stop */
+    size_t stops_left;   /* threads in PHASE_TO_STOP */
 };
 
 /* awake.c: which threads the tick at hand found awake. */

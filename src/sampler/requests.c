@@ -70,7 +70,7 @@ static int observe_anew(struct sampler *sampler, struct sampled_process *process
         thread->wants.look.at_ns && thread->schedule.looked_tick == thread->wants.look_tick;
     threads_forget_sleep(&process->threads, thread);
     thread->wants.is_dumped = false;
-    if (thread->wants.stop || thread->wants.is_stopping || thread->life.has_exited)
+    if (thread_is_in_a_stop(thread) || thread->life.has_exited)
         return 0;
     if (was_running) {
         /* Its next sample will do. */
@@ -87,7 +87,7 @@ static int observe_anew(struct sampler *sampler, struct sampled_process *process
 static void ask_for_registers(struct sampled_process *process, struct thread *thread,
                               const struct sleep_place *asleep)
 {
-    if (thread->wants.stop || thread->wants.is_stopping)
+    if (thread_is_in_a_stop(thread))
         return;
     threads_forget_sleep(&process->threads, thread);
     thread->wants.asleep = *asleep;

@@ -44,15 +44,16 @@ static bool is_due(const struct sampled_process *process, const struct thread *t
 {
     const struct thread_schedule *schedule = &thread->schedule;
     bool has_turn = tick >= schedule->next_look_tick || activity_check_wants_look(process, thread);
-    return has_turn && tick > schedule->looked_tick && !thread->wants.is_stopping &&
-           !thread->wants.stop && !thread->life.lacks_begin;
+    return has_turn && tick > schedule->looked_tick && !thread_is_in_a_stop(thread) &&
+           thread->phase != PHASE_LISTED;
 }
 
 /* At the end no thread is left out, except those that a dump already has. */
 static bool is_due_at_end(const struct sampler *sampler, const struct thread *thread)
 {
-    return sampler->clock.end_ns && !thread->wants.is_stopping && !thread->wants.stop &&
-           !thread->naming.is_unwanted && !(sampler->options->is_dump && thread->wants.is_dumped);
+    return sampler->clock.end_ns && !thread_is_in_a_stop(thread) &&
+           thread->phase != PHASE_UNWANTED &&
+           !(sampler->options->is_dump && thread->wants.is_dumped);
 }
 
 static int look_at_thread(struct sampler *sampler, struct sampled_process *process,
@@ -321,7 +322,8 @@ static bool lacks_stack(const struct sampler *sampler)
         const struct sampled_process *process = sampler->processes[i];
         for (size_t j = 0; process->program && j < process->threads.count; j++) {
             const struct thread *thread = &process->threads.items[j];
-            if (thread_is_counted(thread) && !thread->wants.is_stopping && !thread->wants.is_dumped)
+            if (thread_is_counted(thread) && thread->phase != PHASE_STOPPING &&
+                !thread->wants.is_dumped)
                 return true;
         }
     }
@@ -335,7 +337,7 @@ static int finish_process(struct sampler *sampler, struct sampled_process *proce
     int err = 0;
     for (size_t i = 0; i < process->threads.count && !err; i++) {
         struct thread *thread = &process->threads.items[i];
-        if (thread->wants.is_stopping)
+        if (thread->phase == PHASE_STOPPING)
             err = tell_assumed(sampler, process, thread);
         if (!err)
             err = tell_gone(sampler, process, thread, &until, true);

@@ -21,9 +21,9 @@ uint64_t schedule_look(struct thread_schedule *schedule, uint64_t tick)
     return last_look_tick;
 }
 
-void schedule_unmoved(struct thread_schedule *schedule, const struct reading *proven, pid_t tid,
-                      size_t thread_count)
+void schedule_unmoved(struct thread *thread, const struct reading *proven, size_t thread_count)
 {
+    struct thread_schedule *schedule = &thread->schedule;
     uint64_t slept = schedule->looked_tick - schedule->asleep_since_tick;
     uint64_t turn = 0;
     if (thread_count > THREADS_WITHOUT_TURNS)
@@ -32,30 +32,31 @@ void schedule_unmoved(struct thread_schedule *schedule, const struct reading *pr
         turn = slept / TURN_PART_OF_SLEEP;
     uint64_t wait = slept / LOOK_PART_OF_SLEEP;
     wait = wait < turn ? turn : wait;
-    schedule->is_asleep = true;
+    thread_note(thread, EVENT_SLEPT_ON);
     schedule->proven = *proven;
     schedule->proven_ticks += schedule->look_ticks;
     schedule->next_look_tick = schedule->looked_tick + wait;
     if (wait > 1) {
         uint64_t spread = 1 + wait / SPREAD_PART_OF_WAIT;
-        schedule->next_look_tick -= (schedule->looked_tick + (uint64_t)tid) % spread;
+        schedule->next_look_tick -= (schedule->looked_tick + (uint64_t)thread->tid) % spread;
     }
 }
 
-uint64_t schedule_moved(struct thread_schedule *schedule, uint64_t last_look_tick,
-                        const struct moment *rest)
+uint64_t schedule_moved(struct thread *thread, uint64_t last_look_tick, const struct moment *rest)
 {
+    struct thread_schedule *schedule = &thread->schedule;
+    bool was_asleep = thread->phase == PHASE_ASLEEP;
     uint64_t known_tick = last_look_tick;
-    if (schedule->is_asleep && rest->tick > last_look_tick && rest->tick < schedule->looked_tick) {
+    if (was_asleep && rest->tick > last_look_tick && rest->tick < schedule->looked_tick) {
         known_tick = rest->tick;
         schedule->proven.at_ns = rest->at_ns;
         schedule->proven_ticks += rest->tick - last_look_tick;
         schedule->look_ticks = schedule->looked_tick - rest->tick;
     }
     uint64_t assumed = 0;
-    if (schedule->is_asleep && schedule->looked_tick > known_tick + 1)
+    if (was_asleep && schedule->looked_tick > known_tick + 1)
         assumed = schedule->looked_tick - known_tick - 1;
-    schedule->is_asleep = false;
+    thread_note(thread, EVENT_MOVED);
     schedule->asleep_since_tick = schedule->looked_tick;
     schedule->next_look_tick = 0;
     return assumed;

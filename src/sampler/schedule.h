@@ -12,13 +12,11 @@ uint64_t schedule_look(struct thread_schedule *schedule, uint64_t tick);
  * of that. Very many threads take turns: then it may be after as long as it has slept, at most. A
  * thread is looked at earlier if a thread of its process has run unseen (sampler/activity_check.h).
  */
-void schedule_unmoved(struct thread_schedule *schedule, const struct reading *proven, pid_t tid,
-                      size_t thread_count);
+void schedule_unmoved(struct thread *thread, const struct reading *proven, size_t thread_count);
 
 /* A look has found that the thread moved at some time since the last one, at `last_look_tick`, but
  * its process was at rest until `rest`: if it slept at that look, it slept on until then. Returns
  * for how many ticks since its state is only assumed. */
-uint64_t schedule_moved(struct thread_schedule *schedule, uint64_t last_look_tick,
-                        const struct moment *rest);
+uint64_t schedule_moved(struct thread *thread, uint64_t last_look_tick, const struct moment *rest);
 
 #endif

@@ -39,6 +39,7 @@ static int begin_stop(struct sampler *sampler, struct sampled_process *process,
     };
     if (!observation.snapshot) {
         sampler->counts.observations_put_off++;
+        thread_note(thread, EVENT_STOP_OVER);
         return 0;
     }
     subject.asleep = thread->wants.asleep;
@@ -47,10 +48,9 @@ static int begin_stop(struct sampler *sampler, struct sampled_process *process,
     subject.awake_ns = thread->wants.look_awake_ns;
     thread->wants.asleep.pc = 0;
     enum outcome outcome = sampler->stopped->observe(sampler->stopped, &subject, &observation);
-    if (outcome == OUTCOME_PENDING) {
-        thread->wants.is_stopping = true;
+    thread_note(thread, outcome == OUTCOME_PENDING ? EVENT_STOP_BEGUN : EVENT_STOP_OVER);
+    if (outcome == OUTCOME_PENDING)
         return 0;
-    }
     snapshots_give(snapshots, observation.snapshot, false);
     if (outcome == OUTCOME_GONE)
         return look_note_gone(sampler, process, thread, seen_ns(sampler, process, thread), true);
@@ -65,7 +65,7 @@ static struct thread *next_to_stop(struct sampled_process *process)
     size_t place = threads_place_from(threads, process->turns.next_stop_tid);
     for (size_t i = 0; i < threads->count; i++) {
         struct thread *thread = &threads->items[(place + i) % threads->count];
-        if (thread->wants.stop)
+        if (thread->phase == PHASE_TO_STOP)
             return thread;
     }
     return NULL;
@@ -83,7 +83,6 @@ static int begin_stops_of(struct sampler *sampler, struct sampled_process *proce
         }
         turns->next_stop_tid = thread->tid + 1;
         turns->stops_left--;
-        thread->wants.stop = false;
         err = begin_stop(sampler, process, thread);
     }
     return err;
@@ -130,7 +129,7 @@ static int take_in(struct sampler *sampler, struct observation *observation, enu
     struct sampled_process *process = numbered ? numbered->process : NULL;
     struct thread *thread = process ? threads_find(&process->threads, observation->tid) : NULL;
     if (thread)
-        thread->wants.is_stopping = false;
+        thread_note(thread, EVENT_STOP_OVER);
     if (thread && outcome == OUTCOME_OBSERVED)
         return take_stopped(sampler, process, thread, observation);
     snapshots_give(snapshots, observation->snapshot, false);

@@ -179,7 +179,7 @@ int tell_assumed(struct sampler *sampler, struct sampled_process *process, struc
 int tell_gone(struct sampler *sampler, struct sampled_process *process, struct thread *thread,
               const struct reading *until, bool is_certain)
 {
-    bool is_asleep = thread->schedule.is_asleep;
+    bool is_asleep = thread->phase == PHASE_ASLEEP;
     struct observation observation = {
         .evidence = EVIDENCE_GONE,
         .state = is_asleep ? THREAD_SLEEPING : THREAD_RUNNABLE,

@@ -73,7 +73,7 @@ struct thread *threads_find(struct threads *threads, pid_t tid)
 void threads_forget_sleep(struct threads *threads, struct thread *thread)
 {
     thread->wants.copy = true;
-    thread->schedule.is_asleep = false;
+    thread_note(thread, EVENT_MOVED);
     thread->schedule.next_look_tick = 0;
     threads->due_ticks[thread - threads->items] = 0;
 }

@@ -4,6 +4,7 @@
 
 #include "observe/source.h"
 #include "sampler/pause_budget.h"
+#include "sampler/phase.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -14,7 +15,6 @@
 struct thread_life {
     bool is_new;          /* it came while recording, and was not looked at yet */
     bool is_told;         /* the worker counts its time, since it was told of `begin` */
-    bool lacks_begin;     /* listing.c: the kernel's account at `begin` was not read yet */
     struct reading begin; /* its time counts from here */
     uint64_t told_ns;     /* the worker knows of its time up to here */
     bool has_exited;      /* a zombie: it exists, but none of its time counts */
@@ -24,8 +24,7 @@ struct thread_life {
 /* naming.c: its name, and whether it is sampled. */
 struct thread_naming {
     char name[THREAD_NAME_BYTES];
-    bool has_news; /* the worker does not know this name yet */
-    bool is_unwanted;
+    bool has_news;                  /* the worker does not know this name yet */
     bool was_chosen;                /* it is wanted, or once was */
     uint64_t named_tick, next_tick; /* since when it has that name; when it is next read */
     uint64_t read_cpu_ns;           /* the process's CPU time when it was last read */
@@ -40,7 +39,6 @@ struct moment {
 struct thread_schedule {
     uint64_t looked_tick, next_look_tick;
     uint64_t look_ticks; /* for how many ticks the last look stands: those since the one before */
-    bool is_asleep;      /* the last look found it where the one before did */
     uint64_t asleep_since_tick;
     uint64_t ran_ns;       /* activity_check.c: how long it had run in all at its last look */
     struct reading proven; /* the last time that it is known to have slept on */
@@ -77,11 +75,9 @@ struct thread_wants {
     struct stack_place other_stack;
     bool copy;                 /* even if it has not moved */
     struct sleep_place asleep; /* stop it in its sleep, at this place; pc 0: do not */
-    bool stop;                 /* stop it: found running by this look, or asleep */
     struct reading look;       /* the last look that found it running, not told yet */
     uint64_t look_awake_ns;    /* as in struct subject */
     uint64_t look_tick;        /* the tick of that look */
-    bool is_stopping;          /* it is being stopped */
     bool is_dumped;            /* a dump has its stack */
     uint64_t spared_ticks; /* found running at them since it was last stopped, and not stopped */
     uint32_t served;       /* the serial of the last request that was served */
@@ -118,6 +114,7 @@ struct thread {
     pid_t tid;
     pid_t inner_tid; /* in its own PID namespace; 0: not read yet, or not known */
     uint32_t number; /* among the threads of the recording: see sampler/numbers.h */
+    enum thread_phase phase;
     struct thread_life life;
     struct thread_naming naming;
     struct thread_schedule schedule;
@@ -160,7 +157,18 @@ size_t threads_place_from(const struct threads *threads, pid_t tid);
 /* Whether its time is counted: not for a zombie or a thread that was not chosen. */
 static inline bool thread_is_counted(const struct thread *thread)
 {
-    return !thread->life.has_exited && !thread->naming.is_unwanted;
+    return !thread->life.has_exited && thread->phase != PHASE_UNWANTED;
+}
+
+/* Whether it is stopped next, or was asked to stop. */
+static inline bool thread_is_in_a_stop(const struct thread *thread)
+{
+    return thread->phase == PHASE_TO_STOP || thread->phase == PHASE_STOPPING;
+}
+
+static inline void thread_note(struct thread *thread, enum phase_event event)
+{
+    thread->phase = phase_after(thread->phase, event);
 }
 
 /* Forgets what was known of the sleep of one of the threads: it is looked at and copied anew. */

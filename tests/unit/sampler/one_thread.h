@@ -37,6 +37,7 @@ static inline struct one_thread *one_thread_new(pid_t pid)
         (struct threads){.items = &world->thread, .count = 1, .due_ticks = &world->due_tick};
     world->process.activity_check.cpu_ns = UINT64_MAX; /* unknown */
     world->thread.tid = pid;
+    world->thread.phase = PHASE_AWAKE;
     return world;
 }
 

@@ -86,10 +86,11 @@ static size_t begun(const struct world *world)
 {
     size_t count = 0;
     for (size_t i = 0; i < THREADS; i++) {
-        const struct thread_life *life = &world->process.threads.items[i].life;
-        assert_int_equal(life->begin.at_ns, world->sampler.clock.start_ns);
-        assert_int_equal(life->begin.has_activity, !life->lacks_begin);
-        count += !life->lacks_begin;
+        const struct thread *thread = &world->process.threads.items[i];
+        bool has_begun = thread->phase != PHASE_LISTED;
+        assert_int_equal(thread->life.begin.at_ns, world->sampler.clock.start_ns);
+        assert_int_equal(thread->life.begin.has_activity, has_begun);
+        count += has_begun;
     }
     return count;
 }

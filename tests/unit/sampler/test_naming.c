@@ -84,12 +84,12 @@ static void test_another_name_is_another_sample(void **state)
     first(world);
     again(world, 0);
     world->thread.naming.has_news = world->thread.wants.copy = false;
-    world->thread.schedule.is_asleep = true;
+    world->thread.phase = PHASE_ASLEEP;
     prctl(PR_SET_NAME, "second");
     again(world, world->thread.naming.next_tick);
     assert_string_equal(world->thread.naming.name, "second");
     assert_true(world->thread.naming.has_news && world->thread.wants.copy);
-    assert_false(world->thread.schedule.is_asleep);
+    assert_int_equal(world->thread.phase, PHASE_AWAKE);
 }
 
 static enum evidence next_evidence(struct one_thread *world)
@@ -107,16 +107,17 @@ static void test_a_choice_by_name(void **state)
     assert_int_equal(thread_choice_set_name(&world->options.choice, "first"), 0);
     first(world);
     tell_begin(&world->thread, &begin);
-    assert_false(naming->is_unwanted);
+    assert_int_not_equal(world->thread.phase, PHASE_UNWANTED);
     assert_int_equal(world->sampler.counts.threads_chosen, 1);
     prctl(PR_SET_NAME, "second");
     again(world, naming->next_tick);
-    assert_true(naming->is_unwanted);
+    assert_int_equal(world->thread.phase, PHASE_UNWANTED);
     assert_int_equal(next_evidence(world), EVIDENCE_GONE);
     assert_int_equal(world->thread.schedule.next_look_tick, naming->next_tick);
     prctl(PR_SET_NAME, "first");
     again(world, naming->next_tick);
-    assert_false(naming->is_unwanted || world->thread.life.is_told);
+    assert_int_equal(world->thread.phase, PHASE_AWAKE);
+    assert_false(world->thread.life.is_told);
     assert_true(world->thread.life.begin.at_ns > 1);
     assert_int_equal(world->sampler.counts.threads_chosen, 1); /* the same thread */
 }

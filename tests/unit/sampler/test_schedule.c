@@ -2,18 +2,23 @@
 #include "unit.h"
 #include "sampler/schedule.h"
 
-static struct thread_schedule asleep(uint64_t since_tick, uint64_t looked_tick)
+static struct thread asleep(pid_t tid, uint64_t since_tick, uint64_t looked_tick)
 {
-    return (struct thread_schedule){.asleep_since_tick = since_tick, .looked_tick = looked_tick};
+    return (struct thread){
+        .tid = tid,
+        .phase = PHASE_AWAKE,
+        .schedule = {.asleep_since_tick = since_tick, .looked_tick = looked_tick},
+    };
 }
 
 static uint64_t wait_after(uint64_t slept_ticks, pid_t tid, size_t threads)
 {
-    struct thread_schedule schedule = asleep(1000, 1000 + slept_ticks);
+    struct thread thread = asleep(tid, 1000, 1000 + slept_ticks);
     const struct reading proven = {.at_ns = 7};
-    schedule_unmoved(&schedule, &proven, tid, threads);
-    assert_true(schedule.is_asleep && schedule.proven.at_ns == 7);
-    return schedule.next_look_tick - schedule.looked_tick;
+    schedule_unmoved(&thread, &proven, threads);
+    assert_int_equal(thread.phase, PHASE_ASLEEP);
+    assert_int_equal(thread.schedule.proven.at_ns, 7);
+    return thread.schedule.next_look_tick - thread.schedule.looked_tick;
 }
 
 static void test_the_longer_it_sleeps_the_seldomer(void **state)
@@ -31,14 +36,15 @@ static void test_a_move_is_seen_within_a_part_of_the_sleep(void **state)
     (void)state;
     const struct reading proven = {.at_ns = 7};
     for (uint64_t moves_tick = 1; moves_tick < 1000000; moves_tick = moves_tick * 5 / 4 + 1) {
-        struct thread_schedule schedule = asleep(0, 0);
-        while (schedule.looked_tick <= moves_tick) {
-            schedule_unmoved(&schedule, &proven, 4321, 1);
-            uint64_t next_tick = schedule.next_look_tick;
-            schedule.looked_tick +=
-                next_tick > schedule.looked_tick ? next_tick - schedule.looked_tick : 1;
+        struct thread thread = asleep(4321, 0, 0);
+        struct thread_schedule *schedule = &thread.schedule;
+        while (schedule->looked_tick <= moves_tick) {
+            schedule_unmoved(&thread, &proven, 1);
+            uint64_t next_tick = schedule->next_look_tick;
+            schedule->looked_tick +=
+                next_tick > schedule->looked_tick ? next_tick - schedule->looked_tick : 1;
         }
-        assert_true(schedule.looked_tick - moves_tick <= moves_tick / 32 + 1);
+        assert_true(schedule->looked_tick - moves_tick <= moves_tick / 32 + 1);
     }
 }
 
@@ -71,33 +77,34 @@ static const struct moment never = {0};
 static void test_a_move_after_ticks_that_were_not_looked_at(void **state)
 {
     (void)state;
-    struct thread_schedule schedule = asleep(10, 100);
-    schedule.next_look_tick = 200;
+    struct thread thread = asleep(1, 10, 100);
+    thread.schedule.next_look_tick = 200;
     /* It was not known to sleep: nothing was assumed. */
-    assert_int_equal(schedule_moved(&schedule, 90, &never), 0);
-    assert_int_equal(schedule.asleep_since_tick, 100);
-    assert_int_equal(schedule.next_look_tick, 0);
-    schedule.is_asleep = true;
-    schedule.looked_tick = 108;
-    assert_int_equal(schedule_moved(&schedule, 100, &never), 7);
-    assert_false(schedule.is_asleep);
-    schedule.is_asleep = true;
-    schedule.looked_tick = 109;
-    assert_int_equal(schedule_moved(&schedule, 108, &never), 0);
+    assert_int_equal(schedule_moved(&thread, 90, &never), 0);
+    assert_int_equal(thread.schedule.asleep_since_tick, 100);
+    assert_int_equal(thread.schedule.next_look_tick, 0);
+    thread.phase = PHASE_ASLEEP;
+    thread.schedule.looked_tick = 108;
+    assert_int_equal(schedule_moved(&thread, 100, &never), 7);
+    assert_int_equal(thread.phase, PHASE_AWAKE);
+    thread.phase = PHASE_ASLEEP;
+    thread.schedule.looked_tick = 109;
+    assert_int_equal(schedule_moved(&thread, 108, &never), 0);
 }
 
 /* A thread that sleeps at tick 100 is found elsewhere at tick 120. */
 static struct thread_schedule moved(uint64_t rest_tick, uint64_t *ret_assumed)
 {
-    struct thread_schedule schedule = {0};
+    struct thread thread = {.phase = PHASE_AWAKE};
+    struct thread_schedule *schedule = &thread.schedule;
     const struct reading proven = {.at_ns = 1000, .has_activity = true};
     const struct moment rest = {rest_tick, 1000 + rest_tick};
-    schedule_look(&schedule, 99);
-    schedule_look(&schedule, 100);
-    schedule_unmoved(&schedule, &proven, 0, 1);
-    *ret_assumed = schedule_moved(&schedule, schedule_look(&schedule, 120), &rest);
-    assert_int_equal(schedule.look_ticks + schedule.proven_ticks, 21);
-    return schedule;
+    schedule_look(schedule, 99);
+    schedule_look(schedule, 100);
+    schedule_unmoved(&thread, &proven, 1);
+    *ret_assumed = schedule_moved(&thread, schedule_look(schedule, 120), &rest);
+    assert_int_equal(schedule->look_ticks + schedule->proven_ticks, 21);
+    return *schedule;
 }
 
 static void test_it_slept_while_its_process_was_at_rest(void **state)
@@ -119,20 +126,21 @@ static void test_it_slept_while_its_process_was_at_rest(void **state)
 static void test_looks_stand_for_all_ticks(void **state)
 {
     (void)state;
-    struct thread_schedule schedule = {0};
+    struct thread thread = {.phase = PHASE_AWAKE};
+    struct thread_schedule *schedule = &thread.schedule;
     const struct reading proven = {.at_ns = 7};
     /* What came before its first look is not known. */
-    assert_int_equal(schedule_look(&schedule, 500), 0);
-    assert_int_equal(schedule.look_ticks, 1);
-    assert_int_equal(schedule_look(&schedule, 501), 500);
-    schedule_unmoved(&schedule, &proven, 0, 1);
-    assert_int_equal(schedule_look(&schedule, 511), 501);
-    assert_int_equal(schedule.look_ticks, 10);
-    schedule_unmoved(&schedule, &proven, 0, 1);
-    assert_int_equal(schedule.proven_ticks, 11);
+    assert_int_equal(schedule_look(schedule, 500), 0);
+    assert_int_equal(schedule->look_ticks, 1);
+    assert_int_equal(schedule_look(schedule, 501), 500);
+    schedule_unmoved(&thread, &proven, 1);
+    assert_int_equal(schedule_look(schedule, 511), 501);
+    assert_int_equal(schedule->look_ticks, 10);
+    schedule_unmoved(&thread, &proven, 1);
+    assert_int_equal(schedule->proven_ticks, 11);
     /* Again at the same tick: it stands for as many. */
-    assert_int_equal(schedule_look(&schedule, 511), 511);
-    assert_int_equal(schedule.look_ticks, 10);
+    assert_int_equal(schedule_look(schedule, 511), 511);
+    assert_int_equal(schedule->look_ticks, 10);
 }
 
 int main(void)

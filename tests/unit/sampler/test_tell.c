@@ -113,9 +113,9 @@ static void test_time_that_does_not_count_is_not_told(void **state)
 {
     struct one_thread *world = *state;
     const struct reading until = {.at_ns = 4500};
-    world->thread.naming.is_unwanted = true;
+    world->thread.phase = PHASE_UNWANTED;
     assert_int_equal(tell_gone(&world->sampler, &world->process, &world->thread, &until, true), 0);
-    world->thread.naming.is_unwanted = false;
+    world->thread.phase = PHASE_AWAKE;
     world->thread.life.has_exited = true;
     assert_int_equal(tell_gone(&world->sampler, &world->process, &world->thread, &until, true), 0);
     assert_int_equal(tell_assumed(&world->sampler, &world->process, &world->thread), 0);
@@ -167,7 +167,8 @@ static void test_requests_change_what_is_wanted(void **state)
     assert_false(thread->wants.copy);
     request(world, REQUEST_FRAME_POINTER, thread->tid);
     assert_int_equal(requests_serve(&world->sampler), 0);
-    assert_true(thread->wants.stop && thread->wants.copy);
+    assert_int_equal(thread->phase, PHASE_TO_STOP);
+    assert_true(thread->wants.copy);
     assert_int_equal(thread->wants.asleep.sp, 0x7000);
     assert_int_equal(world->process.turns.stops_left, 1);
     /* It is to be stopped anyway. */
