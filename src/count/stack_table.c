@@ -44,8 +44,12 @@ int stack_table_add_stack(struct stack_table *table, uint32_t space, const struc
         memcpy(&table->addresses[table->address_count], stack->addresses,
                stack->depth * sizeof *table->addresses);
     *ret_stack = (uint32_t)table->stack_count;
-    table->stacks[table->stack_count++] =
-        (struct counted_stack){space, (uint32_t)stack->cut, table->address_count, stack->depth};
+    table->stacks[table->stack_count++] = (struct counted_stack){
+        .space = space,
+        .cut = (uint32_t)stack->cut,
+        .first_address = table->address_count,
+        .depth = stack->depth,
+    };
     table->address_count += stack->depth;
     return 0;
 }

@@ -90,6 +90,8 @@ struct observation {
     bool has_call;                         /* what it waits for was read: */
     struct call_target call;
     struct call_memory call_memory;
+    bool was_woken;  /* EVIDENCE_STOPPED: after its tick, at the end of the call, unless it had lost
+                        its CPU there: see observe/woken.h */
     bool was_asleep; /* it was asleep, by its registers and its call, but moved before that was
                         proven */
     bool is_over;    /* EVIDENCE_ASLEEP: it was proven, and the thread has moved since */

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "observe/reaper.h"
 #include "observe/stop.h"
+#include "observe/woken.h"
 #include "proc/priority.h"
 #include "proc/procfs.h"
 
@@ -250,6 +251,10 @@ static void conclude(struct stopped_source *stopped, struct pending *item)
                now->activity.waiting_ns > look->activity.waiting_ns) {
         observation->state = thread_state_by_wait(
             now->activity.waiting_ns - look->activity.waiting_ns, now->at_ns - subject->awake_ns);
+        observation->was_woken = registers->finished_call >= 0 &&
+                                 woken_after(subject->tick_ns, look, now, item->stop.running_ns);
+        if (observation->was_woken)
+            observation->syscall_number = registers->finished_call;
     }
 }
 

@@ -17,6 +17,7 @@ struct registers {
     /* For a stopped thread: */
     long interrupted_call;   /* the system call that it slept in, or was about to sleep in; -1:
                                 none */
+    long finished_call;      /* the system call at whose end it stopped; -1: none, or not known */
     bool may_hide_stop;      /* see registers_hide_stop */
     uint64_t thread_pointer; /* 0: not known */
     bool is_new_thread; /* it has not run since clone(2) made it: it is where its creator was */

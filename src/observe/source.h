@@ -24,8 +24,7 @@ enum outcome {
 struct subject {
     uint32_t thread; /* its number in the recording */
     pid_t process_id, tid;
-    uint64_t tick,
-        tick_ns; /* record_source.c: the tick that it is observed for, and when that was */
+    uint64_t tick, tick_ns; /* the tick that it is observed for, and when that was; 0: none */
     int proc_fd; /* /proc/PID of the process */
     const struct stack_areas *stack_areas; /* of the process; must live as long as anything is
                                               pending */

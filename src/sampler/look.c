@@ -221,7 +221,7 @@ static int take_found(struct sampler *sampler, struct sampled_process *process,
     const struct reading *now = &observation->now;
     uint64_t since_tick = thread->schedule.asleep_since_tick;
     uint64_t last_look_tick = begin_look(sampler, process, thread, tick, observation, outcome);
-    if (observation->was_asleep)
+    if (observation->was_asleep && sampler->kernel.source && !sampler->off_cpu.record)
         missed_sleeps_note(&thread->missed_sleeps, observation, thread->schedule.look_ticks);
     if (outcome == OUTCOME_OBSERVED)
         observation->missed_ticks = missed_sleeps_take(&thread->missed_sleeps, observation);

@@ -46,6 +46,9 @@ static int begin_stop(struct sampler *sampler, struct sampled_process *process,
     if (!subject.asleep.pc)
         subject.look = thread->wants.look;
     subject.awake_ns = thread->wants.look_awake_ns;
+    subject.tick = sampler->options->is_dump ? 0 : thread->wants.look_tick;
+    if (subject.tick)
+        subject.tick_ns = clock_tick_ns(&sampler->clock, subject.tick - 1);
     thread->wants.asleep.pc = 0;
     enum outcome outcome = sampler->stopped->observe(sampler->stopped, &subject, &observation);
     thread_note(thread, outcome == OUTCOME_PENDING ? EVENT_STOP_BEGUN : EVENT_STOP_OVER);

@@ -358,10 +358,10 @@ static int give_wait_for_cpu(const struct counter *counter, const struct observa
 
 /* Notes that the thread was seen, and where if it was awake. */
 static void note_seen(const struct observation *observation, struct thread_account *account,
-                      uint32_t sample)
+                      enum account kind, uint32_t sample)
 {
-    ledger_note_sample(&account->ledger, ledger_account(observation->state), sample);
-    if (ledger_account(observation->state) != ACCOUNT_ASLEEP) {
+    ledger_note_sample(&account->ledger, kind, sample);
+    if (kind != ACCOUNT_ASLEEP) {
         account->awake_sample = sample;
         account->awake_at_ns = observation->evidence == EVIDENCE_SAMPLED ? observation->sampled_ns
                                                                          : observation->now.at_ns;
@@ -373,17 +373,31 @@ static void note_seen(const struct observation *observation, struct thread_accou
     account->is_in_deadlock = false;
 }
 
+/* The state in which the thread was at the tick. One that was woken in a place where threads sleep
+ * slept there; else it was woken from losing its CPU. */
+static enum thread_state state_at_tick(const struct observation *observation,
+                                       struct counted_stack *stack)
+{
+    if (observation->evidence == EVIDENCE_ASLEEP)
+        stack->is_slept_in = true;
+    return observation->was_woken && stack->is_slept_in ? THREAD_SLEEPING : observation->state;
+}
+
 int count_stack(const struct counter *counter, const struct observation *observation,
                 struct counted_thread *thread, struct program_tables *program,
                 const struct stack *stack)
 {
     struct stack_table *stacks = &counter->results->stacks;
     struct thread_account *account = &thread->account;
-    enum account kind = ledger_account(observation->state);
     struct sample_labels labels;
-    uint32_t sample;
+    uint32_t sample, row;
     size_t stacks_before = stacks->stack_count;
-    int err = label(counter, observation, thread, observation->state, &labels);
+    int err = stack_table_add_stack(stacks, program->maps.space->id, stack, &row);
+    if (err)
+        return err;
+    enum thread_state state = state_at_tick(observation, &stacks->stacks[row]);
+    enum account kind = ledger_account(state);
+    err = label(counter, observation, thread, state, &labels);
     if (!err)
         err = stack_table_add(stacks, program->maps.space->id, stack, &labels, 0, 0, &sample);
     if (!err && stacks->stack_count > stacks_before)
@@ -407,7 +421,7 @@ int count_stack(const struct counter *counter, const struct observation *observa
         err = elapsed_ticks_note_wait(counter->results, observation, thread, sample);
     if (err)
         return err;
-    note_seen(observation, account, sample);
+    note_seen(observation, account, kind, sample);
     if (observation->evidence != EVIDENCE_SAMPLED) {
         account->last_sample = sample;
         account->sleeps_on = observation->evidence == EVIDENCE_ASLEEP;
@@ -435,7 +449,7 @@ int count_woken(const struct counter *counter, const struct observation *observa
                                    &sample);
     if (err)
         return err;
-    note_seen(observation, account, sample);
+    note_seen(observation, account, ACCOUNT_RUNNABLE, sample);
     return count_sample(counter, thread, ACCOUNT_RUNNABLE, sample, observation->ticks);
 }
 

@@ -211,11 +211,13 @@ def test_waits_for_a_cpu_are_shown_where_they_are(world):
     assert abs(waits["wait_short"] / shown - true_short) < 0.1, (waits, delays)
 
 
-def check_shares(first, last, stacks, allowed):
+def check_shares(first, last, stacks, allowed, threads=None):
     """The functions' shares of the time are those of their own clock, within `allowed` and three
     standard deviations of chance."""
     spent, counts = collections.Counter(), collections.Counter()
     for before, after in zip(first["threads"], last["threads"]):
+        if threads and after["thread"] not in threads:
+            continue
         for name, totals in after["functions"].items():
             spent[name] += totals["wall_ns"] - before["functions"][name]["wall_ns"]
     for name in spent:
@@ -245,6 +247,27 @@ def test_short_waits_have_their_share_at_the_default_rate(world):
             last = mark(target)
         check_sums(first, last)
         check_shares(first, last, folded(done.stdout), allowed=0.01)
+
+
+@alone
+@users_build
+def test_short_waits_are_not_lost_without_the_record(world):
+    """Without privileges a look comes later than its tick, too, and finds many a thread awake that
+    slept then: 20 points of the short waits' share went to the long ones. The machine's state decides
+    how many; those that are still off by some points are said in docs/accuracy.md."""
+    program = os.path.join(world.build, "bench/bench-truth-requests")
+    for is_last in False, True:
+        with ready(program, 4242, stdin=subprocess.PIPE) as target:
+            first = mark(target)
+            done = world.attach(target, "-F", 99, "--capture=ptrace", "--thread", "client",
+                                duration="15s")
+            last = mark(target)
+        check_sums(first, last)
+        try:
+            return check_shares(first, last, folded(done.stdout), allowed=0.03, threads=["client"])
+        except AssertionError:
+            if is_last:
+                raise
 
 
 @alone

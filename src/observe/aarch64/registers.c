@@ -39,7 +39,8 @@ int registers_read_stopped(pid_t tid, struct registers *ret_registers)
         return -ESRCH;
     if (whole.iov_len != sizeof user)
         return -ENOTSUP; /* a 32-bit program */
-    struct registers registers = {.known = (1ull << 33) - 1, .interrupted_call = -1};
+    struct registers registers = {
+        .known = (1ull << 33) - 1, .interrupted_call = -1, .finished_call = -1};
     memcpy(registers.values, user.regs, 31 * sizeof *registers.values);
     registers.values[31] = user.sp;
     registers.values[32] = user.pc;

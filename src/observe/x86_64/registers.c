@@ -111,6 +111,7 @@ int registers_read_stopped(pid_t tid, struct registers *ret_registers)
                    user.rip},
         .known = (1u << 17) - 1,
         .interrupted_call = is_interrupted(&user) ? (long)user.orig_rax : -1,
+        .finished_call = is_interrupted(&user) || is_new_thread(&user) ? -1 : (long)user.orig_rax,
         .may_hide_stop = is_interrupted(&user) && (long long)user.rax == -EINTR &&
                          can_begin_again(user.orig_rax),
         .is_new_thread = is_new_thread(&user),

@@ -184,11 +184,12 @@ static void test_a_refusal_is_assumed_after_a_while(void **state)
     assert_in_range(ticks, 8, 11);
 }
 
+/* Where running threads are sampled by the kernel, and so not stopped. */
 static void test_a_sleep_that_was_missed_counts_for_one_that_is_over(void **state)
 {
     (void)state;
+    fake->options.capture = CAPTURE_AUTO;
     struct fake_thread *thread = begin_with(FAKE_SLIPS);
-    thread->is_refused_stop = true;
     fake_ticks(3);
     fake_forget_told();
     thread->doing = FAKE_SLEEPS;
@@ -207,6 +208,20 @@ static void test_a_sleep_that_was_missed_counts_for_one_that_is_over(void **stat
         assert_int_equal(told->ticks, 1);
         assert_int_equal(told->missed_ticks, i ? 0 : 4);
     }
+}
+
+/* A stop tells whether they slept: observe/woken.h. */
+static void test_no_sleep_is_missed_where_threads_are_stopped(void **state)
+{
+    (void)state;
+    struct fake_thread *thread = begin_with(FAKE_SLIPS);
+    thread->is_refused_stop = true;
+    fake_ticks(3);
+    fake_forget_told();
+    thread->doing = FAKE_SLEEPS;
+    thread->is_over = true;
+    fake_ticks(1);
+    assert_int_equal(fake_next_of(TID)->missed_ticks, 0);
 }
 
 static void test_the_call_of_a_waiter_with_an_owner_is_told_each_time(void **state)
@@ -285,6 +300,7 @@ int main(void)
         IN_WORLD(test_one_that_is_gone_ends),
         IN_WORLD(test_a_refusal_is_assumed_after_a_while),
         IN_WORLD(test_a_sleep_that_was_missed_counts_for_one_that_is_over),
+        IN_WORLD(test_no_sleep_is_missed_where_threads_are_stopped),
         IN_WORLD(test_the_call_of_a_waiter_with_an_owner_is_told_each_time),
         IN_WORLD(test_a_copy_of_another_program_is_given_up),
         IN_WORLD(test_each_tick_tells_who_is_awake),
