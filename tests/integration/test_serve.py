@@ -355,9 +355,11 @@ def test_addresses(world):
             assert done.returncode == 2 and why in done.stderr, done.stderr
         done = world.fgprof("serve", "-p", target.pid, "--max-seconds", 0)
         assert done.returncode == 2 and "1 to 86400" in done.stderr, done
-        with serving(world, "-p", target.pid, "--allow-remote", listen="0.0.0.0:0") as server:
+        token = world.path("token")
+        open(token, "w").write("secret\n")
+        with serving(world, "-p", target.pid, "--allow-remote", "--token-file", token, listen="0.0.0.0:0") as server:
             for host, status in (("192.0.2.1:6060", 200), (socket.gethostname(), 200), ("evil.example", 403)):
-                assert server.ask("/metrics", Host=host)[0] == status, host
+                assert server.ask("/metrics", Host=host, Authorization="Bearer secret")[0] == status, host
             done = world.fgprof("serve", "-p", target.pid, "--listen", f"127.0.0.1:{server.port}")
             assert done.returncode == 1 and "in use" in done.stderr, done
 
