@@ -14,12 +14,13 @@ import subprocess
 import sys
 import traceback
 
-from harness import HANGS_S, Skip, need, ready, tool
+from harness import HANGS_S, Skip, need, ready, tool, wait_for
 from test_capture import FIRST_AT, SECCOMP_RET_ERRNO, refuse
 from test_serve import serving, top
 
 NOBODY, DAEMON = 65534, 1
 SOCKET = {"x86_64": 41, "aarch64": 198}
+AT_ONCE = 16
 
 
 def needs_root():
@@ -292,3 +293,20 @@ def test_who_may_ask_is_checked_first(world):
     assert done.returncode == 1 and "its file can't be read" in done.stderr, done
     done = world.fgprof("serve", "-p", os.getpid(), "--token-file", "")
     assert done.returncode == 2 and "give a file that holds the token" in done.stderr, done
+
+
+def test_profiles_at_once(world):
+    with world.running("holders", 60) as target, \
+            serving(world, "-p", target.pid, "--allow-local-users") as server, contextlib.ExitStack() as stack:
+        clients = [stack.enter_context(contextlib.closing(server.connect())) for _ in range(AT_ONCE)]
+        for client in clients:
+            client.request("GET", "/debug/fgprof?seconds=300")
+        wait_for(lambda: server.metric("fgprof_requests_in_progress") == AT_ONCE, "the requests")
+        for path in "/debug/fgprof?last=1s", "/debug/pprof/mutex", "/debug/pprof/goroutine", "/top":
+            server.fails(path, 429, f"^{AT_ONCE} profiles are being made for you: try again when one is done$")
+        # What costs little is answered.
+        assert "fixture-holders" in server.text("/")
+        if os.geteuid() == 0:
+            assert ask_as(NOBODY, server, "/debug/fgprof?last=1s&format=folded")[0] == 200
+        clients[0].close()
+        wait_for(lambda: server.ask("/debug/fgprof?last=1s")[0] == 200, "the end of one")

@@ -23,6 +23,7 @@ struct http {
     const struct listener *listener;
     struct session *session;
     struct access_rules rules;
+    struct quota quota;
     atomic_uint answering; /* requests that have come in and are not answered in full */
 };
 
@@ -140,18 +141,18 @@ static void answer(struct http *http, struct MHD_Connection *connection, const c
                    const char *method, struct answer *answer)
 {
     const char *host = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Host");
-    const struct request request = {
+    struct request request = {
         .session = http->session,
         .method = method_of(method),
         .path = path,
         .parameter = parameter,
         .connection = connection,
+        .quota = &http->quota,
         .client_fd =
             MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd,
     };
-    struct peer peer;
-    peer_find(request.client_fd, &peer);
-    if (!check_access(http, connection, &peer, answer))
+    peer_find(request.client_fd, &request.peer);
+    if (!check_access(http, connection, &request.peer, answer))
         return;
     if (is_from_another_site(connection))
         answer_failure(answer, 403, "a page of another site asks for this");
@@ -213,6 +214,7 @@ struct http *http_start(const struct listener *listener, struct session *session
         .allows_local_users = session->options->allows_local_users,
         .token_file = session->options->token_file,
     };
+    quota_init(&http->quota);
     http->daemon = MHD_start_daemon(
         MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL |
             MHD_USE_ITC,
@@ -221,6 +223,7 @@ struct http *http_start(const struct listener *listener, struct session *session
         (unsigned)IDLE_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)REQUEST_BYTES_MAX,
         MHD_OPTION_NOTIFY_COMPLETED, on_completed, http, MHD_OPTION_END);
     if (!http->daemon) {
+        quota_destroy(&http->quota);
         free(http);
         return NULL;
     }
@@ -234,5 +237,6 @@ void http_stop(struct http *http)
     for (unsigned ms = 0; ms < END_WAIT_MS && atomic_load(&http->answering); ms += 10)
         nanosleep(&pause, NULL);
     MHD_stop_daemon(http->daemon);
+    quota_destroy(&http->quota);
     free(http);
 }
