@@ -61,7 +61,7 @@ _fgprof_c()
     attach) options="$processes $sampling" ;;
     run) options="$sampling --" ;;
     top) options="$processes $threads $ticks $duration $names" ;;
-    serve) options="$processes $threads $ticks $names $keeping $push $heap --listen --allow-remote --max-seconds" ;;
+    serve) options="$processes $threads $ticks $names $keeping $push $heap --listen --allow-local-users --allow-remote --token-file --max-seconds" ;;
     record) options="$processes $threads $ticks $names $keeping -f --format" ;;
     dump) options="$processes $threads $names $write --capture -g --group --json" ;;
     convert) options="$write $shown -f --format --kind --blame" ;;
@@ -79,7 +79,7 @@ _fgprof_c()
     --kind) COMPREPLY=($(compgen -W "$kinds" -- "$word")); return ;;
     --push) compopt -o nospace; COMPREPLY=($(compgen -W "pyroscope= otlp=" -- "$word")); return ;;
     --push-spool) mapfile -t COMPREPLY < <(compgen -d -- "$word"); return ;;
-    --push-token-file | --push-user-file | --push-header-file | --push-ca)
+    --token-file | --push-token-file | --push-user-file | --push-header-file | --push-ca)
         mapfile -t COMPREPLY < <(compgen -f -- "$word")
         return
         ;;

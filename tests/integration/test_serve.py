@@ -240,13 +240,13 @@ def test_many_requests_cost_one_sampling(world):
 
         def ask(number):
             answers[number] = server.text("/debug/fgprof?seconds=2&format=text")
-        threads = [threading.Thread(target=ask, args=(number,)) for number in range(50)]
+        threads = [threading.Thread(target=ask, args=(number,)) for number in range(16)]
         for thread in threads:
             thread.start()
         wait_for(lambda: server.metric("fgprof_requests_in_progress") > 1, "requests at once")
         for thread in threads:
             thread.join()
-        assert len(answers) == 50, "some have failed"
+        assert len(answers) == 16, "some have failed"
         passed_s, ticks = time.monotonic() - begin, server.metric("fgprof_ticks_total") - before
         assert ticks < 1.2 * 99 * passed_s + 20, (ticks, passed_s)
         # Six threads each; those that are answered later are of somewhat more.
@@ -261,7 +261,7 @@ def test_slow_clients_cost_nobody_else(world):
         try:
             for i, client in enumerate(slow):
                 # Half of a head; or a whole one, and the answer is not read.
-                client.sendall(b"GET / HTTP/1.1\r\nHost: local" if i % 2 else
+                client.sendall(b"GET / HTTP/1.1\r\nHost: local" if i % 4 else
                                b"GET /debug/fgprof?last=60s&format=html HTTP/1.1\r\nHost: localhost\r\n\r\n")
             assert server.text("/debug/fgprof?seconds=1&format=folded")
             # One byte at a time is enough to be answered.
@@ -355,9 +355,11 @@ def test_addresses(world):
             assert done.returncode == 2 and why in done.stderr, done.stderr
         done = world.fgprof("serve", "-p", target.pid, "--max-seconds", 0)
         assert done.returncode == 2 and "1 to 86400" in done.stderr, done
-        with serving(world, "-p", target.pid, "--allow-remote", listen="0.0.0.0:0") as server:
+        token = world.path("token")
+        open(token, "w").write("secret\n")
+        with serving(world, "-p", target.pid, "--allow-remote", "--token-file", token, listen="0.0.0.0:0") as server:
             for host, status in (("192.0.2.1:6060", 200), (socket.gethostname(), 200), ("evil.example", 403)):
-                assert server.ask("/metrics", Host=host)[0] == status, host
+                assert server.ask("/metrics", Host=host, Authorization="Bearer secret")[0] == status, host
             done = world.fgprof("serve", "-p", target.pid, "--listen", f"127.0.0.1:{server.port}")
             assert done.returncode == 1 and "in use" in done.stderr, done
 

@@ -79,6 +79,8 @@ struct cli_options {
 
     const char *listen; /* "HOST:PORT", "unix:PATH", or "none" */
     bool allows_remote;
+    bool allows_local_users;  /* all of them, not only our own and root */
+    const char *token_file;   /* of what requests must send; NULL: none */
     bool waits_for_processes; /* of the name that --pgrep gives */
     uint64_t seconds_max;     /* of a profile that is asked for */
     uint64_t keep_ns;         /* how much of the recording is kept; 0: all */

@@ -141,6 +141,19 @@ static enum parse_result parse_options(int argc, char **argv, struct cli_options
     return PARSE_OK;
 }
 
+static bool check_serving(const struct cli_options *options)
+{
+    if (strcmp(options->listen, "none") == 0 && !options->push.target_count) {
+        fprintf(stderr, "fgprof-c: --listen none serves nobody: give --push, too\n");
+        return false;
+    }
+    if (options->allows_remote && !options->token_file) {
+        fprintf(stderr, "fgprof-c: --allow-remote needs a token: give --token-file FILE, too\n");
+        return false;
+    }
+    return push_check(&options->push);
+}
+
 /* Checks the words after the options. */
 static bool check_arguments(struct cli_options *options, int count, char **arguments)
 {
@@ -183,11 +196,7 @@ static bool check_arguments(struct cli_options *options, int count, char **argum
             fprintf(stderr, "fgprof-c: --keep-memory is for what --keep keeps: give --keep TIME\n");
             return false;
         }
-        if (strcmp(options->listen, "none") == 0 && !options->push.target_count) {
-            fprintf(stderr, "fgprof-c: --listen none serves nobody: give --push, too\n");
-            return false;
-        }
-        return push_check(&options->push);
+        return check_serving(options);
     }
 }
 

@@ -274,6 +274,12 @@ static bool set_listen(struct cli_options *options, const char *value)
     return *value || complain("address", value, "give HOST:PORT, [IPV6]:PORT or unix:PATH");
 }
 
+static bool set_token_file(struct cli_options *options, const char *value)
+{
+    options->token_file = value;
+    return *value || complain("token file", value, "give a file that holds the token");
+}
+
 static bool set_push(struct cli_options *options, const char *value)
 {
     return push_target_parse(&options->push, value);
@@ -483,8 +489,10 @@ const struct cli_option option_table[] = {
 
     {"listen", 0, "ADDRESS", BIT(SERVE), OPTIONS_OUTPUT, set_listen, 0,
      "HOST:PORT (default 127.0.0.1:6060) or unix:PATH"},
-    {"allow-remote", 0, NULL, BIT(SERVE), OPTIONS_OUTPUT, NULL, FLAG(allows_remote),
-     "listen where others can reach it, without a password"},
+    {"token-file", 0, "FILE", BIT(SERVE), OPTIONS_OUTPUT, set_token_file, 0, "who may ask"},
+    {"allow-local-users", 0, NULL, BIT(SERVE), OPTIONS_OUTPUT, NULL, FLAG(allows_local_users),
+     NULL},
+    {"allow-remote", 0, NULL, BIT(SERVE), OPTIONS_OUTPUT, NULL, FLAG(allows_remote), NULL},
     {"max-seconds", 0, "N", BIT(SERVE), OPTIONS_OUTPUT, set_max_seconds, 0,
      "refuse profiles of more than N seconds (default 300)"},
     {"output", 'o', "DIR", BIT(RECORD), OPTIONS_OUTPUT, set_directory, 0,

@@ -2,58 +2,24 @@
 #include "base/clock.h"
 
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <unistd.h>
-
-/* A line end at the end, which editors add, is left out. */
-static const char *read_file(const char *path, char *text, size_t text_bytes)
-{
-    size_t length = 0;
-    ssize_t got = 0;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return "its file can't be read";
-    while (length < text_bytes && (got = read(fd, text + length, text_bytes - length)) > 0)
-        length += (size_t)got;
-    close(fd);
-    if (got < 0)
-        return "its file can't be read";
-    while (length && (text[length - 1] == '\n' || text[length - 1] == '\r'))
-        length--;
-    if (length >= text_bytes)
-        return "it is longer than 8191 bytes";
-    text[length] = '\0';
-    return strlen(text) == length ? NULL : "it has control characters";
-}
-
-static const char *check(const char *text)
-{
-    if (!*text)
-        return "it is empty";
-    for (const char *at = text; *at; at++) {
-        if ((unsigned char)*at < 0x20 || *at == 0x7f)
-            return "it has control characters";
-    }
-    return NULL;
-}
 
 static const char *read_token(const struct push_options *options, const char *given,
                               struct credentials *credentials)
 {
-    char token[CREDENTIAL_BYTES] = "";
+    char token[SECRET_BYTES] = "";
     const char *problem = NULL;
     if (options->token_file)
-        problem = read_file(options->token_file, token, sizeof token);
+        problem = secret_file_read(options->token_file, token);
     else if (strlen(given) < sizeof token)
         strcpy(token, given);
     else
         problem = "it is longer than 8191 bytes";
     if (!problem)
-        problem = check(token);
+        problem = secret_check(token);
     if (!problem)
         snprintf(credentials->header, sizeof credentials->header, "Authorization: Bearer %s",
                  token);
@@ -68,14 +34,13 @@ static const char *read_password(const struct push_options *options, const char 
     char *to = credentials->password;
     const char *problem = NULL;
     if (options->user_file)
-        problem = read_file(options->user_file, to, CREDENTIAL_BYTES);
+        problem = secret_file_read(options->user_file, to);
     else if (strchr(user, ':'))
         problem = "a user's name can't have a colon";
-    else if (snprintf(to, CREDENTIAL_BYTES, "%s:%s", user, password ? password : "") >=
-             CREDENTIAL_BYTES)
+    else if (snprintf(to, SECRET_BYTES, "%s:%s", user, password ? password : "") >= SECRET_BYTES)
         problem = "it is longer than 8191 bytes";
     if (!problem)
-        problem = check(to);
+        problem = secret_check(to);
     return problem                         ? problem
            : strchr(to, ':') && *to != ':' ? NULL
                                            : "its file must hold USER:PASSWORD";
@@ -107,18 +72,18 @@ static const char *check_header(const char *header, bool has_account)
         return "a header is one that each request has anyway";
     if (has_account && length == strlen(account) && strncasecmp(header, account, length) == 0)
         return "a token or password and the header Authorization are one too many";
-    return check(header);
+    return secret_check(header);
 }
 
 /* One on each line. */
 static const char *read_headers(const struct push_options *options, const char *given,
                                 struct credentials *credentials)
 {
-    char text[CREDENTIAL_BYTES] = "", *to = credentials->others, *rest;
+    char text[SECRET_BYTES] = "", *to = credentials->others, *rest;
     bool has_account = *credentials->header || *credentials->password;
     const char *problem = NULL;
     if (options->header_file)
-        problem = read_file(options->header_file, text, sizeof text);
+        problem = secret_file_read(options->header_file, text);
     else if (strlen(given) < sizeof text)
         strcpy(text, given);
     else

@@ -3,19 +3,18 @@
 #define FGPROF_CLI_PUSH_POST_H
 
 #include "cli/options/push.h"
+#include "cli/secret_file.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-#define CREDENTIAL_BYTES 8192
-
 /* What proves to a server who pushes: a token, or a user and a password; and headers, which may
  * name a tenant or hold a key. Never on the command line, which others can read. */
 struct credentials {
-    char header[CREDENTIAL_BYTES + 32]; /* "Authorization: Bearer ..."; "": none */
-    char password[CREDENTIAL_BYTES];    /* "USER:PASSWORD"; "": none */
-    char others[CREDENTIAL_BYTES + 1];  /* each "NAME: VALUE", with its NUL; "" ends them */
+    char header[SECRET_BYTES + 32]; /* "Authorization: Bearer ..."; "": none */
+    char password[SECRET_BYTES];    /* "USER:PASSWORD"; "": none */
+    char others[SECRET_BYTES + 1];  /* each "NAME: VALUE", with its NUL; "" ends them */
 };
 
 /* Reads them from the files that are given, which may be replaced any time, or else from the

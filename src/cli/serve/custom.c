@@ -138,7 +138,7 @@ static bool take(const struct request *request, struct answer *answer, const cha
     if (!request_take(request, answer, &recorder))
         return false;
     int err = read_values(request->session, name, ret_profile);
-    session_give_back(request->session);
+    request_give_back(request);
     if (err == -ENOENT)
         return answer_failure(answer, 404, "there is no such page: see /debug/pprof/");
     if (err == -ESRCH)

@@ -1,8 +1,10 @@
 #include "cli/serve/http.h"
+#include "cli/serve/access.h"
 #include "cli/serve/request.h"
 
 #include <microhttpd.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -20,6 +22,8 @@ struct http {
     struct MHD_Daemon *daemon;
     const struct listener *listener;
     struct session *session;
+    struct access_rules rules;
+    struct quota quota;
     atomic_uint answering; /* requests that have come in and are not answered in full */
 };
 
@@ -79,6 +83,8 @@ static enum MHD_Result respond(struct MHD_Connection *connection, const struct a
         MHD_add_response_header(response, "X-Go-Pprof", "1");
     if (answer->status == 405)
         MHD_add_response_header(response, "Allow", "GET, HEAD");
+    if (answer->status == 401)
+        MHD_add_response_header(response, "WWW-Authenticate", "Basic realm=\"fgprof-c\"");
     enum MHD_Result result = MHD_queue_response(connection, answer->status, response);
     MHD_destroy_response(response);
     return result;
@@ -93,19 +99,61 @@ static bool is_from_another_site(struct MHD_Connection *connection)
     return site && strcmp(site, "cross-site") == 0 && !(mode && strcmp(mode, "navigate") == 0);
 }
 
+/* Says how to get in. */
+static void refuse_user(struct answer *answer, const struct access_rules *rules,
+                        const struct peer *peer)
+{
+    static const char ways[] = "to let others in, start fgprof-c serve with --allow-local-users or "
+                               "--token-file FILE";
+    char allowed[48] = "root", who[96];
+    if (rules->own_uid)
+        snprintf(allowed, sizeof allowed, "user %u or root", (unsigned)rules->own_uid);
+    if (peer->has_uid)
+        snprintf(who, sizeof who, "user %u may not ask", (unsigned)peer->uid);
+    else
+        snprintf(who, sizeof who, "the user of this connection can't be found out%s",
+                 peer->is_local ? " (is it in another namespace?)" : "");
+    answer_failure(answer, 403, "%s: ask as %s on this machine; %s", who, allowed, ways);
+}
+
+/* If it may not ask, answers why, and returns false. */
+static bool check_access(const struct http *http, struct MHD_Connection *connection,
+                         const struct peer *peer, struct answer *answer)
+{
+    const char *authorization =
+        MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_AUTHORIZATION);
+    switch (access_check(&http->rules, peer, authorization)) {
+    case ACCESS_GRANTED:
+        return true;
+    case ACCESS_WITHOUT_TOKEN:
+        return answer_failure(answer, 401,
+                              "send the token of --token-file: in the header Authorization: "
+                              "Bearer TOKEN, or as a password, as in http://any:TOKEN@HOST:PORT/");
+    case ACCESS_TOKEN_UNREADABLE:
+        return answer_failure(answer, 503, "the file of --token-file holds no token now");
+    default:
+        refuse_user(answer, &http->rules, peer);
+        return false;
+    }
+}
+
 static void answer(struct http *http, struct MHD_Connection *connection, const char *path,
                    const char *method, struct answer *answer)
 {
     const char *host = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Host");
-    const struct request request = {
+    struct request request = {
         .session = http->session,
         .method = method_of(method),
         .path = path,
         .parameter = parameter,
         .connection = connection,
+        .quota = &http->quota,
         .client_fd =
             MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd,
     };
+    peer_find(request.client_fd, &request.peer);
+    if (!check_access(http, connection, &request.peer, answer))
+        return;
     if (is_from_another_site(connection))
         answer_failure(answer, 403, "a page of another site asks for this");
     else if (listener_is_named(http->listener, host))
@@ -161,6 +209,12 @@ struct http *http_start(const struct listener *listener, struct session *session
         return NULL;
     http->listener = listener;
     http->session = session;
+    http->rules = (struct access_rules){
+        .own_uid = geteuid(),
+        .allows_local_users = session->options->allows_local_users,
+        .token_file = session->options->token_file,
+    };
+    quota_init(&http->quota);
     http->daemon = MHD_start_daemon(
         MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL |
             MHD_USE_ITC,
@@ -169,6 +223,7 @@ struct http *http_start(const struct listener *listener, struct session *session
         (unsigned)IDLE_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)REQUEST_BYTES_MAX,
         MHD_OPTION_NOTIFY_COMPLETED, on_completed, http, MHD_OPTION_END);
     if (!http->daemon) {
+        quota_destroy(&http->quota);
         free(http);
         return NULL;
     }
@@ -182,5 +237,6 @@ void http_stop(struct http *http)
     for (unsigned ms = 0; ms < END_WAIT_MS && atomic_load(&http->answering); ms += 10)
         nanosleep(&pause, NULL);
     MHD_stop_daemon(http->daemon);
+    quota_destroy(&http->quota);
     free(http);
 }

@@ -1,5 +1,6 @@
 #include "cli/serve/listen.h"
 #include "cli/options/values.h"
+#include "cli/serve/address.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -34,8 +35,8 @@ static bool is_left_behind(const struct sockaddr_un *name)
     return is_refused;
 }
 
-/* Only this user may connect. */
-static bool open_unix(const char *address, const char *path, struct listener *listener)
+static bool open_unix(const char *address, const char *path, bool allows_local_users,
+                      struct listener *listener)
 {
     struct sockaddr_un name = {.sun_family = AF_UNIX};
     if (!*path || strlen(path) >= sizeof name.sun_path)
@@ -44,7 +45,7 @@ static bool open_unix(const char *address, const char *path, struct listener *li
     if (is_left_behind(&name))
         unlink(path);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    mode_t before = umask(0177);
+    mode_t before = umask(allows_local_users ? 0111 : 0177);
     bool is_bound = fd >= 0 && bind(fd, (const struct sockaddr *)&name, sizeof name) == 0;
     int error = errno;
     umask(before);
@@ -65,18 +66,11 @@ static bool open_unix(const char *address, const char *path, struct listener *li
     return complain_of(address, strerror(error));
 }
 
-static bool is_loopback_v4(const struct in_addr *address)
+static bool is_loopback(const struct sockaddr *name)
 {
-    return ntohl(address->s_addr) >> 24 == 127;
-}
-
-static bool is_loopback(const struct sockaddr *address)
-{
-    const void *of_family = address;
-    const struct sockaddr_in *v4 = of_family;
-    const struct sockaddr_in6 *v6 = of_family;
-    return address->sa_family == AF_INET ? is_loopback_v4(&v4->sin_addr)
-                                         : IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
+    in_port_t port;
+    const struct in6_addr address = address_of(name, &port);
+    return address_is_loopback(&address);
 }
 
 static int bind_and_listen(const struct addrinfo *found)
@@ -157,20 +151,21 @@ static bool open_inet(const char *address, bool allows_remote, struct listener *
     int err = bind_first(found, allows_remote, listener);
     freeaddrinfo(found);
     if (err == -EACCES && !allows_remote)
-        return complain_of(address, "others could reach it, without a password: give a loopback "
-                                    "address or unix:PATH, or --allow-remote");
+        return complain_of(address, "others could reach it: give a loopback address or unix:PATH, "
+                                    "or --allow-remote with --token-file FILE");
     if (err)
         return complain_of(address, strerror(-err));
     show(listener);
     return true;
 }
 
-bool listener_open(const char *address, bool allows_remote, struct listener *ret_listener)
+bool listener_open(const struct cli_options *options, struct listener *ret_listener)
 {
+    const char *address = options->listen;
     *ret_listener = (struct listener){.fd = -1};
     if (strncmp(address, "unix:", 5) == 0)
-        return open_unix(address, address + 5, ret_listener);
-    return open_inet(address, allows_remote, ret_listener);
+        return open_unix(address, address + 5, options->allows_local_users, ret_listener);
+    return open_inet(address, options->allows_remote, ret_listener);
 }
 
 void listener_close(struct listener *listener)
@@ -181,16 +176,17 @@ void listener_close(struct listener *listener)
         unlink(listener->path);
 }
 
-static bool is_number(const char *host, bool *ret_is_loopback)
+static bool parse_number(const char *host, bool *ret_is_loopback)
 {
     struct in_addr v4;
-    struct in6_addr v6;
+    struct in6_addr address;
     bool is_v4 = inet_pton(AF_INET, host, &v4) == 1;
-    bool is_v6 = !is_v4 && inet_pton(AF_INET6, host, &v6) == 1;
-    *ret_is_loopback = is_v4   ? is_loopback_v4(&v4)
-                       : is_v6 ? IN6_IS_ADDR_LOOPBACK(&v6)
-                               : strcasecmp(host, "localhost") == 0;
-    return is_v4 || is_v6;
+    bool is_number = is_v4 || inet_pton(AF_INET6, host, &address) == 1;
+    if (is_v4)
+        address = address_of_v4(v4);
+    *ret_is_loopback =
+        is_number ? address_is_loopback(&address) : strcasecmp(host, "localhost") == 0;
+    return is_number;
 }
 
 /* The header without its port and brackets. */
@@ -216,7 +212,7 @@ bool listener_is_named(const struct listener *listener, const char *host_header)
         return true; /* no page can make a browser connect to it */
     if (!host_header || !host_of(host_header, host, sizeof host))
         return false;
-    bool is_numeric = is_number(host, &names_loopback);
+    bool is_numeric = parse_number(host, &names_loopback);
     if (names_loopback || strcasecmp(host, listener->host) == 0)
         return true;
     if (listener->is_loopback)

@@ -2,7 +2,7 @@
 #ifndef FGPROF_CLI_SERVE_LISTEN_H
 #define FGPROF_CLI_SERVE_LISTEN_H
 
-#include <stdbool.h>
+#include "cli/options/options.h"
 
 struct listener {
     int fd;
@@ -12,9 +12,8 @@ struct listener {
     bool is_loopback; /* nobody elsewhere can reach it */
 };
 
-/* Listens at "HOST:PORT" or "unix:PATH". An address that others can reach is refused unless
- * `allows_remote`. Prints why it can't, and returns false. */
-bool listener_open(const char *address, bool allows_remote, struct listener *ret_listener);
+/* Listens where the options say. Prints why it can't, and returns false. */
+bool listener_open(const struct cli_options *options, struct listener *ret_listener);
 void listener_close(struct listener *listener);
 
 /* Whether a request with this header "Host" was meant for this server, and was not sent by a page

@@ -157,7 +157,7 @@ static bool make(const struct request *request, struct answer *answer, const str
     bool ok = is_of_objects(wanted)
                   ? make_objects_with(request, answer, wanted, recorder, ret_profile)
                   : make_with(request, answer, wanted, recorder, ret_profile);
-    session_give_back(request->session);
+    request_give_back(request);
     return ok;
 }
 

@@ -33,7 +33,21 @@ bool request_take(const struct request *request, struct answer *answer,
     if (err == -EBUSY)
         return answer_failure(answer, 503, "%d requests are being answered: try again",
                               SESSION_USERS_MAX);
-    return !err || answer_failure(answer, 503, "no process is sampled now");
+    if (err)
+        return answer_failure(answer, 503, "no process is sampled now");
+    if (!request->quota || quota_take(request->quota, &request->peer))
+        return true;
+    session_give_back(request->session);
+    return answer_failure(answer, 429,
+                          "%d profiles are being made for you: try again when one is done",
+                          QUOTA_PROFILES_MAX);
+}
+
+void request_give_back(const struct request *request)
+{
+    if (request->quota)
+        quota_give_back(request->quota, &request->peer);
+    session_give_back(request->session);
 }
 
 bool request_number(const struct request *request, struct answer *answer, const char *name,
@@ -57,7 +71,7 @@ static void answer_cmdline(const struct request *request, struct answer *answer)
     if (!request_take(request, answer, &recorder))
         return;
     snprintf(path, sizeof path, "/proc/%d/cmdline", (int)request->session->targets.pids[0]);
-    session_give_back(request->session);
+    request_give_back(request);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     while (fd >= 0 && (got = read(fd, line + length, sizeof line - length)) > 0)
         length += (size_t)got;

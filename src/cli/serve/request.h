@@ -2,6 +2,8 @@
 #ifndef FGPROF_CLI_SERVE_REQUEST_H
 #define FGPROF_CLI_SERVE_REQUEST_H
 
+#include "cli/serve/peer.h"
+#include "cli/serve/quota.h"
 #include "cli/serve/session.h"
 
 /* Of HEAD only the head of the answer is wanted: nothing need be made. */
@@ -15,6 +17,8 @@ struct request {
     const char *(*parameter)(const struct request *request, const char *name);
     void *connection; /* for `parameter` */
     int client_fd;    /* hung up once the client has gone; -1: not known */
+    struct peer peer;
+    struct quota *quota; /* of all peers; NULL: there is no limit for each */
 };
 
 struct answer {
@@ -32,9 +36,10 @@ void answer_request(const struct request *request, struct answer *answer);
 bool answer_failure(struct answer *answer, unsigned status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* As session_take; if it can't, answers why, and returns false. */
+/* As session_take, within the limit for each peer; if it can't, answers why, and returns false. */
 bool request_take(const struct request *request, struct answer *answer,
                   fgprof_recorder **ret_recorder);
+void request_give_back(const struct request *request);
 
 /* Reads a whole number from `least` to `most`, or takes the default. If it is none, answers so and
  * returns false. */

@@ -2,6 +2,7 @@
 #include "cli/escape.h"
 #include "cli/push/push.h"
 #include "cli/record/flight.h"
+#include "cli/serve/access.h"
 #include "cli/serve/http.h"
 #include "cli/serve/signals.h"
 
@@ -80,13 +81,23 @@ static int serve_and_record(struct session *session, struct server *server)
     return status;
 }
 
+static bool check_token_file(const char *path)
+{
+    const char *problem = access_check_token_file(path);
+    if (problem)
+        fprintf(stderr, "fgprof-c: the token of --token-file is of no use: %s\n", problem);
+    return !problem;
+}
+
 int command_serve(const struct cli_options *options)
 {
     struct server server = {.listens = strcmp(options->listen, "none") != 0};
     struct session session;
     if (strcmp(options->output, "-") != 0 && !files_check(options->output))
         return EXIT_NOT_WRITTEN;
-    if (server.listens && !listener_open(options->listen, options->allows_remote, &server.listener))
+    if (options->token_file && !check_token_file(options->token_file))
+        return EXIT_NOT_WRITTEN;
+    if (server.listens && !listener_open(options, &server.listener))
         return EXIT_NOT_WRITTEN;
     int err = session_init(&session, options, say_what, &server);
     if (err) {

@@ -32,7 +32,7 @@ static void write_dump(const struct request *request, struct answer *answer,
     pthread_mutex_lock(&session->dumping);
     int err = take(session->options, &session->targets, &dump);
     pthread_mutex_unlock(&session->dumping);
-    session_give_back(session);
+    request_give_back(request);
     if (!err) {
         err = fgprof_dump_write(dump, format, answer->body_fd);
         fgprof_dump_free(dump);

@@ -82,7 +82,7 @@ void answer_top(const struct request *request, struct answer *answer)
     if (!request_take(request, answer, &recorder))
         return;
     int err = fgprof_recorder_profile_last(recorder, LAST_DEFAULT_NS, &profile);
-    session_give_back(request->session);
+    request_give_back(request);
     if (!err) {
         err = write_table(profile, answer->body_fd);
         fgprof_profile_free(profile);
