@@ -25,7 +25,7 @@ struct subject {
     uint32_t thread; /* its number in the recording */
     pid_t process_id, tid;
     uint64_t tick, tick_ns; /* the tick that it is observed for, and when that was; 0: none */
-    int proc_fd; /* /proc/PID of the process */
+    int proc_fd;            /* /proc/PID of the process */
     const struct stack_areas *stack_areas; /* of the process; must live as long as anything is
                                               pending */
     size_t stack_limit;                    /* how many bytes of its stack to copy at most */
