@@ -265,7 +265,7 @@ static void list_rows(struct stack_table *table)
 /* Rebuilds the indexes without allocating, as there are no more rows than before. */
 static void index_rows(struct stack_table *table)
 {
-    index_clear(&table->stack_index);
+    index_clear(&table->stack_index, table->stack_count);
     for (size_t i = 0; i < table->stack_count; i++) {
         const struct counted_stack *stack = &table->stacks[i];
         index_add(&table->stack_index,
@@ -273,7 +273,7 @@ static void index_rows(struct stack_table *table)
                                 stack->depth),
                   (uint32_t)i);
     }
-    index_clear(&table->sample_index);
+    index_clear(&table->sample_index, table->sample_count);
     for (size_t i = 0; i < table->sample_count; i++)
         index_add(&table->sample_index, hash_of_sample(&table->samples[i]), (uint32_t)i);
 }
