@@ -58,7 +58,10 @@ static void find_samples(struct results *results, struct counted_threads *thread
                          const struct compaction *how, struct renumber *samples)
 {
     for (size_t i = 0; i < results->stacks.sample_count; i++) {
-        if (!how->drops_old || results->stacks.samples[i].epoch > how->epoch)
+        const struct counted_sample *sample = &results->stacks.samples[i];
+        bool is_of_use =
+            how->old == OLD_STAY || (how->old == OLD_JOIN && !counted_sample_is_empty(sample));
+        if (is_of_use || sample->epoch > how->epoch)
             renumber_keep(samples, (uint32_t)i);
     }
     each_sample(results, threads, samples, keep);
@@ -264,11 +267,26 @@ static int drop_rows(struct results *results, struct counted_threads *threads,
     return err;
 }
 
+static int join_samples(struct results *results, struct counted_threads *threads, uint32_t epoch)
+{
+    struct renumber in_use;
+    int err = renumber_init(&in_use, results->stacks.sample_count);
+    if (err)
+        return err;
+    each_sample(results, threads, &in_use, keep);
+    timeline_keep_samples(&results->timeline, &in_use);
+    err = ended_threads_join_samples(results, threads, epoch, &in_use);
+    renumber_free(&in_use);
+    return err;
+}
+
 /* Which samples stay. The makers of threads that they need no more are joined. */
 static int choose_samples(struct results *results, struct counted_threads *threads,
                           const struct compaction *how, struct renumber *samples)
 {
-    int err = renumber_init(samples, results->stacks.sample_count);
+    int err = how->old == OLD_JOIN ? join_samples(results, threads, how->epoch) : 0;
+    if (!err)
+        err = renumber_init(samples, results->stacks.sample_count);
     if (err)
         return err;
     find_samples(results, threads, how, samples);

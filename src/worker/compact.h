@@ -8,12 +8,19 @@
 
 #include "worker/owners.h"
 
+/* What becomes of samples that were not counted after an epoch, and that nothing refers to. */
+enum old_samples {
+    OLD_STAY,
+    OLD_JOIN, /* those of ended threads are joined (worker/ended_threads.h) */
+    OLD_GO,
+};
+
 struct compaction {
-    bool drops_old; /* samples that were not counted after: */
+    enum old_samples old;
     uint32_t epoch; /* of the stack table */
 };
 
-/* No waits may be held. Returns 0 or -ENOMEM, and then all samples are as they were. */
+/* No waits may be held. Returns 0 or -ENOMEM, and then all that is counted stays. */
 int compact(struct results *results, struct counted_threads *threads, struct owners *owners,
             const struct compaction *how);
 

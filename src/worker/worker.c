@@ -259,11 +259,17 @@ static void begin_epoch(struct worker *worker)
     worker->results->stacks.epoch++;
 }
 
+/* What was counted before all checkpoints is only in profiles since the start, if there are any. */
 static int drop_what_is_old(struct worker *worker, bool may_forget_samples)
 {
     struct results *results = worker->results;
     struct timeline *timeline = &results->timeline;
-    const struct compaction how = {may_forget_samples, worker->checkpoints.epoch};
+    const struct compaction how = {
+        .old = may_forget_samples             ? OLD_GO
+               : worker->checkpoints.are_last ? OLD_JOIN
+                                              : OLD_STAY,
+        .epoch = worker->checkpoints.epoch,
+    };
     int err = timeline->is_ring ? timeline_forget(timeline, worker->checkpoints.begin_ns) : 0;
     if (!err)
         err = compact(results, &worker->threads, &worker->owners, &how);

@@ -3,6 +3,10 @@
 #include "owners_world.h"
 #include "base/array.h"
 #include "worker/compact.h"
+#include "worker/ended_threads.h"
+
+#include <stdio.h>
+#include <string.h>
 
 /* A sample with a stack of its own. Its serial is its number. */
 static uint32_t add(struct world *world)
@@ -34,7 +38,7 @@ static void assert_is(const struct world *world, uint32_t sample, uint64_t seria
 /* Drops samples that were not counted after the epoch. */
 static int compact_from(struct world *world, uint32_t epoch)
 {
-    const struct compaction how = {.drops_old = true, .epoch = epoch};
+    const struct compaction how = {.old = OLD_GO, .epoch = epoch};
     return compact(&world->results, &world->threads, &world->owners, &how);
 }
 
@@ -375,6 +379,83 @@ static void test_strings_stay_with_what_has_them(void **state)
     assert_text(world, results->objects.makers[0].maker.name, "maker");
 }
 
+static uint32_t add_of(struct world *world, uint32_t tid, const char *name)
+{
+    struct stack stack = {.depth = 0};
+    const struct sample_labels labels = {
+        .syscall_number = -1, .tid = tid, .thread_name = string(world, name)};
+    uint32_t sample;
+    assert_int_equal(stack_table_add(&world->results.stacks, 0, &stack, &labels, 2, 30, &sample),
+                     0);
+    return sample;
+}
+
+static int join_until_now(struct world *world)
+{
+    const struct compaction how = {.old = OLD_JOIN, .epoch = world->results.stacks.epoch++};
+    return compact(&world->results, &world->threads, &world->owners, &how);
+}
+
+static const struct counted_sample *sample_of(const struct world *world, uint32_t tid,
+                                              const char *name)
+{
+    const struct stack_table *table = &world->results.stacks;
+    const struct counted_sample *found = NULL;
+    for (size_t i = 0; i < table->sample_count; i++) {
+        const struct sample_labels *labels = &table->samples[i].labels;
+        if (labels->tid == tid &&
+            strcmp(strings_get(&world->results.strings, labels->thread_name), name) == 0) {
+            assert_null(found);
+            found = &table->samples[i];
+        }
+    }
+    return found;
+}
+
+/* Thread 1 lives, thread 5 has been counted since, and thread 6's sample is still referred to. */
+static void test_samples_of_ended_threads_are_joined(void **state)
+{
+    struct world *world = *state;
+    uint32_t first = add_of(world, 1, "main");
+    set_samples(account(world, 0), first);
+    for (uint32_t round = 0; round < 3; round++) {
+        for (uint32_t tid = 2; tid < 6; tid++)
+            add_of(world, tid, "short");
+        account(world, 0)->awake_sample = add_of(world, 6, "referred");
+        const struct compaction how = {.old = OLD_JOIN, .epoch = world->results.stacks.epoch++};
+        add_of(world, 5, "short");
+        assert_int_equal(compact(&world->results, &world->threads, &world->owners, &how), 0);
+    }
+    const struct counted_sample *joined = sample_of(world, 0, "short");
+    assert_non_null(joined);
+    assert_int_equal(joined->labels.has_ended, 1);
+    assert_int_equal(joined->count, 3 * 3 * 2);
+    assert_int_equal(joined->time_ns, 3 * 3 * 30);
+    assert_int_equal(sample_of(world, 1, "main")->count, 2);
+    assert_int_equal(sample_of(world, 5, "short")->count, 3 * 2 * 2);
+    assert_int_equal(sample_of(world, 6, "referred")->count, 3 * 2);
+    assert_int_equal(world->results.stacks.sample_count, 4);
+}
+
+/* There is a name for the others, with those before. */
+static void test_names_of_ended_threads_are_limited(void **state)
+{
+    struct world *world = *state;
+    char name[32];
+    set_samples(account(world, 0), add_of(world, 1, "main"));
+    for (uint32_t i = 0; i < 3 * ENDED_NAMES_MAX; i++) {
+        snprintf(name, sizeof name, "own-%u", i);
+        add_of(world, 100 + i, name);
+        if (i % 400 == 399)
+            assert_int_equal(join_until_now(world), 0);
+    }
+    assert_int_equal(join_until_now(world), 0);
+    assert_int_equal(world->results.stacks.sample_count, 1 + ENDED_NAMES_MAX + 1);
+    assert_int_equal(sample_of(world, 0, ENDED_NAME_OTHER)->count, 2 * 2 * ENDED_NAMES_MAX);
+    assert_int_equal(sample_of(world, 0, "own-999")->count, 2);
+    assert_int_equal(world->results.strings.count, 1 + 1 + ENDED_NAMES_MAX + 1);
+}
+
 static void make_thread(struct world *world, uint32_t tid, uint32_t maker_tid)
 {
     const struct object_maker maker = {.kind = OBJECT_THREAD, .tid = tid, .maker = maker_tid};
@@ -425,6 +506,8 @@ int main(void)
         TEST(test_what_made_objects_stays),
         TEST(test_strings_stay_with_what_has_them),
         TEST(test_makers_of_ended_threads_are_joined),
+        TEST(test_samples_of_ended_threads_are_joined),
+        TEST(test_names_of_ended_threads_are_limited),
     };
     return cmocka_run_group_tests_name("compact", tests, NULL, NULL);
 }
