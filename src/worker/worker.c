@@ -250,7 +250,8 @@ static size_t bytes_used(const struct worker *worker)
     const struct results *results = worker->results;
     return worker->checkpoints.bytes + stack_table_bytes(&results->stacks) +
            results->waits.count * sizeof *results->waits.rows + timeline_bytes(&results->timeline) +
-           strings_bytes(&results->strings) + objects_table_bytes(&results->objects);
+           strings_bytes(&results->strings) + objects_table_bytes(&results->objects) +
+           label_sets_bytes(&results->label_sets);
 }
 
 /* Distinguishes what is counted from now on. */
