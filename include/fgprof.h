@@ -207,12 +207,15 @@ FGPROF_API int fgprof_options_set_timeline(fgprof_options *options, bool is_want
 /* Keeps only the last part of the recording, so that it can go on for as long as it likes:
  * fgprof_recorder_profile_last reaches back `keep_ns`, and every other profile at most somewhat
  * further, a twelfth of that or half a second. Earlier samples are forgotten, and so are stacks,
- * timelines, and what threads waited for; names, processes and mappings stay. Timelines are kept,
- * and all profiles have them, those of a recording that goes on too.
- * `bytes`: how much memory stacks, samples and timelines may take, at least 1 MiB; 0, for 64 MiB.
+ * timelines, what threads waited for, and threads that have ended: they stay counted by name, with
+ * up to 1,000 names. Processes, the names of functions, and mappings of running programs stay.
+ * Timelines are kept, and all profiles have them, those of a recording that goes on too.
+ * `bytes`: how much memory stacks, samples, timelines, names of threads, labels and what made
+ * objects may take, at least 1 MiB; 0, for 64 MiB.
  * If it is not enough, less time is kept, but at least a second: a profile then begins later, and
  * its timelines may begin later still. As much again is needed while a profile is made. UINT64_MAX:
- * no limit, and only timelines are forgotten: profiles of the whole recording can be made too.
+ * no limit, and only timelines are forgotten, and the ids of threads that have ended, whose samples
+ * are joined by name: profiles of the whole recording can be made too.
  * Default: all is kept. Errors: -ERANGE if keep_ns is 0 or `bytes` too small. */
 FGPROF_API int fgprof_options_set_keep(fgprof_options *options, uint64_t keep_ns, uint64_t bytes);
 

@@ -4,6 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define SLOTS_FIRST 64
+#define SHRINKS_BY 4 /* less is not worth it */
+
 /* The finalizer of MurmurHash3 (Austin Appleby, public domain): every input bit reaches every
  * output bit. */
 static uint64_t mix(uint64_t h)
@@ -58,7 +61,7 @@ static void put(struct index_slot *slots, size_t slot_count, struct index_slot i
 static int grow(struct index *index)
 {
     /* Only 32 bits of the hash are kept, so a table is never larger than they can spread. */
-    size_t slot_count = index->slot_count ? index->slot_count * 2 : 64;
+    size_t slot_count = index->slot_count ? index->slot_count * 2 : SLOTS_FIRST;
     struct index_slot *slots = calloc(slot_count, sizeof *slots);
     if (!slots)
         return -ENOMEM;
@@ -111,8 +114,19 @@ int index_intern(struct index *index, size_t key_bytes, const void *item, void *
     return 0;
 }
 
-void index_clear(struct index *index)
+void index_clear(struct index *index, size_t count)
 {
+    size_t slot_count = SLOTS_FIRST;
+    while (count * 4 > slot_count * 3)
+        slot_count *= 2;
+    if (slot_count * SHRINKS_BY < index->slot_count) {
+        struct index_slot *slots = malloc(slot_count * sizeof *slots);
+        if (slots) {
+            free(index->slots);
+            index->slots = slots;
+            index->slot_count = slot_count;
+        }
+    }
     if (index->slot_count)
         memset(index->slots, 0, index->slot_count * sizeof *index->slots);
     index->used = 0;

@@ -45,8 +45,9 @@ int index_add(struct index *index, uint64_t hash, uint32_t item);
 int index_intern(struct index *index, size_t key_bytes, const void *item, void *items,
                  size_t item_bytes, size_t *count, uint32_t *ret_number);
 
-/* Removes all items, but keeps the memory: as many can be added again without allocating. */
-void index_clear(struct index *index);
+/* Removes all items, to add `count` others, no more than before: these need no new memory. Gives
+ * back memory if they use little of it. */
+void index_clear(struct index *index, size_t count);
 
 void index_free(struct index *index);
 

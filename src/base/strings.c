@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define MALLOC_BYTES 16
+
 int strings_init(struct strings *strings)
 {
     *strings = (struct strings){0};
@@ -61,8 +63,32 @@ int strings_intern(struct strings *strings, const char *text, uint32_t *ret_id)
         return -ENOMEM;
     }
     strings->items[strings->count++] = copy;
+    strings->text_bytes += strlen(copy) + 1;
     *ret_id = id;
     return 0;
+}
+
+void strings_keep(struct strings *strings, const struct renumber *rows)
+{
+    for (size_t i = 0; i < strings->count; i++) {
+        if (renumber_of(rows, (uint32_t)i) != ROW_GONE)
+            continue;
+        strings->text_bytes -= strlen(strings->items[i]) + 1;
+        free(strings->items[i]);
+    }
+    renumber_move(rows, strings->items, sizeof *strings->items);
+    strings->count = renumber_kept(rows);
+    array_trim(&strings->items, &strings->capacity, strings->count);
+    index_clear(&strings->index, strings->count);
+    for (size_t i = 0; i < strings->count; i++)
+        index_add(&strings->index, hash_of(strings->items[i]), (uint32_t)i);
+}
+
+/* With malloc(3)'s own bytes for each. */
+size_t strings_bytes(const struct strings *strings)
+{
+    return strings->text_bytes + strings->count * (sizeof *strings->items + MALLOC_BYTES) +
+           strings->index.slot_count * sizeof *strings->index.slots;
 }
 
 const char *strings_get(const struct strings *strings, uint32_t id)

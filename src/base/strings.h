@@ -3,12 +3,14 @@
 #define FGPROF_BASE_STRINGS_H
 
 #include "base/index.h"
+#include "base/renumber.h"
 
 struct strings {
     char **items;
     size_t count;
     size_t capacity;
     struct index index;
+    size_t text_bytes; /* of all strings */
 };
 
 /* Returns 0 or -ENOMEM. */
@@ -20,6 +22,11 @@ int strings_intern(struct strings *strings, const char *text, uint32_t *ret_id);
 
 /* The same, but adds nothing: returns false if the string is not there. */
 bool strings_find(const struct strings *strings, const char *text, uint32_t *ret_id);
+
+/* Keeps only these strings, which get new numbers. "" must be among them. */
+void strings_keep(struct strings *strings, const struct renumber *rows);
+
+size_t strings_bytes(const struct strings *strings);
 
 const char *strings_get(const struct strings *strings, uint32_t id);
 

@@ -194,6 +194,14 @@ int label_sets_keep(const struct label_sets *sets, const struct renumber *rows,
     return err;
 }
 
+size_t label_sets_bytes(const struct label_sets *sets)
+{
+    return sets->label_count * sizeof *sets->labels + sets->set_count * sizeof *sets->sets +
+           sets->value_count * sizeof *sets->values +
+           (sets->set_index.slot_count + sets->value_index.slot_count) * sizeof(struct index_slot) +
+           strings_bytes(&sets->strings);
+}
+
 void label_sets_free(struct label_sets *sets)
 {
     free(sets->labels);

@@ -63,6 +63,8 @@ const char *label_sets_value(const struct label_sets *sets, uint32_t set_plus_1,
 int label_sets_keep(const struct label_sets *sets, const struct renumber *rows,
                     struct label_sets *ret_sets);
 
+size_t label_sets_bytes(const struct label_sets *sets);
+
 void label_sets_free(struct label_sets *sets);
 
 #endif

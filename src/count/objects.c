@@ -270,15 +270,85 @@ int objects_list(const struct objects *objects, uint32_t process, uint32_t kind,
     return 0;
 }
 
-void objects_renumber_stacks(struct objects *objects, const struct renumber *stacks)
+static bool is_same_maker(const void *owner, uint32_t item, const void *key)
 {
-    index_clear(&objects->maker_index);
+    return memcmp(&((const struct objects *)owner)->makers[item].maker, key,
+                  sizeof(struct object_maker)) == 0;
+}
+
+/* Without ids it may equal an earlier row. If not, it is one more of those with names. */
+static void join(struct objects *objects, struct object_maker *maker, size_t names_max,
+                 uint32_t other, size_t *names)
+{
+    maker->tid = maker->maker = 0;
+    if (index_find(&objects->maker_index, hash_bytes(maker, sizeof *maker, 0), is_same_maker,
+                   objects, maker) != INDEX_NONE)
+        return;
+    if (*names < names_max)
+        ++*names;
+    else
+        maker->name = other;
+}
+
+/* Adds the row, which was among the first ones before, or adds its objects to the equal row. There
+ * is room. */
+static uint32_t put_again(struct objects *objects, const struct counted_maker *row)
+{
+    size_t count = objects->maker_count;
+    uint32_t number;
+    index_intern(&objects->maker_index, sizeof row->maker, row, objects->makers, sizeof *row,
+                 &objects->maker_count, &number);
+    if (number < count) {
+        objects->makers[number].made += row->made;
+        objects->makers[number].gone += row->gone;
+        objects->makers[number].kept += row->kept;
+    }
+    return number;
+}
+
+int objects_join_gone(struct objects *objects, uint32_t kind, const struct renumber *stay,
+                      size_t names_max, uint32_t other)
+{
+    size_t count = objects->maker_count, names = 0;
+    uint32_t *to = malloc(count * sizeof *to + 1);
+    if (!to)
+        return -ENOMEM;
+    index_clear(&objects->maker_index, count);
+    objects->maker_count = 0;
+    for (size_t i = 0; i < count; i++) {
+        struct counted_maker row = objects->makers[i];
+        if (row.maker.kind == kind && row.made == row.gone &&
+            renumber_of(stay, (uint32_t)i) == ROW_GONE)
+            join(objects, &row.maker, names_max, other, &names);
+        to[i] = row.made ? put_again(objects, &row) : ROW_GONE;
+    }
+    for (size_t i = 0; i < objects->slot_count; i++) {
+        if (objects->slots[i].maker_plus_1)
+            objects->slots[i].maker_plus_1 = to[objects->slots[i].maker_plus_1 - 1] + 1;
+    }
+    array_trim(&objects->makers, &objects->maker_capacity, objects->maker_count);
+    free(to);
+    return 0;
+}
+
+void objects_renumber(struct objects *objects, const struct renumber *stacks,
+                      const struct renumber *names)
+{
+    index_clear(&objects->maker_index, objects->maker_count);
     for (size_t i = 0; i < objects->maker_count; i++) {
         struct object_maker *maker = &objects->makers[i].maker;
         maker->stack = renumber_of(stacks, maker->stack);
+        maker->name = renumber_of(names, maker->name);
         /* There is room, as it had as many before. */
         index_add(&objects->maker_index, hash_bytes(maker, sizeof *maker, 0), (uint32_t)i);
     }
+}
+
+size_t objects_table_bytes(const struct objects *objects)
+{
+    return objects->maker_count * sizeof *objects->makers +
+           objects->maker_index.slot_count * sizeof *objects->maker_index.slots +
+           objects->slot_count * sizeof *objects->slots;
 }
 
 int objects_copy(const struct objects *objects, struct objects *to)

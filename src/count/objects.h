@@ -103,8 +103,17 @@ void objects_weigh(struct objects *objects, uint32_t process, uint32_t kind, uin
 int objects_list(const struct objects *objects, uint32_t process, uint32_t kind,
                  struct listed_object **items, size_t *capacity, size_t *ret_count);
 
-/* Renumbers stacks; those of makers were all kept. */
-void objects_renumber_stacks(struct objects *objects, const struct renumber *stacks);
+/* Joins the rows of this kind whose objects are all gone, except those in `stay`: they lose their
+ * ids, and in further rows than `names_max` their names become `other`. Rows that made nothing go.
+ * Returns 0 or -ENOMEM, and then nothing has changed. */
+int objects_join_gone(struct objects *objects, uint32_t kind, const struct renumber *stay,
+                      size_t names_max, uint32_t other);
+
+/* Renumbers stacks and names; those of makers were all kept. */
+void objects_renumber(struct objects *objects, const struct renumber *stacks,
+                      const struct renumber *names);
+
+size_t objects_table_bytes(const struct objects *objects);
 
 /* Copies the makers. `to` may hold an earlier copy. Returns 0 or -ENOMEM. */
 int objects_copy(const struct objects *objects, struct objects *to);

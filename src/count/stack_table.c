@@ -185,6 +185,46 @@ int stack_table_aside(struct stack_table *table, uint32_t sample, uint32_t aside
     return intern_sample(table, &other, ret_sample);
 }
 
+static void add_sleeps(struct counted_sample *sample, uint64_t sleeps)
+{
+    sample->sleeps =
+        sleeps < UINT32_MAX - sample->sleeps ? sample->sleeps + (uint32_t)sleeps : UINT32_MAX;
+}
+
+int stack_table_join_ended(struct stack_table *table, uint32_t sample, uint32_t thread_name)
+{
+    struct counted_sample other = {.stack = table->samples[sample].stack,
+                                   .labels = table->samples[sample].labels};
+    uint32_t joined;
+    other.labels.thread_name = thread_name;
+    other.labels.tid = 0;
+    other.labels.has_ended = 1;
+    int err = intern_sample(table, &other, &joined);
+    if (err)
+        return err;
+    struct counted_sample *from = &table->samples[sample], *to = &table->samples[joined];
+    to->count += from->count;
+    to->time_ns += from->time_ns;
+    to->part_ns += from->part_ns;
+    to->waited_ticks += from->waited_ticks;
+    add_sleeps(to, from->sleeps);
+    counted_sample_empty(from);
+    return 0;
+}
+
+void counted_sample_empty(struct counted_sample *sample)
+{
+    sample->count = sample->time_ns = sample->part_ns = 0;
+    sample->sleeps = 0;
+    sample->waited_ticks = 0;
+}
+
+bool counted_sample_is_empty(const struct counted_sample *sample)
+{
+    return !sample->count && !sample->time_ns && !sample->part_ns && !sample->sleeps &&
+           sample->waited_ticks <= 0;
+}
+
 void stack_table_count(struct stack_table *table, uint32_t sample, uint64_t count, uint64_t time_ns,
                        uint64_t part_ns)
 {
@@ -196,8 +236,7 @@ void stack_table_count(struct stack_table *table, uint32_t sample, uint64_t coun
 
 void stack_table_count_sleeps(struct stack_table *table, uint32_t sample, uint64_t sleeps)
 {
-    uint32_t *sum = &table->samples[sample].sleeps;
-    *sum = sleeps < UINT32_MAX - *sum ? *sum + (uint32_t)sleeps : UINT32_MAX;
+    add_sleeps(&table->samples[sample], sleeps);
     touch(table, sample);
 }
 
@@ -269,7 +308,7 @@ static void list_rows(struct stack_table *table)
 /* Rebuilds the indexes without allocating, as there are no more rows than before. */
 static void index_rows(struct stack_table *table)
 {
-    index_clear(&table->stack_index);
+    index_clear(&table->stack_index, table->stack_count);
     for (size_t i = 0; i < table->stack_count; i++) {
         const struct counted_stack *stack = &table->stacks[i];
         index_add(&table->stack_index,
@@ -277,7 +316,7 @@ static void index_rows(struct stack_table *table)
                                 stack->depth),
                   (uint32_t)i);
     }
-    index_clear(&table->sample_index);
+    index_clear(&table->sample_index, table->sample_count);
     for (size_t i = 0; i < table->sample_count; i++)
         index_add(&table->sample_index, hash_of_sample(&table->samples[i]), (uint32_t)i);
 }

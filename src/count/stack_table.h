@@ -42,6 +42,7 @@ struct sample_labels {
     uint32_t process;          /* in stack_table.processes */
     uint32_t wait_plus_1;      /* the row of struct waits that it waits for; 0: not known */
     uint32_t label_set_plus_1; /* in the recording's label sets; 0: it has no labels */
+    uint32_t has_ended;        /* 1: of threads that have ended: see stack_table_join_ended */
     uint32_t aside; /* it is not to be shown, at least not yet: see worker/spans.h; 0: it is */
 };
 /* sample_labels.aside of a sample that is never to be shown; other numbers are small ones. */
@@ -105,6 +106,14 @@ int stack_table_in_wait(struct stack_table *table, uint32_t sample, uint32_t wai
 /* The same for a sample that differs only in what it is set aside for. */
 int stack_table_aside(struct stack_table *table, uint32_t sample, uint32_t aside,
                       uint32_t *ret_sample);
+
+/* Moves all that was counted for the sample to the one of threads that have ended and had this
+ * name. Returns 0 or -ENOMEM, and then nothing is moved. */
+int stack_table_join_ended(struct stack_table *table, uint32_t sample, uint32_t thread_name);
+
+/* Forgets all that was counted for the sample; and whether that is nothing. */
+void counted_sample_empty(struct counted_sample *sample);
+bool counted_sample_is_empty(const struct counted_sample *sample);
 
 /* Takes a sample that is set aside with that number, and was counted since it was last taken.
  * Returns false if there is none. */

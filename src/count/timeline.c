@@ -28,7 +28,7 @@ void timeline_free(struct timeline *timeline)
 static struct timeline_thread *thread_of(struct timeline *timeline,
                                          const struct timeline_cursor *cursor)
 {
-    if (!cursor->thread_plus_1)
+    if (!cursor->thread_plus_1 || cursor->thread_plus_1 > timeline->thread_count)
         return NULL;
     struct timeline_thread *thread = &timeline->threads[cursor->thread_plus_1 - 1];
     return thread->serial == cursor->serial ? thread : NULL;
@@ -57,7 +57,9 @@ static bool begin_thread(struct timeline *timeline, struct timeline_cursor *curs
     if (number == SIZE_MAX)
         return false;
     cursor->thread_plus_1 = (uint32_t)number + 1;
-    cursor->serial = timeline->threads[number].serial + 1;
+    if (!++timeline->threads_begun)
+        timeline->threads_begun = 1;
+    cursor->serial = timeline->threads_begun;
     timeline->threads[number] = (struct timeline_thread){
         .tid = tid, .begin_ns = cursor->begin_ns, .serial = cursor->serial};
     return true;
@@ -244,12 +246,15 @@ static void move_runs(struct timeline *timeline, const struct renumber *runs)
         for (unsigned j = 0; j < TIMELINE_ACCOUNTS; j++)
             move_reference(runs, &thread->owed_runs_plus_1[j]);
         if (thread->has_ended && !thread->last_run_plus_1 && !thread->is_unused) {
-            thread->is_unused = true;
-            thread->serial++; /* its cursor has no thread any more */
+            *thread = (struct timeline_thread){.is_unused = true};
             if (!timeline->first_unused_plus_1 || i < timeline->first_unused_plus_1 - 1)
                 timeline->first_unused_plus_1 = (uint32_t)i + 1;
         }
     }
+    while (timeline->thread_count && timeline->threads[timeline->thread_count - 1].is_unused)
+        timeline->thread_count--;
+    array_trim(&timeline->threads, &timeline->thread_capacity, timeline->thread_count);
+    array_trim(&timeline->runs, &timeline->run_capacity, timeline->run_count);
 }
 
 int timeline_forget(struct timeline *timeline, uint64_t before_ns)
@@ -287,6 +292,24 @@ void timeline_renumber_samples(struct timeline *timeline, const struct renumber 
         if (!timeline->runs[i].is_owed)
             timeline->runs[i].sample = renumber_of(samples, timeline->runs[i].sample);
     }
+}
+
+void timeline_keep_names(const struct timeline *timeline, struct renumber *strings)
+{
+    for (size_t i = 0; i < timeline->thread_count; i++)
+        renumber_keep(strings, timeline->threads[i].name);
+}
+
+void timeline_renumber_names(struct timeline *timeline, const struct renumber *strings)
+{
+    for (size_t i = 0; i < timeline->thread_count; i++)
+        timeline->threads[i].name = renumber_of(strings, timeline->threads[i].name);
+}
+
+size_t timeline_bytes(const struct timeline *timeline)
+{
+    return timeline->run_count * sizeof *timeline->runs +
+           timeline->thread_count * sizeof *timeline->threads;
 }
 
 int timeline_copy(const struct timeline *timeline, struct timeline *copy)

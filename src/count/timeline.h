@@ -42,7 +42,7 @@ struct timeline_thread {
     uint64_t lost_ns;  /* counted, but after the end of the timeline */
     uint32_t last_run_plus_1;
     uint32_t owed_runs_plus_1[TIMELINE_ACCOUNTS]; /* the last one of each account */
-    uint32_t serial;  /* counts the threads that this row has been used for */
+    uint32_t serial;  /* which thread's row it is; 0: no thread's any more */
     bool has_ended;   /* no more is booked */
     bool is_unused;   /* it has ended, and all of its runs are forgotten */
     bool is_left_out; /* it is not shown */
@@ -62,6 +62,7 @@ struct timeline {
     struct timeline_thread *threads;
     size_t thread_count, thread_capacity;
     uint32_t first_unused_plus_1; /* all threads before it are in use; 0: all are */
+    uint32_t threads_begun;       /* ever */
     uint64_t lost_ns;             /* of all threads */
 };
 
@@ -93,12 +94,18 @@ void timeline_drop_owed(struct timeline *timeline, struct timeline_cursor *curso
 /* The thread has ended: when its runs are forgotten, so is the thread. */
 void timeline_end(struct timeline *timeline, const struct timeline_cursor *cursor);
 
-/* Forgets the time before `before_ns`. Numbers of threads stay. Returns 0 or -ENOMEM. */
+/* Forgets the time before `before_ns`. Returns 0 or -ENOMEM. */
 int timeline_forget(struct timeline *timeline, uint64_t before_ns);
 
 /* All samples that the runs refer to stay; and get these numbers. */
 void timeline_keep_samples(const struct timeline *timeline, struct renumber *samples);
 void timeline_renumber_samples(struct timeline *timeline, const struct renumber *samples);
+
+/* The names of its threads stay; and get these numbers. */
+void timeline_keep_names(const struct timeline *timeline, struct renumber *strings);
+void timeline_renumber_names(struct timeline *timeline, const struct renumber *strings);
+
+size_t timeline_bytes(const struct timeline *timeline);
 
 /* Replaces a copy, which is zeroed at first and can't be added to. Returns 0 or -ENOMEM. */
 int timeline_copy(const struct timeline *timeline, struct timeline *copy);

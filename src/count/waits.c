@@ -53,7 +53,7 @@ void waits_keep(struct waits *waits, const struct renumber *rows, const struct r
     }
     renumber_move(rows, waits->rows, sizeof *waits->rows);
     waits->count = renumber_kept(rows);
-    index_clear(&waits->index);
+    index_clear(&waits->index, waits->count);
     for (size_t i = 0; i < waits->count; i++)
         index_add(&waits->index, hash_bytes(&waits->rows[i], sizeof *waits->rows, 0), (uint32_t)i);
 }

@@ -109,6 +109,9 @@ static void subtract_samples(const struct checkpoint *checkpoint, struct stack_t
     size_t next = 0;
     for (size_t i = 0; i < table->sample_count; i++) {
         struct counted_sample *sample = &table->samples[i];
+        /* All of it was counted before any checkpoint. */
+        if (sample->labels.has_ended)
+            counted_sample_empty(sample);
         while (next < checkpoint->sample_count && checkpoint->samples[next].serial < sample->serial)
             next++; /* it was forgotten */
         const struct figures *before = &checkpoint->samples[next];
@@ -279,11 +282,10 @@ bool checkpoints_need(struct checkpoints *checkpoints, bool is_crowded,
                       struct worker_checkpoints *ret_checkpoints)
 {
     pthread_mutex_lock(&checkpoints->lock);
-    bool may_forget =
-        checkpoints->may_forget && checkpoints->have_been_given_up && checkpoints->kept_count;
     const struct checkpoint *first = checkpoints->kept_count ? checkpoints->kept[0] : NULL;
-    struct worker_checkpoints needed = {.bytes = 0};
-    if (first && checkpoints->have_been_given_up)
+    struct worker_checkpoints needed = {.are_last = first && checkpoints->have_been_given_up};
+    bool may_forget = checkpoints->may_forget && needed.are_last;
+    if (needed.are_last)
         needed.begin_ns = checkpoint_at_ns(first);
     for (size_t i = 0; i < checkpoints->kept_count; i++)
         needed.bytes += checkpoint_bytes(checkpoints->kept[i]);

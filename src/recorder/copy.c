@@ -109,6 +109,7 @@ static void forget_rows(struct results *to)
     to->deadlocks.row_count = 0;
     to->label_sets.label_count = to->label_sets.set_count = 0;
     strings_free(&to->label_sets.strings);
+    strings_free(&to->strings);
 }
 
 int copy_update(struct copy *copy, const struct results *results,

@@ -1,24 +1,25 @@
 #include "worker/compact.h"
+#include "worker/ended_threads.h"
 
 /* Which rows stay, and their new numbers. */
 struct numbers {
-    struct renumber samples, waits, stacks, label_sets, spaces;
+    struct renumber samples, waits, stacks, label_sets, spaces, strings;
 };
 
-/* Visits a stored sample number. */
-typedef void sample_fn(struct renumber *samples, uint32_t *sample);
+/* Visits the stored number of a row. */
+typedef void number_fn(struct renumber *rows, uint32_t *row);
 
-static void keep(struct renumber *samples, uint32_t *sample)
+static void keep(struct renumber *rows, uint32_t *row)
 {
-    renumber_keep(samples, *sample);
+    renumber_keep(rows, *row);
 }
 
-static void move(struct renumber *samples, uint32_t *sample)
+static void move(struct renumber *rows, uint32_t *row)
 {
-    *sample = renumber_of(samples, *sample);
+    *row = renumber_of(rows, *row);
 }
 
-static void each_of_window(struct window *window, struct renumber *samples, sample_fn *visit)
+static void each_of_window(struct window *window, struct renumber *samples, number_fn *visit)
 {
     struct window_row *rows = window_rows(window);
     for (uint32_t i = 0; i < window->count; i++)
@@ -27,7 +28,7 @@ static void each_of_window(struct window *window, struct renumber *samples, samp
 
 /* Includes stale ones: each was a sample's number once, and stays one. */
 static void each_of_account(struct thread_account *account, struct renumber *samples,
-                            sample_fn *visit)
+                            number_fn *visit)
 {
     for (unsigned i = 0; i < ACCOUNT_COUNT; i++) {
         each_of_window(&account->ledger.windows[i], samples, visit);
@@ -42,7 +43,7 @@ static void each_of_account(struct thread_account *account, struct renumber *sam
 
 /* Visits all stored sample numbers except those in the timeline. */
 static void each_sample(struct results *results, struct counted_threads *threads,
-                        struct renumber *samples, sample_fn *visit)
+                        struct renumber *samples, number_fn *visit)
 {
     for (size_t i = 0; i < threads->count; i++)
         each_of_account(&threads->items[i].account, samples, visit);
@@ -53,11 +54,14 @@ static void each_sample(struct results *results, struct counted_threads *threads
     }
 }
 
-static void find_samples(struct results *results, struct counted_threads *threads, uint32_t epoch,
-                         struct renumber *samples)
+static void find_samples(struct results *results, struct counted_threads *threads,
+                         const struct compaction *how, struct renumber *samples)
 {
     for (size_t i = 0; i < results->stacks.sample_count; i++) {
-        if (results->stacks.samples[i].epoch > epoch)
+        const struct counted_sample *sample = &results->stacks.samples[i];
+        bool is_of_use =
+            how->old == OLD_STAY || (how->old == OLD_JOIN && !counted_sample_is_empty(sample));
+        if (is_of_use || sample->epoch > how->epoch)
             renumber_keep(samples, (uint32_t)i);
     }
     each_sample(results, threads, samples, keep);
@@ -128,6 +132,65 @@ static void find_spaces(const struct results *results, const struct counted_thre
     }
 }
 
+static void each_of_labels(struct sample_labels *labels, struct renumber *strings, number_fn *visit)
+{
+    visit(strings, &labels->thread_name);
+    visit(strings, &labels->wait_channel);
+    visit(strings, &labels->kernel_stack);
+}
+
+static bool has_named_key(const struct counted_wait *wait)
+{
+    enum resource_kind kind = (enum resource_kind)wait->kind;
+    return kind != RESOURCE_NOT_KNOWN && kind != RESOURCE_THREAD && !resource_is_lock(kind);
+}
+
+static void each_of_wait(struct counted_wait *wait, struct renumber *strings, number_fn *visit)
+{
+    visit(strings, &wait->owner_name);
+    if (has_named_key(wait)) {
+        uint32_t name = (uint32_t)wait->key;
+        visit(strings, &name);
+        wait->key = name;
+    }
+}
+
+/* Visits the strings of rows that stay, by the rows' old numbers, except those of the timeline and
+ * of makers. */
+static void each_string(struct results *results, struct counted_threads *threads,
+                        struct numbers *numbers, number_fn *visit)
+{
+    struct stack_table *table = &results->stacks;
+    struct renumber *strings = &numbers->strings;
+    for (size_t i = 0; i < table->process_count; i++)
+        visit(strings, &table->processes[i].name);
+    for (size_t i = 0; i < table->sample_count; i++) {
+        if (renumber_of(&numbers->samples, (uint32_t)i) != ROW_GONE)
+            each_of_labels(&table->samples[i].labels, strings, visit);
+    }
+    for (size_t i = 0; i < results->waits.count; i++) {
+        if (renumber_of(&numbers->waits, (uint32_t)i) != ROW_GONE)
+            each_of_wait(&results->waits.rows[i], strings, visit);
+    }
+    for (size_t i = 0; i < results->deadlocks.row_count; i++)
+        visit(strings, &results->deadlocks.rows[i].name);
+    for (size_t i = 0; i < threads->count; i++) {
+        visit(strings, &threads->items[i].name);
+        each_of_labels(&threads->items[i].kept.labels, strings, visit);
+    }
+}
+
+static void find_strings(struct results *results, struct counted_threads *threads,
+                         struct numbers *numbers)
+{
+    renumber_keep(&numbers->strings, 0);
+    each_string(results, threads, numbers, keep);
+    timeline_keep_names(&results->timeline, &numbers->strings);
+    for (size_t i = 0; i < results->objects.maker_count; i++)
+        renumber_keep(&numbers->strings, results->objects.makers[i].maker.name);
+    renumber_assign(&numbers->strings);
+}
+
 /* The label set of a thread's last copy is not used after its message. */
 static void move_label_sets(struct counted_threads *threads, const struct renumber *label_sets)
 {
@@ -151,52 +214,108 @@ static void move_deadlocks(struct deadlocks *deadlocks, const struct numbers *nu
 static void apply(struct results *results, struct counted_threads *threads, struct owners *owners,
                   struct numbers *numbers, const struct label_sets *label_sets)
 {
+    each_string(results, threads, numbers, move);
+    timeline_renumber_names(&results->timeline, &numbers->strings);
+    strings_keep(&results->strings, &numbers->strings);
+    peer_waits_limit_names(&owners->peers, results->strings.count);
     stack_table_keep(&results->stacks, &numbers->stacks, &numbers->samples, &numbers->waits,
                      &numbers->label_sets);
     waits_keep(&results->waits, &numbers->waits, &numbers->stacks);
     move_deadlocks(&results->deadlocks, numbers);
-    objects_renumber_stacks(&results->objects, &numbers->stacks);
+    objects_renumber(&results->objects, &numbers->stacks, &numbers->strings);
     each_sample(results, threads, &numbers->samples, move);
     timeline_renumber_samples(&results->timeline, &numbers->samples);
     lock_sites_keep(&owners->sites, &numbers->stacks);
     move_label_sets(threads, &numbers->label_sets);
-    spaces_forget(&results->spaces, &numbers->spaces);
     label_sets_free(&results->label_sets);
     results->label_sets = *label_sets;
 }
 
 static int init_numbers(const struct results *results, struct numbers *numbers)
 {
-    int err = renumber_init(&numbers->samples, results->stacks.sample_count);
-    if (!err)
-        err = renumber_init(&numbers->waits, results->waits.count);
+    int err = renumber_init(&numbers->waits, results->waits.count);
     if (!err)
         err = renumber_init(&numbers->stacks, results->stacks.stack_count);
     if (!err)
         err = renumber_init(&numbers->label_sets, results->label_sets.set_count);
+    if (!err)
+        err = renumber_init(&numbers->strings, results->strings.count);
     return err ? err : renumber_init(&numbers->spaces, results->spaces.count);
 }
 
+static bool keeps_all(const struct renumber *rows)
+{
+    return renumber_kept(rows) == rows->count;
+}
+
+/* Rows then keep their numbers, so that a copy need not be made anew. */
+static bool goes_nothing(const struct numbers *numbers)
+{
+    return keeps_all(&numbers->samples) && keeps_all(&numbers->waits) &&
+           keeps_all(&numbers->stacks) && keeps_all(&numbers->label_sets) &&
+           keeps_all(&numbers->strings);
+}
+
+/* Drops the rows that do not stay. */
+static int drop_rows(struct results *results, struct counted_threads *threads,
+                     struct owners *owners, struct numbers *numbers)
+{
+    struct label_sets label_sets;
+    int err = label_sets_keep(&results->label_sets, &numbers->label_sets, &label_sets);
+    if (!err)
+        apply(results, threads, owners, numbers, &label_sets);
+    return err;
+}
+
+static int join_samples(struct results *results, struct counted_threads *threads, uint32_t epoch)
+{
+    struct renumber in_use;
+    int err = renumber_init(&in_use, results->stacks.sample_count);
+    if (err)
+        return err;
+    each_sample(results, threads, &in_use, keep);
+    timeline_keep_samples(&results->timeline, &in_use);
+    err = ended_threads_join_samples(results, threads, epoch, &in_use);
+    renumber_free(&in_use);
+    return err;
+}
+
+/* Which samples stay. The makers of threads that they need no more are joined. */
+static int choose_samples(struct results *results, struct counted_threads *threads,
+                          const struct compaction *how, struct renumber *samples)
+{
+    int err = how->old == OLD_JOIN ? join_samples(results, threads, how->epoch) : 0;
+    if (!err)
+        err = renumber_init(samples, results->stacks.sample_count);
+    if (err)
+        return err;
+    find_samples(results, threads, how, samples);
+    return ended_threads_join_makers(results, samples);
+}
+
 int compact(struct results *results, struct counted_threads *threads, struct owners *owners,
-            uint32_t epoch)
+            const struct compaction *how)
 {
     struct numbers numbers = {0};
-    struct label_sets label_sets;
-    int err = init_numbers(results, &numbers);
+    int err = choose_samples(results, threads, how, &numbers.samples);
+    if (!err)
+        err = init_numbers(results, &numbers);
     if (!err) {
-        find_samples(results, threads, epoch, &numbers.samples);
         find_waits(results, &numbers.samples, &numbers.waits);
         find_stacks(results, &numbers.samples, &numbers.waits, &numbers.stacks);
         find_label_sets(results, threads, &numbers.samples, &numbers.label_sets);
         find_spaces(results, threads, &numbers, &numbers.spaces);
-        err = label_sets_keep(&results->label_sets, &numbers.label_sets, &label_sets);
+        find_strings(results, threads, &numbers);
+        if (!goes_nothing(&numbers))
+            err = drop_rows(results, threads, owners, &numbers);
     }
     if (!err)
-        apply(results, threads, owners, &numbers, &label_sets);
+        spaces_forget(&results->spaces, &numbers.spaces);
     renumber_free(&numbers.samples);
     renumber_free(&numbers.waits);
     renumber_free(&numbers.stacks);
     renumber_free(&numbers.label_sets);
     renumber_free(&numbers.spaces);
+    renumber_free(&numbers.strings);
     return err;
 }

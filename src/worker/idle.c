@@ -37,9 +37,7 @@ static void drop(struct results *results, struct counted_sample *sample)
         counts->samples_cut -= sample->count;
     if (cut == STACK_CUT_NOT_CAPTURED)
         counts->samples_not_captured -= sample->count;
-    sample->count = sample->time_ns = sample->part_ns = 0;
-    sample->sleeps = 0;
-    sample->waited_ticks = 0;
+    counted_sample_empty(sample);
 }
 
 static void leave_out_timelines(struct results *results)

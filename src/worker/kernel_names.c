@@ -90,6 +90,12 @@ int kernel_names_intern(struct kernel_names *names, const struct kernel_chain *c
     return err;
 }
 
+void kernel_names_limit(struct kernel_names *names, size_t text_bytes)
+{
+    if (names->text_bytes > text_bytes)
+        names->text_bytes = text_bytes;
+}
+
 void kernel_names_free(struct kernel_names *names)
 {
     kallsyms_free(&names->kallsyms);

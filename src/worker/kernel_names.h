@@ -26,6 +26,9 @@ struct kernel_names {
 int kernel_names_intern(struct kernel_names *names, const struct kernel_chain *chain,
                         struct strings *strings, uint32_t *ret_stack);
 
+/* The strings have only so many bytes of text now. */
+void kernel_names_limit(struct kernel_names *names, size_t text_bytes);
+
 void kernel_names_free(struct kernel_names *names);
 
 #endif

@@ -267,6 +267,12 @@ static int set_name(struct peer_waits *waits, struct results *results, enum reso
     return err;
 }
 
+void peer_waits_limit_names(struct peer_waits *waits, size_t string_count)
+{
+    if (waits->name_count > string_count)
+        waits->name_count = string_count;
+}
+
 /* The descriptor that the observed thread waits on. */
 static struct waited_file file_of(const struct observation *observation, int fd, enum file_use use,
                                   const char *link)

@@ -63,6 +63,9 @@ int peer_waits_find(struct peer_waits *waits, struct results *results,
                     const struct observation *observation, uint64_t since_ns,
                     struct waited_child *child, struct peer_wait *ret_wait);
 
+/* The results have only so many strings now. */
+void peer_waits_limit_names(struct peer_waits *waits, size_t string_count);
+
 /* Whether a sampled process has a single thread. */
 bool peer_waits_is_single(const struct peer_waits *waits, uint32_t process);
 

@@ -5,13 +5,6 @@ static uint64_t length_ns(const struct thread_span *span, uint64_t at_ns)
     return at_ns > span->begin_ns ? at_ns - span->begin_ns : 0;
 }
 
-static void empty(struct counted_sample *row)
-{
-    row->count = row->time_ns = row->part_ns = 0;
-    row->sleeps = 0;
-    row->waited_ticks = 0;
-}
-
 /* Redirects what is still owed to the span's samples to rows that count, or to rows that never do,
  * as the next span reuses its rows. */
 static int point_elsewhere(struct stack_table *table, struct thread_account *account,
@@ -102,7 +95,7 @@ static int keep(struct results *results, struct counted_thread *thread, uint32_t
         stack_table_count(table, row, from->count, from->time_ns, from->part_ns);
         stack_table_count_sleeps(table, row, from->sleeps);
         to->waited_ticks += from->waited_ticks;
-        empty(from);
+        counted_sample_empty(from);
     }
     return move_owed(results, thread, aside, 0);
 }
@@ -114,7 +107,7 @@ static int drop(struct results *results, struct counted_thread *thread, uint32_t
     while (stack_table_take_aside(table, aside, &taken)) {
         struct counted_sample *row = &table->samples[taken];
         results->counts.spans_dropped_ns += row->time_ns;
-        empty(row);
+        counted_sample_empty(row);
     }
     return move_owed(results, thread, aside, ASIDE_FOR_GOOD);
 }

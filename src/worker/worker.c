@@ -249,8 +249,9 @@ static size_t bytes_used(const struct worker *worker)
 {
     const struct results *results = worker->results;
     return worker->checkpoints.bytes + stack_table_bytes(&results->stacks) +
-           results->waits.count * sizeof *results->waits.rows +
-           results->timeline.run_count * sizeof *results->timeline.runs;
+           results->waits.count * sizeof *results->waits.rows + timeline_bytes(&results->timeline) +
+           strings_bytes(&results->strings) + objects_table_bytes(&results->objects) +
+           label_sets_bytes(&results->label_sets);
 }
 
 /* Distinguishes what is counted from now on. */
@@ -259,13 +260,22 @@ static void begin_epoch(struct worker *worker)
     worker->results->stacks.epoch++;
 }
 
+/* What was counted before all checkpoints is only in profiles since the start, if there are any. */
 static int drop_what_is_old(struct worker *worker, bool may_forget_samples)
 {
-    struct timeline *timeline = &worker->results->timeline;
+    struct results *results = worker->results;
+    struct timeline *timeline = &results->timeline;
+    const struct compaction how = {
+        .old = may_forget_samples             ? OLD_GO
+               : worker->checkpoints.are_last ? OLD_JOIN
+                                              : OLD_STAY,
+        .epoch = worker->checkpoints.epoch,
+    };
     int err = timeline->is_ring ? timeline_forget(timeline, worker->checkpoints.begin_ns) : 0;
-    return err || !may_forget_samples ? err
-                                      : compact(worker->results, &worker->threads, &worker->owners,
-                                                worker->checkpoints.epoch);
+    if (!err)
+        err = compact(results, &worker->threads, &worker->owners, &how);
+    kernel_names_limit(&worker->kernel_names, results->strings.text_bytes);
+    return err;
 }
 
 static int note_checkpoint(struct worker *worker, const struct sampling_state *state)

@@ -14,7 +14,8 @@ typedef void worker_copy_fn(void *context, const struct results *results,
 
 /* What the kept checkpoints need. */
 struct worker_checkpoints {
-    uint32_t epoch;    /* what was last counted then (count/stack_table.h), or before, and */
+    bool are_last;  /* earlier ones were given up, and profiles may begin at these, or the start */
+    uint32_t epoch; /* what was last counted then (count/stack_table.h), or before, and */
     uint64_t begin_ns; /* CLOCK_MONOTONIC: timelines before this, may be forgotten */
     size_t bytes;
 };

@@ -13,7 +13,7 @@ import tempfile
 import threading
 import time
 
-from harness import HANGS_S, end, folded, need, status_field, tool, users_build, wait_for, wait_until_asleep
+from harness import HANGS_S, alone, end, folded, need, status_field, tool, users_build, wait_for, wait_until_asleep
 from webdriver import Browser
 
 
@@ -231,6 +231,37 @@ def test_what_is_old_is_forgotten(world):
         server.fails("/debug/fgprof?seconds=2&format=speedscope", 400, "order of time is kept for 1s")
         # A request for a longer time gets all of it.
         assert seconds_of(server.text("/debug/fgprof?seconds=3&format=text")) > 2 * 3 * 0.95
+
+
+def after_births(target, count):
+    """Waits until so many threads of the fixture churn have been born."""
+    while True:
+        line = target.stdout.readline()
+        assert line, "the fixture has ended"
+        if int(line.split()[0]) >= count:
+            return
+
+
+@alone
+@users_build
+def test_memory_does_not_grow_with_threads_that_have_ended(world):
+    """Neither if they share a name, nor if each has its own; and all of them stay counted."""
+    def check(names):
+        with world.running("churn", 300, 1000, 200, 0, names) as target, \
+                serving(world, "-p", target.pid, "--keep", "1s") as server:
+            def look(births):
+                after_births(target, births)
+                made = int(re.match(r"threadcreate profile: total (\d+)\n",
+                                    server.text("/debug/pprof/threadcreate?debug=1"))[1])
+                server.text("/debug/fgprof?last=1s&format=text")
+                return made, int(status_field(server.sampler.pid, "RssAnon").split()[0])
+            made_early, early_kb = look(16 * 1024)
+            made_late, late_kb = look(64 * 1024)
+            # A birth is not seen if the kernel does not say so.
+            assert made_late > made_early, (made_early, made_late)
+            assert late_kb < early_kb + 2500, (names, early_kb, late_kb)
+    for names in "counted", "named":
+        check(names)
 
 
 def test_many_requests_cost_one_sampling(world):

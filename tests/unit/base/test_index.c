@@ -42,14 +42,14 @@ static void test_items_can_be_removed(void **state)
     (void)state;
     struct index index = {0};
     uint64_t items[100];
-    index_clear(&index);
+    index_clear(&index, index.used);
     for (uint32_t i = 0; i < 100; i++) {
         items[i] = i;
         assert_int_equal(index_add(&index, i, i), 0);
     }
     size_t slot_count = index.slot_count;
     const struct index_slot *slots = index.slots;
-    index_clear(&index);
+    index_clear(&index, index.used);
     for (uint32_t i = 0; i < 100; i++)
         assert_int_equal(index_find(&index, i, is_same, items, &items[i]), INDEX_NONE);
     for (uint32_t i = 0; i < 100; i++)
@@ -58,6 +58,21 @@ static void test_items_can_be_removed(void **state)
     assert_int_equal(index.slot_count, slot_count);
     assert_ptr_equal(index.slots, slots);
     assert_int_equal(index_find(&index, 99, is_same, items, &items[99]), 99);
+    index_free(&index);
+}
+
+static void test_memory_of_items_that_go_is_given_back(void **state)
+{
+    (void)state;
+    struct index index = {0};
+    for (uint32_t i = 0; i < 10000; i++)
+        assert_int_equal(index_add(&index, i, i), 0);
+    index_clear(&index, 500);
+    size_t slot_count = index.slot_count;
+    assert_in_range(slot_count, 500 * 4 / 3, 2000);
+    for (uint32_t i = 0; i < 500; i++)
+        assert_int_equal(index_add(&index, i, i), 0);
+    assert_int_equal(index.slot_count, slot_count);
     index_free(&index);
 }
 
@@ -171,6 +186,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_items_are_interned),
         cmocka_unit_test(test_items_can_be_removed),
+        cmocka_unit_test(test_memory_of_items_that_go_is_given_back),
         cmocka_unit_test(test_finds_all_of_many),
         cmocka_unit_test(test_equal_hashes_are_told_apart_by_the_items),
         cmocka_unit_test(test_empty_index_finds_nothing),

@@ -80,6 +80,39 @@ static void test_free_accepts_what_was_freed(void **state)
     strings_free(&strings);
 }
 
+static void test_strings_can_go(void **state)
+{
+    (void)state;
+    struct strings strings;
+    struct renumber rows;
+    char text[32];
+    uint32_t id;
+    assert_int_equal(strings_init(&strings), 0);
+    size_t bytes = strings_bytes(&strings);
+    for (unsigned round = 0; round < 3; round++) {
+        for (uint32_t i = 0; i < 5000; i++) {
+            snprintf(text, sizeof text, "thread_%u", i);
+            assert_int_equal(strings_intern(&strings, text, &id), 0);
+        }
+        assert_true(strings_bytes(&strings) > bytes + 5000);
+        assert_int_equal(renumber_init(&rows, strings.count), 0);
+        renumber_keep(&rows, 0);
+        assert_true(strings_find(&strings, "thread_4000", &id));
+        renumber_keep(&rows, id);
+        renumber_assign(&rows);
+        strings_keep(&strings, &rows);
+        renumber_free(&rows);
+        assert_int_equal(strings.count, 2);
+        assert_in_range(strings_bytes(&strings), bytes, bytes + 100);
+        assert_true(strings_find(&strings, "thread_4000", &id));
+        assert_int_equal(id, 1);
+        assert_false(strings_find(&strings, "thread_4001", &id));
+        assert_int_equal(strings_intern(&strings, "", &id), 0);
+        assert_int_equal(id, 0);
+    }
+    strings_free(&strings);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -88,6 +121,7 @@ int main(void)
         cmocka_unit_test(test_text_is_copied),
         cmocka_unit_test(test_prefixes_are_different_strings),
         cmocka_unit_test(test_free_accepts_what_was_freed),
+        cmocka_unit_test(test_strings_can_go),
     };
     return cmocka_run_group_tests_name("strings", tests, NULL, NULL);
 }

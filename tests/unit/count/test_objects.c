@@ -193,20 +193,99 @@ static void test_stacks_get_new_numbers(void **state)
 {
     (void)state;
     struct objects objects = {0};
-    struct renumber stacks;
+    struct renumber stacks, names;
+    struct object_maker named = maker(1, 7, 8);
+    named.name = 5;
     assert_int_equal(renumber_init(&stacks, 10), 0);
+    assert_int_equal(renumber_init(&names, 10), 0);
     make(&objects, maker(1, 4, 8), 1, 1);
-    make(&objects, maker(1, 7, 8), 2, 1);
+    make(&objects, named, 2, 1);
+    renumber_keep(&names, 0);
+    renumber_keep(&names, 5);
+    renumber_assign(&names);
     renumber_keep(&stacks, 4);
     renumber_keep(&stacks, 7);
     renumber_assign(&stacks);
-    objects_renumber_stacks(&objects, &stacks);
+    objects_renumber(&objects, &stacks, &names);
     assert_int_equal(objects.makers[0].maker.stack, 0);
     assert_int_equal(objects.makers[1].maker.stack, 1);
-    make(&objects, maker(1, 1, 8), 3, 1); /* is found by its new number */
+    named.name = named.stack = 1;
+    make(&objects, named, 3, 1); /* is found by its new numbers */
     assert_int_equal(objects.maker_count, 2);
     assert_counted(&objects, 1, 2, 0);
     renumber_free(&stacks);
+    renumber_free(&names);
+    objects_free(&objects);
+}
+
+static struct object_maker thread(uint32_t tid, uint32_t name)
+{
+    struct object_maker row = maker(1, 1, 0);
+    row.tid = tid;
+    row.maker = 7;
+    row.name = name;
+    return row;
+}
+
+#define NAMES_MAX 3
+#define OTHER 99
+
+/* Threads 1 to 9, of which thread 8 lives and thread 9 stays. */
+static void test_gone_objects_are_joined(void **state)
+{
+    (void)state;
+    struct objects objects = {0};
+    struct renumber stay;
+    for (uint32_t round = 0; round < 2; round++) {
+        make(&objects, maker(1, 2, 0), 50, 1);
+        for (uint32_t tid = 1; tid < 10; tid++)
+            make(&objects, thread(tid, tid / 2), tid, 1);
+        for (uint32_t tid = 1; tid < 10; tid++) {
+            if (tid != 8)
+                objects_gone(&objects, 1, KIND, tid);
+        }
+        assert_int_equal(renumber_init(&stay, objects.maker_count), 0);
+        for (uint32_t i = 0; i < objects.maker_count; i++) {
+            if (objects.makers[i].maker.tid == 9)
+                renumber_keep(&stay, i);
+        }
+        assert_int_equal(objects_join_gone(&objects, KIND, &stay, NAMES_MAX, OTHER), 0);
+        renumber_free(&stay);
+    }
+    /* What else there is; names 0 to 2; the others, of threads 6 and 7; threads 8 and 9. */
+    assert_int_equal(objects.maker_count, 7);
+    assert_counted(&objects, 0, 2, 1);
+    assert_counted(&objects, 1, 2, 2);
+    assert_counted(&objects, 2, 4, 4);
+    assert_counted(&objects, 3, 4, 4);
+    assert_counted(&objects, 4, 4, 4);
+    assert_int_equal(objects.makers[4].maker.name, OTHER);
+    assert_int_equal(objects.makers[4].maker.maker, 0);
+    assert_counted(&objects, 5, 2, 1);
+    assert_int_equal(objects.makers[5].maker.tid, 8);
+    assert_int_equal(objects.makers[5].maker.maker, 7);
+    assert_int_equal(objects.makers[6].maker.tid, 9);
+    /* What lives is still found. */
+    objects_gone(&objects, 1, KIND, 8);
+    assert_counted(&objects, 5, 2, 2);
+    objects_free(&objects);
+}
+
+/* A row that all objects moved away from. */
+static void test_rows_that_made_nothing_go(void **state)
+{
+    (void)state;
+    struct objects objects = {0};
+    struct renumber stay;
+    const struct object_maker named = thread(2, 5);
+    make(&objects, thread(2, 0), 2, 1);
+    assert_int_equal(objects_move(&objects, 2, &named), 0);
+    assert_int_equal(renumber_init(&stay, 2), 0);
+    assert_int_equal(objects_join_gone(&objects, KIND, &stay, NAMES_MAX, OTHER), 0);
+    assert_int_equal(objects.maker_count, 1);
+    assert_ptr_equal(objects_find(&objects, 1, KIND, 2), &objects.makers[0].maker);
+    assert_int_equal(objects.makers[0].maker.name, 5);
+    renumber_free(&stay);
     objects_free(&objects);
 }
 
@@ -236,6 +315,8 @@ int main(void)
         cmocka_unit_test(test_what_is_left_stays_counted),
         cmocka_unit_test(test_sizes_of_many_are_rounded),
         cmocka_unit_test(test_stacks_get_new_numbers),
+        cmocka_unit_test(test_gone_objects_are_joined),
+        cmocka_unit_test(test_rows_that_made_nothing_go),
         cmocka_unit_test(test_copy_has_the_makers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

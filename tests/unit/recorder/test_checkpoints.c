@@ -57,6 +57,7 @@ static void test_a_profile_reaches_back_far_enough(void **state)
         keep(world, at_ns);
     /* The recording is still shorter than what is to be kept of it. */
     assert_false(checkpoints_need(world->checkpoints, false, &needed));
+    assert_false(needed.are_last);
     assert_int_equal(needed.begin_ns, 0);
     assert_begins(world, NULL, 104, 0);
     assert_begins(world, NULL, 105, 105);
@@ -152,6 +153,7 @@ static void test_nothing_need_be_forgotten(void **state)
     for (uint64_t at_ns = 105; at_ns <= 400; at_ns += 5)
         keep(world, at_ns);
     assert_false(checkpoints_need(world->checkpoints, false, &needed));
+    assert_true(needed.are_last);
     assert_int_equal(needed.begin_ns, 340);
     assert_begins(world, NULL, 0, 0);
     assert_begins(world, NULL, 350, 350);

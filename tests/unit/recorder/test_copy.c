@@ -160,6 +160,11 @@ static void test_what_came_after_a_checkpoint(void **state)
     stack_table_count(&results->stacks, grows, 5, 5000, 40);
     stack_table_take_sleeps(&results->stacks, stays, 2);
     results->stacks.samples[grows].waited_ticks = 2.5;
+    uint32_t gone = count(world, 0x7000, 0x2000, "gone", 0, 3);
+    uint32_t joined = gone + 1;
+    assert_int_equal(stack_table_join_ended(&results->stacks, gone, 0), 0);
+    assert_true(counted_sample_is_empty(&results->stacks.samples[gone]));
+    assert_int_equal(results->stacks.samples[joined].count, 3);
     uint32_t later = count(world, 0x5000, 0x2000, "other", add_process(world, 8, "child"), 1);
     processes[0].idle_ticks = 13;
     processes[0].pending = 0;
@@ -183,6 +188,7 @@ static void test_what_came_after_a_checkpoint(void **state)
     assert_int_equal(samples[grows].part_ns, 40);
     assert_true(samples[grows].waited_ticks == 0.5);
     assert_int_equal(samples[later].count, 1);
+    assert_true(counted_sample_is_empty(&samples[joined]));
     assert_int_equal(copy->elapsed[0].begin_ns, 77);
     assert_int_equal(copy->elapsed[0].idle_ticks, 1);
     assert_int_equal(copy->elapsed[1].begin_ns, 90);

@@ -3,6 +3,10 @@
 #include "owners_world.h"
 #include "base/array.h"
 #include "worker/compact.h"
+#include "worker/ended_threads.h"
+
+#include <stdio.h>
+#include <string.h>
 
 /* A sample with a stack of its own. Its serial is its number. */
 static uint32_t add(struct world *world)
@@ -31,10 +35,17 @@ static void assert_is(const struct world *world, uint32_t sample, uint64_t seria
     assert_int_equal(table->addresses[stack->first_address], 0x1000 + serial);
 }
 
+/* Drops samples that were not counted after the epoch. */
+static int compact_from(struct world *world, uint32_t epoch)
+{
+    const struct compaction how = {.old = OLD_GO, .epoch = epoch};
+    return compact(&world->results, &world->threads, &world->owners, &how);
+}
+
 static void compact_until_now(struct world *world)
 {
     uint32_t epoch = world->results.stacks.epoch++;
-    assert_int_equal(compact(&world->results, &world->threads, &world->owners, epoch), 0);
+    assert_int_equal(compact_from(world, epoch), 0);
 }
 
 static void test_what_was_counted_since_stays(void **state)
@@ -46,12 +57,12 @@ static void test_what_was_counted_since_stays(void **state)
     stack_table_count(table, 2, 1, 1, 1);
     table->epoch = 2;
     stack_table_count_waited(table, 5, 1);
-    assert_int_equal(compact(&world->results, &world->threads, &world->owners, 0), 0);
+    assert_int_equal(compact_from(world, 0), 0);
     assert_int_equal(table->sample_count, 2);
     assert_int_equal(table->stack_count, 2);
     assert_is(world, 0, 2);
     assert_is(world, 1, 5);
-    assert_int_equal(compact(&world->results, &world->threads, &world->owners, 1), 0);
+    assert_int_equal(compact_from(world, 1), 0);
     assert_int_equal(table->sample_count, 1);
     assert_is(world, 0, 5);
 }
@@ -146,7 +157,7 @@ static void test_waits_and_deadlocks(void **state)
     assert_int_equal(stack_table_in_wait(table, 9, chain, &sample), 0);
     table->epoch++;
     stack_table_count(table, sample, 1, 1, 1);
-    assert_int_equal(compact(results, &world->threads, &world->owners, 0), 0);
+    assert_int_equal(compact_from(world, 0), 0);
 
     assert_int_equal(table->sample_count, 1);
     assert_int_equal(results->waits.count, 3);
@@ -254,7 +265,7 @@ static void test_mappings_stay_with_what_is_in_them(void **state)
     results->stacks.epoch++;
     stack_table_count(&results->stacks, samples[2], 1, 1, 1);
     set_samples(&thread->account, samples[2]);
-    assert_int_equal(compact(results, &world->threads, &world->owners, 0), 0);
+    assert_int_equal(compact_from(world, 0), 0);
     assert_int_equal(results->stacks.sample_count, 1);
     for (uint32_t i = 0; i < 5; i++)
         assert_int_equal(results->spaces.items[i]->mapping_count, i == 1 || i == 2 || i == 4);
@@ -271,7 +282,7 @@ static void test_what_is_known_of_stacks_moves_with_them(void **state)
     sites->count = 4;
     world->results.stacks.epoch++;
     stack_table_count(&world->results.stacks, 3, 1, 1, 1);
-    assert_int_equal(compact(&world->results, &world->threads, &world->owners, 0), 0);
+    assert_int_equal(compact_from(world, 0), 0);
     assert_int_equal(sites->count, 1);
     assert_int_equal(sites->items[0].kind, RESOURCE_NOT_KNOWN + 3);
 }
@@ -298,6 +309,188 @@ static void test_what_made_objects_stays(void **state)
     assert_int_equal(row->gone, 1);
 }
 
+static uint32_t string(struct world *world, const char *text)
+{
+    uint32_t id;
+    assert_int_equal(strings_intern(&world->results.strings, text, &id), 0);
+    return id;
+}
+
+static void assert_text(const struct world *world, uint32_t id, const char *text)
+{
+    assert_true(id < world->results.strings.count);
+    assert_string_equal(strings_get(&world->results.strings, id), text);
+}
+
+/* Each place that refers to a string has one of its own; the strings between them go. */
+static void test_strings_stay_with_what_has_them(void **state)
+{
+    struct world *world = *state;
+    struct results *results = &world->results;
+    const uint64_t booked_ns[] = {0, 0, 100};
+    struct timeline_cursor cursor = {0};
+    struct stack stack = {.depth = 0};
+    uint32_t pipe, mutex, sample;
+    struct sample_labels labels = {.syscall_number = -1, .thread_name = string(world, "gone")};
+    assert_int_equal(stack_table_add(&results->stacks, 0, &stack, &labels, 1, 1, &sample), 0);
+    labels.thread_name = string(world, "sample");
+    labels.wait_channel = string(world, "channel");
+    string(world, "gone, too");
+    labels.kernel_stack = string(world, "kernel");
+    assert_int_equal(stack_table_add(&results->stacks, 0, &stack, &labels, 1, 1, &sample), 0);
+    struct counted_wait wait = {.kind = RESOURCE_PIPE, .owner_stack = WAIT_NO_STACK};
+    wait.key = string(world, "pipe");
+    wait.owner_name = string(world, "owner");
+    assert_int_equal(waits_add(&results->waits, &wait, &pipe), 0);
+    wait = (struct counted_wait){
+        .kind = RESOURCE_MUTEX, .key = 1, .owner_stack = WAIT_NO_STACK, .owner_wait_plus_1 = pipe};
+    assert_int_equal(waits_add(&results->waits, &wait, &mutex), 0);
+    assert_int_equal(stack_table_in_wait(&results->stacks, sample, mutex, &sample), 0);
+    struct deadlock_thread row = {.name = string(world, "deadlock")};
+    assert_int_equal(deadlocks_add(&results->deadlocks, &row, 1), 0);
+    timeline_want(&results->timeline, 10, 100, true);
+    timeline_book(&results->timeline, &cursor, 7, 1000, booked_ns);
+    timeline_give(&results->timeline, &cursor, string(world, "timeline"), ACCOUNT_ASLEEP, sample);
+    set_samples(account(world, 0), sample);
+    world->threads.items[0].name = string(world, "thread");
+    world->threads.items[0].kept.labels.kernel_stack = string(world, "kept");
+    results->stacks.processes[0].name = string(world, "process");
+    const struct object_maker maker = {
+        .kind = OBJECT_VALUE, .bytes = 1, .name = string(world, "maker")};
+    assert_int_equal(objects_made(&results->objects, &maker, 1, 1), 0);
+    compact_until_now(world);
+
+    assert_int_equal(results->strings.count, 1 + 11);
+    const struct sample_labels *kept = &results->stacks.samples[0].labels;
+    assert_int_equal(results->stacks.sample_count, 1);
+    assert_text(world, kept->thread_name, "sample");
+    assert_text(world, kept->wait_channel, "channel");
+    assert_text(world, kept->kernel_stack, "kernel");
+    const struct counted_wait *waits = results->waits.rows;
+    assert_int_equal(waits[kept->wait_plus_1 - 1].key, 1);
+    const struct counted_wait *chain = &waits[waits[kept->wait_plus_1 - 1].owner_wait_plus_1 - 1];
+    assert_text(world, (uint32_t)chain->key, "pipe");
+    assert_text(world, chain->owner_name, "owner");
+    assert_text(world, results->deadlocks.rows[0].name, "deadlock");
+    assert_text(world, results->timeline.threads[0].name, "timeline");
+    assert_text(world, world->threads.items[0].name, "thread");
+    assert_text(world, world->threads.items[0].kept.labels.kernel_stack, "kept");
+    assert_text(world, results->stacks.processes[0].name, "process");
+    assert_text(world, results->objects.makers[0].maker.name, "maker");
+}
+
+static uint32_t add_of(struct world *world, uint32_t tid, const char *name)
+{
+    struct stack stack = {.depth = 0};
+    const struct sample_labels labels = {
+        .syscall_number = -1, .tid = tid, .thread_name = string(world, name)};
+    uint32_t sample;
+    assert_int_equal(stack_table_add(&world->results.stacks, 0, &stack, &labels, 2, 30, &sample),
+                     0);
+    return sample;
+}
+
+static int join_until_now(struct world *world)
+{
+    const struct compaction how = {.old = OLD_JOIN, .epoch = world->results.stacks.epoch++};
+    return compact(&world->results, &world->threads, &world->owners, &how);
+}
+
+static const struct counted_sample *sample_of(const struct world *world, uint32_t tid,
+                                              const char *name)
+{
+    const struct stack_table *table = &world->results.stacks;
+    const struct counted_sample *found = NULL;
+    for (size_t i = 0; i < table->sample_count; i++) {
+        const struct sample_labels *labels = &table->samples[i].labels;
+        if (labels->tid == tid &&
+            strcmp(strings_get(&world->results.strings, labels->thread_name), name) == 0) {
+            assert_null(found);
+            found = &table->samples[i];
+        }
+    }
+    return found;
+}
+
+/* Thread 1 lives, thread 5 has been counted since, and thread 6's sample is still referred to. */
+static void test_samples_of_ended_threads_are_joined(void **state)
+{
+    struct world *world = *state;
+    uint32_t first = add_of(world, 1, "main");
+    set_samples(account(world, 0), first);
+    for (uint32_t round = 0; round < 3; round++) {
+        for (uint32_t tid = 2; tid < 6; tid++)
+            add_of(world, tid, "short");
+        account(world, 0)->awake_sample = add_of(world, 6, "referred");
+        const struct compaction how = {.old = OLD_JOIN, .epoch = world->results.stacks.epoch++};
+        add_of(world, 5, "short");
+        assert_int_equal(compact(&world->results, &world->threads, &world->owners, &how), 0);
+    }
+    const struct counted_sample *joined = sample_of(world, 0, "short");
+    assert_non_null(joined);
+    assert_int_equal(joined->labels.has_ended, 1);
+    assert_int_equal(joined->count, 3 * 3 * 2);
+    assert_int_equal(joined->time_ns, 3 * 3 * 30);
+    assert_int_equal(sample_of(world, 1, "main")->count, 2);
+    assert_int_equal(sample_of(world, 5, "short")->count, 3 * 2 * 2);
+    assert_int_equal(sample_of(world, 6, "referred")->count, 3 * 2);
+    assert_int_equal(world->results.stacks.sample_count, 4);
+}
+
+/* There is a name for the others, with those before. */
+static void test_names_of_ended_threads_are_limited(void **state)
+{
+    struct world *world = *state;
+    char name[32];
+    set_samples(account(world, 0), add_of(world, 1, "main"));
+    for (uint32_t i = 0; i < 3 * ENDED_NAMES_MAX; i++) {
+        snprintf(name, sizeof name, "own-%u", i);
+        add_of(world, 100 + i, name);
+        if (i % 400 == 399)
+            assert_int_equal(join_until_now(world), 0);
+    }
+    assert_int_equal(join_until_now(world), 0);
+    assert_int_equal(world->results.stacks.sample_count, 1 + ENDED_NAMES_MAX + 1);
+    assert_int_equal(sample_of(world, 0, ENDED_NAME_OTHER)->count, 2 * 2 * ENDED_NAMES_MAX);
+    assert_int_equal(sample_of(world, 0, "own-999")->count, 2);
+    assert_int_equal(world->results.strings.count, 1 + 1 + ENDED_NAMES_MAX + 1);
+}
+
+static void make_thread(struct world *world, uint32_t tid, uint32_t maker_tid)
+{
+    const struct object_maker maker = {.kind = OBJECT_THREAD, .tid = tid, .maker = maker_tid};
+    assert_int_equal(objects_made(&world->results.objects, &maker, tid, 1), 0);
+}
+
+/* 20 made 21 and 22, 21 made 31, and 22 made 32. All but 31 have ended, and there is a sample of
+ * 32. */
+static void test_makers_of_ended_threads_are_joined(void **state)
+{
+    struct world *world = *state;
+    struct objects *objects = &world->results.objects;
+    struct stack stack = {.depth = 0};
+    const struct sample_labels labels = {.syscall_number = -1, .tid = 32};
+    static const uint32_t threads[][2] = {{20, 0}, {21, 20}, {22, 20}, {31, 21}, {32, 22}};
+    uint32_t sample;
+    for (size_t i = 0; i < 5; i++) {
+        make_thread(world, threads[i][0], threads[i][1]);
+        if (threads[i][0] != 31)
+            objects_gone(objects, 0, OBJECT_THREAD, threads[i][0]);
+    }
+    world->results.stacks.epoch = 1;
+    assert_int_equal(stack_table_add(&world->results.stacks, 0, &stack, &labels, 1, 1, &sample), 0);
+    assert_int_equal(compact_from(world, 0), 0);
+    assert_int_equal(objects->maker_count, 5);
+    assert_int_equal(objects->makers[0].maker.tid, 0);
+    assert_int_equal(objects->makers[1].maker.tid, 21);
+    assert_int_equal(objects->makers[2].maker.tid, 22);
+    assert_int_equal(compact_from(world, 1), 0);
+    assert_int_equal(objects->maker_count, 3);
+    assert_int_equal(objects->makers[0].made, 3);
+    assert_int_equal(objects->makers[1].maker.tid, 21);
+    assert_int_equal(objects->makers[2].maker.tid, 31);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -311,6 +504,10 @@ int main(void)
         TEST(test_mappings_stay_with_what_is_in_them),
         TEST(test_what_is_known_of_stacks_moves_with_them),
         TEST(test_what_made_objects_stays),
+        TEST(test_strings_stay_with_what_has_them),
+        TEST(test_makers_of_ended_threads_are_joined),
+        TEST(test_samples_of_ended_threads_are_joined),
+        TEST(test_names_of_ended_threads_are_limited),
     };
     return cmocka_run_group_tests_name("compact", tests, NULL, NULL);
 }

@@ -1,0 +1,169 @@
+#include "worker/ended_threads.h"
+#include "proc/tids.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* Ids of threads. There is room for one of each sample and maker. */
+struct thread_ids {
+    pid_t *items;
+    size_t count;
+};
+
+static void add_id(struct thread_ids *ids, uint32_t tid)
+{
+    if (tid && !(ids->count && ids->items[ids->count - 1] == (pid_t)tid))
+        ids->items[ids->count++] = (pid_t)tid;
+}
+
+static bool is_thread(const struct counted_maker *row)
+{
+    return row->maker.kind == OBJECT_THREAD && row->maker.tid;
+}
+
+/* The rows of these threads stay. */
+static void keep_makers_of(const struct objects *objects, struct thread_ids *ids,
+                           struct renumber *makers)
+{
+    if (ids->count)
+        qsort(ids->items, ids->count, sizeof *ids->items, tids_compare);
+    for (size_t i = 0; i < objects->maker_count; i++) {
+        const struct counted_maker *row = &objects->makers[i];
+        if (is_thread(row) && tids_have(ids->items, ids->count, (pid_t)row->maker.tid))
+            renumber_keep(makers, (uint32_t)i);
+    }
+}
+
+/* The threads that samples are of, then those that made these or a living thread. */
+static void find_makers(const struct results *results, const struct renumber *samples,
+                        struct thread_ids *ids, struct renumber *makers)
+{
+    const struct objects *objects = &results->objects;
+    for (size_t i = 0; i < results->stacks.sample_count; i++) {
+        if (renumber_of(samples, (uint32_t)i) != ROW_GONE)
+            add_id(ids, results->stacks.samples[i].labels.tid);
+    }
+    keep_makers_of(objects, ids, makers);
+    ids->count = 0;
+    for (size_t i = 0; i < objects->maker_count; i++) {
+        const struct counted_maker *row = &objects->makers[i];
+        if (is_thread(row) &&
+            (row->made > row->gone || renumber_of(makers, (uint32_t)i) != ROW_GONE))
+            add_id(ids, row->maker.maker);
+    }
+    keep_makers_of(objects, ids, makers);
+}
+
+int ended_threads_join_makers(struct results *results, const struct renumber *samples)
+{
+    struct objects *objects = &results->objects;
+    size_t ids_max = results->stacks.sample_count + objects->maker_count;
+    struct thread_ids ids = {.items = malloc(ids_max * sizeof *ids.items + 1)};
+    struct renumber makers = {0};
+    uint32_t other = 0;
+    int err = ids.items ? renumber_init(&makers, objects->maker_count) : -ENOMEM;
+    if (!err && objects->maker_count)
+        err = strings_intern(&results->strings, ENDED_NAME_OTHER, &other);
+    if (!err) {
+        find_makers(results, samples, &ids, &makers);
+        err = objects_join_gone(objects, OBJECT_THREAD, &makers, ENDED_NAMES_MAX, other);
+    }
+    renumber_free(&makers);
+    free(ids.items);
+    return err;
+}
+
+/* Threads that are alive, by id, or by name if they are not told apart. */
+struct alive {
+    struct thread_ids ids;
+    struct renumber names;
+};
+
+/* Names that samples of ended threads have. */
+struct ended_names {
+    struct renumber known;
+    size_t count;
+    uint32_t other;
+};
+
+static int find_alive(const struct results *results, const struct counted_threads *threads,
+                      struct alive *alive)
+{
+    alive->ids.items = malloc(threads->count * sizeof *alive->ids.items + 1);
+    if (!alive->ids.items || renumber_init(&alive->names, results->strings.count))
+        return -ENOMEM;
+    for (size_t i = 0; i < threads->count; i++) {
+        const struct counted_thread *thread = &threads->items[i];
+        if (!thread->tid || thread->is_gone)
+            continue;
+        add_id(&alive->ids, (uint32_t)thread->tid);
+        renumber_keep(&alive->names, thread->name);
+    }
+    if (alive->ids.count)
+        qsort(alive->ids.items, alive->ids.count, sizeof *alive->ids.items, tids_compare);
+    return 0;
+}
+
+static bool is_alive(const struct alive *alive, const struct sample_labels *labels)
+{
+    return labels->tid ? tids_have(alive->ids.items, alive->ids.count, (pid_t)labels->tid)
+                       : renumber_of(&alive->names, labels->thread_name) != ROW_GONE;
+}
+
+static void note_name(struct ended_names *names, uint32_t name)
+{
+    names->count += name != names->other && renumber_of(&names->known, name) == ROW_GONE;
+    renumber_keep(&names->known, name);
+}
+
+static int find_names(struct results *results, struct ended_names *names)
+{
+    int err = strings_intern(&results->strings, ENDED_NAME_OTHER, &names->other);
+    if (!err)
+        err = renumber_init(&names->known, results->strings.count);
+    for (size_t i = 0; i < results->stacks.sample_count && !err; i++) {
+        if (results->stacks.samples[i].labels.has_ended)
+            note_name(names, results->stacks.samples[i].labels.thread_name);
+    }
+    return err;
+}
+
+static uint32_t name_of(struct ended_names *names, uint32_t name)
+{
+    if (names->count >= ENDED_NAMES_MAX && renumber_of(&names->known, name) == ROW_GONE)
+        return names->other;
+    note_name(names, name);
+    return name;
+}
+
+static int join_samples(struct stack_table *table, const struct alive *alive,
+                        struct ended_names *names, uint32_t epoch, const struct renumber *in_use)
+{
+    size_t count = table->sample_count;
+    int err = 0;
+    for (uint32_t i = 0; i < count && !err; i++) {
+        const struct counted_sample *sample = &table->samples[i];
+        bool is_set_aside = sample->labels.aside && sample->labels.aside != ASIDE_FOR_GOOD;
+        if (sample->epoch <= epoch && !sample->labels.has_ended && !is_set_aside &&
+            !counted_sample_is_empty(sample) && renumber_of(in_use, i) == ROW_GONE &&
+            !is_alive(alive, &sample->labels))
+            err = stack_table_join_ended(table, i, name_of(names, sample->labels.thread_name));
+    }
+    return err;
+}
+
+int ended_threads_join_samples(struct results *results, const struct counted_threads *threads,
+                               uint32_t epoch, const struct renumber *in_use)
+{
+    struct alive alive = {0};
+    struct ended_names names = {0};
+    int err = find_names(results, &names);
+    if (!err)
+        err = find_alive(results, threads, &alive);
+    if (!err)
+        err = join_samples(&results->stacks, &alive, &names, epoch, in_use);
+    free(alive.ids.items);
+    renumber_free(&alive.names);
+    renumber_free(&names.known);
+    return err;
+}
