@@ -326,8 +326,13 @@ static void summarize_sources(const struct fgprof_summary *summary)
     if (summary->record_refusal)
         fprintf(stderr,
                 "  the kernel may not record switches (%s), so threads were looked at after the "
-                "tick: waits of less than some 300 us are shown too short beside longer ones%s\n",
+                "tick: %s%s\n",
                 strerror(summary->record_refusal),
+                summary->has_kernel_samples
+                    ? "waits of less than some 300 us are shown too short beside longer ones, by "
+                      "up to 20 points of 100"
+                    : "shares of waits and of work that take less than some 300 us at a time may "
+                      "be off by 5 to 10 points of 100",
                 summary->record_refusal == EPERM ? "; CAP_BPF and CAP_PERFMON would help" : "");
 }
 
