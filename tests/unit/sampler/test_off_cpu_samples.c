@@ -186,6 +186,19 @@ static void test_a_sleep_that_is_over_is_told_for_its_tick(void **state)
     expect_all_snapshots();
 }
 
+/* Nobody knows whether it was of the program before or of the one that was executed since. */
+static void test_a_sleep_that_is_over_goes_with_its_program(void **state)
+{
+    (void)state;
+    struct fake_thread *thread = begin_with_runner();
+    fake_departs(thread, THREAD_SLEEPING, tick_ns(3) - 1000, tick_ns(3) + 100, tick_ns(3) + 200);
+    thread->process->programs++;
+    take_tick(3, LATE_NS);
+    assert_null(next_off(TID));
+    assert_int_equal(fake->sampler.counts.recorded_samples, 0);
+    assert_int_equal(fake->sampler.counts.recorded_lost, 1);
+}
+
 static void test_a_sleep_over_several_ticks(void **state)
 {
     (void)state;
@@ -865,6 +878,7 @@ int main(void)
         cmocka_unit_test(test_no_ticks_that_were_told_already),
         cmocka_unit_test(test_ticks_at_the_very_moment),
         TEST(test_a_sleep_that_is_over_is_told_for_its_tick),
+        TEST(test_a_sleep_that_is_over_goes_with_its_program),
         TEST(test_a_sleep_over_several_ticks),
         TEST(test_a_sleep_and_the_wait_after_it),
         TEST(test_two_departures_between_looks),
