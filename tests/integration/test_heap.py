@@ -82,7 +82,8 @@ def check_count(what, sampled, there, probability, missed, extra):
     """Of `there` objects each was sampled with this probability, of which some are missing, and some
     may be too many."""
     expected = there * probability
-    spread = 5 * math.sqrt(expected * (1 - probability))
+    # One more: of 4 objects that are nearly always sampled, one is left out once in 700 runs.
+    spread = 1 + 5 * math.sqrt(expected * (1 - probability))
     assert expected - spread - missed <= sampled <= expected + spread + extra, \
         (what, sampled, expected, spread, missed, extra)
 
