@@ -54,6 +54,9 @@ static int open_record(const struct switch_options *options, struct switch_recor
 static pid_t start_child(child_fn *run, int *ret_to_child)
 {
     int fds[2];
+    /* So that the stack does not end before as much of it is copied as can be. */
+    volatile char room[SWITCH_STACK_BYTES_MAX];
+    (void)memset((char *)room, 0, sizeof room);
     assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
     pid_t pid = fork();
     if (pid == 0) {
