@@ -296,16 +296,14 @@ static int tell_new(struct sampler *sampler, struct sampled_process *process, st
     if (subject.stack_limit < PAST_STACK_BYTES)
         subject.stack_limit = PAST_STACK_BYTES;
     const struct stack_place other = record_source_other_stack(past, &subject);
-    if (past->stack_bytes && past->departure.registers.known)
-        observation->snapshot =
-            snapshots_take(channel_snapshots(sampler->channel), subject.stack_limit, &other);
     /* It may be of the program that it has executed since, whose maps the next round has. */
     bool is_current = program_is_current(process->program);
     if (!is_current)
         process->program_checked_ns = 0;
-    if (!observation->snapshot || !is_current) {
-        if (observation->snapshot)
-            snapshots_give(channel_snapshots(sampler->channel), observation->snapshot, false);
+    if (is_current && past->stack_bytes && past->departure.registers.known)
+        observation->snapshot =
+            snapshots_take(channel_snapshots(sampler->channel), subject.stack_limit, &other);
+    if (!observation->snapshot) {
         sampler->off_cpu.without_stack += ticks.asleep + ticks.runnable;
         return 0;
     }

@@ -375,12 +375,17 @@ static void note_seen(const struct observation *observation, struct thread_accou
 
 /* The state in which the thread was at the tick. One that was woken in a place where threads sleep
  * slept there; else it was woken from losing its CPU. */
-static enum thread_state state_at_tick(const struct observation *observation,
-                                       struct counted_stack *stack)
+static int state_at_tick(const struct observation *observation, struct stack_table *stacks,
+                         uint32_t space, const struct stack *stack, enum thread_state *ret_state)
 {
-    if (observation->evidence == EVIDENCE_ASLEEP)
-        stack->is_slept_in = true;
-    return observation->was_woken && stack->is_slept_in ? THREAD_SLEEPING : observation->state;
+    uint32_t row;
+    *ret_state = observation->state;
+    if (!observation->was_woken)
+        return 0;
+    int err = stack_table_add_stack(stacks, space, stack, &row);
+    if (!err && stacks->stacks[row].is_slept_in)
+        *ret_state = THREAD_SLEEPING;
+    return err;
 }
 
 int count_stack(const struct counter *counter, const struct observation *observation,
@@ -390,12 +395,12 @@ int count_stack(const struct counter *counter, const struct observation *observa
     struct stack_table *stacks = &counter->results->stacks;
     struct thread_account *account = &thread->account;
     struct sample_labels labels;
-    uint32_t sample, row;
+    enum thread_state state;
+    uint32_t sample;
     size_t stacks_before = stacks->stack_count;
-    int err = stack_table_add_stack(stacks, program->maps.space->id, stack, &row);
+    int err = state_at_tick(observation, stacks, program->maps.space->id, stack, &state);
     if (err)
         return err;
-    enum thread_state state = state_at_tick(observation, &stacks->stacks[row]);
     enum account kind = ledger_account(state);
     err = label(counter, observation, thread, state, &labels);
     if (!err)
@@ -406,6 +411,8 @@ int count_stack(const struct counter *counter, const struct observation *observa
         err = note_wait(counter, observation);
     if (err)
         return err;
+    if (observation->evidence == EVIDENCE_ASLEEP)
+        stacks->stacks[stacks->samples[sample].stack].is_slept_in = true;
     bool may_have_owner = observation->has_call && !counter->waits;
     uint64_t sleeps =
         kind == ACCOUNT_ASLEEP && !counter->waits ? sleeps_take(&account->sleeps, observation) : 0;
