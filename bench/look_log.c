@@ -7,9 +7,10 @@
  * nothing more than without this.
  *
  * A line is one of
- *   look TID EVIDENCE STATE TICK TICKS ASLEEP_TICKS MISSED_TICKS AT_NS ASLEEP_AT_NS
+ *   look TID EVIDENCE STATE TICK TICKS ASLEEP_TICKS MISSED_TICKS AT_NS ASLEEP_AT_NS DEPARTED_NS
  *   tick NUMBER NS
- * where TICK is the number of the last tick that the look stands for, and NS is when it was due. */
+ * where TICK is the number of the last tick that the look stands for, and NS is when it was due.
+ * DEPARTED_NS is when the thread left its CPU, where the record of switches tells of it, or 0. */
 #include "base/clock.h"
 #include "sampler/clock.h"
 #include "worker/count.h"
@@ -65,11 +66,11 @@ int __wrap_count_book(const struct counter *counter, const struct observation *o
     if (file && observation->evidence != EVIDENCE_SAMPLED)
         fprintf(file,
                 "look %d %s %s %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64
-                "\n",
+                " %" PRIu64 "\n",
                 (int)observation->tid, evidence_names[observation->evidence],
                 state_names[observation->state], observation->tick, observation->ticks,
                 observation->asleep_ticks, observation->missed_ticks, observation->now.at_ns,
-                observation->asleep.at_ns);
+                observation->asleep.at_ns, observation->departed_ns);
     return __real_count_book(counter, observation, thread);
 }
 

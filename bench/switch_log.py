@@ -17,6 +17,9 @@ import watchers
 FRAMES = 6
 READY_S = 20
 ENDS_S = 60
+SAME_SWITCH_NS = 20000
+LEAVING_NS = 5000
+UNKNOWN_MAX = 0.02  # of the time for which a thread is watched
 RUNNING, RUNNABLE, ASLEEP = "running", "runnable", "asleep"
 
 # A time off the CPU. `woken_ns` is when it was woken, and `out_ns` if it only lost its CPU.
@@ -38,6 +41,7 @@ def record(world, tids, path):
         "--filter", _any_of("prev_pid", tids),
         "-e", "sched:sched_switch/call-graph=no/", "--filter", _any_of("next_pid", tids),
         "-e", "sched:sched_waking/call-graph=no/", "--filter", _any_of("pid", tids),
+        "-e", "sched:sched_wakeup/call-graph=no/", "--filter", _any_of("pid", tids),
         "--user-callchains", "-o", path,
         "--", "sh", "-c", f"touch {ready}; exec sleep {ENDS_S + 60}")
     end = time.monotonic() + READY_S
@@ -59,14 +63,14 @@ def stop(perf):
 
 _SWITCH = re.compile(r"\s(\d+)\.(\d{9}): sched:sched_switch: .*? prev_pid=(\d+) prev_prio=\d+ "
                      r"prev_state=(\S+) ==> .*? next_pid=(\d+) ")
-_WAKING = re.compile(r"\s(\d+)\.(\d{9}): sched:sched_waking: .*? pid=(\d+) ")
+_WAKING = re.compile(r"\s(\d+)\.(\d{9}): sched:sched_(?:waking|wakeup): .*? pid=(\d+) ")
 
 
 class Log:
     """What the threads were doing at any time of the log."""
 
     def __init__(self, world, path, tids):
-        self._open = {}
+        self._open, self._woken_ns = {}, {}
         self._leaves = self._lost_wakes = 0
         self.departures = {tid: [] for tid in tids}
         self.is_lossy = False
@@ -103,8 +107,9 @@ class Log:
         if waking:
             tid = int(waking[3])
             departure = self._open.get(tid)
+            self._woken_ns[tid] = int(waking[1] + waking[2])
             if departure and departure.woken_ns is None:
-                self._open[tid] = departure._replace(woken_ns=int(waking[1] + waking[2]))
+                self._open[tid] = departure._replace(woken_ns=self._woken_ns[tid])
             return
         switch = _SWITCH.search(heading)
         if not switch:
@@ -113,20 +118,26 @@ class Log:
         if previous in self.departures:
             is_asleep = not switch[4].startswith("R")
             known = self._open.get(previous)
-            # A switch from one of the threads to another one is there twice.
-            if known and known.out_ns == ns:
-                functions = functions or list(known.functions)
+            # A switch from one of the threads to another one is there twice, once by each event,
+            # which read the clock one after the other.
+            is_same = (known and known.in_ns is None and known.woken_ns in (None, known.out_ns) and
+                       ns - known.out_ns < SAME_SWITCH_NS)
+            if is_same:
+                ns, functions = known.out_ns, functions or list(known.functions)
             elif known:
                 self._close(previous, known, ns)
-            self._open[previous] = Departure(ns, None if is_asleep else ns, None, tuple(functions))
+            # Another CPU may wake it while it is leaving.
+            is_woken = ns - self._woken_ns.get(previous, 0) < LEAVING_NS
+            self._open[previous] = Departure(ns, ns if is_woken or not is_asleep else None, None,
+                                             tuple(functions))
         departure = self._open.get(following)
         if departure and departure.in_ns is None and departure.out_ns < ns:
             woken_ns = ns if departure.woken_ns is None else departure.woken_ns
             self._open[following] = departure._replace(woken_ns=woken_ns, in_ns=ns)
 
     def _close(self, tid, departure, ns):
-        """It has left again. perf lacks some returns from an idle CPU; when it was woken is
-        enough to tell sleep from the rest."""
+        """It has left again. perf lacks returns from an idle CPU; when it was woken is enough
+        to tell sleep from the rest."""
         self._leaves += 1
         self._lost_wakes += departure.woken_ns is None
         woken_ns = ns if departure.woken_ns is None else departure.woken_ns
@@ -136,6 +147,24 @@ class Log:
         """The time of which everything is known."""
         known = self.departures[tid]
         return (known[0].out_ns, known[-1].out_ns) if known else (0, 0)
+
+    def is_known(self, tid, begin_ns, end_ns):
+        """Whether nearly all is known of that time."""
+        known_ns = self.bounds_ns(tid)
+        return (known_ns[0] < begin_ns + (end_ns - begin_ns) * UNKNOWN_MAX and
+                known_ns[1] > end_ns - (end_ns - begin_ns) * UNKNOWN_MAX)
+
+    def keep(self, tids):
+        """Forgets the other threads."""
+        self.departures = {tid: self.departures[tid] for tid in tids}
+
+    def nearest(self, tid, out_ns):
+        """The number of the departure that began next to that time."""
+        outs = self._outs[tid]
+        number = bisect.bisect_left(outs, out_ns)
+        later = outs[number] - out_ns if number < len(outs) else out_ns
+        earlier = out_ns - outs[number - 1] if number else out_ns
+        return number if later < earlier else number - 1
 
     def at(self, tid, ns):
         """(state, the number of the last departure) at a time."""

@@ -171,7 +171,7 @@ class Postgres(Server):
         super().__init__(world)
         self.user = as_other_user("postgres")
         os.chmod(self.directory, 0o777)
-        data = os.path.join(self.directory, "data")
+        data = os.path.join(self.directory, f"data-{self.port}")
         self._run("initdb", "-D", data, "-U", "bench", "-A", "trust", "--no-sync")
         self.process = programs.Measured(
             world, "postgres", "-D", data, "-p", self.port, "-k", self.directory,

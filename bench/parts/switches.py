@@ -31,7 +31,9 @@ LEAST_SHARE = 0.005
 ASLEEP_EVIDENCE = ("asleep", "unmoved")
 
 Look = collections.namedtuple("Look", "tid evidence state tick ticks asleep_ticks missed_ticks at_ns "
-                              "asleep_at_ns")
+                              "asleep_at_ns departed_ns")
+# When a look found a thread asleep: at that time, or in the departure that began at that time.
+Found = collections.namedtuple("Found", "at_ns departed_ns")
 # A tick of a thread whose look says nothing of use is lost. `shifts_ns` are from each tick to when
 # its look found the thread asleep.
 Verdict = collections.namedtuple("Verdict", "same other lost awake_right awake_wrong shifts_ns")
@@ -53,9 +55,8 @@ def read_looks(path):
 
 
 def seen_asleep(looks):
-    """{(tid, tick): when the look found it asleep}. A look also stands for the ticks before it that
-    had none."""
-    seen = {}
+    """{(tid, tick): Found}. A look also stands for the ticks before it that had none."""
+    seen, departed_ns = {}, {}
     for look in looks:
         if look.evidence == "asleep":
             stands_for, at_ns = look.ticks, look.at_ns
@@ -63,9 +64,17 @@ def seen_asleep(looks):
             stands_for, at_ns = look.asleep_ticks, look.asleep_at_ns
         else:
             continue
+        departed_ns[look.tid] = look.departed_ns or departed_ns.get(look.tid, 0)
         for tick in range(look.tick - stands_for + 1, look.tick + 1):
-            seen.setdefault((look.tid, tick), at_ns)
+            seen.setdefault((look.tid, tick), Found(at_ns, departed_ns[look.tid]))
     return seen
+
+
+def is_in(log, tid, found, departure):
+    """Whether the look found the thread in that departure."""
+    if found.departed_ns:
+        return log.nearest(tid, found.departed_ns) == departure
+    return log.at(tid, found.at_ns) == (ASLEEP, departure)
 
 
 def judge(log, looks, ticks, tids):
@@ -77,14 +86,14 @@ def judge(log, looks, ticks, tids):
             if not begin_ns <= tick_ns < end_ns:
                 continue
             state, departure = log.at(tid, tick_ns)
-            at_ns = seen.get((tid, tick))
-            if at_ns is None:
+            found = seen.get((tid, tick))
+            if found is None:
                 counts["lost" if state == ASLEEP else "awake_right"] += 1
             elif state != ASLEEP:
                 counts["awake_wrong"] += 1
             else:
-                shifts_ns.append(at_ns - tick_ns)
-                counts["same" if log.at(tid, at_ns) == (ASLEEP, departure) else "other"] += 1
+                shifts_ns.append(found.at_ns - tick_ns)
+                counts["same" if is_in(log, tid, found, departure) else "other"] += 1
     return Verdict(*(counts[name] for name in Verdict._fields[:-1]), shifts_ns)
 
 
@@ -191,8 +200,10 @@ def watch_server(world, key, load):
     with runs.load(world, load), under_load(world, SERVERS[key]) as pids:
         threads, files = threads_of(pids), files_of(pids[0])
         log, looks, ticks, samples = watch(world, pids, list(threads), world.pick(SECONDS, 2))
-    # Threads that slept all the time have no record.
-    tids = [tid for tid in threads if log.departures[tid]]
+    # What a thread did before it first left its CPU is not in the record.
+    first_ns, last_ns = min(ticks.values()), max(ticks.values())
+    tids = [tid for tid in threads if log.is_known(tid, first_ns, last_ns)]
+    log.keep(tids)
     names = {threads[tid] for tid in tids}
     samples = [sample for sample in samples if sample.thread in names]
     aliases = stacks.Aliases(world.directory)
