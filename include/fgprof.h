@@ -268,8 +268,10 @@ FGPROF_API int fgprof_options_set_debuginfod(fgprof_options *options, uint64_t l
 typedef struct fgprof_recorder fgprof_recorder;
 typedef struct fgprof_profile fgprof_profile;
 
-/* Makes a recorder with a copy of the options. The caller frees it. Errors: -ENOMEM, -EMFILE,
- * -EAGAIN if no thread can be started; if kernel stacks are wanted, -EACCES without CAP_SYS_ADMIN,
+/* Makes a recorder with a copy of the options. The caller frees it. It forks a process without
+ * privileges that reads files of the targets, which is a child of the calling process and ends with
+ * the recorder, or if the calling process ends. Errors: -ENOMEM, -EMFILE, -EAGAIN if no thread or
+ * process can be started; if kernel stacks are wanted, -EACCES without CAP_SYS_ADMIN,
  * and -ENOENT if the kernel does not provide them. */
 FGPROF_API int fgprof_recorder_new(const fgprof_options *options, fgprof_recorder **ret_recorder);
 

@@ -29,11 +29,6 @@ int modules_get(struct modules *modules, int proc_fd, pid_t tid, const struct ma
 
 void modules_free(struct modules *modules);
 
-/* Opens the module's file a second time, for another thread: what is read of one never touches the
- * other. May be called while another thread uses `module`. To be freed with module_free. Returns 0
- * or a negative errno. */
-int module_twin(const struct module *module, struct module **ret_twin);
-
 /* Compares the file's first page, which in an ELF file has the header and mostly the build id, with
  * what thread `tid` has in its place. `bias` is what is added to the module's own addresses.
  * Returns 0 if they are equal, and also if they can't be compared because no segment has that page

@@ -1,19 +1,12 @@
 #include "profile/name_locations.h"
 #include "base/array.h"
-#include "symbol/names/demangle.h"
-#include "unwind/signal_frame.h"
 #include "elf/module.h"
+#include "symbol/names/demangle.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-/* Whether signal handlers return to this address of the module. Most builds of libc have no symbol
- * for it. Nothing calls it: if a stack leads through it, the kernel called the handler. */
-static bool trampoline_is_at(struct module *module, uint64_t address)
-{
-    uint8_t code[SIGNAL_RETURN_BYTES];
-    return module_read(module, address, code, sizeof code) && signal_return_is_at(code);
-}
+#define ADDRESSES_MAX 1024 /* in one question */
 
 /* Names the location "<signal handler called>", as gdb does. `symbol` is its name in the symbol
  * table, or "". Returns 0 or -ENOMEM. */
@@ -28,8 +21,8 @@ static int trampoline_name(struct fgprof_profile *profile, uint32_t location, co
 struct location_naming {
     struct fgprof_profile *profile;
     const struct name_sources *sources;
-    struct shown_names *shown;
-    struct open_modules *opened;
+    const struct unnamed_location *asked; /* the next whose name the reader tells */
+    uint64_t addresses[ADDRESSES_MAX];
 };
 
 int unnamed_add(struct unnamed *unnamed, struct module *module, uint64_t address, uint32_t location)
@@ -53,10 +46,8 @@ static int set_symbol(struct location_naming *naming, uint32_t location,
     struct profile_line lines[SYMBOL_LINES_MAX];
     for (size_t i = 0; i < symbol->line_count; i++) {
         const struct symbol_line *line = &symbol->lines[i];
-        const char *shown = shown_name(naming->shown, line->name, naming->sources->names);
-        int err = !shown ? -ENOMEM
-                         : profile_add_function(profile, shown, line->name,
-                                                line->file ? line->file : "", &lines[i].function);
+        int err = profile_add_function(profile, line->shown, line->name,
+                                       line->file ? line->file : "", &lines[i].function);
         if (err)
             return err;
         lines[i].line = line->line;
@@ -85,49 +76,74 @@ static int set_name(struct location_naming *naming, uint32_t location, const str
     return symbol->line_count ? set_symbol(naming, location, symbol) : 0;
 }
 
-static int look_up(struct location_naming *naming, const struct unnamed_location *unnamed)
+static int take_symbol(void *context, uint64_t address, const struct symbol *symbol,
+                       bool is_trampoline)
 {
-    struct symbol symbol;
-    struct module *module = unnamed->module;
+    struct location_naming *naming = context;
     struct name_cache *cache = naming->sources->cache;
-    const struct open_module *opened;
-    bool is_trampoline;
-    if (cache && name_cache_get(cache, module->number, unnamed->address, &symbol, &is_trampoline))
-        return set_name(naming, unnamed->location, &symbol, is_trampoline);
+    const struct unnamed_location *unnamed = naming->asked++;
     int err =
-        open_modules_get(naming->opened, module, cache != NULL, naming->sources->fetch, &opened);
-    if (err)
-        return err;
-    if (!opened->symbols)
-        return profile_add_unreadable(naming->profile, module->path, opened->why);
-    symbols_find(opened->symbols, unnamed->address, &symbol);
-    is_trampoline = trampoline_is_at(opened->read, unnamed->address);
-    if (cache)
-        err = name_cache_add(cache, module->number, unnamed->address, &symbol, is_trampoline);
-    return err ? err : set_name(naming, unnamed->location, &symbol, is_trampoline);
+        cache ? name_cache_add(cache, unnamed->module->number, address, symbol, is_trampoline) : 0;
+    return err ? err : set_name(naming, unnamed->location, symbol, is_trampoline);
 }
 
-/* Works module by module, so that without a cache only one module's debug information is in
- * memory. */
+/* Asks for the names of these locations, which are of one module. */
+static int ask(struct location_naming *naming, const struct unnamed_location *unnamed, size_t count)
+{
+    const struct name_sources *sources = naming->sources;
+    const char *why;
+    if (!count)
+        return 0;
+    for (size_t i = 0; i < count; i++)
+        naming->addresses[i] = unnamed[i].address;
+    naming->asked = unnamed;
+    const struct reader_question question = {
+        .module = unnamed->module,
+        .addresses = naming->addresses,
+        .count = count,
+        .names = sources->names,
+        .fetch = sources->fetch,
+    };
+    int err = reader_ask(sources->reader, &question, take_symbol, naming, &why);
+    return err == -ENOEXEC ? profile_add_unreadable(naming->profile, question.module->path, why)
+                           : err;
+}
+
+/* Takes it from the cache. Returns 0, -ENOENT if it is not there, or -ENOMEM. */
+static int recall(struct location_naming *naming, const struct unnamed_location *unnamed)
+{
+    const struct name_cache *cache = naming->sources->cache;
+    struct symbol symbol;
+    bool is_trampoline;
+    if (!cache ||
+        !name_cache_get(cache, unnamed->module->number, unnamed->address, &symbol, &is_trampoline))
+        return -ENOENT;
+    return set_name(naming, unnamed->location, &symbol, is_trampoline);
+}
+
+/* Those that follow each other, are of one module and not in the cache are asked for together. */
 int name_locations(struct fgprof_profile *profile, struct unnamed *unnamed,
                    const struct name_sources *sources)
 {
-    struct shown_names shown = {0};
-    struct open_modules opened = {.most = 1};
-    struct location_naming naming = {
-        .profile = profile,
-        .sources = sources,
-        .shown = sources->cache ? &sources->cache->shown : &shown,
-        .opened = sources->cache ? &sources->cache->opened : &opened,
-    };
+    struct location_naming naming = {.profile = profile, .sources = sources};
+    const struct unnamed_location *items = unnamed->items;
+    size_t first = 0, count = 0;
     int err = 0;
     if (unnamed->count)
         qsort(unnamed->items, unnamed->count, sizeof *unnamed->items, compare_modules);
-    for (size_t i = 0; i < unnamed->count && !err; i++)
-        err = look_up(&naming, &unnamed->items[i]);
-    open_modules_close(&opened);
-    shown_names_free(&shown);
-    return err;
+    for (size_t i = 0; i < unnamed->count && !err; i++) {
+        int recalled = recall(&naming, &items[i]);
+        if (count && (recalled != -ENOENT || count == ADDRESSES_MAX ||
+                      items[i].module != items[first].module)) {
+            err = ask(&naming, items + first, count);
+            count = 0;
+        }
+        if (!err && recalled != -ENOENT)
+            err = recalled;
+        else if (!err && !count++)
+            first = i;
+    }
+    return err ? err : ask(&naming, items + first, count);
 }
 
 /* Generated code with names has its own mapping, so that it can claim to be symbolized. pprof looks

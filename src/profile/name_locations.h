@@ -4,15 +4,14 @@
 
 #include "profile/profile.h"
 #include "mapping/space.h"
-#include "symbol/debug_fetch.h"
+#include "reader/reader.h"
 #include "symbol/names/cache.h"
 
 struct name_sources {
     enum fgprof_names names;
-    struct debug_fetch *fetch; /* see symbols_open */
-    /* Addresses in the cache are not looked up again. With a cache, another thread may be using the
-     * modules. NULL: no cache and no other thread. */
-    struct name_cache *cache;
+    struct debug_fetch *fetch; /* see reader.h */
+    struct reader *reader;
+    struct name_cache *cache; /* addresses in it are not looked up again; NULL: there is none */
 };
 
 /* A location that still needs its name. */

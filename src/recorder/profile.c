@@ -150,6 +150,7 @@ static int make_profile(struct fgprof_recorder *recorder, const struct recorded 
     const struct name_sources sources = {
         .names = recorder->options.names,
         .fetch = &recorder->options.fetch,
+        .reader = recorder->reader,
         .cache = recorder->has_names ? &recorder->names : NULL,
     };
     int err = name_profile(&counted, &sources, &profile);
@@ -423,6 +424,7 @@ static int make_objects(struct fgprof_recorder *recorder, enum fgprof_kind kind,
     const struct name_sources sources = {
         .names = recorder->options.names,
         .fetch = &recorder->options.fetch,
+        .reader = recorder->reader,
         .cache = recorder->has_names ? &recorder->names : NULL,
     };
     struct fgprof_profile *profile;

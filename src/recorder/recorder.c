@@ -77,7 +77,9 @@ int recorder_new(const struct fgprof_options *options, struct fgprof_recorder **
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&recorder->changed, &attributes);
     pthread_condattr_destroy(&attributes);
-    int err = init(recorder, options);
+    int err = reader_new(READER_SILENCE_MS, &recorder->reader);
+    if (!err)
+        err = init(recorder, options);
     if (!err && options->slow_key) {
         recorder->options.slow_key = strdup(options->slow_key);
         err = recorder->options.slow_key ? 0 : -ENOMEM;
@@ -102,6 +104,7 @@ void recorder_free(struct fgprof_recorder *recorder)
     copy_free(&recorder->copy);
     checkpoints_release(recorder->checkpoints);
     name_cache_free(&recorder->names);
+    reader_free(recorder->reader);
     results_free(&recorder->results);
     thread_choice_free(&recorder->options.sampler.choice);
     free(recorder->options.slow_key);

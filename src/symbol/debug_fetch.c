@@ -3,7 +3,6 @@
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* The types of debuginfod_find_debuginfo(3). */
@@ -68,7 +67,8 @@ static int on_progress(void *client, long done, long all)
 }
 
 /* Returns an open file, or a negative errno. */
-static int find(struct debug_fetch *fetch, const struct object *object, char **ret_path)
+static int find(struct debug_fetch *fetch, const unsigned char *build_id, size_t bytes,
+                char **ret_path)
 {
     struct library library;
     if (!load(&library))
@@ -78,35 +78,22 @@ static int find(struct debug_fetch *fetch, const struct object *object, char **r
     if (client) {
         library.set_user_data(client, fetch);
         library.set_progress(client, on_progress);
-        fd = library.find(client, object->build_id, (int)object->build_id_bytes, ret_path);
+        fd = library.find(client, build_id, (int)bytes, ret_path);
         library.end(client);
     }
     /* libcurl can't be unloaded safely: the handle is kept. */
     return fd;
 }
 
-int debug_fetch(struct debug_fetch *fetch, const struct object *object, const char *module_path,
-                struct object *ret_found, char **ret_path)
+int debug_fetch(struct debug_fetch *fetch, const unsigned char *build_id, size_t bytes,
+                const char *module_path, char **ret_path)
 {
-    char *path = NULL;
-    if (!fetch || fetch->spent_ns >= fetch->limit_ns || !object->build_id_bytes)
+    *ret_path = NULL;
+    if (!fetch || fetch->spent_ns >= fetch->limit_ns)
         return -ENOENT;
     fetch->path = module_path;
     fetch->begin_ns = monotonic_ns();
-    int fd = find(fetch, object, &path);
+    int fd = find(fetch, build_id, bytes, ret_path);
     fetch->spent_ns += monotonic_ns() - fetch->begin_ns;
-    if (fd < 0)
-        return -ENOENT;
-    if (object_open_fd(ret_found, fd)) {
-        free(path);
-        return -ENOENT;
-    }
-    if (ret_found->build_id_bytes != object->build_id_bytes ||
-        memcmp(ret_found->build_id, object->build_id, object->build_id_bytes) != 0) {
-        object_close(ret_found);
-        free(path);
-        return -ENOENT;
-    }
-    *ret_path = path;
-    return 0;
+    return fd < 0 ? -ENOENT : fd;
 }

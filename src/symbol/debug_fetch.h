@@ -6,7 +6,10 @@
 #define FGPROF_SYMBOL_DEBUG_FETCH_H
 
 #include "fgprof.h"
-#include "elf/object.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 struct debug_fetch {
     uint64_t limit_ns; /* for all modules together; 0: no server is asked */
@@ -20,9 +23,9 @@ struct debug_fetch {
 /* Whether the library is installed. */
 bool debug_fetch_is_possible(void);
 
-/* Asks for the debug information of `object` by its build id. Returns 0, or -ENOENT if none can be
- * had in time. *ret_path is the caller's to free. */
-int debug_fetch(struct debug_fetch *fetch, const struct object *object, const char *module_path,
-                struct object *ret_found, char **ret_path);
+/* Asks for the debug information of the module by its build id. Returns a descriptor, or -ENOENT if
+ * none can be had in time. *ret_path is the caller's to free. `fetch` may be NULL. */
+int debug_fetch(struct debug_fetch *fetch, const unsigned char *build_id, size_t bytes,
+                const char *module_path, char **ret_path);
 
 #endif

@@ -1,5 +1,6 @@
 #include "symbol/debug_file.h"
 #include "base/regular_file.h"
+#include "elf/module.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -41,11 +42,30 @@ static int open_in_root(int root_fd, const char *path)
     return reopen_regular_file(path_fd < 0 ? -errno : (int)path_fd);
 }
 
-static int open_object(int root_fd_plus_1, const char *path, struct object *ret_found)
+static int open_own(struct debug_files *files, const char *path)
 {
+    const struct own_debug_files *own = (struct own_debug_files *)files;
+    int root_fd_plus_1 = own->module->root_fd_plus_1;
     int fd = root_fd_plus_1 ? open_in_root(root_fd_plus_1 - 1, path) : -ENOENT;
-    if (fd < 0)
-        fd = open_regular_file(AT_FDCWD, path);
+    return fd < 0 ? open_regular_file(AT_FDCWD, path) : fd;
+}
+
+static int fetch_own(struct debug_files *files, const unsigned char *build_id, size_t bytes,
+                     char **ret_path)
+{
+    const struct own_debug_files *own = (struct own_debug_files *)files;
+    return debug_fetch(own->fetch, build_id, bytes, own->module->path, ret_path);
+}
+
+void own_debug_files_init(struct own_debug_files *own, const struct module *module,
+                          struct debug_fetch *fetch)
+{
+    *own = (struct own_debug_files){{open_own, fetch_own}, module, fetch};
+}
+
+static int open_object(struct debug_files *files, const char *path, struct object *ret_found)
+{
+    int fd = files->open(files, path);
     return fd < 0 ? fd : object_open_fd(ret_found, fd);
 }
 
@@ -54,7 +74,7 @@ static bool has_build_id(const struct object *object, const unsigned char *id, s
     return bytes && object->build_id_bytes == bytes && memcmp(object->build_id, id, bytes) == 0;
 }
 
-static int open_by_build_id(int root_fd_plus_1, const unsigned char *id, size_t bytes,
+static int open_by_build_id(struct debug_files *files, const unsigned char *id, size_t bytes,
                             struct object *ret_found, char **ret_path)
 {
     char path[sizeof DEBUG_DIRECTORY "/.build-id/" + 2 * sizeof ret_found->build_id + 8];
@@ -64,7 +84,7 @@ static int open_by_build_id(int root_fd_plus_1, const unsigned char *id, size_t 
     for (size_t i = 1; i < bytes; i++)
         length += snprintf(path + length, sizeof path - (size_t)length, "%02x", id[i]);
     strcpy(path + length, ".debug");
-    if (open_object(root_fd_plus_1, path, ret_found))
+    if (open_object(files, path, ret_found))
         return -ENOENT;
     if (has_build_id(ret_found, id, bytes) && (*ret_path = strdup(path)))
         return 0;
@@ -98,7 +118,7 @@ static bool belongs(const struct object *object, const struct object *found, uin
     return has_checksum(found->fd, checksum);
 }
 
-static int open_by_link(struct object *object, int root_fd_plus_1, const char *module_path,
+static int open_by_link(struct object *object, struct debug_files *files, const char *module_path,
                         struct object *ret_found, char **ret_path)
 {
     static const char *const patterns[] = {"%.*s/%s", "%.*s/.debug/%s", DEBUG_DIRECTORY "%.*s/%s"};
@@ -116,7 +136,7 @@ static int open_by_link(struct object *object, int root_fd_plus_1, const char *m
         char *path;
         if (asprintf(&path, patterns[i], (int)(slash - module_path), module_path, link) < 0)
             return -ENOENT;
-        if (open_object(root_fd_plus_1, path, ret_found) == 0) {
+        if (open_object(files, path, ret_found) == 0) {
             if (belongs(object, ret_found, checksum)) {
                 *ret_path = path;
                 return 0;
@@ -128,15 +148,15 @@ static int open_by_link(struct object *object, int root_fd_plus_1, const char *m
     return -ENOENT;
 }
 
-int debug_file_find(struct object *object, int root_fd_plus_1, const char *path,
+int debug_file_find(struct object *object, struct debug_files *files, const char *path,
                     struct object *ret_found, char **ret_path)
 {
-    int err = open_by_build_id(root_fd_plus_1, object->build_id, object->build_id_bytes, ret_found,
-                               ret_path);
-    return err ? open_by_link(object, root_fd_plus_1, path, ret_found, ret_path) : 0;
+    int err =
+        open_by_build_id(files, object->build_id, object->build_id_bytes, ret_found, ret_path);
+    return err ? open_by_link(object, files, path, ret_found, ret_path) : 0;
 }
 
-int debug_file_find_supplement(struct object *object, int root_fd_plus_1, const char *path,
+int debug_file_find_supplement(struct object *object, struct debug_files *files, const char *path,
                                struct object *ret_found)
 {
     unsigned char link[LINK_BYTES_MAX];
@@ -148,14 +168,30 @@ int debug_file_find_supplement(struct object *object, int root_fd_plus_1, const 
     char *full = NULL;
     if (bytes <= name_bytes || asprintf(&full, "%.*s%s", directory_bytes, path, link) < 0)
         return -ENOENT;
-    int err = open_object(root_fd_plus_1, full, ret_found);
+    int err = open_object(files, full, ret_found);
     free(full);
     if (!err && has_build_id(ret_found, id, bytes - name_bytes))
         return 0;
     if (!err)
         object_close(ret_found);
-    err = open_by_build_id(root_fd_plus_1, id, bytes - name_bytes, ret_found, &full);
+    err = open_by_build_id(files, id, bytes - name_bytes, ret_found, &full);
     if (!err)
         free(full);
     return err;
+}
+
+int debug_file_fetch(const struct object *object, struct debug_files *files,
+                     struct object *ret_found, char **ret_path)
+{
+    size_t bytes = object->build_id_bytes;
+    int fd = bytes ? files->fetch(files, object->build_id, bytes, ret_path) : -ENOENT;
+    if (fd < 0)
+        return -ENOENT;
+    if (object_open_fd(ret_found, fd) == 0) {
+        if (has_build_id(ret_found, object->build_id, bytes))
+            return 0;
+        object_close(ret_found);
+    }
+    free(*ret_path);
+    return -ENOENT;
 }

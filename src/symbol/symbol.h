@@ -9,9 +9,10 @@
 /* One line of a location: its function, and where in it. Strings are valid until the next
  * look-up. */
 struct symbol_line {
-    const char *name; /* as in the symbol table */
-    const char *file; /* NULL: not known */
-    uint32_t line;    /* 0: not known */
+    const char *name;  /* as in the symbol table */
+    const char *shown; /* demangled; NULL until it was */
+    const char *file;  /* NULL: not known */
+    uint32_t line;     /* 0: not known */
     bool is_inlined;
 };
 

@@ -7,7 +7,6 @@
 #include "unwind/cfi/cfi.h"
 #include "unwind/code/code_end.h"
 #include "elf/elf_file.h"
-#include "mapping/modules.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -27,15 +26,15 @@ struct symbols {
 
 /* Looks in the module's own file, else in one that was split from it. */
 static int find_debug_info(struct symbols *symbols, const struct module *module,
-                           struct debug_fetch *fetch, struct object *object)
+                           struct debug_files *files, struct object *object)
 {
     char *path;
     if (object_has_section(object, ".debug_info"))
-        return debug_symbols_open(&symbols->debug, module, object, module->path);
+        return debug_symbols_open(&symbols->debug, module, files, object, module->path);
     struct object found;
-    int err = debug_file_find(object, module->root_fd_plus_1, module->path, &found, &path);
+    int err = debug_file_find(object, files, module->path, &found, &path);
     if (err)
-        err = debug_fetch(fetch, object, module->path, &found, &path);
+        err = debug_file_fetch(object, files, &found, &path);
     object_close(object);
     if (err)
         return err;
@@ -46,7 +45,7 @@ static int find_debug_info(struct symbols *symbols, const struct module *module,
     if (err)
         object_close(&found);
     else
-        err = debug_symbols_open(&symbols->debug, module, &found, path);
+        err = debug_symbols_open(&symbols->debug, module, files, &found, path);
     free(path);
     return err;
 }
@@ -71,7 +70,7 @@ static const char *why_unread(int err)
 }
 
 static int read_module(struct symbols *symbols, const struct module *module,
-                       struct debug_fetch *fetch, const char **ret_why)
+                       struct debug_files *files, const char **ret_why)
 {
     struct object object;
     int err = module->is_readable ? object_open_module(&object, module) : module->error;
@@ -85,13 +84,13 @@ static int read_module(struct symbols *symbols, const struct module *module,
     }
     err = symbol_table_add(&symbols->table, &object);
     if (!err && object_open_module(&object, module) == 0)
-        err = find_debug_info(symbols, module, fetch, &object);
+        err = find_debug_info(symbols, module, files, &object);
     if (err != -ENOMEM)
         err = symbol_table_finish(&symbols->table);
     return err;
 }
 
-int symbols_open(struct module *module, struct debug_fetch *fetch, struct symbols **ret_symbols,
+int symbols_open(struct module *module, struct debug_files *files, struct symbols **ret_symbols,
                  const char **ret_why)
 {
     struct symbols *symbols = calloc(1, sizeof *symbols);
@@ -99,7 +98,7 @@ int symbols_open(struct module *module, struct debug_fetch *fetch, struct symbol
         return -ENOMEM;
     symbols->module = module;
     symbols->cfi_entry = malloc(sizeof *symbols->cfi_entry);
-    int err = symbols->cfi_entry ? read_module(symbols, module, fetch, ret_why) : -ENOMEM;
+    int err = symbols->cfi_entry ? read_module(symbols, module, files, ret_why) : -ENOMEM;
     if (!err && go_names_open(module, &symbols->go) == -ENOMEM)
         err = -ENOMEM;
     if (err) {
@@ -209,56 +208,4 @@ void symbols_find(struct symbols *symbols, uint64_t address, struct symbol *ret_
     /* A line without a function gives no name. */
     if (!outermost->name)
         ret_symbol->line_count--;
-}
-
-static void close_module(struct open_module *opened)
-{
-    symbols_close(opened->symbols);
-    module_free(opened->twin);
-    *opened = (struct open_module){0};
-}
-
-static int open_module(struct open_module *opened, struct module *module, bool is_in_use,
-                       struct debug_fetch *fetch)
-{
-    *opened = (struct open_module){.module = module, .read = module, .why = "too many open files"};
-    int err = is_in_use ? module_twin(module, &opened->twin) : 0;
-    if (opened->twin)
-        opened->read = opened->twin;
-    if (!err)
-        err = symbols_open(opened->read, fetch, &opened->symbols, &opened->why);
-    if (err != -ENOMEM)
-        return 0;
-    close_module(opened);
-    return err;
-}
-
-int open_modules_get(struct open_modules *modules, struct module *module, bool is_in_use,
-                     struct debug_fetch *fetch, const struct open_module **ret_opened)
-{
-    struct open_module *opened = &modules->items[0]; /* the module's, or the least recently used */
-    for (size_t i = 0; i < modules->most; i++) {
-        struct open_module *item = &modules->items[i];
-        if (item->module == module) {
-            opened = item;
-            break;
-        }
-        if (item->used < opened->used)
-            opened = item;
-    }
-    if (opened->module != module) {
-        close_module(opened);
-        int err = open_module(opened, module, is_in_use, fetch);
-        if (err)
-            return err;
-    }
-    opened->used = ++modules->used;
-    *ret_opened = opened;
-    return 0;
-}
-
-void open_modules_close(struct open_modules *modules)
-{
-    for (size_t i = 0; i < OPEN_MODULES_MAX; i++)
-        close_module(&modules->items[i]);
 }

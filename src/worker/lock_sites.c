@@ -21,10 +21,11 @@ static int add_split_names(struct libc_names *names)
 {
     struct object object, found;
     char *path;
+    struct own_debug_files own;
     if (object_open_module(&object, names->module))
         return 0;
-    int err =
-        debug_file_find(&object, names->module->root_fd_plus_1, names->module->path, &found, &path);
+    own_debug_files_init(&own, names->module, NULL);
+    int err = debug_file_find(&object, &own.files, names->module->path, &found, &path);
     object_close(&object);
     if (err)
         return err == -ENOMEM ? err : 0;

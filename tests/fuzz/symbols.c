@@ -12,7 +12,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     struct symbols *symbols;
     const char *why;
     struct symbol symbol;
-    if (module->is_readable && symbols_open(module, NULL, &symbols, &why) == 0) {
+    struct own_debug_files own;
+    own_debug_files_init(&own, module, NULL);
+    if (module->is_readable && symbols_open(module, &own.files, &symbols, &why) == 0) {
         for (size_t i = 0; i < module->segment_count && i < 4; i++) {
             for (uint64_t j = 0; j < ADDRESSES; j++) {
                 symbols_find(symbols, module->segments[i].address + j * j * 4, &symbol);

@@ -28,14 +28,15 @@ NO_CHILD = (0, errno.ECHILD)
 
 
 def helpers_of(pid):
-    """The helper processes for this program: they are no children of it."""
+    """The helper processes for this program: they are no children of it. Each has a reader."""
     found = []
     for path in glob.glob("/proc/[0-9]*/cmdline"):
         try:
             words = open(path, errors="replace").read().split("\0")
+            name = open(os.path.join(os.path.dirname(path), "comm")).read().strip()
         except OSError:
             continue
-        if words[1:2] == ["helper"] and words[3:4] == [str(pid)]:
+        if words[1:2] == ["helper"] and words[3:4] == [str(pid)] and name != "fgprof-reader":
             found.append(int(path.split("/")[2]))
     return found
 

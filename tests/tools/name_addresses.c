@@ -8,7 +8,6 @@
  * tells why. With -q before FILE prints only how many have a name, and the milliseconds that it
  * took with the most memory that was in use. */
 #include "elf/elf_file.h"
-#include "elf/elf_file.h"
 #include "symbol/names/demangle.h"
 #include "symbol/symbols.h"
 
@@ -97,12 +96,14 @@ static void name_all(struct symbols *symbols, const uint64_t *addresses, size_t 
 static int name_module(struct module *module, uint64_t every, bool is_quiet)
 {
     struct symbols *symbols;
+    struct own_debug_files own;
     struct rusage usage;
     const char *why = "";
     uint64_t *addresses = NULL;
     size_t named, count = addresses_of(module, every, &addresses);
     uint64_t start_ns = now_ns();
-    int err = symbols_open(module, NULL, &symbols, &why);
+    own_debug_files_init(&own, module, NULL);
+    int err = symbols_open(module, &own.files, &symbols, &why);
     if (err) {
         puts(why);
     } else {

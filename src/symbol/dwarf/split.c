@@ -1,9 +1,7 @@
 #include "symbol/dwarf/split.h"
 #include "elf/dwarf.h"
-#include "base/regular_file.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,10 +20,10 @@ void split_free(struct split *split)
     *split = (struct split){0};
 }
 
-static int open_split(const char *path, struct debug_info **ret_info)
+static int open_split(struct debug_files *files, const char *path, struct debug_info **ret_info)
 {
     struct object object;
-    int fd = open_regular_file(AT_FDCWD, path);
+    int fd = files->open(files, path);
     if (fd < 0)
         return -ENOEXEC;
     int err = object_open_fd(&object, fd);
@@ -36,7 +34,7 @@ static int open_package(struct split *split)
 {
     if (!split->package_path)
         return 0;
-    int err = open_split(split->package_path, &split->package);
+    int err = open_split(split->files, split->package_path, &split->package);
     free(split->package_path);
     split->package_path = NULL;
     if (!err)
@@ -127,7 +125,7 @@ static int read_from_file(struct split *split, const struct unit *skeleton, cons
     struct die split_root;
     debug_info_close(split->file);
     split->file = NULL;
-    int err = path ? open_split(path, &split->file) : -ENOEXEC;
+    int err = path ? open_split(split->files, path, &split->file) : -ENOEXEC;
     free(path);
     for (uint64_t at = 0; !err; at = ret_unit->end) {
         err = unit_read(split->file, at, ret_unit);

@@ -3,9 +3,11 @@
 #ifndef FGPROF_SYMBOL_DWARF_SPLIT_H
 #define FGPROF_SYMBOL_DWARF_SPLIT_H
 
+#include "symbol/debug_file.h"
 #include "symbol/dwarf/info.h"
 
 struct split {
+    struct debug_files *files;
     char *package_path; /* owned; tried at the first split unit */
     struct debug_info *package;
     struct section index;    /* .debug_cu_index of the package */

@@ -163,12 +163,11 @@ static void units_free(struct units *units)
 #define NO_UNIT UINT64_MAX
 
 /* If the file shares some of its information with others, opens the shared file too. */
-static int open_info(struct debug_symbols *debug, const struct module *module,
-                     struct object *object, const char *path)
+static int open_info(struct debug_symbols *debug, struct debug_files *files, struct object *object,
+                     const char *path)
 {
     struct object supplement;
-    bool has_supplement =
-        debug_file_find_supplement(object, module->root_fd_plus_1, path, &supplement) == 0;
+    bool has_supplement = debug_file_find_supplement(object, files, path, &supplement) == 0;
     int err = debug_info_open(&debug->info, object, false);
     if (has_supplement && err)
         object_close(&supplement);
@@ -180,10 +179,11 @@ static int open_info(struct debug_symbols *debug, const struct module *module,
 }
 
 int debug_symbols_open(struct debug_symbols *debug, const struct module *module,
-                       struct object *object, const char *path)
+                       struct debug_files *files, struct object *object, const char *path)
 {
     debug->unit = NO_UNIT;
-    int err = open_info(debug, module, object, path);
+    debug->split.files = files;
+    int err = open_info(debug, files, object, path);
     if (!err)
         err = units_read(&debug->units, debug->info);
     if (!err && asprintf(&debug->split.package_path, "%s.dwp", module->path) < 0) {

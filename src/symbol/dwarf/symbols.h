@@ -52,9 +52,9 @@ struct debug_symbols { /* zeros: there is no debug information */
 };
 
 /* Takes over `object` in any case. It is the module's file or one that was split from it, at
- * `path`. Returns 0, -ENOMEM, or -ENOEXEC if it can't be read. */
+ * `path`. `files` must outlive it. Returns 0, -ENOMEM, or -ENOEXEC if it can't be read. */
 int debug_symbols_open(struct debug_symbols *debug, const struct module *module,
-                       struct object *object, const char *path);
+                       struct debug_files *files, struct object *object, const char *path);
 void debug_symbols_close(struct debug_symbols *debug);
 
 /* Adds to `symbol` the lines at one of the module's own addresses, if any are known. *ret_start:

@@ -6,7 +6,7 @@
 
 int name_cache_init(struct name_cache *cache)
 {
-    *cache = (struct name_cache){.opened.most = OPEN_MODULES_MAX};
+    *cache = (struct name_cache){0};
     return strings_init(&cache->strings);
 }
 
@@ -16,8 +16,6 @@ void name_cache_free(struct name_cache *cache)
     free(cache->addresses);
     free(cache->lines);
     index_free(&cache->index);
-    shown_names_free(&cache->shown);
-    open_modules_close(&cache->opened);
     *cache = (struct name_cache){0};
 }
 
@@ -49,6 +47,7 @@ bool name_cache_get(const struct name_cache *cache, uint32_t module, uint64_t ad
         const struct cached_line *line = &cache->lines[known->first_line + i];
         ret_symbol->lines[i] = (struct symbol_line){
             .name = strings_get(&cache->strings, line->name),
+            .shown = strings_get(&cache->strings, line->shown),
             .file = line->file ? strings_get(&cache->strings, line->file) : NULL,
             .line = line->line,
             .is_inlined = line->is_inlined,
@@ -69,6 +68,8 @@ int name_cache_add(struct name_cache *cache, uint32_t module, uint64_t address,
         .has_debug_info = symbol->has_debug_info,
         .is_trampoline = is_trampoline,
     };
+    if (index_find(&cache->index, hash_of(module, address), is_same, cache, &row) != INDEX_NONE)
+        return 0;
     if (array_reserve(&cache->lines, &cache->line_capacity,
                       cache->line_count + symbol->line_count) ||
         array_reserve(&cache->addresses, &cache->address_capacity, cache->address_count + 1))
@@ -78,6 +79,7 @@ int name_cache_add(struct name_cache *cache, uint32_t module, uint64_t address,
         struct cached_line *to = &cache->lines[cache->line_count + i];
         *to = (struct cached_line){.line = line->line, .is_inlined = line->is_inlined};
         if (strings_intern(&cache->strings, line->name, &to->name) ||
+            strings_intern(&cache->strings, line->shown, &to->shown) ||
             strings_intern(&cache->strings, line->file ? line->file : "", &to->file))
             return -ENOMEM;
     }

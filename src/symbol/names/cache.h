@@ -1,18 +1,16 @@
 /* The names that were found for addresses, kept while a recording is named again and again.
  *
  * Two tables. Addresses: the module's number, its own address, and which lines belong to it. Lines:
- * as struct symbol_line, with strings by number. The cache also holds the names to show for
- * symbols, and the modules that were opened last. */
+ * as struct symbol_line, with strings by number. */
 #ifndef FGPROF_SYMBOL_NAMES_CACHE_H
 #define FGPROF_SYMBOL_NAMES_CACHE_H
 
-#include "symbol/names/demangle.h"
-#include "symbol/symbols.h"
+#include "symbol/symbol.h"
 #include "base/index.h"
 #include "base/strings.h"
 
 struct cached_line {
-    uint32_t name, file; /* in name_cache.strings; file: "" if not known */
+    uint32_t name, shown, file; /* in name_cache.strings; file: "" if not known */
     uint32_t line;
     bool is_inlined;
 };
@@ -33,13 +31,10 @@ struct name_cache {
     struct cached_line *lines;
     size_t line_count, line_capacity;
     struct index index; /* of addresses */
-    struct shown_names shown;
-    struct open_modules opened;
 };
 
 /* Returns 0 or -ENOMEM. */
 int name_cache_init(struct name_cache *cache);
-/* Call it before the modules are freed. */
 void name_cache_free(struct name_cache *cache);
 
 /* Fills in what was added for the address; its strings are valid as long as the cache. Returns
@@ -47,7 +42,7 @@ void name_cache_free(struct name_cache *cache);
 bool name_cache_get(const struct name_cache *cache, uint32_t module, uint64_t address,
                     struct symbol *ret_symbol, bool *ret_is_trampoline);
 
-/* Adds an address that is not there. Returns 0 or -ENOMEM. */
+/* Adds an address unless it is there. Returns 0 or -ENOMEM. */
 int name_cache_add(struct name_cache *cache, uint32_t module, uint64_t address,
                    const struct symbol *symbol, bool is_trampoline);
 

@@ -51,6 +51,7 @@ bool tally_add(struct tally *tally, const struct difference *difference)
 
 struct named_module {
     struct module *module;
+    struct own_debug_files own;
     struct symbols *symbols; /* NULL: there are none */
 };
 
@@ -69,8 +70,9 @@ static struct symbols *symbols_of(struct names *names, struct module *module)
         return NULL;
     struct named_module *item = &names->items[names->count++];
     *item = (struct named_module){.module = module};
+    own_debug_files_init(&item->own, module, NULL);
     const char *why;
-    if (symbols_open(module, NULL, &item->symbols, &why))
+    if (symbols_open(module, &item->own.files, &item->symbols, &why))
         item->symbols = NULL;
     return item->symbols;
 }

@@ -188,97 +188,6 @@ static void test_segments_beyond_the_file(void **state)
     release(&module);
 }
 
-/* This program as a module, or a copy of it in memory, as the vdso is. */
-static struct module *own_program(bool is_in_memory)
-{
-    struct module *module = calloc(1, sizeof *module);
-    size_t length;
-    assert_non_null(module);
-    *module = (struct module){.number = 5, .root_fd_plus_1 = 4, .is_readable = true};
-    module->path = strdup("/bin/app");
-    int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
-    assert_true(fd >= 0);
-    if (is_in_memory) {
-        unsigned char *bytes = (unsigned char *)contents_of(fd, &length);
-        image_open_memory(&module->image, bytes, length);
-        close(fd);
-    } else {
-        assert_int_equal(image_open_fd(&module->image, fd), 0);
-    }
-    assert_int_equal(elf_file_read(module), 0);
-    return module;
-}
-
-static void assert_is_like(const struct module *twin, const struct module *module)
-{
-    assert_int_equal(twin->number, 5);
-    assert_int_equal(twin->root_fd_plus_1, 4); /* where its debug information is looked for */
-    assert_string_equal(twin->path, module->path);
-    assert_true(twin->is_readable);
-    assert_int_equal(twin->segment_count, module->segment_count);
-    for (size_t i = 0; i < module->segment_count; i++) {
-        assert_int_equal(twin->segments[i].offset, module->segments[i].offset);
-        assert_int_equal(twin->segments[i].address, module->segments[i].address);
-        assert_int_equal(twin->segments[i].executable, module->segments[i].executable);
-    }
-    assert_int_equal(twin->build_id_bytes, module->build_id_bytes);
-    assert_memory_equal(twin->build_id, module->build_id, module->build_id_bytes);
-}
-
-static void test_a_twin_outlives_the_first(bool is_in_memory)
-{
-    struct module *module = own_program(is_in_memory), *twin;
-    uint64_t address = module->entry_address;
-    unsigned char before[16], after[16];
-    assert_true(module_read(module, address, before, sizeof before));
-    assert_int_equal(module_twin(module, &twin), 0);
-    assert_is_like(twin, module);
-    assert_ptr_not_equal(twin->path, module->path);
-    assert_int_equal(twin->image.fd < 0, is_in_memory);
-    module_free(module);
-    assert_true(module_read(twin, address, after, sizeof after));
-    assert_memory_equal(before, after, sizeof before);
-    Elf *elf = module_open_elf(twin);
-    assert_non_null(elf);
-    elf_end(elf);
-    module_free(twin);
-}
-
-static void test_a_twin_of_a_file(void **state)
-{
-    (void)state;
-    test_a_twin_outlives_the_first(false);
-}
-
-static void test_a_twin_of_memory(void **state)
-{
-    (void)state;
-    test_a_twin_outlives_the_first(true);
-}
-
-static void test_the_first_outlives_a_twin(void **state)
-{
-    (void)state;
-    struct module *module = own_program(false), *twin;
-    unsigned char bytes[16];
-    assert_int_equal(module_twin(module, &twin), 0);
-    module_free(twin);
-    assert_true(module_read(module, module->entry_address, bytes, sizeof bytes));
-    module_free(module);
-}
-
-static void test_a_twin_of_what_could_not_be_read(void **state)
-{
-    (void)state;
-    char path[] = "/gone";
-    struct module module = {.image.fd = -1, .path = path, .number = 2, .error = -ENOENT}, *twin;
-    assert_int_equal(module_twin(&module, &twin), 0);
-    assert_false(twin->is_readable);
-    assert_int_equal(twin->error, -ENOENT);
-    assert_string_equal(twin->path, "/gone");
-    module_free(twin);
-}
-
 /* A process that has ended opens no file for us. */
 static int proc_of_a_dead_child(pid_t *ret_pid)
 {
@@ -348,10 +257,6 @@ int main(void)
         cmocka_unit_test(test_read_finds_the_segment_by_address),
         cmocka_unit_test(test_read_stays_within_the_segment),
         cmocka_unit_test(test_segments_beyond_the_file),
-        cmocka_unit_test(test_a_twin_of_a_file),
-        cmocka_unit_test(test_a_twin_of_memory),
-        cmocka_unit_test(test_the_first_outlives_a_twin),
-        cmocka_unit_test(test_a_twin_of_what_could_not_be_read),
         cmocka_unit_test(test_a_file_that_came_too_late),
     };
     return cmocka_run_group_tests_name("module", tests, NULL, NULL);

@@ -13,6 +13,7 @@
 struct copy {
     char path[64];
     struct module module;
+    struct own_debug_files own;
     int fd; /* for writing */
     off_t bytes;
 };
@@ -37,6 +38,7 @@ static int set_up(void **state)
     copy->module.is_readable = true;
     assert_int_equal(image_open_fd(&copy->module.image, open(copy->path, O_RDONLY | O_CLOEXEC)), 0);
     assert_int_equal(elf_file_read(&copy->module), 0);
+    own_debug_files_init(&copy->own, &copy->module, NULL);
     return 0;
 }
 
@@ -64,7 +66,7 @@ static void test_functions_of_several_units(void **state)
     struct symbols *symbols;
     struct symbol symbol;
     const char *why;
-    assert_int_equal(symbols_open(&copy->module, NULL, &symbols, &why), 0);
+    assert_int_equal(symbols_open(&copy->module, &copy->own.files, &symbols, &why), 0);
     const struct {
         const char *name, *file;
         uint64_t address;
@@ -97,14 +99,14 @@ static void test_a_file_that_is_cut_short_meanwhile(void **state)
     const char *why;
     uint64_t here = own_address((const void *)(uintptr_t)own_address),
              there = own_address((const void *)(uintptr_t)in_one_unit);
-    assert_int_equal(symbols_open(&copy->module, NULL, &symbols, &why), 0);
+    assert_int_equal(symbols_open(&copy->module, &copy->own.files, &symbols, &why), 0);
     symbols_find(symbols, here, &symbol);
     assert_int_equal(symbol.line_count, 1);
     assert_int_equal(ftruncate(copy->fd, 0), 0);
     symbols_find(symbols, there, &symbol);
     assert_false(symbol.has_debug_info);
     symbols_close(symbols);
-    assert_int_equal(symbols_open(&copy->module, NULL, &symbols, &why), -ENOEXEC);
+    assert_int_equal(symbols_open(&copy->module, &copy->own.files, &symbols, &why), -ENOEXEC);
     assert_non_null(why);
 }
 
@@ -114,7 +116,7 @@ static void test_a_file_without_its_end(void **state)
     struct symbols *symbols;
     const char *why;
     assert_int_equal(ftruncate(copy->fd, copy->bytes / 2), 0);
-    assert_int_equal(symbols_open(&copy->module, NULL, &symbols, &why), -ENOEXEC);
+    assert_int_equal(symbols_open(&copy->module, &copy->own.files, &symbols, &why), -ENOEXEC);
     assert_string_equal(why, "damaged or cut short");
 }
 
@@ -131,7 +133,7 @@ static void test_no_file_descriptor_is_left(void **state)
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
     limit = (struct rlimit){(rlim_t)next + 1, before.rlim_max}; /* for one */
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
-    assert_int_equal(symbols_open(&copy->module, NULL, &symbols, &why), 0);
+    assert_int_equal(symbols_open(&copy->module, &copy->own.files, &symbols, &why), 0);
     symbols_find(symbols, own_address((const void *)(uintptr_t)own_address), &symbol);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
     assert_int_equal(symbol.line_count, 1);
@@ -184,7 +186,7 @@ static void test_how_far_a_label_reaches(void **state)
         const char *label, *name;
         uint64_t reach;
     } labels[] = {{label_by_code, "label_by_code", 7}, {label_by_table, "label_by_table", 3}};
-    assert_int_equal(symbols_open(&copy->module, NULL, &symbols, &why), 0);
+    assert_int_equal(symbols_open(&copy->module, &copy->own.files, &symbols, &why), 0);
     for (size_t i = 0; i < sizeof labels / sizeof *labels; i++) {
         for (uint64_t offset = 0; offset < labels[i].reach; offset++) {
             symbols_find(symbols, own_address(labels[i].label) + offset, &symbol);

@@ -20,7 +20,7 @@ static int tear_down(void **state)
 
 static void add(struct name_cache *cache, uint32_t module, uint64_t address, const char *name)
 {
-    struct symbol symbol = {.lines = {{.name = name}}, .line_count = 1};
+    struct symbol symbol = {.lines = {{.name = name, .shown = name}}, .line_count = 1};
     assert_int_equal(name_cache_add(cache, module, address, &symbol, false), 0);
 }
 
@@ -69,9 +69,10 @@ static void test_inlined_frames_keep_their_lines(void **state)
     struct name_cache *cache = *state;
     struct symbol found,
         symbol = {
-            .lines = {{.name = "inner", .file = "a.h", .line = 7, .is_inlined = true},
-                      {.name = "middle", .is_inlined = true},
-                      {.name = "outer", .file = "a.c", .line = 70}},
+            .lines =
+                {{.name = "_inner", .shown = "inner", .file = "a.h", .line = 7, .is_inlined = true},
+                 {.name = "middle", .shown = "middle", .is_inlined = true},
+                 {.name = "outer", .shown = "outer", .file = "a.c", .line = 70}},
             .line_count = 3,
             .function_offset = 0x42,
             .has_debug_info = true,
@@ -85,7 +86,8 @@ static void test_inlined_frames_keep_their_lines(void **state)
     assert_int_equal(found.line_count, 3);
     assert_int_equal(found.function_offset, 0x42);
     assert_true(found.has_debug_info);
-    assert_string_equal(found.lines[0].name, "inner");
+    assert_string_equal(found.lines[0].name, "_inner");
+    assert_string_equal(found.lines[0].shown, "inner");
     assert_string_equal(found.lines[0].file, "a.h");
     assert_int_equal(found.lines[0].line, 7);
     assert_true(found.lines[0].is_inlined);

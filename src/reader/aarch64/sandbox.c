@@ -1,0 +1,5 @@
+#include "reader/sandbox.h"
+
+#include <linux/audit.h>
+
+const unsigned sandbox_audit_arch = AUDIT_ARCH_AARCH64;

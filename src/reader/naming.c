@@ -1,0 +1,211 @@
+#include "reader/naming.h"
+#include "elf/elf_file.h"
+#include "reader/packet.h"
+#include "symbol/names/demangle.h"
+#include "symbol/symbols.h"
+#include "unwind/signal_frame.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* Symbols are sent when they have this many bytes. */
+#define SYMBOLS_BYTES 65536u
+
+/* Asks the other end for each file of debug information, as this process can open none. */
+struct asked_files {
+    struct debug_files files;
+    int socket;
+};
+
+struct open_module {
+    struct module *module; /* NULL: none */
+    struct symbols *symbols;
+    int error;       /* why there are none, */
+    const char *why; /* and in words */
+    uint64_t used;   /* when, by a counter */
+};
+
+struct naming {
+    int socket;
+    struct asked_files asked;
+    struct open_module modules[OPEN_MODULES_MAX];
+    struct open_module *current;
+    uint64_t used;
+    struct shown_names shown;
+    struct buffer answer;
+};
+
+/* Returns a descriptor or a negative errno, and the text that came with it, or NULL. */
+static int ask_for_file(int socket, enum packet_kind kind, struct buffer *question, char **ret_path)
+{
+    struct packet packet = {0};
+    int err = packet_send(socket, kind, question, -1);
+    buffer_free(question);
+    if (!err)
+        err = packet_receive(socket, -1, &packet);
+    if (!err) {
+        struct bytes body = packet_bytes(&packet);
+        err = (int)packet_number(&body);
+        const char *path = packet_text(&body);
+        *ret_path = path ? strdup(path) : NULL;
+        if (!err)
+            err = packet.fd < 0 ? -EPROTO : packet.fd;
+    }
+    buffer_free(&packet.body);
+    return err;
+}
+
+static int ask_by_path(struct debug_files *files, const char *path)
+{
+    struct buffer question = {0};
+    char *none = NULL;
+    packet_put_text(&question, path);
+    int fd = ask_for_file(((struct asked_files *)files)->socket, PACKET_WANTED, &question, &none);
+    free(none);
+    return fd;
+}
+
+static int ask_by_build_id(struct debug_files *files, const unsigned char *build_id, size_t bytes,
+                           char **ret_path)
+{
+    struct buffer question = {0};
+    packet_put_number(&question, bytes);
+    buffer_write(&question, build_id, bytes);
+    return ask_for_file(((struct asked_files *)files)->socket, PACKET_FETCHED, &question, ret_path);
+}
+
+static void close_module(struct open_module *opened)
+{
+    symbols_close(opened->symbols);
+    module_free(opened->module);
+    *opened = (struct open_module){0};
+}
+
+/* Takes over `fd`. */
+static int read_module(struct naming *naming, struct open_module *opened, struct bytes *body,
+                       int fd)
+{
+    struct module *module = opened->module = calloc(1, sizeof *module);
+    if (!module) {
+        close(fd);
+        return -ENOMEM;
+    }
+    module->image.fd = -1;
+    module->number = (uint32_t)packet_number(body);
+    const char *path = packet_text(body);
+    module->is_readable = packet_number(body);
+    module->error = (int)packet_number(body);
+    module->path = strdup(path ? path : "");
+    int err = module->path ? 0 : -ENOMEM;
+    if (!err && module->is_readable)
+        err = image_open_fd(&module->image, fd);
+    if ((err || !module->is_readable) && fd >= 0)
+        close(fd);
+    if (!err && module->is_readable && elf_file_read(module) == -ENOMEM)
+        err = -ENOMEM;
+    return err ? err : symbols_open(module, &naming->asked.files, &opened->symbols, &opened->why);
+}
+
+/* The module's place, or that of the one that was not used for longest. */
+static struct open_module *place_of(struct naming *naming, uint32_t number)
+{
+    struct open_module *oldest = &naming->modules[0];
+    for (size_t i = 0; i < OPEN_MODULES_MAX; i++) {
+        struct open_module *opened = &naming->modules[i];
+        if (opened->module && opened->module->number == number)
+            return opened;
+        if (opened->used < oldest->used)
+            oldest = opened;
+    }
+    close_module(oldest);
+    return oldest;
+}
+
+static int open_module(struct naming *naming, const struct packet *packet)
+{
+    struct bytes body = packet_bytes(packet), number = body;
+    struct open_module *opened = place_of(naming, (uint32_t)packet_number(&number));
+    naming->answer.length = 0;
+    opened->used = ++naming->used;
+    naming->current = opened;
+    if (!opened->module)
+        opened->error = read_module(naming, opened, &body, packet->fd);
+    else if (packet->fd >= 0)
+        close(packet->fd);
+    packet_put_number(&naming->answer, (uint64_t)(int64_t)opened->error);
+    packet_put_text(&naming->answer, opened->why);
+    if (opened->error == -ENOMEM)
+        close_module(opened);
+    return packet_send(naming->socket, PACKET_OPENED, &naming->answer, -1);
+}
+
+/* Whether signal handlers return to this address of the module. Most builds of libc have no symbol
+ * for it. Nothing calls it: if a stack leads through it, the kernel called the handler. */
+static bool trampoline_is_at(struct module *module, uint64_t address)
+{
+    uint8_t code[SIGNAL_RETURN_BYTES];
+    return module_read(module, address, code, sizeof code) && signal_return_is_at(code);
+}
+
+static void put_symbol(struct naming *naming, uint64_t address, enum fgprof_names names)
+{
+    struct open_module *opened = naming->current;
+    struct buffer *answer = &naming->answer;
+    struct symbol symbol;
+    symbols_find(opened->symbols, address, &symbol);
+    packet_put_number(answer, symbol.line_count);
+    packet_put_number(answer, symbol.function_offset);
+    packet_put_number(answer, symbol.has_debug_info);
+    packet_put_number(answer, trampoline_is_at(opened->module, address));
+    for (size_t i = 0; i < symbol.line_count; i++) {
+        const struct symbol_line *line = &symbol.lines[i];
+        packet_put_text(answer, line->name);
+        packet_put_text(answer, shown_name(&naming->shown, line->name, names));
+        packet_put_text(answer, line->file);
+        packet_put_number(answer, line->line);
+        packet_put_number(answer, line->is_inlined);
+    }
+}
+
+static int send_symbols(struct naming *naming, uint64_t count)
+{
+    memcpy(naming->answer.bytes, &count, sizeof count);
+    return packet_send(naming->socket, PACKET_SYMBOLS, &naming->answer, -1);
+}
+
+static int name_addresses(struct naming *naming, const struct packet *packet)
+{
+    struct bytes body = packet_bytes(packet);
+    enum fgprof_names names = (enum fgprof_names)packet_number(&body);
+    uint64_t left = packet_number(&body);
+    int err = 0;
+    while (left && !err) {
+        uint64_t count = 0;
+        naming->answer.length = 0;
+        packet_put_number(&naming->answer, 0);
+        for (; left && naming->answer.length < SYMBOLS_BYTES; left--, count++)
+            put_symbol(naming, packet_number(&body), names);
+        err = naming->answer.error ? naming->answer.error : send_symbols(naming, count);
+    }
+    return err;
+}
+
+void naming_serve(int socket)
+{
+    struct naming naming = {.socket = socket, .asked = {{ask_by_path, ask_by_build_id}, socket}};
+    struct packet packet = {0};
+    int err = 0;
+    while (!err && packet_receive(socket, -1, &packet) == 0) {
+        if (packet.kind == PACKET_OPEN)
+            err = open_module(&naming, &packet);
+        else
+            err = naming.current && naming.current->symbols ? name_addresses(&naming, &packet)
+                                                            : -EPROTO;
+    }
+    for (size_t i = 0; i < OPEN_MODULES_MAX; i++)
+        close_module(&naming.modules[i]);
+    shown_names_free(&naming.shown);
+    buffer_free(&naming.answer);
+    buffer_free(&packet.body);
+}

@@ -1,0 +1,12 @@
+/* What the reader process does: it names addresses of the modules whose files it is given. */
+#ifndef FGPROF_READER_NAMING_H
+#define FGPROF_READER_NAMING_H
+
+/* Modules whose symbols stay open: the last few that were asked for. Opening them is most of the
+ * work when only a few addresses are named. Each may have hundreds of megabytes of symbols. */
+#define OPEN_MODULES_MAX 4
+
+/* Answers the packets that come through the socket until the other end has gone. */
+void naming_serve(int socket);
+
+#endif

@@ -1,0 +1,172 @@
+#include "reader/packet.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+struct head {
+    uint32_t kind, bytes;
+};
+
+union file_control { /* one descriptor (cmsg(3)) */
+    struct cmsghdr header;
+    char bytes[CMSG_SPACE(sizeof(int))];
+};
+
+void packet_put_number(struct buffer *body, uint64_t number)
+{
+    buffer_write(body, &number, sizeof number);
+}
+
+void packet_put_text(struct buffer *body, const char *text)
+{
+    packet_put_number(body, text ? strlen(text) + 1 : 0);
+    if (text)
+        buffer_write(body, text, strlen(text) + 1);
+}
+
+uint64_t packet_number(struct bytes *body)
+{
+    return bytes_unsigned(body, sizeof(uint64_t));
+}
+
+const char *packet_text(struct bytes *body)
+{
+    uint64_t bytes = packet_number(body);
+    const char *text = (const char *)body->at;
+    if (!bytes)
+        return NULL;
+    if (bytes > bytes_left(body) || strnlen(text, bytes) != bytes - 1) {
+        body->failed = true;
+        return NULL;
+    }
+    body->at += bytes;
+    return text;
+}
+
+struct bytes packet_bytes(const struct packet *packet)
+{
+    const uint8_t *begin = (const uint8_t *)packet->body.bytes;
+    return (struct bytes){.at = begin, .end = begin + packet->body.length};
+}
+
+static int error_of_socket(void)
+{
+    return errno == ECONNRESET ? -EPIPE : -errno;
+}
+
+static int send_all(int socket, const char *bytes, size_t length)
+{
+    while (length) {
+        ssize_t sent = send(socket, bytes, length, MSG_NOSIGNAL);
+        if (sent < 0 && errno != EINTR)
+            return error_of_socket();
+        if (sent > 0) {
+            bytes += sent;
+            length -= (size_t)sent;
+        }
+    }
+    return 0;
+}
+
+int packet_send(int socket, enum packet_kind kind, const struct buffer *body, int fd)
+{
+    struct head head = {kind, (uint32_t)body->length};
+    struct iovec part = {&head, sizeof head};
+    union file_control control = {0};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+    if (body->error)
+        return body->error;
+    if (body->length > PACKET_BYTES_MAX)
+        return -EMSGSIZE;
+    if (fd >= 0) {
+        message.msg_control = &control;
+        message.msg_controllen = sizeof control;
+        control.header = (struct cmsghdr){
+            .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof fd)};
+        memcpy(CMSG_DATA(&control.header), &fd, sizeof fd);
+    }
+    ssize_t sent;
+    do
+        sent = sendmsg(socket, &message, MSG_NOSIGNAL);
+    while (sent < 0 && errno == EINTR);
+    if (sent != sizeof head)
+        return sent < 0 ? error_of_socket() : -EPROTO;
+    return send_all(socket, body->bytes, body->length);
+}
+
+static int await(int socket, int silence_ms)
+{
+    struct pollfd waited = {.fd = socket, .events = POLLIN};
+    int ready;
+    do
+        ready = poll(&waited, 1, silence_ms);
+    while (ready < 0 && errno == EINTR);
+    return ready < 0 ? -errno : ready ? 0 : -ETIMEDOUT;
+}
+
+/* Receives what there is, up to `length` bytes, with a file if one comes along. */
+static ssize_t receive_some(int socket, int silence_ms, void *bytes, size_t length, int *fd)
+{
+    struct iovec part = {bytes, length};
+    union file_control control;
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = &control,
+                             .msg_controllen = sizeof control};
+    int err = silence_ms < 0 ? 0 : await(socket, silence_ms);
+    if (err)
+        return err;
+    ssize_t got;
+    do
+        got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+    while (got < 0 && errno == EINTR);
+    if (got <= 0)
+        return got < 0 ? error_of_socket() : -EPIPE;
+    const struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+    if (header && header->cmsg_type == SCM_RIGHTS && header->cmsg_len == CMSG_LEN(sizeof *fd)) {
+        if (*fd >= 0)
+            close(*fd);
+        memcpy(fd, CMSG_DATA(header), sizeof *fd);
+    }
+    return got;
+}
+
+static int receive_all(int socket, int silence_ms, void *buffer, size_t length, int *fd)
+{
+    char *bytes = buffer;
+    while (length) {
+        ssize_t got = receive_some(socket, silence_ms, bytes, length, fd);
+        if (got < 0)
+            return (int)got;
+        bytes += got;
+        length -= (size_t)got;
+    }
+    return 0;
+}
+
+int packet_receive(int socket, int silence_ms, struct packet *packet)
+{
+    struct head head;
+    struct buffer *body = &packet->body;
+    packet->fd = -1;
+    body->length = 0;
+    int err = receive_all(socket, silence_ms, &head, sizeof head, &packet->fd);
+    if (!err && head.bytes > PACKET_BYTES_MAX)
+        err = -EPROTO;
+    if (!err)
+        err = buffer_reserve(body, head.bytes);
+    if (!err)
+        err = receive_all(socket, silence_ms, body->bytes, head.bytes, &packet->fd);
+    if (err && packet->fd >= 0) {
+        close(packet->fd);
+        packet->fd = -1;
+    }
+    if (err)
+        return err;
+    packet->kind = head.kind;
+    body->length = head.bytes;
+    return 0;
+}

@@ -1,0 +1,50 @@
+/* What we and the reader process tell each other: what kind of thing it is, its bytes, and at most
+ * one open file, over a stream socket.
+ *
+ * Both are the same program, so numbers are as in memory. But the reader reads files that anybody
+ * may have made, so what it says is checked as such a file is. */
+#ifndef FGPROF_READER_PACKET_H
+#define FGPROF_READER_PACKET_H
+
+#include "base/buffer.h"
+#include "base/bytes.h"
+
+enum packet_kind {
+    /* To the reader: */
+    PACKET_OPEN, /* a module: its number, path, whether it is readable, its error; the file */
+    PACKET_NAME, /* addresses of the module opened last: how to show names, count, addresses */
+    PACKET_FILE, /* what was asked for: 0 or a negative errno, a path or none; the file */
+    /* From the reader: */
+    PACKET_OPENED,  /* 0 or a negative errno, and why */
+    PACKET_SYMBOLS, /* of the next addresses: count, symbols */
+    PACKET_WANTED,  /* it needs a file: its path */
+    PACKET_FETCHED, /* it needs a file from a server: the build id's length, and its bytes */
+};
+
+#define PACKET_BYTES_MAX (64u << 20)
+
+struct packet {
+    enum packet_kind kind;
+    struct buffer body;
+    int fd; /* -1: none */
+};
+
+void packet_put_number(struct buffer *body, uint64_t number);
+/* NULL is not the same as "". */
+void packet_put_text(struct buffer *body, const char *text);
+
+uint64_t packet_number(struct bytes *body);
+/* Valid as long as the packet. Sets `failed` if the bytes are no text. */
+const char *packet_text(struct bytes *body);
+struct bytes packet_bytes(const struct packet *packet);
+
+/* Sends the bytes and the file, which stays the caller's; -1: none. Returns 0 or a negative
+ * errno. */
+int packet_send(int socket, enum packet_kind kind, const struct buffer *body, int fd);
+
+/* Receives the next packet into `packet`, whose buffer is used again; a file in it is the caller's
+ * to close. Returns 0; -EPIPE if the other end has gone; -ETIMEDOUT if it says nothing for
+ * `silence_ms` milliseconds, -1: it may; -EPROTO if it is not a packet; or -ENOMEM. */
+int packet_receive(int socket, int silence_ms, struct packet *packet);
+
+#endif

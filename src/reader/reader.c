@@ -1,0 +1,302 @@
+#include "reader/reader.h"
+#include "base/array.h"
+#include "reader/packet.h"
+#include "reader/starter.h"
+#include "symbol/debug_file.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define WHY_BYTES 128
+
+/* A module whose reader failed. */
+struct failed_module {
+    uint32_t number;
+    const char *why;
+};
+
+struct reader {
+    int silence_ms;
+    struct starter starter;
+    int socket; /* to the reader process; -1: there is none */
+    struct failed_module *failed;
+    size_t failed_count, failed_capacity;
+    char why[WHY_BYTES];
+    size_t visits; /* since the last question */
+    struct packet packet;
+};
+
+int reader_new(int silence_ms, struct reader **ret_reader)
+{
+    struct reader *reader = calloc(1, sizeof *reader);
+    if (!reader)
+        return -ENOMEM;
+    *reader = (struct reader){.silence_ms = silence_ms, .socket = -1};
+    int err = starter_fork(&reader->starter);
+    if (err)
+        free(reader);
+    else
+        *ret_reader = reader;
+    return err;
+}
+
+static void close_socket(struct reader *reader)
+{
+    if (reader->socket >= 0)
+        close(reader->socket);
+    reader->socket = -1;
+}
+
+void reader_free(struct reader *reader)
+{
+    if (!reader)
+        return;
+    close_socket(reader);
+    starter_end(&reader->starter);
+    free(reader->failed);
+    buffer_free(&reader->packet.body);
+    free(reader);
+}
+
+/* ---- Files that the reader asks for ---- */
+
+/* It may ask for any file, as the paths of split debug information come from the target's files. It
+ * gets none that is not ELF: what else there is on this machine is not its business. */
+static int refuse_others(int fd)
+{
+    char magic[SELFMAG];
+    if (fd < 0)
+        return fd;
+    if (pread(fd, magic, sizeof magic, 0) == sizeof magic && memcmp(magic, ELFMAG, SELFMAG) == 0)
+        return fd;
+    close(fd);
+    return -ENOEXEC;
+}
+
+static int send_file(struct reader *reader, int fd, const char *path)
+{
+    struct buffer answer = {0};
+    fd = refuse_others(fd);
+    packet_put_number(&answer, (uint64_t)(int64_t)(fd < 0 ? fd : 0));
+    packet_put_text(&answer, path);
+    int err = packet_send(reader->socket, PACKET_FILE, &answer, fd);
+    buffer_free(&answer);
+    if (fd >= 0)
+        close(fd);
+    return err;
+}
+
+static int open_wanted(struct reader *reader, struct debug_files *files)
+{
+    struct bytes body = packet_bytes(&reader->packet);
+    const char *path = packet_text(&body);
+    return path ? send_file(reader, files->open(files, path), NULL) : -EPROTO;
+}
+
+static int fetch_wanted(struct reader *reader, struct debug_files *files)
+{
+    struct bytes body = packet_bytes(&reader->packet);
+    uint64_t bytes = packet_number(&body);
+    char *path = NULL;
+    if (bytes > BUILD_ID_BYTES_MAX || bytes > bytes_left(&body))
+        return -EPROTO;
+    int fd = files->fetch(files, body.at, bytes, &path);
+    int err = send_file(reader, fd, path);
+    free(path);
+    return err;
+}
+
+/* Waits for a packet of this kind. Files that the reader asks for meanwhile are sent to it. */
+static int receive(struct reader *reader, const struct reader_question *question,
+                   enum packet_kind kind)
+{
+    struct own_debug_files own;
+    own_debug_files_init(&own, question->module, question->fetch);
+    for (;;) {
+        int err = packet_receive(reader->socket, reader->silence_ms, &reader->packet);
+        if (!err && reader->packet.fd >= 0)
+            close(reader->packet.fd);
+        if (err || reader->packet.kind == kind)
+            return err;
+        if (reader->packet.kind == PACKET_WANTED)
+            err = open_wanted(reader, &own.files);
+        else if (reader->packet.kind == PACKET_FETCHED)
+            err = fetch_wanted(reader, &own.files);
+        else
+            err = -EPROTO;
+        if (err)
+            return err;
+    }
+}
+
+/* ---- Questions ---- */
+
+/* A module that is not a file, as the kernel's vdso, becomes one. */
+static int file_of(const struct module *module)
+{
+    const struct image *image = &module->image;
+    if (!module->is_readable || image->fd >= 0)
+        return image->fd;
+    int fd = memfd_create("fgprof-module", MFD_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    if (pwrite(fd, image->memory, image->bytes, 0) == (ssize_t)image->bytes)
+        return fd;
+    close(fd);
+    return -EIO;
+}
+
+static int send_module(struct reader *reader, const struct module *module)
+{
+    struct buffer body = {0};
+    int fd = file_of(module);
+    packet_put_number(&body, module->number);
+    packet_put_text(&body, module->path);
+    packet_put_number(&body, module->is_readable && fd >= 0);
+    packet_put_number(&body,
+                      (uint64_t)(int64_t)(module->is_readable && fd < 0 ? fd : module->error));
+    int err = packet_send(reader->socket, PACKET_OPEN, &body, fd);
+    buffer_free(&body);
+    if (fd >= 0 && fd != module->image.fd)
+        close(fd);
+    return err;
+}
+
+/* Returns 0, -ENOEXEC if the module can't be read, or why the reader has failed. */
+static int open_module(struct reader *reader, const struct reader_question *question)
+{
+    int err = send_module(reader, question->module);
+    if (!err)
+        err = receive(reader, question, PACKET_OPENED);
+    if (err)
+        return err;
+    struct bytes body = packet_bytes(&reader->packet);
+    err = (int)packet_number(&body);
+    const char *why = packet_text(&body);
+    snprintf(reader->why, sizeof reader->why, "%s", why ? why : "");
+    return body.failed ? -EPROTO : err == -ENOMEM ? -E2BIG : err;
+}
+
+static int send_addresses(struct reader *reader, const struct reader_question *question)
+{
+    struct buffer body = {0};
+    packet_put_number(&body, question->names);
+    packet_put_number(&body, question->count);
+    buffer_write(&body, question->addresses, question->count * sizeof *question->addresses);
+    int err = packet_send(reader->socket, PACKET_NAME, &body, -1);
+    buffer_free(&body);
+    return err;
+}
+
+/* Reads the next symbol of a packet. Returns 0 or -EPROTO. */
+static int take_symbol(struct bytes *body, struct symbol *ret_symbol, bool *ret_is_trampoline)
+{
+    uint64_t count = packet_number(body);
+    *ret_symbol = (struct symbol){.function_offset = packet_number(body)};
+    ret_symbol->has_debug_info = packet_number(body);
+    *ret_is_trampoline = packet_number(body);
+    if (count > SYMBOL_LINES_MAX)
+        return -EPROTO;
+    for (uint64_t i = 0; i < count; i++) {
+        struct symbol_line *line = &ret_symbol->lines[i];
+        line->name = packet_text(body);
+        line->shown = packet_text(body);
+        line->file = packet_text(body);
+        line->line = (uint32_t)packet_number(body);
+        line->is_inlined = packet_number(body);
+        if (!line->name || !line->shown)
+            return -EPROTO;
+    }
+    ret_symbol->line_count = count;
+    return body->failed ? -EPROTO : 0;
+}
+
+/* Returns why the reader has failed, or 0; then *ret_stop is what the last visit returned. */
+static int receive_symbols(struct reader *reader, const struct reader_question *question,
+                           reader_visit_fn *visit, void *context, int *ret_stop)
+{
+    struct symbol symbol;
+    bool is_trampoline;
+    for (size_t done = 0; done < question->count;) {
+        int err = receive(reader, question, PACKET_SYMBOLS);
+        struct bytes body = packet_bytes(&reader->packet);
+        uint64_t count = err ? 0 : packet_number(&body);
+        if (!err && (!count || count > question->count - done))
+            err = -EPROTO;
+        for (; !err && count; count--, done++) {
+            err = take_symbol(&body, &symbol, &is_trampoline);
+            reader->visits += !err;
+            if (!err && !*ret_stop)
+                *ret_stop = visit(context, question->addresses[done], &symbol, is_trampoline);
+        }
+        if (err)
+            return err;
+    }
+    return 0;
+}
+
+static int ask(struct reader *reader, const struct reader_question *question,
+               reader_visit_fn *visit, void *context, int *ret_stop)
+{
+    if (reader->socket < 0) {
+        reader->socket = starter_start(&reader->starter);
+        if (reader->socket < 0) {
+            int err = reader->socket;
+            reader->socket = -1;
+            return err;
+        }
+    }
+    int err = open_module(reader, question);
+    if (!err)
+        err = send_addresses(reader, question);
+    return err ? err : receive_symbols(reader, question, visit, context, ret_stop);
+}
+
+static const char *why_failed(int err)
+{
+    switch (err) {
+    case -ETIMEDOUT:
+        return "reading it takes too long";
+    case -E2BIG:
+        return "reading it takes too much memory";
+    case -EPIPE:
+        return "its reader crashed";
+    default:
+        return "its reader failed";
+    }
+}
+
+int reader_ask(struct reader *reader, const struct reader_question *question,
+               reader_visit_fn *visit, void *context, const char **ret_why)
+{
+    const struct module *module = question->module;
+    int stop = 0;
+    for (size_t i = 0; i < reader->failed_count; i++) {
+        if (reader->failed[i].number == module->number) {
+            *ret_why = reader->failed[i].why;
+            return -ENOEXEC;
+        }
+    }
+    if (array_reserve(&reader->failed, &reader->failed_capacity, reader->failed_count + 1))
+        return -ENOMEM;
+    bool was_there = reader->socket >= 0;
+    reader->visits = 0;
+    int err = ask(reader, question, visit, context, &stop);
+    /* Something else may have ended it since the last question. */
+    if (err == -EPIPE && was_there && !reader->visits) {
+        close_socket(reader);
+        err = ask(reader, question, visit, context, &stop);
+    }
+    *ret_why = reader->why;
+    if (err && err != -ENOEXEC && err != -ENOMEM) {
+        close_socket(reader);
+        *ret_why = why_failed(err);
+        reader->failed[reader->failed_count++] = (struct failed_module){module->number, *ret_why};
+        err = -ENOEXEC;
+    }
+    return err ? err : stop;
+}

@@ -1,0 +1,42 @@
+/* Names addresses in a process without privileges.
+ *
+ * ELF files, debug information and mangled names are what a target, or whoever made its files,
+ * wants them to be, and reading them is most of this program's code. So a process reads them that
+ * can do nothing else (see sandbox.h). If it crashes, hangs or takes too much memory, the file that
+ * it read is not tried again, and another process reads the next one. */
+#ifndef FGPROF_READER_READER_H
+#define FGPROF_READER_READER_H
+
+#include "elf/module.h"
+#include "fgprof.h"
+#include "symbol/debug_fetch.h"
+#include "symbol/symbol.h"
+
+struct reader;
+
+/* A reader that says nothing for this long is ended. Opening the largest programs takes seconds. */
+#define READER_SILENCE_MS 60000
+
+/* To be called before any file of a target is opened. Returns 0 or a negative errno. */
+int reader_new(int silence_ms, struct reader **ret_reader);
+void reader_free(struct reader *reader);
+
+struct reader_question {
+    const struct module *module;
+    const uint64_t *addresses; /* the module's own, ascending */
+    size_t count;
+    enum fgprof_names names;
+    struct debug_fetch *fetch; /* for what is not on this machine; may be NULL */
+};
+
+/* Called for each address in turn; `symbol` is valid until it returns. Returns 0, or another value
+ * to end. */
+typedef int reader_visit_fn(void *context, uint64_t address, const struct symbol *symbol,
+                            bool is_trampoline);
+
+/* Returns what the last visit returned; -ENOEXEC if the module can't be read, or not to the end:
+ * *ret_why says why, until the next question; or -ENOMEM. */
+int reader_ask(struct reader *reader, const struct reader_question *question,
+               reader_visit_fn *visit, void *context, const char **ret_why);
+
+#endif

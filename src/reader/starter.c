@@ -1,0 +1,137 @@
+#include "reader/starter.h"
+#include "reader/naming.h"
+#include "reader/packet.h"
+#include "reader/sandbox.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define START_MS 10000
+#define FIRST_FD 3
+
+/* ---- In the starter ---- */
+
+static void run_reader(int socket)
+{
+    if (sandbox_enter() == 0)
+        naming_serve(socket);
+}
+
+static void end_reader(pid_t *pid)
+{
+    if (*pid <= 0)
+        return;
+    kill(*pid, SIGKILL);
+    while (waitpid(*pid, NULL, 0) < 0 && errno == EINTR)
+        ;
+    *pid = 0;
+}
+
+/* Sends the socket of a new reader, or why there is none. */
+static int start_reader(int control, pid_t *pid)
+{
+    struct buffer answer = {0};
+    int ends[2] = {-1, -1};
+    int err = socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) ? -errno : 0;
+    if (!err && (*pid = fork()) < 0)
+        err = -errno;
+    if (!err && !*pid) {
+        close(control);
+        close(ends[0]);
+        run_reader(ends[1]);
+        _exit(0);
+    }
+    packet_put_number(&answer, (uint64_t)(int64_t)err);
+    int sent = packet_send(control, PACKET_FILE, &answer, err ? -1 : ends[0]);
+    buffer_free(&answer);
+    for (int i = 0; i < 2 && ends[i] >= 0; i++)
+        close(ends[i]);
+    return sent;
+}
+
+/* Keeps nothing of what it was forked from: no terminal, which would send it signals, and no file,
+ * as a pipe ends only when all who hold it have closed it. */
+static int let_go(int control)
+{
+    setsid();
+    prctl(PR_SET_NAME, "fgprof-reader");
+    int none = open("/dev/null", O_RDWR);
+    for (int fd = 0; fd < FIRST_FD; fd++) {
+        if (none < 0 || dup2(none, fd) < 0)
+            close(fd);
+    }
+    if (control != FIRST_FD && dup2(control, FIRST_FD) < 0)
+        return -1;
+    close_range(FIRST_FD + 1, ~0u, 0);
+    for (int number = 1; number < NSIG; number++)
+        signal(number, SIG_DFL);
+    sigset_t all;
+    sigemptyset(&all);
+    sigprocmask(SIG_SETMASK, &all, NULL);
+    return FIRST_FD;
+}
+
+static void run_starter(int control)
+{
+    struct packet packet = {0};
+    pid_t reader = 0;
+    int err = control < 0;
+    while (!err && packet_receive(control, -1, &packet) == 0) {
+        end_reader(&reader);
+        err = start_reader(control, &reader);
+    }
+    end_reader(&reader);
+    buffer_free(&packet.body);
+}
+
+/* ---- In the process that uses it ---- */
+
+int starter_fork(struct starter *ret_starter)
+{
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
+        return -errno;
+    pid_t pid = fork();
+    if (!pid) {
+        run_starter(let_go(ends[1]));
+        _exit(0);
+    }
+    int err = pid < 0 ? -errno : 0;
+    close(ends[1]);
+    if (err)
+        close(ends[0]);
+    else
+        *ret_starter = (struct starter){pid, ends[0]};
+    return err;
+}
+
+void starter_end(const struct starter *starter)
+{
+    close(starter->control);
+    while (waitpid(starter->pid, NULL, 0) < 0 && errno == EINTR)
+        ;
+}
+
+int starter_start(const struct starter *starter)
+{
+    const struct buffer nothing = {0};
+    struct packet packet = {0};
+    int err = packet_send(starter->control, PACKET_OPEN, &nothing, -1);
+    if (!err)
+        err = packet_receive(starter->control, START_MS, &packet);
+    if (!err) {
+        struct bytes body = packet_bytes(&packet);
+        err = (int)packet_number(&body);
+        if (!err)
+            err = packet.fd < 0 ? -EPROTO : packet.fd;
+    }
+    buffer_free(&packet.body);
+    return err;
+}

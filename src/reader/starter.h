@@ -1,0 +1,23 @@
+/* A process that starts reader processes. It is forked before any file of a target is opened, and
+ * reads none itself, so that each reader begins with nothing of a target in its memory. */
+#ifndef FGPROF_READER_STARTER_H
+#define FGPROF_READER_STARTER_H
+
+#include <sys/types.h>
+
+struct starter {
+    pid_t pid;
+    int control; /* a socket: when it is closed, or this process ends in whatever way, the starter
+                    and its reader end */
+};
+
+/* Returns 0 or a negative errno. */
+int starter_fork(struct starter *ret_starter);
+/* Returns when it has ended. */
+void starter_end(const struct starter *starter);
+
+/* Ends the reader before, if there is one, and starts another. Returns the socket through which it
+ * is asked, or a negative errno. */
+int starter_start(const struct starter *starter);
+
+#endif

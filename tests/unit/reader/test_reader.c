@@ -1,0 +1,369 @@
+/* The reader process: what it tells, what it can't do, and what comes of its faults. They are
+ * planted in symbols_find, which only that process calls: an address that no module has stands for
+ * each. */
+#include "unit.h"
+#include "elf/elf_file.h"
+#include "reader/naming.h"
+#include "reader/reader.h"
+#include "symbol/symbols.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define SILENCE_MS 20000
+#define COUNT (OPEN_MODULES_MAX + 2)
+
+enum fault {
+    FAULT_CRASH = 1,
+    FAULT_HANG,
+    FAULT_EAT_MEMORY,
+    FAULT_END,
+    FAULT_OPEN,
+    FAULT_CREATE,
+    FAULT_SOCKET,
+    FAULT_FORK,
+    FAULT_EXEC,
+    FAULT_KILL,
+    FAULT_CODE,
+    FAULTS,
+};
+#define FAULT_AT(fault) (UINT64_MAX - FAULTS + (fault))
+
+static void eat_memory(void)
+{
+    for (;;) {
+        volatile char *memory = malloc(1 << 20);
+        if (!memory)
+            abort();
+        memory[0] = 1;
+    }
+}
+
+static volatile int crash_at; /* not a constant: the compiler sees nothing wrong */
+
+/* Returns only if what it tries can be done. */
+static void plant(enum fault fault)
+{
+    char *const none[] = {NULL};
+    switch (fault) {
+    case FAULT_CRASH:
+        *(volatile char *)(uintptr_t)crash_at = 1;
+        break;
+    case FAULT_HANG:
+        for (;;)
+            ;
+    case FAULT_EAT_MEMORY:
+        eat_memory();
+        break;
+    case FAULT_END:
+        _exit(0);
+    case FAULT_OPEN:
+        open("/etc/passwd", O_RDONLY | O_CLOEXEC);
+        break;
+    case FAULT_CREATE:
+        open("/tmp/fgprof-reader-was-here", O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+        break;
+    case FAULT_SOCKET:
+        socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        break;
+    case FAULT_FORK:
+        if (fork() == 0)
+            _exit(0);
+        break;
+    case FAULT_EXEC:
+        execve("/bin/true", none, none);
+        break;
+    case FAULT_KILL:
+        kill(getppid(), SIGKILL);
+        break;
+    default:
+        mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    }
+}
+
+void __real_symbols_find(struct symbols *symbols, uint64_t address, struct symbol *ret_symbol);
+void __wrap_symbols_find(struct symbols *symbols, uint64_t address, struct symbol *ret_symbol);
+void __wrap_symbols_find(struct symbols *symbols, uint64_t address, struct symbol *ret_symbol)
+{
+    if (address > FAULT_AT(0) && address < FAULT_AT(FAULTS))
+        plant((enum fault)(address - FAULT_AT(0)));
+    __real_symbols_find(symbols, address, ret_symbol);
+}
+
+struct world {
+    struct reader *reader;
+    struct module modules[COUNT]; /* this program, again and again */
+    uint64_t address;             /* of set_up, in them */
+    size_t named;
+    char name[64];
+    const char *why;
+};
+
+extern const char __executable_start[]; /* ld's */
+
+/* Its address in the module: this program's first mapping is its first segment. */
+static uint64_t own_address(const struct module *module, const void *code)
+{
+    return (uintptr_t)code - (uintptr_t)__executable_start + module->segments[0].address;
+}
+
+__attribute__((noinline)) static int a_function_with_a_name(void)
+{
+    return crash_at;
+}
+
+static int open_program(struct module *module, uint32_t number)
+{
+    *module = (struct module){.number = number, .path = strdup("/bin/app"), .is_readable = true};
+    int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    return image_open_fd(&module->image, fd) || elf_file_read(module);
+}
+
+static int set_up_with(void **state, int silence_ms)
+{
+    struct world *world = *state = calloc(1, sizeof *world);
+    for (uint32_t i = 0; i < COUNT; i++) {
+        if (open_program(&world->modules[i], i))
+            return -1;
+    }
+    world->address = own_address(&world->modules[0], a_function_with_a_name);
+    return reader_new(silence_ms, &world->reader);
+}
+
+static int set_up(void **state)
+{
+    return set_up_with(state, SILENCE_MS);
+}
+
+static int set_up_impatient(void **state)
+{
+    return set_up_with(state, 200);
+}
+
+static int tear_down(void **state)
+{
+    struct world *world = *state;
+    reader_free(world->reader);
+    for (size_t i = 0; i < COUNT; i++)
+        module_clear(&world->modules[i]);
+    free(world);
+    return 0;
+}
+
+static int take(void *context, uint64_t address, const struct symbol *symbol, bool is_trampoline)
+{
+    struct world *world = context;
+    assert_false(is_trampoline);
+    if (address == world->address && symbol->line_count)
+        snprintf(world->name, sizeof world->name, "%s", symbol->lines[0].shown);
+    world->named++;
+    return 0;
+}
+
+static int ask(struct world *world, size_t module, const uint64_t *addresses, size_t count)
+{
+    const struct reader_question question = {
+        .module = &world->modules[module], .addresses = addresses, .count = count};
+    world->named = 0;
+    world->name[0] = '\0';
+    return reader_ask(world->reader, &question, take, world, &world->why);
+}
+
+static void check_it_names(struct world *world, size_t module)
+{
+    assert_int_equal(ask(world, module, &world->address, 1), 0);
+    assert_int_equal(world->named, 1);
+    assert_string_equal(world->name, "a_function_with_a_name");
+}
+
+static void test_it_names(void **state)
+{
+    check_it_names(*state, 0);
+    check_it_names(*state, 0);
+}
+
+static void test_more_modules_than_stay_open(void **state)
+{
+    for (size_t i = 0; i < 2 * COUNT; i++)
+        check_it_names(*state, i % COUNT);
+}
+
+static void test_more_symbols_than_one_packet_has(void **state)
+{
+    struct world *world = *state;
+    enum { MANY = 5000 };
+    uint64_t *addresses = calloc(MANY, sizeof *addresses);
+    for (size_t i = 0; i < MANY; i++)
+        addresses[i] = world->address;
+    assert_int_equal(ask(world, 0, addresses, MANY), 0);
+    assert_int_equal(world->named, MANY);
+    free(addresses);
+}
+
+static void test_a_module_in_memory(void **state)
+{
+    struct world *world = *state;
+    struct module *module = &world->modules[1];
+    size_t bytes = module->image.bytes;
+    unsigned char *copy = malloc(bytes);
+    assert_true(image_read(&module->image, 0, copy, bytes));
+    image_close(&module->image);
+    image_open_memory(&module->image, copy, bytes);
+    check_it_names(world, 1);
+}
+
+static void test_what_cannot_be_read_says_why(void **state)
+{
+    struct world *world = *state;
+    world->modules[0].is_readable = false;
+    world->modules[0].error = -EMFILE;
+    assert_int_equal(ask(world, 0, &world->address, 1), -ENOEXEC);
+    assert_string_equal(world->why, "too many open files");
+    check_it_names(world, 1);
+}
+
+/* The only child of a process with one thread. */
+static pid_t child_of(pid_t pid)
+{
+    char path[64], children[32] = "";
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", pid, pid);
+    FILE *file = fopen(path, "re");
+    assert_non_null(file);
+    assert_non_null(fgets(children, sizeof children, file));
+    fclose(file);
+    pid_t child = (pid_t)strtol(children, NULL, 10);
+    assert_true(child > 1);
+    return child;
+}
+
+/* It is not the module's fault if something else ends the reader. */
+static void test_a_reader_that_was_killed(void **state)
+{
+    struct world *world = *state;
+    check_it_names(world, 0);
+    assert_int_equal(kill(child_of(child_of(getpid())), SIGKILL), 0);
+    check_it_names(world, 0);
+    check_it_names(world, 1);
+}
+
+static int stop(void *context, uint64_t address, const struct symbol *symbol, bool is_trampoline)
+{
+    (void)address, (void)symbol, (void)is_trampoline;
+    ++*(size_t *)context;
+    return -ENOMEM;
+}
+
+static void test_a_visit_can_end_it(void **state)
+{
+    struct world *world = *state;
+    const uint64_t addresses[] = {world->address, world->address};
+    const struct reader_question question = {
+        .module = &world->modules[0], .addresses = addresses, .count = 2};
+    size_t count = 0;
+    assert_int_equal(reader_ask(world->reader, &question, stop, &count, &world->why), -ENOMEM);
+    assert_int_equal(count, 1);
+    check_it_names(world, 0);
+}
+
+/* What came before the fault is named, the module is not read again, and others are. */
+static void check_fault(struct world *world, enum fault fault, const char *why)
+{
+    const uint64_t addresses[] = {world->address, FAULT_AT(fault)};
+    assert_int_equal(ask(world, 0, &addresses[1], 1), -ENOEXEC);
+    assert_string_equal(world->why, why);
+    assert_int_equal(ask(world, 0, addresses, 1), -ENOEXEC);
+    assert_string_equal(world->why, why);
+    check_it_names(world, 1);
+}
+
+static void test_a_crash(void **state)
+{
+    check_fault(*state, FAULT_CRASH, "its reader crashed");
+}
+
+static void test_an_end(void **state)
+{
+    check_fault(*state, FAULT_END, "its reader crashed");
+}
+
+static void test_silence(void **state)
+{
+    check_fault(*state, FAULT_HANG, "reading it takes too long");
+}
+
+#ifndef __SANITIZE_ADDRESS__
+static void test_memory(void **state)
+{
+    check_fault(*state, FAULT_EAT_MEMORY, "its reader crashed");
+}
+
+static void test_it_can_open_nothing(void **state)
+{
+    check_fault(*state, FAULT_OPEN, "its reader crashed");
+}
+
+static void test_it_can_create_nothing(void **state)
+{
+    check_fault(*state, FAULT_CREATE, "its reader crashed");
+    assert_int_equal(access("/tmp/fgprof-reader-was-here", F_OK), -1);
+}
+
+static void test_it_can_make_no_socket(void **state)
+{
+    check_fault(*state, FAULT_SOCKET, "its reader crashed");
+}
+
+static void test_it_can_start_no_process(void **state)
+{
+    check_fault(*state, FAULT_FORK, "its reader crashed");
+}
+
+static void test_it_can_run_no_program(void **state)
+{
+    check_fault(*state, FAULT_EXEC, "its reader crashed");
+}
+
+static void test_it_can_signal_nobody(void **state)
+{
+    check_fault(*state, FAULT_KILL, "its reader crashed");
+}
+
+static void test_it_can_make_no_code(void **state)
+{
+    check_fault(*state, FAULT_CODE, "its reader crashed");
+}
+#endif
+
+#define WITH_READER(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WITH_READER(test_it_names),
+        WITH_READER(test_more_modules_than_stay_open),
+        WITH_READER(test_more_symbols_than_one_packet_has),
+        WITH_READER(test_a_module_in_memory),
+        WITH_READER(test_what_cannot_be_read_says_why),
+        WITH_READER(test_a_reader_that_was_killed),
+        WITH_READER(test_a_visit_can_end_it),
+        WITH_READER(test_a_crash),
+        WITH_READER(test_an_end),
+        cmocka_unit_test_setup_teardown(test_silence, set_up_impatient, tear_down),
+#ifndef __SANITIZE_ADDRESS__
+        WITH_READER(test_memory),
+        WITH_READER(test_it_can_open_nothing),
+        WITH_READER(test_it_can_create_nothing),
+        WITH_READER(test_it_can_make_no_socket),
+        WITH_READER(test_it_can_start_no_process),
+        WITH_READER(test_it_can_run_no_program),
+        WITH_READER(test_it_can_signal_nobody),
+        WITH_READER(test_it_can_make_no_code),
+#endif
+    };
+    return cmocka_run_group_tests_name("reader", tests, NULL, NULL);
+}
