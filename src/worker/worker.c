@@ -276,7 +276,9 @@ static size_t bytes_used(const struct worker *worker)
     return worker->checkpoints.bytes + stack_table_bytes(&results->stacks) +
            results->waits.count * sizeof *results->waits.rows + timeline_bytes(&results->timeline) +
            strings_bytes(&results->strings) + objects_table_bytes(&results->objects) +
-           label_sets_bytes(&results->label_sets);
+           label_sets_bytes(&results->label_sets) +
+           results->elapsed_count * sizeof *results->elapsed +
+           results->spaces.count * sizeof **results->spaces.items;
 }
 
 /* Distinguishes what is counted from now on. */
