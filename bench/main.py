@@ -30,7 +30,7 @@ import programs  # noqa: E402
 # Each is a module of bench/parts, with its TITLE, the TOOLS it runs beside fgprof-c, and report().
 PARTS = ["beside", "start", "pause", "wake", "threads", "churn", "unwind", "servers", "load",
          "cost", "names", "stacks", "steps", "page", "top", "truth", "corrections", "switches",
-         "owners", "labels", "heap", "growth", "serve", "record"]
+         "owners", "labels", "heap", "growth", "serve", "record", "soak"]
 
 SEEDS = 1000000  # so many different ones; the one that is used is in the report
 
@@ -82,7 +82,7 @@ def parse():
                         help="print differences to standard error: stacks, steps")
     parser.add_argument("--other", metavar="PROGRAM",
                         help="another build of fgprof-c, measured by turns with this one: "
-                        "start, truth")
+                        "start, truth, soak")
     parser.add_argument("--without", metavar="CORRECTION",
                         help="the same, a build that lacks one correction (FGPROF_WITHOUT in "
                         "CMakeLists.txt): truth")

@@ -249,6 +249,7 @@ void elapsed_end(struct elapsed *process, struct stack_table *table, uint64_t en
     while (process->shared_tick < process->told_tick)
         share_next(process, table);
     process->end_ns = end_ns;
+    process->end_epoch = table->epoch;
     elapsed_free(process);
 }
 
@@ -286,6 +287,12 @@ struct fit {
 
 static void make_fit(struct fit *fit, const struct elapsed *process, uint64_t until_ns)
 {
+    if (process->is_settled) {
+        fit->all_ns = process->settled_ns;
+        fit->of_awake = 1;
+        fit->of_ns = (double)process->period_ns;
+        return;
+    }
     uint64_t end_ns = process->end_ns ? process->end_ns : until_ns;
     fit->all_ns = end_ns > process->begin_ns ? end_ns - process->begin_ns : 0;
     fit->waited_ticks += (double)(process->idle_ticks + process->pending);
@@ -308,19 +315,58 @@ static uint64_t give(struct fit *fit, double part_ns)
     return given_ns;
 }
 
-int elapsed_divide(const struct stack_table *table, const struct elapsed *processes,
-                   uint64_t until_ns, uint64_t *ret_sample_ns, uint64_t *ret_idle_ns)
+/* By process. NULL if memory is short. */
+static struct fit *make_fits(const struct stack_table *table, const struct elapsed *processes,
+                             uint64_t until_ns)
 {
     struct fit *fits = calloc(table->process_count + 1, sizeof *fits);
-    if (!fits)
-        return -ENOMEM;
-    for (size_t i = 0; i < table->sample_count; i++) {
+    for (size_t i = 0; i < table->sample_count && fits; i++) {
         struct fit *fit = &fits[table->samples[i].labels.process];
         fit->awake_ns += table->samples[i].part_ns;
         fit->waited_ticks += table->samples[i].waited_ticks;
     }
-    for (size_t i = 0; i < table->process_count; i++)
+    for (size_t i = 0; i < table->process_count && fits; i++)
         make_fit(&fits[i], &processes[i], until_ns);
+    return fits;
+}
+
+int elapsed_settle(struct stack_table *table, struct elapsed *processes,
+                   const struct renumber *rows)
+{
+    struct fit *fits = make_fits(table, processes, 0);
+    if (!fits)
+        return -ENOMEM;
+    for (size_t i = 0; i < table->sample_count; i++) {
+        struct counted_sample *sample = &table->samples[i];
+        const struct fit *fit = &fits[sample->labels.process];
+        const struct elapsed *process = &processes[sample->labels.process];
+        if (renumber_of(rows, sample->labels.process) == ROW_GONE || process->is_settled)
+            continue;
+        sample->part_ns = (uint64_t)((double)sample->part_ns * fit->of_awake);
+        sample->waited_ticks *= fit->of_ns / (double)process->period_ns;
+    }
+    for (uint32_t i = 0; i < table->process_count; i++) {
+        if (renumber_of(rows, i) == ROW_GONE || processes[i].is_settled)
+            continue;
+        processes[i].is_settled = true;
+        processes[i].settled_ns = fits[i].all_ns;
+    }
+    free(fits);
+    return 0;
+}
+
+void elapsed_join(struct elapsed *to, struct elapsed *from)
+{
+    to->settled_ns += from->settled_ns;
+    from->settled_ns = 0;
+}
+
+int elapsed_divide(const struct stack_table *table, const struct elapsed *processes,
+                   uint64_t until_ns, uint64_t *ret_sample_ns, uint64_t *ret_idle_ns)
+{
+    struct fit *fits = make_fits(table, processes, until_ns);
+    if (!fits)
+        return -ENOMEM;
     for (size_t i = 0; i < table->sample_count; i++) {
         const struct counted_sample *sample = &table->samples[i];
         struct fit *fit = &fits[sample->labels.process];

@@ -79,6 +79,9 @@ struct elapsed {
     struct elapsed_wait *waits; /* by number */
     size_t wait_count, wait_capacity;
     uint64_t waits_added;
+    uint32_t end_epoch; /* the stack table's when it ended */
+    bool is_settled;    /* what its samples have is final: see elapsed_settle */
+    uint64_t settled_ns;
     uint64_t idle_ticks;                   /* that belong to nobody */
     uint64_t awake_ticks, awake_instances; /* ticks that found threads awake, and how many in all */
 };
@@ -134,6 +137,15 @@ bool elapsed_is_short(const struct elapsed *process, uint64_t first_tick, uint64
 
 /* The process is no longer sampled: shares out all ticks that are left. */
 void elapsed_end(struct elapsed *process, struct stack_table *table, uint64_t end_ns);
+
+/* These processes have ended: makes what their samples have the nanoseconds and the ticks of their
+ * time, so that several can be added. `processes` are those of the table. Returns 0 or -ENOMEM, and
+ * then nothing has changed. */
+int elapsed_settle(struct stack_table *table, struct elapsed *processes,
+                   const struct renumber *rows);
+
+/* Adds the time of a settled process to that of another, and leaves none. */
+void elapsed_join(struct elapsed *to, struct elapsed *from);
 
 /* Counts `ticks` at which these threads were awake. */
 void parallelism_add(struct parallelism *parallelism, const struct elapsed *process,

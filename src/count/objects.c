@@ -276,20 +276,6 @@ static bool is_same_maker(const void *owner, uint32_t item, const void *key)
                   sizeof(struct object_maker)) == 0;
 }
 
-/* Without ids it may equal an earlier row. If not, it is one more of those with names. */
-static void join(struct objects *objects, struct object_maker *maker, size_t names_max,
-                 uint32_t other, size_t *names)
-{
-    maker->tid = maker->maker = 0;
-    if (index_find(&objects->maker_index, hash_bytes(maker, sizeof *maker, 0), is_same_maker,
-                   objects, maker) != INDEX_NONE)
-        return;
-    if (*names < names_max)
-        ++*names;
-    else
-        maker->name = other;
-}
-
 /* Adds the row, which was among the first ones before, or adds its objects to the equal row. There
  * is room. */
 static uint32_t put_again(struct objects *objects, const struct counted_maker *row)
@@ -306,10 +292,9 @@ static uint32_t put_again(struct objects *objects, const struct counted_maker *r
     return number;
 }
 
-int objects_join_gone(struct objects *objects, uint32_t kind, const struct renumber *stay,
-                      size_t names_max, uint32_t other)
+int objects_rewrite(struct objects *objects, objects_rewrite_fn *rewrite, void *context)
 {
-    size_t count = objects->maker_count, names = 0;
+    size_t count = objects->maker_count;
     uint32_t *to = malloc(count * sizeof *to + 1);
     if (!to)
         return -ENOMEM;
@@ -317,9 +302,7 @@ int objects_join_gone(struct objects *objects, uint32_t kind, const struct renum
     objects->maker_count = 0;
     for (size_t i = 0; i < count; i++) {
         struct counted_maker row = objects->makers[i];
-        if (row.maker.kind == kind && row.made == row.gone &&
-            renumber_of(stay, (uint32_t)i) == ROW_GONE)
-            join(objects, &row.maker, names_max, other, &names);
+        rewrite(context, objects, i, &row);
         to[i] = row.made ? put_again(objects, &row) : ROW_GONE;
     }
     for (size_t i = 0; i < objects->slot_count; i++) {
@@ -329,6 +312,37 @@ int objects_join_gone(struct objects *objects, uint32_t kind, const struct renum
     array_trim(&objects->makers, &objects->maker_capacity, objects->maker_count);
     free(to);
     return 0;
+}
+
+struct joining {
+    uint32_t kind, other;
+    const struct renumber *stay;
+    size_t names, names_max;
+};
+
+/* Without ids it may equal an earlier row. If not, it is one more of those with names. */
+static void join(void *context, struct objects *objects, size_t number, struct counted_maker *row)
+{
+    struct joining *joining = context;
+    struct object_maker *maker = &row->maker;
+    if (maker->kind != joining->kind || row->made != row->gone ||
+        renumber_of(joining->stay, (uint32_t)number) != ROW_GONE)
+        return;
+    maker->tid = maker->maker = 0;
+    if (index_find(&objects->maker_index, hash_bytes(maker, sizeof *maker, 0), is_same_maker,
+                   objects, maker) != INDEX_NONE)
+        return;
+    if (joining->names < joining->names_max)
+        joining->names++;
+    else
+        maker->name = joining->other;
+}
+
+int objects_join_gone(struct objects *objects, uint32_t kind, const struct renumber *stay,
+                      size_t names_max, uint32_t other)
+{
+    struct joining joining = {kind, other, stay, 0, names_max};
+    return objects_rewrite(objects, join, &joining);
 }
 
 void objects_renumber(struct objects *objects, const struct renumber *stacks,

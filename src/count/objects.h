@@ -103,6 +103,15 @@ void objects_weigh(struct objects *objects, uint32_t process, uint32_t kind, uin
 int objects_list(const struct objects *objects, uint32_t process, uint32_t kind,
                  struct listed_object **items, size_t *capacity, size_t *ret_count);
 
+/* Changes a maker, before its row is put into the table again. */
+typedef void objects_rewrite_fn(void *context, struct objects *objects, size_t number,
+                                struct counted_maker *row);
+
+/* Changes all makers, and joins those that are equal then. Those that made nothing go. A maker with
+ * objects that are there must keep its process and kind. Returns 0 or -ENOMEM, and then nothing has
+ * changed. */
+int objects_rewrite(struct objects *objects, objects_rewrite_fn *rewrite, void *context);
+
 /* Joins the rows of this kind whose objects are all gone, except those in `stay`: they lose their
  * ids, and in further rows than `names_max` their names become `other`. Rows that made nothing go.
  * Returns 0 or -ENOMEM, and then nothing has changed. */

@@ -131,14 +131,51 @@ static int intern_sample(struct stack_table *table, const struct counted_sample 
     return 0;
 }
 
+static uint64_t hash_of_number(uint32_t number)
+{
+    return hash_bytes(&number, sizeof number, 0);
+}
+
+static bool has_number(const void *owner, uint32_t item, const void *key)
+{
+    const struct counted_process *process = &((const struct stack_table *)owner)->processes[item];
+    return !process->is_free && process->number == *(const uint32_t *)key;
+}
+
 int stack_table_add_process(struct stack_table *table, pid_t pid, uint32_t name,
                             uint32_t *ret_process)
 {
-    if (array_reserve(&table->processes, &table->process_capacity, table->process_count + 1))
+    uint32_t row = table->first_free, number = table->processes_added;
+    while (row < table->process_count && !table->processes[row].is_free)
+        row++;
+    if (array_reserve(&table->processes, &table->process_capacity, row + 1u) ||
+        index_add(&table->process_index, hash_of_number(number), row))
         return -ENOMEM;
-    *ret_process = (uint32_t)table->process_count;
-    table->processes[table->process_count++] = (struct counted_process){(uint32_t)pid, name};
+    table->processes[row] = (struct counted_process){(uint32_t)pid, name, number, false};
+    table->process_count += row == table->process_count;
+    table->processes_added++;
+    table->first_free = row + 1;
+    *ret_process = row;
     return 0;
+}
+
+uint32_t stack_table_find_process(const struct stack_table *table, uint32_t number)
+{
+    return index_find(&table->process_index, hash_of_number(number), has_number, table, &number);
+}
+
+void stack_table_free_processes(struct stack_table *table, const struct renumber *rows)
+{
+    index_clear(&table->process_index, table->process_count);
+    table->first_free = 0;
+    for (uint32_t i = 0; i < table->process_count; i++) {
+        struct counted_process *process = &table->processes[i];
+        process->is_free = process->is_free || renumber_of(rows, i) != ROW_GONE;
+        if (process->is_free)
+            *process = (struct counted_process){.is_free = true};
+        else /* there is room, as there were as many before */
+            index_add(&table->process_index, hash_of_number(process->number), i);
+    }
 }
 
 int stack_table_add(struct stack_table *table, uint32_t space, const struct stack *stack,
@@ -191,17 +228,17 @@ static void add_sleeps(struct counted_sample *sample, uint64_t sleeps)
         sleeps < UINT32_MAX - sample->sleeps ? sample->sleeps + (uint32_t)sleeps : UINT32_MAX;
 }
 
-int stack_table_join_ended(struct stack_table *table, uint32_t sample, uint32_t thread_name)
+int stack_table_join_ended(struct stack_table *table, uint32_t sample, uint32_t stack,
+                           const struct sample_labels *labels)
 {
-    struct counted_sample other = {.stack = table->samples[sample].stack,
-                                   .labels = table->samples[sample].labels};
+    struct counted_sample other = {.stack = stack, .labels = *labels};
     uint32_t joined;
-    other.labels.thread_name = thread_name;
-    other.labels.tid = 0;
     other.labels.has_ended = 1;
     int err = intern_sample(table, &other, &joined);
     if (err)
         return err;
+    if (joined == sample)
+        return 0;
     struct counted_sample *from = &table->samples[sample], *to = &table->samples[joined];
     to->count += from->count;
     to->time_ns += from->time_ns;
@@ -337,7 +374,8 @@ void stack_table_keep(struct stack_table *table, const struct renumber *stacks,
 
 size_t stack_table_bytes(const struct stack_table *table)
 {
-    return table->address_count * sizeof *table->addresses +
+    return table->process_count * sizeof *table->processes +
+           table->address_count * sizeof *table->addresses +
            table->stack_count * sizeof *table->stacks +
            table->sample_count * sizeof *table->samples +
            (table->stack_index.slot_count + table->sample_index.slot_count) *
@@ -347,6 +385,7 @@ size_t stack_table_bytes(const struct stack_table *table)
 void stack_table_free(struct stack_table *table)
 {
     free(table->processes);
+    index_free(&table->process_index);
     free(table->addresses);
     free(table->stacks);
     free(table->samples);

@@ -1,11 +1,12 @@
 /* Counts stacks while sampling.
  *
- * Three tables. Processes: id and name. Stacks: address space, addresses (leaf first), and how the
+ * Three tables. Processes: id and name. Their rows keep their numbers, but may become another
+ * process's. Stacks: address space, addresses (leaf first), and how the
  * stack was cut; each distinct stack is there once. Samples: stack, labels (whose sample it is, and
  * what the thread was doing), and what was counted: ticks, sleeps, nanoseconds, and two figures of
  * which elapsed time is made (count/elapsed.h).
  *
- * Rows can be forgotten: the others then get new numbers, and keep their order. */
+ * Stacks and samples can be forgotten: the others then get new numbers, and keep their order. */
 #ifndef FGPROF_COUNT_STACK_TABLE_H
 #define FGPROF_COUNT_STACK_TABLE_H
 
@@ -17,9 +18,12 @@
 #include <sys/types.h>
 
 struct counted_process {
-    uint32_t pid;
-    uint32_t name; /* in the recording's strings: the last name of its first thread */
+    uint32_t pid;    /* 0: of all that have ended and had this name */
+    uint32_t name;   /* in the recording's strings: the last name of its first thread */
+    uint32_t number; /* in the order in which they were added, from 0 */
+    bool is_free;    /* nothing refers to the row: the next process takes it */
 };
+#define PROCESS_NONE UINT32_MAX
 
 struct counted_stack {
     uint32_t space;
@@ -42,7 +46,8 @@ struct sample_labels {
     uint32_t process;          /* in stack_table.processes */
     uint32_t wait_plus_1;      /* the row of struct waits that it waits for; 0: not known */
     uint32_t label_set_plus_1; /* in the recording's label sets; 0: it has no labels */
-    uint32_t has_ended;        /* 1: of threads that have ended: see stack_table_join_ended */
+    uint32_t has_ended;        /* 1: of threads or processes that have ended: see
+                                  stack_table_join_ended */
     uint32_t aside; /* it is not to be shown, at least not yet: see worker/spans.h; 0: it is */
 };
 /* sample_labels.aside of a sample that is never to be shown; other numbers are small ones. */
@@ -65,6 +70,9 @@ struct counted_sample {
 struct stack_table {
     struct counted_process *processes;
     size_t process_count, process_capacity;
+    uint32_t processes_added; /* ever */
+    uint32_t first_free;      /* no row before it is free */
+    struct index process_index;
     uint64_t *addresses;
     size_t address_count, address_capacity;
     struct counted_stack *stacks;
@@ -80,9 +88,15 @@ struct stack_table {
     uint32_t times_renumbered;
 };
 
-/* Adds a process in a new row, as an id may be used again. Returns 0 or -ENOMEM. */
+/* Adds a process in a row of its own, as an id may be used again. Returns 0 or -ENOMEM. */
 int stack_table_add_process(struct stack_table *table, pid_t pid, uint32_t name,
                             uint32_t *ret_process);
+
+/* The row of the process that was added with this number; PROCESS_NONE: it has none any more. */
+uint32_t stack_table_find_process(const struct stack_table *table, uint32_t number);
+
+/* Frees these rows. */
+void stack_table_free_processes(struct stack_table *table, const struct renumber *rows);
 
 /* Finds the equal stack, or adds it. Returns 0 or -ENOMEM. */
 int stack_table_add_stack(struct stack_table *table, uint32_t space, const struct stack *stack,
@@ -107,9 +121,10 @@ int stack_table_in_wait(struct stack_table *table, uint32_t sample, uint32_t wai
 int stack_table_aside(struct stack_table *table, uint32_t sample, uint32_t aside,
                       uint32_t *ret_sample);
 
-/* Moves all that was counted for the sample to the one of threads that have ended and had this
- * name. Returns 0 or -ENOMEM, and then nothing is moved. */
-int stack_table_join_ended(struct stack_table *table, uint32_t sample, uint32_t thread_name);
+/* Moves all that was counted for the sample to the one of what has ended that has this stack and,
+ * but for that, these labels. Returns 0 or -ENOMEM, and then nothing is moved. */
+int stack_table_join_ended(struct stack_table *table, uint32_t sample, uint32_t stack,
+                           const struct sample_labels *labels);
 
 /* Forgets all that was counted for the sample; and whether that is nothing. */
 void counted_sample_empty(struct counted_sample *sample);

@@ -34,6 +34,8 @@ struct space {
     struct jit *jit; /* generated code, shared by all spaces of the program; NULL: none was noted */
     bool owns_jit;
     bool is_retired;  /* its program has ended */
+    bool is_left;     /* its program is in another one now, and may come back */
+    bool is_free;     /* nothing refers to it: its number is given to the next one */
     bool has_context; /* maps had a mapping that is named as a process context (OTEP 4719) */
 };
 

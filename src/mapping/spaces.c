@@ -137,16 +137,41 @@ static int read_maps(struct maps_reading *reading, int maps_fd)
     return maps_read(maps_fd, take_in, reading);
 }
 
+/* Gives the space a number. Returns 0 or -ENOMEM. */
+static int put(struct spaces *spaces, struct space *space)
+{
+    size_t at = 0;
+    while (at < spaces->count && !spaces->items[at]->is_free)
+        at++;
+    if (array_reserve(&spaces->items, &spaces->capacity, at + 1))
+        return -ENOMEM;
+    if (at < spaces->count)
+        space_free(spaces->items[at]);
+    else
+        spaces->count++;
+    spaces->items[at] = space;
+    space->id = (uint32_t)at;
+    return 0;
+}
+
+static void take_back(struct spaces *spaces, struct space *space)
+{
+    if (space->id + 1u == spaces->count) {
+        spaces->count--;
+        space_free(space);
+        return;
+    }
+    space_empty(space);
+    space->is_free = true;
+}
+
 int spaces_add(struct spaces *spaces, struct modules *modules, pid_t pid, int proc_fd, pid_t tid,
                int maps_fd, struct space **ret_space)
 {
-    if (array_reserve(&spaces->items, &spaces->capacity, spaces->count + 1))
-        return -ENOMEM;
     struct space *space = calloc(1, sizeof *space);
     if (!space)
         return -ENOMEM;
     space->pid = pid;
-    space->id = space->origin = (uint32_t)spaces->count;
     struct maps_reading reading = {
         .space = space, .modules = modules, .proc_fd = proc_fd, .tid = tid};
     int err = read_maps(&reading, maps_fd);
@@ -155,11 +180,13 @@ int spaces_add(struct spaces *spaces, struct modules *modules, pid_t pid, int pr
         err = 0;
     if (!err && !reading.lines)
         err = -ESRCH;
+    if (!err)
+        err = put(spaces, space);
     if (err) {
         space_free(space);
         return err;
     }
-    spaces->items[spaces->count++] = space;
+    space->origin = space->id;
     *ret_space = space;
     return 0;
 }
@@ -180,18 +207,19 @@ static bool holds(const struct space *old, const struct space *new)
     return true;
 }
 
-/* The space that was added last, or an earlier one of its process that says the same: a program
- * that loads the same libraries in turn, at the same place, returns to an earlier state. */
-static struct space *reuse(struct spaces *spaces, const struct jit *jit)
+/* The new space, or an earlier one of its process that says the same: a program that loads the same
+ * libraries in turn, at the same place, returns to an earlier state. */
+static struct space *reuse(struct spaces *spaces, struct space *new, const struct jit *jit)
 {
-    struct space *new = spaces->items[spaces->count - 1];
-    size_t oldest = spaces->count > REUSED_MAX ? spaces->count - REUSED_MAX : 0;
-    for (size_t i = spaces->count - 1; i > oldest; i--) {
+    size_t looked_at = 0;
+    for (size_t i = spaces->count; i > 0 && looked_at < REUSED_MAX; i--) {
         struct space *old = spaces->items[i - 1];
-        if (!old->is_retired && old->pid == new->pid && (!old->jit || old->jit == jit) &&
-            holds(old, new)) {
-            spaces->count--;
-            space_free(new);
+        if (old == new || old->is_retired || old->is_free || old->pid != new->pid)
+            continue;
+        looked_at++;
+        if ((!old->jit || old->jit == jit) && holds(old, new)) {
+            take_back(spaces, new);
+            old->is_left = false;
             return old;
         }
     }
@@ -210,11 +238,13 @@ int spaces_refresh(struct spaces *spaces, struct modules *modules, int proc_fd, 
     if (err != -ESTALE)
         return err;
     *ret_changed = true;
-    struct jit *jit = (*space)->jit;
-    err = spaces_add(spaces, modules, (*space)->pid, proc_fd, tid, maps_fd, space);
+    struct space *before = *space;
+    struct jit *jit = before->jit;
+    err = spaces_add(spaces, modules, before->pid, proc_fd, tid, maps_fd, space);
     if (err)
         return err;
-    *space = reuse(spaces, jit);
+    before->is_left = true;
+    *space = reuse(spaces, *space, jit);
     if (!(*space)->jit)
         (*space)->jit = jit;
     return 0;
@@ -222,19 +252,15 @@ int spaces_refresh(struct spaces *spaces, struct modules *modules, int proc_fd, 
 
 int spaces_branch(struct spaces *spaces, struct space **space)
 {
-    const struct space *from = *space;
+    struct space *from = *space;
     struct space *branch = calloc(1, sizeof *branch);
     struct mapping *mappings = calloc(from->mapping_count + 1, sizeof *mappings);
-    int err = branch && mappings ? 0 : -ENOMEM;
-    if (!err)
-        err = array_reserve(&spaces->items, &spaces->capacity, spaces->count + 1);
-    if (err) {
+    if (!branch || !mappings) {
         free(mappings);
         free(branch);
-        return err;
+        return -ENOMEM;
     }
-    *branch = (struct space){.id = (uint32_t)spaces->count,
-                             .origin = from->origin,
+    *branch = (struct space){.origin = from->origin,
                              .pid = from->pid,
                              .mappings = mappings,
                              .mapping_capacity = from->mapping_count + 1,
@@ -249,14 +275,96 @@ int spaces_branch(struct spaces *spaces, struct space **space)
         }
         branch->mapping_count++;
     }
-    spaces->items[spaces->count++] = branch;
+    if (put(spaces, branch)) {
+        space_free(branch);
+        return -ENOMEM;
+    }
+    from->is_left = true;
     *space = branch;
     return 0;
 }
 
+/* ---- The shared space ---- */
+
+/* Each file has this much room, and its number says where. */
+#define FILE_ROOM_BITS 40
+
+static int get_shared(struct spaces *spaces, struct space **ret_space)
+{
+    if (!spaces->shared) {
+        struct space *space = calloc(1, sizeof *space);
+        if (!space || put(spaces, space)) {
+            free(space);
+            return -ENOMEM;
+        }
+        space->origin = space->id;
+        spaces->shared = space;
+    }
+    *ret_space = spaces->shared;
+    return 0;
+}
+
+/* What is subtracted from the mapping's addresses in its own space. */
+static uint64_t bias_of(const struct mapping *mapping)
+{
+    return mapping->has_bias ? mapping->bias : mapping->start - mapping->offset;
+}
+
+/* Adds what is not there yet of the mapping, as it is in the shared space. */
+static int add_shared(struct space *shared, const struct mapping *mapping, uint64_t base)
+{
+    uint64_t start = mapping->start - bias_of(mapping) + base;
+    uint64_t end = mapping->end - bias_of(mapping) + base;
+    size_t at = UPPER_BOUND(shared->mappings, shared->mapping_count, end, start);
+    struct mapping *known = &shared->mappings[at];
+    if (at < shared->mapping_count && known->start < end) {
+        if (start < known->start) {
+            known->offset = mapping->offset;
+            known->start = start;
+        }
+        known->end = end > known->end ? end : known->end;
+        return 0;
+    }
+    if (array_reserve(&shared->mappings, &shared->mapping_capacity, shared->mapping_count + 1))
+        return -ENOMEM;
+    struct mapping added = *mapping;
+    added.start = start;
+    added.end = end;
+    added.bias = mapping->has_bias ? base : mapping->bias;
+    added.path = strdup(mapping->path);
+    if (!added.path)
+        return -ENOMEM;
+    memmove(&shared->mappings[at + 1], &shared->mappings[at],
+            (shared->mapping_count++ - at) * sizeof added);
+    shared->mappings[at] = added;
+    shared->last = NULL;
+    return 0;
+}
+
+int spaces_share(struct spaces *spaces, struct space *space, uint64_t address,
+                 uint64_t *ret_address)
+{
+    struct space *shared;
+    const struct mapping *mapping = space_find(space, address);
+    int err = get_shared(spaces, &shared);
+    if (!mapping)
+        mapping = space_find_memory(space, address);
+    *ret_address = 0;
+    if (err || !mapping || !mapping->module || (mapping->end - bias_of(mapping)) >> FILE_ROOM_BITS)
+        return err;
+    uint64_t place = 1 + 2 * (uint64_t)mapping->module->number + mapping->has_bias;
+    uint64_t base = place << FILE_ROOM_BITS;
+    *ret_address = address - bias_of(mapping) + base;
+    return add_shared(shared, mapping, base);
+}
+
+/* ---- What goes ---- */
+
 static bool is_of_use(const struct spaces *spaces, const struct renumber *rows, size_t number)
 {
-    return !spaces->items[number]->is_retired || renumber_of(rows, (uint32_t)number) != ROW_GONE;
+    const struct space *space = spaces->items[number];
+    return (!space->is_retired && !space->is_left && !space->is_free) ||
+           renumber_of(rows, (uint32_t)number) != ROW_GONE;
 }
 
 /* Generated code goes with the last space that is of use and shares it. */
@@ -264,8 +372,11 @@ static void forget_jit(struct spaces *spaces, const struct renumber *rows, struc
 {
     struct jit *jit = owner->jit;
     for (size_t i = 0; i < spaces->count; i++) {
-        if (spaces->items[i]->jit == jit && is_of_use(spaces, rows, i))
-            return;
+        if (spaces->items[i]->jit != jit || !is_of_use(spaces, rows, i))
+            continue;
+        spaces->items[i]->owns_jit = true;
+        owner->owns_jit = false;
+        return;
     }
     for (size_t i = 0; i < spaces->count; i++) {
         if (spaces->items[i]->jit == jit)
@@ -275,15 +386,26 @@ static void forget_jit(struct spaces *spaces, const struct renumber *rows, struc
     jit_free(jit);
 }
 
+/* Branches are known by the number of what they are branches of. */
+static bool is_origin(const struct spaces *spaces, const struct renumber *rows, uint32_t number)
+{
+    for (size_t i = 0; i < spaces->count; i++) {
+        if (spaces->items[i]->origin == number && is_of_use(spaces, rows, i))
+            return true;
+    }
+    return false;
+}
+
 void spaces_forget(struct spaces *spaces, const struct renumber *rows)
 {
     for (size_t i = 0; i < spaces->count; i++) {
         struct space *space = spaces->items[i];
-        if (is_of_use(spaces, rows, i))
+        if (space->is_free || is_of_use(spaces, rows, i))
             continue;
         space_empty(space);
         if (space->owns_jit)
             forget_jit(spaces, rows, space);
+        space->is_free = !space->jit && !is_origin(spaces, rows, space->id);
     }
 }
 

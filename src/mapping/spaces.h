@@ -1,5 +1,5 @@
-/* All address spaces of a recording, in the order in which they began: one for each process, for
- * each program that it executed, and for each time that its mappings were contradicted. */
+/* All address spaces of a recording: one for each process, for each program that it executed, and
+ * for each time that its mappings were contradicted. */
 #ifndef FGPROF_MAPPING_SPACES_H
 #define FGPROF_MAPPING_SPACES_H
 
@@ -9,6 +9,7 @@
 struct spaces {
     struct space **items;
     size_t count, capacity;
+    struct space *shared; /* see spaces_share; NULL: there was no need for it */
 };
 
 /* Reads the maps of thread `tid` from `maps_fd` into a new space of process `pid`. Returns 0 or a
@@ -25,8 +26,14 @@ int spaces_refresh(struct spaces *spaces, struct modules *modules, int proc_fd, 
 /* Sets *space to a new one with the same contents. Returns 0 or -ENOMEM. */
 int spaces_branch(struct spaces *spaces, struct space **space);
 
-/* Empties the retired spaces that do not stay by these rows: nothing refers to them. Their numbers
- * stay. */
+/* An address in a space that is all processes', in which each file lies at a place of its own:
+ * equal code, or data, of several processes has one address there. It is 0, where nothing is, for
+ * what is in no file. Returns 0 or -ENOMEM. */
+int spaces_share(struct spaces *spaces, struct space *space, uint64_t address,
+                 uint64_t *ret_address);
+
+/* Empties the spaces that no program is in and that do not stay by these rows: nothing refers to
+ * them. Their numbers are used again. */
 void spaces_forget(struct spaces *spaces, const struct renumber *rows);
 
 void spaces_free(struct spaces *spaces);

@@ -81,7 +81,8 @@ static void append_process(struct buffer *buffer, const struct fgprof_profile *p
     const struct profile_process *process = &profile->processes[sample->process];
     const char *name = strings_get(&profile->strings, process->name);
     name_append(buffer, *name ? name : "[unnamed]");
-    buffer_print(buffer, "/%" PRIu32, process->pid);
+    if (process->pid)
+        buffer_print(buffer, "/%" PRIu32, process->pid);
     replace_separators(buffer, 0);
 }
 

@@ -181,8 +181,10 @@ static int name_owner(struct naming *naming, const struct counted_wait *counted,
     if (counted->owner_wait_plus_1)
         wait->owner_wait_plus_1 = naming->waits_plus_1[counted->owner_wait_plus_1 - 1];
     const struct profile_process *process = &profile->processes[wait->owner_process];
-    if (asprintf(ret_process, "%s/%" PRIu32, strings_get(&profile->strings, process->name),
-                 process->pid) < 0) {
+    const char *name = strings_get(&profile->strings, process->name);
+    int length = process->pid ? asprintf(ret_process, "%s/%" PRIu32, name, process->pid)
+                              : asprintf(ret_process, "%s", name);
+    if (length < 0) {
         *ret_process = NULL;
         return -ENOMEM;
     }

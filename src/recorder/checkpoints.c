@@ -31,6 +31,28 @@ static uint64_t idle_ticks_of(const struct elapsed *process)
     return process->idle_ticks + process->pending;
 }
 
+/* Not what there is nothing to subtract of: subtract_samples empties what has ended. */
+static void copy_samples(struct checkpoint *checkpoint, const struct stack_table *table)
+{
+    for (size_t i = 0; i < table->sample_count; i++) {
+        const struct counted_sample *sample = &table->samples[i];
+        if (sample->labels.has_ended || counted_sample_is_empty(sample))
+            continue;
+        checkpoint->samples[checkpoint->sample_count++] = (struct figures){
+            .serial = sample->serial,
+            .sleeps = sample->sleeps,
+            .count = sample->count,
+            .time_ns = sample->time_ns,
+            .part_ns = sample->part_ns,
+            .waited_ticks = sample->waited_ticks,
+        };
+    }
+    struct figures *fewer =
+        realloc(checkpoint->samples, (checkpoint->sample_count + 1) * sizeof *checkpoint->samples);
+    if (fewer)
+        checkpoint->samples = fewer;
+}
+
 int checkpoint_take(const struct results *results, const struct sampling_state *state,
                     uint64_t ticks_planned, struct checkpoint **ret_checkpoint)
 {
@@ -49,17 +71,7 @@ int checkpoint_take(const struct results *results, const struct sampling_state *
     checkpoint->sampling = state->counts;
     checkpoint->results = results->counts;
     checkpoint->parallelism = results->parallelism;
-    for (; checkpoint->sample_count < results->stacks.sample_count; checkpoint->sample_count++) {
-        const struct counted_sample *sample = &results->stacks.samples[checkpoint->sample_count];
-        checkpoint->samples[checkpoint->sample_count] = (struct figures){
-            .serial = sample->serial,
-            .sleeps = sample->sleeps,
-            .count = sample->count,
-            .time_ns = sample->time_ns,
-            .part_ns = sample->part_ns,
-            .waited_ticks = sample->waited_ticks,
-        };
-    }
+    copy_samples(checkpoint, &results->stacks);
     for (; checkpoint->process_count < results->elapsed_count; checkpoint->process_count++)
         checkpoint->idle_ticks[checkpoint->process_count] =
             idle_ticks_of(&results->elapsed[checkpoint->process_count]);
@@ -131,9 +143,12 @@ static void subtract_elapsed(const struct checkpoint *checkpoint, struct results
 {
     for (size_t i = 0; i < results->elapsed_count; i++) {
         struct elapsed *process = &results->elapsed[i];
+        /* Since then another process may have got the row. */
+        bool was_there = i < checkpoint->process_count && process->begin_ns < checkpoint->at_ns;
         if (process->begin_ns < checkpoint->at_ns)
             process->begin_ns = checkpoint->at_ns;
-        if (i < checkpoint->process_count)
+        process->settled_ns = 0; /* all of that was before any checkpoint */
+        if (was_there)
             process->idle_ticks = less(idle_ticks_of(process), checkpoint->idle_ticks[i]);
         else
             process->idle_ticks = idle_ticks_of(process);

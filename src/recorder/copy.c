@@ -20,6 +20,7 @@ static int copy_stacks(struct stack_table *to, const struct stack_table *from)
 {
     to->sample_count = to->process_count = 0; /* these rows change, so all are copied again */
     to->epoch = from->epoch;
+    to->processes_added = from->processes_added;
     if (array_reserve(&to->processes, &to->process_capacity, from->process_count) ||
         array_reserve(&to->addresses, &to->address_capacity, from->address_count) ||
         array_reserve(&to->stacks, &to->stack_capacity, from->stack_count) ||

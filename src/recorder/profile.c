@@ -72,7 +72,7 @@ static void summarize_sampling(const struct clock *clock, const struct recorded 
 static void summarize_results(const struct results *results, struct fgprof_summary *summary)
 {
     const struct result_counts *counts = &results->counts;
-    summary->processes_seen = results->stacks.process_count;
+    summary->processes_seen = results->stacks.processes_added;
     summary->samples = counts->samples;
     summary->samples_cut = counts->samples_cut;
     summary->samples_not_captured = counts->samples_not_captured;
@@ -372,7 +372,7 @@ static void summarize_objects(const struct results *results, const struct object
                               struct fgprof_profile *profile)
 {
     struct fgprof_summary *summary = &profile->summary;
-    summary->processes_seen = results->stacks.process_count;
+    summary->processes_seen = results->stacks.processes_added;
     summary->jit_files_refused = results->counts.jit_files_refused;
     summary->jit_bytes_unread = results->counts.jit_bytes_unread;
     summary->stacks = profile->stack_count;

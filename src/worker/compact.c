@@ -1,5 +1,7 @@
 #include "worker/compact.h"
+#include "worker/ended_processes.h"
 #include "worker/ended_threads.h"
+#include "unwind/unwind.h"
 
 /* Which rows stay, and their new numbers. */
 struct numbers {
@@ -267,24 +269,47 @@ static int drop_rows(struct results *results, struct counted_threads *threads,
     return err;
 }
 
-static int join_samples(struct results *results, struct counted_threads *threads, uint32_t epoch)
+/* A thread that comes back begins anew: what is noted of it is stale. */
+static void forget_gone_threads(struct counted_threads *threads)
+{
+    for (size_t i = 0; i < threads->count; i++) {
+        struct thread_account *account = &threads->items[i].account;
+        if (!threads->items[i].is_gone)
+            continue;
+        ledger_begin(&account->ledger, 0, NULL);
+        account->wait = (struct thread_wait){0};
+        account->last_sample = account->unowned_sample = account->awake_sample = 0;
+    }
+}
+
+/* Joins what has ended. */
+static int join_ended(struct results *results, struct counted_threads *threads,
+                      const struct compaction *how, struct ended_processes *ended)
 {
     struct renumber in_use;
+    if (how->old == OLD_STAY)
+        return 0;
+    forget_gone_threads(threads);
     int err = renumber_init(&in_use, results->stacks.sample_count);
     if (err)
         return err;
     each_sample(results, threads, &in_use, keep);
     timeline_keep_samples(&results->timeline, &in_use);
-    err = ended_threads_join_samples(results, threads, epoch, &in_use);
+    err = ended_processes_join(ended, results, threads, how->epoch, &in_use, how->old == OLD_JOIN);
+    /* New rows are of what has ended, and are not in use. */
+    if (!err && how->old == OLD_JOIN)
+        err = ended_threads_join_samples(results, threads, how->epoch, &in_use);
     renumber_free(&in_use);
     return err;
 }
 
-/* Which samples stay. The makers of threads that they need no more are joined. */
+/* Which samples stay. What has ended is joined. The makers of threads that they need no more are
+ * joined. */
 static int choose_samples(struct results *results, struct counted_threads *threads,
-                          const struct compaction *how, struct renumber *samples)
+                          const struct compaction *how, struct ended_processes *ended,
+                          struct renumber *samples)
 {
-    int err = how->old == OLD_JOIN ? join_samples(results, threads, how->epoch) : 0;
+    int err = join_ended(results, threads, how, ended);
     if (!err)
         err = renumber_init(samples, results->stacks.sample_count);
     if (err)
@@ -293,11 +318,23 @@ static int choose_samples(struct results *results, struct counted_threads *threa
     return ended_threads_join_makers(results, samples);
 }
 
+static void forget_spaces(struct results *results, const struct compaction *how,
+                          const struct renumber *stay)
+{
+    struct spaces *spaces = &results->spaces;
+    spaces_forget(spaces, stay);
+    for (size_t i = 0; i < spaces->count && how->unwinder; i++) {
+        if (spaces->items[i]->is_free)
+            unwinder_forget(how->unwinder, spaces->items[i]);
+    }
+}
+
 int compact(struct results *results, struct counted_threads *threads, struct owners *owners,
             const struct compaction *how)
 {
     struct numbers numbers = {0};
-    int err = choose_samples(results, threads, how, &numbers.samples);
+    struct ended_processes ended = {0};
+    int err = choose_samples(results, threads, how, &ended, &numbers.samples);
     if (!err)
         err = init_numbers(results, &numbers);
     if (!err) {
@@ -310,7 +347,10 @@ int compact(struct results *results, struct counted_threads *threads, struct own
             err = drop_rows(results, threads, owners, &numbers);
     }
     if (!err)
-        spaces_forget(&results->spaces, &numbers.spaces);
+        forget_spaces(results, how, &numbers.spaces);
+    if (!err)
+        ended_processes_drop(&ended, results, owners);
+    ended_processes_free(&ended);
     renumber_free(&numbers.samples);
     renumber_free(&numbers.waits);
     renumber_free(&numbers.stacks);

@@ -2,7 +2,8 @@
  * that were not counted since an epoch and that nothing refers to. And in any case what nothing
  * refers to: waits, stacks, label sets and strings that are left without a sample, mappings of
  * ended programs that are left without a stack, and what is known of each thread that made another
- * (worker/ended_threads.h). The rest gets new numbers, wherever these are noted. */
+ * (worker/ended_threads.h). The rest gets new numbers, wherever these are noted. What is kept of
+ * processes that have ended is joined (worker/ended_processes.h). */
 #ifndef FGPROF_WORKER_COMPACT_H
 #define FGPROF_WORKER_COMPACT_H
 
@@ -11,13 +12,14 @@
 /* What becomes of samples that were not counted after an epoch, and that nothing refers to. */
 enum old_samples {
     OLD_STAY,
-    OLD_JOIN, /* those of ended threads are joined (worker/ended_threads.h) */
+    OLD_JOIN, /* those of ended threads and processes are joined */
     OLD_GO,
 };
 
 struct compaction {
     enum old_samples old;
-    uint32_t epoch; /* of the stack table */
+    uint32_t epoch;            /* of the stack table */
+    struct unwinder *unwinder; /* forgets generated code of spaces that go; may be NULL */
 };
 
 /* No waits may be held. Returns 0 or -ENOMEM, and then all that is counted stays. */

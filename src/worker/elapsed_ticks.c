@@ -13,14 +13,15 @@ static unsigned cpus_of(pid_t pid)
     return (unsigned)(count > 0 ? count : sysconf(_SC_NPROCESSORS_ONLN));
 }
 
-int elapsed_ticks_begin(struct results *results, pid_t pid, uint64_t begin_ns, uint64_t period_ns)
+int elapsed_ticks_begin(struct results *results, uint32_t process, pid_t pid, uint64_t begin_ns,
+                        uint64_t period_ns)
 {
-    size_t number = results->elapsed_count;
-    if (array_reserve(&results->elapsed, &results->elapsed_capacity, number + 1))
+    if (array_reserve(&results->elapsed, &results->elapsed_capacity, process + 1u))
         return -ENOMEM;
-    elapsed_begin(&results->elapsed[number], begin_ns ? begin_ns : results->timeline.start_ns,
+    elapsed_begin(&results->elapsed[process], begin_ns ? begin_ns : results->timeline.start_ns,
                   period_ns, cpus_of(pid));
-    results->elapsed_count++;
+    if (results->elapsed_count <= process)
+        results->elapsed_count = process + 1u;
     return 0;
 }
 

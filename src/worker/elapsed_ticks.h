@@ -6,9 +6,10 @@
 #include "sampler/channel.h"
 #include "worker/threads.h"
 
-/* Adds a process that is sampled from `begin_ns` on; 0: since the recording began. Returns 0 or
- * -ENOMEM. */
-int elapsed_ticks_begin(struct results *results, pid_t pid, uint64_t begin_ns, uint64_t period_ns);
+/* The process of this row is sampled from `begin_ns` on; 0: since the recording began. Rows begin
+ * in order, or again. Returns 0 or -ENOMEM. */
+int elapsed_ticks_begin(struct results *results, uint32_t process, pid_t pid, uint64_t begin_ns,
+                        uint64_t period_ns);
 
 /* Takes in a MESSAGE_TICK. Returns 0 or -ENOMEM. */
 int elapsed_ticks_take(struct results *results, struct counted_threads *threads,

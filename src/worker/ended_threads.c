@@ -79,13 +79,6 @@ struct alive {
     struct renumber names;
 };
 
-/* Names that samples of ended threads have. */
-struct ended_names {
-    struct renumber known;
-    size_t count;
-    uint32_t other;
-};
-
 static int find_alive(const struct results *results, const struct counted_threads *threads,
                       struct alive *alive)
 {
@@ -116,7 +109,7 @@ static void note_name(struct ended_names *names, uint32_t name)
     renumber_keep(&names->known, name);
 }
 
-static int find_names(struct results *results, struct ended_names *names)
+int ended_names_find(struct results *results, struct ended_names *names)
 {
     int err = strings_intern(&results->strings, ENDED_NAME_OTHER, &names->other);
     if (!err)
@@ -128,12 +121,25 @@ static int find_names(struct results *results, struct ended_names *names)
     return err;
 }
 
-static uint32_t name_of(struct ended_names *names, uint32_t name)
+uint32_t ended_names_get(struct ended_names *names, uint32_t name)
 {
     if (names->count >= ENDED_NAMES_MAX && renumber_of(&names->known, name) == ROW_GONE)
         return names->other;
     note_name(names, name);
     return name;
+}
+
+void ended_names_free(struct ended_names *names)
+{
+    renumber_free(&names->known);
+}
+
+static int join_sample(struct stack_table *table, uint32_t sample, uint32_t name)
+{
+    struct sample_labels labels = table->samples[sample].labels;
+    labels.thread_name = name;
+    labels.tid = 0;
+    return stack_table_join_ended(table, sample, table->samples[sample].stack, &labels);
 }
 
 static int join_samples(struct stack_table *table, const struct alive *alive,
@@ -147,7 +153,7 @@ static int join_samples(struct stack_table *table, const struct alive *alive,
         if (sample->epoch <= epoch && !sample->labels.has_ended && !is_set_aside &&
             !counted_sample_is_empty(sample) && renumber_of(in_use, i) == ROW_GONE &&
             !is_alive(alive, &sample->labels))
-            err = stack_table_join_ended(table, i, name_of(names, sample->labels.thread_name));
+            err = join_sample(table, i, ended_names_get(names, sample->labels.thread_name));
     }
     return err;
 }
@@ -157,13 +163,13 @@ int ended_threads_join_samples(struct results *results, const struct counted_thr
 {
     struct alive alive = {0};
     struct ended_names names = {0};
-    int err = find_names(results, &names);
+    int err = ended_names_find(results, &names);
     if (!err)
         err = find_alive(results, threads, &alive);
     if (!err)
         err = join_samples(&results->stacks, &alive, &names, epoch, in_use);
     free(alive.ids.items);
     renumber_free(&alive.names);
-    renumber_free(&names.known);
+    ended_names_free(&names);
     return err;
 }

@@ -9,6 +9,21 @@
 #define ENDED_NAMES_MAX 1000
 #define ENDED_NAME_OTHER "[other]"
 
+/* Names that samples of what has ended have. Zeroed at first. */
+struct ended_names {
+    struct renumber known;
+    size_t count;
+    uint32_t other;
+};
+
+/* Returns 0 or -ENOMEM. */
+int ended_names_find(struct results *results, struct ended_names *names);
+
+/* The name if it is known or there is room for one more, else that of the others. */
+uint32_t ended_names_get(struct ended_names *names, uint32_t name);
+
+void ended_names_free(struct ended_names *names);
+
 /* Joins the makers of threads that have ended, unless one of the samples that stay is of the thread
  * or of one that it made. Returns 0 or -ENOMEM. */
 int ended_threads_join_makers(struct results *results, const struct renumber *samples);

@@ -318,6 +318,12 @@ void owners_drop(struct owners *owners)
     owners->held_count = 0;
 }
 
+void owners_forget_process(struct owners *owners, uint32_t process)
+{
+    if (process < owners->process_count)
+        owners->processes[process] = (struct process_threads){0};
+}
+
 void owners_free(struct owners *owners)
 {
     index_free(&owners->by_id);

@@ -65,6 +65,9 @@ struct counted_thread *owners_last_owner(const struct owners *owners,
 /* The end of a held wait's chain within its process: the number of the last sleeping thread. */
 uint32_t owners_end_of_chain(const struct owners *owners, const struct held_wait *held);
 
+/* The process has ended, and its row will be another's. */
+void owners_forget_process(struct owners *owners, uint32_t process);
+
 void owners_free(struct owners *owners);
 
 #endif

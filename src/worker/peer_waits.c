@@ -47,18 +47,11 @@ struct epoll_row {
     struct polled polled;
 };
 
-int peer_waits_begin(struct peer_waits *waits, struct program *program)
+int peer_waits_begin(struct peer_waits *waits, struct program *program, uint32_t process)
 {
-    /* First observations come in any order: those of running threads come late. */
-    if (program->number < waits->seen_count && waits->are_seen[program->number])
-        return 0;
-    if (array_reserve(&waits->programs, &waits->program_capacity, waits->program_count + 1) ||
-        array_reserve(&waits->are_seen, &waits->seen_capacity, program->number + 1u))
+    if (array_reserve(&waits->programs, &waits->program_capacity, waits->program_count + 1))
         return -ENOMEM;
-    while (waits->seen_count <= program->number)
-        waits->are_seen[waits->seen_count++] = false;
-    waits->are_seen[program->number] = true;
-    waits->programs[waits->program_count++] = program_hold(program);
+    waits->programs[waits->program_count++] = (struct peer_program){program_hold(program), process};
     waits->program_added_ns = monotonic_ns();
     return 0;
 }
@@ -66,9 +59,9 @@ int peer_waits_begin(struct peer_waits *waits, struct program *program)
 void peer_waits_end(struct peer_waits *waits, uint32_t program)
 {
     for (size_t i = 0; i < waits->program_count; i++) {
-        if (waits->programs[i]->number != program)
+        if (waits->programs[i].program->number != program)
             continue;
-        program_release(waits->programs[i]);
+        program_release(waits->programs[i].program);
         waits->programs[i] = waits->programs[--waits->program_count];
         return;
     }
@@ -81,26 +74,32 @@ static void forget_answers(struct peer_waits *waits)
     waits->answer_index = (struct index){0};
 }
 
+static void forget_epolls(struct peer_waits *waits)
+{
+    waits->epoll_count = 0;
+    index_free(&waits->epoll_index);
+    waits->epoll_index = (struct index){0};
+}
+
 void peer_waits_free(struct peer_waits *waits)
 {
     while (waits->program_count)
-        program_release(waits->programs[--waits->program_count]);
+        program_release(waits->programs[--waits->program_count].program);
     forget_answers(waits);
-    index_free(&waits->epoll_index);
+    forget_epolls(waits);
     peers_free(&waits->peers);
     free(waits->programs);
-    free(waits->are_seen);
     free(waits->answers);
     free(waits->epolls);
     *waits = (struct peer_waits){0};
 }
 
 /* A sampled program of this process, or NULL. */
-static const struct program *program_of_pid(const struct peer_waits *waits, pid_t process_id)
+static const struct peer_program *program_of_pid(const struct peer_waits *waits, pid_t process_id)
 {
     for (size_t i = 0; i < waits->program_count && process_id > 0; i++) {
-        if (waits->programs[i]->process_id == process_id)
-            return waits->programs[i];
+        if (waits->programs[i].program->process_id == process_id)
+            return &waits->programs[i];
     }
     return NULL;
 }
@@ -110,8 +109,8 @@ bool peer_waits_is_single(const struct peer_waits *waits, uint32_t process)
     struct stat status;
     for (size_t i = 0; i < waits->program_count; i++) {
         /* Its entries are ".", ".." and a folder for each thread. */
-        if (waits->programs[i]->process == process &&
-            fstatat(waits->programs[i]->proc_fd, "task", &status, 0) == 0)
+        if (waits->programs[i].process == process &&
+            fstatat(waits->programs[i].program->proc_fd, "task", &status, 0) == 0)
             return status.st_nlink == 3;
     }
     return false;
@@ -148,8 +147,8 @@ static int list_again(struct peer_waits *waits, const struct resource *resource,
     forget_answers(waits);
     int err = 0;
     for (size_t i = 0; i < waits->program_count && !err; i++)
-        err = peers_add_process(&waits->peers, waits->programs[i]->process_id,
-                                waits->programs[i]->proc_fd);
+        err = peers_add_process(&waits->peers, waits->programs[i].program->process_id,
+                                waits->programs[i].program->proc_fd);
     peers_finish(&waits->peers);
     waits->listing.done_ns = now_ns;
     waits->listing.cost_ns = monotonic_ns() - now_ns;
@@ -339,7 +338,7 @@ static int find_file(struct peer_waits *waits, struct results *results,
     if (err)
         return err;
     const char *text = name_of_answer(file, answer, name);
-    const struct program *owner = is_news ? program_of_pid(waits, answer->process_id) : NULL;
+    const struct peer_program *owner = is_news ? program_of_pid(waits, answer->process_id) : NULL;
     wait->is_pending = is_lock || !answer->is_known || (!owner && has_new_programs(waits));
     if (owner && owner->process == observation->process) {
         snprintf(within, sizeof within, "%s within the process", text);
@@ -415,7 +414,7 @@ static int find_epoll(struct peer_waits *waits, struct results *results,
     uint64_t hash = hash_bytes(hashed, sizeof hashed, 0);
     uint32_t item = index_find(&waits->epoll_index, hash, is_epoll, waits, &key);
     if (item == INDEX_NONE && waits->epoll_count >= ROWS_MAX)
-        return name_several(waits, results, 0, &wait->wait);
+        forget_epolls(waits);
     if (item == INDEX_NONE) {
         if (array_reserve(&waits->epolls, &waits->epoll_capacity, waits->epoll_count + 1) ||
             index_add(&waits->epoll_index, hash, (uint32_t)waits->epoll_count))
@@ -473,7 +472,7 @@ static int find_child(struct peer_waits *waits, struct results *results,
     char name[RESOURCE_NAME_BYTES];
     if (!child->process_id || child->since_ns != since_ns)
         *child = (struct waited_child){find_child_id(waits, observation), since_ns};
-    const struct program *owner = program_of_pid(waits, child->process_id);
+    const struct peer_program *owner = program_of_pid(waits, child->process_id);
     const struct resource resource = {.kind = RESOURCE_PROCESS,
                                       .process_id = child->process_id ? 0 : 1,
                                       .key = (uint64_t)child->process_id};

@@ -17,12 +17,15 @@
 struct peer_answer_row;
 struct epoll_row;
 
+struct peer_program {
+    struct program *program; /* a reference */
+    uint32_t process;        /* its row in the stack table */
+};
+
 /* Starts zeroed. */
 struct peer_waits {
-    struct program **programs; /* those that are sampled now, as references */
+    struct peer_program *programs; /* those that are sampled now */
     size_t program_count, program_capacity;
-    bool *are_seen; /* by a program's number: it was added */
-    size_t seen_count, seen_capacity;
     struct peers peers;
     uint64_t program_added_ns; /* CLOCK_MONOTONIC: the last one */
     struct throttle listing, sockets, locks, children;
@@ -42,7 +45,7 @@ struct peer_waits {
 };
 
 /* Begin and end with the sampling of a program. The first returns 0 or -ENOMEM. */
-int peer_waits_begin(struct peer_waits *waits, struct program *program);
+int peer_waits_begin(struct peer_waits *waits, struct program *program, uint32_t process);
 void peer_waits_end(struct peer_waits *waits, uint32_t program);
 void peer_waits_free(struct peer_waits *waits);
 

@@ -1,30 +1,44 @@
 #include "worker/programs.h"
 #include "base/array.h"
+#include "base/upper_bound.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
+
+static struct numbered_program *find(const struct programs *programs, uint32_t number)
+{
+    return FIND_SORTED(programs->items, programs->count, number, number);
+}
 
 int programs_get(struct programs *programs, const struct program *program,
                  struct program_tables **ret_tables)
 {
-    size_t before = programs->capacity;
-    if (array_reserve(&programs->items, &programs->capacity, program->number + 1u))
+    struct numbered_program *known = find(programs, program->number);
+    struct program_tables *tables = known ? known->tables : calloc(1, sizeof *tables);
+    if (!tables)
         return -ENOMEM;
-    for (size_t i = before; i < programs->capacity; i++)
-        programs->items[i] = NULL;
-    struct program_tables **item = &programs->items[program->number];
-    if (!*item && !(*item = calloc(1, sizeof **item)))
+    *ret_tables = tables;
+    if (known)
+        return 0;
+    if (array_reserve(&programs->items, &programs->capacity, programs->count + 1)) {
+        free(tables);
         return -ENOMEM;
-    *ret_tables = *item;
+    }
+    size_t at = UPPER_BOUND(programs->items, programs->count, number, program->number);
+    memmove(&programs->items[at + 1], &programs->items[at],
+            (programs->count++ - at) * sizeof *programs->items);
+    programs->items[at] = (struct numbered_program){program->number, tables};
     return 0;
 }
 
 int programs_end(struct programs *programs, uint32_t number, struct results *results,
                  struct unwinder *unwinder)
 {
-    struct program_tables *tables = number < programs->capacity ? programs->items[number] : NULL;
-    if (!tables)
+    struct numbered_program *item = find(programs, number);
+    if (!item)
         return 0;
+    struct program_tables *tables = item->tables;
     struct space *space = tables->maps.space;
     int err = generated_finish(&tables->generated, results, space);
     if (space) {
@@ -35,15 +49,17 @@ int programs_end(struct programs *programs, uint32_t number, struct results *res
     sites_free(&tables->sites);
     stack_areas_free(&tables->maps.areas);
     free(tables);
-    programs->items[number] = NULL;
+    memmove(item, item + 1,
+            (size_t)(programs->items + --programs->count - item) * sizeof *programs->items);
     return err;
 }
 
 int programs_end_all(struct programs *programs, struct results *results, struct unwinder *unwinder)
 {
     int err = 0;
-    for (size_t i = 0; i < programs->capacity; i++) {
-        int end_err = programs_end(programs, (uint32_t)i, results, unwinder);
+    while (programs->count) {
+        uint32_t last = programs->items[programs->count - 1].number;
+        int end_err = programs_end(programs, last, results, unwinder);
         err = err ? err : end_err;
     }
     return err;

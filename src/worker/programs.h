@@ -8,16 +8,22 @@
 #include "worker/frame_pointer_sites.h"
 
 struct program_tables {
+    bool is_peer; /* peer_waits_begin was called */
     struct program_maps maps;
     struct generated_code generated;
     struct program_labels labels;
     struct sites sites; /* frame pointers of sleeping threads that needed them */
 };
 
-/* Zeroed at first. */
+struct numbered_program {
+    uint32_t number;
+    struct program_tables *tables;
+};
+
+/* Those that were observed and have not ended, by number. Zeroed at first. */
 struct programs {
-    struct program_tables **items; /* NULL for a program that was not observed or has ended */
-    size_t capacity;
+    struct numbered_program *items;
+    size_t count, capacity;
 };
 
 /* The tables of the observation's program: empty at first, valid until the program ends. Returns 0

@@ -90,12 +90,26 @@ static int add_process(struct worker *worker, const struct message *message)
 {
     struct results *results = worker->results;
     uint32_t name, process;
+    pid_t pid = message->process.pid;
     int err = strings_intern(&results->strings, message->process.name, &name);
     if (!err)
-        err = elapsed_ticks_begin(results, message->process.pid, message->process.begin_ns,
-                                  worker->options.period_ns);
+        err = stack_table_add_process(&results->stacks, pid, name, &process);
     return err ? err
-               : stack_table_add_process(&results->stacks, message->process.pid, name, &process);
+               : elapsed_ticks_begin(results, process, pid, message->process.begin_ns,
+                                     worker->options.period_ns);
+}
+
+/* The number of the message's process is replaced by its row. Returns false if that is gone, and
+ * with it everything that the message could be about. */
+static bool find_process(const struct worker *worker, struct message *message)
+{
+    uint32_t *process = message->kind == MESSAGE_OBSERVATION ? &message->observation.process
+                        : message->kind == MESSAGE_OBJECT    ? &message->object.process
+                        : message->kind == MESSAGE_TICK      ? &message->tick.process
+                                                             : NULL;
+    if (process)
+        *process = stack_table_find_process(&worker->results->stacks, *process);
+    return !process || *process != PROCESS_NONE;
 }
 
 /* A process takes the name of its first thread. */
@@ -197,6 +211,17 @@ static bool is_round_over(const struct worker *worker, const struct observation 
            (observation->evidence != EVIDENCE_SAMPLED && observation->tick > worker->owners.tick);
 }
 
+/* First observations come in any order: those of running threads come late. */
+static int begin_peer(struct worker *worker, const struct observation *observation)
+{
+    struct program_tables *tables;
+    int err = programs_get(&worker->programs, observation->program, &tables);
+    if (err || tables->is_peer)
+        return err;
+    tables->is_peer = true;
+    return peer_waits_begin(&worker->owners.peers, observation->program, observation->process);
+}
+
 static int count_observation(struct worker *worker, const struct observation *observation)
 {
     const struct counter *counter = &worker->counter;
@@ -210,7 +235,7 @@ static int count_observation(struct worker *worker, const struct observation *ob
     if (!err)
         err = owners_note_thread(&worker->owners, observation, thread);
     if (!err && observation->program && !worker->options.waits)
-        err = peer_waits_begin(&worker->owners.peers, observation->program);
+        err = begin_peer(worker, observation);
     if (!err)
         err = count_book(counter, observation, thread);
     if (err)
@@ -251,7 +276,9 @@ static size_t bytes_used(const struct worker *worker)
     return worker->checkpoints.bytes + stack_table_bytes(&results->stacks) +
            results->waits.count * sizeof *results->waits.rows + timeline_bytes(&results->timeline) +
            strings_bytes(&results->strings) + objects_table_bytes(&results->objects) +
-           label_sets_bytes(&results->label_sets);
+           label_sets_bytes(&results->label_sets) +
+           results->elapsed_count * sizeof *results->elapsed +
+           results->spaces.count * sizeof **results->spaces.items;
 }
 
 /* Distinguishes what is counted from now on. */
@@ -270,6 +297,7 @@ static int drop_what_is_old(struct worker *worker, bool may_forget_samples)
                : worker->checkpoints.are_last ? OLD_JOIN
                                               : OLD_STAY,
         .epoch = worker->checkpoints.epoch,
+        .unwinder = worker->means.unwinder,
     };
     int err = timeline->is_ring ? timeline_forget(timeline, worker->checkpoints.begin_ns) : 0;
     if (!err)
@@ -325,8 +353,10 @@ static int count_tick(struct worker *worker, const struct message *message)
     return err ? err : elapsed_ticks_take(worker->results, &worker->threads, message);
 }
 
-static int take(struct worker *worker, const struct message *message)
+static int take(struct worker *worker, struct message *message)
 {
+    if (!find_process(worker, message))
+        return 0;
     switch (message->kind) {
     case MESSAGE_PROCESS:
         return add_process(worker, message);

@@ -264,6 +264,31 @@ def test_memory_does_not_grow_with_threads_that_have_ended(world):
         check(names)
 
 
+def grows_by(world, kind, warm_up, more, *arguments):
+    """By how many KiB the server's memory grows for so many more things that come and go, once so
+    many have gone; and its text at the end, of the last second."""
+    with world.running("soak", kind, 300, stdin=subprocess.PIPE) as target, \
+            serving(world, "-p", target.pid, "--keep", "1s", *arguments) as server:
+        def look(least):
+            def are_enough():
+                target.stdin.write("\n")
+                target.stdin.flush()
+                return json.loads(target.stdout.readline())["count"] >= least
+            wait_for(are_enough, f"{least} {kind}", seconds=180)
+            text = server.text("/debug/fgprof?last=1s&format=text")
+            return int(status_field(server.sampler.pid, "RssAnon").split()[0]), text
+        early_kb, _ = look(warm_up)
+        late_kb, text = look(warm_up + more)
+        return late_kb - early_kb, text
+
+
+def test_memory_does_not_grow_with_processes_that_have_ended(world):
+    """Neither with threads' makers: each process's first thread was made, too."""
+    grown_kb, text = grows_by(world, "processes", 3000, 5000, "--children")
+    assert re.search(r'"process":"tool-\d"', text), text[:2000]
+    assert grown_kb < 2500, grown_kb
+
+
 def test_many_requests_cost_one_sampling(world):
     with world.running("holders", 60) as target, serving(world, "-p", target.pid) as server:
         before, begin = server.metric("fgprof_ticks_total"), time.monotonic()

@@ -66,7 +66,8 @@ class Recording {
       threadName,
       thread: tid && !this.isOfTwo ? `${threadName}/${tid}` : threadName,
       birth: (!this.isOfTwo && this.births.get(tid)) || '',
-      process: !pid ? '' : this.isOfTwo ? this.strings[program] : `${this.strings[program]}/${pid}`,
+      // Processes that have ended have none.
+      process: !pid || this.isOfTwo ? this.strings[program] : `${this.strings[program]}/${pid}`,
       labels: labels ? this.labels[labels - 1] : NO_LABELS,
       state: this.raw.states[state],
       category: isIdle ? 'idle' : this.categoryOf(this.raw.states[state], this.strings[call],

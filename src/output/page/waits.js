@@ -30,7 +30,7 @@ function waitOf({raw, strings}, [kind, resource, process, name, tid, stackPlus1,
     kind: strings[kind], resource: strings[resource], next: isOwned ? next : 0,
     stack: isOwned ? stackPlus1 - 1 : -1,
     owner: isOwned ? {threadName, tid, thread: tid ? `${threadName}/${tid}` : threadName,
-                      process: pid ? `${strings[program]}/${pid}` : ''} : null,
+                      process: pid ? `${strings[program]}/${pid}` : strings[program]} : null,
   };
 }
 

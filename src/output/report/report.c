@@ -353,7 +353,8 @@ void report_append_process(struct buffer *buffer, const struct report *report, u
     const struct profile_process *row = &report->profile->processes[process];
     const char *name = strings_get(&report->profile->strings, row->name);
     name_append_short(buffer, *name ? name : "[unnamed]", REPORT_NAME_COLUMNS);
-    buffer_print(buffer, "/%" PRIu32, row->pid);
+    if (row->pid)
+        buffer_print(buffer, "/%" PRIu32, row->pid);
 }
 
 void report_append_thread(struct buffer *buffer, const struct report *report,

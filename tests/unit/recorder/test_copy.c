@@ -162,7 +162,8 @@ static void test_what_came_after_a_checkpoint(void **state)
     results->stacks.samples[grows].waited_ticks = 2.5;
     uint32_t gone = count(world, 0x7000, 0x2000, "gone", 0, 3);
     uint32_t joined = gone + 1;
-    assert_int_equal(stack_table_join_ended(&results->stacks, gone, 0), 0);
+    const struct counted_sample row = results->stacks.samples[gone];
+    assert_int_equal(stack_table_join_ended(&results->stacks, gone, row.stack, &row.labels), 0);
     assert_true(counted_sample_is_empty(&results->stacks.samples[gone]));
     assert_int_equal(results->stacks.samples[joined].count, 3);
     uint32_t later = count(world, 0x5000, 0x2000, "other", add_process(world, 8, "child"), 1);

@@ -322,6 +322,115 @@ static void assert_text(const struct world *world, uint32_t id, const char *text
     assert_string_equal(strings_get(&world->results.strings, id), text);
 }
 
+/* A process of that name, which has a sample of each kind of time in a file that is mapped at
+ * `bias`, in a space of its own. It ends at 5000, after 1000 of each 3 that it was there. */
+static uint32_t add_process(struct world *world, struct module *module, const char *name,
+                            uint64_t bias)
+{
+    struct results *results = &world->results;
+    uint32_t space = add_space(world), process, sample;
+    struct mapping *mapping = &results->spaces.items[space]->mappings[0];
+    *mapping = (struct mapping){.start = bias + 0x1000,
+                                .end = bias + 0x2000,
+                                .offset = 0x1000,
+                                .bias = bias,
+                                .has_bias = true,
+                                .module = module,
+                                .path = mapping->path};
+    assert_int_equal(stack_table_add_process(&results->stacks, 90, string(world, name), &process),
+                     0);
+    assert_int_equal(array_reserve(&results->elapsed, &results->elapsed_capacity, process + 1u), 0);
+    while (results->elapsed_count <= process)
+        elapsed_begin(&results->elapsed[results->elapsed_count++], 2000, 1000, 1);
+    elapsed_begin(&results->elapsed[process], 2000, 1000, 1);
+    uint64_t address = bias + 0x1234;
+    const struct stack stack = {.addresses = &address, .depth = 1};
+    const struct sample_labels labels = {.syscall_number = -1, .process = process, .tid = 90};
+    assert_int_equal(stack_table_add(&results->stacks, space, &stack, &labels, 1, 1000, &sample),
+                     0);
+    stack_table_count(&results->stacks, sample, 0, 0, 1000);
+    stack_table_count_waited(&results->stacks, sample, 1.5);
+    results->elapsed[process].idle_ticks = 1;
+    elapsed_end(&results->elapsed[process], &results->stacks, 5000);
+    return process;
+}
+
+/* What the samples of processes with this name have, and how many there are. */
+static uint64_t time_of(const struct world *world, const char *name, size_t *ret_samples)
+{
+    const struct stack_table *table = &world->results.stacks;
+    uint64_t sample_ns[16], idle_ns[16], sum_ns = 0;
+    assert_true(table->sample_count <= 16 && table->process_count <= 16);
+    assert_int_equal(elapsed_divide(table, world->results.elapsed, 2000, sample_ns, idle_ns), 0);
+    *ret_samples = 0;
+    for (size_t i = 0; i < table->sample_count; i++) {
+        uint32_t process = table->samples[i].labels.process;
+        const char *has = strings_get(&world->results.strings, table->processes[process].name);
+        if (strcmp(has, name) != 0 || counted_sample_is_empty(&table->samples[i]))
+            continue;
+        sum_ns += sample_ns[i];
+        ++*ret_samples;
+    }
+    return sum_ns;
+}
+
+/* With the same stacks, though each had its file elsewhere, and with all of their time: of 3,000 ns
+ * each ran for 1,000, and 3 of 5 parts of the rest are its sample's. */
+static void test_processes_that_have_ended_are_joined(void **state)
+{
+    struct world *world = *state;
+    struct results *results = &world->results;
+    struct module module = {.number = 3};
+    size_t samples;
+    sample_at(world, 7); /* row 0 is what is noted where nothing is */
+    for (unsigned round = 0; round < 3; round++) {
+        for (unsigned i = 0; i < 3; i++)
+            add_process(world, &module, i == 2 ? "as" : "cc", 0x10000 * (1 + round * 3 + i));
+        const struct compaction how = {.old = OLD_JOIN, .epoch = results->stacks.epoch++};
+        assert_int_equal(compact(results, &world->threads, &world->owners, &how), 0);
+        assert_int_equal(time_of(world, "cc", &samples), (round + 1) * 2 * 2200);
+        assert_int_equal(samples, 1);
+        assert_int_equal(time_of(world, "as", &samples), (round + 1) * 2200);
+        assert_int_equal(samples, 1);
+        /* Rows of those that were joined, and their mappings, are used again. */
+        assert_int_equal(results->stacks.process_count, round ? 7 : 5);
+        size_t spaces = 0;
+        for (size_t i = 0; i < results->spaces.count; i++)
+            spaces += !results->spaces.items[i]->is_free;
+        assert_int_equal(spaces, 1); /* that which they share */
+    }
+    assert_int_equal(results->stacks.processes_added, 2 + 9);
+    assert_int_equal(stack_table_find_process(&results->stacks, 10), PROCESS_NONE);
+    assert_int_equal(stack_table_find_process(&results->stacks, 1), 1);
+}
+
+/* What was counted since, or an object that is there, keeps its process. */
+static void test_processes_of_use_stay(void **state)
+{
+    struct world *world = *state;
+    struct results *results = &world->results;
+    struct module module = {.number = 3};
+    size_t samples;
+    sample_at(world, 7);
+    add_process(world, &module, "old", 0x10000);
+    uint32_t maker = add_process(world, &module, "maker", 0x20000);
+    const struct object_maker made = {.process = maker, .bytes = 64, .stack = 1};
+    assert_int_equal(objects_made(&results->objects, &made, 5, 1), 0);
+    results->stacks.epoch++;
+    uint32_t recent = add_process(world, &module, "recent", 0x30000);
+    assert_int_equal(compact_from(world, 0), 0);
+    assert_int_equal(results->stacks.processes[recent].pid, 90);
+    assert_int_equal(results->stacks.processes[maker].pid, 90);
+    assert_int_equal(time_of(world, "recent", &samples), 2200);
+    assert_int_equal(samples, 1);
+    assert_int_equal(stack_table_find_process(&results->stacks, 2), PROCESS_NONE);
+    objects_forget(&results->objects, maker, 0);
+    assert_int_equal(compact_from(world, 0), 0);
+    /* What it made stays, by its name. */
+    assert_int_equal(results->objects.makers[0].made, 1);
+    assert_int_equal(results->stacks.processes[results->objects.makers[0].maker.process].pid, 0);
+}
+
 /* Each place that refers to a string has one of its own; the strings between them go. */
 static void test_strings_stay_with_what_has_them(void **state)
 {
@@ -504,6 +613,8 @@ int main(void)
         TEST(test_mappings_stay_with_what_is_in_them),
         TEST(test_what_is_known_of_stacks_moves_with_them),
         TEST(test_what_made_objects_stays),
+        TEST(test_processes_that_have_ended_are_joined),
+        TEST(test_processes_of_use_stay),
         TEST(test_strings_stay_with_what_has_them),
         TEST(test_makers_of_ended_threads_are_joined),
         TEST(test_samples_of_ended_threads_are_joined),

@@ -9,7 +9,7 @@ static int set_up(void **state)
 {
     (void)state;
     int err = results_init(&results);
-    return err ? err : elapsed_ticks_begin(&results, getpid(), 0, 10);
+    return err ? err : elapsed_ticks_begin(&results, 0, getpid(), 0, 10);
 }
 
 static int tear_down(void **state)

@@ -259,7 +259,7 @@ static struct program *begin_program(struct world *world, uint32_t process)
     program->process_id = getpid();
     program->proc_fd = open("/proc/self", O_PATH | O_DIRECTORY);
     program->mem_fd = program->maps_fd = program->first_maps_fd = -1;
-    assert_int_equal(peer_waits_begin(&world->owners.peers, program), 0);
+    assert_int_equal(peer_waits_begin(&world->owners.peers, program, program->process), 0);
     return program;
 }
 

@@ -16,7 +16,7 @@ static int set_up(void **state)
     struct world *world = calloc(1, sizeof *world);
     *state = world;
     return !world || results_init(&world->results) ||
-           elapsed_ticks_begin(&world->results, getpid(), 1, 1000000);
+           elapsed_ticks_begin(&world->results, 0, getpid(), 1, 1000000);
 }
 
 static int tear_down(void **state)
