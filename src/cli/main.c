@@ -204,6 +204,8 @@ static int run(enum cli_command command, int argc, char **argv)
         return EXIT_WRITTEN;
     case PARSE_WRONG:
         return command == COMMAND_RUN ? EXIT_SAMPLER_FAILED : EXIT_USAGE;
+    case PARSE_NO_MEMORY:
+        return command == COMMAND_RUN ? EXIT_SAMPLER_FAILED : EXIT_NOT_WRITTEN;
     default:
         break;
     }

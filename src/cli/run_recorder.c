@@ -85,6 +85,8 @@ bool check_custom(const struct cli_options *options, const struct selected_pids 
     }
     if (search.others)
         fclose(search.others);
+    else
+        fprintf(stderr, "fgprof-c: out of memory\n");
     if (!err && options->custom && !search.is_found)
         complain_of_name(options, others);
     free(others);

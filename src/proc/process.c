@@ -127,7 +127,7 @@ int process_list_threads(struct process *process, struct thread_list *list, size
         list->count = 0;
     }
     list->is_partial = false;
-    while (max_count-- && (entry = readdir(process->task_dir))) {
+    while (max_count-- && (errno = 0, entry = readdir(process->task_dir))) {
         pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
         if (tid <= 0)
             continue;
@@ -135,6 +135,8 @@ int process_list_threads(struct process *process, struct thread_list *list, size
             return -ENOMEM;
         list->tids[list->count++] = tid;
     }
+    if (!entry && errno)
+        return -errno;
     list->is_partial = entry != NULL;
     /* The kernel lists them in the order of their births: mostly by their ids. */
     if (!list->is_partial && !is_ascending(list))
@@ -153,7 +155,7 @@ int process_list_threads_of(int proc_fd, struct thread_list *list, size_t max_co
     }
     int err = process_list_threads(&process, list, max_count);
     closedir(process.task_dir);
-    return err;
+    return err && err != -ENOMEM ? -ESRCH : err;
 }
 
 void thread_list_free(struct thread_list *list)

@@ -37,7 +37,8 @@ struct thread_list {
 };
 
 /* Lists at most `max_count` threads, starting with the first or, if the list is partial, where it
- * ends. Returns 0 or -ENOMEM. If the process is gone, the list is empty. */
+ * ends. Returns 0, -ENOMEM, or another negative errno if the directory can't be read, and the list
+ * is not to be used. If the process is gone, the list is empty. */
 int process_list_threads(struct process *process, struct thread_list *list, size_t max_count);
 
 /* The same for the process whose /proc directory is `proc_fd`, all at once, into an empty list.

@@ -212,6 +212,11 @@ int listing_update(struct sampler *sampler, struct sampled_process *process)
     uint64_t began_cpu_ns = thread_cpu_ns();
     int err = process_list_threads(&process->process, &listing->list, LISTED_PER_ROUND);
     listing->listed.cost_ns += thread_cpu_ns() - began_cpu_ns;
+    /* The threads stay as they are known until the next tick, if they are known. */
+    if (err && err != -ENOMEM && listing->listed.done_ns) {
+        listing->is_wanted = true;
+        return 0;
+    }
     if (err || listing->list.is_partial)
         return err;
     struct update update = {sampler, process, 0};

@@ -96,7 +96,7 @@ struct cli_options {
     char *command_line;  /* the whole command line, as typed in a shell */
 };
 
-enum parse_result { PARSE_OK, PARSE_HELP, PARSE_WRONG };
+enum parse_result { PARSE_OK, PARSE_HELP, PARSE_WRONG, PARSE_NO_MEMORY };
 
 /* parse.c: parses `argv`, whose first word is the command's name. Prints errors on stderr. */
 enum parse_result options_parse(int argc, char **argv, enum cli_command command,

@@ -5,6 +5,7 @@
 #include "cli/options/values.h"
 #include "cli/record/trigger.h"
 
+#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -129,6 +130,7 @@ static enum parse_result parse_options(int argc, char **argv, struct cli_options
         const struct cli_option *option =
             code == '?' || code == ':' ? NULL : find(code, options->command);
         bool ok = true;
+        errno = 0;
         if (!option)
             ok = complain_option(options, &tables, code, argv[optind - 1]);
         else if (option->set)
@@ -136,7 +138,7 @@ static enum parse_result parse_options(int argc, char **argv, struct cli_options
         else
             *(bool *)((char *)options + option->flag) = true;
         if (!ok)
-            return PARSE_WRONG;
+            return errno == ENOMEM ? PARSE_NO_MEMORY : PARSE_WRONG;
     }
     return PARSE_OK;
 }
@@ -339,14 +341,13 @@ enum parse_result options_parse(int argc, char **argv, enum cli_command command,
         .output = "-",
         .command_line = command_line_of(argc, argv),
     };
-    if (!options.command_line) {
-        fprintf(stderr, "fgprof-c: out of memory\n");
-        return PARSE_WRONG;
-    }
-    enum parse_result result = parse_options(argc, argv, &options);
+    enum parse_result result =
+        options.command_line ? parse_options(argc, argv, &options) : PARSE_NO_MEMORY;
     if (result == PARSE_OK &&
         (!check_arguments(&options, argc - optind, argv + optind) || !check_format(&options)))
         result = PARSE_WRONG;
+    if (result == PARSE_NO_MEMORY)
+        fprintf(stderr, "fgprof-c: out of memory\n");
     if (result == PARSE_OK)
         *ret_options = options;
     else

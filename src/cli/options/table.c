@@ -362,11 +362,11 @@ static bool set_keep_memory(struct cli_options *options, const char *value)
 }
 
 /* Prints why it was refused. */
-static void complain_of_trigger(const char *value, int err, const struct trigger_error *error)
+static void complain_of_trigger(const char *value, const struct trigger_error *error)
 {
     char wanted[sizeof error->wanted + 32];
     snprintf(wanted, sizeof wanted, "at character %zu: %s", error->character, error->wanted);
-    complain("trigger", value, err == -EINVAL ? wanted : "out of memory");
+    complain("trigger", value, wanted);
 }
 
 static bool set_trigger(struct cli_options *options, const char *value)
@@ -376,8 +376,10 @@ static bool set_trigger(struct cli_options *options, const char *value)
         reallocarray(options->triggers, options->trigger_count + 1, sizeof *grown);
     options->triggers = grown ? grown : options->triggers;
     int err = grown ? trigger_parse(value, &grown[options->trigger_count], &error) : -ENOMEM;
-    if (err)
-        complain_of_trigger(value, err, &error);
+    if (err == -EINVAL)
+        complain_of_trigger(value, &error);
+    else
+        errno = -err;
     options->trigger_count += !err;
     return !err;
 }

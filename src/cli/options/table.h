@@ -21,7 +21,7 @@ struct cli_option {
     unsigned commands; /* the commands that have it: one bit each, 1u << enum cli_command */
     enum option_group group;
     /* Takes the value; NULL if none was given. On failure, prints the reason on stderr and returns
-     * false. */
+     * false; if memory is short, only sets errno to ENOMEM. */
     bool (*set)(struct cli_options *options, const char *value);
     size_t flag;      /* if set is NULL: the offset of the bool to make true */
     const char *help; /* lines; NULL: the help of the option before it covers this one */

@@ -120,6 +120,10 @@ bool regex_check(const char *what, const char *value)
         regfree(&compiled);
         return true;
     }
+    if (failure == REG_ESPACE) {
+        errno = ENOMEM;
+        return false;
+    }
     regerror(failure, &compiled, why, sizeof why);
     return complain(what, value, why);
 }

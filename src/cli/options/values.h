@@ -26,13 +26,15 @@ bool complain(const char *what, const char *value, const char *wanted);
  * false. */
 bool complain_both(const char *one, const char *other, const char *without);
 
-/* Adds process ids such as "12,34" to *pids, which the caller frees. Prints errors. */
+/* Adds process ids such as "12,34" to *pids, which the caller frees. Prints errors, but for errno
+ * ENOMEM. */
 bool pids_parse(const char *list, pid_t **pids, size_t *pid_count);
 
 /* The same for thread ids. */
 bool tids_parse(const char *list, pid_t **tids, size_t *tid_count);
 
-/* Whether the value of `what` is an extended regular expression. Prints errors. */
+/* Whether the value of `what` is an extended regular expression. Prints errors, but for errno
+ * ENOMEM. */
 bool regex_check(const char *what, const char *value);
 
 /* Reads a number above 0, at most 100. */

@@ -134,8 +134,9 @@ static struct written_process sampled_process(struct session *session)
     return process;
 }
 
-static bool write_file(struct flight *flight, fgprof_profile *profile,
-                       const struct written_process *process, const char *reason)
+/* Returns 0, -EIO if it has said why it can't, or another negative errno. */
+static int write_file(struct flight *flight, fgprof_profile *profile,
+                      const struct written_process *process, const char *reason)
 {
     const struct cli_options *options = flight->options;
     int err = fgprof_profile_set_reason(profile, reason);
@@ -143,14 +144,14 @@ static bool write_file(struct flight *flight, fgprof_profile *profile,
         err = fgprof_profile_set_command(profile, options->command_line);
     fgprof_profile_set_threads(profile, options_threads(options));
     if (err)
-        return false; /* memory is short: the next one may be written */
+        return err;
     pthread_mutex_lock(&flight->writing);
     bool ok = files_write(&flight->files, profile, process->name, process->pid);
     pthread_mutex_unlock(&flight->writing);
-    return ok;
+    return ok ? 0 : -EIO;
 }
 
-/* Writes what is kept. Returns 0, -EIO if it has said why it can't, or another negative errno. */
+/* Writes what is kept. Returns as write_file. */
 static int write_kept(struct flight *flight, const char *reason)
 {
     fgprof_recorder *recorder;
@@ -164,9 +165,17 @@ static int write_kept(struct flight *flight, const char *reason)
     session_give_back(flight->session);
     if (err)
         return err;
-    err = write_file(flight, profile, &process, reason) ? 0 : -EIO;
+    err = write_file(flight, profile, &process, reason);
     fgprof_profile_free(profile);
     return err;
+}
+
+/* Of what write_kept returned. */
+static void complain_of_kept(int err)
+{
+    if (err && err != -EIO)
+        fprintf(stderr, "fgprof-c: no file was written: %s\n",
+                err == -ESRCH ? "no process is sampled now" : strerror(-err));
 }
 
 static bool needs(const struct flight *flight, bool (*is_one)(enum condition_kind kind))
@@ -268,7 +277,10 @@ static void judge(struct flight *flight, struct evidence *evidence)
         judge_all(flight, evidence, fires, &reason);
     if (reason && may_fire) {
         uint64_t cooldown_ns = flight->options->cooldown_ns;
-        bool ok = !write_kept(flight, reason);
+        int err = write_kept(flight, reason);
+        bool ok = !err;
+        if (err != -ESRCH)
+            complain_of_kept(err);
         for (size_t i = 0; ok && i < count; i++) {
             if (fires[i])
                 judge_tell(&flight->judges[i]);
@@ -404,10 +416,7 @@ static void *wait_for_signals(void *context)
     sigemptyset(&signals);
     sigaddset(&signals, SIGUSR1);
     while (!sigwait(&signals, &number) && !must_stop(flight, 0)) {
-        int err = write_kept(flight, "SIGUSR1");
-        if (err && err != -EIO)
-            fprintf(stderr, "fgprof-c: no file was written: %s\n",
-                    err == -ESRCH ? "no process is sampled now" : strerror(-err));
+        complain_of_kept(write_kept(flight, "SIGUSR1"));
     }
     return NULL;
 }

@@ -174,6 +174,9 @@ static int load(struct switch_record *record, const struct switch_options *optio
     err = configure(record, options, &abilities);
     if (!err)
         err = switch_record_bpf__load(record->programs);
+    /* libbpf does not say that its probe for global data failed, but makes none. */
+    if (!err && (!record->programs->bss || !record->programs->rodata))
+        err = -ENOTSUP;
     return err ? err : attach(record->programs);
 }
 

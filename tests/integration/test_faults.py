@@ -1,0 +1,462 @@
+"""One call fails: each allocation and each system call of short runs, one at a time.
+
+A library that is preloaded (tests/tools/faults) first lists the call sites of a calm run, each a
+function and the stack that it is called from. Then there is a run for a site, in which the first call
+from there fails. Whatever fails: the profiler neither crashes nor hangs, the target goes on, and there
+is either a whole output or none and one line that says why.
+
+FGPROF_FAULTS=all fails each site by each error; without it, each of a sample."""
+
+import collections
+import concurrent.futures
+import contextlib
+import errno
+import gzip
+import http.client
+import json
+import os
+import queue
+import random
+import re
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import time
+
+from harness import folded, status_field, threads_of, users_build
+
+IS_ALL = os.environ.get("FGPROF_FAULTS") == "all"
+SEED = os.environ.get("FGPROF_FAULTS_SEED", "1")
+# Sites of a scenario in a short run.
+SAMPLE = 14
+AT_ONCE = 3
+# Nothing hangs for a second: the machine may be busy.
+HANGS_S = 60
+# A function's errors, the likely first. 0: it transfers half.
+ERRORS = {
+    "malloc": [errno.ENOMEM],
+    "open": [errno.EMFILE, errno.EACCES, errno.EINTR],
+    "fcntl": [errno.EINVAL],
+    "ioctl": [errno.ENOMEM],
+    "fopen": [errno.EMFILE],
+    "opendir": [errno.EMFILE],
+    "readdir": [errno.EIO],
+    "getdelim": [errno.EIO],
+    "read": [errno.EIO, errno.EINTR, 0],
+    "pread": [errno.EIO, 0],
+    "write": [errno.ENOSPC, errno.EINTR, 0],
+    "recv": [errno.ECONNRESET, errno.EAGAIN, 0],
+    "send": [errno.EPIPE, errno.EAGAIN, 0],
+    "sendmsg": [errno.EPIPE, errno.EAGAIN],
+    "process_vm_readv": [errno.EFAULT, errno.ENOMEM, 0],
+    "readlink": [errno.EACCES],
+    "getrandom": [errno.ENOSYS],
+    "mmap": [errno.ENOMEM],
+    "stat": [errno.EACCES],
+    "poll": [errno.EINTR],
+    "epoll": [errno.ENOSPC],
+    "socket": [errno.EMFILE],
+    "accept": [errno.EMFILE, errno.ECONNABORTED],
+    "sockopt": [errno.ENOBUFS],
+    "eventfd": [errno.EMFILE],
+    "disk": [errno.ENOSPC],
+    "access": [errno.EACCES],
+    "wait": [errno.EINTR],
+    "pthread_create": [errno.EAGAIN],
+    "spawn": [errno.EAGAIN],
+    "ptrace": [errno.EPERM, errno.ESRCH],
+    "syscall": [errno.EPERM, errno.EMFILE],
+}
+
+Site = collections.namedtuple("Site", "function hash error lasting")
+
+
+def name_of(site):
+    error = errno.errorcode[site.error] if site.error else "half"
+    return f"{site.function}:{site.hash}:{error}{'+' if site.lasting else ''}"
+
+
+class Faulty:
+    """Runs the profiler with the library, each time in a directory of its own."""
+
+    def __init__(self, world, scenario, number, site=None):
+        self.world = world
+        self.directory = world.path(f"{scenario}-{number}")
+        os.mkdir(self.directory)
+        self.log = world.path(f"{scenario}-{number}.log")
+        self.environment = {
+            **os.environ, "FAULT_LOG": self.log, "FAULT_PROGRAM": "fgprof-c",
+            "LD_PRELOAD": os.path.join(world.build, "tests/tools/libinject-faults.so"),
+            "ASAN_OPTIONS": "verify_asan_link_order=0:exitcode=99", "UBSAN_OPTIONS": "exitcode=99"}
+        self.is_lasting = site is not None and site.lasting
+        if site:
+            lasting = "+" if site.lasting else ""
+            self.environment["FAULT"] = f"{site.function}:{site.hash}:{site.error}{lasting}"
+
+    def path(self, name):
+        return os.path.join(self.directory, name)
+
+    def has_failed(self):
+        return os.path.exists(self.log) and os.path.getsize(self.log) > 0
+
+    def sites(self):
+        with open(self.log, encoding="ascii") as log:
+            return [tuple(line.split()) for line in log]
+
+    @contextlib.contextmanager
+    def start(self, *arguments):
+        with subprocess.Popen([self.world.program, *map(str, arguments)], env=self.environment,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True) as started:
+            try:
+                yield started
+            finally:
+                if started.poll() is None:
+                    started.kill()
+
+    def finish(self, started):
+        """Returns what it printed to standard output and error."""
+        try:
+            return started.communicate(timeout=HANGS_S)
+        except subprocess.TimeoutExpired:
+            stacks = subprocess.run(["eu-stack", "-p", str(started.pid)], stdout=subprocess.PIPE,
+                                    stderr=subprocess.STDOUT, text=True).stdout
+            raise AssertionError(f"it hangs:\n{stacks}")
+
+    def run(self, *arguments):
+        """Returns the exit status and what was printed to standard output and error."""
+        with self.start(*arguments) as started:
+            stdout, stderr = self.finish(started)
+            return started.returncode, stdout, stderr
+
+
+def check_whole(path, faulty):
+    """The file is whole, by its format."""
+    with open(path, "rb") as file:
+        data = file.read()
+    if path.endswith(".gz"):
+        assert gzip.decompress(data)
+    elif path.endswith(".folded"):
+        assert data.endswith(b"\n") or not data
+        folded(data.decode())
+    elif path.endswith(".json"):
+        json.loads(data)
+    elif path.endswith(".html"):
+        assert data.rstrip().endswith(b"</html>")
+    elif path.endswith(".fgprof"):
+        done = faulty.world.fgprof("convert", path)
+        assert done.returncode == 0, done.stderr
+        folded(done.stdout)
+
+
+def complaints(stderr):
+    """The lines that say what went wrong: not the summary, whose first line says for how long."""
+    return [line for line in stderr.splitlines()
+            if re.match(r"fgprof-c: .{10}", line) and not re.match(r"fgprof-c: [\d.]+ s at ", line)]
+
+
+def check_complaint(stderr):
+    said = complaints(stderr)
+    assert said, f"no reason was given: {stderr!r}"
+    assert len(said) == 1, f"more than one reason was given: {stderr}"
+
+
+def check_outcome(faulty, path, code, stderr, failed=(1,)):
+    """A whole file, or none and a reason; nothing else is left behind. Sampling that ended early has
+    both."""
+    assert code == 0 or code in failed, f"it ended with {code}: {stderr}"
+    left = os.listdir(faulty.directory)
+    if code:
+        check_complaint(stderr)
+    if code == 0 or "sampling ended early" in stderr:
+        assert left == [os.path.basename(path)], f"it left {left}: {stderr}"
+        check_whole(path, faulty)
+    else:
+        assert not left, f"it ended with {code} and left {left}: {stderr}"
+
+
+class Target:
+    """Threads that sleep and one that computes, whose progress can be seen."""
+
+    def __init__(self, process, name, progress, recording):
+        self.pid = process.pid
+        self.name = name
+        self.progress = progress
+        self.recording = recording
+
+    def count(self):
+        with open(self.progress, "rb") as file:
+            return int.from_bytes(file.read(8), "little")
+
+    def check(self):
+        before, end = self.count(), time.monotonic() + HANGS_S
+        while self.count() == before:
+            assert time.monotonic() < end, "the target no longer computes"
+            time.sleep(0.001)
+        for thread in threads_of(self.pid):
+            state = status_field(thread, "State")
+            assert state[0] in "RS", f"a thread of the target is left in {state}"
+            tracer = status_field(thread, "TracerPid")
+            assert tracer == "0", f"a thread of the target is still traced by {tracer}"
+
+
+def check_counts(path, stderr):
+    """Each of the target's four threads has about a sample for each tick; if not, it is said."""
+    with open(path, encoding="utf-8") as file:
+        counts = collections.Counter()
+        for stack, count in folded(file.read()).items():
+            counts[stack[0]] += count
+    planned = int(re.search(r"(\d+) ticks planned", stderr)[1])
+    is_whole = len(counts) == 4 and all(abs(count - planned) <= 3 for count in counts.values())
+    said = re.search(r"lost|not sampled|left out|could not|no memory|memory|skipped|missed|unseen|cut short", stderr)
+    assert is_whole or said, f"nothing is said of what lacks: {counts} of {planned}\n{stderr}"
+
+
+def attach_folded(faulty, target):
+    path = faulty.path("out.folded")
+    code, _, stderr = faulty.run("attach", "-p", target.pid, "-d", "0.1s", "-F", "200", "--threads=tid",
+                                 "-o", path)
+    check_outcome(faulty, path, code, stderr)
+    if code == 0:
+        check_counts(path, stderr)
+
+
+def attach_ptrace(faulty, target):
+    path = faulty.path("out.pb.gz")
+    code, _, stderr = faulty.run("attach", "--pgrep", f"^{target.name}$", "-d", "0.1s", "-F", "200",
+                                 "--thread", "^s", "--capture=ptrace", "--children", "-o", path)
+    check_outcome(faulty, path, code, stderr)
+
+
+def dump(faulty, target):
+    path = faulty.path("out.json")
+    code, _, stderr = faulty.run("dump", "-p", target.pid, "--json", "-o", path)
+    check_outcome(faulty, path, code, stderr)
+
+
+def run(faulty, target):
+    path = faulty.path("out.folded")
+    code, _, stderr = faulty.run("run", "-o", path, "--", faulty.world.fixture("workers"), 0.15, 1, 2)
+    check_outcome(faulty, path, code, stderr, failed=(125, 126))
+
+
+def convert_to(ending):
+    def convert(faulty, target):
+        path = faulty.path("out" + ending)
+        code, _, stderr = faulty.run("convert", target.recording, "-o", path)
+        check_outcome(faulty, path, code, stderr)
+    convert.__name__ = "convert_to" + ending.replace(".", "_")
+    return convert
+
+
+def next_line(started):
+    """The next line to standard error, or what there is at the end. Reads no more than that: the rest
+    is for communicate()."""
+    line = b""
+    while not line.endswith(b"\n"):
+        ready, _, _ = select.select([started.stderr], [], [], HANGS_S)
+        assert ready, f"it says no more than {line}"
+        if not (byte := os.read(started.stderr.fileno(), 1)):
+            break
+        line += byte
+    return line.decode()
+
+
+def record(faulty, target):
+    with faulty.start("record", "-p", target.pid, "-o", faulty.directory, "-F", "200") as started:
+        said = next_line(started)
+        if said.startswith("fgprof-c: recording "):
+            started.send_signal(signal.SIGUSR1)
+            said += next_line(started) # of the file
+            started.send_signal(signal.SIGINT)
+        _, rest = faulty.finish(started)
+        code = started.returncode
+    said += rest
+    assert code in (0, 1), f"it ended with {code}: {said}"
+    wrong = [line for line in complaints(said)
+             if not re.match(r"fgprof-c: (recording|wrote|1 file|\d+ files) ", line)]
+    files = os.listdir(faulty.directory)
+    assert wrong or (code == 0 and len(files) == 1), f"no reason was given: {files} {said}"
+    for name in files:
+        assert name.startswith("fgprof-"), f"it left {name}: {said}"
+        check_whole(faulty.path(name), faulty)
+
+
+class Connection(http.client.HTTPConnection):
+    def __init__(self, path):
+        super().__init__("fgprof", timeout=HANGS_S)
+        self.path = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(HANGS_S)
+        self.sock.connect(self.path)
+
+
+def is_alive(started):
+    """Whether it has not ended, nor is about to, as when sampling has ended."""
+    try:
+        started.wait(1)
+        return False
+    except subprocess.TimeoutExpired:
+        return True
+
+
+def ask(path, what):
+    """Returns the status and the body; None if there was no answer."""
+    connection = Connection(path)
+    try:
+        connection.request("GET", what)
+        answer = connection.getresponse()
+        return answer.status, answer.read()
+    except (OSError, http.client.HTTPException):
+        return None
+    finally:
+        connection.close()
+
+
+def serve(faulty, target):
+    path = faulty.path("socket")
+    with faulty.start("serve", "-p", target.pid, "--listen", "unix:" + path, "-F", "200") as started:
+        said = next_line(started)
+        if said.startswith("fgprof-c: serving "):
+            for what in "/debug/fgprof?seconds=1", "/metrics", "/metrics":
+                answer = ask(path, what)
+                if answer and answer[0] == 200:
+                    assert gzip.decompress(answer[1]) if "fgprof" in what else answer[1]
+                elif answer:
+                    assert answer[0] in (403, 500, 503) and answer[1], answer
+            # What failed once fails no later request.
+            assert (answer and answer[0] == 200) or faulty.is_lasting or not is_alive(started), answer
+            started.send_signal(signal.SIGINT)
+        _, rest = faulty.finish(started)
+        code = started.returncode
+    said += rest
+    assert code in (0, 1), f"it ended with {code}: {said}"
+    assert code == 0 or said.startswith("fgprof-c: "), said
+    assert not os.listdir(faulty.directory), os.listdir(faulty.directory)
+
+
+def can_last(function, error):
+    """Whether the error of this function may well come again and again."""
+    return (function == "malloc" or (function, error) in
+            {("open", errno.EMFILE), ("write", errno.ENOSPC), ("syscall", errno.EPERM),
+             ("process_vm_readv", errno.EFAULT), ("ptrace", errno.EPERM)})
+
+
+def sites_to_fail(faulty):
+    """Each site by each error of its function; without FGPROF_FAULTS=all a sample, which has each
+    function."""
+    every = [Site(function, hash, error, lasting) for function, hash in faulty.sites()
+             for error in ERRORS[function] for lasting in (False, True)
+             if not lasting or can_last(function, error)]
+    if IS_ALL:
+        return every
+    chance = random.Random(SEED)
+    chance.shuffle(every)
+    functions = collections.Counter()
+    # The second of a function comes after the first of all others.
+    order = []
+    for site in every:
+        functions[site.function] += 1
+        order.append((functions[site.function], site))
+    return [site for _, site in sorted(order, key=lambda item: item[0])[:SAMPLE]]
+
+
+@contextlib.contextmanager
+def target_of(world, number):
+    # So that no test beside this one finds it by its name.
+    name = f"fault{os.getpid()}-{number}"
+    progress, recording = world.path(f"{name}.progress"), world.path(f"{name}.fgprof")
+    program = shutil.copy(world.fixture("workers"), world.path(name))
+    with world.running("workers", 590, 1, 2, progress, program=program) as process:
+        world.attach(process, "-o", recording, duration="0.2s")
+        yield Target(process, name, progress, recording)
+
+
+# What the libraries of others do about it: glibc's regcomp (2.36) frees twice if memory is short, and
+# libmicrohttpd ends the program if it can't wake its own threads.
+OTHERS_ABORT = re.compile(r"\(regcomp\+|Fatal error in GNU libmicrohttpd")
+
+
+def fail_one(world, scenario, target, number, site):
+    """Returns whether the call was reached, and what was wrong, if anything."""
+    faulty = Faulty(world, scenario.__name__, number, site)
+    try:
+        scenario(faulty, target)
+        target.check()
+    except Exception as error:
+        with open(faulty.log, encoding="utf-8") as log:
+            place = log.read()
+        if f"it ended with {-signal.SIGABRT}" in str(error) and OTHERS_ABORT.search(str(error) + place):
+            target.check()
+            return True, None
+        return True, f"{scenario.__name__} {name_of(site)}: {type(error).__name__} {error}\n{place}"
+    return faulty.has_failed(), None
+
+
+def check_scenario(world, scenario):
+    with contextlib.ExitStack() as stack:
+        targets = queue.SimpleQueue()
+        for number in range(AT_ONCE):
+            targets.put(stack.enter_context(target_of(world, number)))
+        calm = Faulty(world, scenario.__name__, "calm")
+
+        def on_a_target(item):
+            target = targets.get()
+            try:
+                return fail_one(world, scenario, target, *item)
+            finally:
+                targets.put(target)
+
+        target = targets.get()
+        scenario(calm, target)
+        targets.put(target)
+        sites = sites_to_fail(calm)
+        assert sites, "no call was seen"
+        with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+            results = list(pool.map(on_a_target, enumerate(sites)))
+    wrong = [what for _, what in results if what]
+    reached = sum(is_reached for is_reached, _ in results)
+    print(f"{scenario.__name__}: {len(sites)} faults, {reached} reached, {len(wrong)} wrong")
+    assert not wrong, "\n".join(wrong)
+    # Some calls are made only by chance, such as the growth of a buffer.
+    assert reached >= len(sites) / 2, f"{reached} of {len(sites)}"
+
+
+@users_build
+def test_calls_of_attach_fail(world):
+    check_scenario(world, attach_folded)
+
+
+@users_build
+def test_calls_of_attach_with_stops_fail(world):
+    check_scenario(world, attach_ptrace)
+
+
+@users_build
+def test_calls_of_dump_fail(world):
+    check_scenario(world, dump)
+
+
+@users_build
+def test_calls_of_run_fail(world):
+    check_scenario(world, run)
+
+
+@users_build
+def test_calls_of_record_fail(world):
+    check_scenario(world, record)
+
+
+@users_build
+def test_calls_of_serve_fail(world):
+    check_scenario(world, serve)
+
+
+@users_build
+def test_calls_of_convert_fail(world):
+    for ending in ".folded", ".html", ".pb.gz", ".otlp.gz", ".speedscope.json", ".txt", ".report":
+        check_scenario(world, convert_to(ending))

@@ -1,0 +1,198 @@
+/* A call site is a function's name and a hash of the innermost return addresses, each relative to
+ * its module, so that it is the same in each run. Threads may reach their calls in any order: a
+ * site means the same call in each run, which the Nth call of all does not.
+ *
+ *   FAULT_LOG=FILE   each site, when it is first reached, as "FUNCTION HASH"; with FAULT, the stack
+ * of the call that failed FAULT=FUNCTION:HASH:ERRNO[+] the first call there fails with the number
+ * ERRNO, with + also all later calls of the function, at any place. ERRNO 0: it transfers half of
+ * what it is asked for. HASH nN means the Nth call of the function. FAULT_PROGRAM=NAME only
+ * programs of this name: children inherit the environment */
+#include "site.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <execinfo.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <link.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define SITES_MAX 65536 /* a power of 2 */
+#define MODULES_MAX 64
+#define DEPTH 7      /* addresses of a stack that tell sites apart, */
+#define OWN_FRAMES 3 /* after those of this library */
+#define NAME_BYTES 32
+
+static struct {
+    uintptr_t begin, end;
+} modules[MODULES_MAX];
+static size_t module_count;
+
+static _Atomic uint64_t sites[SITES_MAX];
+
+static struct {
+    bool is_set, is_lasting;
+    char function[NAME_BYTES];
+    uint64_t hash, number;
+    int error;
+} fault;
+
+static atomic_bool is_armed, has_failed;
+static atomic_ulong calls;
+static int log_fd = -1;
+static _Thread_local bool is_inside __attribute__((tls_model("initial-exec")));
+
+void *next_function(const char *name)
+{
+    void *function = dlsym(RTLD_NEXT, name);
+    if (!function)
+        abort();
+    return function;
+}
+
+static uint64_t mix(uint64_t hash, uint64_t value)
+{
+    hash = (hash ^ value) * UINT64_C(0x9e3779b97f4a7c15);
+    return hash ^ hash >> 29;
+}
+
+static uint64_t hash_of(const char *function, void *const *stack, int depth)
+{
+    uint64_t hash = 1;
+    for (const char *at = function; *at; at++)
+        hash = mix(hash, (unsigned char)*at);
+    for (int i = OWN_FRAMES; i < depth && i < OWN_FRAMES + DEPTH; i++) {
+        uintptr_t address = (uintptr_t)stack[i];
+        size_t module = 0;
+        while (module < module_count &&
+               (address < modules[module].begin || address >= modules[module].end))
+            module++;
+        if (module < module_count)
+            hash = mix(mix(hash, module), address - modules[module].begin);
+    }
+    return hash ? hash : 1;
+}
+
+/* Whether the site has not been reached before. */
+static bool is_new(uint64_t hash)
+{
+    for (size_t i = hash % SITES_MAX;; i = (i + 1) % SITES_MAX) {
+        uint64_t there = 0;
+        if (atomic_compare_exchange_strong(&sites[i], &there, hash))
+            return true;
+        if (there == hash)
+            return false;
+    }
+}
+
+/* Without the write that is wrapped. */
+static void write_log(const char *text, size_t bytes)
+{
+    if (log_fd >= 0)
+        syscall(SYS_write, log_fd, text, bytes);
+}
+
+static void log_site(const char *function, uint64_t hash)
+{
+    char line[2 * NAME_BYTES];
+    int bytes = snprintf(line, sizeof line, "%s %016" PRIx64 "\n", function, hash);
+    write_log(line, (size_t)bytes);
+}
+
+static bool is_this(const char *function, uint64_t hash)
+{
+    if (strcmp(function, fault.function) != 0)
+        return false;
+    if (atomic_load(&has_failed))
+        return fault.is_lasting;
+    bool is_due =
+        fault.number ? atomic_fetch_add(&calls, 1) + 1 == fault.number : hash == fault.hash;
+    bool expected = false;
+    return is_due && atomic_compare_exchange_strong(&has_failed, &expected, true);
+}
+
+static __attribute__((noinline)) bool is_due_here(const char *function)
+{
+    void *stack[OWN_FRAMES + 3 * DEPTH];
+    if (!atomic_load_explicit(&is_armed, memory_order_relaxed) || is_inside)
+        return false;
+    if (fault.is_set && strcmp(function, fault.function) != 0)
+        return false;
+    int saved_errno = errno;
+    is_inside = true;
+    int depth = backtrace(stack, sizeof stack / sizeof *stack);
+    uint64_t hash = hash_of(function, stack, depth);
+    bool is_due = fault.is_set && is_this(function, hash);
+    if (!fault.is_set && is_new(hash))
+        log_site(function, hash);
+    if (is_due && is_new(1))
+        backtrace_symbols_fd(stack, depth, log_fd);
+    is_inside = false;
+    errno = saved_errno;
+    return is_due;
+}
+
+bool fault_is_due(const char *function)
+{
+    if (!is_due_here(function) || !fault.error)
+        return false;
+    errno = fault.error;
+    return true;
+}
+
+bool fault_is_short(const char *function)
+{
+    return fault.is_set && !fault.error && is_due_here(function);
+}
+
+static int note_module(struct dl_phdr_info *info, size_t bytes, void *unused)
+{
+    (void)bytes, (void)unused;
+    uintptr_t end = 0;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *header = &info->dlpi_phdr[i];
+        if (header->p_type == PT_LOAD && header->p_vaddr + header->p_memsz > end)
+            end = header->p_vaddr + header->p_memsz;
+    }
+    if (module_count == MODULES_MAX)
+        return 1;
+    modules[module_count].begin = info->dlpi_addr;
+    modules[module_count++].end = info->dlpi_addr + end;
+    return 0;
+}
+
+static void read_fault(const char *text)
+{
+    char hash[NAME_BYTES] = "", lasting = 0;
+    if (sscanf(text, "%31[^:]:%31[^:]:%d%c", fault.function, hash, &fault.error, &lasting) < 3) {
+        fputs("FAULT: expected FUNCTION:HASH:ERRNO[+]\n", stderr);
+        _exit(2);
+    }
+    if (hash[0] == 'n')
+        fault.number = strtoull(hash + 1, NULL, 10);
+    else
+        fault.hash = strtoull(hash, NULL, 16);
+    fault.is_lasting = lasting == '+';
+    fault.is_set = true;
+}
+
+__attribute__((constructor)) static void arm(void)
+{
+    const char *path = getenv("FAULT_LOG"), *text = getenv("FAULT");
+    const char *program = getenv("FAULT_PROGRAM");
+    void *first[1];
+    if (!path || !program || strcmp(program_invocation_short_name, program) != 0)
+        return;
+    dl_iterate_phdr(note_module, NULL);
+    backtrace(first, 1); /* loads what it needs */
+    log_fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    if (text)
+        read_fault(text);
+    atomic_store(&is_armed, true);
+}
