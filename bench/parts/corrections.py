@@ -8,11 +8,13 @@ from parts.pause import two_cpus
 from parts.truth import worst_text
 from parts.truth.account import Row, Run
 from parts.truth.runs import loads_of, watch
-from parts.truth.scenes import DEFAULT_RATE_HZ, LOW_RATE_HZ, RATE_HZ, SCENES
+from parts.truth.scenes import DEFAULT_RATE_HZ, SCENES
 
 TITLE = "What each correction is worth"
 TOOLS = ()
-SECONDS = {LOW_RATE_HZ: 30, DEFAULT_RATE_HZ: 20, RATE_HZ: 6}
+# The rate that users have; `scripts/bench truth --without` judges one correction at others.
+RATE_HZ = DEFAULT_RATE_HZ
+SECONDS = 20
 SCENE_KEYS = ["turns", "turns-asleep", "waits", "lock", "crowd", "in-step"]
 
 RECORD, NO_RECORD, PTRACE = "with the record", "perf events, no record", "stops alone"
@@ -26,7 +28,7 @@ CASES = {
 TEXT = """The scenes are those of `scripts/bench truth`: programs that keep account of their own time.
 Each way of capturing is watched with all corrections that it has, and without each of them, by turns.
 Given is the error of the function which is judged worst, in points, with the sd that it has by chance
-in brackets. What a correction is worth is the difference between its line and the one of its way.
+in brackets, at {rate} Hz. What a correction is worth is the difference between its line and the one of its way.
 Durations that are drawn come from the seed {seed} (`--seed`).
 """
 
@@ -44,20 +46,20 @@ def ways_of(world):
             for correction in [None, *corrections]]
 
 
-def rows_of(world, key, way, rate_hz, load):
-    scene, run = SCENES[key], Run(way.name, rate_hz, load)
-    programs.progress(f"  {key}: {way.name}, {rate_hz} Hz, {load}")
-    found = world.resumed(f"{key}.{way.name}.{rate_hz}.{load}", lambda: watch(
-        world, scene, way, run, world.pick(SECONDS[rate_hz], 1)))
+def rows_of(world, key, way, load):
+    scene, run = SCENES[key], Run(way.name, RATE_HZ, load)
+    programs.progress(f"  {key}: {way.name}, {load}")
+    found = world.resumed(f"{key}.{way.name}.{RATE_HZ}.{load}", lambda: watch(
+        world, scene, way, run, world.pick(SECONDS, 1)))
     return [Row(*values)._replace(run=run) for values in found]
 
 
 def scene_text(world, key, ways):
-    loads, rates = loads_of(world), sorted(SECONDS)
-    cells = [[way.name, *(worst_text([row for row in rows_of(world, key, way, rate_hz, load)
-                                      if row.kind == SCENES[key].kinds[0]])
-                          for load in loads for rate_hz in rates)] for way in ways]
-    header = ["", *(f"{rate_hz} Hz, {load}" for load in loads for rate_hz in rates)]
+    loads = loads_of(world)
+    cells = [[way.name, *(worst_text([row for row in rows_of(world, key, way, load)
+                                      if row.kind == SCENES[key].kinds[0]]) for load in loads)]
+             for way in ways]
+    header = ["", *loads]
     return f"## {SCENES[key].title}\n\n{tables.table(header, cells)}"
 
 
@@ -65,4 +67,4 @@ def report(world):
     ways = ways_of(world)
     with two_cpus():
         texts = [scene_text(world, key, ways) for key in world.chosen(SCENE_KEYS)]
-    return TEXT.format(seed=world.seed) + "\n" + "\n".join(texts)
+    return TEXT.format(seed=world.seed, rate=RATE_HZ) + "\n" + "\n".join(texts)

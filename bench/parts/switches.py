@@ -262,6 +262,11 @@ of all that found one asleep. *Agree* is the share of all ticks that became what
 deviation in brackets. *Later* is how long after the tick the look found the thread asleep. *Each call* is the mean of the
 target's functions: beside the same without perf (`scripts/bench truth`) it says what perf disturbs.
 
+The record says that a thread was woken when another CPU decides so (sched_waking). fgprof-c goes by the
+kernel's account of waits for a CPU, which begins when the thread is in its CPU's queue: an idle CPU has to
+come first, which takes 20 to 50 us in a virtual machine. So most ticks that are *taken for asleep* on an
+idle machine are of threads that were on their way to a CPU that was not awake yet.
+
 None of the outputs has the time of a look: timelines have the time of the look to within a tick, as
 what a thread ran and slept between two looks is put in a fixed order, and looks that find the same
 are merged. So the looks come from a build of fgprof-c that also logs them (`bench/look_log.c`).
