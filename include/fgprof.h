@@ -795,7 +795,7 @@ FGPROF_API int fgprof_profile_write(const fgprof_profile *profile, enum fgprof_f
  *   -EPROTONOSUPPORT  its format is of a later version
  *   -EBADMSG          its contents or their checksum are damaged
  *   -ENODATA          it is cut short
- *   -EFBIG            it has more than 256 MiB when decompressed */
+ *   -EFBIG            it has more than 256 MiB when decompressed, or 1 GiB in memory */
 FGPROF_API int fgprof_profile_read(const char *path, fgprof_profile **ret_profile);
 
 /* The latest version of the format that fgprof_profile_read reads. FGPROF_RAW writes profiles of

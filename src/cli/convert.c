@@ -18,7 +18,7 @@ static const char *why_unread(int error)
     case -ENODATA:
         return "it is cut short";
     case -EFBIG:
-        return "it is too large: more than 256 MiB when decompressed";
+        return "it is too large: more than 256 MiB when decompressed, or 1 GiB in memory";
     default:
         return strerror(-error);
     }

@@ -233,6 +233,11 @@ size_t profile_rows(const struct fgprof_profile *profile, enum profile_table tab
     return rows;
 }
 
+size_t profile_row_bytes(enum profile_table table)
+{
+    return tables[table].row_bytes;
+}
+
 static char *first_row(const struct fgprof_profile *profile, enum profile_table table)
 {
     char *row = (char *)profile;

@@ -72,6 +72,7 @@ size_t profile_column_count(void);
 const struct profile_column *profile_column(size_t i);
 
 size_t profile_rows(const struct fgprof_profile *profile, enum profile_table table);
+size_t profile_row_bytes(enum profile_table table);
 /* Makes rows of zeros in an empty table. Returns 0 or -ENOMEM. */
 int profile_make_rows(struct fgprof_profile *profile, enum profile_table table, size_t rows);
 

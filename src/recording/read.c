@@ -17,6 +17,10 @@
  * some tens of MB. */
 #define INFLATED_MAX ((size_t)256 << 20)
 
+/* Of all rows, as memory has them. A number takes a byte in the file, and columns may be missing,
+ * so that a row may have many times the bytes that it has there. */
+#define ROWS_BYTES_MAX ((uint64_t)1 << 30)
+
 #define GZIP_WINDOW (15 + 16) /* the largest window; 16 asks for a gzip header (zlib.h) */
 
 struct sections {
@@ -109,9 +113,15 @@ static int make_tables(struct fgprof_profile *profile, const struct sections *se
         is_known[column->table] = true;
     }
     int err = 0;
-    for (int table = TABLE_FUNCTIONS; table < TABLE_COUNT && !err; table++) {
+    uint64_t bytes = 0;
+    for (int table = TABLE_FUNCTIONS; table < TABLE_COUNT; table++) {
         if (rows[table] >= UINT32_MAX)
             return -EBADMSG;
+        bytes += rows[table] * profile_row_bytes((enum profile_table)table);
+    }
+    if (bytes > ROWS_BYTES_MAX)
+        return -EFBIG;
+    for (int table = TABLE_FUNCTIONS; table < TABLE_COUNT && !err; table++) {
         err = profile_make_rows(profile, (enum profile_table)table, rows[table]);
     }
     return err;

@@ -1,4 +1,5 @@
 #include "make_objects.h"
+#include "base/buffer.h"
 #include "recording/columns.h"
 #include "recording/recording.h"
 
@@ -149,6 +150,45 @@ static void test_the_version_tells_objects(void **state)
     }
 }
 
+static void put_number(struct buffer *file, uint64_t number)
+{
+    for (; number >= 0x80; number >>= 7)
+        buffer_write(file, &(uint8_t){(uint8_t)(number | 0x80)}, 1);
+    buffer_write(file, &(uint8_t){(uint8_t)number}, 1);
+}
+
+/* Columns of one byte a row, of which a row in memory has many times as many. */
+static void test_rows_that_memory_has_no_room_for(void **state)
+{
+    (void)state;
+    enum { ROWS = 16 << 20 };
+    struct fgprof_profile *profile = make_profile(), *again;
+    size_t length;
+    unsigned char *head = inflated(profile, &length);
+    char *zeros = calloc(1, ROWS);
+    struct buffer file = {0};
+    assert_true(ROWS * profile_row_bytes(TABLE_SAMPLES) > (size_t)1 << 30);
+    buffer_write(&file, head, RECORDING_HEAD_BYTES);
+    buffer_write(&file, (const char[]){COLUMN_STRINGS, 1, 0}, 3); /* the one string is "" */
+    for (size_t i = 0; i < profile_column_count(); i++) {
+        const struct profile_column *column = profile_column(i);
+        size_t rows = column->table == TABLE_SAMPLES     ? ROWS
+                      : column->table == TABLE_RECORDING ? 1
+                                                         : 0;
+        if (column->is_optional)
+            continue;
+        put_number(&file, column->number);
+        put_number(&file, rows);
+        buffer_write(&file, zeros, rows);
+    }
+    assert_int_equal(file.error, 0);
+    assert_int_equal(recording_parse((unsigned char *)file.bytes, file.length, &again), -EFBIG);
+    buffer_free(&file);
+    free(zeros);
+    free(head);
+    fgprof_profile_free(profile);
+}
+
 static void test_a_kind_that_is_not_kept(void **state)
 {
     (void)state;
@@ -175,6 +215,7 @@ int main(void)
         cmocka_unit_test(test_negative_counts_are_kept),
         cmocka_unit_test(test_the_golden_files),
         cmocka_unit_test(test_the_version_tells_objects),
+        cmocka_unit_test(test_rows_that_memory_has_no_room_for),
         cmocka_unit_test(test_a_kind_that_is_not_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
