@@ -15,7 +15,7 @@
 struct naming {
     struct fgprof_profile *profile;
     const struct counted *counted;
-    enum fgprof_names names;
+    const struct name_sources *sources;
     struct unnamed unnamed;
     uint32_t *locations; /* of the present stack */
     size_t location_capacity;
@@ -109,7 +109,7 @@ static int add_location(struct naming *naming, struct space *space, uint64_t add
 {
     const struct mapping *mapping = space_find(space, address);
     if (mapping && space->jit && jit_find(space->jit, space->id, address))
-        return name_jit_location(naming->profile, naming->names, space, mapping, address,
+        return name_jit_location(naming->profile, naming->sources, space, mapping, address,
                                  ret_location);
     uint32_t mapping_number = PROFILE_NO_MAPPING;
     bool is_new;
@@ -299,8 +299,13 @@ static bool is_counted(const struct naming *naming, const struct counted_sample 
 
 static struct named_rows named_by(const struct naming *naming)
 {
-    return (struct named_rows){naming->counted->strings, naming->counted->spaces, naming->stacks,
-                               naming->processes};
+    return (struct named_rows){
+        .strings = naming->counted->strings,
+        .spaces = naming->counted->spaces,
+        .stacks = naming->stacks,
+        .reader = naming->sources->reader,
+        .processes_plus_1 = naming->processes,
+    };
 }
 
 /* Which rows of the other tables the samples need: few, if a profile covers the last seconds of a
@@ -616,7 +621,7 @@ static int name_chosen(const struct counted *counted, const struct chosen_object
                        const struct name_sources *sources, const uint32_t *skips,
                        uint32_t **ret_skips, struct fgprof_profile **ret_profile)
 {
-    struct naming naming = {.counted = counted, .names = sources->names, .skips = skips};
+    struct naming naming = {.counted = counted, .sources = sources, .skips = skips};
     int err = begin(&naming);
     if (!err)
         err = add_makers(&naming, chosen);
@@ -651,7 +656,7 @@ int name_objects(const struct counted *counted, const struct chosen_objects *cho
 int name_profile(const struct counted *counted, const struct name_sources *sources,
                  struct fgprof_profile **ret_profile)
 {
-    struct naming naming = {.counted = counted, .names = sources->names};
+    struct naming naming = {.counted = counted, .sources = sources};
     const struct timeline *timeline = counted->timeline;
     int err = begin(&naming);
     if (!err)

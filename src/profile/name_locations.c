@@ -1,7 +1,6 @@
 #include "profile/name_locations.h"
 #include "base/array.h"
 #include "elf/module.h"
-#include "symbol/names/demangle.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -164,7 +163,7 @@ static int add_jit_mapping(struct fgprof_profile *profile, const struct mapping 
     return profile_add_mapping(profile, &row, ret_mapping);
 }
 
-int name_jit_location(struct fgprof_profile *profile, enum fgprof_names names,
+int name_jit_location(struct fgprof_profile *profile, const struct name_sources *sources,
                       const struct space *space, const struct mapping *mapping, uint64_t address,
                       uint32_t *ret_location)
 {
@@ -175,7 +174,7 @@ int name_jit_location(struct fgprof_profile *profile, enum fgprof_names names,
     struct profile_line row = {.line = line ? line->line : 0};
     uint32_t mapping_number;
     bool is_new;
-    char *demangled = demangle(name, names);
+    char *demangled = reader_show(sources->reader, name, sources->names);
     int err =
         profile_add_function(profile, demangled ? demangled : name, name,
                              line ? strings_get(&code->strings, line->file) : "", &row.function);

@@ -37,7 +37,7 @@ int name_locations(struct fgprof_profile *profile, struct unnamed *unnamed,
                    const struct name_sources *sources);
 
 /* Adds a location in generated code. Returns 0 or -ENOMEM. */
-int name_jit_location(struct fgprof_profile *profile, enum fgprof_names names,
+int name_jit_location(struct fgprof_profile *profile, const struct name_sources *sources,
                       const struct space *space, const struct mapping *mapping, uint64_t address,
                       uint32_t *ret_location);
 

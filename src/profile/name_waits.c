@@ -1,5 +1,5 @@
 #include "profile/name_waits.h"
-#include "symbol/variables.h"
+#include "reader/reader.h"
 #include "base/array.h"
 #include "base/index.h"
 #include "mapping/space.h"
@@ -22,6 +22,7 @@ struct class_name {
 };
 
 struct class_names {
+    struct reader *reader;
     struct class_name *items;
     size_t count, capacity;
     struct index index;
@@ -37,7 +38,9 @@ static bool is_key(const void *owner, uint32_t item, const void *key)
 static int add_class(struct class_names *names, const struct class_key *key, uint64_t hash)
 {
     struct class_name added = {.key = *key};
-    int err = class_find(key->module, key->vtable, &added.name);
+    uint64_t offset;
+    int err = reader_find_datum(names->reader, key->module, READER_CLASS, key->vtable, &added.name,
+                                &offset);
     if (err == -ENOMEM || array_reserve(&names->items, &names->capacity, names->count + 1) ||
         index_add(&names->index, hash, (uint32_t)names->count)) {
         if (!err)
@@ -85,12 +88,12 @@ struct naming {
 };
 
 /* The name of a variable, "g_lock" or "g_table+0x28", else its address in its file. */
-static int name_variable(const struct mapping *mapping, uint64_t address,
+static int name_variable(struct reader *reader, const struct mapping *mapping, uint64_t address,
                          char name[RESOURCE_NAME_BYTES])
 {
     uint64_t own = address - mapping->bias, offset;
     char *variable;
-    int err = variable_find(mapping->module, own, &variable, &offset);
+    int err = reader_find_datum(reader, mapping->module, READER_VARIABLE, own, &variable, &offset);
     if (err == -ENOMEM)
         return err;
     if (err)
@@ -114,7 +117,7 @@ static int name_lock(struct naming *naming, const struct counted_wait *counted, 
     char place[RESOURCE_NAME_BYTES], *name;
     int err = 0;
     if (mapping) {
-        err = name_variable(mapping, counted->key, place);
+        err = name_variable(naming->named->reader, mapping, counted->key, place);
     } else {
         snprintf(place, sizeof place, "0x%" PRIx64, counted->key);
         err = class_names_get(&naming->classes, space, counted->vtable, &class);
@@ -211,7 +214,10 @@ int name_waits(struct fgprof_profile *profile, const struct waits *waits,
                const struct named_rows *named, const bool *is_used, uint32_t **ret_waits)
 {
     uint32_t *numbers = calloc(waits->count + 1, sizeof *numbers);
-    struct naming naming = {.profile = profile, .named = named, .waits_plus_1 = numbers};
+    struct naming naming = {.profile = profile,
+                            .named = named,
+                            .waits_plus_1 = numbers,
+                            .classes.reader = named->reader};
     int err = numbers ? 0 : -ENOMEM;
     for (size_t i = 0; i < waits->count && !err; i++) {
         uint32_t number;

@@ -10,11 +10,14 @@
 
 /* The profile's numbers of counted rows. */
 struct named_rows {
-    const struct strings *strings;    /* of the counted rows */
-    const struct spaces *spaces;      /* theirs */
-    const uint32_t *stacks;           /* by the number of a counted stack */
+    const struct strings *strings; /* of the counted rows */
+    const struct spaces *spaces;   /* theirs */
+    const uint32_t *stacks;        /* by the number of a counted stack */
+    struct reader *reader;
     const uint32_t *processes_plus_1; /* by that of a counted process; 0: it has no samples */
 };
+
+struct reader;
 
 /* Adds the rows that `is_used` marks and the rows that they refer to. *ret_waits has the profile's
  * number + 1 of each; the caller frees it. Returns 0 or -ENOMEM. */

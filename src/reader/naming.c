@@ -1,8 +1,10 @@
 #include "reader/naming.h"
 #include "elf/elf_file.h"
 #include "reader/packet.h"
+#include "reader/reader.h"
 #include "symbol/names/demangle.h"
 #include "symbol/symbols.h"
+#include "symbol/variables.h"
 #include "unwind/signal_frame.h"
 
 #include <errno.h>
@@ -19,11 +21,11 @@ struct asked_files {
 };
 
 struct open_module {
-    struct module *module; /* NULL: none */
-    struct symbols *symbols;
-    int error;       /* why there are none, */
-    const char *why; /* and in words */
-    uint64_t used;   /* when, by a counter */
+    struct module *module;   /* NULL: none */
+    struct symbols *symbols; /* NULL: not read yet, or they can't be */
+    int error;               /* why they can't be read, */
+    const char *why;         /* and in words; NULL: not known yet */
+    uint64_t used;           /* when, by a counter */
 };
 
 struct naming {
@@ -83,8 +85,7 @@ static void close_module(struct open_module *opened)
 }
 
 /* Takes over `fd`. */
-static int read_module(struct naming *naming, struct open_module *opened, struct bytes *body,
-                       int fd)
+static int read_module(struct open_module *opened, struct bytes *body, int fd)
 {
     struct module *module = opened->module = calloc(1, sizeof *module);
     if (!module) {
@@ -102,9 +103,7 @@ static int read_module(struct naming *naming, struct open_module *opened, struct
         err = image_open_fd(&module->image, fd);
     if ((err || !module->is_readable) && fd >= 0)
         close(fd);
-    if (!err && module->is_readable && elf_file_read(module) == -ENOMEM)
-        err = -ENOMEM;
-    return err ? err : symbols_open(module, &naming->asked.files, &opened->symbols, &opened->why);
+    return !err && module->is_readable && elf_file_read(module) == -ENOMEM ? -ENOMEM : err;
 }
 
 /* The module's place, or that of the one that was not used for longest. */
@@ -122,21 +121,27 @@ static struct open_module *place_of(struct naming *naming, uint32_t number)
     return oldest;
 }
 
-static int open_module(struct naming *naming, const struct packet *packet)
+static void open_module(struct naming *naming, const struct packet *packet)
 {
     struct bytes body = packet_bytes(packet), number = body;
     struct open_module *opened = place_of(naming, (uint32_t)packet_number(&number));
-    naming->answer.length = 0;
     opened->used = ++naming->used;
     naming->current = opened;
     if (!opened->module)
-        opened->error = read_module(naming, opened, &body, packet->fd);
+        opened->error = read_module(opened, &body, packet->fd);
     else if (packet->fd >= 0)
         close(packet->fd);
+}
+
+static int open_symbols(struct naming *naming)
+{
+    struct open_module *opened = naming->current;
+    if (!opened->symbols && !opened->error)
+        opened->error =
+            symbols_open(opened->module, &naming->asked.files, &opened->symbols, &opened->why);
+    naming->answer.length = 0;
     packet_put_number(&naming->answer, (uint64_t)(int64_t)opened->error);
     packet_put_text(&naming->answer, opened->why);
-    if (opened->error == -ENOMEM)
-        close_module(opened);
     return packet_send(naming->socket, PACKET_OPENED, &naming->answer, -1);
 }
 
@@ -174,12 +179,13 @@ static int send_symbols(struct naming *naming, uint64_t count)
     return packet_send(naming->socket, PACKET_SYMBOLS, &naming->answer, -1);
 }
 
-static int name_addresses(struct naming *naming, const struct packet *packet)
+static int name_addresses(struct naming *naming, struct bytes body)
 {
-    struct bytes body = packet_bytes(packet);
     enum fgprof_names names = (enum fgprof_names)packet_number(&body);
     uint64_t left = packet_number(&body);
-    int err = 0;
+    int err = open_symbols(naming);
+    if (!naming->current->symbols)
+        return err;
     while (left && !err) {
         uint64_t count = 0;
         naming->answer.length = 0;
@@ -191,18 +197,56 @@ static int name_addresses(struct naming *naming, const struct packet *packet)
     return err;
 }
 
+static int find_datum(struct naming *naming, struct bytes body)
+{
+    const struct module *module = naming->current->module;
+    enum reader_datum datum = (enum reader_datum)packet_number(&body);
+    uint64_t address = packet_number(&body), offset = 0;
+    char *name = NULL;
+    int err = naming->current->error || !module->is_readable ? -ENOENT
+              : datum == READER_CLASS                        ? class_find(module, address, &name)
+                                      : variable_find(module, address, &name, &offset);
+    naming->answer.length = 0;
+    packet_put_number(&naming->answer, (uint64_t)(int64_t)err);
+    packet_put_text(&naming->answer, err ? NULL : name);
+    packet_put_number(&naming->answer, offset);
+    if (!err)
+        free(name);
+    return packet_send(naming->socket, PACKET_FOUND, &naming->answer, -1);
+}
+
+static int show_name(struct naming *naming, struct bytes body)
+{
+    enum fgprof_names names = (enum fgprof_names)packet_number(&body);
+    const char *name = packet_text(&body);
+    char *shown = name ? demangle(name, names) : NULL;
+    naming->answer.length = 0;
+    packet_put_text(&naming->answer, shown);
+    free(shown);
+    return packet_send(naming->socket, PACKET_SHOWN, &naming->answer, -1);
+}
+
+static int answer(struct naming *naming, const struct packet *packet)
+{
+    if (packet->kind == PACKET_SHOW)
+        return show_name(naming, packet_bytes(packet));
+    if (packet->kind == PACKET_OPEN) {
+        open_module(naming, packet);
+        return 0;
+    }
+    if (!naming->current)
+        return -EPROTO;
+    return packet->kind == PACKET_NAME ? name_addresses(naming, packet_bytes(packet))
+                                       : find_datum(naming, packet_bytes(packet));
+}
+
 void naming_serve(int socket)
 {
     struct naming naming = {.socket = socket, .asked = {{ask_by_path, ask_by_build_id}, socket}};
     struct packet packet = {0};
     int err = 0;
-    while (!err && packet_receive(socket, -1, &packet) == 0) {
-        if (packet.kind == PACKET_OPEN)
-            err = open_module(&naming, &packet);
-        else
-            err = naming.current && naming.current->symbols ? name_addresses(&naming, &packet)
-                                                            : -EPROTO;
-    }
+    while (!err && packet_receive(socket, -1, &packet) == 0)
+        err = answer(&naming, &packet);
     for (size_t i = 0; i < OPEN_MODULES_MAX; i++)
         close_module(&naming.modules[i]);
     shown_names_free(&naming.shown);

@@ -6,6 +6,7 @@
 
 #include <elf.h>
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -26,10 +27,37 @@ struct reader {
     struct failed_module *failed;
     size_t failed_count, failed_capacity;
     char why[WHY_BYTES];
-    size_t visits; /* since the last question */
+    bool cannot_show; /* it failed to */
     struct packet packet;
 };
 
+static void close_socket(struct reader *reader)
+{
+    if (reader->socket >= 0)
+        close(reader->socket);
+    reader->socket = -1;
+}
+
+/* Something else may have ended it since the last question: that is no module's fault. */
+static bool has_ended(const struct reader *reader)
+{
+    struct pollfd watched = {.fd = reader->socket, .events = POLLIN};
+    return poll(&watched, 1, 0) > 0;
+}
+
+static int start(struct reader *reader)
+{
+    if (reader->socket >= 0 && !has_ended(reader))
+        return 0;
+    close_socket(reader);
+    int socket = starter_start(&reader->starter);
+    if (socket < 0)
+        return socket;
+    reader->socket = socket;
+    return 0;
+}
+
+/* The first one starts at once: later there may be no more files to open for it. */
 int reader_new(int silence_ms, struct reader **ret_reader)
 {
     struct reader *reader = calloc(1, sizeof *reader);
@@ -37,18 +65,16 @@ int reader_new(int silence_ms, struct reader **ret_reader)
         return -ENOMEM;
     *reader = (struct reader){.silence_ms = silence_ms, .socket = -1};
     int err = starter_fork(&reader->starter);
-    if (err)
+    if (err) {
         free(reader);
+        return err;
+    }
+    err = start(reader);
+    if (err)
+        reader_free(reader);
     else
         *ret_reader = reader;
     return err;
-}
-
-static void close_socket(struct reader *reader)
-{
-    if (reader->socket >= 0)
-        close(reader->socket);
-    reader->socket = -1;
 }
 
 void reader_free(struct reader *reader)
@@ -167,11 +193,9 @@ static int send_module(struct reader *reader, const struct module *module)
 }
 
 /* Returns 0, -ENOEXEC if the module can't be read, or why the reader has failed. */
-static int open_module(struct reader *reader, const struct reader_question *question)
+static int await_opened(struct reader *reader, const struct reader_question *question)
 {
-    int err = send_module(reader, question->module);
-    if (!err)
-        err = receive(reader, question, PACKET_OPENED);
+    int err = receive(reader, question, PACKET_OPENED);
     if (err)
         return err;
     struct bytes body = packet_bytes(&reader->packet);
@@ -229,7 +253,6 @@ static int receive_symbols(struct reader *reader, const struct reader_question *
             err = -EPROTO;
         for (; !err && count; count--, done++) {
             err = take_symbol(&body, &symbol, &is_trampoline);
-            reader->visits += !err;
             if (!err && !*ret_stop)
                 *ret_stop = visit(context, question->addresses[done], &symbol, is_trampoline);
         }
@@ -242,17 +265,13 @@ static int receive_symbols(struct reader *reader, const struct reader_question *
 static int ask(struct reader *reader, const struct reader_question *question,
                reader_visit_fn *visit, void *context, int *ret_stop)
 {
-    if (reader->socket < 0) {
-        reader->socket = starter_start(&reader->starter);
-        if (reader->socket < 0) {
-            int err = reader->socket;
-            reader->socket = -1;
-            return err;
-        }
-    }
-    int err = open_module(reader, question);
+    int err = start(reader);
+    if (!err)
+        err = send_module(reader, question->module);
     if (!err)
         err = send_addresses(reader, question);
+    if (!err)
+        err = await_opened(reader, question);
     return err ? err : receive_symbols(reader, question, visit, context, ret_stop);
 }
 
@@ -270,33 +289,103 @@ static const char *why_failed(int err)
     }
 }
 
+static const struct failed_module *find_failed(const struct reader *reader,
+                                               const struct module *module)
+{
+    for (size_t i = 0; i < reader->failed_count; i++) {
+        if (reader->failed[i].number == module->number)
+            return &reader->failed[i];
+    }
+    return NULL;
+}
+
+/* The reader that failed is ended with the next start. */
+static const char *note_failed(struct reader *reader, const struct module *module, int err)
+{
+    const char *why = why_failed(err);
+    close_socket(reader);
+    reader->failed[reader->failed_count++] = (struct failed_module){module->number, why};
+    return why;
+}
+
 int reader_ask(struct reader *reader, const struct reader_question *question,
                reader_visit_fn *visit, void *context, const char **ret_why)
 {
-    const struct module *module = question->module;
+    const struct failed_module *failed = find_failed(reader, question->module);
     int stop = 0;
-    for (size_t i = 0; i < reader->failed_count; i++) {
-        if (reader->failed[i].number == module->number) {
-            *ret_why = reader->failed[i].why;
-            return -ENOEXEC;
-        }
+    if (failed) {
+        *ret_why = failed->why;
+        return -ENOEXEC;
     }
     if (array_reserve(&reader->failed, &reader->failed_capacity, reader->failed_count + 1))
         return -ENOMEM;
-    bool was_there = reader->socket >= 0;
-    reader->visits = 0;
     int err = ask(reader, question, visit, context, &stop);
-    /* Something else may have ended it since the last question. */
-    if (err == -EPIPE && was_there && !reader->visits) {
-        close_socket(reader);
-        err = ask(reader, question, visit, context, &stop);
-    }
     *ret_why = reader->why;
-    if (err && err != -ENOEXEC && err != -ENOMEM) {
-        close_socket(reader);
-        *ret_why = why_failed(err);
-        reader->failed[reader->failed_count++] = (struct failed_module){module->number, *ret_why};
-        err = -ENOEXEC;
+    if (!err || err == -ENOEXEC || err == -ENOMEM)
+        return err ? err : stop;
+    *ret_why = note_failed(reader, question->module, err);
+    return -ENOEXEC;
+}
+
+static int ask_datum(struct reader *reader, const struct module *module, enum reader_datum datum,
+                     uint64_t address)
+{
+    const struct reader_question question = {.module = module};
+    struct buffer body = {0};
+    packet_put_number(&body, datum);
+    packet_put_number(&body, address);
+    int err = start(reader);
+    if (!err)
+        err = send_module(reader, module);
+    if (!err)
+        err = packet_send(reader->socket, PACKET_DATUM, &body, -1);
+    buffer_free(&body);
+    return err ? err : receive(reader, &question, PACKET_FOUND);
+}
+
+int reader_find_datum(struct reader *reader, const struct module *module, enum reader_datum datum,
+                      uint64_t address, char **ret_name, uint64_t *ret_offset)
+{
+    if (find_failed(reader, module))
+        return -ENOENT;
+    if (array_reserve(&reader->failed, &reader->failed_capacity, reader->failed_count + 1))
+        return -ENOMEM;
+    int err = ask_datum(reader, module, datum, address);
+    if (err) {
+        note_failed(reader, module, err);
+        return -ENOENT;
     }
-    return err ? err : stop;
+    struct bytes body = packet_bytes(&reader->packet);
+    err = (int)packet_number(&body);
+    const char *name = packet_text(&body);
+    *ret_offset = packet_number(&body);
+    if (err || body.failed || !name)
+        return -ENOENT;
+    *ret_name = strdup(name);
+    return *ret_name ? 0 : -ENOMEM;
+}
+
+char *reader_show(struct reader *reader, const char *name, enum fgprof_names names)
+{
+    struct buffer body = {0};
+    if (reader->cannot_show)
+        return NULL;
+    packet_put_number(&body, names);
+    packet_put_text(&body, name);
+    int err = start(reader);
+    if (!err)
+        err = packet_send(reader->socket, PACKET_SHOW, &body, -1);
+    buffer_free(&body);
+    if (!err)
+        err = packet_receive(reader->socket, reader->silence_ms, &reader->packet);
+    if (!err && reader->packet.kind != PACKET_SHOWN)
+        err = -EPROTO;
+    if (err) {
+        close_socket(reader);
+        reader->cannot_show = true;
+        return NULL;
+    }
+    struct bytes answer = packet_bytes(&reader->packet);
+    const char *shown = packet_text(&answer);
+    return shown ? strdup(shown) : NULL;
 }

@@ -204,9 +204,21 @@ def thread_named(pid, name):
     return next(filter(has_name, threads_of(pid)), None)
 
 
+READER = "fgprof-reader"  # the name of the profiler's own child, which starts readers
+
+
 def children_of(pid):
-    return [int(child) for thread in threads_of(pid)
-            for child in open(f"/proc/{thread}/children").read().split()]
+    """Without the profiler's own."""
+    children = [int(child) for thread in threads_of(pid)
+                for child in open(f"/proc/{thread}/children").read().split()]
+    return [child for child in children if not is_reader(child)]
+
+
+def is_reader(pid):
+    try:
+        return status_field(pid, "Name") == READER
+    except FileNotFoundError:
+        return False
 
 
 def is_sampling(sampler):

@@ -4,10 +4,9 @@ import contextlib
 import os
 import signal
 
-from harness import wait_for
+from harness import READER, wait_for
 from test_serve import serving
 
-NAME = "fgprof-reader"
 HELD = "inner_hold"  # a function of the target
 
 
@@ -26,7 +25,7 @@ def children_of(pid):
 
 def readers_of(pid):
     """The process that starts readers, and its reader."""
-    starters = [child for child in children_of(pid) if status_of(child)["Name"] == NAME]
+    starters = [child for child in children_of(pid) if status_of(child)["Name"] == READER]
     assert len(starters) == 1, starters
     readers = children_of(starters[0])
     assert len(readers) == 1, readers

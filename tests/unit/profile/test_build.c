@@ -66,9 +66,11 @@ static struct fgprof_profile *named(const struct tables *counted)
         .spaces = &counted->spaces,
         .strings = &counted->strings,
     };
-    const struct name_sources sources = {.names = FGPROF_NAMES_SHORT};
+    struct name_sources sources = {.names = FGPROF_NAMES_SHORT};
     struct fgprof_profile *profile;
+    assert_int_equal(reader_new(READER_SILENCE_MS, &sources.reader), 0);
     assert_int_equal(name_profile(&all, &sources, &profile), 0);
+    reader_free(sources.reader);
     return profile;
 }
 

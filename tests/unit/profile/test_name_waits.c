@@ -2,6 +2,7 @@
 #include "unit.h"
 #include "mapping/spaces.h"
 #include "profile/name_waits.h"
+#include "reader/reader.h"
 
 #include <stdio.h>
 
@@ -19,6 +20,7 @@ struct world {
     struct modules modules;
     struct strings strings;
     struct waits waits;
+    struct reader *reader;
 };
 
 static int set_up(void **state)
@@ -26,7 +28,8 @@ static int set_up(void **state)
     struct world *world = calloc(1, sizeof *world);
     struct space *space;
     *state = world;
-    if (!world || strings_init(&world->strings) || profile_new(&world->profile))
+    if (!world || strings_init(&world->strings) || profile_new(&world->profile) ||
+        reader_new(READER_SILENCE_MS, &world->reader))
         return -1;
     int proc_fd = open("/proc/self", O_PATH | O_DIRECTORY);
     int maps_fd = open("/proc/self/maps", O_RDONLY);
@@ -41,6 +44,7 @@ static int tear_down(void **state)
 {
     struct world *world = *state;
     profile_free(world->profile);
+    reader_free(world->reader);
     spaces_free(&world->spaces);
     modules_free(&world->modules);
     strings_free(&world->strings);
@@ -86,7 +90,8 @@ static void test_locks(void **state)
     add(world, RESOURCE_MUTEX, HEAP_ADDRESS, &g_table[2]);
     /* A variable's name says more. */
     add(world, RESOURCE_MUTEX, (uintptr_t)&g_table[1], &connection[2]);
-    const struct named_rows named = {.strings = &world->strings, .spaces = &world->spaces};
+    const struct named_rows named = {
+        .strings = &world->strings, .spaces = &world->spaces, .reader = world->reader};
     bool is_used[COUNT];
     memset(is_used, true, sizeof is_used);
     uint32_t *numbers;

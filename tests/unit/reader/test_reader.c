@@ -9,10 +9,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define SILENCE_MS 20000
@@ -246,9 +248,41 @@ static void test_a_reader_that_was_killed(void **state)
 {
     struct world *world = *state;
     check_it_names(world, 0);
-    assert_int_equal(kill(child_of(child_of(getpid())), SIGKILL), 0);
+    pid_t pid = child_of(child_of(getpid()));
+    struct pollfd ended = {.fd = (int)syscall(SYS_pidfd_open, pid, 0), .events = POLLIN};
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    assert_int_equal(poll(&ended, 1, SILENCE_MS), 1);
+    close(ended.fd);
     check_it_names(world, 0);
     check_it_names(world, 1);
+}
+
+int a_variable_with_a_name[4] = {1};
+
+static void test_it_names_data(void **state)
+{
+    struct world *world = *state;
+    const struct module *module = &world->modules[0];
+    uint64_t address = own_address(module, &a_variable_with_a_name[1]), offset;
+    char *name;
+    assert_int_equal(
+        reader_find_datum(world->reader, module, READER_VARIABLE, address, &name, &offset), 0);
+    assert_string_equal(name, "a_variable_with_a_name");
+    assert_int_equal(offset, sizeof(int));
+    free(name);
+    assert_int_equal(
+        reader_find_datum(world->reader, module, READER_CLASS, address, &name, &offset), -ENOENT);
+    assert_int_equal(reader_find_datum(world->reader, module, READER_VARIABLE, 0, &name, &offset),
+                     -ENOENT);
+}
+
+static void test_it_shows_names(void **state)
+{
+    struct world *world = *state;
+    char *shown = reader_show(world->reader, "_ZN3app4readEi", FGPROF_NAMES_SHORT);
+    assert_string_equal(shown, "app::read");
+    free(shown);
+    assert_null(reader_show(world->reader, "read", FGPROF_NAMES_SHORT));
 }
 
 static int stop(void *context, uint64_t address, const struct symbol *symbol, bool is_trampoline)
@@ -349,6 +383,8 @@ int main(void)
         WITH_READER(test_more_symbols_than_one_packet_has),
         WITH_READER(test_a_module_in_memory),
         WITH_READER(test_what_cannot_be_read_says_why),
+        WITH_READER(test_it_names_data),
+        WITH_READER(test_it_shows_names),
         WITH_READER(test_a_reader_that_was_killed),
         WITH_READER(test_a_visit_can_end_it),
         WITH_READER(test_a_crash),
