@@ -902,9 +902,9 @@ FGPROF_API int fgprof_helper(int argc, char **argv, fgprof_answer_fn *answer);
 /* ---- Processes by name ---- */
 
 /* Lists the processes whose name (/proc/PID/comm) matches the extended regular expression
- * (regex(7)) anywhere, in no particular order. The calling process, kernel threads and zombies are
- * left out. The caller frees *ret_pids with free(3), also if *ret_count is 0.
- * Errors: -EINVAL if it is not a regular expression, -ENOMEM, those of opening /proc. */
+ * (regex(7)) anywhere, in no particular order. The calling process, readers of profilers, kernel
+ * threads and zombies are left out. The caller frees *ret_pids with free(3), also if *ret_count is
+ * 0. Errors: -EINVAL if it is not a regular expression, -ENOMEM, those of opening /proc. */
 FGPROF_API int fgprof_find_processes(const char *regex, pid_t **ret_pids, size_t *ret_count);
 
 /* Writes the name of process `pid` (/proc/PID/comm) into `buffer`, cut to `buffer_bytes` including

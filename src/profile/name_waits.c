@@ -38,9 +38,7 @@ static bool is_key(const void *owner, uint32_t item, const void *key)
 static int add_class(struct class_names *names, const struct class_key *key, uint64_t hash)
 {
     struct class_name added = {.key = *key};
-    uint64_t offset;
-    int err = reader_find_datum(names->reader, key->module, READER_CLASS, key->vtable, &added.name,
-                                &offset);
+    int err = reader_find_class(names->reader, key->module, key->vtable, &added.name);
     if (err == -ENOMEM || array_reserve(&names->items, &names->capacity, names->count + 1) ||
         index_add(&names->index, hash, (uint32_t)names->count)) {
         if (!err)
@@ -93,7 +91,7 @@ static int name_variable(struct reader *reader, const struct mapping *mapping, u
 {
     uint64_t own = address - mapping->bias, offset;
     char *variable;
-    int err = reader_find_datum(reader, mapping->module, READER_VARIABLE, own, &variable, &offset);
+    int err = reader_find_variable(reader, mapping->module, own, &variable, &offset);
     if (err == -ENOMEM)
         return err;
     if (err)

@@ -1,7 +1,6 @@
 #include "reader/naming.h"
 #include "elf/elf_file.h"
 #include "reader/packet.h"
-#include "reader/reader.h"
 #include "symbol/names/demangle.h"
 #include "symbol/symbols.h"
 #include "symbol/variables.h"
@@ -197,15 +196,14 @@ static int name_addresses(struct naming *naming, struct bytes body)
     return err;
 }
 
-static int find_datum(struct naming *naming, struct bytes body)
+static int find_data(struct naming *naming, enum packet_kind kind, struct bytes body)
 {
     const struct module *module = naming->current->module;
-    enum reader_datum datum = (enum reader_datum)packet_number(&body);
     uint64_t address = packet_number(&body), offset = 0;
     char *name = NULL;
     int err = naming->current->error || !module->is_readable ? -ENOENT
-              : datum == READER_CLASS                        ? class_find(module, address, &name)
-                                      : variable_find(module, address, &name, &offset);
+              : kind == PACKET_CLASS                         ? class_find(module, address, &name)
+                                     : variable_find(module, address, &name, &offset);
     naming->answer.length = 0;
     packet_put_number(&naming->answer, (uint64_t)(int64_t)err);
     packet_put_text(&naming->answer, err ? NULL : name);
@@ -237,7 +235,7 @@ static int answer(struct naming *naming, const struct packet *packet)
     if (!naming->current)
         return -EPROTO;
     return packet->kind == PACKET_NAME ? name_addresses(naming, packet_bytes(packet))
-                                       : find_datum(naming, packet_bytes(packet));
+                                       : find_data(naming, packet->kind, packet_bytes(packet));
 }
 
 void naming_serve(int socket)

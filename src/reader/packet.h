@@ -11,15 +11,16 @@
 
 enum packet_kind {
     /* To the reader: */
-    PACKET_OPEN,  /* a module: its number, path, whether it is readable, its error; the file */
-    PACKET_NAME,  /* addresses of that module: how to show names, count, addresses */
-    PACKET_DATUM, /* what is at an address of that module: enum reader_datum, the address */
-    PACKET_SHOW,  /* how to show names, and a name */
-    PACKET_FILE,  /* what was asked for: 0 or a negative errno, a path or none; the file */
+    PACKET_OPEN,     /* a module: its number, path, whether it is readable, its error; the file */
+    PACKET_NAME,     /* addresses of that module: how to show names, count, addresses */
+    PACKET_VARIABLE, /* which variable is at an address of that module */
+    PACKET_CLASS,    /* to which class objects belong that point to that address */
+    PACKET_SHOW,     /* how to show names, and a name */
+    PACKET_FILE,     /* what was asked for: 0 or a negative errno, a path or none; the file */
     /* From the reader: */
     PACKET_OPENED,  /* before the first symbols: 0 or a negative errno, and why */
     PACKET_SYMBOLS, /* of the next addresses: count, symbols */
-    PACKET_FOUND,   /* the datum: 0 or a negative errno, name, offset */
+    PACKET_FOUND,   /* the variable or class: 0 or a negative errno, name, offset */
     PACKET_SHOWN,   /* the name to show, or none if it is the same */
     PACKET_WANTED,  /* it needs a file: its path */
     PACKET_FETCHED, /* it needs a file from a server: the build id's length, and its bytes */

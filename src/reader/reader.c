@@ -327,30 +327,29 @@ int reader_ask(struct reader *reader, const struct reader_question *question,
     return -ENOEXEC;
 }
 
-static int ask_datum(struct reader *reader, const struct module *module, enum reader_datum datum,
-                     uint64_t address)
+static int ask_for_data(struct reader *reader, const struct module *module, enum packet_kind kind,
+                        uint64_t address)
 {
     const struct reader_question question = {.module = module};
     struct buffer body = {0};
-    packet_put_number(&body, datum);
     packet_put_number(&body, address);
     int err = start(reader);
     if (!err)
         err = send_module(reader, module);
     if (!err)
-        err = packet_send(reader->socket, PACKET_DATUM, &body, -1);
+        err = packet_send(reader->socket, kind, &body, -1);
     buffer_free(&body);
     return err ? err : receive(reader, &question, PACKET_FOUND);
 }
 
-int reader_find_datum(struct reader *reader, const struct module *module, enum reader_datum datum,
-                      uint64_t address, char **ret_name, uint64_t *ret_offset)
+static int find_data(struct reader *reader, const struct module *module, enum packet_kind kind,
+                     uint64_t address, char **ret_name, uint64_t *ret_offset)
 {
     if (find_failed(reader, module))
         return -ENOENT;
     if (array_reserve(&reader->failed, &reader->failed_capacity, reader->failed_count + 1))
         return -ENOMEM;
-    int err = ask_datum(reader, module, datum, address);
+    int err = ask_for_data(reader, module, kind, address);
     if (err) {
         note_failed(reader, module, err);
         return -ENOENT;
@@ -363,6 +362,19 @@ int reader_find_datum(struct reader *reader, const struct module *module, enum r
         return -ENOENT;
     *ret_name = strdup(name);
     return *ret_name ? 0 : -ENOMEM;
+}
+
+int reader_find_variable(struct reader *reader, const struct module *module, uint64_t address,
+                         char **ret_name, uint64_t *ret_offset)
+{
+    return find_data(reader, module, PACKET_VARIABLE, address, ret_name, ret_offset);
+}
+
+int reader_find_class(struct reader *reader, const struct module *module, uint64_t address,
+                      char **ret_name)
+{
+    uint64_t offset;
+    return find_data(reader, module, PACKET_CLASS, address, ret_name, &offset);
 }
 
 char *reader_show(struct reader *reader, const char *name, enum fgprof_names names)

@@ -39,15 +39,11 @@ typedef int reader_visit_fn(void *context, uint64_t address, const struct symbol
 int reader_ask(struct reader *reader, const struct reader_question *question,
                reader_visit_fn *visit, void *context, const char **ret_why);
 
-enum reader_datum {
-    READER_VARIABLE, /* variable_find of symbol/variables.h */
-    READER_CLASS,    /* class_find */
-};
-
-/* The name of what is at one of the module's own addresses; the caller frees it. Returns 0, -ENOENT
- * if it is not known, or -ENOMEM. */
-int reader_find_datum(struct reader *reader, const struct module *module, enum reader_datum datum,
-                      uint64_t address, char **ret_name, uint64_t *ret_offset);
+/* The same as variable_find and class_find of symbol/variables.h. */
+int reader_find_variable(struct reader *reader, const struct module *module, uint64_t address,
+                         char **ret_name, uint64_t *ret_offset);
+int reader_find_class(struct reader *reader, const struct module *module, uint64_t address,
+                      char **ret_name);
 
 /* The name to show for a name that a process tells (see demangle); the caller frees it. NULL: it is
  * the same. */

@@ -61,7 +61,7 @@ static int start_reader(int control, pid_t *pid)
 static int let_go(int control)
 {
     setsid();
-    prctl(PR_SET_NAME, "fgprof-reader");
+    prctl(PR_SET_NAME, READER_NAME);
     int none = open("/dev/null", O_RDWR);
     for (int fd = 0; fd < FIRST_FD; fd++) {
         if (none < 0 || dup2(none, fd) < 0)

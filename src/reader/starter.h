@@ -5,6 +5,9 @@
 
 #include <sys/types.h>
 
+/* The name of this process and of readers. */
+#define READER_NAME "fgprof-reader"
+
 struct starter {
     pid_t pid;
     int control; /* a socket: when it is closed, or this process ends in whatever way, the starter

@@ -323,6 +323,8 @@ def test_pgrep(world):
         own = subprocess.run([world.path(name + "own"), "attach", "--pgrep", f"^{name}own$"],
                              stderr=subprocess.PIPE, text=True, timeout=60)
         assert own.returncode == 1 and "no process's name matches" in own.stderr, own
+        readers = run("--pgrep", "^fgprof-reader$")
+        assert readers.returncode == 1 and "no process's name matches" in readers.stderr, readers
     finally:
         for target in targets:
             target.kill()

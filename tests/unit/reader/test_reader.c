@@ -265,15 +265,12 @@ static void test_it_names_data(void **state)
     const struct module *module = &world->modules[0];
     uint64_t address = own_address(module, &a_variable_with_a_name[1]), offset;
     char *name;
-    assert_int_equal(
-        reader_find_datum(world->reader, module, READER_VARIABLE, address, &name, &offset), 0);
+    assert_int_equal(reader_find_variable(world->reader, module, address, &name, &offset), 0);
     assert_string_equal(name, "a_variable_with_a_name");
     assert_int_equal(offset, sizeof(int));
     free(name);
-    assert_int_equal(
-        reader_find_datum(world->reader, module, READER_CLASS, address, &name, &offset), -ENOENT);
-    assert_int_equal(reader_find_datum(world->reader, module, READER_VARIABLE, 0, &name, &offset),
-                     -ENOENT);
+    assert_int_equal(reader_find_variable(world->reader, module, 0, &name, &offset), -ENOENT);
+    assert_int_equal(reader_find_class(world->reader, module, address, &name), -ENOENT);
 }
 
 static void test_it_shows_names(void **state)
