@@ -44,7 +44,7 @@ static int ask_for_file(int socket, enum packet_kind kind, struct buffer *questi
     int err = packet_send(socket, kind, question, -1);
     buffer_free(question);
     if (!err)
-        err = packet_receive(socket, -1, &packet);
+        err = packet_receive(socket, 0, &packet);
     if (!err) {
         struct bytes body = packet_bytes(&packet);
         err = (int)packet_number(&body);
@@ -243,7 +243,7 @@ void naming_serve(int socket)
     struct naming naming = {.socket = socket, .asked = {{ask_by_path, ask_by_build_id}, socket}};
     struct packet packet = {0};
     int err = 0;
-    while (!err && packet_receive(socket, -1, &packet) == 0)
+    while (!err && packet_receive(socket, 0, &packet) == 0)
         err = answer(&naming, &packet);
     for (size_t i = 0; i < OPEN_MODULES_MAX; i++)
         close_module(&naming.modules[i]);

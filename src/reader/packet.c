@@ -1,6 +1,8 @@
 #include "reader/packet.h"
+#include "base/clock.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdint.h>
 #include <sys/socket.h>
@@ -97,26 +99,30 @@ int packet_send(int socket, enum packet_kind kind, const struct buffer *body, in
     return send_all(socket, body->bytes, body->length);
 }
 
-static int await(int socket, int silence_ms)
+static int await(int socket, uint64_t until_ns)
 {
     struct pollfd waited = {.fd = socket, .events = POLLIN};
     int ready;
-    do
-        ready = poll(&waited, 1, silence_ms);
-    while (ready < 0 && errno == EINTR);
+    do {
+        uint64_t now_ns = monotonic_ns();
+        uint64_t left_ms = until_ns > now_ns ? (until_ns - now_ns) / 1000000 + 1 : 0;
+        ready = poll(&waited, 1, left_ms < INT_MAX ? (int)left_ms : INT_MAX);
+    } while (ready < 0 && errno == EINTR);
     return ready < 0 ? -errno : ready ? 0 : -ETIMEDOUT;
 }
 
 /* Receives what there is, up to `length` bytes, with a file if one comes along. */
-static ssize_t receive_some(int socket, int silence_ms, void *bytes, size_t length, int *fd)
+static ssize_t receive_some(int socket, uint64_t until_ns, void *bytes, size_t length, int *fd)
 {
     struct iovec part = {bytes, length};
     union file_control control;
-    struct msghdr message = {.msg_iov = &part,
-                             .msg_iovlen = 1,
-                             .msg_control = &control,
-                             .msg_controllen = sizeof control};
-    int err = silence_ms < 0 ? 0 : await(socket, silence_ms);
+    struct msghdr message = {
+        .msg_iov = &part,
+        .msg_iovlen = 1,
+        .msg_control = &control,
+        .msg_controllen = CMSG_LEN(sizeof *fd), /* no room for a second one */
+    };
+    int err = until_ns ? await(socket, until_ns) : 0;
     if (err)
         return err;
     ssize_t got;
@@ -134,11 +140,11 @@ static ssize_t receive_some(int socket, int silence_ms, void *bytes, size_t leng
     return got;
 }
 
-static int receive_all(int socket, int silence_ms, void *buffer, size_t length, int *fd)
+static int receive_all(int socket, uint64_t until_ns, void *buffer, size_t length, int *fd)
 {
     char *bytes = buffer;
     while (length) {
-        ssize_t got = receive_some(socket, silence_ms, bytes, length, fd);
+        ssize_t got = receive_some(socket, until_ns, bytes, length, fd);
         if (got < 0)
             return (int)got;
         bytes += got;
@@ -147,19 +153,19 @@ static int receive_all(int socket, int silence_ms, void *buffer, size_t length, 
     return 0;
 }
 
-int packet_receive(int socket, int silence_ms, struct packet *packet)
+int packet_receive(int socket, uint64_t until_ns, struct packet *packet)
 {
     struct head head;
     struct buffer *body = &packet->body;
     packet->fd = -1;
     body->length = 0;
-    int err = receive_all(socket, silence_ms, &head, sizeof head, &packet->fd);
+    int err = receive_all(socket, until_ns, &head, sizeof head, &packet->fd);
     if (!err && head.bytes > PACKET_BYTES_MAX)
         err = -EPROTO;
     if (!err)
         err = buffer_reserve(body, head.bytes);
     if (!err)
-        err = receive_all(socket, silence_ms, body->bytes, head.bytes, &packet->fd);
+        err = receive_all(socket, until_ns, body->bytes, head.bytes, &packet->fd);
     if (err && packet->fd >= 0) {
         close(packet->fd);
         packet->fd = -1;

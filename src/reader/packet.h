@@ -48,8 +48,9 @@ struct bytes packet_bytes(const struct packet *packet);
 int packet_send(int socket, enum packet_kind kind, const struct buffer *body, int fd);
 
 /* Receives the next packet into `packet`, whose buffer is used again; a file in it is the caller's
- * to close. Returns 0; -EPIPE if the other end has gone; -ETIMEDOUT if it says nothing for
- * `silence_ms` milliseconds, -1: it may; -EPROTO if it is not a packet; or -ENOMEM. */
-int packet_receive(int socket, int silence_ms, struct packet *packet);
+ * to close. Returns 0; -EPIPE if the other end has gone; -ETIMEDOUT if it has not arrived
+ * by `until_ns` (CLOCK_MONOTONIC; 0: it may take any time); -EPROTO if it is not a packet; or
+ * -ENOMEM. */
+int packet_receive(int socket, uint64_t until_ns, struct packet *packet);
 
 #endif

@@ -1,5 +1,6 @@
 #include "reader/reader.h"
 #include "base/array.h"
+#include "base/clock.h"
 #include "reader/packet.h"
 #include "reader/starter.h"
 #include "symbol/debug_file.h"
@@ -10,6 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #define WHY_BYTES 128
@@ -21,7 +24,8 @@ struct failed_module {
 };
 
 struct reader {
-    int silence_ms;
+    unsigned limit_ms; /* for each question */
+    uint64_t until_ns; /* the end of this one's time */
     struct starter starter;
     int socket; /* to the reader process; -1: there is none */
     struct failed_module *failed;
@@ -45,8 +49,11 @@ static bool has_ended(const struct reader *reader)
     return poll(&watched, 1, 0) > 0;
 }
 
+/* Makes sure that there is a reader, and begins the time of a question. */
 static int start(struct reader *reader)
 {
+    const struct timeval limit = {.tv_sec = reader->limit_ms / 1000 + 1};
+    reader->until_ns = monotonic_ns() + reader->limit_ms * (uint64_t)1000000;
     if (reader->socket >= 0 && !has_ended(reader))
         return 0;
     close_socket(reader);
@@ -54,16 +61,18 @@ static int start(struct reader *reader)
     if (socket < 0)
         return socket;
     reader->socket = socket;
+    /* It may stop to read. */
+    setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
     return 0;
 }
 
 /* The first one starts at once: later there may be no more files to open for it. */
-int reader_new(int silence_ms, struct reader **ret_reader)
+int reader_new(unsigned limit_ms, struct reader **ret_reader)
 {
     struct reader *reader = calloc(1, sizeof *reader);
     if (!reader)
         return -ENOMEM;
-    *reader = (struct reader){.silence_ms = silence_ms, .socket = -1};
+    *reader = (struct reader){.limit_ms = limit_ms, .socket = -1};
     int err = starter_fork(&reader->starter);
     if (err) {
         free(reader);
@@ -143,11 +152,12 @@ static int receive(struct reader *reader, const struct reader_question *question
     struct own_debug_files own;
     own_debug_files_init(&own, question->module, question->fetch);
     for (;;) {
-        int err = packet_receive(reader->socket, reader->silence_ms, &reader->packet);
+        int err = packet_receive(reader->socket, reader->until_ns, &reader->packet);
         if (!err && reader->packet.fd >= 0)
             close(reader->packet.fd);
         if (err || reader->packet.kind == kind)
             return err;
+        uint64_t begin_ns = monotonic_ns();
         if (reader->packet.kind == PACKET_WANTED)
             err = open_wanted(reader, &own.files);
         else if (reader->packet.kind == PACKET_FETCHED)
@@ -156,6 +166,7 @@ static int receive(struct reader *reader, const struct reader_question *question
             err = -EPROTO;
         if (err)
             return err;
+        reader->until_ns += monotonic_ns() - begin_ns; /* a server's time is not the reader's */
     }
 }
 
@@ -389,7 +400,7 @@ char *reader_show(struct reader *reader, const char *name, enum fgprof_names nam
         err = packet_send(reader->socket, PACKET_SHOW, &body, -1);
     buffer_free(&body);
     if (!err)
-        err = packet_receive(reader->socket, reader->silence_ms, &reader->packet);
+        err = packet_receive(reader->socket, reader->until_ns, &reader->packet);
     if (!err && reader->packet.kind != PACKET_SHOWN)
         err = -EPROTO;
     if (err) {

@@ -14,11 +14,12 @@
 
 struct reader;
 
-/* A reader that says nothing for this long is ended. Opening the largest programs takes seconds. */
-#define READER_SILENCE_MS 60000
+/* A reader that takes this long for one question is ended. Opening the largest programs takes
+ * seconds. */
+#define READER_LIMIT_MS 120000
 
 /* To be called before any file of a target is opened. Returns 0 or a negative errno. */
-int reader_new(int silence_ms, struct reader **ret_reader);
+int reader_new(unsigned limit_ms, struct reader **ret_reader);
 void reader_free(struct reader *reader);
 
 struct reader_question {

@@ -1,4 +1,5 @@
 #include "reader/starter.h"
+#include "base/clock.h"
 #include "reader/naming.h"
 #include "reader/packet.h"
 #include "reader/sandbox.h"
@@ -13,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define START_MS 10000
+#define START_NS 10000000000u
 #define FIRST_FD 3
 
 /* ---- In the starter ---- */
@@ -83,7 +84,7 @@ static void run_starter(int control)
     struct packet packet = {0};
     pid_t reader = 0;
     int err = control < 0;
-    while (!err && packet_receive(control, -1, &packet) == 0) {
+    while (!err && packet_receive(control, 0, &packet) == 0) {
         end_reader(&reader);
         err = start_reader(control, &reader);
     }
@@ -125,7 +126,7 @@ int starter_start(const struct starter *starter)
     struct packet packet = {0};
     int err = packet_send(starter->control, PACKET_OPEN, &nothing, -1);
     if (!err)
-        err = packet_receive(starter->control, START_MS, &packet);
+        err = packet_receive(starter->control, monotonic_ns() + START_NS, &packet);
     if (!err) {
         struct bytes body = packet_bytes(&packet);
         err = (int)packet_number(&body);

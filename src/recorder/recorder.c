@@ -77,7 +77,7 @@ int recorder_new(const struct fgprof_options *options, struct fgprof_recorder **
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&recorder->changed, &attributes);
     pthread_condattr_destroy(&attributes);
-    int err = reader_new(READER_SILENCE_MS, &recorder->reader);
+    int err = reader_new(READER_LIMIT_MS, &recorder->reader);
     if (!err)
         err = init(recorder, options);
     if (!err && options->slow_key) {

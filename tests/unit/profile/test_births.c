@@ -89,7 +89,7 @@ static struct fgprof_profile *named(const struct tables *counted)
     };
     struct name_sources sources = {.names = FGPROF_NAMES_SHORT};
     struct fgprof_profile *profile;
-    assert_int_equal(reader_new(READER_SILENCE_MS, &sources.reader), 0);
+    assert_int_equal(reader_new(READER_LIMIT_MS, &sources.reader), 0);
     assert_int_equal(name_profile(&all, &sources, &profile), 0);
     assert_int_equal(name_births(profile, &all, &counted->objects, OBJECT_THREAD, &sources), 0);
     reader_free(sources.reader);

@@ -29,7 +29,7 @@ static int set_up(void **state)
     struct space *space;
     *state = world;
     if (!world || strings_init(&world->strings) || profile_new(&world->profile) ||
-        reader_new(READER_SILENCE_MS, &world->reader))
+        reader_new(READER_LIMIT_MS, &world->reader))
         return -1;
     int proc_fd = open("/proc/self", O_PATH | O_DIRECTORY);
     int maps_fd = open("/proc/self/maps", O_RDONLY);

@@ -1,5 +1,6 @@
 /* What the other end of a socket says is not to be believed. */
 #include "unit.h"
+#include "base/clock.h"
 #include "reader/packet.h"
 
 #include <errno.h>
@@ -8,7 +9,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define SILENCE_MS 50
+static uint64_t soon_ns(void)
+{
+    return monotonic_ns() + 50000000;
+}
 
 static int ends[2];
 
@@ -45,7 +49,7 @@ static void test_numbers_texts_and_a_file_arrive(void **state)
     packet_put_text(&body, NULL);
     assert_int_equal(packet_send(ends[0], PACKET_WANTED, &body, fd), 0);
     close(fd);
-    assert_int_equal(packet_receive(ends[1], SILENCE_MS, &packet), 0);
+    assert_int_equal(packet_receive(ends[1], soon_ns(), &packet), 0);
     struct bytes bytes = packet_bytes(&packet);
     assert_int_equal(packet.kind, PACKET_WANTED);
     assert_true(packet_number(&bytes) == UINT64_MAX);
@@ -72,7 +76,7 @@ static void test_a_packet_of_many_parts_arrives_whole(void **state)
     pid_t pid = fork();
     if (!pid)
         _exit(packet_send(ends[0], PACKET_SYMBOLS, &body, -1) != 0);
-    assert_int_equal(packet_receive(ends[1], -1, &packet), 0);
+    assert_int_equal(packet_receive(ends[1], 0, &packet), 0);
     assert_int_equal(packet.body.length, count);
     assert_memory_equal(packet.body.bytes, body.bytes, count);
     assert_int_equal(packet.fd, -1);
@@ -83,15 +87,15 @@ static void test_a_packet_of_many_parts_arrives_whole(void **state)
     buffer_free(&body);
 }
 
-static void test_an_end_and_silence_are_told_apart(void **state)
+static void test_an_end_and_a_late_packet_are_told_apart(void **state)
 {
     (void)state;
     struct packet packet = {0};
-    assert_int_equal(packet_receive(ends[1], SILENCE_MS, &packet), -ETIMEDOUT);
+    assert_int_equal(packet_receive(ends[1], soon_ns(), &packet), -ETIMEDOUT);
     send_numbers(PACKET_SYMBOLS, 100);
-    assert_int_equal(packet_receive(ends[1], SILENCE_MS, &packet), -ETIMEDOUT);
+    assert_int_equal(packet_receive(ends[1], soon_ns(), &packet), -ETIMEDOUT);
     shutdown(ends[0], SHUT_WR);
-    assert_int_equal(packet_receive(ends[1], SILENCE_MS, &packet), -EPIPE);
+    assert_int_equal(packet_receive(ends[1], soon_ns(), &packet), -EPIPE);
     buffer_free(&packet.body);
 }
 
@@ -100,7 +104,7 @@ static void test_a_length_beyond_the_most_takes_no_memory(void **state)
     (void)state;
     struct packet packet = {0};
     send_numbers(PACKET_SYMBOLS, UINT32_MAX);
-    assert_int_equal(packet_receive(ends[1], SILENCE_MS, &packet), -EPROTO);
+    assert_int_equal(packet_receive(ends[1], soon_ns(), &packet), -EPROTO);
     assert_int_equal(packet.body.capacity, 0);
 }
 
@@ -112,6 +116,35 @@ static void check_no_text(uint64_t length, const char *text, size_t bytes)
     struct bytes body = packet_bytes(&packet);
     assert_null(packet_text(&body));
     assert_true(body.failed);
+    buffer_free(&packet.body);
+}
+
+/* A file that nobody asked for is closed, and there is room for one. */
+static void test_more_files_than_one(void **state)
+{
+    (void)state;
+    const uint32_t head[] = {PACKET_WANTED, 0};
+    union {
+        struct cmsghdr header;
+        char bytes[CMSG_SPACE(2 * sizeof(int))];
+    } control = {.header = {.cmsg_level = SOL_SOCKET,
+                            .cmsg_type = SCM_RIGHTS,
+                            .cmsg_len = CMSG_LEN(2 * sizeof(int))}};
+    struct iovec part = {(void *)head, sizeof head};
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = &control,
+                             .msg_controllen = sizeof control};
+    struct packet packet = {0};
+    int next = dup(ends[0]);
+    close(next);
+    memcpy(CMSG_DATA(&control.header), ends, 2 * sizeof(int));
+    assert_int_equal(sendmsg(ends[0], &message, 0), sizeof head);
+    assert_int_equal(packet_receive(ends[1], soon_ns(), &packet), 0);
+    assert_int_equal(packet.fd, next);
+    close(packet.fd);
+    assert_int_equal(dup(ends[0]), next);
+    close(next);
     buffer_free(&packet.body);
 }
 
@@ -131,8 +164,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         WITH_SOCKETS(test_numbers_texts_and_a_file_arrive),
         WITH_SOCKETS(test_a_packet_of_many_parts_arrives_whole),
-        WITH_SOCKETS(test_an_end_and_silence_are_told_apart),
+        WITH_SOCKETS(test_an_end_and_a_late_packet_are_told_apart),
         WITH_SOCKETS(test_a_length_beyond_the_most_takes_no_memory),
+        WITH_SOCKETS(test_more_files_than_one),
         cmocka_unit_test(test_text_that_is_none),
     };
     return cmocka_run_group_tests_name("packet", tests, NULL, NULL);

@@ -17,7 +17,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define SILENCE_MS 20000
+#define LIMIT_MS 20000
 #define COUNT (OPEN_MODULES_MAX + 2)
 
 enum fault {
@@ -126,7 +126,7 @@ static int open_program(struct module *module, uint32_t number)
     return image_open_fd(&module->image, fd) || elf_file_read(module);
 }
 
-static int set_up_with(void **state, int silence_ms)
+static int set_up_with(void **state, unsigned limit_ms)
 {
     struct world *world = *state = calloc(1, sizeof *world);
     for (uint32_t i = 0; i < COUNT; i++) {
@@ -134,12 +134,12 @@ static int set_up_with(void **state, int silence_ms)
             return -1;
     }
     world->address = own_address(&world->modules[0], a_function_with_a_name);
-    return reader_new(silence_ms, &world->reader);
+    return reader_new(limit_ms, &world->reader);
 }
 
 static int set_up(void **state)
 {
-    return set_up_with(state, SILENCE_MS);
+    return set_up_with(state, LIMIT_MS);
 }
 
 static int set_up_impatient(void **state)
@@ -251,7 +251,7 @@ static void test_a_reader_that_was_killed(void **state)
     pid_t pid = child_of(child_of(getpid()));
     struct pollfd ended = {.fd = (int)syscall(SYS_pidfd_open, pid, 0), .events = POLLIN};
     assert_int_equal(kill(pid, SIGKILL), 0);
-    assert_int_equal(poll(&ended, 1, SILENCE_MS), 1);
+    assert_int_equal(poll(&ended, 1, LIMIT_MS), 1);
     close(ended.fd);
     check_it_names(world, 0);
     check_it_names(world, 1);
@@ -322,7 +322,7 @@ static void test_an_end(void **state)
     check_fault(*state, FAULT_END, "its reader crashed");
 }
 
-static void test_silence(void **state)
+static void test_a_hang(void **state)
 {
     check_fault(*state, FAULT_HANG, "reading it takes too long");
 }
@@ -386,7 +386,7 @@ int main(void)
         WITH_READER(test_a_visit_can_end_it),
         WITH_READER(test_a_crash),
         WITH_READER(test_an_end),
-        cmocka_unit_test_setup_teardown(test_silence, set_up_impatient, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_hang, set_up_impatient, tear_down),
 #ifndef __SANITIZE_ADDRESS__
         WITH_READER(test_memory),
         WITH_READER(test_it_can_open_nothing),
