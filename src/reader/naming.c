@@ -13,6 +13,9 @@
 /* Symbols are sent when they have this many bytes. */
 #define SYMBOLS_BYTES 65536u
 
+/* Names to show are kept until there are so many: programs may come and go for long. */
+#define SHOWN_MAX 200000
+
 /* Asks the other end for each file of debug information, as this process can open none. */
 struct asked_files {
     struct debug_files files;
@@ -185,6 +188,8 @@ static int name_addresses(struct naming *naming, struct bytes body)
     int err = open_symbols(naming);
     if (!naming->current->symbols)
         return err;
+    if (naming->shown.count > SHOWN_MAX)
+        shown_names_free(&naming->shown);
     while (left && !err) {
         uint64_t count = 0;
         naming->answer.length = 0;
