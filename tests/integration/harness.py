@@ -215,8 +215,9 @@ def children_of(pid):
 
 
 def is_reader(pid):
+    """Or a child of the profiler that has no name of its own yet."""
     try:
-        return status_field(pid, "Name") == READER
+        return status_field(pid, "Name") in (READER, "fgprof-c")
     except FileNotFoundError:
         return False
 

@@ -282,6 +282,7 @@ def grows_by(world, kind, warm_up, more, *arguments):
         return late_kb - early_kb, text
 
 
+@users_build
 def test_memory_does_not_grow_with_processes_that_have_ended(world):
     """Neither with threads' makers: each process's first thread was made, too."""
     grown_kb, text = grows_by(world, "processes", 3000, 5000, "--children")
