@@ -4,7 +4,7 @@ import contextlib
 import os
 import signal
 
-from harness import READER, wait_for
+from harness import READER, users_build, wait_for
 from test_serve import serving
 
 HELD = "inner_hold"  # a function of the target
@@ -50,13 +50,13 @@ def names(server):
     return server.text("/debug/fgprof?seconds=1&format=folded")
 
 
+@users_build
 def test_it_has_no_privileges(world):
     with naming(world) as server:
         _, reader = readers_of(server.sampler.pid)
         status = status_of(reader)
         assert status["NoNewPrivs"] == "1", status
-        if not world.is_sanitized:
-            assert status["Seccomp"] == "2", status  # a filter
+        assert status["Seccomp"] == "2", status  # a filter
         for name in "CapInh", "CapPrm", "CapEff":
             assert int(status[name], 16) == 0, status
         for fd in os.listdir(f"/proc/{reader}/fd"):
@@ -68,6 +68,7 @@ def test_it_has_no_privileges(world):
             assert is_read_only or place == "/dev/null" or place.startswith(("socket:", "/memfd:")), (place, flags)
 
 
+@users_build
 def test_another_takes_its_place(world):
     """Names stay whole when it is killed between two profiles."""
     with naming(world) as server:
@@ -79,6 +80,7 @@ def test_another_takes_its_place(world):
         assert "be_last" in text and "crashed" not in text, text
 
 
+@users_build
 def test_it_ends_with_the_profiler(world):
     for number in signal.SIGKILL, signal.SIGINT:
         with naming(world) as server:
