@@ -111,16 +111,17 @@ static int let_go(int control)
 {
     setsid();
     prctl(PR_SET_NAME, READER_NAME);
-    /* The caller may have no standard streams: then it is one of these numbers. */
-    int kept = fcntl(control, F_DUPFD, FIRST_FD);
+    /* Moved first: where the caller has no standard streams, it has one of their numbers. */
+    if (dup2(control, FIRST_FD) < 0)
+        return -1;
+    close_range(FIRST_FD + 1, ~0u, 0);
     int none = open("/dev/null", O_RDWR);
     for (int fd = 0; fd < FIRST_FD; fd++) {
         if (none < 0 || dup2(none, fd) < 0)
             close(fd);
     }
-    if (kept < 0 || dup2(kept, FIRST_FD) < 0)
-        return -1;
-    close_range(FIRST_FD + 1, ~0u, 0);
+    if (none > FIRST_FD)
+        close(none);
     for (int number = 1; number < NSIG; number++)
         signal(number, SIG_DFL);
     sigset_t all;

@@ -89,3 +89,13 @@ def test_it_ends_with_the_profiler(world):
             server.sampler.wait(60)
             for pid in pids:
                 wait_for(lambda pid=pid: is_gone(pid), "the end of the reader and its starter")
+
+
+def test_it_starts_without_standard_streams(world):
+    """Its socket then has the number of one of them."""
+    output = world.path("names.folded")
+    with world.running("holders", 60) as target:
+        done = world.fgprof("attach", "-p", target.pid, "-d", "500ms", "-o", output,
+                            preexec_fn=lambda: os.closerange(0, 3))
+    with open(output) as file:
+        assert done.returncode == 0 and HELD in file.read(), done
