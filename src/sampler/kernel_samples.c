@@ -120,9 +120,8 @@ static void note_gap(struct sampler *sampler, const struct sampled_process *proc
     int err = source ? perf_source_refusal(source, process->process.pid, thread->tid) : 0;
     if (!err)
         return;
-    sampler->counts.threads_without_event += !thread->kernel.lacks_event;
+    thread_count_once(thread, FACT_WITHOUT_EVENT, &sampler->counts.threads_without_event);
     sampler->counts.event_refusal = -err;
-    thread->kernel.lacks_event = true;
 }
 
 bool kernel_samples_cover(struct sampler *sampler, const struct sampled_process *process,
@@ -138,7 +137,7 @@ bool kernel_samples_cover(struct sampler *sampler, const struct sampled_process 
     }
     /* The kernel samples only what runs. A thread that waits for a CPU all the time, or has hardly
      * run until the end, is stopped once, so that there is a stack of it. */
-    if (!own->was_sampled && !thread->was_stopped &&
+    if (!(thread->facts & (FACT_KERNEL_SAMPLED | FACT_STOPPED)) &&
         (running_ns == own->running_ns || sampler->clock.end_ns))
         return false;
     /* Or the first look, or a thread that took over this id by executing a program. */
@@ -152,8 +151,7 @@ bool kernel_samples_cover(struct sampler *sampler, const struct sampled_process 
     if (!own->was_renewed)
         perf_source_forget(sampler->kernel.source, thread->tid);
     own->was_renewed = true;
-    sampler->counts.threads_unsampled += !own->was_unsampled;
-    own->was_unsampled = true;
+    thread_count_once(thread, FACT_UNSAMPLED, &sampler->counts.threads_unsampled);
     return false;
 }
 
@@ -196,8 +194,7 @@ static void note(struct sampler *sampler, struct thread *thread)
     struct kernel_samples *kernel = &sampler->kernel;
     struct thread_kernel *own = &thread->kernel;
     sampler->counts.kernel_samples++;
-    sampler->counts.threads_kernel_sampled += !own->was_sampled;
-    own->was_sampled = true;
+    thread_count_once(thread, FACT_KERNEL_SAMPLED, &sampler->counts.threads_kernel_sampled);
     own->was_renewed = false;
     own->is_sampled = true;
     own->awaited_ns = 0;

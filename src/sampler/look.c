@@ -126,11 +126,10 @@ static void take_running(struct sampler *sampler, struct sampled_process *proces
 {
     bool has_times = now->has_activity && !now->activity.counts_ends;
     uint64_t running_ns = has_times ? now->activity.running_ns : now->at_ns;
-    thread->wants.look = *now;
-    thread->wants.look_awake_ns = sampler->clock.awake_ns;
-    thread->wants.look_tick = thread->schedule.looked_tick;
+    thread->running = (struct thread_running_look){
+        .now = *now, .awake_ns = sampler->clock.awake_ns, .tick = thread->schedule.looked_tick};
     thread->wants.asleep.pc = 0;
-    otel_context_note_running(sampler, process, thread, now);
+    otel_context_note_running(sampler, process, thread);
     if (kernel_samples_cover(sampler, process, thread, has_times ? running_ns : 0))
         return;
     if (pause_budget_allows(&thread->pause_budget, running_ns,

@@ -30,9 +30,8 @@ static uint64_t next_tick(const struct sampler *sampler, const struct sampled_pr
 
 static void note_chosen(struct sampler *sampler, struct thread *thread)
 {
-    bool is_chosen = thread->phase != PHASE_UNWANTED;
-    sampler->counts.threads_chosen += is_chosen && !thread->naming.was_chosen;
-    thread->naming.was_chosen = thread->naming.was_chosen || is_chosen;
+    if (thread->phase != PHASE_UNWANTED)
+        thread_count_once(thread, FACT_CHOSEN, &sampler->counts.threads_chosen);
 }
 
 void naming_first(struct sampler *sampler, struct sampled_process *process, struct thread *thread)

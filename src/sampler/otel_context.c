@@ -9,22 +9,21 @@ static uint64_t hash_of(const struct thread_context *context)
 }
 
 void otel_context_note_running(struct sampler *sampler, const struct sampled_process *process,
-                               struct thread *thread, const struct reading *look)
+                               struct thread *thread)
 {
     struct watch *watch = watches_get(&sampler->watches, thread->number);
-    thread->running.at_ns = 0;
-    if (process->context.kind == CONTEXT_NOWHERE || !watch || !look->has_activity)
+    if (process->context.kind == CONTEXT_NOWHERE || !watch || !thread->running.now.has_activity)
         return;
     const struct context_thread place = {thread->tid, &watch->thread_pointer};
     thread_context_read(&place, &process->context, &sampler->context);
-    thread->running = (struct thread_running_context){look->at_ns, look->activity.switches,
-                                                      hash_of(&sampler->context)};
+    thread->running.context_hash = hash_of(&sampler->context);
+    thread->running.has_context = true;
 }
 
 void otel_context_read_sampled(struct sampler *sampler, const struct sampled_process *process,
                                struct thread *thread, struct observation *observation)
 {
-    const struct thread_running_context *before = &thread->running;
+    const struct thread_running_look *before = &thread->running;
     struct watch *watch = watches_get(&sampler->watches, thread->number);
     if (process->context.kind == CONTEXT_NOWHERE || !watch)
         return;
@@ -34,7 +33,8 @@ void otel_context_read_sampled(struct sampler *sampler, const struct sampled_pro
     const struct context_thread place = {thread->tid, &watch->thread_pointer};
     thread_context_read_running(&place, &process->context, context);
     const struct reading now = tell_read(sampler, process, thread);
-    context->may_be_later = !before->at_ns || before->at_ns > observation->sampled_ns ||
-                            !now.has_activity || now.activity.switches != before->switches ||
-                            hash_of(context) != before->hash;
+    context->may_be_later = !before->has_context || before->now.at_ns > observation->sampled_ns ||
+                            !now.has_activity ||
+                            now.activity.switches != before->now.activity.switches ||
+                            hash_of(context) != before->context_hash;
 }

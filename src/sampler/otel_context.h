@@ -7,7 +7,7 @@
 
 /* A look found the thread running: notes its context, to know later whether it has changed. */
 void otel_context_note_running(struct sampler *sampler, const struct sampled_process *process,
-                               struct thread *thread, const struct reading *look);
+                               struct thread *thread);
 
 /* Reads the context for a sample of the thread, and notes whether it may have been another one when
  * the sample was taken: no look found this one before the sample, or the thread was switched since

@@ -67,7 +67,7 @@ static int observe_anew(struct sampler *sampler, struct sampled_process *process
                         struct thread *thread)
 {
     bool was_running =
-        thread->wants.look.at_ns && thread->schedule.looked_tick == thread->wants.look_tick;
+        thread->running.now.at_ns && thread->schedule.looked_tick == thread->running.tick;
     threads_forget_sleep(&process->threads, thread);
     thread->wants.is_dumped = false;
     if (thread_is_in_a_stop(thread) || thread->life.has_exited)

@@ -21,7 +21,7 @@ static uint64_t seen_ns(const struct sampler *sampler, const struct sampled_proc
                         const struct thread *thread)
 {
     uint64_t now_ns = clock_now_ns(&sampler->clock), round_ns = process->turns.round_ns;
-    uint64_t look_ns = thread->wants.look.at_ns;
+    uint64_t look_ns = thread->running.now.at_ns;
     uint64_t seen_ns = look_ns > round_ns ? look_ns : round_ns;
     return seen_ns < now_ns ? seen_ns : now_ns;
 }
@@ -44,9 +44,9 @@ static int begin_stop(struct sampler *sampler, struct sampled_process *process,
     }
     subject.asleep = thread->wants.asleep;
     if (!subject.asleep.pc)
-        subject.look = thread->wants.look;
-    subject.awake_ns = thread->wants.look_awake_ns;
-    subject.tick = sampler->options->is_dump ? 0 : thread->wants.look_tick;
+        subject.look = thread->running.now;
+    subject.awake_ns = thread->running.awake_ns;
+    subject.tick = sampler->options->is_dump ? 0 : thread->running.tick;
     if (subject.tick)
         subject.tick_ns = clock_tick_ns(&sampler->clock, subject.tick - 1);
     thread->wants.asleep.pc = 0;
@@ -109,8 +109,7 @@ static int take_stopped(struct sampler *sampler, struct sampled_process *process
     movement_note_stop(&thread->movement, observation);
     if (observation->state != THREAD_STOPPED && !observation->asked.pc) {
         histogram_add(&sampler->counts.pauses, observation->pause_ns);
-        sampler->counts.threads_stopped += !thread->was_stopped;
-        thread->was_stopped = true;
+        thread_count_once(thread, FACT_STOPPED, &sampler->counts.threads_stopped);
         pause_budget_spend(&thread->pause_budget, observation->pause_ns);
     }
     if (!process->program || !program_is_current(process->program)) {

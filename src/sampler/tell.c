@@ -56,7 +56,7 @@ static pid_t inner_tid(const struct sampled_process *process, struct thread *thr
 static uint64_t known_ns(const struct thread *thread)
 {
     uint64_t known_ns = thread->life.told_ns;
-    uint64_t look_ns = thread->wants.look.at_ns, proven_ns = thread->schedule.proven.at_ns;
+    uint64_t look_ns = thread->running.now.at_ns, proven_ns = thread->schedule.proven.at_ns;
     known_ns = look_ns > known_ns ? look_ns : known_ns;
     return proven_ns > known_ns ? proven_ns : known_ns;
 }
@@ -98,7 +98,7 @@ static int send(struct sampler *sampler, struct sampled_process *process, struct
     observation->asleep =
         is_news(&thread->schedule.proven, thread) ? thread->schedule.proven : none;
     observation->asleep_ticks = thread->schedule.proven_ticks;
-    observation->look = is_news(&thread->wants.look, thread) ? thread->wants.look : none;
+    observation->look = is_news(&thread->running.now, thread) ? thread->running.now : none;
     complete_name(process, thread, observation);
     const struct message message = {.kind = MESSAGE_OBSERVATION, .observation = *observation};
     int err = channel_send(sampler->channel, &message);
@@ -135,7 +135,7 @@ int tell_sampled(struct sampler *sampler, struct sampled_process *process, struc
                  struct observation *observation)
 {
     static const struct reading none = {0};
-    observation->now = is_news(&thread->wants.look, thread) ? thread->wants.look : none;
+    observation->now = is_news(&thread->running.now, thread) ? thread->running.now : none;
     observation->ticks = 1;
     thread->wants.is_dumped = true;
     observation->waits_are_seen =

@@ -25,7 +25,6 @@ struct thread_life {
 struct thread_naming {
     char name[THREAD_NAME_BYTES];
     bool has_news;                  /* the worker does not know this name yet */
-    bool was_chosen;                /* it is wanted, or once was */
     uint64_t named_tick, next_tick; /* since when it has that name; when it is next read */
     uint64_t read_cpu_ns;           /* the process's CPU time when it was last read */
 };
@@ -75,9 +74,6 @@ struct thread_wants {
     struct stack_place other_stack;
     bool copy;                 /* even if it has not moved */
     struct sleep_place asleep; /* stop it in its sleep, at this place; pc 0: do not */
-    struct reading look;       /* the last look that found it running, not told yet */
-    uint64_t look_awake_ns;    /* as in struct subject */
-    uint64_t look_tick;        /* the tick of that look */
     bool is_dumped;            /* a dump has its stack */
     uint64_t spared_ticks; /* found running at them since it was last stopped, and not stopped */
     uint32_t served;       /* the serial of the last request that was served */
@@ -86,8 +82,7 @@ struct thread_wants {
 
 /* kernel_samples.c: whether the kernel samples it. */
 struct thread_kernel {
-    bool was_sampled, is_sampled;    /* at any time; since the last look that found it running */
-    bool lacks_event, was_unsampled; /* it is counted as such: see sampling_counts */
+    bool is_sampled;             /* since the last look that found it running */
     bool was_renewed;            /* the event was closed, to get a new one, since the last sample */
     uint64_t running_ns;         /* its running time at the last look that found it running, */
     uint64_t sampled_running_ns; /* and at the last such look before which it was sampled */
@@ -100,14 +95,25 @@ struct thread_waiting {
     bool waits;            /* for a CPU, much */
     bool switches_often;   /* too often for an event */
     bool needs_registers;  /* it sleeps where /proc does not tell enough */
-    bool is_unseen;        /* it has no event, though it waits much, and is counted as such */
 };
 
-/* otel_context.c: its context when a look last found it running. */
-struct thread_running_context {
-    uint64_t at_ns;    /* 0: not known */
-    uint64_t switches; /* how often it had been given a CPU */
-    uint64_t hash;     /* of the context */
+/* look.c: the last look that found it running. */
+struct thread_running_look {
+    struct reading now; /* at_ns 0: there was none */
+    uint64_t awake_ns;  /* as in struct subject */
+    uint64_t tick;
+    bool has_context; /* otel_context.c: the thread's context was read then: */
+    uint64_t context_hash;
+};
+
+/* What a thread is counted for once, in struct sampling_counts. */
+enum thread_fact {
+    FACT_CHOSEN = 1 << 0,
+    FACT_STOPPED = 1 << 1,
+    FACT_KERNEL_SAMPLED = 1 << 2,
+    FACT_WITHOUT_EVENT = 1 << 3,
+    FACT_UNSAMPLED = 1 << 4, /* by the kernel, though it had an event */
+    FACT_WAITS_UNSEEN = 1 << 5,
 };
 
 struct thread {
@@ -125,9 +131,9 @@ struct thread {
     struct pause_budget pause_budget;
     struct thread_kernel kernel;
     struct thread_waiting waiting;
-    struct thread_running_context running;
-    bool was_stopped; /* while it ran, at any time */
-    bool is_awake;    /* look.c: its last look found it running or waiting for a CPU */
+    struct thread_running_look running;
+    bool is_awake;  /* look.c: its last look found it running or waiting for a CPU */
+    unsigned facts; /* enum thread_fact: those for which it has been counted */
 };
 
 struct threads {
@@ -164,6 +170,14 @@ static inline bool thread_is_counted(const struct thread *thread)
 static inline bool thread_is_in_a_stop(const struct thread *thread)
 {
     return thread->phase == PHASE_TO_STOP || thread->phase == PHASE_STOPPING;
+}
+
+/* Adds the thread to the counter, unless it has been counted for this. */
+static inline void thread_count_once(struct thread *thread, enum thread_fact fact,
+                                     uint64_t *counter)
+{
+    *counter += !(thread->facts & fact);
+    thread->facts |= fact;
 }
 
 static inline void thread_note(struct thread *thread, enum phase_event event)

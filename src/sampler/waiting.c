@@ -35,9 +35,8 @@ static void arm(struct sampler *sampler, struct thread *thread, bool waits)
     bool has_ended = err == -ESRCH || err == -ENODEV;
     if (!err || has_ended || !waits)
         return;
-    sampler->counts.threads_waits_unseen += !thread->waiting.is_unseen;
+    thread_count_once(thread, FACT_WAITS_UNSEEN, &sampler->counts.threads_waits_unseen);
     sampler->counts.waits_refusal = -err;
-    thread->waiting.is_unseen = true;
 }
 
 static void decide(struct sampler *sampler, struct thread *thread)

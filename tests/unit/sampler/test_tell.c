@@ -99,7 +99,7 @@ static void test_a_sample_stands_for_looks_that_were_spared(void **state)
 static void test_a_look_that_found_it_running_is_told(void **state)
 {
     struct one_thread *world = *state;
-    world->thread.wants.look = (struct reading){.at_ns = 4000, .has_activity = true};
+    world->thread.running.now = (struct reading){.at_ns = 4000, .has_activity = true};
     const struct reading until = {.at_ns = 4500};
     assert_int_equal(tell_gone(&world->sampler, &world->process, &world->thread, &until, true), 0);
     const struct observation gone = next(world);
@@ -131,10 +131,10 @@ static void test_a_short_gap_is_not_assumed(void **state)
     assert_int_equal(tell_assumed(&world->sampler, &world->process, &world->thread), 0);
     assert_nothing_more(world);
     world->thread.life.told_ns = 1;
-    world->thread.wants.look.at_ns = monotonic_ns() + 1000000000u; /* it was seen to run */
+    world->thread.running.now.at_ns = monotonic_ns() + 1000000000u; /* it was seen to run */
     assert_int_equal(tell_assumed(&world->sampler, &world->process, &world->thread), 0);
     assert_nothing_more(world);
-    world->thread.wants.look.at_ns = 0;
+    world->thread.running.now.at_ns = 0;
     assert_int_equal(tell_assumed(&world->sampler, &world->process, &world->thread), 0);
     const struct observation assumed = next(world);
     assert_true(assumed.ticks > 1);
