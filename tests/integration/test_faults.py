@@ -121,7 +121,8 @@ class Faulty:
         try:
             return started.communicate(timeout=HANGS_S)
         except subprocess.TimeoutExpired:
-            stacks = subprocess.run(["eu-stack", "-p", str(started.pid)], stdout=subprocess.PIPE,
+            stacks = subprocess.run(["gdb", "-p", str(started.pid), "-batch", "-ex",
+                                     "thread apply all backtrace 20"], stdout=subprocess.PIPE,
                                     stderr=subprocess.STDOUT, text=True).stdout
             raise AssertionError(f"it hangs:\n{stacks}")
 
