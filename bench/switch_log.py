@@ -22,9 +22,11 @@ LEAVING_NS = 5000
 UNKNOWN_MAX = 0.02  # of the time for which a thread is watched
 RUNNING, RUNNABLE, ASLEEP = "running", "runnable", "asleep"
 
-# A time off the CPU. `woken_ns` is when it was woken, and `out_ns` if it only lost its CPU.
-# Functions are leaf first. An `in_ns` of None has not come back in the log.
-Departure = collections.namedtuple("Departure", "out_ns woken_ns in_ns functions")
+# A time off the CPU. `waking_ns` is when another CPU decided to wake it (sched_waking), `woken_ns` when
+# it was in the queue of its CPU (sched_wakeup), from when the kernel's account has it waiting for that
+# CPU; both are `out_ns` if it only lost its CPU. Functions are leaf first. An `in_ns` of None has not
+# come back in the log.
+Departure = collections.namedtuple("Departure", "out_ns waking_ns woken_ns in_ns functions")
 
 
 def _any_of(field, tids):
@@ -63,14 +65,14 @@ def stop(perf):
 
 _SWITCH = re.compile(r"\s(\d+)\.(\d{9}): sched:sched_switch: .*? prev_pid=(\d+) prev_prio=\d+ "
                      r"prev_state=(\S+) ==> .*? next_pid=(\d+) ")
-_WAKING = re.compile(r"\s(\d+)\.(\d{9}): sched:sched_(?:waking|wakeup): .*? pid=(\d+) ")
+_WAKE = re.compile(r"\s(\d+)\.(\d{9}): sched:sched_(waking|wakeup): .*? pid=(\d+) ")
 
 
 class Log:
     """What the threads were doing at any time of the log."""
 
     def __init__(self, world, path, tids):
-        self._open, self._woken_ns = {}, {}
+        self._open, self._waking_ns = {}, {}
         self._leaves = self._lost_wakes = 0
         self.departures = {tid: [] for tid in tids}
         self.is_lossy = False
@@ -103,13 +105,9 @@ class Log:
             yield heading, functions
 
     def _read(self, heading, functions):
-        waking = _WAKING.search(heading)
-        if waking:
-            tid = int(waking[3])
-            departure = self._open.get(tid)
-            self._woken_ns[tid] = int(waking[1] + waking[2])
-            if departure and departure.woken_ns is None:
-                self._open[tid] = departure._replace(woken_ns=self._woken_ns[tid])
+        wake = _WAKE.search(heading)
+        if wake:
+            self._note_wake(int(wake[4]), wake[3], int(wake[1] + wake[2]))
             return
         switch = _SWITCH.search(heading)
         if not switch:
@@ -120,28 +118,45 @@ class Log:
             known = self._open.get(previous)
             # A switch from one of the threads to another one is there twice, once by each event,
             # which read the clock one after the other.
-            is_same = (known and known.in_ns is None and known.woken_ns in (None, known.out_ns) and
+            is_same = (known and known.in_ns is None and known.waking_ns in (None, known.out_ns) and
                        ns - known.out_ns < SAME_SWITCH_NS)
             if is_same:
                 ns, functions = known.out_ns, functions or list(known.functions)
             elif known:
                 self._close(previous, known, ns)
             # Another CPU may wake it while it is leaving.
-            is_woken = ns - self._woken_ns.get(previous, 0) < LEAVING_NS
-            self._open[previous] = Departure(ns, ns if is_woken or not is_asleep else None, None,
-                                             tuple(functions))
+            is_woken = ns - self._waking_ns.get(previous, 0) < LEAVING_NS
+            woken_ns = ns if is_woken or not is_asleep else None
+            self._open[previous] = Departure(ns, woken_ns, woken_ns, None, tuple(functions))
         departure = self._open.get(following)
         if departure and departure.in_ns is None and departure.out_ns < ns:
-            woken_ns = ns if departure.woken_ns is None else departure.woken_ns
-            self._open[following] = departure._replace(woken_ns=woken_ns, in_ns=ns)
+            self._open[following] = self._woken_by(departure, ns)._replace(in_ns=ns)
+
+    def _note_wake(self, tid, kind, ns):
+        departure = self._open.get(tid)
+        if kind == "waking":
+            self._waking_ns[tid] = ns
+        if not departure:
+            return
+        if departure.waking_ns is None:
+            departure = departure._replace(waking_ns=ns)
+        if departure.woken_ns is None and kind == "wakeup":
+            departure = departure._replace(woken_ns=ns)
+        self._open[tid] = departure
+
+    @staticmethod
+    def _woken_by(departure, ns):
+        """perf lacks some wakes: then it was in the queue when the waker said so, or at `ns`."""
+        waking_ns = ns if departure.waking_ns is None else departure.waking_ns
+        woken_ns = waking_ns if departure.woken_ns is None else departure.woken_ns
+        return departure._replace(waking_ns=waking_ns, woken_ns=woken_ns)
 
     def _close(self, tid, departure, ns):
         """It has left again. perf lacks returns from an idle CPU; when it was woken is enough
         to tell sleep from the rest."""
         self._leaves += 1
-        self._lost_wakes += departure.woken_ns is None
-        woken_ns = ns if departure.woken_ns is None else departure.woken_ns
-        self.departures[tid].append(departure._replace(woken_ns=woken_ns))
+        self._lost_wakes += departure.waking_ns is None
+        self.departures[tid].append(self._woken_by(departure, ns))
 
     def bounds_ns(self, tid):
         """The time of which everything is known."""
@@ -166,13 +181,15 @@ class Log:
         earlier = out_ns - outs[number - 1] if number else out_ns
         return number if later < earlier else number - 1
 
-    def at(self, tid, ns):
-        """(state, the number of the last departure) at a time."""
+    def at(self, tid, ns, woken="woken_ns"):
+        """(state, the number of the last departure) at a time. `woken` is the field by which it was
+        woken."""
         number = bisect.bisect_right(self._outs[tid], ns) - 1
         departure = self.departures[tid][number]
         if departure.in_ns is not None and departure.in_ns <= ns:
             return RUNNING, number
-        if departure.woken_ns is not None and departure.woken_ns <= ns:
+        woken_ns = getattr(departure, woken)
+        if woken_ns is not None and woken_ns <= ns:
             return RUNNABLE, number
         return ASLEEP, number
 

@@ -77,7 +77,7 @@ def is_in(log, tid, found, departure):
     return log.at(tid, found.at_ns) == (ASLEEP, departure)
 
 
-def judge(log, looks, ticks, tids):
+def judge(log, looks, ticks, tids, woken="woken_ns"):
     """What each tick of each thread became, by what was in force at the tick's own moment."""
     seen, counts, shifts_ns = seen_asleep(looks), collections.Counter(), []
     for tid in tids:
@@ -85,7 +85,7 @@ def judge(log, looks, ticks, tids):
         for tick, tick_ns in ticks.items():
             if not begin_ns <= tick_ns < end_ns:
                 continue
-            state, departure = log.at(tid, tick_ns)
+            state, departure = log.at(tid, tick_ns, woken)
             found = seen.get((tid, tick))
             if found is None:
                 counts["lost" if state == ASLEEP else "awake_right"] += 1
@@ -152,7 +152,9 @@ def result(name, load, log, looks, ticks, samples, tids, name_of, is_same):
     bounds_ns = (min(ticks.values()), max(ticks.values()))
     places, number = places_of(log, samples, tids, bounds_ns, name_of, is_same)
     verdict = judge(log, looks, ticks, tids)
+    by_waker = agreement_of(judge(log, looks, ticks, tids, "waking_ns"))
     return {"name": name, "load": load, "places": places, "samples": number, "verdict": verdict,
+            "by_waker": by_waker,
             "account": None, "each_s": None, "is_lossy": log.is_lossy,
             "switches": sum(map(len, log.departures.values())) / (bounds_ns[1] - bounds_ns[0]) * 1e9}
 
@@ -234,6 +236,7 @@ def agreement_row(found):
             tables.duration(found["each_s"]) if found["each_s"] else "-", tables.count(number),
             f"{tables.points(share, '{:.1f}')} "
             f"({tables.points((share * (1 - share) / max(1, number)) ** 0.5)})",
+            tables.points(found["by_waker"], "{:.1f}"),
             *(tables.points(count / asleep, "{:.1f}")
               for count in (verdict.same, verdict.other, verdict.lost)),
             tables.points(verdict.awake_wrong / awake, "{:.1f}"),
@@ -262,10 +265,10 @@ of all that found one asleep. *Agree* is the share of all ticks that became what
 deviation in brackets. *Later* is how long after the tick the look found the thread asleep. *Each call* is the mean of the
 target's functions: beside the same without perf (`scripts/bench truth`) it says what perf disturbs.
 
-The record says that a thread was woken when another CPU decides so (sched_waking). fgprof-c goes by the
-kernel's account of waits for a CPU, which begins when the thread is in its CPU's queue: an idle CPU has to
-come first, which takes 20 to 50 us in a virtual machine. So most ticks that are *taken for asleep* on an
-idle machine are of threads that were on their way to a CPU that was not awake yet.
+A thread is asleep until it is in its CPU's queue (sched_wakeup), as in the kernel's own account of
+waits for a CPU. Another CPU has decided to wake it before that (sched_waking); if the thread's CPU is idle, that
+one has to come first, which takes 20 to 50 us in a virtual machine. *By the waker* is the agreement if the
+sleep ends with that decision.
 
 None of the outputs has the time of a look: timelines have the time of the look to within a tick, as
 what a thread ran and slept between two looks is put in a fixed order, and looks that find the same
@@ -299,7 +302,7 @@ def report(world):
     with two_cpus():
         found = list(all_found(world))
     agreement = tables.table(
-        ["target", "machine", "switches/s", "each call", "ticks", "agree, % (sd)", "same, %", "other, %",
+        ["target", "machine", "switches/s", "each call", "ticks", "agree, % (sd)", "by the waker, %", "same, %", "other, %",
          "lost, %", "taken for asleep, %", "true looks, %", "later, median", "90 %"],
         map(agreement_row, found))
     places = tables.table(

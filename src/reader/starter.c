@@ -67,9 +67,11 @@ int starter_start(struct starter *starter)
 
 /* ---- In the starter ---- */
 
-static void run_reader(int socket)
+/* It ends with the starter, whatever it is doing. */
+static void run_reader(pid_t starter, int socket)
 {
-    if (sandbox_enter() == 0)
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() == starter && sandbox_enter() == 0)
         naming_serve(socket);
 }
 
@@ -88,13 +90,14 @@ static int start_reader(int control, pid_t *pid)
 {
     struct buffer answer = {0};
     int ends[2] = {-1, -1};
+    pid_t starter = getpid();
     int err = socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) ? -errno : 0;
     if (!err && (*pid = fork()) < 0)
         err = -errno;
     if (!err && !*pid) {
         close(control);
         close(ends[0]);
-        run_reader(ends[1]);
+        run_reader(starter, ends[1]);
         _exit(0);
     }
     packet_put_number(&answer, (uint64_t)(int64_t)err);
@@ -139,7 +142,6 @@ static void run_starter(int control)
         end_reader(&reader);
         err = start_reader(control, &reader);
     }
-    end_reader(&reader);
     buffer_free(&packet.body);
 }
 
@@ -164,9 +166,11 @@ int starter_fork(struct starter *ret_starter)
     return err;
 }
 
+/* Nothing is lost if it is killed, and it can't hold us up. */
 void starter_end(struct starter *starter)
 {
     close(starter->control);
+    kill(starter->pid, SIGKILL);
     while (waitpid(starter->pid, NULL, 0) < 0 && errno == EINTR)
         ;
 }
