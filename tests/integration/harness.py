@@ -207,11 +207,14 @@ def thread_named(pid, name):
 READER = "fgprof-reader"  # the name of the profiler's own child, which starts readers
 
 
+def all_children_of(pid):
+    return [int(child) for thread in threads_of(pid)
+            for child in open(f"/proc/{thread}/children").read().split()]
+
+
 def children_of(pid):
     """Without the profiler's own."""
-    children = [int(child) for thread in threads_of(pid)
-                for child in open(f"/proc/{thread}/children").read().split()]
-    return [child for child in children if not is_reader(child)]
+    return [child for child in all_children_of(pid) if not is_reader(child)]
 
 
 def is_reader(pid):

@@ -4,7 +4,7 @@ import contextlib
 import os
 import signal
 
-from harness import READER, users_build, wait_for
+from harness import READER, all_children_of, users_build, wait_for
 from test_serve import serving
 
 HELD = "inner_hold"  # a function of the target
@@ -15,19 +15,11 @@ def status_of(pid):
         return dict(line.rstrip("\n").split(":\t", 1) for line in file if ":\t" in line)
 
 
-def children_of(pid):
-    found = []
-    for tid in os.listdir(f"/proc/{pid}/task"):
-        with contextlib.suppress(FileNotFoundError), open(f"/proc/{pid}/task/{tid}/children") as file:
-            found += map(int, file.read().split())
-    return found
-
-
 def readers_of(pid):
     """The process that starts readers, and its reader."""
-    starters = [child for child in children_of(pid) if status_of(child)["Name"] == READER]
+    starters = [child for child in all_children_of(pid) if status_of(child)["Name"] == READER]
     assert len(starters) == 1, starters
-    readers = children_of(starters[0])
+    readers = all_children_of(starters[0])
     assert len(readers) == 1, readers
     return starters[0], readers[0]
 

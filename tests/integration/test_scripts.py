@@ -15,7 +15,8 @@ import sys
 import termios
 
 from bare_machine import BareMachine
-from harness import HANGS_S, Missing, Skip, children_of, need, thread_named, tool, users_build, wait_for
+from harness import (HANGS_S, Missing, Skip, all_children_of, need, thread_named, tool, users_build,
+                     wait_for)
 
 # For each package of scripts/setup: a program of it, or a file.
 PACKAGES = {
@@ -438,7 +439,7 @@ def interrupt_by_terminal(command, is_time, **options):
 def samples_below(pid):
     """Whether the profiler is at work, as a child of this process. Others come and go meanwhile."""
     try:
-        return any(thread_named(child, "fgprof-sampler") for child in children_of(pid))
+        return any(thread_named(child, "fgprof-sampler") for child in all_children_of(pid))
     except OSError:
         return False
 
