@@ -302,8 +302,9 @@ def report(world):
     with two_cpus():
         found = list(all_found(world))
     agreement = tables.table(
-        ["target", "machine", "switches/s", "each call", "ticks", "agree, % (sd)", "by the waker, %", "same, %", "other, %",
-         "lost, %", "taken for asleep, %", "true looks, %", "later, median", "90 %"],
+        ["target", "machine", "switches/s", "each call", "ticks", "agree, % (sd)", "by the waker, %",
+         "same, %", "other, %", "lost, %", "taken for asleep, %", "true looks, %", "later, median",
+         "90 %"],
         map(agreement_row, found))
     places = tables.table(
         ["target", "machine", "asleep in", "record, %", "by account, %", "shown, %", "error, points",
