@@ -27,6 +27,12 @@ _fgprof_c_command()
     fi
 }
 
+# The names of all processes except kernel threads.
+_fgprof_c_names()
+{
+    ps --ppid 2 -p 2 --deselect -o comm= 2>/dev/null
+}
+
 _fgprof_c()
 {
     local commands="attach run top serve record dump convert diff report"
@@ -47,7 +53,7 @@ _fgprof_c()
     local word=$2 before=$3 command=${COMP_WORDS[1]-} options i
 
     if [[ $COMP_CWORD -eq 1 ]]; then
-        COMPREPLY=($(compgen -W "$commands -h --help --version" -- "$word"))
+        COMPREPLY=($(compgen -W "$commands help version -h --help -V --version" -- "$word"))
         return
     fi
     if [[ $command == run ]]; then
@@ -57,6 +63,7 @@ _fgprof_c()
             return
         done
     fi
+    [[ $command == help ]] && COMPREPLY=($(compgen -W "$commands" -- "$word"))
     case $command in
     attach) options="$processes $sampling" ;;
     run) options="$sampling --" ;;
@@ -91,7 +98,7 @@ _fgprof_c()
         mapfile -t COMPREPLY < <(compgen -f -- "$word")
         return
         ;;
-    --pgrep) COMPREPLY=($(compgen -W "$(ps --ppid 2 -p 2 --deselect -o comm=)" -- "$word")); return ;;
+    --pgrep) COMPREPLY=($(compgen -W "$(_fgprof_c_names)" -- "$word")); return ;;
     -d | --duration | -F | --rate | --seed | --label | --slow | --max-depth | --max-pause | --thread | --tid | --heap-rate | \
         --listen | --max-seconds | --keep | --keep-memory | --trigger | --cooldown | --max-files | \
         --push-every | --push-kinds | --push-spool-size | --tag | --service) return ;;
@@ -105,7 +112,11 @@ _fgprof_c()
         mapfile -t COMPREPLY < <(compgen -d -- "$word"; compgen -f -X '!*.fgprof' -- "$word")
         return
     fi
-    COMPREPLY=($(compgen -W "$options -h --help" -- "$word"))
+    if [[ $word != -* && $command == @(attach|top|serve|record|dump) ]]; then
+        COMPREPLY=($(compgen -W "$(_fgprof_c_names)" -- "$word"))
+        return
+    fi
+    COMPREPLY=($(compgen -W "$options -h --help --help-all" -- "$word"))
 }
 
 complete -o filenames -o bashdefault -F _fgprof_c fgprof-c

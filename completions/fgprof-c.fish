@@ -12,6 +12,10 @@ function __fgprof_c_pids -d "Process ids, after the last comma"
         string replace -r '^ *(\d+) +(.*)$' "$before\$1\t\$2"
 end
 
+function __fgprof_c_names -d "Names of all processes except kernel threads"
+    ps --ppid 2 -p 2 --deselect -o comm= 2>/dev/null
+end
+
 function __fgprof_c_command -d "Completions of the command after --"
     set -l words (commandline -opc)
     set -l end (contains -i -- -- $words)
@@ -30,7 +34,11 @@ set -l first "not __fish_seen_subcommand_from $commands"
 
 $c -f
 $c -n $first -s h -l help -d "Show help"
-$c -n $first -l version -d "Print the version"
+$c -n $first -s V -l version -d "Print the version"
+$c -n $first -a help -d "Show the help of a command"
+$c -n $first -a version -d "Print the version"
+$c -n "__fish_seen_subcommand_from help" -a "$commands"
+$c -n "__fish_seen_subcommand_from $commands" -l help-all -d "Show all options"
 $c -n $first -a attach -d "Sample running processes"
 $c -n $first -a run -d "Start a command and sample it"
 $c -n $first -a top -d "Show live where the time goes"
@@ -45,8 +53,9 @@ $c -n "__fish_seen_subcommand_from run; and contains -- -- (commandline -opc)" \
     -a "(__fgprof_c_command)"
 $o "convert diff report" -k -a "(__fish_complete_suffix .fgprof)"
 
+$o "attach top serve record dump" -a "(__fgprof_c_names)" -d "Process"
 $o "attach top serve record dump" -s p -l pid -x -a "(__fgprof_c_pids)" -d "Sample these processes"
-$o "attach top serve record dump" -l pgrep -x -a "(ps --ppid 2 -p 2 --deselect -o comm=)" \
+$o "attach top serve record dump" -l pgrep -x -a "(__fgprof_c_names)" \
     -d "All processes whose name matches"
 $o "attach run top serve record dump" -l children -d "Descendants too"
 $o "attach run top serve record dump" -l thread -x -d "Only threads whose current name matches"

@@ -10,7 +10,8 @@ static int record_attached(const struct cli_options *options, fgprof_recorder *r
 {
     struct selected_pids targets;
     bool ok = select_pids_listed(options, recorder, &targets) && check_custom(options, &targets) &&
-              check_objects(options, recorder, targets.pids[0]);
+              check_objects(options, recorder, targets.pids[0]) &&
+              name_page(options, targets.pids[0], file);
     free(targets.pids);
     if (!ok)
         return EXIT_NOT_WRITTEN;

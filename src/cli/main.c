@@ -1,27 +1,34 @@
 /* fgprof-c: samples the stacks of all threads of running processes, on and off the CPU. */
 #include "cli/commands.h"
+#include "cli/escape.h"
 #include "cli/options/formats.h"
 #include "cli/options/table.h"
 #include "cli/options/options.h"
+#include "cli/suggest.h"
+#include "cli/targets.h"
 
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
 #define WIDTH 80
-#define HELP_COLUMN 24   /* where an option's text begins, unless its name is too long */
-#define FORMATS_COLUMN 2 /* where the formats begin: they take two lines */
+/* Where an option's text begins, unless its name is too long: */
+#define HELP_COLUMN 24     /* of the common ones, */
+#define HELP_ALL_COLUMN 27 /* and of all */
+#define FORMATS_COLUMN 2   /* where the formats begin: they take two lines */
+#define OPTIONS_FEW 15     /* --help shows all of them */
 
 /* The text around the options. The options themselves are in options/table.c. */
 static const struct {
     const char *usage, *examples, *about, *status;
 } texts[COMMAND_COUNT] = {
     [COMMAND_ATTACH] =
-        {"attach -p PID[,PID...] [options]",
-         "  fgprof-c attach -p \"$(pgrep -o redis)\" -d 30s -o wall.html   # a flame graph\n"
-         "  fgprof-c attach -p 1234 -d 30s --off-cpu -o waits.html       # why it waits\n"
-         "  fgprof-c attach -p 1234 -d 30s -t | flamegraph.pl >wall.svg  # by thread\n",
-         "Samples all threads until TIME has passed, the processes have exited, or Ctrl-C.\n",
+        {"attach NAME|PID... [options]",
+         "  fgprof-c attach redis-server                              # a page, at Ctrl-C\n"
+         "  fgprof-c attach 1234 -d 30s --off-cpu -o waits.html       # why it waits\n"
+         "  fgprof-c attach 1234 -d 30s -t | flamegraph.pl >wall.svg  # by thread\n",
+         "Samples all threads until TIME has passed, the processes have exited, or Ctrl-C.\n"
+         "Writes a page in this directory, or if stdout is a pipe or file, stacks to it.\n",
          "Exit status: 0 the profile was written, 1 it was not, 2 bad command line.\n"},
     [COMMAND_RUN] =
         {"run [options] -- CMD [ARG...]",
@@ -29,15 +36,16 @@ static const struct {
          "  fgprof-c run -o wall.speedscope.json -- ./cmd    # what it did when\n"
          "  fgprof-c run --children -o make.html -- make     # and all it starts\n",
          "Starts CMD and samples all its threads until it exits, or for TIME. Then it\n"
-         "writes the profile and waits for CMD to exit. CMD has this terminal's stdin,\n"
-         "stdout and stderr. If the profile goes to stdout, CMD's stdout goes to stderr.\n",
+         "writes the profile, as attach does, and waits for CMD to exit. CMD has this\n"
+         "terminal's stdin, stdout and stderr. If the profile goes to stdout, CMD's stdout\n"
+         "goes to stderr.\n",
          "Exit status: CMD's, or 128+N if signal N ended it; 125 the profiler failed or\n"
          "its command line is wrong, 126 CMD can't be executed, 127 CMD was not found.\n"},
     [COMMAND_TOP] =
-        {"top -p PID[,PID...] [options]",
-         "  fgprof-c top -p 1234                          # a running process\n"
+        {"top NAME|PID... [options]",
+         "  fgprof-c top redis-server                     # a running process\n"
          "  fgprof-c top --pgrep '^postgres$' --children  # all processes with that name\n"
-         "  fgprof-c top -p 1234 --thread '^io-'          # some of its threads\n",
+         "  fgprof-c top 1234 --thread '^io-'             # some of its threads\n",
          "Shows live which functions threads spend their time in, running and waiting, in\n"
          "the last second and since the start. 100 % is one thread all the time: four\n"
          "waiting threads make 400 %.\n"
@@ -50,18 +58,18 @@ static const struct {
          "file; h shows help; q quits.\n",
          "Exit status: 0 the view was shown, 1 it could not be, 2 bad command line.\n"},
     [COMMAND_SERVE] =
-        {"serve -p PID[,PID...] [options]",
-         "  fgprof-c serve -p 1234                             # then open 127.0.0.1:6060\n"
-         "  fgprof-c serve --pgrep '^redis' --wait -F 19       # also after a restart\n"
+        {"serve NAME|PID... [options]",
+         "  fgprof-c serve 1234                                # then open 127.0.0.1:6060\n"
+         "  fgprof-c serve redis-server --wait -F 19           # also after a restart\n"
          "  go tool pprof http://127.0.0.1:6060/debug/fgprof?seconds=10\n",
          "Samples all threads and serves profiles over HTTP, at the paths of Go's\n"
          "programs: /debug/fgprof?seconds=N, or last=60s for the time before;\n"
          "/debug/pprof/; /metrics; / for a browser. Ends with the processes, or Ctrl-C.\n",
          "Exit status: 0 it served until the end, 1 it could not, 2 bad command line.\n"},
     [COMMAND_RECORD] =
-        {"record -p PID[,PID...] -o DIR [options]",
-         "  fgprof-c record -p 1234 -o /var/tmp/stalls --trigger 'any blocked 2s'\n"
-         "  fgprof-c record --pgrep '^redis' --wait --keep 5m -o DIR --trigger exit\n"
+        {"record NAME|PID... -o DIR [options]",
+         "  fgprof-c record 1234 -o /var/tmp/stalls --trigger 'any blocked 2s'\n"
+         "  fgprof-c record redis-server --wait --keep 5m -o DIR --trigger exit\n"
          "  kill -USR1 RECORDER_PID                       # write what is kept now\n",
          "Samples all threads and keeps the last minute. Writes it to a file in DIR on\n"
          "SIGUSR1, and when a trigger fires: 'thread NAME in FUNCTION for TIME', 'any\n"
@@ -70,10 +78,10 @@ static const struct {
          "with Ctrl-C.\n",
          "Exit status: 0 it recorded until the end, 1 it could not, 2 bad command line.\n"},
     [COMMAND_DUMP] =
-        {"dump -p PID[,PID...] [options]",
-         "  fgprof-c dump -p 1234                 # where is each thread, and why?\n"
-         "  fgprof-c dump -p 1234 --group | less  # the same for a thousand threads\n"
-         "  fgprof-c dump -p 1234 --json          # for other programs\n",
+        {"dump NAME|PID... [options]",
+         "  fgprof-c dump 1234                    # where is each thread, and why?\n"
+         "  fgprof-c dump 1234 --group | less     # the same for a thousand threads\n"
+         "  fgprof-c dump 1234 --json             # for other programs\n",
          "Shows each thread's stack once, the system call it waits in, and what it waits\n"
          "for: a mutex and its owner, a file, a socket or a time. Threads that wait for\n"
          "each other's mutexes are shown first, as a deadlock. Sleeping threads are not\n"
@@ -123,16 +131,12 @@ static int print_name(const struct cli_option *option)
     return count;
 }
 
-/* Prints the option together with the options that share its help text. */
-static void print_option(const struct cli_option *option)
+static void print_option(const struct cli_option *option, int help_column)
 {
-    const struct cli_option *end = option_table + option_count, *next = option + 1;
     int column = printf("  ");
     column += print_name(option);
-    for (; next < end && !next->help; next++)
-        column += printf(", --%s", next->name);
-    int pad = column + 2 <= HELP_COLUMN ? HELP_COLUMN - column : 2;
-    for (const char *line = option->help; line; pad = HELP_COLUMN) {
+    int pad = column + 2 <= help_column ? help_column - column : 2;
+    for (const char *line = option->help; line; pad = help_column) {
         const char *rest = strchr(line, '\n');
         printf("%*s%.*s\n", pad, "", rest ? (int)(rest - line) : (int)strlen(line), line);
         line = rest ? rest + 1 : NULL;
@@ -141,22 +145,45 @@ static void print_option(const struct cli_option *option)
         formats_print(FORMATS_COLUMN, WIDTH);
 }
 
-/* Prints the command's --help text. */
-static void help(enum cli_command command)
+/* Prints the options of the command, or the common ones, by groups. */
+static void print_options(enum cli_command command, bool is_all, int help_column)
 {
-    printf("usage: fgprof-c %s\n\n%s\n%s\n", texts[command].usage, texts[command].examples,
-           texts[command].about);
     enum option_group group = OPTION_GROUP_COUNT;
     for (size_t i = 0; i < option_count; i++) {
         const struct cli_option *option = &option_table[i];
-        if (!option->help || !option_is_of(option, command))
+        if (!option_is_of(option, command) || !(is_all || option->is_common))
             continue;
         if (option->group != group)
             puts(headings[option->group]);
         group = option->group;
-        print_option(option);
+        print_option(option, help_column);
     }
-    printf("  -h, --help            show this help\n%s", texts[command].status);
+}
+
+static size_t count_options(enum cli_command command)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < option_count; i++)
+        count += option_is_of(&option_table[i], command);
+    return count;
+}
+
+static void help(enum cli_command command)
+{
+    bool is_all = count_options(command) <= OPTIONS_FEW;
+    printf("usage: fgprof-c %s\n\n%s\n%s\n", texts[command].usage, texts[command].examples,
+           texts[command].about);
+    print_options(command, is_all, HELP_COLUMN);
+    puts("  -h, --help            show this help");
+    if (!is_all)
+        puts("      --help-all        show all options");
+    fputs(texts[command].status, stdout);
+}
+
+static void help_all(enum cli_command command)
+{
+    printf("usage: fgprof-c %s\n\n", texts[command].usage);
+    print_options(command, true, HELP_ALL_COLUMN);
 }
 
 static const struct {
@@ -179,10 +206,10 @@ static void usage(FILE *to)
 {
     fprintf(to, "usage: fgprof-c COMMAND [options]\n"
                 "\n"
-                "  fgprof-c attach -p \"$(pgrep -o redis)\" -d 30s -o wall.html  # a flame graph\n"
-                "  fgprof-c run -o wall.html -- ./cmd arg         # a command from its start\n"
-                "  fgprof-c top -p 1234                           # live: where time goes\n"
-                "  fgprof-c dump -p 1234                          # what each thread waits for\n"
+                "  fgprof-c attach redis-server   # a page of a running process, at Ctrl-C\n"
+                "  fgprof-c run -- ./cmd arg      # a page of a command from its start\n"
+                "  fgprof-c top 1234              # live: where time goes\n"
+                "  fgprof-c dump 1234             # what each thread waits for\n"
                 "\n"
                 "Shows where processes spend their wall-clock time, running and waiting.\n"
                 "\n"
@@ -190,8 +217,8 @@ static void usage(FILE *to)
     for (size_t i = 0; i < COMMAND_COUNT; i++)
         fprintf(to, "  %-8s %s\n", commands[i].name, commands[i].summary);
     fprintf(to, "\n"
-                "Run fgprof-c COMMAND --help for the options of a command, and fgprof-c --version\n"
-                "for the version. See also fgprof-c(1).\n");
+                "fgprof-c NAME and fgprof-c PID are short for attach. fgprof-c help COMMAND has\n"
+                "the options of a command, fgprof-c version the version. See also fgprof-c(1).\n");
 }
 
 /* `argv` begins with the command's name. */
@@ -202,6 +229,9 @@ static int run(enum cli_command command, int argc, char **argv)
     case PARSE_HELP:
         help(command);
         return EXIT_WRITTEN;
+    case PARSE_HELP_ALL:
+        help_all(command);
+        return EXIT_WRITTEN;
     case PARSE_WRONG:
         return command == COMMAND_RUN ? EXIT_SAMPLER_FAILED : EXIT_USAGE;
     case PARSE_NO_MEMORY:
@@ -209,9 +239,47 @@ static int run(enum cli_command command, int argc, char **argv)
     default:
         break;
     }
-    int status = commands[command].run(&options);
+    int status = find_targets(&options) ? commands[command].run(&options) : EXIT_NOT_WRITTEN;
     options_free(&options);
     return status;
+}
+
+/* The command with this name; COMMAND_COUNT: there is none. */
+static enum cli_command find_command(const char *name)
+{
+    enum cli_command command = 0;
+    while (command < COMMAND_COUNT && strcmp(name, commands[command].name) != 0)
+        command++;
+    return command;
+}
+
+static int complain_of_command(const char *word)
+{
+    const char *names[COMMAND_COUNT];
+    for (size_t i = 0; i < COMMAND_COUNT; i++)
+        names[i] = commands[i].name;
+    const char *near = suggest(word, names, COMMAND_COUNT);
+    fputs("fgprof-c: there is no command and no process '", stderr);
+    print_escaped(word);
+    if (near)
+        fprintf(stderr, "': did you mean %s?\n", near);
+    else
+        fputs("': see fgprof-c --help\n", stderr);
+    return EXIT_USAGE;
+}
+
+/* `help`, or `help COMMAND`. */
+static int show_help(int argc, char **argv)
+{
+    if (argc < 2) {
+        usage(stdout);
+        return EXIT_WRITTEN;
+    }
+    enum cli_command command = find_command(argv[1]);
+    if (command == COMMAND_COUNT)
+        return complain_of_command(argv[1]);
+    help(command);
+    return EXIT_WRITTEN;
 }
 
 int main(int argc, char **argv)
@@ -223,21 +291,21 @@ int main(int argc, char **argv)
     /* If a reader goes away or a file may not grow, write(2) fails, and we report that. */
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
-    if (strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "--help") == 0) {
-        usage(stdout);
-        return EXIT_WRITTEN;
-    }
-    if (strcmp(argv[1], "--version") == 0) {
+    const char *word = argv[1];
+    if (strcmp(word, "-h") == 0 || strcmp(word, "--help") == 0 || strcmp(word, "help") == 0)
+        return show_help(argc - 1, argv + 1);
+    if (strcmp(word, "-V") == 0 || strcmp(word, "--version") == 0 || strcmp(word, "version") == 0) {
         printf("fgprof-c %s\n", fgprof_version());
         return EXIT_WRITTEN;
     }
     /* Not for people: a program that profiles itself runs it. */
-    if (strcmp(argv[1], "helper") == 0)
+    if (strcmp(word, "helper") == 0)
         return fgprof_helper(argc - 1, argv + 1, serve_once) ? EXIT_NOT_WRITTEN : EXIT_WRITTEN;
-    for (enum cli_command i = 0; i < COMMAND_COUNT; i++) {
-        if (strcmp(argv[1], commands[i].name) == 0)
-            return run(i, argc - 1, argv + 1);
-    }
-    fprintf(stderr, "fgprof-c: unknown command '%s': see fgprof-c --help\n", argv[1]);
-    return EXIT_USAGE;
+    enum cli_command command = find_command(word);
+    if (command != COMMAND_COUNT)
+        return run(command, argc - 1, argv + 1);
+    if (*word != '-' && !is_target(word))
+        return complain_of_command(word);
+    argv[0] = (char *)commands[COMMAND_ATTACH].name;
+    return run(COMMAND_ATTACH, argc, argv);
 }

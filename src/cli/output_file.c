@@ -123,6 +123,19 @@ int output_file_open(struct output_file *file, const char *path)
     return err;
 }
 
+int output_file_rename(struct output_file *file, const char *name)
+{
+    if (!file->path)
+        return -EINVAL;
+    int directory_bytes = (int)(basename(file->path) - file->path);
+    char *path;
+    if (asprintf(&path, "%.*s%s", directory_bytes, file->path, name) < 0)
+        return -ENOMEM;
+    free(file->path);
+    file->path = path;
+    return 0;
+}
+
 /* A link replaces no file, but a rename does: gives the file without a name one of its own, beside
  * the file that is to be replaced. */
 static int link_beside(struct output_file *file, const char *link)

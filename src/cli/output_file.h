@@ -16,6 +16,10 @@ const char *output_file_name(const char *path);
 /* Opens `path` for writing, "-" for standard output. Returns 0 or a negative errno. */
 int output_file_open(struct output_file *file, const char *path);
 
+/* Gives a file that is not committed yet another name in its directory. Returns 0, -ENOMEM, or
+ * -EINVAL if the file is written directly. */
+int output_file_rename(struct output_file *file, const char *name);
+
 /* Moves the written file to its final path. Returns 0 or a negative errno; after an error, the file
  * that was there before is unchanged. */
 int output_file_commit(struct output_file *file);

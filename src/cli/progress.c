@@ -27,6 +27,8 @@ static void show(const struct fgprof_progress *progress, void *context)
             "  %" PRIu64 " threads  %" PRIu64 " samples  %" PRIu64 " stacks  %" PRIu64
             " ticks late",
             progress->threads, progress->samples, progress->stacks, progress->ticks_late);
+    if (!progress->duration_ns && options->command == COMMAND_ATTACH)
+        fputs("  Ctrl-C to finish", stderr);
     if (progress->deadlocks)
         fprintf(stderr, "  %" PRIu64 " %s", progress->deadlocks,
                 progress->deadlocks == 1 ? "deadlock" : "deadlocks");

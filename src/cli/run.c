@@ -4,6 +4,7 @@
 #include "cli/summary.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -15,15 +16,26 @@ static int status_of(int wait_status)
                                     : WEXITSTATUS(wait_status);
 }
 
+static bool goes_on(pid_t child)
+{
+    siginfo_t info = {0};
+    return !waitid(P_PID, (id_t)child, &info, WEXITED | WNOHANG | WNOWAIT) && !info.si_pid;
+}
+
 /* Samples the command, which has been started, and writes the profile. Returns the command's exit
  * status, or 125 on failure. */
 static int record_started(const struct cli_options *options, fgprof_recorder *recorder,
                           struct output_file *file)
 {
     int wait_status;
-    fgprof_profile *profile = run_recorder(options, recorder);
+    pid_t child = fgprof_recorder_child(recorder);
+    fgprof_profile *profile =
+        name_page(options, child, file) ? run_recorder(options, recorder) : NULL;
     bool written = profile && write_and_summarize(options, profile, file);
     fgprof_profile_free(profile);
+    if (!options->is_quiet && goes_on(child))
+        fprintf(stderr, "fgprof-c: %s goes on: waiting for process %d to exit\n",
+                options->command_argv[0], (int)child);
     int err = fgprof_recorder_wait(recorder, &wait_status);
     return written && !err ? status_of(wait_status) : EXIT_SAMPLER_FAILED;
 }

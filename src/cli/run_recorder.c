@@ -14,6 +14,8 @@
 
 #define WHY_BYTES 512
 #define START_MS_MAX 50
+#define PAGE_PLACEHOLDER "fgprof.html" /* until it is known of what the page is */
+#define NAME_BYTES 256
 
 static void complain_of_objects(const struct cli_options *options, pid_t pid, int err)
 {
@@ -193,18 +195,57 @@ fgprof_recorder *new_recorder(const struct cli_options *options, const fgprof_op
     return NULL;
 }
 
+/* A name for a file: without characters that a shell or a file system takes in its own way. */
+static void make_harmless(char *name)
+{
+    for (char *c = name; *c; c++) {
+        bool is_plain = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') ||
+                        (*c >= '0' && *c <= '9') || *c == '.' || *c == '_' || *c == '-';
+        *c = is_plain ? *c : '_';
+    }
+}
+
+bool name_page(const struct cli_options *options, pid_t pid, struct output_file *file)
+{
+    char process[64], page[NAME_BYTES], date[32];
+    time_t now = time(NULL);
+    struct tm calendar;
+    if (!options->writes_page)
+        return true;
+    if (options->command_argv)
+        snprintf(process, sizeof process, "%s", basename(options->command_argv[0]));
+    else
+        fgprof_process_name(pid, process, sizeof process);
+    make_harmless(process);
+    strftime(date, sizeof date, "%Y%m%d-%H%M%S", localtime_r(&now, &calendar));
+    snprintf(page, sizeof page, "fgprof-%s-%d-%s.html", process, (int)pid, date);
+    int err = output_file_rename(file, page);
+    if (err)
+        fprintf(stderr, "fgprof-c: the page can't be named: %s\n", strerror(-err));
+    return !err;
+}
+
+static int open_output(const struct cli_options *options, struct output_file *file)
+{
+    int err = output_file_open(file, options->writes_page ? PAGE_PLACEHOLDER : options->output);
+    if (err && options->writes_page)
+        fprintf(stderr, "fgprof-c: no page can be written here: %s: give -o FILE\n",
+                strerror(-err));
+    else if (err)
+        fprintf(stderr, "fgprof-c: %s can't be written: %s\n", options->output, strerror(-err));
+    return err;
+}
+
 int record_to_output(const struct cli_options *options, record_fn *record_to, int failed)
 {
     int status = failed;
     struct output_file file = {.fd = -1};
     fgprof_recorder *recorder = NULL;
     fgprof_options *library = options_for_library(options);
-    int err = output_file_open(&file, options->output);
-    if (err) {
-        fprintf(stderr, "fgprof-c: %s can't be written: %s\n", options->output, strerror(-err));
-    } else if (!library) {
+    int err = open_output(options, &file);
+    if (!err && !library) {
         fprintf(stderr, "fgprof-c: out of memory\n");
-    } else {
+    } else if (!err) {
         if (options->command != COMMAND_DUMP) /* a dump is one round */
             progress_enable(options, library);
         if (progress_enable_fetch(options, library))

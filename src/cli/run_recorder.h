@@ -5,6 +5,8 @@
 
 #include "cli/select_pids.h"
 
+struct output_file;
+
 /* Whether objects can be recorded of process `pid`, which was added, if the options ask for these;
  * else true. If not, prints the reason. */
 bool check_objects(const struct cli_options *options, fgprof_recorder *recorder, pid_t pid);
@@ -16,6 +18,10 @@ bool check_custom(const struct cli_options *options, const struct selected_pids 
 /* Samples to the end. If that fails, or there are none of the objects that the options ask for,
  * prints the reason and returns NULL. The caller frees the profile. */
 fgprof_profile *run_recorder(const struct cli_options *options, fgprof_recorder *recorder);
+
+/* Names the page of `pid`, after its name, its id and the time, if no other output was asked for.
+ * If that fails, prints the reason and returns false. */
+bool name_page(const struct cli_options *options, pid_t pid, struct output_file *file);
 
 /* Prints why objects can't be recorded of a command: an error of fgprof_recorder_spawn. */
 void complain_of_spawn(const struct cli_options *options, int err);
@@ -30,8 +36,6 @@ void interrupt_forwards(fgprof_recorder *recorder);
 
 /* Makes a recorder with these options. On failure, prints the reason on stderr and returns NULL. */
 fgprof_recorder *new_recorder(const struct cli_options *options, const fgprof_options *library);
-
-struct output_file;
 
 /* Records, and writes to `file`, which is open. It may commit the file. Returns the command's exit
  * status. */

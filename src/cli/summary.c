@@ -2,13 +2,17 @@
 #include "cli/escape.h"
 #include "cli/output_file.h"
 #include "cli/progress.h"
+#include "base/buffer.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define MODULES_SHOWN 5
+#define SHORT_TICKS 2u
 #define PAUSE_LONG_NS 2000000 /* of a longer pause, this much is charged to --max-pause */
 
 /* Writes a duration with a suitable unit. */
@@ -476,6 +480,16 @@ static void summarize_objects(const fgprof_profile *profile, const struct fgprof
     summarize_jit(summary);
 }
 
+/* Not a state of threads that were never seen. */
+static void summarize_nothing(const struct cli_options *options,
+                              const struct fgprof_summary *summary)
+{
+    bool is_short = summary->elapsed_ns < SHORT_TICKS * 1000000000u / options->rate_hz;
+    fprintf(stderr, "  no thread was seen at a tick%s\n",
+            is_short ? ": it was over too soon; a larger --rate has ticks earlier" : "");
+    summarize_choice(options, summary);
+}
+
 static void summarize(const struct cli_options *options, const fgprof_profile *profile,
                       const struct fgprof_summary *summary)
 {
@@ -488,6 +502,10 @@ static void summarize(const struct cli_options *options, const fgprof_profile *p
             " late (seed %" PRIu64 ")\n",
             (double)summary->elapsed_ns / 1e9, options->rate_hz, summary->ticks_planned,
             summary->ticks_taken, summary->ticks_late, summary->seed);
+    if (!summary->samples) {
+        summarize_nothing(options, summary);
+        return;
+    }
     /* One static function of a stripped program can leave an unnamed frame in every stack. */
     fprintf(stderr,
             "  %" PRIu64 " %s seen, %" PRIu64 " %s, %" PRIu64
@@ -508,6 +526,61 @@ static void summarize(const struct cli_options *options, const fgprof_profile *p
     summarize_labels(summary);
 }
 
+/* A file that was written. */
+struct written {
+    char *path; /* NULL: it has no name of its own */
+    uint64_t bytes;
+};
+
+static int commit(struct output_file *file, struct written *ret_written)
+{
+    struct stat status;
+    if (file->path && !fstat(file->fd, &status)) {
+        ret_written->path = strdup(file->path);
+        ret_written->bytes = (uint64_t)status.st_size;
+    }
+    return output_file_commit(file);
+}
+
+/* What shows a file of this format; NULL: nothing in particular. */
+static const char *viewer_of(enum fgprof_format format)
+{
+    switch (format) {
+    case FGPROF_HTML:
+        return "xdg-open";
+    case FGPROF_RAW:
+        return "fgprof-c report";
+    case FGPROF_PPROF:
+        return "go tool pprof";
+    case FGPROF_FOLDED:
+        return "flamegraph.pl";
+    case FGPROF_REPORT:
+    case FGPROF_TEXT:
+        return "less";
+    default:
+        return NULL;
+    }
+}
+
+/* A machine to which one came by ssh(1) has no browser. */
+static void say_written(enum fgprof_format format, const struct written *written)
+{
+    const char *viewer = viewer_of(format);
+    char size[32];
+    struct buffer path = {0};
+    buffer_put_quoted(&path, written->path);
+    fprintf(stderr, "fgprof-c: wrote ");
+    print_escaped(written->path);
+    fprintf(stderr, ", %s", readable_bytes(written->bytes, size, sizeof size));
+    if (format == FGPROF_HTML && getenv("SSH_CONNECTION"))
+        fprintf(stderr, ": copy it, or let your browser in by ssh -L 8000:127.0.0.1:8000 and run "
+                        "python3 -m http.server 8000 --bind 127.0.0.1");
+    else if (viewer && path.bytes)
+        fprintf(stderr, ": %s %s", viewer, path.bytes);
+    fputc('\n', stderr);
+    buffer_free(&path);
+}
+
 bool write_and_summarize(const struct cli_options *options, fgprof_profile *profile,
                          struct output_file *file)
 {
@@ -517,8 +590,9 @@ bool write_and_summarize(const struct cli_options *options, fgprof_profile *prof
         err = fgprof_profile_set_command(profile, options->command_line);
     if (!err)
         err = fgprof_profile_write(profile, options->format, file->fd);
+    struct written written = {0};
     if (!err)
-        err = output_file_commit(file);
+        err = commit(file, &written);
     if (err) {
         fprintf(stderr, "fgprof-c: the profile could not be written to %s: %s\n",
                 output_file_name(options->output), strerror(-err));
@@ -530,5 +604,8 @@ bool write_and_summarize(const struct cli_options *options, fgprof_profile *prof
         summarize(options, profile, &summary);
     if (summary.error)
         fprintf(stderr, "fgprof-c: sampling ended early: %s\n", strerror(-summary.error));
+    if (!options->is_quiet && written.path)
+        say_written(options->format, &written);
+    free(written.path);
     return !err && !summary.error;
 }

@@ -36,7 +36,7 @@ MODULES = [
     "test_heap", "test_growth", "test_page", "test_page_difference", "test_report", "test_dump",
     "test_waits", "test_peers", "test_truth", "test_reader", "test_record", "test_serve", "test_access", "test_push", "test_self",
     "test_elapsed", "test_labels", "test_custom", "test_agent", "test_makers", "test_top",
-    "test_completions", "test_help", "test_scripts", "test_faults", "test_hostile",
+    "test_completions", "test_first_minute", "test_help", "test_scripts", "test_faults", "test_hostile",
 ]
 SOURCE = os.path.realpath(os.path.join(os.path.dirname(__file__), "../.."))
 AT_ONCE = 3

@@ -88,8 +88,8 @@ def check(world, shell):
     assert words(offered(world, shell, "fgprof-c "), "[a-z]+") >= names
     assert words(offered(world, shell, "fgprof-c at"), "attach"), "the begin of a name"
     for name in names:
-        text = world.fgprof(name, "--help").stdout
-        options = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", text))
+        text = world.fgprof(name, "--help-all").stdout
+        options = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", text)) | {"--help", "--help-all"}
         assert len(options) >= 3, text
         found = words(offered(world, shell, f"fgprof-c {name} --"), "--[a-z][a-z-]+")
         assert found == options, (shell, name, "missing", options - found, "too many",

@@ -30,7 +30,7 @@ def refused(world, arguments, status, *words, **options):
 
 def test_command_line(world):
     for arguments, word in (
-            ([], "usage"), (["nonsense"], "nonsense"), (["attach"], "-p PID, or --pgrep NAME"),
+            ([], "usage"), (["nonsense"], "nonsense"), (["attach"], "give its name or id, as in attach redis-server"),
             (["attach", "-p", "12abc"], "12abc"), (["attach", "-p", ""], "process id"),
             (["attach", "-p", "1,,2"], "process id"), (["attach", "-p", "-5"], "-5"),
             (["attach", "-p", "99999999999999999999"], "9999"),
@@ -51,7 +51,9 @@ def test_command_line(world):
             (["attach", "-p", "1", "--max-pause", "nan"], "pause"),
             (["attach", "-p", "1", "--threads=pid"], "pid"),
             (["attach", "-p", "1", "--nonsense"], "nonsense"),
-            (["attach", "-p", "1", "extra"], "extra")):
+            (["serve", "--wait", "name", "-p", "1"], "--wait is for one name"),
+            (["serve", "--wait", "one", "other"], "--wait has no name"),
+            (["serve", "--wait", "-p", "1"], "--wait has no name")):
         done = world.fgprof(*arguments)
         assert done.returncode == 2 and not done.stdout, (arguments, done)
         assert word in done.stderr, (arguments, done.stderr)

@@ -27,6 +27,16 @@ def all_help(world):
     return {"": help_of(world)} | {name: help_of(world, name) for name in names}
 
 
+def all_options(world):
+    """{command: what --help-all says}"""
+    texts = {}
+    for name in commands(world):
+        done = world.fgprof(name, "--help-all")
+        assert done.returncode == 0 and not done.stderr, done
+        texts[name] = done.stdout
+    return texts
+
+
 def examples(text):
     """The command lines of the examples, without their explanations."""
     return [line.split("  # ")[0].strip() for line in re.findall(r"^  (fgprof-c .*)$", text, re.M)]
@@ -57,9 +67,25 @@ def test_help_is_one_screen_and_begins_with_examples(world):
         assert used <= ({command} if command else set(commands(world))), used
 
 
-def run_example(world, line, pid, directory):
+def test_help_has_the_common_options_and_help_all_all(world):
+    texts = all_help(world)
+    for command, text in all_options(world).items():
+        rows = re.findall(r"^  (?:-\w, |    )--([a-z-]+)", text, re.M)
+        listed = re.findall(r"^  (?:-\w, |    )--([a-z-]+)", texts[command], re.M)
+        assert len(rows) == len(set(rows)), (command, rows)
+        assert set(rows) <= set(re.findall(r"--([a-z-]+)", text)) <= set(rows) | {"help"}, command
+        common = set(listed) - {"help", "help-all"}
+        assert common <= set(rows) and ("help-all" in listed) == (common != set(rows)), (command, listed, rows)
+        assert len(listed) <= 17, (command, listed)
+        assert max(map(len, text.splitlines())) <= 80, text
+
+
+def run_example(world, line, pid, name, directory):
     """Runs an example as a user's shell does, with a process and a duration that exist here."""
     line = line.replace("1234", str(pid)).replace("-d 30s", "-d 200ms").replace("-d 1h", "-d 200ms")
+    line = line.replace("redis-server", name)
+    if line.startswith("fgprof-c attach") and " -d " not in line:
+        line = line.replace("attach", "attach -d 200ms")  # not until Ctrl-C
     return subprocess.run(["timeout", "60", "bash", "-o", "pipefail", "-c", line], cwd=directory,
                           env=dict(os.environ, PATH=directory + ":" + os.environ["PATH"]),
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -104,7 +130,7 @@ def test_examples_of_help_and_of_the_manual_page_work(world):
                 assert done.returncode == 0 and len(done.stdout) > 100, (line, done)
                 continue
             line = re.sub(r"--pgrep '\S+'", f"--pgrep '^{called}$'", line)
-            done = run_example(world, line, target.pid, directory)
+            done = run_example(world, line, target.pid, called, directory)
             assert done.returncode == 0, (line, done)
             written = re.findall(r"(?:-o |> ?)([\w.]+)(?= |$)", line)
             if written:
@@ -115,12 +141,13 @@ def test_examples_of_help_and_of_the_manual_page_work(world):
 
 def test_manual_page_has_every_option_and_format(world):
     page = manual(world)
-    texts = all_help(world)
+    texts = all_options(world)
     options = {option for text in texts.values()
-               for option in re.findall(r"(?<![\w-])--[a-z][a-z-]+", text)}
+               for option in re.findall(r"(?<![\w-])--[a-z][a-z-]+", text)} | {"--help", "--help-all", "--version"}
     source = open(world.source + "/src/cli/options/table.c").read()
     table = re.findall(r'^    \{"([a-z-]+)", ', source, re.M)
-    assert len(table) >= 25 and options == {"--" + name for name in table} | {"--help", "--version"}
+    assert len(table) >= 25 and options == {"--" + name for name in table} | {"--help", "--help-all",
+                                                                                  "--version"}
     for option in options:
         assert re.search(rf"(?<![\w-]){option}(?![\w-])", page), option
     said = world.fgprof("attach", "-p", "1", "-f", "?").stderr

@@ -498,9 +498,9 @@ def test_the_demo(world):
     page = open(directory + "/demo.html").read()
     assert "slow_network_request" in page and '"command":"fgprof-c convert demo.fgprof -o demo.html"' in page
     for line in (r"slow_network_request +60\.0% +[4-7]\d\.\d%", r"  xdg-open \S.*/demo\.html",
-                 r"  (sudo )?\S.*/build/fgprof-c attach -p PID -d 10s -o wall\.html  .*",
-                 r"  (sudo )?\S.*/build/fgprof-c top -p PID  .*",
-                 r"  (sudo )?\S.*/build/fgprof-c dump -p PID  .*"):
+                 r"  (sudo )?\S.*/build/fgprof-c attach NAME -d 10s  .*",
+                 r"  (sudo )?\S.*/build/fgprof-c top NAME  .*",
+                 r"  (sudo )?\S.*/build/fgprof-c dump NAME  .*"):
         assert re.search(f"^{line}$", done.stdout, re.M), (line, done.stdout)
     program = re.search(r"^  (?:sudo )?(\S.*/fgprof-c) top ", done.stdout, re.M)[1]
     shown = ["sh", "-c", program + " --help"]

@@ -1,5 +1,6 @@
 #include "cli/options/formats.h"
 #include "cli/options/values.h"
+#include "cli/suggest.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -31,9 +32,11 @@ static bool ends_with(const char *text, const char *ending)
 
 bool format_named(const char *name, enum fgprof_format *ret_format)
 {
+    const char *names[FORMAT_COUNT];
     char wanted[128] = "give";
     for (size_t i = 0; i < FORMAT_COUNT; i++) {
         size_t used = strlen(wanted);
+        names[i] = formats[i].name;
         if (strcmp(name, formats[i].name) == 0) {
             *ret_format = formats[i].format;
             return true;
@@ -44,7 +47,7 @@ bool format_named(const char *name, enum fgprof_format *ret_format)
                                          : ",",
                  formats[i].name);
     }
-    return complain("format", name, wanted);
+    return complain_near("format", name, suggest(name, names, FORMAT_COUNT), wanted);
 }
 
 bool format_of_ending(const char *path, enum fgprof_format *ret_format)

@@ -35,6 +35,8 @@ struct cli_options {
     pid_t *pids;
     size_t pid_count;
     const char *pgrep; /* also processes with a matching name; NULL: not given */
+    char **targets;    /* words that name processes: cli/targets.h adds these to `pids` */
+    size_t target_count;
     bool has_children;
     const char *thread_regex; /* NULL: threads of any name */
     pid_t *tids;
@@ -75,6 +77,8 @@ struct cli_options {
     enum fgprof_format format;
     bool has_format;    /* -f was given; else the output's name decides */
     const char *output; /* "-": standard output, or no directory */
+    bool has_output;    /* -o was given */
+    bool writes_page;   /* to a file that is named after what was recorded, in this directory */
     bool is_quiet;
 
     const char *listen; /* "HOST:PORT", "unix:PATH", or "none" */
@@ -96,7 +100,7 @@ struct cli_options {
     char *command_line;  /* the whole command line, as typed in a shell */
 };
 
-enum parse_result { PARSE_OK, PARSE_HELP, PARSE_WRONG, PARSE_NO_MEMORY };
+enum parse_result { PARSE_OK, PARSE_HELP, PARSE_HELP_ALL, PARSE_WRONG, PARSE_NO_MEMORY };
 
 /* parse.c: parses `argv`, whose first word is the command's name. Prints errors on stderr. */
 enum parse_result options_parse(int argc, char **argv, enum cli_command command,

@@ -3,6 +3,7 @@
 #include "cli/options/formats.h"
 #include "cli/options/table.h"
 #include "cli/options/values.h"
+#include "cli/suggest.h"
 #include "cli/record/trigger.h"
 
 #include <errno.h>
@@ -20,11 +21,12 @@
 #define SECONDS_MAX_DEFAULT 300
 #define COOLDOWN_DEFAULT_NS 60000000000u
 #define FILES_MAX_DEFAULT 20
-#define LONG_OPTION 256 /* getopt_long returns a letter, or this plus an index */
+#define LONG_OPTION 256 /* getopt_long returns a letter, or this plus an index, or: */
+#define HELP_ALL (LONG_OPTION + OPTIONS_MAX)
 
 /* A command's options, as getopt_long takes them. */
 struct getopt_tables {
-    struct option options[OPTIONS_MAX + 2];
+    struct option options[OPTIONS_MAX + 3];
     char letters[2 * OPTIONS_MAX + 4];
 };
 
@@ -32,12 +34,12 @@ static void make_tables(enum cli_command command, struct getopt_tables *tables)
 {
     struct option *option = tables->options;
     char *letter = tables->letters;
-    /* In other commands, options end at the first word that is not an option, as `run` needs. */
-    if (command != COMMAND_CONVERT && command != COMMAND_DIFF && command != COMMAND_REPORT)
-        *letter++ = '+';
-    *letter++ = ':'; /* getopt_long prints nothing itself */
+    if (command == COMMAND_RUN)
+        *letter++ = '+'; /* options end at the first word that is not one */
+    *letter++ = ':';     /* getopt_long prints nothing itself */
     *letter++ = 'h';
     *option++ = (struct option){"help", no_argument, NULL, 'h'};
+    *option++ = (struct option){"help-all", no_argument, NULL, HELP_ALL};
     for (size_t i = 0; i < option_count; i++) {
         const struct cli_option *row = &option_table[i];
         bool has_value = row->value != NULL, is_optional = has_value && row->value[0] == '[';
@@ -61,7 +63,7 @@ static void make_tables(enum cli_command command, struct getopt_tables *tables)
 /* The option for the code that getopt_long returned; NULL if there is none. */
 static const struct cli_option *find(int code, enum cli_command command)
 {
-    if (code >= LONG_OPTION)
+    if (code >= LONG_OPTION && code < HELP_ALL)
         return &option_table[code - LONG_OPTION];
     for (size_t i = 0; i < option_count; i++) {
         if (code && option_table[i].letter == code && option_is_of(&option_table[i], command))
@@ -98,6 +100,23 @@ static bool complain_ambiguous(const struct getopt_tables *tables, const char *w
     return true;
 }
 
+static void complain_unknown(const struct cli_options *options, const struct getopt_tables *tables,
+                             const char *word)
+{
+    const char *names[OPTIONS_MAX + 2], *name = options->command_name;
+    char typed[64];
+    size_t count = 0;
+    for (const struct option *option = tables->options; option->name; option++)
+        names[count++] = option->name;
+    snprintf(typed, sizeof typed, "%.*s", (int)strcspn(word + 2, "="), word + 2);
+    const char *near = suggest(typed, names, count);
+    if (near)
+        fprintf(stderr, "fgprof-c: %s has no option '%s': did you mean --%s?\n", name, word, near);
+    else
+        fprintf(stderr, "fgprof-c: %s has no option '%s': see fgprof-c %s --help\n", name, word,
+                name);
+}
+
 /* Prints why getopt_long refused the word. */
 static bool complain_option(const struct cli_options *options, const struct getopt_tables *tables,
                             int code, const char *word)
@@ -107,15 +126,17 @@ static bool complain_option(const struct cli_options *options, const struct geto
     if (option && code == ':')
         fprintf(stderr, "fgprof-c: --%s needs a value: --%s %s\n", option->name, option->name,
                 option->value);
-    else if (option || optopt == 'h')
+    else if (option || optopt == 'h' || optopt == HELP_ALL)
         fprintf(stderr, "fgprof-c: --%s takes no value: see fgprof-c %s --help\n",
-                option ? option->name : "help", name);
+                option          ? option->name
+                : optopt == 'h' ? "help"
+                                : "help-all",
+                name);
     else if (optopt)
         fprintf(stderr, "fgprof-c: %s has no option '-%c': see fgprof-c %s --help\n", name, optopt,
                 name);
     else if (!complain_ambiguous(tables, word))
-        fprintf(stderr, "fgprof-c: %s has no option '%s': see fgprof-c %s --help\n", name, word,
-                name);
+        complain_unknown(options, tables, word);
     return false;
 }
 
@@ -125,8 +146,8 @@ static enum parse_result parse_options(int argc, char **argv, struct cli_options
     int code;
     make_tables(options->command, &tables);
     while ((code = getopt_long(argc, argv, tables.letters, tables.options, NULL)) != -1) {
-        if (code == 'h')
-            return PARSE_HELP;
+        if (code == 'h' || code == HELP_ALL)
+            return code == 'h' ? PARSE_HELP : PARSE_HELP_ALL;
         const struct cli_option *option =
             code == '?' || code == ':' ? NULL : find(code, options->command);
         bool ok = true;
@@ -153,7 +174,35 @@ static bool check_serving(const struct cli_options *options)
         fprintf(stderr, "fgprof-c: --allow-remote needs a token: give --token-file FILE, too\n");
         return false;
     }
+    if (options->keep_bytes && !options->keep_ns) {
+        fprintf(stderr, "fgprof-c: --keep-memory is for what --keep keeps: give --keep TIME\n");
+        return false;
+    }
     return push_check(&options->push);
+}
+
+/* One that waits for processes takes a word as --pgrep's. */
+static bool check_targets(struct cli_options *options)
+{
+    if (options->waits_for_processes && options->target_count == 1 && !options->pgrep) {
+        options->pgrep = options->targets[0];
+        options->target_count = 0;
+    }
+    bool has_ids = options->pid_count || options->target_count;
+    if (!has_ids && !options->pgrep) {
+        fprintf(stderr, "fgprof-c: no process given: give its name or id, as in %s redis-server\n",
+                options->command_name);
+        return false;
+    }
+    if (options->waits_for_processes && !options->pgrep) {
+        fprintf(stderr, "fgprof-c: --wait has no name to wait for: give --pgrep NAME\n");
+        return false;
+    }
+    if (options->waits_for_processes && has_ids) {
+        fprintf(stderr, "fgprof-c: --wait is for one name: leave out other processes\n");
+        return false;
+    }
+    return true;
 }
 
 /* Checks the words after the options. */
@@ -179,26 +228,9 @@ static bool check_arguments(struct cli_options *options, int count, char **argum
                             "AFTER.fgprof\n");
         return count == 2;
     default:
-        if (count)
-            return complain("argument", arguments[0], "give processes with -p PID");
-        if (!options->pid_count && !options->pgrep) {
-            fprintf(stderr, "fgprof-c: no process given: use %s -p PID, or --pgrep NAME\n",
-                    options->command_name);
-            return false;
-        }
-        if (options->waits_for_processes && !options->pgrep) {
-            fprintf(stderr, "fgprof-c: --wait has no name to wait for: give --pgrep NAME\n");
-            return false;
-        }
-        if (options->waits_for_processes && options->pid_count) {
-            fprintf(stderr, "fgprof-c: --wait is for names: leave out -p\n");
-            return false;
-        }
-        if (options->keep_bytes && !options->keep_ns) {
-            fprintf(stderr, "fgprof-c: --keep-memory is for what --keep keeps: give --keep TIME\n");
-            return false;
-        }
-        return check_serving(options);
+        options->targets = arguments;
+        options->target_count = (size_t)count;
+        return check_targets(options) && check_serving(options);
     }
 }
 
@@ -281,6 +313,11 @@ static bool check_format(struct cli_options *options)
         return true;
     if (!options->has_format && !to_stdout && !format_of_file(options->output, &options->format))
         return false;
+    bool is_first_view = options->command == COMMAND_ATTACH || options->command == COMMAND_RUN;
+    if (is_first_view && !options->has_format && !options->has_output && isatty(STDOUT_FILENO)) {
+        options->writes_page = true;
+        options->format = FGPROF_HTML;
+    }
     if (options->format == FGPROF_SPEEDSCOPE && options->kind != FGPROF_KIND_WALL) {
         fprintf(
             stderr,
@@ -293,10 +330,9 @@ static bool check_format(struct cli_options *options)
                         "formats\n");
         return false;
     }
-    if (format_is_binary(options->format) && to_stdout && isatty(STDOUT_FILENO)) {
-        fprintf(stderr,
-                "fgprof-c: this format is binary and can't be written to a terminal: give -o "
-                "FILE\n");
+    bool is_for_eyes = !format_is_binary(options->format) && options->format != FGPROF_HTML;
+    if (!is_for_eyes && to_stdout && !options->writes_page && isatty(STDOUT_FILENO)) {
+        fprintf(stderr, "fgprof-c: a terminal can't show this format: give -o FILE\n");
         return false;
     }
     return check_elapsed(options) && check_objects(options);

@@ -24,12 +24,14 @@ struct cli_option {
      * false; if memory is short, only sets errno to ENOMEM. */
     bool (*set)(struct cli_options *options, const char *value);
     size_t flag;      /* if set is NULL: the offset of the bool to make true */
-    const char *help; /* lines; NULL: the help of the option before it covers this one */
+    const char *help; /* lines */
+    bool is_common;   /* among the first to know of */
 };
 
 #define OPTIONS_MAX 80
 
-/* In the order of --help, grouped. Every command also has --help, which is not listed here. */
+/* In the order of --help, grouped. Every command also has --help and --help-all, which are
+ * not listed here. */
 extern const struct cli_option option_table[];
 extern const size_t option_count;
 

@@ -73,10 +73,18 @@ bool bytes_parse(const char *text, uint64_t max, uint64_t *ret_bytes)
     return true;
 }
 
+bool complain_near(const char *what, const char *value, const char *near, const char *wanted)
+{
+    fprintf(stderr, "fgprof-c: bad %s '%s': ", what, value);
+    if (near)
+        fprintf(stderr, "did you mean %s? ", near);
+    fprintf(stderr, "%s\n", wanted);
+    return false;
+}
+
 bool complain(const char *what, const char *value, const char *wanted)
 {
-    fprintf(stderr, "fgprof-c: bad %s '%s': %s\n", what, value, wanted);
-    return false;
+    return complain_near(what, value, NULL, wanted);
 }
 
 static bool ids_parse(const char *list, const char *what, pid_t **ids, size_t *id_count)

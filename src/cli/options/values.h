@@ -22,6 +22,9 @@ bool bytes_parse(const char *text, uint64_t max, uint64_t *ret_bytes);
 /* Prints on stderr that `value` is bad for `what`, and what is wanted instead. Returns false. */
 bool complain(const char *what, const char *value, const char *wanted);
 
+/* The same; `near`, if it is not NULL, is what the value probably means. */
+bool complain_near(const char *what, const char *value, const char *near, const char *wanted);
+
 /* Prints on stderr that the two options exclude each other, and what happens without both. Returns
  * false. */
 bool complain_both(const char *one, const char *other, const char *without);
