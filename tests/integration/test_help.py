@@ -1,6 +1,7 @@
 """What --help says: its shape, that its examples work, and that the manual page contains all of
 it."""
 
+import glob
 import os
 import re
 import shlex
@@ -188,3 +189,26 @@ def test_options_of_other_commands_are_refused(world):
     # Abbreviated, as getopt_long allows.
     done = world.fgprof("attach", "--dur", "12abc")
     assert done.returncode == 2 and "bad duration '12abc'" in done.stderr, done
+
+
+def anchors(text):
+    """Those that headings make, as on GitHub."""
+    headings = re.findall(r"^#+ (.*)$", text, re.M)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_links_of_the_documents_lead_somewhere(world):
+    documents = [world.source + "/README.md", *sorted(glob.glob(world.source + "/docs/*.md"))]
+    assert len(documents) > 8, documents
+    readme = open(documents[0]).read()
+    for path in documents:
+        text = open(path).read()
+        assert path == documents[0] or f"(docs/{os.path.basename(path)})" in readme, f"README does not link to {path}"
+        for target in re.findall(r"\]\(([^)\s]+)\)", text):
+            if re.match("https?:", target):
+                continue
+            file, _, anchor = target.partition("#")
+            place = os.path.join(os.path.dirname(path), file) if file else path
+            assert os.path.exists(place), (path, target)
+            assert not anchor or anchor in anchors(open(place).read()), (path, target)
+    assert len(readme.encode()) <= 9000, len(readme)
