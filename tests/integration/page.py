@@ -70,6 +70,15 @@ class Page:
         return self.browser.run("return [...document.querySelectorAll('#functions tbody tr')]"
                                 ".map(r => r.cells[arguments[0]].textContent)", number)
 
+    def show_idle(self):
+        """Shows the threads that only waited for work, which are hidden at first."""
+        if self.browser.run("return document.querySelector('#idle').getAttribute('aria-pressed')") == "true":
+            self.browser.click("#idle")
+
+    def reset(self):
+        self.browser.click("#reset")
+        self.show_idle()
+
     def picture(self):
         return self.browser.run("return document.querySelector('#graph canvas').toDataURL()")
 

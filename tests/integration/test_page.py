@@ -17,6 +17,7 @@ def test_page(world):
         page = Page(browser, workers)
         console = browser.console()
         assert not console, console
+        check_first_view(page)
         check_what_is_shown(page)
         check_zoom(page)
         check_search(page)
@@ -26,7 +27,9 @@ def test_page(world):
         check_callers(page)
         check_table(page)
         check_themes(page)
-        check_hostile_names(Page(browser, hostile))
+        page = Page(browser, hostile)
+        page.show_idle()
+        check_hostile_names(page)
         console = browser.console()
         assert not console, console
         requests = browser.run("return performance.getEntriesByType('resource').length")
@@ -109,6 +112,7 @@ def test_page_of_waits(world):
     browser = Browser()
     try:
         page = Page(browser, path)
+        page.show_idle()
         check_waits(page)
         check_blame(page, blamed)
         check_waits_by_keys(page)
@@ -174,7 +178,7 @@ def check_blame(page, blamed):
     assert abs(page.samples() - middle) <= 1, "an owner is the thread that it is"
     page.browser.run("document.querySelector('#lines').click()")
     assert page.samples() == middle
-    page.browser.click("#reset")
+    page.reset()
     assert page.path() == ["all"] and page.picture() == all_time
 
 
@@ -205,7 +209,8 @@ def check_hostile_waits(browser, path):
     page.browser.run(CLICK_WAIT, name)
     page.browser.run("document.querySelector('#waits button.open').click()")
     assert page.path()[1] == f"owners of mutex {name}"
-    assert browser.run("return [document.title, document.images.length]") == ["fgprof-c", 0]
+    title, images = browser.run("return [document.title, document.images.length]")
+    assert title.endswith("fgprof-c") and not images, (title, images)
 
 
 def test_page_of_a_deadlock(world):
@@ -216,6 +221,8 @@ def test_page_of_a_deadlock(world):
     browser = Browser()
     try:
         page = Page(browser, path)
+        alarm = page.browser.text("#alarm")
+        assert re.search(r'^deadlock since [\d.]+ s: "cycle-[ab]" ', alarm, re.M), alarm
         page.browser.click("#waits-tab")
         text = page.browser.text("#deadlocks")
         assert re.search(r'^Deadlock since [\d.]+ s: "cycle-(a|b)" \((\d+)\) waits for mutex \w+ of '
@@ -256,6 +263,60 @@ def test_page_without_waits(world):
         assert not page.browser.run(IS_SHOWN, ".of-waits")
         assert page.browser.run("return document.querySelector('#functions').checkVisibility()")
         assert not page.browser.run("return document.querySelector('#waits').checkVisibility()")
+        console = browser.console()
+        assert not console, console
+    finally:
+        browser.close()
+
+
+def check_first_view(page):
+    """It says of what it is, what stands out, and hides the threads that only waited."""
+    subject = page.browser.text("#subject")
+    assert re.fullmatch(r"fixture-workers/\d+, 1\.\d\d s, \d{4}-\d\d-\d\d \d\d:\d\d UTC", subject), subject
+    assert page.browser.run("return document.title") == f"{subject} \u2013 fgprof-c"
+    busy = page.samples()
+    assert 90 <= busy <= 115 and "1 thread " in page.browser.text("#unit-text"), page.browser.text("#total")
+    assert re.fullmatch(r"4 idle threads hidden \([34]\.\d\d s\)", page.browser.text("#idle")), page.browser.text("#idle")
+    # One that is asked for is shown all the same.
+    page.browser.choose("#thread", "fixture-workers")
+    assert page.samples() > 90 and "main" in page.column(4)
+    page.browser.choose("#thread", "")
+    assert page.samples() == busy
+    findings = page.browser.run("return [...document.querySelectorAll('#findings li')].map(e => e.innerText)")
+    assert any("keeps a CPU busy" in text for text in findings), findings
+    page.browser.click("#findings button")
+    assert page.browser.run("return document.querySelector('#search').value").startswith("^"), findings
+    assert not page.browser.text("#matched").startswith("0 %"), page.browser.text("#matched")
+    page.search("")
+    assert not page.browser.run("return document.querySelector('#alarm').checkVisibility()")
+    page.browser.click("#idle")
+    assert re.fullmatch(r"4 idle threads shown \(.*\)", page.browser.text("#idle")), page.browser.text("#idle")
+
+
+def test_the_address_of_a_page_keeps_its_view(world):
+    path = record(world, "workers", 60, 1, 3)
+    browser = Browser()
+    try:
+        page = Page(browser, path)
+        assert "#" not in browser.run("return location.href")
+        page.show_idle()
+        page.browser.choose("#thread", "spinning")
+        page.browser.choose("#stacks", "callers")
+        page.browser.choose("#unit", "threads")
+        page.browser.run("document.querySelector('#lines').click()")
+        page.search("in_spin|x&y=z#")
+        seen = [page.browser.text(id) for id in ("#total", "#matched", "#unit-text", "#idle")]
+        place = browser.run("return location.href")
+        browser.open("about:blank")
+        page = Page(browser, place)
+        assert [page.browser.text(id) for id in ("#total", "#matched", "#unit-text", "#idle")] == seen
+        assert browser.run("return document.querySelector('#search').value") == "in_spin|x&y=z#"
+        page.browser.click("#reset")
+        # What another page's address says is ignored where it means nothing here.
+        for fragment in "thread=nobody&state=%00&unit=x&view=0&__proto__=1", "%", "=&=&a", "idle=x&lines=2":
+            browser.open("about:blank")
+            page = Page(browser, f"file://{path}#{fragment}")
+            assert page.samples() > 0 and page.path() == ["all"], fragment
         console = browser.console()
         assert not console, console
     finally:
@@ -345,11 +406,11 @@ def check_filters(page):
     page.browser.choose("#state", "clock_nanosleep")
     assert "in_sleep" in page.column(4) and "in_spin" not in page.column(4)
     page.browser.choose("#module", "no such module")  # no option: all
-    page.browser.click("#reset")
+    page.reset()
     assert page.samples() == all_samples
     page.browser.choose("#module", "fixture-workers")
     assert 0 < page.samples() <= all_samples
-    page.browser.click("#reset")
+    page.reset()
 
 
 def check_roots(page):
@@ -375,7 +436,9 @@ def test_page_of_processes(world):
     assert done.returncode == 0, done
     browser = Browser()
     try:
-        check_processes(Page(browser, path))
+        page = Page(browser, path)
+        page.show_idle()
+        check_processes(page)
         console = browser.console()
         assert not console, console
     finally:
@@ -393,7 +456,7 @@ def check_processes(page):
         samples.append(page.samples())
         assert "1 thread " in page.browser.text("#unit-text")
     assert all(samples) and sum(samples) == all_samples, (samples, all_samples)
-    page.browser.click("#reset")
+    page.reset()
     page.browser.choose("#roots", "process")
     assert page.at(1, 0.02).splitlines()[0] in names and page.samples() == all_samples
     assert page.browser.run(IS_SHOWN, ".of-processes")
@@ -409,7 +472,7 @@ def check_units(page):
     page.browser.choose("#thread", "spinning")
     assert 0.8 < threads(page.browser.text("#total")) < 1.15, page.browser.text("#total")
     assert " threads · " in page.at(1), page.at(1)
-    page.browser.click("#reset")
+    page.reset()
     check_elapsed(page)
     page.browser.choose("#unit", "total")
     page.search("\\[idle\\]")
@@ -522,4 +585,4 @@ def check_hostile_names(page):
     found = page.browser.run("return [document.title, document.images.length,"
                              "document.querySelectorAll('b b, pre b, option b').length,"
                              "document.scripts.length]")
-    assert found == ["fgprof-c", 0, 0, 2], found
+    assert found[0].endswith("fgprof-c") and found[1:] == [0, 0, 2], found

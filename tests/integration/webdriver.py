@@ -66,7 +66,7 @@ class Browser:
 
     def open(self, place):
         """A file's path, or a URL."""
-        self._call("POST", "/url", {"url": place if "://" in place else "file://" + place})
+        self._call("POST", "/url", {"url": place if ":" in place.split("/")[0] else "file://" + place})
 
     def run(self, script, *arguments):
         """The result of the function body `script`, run in the page; a promise is waited for."""

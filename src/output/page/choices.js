@@ -66,6 +66,7 @@ function isSameFrame(a, b) {
 
 class Choices {
   constructor(profile, onChange) {
+    this.profile = profile;
     fillSelect(byId('process'), processOptions(profile.samples));
     fillSelect(byId('thread'), threadOptions(profile.samples));
     fillSelect(byId('state'), stateOptions(profile.samples));
@@ -73,6 +74,7 @@ class Choices {
     fillSelect(byId('module'), moduleOptions(profile));
     this.pivot = null; // a frame and not its number, which changes when lines are told apart
     this.chosen = null; // what is waited for: see isOfWaits()
+    this.hidesIdle = profile.idleThreads.length > 0;
     this.onChange = onChange;
     this.offer('.of-waits', profile.after.hasWaits);
     this.offer('.of-processes', profile.recordings.some(({raw}) => raw.processes.length > 1));
@@ -91,6 +93,7 @@ class Choices {
       byId(id).append(...keys.map(key => new Option(`by ${key}`, OF_LABEL + key)));
     for (const id of CONTROLS)
       byId(id).addEventListener('change', () => onChange(id));
+    this.first = this.values();
     byId('reset').addEventListener('click', () => this.reset());
   }
 
@@ -111,6 +114,38 @@ class Choices {
     this.onChange(id);
   }
 
+  // {id: value} of all controls.
+  values() {
+    const values = Object.fromEntries(CONTROLS.map(id =>
+      [id, byId(id).type === 'checkbox' ? String(byId(id).checked) : byId(id).value]));
+    // What is waited for is chosen in a table, and is not among these.
+    return {...values, ...(this.chosen ? {waiting: ''} : {}), search: byId('search').value,
+            idle: String(this.hidesIdle)};
+  }
+
+  // Those that are not what they were at first.
+  changes() {
+    return Object.fromEntries(Object.entries(this.values()).filter(([id, value]) => value !== this.first[id]));
+  }
+
+  // Takes what is there to choose.
+  apply(values) {
+    for (const id of CONTROLS.filter(id => Object.hasOwn(values, id) && !byId(id).disabled)) {
+      const control = byId(id);
+      if (control.type === 'checkbox')
+        control.checked = values[id] === 'true';
+      else if ([...control.options].some(option => option.value === values[id] && !option.disabled))
+        control.value = values[id];
+    }
+    byId('search').value = values.search || '';
+    this.hidesIdle = this.hidesIdle && values.idle !== 'false';
+  }
+
+  toggleIdle() {
+    this.hidesIdle = !this.hidesIdle;
+    this.onChange('idle');
+  }
+
   toggle(id) {
     const select = byId(id);
     this.set(id, select.options[1 - select.selectedIndex].value);
@@ -122,6 +157,7 @@ class Choices {
     byId('lines').checked = false;
     byId('search').value = '';
     this.pivot = this.chosen = null;
+    this.hidesIdle = this.profile.idleThreads.length > 0;
     this.onChange('reset');
   }
 
@@ -131,7 +167,7 @@ class Choices {
     return {
       process: this.get('process'), thread: this.get('thread'), state: this.get('state'),
       module: this.get('module'), label: this.get('label'), roots: this.get('roots'), isElapsed: profile.isElapsed,
-      colour: this.get('colour'), side: this.get('width'),
+      colour: this.get('colour'), side: this.get('width'), hidesIdle: this.hidesIdle,
       waiting: this.get('waiting'), chosen: this.chosen,
       isInverted: this.get('stacks') === 'callers', lines,
       pivot: this.pivot ? frames.findIndex(frame => isSameFrame(frame, this.pivot)) : -1,

@@ -25,6 +25,7 @@ class Recording {
     this.labels = (raw.labels || []).map(pairs => this.labelsOf(pairs));
     this.births = new Map((raw.births || []).map(row => [row[0], this.birthOf(row)]));
     this.elapsed = raw.elapsed_ns;
+    this.idle = new Set((raw.idle || []).map(row => row.join()));
     this.samples = raw.samples.map(row => this.sampleOf(row));
     linkWaits(this);
   }
@@ -61,6 +62,7 @@ class Recording {
     const [pid, program] = this.raw.processes[process] || [0, 0];
     return {
       recording: this, stack, tid, ns: wall, wall, elapsed, isIdle, ownCount: count,
+      isOfIdleThread: this.idle.has([process || 0, name, tid].join()),
       time: wall, count, before: 0, countBefore: 0,
       values: values.map(value => Math.max(0, value)), // there are no widths below 0
       threadName,
@@ -101,6 +103,9 @@ class Profile {
       Object.assign(sample, {countBefore: sample.count, count: 0, time: 0});
     this.objects = raw.objects ? new ObjectTypes(raw.objects) : null;
     this.hasThreads = !this.objects || this.samples.some(sample => sample.threadName);
+    // Without those that only waited for work there may be none.
+    this.idleThreads = this.samples.every(sample => sample.isOfIdleThread || sample.isIdle)
+      ? [] : this.samples.filter(sample => sample.isOfIdleThread);
     this.hasElapsed = this.recordings.every(recording => recording.raw.has_elapsed);
     this.isNormalized = raw.is_normalized === true;
     this.measure(this.objects ? this.objects.main : 'total');

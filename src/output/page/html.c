@@ -3,6 +3,7 @@
  * canvas, never as HTML. */
 #include "output/json.h"
 #include "output/output.h"
+#include "output/report/report.h"
 #include "page.inc" /* page_html, page_css, page_js */
 #include "profile/frame.h"
 #include "output/state.h"
@@ -30,7 +31,10 @@
  *   objects    {kind, types, shown, ...}: of a profile of objects, the types [name, unit] and the
  *              number of the one that is shown first; else left out
  *   births     [tid, maker, function] of threads, as struct profile_birth; left out if there are
- *              none */
+ *              none
+ *   findings   [text, detail, function]: what the report says first; detail and function may be ""
+ *   idle       [process, thread name, tid] of threads that only waited for work, as the report has
+ *              it; this and the findings are left out of profiles of objects and of differences */
 enum { FLAG_KERNEL = 1, FLAG_JIT = 2, FLAG_NOTE = 4 }; /* as in page/data.js */
 
 static uint32_t module_of(const struct fgprof_profile *profile,
@@ -301,6 +305,50 @@ static void write_objects(const struct fgprof_profile *profile, const struct pro
     json_end(json, '}');
 }
 
+static void write_findings(const struct report *report, struct json *json)
+{
+    json_begin(json, "findings", '[');
+    for (size_t i = 0; i < report->finding_count; i++) {
+        const struct report_finding *finding = &report->findings[i];
+        json_begin(json, NULL, '[');
+        json_string(json, NULL, finding->text);
+        json_string(json, NULL, finding->detail ? finding->detail : "");
+        json_string(json, NULL,
+                    finding->function ? label_text(&report->labels, finding->function) : "");
+        json_end(json, ']');
+    }
+    json_end(json, ']');
+}
+
+static void write_idle(const struct report *report, struct json *json)
+{
+    json_begin(json, "idle", '[');
+    for (size_t i = 0; i < report->thread_count; i++) {
+        const struct report_thread *thread = &report->threads[i];
+        if (report_is_idle(thread))
+            json_print(json, NULL, "[%" PRIu32 ",%" PRIu32 ",%" PRIu32 "]", thread->process,
+                       thread->name, thread->tid);
+    }
+    json_end(json, ']');
+}
+
+/* What the page shows first, and what it leaves out at first. */
+static void page_report(const struct fgprof_profile *profile, const struct profile_view *view,
+                        struct json *json)
+{
+    struct report report = {.profile = profile, .view = view};
+    if (profile_is_of_objects(profile))
+        return;
+    int err = report_make(&report);
+    if (err && !json->sink->error)
+        json->sink->error = err;
+    if (!err) {
+        write_findings(&report, json);
+        write_idle(&report, json);
+    }
+    report_free(&report);
+}
+
 static void write_reason(const struct fgprof_profile *profile, struct json *json)
 {
     if (!profile->reason)
@@ -422,6 +470,7 @@ void output_html(const struct fgprof_profile *profile, const struct profile_view
     struct json json = {.sink = sink};
     page_data(profile, view, &json);
     page_waits(profile, view, &json);
+    page_report(profile, view, &json);
     end_page(sink, html);
 }
 

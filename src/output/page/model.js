@@ -46,10 +46,12 @@ function hasLabel(sample, label) {
 }
 
 // choice: {process, thread, state, module, label}, '' for all; label is 'key=value'; thread is 'name' or 'name/tid', state is a
-// category, 'on-cpu' or 'off-cpu'.
+// category, 'on-cpu' or 'off-cpu'. hidesIdle: without threads that only waited for work, unless they are chosen.
 function keeps(sample, choice) {
   // In thread-seconds, a sample of less than a tick still counts; idle time does not.
   if (!sample.ns && (choice.isElapsed || !sample.ownCount))
+    return false;
+  if (choice.hidesIdle && sample.isOfIdleThread && !choice.thread)
     return false;
   if (choice.process && choice.process !== sample.process)
     return false;
@@ -128,7 +130,7 @@ class Stacks {
   }
 }
 
-// What the page shows for a choice {process, thread, state, module, label, lines, isInverted, pivot,
+// What the page shows for a choice {process, thread, state, module, label, hidesIdle, lines, isInverted, pivot,
 // roots, colour, side, waiting, chosen}.
 function aggregate(profile, choice) {
   const stacks = choice.waiting === 'blame' ? profile.blamedStacks(choice.lines)

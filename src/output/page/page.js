@@ -24,7 +24,18 @@ class Page {
     if (this.profile.after.hasWaits)
       new Tabs(byId('tabs'));
     fillFooter(this.profile);
+    fillFindings(this.profile.after.raw, name => this.searchFor(name));
+    this.choices.apply(valuesOfFragment(location.hash));
+    this.graph.isIcicle = this.choices.get('view') === 'icicle';
+    if (byId('normalized').checked !== this.profile.isNormalized)
+      this.profile.normalize(byId('normalized').checked);
     this.profile.measure(this.unit());
+    if (!this.isDifference) {
+      byId('subject').textContent = subjectText(this.profile);
+      document.title = `${byId('subject').textContent} \u2013 fgprof-c`;
+    }
+    byId('idle').hidden = !this.profile.idleThreads.length;
+    byId('idle').addEventListener('click', () => this.choices.toggleIdle());
     byId('kind').textContent = this.kindText();
     byId('search').addEventListener('input', () => this.search());
     byId('help-button').addEventListener('click', () => this.toggleHelp());
@@ -72,6 +83,19 @@ class Page {
     this.describe();
     this.showPath();
     this.showLegend();
+    this.showIdle();
+    this.keepAddress();
+  }
+
+  showIdle() {
+    const {hidesIdle} = this.choices;
+    byId('idle').textContent = idleText(this.profile.idleThreads, hidesIdle);
+    byId('idle').setAttribute('aria-pressed', String(hidesIdle));
+  }
+
+  keepAddress() {
+    const fragment = fragmentOf(this.choices.changes());
+    history.replaceState(null, '', fragment ? `#${fragment}` : location.pathname + location.search);
   }
 
   repaint() {
@@ -193,6 +217,13 @@ class Page {
     this.graph.found = this.find();
     this.graph.draw();
     this.describe(true);
+    this.keepAddress();
+  }
+
+  searchFor(name) {
+    byId('search').value = `^${name.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')}$`;
+    this.search();
+    byId('graph').scrollIntoView({block: 'nearest'});
   }
 
   zoom(node) {

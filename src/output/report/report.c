@@ -307,7 +307,7 @@ static int count_samples(struct report *report)
     return err;
 }
 
-static int report_make(struct report *report)
+int report_make(struct report *report)
 {
     report->process_count = report->profile->process_count ? report->profile->process_count : 1;
     report->processes = calloc(report->process_count, sizeof *report->processes);
@@ -323,7 +323,7 @@ static int report_make(struct report *report)
     return err ? err : report_choose_next(report);
 }
 
-static void report_free(struct report *report)
+void report_free(struct report *report)
 {
     labels_free(&report->labels);
     for (size_t i = 0; i < REPORT_ACTIVITY_COUNT; i++)

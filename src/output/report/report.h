@@ -137,6 +137,11 @@ struct report {
     const char *next_why; /* static */
 };
 
+/* Makes the report of `profile` and `view`, which are set. Returns 0 or -ENOMEM. It is to be freed
+ * in any case. */
+int report_make(struct report *report);
+void report_free(struct report *report);
+
 /* Make the parts. Each returns 0 or -ENOMEM. */
 int report_find_modules(struct report *report);
 int report_find_holders(struct report *report);
