@@ -19,6 +19,7 @@ def test_page(world):
         assert not console, console
         check_first_view(page)
         check_what_is_shown(page)
+        check_threads(page)
         check_zoom(page)
         check_search(page)
         check_filters(page)
@@ -187,6 +188,8 @@ def check_waits_by_keys(page):
         return page.browser.run("return document.activeElement.id")
     page.browser.run("document.querySelector('#waits-tab').focus()")
     page.browser.keys("ArrowLeft")
+    assert selected() == "threads-tab"
+    page.browser.keys("ArrowLeft")
     assert selected() == "functions-tab"
     assert page.browser.run("return document.querySelector('#functions').checkVisibility()")
     page.browser.keys("ArrowLeft")
@@ -291,6 +294,28 @@ def check_first_view(page):
     assert not page.browser.run("return document.querySelector('#alarm').checkVisibility()")
     page.browser.click("#idle")
     assert re.fullmatch(r"4 idle threads shown \(.*\)", page.browser.text("#idle")), page.browser.text("#idle")
+
+
+THREADS = """return [...document.querySelectorAll('#threads tbody tr')].map(
+  row => [...row.cells].filter(cell => !cell.hidden).map(cell => cell.innerText))"""
+
+
+def check_threads(page):
+    page.browser.click("#threads-tab")
+    rows = page.browser.run(THREADS)
+    assert len(rows) == 5 and page.browser.text("#thread-count") == "5", rows
+    spinning = rows[0]
+    assert spinning[0].startswith("spinning/") and spinning[3] == "0 s" and spinning[5] == "in_spin", rows
+    assert 0.9 < seconds(spinning[1]) + seconds(spinning[2]) < 1.1, spinning
+    sleeping = next(row for row in rows if row[4] == "clock_nanosleep" and row[5] == "sleep_until")
+    assert sleeping[1] == sleeping[2] == "0 s" and 0.9 < seconds(sleeping[3]) < 1.1, sleeping
+    all_samples = page.samples()
+    page.browser.click("#threads tbody button")
+    assert page.browser.run("return document.querySelector('#thread').value") == "spinning"
+    assert 90 < page.samples() < all_samples and len(page.browser.run(THREADS)) == 5
+    page.browser.click("#threads tbody button")
+    assert page.samples() == all_samples
+    page.browser.click("#functions-tab")
 
 
 def test_the_address_of_a_page_keeps_its_view(world):

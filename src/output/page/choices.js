@@ -81,6 +81,7 @@ class Choices {
     this.offer('.of-difference', profile.before !== null);
     this.offer('.of-elapsed', profile.hasElapsed);
     this.offer('.of-time', !profile.objects);
+    this.offer('.of-tabs', profile.hasThreadTable);
     this.offer('.of-threads', profile.hasThreads);
     byId('unit').value = profile.after.raw.shows_elapsed ? 'elapsed' : 'total';
     byId('normalized').checked = profile.isNormalized;

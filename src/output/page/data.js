@@ -103,6 +103,7 @@ class Profile {
       Object.assign(sample, {countBefore: sample.count, count: 0, time: 0});
     this.objects = raw.objects ? new ObjectTypes(raw.objects) : null;
     this.hasThreads = !this.objects || this.samples.some(sample => sample.threadName);
+    this.hasThreadTable = !this.before && !this.objects;
     // Without those that only waited for work there may be none.
     this.idleThreads = this.samples.every(sample => sample.isOfIdleThread || sample.isIdle)
       ? [] : this.samples.filter(sample => sample.isOfIdleThread);

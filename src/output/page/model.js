@@ -155,6 +155,7 @@ function aggregate(profile, choice) {
   }
   const tree = new Tree(shape, samples, kept, choice.side, categoryOfSample, categories.length);
   return {tree, categories, totals, threads: threads.size, frames,
+          threadRows: () => countThreads(stacks, stacks.kept({...choice, thread: ''})),
           waits: countWaits(samples, filtered),
           functions: stacks.functions.count(samples, kept)
             .filter(row => !(frames[row.frame].flags & FLAG_THREAD))};

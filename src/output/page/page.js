@@ -21,7 +21,8 @@ class Page {
                value => this.amountText(value)),
       tone: difference => toneOfDifference(difference, this.profile.after.raw.period_ns || 1),
     };
-    if (this.profile.after.hasWaits)
+    this.threads = new ThreadTable(byId('threads'), row => this.showThread(row));
+    if (this.profile.hasThreadTable)
       new Tabs(byId('tabs'));
     fillFooter(this.profile);
     fillFindings(this.profile.after.raw, name => this.searchFor(name));
@@ -178,6 +179,8 @@ class Page {
     byId('unit-text').textContent = this.isDifference ? this.differenceText() : this.unitText();
     byId('width-name').textContent = this.names().amount;
     this.table.show(this.model, amounts, this.matches, this.unit(), isTyped);
+    if (!isTyped && this.profile.hasThreadTable)
+      this.threads.show(this.model.threadRows(), this.model.frames, amounts, this.choices.get('thread'));
     if (!isTyped && this.profile.after.hasWaits)
       this.waits.show(this.model.waits, this.profile.after, this.profile.stacks(this.lines).table,
                       amounts, this.choices.chosen);
@@ -246,6 +249,13 @@ class Page {
   showWait(chosen) {
     this.choices.chosen = chosen;
     this.choices.set('waiting', !chosen ? '' : chosen.isOwned ? 'blame' : 'wait');
+    byId('graph').scrollIntoView({block: 'nearest'});
+  }
+
+  // Filters by the thread; null: by none. One whose name no other has is offered by its name.
+  showThread(row) {
+    const offered = [...byId('thread').options].map(option => option.value);
+    this.choices.set('thread', !row ? '' : offered.includes(row.thread) ? row.thread : row.threadName);
     byId('graph').scrollIntoView({block: 'nearest'});
   }
 

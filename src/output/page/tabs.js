@@ -3,7 +3,7 @@
 
 class Tabs {
   constructor(list) {
-    this.tabs = [...list.querySelectorAll('[role=tab]')];
+    this.tabs = [...list.querySelectorAll('[role=tab]')].filter(tab => !tab.hidden);
     for (const tab of this.tabs) {
       const panel = byId(tab.getAttribute('aria-controls'));
       panel.setAttribute('role', 'tabpanel');
