@@ -44,7 +44,7 @@ static bool has_same_code(int fd, pid_t tid, const struct maps_entry *entry)
         if (got == 0 && at)
             break; /* the file ends, but the mapping goes on to the end of its page */
         if (got <= 0 ||
-            memory_read(tid, entry->start + at, in_memory, (size_t)got) != (size_t)got ||
+            memory_read_of_file(tid, entry->start + at, in_memory, (size_t)got) != (size_t)got ||
             memcmp(in_file, in_memory, (size_t)got) != 0)
             return false;
     }
@@ -194,7 +194,7 @@ static int open_vdso_image(struct module *module, pid_t tid, const struct maps_e
     unsigned char *memory = malloc(bytes);
     if (!memory)
         return -ENOMEM;
-    if (memory_read(tid, entry->start, memory, bytes) != bytes) {
+    if (memory_read_of_file(tid, entry->start, memory, bytes) != bytes) {
         free(memory);
         return -EIO;
     }
@@ -216,7 +216,7 @@ int module_compare(struct module *module, pid_t tid, uint64_t bias)
     if (!module_address_of_offset(module, 0, &address) ||
         !image_read(&module->image, 0, in_file, bytes))
         return 0;
-    if (memory_read(tid, address + bias, in_memory, bytes) != bytes)
+    if (memory_read_of_file(tid, address + bias, in_memory, bytes) != bytes)
         return -EFAULT;
     return memcmp(in_file, in_memory, bytes) == 0 ? 0 : -ESTALE;
 }

@@ -15,7 +15,7 @@ void otel_context_note_running(struct sampler *sampler, const struct sampled_pro
     thread->running.at_ns = 0;
     if (process->context.kind == CONTEXT_NOWHERE || !watch || !look->has_activity)
         return;
-    const struct context_thread place = {thread->tid, &watch->thread_pointer};
+    const struct context_thread place = {thread->tid, &process->areas, &watch->thread_pointer};
     thread_context_read(&place, &process->context, &sampler->context);
     thread->running = (struct thread_running_context){look->at_ns, look->activity.switches,
                                                       hash_of(&sampler->context)};
@@ -31,7 +31,7 @@ void otel_context_read_sampled(struct sampler *sampler, const struct sampled_pro
     struct thread_context *context = snapshot_context(observation->snapshot);
     if (!context)
         return;
-    const struct context_thread place = {thread->tid, &watch->thread_pointer};
+    const struct context_thread place = {thread->tid, &process->areas, &watch->thread_pointer};
     thread_context_read_running(&place, &process->context, context);
     const struct reading now = tell_read(sampler, process, thread);
     context->may_be_later = !before->at_ns || before->at_ns > observation->sampled_ns ||
