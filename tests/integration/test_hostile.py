@@ -102,3 +102,10 @@ def test_a_stack_in_a_file_of_a_file_system_that_does_not_answer(world):
     os.mkdir(world.path("mount"))
     with stuck(world, world.path("mount")) as target:
         check_stuck(world, target)
+
+
+def test_code_in_a_file_of_a_file_system_that_does_not_answer(world):
+    os.mkdir(world.path("mount"))
+    with stuck(world, world.path("mount"), "code") as target:
+        stacks, stderr, _ = attach(world, target)
+        check_samples(stacks, stderr, "sleep_until", *LOST)
