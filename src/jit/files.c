@@ -1,6 +1,7 @@
 #include "jit/files.h"
 #include "base/clock.h"
 #include "base/regular_file.h"
+#include "proc/mounts.h"
 #include "proc/procfs.h"
 
 #include <errno.h>
@@ -65,6 +66,7 @@ int jit_owner_open(int proc_fd, pid_t tid, struct jit_owner *ret_owner)
     owner.root_fd = openat(proc_fd, path, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (owner.root_fd < 0)
         return -errno;
+    owner.has_slow_maps = mounts_may_hang_at(proc_fd, "/tmp");
     *ret_owner = owner;
     return 0;
 }
@@ -94,6 +96,8 @@ int jit_owner_open_map(const struct jit_owner *owner)
         .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
     };
     char path[48];
+    if (owner->has_slow_maps)
+        return -EACCES;
     snprintf(path, sizeof path, "tmp/perf-%d.map", owner->pid);
     long path_fd = syscall(SYS_openat2, owner->root_fd, path, &how, sizeof how);
     int fd = reopen_regular_file(path_fd < 0 ? -errno : (int)path_fd);

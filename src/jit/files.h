@@ -15,11 +15,12 @@
 
 /* What must be known about a process to find its files and to believe them. */
 struct jit_owner {
-    int root_fd;     /* its root directory, kept because a JVM writes its map when it ends; -1:
-                        none */
-    pid_t pid;       /* as the process sees it: of the innermost namespace */
-    uid_t user;      /* effective user */
-    int64_t began_s; /* its start, in seconds since 1970 */
+    int root_fd;        /* its root directory, kept because a JVM writes its map when it ends; -1:
+                           none */
+    pid_t pid;          /* as the process sees it: of the innermost namespace */
+    uid_t user;         /* effective user */
+    int64_t began_s;    /* its start, in seconds since 1970 */
+    bool has_slow_maps; /* /tmp may never answer: maps there do not count */
 };
 
 /* Parses the text of /proc/PID/status. Returns false if it lacks either. */

@@ -67,7 +67,7 @@ enum {
 
 static bool read_header(pid_t tid, uint64_t address, struct header *ret_header)
 {
-    return memory_read(tid, address, ret_header, sizeof *ret_header) == sizeof *ret_header &&
+    return memory_read(tid, NULL, address, ret_header, sizeof *ret_header) == sizeof *ret_header &&
            memcmp(ret_header->signature, SIGNATURE, SIGNATURE_BYTES) == 0 &&
            ret_header->version == VERSION;
 }
@@ -189,7 +189,7 @@ static int read_payload(struct process_context *context, pid_t tid, const struct
     uint8_t *payload = malloc(header->payload_bytes + 1u);
     if (!payload)
         return -ENOMEM;
-    size_t got = memory_read(tid, header->payload, payload, header->payload_bytes);
+    size_t got = memory_read(tid, NULL, header->payload, payload, header->payload_bytes);
     int err =
         !read_header(tid, context->header, &again) || again.published_at != header->published_at
             ? -EAGAIN

@@ -22,7 +22,7 @@ struct definition {
 
 static bool read_number(pid_t tid, uint64_t address, uint64_t *ret_number)
 {
-    return memory_read(tid, address, ret_number, sizeof *ret_number) == sizeof *ret_number;
+    return memory_read(tid, NULL, address, ret_number, sizeof *ret_number) == sizeof *ret_number;
 }
 
 /* Finds modules that define the symbol, in the order of their addresses, and returns how many. */

@@ -1,8 +1,10 @@
 #include "mapping/modules.h"
 #include "base/array.h"
+#include "base/bounded_copy.h"
 #include "elf/elf_file.h"
 #include "proc/maps.h"
 #include "proc/memory.h"
+#include "proc/mounts.h"
 #include "base/regular_file.h"
 
 #include <errno.h>
@@ -21,6 +23,8 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+/* So long it is waited in all for files of file systems that a process provides. */
+#define WAITS_MAX_NS 5000000000u
 #define COMPARED_BYTES_MAX (64u << 10)
 /* Kept free below the limit of open files: so many, or a quarter of a low limit. */
 #define FDS_FOR_OTHERS 64
@@ -44,7 +48,7 @@ static bool has_same_code(int fd, pid_t tid, const struct maps_entry *entry)
         if (got == 0 && at)
             break; /* the file ends, but the mapping goes on to the end of its page */
         if (got <= 0 ||
-            memory_read(tid, entry->start + at, in_memory, (size_t)got) != (size_t)got ||
+            memory_read_of_file(tid, entry->start + at, in_memory, (size_t)got) != (size_t)got ||
             memcmp(in_file, in_memory, (size_t)got) != 0)
             return false;
     }
@@ -173,10 +177,27 @@ int mapped_file_open(int proc_fd, pid_t tid, const struct maps_entry *entry)
 #define VDSO_PATH "[vdso]"
 #define VDSO_MAX_BYTES (1u << 20)
 
-static int open_file_image(struct module *module, int proc_fd, pid_t tid,
+struct opening {
+    pid_t tid;
+    const struct maps_entry *entry;
+};
+
+static int open_in_other_process(void *context, int proc_fd)
+{
+    const struct opening *opening = context;
+    return mapped_file_open(proc_fd, opening->tid, opening->entry);
+}
+
+static int open_file_image(struct modules *modules, struct module *module, int proc_fd, pid_t tid,
                            const struct maps_entry *entry)
 {
-    int fd = mapped_file_open(proc_fd, tid, entry);
+    struct opening opening = {tid, entry};
+    uint64_t wait_ns = WAITS_MAX_NS - modules->waited_ns;
+    bool may_hang = mounts_may_hang(proc_fd, entry->dev_major, entry->dev_minor);
+    int fd = may_hang
+                 ? keep_reserve(bounded_copy(open_in_other_process, &opening, proc_fd, &wait_ns))
+                 : mapped_file_open(proc_fd, tid, entry);
+    modules->waited_ns = WAITS_MAX_NS - wait_ns;
     if (fd < 0)
         return fd;
     int err = image_open_fd(&module->image, fd);
@@ -194,7 +215,7 @@ static int open_vdso_image(struct module *module, pid_t tid, const struct maps_e
     unsigned char *memory = malloc(bytes);
     if (!memory)
         return -ENOMEM;
-    if (memory_read(tid, entry->start, memory, bytes) != bytes) {
+    if (memory_read_of_file(tid, entry->start, memory, bytes) != bytes) {
         free(memory);
         return -EIO;
     }
@@ -216,7 +237,7 @@ int module_compare(struct module *module, pid_t tid, uint64_t bias)
     if (!module_address_of_offset(module, 0, &address) ||
         !image_read(&module->image, 0, in_file, bytes))
         return 0;
-    if (memory_read(tid, address + bias, in_memory, bytes) != bytes)
+    if (memory_read_of_file(tid, address + bias, in_memory, bytes) != bytes)
         return -EFAULT;
     return memcmp(in_file, in_memory, bytes) == 0 ? 0 : -ESTALE;
 }
@@ -241,8 +262,8 @@ static bool is_gone(int proc_fd, pid_t tid)
     return faccessat(proc_fd, path, F_OK, 0) != 0;
 }
 
-static int module_open(int proc_fd, pid_t tid, const struct maps_entry *entry,
-                       struct module **ret_module)
+static int module_open(struct modules *modules, int proc_fd, pid_t tid,
+                       const struct maps_entry *entry, struct module **ret_module)
 {
     struct module *module = calloc(1, sizeof *module);
     if (!module)
@@ -254,7 +275,7 @@ static int module_open(int proc_fd, pid_t tid, const struct maps_entry *entry,
     module->path = strdup(entry->path);
     int err = module->path ? 0 : -ENOMEM;
     if (!err) {
-        err = entry->inode ? open_file_image(module, proc_fd, tid, entry)
+        err = entry->inode ? open_file_image(modules, module, proc_fd, tid, entry)
                            : open_vdso_image(module, tid, entry);
     }
     if (!err)
@@ -317,7 +338,7 @@ int modules_get(struct modules *modules, int proc_fd, pid_t tid, const struct ma
     }
     if (array_reserve(&modules->items, &modules->capacity, modules->count + 1))
         return -ENOMEM;
-    int err = module_open(proc_fd, tid, entry, ret_module);
+    int err = module_open(modules, proc_fd, tid, entry, ret_module);
     if (!err) {
         (*ret_module)->number = (uint32_t)modules->count;
         (*ret_module)->root_fd_plus_1 = keep_root(modules, proc_fd, tid);

@@ -1,4 +1,5 @@
-/* The modules that processes have mapped, each opened when first seen, and kept open. */
+/* The modules that processes have mapped, each opened when first seen, and kept open. Of file
+ * systems that another process provides (FUSE), a copy is kept, if they answer in time. */
 #ifndef FGPROF_MAPPING_MODULES_H
 #define FGPROF_MAPPING_MODULES_H
 
@@ -19,6 +20,7 @@ struct modules {
     size_t root_count, root_capacity;
     struct module **items;
     size_t count, capacity;
+    uint64_t waited_ns; /* for file systems that a process provides */
 };
 
 /* Finds the module of the mapping `entry` of thread `tid` of the process whose /proc directory is

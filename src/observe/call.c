@@ -292,7 +292,7 @@ static int read_some(pid_t tid, const struct call_reading *readings, size_t coun
         counts[i] = call_ranges(readings[i].target, readings[i].memory, &ranges[range_count]);
         range_count += counts[i];
     }
-    int err = memory_read_many(tid, ranges, range_count);
+    int err = memory_read_many(tid, NULL, ranges, range_count);
     for (size_t i = 0; i < count; i++) {
         call_note_read(readings[i].memory, &ranges[done], counts[i]);
         done += counts[i];

@@ -167,7 +167,8 @@ static void read_context(const struct stopped_source *stopped, const struct subj
         return;
     if (snapshot->registers.thread_pointer)
         watch->thread_pointer = snapshot->registers.thread_pointer;
-    const struct context_thread thread = {subject->tid, &watch->thread_pointer};
+    const struct context_thread thread = {subject->tid, subject->stack_areas,
+                                          &watch->thread_pointer};
     thread_context_read(&thread, subject->context, context);
 }
 

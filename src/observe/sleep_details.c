@@ -41,7 +41,7 @@ static void read_memory(const struct subject *subject, struct observation *obser
 {
     struct memory_range ranges[CALL_RANGES_MAX];
     unsigned count = call_ranges(&observation->call, &observation->call_memory, ranges);
-    memory_read_many(subject->tid, ranges, count);
+    memory_read_many(subject->tid, subject->stack_areas, ranges, count);
     call_note_read(&observation->call_memory, ranges, count);
 }
 
@@ -93,7 +93,8 @@ void sleep_details_read_preemptions(const struct watch_place *place, struct watc
 static void read_context(const struct subject *subject, struct watch *watch,
                          struct snapshot *snapshot)
 {
-    const struct context_thread thread = {subject->tid, &watch->thread_pointer};
+    const struct context_thread thread = {subject->tid, subject->stack_areas,
+                                          &watch->thread_pointer};
     struct thread_context *context = subject->context ? snapshot_context(snapshot) : NULL;
     if (context)
         thread_context_read(&thread, subject->context, context);

@@ -58,15 +58,16 @@ struct thread_context *snapshot_context(struct snapshot *snapshot)
 }
 
 /* Copies up to `end`, but no more than `limit` bytes in all, behind what was copied before. */
-static void copy_rest(struct stack_copy *copy, pid_t tid, uint64_t end, size_t limit)
+static void copy_rest(struct stack_copy *copy, pid_t tid, const struct stack_areas *areas,
+                      uint64_t end, size_t limit)
 {
     uint64_t room = end - copy->address, bytes = room < limit ? room : limit;
     copy->end = end;
     if (copy->bytes >= bytes)
         copy->bytes = bytes;
     else
-        copy->bytes += memory_read(tid, copy->address + copy->bytes, copy->memory + copy->bytes,
-                                   bytes - copy->bytes);
+        copy->bytes += memory_read(tid, areas, copy->address + copy->bytes,
+                                   copy->memory + copy->bytes, bytes - copy->bytes);
 }
 
 void snapshot_copy_rest(struct snapshot *snapshot, pid_t tid, const struct stack_areas *areas,
@@ -79,14 +80,14 @@ void snapshot_copy_rest(struct snapshot *snapshot, pid_t tid, const struct stack
         end = stack->address + stack->bytes;
     else if (!end)
         end = stack->address - stack->address % STACK_PAGE_BYTES + STACK_PAGE_BYTES;
-    copy_rest(stack, tid, end, stack_limit);
+    copy_rest(stack, tid, areas, end, stack_limit);
     if (other_stack->address != other->address)
         other_stack->bytes = 0;
     other_stack->address = other->address;
     end = other->address ? stack_areas_end(areas, other->address) : 0;
     other_stack->end_is_known = end != 0;
     if (end)
-        copy_rest(other_stack, tid, end, other->bytes);
+        copy_rest(other_stack, tid, areas, end, other->bytes);
     else
         other_stack->bytes = 0;
 }

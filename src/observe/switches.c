@@ -125,7 +125,7 @@ static enum outcome observe(struct source *source, const struct subject *subject
     snapshot_copy_stacks(snapshot, subject->tid, subject->stack_areas, subject->stack_limit,
                          &subject->other_stack);
     uint64_t thread_pointer = 0;
-    const struct context_thread thread = {subject->tid, &thread_pointer};
+    const struct context_thread thread = {subject->tid, subject->stack_areas, &thread_pointer};
     struct thread_context *context = subject->context ? snapshot_context(snapshot) : NULL;
     if (context)
         thread_context_read(&thread, subject->context, context);

@@ -15,31 +15,33 @@
 #define READINGS 8
 #define PAUSE_STEPS_MAX 512u
 
-static bool read_number(pid_t tid, uint64_t address, uint64_t *ret_number)
+static bool read_number(const struct context_thread *thread, uint64_t address, uint64_t *ret_number)
 {
-    return memory_read(tid, address, ret_number, sizeof *ret_number) == sizeof *ret_number;
+    return memory_read(thread->tid, thread->areas, address, ret_number, sizeof *ret_number) ==
+           sizeof *ret_number;
 }
 
 /* Sets *ret_variable to the variable's address, or to 0 if the thread has none yet: its block of a
  * module that was loaded later is made when the thread first uses it, and until then the row has
  * TLS_DTV_UNALLOCATED (glibc's sysdeps/generic/dl-dtv.h), or is not there. Returns false if that
  * can't be read. */
-static bool find_variable(pid_t tid, uint64_t thread_pointer, const struct context_place *place,
+static bool find_variable(const struct context_thread *thread, const struct context_place *place,
                           uint64_t *ret_variable)
 {
+    uint64_t thread_pointer = *thread->thread_pointer;
     uint64_t dtv, rows, block;
     if (place->kind == CONTEXT_STATIC) {
         *ret_variable = thread_pointer + (uint64_t)place->offset;
         return true;
     }
     /* The row before the first has the number of rows. */
-    if (!read_number(tid, thread_pointer_dtv(thread_pointer), &dtv) ||
-        !read_number(tid, dtv - THREAD_DTV_ROW_BYTES, &rows))
+    if (!read_number(thread, thread_pointer_dtv(thread_pointer), &dtv) ||
+        !read_number(thread, dtv - THREAD_DTV_ROW_BYTES, &rows))
         return false;
     *ret_variable = 0;
     if (place->module > rows || place->module > MODULES_MAX)
         return true;
-    if (!read_number(tid, dtv + place->module * THREAD_DTV_ROW_BYTES, &block))
+    if (!read_number(thread, dtv + place->module * THREAD_DTV_ROW_BYTES, &block))
         return false;
     if (block && block != UINT64_MAX)
         *ret_variable = block + (uint64_t)place->offset;
@@ -48,7 +50,8 @@ static bool find_variable(pid_t tid, uint64_t thread_pointer, const struct conte
 
 /* What follows a record may be memory that is slow to read: as much is read at first as is in the
  * page of its head, and then what its head says. */
-static enum context_state read_record(pid_t tid, uint64_t address, struct thread_context *context)
+static enum context_state read_record(const struct context_thread *thread, uint64_t address,
+                                      struct thread_context *context)
 {
     size_t first = PAGE_BYTES - address % PAGE_BYTES;
     uint16_t attribute_bytes;
@@ -56,7 +59,7 @@ static enum context_state read_record(pid_t tid, uint64_t address, struct thread
         first = CONTEXT_HEAD_BYTES;
     if (first > CONTEXT_BYTES_MAX)
         first = CONTEXT_BYTES_MAX;
-    size_t got = memory_read(tid, address, context->record, first);
+    size_t got = memory_read(thread->tid, thread->areas, address, context->record, first);
     if (got < CONTEXT_HEAD_BYTES)
         return CONTEXT_UNREADABLE;
     if (context->record[VALID_AT] != 1)
@@ -66,7 +69,8 @@ static enum context_state read_record(pid_t tid, uint64_t address, struct thread
     if (wanted > CONTEXT_BYTES_MAX)
         wanted = CONTEXT_BYTES_MAX;
     if (wanted > got && got == first)
-        got += memory_read(tid, address + got, context->record + got, wanted - got);
+        got += memory_read(thread->tid, thread->areas, address + got, context->record + got,
+                           wanted - got);
     context->bytes = got < wanted ? got : wanted;
     return CONTEXT_READ;
 }
@@ -79,15 +83,16 @@ static enum context_state read_once(const struct context_thread *thread,
     uint64_t variable;
     context->bytes = 0;
     *ret_address = 0;
-    if (!*thread->thread_pointer && thread_pointer_find(thread->tid, thread->thread_pointer))
+    if (!*thread->thread_pointer &&
+        thread_pointer_find(thread->tid, thread->areas, thread->thread_pointer))
         return CONTEXT_UNREADABLE;
-    if (!find_variable(thread->tid, *thread->thread_pointer, place, &variable))
+    if (!find_variable(thread, place, &variable))
         return CONTEXT_UNREADABLE;
     if (!variable)
         return CONTEXT_NONE;
-    if (!read_number(thread->tid, variable, ret_address))
+    if (!read_number(thread, variable, ret_address))
         return CONTEXT_UNREADABLE;
-    return *ret_address ? read_record(thread->tid, *ret_address, context) : CONTEXT_NONE;
+    return *ret_address ? read_record(thread, *ret_address, context) : CONTEXT_NONE;
 }
 
 void thread_context_read(const struct context_thread *thread, const struct context_place *place,

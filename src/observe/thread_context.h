@@ -8,6 +8,8 @@
 #ifndef FGPROF_OBSERVE_THREAD_CONTEXT_H
 #define FGPROF_OBSERVE_THREAD_CONTEXT_H
 
+#include "proc/stack_areas.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -45,7 +47,8 @@ struct thread_context {
 /* A thread that can be read. */
 struct context_thread {
     pid_t tid;
-    uint64_t *thread_pointer; /* found and set if it is 0 */
+    const struct stack_areas *areas; /* what is known of its mappings, or NULL */
+    uint64_t *thread_pointer;        /* found and set if it is 0 */
 };
 
 /* Reads the record of a thread that sleeps or is stopped. */

@@ -1,14 +1,25 @@
-/* Reads the target's memory. */
+/* Reads the target's memory, and never waits for the target, or for whom it has chosen to provide
+ * its memory: what would have to be waited for can't be read. */
 #ifndef FGPROF_PROC_MEMORY_H
 #define FGPROF_PROC_MEMORY_H
+
+#include "proc/stack_areas.h"
 
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Copies up to `bytes` bytes at `address` from the process that thread `tid` belongs to. Returns
- * how many were read: fewer if it reaches unmapped or protected pages, 0 if none could be read. */
-size_t memory_read(pid_t tid, uint64_t address, void *buffer, size_t bytes);
+/* Copies up to `bytes` bytes at `address` from the process that thread `tid` belongs to. `areas` is
+ * what is known of its mappings; NULL costs three times as much. Returns how many were read: fewer
+ * if it reaches unmapped pages, or those that only userfaultfd(2) or a file could provide; 0 if
+ * none could be read. Pages that the process itself may not read are read: stacks end where their
+ * mapping ends, so guard pages are not reached. */
+size_t memory_read(pid_t tid, const struct stack_areas *areas, uint64_t address, void *buffer,
+                   size_t bytes);
+
+/* The same for what is mapped of a file that was itself read at that place just before: waits for
+ * pages to be read from it. */
+size_t memory_read_of_file(pid_t tid, uint64_t address, void *buffer, size_t bytes);
 
 /* A piece of the target's memory, and where it goes. */
 struct memory_range {
@@ -18,11 +29,9 @@ struct memory_range {
     size_t got; /* how many of them were read, from the first on */
 };
 
-/* Reads all ranges from the process that thread `tid` belongs to, as memory_read does, with as few
- * system calls as possible: one for up to IOV_MAX ranges, and one more for each range that can't be
- * read to its end. Returns 0, or a negative errno if that is no reason of a range: -ESRCH, -EPERM
- * ...
- */
-int memory_read_many(pid_t tid, struct memory_range *ranges, size_t count);
+/* Reads all ranges from the process that thread `tid` belongs to, as memory_read does. Returns 0,
+ * or a negative errno if that is no reason of a range: -ESRCH, -EACCES ... */
+int memory_read_many(pid_t tid, const struct stack_areas *areas, struct memory_range *ranges,
+                     size_t count);
 
 #endif

@@ -16,7 +16,9 @@ static int take_in(void *context, const struct maps_entry *entry)
         return -ENOMEM;
     areas->items[areas->count++] = (struct stack_area){
         entry->start, entry->end, !entry->inode && strcmp(entry->path, "[stack]") == 0,
-        entry->inode && !entry->writable};
+        entry->inode && !entry->writable,
+        /* File systems without a block device, FUSE among them, have major number 0. */
+        entry->inode && !entry->dev_major};
     return 0;
 }
 

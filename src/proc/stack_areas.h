@@ -10,11 +10,15 @@ struct stack_area {
     uint64_t start, end;
     bool grows_down;   /* the main thread's stack, which may have grown since */
     bool is_only_read; /* it is of a file, and not to be written */
+    bool may_wait;     /* its pages may be of a file system that a process provides, which may not
+                          answer: see memory.c */
 };
 
 struct stack_areas {
     struct stack_area *items; /* sorted by address */
     size_t count, capacity;
+    int mem_fd_plus_1; /* the open /proc/PID/mem of the program that has the mappings, + 1; its
+                          owner closes it. 0: none, memory is opened for each read */
 };
 
 /* Reads them again from the maps file `maps_fd`. Returns 0 or a negative errno; on error the table

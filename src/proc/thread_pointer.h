@@ -4,12 +4,14 @@
 #ifndef FGPROF_PROC_THREAD_POINTER_H
 #define FGPROF_PROC_THREAD_POINTER_H
 
+#include "proc/stack_areas.h"
+
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Finds the pointer without stopping the thread. Returns 0; -ENOTSUP if the thread's C library does
- * not show it, as musl's does not; or another negative errno. */
-int thread_pointer_find(pid_t tid, uint64_t *ret_pointer);
+/* Finds the pointer without stopping the thread; `areas` is as for memory_read. Returns 0; -ENOTSUP
+ * if the thread's C library does not show it, as musl's does not; or another negative errno. */
+int thread_pointer_find(pid_t tid, const struct stack_areas *areas, uint64_t *ret_pointer);
 
 /* Where the thread keeps the address of its table of TLS blocks (dtv), and the size of that table's
  * rows: row N, from 1 on, begins with the address of the thread's block of module N. */

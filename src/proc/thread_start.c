@@ -65,7 +65,7 @@ int thread_start_find(pid_t tid, const struct code_ranges *ranges, uint64_t *ret
     if (!list)
         return -ENOTSUP;
     uint64_t from = (uint64_t)(uintptr_t)list + list_bytes + ROWS_BYTES;
-    size_t count = memory_read(tid, from, words, sizeof words) / sizeof *words;
+    size_t count = memory_read(tid, NULL, from, words, sizeof words) / sizeof *words;
     for (size_t i = 0; i < count; i++) {
         if (is_code(ranges, words[i])) {
             *ret_start = words[i];

@@ -273,7 +273,7 @@ static void read_context(struct sampler *sampler, const struct sampled_process *
         process->context.kind == CONTEXT_NOWHERE ? NULL : snapshot_context(observation->snapshot);
     if (!context || !watch)
         return;
-    const struct context_thread place = {thread->tid, &watch->thread_pointer};
+    const struct context_thread place = {thread->tid, &process->areas, &watch->thread_pointer};
     thread_context_read_running(&place, &process->context, context);
     context->may_be_later = true;
 }

@@ -14,7 +14,7 @@ void otel_context_note_running(struct sampler *sampler, const struct sampled_pro
     struct watch *watch = watches_get(&sampler->watches, thread->number);
     if (process->context.kind == CONTEXT_NOWHERE || !watch || !thread->running.now.has_activity)
         return;
-    const struct context_thread place = {thread->tid, &watch->thread_pointer};
+    const struct context_thread place = {thread->tid, &process->areas, &watch->thread_pointer};
     thread_context_read(&place, &process->context, &sampler->context);
     thread->running.context_hash = hash_of(&sampler->context);
     thread->running.has_context = true;
@@ -30,7 +30,7 @@ void otel_context_read_sampled(struct sampler *sampler, const struct sampled_pro
     struct thread_context *context = snapshot_context(observation->snapshot);
     if (!context)
         return;
-    const struct context_thread place = {thread->tid, &watch->thread_pointer};
+    const struct context_thread place = {thread->tid, &process->areas, &watch->thread_pointer};
     thread_context_read_running(&place, &process->context, context);
     const struct reading now = tell_read(sampler, process, thread);
     context->may_be_later = !before->has_context || before->now.at_ns > observation->sampled_ns ||

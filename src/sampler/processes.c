@@ -95,6 +95,7 @@ int processes_update_program(struct sampler *sampler, struct sampled_process *pr
                        &process->program);
     if (!err) {
         sampler->programs_begun++;
+        process->areas.mem_fd_plus_1 = process->program->mem_fd + 1;
         int kept_fd = process->program->first_maps_fd;
         err = stack_areas_read(&process->areas, kept_fd >= 0 ? kept_fd : process->program->maps_fd);
     }

@@ -26,6 +26,7 @@ static void take_areas(struct sampled_process *process, struct request *request)
     }
     stack_areas_free(&process->areas);
     process->areas = request->areas;
+    process->areas.mem_fd_plus_1 = process->program->mem_fd + 1;
 }
 
 /* Threads that sleep on are copied again, with what they say of their work. */

@@ -202,6 +202,7 @@ int tell_program_ended(struct sampler *sampler, struct sampled_process *process)
     if (!process->program)
         return 0;
     process->program = NULL;
+    process->areas.mem_fd_plus_1 = 0;
     int err = process->objects ? 0 : channel_send(sampler->channel, &message);
     if (err || process->objects)
         program_release(message.program);

@@ -91,7 +91,7 @@ int main(int argc, char **argv)
     uint64_t pointer = (uint64_t)(uintptr_t)__builtin_thread_pointer();
     const struct context_place place = {CONTEXT_STATIC,
                                         (int64_t)((uint64_t)(uintptr_t)&variable - pointer), 0};
-    const struct context_thread thread = {writer, &pointer};
+    const struct context_thread thread = {writer, NULL, &pointer};
     struct thread_context context;
     while (!atomic_load(&shared->changes)) {
     }

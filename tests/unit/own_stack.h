@@ -58,8 +58,8 @@ static inline void copy_stack(struct snapshot *snapshot)
     snapshot->stack.memory = malloc(snapshot->stack.bytes);
     assert_non_null(snapshot->stack.memory);
     /* Not by memcpy: a sanitizer build would complain of the frames that it steps over. */
-    snapshot->stack.bytes = memory_read(getpid(), snapshot->stack.address, snapshot->stack.memory,
-                                        snapshot->stack.bytes);
+    snapshot->stack.bytes = memory_read(getpid(), NULL, snapshot->stack.address,
+                                        snapshot->stack.memory, snapshot->stack.bytes);
     assert_true(snapshot->stack.bytes > 1000);
 }
 

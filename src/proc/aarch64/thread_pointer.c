@@ -4,9 +4,10 @@
 
 /* struct pthread lies before the thread pointer there, and has no address of itself by which it
  * could be told. */
-int thread_pointer_find(pid_t tid, uint64_t *ret_pointer)
+int thread_pointer_find(pid_t tid, const struct stack_areas *areas, uint64_t *ret_pointer)
 {
     (void)tid;
+    (void)areas;
     (void)ret_pointer;
     return -ENOTSUP;
 }

@@ -19,15 +19,15 @@
 
 /* Whether struct pthread is at the address. Returns 0, -EAGAIN if it is not, or -EFAULT if the
  * memory can't be read. */
-static int check(pid_t tid, uint64_t address)
+static int check(pid_t tid, const struct stack_areas *areas, uint64_t address)
 {
     uint64_t head[3];
-    if (memory_read(tid, address, head, sizeof head) < sizeof head)
+    if (memory_read(tid, areas, address, head, sizeof head) < sizeof head)
         return -EFAULT;
     return head[0] == address && head[SELF_AT / sizeof *head] == address ? 0 : -EAGAIN;
 }
 
-int thread_pointer_find(pid_t tid, uint64_t *ret_pointer)
+int thread_pointer_find(pid_t tid, const struct stack_areas *areas, uint64_t *ret_pointer)
 {
     void *list = NULL;
     size_t list_bytes;
@@ -37,12 +37,12 @@ int thread_pointer_find(pid_t tid, uint64_t *ret_pointer)
     if (address < LIST_AT_MAX)
         return -ENOTSUP;
     uint64_t pointer = address - LIST_AT;
-    int err = check(tid, pointer) ? -EAGAIN : 0;
+    int err = check(tid, areas, pointer) ? -EAGAIN : 0;
     /* What is far before the list may be unmapped, so each place is read by itself. */
     for (uint64_t back = address % ALIGNMENT; err == -EAGAIN && back <= LIST_AT_MAX;
          back += ALIGNMENT) {
         pointer = address - back;
-        err = check(tid, pointer);
+        err = check(tid, areas, pointer);
     }
     if (err)
         return -ENOTSUP;

@@ -39,7 +39,7 @@ static bool decode(struct instructions *instructions, pid_t tid, uint64_t pc,
     uint8_t code[ZYDIS_MAX_INSTRUCTION_LENGTH];
     ZydisDecodedInstruction decoded;
     ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
-    size_t bytes = memory_read(tid, pc, code, sizeof code);
+    size_t bytes = memory_read(tid, NULL, pc, code, sizeof code);
     if (!bytes || !ZYAN_SUCCESS(ZydisDecoderDecodeFull(&instructions->decoder, code, bytes,
                                                        &decoded, operands)))
         return false;

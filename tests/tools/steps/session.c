@@ -88,7 +88,8 @@ static bool read_signal_frame(pid_t pid, struct shadow_place before, struct shad
                               struct shadow_signal *ret_signal)
 {
     uint64_t words[23];
-    if (after.pc == before.pc || memory_read(pid, after.sp, words, sizeof words) != sizeof words ||
+    if (after.pc == before.pc ||
+        memory_read(pid, NULL, after.sp, words, sizeof words) != sizeof words ||
         words[21] != before.sp)
         return false;
     *ret_signal = (struct shadow_signal){

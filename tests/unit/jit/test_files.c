@@ -57,6 +57,14 @@ static void put_map(const struct world *world)
     close(fd);
 }
 
+static void test_a_map_in_a_file_system_that_may_not_answer(void **state)
+{
+    struct world *world = *state;
+    put_map(world);
+    world->owner.has_slow_maps = true;
+    assert_int_equal(jit_owner_open_map(&world->owner), -EACCES);
+}
+
 static void assert_opens(const struct world *world)
 {
     char text[4] = "";
@@ -185,10 +193,15 @@ static void test_the_dump_by_its_name(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WITH_WORLD(test_the_map_of_the_process),      WITH_WORLD(test_another_user_s),
-        WITH_WORLD(test_one_from_before_the_process), WITH_WORLD(test_no_regular_file),
-        WITH_WORLD(test_a_link_on_the_way),           cmocka_unit_test(test_status),
-        cmocka_unit_test(test_this_process),          cmocka_unit_test(test_the_dump_by_its_name),
+        WITH_WORLD(test_a_map_in_a_file_system_that_may_not_answer),
+        WITH_WORLD(test_the_map_of_the_process),
+        WITH_WORLD(test_another_user_s),
+        WITH_WORLD(test_one_from_before_the_process),
+        WITH_WORLD(test_no_regular_file),
+        WITH_WORLD(test_a_link_on_the_way),
+        cmocka_unit_test(test_status),
+        cmocka_unit_test(test_this_process),
+        cmocka_unit_test(test_the_dump_by_its_name),
     };
     return cmocka_run_group_tests_name("jit_files", tests, NULL, NULL);
 }

@@ -32,7 +32,7 @@ static struct context_place own_place(void)
 static enum context_state read_own(struct thread_context *context)
 {
     uint64_t pointer = (uint64_t)(uintptr_t)__builtin_thread_pointer();
-    const struct context_thread thread = {gettid(), &pointer};
+    const struct context_thread thread = {gettid(), NULL, &pointer};
     const struct context_place place = own_place();
     thread_context_read(&thread, &place, context);
     return context->state;
@@ -100,7 +100,7 @@ static void test_a_thread_that_has_no_block_yet(void **state)
 {
     (void)state;
     uint64_t pointer = (uint64_t)(uintptr_t)__builtin_thread_pointer();
-    const struct context_thread thread = {gettid(), &pointer};
+    const struct context_thread thread = {gettid(), NULL, &pointer};
     struct context_place place = {CONTEXT_DYNAMIC, 0, 60000};
     struct thread_context context;
     thread_context_read(&thread, &place, &context);
@@ -132,17 +132,17 @@ static void test_the_pointer_is_found_without_a_stop(void **state)
     (void)state;
     pthread_t thread;
     uint64_t pointer = 0;
-    assert_int_equal(thread_pointer_find(gettid(), &pointer), 0);
+    assert_int_equal(thread_pointer_find(gettid(), NULL, &pointer), 0);
     assert_int_equal(pointer, (uintptr_t)__builtin_thread_pointer());
     sem_init(&is_there, 0, 0);
     sem_init(&may_end, 0, 0);
     assert_int_equal(pthread_create(&thread, NULL, other, NULL), 0);
     sem_wait(&is_there);
-    assert_int_equal(thread_pointer_find(other_tid, &pointer), 0);
+    assert_int_equal(thread_pointer_find(other_tid, NULL, &pointer), 0);
     assert_int_equal(pointer, other_pointer);
     sem_post(&may_end);
     pthread_join(thread, NULL);
-    assert_int_equal(thread_pointer_find(-1, &pointer), -ESRCH);
+    assert_int_equal(thread_pointer_find(-1, NULL, &pointer), -ESRCH);
 }
 
 /* The writer changes its record as often as it can, in place and by another pointer. All bytes of
@@ -183,7 +183,7 @@ static void test_records_are_never_mixed(void **state)
     sem_init(&is_there, 0, 0);
     assert_int_equal(pthread_create(&thread, NULL, write_on, NULL), 0);
     sem_wait(&is_there);
-    const struct context_thread target = {other_tid, &pointer};
+    const struct context_thread target = {other_tid, NULL, &pointer};
     struct thread_context context;
     size_t changed = 0;
     for (size_t i = 0; i < 20000; i++) {

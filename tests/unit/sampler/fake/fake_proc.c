@@ -100,8 +100,10 @@ int __wrap_stack_areas_read(struct stack_areas *areas, int maps_fd);
 int __wrap_watch_read_activity(const struct watch_place *place, struct watch *watch,
                                struct activity *ret_activity);
 int __wrap_openat(int folder, const char *path, int flags, ...);
-size_t __wrap_memory_read(pid_t tid, uint64_t address, void *buffer, size_t bytes);
-int __wrap_memory_read_many(pid_t tid, struct memory_range *ranges, size_t count);
+size_t __wrap_memory_read(pid_t tid, const struct stack_areas *areas, uint64_t address,
+                          void *buffer, size_t bytes);
+int __wrap_memory_read_many(pid_t tid, const struct stack_areas *areas, struct memory_range *ranges,
+                            size_t count);
 int __wrap_descendants_add(struct descendants *descendants, pid_t pid);
 int __wrap_descendants_look(struct descendants *descendants, uint64_t now_ns);
 void __wrap_descendants_free(struct descendants *descendants);
@@ -250,15 +252,17 @@ int __wrap_openat(int folder, const char *path, int flags, ...)
 }
 
 /* Nothing is there. */
-size_t __wrap_memory_read(pid_t tid, uint64_t address, void *buffer, size_t bytes)
+size_t __wrap_memory_read(pid_t tid, const struct stack_areas *areas, uint64_t address,
+                          void *buffer, size_t bytes)
 {
-    (void)tid, (void)address, (void)buffer, (void)bytes;
+    (void)tid, (void)areas, (void)address, (void)buffer, (void)bytes;
     return 0;
 }
 
-int __wrap_memory_read_many(pid_t tid, struct memory_range *ranges, size_t count)
+int __wrap_memory_read_many(pid_t tid, const struct stack_areas *areas, struct memory_range *ranges,
+                            size_t count)
 {
-    (void)tid;
+    (void)tid, (void)areas;
     for (size_t i = 0; i < count; i++)
         ranges[i].got = 0;
     return 0;
