@@ -24,8 +24,8 @@ struct cfi_section {
     uint64_t address;      /* for .eh_frame: the module's own */
     uint64_t offset;       /* in the file */
     uint64_t bytes;        /* 0: there is none */
-    unsigned char *memory; /* owned contents of a section that is compressed in the file; else
-                              NULL */
+    bool is_compressed;    /* in the file, and not decompressed yet: see elf_file_decompress */
+    unsigned char *memory; /* owned contents of a section that was compressed; else NULL */
 };
 
 /* PT_TLS: what each thread has a copy of. */
