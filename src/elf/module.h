@@ -84,6 +84,8 @@ struct module {
     bool is_orphan;     /* its process had gone before it could be opened: another may have it */
     int error;          /* why it is not readable: -ENOEXEC, an error of mapped_file_open, or
                            another; else 0 */
+    const char *_Atomic unread; /* why its unwind tables and code could not be read, in words; NULL:
+                                   they could, so far. Any thread may read this. */
     struct image image;
     struct segment *segments;
     size_t segment_count;
