@@ -138,6 +138,9 @@ static int add_note(struct naming *naming, const struct counted_stack *stack,
                        naming->counted->table->addresses[stack->first_address + stack->depth - 1]);
     if (!mapping || !mapping->module)
         return profile_add_note(naming->profile, note, ret_location);
+    const char *why = mapping->module->unread;
+    if (why && profile_add_unreadable(naming->profile, mapping->path, why))
+        return -ENOMEM;
     char *text;
     if (asprintf(&text, "%.*s in %s]", (int)strlen(note) - 1, note, basename(mapping->path)) < 0)
         return -ENOMEM;
