@@ -1,8 +1,14 @@
 /* What unwinding looks up in a module's unwind tables, symbol tables and code.
  *
- * They are what a target, or whoever made its files, wants them to be. So a process without
- * privileges looks things up where there is one (see reader/lookup_reader.h); the answers are
- * checked there. */
+ * They are what a target, or whoever made its files, wants them to be. So while sampling, a process
+ * without privileges looks things up, and its answers are checked (see reader/lookup_reader.h).
+ *
+ * The process that samples still reads itself:
+ *   - ELF headers: segments, build id, where the unwind tables are (elf/elf_file.h);
+ *   - a few bytes of code, compared with those of calls, returns and trampolines (code/calls.h);
+ *   - entries of call frame information for libunwind, once a rule is RULE_COMPLEX: libunwind goes
+ *     back and forth between them and the stack (walk_libunwind.c checks them first);
+ *   - generated code, which is copied from memory and in no file (rule_from_bytes). */
 #ifndef FGPROF_UNWIND_LOOKUP_H
 #define FGPROF_UNWIND_LOOKUP_H
 
