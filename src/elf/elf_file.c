@@ -60,9 +60,13 @@ static void read_unwind_table(struct module *module, uint64_t address)
     };
 }
 
-/* A compressed section is read whole, because it will be searched. */
-static void decompress(const struct image *image, struct cfi_section *section)
+void elf_file_decompress(struct module *module)
 {
+    const struct image *image = &module->image;
+    struct cfi_section *section = &module->debug_frame;
+    if (!section->is_compressed)
+        return;
+    section->is_compressed = false;
     struct section compressed = {
         .fd = image->fd, .offset = section->offset, .bytes = section->bytes};
     size_t bytes = 0;
@@ -96,8 +100,7 @@ static void read_section(struct module *module, const GElf_Shdr *header, const c
         module->eh_frame = section;
     /* Only the first of several: each may take long to decompress. */
     if (strcmp(name, ".debug_frame") == 0 && !module->debug_frame.offset) {
-        if (header->sh_flags & SHF_COMPRESSED)
-            decompress(&module->image, &section);
+        section.is_compressed = header->sh_flags & SHF_COMPRESSED;
         module->debug_frame = section;
     }
 }

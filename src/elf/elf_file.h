@@ -9,6 +9,10 @@
  * a usable ELF file, or -ENOMEM. */
 int elf_file_read(struct module *module);
 
+/* Decompresses .debug_frame whole, because it will be searched. To be called before it is read. If
+ * that fails, the section is empty. */
+void elf_file_decompress(struct module *module);
+
 /* Frees everything that a module holds. */
 void module_clear(struct module *module);
 

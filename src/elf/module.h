@@ -24,8 +24,8 @@ struct cfi_section {
     uint64_t address;      /* for .eh_frame: the module's own */
     uint64_t offset;       /* in the file */
     uint64_t bytes;        /* 0: there is none */
-    unsigned char *memory; /* owned contents of a section that is compressed in the file; else
-                              NULL */
+    bool is_compressed;    /* in the file, and not decompressed yet: see elf_file_decompress */
+    unsigned char *memory; /* owned contents of a section that was compressed; else NULL */
 };
 
 /* PT_TLS: what each thread has a copy of. */
@@ -84,6 +84,8 @@ struct module {
     bool is_orphan;     /* its process had gone before it could be opened: another may have it */
     int error;          /* why it is not readable: -ENOEXEC, an error of mapped_file_open, or
                            another; else 0 */
+    const char *_Atomic unread; /* why its unwind tables and code could not be read, in words; NULL:
+                                   they could, so far. Any thread may read this. */
     struct image image;
     struct segment *segments;
     size_t segment_count;

@@ -42,6 +42,7 @@ static const char *const notes[STACK_CUT_COUNT] = {
     [STACK_CUT_UNREADABLE] = "[truncated: stack unreadable]",
     [STACK_CUT_NOT_CAPTURED] = "[truncated: thread not stopped in time]",
     [STACK_CUT_NOT_KEPT] = "[truncated: stack not kept]",
+    [STACK_CUT_UNREAD] = "[truncated: unwind info not read]",
 };
 
 /* Notes above the leaf of a stack that made an object. */
@@ -128,8 +129,8 @@ static int add_note(struct naming *naming, const struct counted_stack *stack,
                     uint32_t *ret_location)
 {
     const char *note = notes[stack->cut];
-    bool is_of_module =
-        stack->cut == STACK_CUT_NO_UNWIND_INFO || stack->cut == STACK_CUT_NO_REGISTER;
+    bool is_of_module = stack->cut == STACK_CUT_NO_UNWIND_INFO ||
+                        stack->cut == STACK_CUT_NO_REGISTER || stack->cut == STACK_CUT_UNREAD;
     const struct mapping *mapping = NULL;
     if (is_of_module && stack->depth)
         mapping =
@@ -137,6 +138,9 @@ static int add_note(struct naming *naming, const struct counted_stack *stack,
                        naming->counted->table->addresses[stack->first_address + stack->depth - 1]);
     if (!mapping || !mapping->module)
         return profile_add_note(naming->profile, note, ret_location);
+    const char *why = mapping->module->unread;
+    if (why && profile_add_unreadable(naming->profile, mapping->path, why))
+        return -ENOMEM;
     char *text;
     if (asprintf(&text, "%.*s in %s]", (int)strlen(note) - 1, note, basename(mapping->path)) < 0)
         return -ENOMEM;

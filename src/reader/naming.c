@@ -1,5 +1,6 @@
 #include "reader/naming.h"
 #include "elf/elf_file.h"
+#include "reader/module_packet.h"
 #include "reader/packet.h"
 #include "symbol/names/demangle.h"
 #include "symbol/symbols.h"
@@ -9,6 +10,9 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
+
+/* Several times what naming a program of 1.5 GB of debug information takes. */
+#define MEMORY_BYTES_MAX ((uint64_t)16 << 30)
 
 /* Symbols are sent when they have this many bytes. */
 #define SYMBOLS_BYTES 65536u
@@ -86,28 +90,6 @@ static void close_module(struct open_module *opened)
     *opened = (struct open_module){0};
 }
 
-/* Takes over `fd`. */
-static int read_module(struct open_module *opened, struct bytes *body, int fd)
-{
-    struct module *module = opened->module = calloc(1, sizeof *module);
-    if (!module) {
-        close(fd);
-        return -ENOMEM;
-    }
-    module->image.fd = -1;
-    module->number = (uint32_t)packet_number(body);
-    const char *path = packet_text(body);
-    module->is_readable = packet_number(body);
-    module->error = (int)packet_number(body);
-    module->path = strdup(path ? path : "");
-    int err = module->path ? 0 : -ENOMEM;
-    if (!err && module->is_readable)
-        err = image_open_fd(&module->image, fd);
-    if ((err || !module->is_readable) && fd >= 0)
-        close(fd);
-    return !err && module->is_readable && elf_file_read(module) == -ENOMEM ? -ENOMEM : err;
-}
-
 /* The module's place, or that of the one that was not used for longest. */
 static struct open_module *place_of(struct naming *naming, uint32_t number)
 {
@@ -125,14 +107,21 @@ static struct open_module *place_of(struct naming *naming, uint32_t number)
 
 static void open_module(struct naming *naming, const struct packet *packet)
 {
-    struct bytes body = packet_bytes(packet), number = body;
-    struct open_module *opened = place_of(naming, (uint32_t)packet_number(&number));
+    struct bytes body = packet_bytes(packet);
+    uint32_t number = (uint32_t)packet_number(&body);
+    struct open_module *opened = place_of(naming, number);
     opened->used = ++naming->used;
     naming->current = opened;
-    if (!opened->module)
-        opened->error = read_module(opened, &body, packet->fd);
-    else if (packet->fd >= 0)
-        close(packet->fd);
+    if (opened->module) {
+        if (packet->fd >= 0)
+            close(packet->fd);
+        return;
+    }
+    int err = module_packet_take(&body, packet->fd, &opened->module);
+    /* Why an ELF file can't be used is told by symbols_open. */
+    opened->error = err == -ENOEXEC ? 0 : err;
+    if (opened->module)
+        opened->module->number = number;
 }
 
 static int open_symbols(struct naming *naming)
@@ -243,7 +232,7 @@ static int answer(struct naming *naming, const struct packet *packet)
                                        : find_data(naming, packet->kind, packet_bytes(packet));
 }
 
-void naming_serve(int socket)
+static void serve(int socket)
 {
     struct naming naming = {.socket = socket, .asked = {{ask_by_path, ask_by_build_id}, socket}};
     struct packet packet = {0};
@@ -256,3 +245,5 @@ void naming_serve(int socket)
     buffer_free(&naming.answer);
     buffer_free(&packet.body);
 }
+
+const struct reader_role naming_role = {serve, MEMORY_BYTES_MAX};

@@ -59,12 +59,18 @@ static int error_of_socket(void)
     return errno == ECONNRESET ? -EPIPE : -errno;
 }
 
+/* The other end may stop to read (SO_SNDTIMEO). */
+static int error_of_send(void)
+{
+    return errno == EAGAIN ? -ETIMEDOUT : error_of_socket();
+}
+
 static int send_all(int socket, const char *bytes, size_t length)
 {
     while (length) {
         ssize_t sent = send(socket, bytes, length, MSG_NOSIGNAL);
         if (sent < 0 && errno != EINTR)
-            return error_of_socket();
+            return error_of_send();
         if (sent > 0) {
             bytes += sent;
             length -= (size_t)sent;
@@ -76,9 +82,9 @@ static int send_all(int socket, const char *bytes, size_t length)
 int packet_send(int socket, enum packet_kind kind, const struct buffer *body, int fd)
 {
     struct head head = {kind, (uint32_t)body->length};
-    struct iovec part = {&head, sizeof head};
+    struct iovec parts[] = {{&head, sizeof head}, {body->bytes, body->length}};
     union file_control control = {0};
-    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+    struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
     if (body->error)
         return body->error;
     if (body->length > PACKET_BYTES_MAX)
@@ -94,9 +100,10 @@ int packet_send(int socket, enum packet_kind kind, const struct buffer *body, in
     do
         sent = sendmsg(socket, &message, MSG_NOSIGNAL);
     while (sent < 0 && errno == EINTR);
-    if (sent != sizeof head)
-        return sent < 0 ? error_of_socket() : -EPROTO;
-    return send_all(socket, body->bytes, body->length);
+    if (sent < (ssize_t)sizeof head)
+        return sent < 0 ? error_of_send() : -EPROTO;
+    size_t done = (size_t)sent - sizeof head;
+    return send_all(socket, body->bytes + done, body->length - done);
 }
 
 static int await(int socket, uint64_t until_ns)
@@ -112,7 +119,7 @@ static int await(int socket, uint64_t until_ns)
 }
 
 /* Receives what there is, up to `length` bytes, with a file if one comes along. */
-static ssize_t receive_some(int socket, uint64_t until_ns, void *bytes, size_t length, int *fd)
+static ssize_t receive_now(int socket, int flags, void *bytes, size_t length, int *fd)
 {
     struct iovec part = {bytes, length};
     union file_control control;
@@ -122,12 +129,9 @@ static ssize_t receive_some(int socket, uint64_t until_ns, void *bytes, size_t l
         .msg_control = &control,
         .msg_controllen = CMSG_LEN(sizeof *fd), /* no room for a second one */
     };
-    int err = until_ns ? await(socket, until_ns) : 0;
-    if (err)
-        return err;
     ssize_t got;
     do
-        got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+        got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC | flags);
     while (got < 0 && errno == EINTR);
     if (got <= 0)
         return got < 0 ? error_of_socket() : -EPIPE;
@@ -140,11 +144,14 @@ static ssize_t receive_some(int socket, uint64_t until_ns, void *bytes, size_t l
     return got;
 }
 
+/* Most of it is there by the time that any is waited for. */
 static int receive_all(int socket, uint64_t until_ns, void *buffer, size_t length, int *fd)
 {
     char *bytes = buffer;
     while (length) {
-        ssize_t got = receive_some(socket, until_ns, bytes, length, fd);
+        ssize_t got = receive_now(socket, until_ns ? MSG_DONTWAIT : 0, bytes, length, fd);
+        if (got == -EAGAIN)
+            got = await(socket, until_ns);
         if (got < 0)
             return (int)got;
         bytes += got;

@@ -17,13 +17,16 @@ enum packet_kind {
     PACKET_CLASS,    /* to which class objects belong that point to that address */
     PACKET_SHOW,     /* how to show names, and a name */
     PACKET_FILE,     /* what was asked for: 0 or a negative errno, a path or none; the file */
+    PACKET_LOAD,     /* the same as PACKET_OPEN, with the module's slot in place of its number */
+    PACKET_LOOK_UP,  /* for unwinding: the module's slot, what to look up */
     /* From the reader: */
-    PACKET_OPENED,  /* before the first symbols: 0 or a negative errno, and why */
-    PACKET_SYMBOLS, /* of the next addresses: count, symbols */
-    PACKET_FOUND,   /* the variable or class: 0 or a negative errno, name, offset */
-    PACKET_SHOWN,   /* the name to show, or none if it is the same */
-    PACKET_WANTED,  /* it needs a file: its path */
-    PACKET_FETCHED, /* it needs a file from a server: the build id's length, and its bytes */
+    PACKET_OPENED,    /* before the first symbols: 0 or a negative errno, and why */
+    PACKET_SYMBOLS,   /* of the next addresses: count, symbols */
+    PACKET_FOUND,     /* the variable or class: 0 or a negative errno, name, offset */
+    PACKET_SHOWN,     /* the name to show, or none if it is the same */
+    PACKET_WANTED,    /* it needs a file: its path */
+    PACKET_FETCHED,   /* it needs a file from a server: the build id's length, and its bytes */
+    PACKET_LOOKED_UP, /* 0 or a negative errno, the answer */
 };
 
 #define PACKET_BYTES_MAX (64u << 20)

@@ -1,18 +1,15 @@
 #include "reader/reader.h"
 #include "base/array.h"
 #include "base/clock.h"
-#include "reader/packet.h"
-#include "reader/starter.h"
+#include "reader/connection.h"
+#include "reader/module_packet.h"
+#include "reader/naming.h"
 #include "symbol/debug_file.h"
 
 #include <elf.h>
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/mman.h>
-#include <sys/socket.h>
-#include <sys/time.h>
 #include <unistd.h>
 
 #define WHY_BYTES 128
@@ -24,61 +21,26 @@ struct failed_module {
 };
 
 struct reader {
-    unsigned limit_ms; /* for each question */
-    uint64_t until_ns; /* the end of this one's time */
-    struct starter starter;
-    int socket; /* to the reader process; -1: there is none */
+    struct connection connection;
     struct failed_module *failed;
     size_t failed_count, failed_capacity;
     char why[WHY_BYTES];
     bool cannot_show; /* it failed to */
-    struct packet packet;
 };
-
-static void close_socket(struct reader *reader)
-{
-    if (reader->socket >= 0)
-        close(reader->socket);
-    reader->socket = -1;
-}
-
-/* Something else may have ended it since the last question: that is no module's fault. */
-static bool has_ended(const struct reader *reader)
-{
-    struct pollfd watched = {.fd = reader->socket, .events = POLLIN};
-    return poll(&watched, 1, 0) > 0;
-}
 
 /* Makes sure that there is a reader, and begins the time of a question. */
 static int start(struct reader *reader)
 {
-    const struct timeval limit = {.tv_sec = reader->limit_ms / 1000 + 1};
-    reader->until_ns = monotonic_ns() + reader->limit_ms * (uint64_t)1000000;
-    if (reader->socket >= 0 && !has_ended(reader))
-        return 0;
-    close_socket(reader);
-    int socket = starter_start(&reader->starter);
-    if (socket < 0)
-        return socket;
-    reader->socket = socket;
-    /* It may stop to read. */
-    setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
-    return 0;
+    bool is_new;
+    return connection_begin(&reader->connection, &is_new);
 }
 
-/* The first one starts at once: later there may be no more files to open for it. */
 int reader_new(unsigned limit_ms, struct reader **ret_reader)
 {
     struct reader *reader = calloc(1, sizeof *reader);
     if (!reader)
         return -ENOMEM;
-    *reader = (struct reader){.limit_ms = limit_ms, .socket = -1};
-    int err = starter_fork(&reader->starter);
-    if (err) {
-        free(reader);
-        return err;
-    }
-    err = start(reader);
+    int err = connection_open(&reader->connection, &naming_role, limit_ms);
     if (err)
         reader_free(reader);
     else
@@ -90,10 +52,8 @@ void reader_free(struct reader *reader)
 {
     if (!reader)
         return;
-    close_socket(reader);
-    starter_end(&reader->starter);
+    connection_free(&reader->connection);
     free(reader->failed);
-    buffer_free(&reader->packet.body);
     free(reader);
 }
 
@@ -118,7 +78,7 @@ static int send_file(struct reader *reader, int fd, const char *path)
     fd = refuse_others(fd);
     packet_put_number(&answer, (uint64_t)(int64_t)(fd < 0 ? fd : 0));
     packet_put_text(&answer, path);
-    int err = packet_send(reader->socket, PACKET_FILE, &answer, fd);
+    int err = packet_send(reader->connection.socket, PACKET_FILE, &answer, fd);
     buffer_free(&answer);
     if (fd >= 0)
         close(fd);
@@ -127,14 +87,14 @@ static int send_file(struct reader *reader, int fd, const char *path)
 
 static int open_wanted(struct reader *reader, struct debug_files *files)
 {
-    struct bytes body = packet_bytes(&reader->packet);
+    struct bytes body = packet_bytes(&reader->connection.packet);
     const char *path = packet_text(&body);
     return path ? send_file(reader, files->open(files, path), NULL) : -EPROTO;
 }
 
 static int fetch_wanted(struct reader *reader, struct debug_files *files)
 {
-    struct bytes body = packet_bytes(&reader->packet);
+    struct bytes body = packet_bytes(&reader->connection.packet);
     uint64_t bytes = packet_number(&body);
     char *path = NULL;
     if (bytes > BUILD_ID_BYTES_MAX || bytes > bytes_left(&body))
@@ -152,55 +112,31 @@ static int receive(struct reader *reader, const struct reader_question *question
     struct own_debug_files own;
     own_debug_files_init(&own, question->module, question->fetch);
     for (;;) {
-        int err = packet_receive(reader->socket, reader->until_ns, &reader->packet);
-        if (!err && reader->packet.fd >= 0)
-            close(reader->packet.fd);
-        if (err || reader->packet.kind == kind)
+        int err = packet_receive(reader->connection.socket, reader->connection.until_ns,
+                                 &reader->connection.packet);
+        if (!err && reader->connection.packet.fd >= 0)
+            close(reader->connection.packet.fd);
+        if (err || reader->connection.packet.kind == kind)
             return err;
         uint64_t begin_ns = monotonic_ns();
-        if (reader->packet.kind == PACKET_WANTED)
+        if (reader->connection.packet.kind == PACKET_WANTED)
             err = open_wanted(reader, &own.files);
-        else if (reader->packet.kind == PACKET_FETCHED)
+        else if (reader->connection.packet.kind == PACKET_FETCHED)
             err = fetch_wanted(reader, &own.files);
         else
             err = -EPROTO;
         if (err)
             return err;
-        reader->until_ns += monotonic_ns() - begin_ns; /* a server's time is not the reader's */
+        reader->connection.until_ns +=
+            monotonic_ns() - begin_ns; /* a server's time is not the reader's */
     }
 }
 
 /* ---- Questions ---- */
 
-/* A module that is not a file, as the kernel's vdso, becomes one. */
-static int file_of(const struct module *module)
-{
-    const struct image *image = &module->image;
-    if (!module->is_readable || image->fd >= 0)
-        return image->fd;
-    int fd = memfd_create("fgprof-module", MFD_CLOEXEC);
-    if (fd < 0)
-        return -errno;
-    if (pwrite(fd, image->memory, image->bytes, 0) == (ssize_t)image->bytes)
-        return fd;
-    close(fd);
-    return -EIO;
-}
-
 static int send_module(struct reader *reader, const struct module *module)
 {
-    struct buffer body = {0};
-    int fd = file_of(module);
-    packet_put_number(&body, module->number);
-    packet_put_text(&body, module->path);
-    packet_put_number(&body, module->is_readable && fd >= 0);
-    packet_put_number(&body,
-                      (uint64_t)(int64_t)(module->is_readable && fd < 0 ? fd : module->error));
-    int err = packet_send(reader->socket, PACKET_OPEN, &body, fd);
-    buffer_free(&body);
-    if (fd >= 0 && fd != module->image.fd)
-        close(fd);
-    return err;
+    return module_packet_send(reader->connection.socket, PACKET_OPEN, module->number, module);
 }
 
 /* Returns 0, -ENOEXEC if the module can't be read, or why the reader has failed. */
@@ -209,7 +145,7 @@ static int await_opened(struct reader *reader, const struct reader_question *que
     int err = receive(reader, question, PACKET_OPENED);
     if (err)
         return err;
-    struct bytes body = packet_bytes(&reader->packet);
+    struct bytes body = packet_bytes(&reader->connection.packet);
     err = (int)packet_number(&body);
     const char *why = packet_text(&body);
     snprintf(reader->why, sizeof reader->why, "%s", why ? why : "");
@@ -222,7 +158,7 @@ static int send_addresses(struct reader *reader, const struct reader_question *q
     packet_put_number(&body, question->names);
     packet_put_number(&body, question->count);
     buffer_write(&body, question->addresses, question->count * sizeof *question->addresses);
-    int err = packet_send(reader->socket, PACKET_NAME, &body, -1);
+    int err = packet_send(reader->connection.socket, PACKET_NAME, &body, -1);
     buffer_free(&body);
     return err;
 }
@@ -258,7 +194,7 @@ static int receive_symbols(struct reader *reader, const struct reader_question *
     bool is_trampoline;
     for (size_t done = 0; done < question->count;) {
         int err = receive(reader, question, PACKET_SYMBOLS);
-        struct bytes body = packet_bytes(&reader->packet);
+        struct bytes body = packet_bytes(&reader->connection.packet);
         uint64_t count = err ? 0 : packet_number(&body);
         if (!err && (!count || count > question->count - done))
             err = -EPROTO;
@@ -286,20 +222,6 @@ static int ask(struct reader *reader, const struct reader_question *question,
     return err ? err : receive_symbols(reader, question, visit, context, ret_stop);
 }
 
-static const char *why_failed(int err)
-{
-    switch (err) {
-    case -ETIMEDOUT:
-        return "reading it takes too long";
-    case -E2BIG:
-        return "reading it takes too much memory";
-    case -EPIPE:
-        return "its reader crashed";
-    default:
-        return "its reader failed";
-    }
-}
-
 static const struct failed_module *find_failed(const struct reader *reader,
                                                const struct module *module)
 {
@@ -313,8 +235,8 @@ static const struct failed_module *find_failed(const struct reader *reader,
 /* The reader that failed is ended with the next start. */
 static const char *note_failed(struct reader *reader, const struct module *module, int err)
 {
-    const char *why = why_failed(err);
-    close_socket(reader);
+    const char *why = connection_why(err);
+    connection_drop(&reader->connection);
     reader->failed[reader->failed_count++] = (struct failed_module){module->number, why};
     return why;
 }
@@ -348,7 +270,7 @@ static int ask_for_data(struct reader *reader, const struct module *module, enum
     if (!err)
         err = send_module(reader, module);
     if (!err)
-        err = packet_send(reader->socket, kind, &body, -1);
+        err = packet_send(reader->connection.socket, kind, &body, -1);
     buffer_free(&body);
     return err ? err : receive(reader, &question, PACKET_FOUND);
 }
@@ -365,7 +287,7 @@ static int find_data(struct reader *reader, const struct module *module, enum pa
         note_failed(reader, module, err);
         return -ENOENT;
     }
-    struct bytes body = packet_bytes(&reader->packet);
+    struct bytes body = packet_bytes(&reader->connection.packet);
     err = (int)packet_number(&body);
     const char *name = packet_text(&body);
     *ret_offset = packet_number(&body);
@@ -397,18 +319,19 @@ char *reader_show(struct reader *reader, const char *name, enum fgprof_names nam
     packet_put_text(&body, name);
     int err = start(reader);
     if (!err)
-        err = packet_send(reader->socket, PACKET_SHOW, &body, -1);
+        err = packet_send(reader->connection.socket, PACKET_SHOW, &body, -1);
     buffer_free(&body);
     if (!err)
-        err = packet_receive(reader->socket, reader->until_ns, &reader->packet);
-    if (!err && reader->packet.kind != PACKET_SHOWN)
+        err = packet_receive(reader->connection.socket, reader->connection.until_ns,
+                             &reader->connection.packet);
+    if (!err && reader->connection.packet.kind != PACKET_SHOWN)
         err = -EPROTO;
     if (err) {
-        close_socket(reader);
+        connection_drop(&reader->connection);
         reader->cannot_show = true;
         return NULL;
     }
-    struct bytes answer = packet_bytes(&reader->packet);
+    struct bytes answer = packet_bytes(&reader->connection.packet);
     const char *shown = packet_text(&answer);
     return shown ? strdup(shown) : NULL;
 }

@@ -12,9 +12,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Several times what naming a program of 1.5 GB of debug information takes. */
-#define MEMORY_BYTES_MAX ((rlim_t)16 << 30)
-
 #ifdef __SANITIZE_ADDRESS__
 /* It needs terabytes of address space, and more calls. */
 #define HAS_LIMITS 0
@@ -29,9 +26,9 @@ static int drop_capabilities(void)
     return syscall(SYS_capset, &header, none) ? -errno : 0;
 }
 
-static int limit_resources(void)
+static int limit_resources(rlim_t memory_bytes_max)
 {
-    const struct rlimit none = {0}, memory = {MEMORY_BYTES_MAX, MEMORY_BYTES_MAX};
+    const struct rlimit none = {0}, memory = {memory_bytes_max, memory_bytes_max};
     if (setrlimit(RLIMIT_CORE, &none) || setrlimit(RLIMIT_FSIZE, &none) ||
         setrlimit(RLIMIT_NPROC, &none) || (HAS_LIMITS && setrlimit(RLIMIT_AS, &memory)))
         return -errno;
@@ -116,12 +113,12 @@ static int limit_calls(void)
     return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) ? -errno : 0;
 }
 
-int sandbox_enter(void)
+int sandbox_enter(uint64_t memory_bytes_max)
 {
     int err = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ? -errno : 0;
     if (!err)
         err = drop_capabilities();
     if (!err)
-        err = limit_resources();
+        err = limit_resources(memory_bytes_max);
     return err || !HAS_LIMITS ? err : limit_calls();
 }

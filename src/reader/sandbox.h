@@ -2,11 +2,13 @@
 #ifndef FGPROF_READER_SANDBOX_H
 #define FGPROF_READER_SANDBOX_H
 
+#include <stdint.h>
+
 /* From here on this process has no capabilities, can gain none, and can do nothing but compute, use
- * memory up to a limit, read files that it was given, and talk through sockets that it has: it can
- * open no file, make no socket, start no process and signal none; the kernel ends it if it tries.
- * Returns 0 or a negative errno. */
-int sandbox_enter(void);
+ * up to `memory_bytes_max` of address space, read files that it was given, and talk through sockets
+ * that it has: it can open no file, make no socket, start no process and signal none; the kernel
+ * ends it if it tries. Returns 0 or a negative errno. */
+int sandbox_enter(uint64_t memory_bytes_max);
 
 /* The kernel's number of this architecture (linux/audit.h). */
 extern const unsigned sandbox_audit_arch;

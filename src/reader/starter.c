@@ -1,6 +1,5 @@
 #include "reader/starter.h"
 #include "base/clock.h"
-#include "reader/naming.h"
 #include "reader/packet.h"
 #include "reader/sandbox.h"
 
@@ -25,15 +24,15 @@
  * child if there are other threads, and LeakSanitizer sees what a thread leaks. */
 static void *run_thread(void *argument)
 {
-    int socket = (int)(intptr_t)argument;
-    naming_serve(socket);
-    close(socket);
+    struct starter *starter = argument;
+    starter->role->serve(starter->served);
+    close(starter->served);
     return NULL;
 }
 
-int starter_fork(struct starter *ret_starter)
+int starter_fork(struct starter *ret_starter, const struct reader_role *role)
 {
-    *ret_starter = (struct starter){.control = -1};
+    *ret_starter = (struct starter){.role = role, .control = -1};
     return 0;
 }
 
@@ -53,7 +52,8 @@ int starter_start(struct starter *starter)
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are for other threads */
-    int err = -pthread_create(&starter->thread, NULL, run_thread, (void *)(intptr_t)ends[1]);
+    starter->served = ends[1];
+    int err = -pthread_create(&starter->thread, NULL, run_thread, starter);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     starter->has_thread = !err;
     if (!err)
@@ -68,11 +68,11 @@ int starter_start(struct starter *starter)
 /* ---- In the starter ---- */
 
 /* It ends with the starter, whatever it is doing. */
-static void run_reader(pid_t starter, int socket)
+static void run_reader(pid_t starter, const struct reader_role *role, int socket)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() == starter && sandbox_enter() == 0)
-        naming_serve(socket);
+    if (getppid() == starter && sandbox_enter(role->memory_bytes_max) == 0)
+        role->serve(socket);
 }
 
 static void end_reader(pid_t *pid)
@@ -86,7 +86,7 @@ static void end_reader(pid_t *pid)
 }
 
 /* Sends the socket of a new reader, or why there is none. */
-static int start_reader(int control, pid_t *pid)
+static int start_reader(const struct reader_role *role, int control, pid_t *pid)
 {
     struct buffer answer = {0};
     int ends[2] = {-1, -1};
@@ -97,7 +97,7 @@ static int start_reader(int control, pid_t *pid)
     if (!err && !*pid) {
         close(control);
         close(ends[0]);
-        run_reader(starter, ends[1]);
+        run_reader(starter, role, ends[1]);
         _exit(0);
     }
     packet_put_number(&answer, (uint64_t)(int64_t)err);
@@ -133,28 +133,28 @@ static int let_go(int control)
     return FIRST_FD;
 }
 
-static void run_starter(int control)
+static void run_starter(const struct reader_role *role, int control)
 {
     struct packet packet = {0};
     pid_t reader = 0;
     int err = control < 0;
     while (!err && packet_receive(control, 0, &packet) == 0) {
         end_reader(&reader);
-        err = start_reader(control, &reader);
+        err = start_reader(role, control, &reader);
     }
     buffer_free(&packet.body);
 }
 
 /* ---- In the process that uses it ---- */
 
-int starter_fork(struct starter *ret_starter)
+int starter_fork(struct starter *ret_starter, const struct reader_role *role)
 {
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
         return -errno;
     pid_t pid = fork();
     if (!pid) {
-        run_starter(let_go(ends[1]));
+        run_starter(role, let_go(ends[1]));
         _exit(0);
     }
     int err = pid < 0 ? -errno : 0;
@@ -162,7 +162,7 @@ int starter_fork(struct starter *ret_starter)
     if (err)
         close(ends[0]);
     else
-        *ret_starter = (struct starter){.pid = pid, .control = ends[0]};
+        *ret_starter = (struct starter){.role = role, .pid = pid, .control = ends[0]};
     return err;
 }
 

@@ -79,6 +79,8 @@ int recorder_new(const struct fgprof_options *options, struct fgprof_recorder **
     pthread_condattr_destroy(&attributes);
     int err = reader_new(READER_LIMIT_MS, &recorder->reader);
     if (!err)
+        err = lookup_reader_new(LOOKUP_LIMIT_MS, &recorder->lookups);
+    if (!err)
         err = init(recorder, options);
     if (!err && options->slow_key) {
         recorder->options.slow_key = strdup(options->slow_key);
@@ -105,6 +107,7 @@ void recorder_free(struct fgprof_recorder *recorder)
     checkpoints_release(recorder->checkpoints);
     name_cache_free(&recorder->names);
     reader_free(recorder->reader);
+    lookup_reader_free(recorder->lookups);
     results_free(&recorder->results);
     thread_choice_free(&recorder->options.sampler.choice);
     free(recorder->options.slow_key);
@@ -344,6 +347,7 @@ int recorder_sample(struct fgprof_recorder *recorder)
         .period_ns = options->sampler.period_ns,
         .max_depth = options->max_depth,
         .tells_threads_apart = options->threads == FGPROF_THREADS_BY_ID || options->drops_idle,
+        .lookups = lookup_reader_lookups(recorder->lookups),
         .waits = recorder->waits,
         .bytes_max = options->keep_bytes,
         .checkpoint = options->keep_ns ? keep_checkpoint : NULL,

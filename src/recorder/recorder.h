@@ -6,6 +6,7 @@
 #include "recorder/checkpoints.h"
 #include "recorder/options.h"
 #include "sampler/sampler.h"
+#include "reader/lookup_reader.h"
 #include "reader/reader.h"
 #include "symbol/names/cache.h"
 #include "wait/facts.h"
@@ -38,6 +39,7 @@ struct fgprof_recorder {
     struct copy copy;       /* belongs to the worker while it is wanted; else see `naming` */
     pthread_mutex_t naming; /* one thread at a time looks up names */
     struct reader *reader;
+    struct lookup_reader *lookups; /* the worker's: slow naming never delays unwinding */
     struct name_cache names;
     bool has_names; /* the cache is in use */
 };

@@ -1,8 +1,7 @@
 #include "unwind/frame_pointer.h"
 #include "unwind/code/calls.h"
-#include "unwind/code/prologue.h"
-#include "unwind/code/rule_code.h"
 #include "unwind/code_address.h"
+#include "unwind/rule_tables.h"
 
 #include <string.h>
 
@@ -90,7 +89,8 @@ static uint64_t find_by_returns(const struct search *search, const struct unwind
     const struct mapping *mapping = space_find(search->space, hints->function_address);
     if (!mapping || !mapping->has_bias)
         return 0;
-    struct rule rule = rule_from_returns(mapping->module, hints->function_address - mapping->bias);
+    struct rule rule = rule_tables_returns(unwinder_rules(search->unwinder), mapping->module,
+                                           hints->function_address - mapping->bias);
     if (rule.kind != RULE_CALLER || !rule.has_frame_pointer || !rule.frame_pointer.is_in_memory ||
         rule.frame_pointer.register_number != architecture.sp)
         return 0;
@@ -101,16 +101,15 @@ static uint64_t find_by_returns(const struct search *search, const struct unwind
 /* Where its first instructions put it, or 0. */
 static uint64_t find_by_code(const struct search *search, const struct unwind_hints *hints)
 {
-    uint8_t code[PROLOGUE_CODE_BYTES_MAX];
-    uint64_t candidates[PROLOGUE_CANDIDATES_MAX];
-    uint64_t bytes = hints->function_address - hints->function;
-    bytes = bytes < sizeof code ? bytes : sizeof code;
-    if (!space_read_file(search->space, hints->function, code, bytes))
+    const struct mapping *mapping = space_find(search->space, hints->function_address);
+    if (!mapping || !mapping->has_bias)
         return 0;
-    size_t count = prologue_frame_bytes(code, bytes, candidates);
-    for (size_t i = 0; i < count; i++) {
-        if (fits(search, hints->function_sp + candidates[i], CALLS_OF_UNKNOWN))
-            return hints->function_sp + candidates[i];
+    struct lookup_prologue prologue = rule_tables_prologue(
+        unwinder_rules(search->unwinder), mapping->module, hints->function - mapping->bias,
+        hints->function_address - mapping->bias);
+    for (size_t i = 0; i < prologue.count; i++) {
+        if (fits(search, hints->function_sp + prologue.distances[i], CALLS_OF_UNKNOWN))
+            return hints->function_sp + prologue.distances[i];
     }
     return 0;
 }

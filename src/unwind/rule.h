@@ -19,6 +19,8 @@ enum rule_kind {
                            here */
     RULE_LEFT_STACK,    /* the fields below lead to the caller, or else it is on a stack that the
                            function left, below where the frame pointer points */
+    RULE_UNREAD,        /* the module could not be read: nothing is known, nor guessed */
+    RULE_KINDS
 };
 
 /* A place: register + offset, where `register` may be RULE_CFA; or what is in memory there. */

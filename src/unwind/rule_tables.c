@@ -1,10 +1,6 @@
 #include "unwind/rule_tables.h"
-#include "unwind/code/calls.h"
 #include "unwind/code/rule_code.h"
-#include "unwind/go_rule.h"
-#include "unwind/signal_frame.h"
 #include "base/array.h"
-#include "elf/functions.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -43,84 +39,64 @@ static int grow(struct rule_table *table)
     return 0;
 }
 
-/* The table of the module, made if need be. NULL if memory is short. */
-static struct rule_table *table_of(struct rule_tables *tables, const struct module *module)
-{
-    if (module->number >= tables->count) {
-        if (array_reserve(&tables->items, &tables->capacity, module->number + 1u))
-            return NULL;
-        while (tables->count <= module->number)
-            tables->items[tables->count++] = (struct rule_table){0};
-    }
-    if (!tables->scratch)
-        tables->scratch = malloc(sizeof *tables->scratch);
-    return tables->scratch ? &tables->items[module->number] : NULL;
-}
-
-static bool begins_signal_return(struct module *module, uint64_t address)
-{
-    uint8_t code[SIGNAL_RETURN_BYTES];
-    return module_read(module, address, code, sizeof code) && signal_return_is_at(code);
-}
-
-/* The stack pointer is the same at both of its instructions. */
-static bool is_signal_return(struct module *module, uint64_t address)
-{
-    return begins_signal_return(module, address) ||
-           begins_signal_return(module, address - signal_return_call_offset);
-}
-
-static const struct pclntab *go_table(struct rule_table *table, struct module *module)
-{
-    if (!table->has_looked_for_go)
-        table->has_go = pclntab_open(&table->go, module);
-    table->has_looked_for_go = true;
-    return table->has_go ? &table->go : NULL;
-}
-
-/* Returns 0 or -ENOMEM. */
-static int make(struct rule_tables *tables, struct rule_table *table, struct module *module,
-                uint64_t address, struct rule *ret_rule)
-{
-    /* Go's own table says more of its code: what call frame information there is leaves out where
-     * the frame pointer is saved. */
-    const struct pclntab *go = go_table(table, module);
-    if (go && go_rule_make(go, address, ret_rule))
-        return 0;
-    int err = cfi_index_find(&table->index, module, address, tables->scratch);
-    if (err == -ENOMEM)
-        return err;
-    *ret_rule = err ? (struct rule){.kind = RULE_NONE} : rule_make(tables->scratch, address);
-    /* glibc's entry for it begins one byte early, so that it also holds the address of "the call";
-     * other libraries have none. */
-    if (ret_rule->kind == RULE_SIGNAL_FRAME && !is_signal_return(module, address) &&
-        !begins_signal_return(module, address + 1))
-        ret_rule->kind = RULE_COMPLEX;
-    if (ret_rule->kind == RULE_NONE && is_signal_return(module, address))
-        ret_rule->kind = RULE_SIGNAL_FRAME;
-    if (ret_rule->kind == RULE_NONE)
-        *ret_rule = rule_from_code(module, address);
-    uint8_t code[RETURN_BYTES];
-    ret_rule->is_at_return = ret_rule->kind != RULE_FIRST_FRAME &&
-                             module_read(module, address, code, sizeof code) && return_is_at(code);
-    return 0;
-}
-
-static const struct rule *find(const struct rule_table *table, uint64_t address)
+static const union lookup_answer *find(const struct rule_table *table, uint64_t address)
 {
     const struct rule_slot *slot = table->slot_count ? find_slot(table, address) : NULL;
-    return slot && slot->address_plus_1 ? &slot->rule : NULL;
+    return slot && slot->address_plus_1 ? &slot->answer : NULL;
 }
 
-/* Adds the rule of an address that has none. NULL if memory is short. */
-static const struct rule *add(struct rule_table *table, uint64_t address, const struct rule *rule)
+/* Adds the answer for an address that has none. NULL if memory is short. */
+static const union lookup_answer *add(struct rule_table *table, uint64_t address,
+                                      const union lookup_answer *answer)
 {
     if ((table->used + 1) * 2 > table->slot_count && grow(table))
         return NULL;
     struct rule_slot *slot = find_slot(table, address);
-    *slot = (struct rule_slot){address + 1, *rule};
+    *slot = (struct rule_slot){address + 1, *answer};
     table->used++;
-    return &slot->rule;
+    return &slot->answer;
+}
+
+/* What is said of a module that can't be read. */
+static const union lookup_answer *unread(enum lookup_kind kind)
+{
+    static const union lookup_answer rule = {.rule = {.kind = RULE_UNREAD}}, none;
+    return kind == LOOKUP_RULE || kind == LOOKUP_RETURNS ? &rule : &none;
+}
+
+static struct lookups *lookups_of(struct rule_tables *tables)
+{
+    if (!tables->lookups && !tables->own.lookups.find)
+        own_lookups_init(&tables->own);
+    return tables->lookups ? tables->lookups : &tables->own.lookups;
+}
+
+/* Looks up what is not known. NULL if memory is short. */
+static const union lookup_answer *ask(struct rule_tables *tables, struct module *module,
+                                      const struct lookup *lookup)
+{
+    union lookup_answer answer = {0};
+    if (array_reserve(&tables->items, &tables->capacity, module->number + 1u))
+        return NULL;
+    while (tables->count <= module->number)
+        tables->items[tables->count++] = (struct module_rules){0};
+    struct lookups *lookups = lookups_of(tables);
+    int err = lookups->find(lookups, module, lookup, &answer);
+    if (err == -EAGAIN)
+        return unread(lookup->kind);
+    if (err == -ENOMEM)
+        return NULL;
+    return add(&tables->items[module->number].tables[lookup->kind], lookup->address,
+               err ? unread(lookup->kind) : &answer);
+}
+
+static const union lookup_answer *look_up(struct rule_tables *tables, struct module *module,
+                                          const struct lookup *lookup)
+{
+    const union lookup_answer *known = NULL;
+    if (module->number < tables->count)
+        known = find(&tables->items[module->number].tables[lookup->kind], lookup->address);
+    return known ? known : ask(tables, module, lookup);
 }
 
 const struct rule *rule_tables_find(struct rule_tables *tables, struct module *module,
@@ -128,23 +104,44 @@ const struct rule *rule_tables_find(struct rule_tables *tables, struct module *m
 {
     /* No code can be at the last of all addresses, and its slot would look like a free one. */
     static const struct rule none = {.kind = RULE_NONE};
+    const struct lookup lookup = {LOOKUP_RULE, address, 0};
     if (address == UINT64_MAX)
         return &none;
-    struct rule_table *table =
-        module->number < tables->count ? &tables->items[module->number] : table_of(tables, module);
-    if (!table)
-        return NULL;
-    const struct rule *known = find(table, address);
-    if (known)
-        return known;
-    struct rule rule;
-    return make(tables, table, module, address, &rule) ? NULL : add(table, address, &rule);
+    const union lookup_answer *answer = look_up(tables, module, &lookup);
+    return answer ? &answer->rule : NULL;
+}
+
+uint64_t rule_tables_function(struct rule_tables *tables, struct module *module, uint64_t address)
+{
+    const struct lookup lookup = {LOOKUP_FUNCTION, address, 0};
+    const union lookup_answer *answer =
+        address == UINT64_MAX ? NULL : look_up(tables, module, &lookup);
+    return answer ? answer->function : 0;
+}
+
+struct rule rule_tables_returns(struct rule_tables *tables, struct module *module, uint64_t address)
+{
+    const struct lookup lookup = {LOOKUP_RETURNS, address, 0};
+    const union lookup_answer *answer =
+        address == UINT64_MAX ? NULL : look_up(tables, module, &lookup);
+    return answer ? answer->rule : (struct rule){.kind = RULE_NONE};
+}
+
+struct lookup_prologue rule_tables_prologue(struct rule_tables *tables, struct module *module,
+                                            uint64_t function, uint64_t address)
+{
+    const struct lookup lookup = {LOOKUP_PROLOGUE, address, function};
+    const union lookup_answer *answer =
+        address == UINT64_MAX ? NULL : look_up(tables, module, &lookup);
+    return answer ? answer->prologue : (struct lookup_prologue){.count = 0};
 }
 
 const struct rule *rule_tables_find_generated(const struct rule_tables *tables, uint32_t space,
                                               uint64_t address)
 {
-    return space < tables->generated_count ? find(&tables->generated[space], address) : NULL;
+    const union lookup_answer *answer =
+        space < tables->generated_count ? find(&tables->generated[space], address) : NULL;
+    return answer ? &answer->rule : NULL;
 }
 
 int rule_tables_learn_generated(struct rule_tables *tables, uint32_t space, uint64_t address,
@@ -156,23 +153,10 @@ int rule_tables_learn_generated(struct rule_tables *tables, uint32_t space, uint
         return -ENOMEM;
     while (tables->generated_count <= space)
         tables->generated[tables->generated_count++] = (struct rule_table){0};
-    struct rule rule = {.kind = RULE_NONE};
+    union lookup_answer answer = {.rule = {.kind = RULE_NONE}};
     if (address - function < code_bytes)
-        rule = rule_from_bytes(code, code_bytes, address - function);
-    return add(&tables->generated[space], address, &rule) ? 0 : -ENOMEM;
-}
-
-uint64_t rule_tables_function(struct rule_tables *tables, struct module *module, uint64_t address)
-{
-    struct rule_table *table = table_of(tables, module);
-    struct pclntab_function function;
-    struct function_range range;
-    const struct pclntab *go = table ? go_table(table, module) : NULL;
-    if (go && pclntab_find(go, address, &function))
-        return function.start;
-    if (table && cfi_index_find(&table->index, module, address, tables->scratch) == 0)
-        return tables->scratch->start;
-    return functions_find(module, address, &range) ? range.start : 0;
+        answer.rule = rule_from_bytes(code, code_bytes, address - function);
+    return add(&tables->generated[space], address, &answer) ? 0 : -ENOMEM;
 }
 
 void rule_tables_forget_generated(struct rule_tables *tables, uint32_t space)
@@ -186,13 +170,13 @@ void rule_tables_forget_generated(struct rule_tables *tables, uint32_t space)
 void rule_tables_free(struct rule_tables *tables)
 {
     for (size_t i = 0; i < tables->count; i++) {
-        cfi_index_free(&tables->items[i].index);
-        free(tables->items[i].slots);
+        for (size_t kind = 0; kind < LOOKUP_KINDS; kind++)
+            free(tables->items[i].tables[kind].slots);
     }
     free(tables->items);
     for (size_t i = 0; i < tables->generated_count; i++)
         free(tables->generated[i].slots);
     free(tables->generated);
-    free(tables->scratch);
+    own_lookups_free(&tables->own);
     *tables = (struct rule_tables){0};
 }

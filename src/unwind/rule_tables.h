@@ -1,36 +1,37 @@
-/* The rules made so far, by module and address. They serve every process that has mapped the
+/* What was looked up so far, by module and address. It serves every process that has mapped the
  * module, wherever it lies there. */
 #ifndef FGPROF_UNWIND_RULE_TABLES_H
 #define FGPROF_UNWIND_RULE_TABLES_H
 
-#include "unwind/rule.h"
-#include "elf/go/pclntab.h"
+#include "unwind/lookup.h"
 
 struct rule_slot {
     uint64_t address_plus_1; /* 0: free */
-    struct rule rule;
+    union lookup_answer answer;
 };
 
-/* The rules of one module: open addressing with linear probing. */
+/* What of one kind was looked up in one module: open addressing with linear probing. */
 struct rule_table {
-    struct cfi_index index;
-    struct pclntab go;
-    bool has_go, has_looked_for_go;
     struct rule_slot *slots;
     size_t slot_count; /* a power of two, or 0 */
     size_t used;
 };
 
+struct module_rules {
+    struct rule_table tables[LOOKUP_KINDS];
+};
+
 struct rule_tables {
-    struct rule_table *items; /* by the module's number */
+    struct lookups *lookups;    /* who looks up what is not known yet; NULL: it is done here, */
+    struct own_lookups own;     /* by this */
+    struct module_rules *items; /* by the module's number */
     size_t count, capacity;
     struct rule_table *generated; /* for generated code, by the space's number */
     size_t generated_count, generated_capacity;
-    struct cfi_entry *scratch;
 };
 
-/* Returns the rule of an address of `module`, made at first use; valid until the next call. NULL if
- * memory is short. */
+/* Returns the rule of an address of `module`, looked up at first use; valid until the next call.
+ * RULE_UNREAD if the module can't be read. NULL if memory is short. */
 const struct rule *rule_tables_find(struct rule_tables *tables, struct module *module,
                                     uint64_t address);
 
@@ -48,9 +49,13 @@ int rule_tables_learn_generated(struct rule_tables *tables, uint32_t space, uint
 /* Forgets the rules of the space, because more is now known of where functions begin. */
 void rule_tables_forget_generated(struct rule_tables *tables, uint32_t space);
 
-/* The start of the function that holds `address`, from Go's function table, call frame information,
- * or else the symbol table; 0 if none of them has it. */
+/* See LOOKUP_FUNCTION, LOOKUP_RETURNS and LOOKUP_PROLOGUE. If the module can't be read or memory is
+ * short, 0, a rule that is not RULE_CALLER, or no distances. */
 uint64_t rule_tables_function(struct rule_tables *tables, struct module *module, uint64_t address);
+struct rule rule_tables_returns(struct rule_tables *tables, struct module *module,
+                                uint64_t address);
+struct lookup_prologue rule_tables_prologue(struct rule_tables *tables, struct module *module,
+                                            uint64_t function, uint64_t address);
 
 void rule_tables_free(struct rule_tables *tables);
 

@@ -11,11 +11,12 @@ struct unwinder {
     size_t libunwind_count, libunwind_capacity;
 };
 
-int unwinder_new(struct unwinder **ret_unwinder)
+int unwinder_new(struct lookups *lookups, struct unwinder **ret_unwinder)
 {
     struct unwinder *unwinder = calloc(1, sizeof *unwinder);
     if (!unwinder)
         return -ENOMEM;
+    unwinder->rules.lookups = lookups;
     *ret_unwinder = unwinder;
     return 0;
 }
@@ -29,6 +30,11 @@ void unwinder_free(struct unwinder *unwinder)
     free(unwinder->libunwinds);
     rule_tables_free(&unwinder->rules);
     free(unwinder);
+}
+
+struct rule_tables *unwinder_rules(struct unwinder *unwinder)
+{
+    return &unwinder->rules;
 }
 
 static void begin(struct walk *walk)

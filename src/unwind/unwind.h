@@ -10,10 +10,15 @@
 /* An unwinder keeps what it has learnt about code: rules by module, and what libunwind knows of
  * each address space. */
 struct unwinder;
+struct lookups;
+struct rule_tables;
 
-/* Returns 0 or -ENOMEM. */
-int unwinder_new(struct unwinder **ret_unwinder);
+/* `lookups` look up what is not known yet of a module's code, and must outlive it (see lookup.h);
+ * NULL: that is done in this process. Returns 0 or -ENOMEM. */
+int unwinder_new(struct lookups *lookups, struct unwinder **ret_unwinder);
 void unwinder_free(struct unwinder *unwinder);
+
+struct rule_tables *unwinder_rules(struct unwinder *unwinder);
 
 /* Unwinds `snapshot`, taken in `space`, into `stack`, no deeper than `max_depth` frames. Goes by
  * rules; if a frame has none that can be expressed in their form, libunwind unwinds the whole

@@ -1,5 +1,6 @@
 /* Unwinding with libunwind, which reads through the accessors below: registers and stack from the
- * snapshot, unwind tables and code from the mapped files. */
+ * snapshot, unwind tables and code from the mapped files. It does that in this process, as it goes
+ * back and forth between a file and the stack; so it sees only entries that were checked. */
 #include "unwind/walk.h"
 #include "unwind/code_address.h"
 
@@ -56,7 +57,7 @@ static int find_proc_info(unw_addr_space_t as, unw_word_t ip, unw_proc_info_t *r
     struct progress *progress = arg;
     const struct mapping *mapping = space_find(progress->walk->space, ip);
     if (!mapping || !mapping->has_bias || !mapping->module->unwind_table.header_address ||
-        !is_safe(progress, mapping, ip)) {
+        mapping->module->unread || !is_safe(progress, mapping, ip)) {
         progress->missed_unwind_info = true;
         return -UNW_ENOINFO;
     }
@@ -222,7 +223,8 @@ static int walk_frames(struct progress *progress, unw_cursor_t *cursor)
         /* A caller at 0 is none: the first frame of a thread may be marked so. */
         if (unw_get_reg(cursor, UNW_REG_IP, &pc) || (!pc && stack->depth))
             return 0;
-        if (!space_find(walk->space, pc)) {
+        const struct mapping *mapping = space_find(walk->space, pc);
+        if (!mapping) {
             walk->hints->has_unknown_address = true;
             stack->cut = STACK_CUT_NO_UNWIND_INFO;
             /* The leaf is where the thread is, known or not; a caller outside all code is none. */
@@ -235,6 +237,11 @@ static int walk_frames(struct progress *progress, unw_cursor_t *cursor)
         bool is_trampoline = unw_is_signal_frame(cursor) > 0;
         if (walk_push(walk, lookup_address(pc, is_exact || is_trampoline)))
             return -ENOMEM;
+        /* Without unwind tables libunwind would guess. */
+        if (mapping->has_bias && mapping->module->unread) {
+            stack->cut = STACK_CUT_UNREAD;
+            return 0;
+        }
         is_exact = is_trampoline;
         *progress = (struct progress){
             .walk = walk, .libunwind = progress->libunwind, .reads_left = progress->reads_left};

@@ -29,6 +29,8 @@ static enum step take_step(struct walk *walk, struct rule_tables *tables, struct
     case RULE_UNKNOWN_FRAME:
     case RULE_ON_THE_MOVE:
         return frame_cut(walk, STACK_CUT_NO_UNWIND_INFO);
+    case RULE_UNREAD:
+        return frame_cut(walk, STACK_CUT_UNREAD);
     default:
         return STEP_COMPLEX;
     }

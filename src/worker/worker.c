@@ -62,7 +62,7 @@ int worker_new(const struct worker_options *options, struct channel *channel,
         .may_stop_sleepers = !options->waits,
         .tells_threads_apart = options->tells_threads_apart,
     };
-    int err = unwinder_new(&worker->means.unwinder);
+    int err = unwinder_new(options->lookups, &worker->means.unwinder);
     if (err) {
         free(worker);
         return err;

@@ -41,6 +41,7 @@ struct worker_options {
     size_t max_depth;         /* frames kept of a stack */
     bool tells_threads_apart; /* each thread has samples of its own; notes those that never moved */
     struct span_options spans;
+    struct lookups *lookups; /* see unwinder_new; must outlive the worker */
     struct wait_list *waits; /* for a dump: receives what threads wait for; else NULL */
     size_t bytes_max; /* what stacks, timelines and checkpoints may take; SIZE_MAX: no limit */
     worker_checkpoint_fn *checkpoint; /* NULL: no checkpoints are noted; then neither are needed: */

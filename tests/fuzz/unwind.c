@@ -54,7 +54,7 @@ static void unwind(struct space *space, struct snapshot *snapshot)
     struct unwind_hints hints, libunwind_hints = {0};
     struct libunwind *libunwind = NULL;
     struct walk walk = {space, snapshot, DEPTH_MAX, &scratch, &libunwind_hints};
-    must(unwinder_new(&unwinder) == 0 && libunwind_new(&libunwind) == 0);
+    must(unwinder_new(NULL, &unwinder) == 0 && libunwind_new(&libunwind) == 0);
     must(unwind_snapshot(unwinder, space, snapshot, DEPTH_MAX, &stack, &hints) == 0);
     check(&stack, &snapshot->registers);
     must(walk_by_libunwind(&walk, libunwind) == 0);

@@ -1,10 +1,13 @@
-"""The process that reads files of targets: what it may do, and when it ends."""
+"""The processes that read files of targets, one for names and one for unwinding: what they may do, when
+they end, and what comes of it."""
 
 import contextlib
 import os
+import re
 import signal
+import time
 
-from harness import READER, all_children_of, users_build, wait_for
+from harness import READER, RATE, all_children_of, users_build, wait_for, wait_for_ticks
 from test_serve import serving
 
 HELD = "inner_hold"  # a function of the target
@@ -16,12 +19,16 @@ def status_of(pid):
 
 
 def readers_of(pid):
-    """The process that starts readers, and its reader."""
-    starters = [child for child in all_children_of(pid) if status_of(child)["Name"] == READER]
-    assert len(starters) == 1, starters
-    readers = all_children_of(starters[0])
-    assert len(readers) == 1, readers
-    return starters[0], readers[0]
+    """The process that starts readers and its reader: of names, and of what unwinding needs."""
+    starters = sorted(child for child in all_children_of(pid) if status_of(child)["Name"] == READER)
+    assert len(starters) == 2, starters
+    readers = [all_children_of(starter) for starter in starters]
+    assert [len(found) for found in readers] == [1, 1], readers
+    return [(starter, found[0]) for starter, found in zip(starters, readers)]
+
+
+def reader_for_unwinding(pid):
+    return readers_of(pid)[1][1]
 
 
 def is_gone(pid):
@@ -45,28 +52,33 @@ def names(server):
 @users_build
 def test_it_has_no_privileges(world):
     with naming(world) as server:
-        _, reader = readers_of(server.sampler.pid)
-        status = status_of(reader)
-        assert status["NoNewPrivs"] == "1", status
-        assert status["Seccomp"] == "2", status  # a filter
-        for name in "CapInh", "CapPrm", "CapEff":
-            assert int(status[name], 16) == 0, status
-        for fd in os.listdir(f"/proc/{reader}/fd"):
-            place = os.readlink(f"/proc/{reader}/fd/{fd}")
-            with open(f"/proc/{reader}/fdinfo/{fd}") as file:
-                flags = next(int(line.split()[1], 8) for line in file if line.startswith("flags:"))
-            is_read_only = flags & os.O_ACCMODE == os.O_RDONLY
-            # The vdso is given to it as a copy in memory.
-            assert is_read_only or place == "/dev/null" or place.startswith(("socket:", "/memfd:")), (place, flags)
+        for _, reader in readers_of(server.sampler.pid):
+            status = status_of(reader)
+            assert status["NoNewPrivs"] == "1", status
+            assert status["Seccomp"] == "2", status  # a filter
+            for name in "CapInh", "CapPrm", "CapEff":
+                assert int(status[name], 16) == 0, status
+            places = [check_file(reader, fd) for fd in os.listdir(f"/proc/{reader}/fd")]
+            assert any(place.endswith("-holders") for place in places), places  # it has been asked
+
+
+def check_file(reader, fd):
+    place = os.readlink(f"/proc/{reader}/fd/{fd}")
+    with open(f"/proc/{reader}/fdinfo/{fd}") as file:
+        flags = next(int(line.split()[1], 8) for line in file if line.startswith("flags:"))
+    is_read_only = flags & os.O_ACCMODE == os.O_RDONLY
+    # The vdso is given to it as a copy in memory.
+    assert is_read_only or place == "/dev/null" or place.startswith(("socket:", "/memfd:")), (place, flags)
+    return place
 
 
 @users_build
 def test_another_takes_its_place(world):
-    """Names stay whole when it is killed between two profiles."""
+    """Names and stacks stay whole when readers are killed between two profiles."""
     with naming(world) as server:
-        _, first = readers_of(server.sampler.pid)
-        os.kill(first, signal.SIGKILL)
-        wait_for(lambda: is_gone(first), "the reader's end")
+        for _, first in readers_of(server.sampler.pid):
+            os.kill(first, signal.SIGKILL)
+            wait_for(lambda pid=first: is_gone(pid), "the reader's end")
         assert HELD in names(server)
         text = server.text("/debug/pprof/goroutine?debug=2")
         assert "be_last" in text and "crashed" not in text, text
@@ -76,7 +88,7 @@ def test_another_takes_its_place(world):
 def test_it_ends_with_the_profiler(world):
     for number in signal.SIGKILL, signal.SIGINT:
         with naming(world) as server:
-            pids = readers_of(server.sampler.pid)
+            pids = [pid for pair in readers_of(server.sampler.pid) for pid in pair]
             server.sampler.send_signal(number)
             server.sampler.wait(60)
             for pid in pids:
@@ -91,3 +103,57 @@ def test_it_starts_without_standard_streams(world):
                             preexec_fn=lambda: os.closerange(0, 3))
     with open(output) as file:
         assert done.returncode == 0 and HELD in file.read(), done
+
+
+# A program that goes on to new code all the time, so that its reader is asked until the end.
+NEW_CODE = """
+import importlib, time
+end = time.monotonic() + 30
+for name in ("json", "decimal", "sqlite3", "xml.dom.minidom", "ssl", "ctypes", "lzma", "bz2", "zlib", "hashlib"):
+    try:
+        importlib.import_module(name)
+    except ImportError:
+        pass
+    until = time.monotonic() + 0.2
+    while time.monotonic() < until:
+        sorted(str(i) for i in range(300))
+        time.sleep(0.001)
+"""
+
+
+@users_build
+def test_it_is_killed_again_and_again(world):
+    """Whatever it was asked is asked again, and the profile is whole."""
+    sampler = world.start("run", "-o", world.path("out.folded"), "--", "python3", "-c", NEW_CODE)
+    killed = set()
+    wait_for_ticks(sampler)
+    while sampler.poll() is None:
+        with contextlib.suppress(AssertionError, FileNotFoundError, ProcessLookupError, IndexError):
+            reader = reader_for_unwinding(sampler.pid)
+            os.kill(reader, signal.SIGKILL)
+            killed.add(reader)
+        time.sleep(0.05)
+    stderr = sampler.stderr.read()
+    with open(world.path("out.folded")) as file:
+        text = file.read()
+    assert sampler.returncode == 0 and len(killed) > 5, (sampler.returncode, killed, stderr)
+    assert "could not be read" not in stderr and "not read" not in text, (stderr, text)
+    assert float(re.search(r"([\d.]+) % cut", stderr)[1]) < 1, stderr
+
+
+@users_build
+def test_it_hangs(world):
+    """Ticks go on, the module that it was asked for last is named, and others are unwound."""
+    output = world.path("out.folded")
+    command = "sleep 1; exec python3 -c 'import time\nend = time.monotonic() + 4\nwhile time.monotonic() < end: sum(range(100))'"
+    sampler = world.start("run", "-o", output, "--", "sh", "-c", command)
+    wait_for_ticks(sampler)
+    os.kill(reader_for_unwinding(sampler.pid), signal.SIGSTOP)
+    _, stderr = sampler.communicate(timeout=60)
+    with open(output) as file:
+        text = file.read()
+    assert sampler.returncode == 0, stderr
+    assert re.search(r"could not be read: .*\(reading it takes too long\)", stderr), stderr
+    assert "[truncated: unwind info not read in" in text, text
+    late, planned = (int(re.search(rf"(\d+) {what}", stderr)[1]) for what in ("late", "ticks planned"))
+    assert planned > 4 * RATE and late < 0.1 * planned, stderr

@@ -72,7 +72,7 @@ static inline int set_up_group(void **state)
         spaces_add(&self.spaces, &self.modules, getpid(), proc_fd, getpid(), maps_fd, &self.space);
     close(maps_fd);
     close(proc_fd);
-    return err ? err : unwinder_new(&self.unwinder);
+    return err ? err : unwinder_new(NULL, &self.unwinder);
 }
 
 static inline int tear_down_group(void **state)

@@ -2,6 +2,7 @@
 #include "unwind/cfi/cfi.h"
 #include "base/array.h"
 #include "base/upper_bound.h"
+#include "elf/elf_file.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -115,6 +116,7 @@ static int find_in_debug_frame(struct cfi_index *index, struct module *module, u
     const struct cfi_source source = {.module = module, .is_debug_frame = true};
     uint64_t position;
     if (!index->has_debug_ranges) {
+        elf_file_decompress(module);
         int err = make_ranges(&source, 0, module->debug_frame.bytes, ret_entry,
                               &index->debug_ranges, &index->debug_count);
         if (err)

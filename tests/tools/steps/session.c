@@ -195,7 +195,7 @@ int session_begin(struct session *session, char **command)
     err = spaces_add(&session->spaces, &session->modules, session->process.pid,
                      session->process.proc_fd, session->process.pid, session->maps_fd,
                      &session->space);
-    return err ? err : unwinder_new(&session->unwinder);
+    return err ? err : unwinder_new(NULL, &session->unwinder);
 }
 
 void session_end(struct session *session)

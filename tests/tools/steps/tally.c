@@ -14,7 +14,8 @@ static const char *const verdict_names[VERDICT_COUNT] = {"equal", "cut", "missin
                                                          "doubt"};
 
 static const char *const cut_names[STACK_CUT_COUNT] = {
-    "", "at max depth", "no unwind info", "no register", "unreadable", "not captured", "not kept"};
+    "",           "at max depth", "no unwind info", "no register",
+    "unreadable", "not captured", "not kept",       "unread"};
 
 struct spot tally_spot(struct space *space, uint64_t address)
 {

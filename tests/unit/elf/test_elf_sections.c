@@ -178,6 +178,9 @@ static void test_compressed(void **state)
         add_section(".eh_frame", SHT_PROGBITS, SHF_ALLOC, 0x200400, 0x400, 0x80);
         add_compressed(usual, i / 2 + 1);
         read_made(&module, i % 2);
+        assert_null(module.debug_frame.memory);
+        elf_file_decompress(&module);
+        elf_file_decompress(&module);
         assert_int_equal(module.debug_frame.bytes, sizeof contents);
         assert_non_null(module.debug_frame.memory);
         assert_memory_equal(module.debug_frame.memory, contents, sizeof contents);
@@ -203,6 +206,7 @@ static void test_compressed_as_far_as_can_be(void **state)
     assert_in_range(bytes, header.ch_size / 1032, header.ch_size / 1000);
     add_section(".debug_frame", SHT_PROGBITS, SHF_COMPRESSED, 0, 0x2100, sizeof header + bytes);
     read_made(&module, false);
+    elf_file_decompress(&module);
     assert_int_equal(module.debug_frame.bytes, header.ch_size);
     assert_memory_equal(module.debug_frame.memory, zeros, header.ch_size);
     release(&module);
@@ -213,6 +217,7 @@ static void assert_no_debug_frame(void)
 {
     struct module module;
     read_made(&module, false);
+    elf_file_decompress(&module);
     assert_section(&module.debug_frame, 0, module.debug_frame.offset, 0);
     release(&module);
 }
@@ -278,6 +283,7 @@ static void test_compressed_by_zstd(void **state)
         begin();
         add_zstd(by_zstd);
         read_made(&module, from_file);
+        elf_file_decompress(&module);
         assert_int_equal(module.debug_frame.bytes, sizeof contents);
         assert_memory_equal(module.debug_frame.memory, contents, sizeof contents);
         release(&module);
@@ -300,6 +306,7 @@ static void test_compressed_by_zstd_as_far_as_can_be(void **state)
     add_section(".debug_frame", SHT_PROGBITS, SHF_COMPRESSED, 0, 0x2100, sizeof header + bytes);
     struct module module;
     read_made(&module, false);
+    elf_file_decompress(&module);
     assert_int_equal(module.debug_frame.bytes, header.ch_size);
     assert_memory_equal(module.debug_frame.memory, zeros, header.ch_size);
     release(&module);

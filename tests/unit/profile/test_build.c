@@ -340,6 +340,40 @@ static void test_generated_code(void **state)
     fgprof_profile_free(profile);
 }
 
+/* The stack says where it is cut, and the summary why. */
+static void test_a_module_that_unwinding_could_not_read(void **state)
+{
+    struct tables *counted = *state;
+    struct space *space = add_space(counted);
+    struct module module = {.is_readable = true, .unread = "its reader crashed"};
+    uint64_t address = 0x1008;
+    const struct stack stack = {.addresses = &address, .depth = 1, .cut = STACK_CUT_UNREAD};
+    struct sample_labels labels = {.state = THREAD_RUNNING, .syscall_number = -1};
+    uint32_t sample;
+    free(space->mappings[0].path);
+    space->mappings[0].path = strdup("/lib/broken.so");
+    space->mappings[0].module = &module;
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(
+            stack_table_add(&counted->table, space->id, &stack, &labels, 2, 20, &sample), 0);
+        address++;
+    }
+    struct fgprof_profile *profile = named(counted);
+    assert_int_equal(profile->unreadable_count, 1);
+    assert_string_equal(strings_get(&profile->strings, profile->unreadable[0]),
+                        "/lib/broken.so (its reader crashed)");
+    const struct profile_stack *row = &profile->stacks[profile->samples[0].stack];
+    assert_int_equal(row->depth, 2);
+    const struct profile_location *note =
+        &profile->locations[profile->stack_locations[row->first_location + 1]];
+    assert_true(note->is_note);
+    const struct profile_function *function =
+        &profile->functions[profile->lines[note->first_line].function];
+    assert_string_equal(strings_get(&profile->strings, function->name),
+                        "[truncated: unwind info not read in broken.so]");
+    fgprof_profile_free(profile);
+}
+
 static void test_nothing_counted(void **state)
 {
     struct fgprof_profile *profile = named(*state);
@@ -385,6 +419,7 @@ int main(void)
         WITH_COUNTED(test_the_kernels_functions_are_above),
         WITH_COUNTED(test_generated_code),
         WITH_COUNTED(test_stacks_without_samples_are_left_out),
+        WITH_COUNTED(test_a_module_that_unwinding_could_not_read),
         WITH_COUNTED(test_nothing_counted),
     };
     return cmocka_run_group_tests_name("name_profile", tests, NULL, NULL);

@@ -58,7 +58,7 @@ static int set_up(void **state)
     put_code(&made, 0x3000, (const uint8_t[]){0xf4}, 1);
     end_module(&made);
     forget_register(&made, RBP);
-    return unwinder_new(&unwinder);
+    return unwinder_new(NULL, &unwinder);
 }
 
 static int tear_down(void **state)

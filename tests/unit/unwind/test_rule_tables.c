@@ -2,6 +2,8 @@
 #include "make_cfi.h"
 #include "unwind/rule_tables.h"
 
+#include <errno.h>
+
 #ifdef __x86_64__
 
 enum { RBP = 6, RSP = 7 };
@@ -43,10 +45,10 @@ static void test_the_same_after_growth(void **state)
             /* The next call has the very same. */
             assert_ptr_equal(rule_tables_find(&tables, &module, MADE_ADDRESS + at), rule);
         }
-        assert_int_equal(tables.items[0].used, COUNT);
+        assert_int_equal(tables.items[0].tables[LOOKUP_RULE].used, COUNT);
     }
-    assert_true(tables.items[0].slot_count >= 2 * COUNT);
-    assert_true(tables.items[0].slot_count <= 8 * COUNT);
+    assert_true(tables.items[0].tables[LOOKUP_RULE].slot_count >= 2 * COUNT);
+    assert_true(tables.items[0].tables[LOOKUP_RULE].slot_count <= 8 * COUNT);
     rule_tables_free(&tables);
     assert_int_equal(tables.count, 0);
     made_module_free(&module);
@@ -64,7 +66,7 @@ static void test_addresses_that_are_alike(void **state)
         const struct rule *rule = rule_tables_find(&tables, &module, MADE_ADDRESS + (i << 32));
         assert_int_equal(rule->kind, i ? RULE_NONE : RULE_CALLER);
     }
-    assert_int_equal(tables.items[0].used, COUNT);
+    assert_int_equal(tables.items[0].tables[LOOKUP_RULE].used, COUNT);
     assert_int_equal(rule_tables_find(&tables, &module, MADE_ADDRESS)->kind, RULE_CALLER);
     rule_tables_free(&tables);
     made_module_free(&module);
@@ -108,7 +110,7 @@ static void test_the_last_address(void **state)
     make_functions(&module, 0, 0, 1);
     for (size_t i = 0; i < 1000; i++)
         assert_int_equal(rule_tables_find(&tables, &module, UINT64_MAX)->kind, RULE_NONE);
-    assert_in_range(tables.items ? tables.items[0].used : 0, 0, 1);
+    assert_in_range(tables.items ? tables.items[0].tables[LOOKUP_RULE].used : 0, 0, 1);
     assert_int_equal(rule_tables_find(&tables, &module, MADE_ADDRESS)->kind, RULE_CALLER);
     rule_tables_free(&tables);
     made_module_free(&module);
@@ -169,6 +171,90 @@ static void test_signal_trampolines(void **state)
     made_module_free(&module);
 }
 
+/* Plays who looks things up elsewhere. */
+struct played {
+    struct lookups lookups;
+    int err;
+    unsigned asked[LOOKUP_KINDS];
+};
+
+static int play(struct lookups *lookups, struct module *module, const struct lookup *lookup,
+                union lookup_answer *ret_answer)
+{
+    struct played *played = (struct played *)lookups;
+    assert_int_equal(module->number, 3);
+    played->asked[lookup->kind]++;
+    if (played->err)
+        return played->err;
+    if (lookup->kind == LOOKUP_RULE || lookup->kind == LOOKUP_RETURNS)
+        ret_answer->rule = (struct rule){.kind = RULE_CALLER, .cfa_offset = (int)lookup->kind};
+    else if (lookup->kind == LOOKUP_FUNCTION)
+        ret_answer->function = lookup->address - 1;
+    else
+        ret_answer->prologue = (struct lookup_prologue){{lookup->address - lookup->function}, 1};
+    return 0;
+}
+
+static void assert_asked(const struct played *played, unsigned times)
+{
+    for (size_t i = 0; i < LOOKUP_KINDS; i++)
+        assert_int_equal(played->asked[i], times);
+}
+
+/* Of each kind and address once. */
+static void test_somebody_else_looks_up(void **state)
+{
+    (void)state;
+    struct module module = {.number = 3};
+    struct played played = {.lookups = {play}};
+    struct rule_tables tables = {.lookups = &played.lookups};
+    for (unsigned i = 0; i < 2; i++) {
+        for (uint64_t address = 100; address < 110; address++) {
+            const struct rule *rule = rule_tables_find(&tables, &module, address);
+            assert_int_equal(rule->kind, RULE_CALLER);
+            assert_int_equal(rule->cfa_offset, LOOKUP_RULE);
+            assert_int_equal(rule_tables_function(&tables, &module, address), address - 1);
+            assert_int_equal(rule_tables_returns(&tables, &module, address).cfa_offset,
+                             LOOKUP_RETURNS);
+            struct lookup_prologue prologue = rule_tables_prologue(&tables, &module, 90, address);
+            assert_int_equal(prologue.count, 1);
+            assert_int_equal(prologue.distances[0], address - 90);
+        }
+        assert_asked(&played, 10);
+    }
+    rule_tables_free(&tables);
+}
+
+static void assert_unread(struct rule_tables *tables, struct module *module)
+{
+    assert_int_equal(rule_tables_find(tables, module, 100)->kind, RULE_UNREAD);
+    assert_int_equal(rule_tables_function(tables, module, 100), 0);
+    assert_int_equal(rule_tables_returns(tables, module, 100).kind, RULE_UNREAD);
+    assert_int_equal(rule_tables_prologue(tables, module, 90, 100).count, 0);
+}
+
+/* It is remembered that a module can't be read, but not that it can't be read at present. */
+static void test_what_cannot_be_read(void **state)
+{
+    (void)state;
+    struct module module = {.number = 3};
+    struct played played = {.lookups = {play}, .err = -EAGAIN};
+    struct rule_tables tables = {.lookups = &played.lookups};
+    for (unsigned i = 1; i < 4; i++) {
+        assert_unread(&tables, &module);
+        assert_asked(&played, i);
+    }
+    played.err = -ENOEXEC;
+    for (unsigned i = 0; i < 3; i++) {
+        assert_unread(&tables, &module);
+        assert_asked(&played, 4);
+    }
+    played.err = -ENOMEM;
+    assert_null(rule_tables_find(&tables, &module, 101));
+    assert_int_equal(rule_tables_function(&tables, &module, 101), 0);
+    rule_tables_free(&tables);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -178,6 +264,8 @@ int main(void)
         cmocka_unit_test(test_the_last_address),
         cmocka_unit_test(test_the_start_of_a_function),
         cmocka_unit_test(test_signal_trampolines),
+        cmocka_unit_test(test_somebody_else_looks_up),
+        cmocka_unit_test(test_what_cannot_be_read),
     };
     return cmocka_run_group_tests_name("rule_tables", tests, NULL, NULL);
 }

@@ -187,12 +187,30 @@ static void test_what_is_not_reached_is_not_complex(void **state)
     snapshot_clear(&take.snapshot);
 }
 
+/* What could not be read without privileges is not read with them. */
+static void test_a_module_that_was_not_read(void **state)
+{
+    (void)state;
+    struct take take = {0};
+    take_plainly(&take);
+    struct module *module = space_find(self.space, registers_pc(&take.snapshot.registers))->module;
+    module->unread = "its reader crashed";
+    struct unwound unwound = by_libunwind(&take.snapshot, FRAMES_MAX);
+    module->unread = NULL;
+    assert_int_equal(unwound.err, 0);
+    assert_int_equal(unwound.stack.cut, STACK_CUT_UNREAD);
+    assert_int_equal(unwound.stack.depth, 1);
+    free(unwound.stack.addresses);
+    snapshot_clear(&take.snapshot);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_by_rules_as_by_libunwind),
         cmocka_unit_test(test_what_rules_cannot_say_goes_to_libunwind),
         cmocka_unit_test(test_what_is_not_reached_is_not_complex),
+        cmocka_unit_test(test_a_module_that_was_not_read),
     };
     return cmocka_run_group_tests_name("unwind_complex", tests, set_up_group, tear_down_group);
 }

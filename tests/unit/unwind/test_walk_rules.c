@@ -451,6 +451,38 @@ static void test_without_a_place(void **state)
     }
 }
 
+/* Can read nothing of the function that calls. */
+static int look_up(struct lookups *lookups, struct module *module, const struct lookup *lookup,
+                   union lookup_answer *ret_answer)
+{
+    (void)lookups;
+    static struct own_lookups own;
+    if (lookup->address - MADE_ADDRESS - FRAMED < 0x100)
+        return -ENOEXEC;
+    own_lookups_init(&own);
+    int err = own.lookups.find(&own.lookups, module, lookup, ret_answer);
+    own_lookups_free(&own);
+    return err;
+}
+
+/* The frame pointer would lead on. */
+static void test_what_cannot_be_read(void **state)
+{
+    (void)state;
+    struct lookups lookups = {look_up};
+    made.words[3] = code_at(FRAMED + 0x15);
+    made.words[4] = word_at(6);
+    made.words[5] = code_at(FIRST + 5);
+    set_register(&made, RBP, word_at(4));
+    assert_int_equal(walk_from(&made, code_at(PLAIN + 4), 0), 0);
+    ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(PLAIN + 4), code_at(FRAMED + 0x14),
+                 code_at(FIRST + 4));
+    rule_tables_free(&made.tables);
+    made.tables.lookups = &lookups;
+    assert_int_equal(walk_from(&made, code_at(PLAIN + 4), 0), 0);
+    ASSERT_STACK(&made.stack, STACK_CUT_UNREAD, code_at(PLAIN + 4), code_at(FRAMED + 0x14));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -476,6 +508,7 @@ int main(void)
         TEST(test_a_callers_cfa_by_rbx),
         TEST(test_a_cfa_in_memory),
         TEST(test_without_a_place),
+        TEST(test_what_cannot_be_read),
     };
     return cmocka_run_group_tests_name("walk_rules", tests, NULL, NULL);
 }

@@ -56,7 +56,7 @@ static int set_up(void **state)
     assert_int_equal(channel_new(&channel), 0);
     means = (struct unwind_means){
         .channel = channel, .results = &results, .max_depth = 100, .may_stop_sleepers = true};
-    assert_int_equal(unwinder_new(&means.unwinder), 0);
+    assert_int_equal(unwinder_new(NULL, &means.unwinder), 0);
     program = (struct program){.number = 5, .proc_fd = -1, .mem_fd = -1};
     program.maps_fd = file_of_text(STACKS);
     round_ns = 1000;

@@ -1,0 +1,140 @@
+#include "reader/lookup_packet.h"
+
+void lookup_packet_put_question(struct buffer *body, uint64_t slot, const struct lookup *lookup)
+{
+    packet_put_number(body, slot);
+    packet_put_number(body, lookup->kind);
+    packet_put_number(body, lookup->address);
+    packet_put_number(body, lookup->function);
+}
+
+bool lookup_packet_take_question(struct bytes *body, uint64_t *ret_slot, struct lookup *ret_lookup)
+{
+    *ret_slot = packet_number(body);
+    uint64_t kind = packet_number(body), address = packet_number(body);
+    *ret_lookup = (struct lookup){(enum lookup_kind)kind, address, packet_number(body)};
+    return !body->failed && kind < LOOKUP_KINDS;
+}
+
+/* ---- Answers ---- */
+
+static void put_signed(struct buffer *body, int64_t number)
+{
+    packet_put_number(body, (uint64_t)number);
+}
+
+static void put_place(struct buffer *body, const struct rule_place *place)
+{
+    packet_put_number(body, place->register_number);
+    packet_put_number(body, place->is_in_memory);
+    put_signed(body, place->offset);
+}
+
+static void put_rule(struct buffer *body, const struct rule *rule)
+{
+    packet_put_number(body, rule->kind);
+    packet_put_number(body, rule->has_frame_pointer);
+    packet_put_number(body, rule->may_not_be_saved);
+    packet_put_number(body, rule->may_leave_stack);
+    packet_put_number(body, rule->is_from_code);
+    packet_put_number(body, rule->is_no_call);
+    packet_put_number(body, rule->caller_is_exact);
+    packet_put_number(body, rule->is_at_return);
+    put_place(body, &rule->cfa);
+    put_signed(body, rule->cfa_offset);
+    put_place(body, &rule->return_address);
+    put_place(body, &rule->frame_pointer);
+    put_signed(body, rule->base_pointer_offset);
+}
+
+void lookup_packet_put_answer(struct buffer *body, enum lookup_kind kind,
+                              const union lookup_answer *answer)
+{
+    const struct lookup_prologue *prologue = &answer->prologue;
+    switch (kind) {
+    case LOOKUP_FUNCTION:
+        packet_put_number(body, answer->function);
+        break;
+    case LOOKUP_PROLOGUE:
+        packet_put_number(body, prologue->count);
+        for (size_t i = 0; i < prologue->count; i++)
+            packet_put_number(body, prologue->distances[i]);
+        break;
+    default:
+        put_rule(body, &answer->rule);
+    }
+}
+
+/* A number that is at most `max`; else it sets `failed`. */
+static uint64_t take_up_to(struct bytes *body, uint64_t max)
+{
+    uint64_t number = packet_number(body);
+    if (number <= max)
+        return number;
+    body->failed = true;
+    return 0;
+}
+
+static int32_t take_offset(struct bytes *body)
+{
+    int64_t offset = (int64_t)packet_number(body);
+    if (offset == (int32_t)offset)
+        return (int32_t)offset;
+    body->failed = true;
+    return 0;
+}
+
+static struct rule_place take_place(struct bytes *body, bool may_be_cfa)
+{
+    uint64_t number = packet_number(body);
+    struct rule_place place = {.register_number = (uint8_t)number};
+    if (number >= REGISTERS_MAX && !(may_be_cfa && number == RULE_CFA))
+        body->failed = true;
+    place.is_in_memory = take_up_to(body, 1);
+    place.offset = take_offset(body);
+    return place;
+}
+
+static struct rule take_rule(struct bytes *body)
+{
+    /* That a module is unread is not for its reader to say. */
+    struct rule rule = {.kind = (uint8_t)take_up_to(body, RULE_UNREAD - 1)};
+    rule.has_frame_pointer = take_up_to(body, 1);
+    rule.may_not_be_saved = take_up_to(body, 1);
+    rule.may_leave_stack = take_up_to(body, 1);
+    rule.is_from_code = take_up_to(body, 1);
+    rule.is_no_call = take_up_to(body, 1);
+    rule.caller_is_exact = take_up_to(body, 1);
+    rule.is_at_return = take_up_to(body, 1);
+    rule.cfa = take_place(body, false);
+    rule.cfa_offset = take_offset(body);
+    rule.return_address = take_place(body, true);
+    rule.frame_pointer = take_place(body, true);
+    rule.base_pointer_offset = take_offset(body);
+    return rule;
+}
+
+static struct lookup_prologue take_prologue(struct bytes *body)
+{
+    struct lookup_prologue prologue = {.count =
+                                           (uint32_t)take_up_to(body, PROLOGUE_CANDIDATES_MAX)};
+    for (size_t i = 0; i < prologue.count; i++)
+        prologue.distances[i] = packet_number(body);
+    return prologue;
+}
+
+bool lookup_packet_take_answer(struct bytes *body, const struct lookup *lookup,
+                               union lookup_answer *ret_answer)
+{
+    switch (lookup->kind) {
+    case LOOKUP_FUNCTION:
+        ret_answer->function = take_up_to(body, lookup->address);
+        break;
+    case LOOKUP_PROLOGUE:
+        ret_answer->prologue = take_prologue(body);
+        break;
+    default:
+        ret_answer->rule = take_rule(body);
+    }
+    return !body->failed && !bytes_left(body);
+}

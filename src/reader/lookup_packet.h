@@ -1,0 +1,23 @@
+/* Questions for what unwinding looks up, and their answers, as they are sent.
+ *
+ * An answer may be what a file made of its reader. So it is checked field by field that it says
+ * something that a rule can say: unwinding then goes wrong with it at most as it would with the
+ * file's own tables. */
+#ifndef FGPROF_READER_LOOKUP_PACKET_H
+#define FGPROF_READER_LOOKUP_PACKET_H
+
+#include "reader/packet.h"
+#include "unwind/lookup.h"
+
+/* `slot` is where the reader has the module. */
+void lookup_packet_put_question(struct buffer *body, uint64_t slot, const struct lookup *lookup);
+/* Returns false if it is none. */
+bool lookup_packet_take_question(struct bytes *body, uint64_t *ret_slot, struct lookup *ret_lookup);
+
+void lookup_packet_put_answer(struct buffer *body, enum lookup_kind kind,
+                              const union lookup_answer *answer);
+/* Returns false if it can't be one. */
+bool lookup_packet_take_answer(struct bytes *body, const struct lookup *lookup,
+                               union lookup_answer *ret_answer);
+
+#endif

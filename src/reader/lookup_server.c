@@ -1,0 +1,91 @@
+#include "reader/lookup_server.h"
+#include "elf/elf_file.h"
+#include "reader/lookup_packet.h"
+#include "reader/module_packet.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* What all files that are mapped in a large browser need together is less than a tenth of this. */
+#define MEMORY_BYTES_MAX ((uint64_t)2 << 30)
+
+struct module_slot {
+    struct module *module; /* NULL: none */
+    int error;             /* why it can't be read */
+    struct module_tables tables;
+};
+
+struct lookup_server {
+    int socket;
+    struct module_slot slots[LOOKUP_MODULES_MAX];
+    struct cfi_entry scratch;
+    struct buffer answer;
+};
+
+static void close_slot(struct module_slot *slot)
+{
+    module_tables_free(&slot->tables);
+    module_free(slot->module);
+    *slot = (struct module_slot){.error = -ENOENT};
+}
+
+static int load(struct lookup_server *server, const struct packet *packet)
+{
+    struct bytes body = packet_bytes(packet);
+    uint64_t number = packet_number(&body);
+    if (number >= LOOKUP_MODULES_MAX)
+        return -EPROTO;
+    struct module_slot *slot = &server->slots[number];
+    close_slot(slot);
+    slot->error = module_packet_take(&body, packet->fd, &slot->module);
+    if (!slot->error && !slot->module->is_readable)
+        slot->error = slot->module->error ? slot->module->error : -ENOENT;
+    return 0;
+}
+
+static int look_up(struct lookup_server *server, const struct packet *packet)
+{
+    struct bytes body = packet_bytes(packet);
+    struct buffer *answer = &server->answer;
+    union lookup_answer found = {0};
+    struct lookup lookup;
+    uint64_t number;
+    if (!lookup_packet_take_question(&body, &number, &lookup) || number >= LOOKUP_MODULES_MAX)
+        return -EPROTO;
+    struct module_slot *slot = &server->slots[number];
+    int err = !slot->module ? -ENOENT : slot->error;
+    if (!err)
+        err = module_tables_find(&slot->tables, slot->module, &lookup, &server->scratch, &found);
+    answer->length = 0;
+    packet_put_number(answer, (uint64_t)(int64_t)err);
+    if (!err)
+        lookup_packet_put_answer(answer, lookup.kind, &found);
+    return packet_send(server->socket, PACKET_LOOKED_UP, answer, -1);
+}
+
+static void serve(int socket)
+{
+    struct lookup_server *server = calloc(1, sizeof *server);
+    struct packet packet = {0};
+    if (!server)
+        return;
+    server->socket = socket;
+    int err = 0;
+    while (!err && packet_receive(socket, 0, &packet) == 0) {
+        if (packet.kind == PACKET_LOAD) {
+            err = load(server, &packet);
+            continue;
+        }
+        if (packet.fd >= 0)
+            close(packet.fd);
+        err = packet.kind == PACKET_LOOK_UP ? look_up(server, &packet) : -EPROTO;
+    }
+    for (size_t i = 0; i < LOOKUP_MODULES_MAX; i++)
+        close_slot(&server->slots[i]);
+    buffer_free(&server->answer);
+    buffer_free(&packet.body);
+    free(server);
+}
+
+const struct reader_role lookup_role = {serve, MEMORY_BYTES_MAX};

@@ -1,0 +1,16 @@
+/* How a module is sent to a reader: what it is called, and its file. */
+#ifndef FGPROF_READER_MODULE_PACKET_H
+#define FGPROF_READER_MODULE_PACKET_H
+
+#include "elf/module.h"
+#include "reader/packet.h"
+
+/* `number` is the packet's first. Returns 0 or a negative errno. */
+int module_packet_send(int socket, enum packet_kind kind, uint64_t number,
+                       const struct module *module);
+
+/* Makes the module of what follows the number. Takes over `fd`. Sets *ret_module if there is memory
+ * for one, also if it can't be read. Returns 0 or a negative errno. */
+int module_packet_take(struct bytes *body, int fd, struct module **ret_module);
+
+#endif

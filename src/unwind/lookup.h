@@ -1,0 +1,78 @@
+/* What unwinding looks up in a module's unwind tables, symbol tables and code.
+ *
+ * They are what a target, or whoever made its files, wants them to be. So while sampling, a process
+ * without privileges looks things up, and its answers are checked (see reader/lookup_reader.h).
+ *
+ * The process that samples still reads itself:
+ *   - ELF headers: segments, build id, where the unwind tables are (elf/elf_file.h);
+ *   - a few bytes of code, compared with those of calls, returns and trampolines (code/calls.h);
+ *   - entries of call frame information for libunwind, once a rule is RULE_COMPLEX: libunwind goes
+ *     back and forth between them and the stack (walk_libunwind.c checks them first);
+ *   - generated code, which is copied from memory and in no file (rule_from_bytes). */
+#ifndef FGPROF_UNWIND_LOOKUP_H
+#define FGPROF_UNWIND_LOOKUP_H
+
+#include "elf/go/pclntab.h"
+#include "unwind/code/prologue.h"
+#include "unwind/rule.h"
+
+enum lookup_kind {
+    LOOKUP_RULE,     /* the rule of an address */
+    LOOKUP_FUNCTION, /* the start of the function that holds it, from Go's function table, call
+                        frame information, or else the symbol table; 0 if none of them has it */
+    LOOKUP_RETURNS,  /* its rule by the code from there to its function's returns alone: see
+                        rule_from_returns */
+    LOOKUP_PROLOGUE, /* how far below the frame pointer its function may have the stack pointer */
+    LOOKUP_KINDS
+};
+
+struct lookup {
+    enum lookup_kind kind;
+    uint64_t address;  /* the module's own */
+    uint64_t function; /* for LOOKUP_PROLOGUE: where its function begins */
+};
+
+struct lookup_prologue {
+    uint64_t distances[PROLOGUE_CANDIDATES_MAX]; /* in bytes, the likeliest first */
+    uint32_t count;
+};
+
+union lookup_answer {
+    struct rule rule; /* LOOKUP_RULE, LOOKUP_RETURNS */
+    uint64_t function;
+    struct lookup_prologue prologue;
+};
+
+/* Somebody who looks things up. */
+struct lookups {
+    /* Returns 0; -ENOEXEC if the module can't be read, and will not be; -EAGAIN if it can't be at
+     * present; or -ENOMEM. */
+    int (*find)(struct lookups *lookups, struct module *module, const struct lookup *lookup,
+                union lookup_answer *ret_answer);
+};
+
+/* What was read of one module so far. */
+struct module_tables {
+    struct cfi_index index;
+    struct pclntab go;
+    bool has_go, has_looked_for_go;
+};
+
+/* Looks it up in this process. `scratch` is overwritten. Returns 0 or -ENOMEM. */
+int module_tables_find(struct module_tables *tables, struct module *module,
+                       const struct lookup *lookup, struct cfi_entry *scratch,
+                       union lookup_answer *ret_answer);
+void module_tables_free(struct module_tables *tables);
+
+/* The same for all modules. */
+struct own_lookups {
+    struct lookups lookups;
+    struct module_tables *items; /* by the module's number */
+    size_t count, capacity;
+    struct cfi_entry *scratch;
+};
+
+void own_lookups_init(struct own_lookups *own);
+void own_lookups_free(struct own_lookups *own);
+
+#endif

@@ -1,0 +1,187 @@
+/* An answer that says what no rule can say is refused, whichever field it is in. */
+#include "unit.h"
+#include "reader/lookup_packet.h"
+
+#define NUMBERS_MAX 32
+
+struct numbers {
+    uint64_t items[NUMBERS_MAX];
+    size_t count;
+};
+
+static struct bytes bytes_of(const struct numbers *numbers)
+{
+    const uint8_t *begin = (const uint8_t *)numbers->items;
+    return (struct bytes){begin, begin + numbers->count * sizeof *numbers->items, false};
+}
+
+static struct numbers numbers_of(enum lookup_kind kind, const union lookup_answer *answer)
+{
+    struct buffer body = {0};
+    struct numbers numbers;
+    lookup_packet_put_answer(&body, kind, answer);
+    assert_int_equal(body.error, 0);
+    assert_in_range(body.length, sizeof(uint64_t), sizeof numbers.items);
+    numbers.count = body.length / sizeof *numbers.items;
+    memcpy(numbers.items, body.bytes, body.length);
+    buffer_free(&body);
+    return numbers;
+}
+
+static bool is_taken(enum lookup_kind kind, const struct numbers *numbers,
+                     union lookup_answer *ret_answer)
+{
+    const struct lookup lookup = {kind, 1000, 900};
+    struct bytes body = bytes_of(numbers);
+    memset(ret_answer, 0, sizeof *ret_answer);
+    return lookup_packet_take_answer(&body, &lookup, ret_answer);
+}
+
+static const union lookup_answer rule_answer = {
+    .rule =
+        {
+            .kind = RULE_LEFT_STACK,
+            .has_frame_pointer = true,
+            .may_leave_stack = true,
+            .is_no_call = true,
+            .is_at_return = true,
+            .cfa = {REGISTERS_MAX - 1, true, INT32_MIN},
+            .cfa_offset = INT32_MAX,
+            .return_address = {RULE_CFA, true, -8},
+            .frame_pointer = {3, false, 16},
+            .base_pointer_offset = RULE_BASE_POINTER_LOST,
+        },
+};
+
+static void test_answers_arrive(void **state)
+{
+    (void)state;
+    union lookup_answer taken;
+    struct numbers numbers = numbers_of(LOOKUP_RULE, &rule_answer);
+    assert_true(is_taken(LOOKUP_RULE, &numbers, &taken));
+    assert_memory_equal(&taken.rule, &rule_answer.rule, sizeof taken.rule);
+    assert_true(is_taken(LOOKUP_RETURNS, &numbers, &taken));
+    assert_memory_equal(&taken.rule, &rule_answer.rule, sizeof taken.rule);
+    static const union lookup_answer other = {
+        .rule = {.may_not_be_saved = true, .is_from_code = true, .caller_is_exact = true}};
+    numbers = numbers_of(LOOKUP_RULE, &other);
+    assert_true(is_taken(LOOKUP_RULE, &numbers, &taken));
+    assert_memory_equal(&taken.rule, &other.rule, sizeof taken.rule);
+    numbers = numbers_of(LOOKUP_FUNCTION, &(union lookup_answer){.function = 1000});
+    assert_true(is_taken(LOOKUP_FUNCTION, &numbers, &taken));
+    assert_int_equal(taken.function, 1000);
+    const union lookup_answer prologue = {.prologue = {{8, UINT64_MAX}, 2}};
+    numbers = numbers_of(LOOKUP_PROLOGUE, &prologue);
+    assert_true(is_taken(LOOKUP_PROLOGUE, &numbers, &taken));
+    assert_memory_equal(&taken.prologue, &prologue.prologue, sizeof taken.prologue);
+}
+
+/* The numbers of a rule, in their order, and one that each can't be. */
+static void test_no_rule(void **state)
+{
+    (void)state;
+    static const uint64_t above_int32 = (uint64_t)INT32_MAX + 1;
+    const uint64_t bad[] = {
+        RULE_UNREAD,
+        2,
+        2,
+        2,
+        2,
+        2,
+        2,
+        2,
+        RULE_CFA,
+        2,
+        above_int32,
+        above_int32,
+        RULE_CFA - 1,
+        2,
+        above_int32,
+        256,
+        2,
+        above_int32,
+        above_int32,
+    };
+    union lookup_answer taken;
+    const struct numbers good = numbers_of(LOOKUP_RULE, &rule_answer);
+    assert_int_equal(good.count, sizeof bad / sizeof *bad);
+    for (size_t i = 0; i < good.count; i++) {
+        struct numbers numbers = good;
+        numbers.items[i] = bad[i];
+        assert_false(is_taken(LOOKUP_RULE, &numbers, &taken));
+        numbers.items[i] = UINT64_MAX - 0x80000000u; /* a negative number beyond 32 bits */
+        assert_false(is_taken(LOOKUP_RETURNS, &numbers, &taken));
+    }
+    for (unsigned kind = 0; kind < RULE_KINDS; kind++) {
+        struct numbers numbers = good;
+        numbers.items[0] = kind;
+        assert_int_equal(is_taken(LOOKUP_RULE, &numbers, &taken), kind != RULE_UNREAD);
+    }
+    struct numbers numbers = good;
+    numbers.items[8] = REGISTERS_MAX;
+    assert_false(is_taken(LOOKUP_RULE, &numbers, &taken));
+}
+
+static void test_no_function(void **state)
+{
+    (void)state;
+    union lookup_answer taken;
+    const struct numbers behind = {{1001}, 1};
+    assert_false(is_taken(LOOKUP_FUNCTION, &behind, &taken));
+}
+
+static void test_no_prologue(void **state)
+{
+    (void)state;
+    union lookup_answer taken;
+    struct numbers numbers = {{PROLOGUE_CANDIDATES_MAX}, PROLOGUE_CANDIDATES_MAX + 1};
+    assert_true(is_taken(LOOKUP_PROLOGUE, &numbers, &taken));
+    numbers.items[0]++;
+    numbers.count++;
+    assert_false(is_taken(LOOKUP_PROLOGUE, &numbers, &taken));
+}
+
+static void test_too_short_or_too_long(void **state)
+{
+    (void)state;
+    for (enum lookup_kind kind = 0; kind < LOOKUP_KINDS; kind++) {
+        union lookup_answer taken;
+        struct numbers numbers = numbers_of(kind, &(union lookup_answer){.function = 0});
+        assert_true(is_taken(kind, &numbers, &taken));
+        numbers.items[numbers.count++] = 0;
+        assert_false(is_taken(kind, &numbers, &taken));
+        numbers.count -= 2;
+        assert_false(is_taken(kind, &numbers, &taken));
+    }
+}
+
+static void test_questions(void **state)
+{
+    (void)state;
+    for (uint64_t kind = 0; kind < LOOKUP_KINDS + 2; kind++) {
+        const struct lookup asked = {(enum lookup_kind)kind, UINT64_MAX - 1, 77};
+        struct lookup taken;
+        struct buffer body = {0};
+        uint64_t slot;
+        lookup_packet_put_question(&body, 9, &asked);
+        const uint8_t *begin = (const uint8_t *)body.bytes;
+        struct bytes bytes = {begin, begin + body.length, false};
+        struct bytes cut = {begin, begin + body.length - 1, false};
+        assert_int_equal(lookup_packet_take_question(&bytes, &slot, &taken), kind < LOOKUP_KINDS);
+        assert_int_equal(slot, 9);
+        assert_int_equal(taken.kind, asked.kind);
+        assert_true(taken.address == asked.address && taken.function == asked.function);
+        assert_false(lookup_packet_take_question(&cut, &slot, &taken));
+        buffer_free(&body);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_answers_arrive),        cmocka_unit_test(test_no_rule),
+        cmocka_unit_test(test_no_function),           cmocka_unit_test(test_no_prologue),
+        cmocka_unit_test(test_too_short_or_too_long), cmocka_unit_test(test_questions),
+    };
+    return cmocka_run_group_tests_name("lookup_packet", tests, NULL, NULL);
+}
