@@ -150,11 +150,17 @@ int elf_file_read(struct module *module)
     return err;
 }
 
-void module_clear(struct module *module)
+void module_reset(struct module *module)
 {
-    image_close(&module->image);
+    image_reset(&module->image);
     functions_free(&module->functions);
     stubs_free(&module->stubs);
+}
+
+void module_clear(struct module *module)
+{
+    module_reset(module);
+    image_close(&module->image);
     free(module->segments);
     free(module->debug_frame.memory);
     free(module->path);

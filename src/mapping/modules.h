@@ -1,4 +1,5 @@
-/* The modules that processes have mapped, each opened when first seen, and kept open. */
+/* The modules that processes have mapped, each opened when first seen, and kept open for as long as
+ * a mapping refers to it. */
 #ifndef FGPROF_MAPPING_MODULES_H
 #define FGPROF_MAPPING_MODULES_H
 
@@ -17,8 +18,9 @@ struct root {
 struct modules {
     struct root *roots; /* root directories other than ours */
     size_t root_count, root_capacity;
-    struct module **items;
+    struct module **items; /* by number; NULL: the number is free */
     size_t count, capacity;
+    uint32_t opened; /* so many in all */
 };
 
 /* Finds the module of the mapping `entry` of thread `tid` of the process whose /proc directory is
@@ -26,6 +28,12 @@ struct modules {
  * not readable. Returns 0 or -ENOMEM. */
 int modules_get(struct modules *modules, int proc_fd, pid_t tid, const struct maps_entry *entry,
                 struct module **ret_module);
+
+/* Called before the module is closed. */
+typedef void module_gone_fn(void *context, const struct module *module);
+
+/* Closes the modules that no mapping refers to. */
+void modules_close_unused(struct modules *modules, module_gone_fn *gone, void *context);
 
 void modules_free(struct modules *modules);
 

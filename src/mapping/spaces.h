@@ -33,15 +33,14 @@ int spaces_share(struct spaces *spaces, struct space *space, uint64_t address,
                  uint64_t *ret_address);
 
 /* Empties the spaces that no program is in and that do not stay by these rows: nothing refers to
- * them. Their numbers are used again. */
+ * them. Their numbers are used again. Of the shared space, only mappings that were sampled stay. */
 void spaces_forget(struct spaces *spaces, const struct renumber *rows);
 
 void spaces_free(struct spaces *spaces);
 
 /* Copies the spaces with what is known of generated code so far, for another thread to read while
- * the spaces change. The modules are not copied, and
- * must outlive the copy. Returns 0 or -ENOMEM. */
+ * the spaces change. The modules are not copied, but are in use until the copy is freed, by the
+ * thread that made it. Returns 0 or -ENOMEM. */
 int spaces_copy(const struct spaces *spaces, struct spaces *ret_copy);
-void spaces_copy_free(struct spaces *copy);
 
 #endif

@@ -95,7 +95,7 @@ static int read_module(struct open_module *opened, struct bytes *body, int fd)
         return -ENOMEM;
     }
     module->image.fd = -1;
-    module->number = (uint32_t)packet_number(body);
+    module->serial = (uint32_t)packet_number(body);
     const char *path = packet_text(body);
     module->is_readable = packet_number(body);
     module->error = (int)packet_number(body);
@@ -114,7 +114,7 @@ static struct open_module *place_of(struct naming *naming, uint32_t number)
     struct open_module *oldest = &naming->modules[0];
     for (size_t i = 0; i < OPEN_MODULES_MAX; i++) {
         struct open_module *opened = &naming->modules[i];
-        if (opened->module && opened->module->number == number)
+        if (opened->module && opened->module->serial == number)
             return opened;
         if (opened->used < oldest->used)
             oldest = opened;

@@ -191,7 +191,7 @@ static int send_module(struct reader *reader, const struct module *module)
 {
     struct buffer body = {0};
     int fd = file_of(module);
-    packet_put_number(&body, module->number);
+    packet_put_number(&body, module->serial);
     packet_put_text(&body, module->path);
     packet_put_number(&body, module->is_readable && fd >= 0);
     packet_put_number(&body,
@@ -304,7 +304,7 @@ static const struct failed_module *find_failed(const struct reader *reader,
                                                const struct module *module)
 {
     for (size_t i = 0; i < reader->failed_count; i++) {
-        if (reader->failed[i].number == module->number)
+        if (reader->failed[i].number == module->serial)
             return &reader->failed[i];
     }
     return NULL;
@@ -315,7 +315,7 @@ static const char *note_failed(struct reader *reader, const struct module *modul
 {
     const char *why = why_failed(err);
     close_socket(reader);
-    reader->failed[reader->failed_count++] = (struct failed_module){module->number, why};
+    reader->failed[reader->failed_count++] = (struct failed_module){module->serial, why};
     return why;
 }
 

@@ -175,23 +175,32 @@ uint64_t rule_tables_function(struct rule_tables *tables, struct module *module,
     return functions_find(module, address, &range) ? range.start : 0;
 }
 
+static void clear(struct rule_table *table)
+{
+    cfi_index_free(&table->index);
+    free(table->slots);
+    *table = (struct rule_table){0};
+}
+
 void rule_tables_forget_generated(struct rule_tables *tables, uint32_t space)
 {
-    if (space >= tables->generated_count)
-        return;
-    free(tables->generated[space].slots);
-    tables->generated[space] = (struct rule_table){0};
+    if (space < tables->generated_count)
+        clear(&tables->generated[space]);
+}
+
+void rule_tables_forget_module(struct rule_tables *tables, const struct module *module)
+{
+    if (module->number < tables->count)
+        clear(&tables->items[module->number]);
 }
 
 void rule_tables_free(struct rule_tables *tables)
 {
-    for (size_t i = 0; i < tables->count; i++) {
-        cfi_index_free(&tables->items[i].index);
-        free(tables->items[i].slots);
-    }
+    for (size_t i = 0; i < tables->count; i++)
+        clear(&tables->items[i]);
     free(tables->items);
     for (size_t i = 0; i < tables->generated_count; i++)
-        free(tables->generated[i].slots);
+        clear(&tables->generated[i]);
     free(tables->generated);
     free(tables->scratch);
     *tables = (struct rule_tables){0};

@@ -48,6 +48,9 @@ int rule_tables_learn_generated(struct rule_tables *tables, uint32_t space, uint
 /* Forgets the rules of the space, because more is now known of where functions begin. */
 void rule_tables_forget_generated(struct rule_tables *tables, uint32_t space);
 
+/* Forgets the rules of the module, which is about to be closed. */
+void rule_tables_forget_module(struct rule_tables *tables, const struct module *module);
+
 /* The start of the function that holds `address`, from Go's function table, call frame information,
  * or else the symbol table; 0 if none of them has it. */
 uint64_t rule_tables_function(struct rule_tables *tables, struct module *module, uint64_t address);

@@ -1,7 +1,7 @@
 #include "worker/compact.h"
 #include "worker/ended_processes.h"
 #include "worker/ended_threads.h"
-#include "unwind/unwind.h"
+#include "worker/unused_modules.h"
 
 /* Which rows stay, and their new numbers. */
 struct numbers {
@@ -318,15 +318,49 @@ static int choose_samples(struct results *results, struct counted_threads *threa
     return ended_threads_join_makers(results, samples);
 }
 
-static void forget_spaces(struct results *results, const struct compaction *how,
-                          const struct renumber *stay)
+/* A lock's key is the address of data. */
+static void note_shared_key(struct space *shared, uint64_t key)
+{
+    const struct mapping *mapping = space_find(shared, key);
+    if (!mapping)
+        mapping = space_find_memory(shared, key);
+    if (mapping)
+        shared->mappings[mapping - shared->mappings].is_sampled = true;
+}
+
+/* Notes which mappings of the shared space stacks and waits refer to. */
+static void note_shared(const struct results *results)
+{
+    struct space *shared = results->spaces.shared;
+    for (size_t i = 0; i < shared->mapping_count; i++)
+        shared->mappings[i].is_sampled = false;
+    for (size_t i = 0; i < results->stacks.stack_count; i++) {
+        const struct counted_stack *stack = &results->stacks.stacks[i];
+        if (stack->space == shared->id)
+            space_note_sampled(shared, &results->stacks.addresses[stack->first_address],
+                               stack->depth);
+    }
+    for (size_t i = 0; i < results->waits.count; i++) {
+        if (results->waits.rows[i].space == shared->id)
+            note_shared_key(shared, results->waits.rows[i].key);
+    }
+}
+
+static int forget_spaces(struct results *results, struct owners *owners,
+                         const struct compaction *how, const struct renumber *stay)
 {
     struct spaces *spaces = &results->spaces;
+    if (spaces->shared)
+        note_shared(results);
     spaces_forget(spaces, stay);
     for (size_t i = 0; i < spaces->count && how->unwinder; i++) {
-        if (spaces->items[i]->is_free)
-            unwinder_forget(how->unwinder, spaces->items[i]);
+        const struct space *space = spaces->items[i];
+        if (space->is_free && space->origin == space->id)
+            unwinder_drop(how->unwinder, space);
+        else if (space->is_free)
+            unwinder_forget(how->unwinder, space);
     }
+    return unused_modules_free(results, how->unwinder, &owners->sites);
 }
 
 int compact(struct results *results, struct counted_threads *threads, struct owners *owners,
@@ -347,7 +381,7 @@ int compact(struct results *results, struct counted_threads *threads, struct own
             err = drop_rows(results, threads, owners, &numbers);
     }
     if (!err)
-        forget_spaces(results, how, &numbers.spaces);
+        err = forget_spaces(results, owners, how, &numbers.spaces);
     if (!err)
         ended_processes_drop(&ended, results, owners);
     ended_processes_free(&ended);
