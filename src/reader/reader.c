@@ -1,5 +1,4 @@
 #include "reader/reader.h"
-#include "base/array.h"
 #include "base/clock.h"
 #include "reader/packet.h"
 #include "reader/starter.h"
@@ -17,9 +16,11 @@
 
 #define WHY_BYTES 128
 
-/* A module whose reader failed. */
+/* The last so many modules whose reader failed are not tried again. */
+#define FAILED_MAX 256
+
 struct failed_module {
-    uint32_t number;
+    uint32_t serial; /* 0: none */
     const char *why;
 };
 
@@ -28,8 +29,8 @@ struct reader {
     uint64_t until_ns; /* the end of this one's time */
     struct starter starter;
     int socket; /* to the reader process; -1: there is none */
-    struct failed_module *failed;
-    size_t failed_count, failed_capacity;
+    struct failed_module failed[FAILED_MAX];
+    size_t failures; /* so many in all */
     char why[WHY_BYTES];
     bool cannot_show; /* it failed to */
     struct packet packet;
@@ -92,7 +93,6 @@ void reader_free(struct reader *reader)
         return;
     close_socket(reader);
     starter_end(&reader->starter);
-    free(reader->failed);
     buffer_free(&reader->packet.body);
     free(reader);
 }
@@ -303,8 +303,8 @@ static const char *why_failed(int err)
 static const struct failed_module *find_failed(const struct reader *reader,
                                                const struct module *module)
 {
-    for (size_t i = 0; i < reader->failed_count; i++) {
-        if (reader->failed[i].number == module->serial)
+    for (size_t i = 0; i < FAILED_MAX; i++) {
+        if (reader->failed[i].serial == module->serial)
             return &reader->failed[i];
     }
     return NULL;
@@ -315,7 +315,7 @@ static const char *note_failed(struct reader *reader, const struct module *modul
 {
     const char *why = why_failed(err);
     close_socket(reader);
-    reader->failed[reader->failed_count++] = (struct failed_module){module->serial, why};
+    reader->failed[reader->failures++ % FAILED_MAX] = (struct failed_module){module->serial, why};
     return why;
 }
 
@@ -328,8 +328,6 @@ int reader_ask(struct reader *reader, const struct reader_question *question,
         *ret_why = failed->why;
         return -ENOEXEC;
     }
-    if (array_reserve(&reader->failed, &reader->failed_capacity, reader->failed_count + 1))
-        return -ENOMEM;
     int err = ask(reader, question, visit, context, &stop);
     *ret_why = reader->why;
     if (!err || err == -ENOEXEC || err == -ENOMEM)
@@ -358,8 +356,6 @@ static int find_data(struct reader *reader, const struct module *module, enum pa
 {
     if (find_failed(reader, module))
         return -ENOENT;
-    if (array_reserve(&reader->failed, &reader->failed_capacity, reader->failed_count + 1))
-        return -ENOMEM;
     int err = ask_for_data(reader, module, kind, address);
     if (err) {
         note_failed(reader, module, err);
