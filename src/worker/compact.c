@@ -28,7 +28,7 @@ static void each_of_window(struct window *window, struct renumber *samples, numb
         visit(samples, &rows[i].sample);
 }
 
-/* Includes stale ones: each was a sample's number once, and stays one. */
+/* Includes stale numbers, which must remain numbers of samples. */
 static void each_of_account(struct thread_account *account, struct renumber *samples,
                             number_fn *visit)
 {
@@ -157,8 +157,8 @@ static void each_of_wait(struct counted_wait *wait, struct renumber *strings, nu
     }
 }
 
-/* Visits the strings of rows that stay, by the rows' old numbers, except those of the timeline and
- * of makers. */
+/* Visits the strings of rows that stay, which still have their old numbers. Those of the timeline
+ * and of makers are visited elsewhere. */
 static void each_string(struct results *results, struct counted_threads *threads,
                         struct numbers *numbers, number_fn *visit)
 {
@@ -193,7 +193,7 @@ static void find_strings(struct results *results, struct counted_threads *thread
     renumber_assign(&numbers->strings);
 }
 
-/* The label set of a thread's last copy is not used after its message. */
+/* The label set of a thread's last copy is used only while its message is taken. */
 static void move_label_sets(struct counted_threads *threads, const struct renumber *label_sets)
 {
     for (size_t i = 0; i < threads->count; i++) {
@@ -250,7 +250,7 @@ static bool keeps_all(const struct renumber *rows)
     return renumber_kept(rows) == rows->count;
 }
 
-/* Rows then keep their numbers, so that a copy need not be made anew. */
+/* Then nothing is renumbered, and the recorder's copy stays valid. */
 static bool goes_nothing(const struct numbers *numbers)
 {
     return keeps_all(&numbers->samples) && keeps_all(&numbers->waits) &&
@@ -269,7 +269,7 @@ static int drop_rows(struct results *results, struct counted_threads *threads,
     return err;
 }
 
-/* A thread that comes back begins anew: what is noted of it is stale. */
+/* A thread that comes back starts over, so its account refers to nothing. */
 static void forget_gone_threads(struct counted_threads *threads)
 {
     for (size_t i = 0; i < threads->count; i++) {
@@ -282,7 +282,7 @@ static void forget_gone_threads(struct counted_threads *threads)
     }
 }
 
-/* Joins what has ended. */
+/* Joins ended processes and threads. */
 static int join_ended(struct results *results, struct counted_threads *threads,
                       const struct compaction *how, struct ended_processes *ended)
 {
@@ -303,8 +303,8 @@ static int join_ended(struct results *results, struct counted_threads *threads,
     return err;
 }
 
-/* Which samples stay. What has ended is joined. The makers of threads that they need no more are
- * joined. */
+/* Joins ended processes and threads, chooses the samples that stay, and joins the makers that these
+ * do not need. */
 static int choose_samples(struct results *results, struct counted_threads *threads,
                           const struct compaction *how, struct ended_processes *ended,
                           struct renumber *samples)
