@@ -111,7 +111,7 @@ static int ask(struct location_naming *naming, const struct unnamed_location *un
 /* Takes it from the cache. Returns 0, -ENOENT if it is not there, or -ENOMEM. */
 static int recall(struct location_naming *naming, const struct unnamed_location *unnamed)
 {
-    const struct name_cache *cache = naming->sources->cache;
+    struct name_cache *cache = naming->sources->cache;
     struct symbol symbol;
     bool is_trampoline;
     if (!cache ||
