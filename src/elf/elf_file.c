@@ -150,6 +150,15 @@ int elf_file_read(struct module *module)
     return err;
 }
 
+size_t module_bytes(const struct module *module)
+{
+    size_t debug_frame = module->debug_frame.memory ? module->debug_frame.bytes : 0;
+    return sizeof *module + image_kept_bytes(&module->image) + debug_frame +
+           module->segment_count * sizeof *module->segments +
+           module->functions.capacity * sizeof *module->functions.items +
+           module->stubs.count * sizeof *module->stubs.items;
+}
+
 void module_reset(struct module *module)
 {
     image_reset(&module->image);

@@ -9,6 +9,9 @@
  * a usable ELF file, or -ENOMEM. */
 int elf_file_read(struct module *module);
 
+/* How much memory it takes, roughly. */
+size_t module_bytes(const struct module *module);
+
 /* Frees what was read from the file at first use, and would be read again. */
 void module_reset(struct module *module);
 

@@ -32,6 +32,16 @@ void image_reset(struct image *image)
         free(image->pages[i]);
     free(image->pages);
     image->pages = NULL;
+    image->pages_read = 0;
+}
+
+size_t image_kept_bytes(const struct image *image)
+{
+    if (image->memory)
+        return image->bytes;
+    return image->pages
+               ? image->page_count * sizeof *image->pages + image->pages_read * IMAGE_PAGE_BYTES
+               : 0;
 }
 
 void image_close(struct image *image)
@@ -65,6 +75,7 @@ static const unsigned char *page_at(struct image *image, size_t number)
     if (got < (ssize_t)IMAGE_PAGE_BYTES && end < image->bytes)
         image->bytes = end;
     image->pages[number] = page;
+    image->pages_read++;
     return page;
 }
 

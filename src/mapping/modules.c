@@ -331,6 +331,16 @@ int modules_get(struct modules *modules, int proc_fd, pid_t tid, const struct ma
     return 0;
 }
 
+size_t modules_bytes(const struct modules *modules)
+{
+    size_t bytes = modules->capacity * sizeof *modules->items;
+    for (size_t i = 0; i < modules->count; i++) {
+        if (modules->items[i])
+            bytes += module_bytes(modules->items[i]);
+    }
+    return bytes;
+}
+
 static bool is_root_in_use(const struct modules *modules, const struct root *root)
 {
     for (size_t i = 0; i < modules->count; i++) {

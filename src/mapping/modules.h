@@ -29,6 +29,8 @@ struct modules {
 int modules_get(struct modules *modules, int proc_fd, pid_t tid, const struct maps_entry *entry,
                 struct module **ret_module);
 
+size_t modules_bytes(const struct modules *modules);
+
 /* Called before the module is closed. */
 typedef void module_gone_fn(void *context, const struct module *module);
 

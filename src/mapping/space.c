@@ -32,6 +32,11 @@ void mapping_drop(struct mapping *mapping)
         free(mapping->path);
 }
 
+size_t space_bytes(const struct space *space)
+{
+    return sizeof *space + space->mapping_capacity * sizeof *space->mappings;
+}
+
 void space_empty(struct space *space)
 {
     for (size_t i = 0; i < space->mapping_count; i++)

@@ -66,6 +66,8 @@ int space_note_jit(struct space *space, uint64_t address);
 /* Notes that a stack with these addresses was counted. */
 void space_note_sampled(struct space *space, const uint64_t *addresses, size_t count);
 
+size_t space_bytes(const struct space *space);
+
 /* Keeps only the mappings that were sampled, and that of the program itself if `keeps_main`. */
 void space_keep_sampled(struct space *space, bool keeps_main);
 

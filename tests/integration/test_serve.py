@@ -299,6 +299,19 @@ def test_memory_does_not_grow_with_libraries_that_were_unloaded(world):
     assert grown_kb < 2500 and grown_files < 150, (grown_kb, grown_files)
 
 
+def test_metrics_say_what_is_kept(world):
+    """Memory by kind, no more of it than there is."""
+    with world.running("holders", 60) as target, serving(world, "-p", target.pid) as server:
+        wait_for(lambda: "computing_hold" in server.text("/debug/fgprof?last=1s&format=folded"), "samples")
+        kept = {kind: int(kept) for kind, kept in
+                re.findall(r'^fgprof_kept_bytes\{kind="(\w+)"\} (\d+)$', server.text("/metrics"), re.M)}
+        assert {"stacks", "timeline", "strings", "labels", "waits", "modules"} < set(kept), kept
+        for kind in "stacks", "timeline", "strings", "waits", "mappings", "modules":
+            assert kept[kind] > 0, (kind, kept)
+        rss_kb = int(status_field(server.sampler.pid, "RssAnon").split()[0])
+        assert sum(kept.values()) < rss_kb * 1024, (kept, rss_kb)
+
+
 def test_many_requests_cost_one_sampling(world):
     with world.running("holders", 60) as target, serving(world, "-p", target.pid) as server:
         before, begin = server.metric("fgprof_ticks_total"), time.monotonic()
