@@ -396,6 +396,13 @@ FGPROF_API int fgprof_recorder_profile_next(fgprof_recorder *recorder, fgprof_mo
 
 FGPROF_API void fgprof_moment_free(fgprof_moment *moment);
 
+/* Returns what a kind of memory is called that is kept of a recording, such as "stacks", and its
+ * bytes when a profile or moment was last made, or kept for fgprof_recorder_profile_last. Kinds are
+ * numbered from 0; NULL after the last. May be called while fgprof_recorder_run goes on, from any
+ * thread, once fgprof_recorder_profile_so_far can be. */
+FGPROF_API const char *fgprof_recorder_kept_memory(const fgprof_recorder *recorder, size_t kind,
+                                                   uint64_t *ret_bytes);
+
 /* Makes fgprof_recorder_run end soon. May be called from any thread and from a signal handler. */
 FGPROF_API void fgprof_recorder_stop(fgprof_recorder *recorder);
 

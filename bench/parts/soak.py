@@ -14,7 +14,7 @@ TITLE = "Things that come and go, for long"
 TOOLS = ()
 RATE_HZ = 300
 KEEP = "2s"
-KINDS = ["threads", "named", "processes", "programs", "libraries", "code", "labels", "locks", "sockets"]
+KINDS = ["threads", "named", "processes", "programs", "libraries", "plugins", "upgrades", "code", "labels", "locks", "sockets"]
 
 
 class Server:

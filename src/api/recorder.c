@@ -31,6 +31,15 @@ bool fgprof_recorder_has_thread(const fgprof_recorder *recorder, pid_t tid)
     return false;
 }
 
+const char *fgprof_recorder_kept_memory(const fgprof_recorder *recorder, size_t kind,
+                                        uint64_t *ret_bytes)
+{
+    if (kind >= KEPT_KIND_COUNT)
+        return NULL;
+    *ret_bytes = recorder->worker ? worker_kept_bytes(recorder->worker, (enum kept_kind)kind) : 0;
+    return kept_kind_name((enum kept_kind)kind);
+}
+
 void fgprof_recorder_stop(fgprof_recorder *recorder)
 {
     sampler_stop(&recorder->sampler);

@@ -79,10 +79,10 @@ struct elapsed {
     struct elapsed_wait *waits; /* by number */
     size_t wait_count, wait_capacity;
     uint64_t waits_added;
-    uint32_t end_epoch; /* the stack table's when it ended */
-    bool is_settled;    /* what its samples have is final: see elapsed_settle */
-    uint64_t settled_ns;
-    uint64_t idle_ticks;                   /* that belong to nobody */
+    uint32_t end_epoch;  /* the stack table's when it ended */
+    bool is_settled;     /* its samples are scaled to its total: see elapsed_settle */
+    uint64_t settled_ns; /* that total, and those of processes that were joined to it */
+    uint64_t idle_ticks; /* that belong to nobody */
     uint64_t awake_ticks, awake_instances; /* ticks that found threads awake, and how many in all */
 };
 
@@ -138,13 +138,14 @@ bool elapsed_is_short(const struct elapsed *process, uint64_t first_tick, uint64
 /* The process is no longer sampled: shares out all ticks that are left. */
 void elapsed_end(struct elapsed *process, struct stack_table *table, uint64_t end_ns);
 
-/* These processes have ended: makes what their samples have the nanoseconds and the ticks of their
- * time, so that several can be added. `processes` are those of the table. Returns 0 or -ENOMEM, and
- * then nothing has changed. */
+/* Fixes the elapsed time of processes that have ended. Samples hold shares that mean nothing
+ * without their process's total; this scales them to that total, so that samples of several
+ * processes can be added up. `processes` are those of the table, and `rows` keeps the ended ones.
+ * Returns 0 or -ENOMEM, and then nothing has changed. */
 int elapsed_settle(struct stack_table *table, struct elapsed *processes,
                    const struct renumber *rows);
 
-/* Adds the time of a settled process to that of another, and leaves none. */
+/* Moves the time of a settled process to another settled one. */
 void elapsed_join(struct elapsed *to, struct elapsed *from);
 
 /* Counts `ticks` at which these threads were awake. */

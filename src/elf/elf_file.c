@@ -153,11 +153,26 @@ int elf_file_read(struct module *module)
     return err;
 }
 
-void module_clear(struct module *module)
+size_t module_bytes(const struct module *module)
 {
-    image_close(&module->image);
+    size_t debug_frame = module->debug_frame.memory ? module->debug_frame.bytes : 0;
+    return sizeof *module + image_kept_bytes(&module->image) + debug_frame +
+           module->segment_count * sizeof *module->segments +
+           module->functions.capacity * sizeof *module->functions.items +
+           module->stubs.count * sizeof *module->stubs.items;
+}
+
+void module_reset(struct module *module)
+{
+    image_reset(&module->image);
     functions_free(&module->functions);
     stubs_free(&module->stubs);
+}
+
+void module_clear(struct module *module)
+{
+    module_reset(module);
+    image_close(&module->image);
     free(module->segments);
     free(module->debug_frame.memory);
     free(module->path);

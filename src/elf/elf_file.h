@@ -13,6 +13,12 @@ int elf_file_read(struct module *module);
  * that fails, the section is empty. */
 void elf_file_decompress(struct module *module);
 
+/* How much memory it takes, roughly. */
+size_t module_bytes(const struct module *module);
+
+/* Frees what was read from the file at first use, and would be read again. */
+void module_reset(struct module *module);
+
 /* Frees everything that a module holds. */
 void module_clear(struct module *module);
 

@@ -17,11 +17,7 @@ int image_open_fd(struct image *image, int fd)
     if (status.st_size > IMAGE_MAX_BYTES)
         return -EFBIG;
     size_t bytes = (size_t)status.st_size;
-    size_t page_count = bytes / IMAGE_PAGE_BYTES + 1;
-    unsigned char **pages = calloc(page_count, sizeof *pages);
-    if (!pages)
-        return -ENOMEM;
-    *image = (struct image){.fd = fd, .bytes = bytes, .pages = pages, .page_count = page_count};
+    *image = (struct image){.fd = fd, .bytes = bytes, .page_count = bytes / IMAGE_PAGE_BYTES + 1};
     return 0;
 }
 
@@ -30,11 +26,27 @@ void image_open_memory(struct image *image, unsigned char *memory, size_t bytes)
     *image = (struct image){.fd = -1, .bytes = bytes, .memory = memory};
 }
 
-void image_close(struct image *image)
+void image_reset(struct image *image)
 {
-    for (size_t i = 0; i < image->page_count; i++)
+    for (size_t i = 0; i < image->page_count && image->pages; i++)
         free(image->pages[i]);
     free(image->pages);
+    image->pages = NULL;
+    image->pages_read = 0;
+}
+
+size_t image_kept_bytes(const struct image *image)
+{
+    if (image->memory)
+        return image->bytes;
+    return image->pages
+               ? image->page_count * sizeof *image->pages + image->pages_read * IMAGE_PAGE_BYTES
+               : 0;
+}
+
+void image_close(struct image *image)
+{
+    image_reset(image);
     free(image->memory);
     if (image->fd >= 0)
         close(image->fd);
@@ -44,6 +56,10 @@ void image_close(struct image *image)
 /* The page, read at first use; NULL if it can't be read. Bytes past the end of the file are 0. */
 static const unsigned char *page_at(struct image *image, size_t number)
 {
+    if (!image->pages)
+        image->pages = calloc(image->page_count, sizeof *image->pages);
+    if (!image->pages)
+        return NULL;
     if (image->pages[number])
         return image->pages[number];
     unsigned char *page = calloc(1, IMAGE_PAGE_BYTES);
@@ -59,6 +75,7 @@ static const unsigned char *page_at(struct image *image, size_t number)
     if (got < (ssize_t)IMAGE_PAGE_BYTES && end < image->bytes)
         image->bytes = end;
     image->pages[number] = page;
+    image->pages_read++;
     return page;
 }
 

@@ -13,8 +13,9 @@ struct image {
     int fd; /* -1: all of it is in memory */
     size_t bytes;
     unsigned char *memory; /* if fd is -1; owned */
-    unsigned char **pages; /* of IMAGE_PAGE_BYTES each, NULL until read */
+    unsigned char **pages; /* of IMAGE_PAGE_BYTES each, NULL until read; NULL: none was */
     size_t page_count;
+    size_t pages_read; /* of these */
 };
 
 #define IMAGE_PAGE_BYTES 4096u
@@ -25,6 +26,11 @@ int image_open_fd(struct image *image, int fd);
 
 /* Takes over `memory`, which was allocated by malloc. */
 void image_open_memory(struct image *image, unsigned char *memory, size_t bytes);
+
+size_t image_kept_bytes(const struct image *image);
+
+/* Frees the pages that were read. */
+void image_reset(struct image *image);
 
 void image_close(struct image *image);
 

@@ -73,7 +73,9 @@ struct stubs {
 };
 
 struct module {
-    uint32_t number; /* in struct modules */
+    uint32_t number; /* in struct modules: another one gets it when this one has gone */
+    uint32_t serial; /* the same, but no other one ever gets it */
+    size_t users;    /* mappings that refer to it */
     unsigned dev_major, dev_minor;
     uint64_t inode;
     char *path;         /* as the process sees it */

@@ -28,6 +28,17 @@ void jit_free(struct jit *jit)
     free(jit);
 }
 
+size_t jit_bytes(const struct jit *jit)
+{
+    const struct jit_code *code = &jit->code;
+    return sizeof *jit + jit->use_capacity * sizeof *jit->uses +
+           code->symbol_capacity * sizeof *code->symbols +
+           code->line_capacity * sizeof *code->lines +
+           (code->ranges.count + code->pending.count) * sizeof *code->ranges.items +
+           strings_bytes(&code->strings) +
+           (jit->use_index.slot_count + code->by_id.slot_count) * sizeof(struct index_slot);
+}
+
 static bool is_same_use(const void *owner, uint32_t item, const void *key)
 {
     const struct jit *jit = owner;

@@ -29,6 +29,8 @@ struct jit {
 int jit_new(struct jit **ret_jit);
 void jit_free(struct jit *jit);
 
+size_t jit_bytes(const struct jit *jit);
+
 /* Notes that `address` was sampled in the space. Returns 0 or -ENOMEM. */
 int jit_note(struct jit *jit, uint32_t space, uint64_t address);
 

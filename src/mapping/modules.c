@@ -330,21 +330,70 @@ int modules_get(struct modules *modules, int proc_fd, pid_t tid, const struct ma
     *ret_module = NULL;
     if (!entry->inode && strcmp(entry->path, VDSO_PATH) != 0)
         return 0;
+    size_t number = modules->count;
     for (size_t i = 0; i < modules->count; i++) {
-        if (is_same(modules->items[i], entry)) {
+        if (!modules->items[i]) {
+            number = i;
+        } else if (is_same(modules->items[i], entry)) {
             *ret_module = modules->items[i];
             return 0;
         }
     }
-    if (array_reserve(&modules->items, &modules->capacity, modules->count + 1))
+    if (array_reserve(&modules->items, &modules->capacity, number + 1))
         return -ENOMEM;
     int err = module_open(modules, proc_fd, tid, entry, ret_module);
-    if (!err) {
-        (*ret_module)->number = (uint32_t)modules->count;
-        (*ret_module)->root_fd_plus_1 = keep_root(modules, proc_fd, tid);
-        modules->items[modules->count++] = *ret_module;
+    if (err)
+        return err;
+    (*ret_module)->number = (uint32_t)number;
+    (*ret_module)->serial = ++modules->opened;
+    (*ret_module)->root_fd_plus_1 = keep_root(modules, proc_fd, tid);
+    modules->items[number] = *ret_module;
+    modules->count += number == modules->count;
+    return 0;
+}
+
+size_t modules_bytes(const struct modules *modules)
+{
+    size_t bytes = modules->capacity * sizeof *modules->items;
+    for (size_t i = 0; i < modules->count; i++) {
+        if (modules->items[i])
+            bytes += module_bytes(modules->items[i]);
     }
-    return err;
+    return bytes;
+}
+
+static bool is_root_in_use(const struct modules *modules, const struct root *root)
+{
+    for (size_t i = 0; i < modules->count; i++) {
+        if (modules->items[i] && modules->items[i]->root_fd_plus_1 == root->fd + 1)
+            return true;
+    }
+    return false;
+}
+
+static void close_unused_roots(struct modules *modules)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < modules->root_count; i++) {
+        if (is_root_in_use(modules, &modules->roots[i]))
+            modules->roots[kept++] = modules->roots[i];
+        else
+            close(modules->roots[i].fd);
+    }
+    modules->root_count = kept;
+}
+
+void modules_close_unused(struct modules *modules, module_gone_fn *gone, void *context)
+{
+    for (size_t i = 0; i < modules->count; i++) {
+        struct module *module = modules->items[i];
+        if (!module || module->users)
+            continue;
+        gone(context, module);
+        module_free(module);
+        modules->items[i] = NULL;
+    }
+    close_unused_roots(modules);
 }
 
 void modules_free(struct modules *modules)

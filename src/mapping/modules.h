@@ -1,5 +1,6 @@
-/* The modules that processes have mapped, each opened when first seen, and kept open. Of file
- * systems that another process provides (FUSE), a copy is kept, if they answer in time. */
+/* The modules that processes have mapped, each opened when first seen, and kept open for as long as
+ * a mapping refers to it. Of file systems that another process provides (FUSE), a copy is kept, if
+ * they answer in time. */
 #ifndef FGPROF_MAPPING_MODULES_H
 #define FGPROF_MAPPING_MODULES_H
 
@@ -18,9 +19,10 @@ struct root {
 struct modules {
     struct root *roots; /* root directories other than ours */
     size_t root_count, root_capacity;
-    struct module **items;
+    struct module **items; /* by number; NULL: the number is free */
     size_t count, capacity;
     uint64_t waited_ns; /* for file systems that a process provides */
+    uint32_t opened;    /* so many in all */
 };
 
 /* Finds the module of the mapping `entry` of thread `tid` of the process whose /proc directory is
@@ -28,6 +30,14 @@ struct modules {
  * not readable. Returns 0 or -ENOMEM. */
 int modules_get(struct modules *modules, int proc_fd, pid_t tid, const struct maps_entry *entry,
                 struct module **ret_module);
+
+size_t modules_bytes(const struct modules *modules);
+
+/* Called before the module is closed. */
+typedef void module_gone_fn(void *context, const struct module *module);
+
+/* Closes the modules that no mapping refers to. */
+void modules_close_unused(struct modules *modules, module_gone_fn *gone, void *context);
 
 void modules_free(struct modules *modules);
 

@@ -1,7 +1,9 @@
 #include "mapping/space.h"
 #include "base/upper_bound.h"
 
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* If memory never matches a file's first page, because the page was written to or is not mapped,
  * that proves nothing, and the file is seldom looked at. It is not ignored, because libraries may
@@ -9,10 +11,36 @@
 #define UNLIKE_MAX 8
 #define UNLIKE_PAUSE_NS 200000000
 
+int mapping_copy(const struct mapping *from, struct mapping *ret_copy)
+{
+    struct mapping copy = *from;
+    if (copy.module)
+        copy.module->users++;
+    else
+        copy.path = strdup(from->path);
+    if (!copy.path)
+        return -ENOMEM;
+    *ret_copy = copy;
+    return 0;
+}
+
+void mapping_drop(struct mapping *mapping)
+{
+    if (mapping->module)
+        mapping->module->users--;
+    else
+        free(mapping->path);
+}
+
+size_t space_bytes(const struct space *space)
+{
+    return sizeof *space + space->mapping_capacity * sizeof *space->mappings;
+}
+
 void space_empty(struct space *space)
 {
     for (size_t i = 0; i < space->mapping_count; i++)
-        free(space->mappings[i].path);
+        mapping_drop(&space->mappings[i]);
     free(space->mappings);
     space->mappings = NULL;
     space->mapping_count = space->mapping_capacity = 0;
@@ -116,17 +144,16 @@ void space_note_sampled(struct space *space, const uint64_t *addresses, size_t c
     }
 }
 
-void space_retire(struct space *space)
+void space_keep_sampled(struct space *space, bool keeps_main)
 {
     size_t kept = 0;
     for (size_t i = 0; i < space->mapping_count; i++) {
         struct mapping *mapping = &space->mappings[i];
-        if (mapping->is_sampled || mapping->is_main)
+        if (mapping->is_sampled || (keeps_main && mapping->is_main))
             space->mappings[kept++] = *mapping;
         else
-            free(mapping->path);
+            mapping_drop(mapping);
     }
-    space->is_retired = true;
     space->mapping_count = kept;
     space->last = NULL;
     struct mapping *smaller = kept ? realloc(space->mappings, kept * sizeof *smaller) : NULL;
@@ -136,4 +163,10 @@ void space_retire(struct space *space)
         space->mappings = smaller;
         space->mapping_capacity = kept;
     }
+}
+
+void space_retire(struct space *space)
+{
+    space_keep_sampled(space, true);
+    space->is_retired = true;
 }

@@ -15,7 +15,7 @@ struct mapping {
     uint64_t start, end;
     uint64_t offset;       /* in the file, of `start` */
     struct module *module; /* NULL: anonymous code, such as a JIT's */
-    char *path;            /* as maps shows it; "" for anonymous code */
+    char *path;            /* as maps shows it: the module's, or owned; "" for anonymous code */
     uint64_t bias;         /* added to the module's own addresses to get the process's */
     bool is_main;          /* belongs to the program itself, not to a library */
     bool has_bias;         /* false: no readable file, or no segment at this offset */
@@ -39,6 +39,10 @@ struct space {
     bool has_context; /* maps had a mapping that is named as a process context (OTEP 4719) */
 };
 
+/* Makes a mapping like `from`, which refers to its module too. Returns 0 or -ENOMEM. */
+int mapping_copy(const struct mapping *from, struct mapping *ret_copy);
+void mapping_drop(struct mapping *mapping);
+
 /* The mapping that holds `address`, or NULL. */
 const struct mapping *space_find(struct space *space, uint64_t address);
 
@@ -61,6 +65,11 @@ int space_note_jit(struct space *space, uint64_t address);
 
 /* Notes that a stack with these addresses was counted. */
 void space_note_sampled(struct space *space, const uint64_t *addresses, size_t count);
+
+size_t space_bytes(const struct space *space);
+
+/* Keeps only the mappings that were sampled, and that of the program itself if `keeps_main`. */
+void space_keep_sampled(struct space *space, bool keeps_main);
 
 /* To be called when the space's program has ended: keeps only what names need. */
 void space_retire(struct space *space);

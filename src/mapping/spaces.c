@@ -45,7 +45,7 @@ static int insert(struct maps_reading *reading, size_t at, const struct maps_ent
         .end = entry->end,
         .offset = entry->offset,
         .module = module,
-        .path = strdup(entry->path),
+        .path = module ? module->path : strdup(entry->path),
         .is_main = *entry->path && maps_entry_is_at(entry, reading->program),
     };
     if (!mapping.path)
@@ -56,6 +56,8 @@ static int insert(struct maps_reading *reading, size_t at, const struct maps_ent
         mapping.bias = entry->start - own_address;
         mapping.has_bias = true;
     }
+    if (module)
+        module->users++;
     memmove(&space->mappings[at + 1], &space->mappings[at],
             (space->mapping_count - at) * sizeof mapping);
     space->mappings[at] = mapping;
@@ -78,7 +80,7 @@ static bool extend(struct space *space, size_t first, size_t end, const struct m
     known->end = entry->end > known_end ? entry->end : known_end;
     for (size_t i = first + 1; i < end; i++) {
         known->is_sampled = known->is_sampled || space->mappings[i].is_sampled;
-        free(space->mappings[i].path);
+        mapping_drop(&space->mappings[i]);
     }
     memmove(&space->mappings[first + 1], &space->mappings[end],
             (space->mapping_count - end) * sizeof *known);
@@ -266,16 +268,12 @@ int spaces_branch(struct spaces *spaces, struct space **space)
                              .mapping_capacity = from->mapping_count + 1,
                              .has_context = from->has_context,
                              .jit = from->jit};
-    for (size_t i = 0; i < from->mapping_count; i++) {
-        mappings[i] = from->mappings[i];
-        mappings[i].path = strdup(from->mappings[i].path);
-        if (!mappings[i].path) {
-            space_free(branch);
-            return -ENOMEM;
-        }
-        branch->mapping_count++;
+    int err = 0;
+    for (size_t i = 0; i < from->mapping_count && !err; i++) {
+        err = mapping_copy(&from->mappings[i], &mappings[i]);
+        branch->mapping_count += !err;
     }
-    if (put(spaces, branch)) {
+    if (err || put(spaces, branch)) {
         space_free(branch);
         return -ENOMEM;
     }
@@ -327,13 +325,13 @@ static int add_shared(struct space *shared, const struct mapping *mapping, uint6
     }
     if (array_reserve(&shared->mappings, &shared->mapping_capacity, shared->mapping_count + 1))
         return -ENOMEM;
-    struct mapping added = *mapping;
+    struct mapping added;
+    int err = mapping_copy(mapping, &added);
+    if (err)
+        return err;
     added.start = start;
     added.end = end;
     added.bias = mapping->has_bias ? base : mapping->bias;
-    added.path = strdup(mapping->path);
-    if (!added.path)
-        return -ENOMEM;
     memmove(&shared->mappings[at + 1], &shared->mappings[at],
             (shared->mapping_count++ - at) * sizeof added);
     shared->mappings[at] = added;
@@ -407,6 +405,8 @@ void spaces_forget(struct spaces *spaces, const struct renumber *rows)
             forget_jit(spaces, rows, space);
         space->is_free = !space->jit && !is_origin(spaces, rows, space->id);
     }
+    if (spaces->shared)
+        space_keep_sampled(spaces->shared, false);
 }
 
 void spaces_free(struct spaces *spaces)
@@ -417,20 +417,17 @@ void spaces_free(struct spaces *spaces)
     *spaces = (struct spaces){0};
 }
 
-/* A file's mapping has its module's path, which is not copied. */
 static int copy_mappings(const struct space *space, struct space *copy)
 {
     copy->mappings = calloc(space->mapping_count + 1, sizeof *copy->mappings);
     if (!copy->mappings)
         return -ENOMEM;
-    for (; copy->mapping_count < space->mapping_count; copy->mapping_count++) {
-        struct mapping *mapping = &copy->mappings[copy->mapping_count];
-        *mapping = space->mappings[copy->mapping_count];
-        mapping->path = mapping->module ? mapping->module->path : strdup(mapping->path);
-        if (!mapping->path)
-            return -ENOMEM;
+    int err = 0;
+    for (size_t i = 0; i < space->mapping_count && !err; i++) {
+        err = mapping_copy(&space->mappings[i], &copy->mappings[i]);
+        copy->mapping_count += !err;
     }
-    return 0;
+    return err;
 }
 
 static int copy_space(const struct space *space, struct spaces *copies)
@@ -470,27 +467,10 @@ int spaces_copy(const struct spaces *spaces, struct spaces *ret_copy)
     for (size_t i = 0; i < spaces->count && !err; i++)
         err = copy_space(spaces->items[i], &copy);
     if (err) {
-        spaces_copy_free(&copy);
+        spaces_free(&copy);
         return err;
     }
     share_jit(spaces, &copy);
     *ret_copy = copy;
     return 0;
-}
-
-void spaces_copy_free(struct spaces *copy)
-{
-    for (size_t i = 0; i < copy->count; i++) {
-        struct space *space = copy->items[i];
-        for (size_t j = 0; j < space->mapping_count; j++) {
-            if (!space->mappings[j].module)
-                free(space->mappings[j].path);
-        }
-        if (space->owns_jit)
-            jit_free(space->jit);
-        free(space->mappings);
-        free(space);
-    }
-    free(copy->items);
-    *copy = (struct spaces){0};
 }

@@ -1,5 +1,5 @@
-/* All address spaces of a recording: one for each process, for each program that it executed, and
- * for each time that its mappings were contradicted. */
+/* All address spaces of a recording. A process gets a new one for each program that it executes,
+ * and whenever its mappings contradict the known ones. */
 #ifndef FGPROF_MAPPING_SPACES_H
 #define FGPROF_MAPPING_SPACES_H
 
@@ -9,7 +9,7 @@
 struct spaces {
     struct space **items;
     size_t count, capacity;
-    struct space *shared; /* see spaces_share; NULL: there was no need for it */
+    struct space *shared; /* see spaces_share; NULL: not needed so far */
 };
 
 /* Reads the maps of thread `tid` from `maps_fd` into a new space of process `pid`. Returns 0 or a
@@ -17,31 +17,30 @@ struct spaces {
 int spaces_add(struct spaces *spaces, struct modules *modules, pid_t pid, int proc_fd, pid_t tid,
                int maps_fd, struct space **ret_space);
 
-/* Reads the maps again and adds what is new to *space; if something contradicts it, sets *space to
- * another one. *ret_changed says whether anything is new. Returns 0 or a negative errno: -ESRCH if
- * there are no maps any more. */
+/* Rereads the maps and adds new mappings to *space; if they contradict it, sets *space to another
+ * one. *ret_changed says whether anything is new. Returns 0 or a negative errno: -ESRCH if there
+ * are no maps any more. */
 int spaces_refresh(struct spaces *spaces, struct modules *modules, int proc_fd, pid_t tid,
                    int maps_fd, struct space **space, bool *ret_changed);
 
 /* Sets *space to a new one with the same contents. Returns 0 or -ENOMEM. */
 int spaces_branch(struct spaces *spaces, struct space **space);
 
-/* An address in a space that is all processes', in which each file lies at a place of its own:
- * equal code, or data, of several processes has one address there. It is 0, where nothing is, for
- * what is in no file. Returns 0 or -ENOMEM. */
+/* Translates an address to the shared space, in which each file has one place, wherever processes
+ * have it mapped: the same code or data of several processes has one address there. *ret_address is
+ * 0, which no mapping holds, if the address is in no file. Returns 0 or -ENOMEM. */
 int spaces_share(struct spaces *spaces, struct space *space, uint64_t address,
                  uint64_t *ret_address);
 
-/* Empties the spaces that no program is in and that do not stay by these rows: nothing refers to
- * them. Their numbers are used again. */
+/* Empties the spaces that no program is in and that `rows` does not keep; their numbers are used
+ * again. In the shared space, keeps the mappings that were sampled. */
 void spaces_forget(struct spaces *spaces, const struct renumber *rows);
 
 void spaces_free(struct spaces *spaces);
 
 /* Copies the spaces with what is known of generated code so far, for another thread to read while
- * the spaces change. The modules are not copied, and
- * must outlive the copy. Returns 0 or -ENOMEM. */
+ * the spaces change. The modules are not copied, but are in use until the copy is freed, by the
+ * thread that made it. Returns 0 or -ENOMEM. */
 int spaces_copy(const struct spaces *spaces, struct spaces *ret_copy);
-void spaces_copy_free(struct spaces *copy);
 
 #endif

@@ -82,7 +82,7 @@ static int take_symbol(void *context, uint64_t address, const struct symbol *sym
     struct name_cache *cache = naming->sources->cache;
     const struct unnamed_location *unnamed = naming->asked++;
     int err =
-        cache ? name_cache_add(cache, unnamed->module->number, address, symbol, is_trampoline) : 0;
+        cache ? name_cache_add(cache, unnamed->module->serial, address, symbol, is_trampoline) : 0;
     return err ? err : set_name(naming, unnamed->location, symbol, is_trampoline);
 }
 
@@ -111,11 +111,11 @@ static int ask(struct location_naming *naming, const struct unnamed_location *un
 /* Takes it from the cache. Returns 0, -ENOENT if it is not there, or -ENOMEM. */
 static int recall(struct location_naming *naming, const struct unnamed_location *unnamed)
 {
-    const struct name_cache *cache = naming->sources->cache;
+    struct name_cache *cache = naming->sources->cache;
     struct symbol symbol;
     bool is_trampoline;
     if (!cache ||
-        !name_cache_get(cache, unnamed->module->number, unnamed->address, &symbol, &is_trampoline))
+        !name_cache_get(cache, unnamed->module->serial, unnamed->address, &symbol, &is_trampoline))
         return -ENOENT;
     return set_name(naming, unnamed->location, &symbol, is_trampoline);
 }

@@ -19,11 +19,12 @@
 
 /* A module that the process has open. */
 struct open_module {
-    uint32_t number_plus_1; /* 0: none */
-    uint64_t used;          /* when, by a counter */
+    uint32_t serial; /* 0: none */
+    uint64_t used;   /* when, by a counter */
 };
 
 struct module_state {
+    uint32_t serial; /* the module's: its number may be another one's later */
     bool has_failed;
     uint64_t slow_ns; /* what its slow questions took */
 };
@@ -56,11 +57,11 @@ static int begin(struct lookup_reader *reader)
 }
 
 /* The module's place, or that of the one that was not used for longest. */
-static size_t place_of(const struct lookup_reader *reader, uint32_t number)
+static size_t place_of(const struct lookup_reader *reader, uint32_t serial)
 {
     size_t oldest = 0;
     for (size_t i = 0; i < LOOKUP_MODULES_MAX; i++) {
-        if (reader->open[i].number_plus_1 == number + 1)
+        if (reader->open[i].serial == serial)
             return i;
         if (reader->open[i].used < reader->open[oldest].used)
             oldest = i;
@@ -73,9 +74,9 @@ static int load(struct lookup_reader *reader, const struct module *module, size_
 {
     struct open_module *open = &reader->open[place];
     open->used = ++reader->used;
-    if (open->number_plus_1 == module->number + 1)
+    if (open->serial == module->serial)
         return 0;
-    open->number_plus_1 = module->number + 1;
+    open->serial = module->serial;
     return module_packet_send(reader->connection.socket, PACKET_LOAD, place, module);
 }
 
@@ -102,7 +103,7 @@ static int receive_answer(struct lookup_reader *reader, size_t place, const stru
         return -EPROTO;
     if (!err)
         return lookup_packet_take_answer(&body, lookup, ret_answer) ? 0 : -EPROTO;
-    reader->open[place].number_plus_1 = 0;
+    reader->open[place].serial = 0;
     return err == -ENOMEM ? -E2BIG : err == -EMFILE || err == -ENFILE ? -EAGAIN : -EIO;
 }
 
@@ -113,7 +114,7 @@ static int ask(struct lookup_reader *reader, const struct module *module,
     int err = begin(reader);
     if (err)
         return err;
-    size_t place = place_of(reader, module->number);
+    size_t place = place_of(reader, module->serial);
     err = load(reader, module, place);
     if (!err)
         err = send_question(reader, place, lookup);
@@ -126,7 +127,10 @@ static struct module_state *state_of(struct lookup_reader *reader, const struct 
         return NULL;
     while (reader->count <= module->number)
         reader->states[reader->count++] = (struct module_state){0};
-    return &reader->states[module->number];
+    struct module_state *state = &reader->states[module->number];
+    if (state->serial != module->serial)
+        *state = (struct module_state){.serial = module->serial};
+    return state;
 }
 
 /* Whether the module's questions have taken more time than all of them may. */

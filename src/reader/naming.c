@@ -91,12 +91,12 @@ static void close_module(struct open_module *opened)
 }
 
 /* The module's place, or that of the one that was not used for longest. */
-static struct open_module *place_of(struct naming *naming, uint32_t number)
+static struct open_module *place_of(struct naming *naming, uint32_t serial)
 {
     struct open_module *oldest = &naming->modules[0];
     for (size_t i = 0; i < OPEN_MODULES_MAX; i++) {
         struct open_module *opened = &naming->modules[i];
-        if (opened->module && opened->module->number == number)
+        if (opened->module && opened->module->serial == serial)
             return opened;
         if (opened->used < oldest->used)
             oldest = opened;
@@ -108,8 +108,8 @@ static struct open_module *place_of(struct naming *naming, uint32_t number)
 static void open_module(struct naming *naming, const struct packet *packet)
 {
     struct bytes body = packet_bytes(packet);
-    uint32_t number = (uint32_t)packet_number(&body);
-    struct open_module *opened = place_of(naming, number);
+    uint32_t serial = (uint32_t)packet_number(&body);
+    struct open_module *opened = place_of(naming, serial);
     opened->used = ++naming->used;
     naming->current = opened;
     if (opened->module) {
@@ -121,7 +121,7 @@ static void open_module(struct naming *naming, const struct packet *packet)
     /* Why an ELF file can't be used is told by symbols_open. */
     opened->error = err == -ENOEXEC ? 0 : err;
     if (opened->module)
-        opened->module->number = number;
+        opened->module->serial = serial;
 }
 
 static int open_symbols(struct naming *naming)

@@ -11,7 +11,7 @@
 
 enum packet_kind {
     /* To the reader: */
-    PACKET_OPEN,     /* a module: its number, path, whether it is readable, its error; the file */
+    PACKET_OPEN,     /* a module: its serial, path, whether it is readable, its error; the file */
     PACKET_NAME,     /* addresses of that module: how to show names, count, addresses */
     PACKET_VARIABLE, /* which variable is at an address of that module */
     PACKET_CLASS,    /* to which class objects belong that point to that address */

@@ -1,5 +1,4 @@
 #include "reader/reader.h"
-#include "base/array.h"
 #include "base/clock.h"
 #include "reader/connection.h"
 #include "reader/module_packet.h"
@@ -14,16 +13,18 @@
 
 #define WHY_BYTES 128
 
-/* A module whose reader failed. */
+/* The last so many modules whose reader failed are not tried again. */
+#define FAILED_MAX 256
+
 struct failed_module {
-    uint32_t number;
+    uint32_t serial; /* 0: none */
     const char *why;
 };
 
 struct reader {
     struct connection connection;
-    struct failed_module *failed;
-    size_t failed_count, failed_capacity;
+    struct failed_module failed[FAILED_MAX];
+    size_t failures; /* so many in all */
     char why[WHY_BYTES];
     bool cannot_show; /* it failed to */
 };
@@ -53,7 +54,6 @@ void reader_free(struct reader *reader)
     if (!reader)
         return;
     connection_free(&reader->connection);
-    free(reader->failed);
     free(reader);
 }
 
@@ -136,7 +136,7 @@ static int receive(struct reader *reader, const struct reader_question *question
 
 static int send_module(struct reader *reader, const struct module *module)
 {
-    return module_packet_send(reader->connection.socket, PACKET_OPEN, module->number, module);
+    return module_packet_send(reader->connection.socket, PACKET_OPEN, module->serial, module);
 }
 
 /* Returns 0, -ENOEXEC if the module can't be read, or why the reader has failed. */
@@ -225,8 +225,8 @@ static int ask(struct reader *reader, const struct reader_question *question,
 static const struct failed_module *find_failed(const struct reader *reader,
                                                const struct module *module)
 {
-    for (size_t i = 0; i < reader->failed_count; i++) {
-        if (reader->failed[i].number == module->number)
+    for (size_t i = 0; i < FAILED_MAX; i++) {
+        if (reader->failed[i].serial == module->serial)
             return &reader->failed[i];
     }
     return NULL;
@@ -237,7 +237,7 @@ static const char *note_failed(struct reader *reader, const struct module *modul
 {
     const char *why = connection_why(err);
     connection_drop(&reader->connection);
-    reader->failed[reader->failed_count++] = (struct failed_module){module->number, why};
+    reader->failed[reader->failures++ % FAILED_MAX] = (struct failed_module){module->serial, why};
     return why;
 }
 
@@ -250,8 +250,6 @@ int reader_ask(struct reader *reader, const struct reader_question *question,
         *ret_why = failed->why;
         return -ENOEXEC;
     }
-    if (array_reserve(&reader->failed, &reader->failed_capacity, reader->failed_count + 1))
-        return -ENOMEM;
     int err = ask(reader, question, visit, context, &stop);
     *ret_why = reader->why;
     if (!err || err == -ENOEXEC || err == -ENOMEM)
@@ -280,8 +278,6 @@ static int find_data(struct reader *reader, const struct module *module, enum pa
 {
     if (find_failed(reader, module))
         return -ENOENT;
-    if (array_reserve(&reader->failed, &reader->failed_capacity, reader->failed_count + 1))
-        return -ENOMEM;
     int err = ask_for_data(reader, module, kind, address);
     if (err) {
         note_failed(reader, module, err);

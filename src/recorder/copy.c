@@ -121,7 +121,7 @@ int copy_update(struct copy *copy, const struct results *results,
     copy->until_ns = state->now_ns;
     to->counts = results->counts;
     memcpy(to->object_counts, results->object_counts, sizeof to->object_counts);
-    spaces_copy_free(&to->spaces);
+    spaces_free(&to->spaces);
     if (to->stacks.times_renumbered != results->stacks.times_renumbered)
         forget_rows(to);
     to->stacks.times_renumbered = results->stacks.times_renumbered;
@@ -156,5 +156,5 @@ void copy_free(struct copy *copy)
     timeline_free(&copy->results.timeline);
     free(copy->results.idle_tids);
     strings_free(&copy->results.strings);
-    spaces_copy_free(&copy->results.spaces);
+    spaces_free(&copy->results.spaces);
 }

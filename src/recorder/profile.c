@@ -283,18 +283,32 @@ static int profile_new_copy(struct fgprof_recorder *recorder, const struct fgpro
     return err;
 }
 
-static int profile_now(struct fgprof_recorder *recorder, const struct fgprof_moment *since,
-                       uint64_t last_ns, struct checkpoint **ret_next, fgprof_profile **ret_profile)
+/* To be followed by unlock_names. Returns 0 or -ENOMEM. */
+static int lock_names(struct fgprof_recorder *recorder)
 {
     pthread_mutex_lock(&recorder->naming);
     int err = recorder->has_names ? 0 : name_cache_init(&recorder->names);
     recorder->has_names = !err;
+    return err;
+}
+
+/* If memory is short, old names stay. */
+static void unlock_names(struct fgprof_recorder *recorder)
+{
+    name_cache_age(&recorder->names);
+    pthread_mutex_unlock(&recorder->naming);
+}
+
+static int profile_now(struct fgprof_recorder *recorder, const struct fgprof_moment *since,
+                       uint64_t last_ns, struct checkpoint **ret_next, fgprof_profile **ret_profile)
+{
+    int err = lock_names(recorder);
     if (!err) {
         do
             err = profile_new_copy(recorder, since, last_ns, ret_next, ret_profile);
         while (err == -EAGAIN);
     }
-    pthread_mutex_unlock(&recorder->naming);
+    unlock_names(recorder);
     return err;
 }
 
@@ -470,14 +484,12 @@ int recorder_objects(struct fgprof_recorder *recorder, enum fgprof_kind kind, co
     enum object_kind objects = objects_of(kind);
     if (!are_recorded(recorder, objects))
         return -EINVAL;
-    pthread_mutex_lock(&recorder->naming);
-    int err = recorder->has_names ? 0 : name_cache_init(&recorder->names);
-    recorder->has_names = !err;
+    int err = lock_names(recorder);
     if (!err)
         err = order_objects(recorder, objects);
     if (!err)
         err = make_objects(recorder, kind, name, ret_profile);
-    pthread_mutex_unlock(&recorder->naming);
+    unlock_names(recorder);
     return err;
 }
 

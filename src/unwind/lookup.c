@@ -131,6 +131,14 @@ void own_lookups_init(struct own_lookups *own)
     *own = (struct own_lookups){.lookups = {find}};
 }
 
+void own_lookups_forget(struct own_lookups *own, const struct module *module)
+{
+    if (module->number >= own->count)
+        return;
+    module_tables_free(&own->items[module->number]);
+    own->items[module->number] = (struct module_tables){0};
+}
+
 void own_lookups_free(struct own_lookups *own)
 {
     for (size_t i = 0; i < own->count; i++)

@@ -73,6 +73,8 @@ struct own_lookups {
 };
 
 void own_lookups_init(struct own_lookups *own);
+/* Forgets what was read of the module, which is about to be closed. */
+void own_lookups_forget(struct own_lookups *own, const struct module *module);
 void own_lookups_free(struct own_lookups *own);
 
 #endif

@@ -159,23 +159,38 @@ int rule_tables_learn_generated(struct rule_tables *tables, uint32_t space, uint
     return add(&tables->generated[space], address, &answer) ? 0 : -ENOMEM;
 }
 
+static void clear(struct rule_table *table)
+{
+    free(table->slots);
+    *table = (struct rule_table){0};
+}
+
+static void clear_all(struct module_rules *rules)
+{
+    for (size_t kind = 0; kind < LOOKUP_KINDS; kind++)
+        clear(&rules->tables[kind]);
+}
+
 void rule_tables_forget_generated(struct rule_tables *tables, uint32_t space)
 {
-    if (space >= tables->generated_count)
-        return;
-    free(tables->generated[space].slots);
-    tables->generated[space] = (struct rule_table){0};
+    if (space < tables->generated_count)
+        clear(&tables->generated[space]);
+}
+
+void rule_tables_forget_module(struct rule_tables *tables, const struct module *module)
+{
+    if (module->number < tables->count)
+        clear_all(&tables->items[module->number]);
+    own_lookups_forget(&tables->own, module);
 }
 
 void rule_tables_free(struct rule_tables *tables)
 {
-    for (size_t i = 0; i < tables->count; i++) {
-        for (size_t kind = 0; kind < LOOKUP_KINDS; kind++)
-            free(tables->items[i].tables[kind].slots);
-    }
+    for (size_t i = 0; i < tables->count; i++)
+        clear_all(&tables->items[i]);
     free(tables->items);
     for (size_t i = 0; i < tables->generated_count; i++)
-        free(tables->generated[i].slots);
+        clear(&tables->generated[i]);
     free(tables->generated);
     own_lookups_free(&tables->own);
     *tables = (struct rule_tables){0};

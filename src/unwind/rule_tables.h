@@ -49,6 +49,9 @@ int rule_tables_learn_generated(struct rule_tables *tables, uint32_t space, uint
 /* Forgets the rules of the space, because more is now known of where functions begin. */
 void rule_tables_forget_generated(struct rule_tables *tables, uint32_t space);
 
+/* Forgets the rules of the module, which is about to be closed. */
+void rule_tables_forget_module(struct rule_tables *tables, const struct module *module);
+
 /* See LOOKUP_FUNCTION, LOOKUP_RETURNS and LOOKUP_PROLOGUE. If the module can't be read or memory is
  * short, 0, a rule that is not RULE_CALLER, or no distances. */
 uint64_t rule_tables_function(struct rule_tables *tables, struct module *module, uint64_t address);

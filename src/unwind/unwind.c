@@ -81,6 +81,11 @@ void unwinder_forget(struct unwinder *unwinder, const struct space *space)
     rule_tables_forget_generated(&unwinder->rules, space->id);
 }
 
+void unwinder_forget_module(struct unwinder *unwinder, const struct module *module)
+{
+    rule_tables_forget_module(&unwinder->rules, module);
+}
+
 void unwinder_drop(struct unwinder *unwinder, const struct space *space)
 {
     unwinder_forget(unwinder, space);

@@ -33,8 +33,11 @@ int unwind_snapshot(struct unwinder *unwinder, struct space *space, const struct
 int unwinder_learn(struct unwinder *unwinder, const struct space *space, uint64_t address,
                    uint64_t function, const uint8_t *code, size_t code_bytes);
 
-/* Frees all that was learnt about the space, whose program has ended. */
+/* Frees all that was learnt about the space, whose program has ended or has left it. */
 void unwinder_drop(struct unwinder *unwinder, const struct space *space);
+
+/* Forgets the module, which is about to be closed. */
+void unwinder_forget_module(struct unwinder *unwinder, const struct module *module);
 
 /* Forgets what unwinder_learn was told about the space; it will be told anew. */
 void unwinder_forget(struct unwinder *unwinder, const struct space *space);

@@ -1,7 +1,7 @@
 #include "worker/compact.h"
 #include "worker/ended_processes.h"
 #include "worker/ended_threads.h"
-#include "unwind/unwind.h"
+#include "worker/unused_modules.h"
 
 /* Which rows stay, and their new numbers. */
 struct numbers {
@@ -28,7 +28,7 @@ static void each_of_window(struct window *window, struct renumber *samples, numb
         visit(samples, &rows[i].sample);
 }
 
-/* Includes stale ones: each was a sample's number once, and stays one. */
+/* Includes stale numbers, which must remain numbers of samples. */
 static void each_of_account(struct thread_account *account, struct renumber *samples,
                             number_fn *visit)
 {
@@ -157,8 +157,8 @@ static void each_of_wait(struct counted_wait *wait, struct renumber *strings, nu
     }
 }
 
-/* Visits the strings of rows that stay, by the rows' old numbers, except those of the timeline and
- * of makers. */
+/* Visits the strings of rows that stay, which still have their old numbers. Those of the timeline
+ * and of makers are visited elsewhere. */
 static void each_string(struct results *results, struct counted_threads *threads,
                         struct numbers *numbers, number_fn *visit)
 {
@@ -193,7 +193,7 @@ static void find_strings(struct results *results, struct counted_threads *thread
     renumber_assign(&numbers->strings);
 }
 
-/* The label set of a thread's last copy is not used after its message. */
+/* The label set of a thread's last copy is used only while its message is taken. */
 static void move_label_sets(struct counted_threads *threads, const struct renumber *label_sets)
 {
     for (size_t i = 0; i < threads->count; i++) {
@@ -250,7 +250,7 @@ static bool keeps_all(const struct renumber *rows)
     return renumber_kept(rows) == rows->count;
 }
 
-/* Rows then keep their numbers, so that a copy need not be made anew. */
+/* Then nothing is renumbered, and the recorder's copy stays valid. */
 static bool goes_nothing(const struct numbers *numbers)
 {
     return keeps_all(&numbers->samples) && keeps_all(&numbers->waits) &&
@@ -269,7 +269,7 @@ static int drop_rows(struct results *results, struct counted_threads *threads,
     return err;
 }
 
-/* A thread that comes back begins anew: what is noted of it is stale. */
+/* A thread that comes back starts over, so its account refers to nothing. */
 static void forget_gone_threads(struct counted_threads *threads)
 {
     for (size_t i = 0; i < threads->count; i++) {
@@ -282,7 +282,7 @@ static void forget_gone_threads(struct counted_threads *threads)
     }
 }
 
-/* Joins what has ended. */
+/* Joins ended processes and threads. */
 static int join_ended(struct results *results, struct counted_threads *threads,
                       const struct compaction *how, struct ended_processes *ended)
 {
@@ -303,8 +303,8 @@ static int join_ended(struct results *results, struct counted_threads *threads,
     return err;
 }
 
-/* Which samples stay. What has ended is joined. The makers of threads that they need no more are
- * joined. */
+/* Joins ended processes and threads, chooses the samples that stay, and joins the makers that these
+ * do not need. */
 static int choose_samples(struct results *results, struct counted_threads *threads,
                           const struct compaction *how, struct ended_processes *ended,
                           struct renumber *samples)
@@ -318,15 +318,49 @@ static int choose_samples(struct results *results, struct counted_threads *threa
     return ended_threads_join_makers(results, samples);
 }
 
-static void forget_spaces(struct results *results, const struct compaction *how,
-                          const struct renumber *stay)
+/* A lock's key is the address of data. */
+static void note_shared_key(struct space *shared, uint64_t key)
+{
+    const struct mapping *mapping = space_find(shared, key);
+    if (!mapping)
+        mapping = space_find_memory(shared, key);
+    if (mapping)
+        shared->mappings[mapping - shared->mappings].is_sampled = true;
+}
+
+/* Notes which mappings of the shared space stacks and waits refer to. */
+static void note_shared(const struct results *results)
+{
+    struct space *shared = results->spaces.shared;
+    for (size_t i = 0; i < shared->mapping_count; i++)
+        shared->mappings[i].is_sampled = false;
+    for (size_t i = 0; i < results->stacks.stack_count; i++) {
+        const struct counted_stack *stack = &results->stacks.stacks[i];
+        if (stack->space == shared->id)
+            space_note_sampled(shared, &results->stacks.addresses[stack->first_address],
+                               stack->depth);
+    }
+    for (size_t i = 0; i < results->waits.count; i++) {
+        if (results->waits.rows[i].space == shared->id)
+            note_shared_key(shared, results->waits.rows[i].key);
+    }
+}
+
+static int forget_spaces(struct results *results, struct owners *owners,
+                         const struct compaction *how, const struct renumber *stay)
 {
     struct spaces *spaces = &results->spaces;
+    if (spaces->shared)
+        note_shared(results);
     spaces_forget(spaces, stay);
     for (size_t i = 0; i < spaces->count && how->unwinder; i++) {
-        if (spaces->items[i]->is_free)
-            unwinder_forget(how->unwinder, spaces->items[i]);
+        const struct space *space = spaces->items[i];
+        if (space->is_free && space->origin == space->id)
+            unwinder_drop(how->unwinder, space);
+        else if (space->is_free)
+            unwinder_forget(how->unwinder, space);
     }
+    return unused_modules_free(results, how->unwinder, &owners->sites);
 }
 
 int compact(struct results *results, struct counted_threads *threads, struct owners *owners,
@@ -347,7 +381,7 @@ int compact(struct results *results, struct counted_threads *threads, struct own
             err = drop_rows(results, threads, owners, &numbers);
     }
     if (!err)
-        forget_spaces(results, how, &numbers.spaces);
+        err = forget_spaces(results, owners, how, &numbers.spaces);
     if (!err)
         ended_processes_drop(&ended, results, owners);
     ended_processes_free(&ended);

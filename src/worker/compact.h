@@ -1,28 +1,30 @@
-/* Drops what an endless recording does not need any more. If it keeps only its last part: samples
- * that were not counted since an epoch and that nothing refers to. And in any case what nothing
- * refers to: waits, stacks, label sets and strings that are left without a sample, mappings of
- * ended programs that are left without a stack, and what is known of each thread that made another
- * (worker/ended_threads.h). The rest gets new numbers, wherever these are noted. What is kept of
- * processes that have ended is joined (worker/ended_processes.h). */
+/* Frees what an endless recording no longer needs, and renumbers the rows that stay:
+ *
+ * - samples that were last counted before an epoch, if only the last part of the recording is kept;
+ * - waits, stacks, label sets and strings without a sample; spaces of ended programs without a
+ * stack; and modules without a mapping (worker/unused_modules.h);
+ * - single threads and processes that have ended: these are joined (worker/ended_threads.h,
+ *   worker/ended_processes.h). */
 #ifndef FGPROF_WORKER_COMPACT_H
 #define FGPROF_WORKER_COMPACT_H
 
 #include "worker/owners.h"
 
-/* What becomes of samples that were not counted after an epoch, and that nothing refers to. */
+/* What to do with samples that were last counted before an epoch and that nothing refers to. */
 enum old_samples {
-    OLD_STAY,
-    OLD_JOIN, /* those of ended threads and processes are joined */
-    OLD_GO,
+    OLD_STAY, /* keep them */
+    OLD_JOIN, /* join those of ended threads and processes */
+    OLD_GO,   /* drop them */
 };
 
 struct compaction {
     enum old_samples old;
     uint32_t epoch;            /* of the stack table */
-    struct unwinder *unwinder; /* forgets generated code of spaces that go; may be NULL */
+    struct unwinder *unwinder; /* forgets spaces and modules that go; may be NULL */
 };
 
-/* No waits may be held. Returns 0 or -ENOMEM, and then all that is counted stays. */
+/* No waits may be held (worker/owners.h). Returns 0 or -ENOMEM, and then nothing that was counted
+ * is lost. */
 int compact(struct results *results, struct counted_threads *threads, struct owners *owners,
             const struct compaction *how);
 

@@ -5,16 +5,16 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* What a join works on. */
+/* State of one join. */
 struct join {
     struct ended_processes *ended;
     struct results *results;
     uint32_t epoch;
     const struct renumber *in_use;
     struct ended_names names;
-    uint32_t *stacks_plus_1; /* by stack: the same one in the shared space, if it was made */
-    uint32_t *waits_plus_1;  /* by wait: the same one without what has ended, if it was made */
-    size_t stack_count, wait_count; /* of those there were before */
+    uint32_t *stacks_plus_1;        /* by stack: its copy in the shared space; 0: none yet */
+    uint32_t *waits_plus_1;         /* by wait: its copy without ended processes; 0: none yet */
+    size_t stack_count, wait_count; /* when the join began */
     uint64_t *addresses;
     size_t address_capacity;
 };
@@ -37,7 +37,7 @@ static bool is_set_aside(const struct counted_sample *sample)
     return sample->labels.aside && sample->labels.aside != ASIDE_FOR_GOOD;
 }
 
-/* Whether it may be counted again, or by profiles that begin at a checkpoint. */
+/* Whether it may be counted again, or is part of a profile that begins at a checkpoint. */
 static bool is_new(const struct join *join, uint32_t number)
 {
     const struct counted_sample *sample = &join->results->stacks.samples[number];
@@ -72,11 +72,11 @@ static void find_ended(struct join *join, const struct counted_threads *threads)
 
 /* ---- Which rows they join ---- */
 
-/* The rows of joined processes, by name. */
+/* The rows that processes are joined to, by program name. */
 struct targets {
     uint32_t *rows_plus_1;
     size_t count;
-    uint32_t other; /* the name of those beyond the limit */
+    uint32_t other; /* the name used beyond the limit */
 };
 
 static int find_targets(struct join *join, struct targets *targets)
@@ -97,7 +97,7 @@ static int find_targets(struct join *join, struct targets *targets)
     return 0;
 }
 
-/* The first process of a name gives its row to all. */
+/* The first ended process of a name provides the row for all of that name. */
 static uint32_t target_of(struct targets *targets, struct counted_process *processes, uint32_t row)
 {
     uint32_t name = processes[row].name;
@@ -112,7 +112,7 @@ static uint32_t target_of(struct targets *targets, struct counted_process *proce
     return targets->rows_plus_1[name] - 1;
 }
 
-/* Marks those that made something. */
+/* Marks ended processes that have makers. */
 static void find_makers(const struct join *join, bool *are_makers)
 {
     const struct objects *objects = &join->results->objects;
@@ -159,7 +159,7 @@ static int share_addresses(struct join *join, const struct counted_stack *stack)
     return err;
 }
 
-/* The stack in the shared space. */
+/* Copies the stack to the shared space, once. */
 static int share_stack(struct join *join, uint32_t number, uint32_t *ret_stack)
 {
     struct results *results = join->results;
@@ -184,7 +184,7 @@ static int share_stack(struct join *join, uint32_t number, uint32_t *ret_stack)
     return 0;
 }
 
-/* Which lock it was stays known if it is in a file; else only its kind. */
+/* A lock in a file keeps its identity; of any other, only the kind is kept. */
 static int share_key(struct join *join, struct counted_wait *wait)
 {
     struct results *results = join->results;
@@ -216,7 +216,7 @@ static int share_owner(struct join *join, struct counted_wait *wait)
                : share_stack(join, wait->owner_stack, &wait->owner_stack);
 }
 
-/* The wait without what has ended, and that of its owner, and so on. */
+/* Copies the wait without ended processes, once, along with the chain of its owners' waits. */
 static int share_wait(struct join *join, uint32_t wait_plus_1, uint32_t *ret_wait_plus_1)
 {
     *ret_wait_plus_1 = wait_plus_1;
@@ -345,7 +345,7 @@ int ended_processes_join(struct ended_processes *ended, struct results *results,
 
 /* ---- What goes ---- */
 
-/* Those that joined ones have, or that something refers to, stay. */
+/* Keeps the rows that others were joined to, and those that something refers to. */
 static void leave_out_in_use(struct ended_processes *ended, const struct results *results)
 {
     const struct stack_table *table = &results->stacks;

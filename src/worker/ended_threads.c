@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* Ids of threads. There is room for one of each sample and maker. */
+/* Ids of threads, with room for one for each sample and maker. */
 struct thread_ids {
     pid_t *items;
     size_t count;
@@ -21,7 +21,7 @@ static bool is_thread(const struct counted_maker *row)
     return row->maker.kind == OBJECT_THREAD && row->maker.tid;
 }
 
-/* The rows of these threads stay. */
+/* Keeps the makers of these threads. */
 static void keep_makers_of(const struct objects *objects, struct thread_ids *ids,
                            struct renumber *makers)
 {
@@ -34,7 +34,8 @@ static void keep_makers_of(const struct objects *objects, struct thread_ids *ids
     }
 }
 
-/* The threads that samples are of, then those that made these or a living thread. */
+/* Keeps the makers of threads that have samples, then those of threads that made one of these or a
+ * living thread. */
 static void find_makers(const struct results *results, const struct renumber *samples,
                         struct thread_ids *ids, struct renumber *makers)
 {
@@ -73,7 +74,7 @@ int ended_threads_join_makers(struct results *results, const struct renumber *sa
     return err;
 }
 
-/* Threads that are alive, by id, or by name if they are not told apart. */
+/* Living threads, by id; by name if samples don't tell threads apart. */
 struct alive {
     struct thread_ids ids;
     struct renumber names;

@@ -138,6 +138,17 @@ void lock_sites_keep(struct lock_sites *sites, const struct renumber *stacks)
     sites->count = kept;
 }
 
+void lock_sites_forget_module(struct lock_sites *sites, const struct module *module)
+{
+    for (size_t i = 0; i < sites->libc_count; i++) {
+        if (sites->libcs[i].module != module)
+            continue;
+        symbol_table_free(&sites->libcs[i].table);
+        sites->libcs[i] = sites->libcs[--sites->libc_count];
+        return;
+    }
+}
+
 void lock_sites_free(struct lock_sites *sites)
 {
     for (size_t i = 0; i < sites->libc_count; i++)

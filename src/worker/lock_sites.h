@@ -24,6 +24,9 @@ int lock_sites_get(struct lock_sites *sites, const struct results *results, uint
 /* Stacks were dropped, and the others have new numbers. */
 void lock_sites_keep(struct lock_sites *sites, const struct renumber *stacks);
 
+/* Forgets the module, which is about to be closed. */
+void lock_sites_forget_module(struct lock_sites *sites, const struct module *module);
+
 void lock_sites_free(struct lock_sites *sites);
 
 #endif

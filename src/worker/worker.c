@@ -32,6 +32,7 @@ struct worker {
     bool has_ordered_checkpoint;
     int error;                                   /* the first one */
     _Atomic uint64_t samples, stacks, deadlocks; /* may be read by other threads */
+    _Atomic uint64_t kept[KEPT_KIND_COUNT];      /* bytes; the same */
 };
 
 int worker_new(const struct worker_options *options, struct channel *channel,
@@ -272,13 +273,16 @@ static int close_windows(struct worker *worker)
 
 static size_t bytes_used(const struct worker *worker)
 {
-    const struct results *results = worker->results;
-    return worker->checkpoints.bytes + stack_table_bytes(&results->stacks) +
-           results->waits.count * sizeof *results->waits.rows + timeline_bytes(&results->timeline) +
-           strings_bytes(&results->strings) + objects_table_bytes(&results->objects) +
-           label_sets_bytes(&results->label_sets) +
-           results->elapsed_count * sizeof *results->elapsed +
-           results->spaces.count * sizeof **results->spaces.items;
+    return kept_bytes_limited(worker->results, worker->checkpoints.bytes);
+}
+
+/* For other threads to read. */
+static void publish_kept(struct worker *worker)
+{
+    for (enum kept_kind kind = 0; kind < KEPT_KIND_COUNT; kind++)
+        atomic_store_explicit(&worker->kept[kind],
+                              kept_bytes(worker->results, worker->checkpoints.bytes, kind),
+                              memory_order_relaxed);
 }
 
 /* Distinguishes what is counted from now on. */
@@ -426,6 +430,8 @@ int worker_run(struct worker *worker)
             worker->options.copy(worker->options.context, results, &message);
             begin_epoch(worker);
         }
+        if (message.kind == MESSAGE_COPY || message.kind == MESSAGE_MOMENT)
+            publish_kept(worker);
         check_bytes(worker);
         channel_release(worker->channel, &message);
         atomic_store_explicit(&worker->samples, samples_so_far(worker), memory_order_relaxed);
@@ -449,4 +455,9 @@ uint64_t worker_stacks(const struct worker *worker)
 uint64_t worker_deadlocks(const struct worker *worker)
 {
     return atomic_load_explicit(&worker->deadlocks, memory_order_relaxed);
+}
+
+uint64_t worker_kept_bytes(const struct worker *worker, enum kept_kind kind)
+{
+    return atomic_load_explicit(&worker->kept[kind], memory_order_relaxed);
 }

@@ -5,7 +5,7 @@
 
 #include "sampler/channel.h"
 #include "wait/facts.h"
-#include "worker/results.h"
+#include "worker/kept_memory.h"
 #include "worker/spans.h"
 
 /* Called in the worker's thread for MESSAGE_COPY: `results` may be read during the call. */
@@ -67,5 +67,9 @@ int worker_run(struct worker *worker);
 uint64_t worker_samples(const struct worker *worker);
 uint64_t worker_stacks(const struct worker *worker);
 uint64_t worker_deadlocks(const struct worker *worker);
+
+/* How much memory was kept of a kind when a checkpoint or a copy was last taken. Safe from any
+ * thread. */
+uint64_t worker_kept_bytes(const struct worker *worker, enum kept_kind kind);
 
 #endif

@@ -3,6 +3,7 @@
 #include "cli/push/push.h"
 #include "cli/serve/request.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <time.h>
 
@@ -16,6 +17,21 @@ static double cpu_s(void)
     struct timespec used;
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
     return (double)used.tv_sec + (double)used.tv_nsec / 1e9;
+}
+
+/* Of the recorder that samples now. */
+static void put_kept(struct session *session, int fd)
+{
+    const char *name;
+    uint64_t bytes;
+    fgprof_recorder *recorder;
+    if (session_take(session, &recorder))
+        return;
+    dprintf(fd, "# HELP fgprof_kept_bytes Memory that is kept of what was sampled, by kind.\n"
+                "# TYPE fgprof_kept_bytes gauge\n");
+    for (size_t i = 0; (name = fgprof_recorder_kept_memory(recorder, i, &bytes)); i++)
+        dprintf(fd, "fgprof_kept_bytes{kind=\"%s\"} %" PRIu64 "\n", name, bytes);
+    session_give_back(session);
 }
 
 void answer_metrics(const struct request *request, struct answer *answer)
@@ -32,6 +48,7 @@ void answer_metrics(const struct request *request, struct answer *answer)
     put(fd, "fgprof_up", "gauge", "Whether processes are sampled now.", is_up);
     put(fd, "fgprof_threads", "gauge", "Threads alive at the last tick.", (double)now.threads);
     put(fd, "fgprof_stacks", "gauge", "Distinct stacks kept.", (double)now.stacks);
+    put_kept(session, fd);
     put(fd, "fgprof_requests_in_progress", "gauge", "Profiles that are being made.", users);
     put(fd, "fgprof_ticks_total", "counter", "Ticks taken.", (double)(now.ticks + before.ticks));
     put(fd, "fgprof_ticks_late_total", "counter", "Ticks not taken on time.",

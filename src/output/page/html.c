@@ -325,7 +325,7 @@ static void write_idle(const struct report *report, struct json *json)
     json_begin(json, "idle", '[');
     for (size_t i = 0; i < report->thread_count; i++) {
         const struct report_thread *thread = &report->threads[i];
-        if (report_is_idle(thread))
+        if (thread->times.all_ns && report_is_idle(thread))
             json_print(json, NULL, "[%" PRIu32 ",%" PRIu32 ",%" PRIu32 "]", thread->process,
                        thread->name, thread->tid);
     }

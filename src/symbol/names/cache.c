@@ -4,9 +4,13 @@
 #include <errno.h>
 #include <stdlib.h>
 
+/* In profiles: those of one request for another are of different parts of the recording. */
+#define AGE_MAX 64
+#define LIMIT_MIN 10000 /* addresses, some 2 MB */
+
 int name_cache_init(struct name_cache *cache)
 {
-    *cache = (struct name_cache){0};
+    *cache = (struct name_cache){.limit = LIMIT_MIN};
     return strings_init(&cache->strings);
 }
 
@@ -31,14 +35,15 @@ static uint64_t hash_of(uint32_t module, uint64_t address)
     return hash_bytes(&address, sizeof address, module);
 }
 
-bool name_cache_get(const struct name_cache *cache, uint32_t module, uint64_t address,
+bool name_cache_get(struct name_cache *cache, uint32_t module, uint64_t address,
                     struct symbol *ret_symbol, bool *ret_is_trampoline)
 {
     const struct cached_address sought = {.address = address, .module = module};
     uint32_t number = index_find(&cache->index, hash_of(module, address), is_same, cache, &sought);
     if (number == INDEX_NONE)
         return false;
-    const struct cached_address *known = &cache->addresses[number];
+    struct cached_address *known = &cache->addresses[number];
+    known->used = cache->profiles;
     ret_symbol->line_count = known->line_count;
     ret_symbol->function_offset = known->function_offset;
     ret_symbol->has_debug_info = known->has_debug_info;
@@ -67,6 +72,7 @@ int name_cache_add(struct name_cache *cache, uint32_t module, uint64_t address,
         .function_offset = symbol->function_offset,
         .has_debug_info = symbol->has_debug_info,
         .is_trampoline = is_trampoline,
+        .used = cache->profiles,
     };
     if (index_find(&cache->index, hash_of(module, address), is_same, cache, &row) != INDEX_NONE)
         return 0;
@@ -87,5 +93,41 @@ int name_cache_add(struct name_cache *cache, uint32_t module, uint64_t address,
         return -ENOMEM;
     cache->line_count += symbol->line_count;
     cache->addresses[cache->address_count++] = row;
+    return 0;
+}
+
+/* Adds one of another cache's addresses. */
+static int take_over(struct name_cache *cache, struct name_cache *from, uint32_t number)
+{
+    struct cached_address known = from->addresses[number];
+    struct symbol symbol;
+    bool is_trampoline;
+    name_cache_get(from, known.module, known.address, &symbol, &is_trampoline);
+    int err = name_cache_add(cache, known.module, known.address, &symbol, is_trampoline);
+    if (!err)
+        cache->addresses[cache->address_count - 1].used = known.used;
+    return err;
+}
+
+int name_cache_age(struct name_cache *cache)
+{
+    struct name_cache kept;
+    cache->profiles++;
+    if (cache->address_count <= cache->limit)
+        return 0;
+    int err = name_cache_init(&kept);
+    kept.profiles = cache->profiles;
+    for (uint32_t i = 0; i < cache->address_count && !err; i++) {
+        if (cache->profiles - cache->addresses[i].used <= AGE_MAX)
+            err = take_over(&kept, cache, i);
+    }
+    if (err) {
+        name_cache_free(&kept);
+        return err;
+    }
+    if (kept.limit < 2 * kept.address_count)
+        kept.limit = 2 * kept.address_count;
+    name_cache_free(cache);
+    *cache = kept;
     return 0;
 }

@@ -1,6 +1,6 @@
 /* The names that were found for addresses, kept while a recording is named again and again.
  *
- * Two tables. Addresses: the module's number, its own address, and which lines belong to it. Lines:
+ * Two tables. Addresses: the module's serial, its own address, and which lines belong to it. Lines:
  * as struct symbol_line, with strings by number. */
 #ifndef FGPROF_SYMBOL_NAMES_CACHE_H
 #define FGPROF_SYMBOL_NAMES_CACHE_H
@@ -22,6 +22,7 @@ struct cached_address {
     size_t first_line;
     uint64_t function_offset;
     bool has_debug_info, is_trampoline;
+    uint32_t used; /* when it was last asked for or added, in profiles */
 };
 
 struct name_cache {
@@ -31,19 +32,25 @@ struct name_cache {
     struct cached_line *lines;
     size_t line_count, line_capacity;
     struct index index; /* of addresses */
+    uint32_t profiles;  /* so many were named */
+    size_t limit;       /* so many addresses may there be before old ones go */
 };
 
 /* Returns 0 or -ENOMEM. */
 int name_cache_init(struct name_cache *cache);
 void name_cache_free(struct name_cache *cache);
 
-/* Fills in what was added for the address; its strings are valid as long as the cache. Returns
+/* Fills in what was added for the address; its strings are valid until name_cache_age. Returns
  * false if nothing was added. */
-bool name_cache_get(const struct name_cache *cache, uint32_t module, uint64_t address,
+bool name_cache_get(struct name_cache *cache, uint32_t module, uint64_t address,
                     struct symbol *ret_symbol, bool *ret_is_trampoline);
 
 /* Adds an address unless it is there. Returns 0 or -ENOMEM. */
 int name_cache_add(struct name_cache *cache, uint32_t module, uint64_t address,
                    const struct symbol *symbol, bool is_trampoline);
+
+/* A profile was named. If the cache has become large, drops the addresses that no profile has had
+ * for long. Returns 0 or -ENOMEM, and then all stay. */
+int name_cache_age(struct name_cache *cache);
 
 #endif

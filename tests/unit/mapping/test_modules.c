@@ -247,6 +247,42 @@ static void test_a_file_that_came_too_late(void **state)
     close(own_fd);
 }
 
+static void count_gone(void *context, const struct module *module)
+{
+    assert_int_equal(module->number, 0);
+    ++*(unsigned *)context;
+}
+
+static void test_numbers_of_closed_modules_are_given_again(void **state)
+{
+    (void)state;
+    struct modules modules = {0};
+    struct maps_entry entry;
+    struct module *module;
+    unsigned gone = 0;
+    int maps_fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    int own_fd = open("/proc/self", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_int_equal(maps_read(maps_fd, find_own_code, &entry), 1);
+    assert_int_equal(modules_get(&modules, own_fd, getpid(), &entry, &module), 0);
+    int fd = module->image.fd;
+    uint32_t serial = module->serial;
+    module->users++;
+    modules_close_unused(&modules, count_gone, &gone);
+    assert_ptr_equal(modules.items[0], module);
+    module->users--;
+    modules_close_unused(&modules, count_gone, &gone);
+    assert_int_equal(gone, 1);
+    assert_int_equal(fcntl(fd, F_GETFD), -1);
+    assert_int_equal(modules_get(&modules, own_fd, getpid(), &entry, &module), 0);
+    assert_int_equal(module->number, 0);
+    assert_int_not_equal(module->serial, serial);
+    assert_int_equal(modules.count, 1);
+    modules_free(&modules);
+    free((char *)entry.path);
+    close(maps_fd);
+    close(own_fd);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -258,6 +294,7 @@ int main(void)
         cmocka_unit_test(test_read_stays_within_the_segment),
         cmocka_unit_test(test_segments_beyond_the_file),
         cmocka_unit_test(test_a_file_that_came_too_late),
+        cmocka_unit_test(test_numbers_of_closed_modules_are_given_again),
     };
     return cmocka_run_group_tests_name("module", tests, NULL, NULL);
 }

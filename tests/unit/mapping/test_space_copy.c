@@ -71,7 +71,7 @@ static void test_a_copy_outlives_the_spaces(void **state)
     assert_non_null(mapping);
     assert_null(mapping->module);
     assert_string_equal(mapping->path, "");
-    spaces_copy_free(&copy);
+    spaces_free(&copy);
     assert_int_equal(copy.count, 0);
 }
 
@@ -100,7 +100,7 @@ static void test_copies_share_what_is_known_of_generated_code(void **state)
         assert_non_null(symbol);
         assert_string_equal(strings_get(&made->code.strings, symbol->name), "made");
     }
-    spaces_copy_free(&copy);
+    spaces_free(&copy);
 }
 
 int main(void)

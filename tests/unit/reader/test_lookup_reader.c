@@ -113,7 +113,8 @@ struct world {
 
 static int open_program(struct module *module, uint32_t number)
 {
-    *module = (struct module){.number = number, .path = strdup("/bin/app"), .is_readable = true};
+    *module = (struct module){
+        .number = number, .serial = number + 1, .path = strdup("/bin/app"), .is_readable = true};
     int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
     return image_open_fd(&module->image, fd) || elf_file_read(module);
 }

@@ -5,7 +5,9 @@
 #include "worker/compact.h"
 #include "worker/ended_threads.h"
 
+#include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* A sample with a stack of its own. Its serial is its number. */
@@ -330,13 +332,15 @@ static uint32_t add_process(struct world *world, struct module *module, const ch
     struct results *results = &world->results;
     uint32_t space = add_space(world), process, sample;
     struct mapping *mapping = &results->spaces.items[space]->mappings[0];
+    mapping_drop(mapping);
+    module->users++;
     *mapping = (struct mapping){.start = bias + 0x1000,
                                 .end = bias + 0x2000,
                                 .offset = 0x1000,
                                 .bias = bias,
                                 .has_bias = true,
                                 .module = module,
-                                .path = mapping->path};
+                                .path = module->path};
     assert_int_equal(stack_table_add_process(&results->stacks, 90, string(world, name), &process),
                      0);
     assert_int_equal(array_reserve(&results->elapsed, &results->elapsed_capacity, process + 1u), 0);
@@ -380,7 +384,8 @@ static void test_processes_that_have_ended_are_joined(void **state)
 {
     struct world *world = *state;
     struct results *results = &world->results;
-    struct module module = {.number = 3};
+    char path[] = "/bin/cc";
+    struct module module = {.number = 3, .path = path};
     size_t samples;
     sample_at(world, 7); /* row 0 is what is noted where nothing is */
     for (unsigned round = 0; round < 3; round++) {
@@ -398,10 +403,42 @@ static void test_processes_that_have_ended_are_joined(void **state)
         for (size_t i = 0; i < results->spaces.count; i++)
             spaces += !results->spaces.items[i]->is_free;
         assert_int_equal(spaces, 1); /* that which they share */
+        assert_int_equal(module.users, 1);
     }
     assert_int_equal(results->stacks.processes_added, 2 + 9);
     assert_int_equal(stack_table_find_process(&results->stacks, 10), PROCESS_NONE);
     assert_int_equal(stack_table_find_process(&results->stacks, 1), 1);
+}
+
+/* Its file stays open as long as a stack has an address in it. Once no program has it mapped, what
+ * was read of it goes. */
+static void test_modules_go_with_what_refers_to_them(void **state)
+{
+    struct world *world = *state;
+    struct modules *modules = &world->results.modules;
+    struct module *module = calloc(1, sizeof *module);
+    unsigned char byte;
+    assert_int_equal(image_open_fd(&module->image, open("/proc/self/exe", O_RDONLY)), 0);
+    assert_true(image_read(&module->image, 0, &byte, 1));
+    int fd = module->image.fd;
+    module->path = strdup("/bin/cc");
+    assert_int_equal(array_reserve(&modules->items, &modules->capacity, 1), 0);
+    modules->items[modules->count++] = module;
+    sample_at(world, 7);
+    add_process(world, module, "cc", 0x10000);
+    struct space *space = world->results.spaces.items[world->results.spaces.count - 1];
+    const struct compaction keeps = {.old = OLD_STAY};
+    space->is_retired = false;
+    assert_int_equal(compact(&world->results, &world->threads, &world->owners, &keeps), 0);
+    assert_non_null(module->image.pages);
+    space->is_left = true;
+    assert_int_equal(compact(&world->results, &world->threads, &world->owners, &keeps), 0);
+    assert_ptr_equal(modules->items[0], module);
+    assert_null(module->image.pages);
+    assert_true(image_read(&module->image, 0, &byte, 1));
+    assert_int_equal(compact_from(world, 0), 0);
+    assert_null(modules->items[0]);
+    assert_int_equal(fcntl(fd, F_GETFD), -1);
 }
 
 /* What was counted since, or an object that is there, keeps its process. */
@@ -409,7 +446,8 @@ static void test_processes_of_use_stay(void **state)
 {
     struct world *world = *state;
     struct results *results = &world->results;
-    struct module module = {.number = 3};
+    char path[] = "/bin/cc";
+    struct module module = {.number = 3, .path = path};
     size_t samples;
     sample_at(world, 7);
     add_process(world, &module, "old", 0x10000);
@@ -614,6 +652,7 @@ int main(void)
         TEST(test_what_is_known_of_stacks_moves_with_them),
         TEST(test_what_made_objects_stays),
         TEST(test_processes_that_have_ended_are_joined),
+        TEST(test_modules_go_with_what_refers_to_them),
         TEST(test_processes_of_use_stay),
         TEST(test_strings_stay_with_what_has_them),
         TEST(test_makers_of_ended_threads_are_joined),

@@ -24,7 +24,7 @@ static void add(struct name_cache *cache, uint32_t module, uint64_t address, con
     assert_int_equal(name_cache_add(cache, module, address, &symbol, false), 0);
 }
 
-static void assert_name(const struct name_cache *cache, uint32_t module, uint64_t address,
+static void assert_name(struct name_cache *cache, uint32_t module, uint64_t address,
                         const char *name)
 {
     struct symbol symbol;
@@ -124,6 +124,27 @@ static void test_a_trampoline(void **state)
     assert_true(is_trampoline);
 }
 
+/* Each profile has an address of its own, and one that all have. */
+static void test_what_no_profile_has_had_for_long_goes(void **state)
+{
+    struct name_cache *cache = *state;
+    struct symbol symbol = {.line_count = 0};
+    bool is_trampoline;
+    size_t most = 0;
+    assert_int_equal(name_cache_add(cache, 1, 0x1000, &symbol, true), 0);
+    for (uint32_t profile = 0; profile < 1000; profile++) {
+        for (uint32_t i = 0; i < 100; i++)
+            assert_int_equal(name_cache_add(cache, 2, profile * 100 + i, &symbol, false), 0);
+        assert_true(name_cache_get(cache, 1, 0x1000, &symbol, &is_trampoline));
+        assert_true(is_trampoline);
+        most = cache->address_count > most ? cache->address_count : most;
+        assert_int_equal(name_cache_age(cache), 0);
+    }
+    assert_true(most < 20000);
+    assert_true(name_cache_get(cache, 2, 99999, &symbol, &is_trampoline));
+    assert_false(name_cache_get(cache, 2, 0, &symbol, &is_trampoline));
+}
+
 #define WITH_CACHE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void)
@@ -134,6 +155,7 @@ int main(void)
         WITH_CACHE(test_inlined_frames_keep_their_lines),
         WITH_CACHE(test_an_address_without_a_name),
         WITH_CACHE(test_a_trampoline),
+        WITH_CACHE(test_what_no_profile_has_had_for_long_goes),
     };
     return cmocka_run_group_tests_name("name_cache", tests, NULL, NULL);
 }

@@ -1,0 +1,32 @@
+/* How much memory is kept of a recording, by kind. What is limited, what is shown and what it is
+ * called come from one table. */
+#ifndef FGPROF_WORKER_KEPT_MEMORY_H
+#define FGPROF_WORKER_KEPT_MEMORY_H
+
+#include "worker/results.h"
+
+enum kept_kind {
+    KEPT_CHECKPOINTS,
+    KEPT_STACKS, /* and samples */
+    KEPT_WAITS,  /* locks, and what else is waited for */
+    KEPT_TIMELINE,
+    KEPT_STRINGS, /* names of threads and programs, and of what they wait for */
+    KEPT_OBJECTS, /* where allocations, pages, threads and values were made */
+    KEPT_LABELS,
+    KEPT_PROCESSES, /* their times */
+    KEPT_MAPPINGS,  /* of the spaces */
+    KEPT_MODULES,   /* what was read of mapped files */
+    KEPT_CODE,      /* generated code */
+    KEPT_KIND_COUNT,
+};
+
+/* As metrics and summaries show it. */
+const char *kept_kind_name(enum kept_kind kind);
+
+/* Bytes of one kind. `checkpoint_bytes`: those of the kept checkpoints. */
+size_t kept_bytes(const struct results *results, size_t checkpoint_bytes, enum kept_kind kind);
+
+/* What is limited by --keep-memory: all kinds that go with what is counted. Cheap. */
+size_t kept_bytes_limited(const struct results *results, size_t checkpoint_bytes);
+
+#endif

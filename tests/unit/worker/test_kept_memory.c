@@ -1,0 +1,49 @@
+/* Kinds of kept memory: what is limited is the sum of what is shown. */
+#include "owners_world.h"
+#include "base/array.h"
+#include "worker/kept_memory.h"
+
+#include <string.h>
+
+#define CHECKPOINT_BYTES 1000
+
+static void test_each_kind_has_a_name(void **state)
+{
+    (void)state;
+    for (enum kept_kind kind = 0; kind < KEPT_KIND_COUNT; kind++) {
+        assert_non_null(kept_kind_name(kind));
+        for (enum kept_kind other = 0; other < kind; other++)
+            assert_string_not_equal(kept_kind_name(kind), kept_kind_name(other));
+    }
+}
+
+/* A wait adds to its kind, and by as much to what is limited; a module only to its own kind. */
+static void test_what_is_limited_is_what_is_shown(void **state)
+{
+    struct world *world = *state;
+    struct results *results = &world->results;
+    size_t before[KEPT_KIND_COUNT], limited = kept_bytes_limited(results, CHECKPOINT_BYTES);
+    const struct counted_wait wait = {.kind = RESOURCE_MUTEX, .key = 0x77};
+    uint32_t wait_plus_1;
+    for (enum kept_kind kind = 0; kind < KEPT_KIND_COUNT; kind++)
+        before[kind] = kept_bytes(results, CHECKPOINT_BYTES, kind);
+    assert_int_equal(before[KEPT_CHECKPOINTS], CHECKPOINT_BYTES);
+    assert_int_equal(waits_add(&results->waits, &wait, &wait_plus_1), 0);
+    size_t added = kept_bytes(results, CHECKPOINT_BYTES, KEPT_WAITS) - before[KEPT_WAITS];
+    assert_true(added > 0);
+    assert_int_equal(kept_bytes_limited(results, CHECKPOINT_BYTES), limited + added);
+    assert_int_equal(array_reserve(&results->modules.items, &results->modules.capacity, 1), 0);
+    assert_true(kept_bytes(results, CHECKPOINT_BYTES, KEPT_MODULES) > before[KEPT_MODULES]);
+    assert_int_equal(kept_bytes_limited(results, CHECKPOINT_BYTES), limited + added);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_each_kind_has_a_name),
+        TEST(test_what_is_limited_is_what_is_shown),
+    };
+    return cmocka_run_group_tests_name("kept_memory", tests, NULL, NULL);
+}
