@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #define WHY_BYTES 512
 #define START_MS_MAX 50
@@ -205,11 +206,21 @@ static void make_harmless(char *name)
     }
 }
 
-bool name_page(const struct cli_options *options, pid_t pid, struct output_file *file)
+/* A page that is there already keeps its name. */
+static void make_page_name(const char *process, pid_t pid, char page[NAME_BYTES])
 {
-    char process[64], page[NAME_BYTES], date[32];
+    char date[32];
     time_t now = time(NULL);
     struct tm calendar;
+    strftime(date, sizeof date, "%Y%m%d-%H%M%S", localtime_r(&now, &calendar));
+    snprintf(page, NAME_BYTES, "fgprof-%s-%d-%s.html", process, (int)pid, date);
+    for (unsigned number = 2; !access(page, F_OK) && number < 100; number++)
+        snprintf(page, NAME_BYTES, "fgprof-%s-%d-%s-%u.html", process, (int)pid, date, number);
+}
+
+bool name_page(const struct cli_options *options, pid_t pid, struct output_file *file)
+{
+    char process[64], page[NAME_BYTES];
     if (!options->writes_page)
         return true;
     if (options->command_argv)
@@ -217,8 +228,7 @@ bool name_page(const struct cli_options *options, pid_t pid, struct output_file 
     else
         fgprof_process_name(pid, process, sizeof process);
     make_harmless(process);
-    strftime(date, sizeof date, "%Y%m%d-%H%M%S", localtime_r(&now, &calendar));
-    snprintf(page, sizeof page, "fgprof-%s-%d-%s.html", process, (int)pid, date);
+    make_page_name(process, pid, page);
     int err = output_file_rename(file, page);
     if (err)
         fprintf(stderr, "fgprof-c: the page can't be named: %s\n", strerror(-err));

@@ -208,8 +208,11 @@ READER = "fgprof-reader"  # the name of the profiler's own child, which starts r
 
 
 def all_children_of(pid):
-    return [int(child) for thread in threads_of(pid)
-            for child in open(f"/proc/{thread}/children").read().split()]
+    found = []
+    for thread in threads_of(pid):
+        with contextlib.suppress(FileNotFoundError), open(f"/proc/{thread}/children") as file:  # it has ended
+            found += map(int, file.read().split())
+    return found
 
 
 def children_of(pid):
