@@ -427,7 +427,7 @@ def test_addresses(world):
         done = world.fgprof("serve", "-p", target.pid, "--wait")
         assert done.returncode == 2 and "--wait has no name to wait for" in done.stderr, done
         done = world.fgprof("serve", "-p", target.pid, "--pgrep", "x", "--wait")
-        assert done.returncode == 2 and "leave out -p" in done.stderr, done
+        assert done.returncode == 2 and "leave out other processes" in done.stderr, done
         for words, why in ((("--keep", "0"), "bad time to keep"), (("--keep-memory", 4), "give --keep TIME"),
                            (("--keep", "1s", "--keep-memory", 0), "bad amount of memory")):
             done = world.fgprof("serve", "-p", target.pid, *words)
