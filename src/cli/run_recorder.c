@@ -184,8 +184,8 @@ fgprof_recorder *new_recorder(const struct cli_options *options, const fgprof_op
                         "without --kernel\n");
     else if (options->capture == FGPROF_CAPTURE_KERNEL && (err == -EACCES || err == -EPERM))
         fprintf(stderr, "fgprof-c: the kernel does not permit sampling running threads: run with "
-                        "CAP_PERFMON or kernel.perf_event_paranoid of at most 1, or without "
-                        "--capture=kernel\n");
+                        "CAP_PERFMON, or first sudo sysctl kernel.perf_event_paranoid=1, or "
+                        "without --capture=kernel\n");
     else if (options->capture == FGPROF_CAPTURE_RECORD)
         fprintf(stderr,
                 "fgprof-c: the kernel may not record switches (%s): run with CAP_BPF and "

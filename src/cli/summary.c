@@ -272,7 +272,7 @@ static const char *remedy(int error)
     switch (error) {
     case EACCES:
     case EPERM:
-        return "; CAP_PERFMON or kernel.perf_event_paranoid=1 would help";
+        return "; CAP_PERFMON would help, or: sudo sysctl kernel.perf_event_paranoid=1";
     case ENOBUFS:
         return "; more memory to lock (ulimit -l) would help";
     case EMFILE:
