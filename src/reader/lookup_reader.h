@@ -12,8 +12,9 @@
 struct lookup_reader;
 
 /* A process that takes this long for one question is ended: all unwinding waits for it. Reading the
- * symbol table of the largest programs takes some tenths of a second. */
-#define LOOKUP_LIMIT_MS 2000
+ * symbol table of the largest programs takes some tenths of a second, and many times that on a
+ * machine that has more to do than CPUs for it. */
+#define LOOKUP_LIMIT_MS 10000
 
 /* To be called before any file of a target is opened. Returns 0, also if no process can be started,
  * or -ENOMEM. */

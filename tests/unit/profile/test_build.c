@@ -345,13 +345,15 @@ static void test_a_module_that_unwinding_could_not_read(void **state)
 {
     struct tables *counted = *state;
     struct space *space = add_space(counted);
-    struct module module = {.is_readable = true, .unread = "its reader crashed"};
+    static char path[] = "/lib/broken.so";
+    static struct module module = {
+        .path = path, .is_readable = true, .unread = "its reader crashed", .users = 1};
     uint64_t address = 0x1008;
     const struct stack stack = {.addresses = &address, .depth = 1, .cut = STACK_CUT_UNREAD};
     struct sample_labels labels = {.state = THREAD_RUNNING, .syscall_number = -1};
     uint32_t sample;
     free(space->mappings[0].path);
-    space->mappings[0].path = strdup("/lib/broken.so");
+    space->mappings[0].path = path; /* the module's */
     space->mappings[0].module = &module;
     for (int i = 0; i < 2; i++) {
         assert_int_equal(
