@@ -45,14 +45,10 @@ static bool has(const struct selected_pids *targets, pid_t pid)
 
 static bool add(struct selected_pids *targets, pid_t pid)
 {
-    pid_t *grown = reallocarray(targets->pids, targets->count + 1, sizeof *grown);
-    if (!grown) {
+    bool ok = id_add(&targets->pids, &targets->count, pid);
+    if (!ok)
         fprintf(stderr, "fgprof-c: out of memory\n");
-        return false;
-    }
-    targets->pids = grown;
-    targets->pids[targets->count++] = pid;
-    return true;
+    return ok;
 }
 
 /* Some processes with a matching name may belong to another user. The others are sampled. */

@@ -96,14 +96,10 @@ static void list(const char *name, pid_t *pids, size_t count)
 
 static bool add(struct cli_options *options, pid_t pid)
 {
-    pid_t *grown = reallocarray(options->pids, options->pid_count + 1, sizeof *grown);
-    if (!grown) {
+    bool ok = id_add(&options->pids, &options->pid_count, pid);
+    if (!ok)
         fprintf(stderr, "fgprof-c: out of memory\n");
-        return false;
-    }
-    options->pids = grown;
-    options->pids[options->pid_count++] = pid;
-    return true;
+    return ok;
 }
 
 static bool find_named(struct cli_options *options, const char *name)

@@ -87,6 +87,16 @@ bool complain(const char *what, const char *value, const char *wanted)
     return complain_near(what, value, NULL, wanted);
 }
 
+bool id_add(pid_t **ids, size_t *id_count, pid_t id)
+{
+    pid_t *grown = reallocarray(*ids, *id_count + 1, sizeof *grown);
+    if (!grown)
+        return false;
+    *ids = grown;
+    (*ids)[(*id_count)++] = id;
+    return true;
+}
+
 static bool ids_parse(const char *list, const char *what, pid_t **ids, size_t *id_count)
 {
     char *copy = strdup(list), *rest = copy, *word;
@@ -98,12 +108,7 @@ static bool ids_parse(const char *list, const char *what, pid_t **ids, size_t *i
             complain(what, word, "give a number, or several such as 12,34");
             break;
         }
-        pid_t *grown = reallocarray(*ids, *id_count + 1, sizeof *grown);
-        ok = grown != NULL;
-        if (ok) {
-            *ids = grown;
-            (*ids)[(*id_count)++] = (pid_t)id;
-        }
+        ok = id_add(ids, id_count, (pid_t)id);
     }
     free(copy);
     return ok;
