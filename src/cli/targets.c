@@ -18,7 +18,7 @@ static bool is_id(const char *word)
     return *word && !word[strspn(word, "0123456789,")];
 }
 
-/* The kernel cuts names. */
+/* The kernel keeps at most 15 bytes of a name. */
 static int find(const char *name, pid_t **ret_pids, size_t *ret_count)
 {
     char cut[NAME_LENGTH_MAX + 3];

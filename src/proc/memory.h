@@ -1,5 +1,5 @@
-/* Reads the target's memory, and never waits for the target, or for whom it has chosen to provide
- * its memory: what would have to be waited for can't be read. */
+/* Reads the target's memory without waiting for the target, or for another process that provides
+ * its pages (userfaultfd, FUSE). Such pages can't be read. */
 #ifndef FGPROF_PROC_MEMORY_H
 #define FGPROF_PROC_MEMORY_H
 
