@@ -94,13 +94,15 @@ static int take_unmoved(struct sampler *sampler, struct sampled_process *process
 }
 
 /* Returns false if the process runs another program now: this would be that one's stack with the
- * maps of the one before. The next round has both right. */
+ * maps of the one before. Then the thread is looked at again once the round has found the new
+ * program, as if it had not been looked at since `last_look_tick`. */
 static bool accept_copy(struct sampled_process *process, struct thread *thread,
-                        const struct observation *observation)
+                        uint64_t last_look_tick, const struct observation *observation)
 {
     if (!process->program || !program_is_current(process->program)) {
         process->program_checked_ns = 0;
         threads_forget_sleep(&process->threads, thread);
+        thread->schedule.looked_tick = last_look_tick;
         return false;
     }
     look_note_alive(thread);
@@ -109,9 +111,10 @@ static bool accept_copy(struct sampled_process *process, struct thread *thread,
 }
 
 static int take_observed(struct sampler *sampler, struct sampled_process *process,
-                         struct thread *thread, struct observation *observation)
+                         struct thread *thread, uint64_t last_look_tick,
+                         struct observation *observation)
 {
-    if (!accept_copy(process, thread, observation))
+    if (!accept_copy(process, thread, last_look_tick, observation))
         return 0;
     if (observation->evidence == EVIDENCE_ASLEEP)
         waiting_complete(sampler, thread, &observation->now, &observation->snapshot->registers);
@@ -189,7 +192,7 @@ static int take_off_cpu(struct sampler *sampler, struct sampled_process *process
     uint64_t since_tick = schedule->asleep_since_tick;
     const struct off_cpu_ticks ticks =
         off_cpu_ticks_since(&sampler->clock, known_tick(schedule, tick), tick, observation);
-    begin_look(sampler, process, thread, tick, observation, outcome);
+    uint64_t last_look_tick = begin_look(sampler, process, thread, tick, observation, outcome);
     thread->is_awake = ticks.runnable > 0;
     schedule->look_ticks = ticks.asleep;
     if (outcome == OUTCOME_UNMOVED)
@@ -207,7 +210,7 @@ static int take_off_cpu(struct sampler *sampler, struct sampled_process *process
     schedule->asleep_since_tick = since_tick;
     if (outcome == OUTCOME_WOKEN)
         return tell_woken(sampler, process, thread, observation);
-    if (!accept_copy(process, thread, observation))
+    if (!accept_copy(process, thread, last_look_tick, observation))
         return 0;
     sampler->spare = NULL;
     return off_cpu_samples_tell(sampler, process, thread, observation, ticks);
@@ -241,10 +244,10 @@ static int take_found(struct sampler *sampler, struct sampled_process *process,
     case OUTCOME_WOKEN:
         return tell_woken(sampler, process, thread, observation);
     case OUTCOME_OBSERVED:
-        return take_observed(sampler, process, thread, observation);
+        return take_observed(sampler, process, thread, last_look_tick, observation);
     case OUTCOME_RUNNING:
         if (waiting_observe(sampler, process, thread, now, observation))
-            return take_observed(sampler, process, thread, observation);
+            return take_observed(sampler, process, thread, last_look_tick, observation);
         take_running(sampler, process, thread, now);
         return 0;
     case OUTCOME_GONE:

@@ -81,6 +81,7 @@ static uint64_t looks_until_ns(const struct sampler *sampler, const struct sampl
 /* One tick's looks at a process. */
 struct looks {
     uint64_t tick, until_ns;
+    pid_t first_tid; /* the thread to begin with, or the next one there is */
     size_t count;
     bool is_behind; /* the worker is: the other threads that are due are only counted */
     bool is_over;   /* the time for looks is: the others are due in the next tick */
@@ -124,36 +125,51 @@ static int look_if_due(struct sampler *sampler, struct sampled_process *process,
     return 0;
 }
 
-/* Continues where the round before stopped. If there are more threads than a part of the time
- * between ticks allows, or than the worker has room for, the others are looked at in the next
- * tick. */
-static int look_at_all(struct sampler *sampler, struct sampled_process *process)
+/* The threads of a table by what their last looks found. */
+enum part { MOVING = 1, RESTING = 2 };
+
+static int look_at_part(struct sampler *sampler, struct sampled_process *process,
+                        struct looks *looks, unsigned parts)
 {
-    const struct clock *clock = &sampler->clock;
     struct threads *threads = &process->threads;
-    struct turns *turns = &process->turns;
-    struct looks looks = {
-        .tick = clock_tick_at(clock, clock_now_ns(clock)),
-        .until_ns = looks_until_ns(sampler, process),
-    };
-    size_t place = threads_place_from(threads, turns->next_look_tid);
-    bool asks_all = clock->end_ns || process->activity_check.is_sweeping;
+    size_t place = threads_place_from(threads, looks->first_tid);
+    bool asks_all = sampler->clock.end_ns || process->activity_check.is_sweeping;
     int err = 0;
-    awake_begin(process);
-    turns->has_looks_left = process->listing.lacks_begins;
     for (size_t i = 0; i < threads->count && !err; i++, place++) {
         if (place == threads->count)
             place = 0;
-        if (!asks_all && looks.tick < threads->due_ticks[place])
+        uint64_t due_tick = threads->due_ticks[place];
+        if (!(parts & (due_tick ? RESTING : MOVING)) || (!asks_all && looks->tick < due_tick))
             continue;
         struct thread *thread = &threads->items[place];
-        err = look_if_due(sampler, process, thread, &looks);
+        err = look_if_due(sampler, process, thread, looks);
         threads->due_ticks[place] = thread->schedule.next_look_tick;
         /* A thread that is being stopped, or is not looked at in time, is as it was. */
         if (!err)
             err = awake_note(process, thread);
     }
     return err;
+}
+
+/* If there are more threads than a part of the time between ticks allows, or than the worker has
+ * room for, the next tick continues with the others. Else threads that move come first: each look
+ * before theirs would let them move on. */
+static int look_at_all(struct sampler *sampler, struct sampled_process *process)
+{
+    const struct clock *clock = &sampler->clock;
+    struct turns *turns = &process->turns;
+    struct looks looks = {
+        .tick = clock_tick_at(clock, clock_now_ns(clock)),
+        .until_ns = looks_until_ns(sampler, process),
+        .first_tid = turns->next_look_tid,
+    };
+    bool takes_turns = turns->has_looks_left || clock->end_ns;
+    awake_begin(process);
+    turns->has_looks_left = process->listing.lacks_begins;
+    if (takes_turns)
+        return look_at_part(sampler, process, &looks, MOVING | RESTING);
+    int err = look_at_part(sampler, process, &looks, MOVING);
+    return err ? err : look_at_part(sampler, process, &looks, RESTING);
 }
 
 /* Ends the process's time here, even if its parent has not reaped it yet and its first thread stays
@@ -192,40 +208,54 @@ static bool all_are_due(const struct sampled_process *process, uint64_t tick)
     return true;
 }
 
-static int begin_round_of(struct sampler *sampler, struct sampled_process *process)
+/* Looks at the threads that are known. */
+static int look_first(struct sampler *sampler, struct sampled_process *process)
 {
-    struct turns *turns = &process->turns;
-    if (process->has_exited)
-        return 0;
-    turns->last_round_ns = turns->round_ns;
-    turns->round_ns = monotonic_ns();
+    if (!all_are_due(process, clock_tick_at(&sampler->clock, process->turns.round_ns)))
+        activity_check_read(process);
+    if (!sampler->clock.end_ns)
+        listing_read_begins(sampler, process, looks_until_ns(sampler, process));
+    return look_at_all(sampler, process);
+}
+
+/* Brings what is known of the process up to date. Sets *ret_is_new if it runs another program, or
+ * has threads that were not known. */
+static int update_process(struct sampler *sampler, struct sampled_process *process,
+                          bool *ret_is_new)
+{
+    uint64_t threads_seen = sampler->counts.threads_seen;
     ptrace_source_drop_dead_leader(sampler->stopped, process->process.pid,
                                    process->process.proc_fd);
     int err = sampler_lists_threads(sampler->options) ? listing_update(sampler, process) : 0;
     if (!err)
         err = processes_update_program(sampler, process);
+    *ret_is_new = sampler->counts.threads_seen != threads_seen ||
+                  process->span.opened_ns >= process->turns.round_ns;
+    return err;
+}
+
+/* Looks come first, since the threads move on while anything else is done. They need not know
+ * whether the process still runs its program: each copy makes sure of that. */
+static int begin_round_of(struct sampler *sampler, struct sampled_process *process)
+{
+    struct turns *turns = &process->turns;
+    bool has_time = !sampler->options->has_no_time, is_new;
+    if (process->has_exited)
+        return 0;
+    turns->last_round_ns = turns->round_ns;
+    turns->round_ns = monotonic_ns();
+    activity_check_need_not_read(process);
+    int err = has_time && process->program ? look_first(sampler, process) : 0;
+    if (!err)
+        err = update_process(sampler, process, &is_new);
     if (err)
         return err;
     if (!ptrace_source_awaits(sampler->stopped, process->process.pid) && !has_live_thread(process))
         return end_process(sampler, process);
-    if (sampler->options->has_no_time)
+    if (!has_time)
         return 0;
-    if (all_are_due(process, clock_tick_at(&sampler->clock, turns->round_ns)))
-        activity_check_need_not_read(process);
-    else
-        activity_check_read(process);
-    if (!sampler->clock.end_ns)
-        listing_read_begins(sampler, process, looks_until_ns(sampler, process));
-    err = look_at_all(sampler, process);
-    /* A thread has gone, so another may have come without being looked for: their number was
-     * unchanged. */
-    const struct listing *listing = &process->listing;
-    bool has_listed = listing->listed.done_ns >= turns->round_ns;
-    if (!err && listing->is_wanted && !has_listed && !listing->list.is_partial) {
-        err = listing_update(sampler, process);
-        if (!err)
-            err = look_at_all(sampler, process);
-    }
+    if (is_new || !process->program)
+        err = look_at_all(sampler, process);
     uint64_t tick = clock_tick_at(&sampler->clock, turns->round_ns);
     activity_check_judge(process, tick, !turns->has_looks_left);
     return err ? err : awake_tell(sampler, process, tick);

@@ -59,6 +59,49 @@ static void test_a_tick_goes_on_where_the_one_before_stopped(void **state)
 }
 
 /* What a thread was not looked at for is counted with its next look. */
+static void test_looks_come_before_all_else(void **state)
+{
+    (void)state;
+    struct fake_process *process = begin_with(3, FAKE_SLEEPS);
+    fake_ticks(1);
+    fake->look_ns = 2000;
+    for (unsigned tick = 0; tick < 10; tick++) {
+        fake_ticks(1);
+        assert_true(process->counted_ns > fake_find(PID + 2)->looked_ns);
+    }
+}
+
+static void test_threads_that_move_are_looked_at_first(void **state)
+{
+    (void)state;
+    begin_with(5, FAKE_SLEEPS);
+    struct fake_thread *moves = fake_find(PID + 3);
+    fake->look_ns = 2000;
+    fake_ticks(3);
+    for (unsigned tick = 0; tick < 10; tick++) {
+        moves->activity.switches++;
+        fake_ticks(1);
+        if (tick > 0) /* the first one found it moved */
+            assert_true(moves->looked_ns < fake_find(PID)->looked_ns);
+    }
+}
+
+static void test_a_thread_that_executes_a_program_is_looked_at_in_that_tick(void **state)
+{
+    (void)state;
+    struct fake_process *process = begin_with(1, FAKE_SLEEPS);
+    struct fake_thread *thread = fake_find(PID);
+    fake_ticks(3);
+    fake_forget_told();
+    process->programs++;
+    thread->activity.switches++;
+    fake_ticks(1);
+    const struct observation *told = fake_next_of(PID);
+    assert_non_null(told);
+    assert_int_equal(told->evidence, EVIDENCE_ASLEEP);
+    assert_int_equal(told->ticks, 1);
+}
+
 static void test_ticks_without_a_look_are_counted_with_the_next(void **state)
 {
     uint64_t ticks = 0;
@@ -346,6 +389,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         IN_WORLD(test_each_tick_looks_at_each_thread),
         IN_WORLD(test_a_tick_goes_on_where_the_one_before_stopped),
+        IN_WORLD(test_looks_come_before_all_else),
+        IN_WORLD(test_threads_that_move_are_looked_at_first),
+        IN_WORLD(test_a_thread_that_executes_a_program_is_looked_at_in_that_tick),
         IN_WORLD(test_ticks_without_a_look_are_counted_with_the_next),
         IN_WORLD(test_a_worker_that_is_behind_defers_looks),
         IN_WORLD(test_late_ticks_are_planned_and_counted),

@@ -59,6 +59,7 @@ struct fake_thread {
     uint64_t start;        /* its first function */
     /* What was asked: how often, and last. */
     unsigned looks, stops, reads, forgotten;
+    uint64_t looked_ns;
     struct subject look, stop;
     bool is_armed; /* it has an event for its switches */
     /* By the source of sleeping threads: */
@@ -77,10 +78,11 @@ struct fake_process {
     pid_t pid;
     struct fake_thread *threads[FAKE_THREADS_MAX];
     size_t thread_count;
-    uint64_t cpu_ns;   /* of threads that are gone */
-    unsigned programs; /* how many it has executed */
-    uint64_t exec_ns;  /* when, as the kernel's events tell */
-    bool is_hidden;    /* its program can't be opened */
+    uint64_t cpu_ns;     /* of threads that are gone */
+    uint64_t counted_ns; /* when its threads were last counted */
+    unsigned programs;   /* how many it has executed */
+    uint64_t exec_ns;    /* when, as the kernel's events tell */
+    bool is_hidden;      /* its program can't be opened */
     bool is_followed, is_samples_refused;
     bool is_recorded;         /* its switches are */
     const char *syscall_file; /* what its file "syscall" is; NULL: it can't be opened */

@@ -141,7 +141,9 @@ int __wrap_process_list_threads(struct process *process, struct thread_list *lis
 
 size_t __wrap_process_count_threads(const struct process *process)
 {
-    return fake_find_process(process->pid)->thread_count;
+    struct fake_process *own = fake_find_process(process->pid);
+    own->counted_ns = fake->now_ns;
+    return own->thread_count;
 }
 
 pid_t __wrap_process_live_thread(struct process *process)

@@ -46,6 +46,7 @@ static enum outcome observe_asleep(struct source *source, const struct subject *
     (void)source;
     thread->looks++;
     thread->look = *subject;
+    thread->looked_ns = fake->now_ns;
     fake->now_ns += fake->look_ns;
     observation->evidence = EVIDENCE_ASLEEP;
     observation->syscall_number = -1;
